@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// ASCII letters in either case, whatever the locale is.
+// Case-insensitive ASCII, independent of the locale.
 
 #pragma once
 

@@ -28,7 +28,7 @@ class GzipDecompressor final : public Decompressor {
     stream_.avail_out = static_cast<uInt>(into.size());
     while (stream_.avail_out == into.size()) {
       if (!inside_stream_) {
-        // Zero bytes may pad the end (gzip(1)); anything else begins the next stream.
+        // Zero bytes may pad the end (gzip(1)). Anything else is the next stream.
         while (!compressed.empty() && compressed.front() == 0) compressed = compressed.subspan(1);
         if (compressed.empty()) return 0;
         inflateReset(&stream_);
@@ -72,7 +72,8 @@ class ZstdDecompressor final : public Decompressor {
         reason_ = std::string("zstd: ") + ZSTD_getErrorName(status);
         return out.pos != 0 ? static_cast<std::ptrdiff_t>(out.pos) : -1;
       }
-      // 0: a frame is complete. Without input and output the answer is about a frame that has not begun.
+      // Status 0 means that a frame is complete. After a call that neither read nor wrote, it refers to a frame that
+      // has not begun.
       if (in.pos != 0 || out.pos != 0) inside_stream_ = status != 0;
       if (out.pos != 0 || in.pos == 0) return static_cast<std::ptrdiff_t>(out.pos);
     }

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// gzip and Zstandard streams, unpacked piece by piece. Concatenated streams are one, as for gunzip and unzstd. The
-// caller bounds the output: a few compressed bytes may hold any number of them.
+// Incremental decompression of gzip and Zstandard. Concatenated streams are decompressed as one, like gunzip and unzstd
+// do. The caller must bound the output, because a few compressed bytes may expand to any size.
 
 #pragma once
 
@@ -16,20 +16,22 @@ namespace penstock {
 
 class Decompressor {
  public:
-  /// How many of the first bytes `for_input` looks at.
+  /// How many bytes from the start of the input `for_input` needs.
   static constexpr std::size_t kMagicBytes = 4;
 
-  /// By the first bytes of the input, whatever its name. Null: it is not compressed.
+  /// Chooses the format by the first bytes of the input; the file name does not matter. Null if the input is not
+  /// compressed.
   [[nodiscard]] static std::unique_ptr<Decompressor> for_input(std::span<const std::uint8_t> first_bytes);
   virtual ~Decompressor() = default;
 
-  /// Takes bytes from the front of `compressed`. Returns how many it wrote; 0: it needs more input (output may be left
-  /// inside after all input is taken); -1: the input cannot be unpacked, and `reason` says why.
+  /// Consumes bytes from the front of `compressed` and returns the number of bytes written to `into`. 0 if it needs
+  /// more input; some output may still be pending after all input has been consumed. -1 if the input is corrupt;
+  /// `reason` then says why.
   [[nodiscard]] virtual std::ptrdiff_t decompress(std::span<const std::uint8_t>& compressed,
                                                   std::span<std::uint8_t> into) noexcept = 0;
-  /// "" while all is well.
+  /// Why `decompress` failed; empty if it did not.
   [[nodiscard]] const std::string& reason() const noexcept { return reason_; }
-  /// A stream has begun, and its end has not been seen: an input that ends here is cut short.
+  /// True from the start of a stream until its end. Input that ends while this is true is truncated.
   [[nodiscard]] bool inside_stream() const noexcept { return inside_stream_; }
 
  protected:

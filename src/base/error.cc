@@ -15,7 +15,7 @@ namespace penstock {
 
 namespace {
 
-/// Bytes of the UTF-8 character that the text begins with, or 0 where that is none (RFC 3629 §4).
+/// The length in bytes of the UTF-8 character at the start of the text; 0 if it is invalid (RFC 3629 §4).
 std::size_t character_length(std::string_view text) noexcept {
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
   const auto follows = [&](std::size_t i) { return byte(i) >= 0x80 && byte(i) < 0xc0; };
@@ -24,13 +24,13 @@ std::size_t character_length(std::string_view text) noexcept {
   if (first < 0x80) return 1;
   if (first < 0xc2 || first > 0xf4 || !follows(1)) return 0;
   if (first < 0xe0) return 2;
-  // What has a shorter form, surrogates, and what is beyond Unicode.
+  // Refuse overlong encodings, surrogates, and code points above U+10FFFF.
   if ((first == 0xe0 && second < 0xa0) || (first == 0xed && second >= 0xa0) || !follows(2)) return 0;
   if (first < 0xf0) return 3;
   return (first == 0xf0 && second < 0x90) || (first == 0xf4 && second >= 0x90) || !follows(3) ? 0 : 4;
 }
 
-/// A byte order mark, a space without a width, or what changes the direction of text: it would hide in a message.
+/// A byte order mark, a zero-width space, or a change of text direction: it would be invisible in a message.
 bool is_invisible(std::string_view character) noexcept {
   if (character.size() != 3) return false;
   if (character == "\xef\xbb\xbf") return true;
@@ -91,7 +91,7 @@ Errors in_file_order(Errors errors) {
   for (const Error& error : errors) files.emplace(error.place.file, files.size());
   const auto key = [&](const Error& error) {
     const Place& place = error.place;
-    // Behind a file's last line; 0 wraps around.
+    // Line 0 (the whole file) wraps around, so it sorts after the last line.
     return std::tuple{files.at(place.file), place.line - 1, place.column};
   };
   std::ranges::stable_sort(errors, {}, key);
@@ -117,7 +117,7 @@ std::string printable(std::string_view text) {
 
 std::string in_quotes(std::string_view text, std::size_t limit) {
   if (text.size() <= limit) return "'" + printable(text) + "'";
-  std::size_t end = limit;  // no character is cut in two; it has 4 bytes at most
+  std::size_t end = limit;  // do not cut a character (of at most 4 bytes) in two
   while (end > 0 && limit - end < 4 && (static_cast<unsigned char>(text[end]) & 0xc0U) == 0x80) --end;
   return "'" + printable(text.substr(0, end)) + "…'";
 }

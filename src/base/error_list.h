@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The mistakes of a file that may have a million: the first hundred in full, the others counted. Or the first of
-// another number, such as kMostLeftOut.
+// Collects the mistakes of a file that may have millions of them. The first 100 (or another limit, such as
+// kMostLeftOut) are kept in full; the others are only counted.
 
 #pragma once
 
@@ -17,7 +17,7 @@ namespace penstock {
 
 class ErrorList {
  public:
-  /// For what is left out of a file and counted in summaries: 10,000 in full, and the others by their number.
+  /// The limit for entries that are skipped and counted in summaries.
   static constexpr std::size_t kMostLeftOut = 10'000;
 
   ErrorList() = default;
@@ -26,7 +26,7 @@ class ErrorList {
   void add(Error error) {
     add([&] { return std::move(error); });
   }
-  /// `make` returns the Error; it is not called when no more are shown.
+  /// `make` returns the Error. It is not called once the limit is reached.
   template <typename Make>
   requires requires(Make make) { Error{make()}; }
   void add(Make make) {
@@ -36,7 +36,7 @@ class ErrorList {
   [[nodiscard]] std::size_t count() const noexcept { return count_; }
   [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
 
-  /// The errors, and as a last one how many are not shown ("… and 23 more", at `place`).
+  /// The errors, followed by one for those over the limit, if any ("… and 23 more", in the file of `place`).
   [[nodiscard]] Errors take(const Place& place = {}) && {
     if (count_ > errors_.size()) {
       const std::size_t more = count_ - errors_.size();

@@ -21,7 +21,7 @@ TEST(Error, SaysWhereWhatWasFoundAndWhatWasExpected) {
   EXPECT_EQ(to_string(Error{{}, "no port", "", ""}), "no port");
 }
 
-TEST(Error, IsOneLineThatSteersNoTerminal) {
+TEST(Error, IsOneLineWithoutControlBytes) {
   EXPECT_EQ(to_string(Error{{"ru\x1b[2Jles", 3, 0}, "no\nrule", "\x7f\xc2\x9b", "é"}),
             "ru\\x1b[2Jles:3: no\\x0arule: found \\x7f\\xc2\\x9b, expected é");
 }
@@ -30,7 +30,7 @@ TEST(Error, LeavesPrintableTextAsItIs) {
   EXPECT_EQ(printable("-A FORWARD -m comment --comment \"é → ok\""), "-A FORWARD -m comment --comment \"é → ok\"");
 }
 
-TEST(Error, EscapesControlBytesAndWhatIsNoUtf8) {
+TEST(Error, EscapesControlBytesAndInvalidUtf8) {
   EXPECT_EQ(printable("\x1b[31m\xc2"), "\\x1b[31m\\xc2");
   EXPECT_EQ(printable("\xff"
                       "a\x80\xc0\xaf\xed\xa0\x80\xf4\x90\x80\x80\xe2\x82"),
@@ -38,7 +38,7 @@ TEST(Error, EscapesControlBytesAndWhatIsNoUtf8) {
   EXPECT_EQ(printable("é€😀"), "é€😀");
 }
 
-TEST(Error, EscapesCharactersThatCannotBeSeen) {
+TEST(Error, EscapesInvisibleCharacters) {
   EXPECT_EQ(printable("\xef\xbb\xbflan"), "\\xef\\xbb\\xbflan") << "a byte order mark";
   EXPECT_EQ(printable("a\xe2\x80\x8b\xe2\x80\xae\xe2\x81\xa6z"), "a\\xe2\\x80\\x8b\\xe2\\x80\\xae\\xe2\\x81\\xa6z");
   EXPECT_EQ(printable("„a“ – b…"), "„a“ – b…");
@@ -51,7 +51,7 @@ TEST(Error, NamesTheSystemsReasonAndQuotesAnEmptyPath) {
             "'': cannot open: No such file or directory");
 }
 
-TEST(Error, OfALongListAreCountedWhereTheyAreNotShown) {
+TEST(Error, CountsThoseOfALongListThatAreNotShown) {
   ErrorList list(2);
   for (int i = 0; i < 5; ++i) list.add(Error{{"rules", 1, 0}, "wrong", "", ""});
   const Errors errors = std::move(list).take({"rules", 7, 1});
@@ -67,12 +67,12 @@ TEST(Error, AreSortedByLinesWithinTheirFiles) {
             "b:3:4: x\nb:7:1: x\nb: x\na:9:1: x\na:9:2: x");
 }
 
-TEST(Error, QuotesControlBytesAndCutsLongText) {
+TEST(Error, EscapesControlBytesAndTruncatesLongText) {
   EXPECT_EQ(in_quotes("a\tb\x80"), "'a\\x09b\\x80'");
   EXPECT_EQ(in_quotes("abcdef", 3), "'abc…'");
 }
 
-TEST(Error, QuotesOtherAlphabetsAsTheyAreAndCutsNoCharacterInTwo) {
+TEST(Error, QuotesOtherAlphabetsUnchangedAndCutsNoCharacterInTwo) {
   EXPECT_EQ(in_quotes("Büro"), "'Büro'");
   EXPECT_EQ(in_quotes("Büro", 2), "'B…'");
   EXPECT_EQ(in_quotes("Büro", 3), "'Bü…'");

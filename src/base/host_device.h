@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Marks the code that is written once and compiled for host and device ("cores").
+// Marks code that is compiled for both host and device ("cores").
 
 #pragma once
 

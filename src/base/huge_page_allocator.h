@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory for tables that are read at random: large blocks lie on 2 MiB pages where the kernel gives them, so that a
-// look-up misses the cache but not the TLB too.
+// Memory for tables with random access. Large blocks are placed on 2 MiB pages if the kernel provides them, so that a
+// look-up that misses the cache does not miss the TLB too.
 
 #pragma once
 
@@ -28,7 +28,7 @@ struct HugePageAllocator {
     const std::size_t alignment = alignment_of(count);
     const std::size_t bytes = (count * sizeof(T) + alignment - 1) / alignment * alignment;
     void* const memory = ::operator new (bytes, std::align_val_t{alignment});
-    if (alignment == kPageBytes) (void)::madvise(memory, bytes, MADV_HUGEPAGE);  // a wish: small pages work too
+    if (alignment == kPageBytes) (void)::madvise(memory, bytes, MADV_HUGEPAGE);  // only a hint: small pages work too
     return static_cast<T*>(memory);
   }
   void deallocate(T* memory, std::size_t count) noexcept {
@@ -49,7 +49,7 @@ struct HugePageAllocator {
 template <typename T>
 using HugeVector = std::vector<T, HugePageAllocator<T>>;
 
-/// Raw memory: no object is made in it, and none destroyed. Pages that are not written take none.
+/// Uninitialised memory: no objects are constructed or destroyed in it. Pages are only allocated when they are written.
 template <typename T>
 struct HugeMemoryDeleter {
   std::size_t count = 0;

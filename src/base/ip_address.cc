@@ -16,7 +16,7 @@ namespace penstock {
 
 namespace {
 
-// inet_pton wants a terminated string; a string_view need not be one.
+// inet_pton needs a null-terminated string, which a string_view may not be.
 template <std::size_t kCapacity>
 bool parse_with_pton(int family, std::string_view text, void* out) {
   std::array<char, kCapacity> buffer{};

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Addresses and prefixes as the tables key on them. An IPv4 address is a host-order integer, an IPv6 address two
-// host-order words, high first, so that comparing integers compares addresses.
+// Addresses and prefixes in the form in which tables use them as keys: an IPv4 address is one host-order integer, an
+// IPv6 address two host-order 64-bit words, the high one first. So comparing the integers compares the addresses.
 
 #pragma once
 
@@ -27,7 +27,7 @@ struct Ipv6Address {
   friend constexpr auto operator<=>(const Ipv6Address&, const Ipv6Address&) = default;
 };
 
-/// The `length` highest bits are the network's; the rest are 0.
+/// The `length` highest bits are the network part. The host bits are 0.
 struct Ipv4Prefix {
   Ipv4Address address;
   std::uint8_t length = 0;  // 0..32
@@ -61,11 +61,11 @@ constexpr bool contains(const Ipv6Prefix& prefix, Ipv6Address address) noexcept 
          ((prefix.address.low ^ address.low) & mask.low) == 0;
 }
 
-/// "192.0.2.1"; no leading zeros, no surrounding space.
+/// "192.0.2.1", without leading zeros or surrounding spaces.
 [[nodiscard]] std::optional<Ipv4Address> parse_ipv4(std::string_view text);
-/// "2001:db8::1"; without a zone.
+/// "2001:db8::1", without a zone.
 [[nodiscard]] std::optional<Ipv6Address> parse_ipv6(std::string_view text);
-/// "192.0.2.0/24" or a bare address (/32). Bits behind the length are refused, as `ip route add` refuses them.
+/// "192.0.2.0/24", or a bare address (/32). Host bits must not be set; `ip route add` refuses them too.
 [[nodiscard]] std::optional<Ipv4Prefix> parse_ipv4_prefix(std::string_view text);
 [[nodiscard]] std::optional<Ipv6Prefix> parse_ipv6_prefix(std::string_view text);
 

@@ -15,7 +15,7 @@ TEST(IpAddress, ReadsWhatItWrites) {
   }
 }
 
-TEST(IpAddress, RefusesWhatIsNoAddress) {
+TEST(IpAddress, RefusesInvalidAddresses) {
   for (const char* text : {"", "1.2.3", "1.2.3.4.5", "256.1.1.1", " 1.2.3.4", "1.2.3.4 ", "a", "1.2.3.4/8"}) {
     EXPECT_FALSE(parse_ipv4(text)) << text;
   }
@@ -29,7 +29,7 @@ TEST(IpPrefix, ABareAddressIsAHostPrefix) {
   EXPECT_EQ(parse_ipv6_prefix("2001:db8::1")->length, 128);
 }
 
-TEST(IpPrefix, RefusesBitsBehindTheLength) {
+TEST(IpPrefix, RefusesHostBits) {
   EXPECT_TRUE(parse_ipv4_prefix("10.0.0.0/8"));
   EXPECT_FALSE(parse_ipv4_prefix("10.0.0.1/8"));
   EXPECT_TRUE(parse_ipv6_prefix("2001:db8::/32"));
@@ -41,7 +41,7 @@ TEST(IpPrefix, RefusesBitsBehindTheLength) {
   }
 }
 
-TEST(IpPrefix, ContainsTheAddressesThatShareItsNetwork) {
+TEST(IpPrefix, ContainsTheAddressesOfItsNetwork) {
   EXPECT_TRUE(contains(*parse_ipv4_prefix("10.0.0.0/8"), *parse_ipv4("10.255.0.1")));
   EXPECT_FALSE(contains(*parse_ipv4_prefix("10.0.0.0/8"), *parse_ipv4("11.0.0.0")));
   EXPECT_TRUE(contains(Ipv4Prefix{}, *parse_ipv4("255.255.255.255")));

@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 
 std::string text_of(const fs::path& path) { return read_text_file(path.string()).value_or(std::string()); }
 
-/// The files of a folder in order of name; none if it cannot be read.
+/// The files of a folder, sorted by name; empty if it cannot be read.
 std::vector<fs::path> files_of(const fs::path& folder) {
   std::error_code error;
   std::vector<fs::path> files;
@@ -71,7 +71,7 @@ void look_at_cpu(const fs::path& root, Machine& machine) {
         if (std::find(kSimd.begin(), kSimd.end(), flag.text) != kSimd.end()) machine.simd.emplace_back(flag.text);
     }
   });
-  // Virtual machines often tell of one core id alone, or of none.
+  // Virtual machines often report one core id for all CPUs, or none.
   machine.cores = cores.size() > 1 ? static_cast<unsigned>(cores.size()) : processors;
 
   cpu_set_t allowed;
@@ -108,7 +108,7 @@ void look_at_process(const fs::path& root, Machine& machine) {
 
 void look_at_gpus(const fs::path& root, Machine& machine) {
   constexpr std::uint64_t kNvidia = 0x10de;
-  constexpr std::uint64_t kDisplay = 0x03;  // the class of graphics and compute controllers alike
+  constexpr std::uint64_t kDisplay = 0x03;  // PCI class of graphics and compute controllers
   for (const fs::path& device : files_of(root / "sys/bus/pci/devices")) {
     const bool is_nvidia = number(text_of(device / "vendor"), 16) == kNvidia;
     if (is_nvidia && number(text_of(device / "class"), 16) >> 16 == kDisplay) ++machine.nvidia_pci_devices;
@@ -120,7 +120,7 @@ void look_at_gpus(const fs::path& root, Machine& machine) {
   machine.nvidia_kernel_module = fs::exists(root / "proc/driver/nvidia/version", ignored);
 }
 
-/// 0 if a raw socket of this family opens, else why not. It is bound to nothing and closed at once.
+/// Tries to open a raw socket of this family, and closes it at once. Returns 0, or the errno.
 int try_socket(int family) {
   const int socket = ::socket(family, SOCK_RAW | SOCK_CLOEXEC, 0);
   if (socket < 0) return errno;

@@ -40,7 +40,7 @@ Result<void> check_compression(std::string_view path, std::span<const std::strin
 
 bool is_being_written(const std::string& path) {
   struct stat status {};
-  // To open a pipe would give its writer a reader.
+  // Do not open a pipe: its writer would see a reader.
   if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return false;
   int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0) fd = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What can be known of an output before it is written.
+// Checks of an output file before anything is written to it.
 
 #pragma once
 
@@ -13,12 +13,12 @@
 
 namespace penstock {
 
-/// Refuses a name with the suffix of a compression (".gz", ".xz", …) that is not one of `written`: the content would
-/// not be what the name promises.
+/// Refuses a file name with a compression suffix (".gz", ".xz", …) that is not listed in `written`, because the content
+/// would not match the name.
 [[nodiscard]] Result<void> check_compression(std::string_view path, std::span<const std::string_view> written = {});
 
-/// Whether somebody holds the lock (flock) that logs and captures have while they are written. The file is not changed;
-/// false if there is no such file, or if it cannot be opened.
+/// Whether another process holds the lock (flock) that logs and captures hold while they are being written. Does not
+/// change the file. False if the file does not exist or cannot be opened.
 [[nodiscard]] bool is_being_written(const std::string& path);
 
 }  // namespace penstock

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::array<std::string_view, 2> kWritten{".gz", ".zst"};
 
-TEST(OutputFile, RefusesANameThatPromisesACompressionThatIsNotWritten) {
+TEST(OutputFile, RefusesACompressionSuffixThatIsNotWritten) {
   const auto refusal = [](std::string_view path, std::span<const std::string_view> written = {}) {
     const auto checked = check_compression(path, written);
     return checked ? std::string() : to_string(checked.error());
@@ -33,7 +33,7 @@ TEST(OutputFile, RefusesANameThatPromisesACompressionThatIsNotWritten) {
   }
 }
 
-TEST(OutputFile, SeesThatAFileIsBeingWrittenAndLeavesItAsItIs) {
+TEST(OutputFile, DetectsThatAFileIsBeingWrittenWithoutChangingIt) {
   const std::string path = ::testing::TempDir() + "/" + std::to_string(::getpid()) + "_written.json";
   EXPECT_FALSE(is_being_written(path)) << "it is not there";
   std::ofstream(path) << "a line\n";

@@ -20,7 +20,7 @@ namespace penstock {
 namespace {
 
 std::string resolve_path(const std::string& path, const std::string& base) {
-  if (base.empty() || path.empty() || path.front() == '/' || path == "-") return path;  // "-": standard input, output
+  if (base.empty() || path.empty() || path.front() == '/' || path == "-") return path;  // "-": standard input or output
   return (std::filesystem::path(base) / path).lexically_normal().string();
 }
 
@@ -53,7 +53,7 @@ std::string expected_of(const Parameter& parameter) {
     }
     return list;
   }
-  if (parameter.type == ParameterType::rate && !range.empty()) return "a rate in " + range;  // which tells the unit
+  if (parameter.type == ParameterType::rate && !range.empty()) return "a rate in " + range;  // the range shows the unit
   std::string text(type_name(parameter.type));
   if (parameter.type == ParameterType::path && !range.empty()) return "a path, or " + range;
   if (!range.empty()) text += " in " + range;
@@ -77,7 +77,7 @@ bool rate_in_range(Rate rate, std::string_view range) {
   return rate.unit == least.unit && rate.value >= least.value && rate.value <= most.value;
 }
 
-/// Nothing where one of them is no number, out of `range`, or there twice.
+/// Empty if a text is not a number, a number is out of `range`, or a number occurs twice.
 std::optional<std::vector<std::uint64_t>> read_integers(std::span<const std::string> texts, std::string_view range) {
   std::vector<std::uint64_t> numbers;
   for (const std::string& text : texts) {
@@ -89,7 +89,7 @@ std::optional<std::vector<std::uint64_t>> read_integers(std::span<const std::str
   return numbers;
 }
 
-/// Letters that are put in, left out, replaced, or exchanged with their neighbour.
+/// The number of insertions, deletions, substitutions and swaps of neighbours that turn `a` into `b`.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before(b.size() + 1);  // the row before the last
   std::vector<std::size_t> last(b.size() + 1);
@@ -149,7 +149,7 @@ std::string expected_name(std::string_view name, std::span<const std::string_vie
 
 namespace {
 
-/// YAML forbids a key twice, and its readers take either value.
+/// YAML forbids duplicate keys, but parsers accept them and use one of the values.
 Result<void> check_unique_keys(const Parameter& parameter, const RawParameter& raw) {
   std::set<std::string_view> keys;
   for (std::size_t i = 0; i < raw.items.size(); ++i) {
@@ -301,7 +301,7 @@ Result<Parameters> Parameters::read(ParameterTable table, const std::vector<RawP
     } else if (!parameter.default_text.empty()) {
       RawParameter raw{std::string(parameter.name), owner, owner, {std::string(parameter.default_text)}, {}, ""};
       auto value = convert(parameter, raw);
-      if (!value) std::abort();  // a table's own default is out of its range
+      if (!value) std::abort();  // the table's default is not in its range
       parameters.values_.emplace(parameter.name, std::move(*value));
     }
   }
@@ -311,7 +311,7 @@ Result<Parameters> Parameters::read(ParameterTable table, const std::vector<RawP
 
 const Parameters::Value& Parameters::at(std::string_view name) const {
   const auto value = values_.find(name);
-  if (value == values_.end()) std::abort();  // asked for a name without default that the user did not give
+  if (value == values_.end()) std::abort();  // a programming error: no default, and the user gave no value
   return value->second;
 }
 
@@ -335,7 +335,7 @@ Errors Parameters::placed(Errors errors) const { return penstock::placed(std::mo
 
 Errors placed(Errors errors, std::span<const Parameters::File> files) {
   if (errors.empty()) return errors;
-  std::unordered_map<std::string_view, const Parameters::File*> by_path;  // the first of each
+  std::unordered_map<std::string_view, const Parameters::File*> by_path;  // the first file of each path
   for (const Parameters::File& file : files) by_path.try_emplace(file.path, &file);
   for (Error& error : errors) {
     if (error.place.line != 0) continue;

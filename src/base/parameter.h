@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// One table of parameters drives a network function's, a port's or the run section's reading, its `--help` and its
-// docs. Values are checked when they are read; what is asked of `Parameters` later cannot fail.
+// One table of parameters for each network function, port kind and section drives how its values are read, its `--help`
+// and its docs. Values are checked when they are read, so the accessors of `Parameters` cannot fail.
 
 #pragma once
 
@@ -21,17 +21,17 @@ namespace penstock {
 
 enum class ParameterType : std::uint8_t {
   text,      // one word or line
-  path,      // a file; relative to the file that names it. `range`: a word that stands for none
+  path,      // a file; relative to the file that names it. `range`: a word that means "no file"
   paths,     // one file or a list of files
-  output,    // a file that is written
+  output,    // a file that will be written
   integer,   // `range` "least..most"
-  integers,  // several, each once: "0,1" or a list; `range` of each
-  size,      // bytes with a unit; `range` likewise
+  integers,  // several distinct integers: "0,1" or a list; `range` applies to each
+  size,      // bytes with a unit; `range` as for integers
   duration,  // time with a unit
-  rate,      // bits or packets per second; `range` "1Mbps..1Tbps" wants bits
+  rate,      // bits or packets per second; `range` "1Mbps..1Tbps" requires bits
   choice,    // one of `range`, "a|b|c"
   flag,      // true or false
-  pairs,     // a mapping, read as "key=value" in order; a value that is a list reads "[a,b]"
+  pairs,     // a mapping, read as "key=value" in its order; a list as a value is read as "[a,b]"
 };
 
 /// "text", "path", …
@@ -40,39 +40,39 @@ enum class ParameterType : std::uint8_t {
 struct Parameter {
   std::string_view name;
   ParameterType type;
-  std::string_view default_text;  // "" : no default
-  std::string_view range;         // see ParameterType; "" : all values
+  std::string_view default_text;  // "": no default
+  std::string_view range;         // see ParameterType; "": all values
   std::string_view help;          // one line
   bool required = false;
 };
 
 using ParameterTable = std::span<const Parameter>;
 
-/// A value as the user wrote it, before its table is known.
+/// A value as the user wrote it, not yet checked against a table.
 struct RawParameter {
   std::string name;
   Place name_place;
-  Place place;                     // the value's
-  std::vector<std::string> items;  // one for a scalar; a mapping gives "key=value"
-  // wrong: a mistake in it was told already, and only its name counts.
+  Place place;                     // of the value
+  std::vector<std::string> items;  // one for a scalar; "key=value" for each entry of a mapping
+  // wrong: a mistake in the value has been reported already, and only its name counts.
   enum class Shape : std::uint8_t { scalar, list, mapping, wrong } shape = Shape::scalar;
-  std::string base_directory;        // what a relative path is relative to
-  std::vector<Place> item_places{};  // of a list or mapping; none: all are at `place`
+  std::string base_directory;        // relative paths start here
+  std::vector<Place> item_places{};  // of the items of a list or mapping; if empty, all are at `place`
 };
 
-/// Checked values, by the names of one table. Owns its strings.
+/// Checked values, by their names in one table. Owns its strings.
 class Parameters {
  public:
-  /// Checks `given` against `table`: unknown and doubled names (with the nearest known one), wrong types and ranges,
-  /// missing required ones. All mistakes are reported. `owner` is the place of the whole, for what is missing. What is
-  /// good for nothing but its name (`Shape::wrong`) makes no mistake here: the caller has told of it.
+  /// Checks `given` against `table`, and reports all mistakes: unknown names (with a suggestion), duplicates, wrong
+  /// types, values out of range, and missing parameters. Missing parameters are reported at `owner`. A parameter with
+  /// `Shape::wrong` only counts as present: the caller has reported its mistake already.
   static Result<Parameters> read(ParameterTable table, const std::vector<RawParameter>& given, const Place& owner);
 
-  /// Whether the user gave it, or it has a default.
+  /// Whether the parameter has a value, from the user or by default.
   [[nodiscard]] bool has(std::string_view name) const;
-  /// Where the value stands, for errors found later (in the file that a path names, say).
+  /// Where the value was given, for errors that are found later (for example in the file that a path names).
   [[nodiscard]] const Place& place(std::string_view name) const;
-  /// The same of an item of a list or mapping, in the order of `texts`.
+  /// Where an item of a list or mapping was given; `item` is its index in `texts`.
   [[nodiscard]] const Place& place(std::string_view name, std::size_t item) const;
 
   [[nodiscard]] const std::string& text(std::string_view name) const;  // text, choice, path (resolved), integers
@@ -83,15 +83,15 @@ class Parameters {
   [[nodiscard]] Rate rate(std::string_view name) const;
   [[nodiscard]] bool flag(std::string_view name) const;
 
-  /// A file that the values name, to be read or to be written.
+  /// A file that a value names, to be read or written.
   struct File {
     std::string path;
     Place place;
     bool written = false;
   };
   [[nodiscard]] const std::vector<File>& files() const noexcept { return files_; }
-  /// Mistakes met with these files: one of a whole file (it cannot be opened, say) is told at the value that names it,
-  /// others where they are.
+  /// Adjusts the places of errors in these files. An error about a whole file (for example, it cannot be opened) is
+  /// reported at the value that names the file; other errors keep their places.
   [[nodiscard]] Errors placed(Errors errors) const;
 
  private:
@@ -113,12 +113,12 @@ class Parameters {
 /// See `Parameters::placed`.
 [[nodiscard]] Errors placed(Errors errors, std::span<const Parameters::File> files);
 
-/// "did you mean" for an unknown name: the nearest of `known`, or "".
+/// The name in `known` that is nearest to an unknown name, for "did you mean"; "" if none is near.
 [[nodiscard]] std::string_view nearest_name(std::string_view name, std::span<const std::string_view> known);
-/// The same for an error's `expected`: the nearest of `known`, or all of them, "one of lan, wan".
+/// For an error's `expected`: the nearest name in `known`, or else all of them: "one of lan, wan".
 [[nodiscard]] std::string expected_name(std::string_view name, std::span<const std::string_view> known);
 
-/// The table as help text: a line for each parameter, with type, range, default and help.
+/// The table as help text: one line for each parameter, with type, range, default and help.
 [[nodiscard]] std::string describe(ParameterTable table);
 
 }  // namespace penstock

@@ -24,7 +24,7 @@ RawParameter raw(std::string name, std::string text) {
           "/etc/penstock"};
 }
 
-TEST(Parameters, TakesDefaultsForWhatIsNotGiven) {
+TEST(Parameters, UsesDefaultsForMissingValues) {
   const auto parameters = Parameters::read(kTable, {raw("rules", "r.txt")}, {});
   ASSERT_TRUE(parameters) << to_string(parameters.error());
   EXPECT_EQ(parameters->text("rules"), "/etc/penstock/r.txt");
@@ -49,7 +49,7 @@ TEST(Parameters, ReportsEveryMistakeAtItsPlace) {
   EXPECT_EQ(parameters.error().size(), 5U);
 }
 
-TEST(Parameters, AWordMayStandForNoPath) {
+TEST(Parameters, AWordMayMeanNoPath) {
   const auto none = Parameters::read(kTable, {raw("rules", "r.txt"), raw("folder", "none")}, {});
   ASSERT_TRUE(none);
   EXPECT_EQ(none->text("folder"), "none");
@@ -60,7 +60,7 @@ TEST(Parameters, AWordMayStandForNoPath) {
   EXPECT_EQ(some->files().size(), 2U);
 }
 
-TEST(Parameters, RefusesAListWhereOneValueIsMeant) {
+TEST(Parameters, RefusesAListForASingleValue) {
   RawParameter list = raw("workers", "1");
   list.items = {"1", "2"};
   list.shape = RawParameter::Shape::list;
@@ -69,7 +69,7 @@ TEST(Parameters, RefusesAListWhereOneValueIsMeant) {
   EXPECT_NE(to_string(parameters.error()).find("found a list"), std::string::npos);
 }
 
-TEST(Parameters, ReadNumbersBehindCommasOrInAList) {
+TEST(Parameters, ReadsCommaSeparatedNumbersAndLists) {
   constexpr std::array<Parameter, 1> kNumbers{{{"gpus", ParameterType::integers, "", "0..9", "which"}}};
   const auto read = [&](std::vector<std::string> items, RawParameter::Shape shape) {
     return Parameters::read(kNumbers, {{"gpus", {}, {}, std::move(items), shape, ""}}, {});
@@ -87,7 +87,7 @@ TEST(Parameters, ReadNumbersBehindCommasOrInAList) {
   EXPECT_FALSE(read({""}, kScalar));
 }
 
-TEST(Parameters, WantARateInTheUnitOfItsRange) {
+TEST(Parameters, RequiresARateInTheUnitOfItsRange) {
   constexpr std::array<Parameter, 1> kRates{{{"rate", ParameterType::rate, "", "1Mbps..1Tbps", "how much"}}};
   const auto read = [&](const char* text) { return Parameters::read(kRates, {raw("rate", text)}, {}); };
   EXPECT_EQ(read("1Tbps")->rate("rate").value, 1e12);
@@ -97,7 +97,7 @@ TEST(Parameters, WantARateInTheUnitOfItsRange) {
   EXPECT_FALSE(read("2Tbps"));
 }
 
-TEST(Parameters, TellMistakesOfAWholeFileWhereItIsNamed) {
+TEST(Parameters, ReportsMistakesOfAWholeFileWhereItIsNamed) {
   const auto parameters = Parameters::read(kTable, {raw("rules", "r.txt")}, {});
   ASSERT_TRUE(parameters) << to_string(parameters.error());
   const Errors placed = parameters->placed({{{"/etc/penstock/r.txt", 0, 0}, "cannot open", "no such file", ""},
@@ -109,7 +109,7 @@ TEST(Parameters, TellMistakesOfAWholeFileWhereItIsNamed) {
             "other.txt: cannot open");
 }
 
-TEST(Parameters, AnUnknownNameIsAnsweredByTheNearestOrByAll) {
+TEST(Parameters, SuggestsTheNearestNameOrListsAll) {
   constexpr std::array<std::string_view, 2> kKnown{"lan", "wan"};
   EXPECT_EQ(expected_name("lna", kKnown), "lan");
   EXPECT_EQ(expected_name("internet", kKnown), "one of lan, wan");
@@ -121,7 +121,7 @@ TEST(Parameters, AnUnknownNameIsAnsweredByTheNearestOrByAll) {
   EXPECT_EQ(expected_name("x", {}), "");
 }
 
-TEST(Parameters, RefusesANameGivenTwice) {
+TEST(Parameters, RefusesDuplicateNames) {
   EXPECT_FALSE(Parameters::read(kTable, {raw("rules", "r"), raw("rules", "q")}, {}));
 }
 

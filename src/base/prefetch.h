@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hints to the CPU that memory is used soon. They change nothing, and any address is valid.
+// Hints to the CPU that memory will be used soon. They have no other effect, and any address is allowed.
 
 #pragma once
 
@@ -12,10 +12,10 @@ namespace penstock {
 
 inline constexpr std::size_t kCacheLineBytes = 64;
 
-/// The cache line of this address.
+/// Prefetches the cache line that contains `address`.
 inline void prefetch(const void* address) noexcept { __builtin_prefetch(address); }
 
-/// All lines of so many bytes, which need not be an object's.
+/// Prefetches all cache lines of a range of bytes.
 inline void prefetch(const void* address, std::size_t bytes) noexcept {
   const auto first = reinterpret_cast<std::uintptr_t>(address);
   for (std::size_t at = 0; at < bytes; at += kCacheLineBytes) {

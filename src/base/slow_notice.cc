@@ -14,13 +14,13 @@ namespace penstock {
 SlowNotice::SlowNotice(std::string line)
     : SlowNotice(std::chrono::seconds{2}, [line = std::move(line)] { fmt::print(stderr, "{}\n", line); }) {}
 
-SlowNotice::SlowNotice(std::chrono::nanoseconds after, std::function<void()> tell) {
+SlowNotice::SlowNotice(std::chrono::nanoseconds after, std::function<void()> notify) {
   try {
-    thread_ = std::thread([this, after, tell = std::move(tell)] {
+    thread_ = std::thread([this, after, notify = std::move(notify)] {
       std::unique_lock lock(mutex_);
-      if (!ended_.wait_for(lock, after, [this] { return is_over_; })) tell();
+      if (!ended_.wait_for(lock, after, [this] { return is_over_; })) notify();
     });
-  } catch (const std::system_error&) {  // no thread is to be had: the step goes on without a notice
+  } catch (const std::system_error&) {  // no thread available: continue without the notice
   }
 }
 

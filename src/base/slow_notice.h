@@ -20,7 +20,7 @@ class SlowNotice {
   /// Prints `line` to the standard error if this object still exists after two seconds.
   explicit SlowNotice(std::string line);
   /// Calls `tell` once, in another thread, if this object still exists after that time.
-  SlowNotice(std::chrono::nanoseconds after, std::function<void()> tell);
+  SlowNotice(std::chrono::nanoseconds after, std::function<void()> notify);
   SlowNotice(const SlowNotice&) = delete;
   SlowNotice& operator=(const SlowNotice&) = delete;
   ~SlowNotice();

@@ -10,25 +10,25 @@
 namespace penstock {
 namespace {
 
-TEST(SlowNotice, TellsOnceWhenAStepTakesLong) {
-  std::promise<void> told;
+TEST(SlowNotice, NotifiesOnceWhenAStepTakesLong) {
+  std::promise<void> notified;
   int count = 0;
   {
     const SlowNotice notice(std::chrono::milliseconds{1}, [&] {
       ++count;
-      told.set_value();
+      notified.set_value();
     });
-    told.get_future().wait();
+    notified.get_future().wait();
   }
   EXPECT_EQ(count, 1);
 }
 
-TEST(SlowNotice, SaysNothingOfAStepThatIsDone) {
-  bool told = false;
+TEST(SlowNotice, IsSilentAboutAFinishedStep) {
+  bool notified = false;
   {
-    const SlowNotice notice(std::chrono::hours{1}, [&] { told = true; });
+    const SlowNotice notice(std::chrono::hours{1}, [&] { notified = true; });
   }
-  EXPECT_FALSE(told);
+  EXPECT_FALSE(notified);
 }
 
 }  // namespace

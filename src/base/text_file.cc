@@ -41,21 +41,21 @@ struct FileDescriptor {
   ~FileDescriptor() {
     if (fd >= 0) ::close(fd);
   }
-  /// Some file systems tell of a full disk only here.
+  /// Some file systems report a full disk only when the file is closed.
   bool close() noexcept { return ::close(std::exchange(fd, -1)) == 0; }
 };
 
-/// By errno.
+/// With the reason from errno.
 Error system_error(const std::string& path, std::string_view what) {
   return penstock::system_error(path, what, std::strerror(errno));
 }
 
-/// How long the reader of a named pipe may take to open it, and then to take something.
+/// The time limit for the reader of a named pipe to open it, and then to read something.
 constexpr std::chrono::seconds kReaderPatience{2};
 constexpr int kForever = -1;
 
-/// A descriptor that somebody has made non-blocking is waited for as others are. False, with errno ETIMEDOUT, where
-/// that takes longer than `patience_ms`.
+/// Whether a failed read or write should be retried. Waits until a descriptor that another process has made
+/// non-blocking is ready. False, with errno ETIMEDOUT, if that takes longer than `patience_ms`.
 bool is_passing(int fd, short event, int patience_ms = kForever) noexcept {
   if (errno == EINTR) return true;
   if (errno != EAGAIN) return false;
@@ -65,7 +65,7 @@ bool is_passing(int fd, short event, int patience_ms = kForever) noexcept {
   return false;
 }
 
-/// False, with errno, where not all can be written.
+/// False, with errno set, if not everything can be written.
 bool write_all(int fd, std::string_view text, int patience_ms = kForever) noexcept {
   while (!text.empty()) {
     const ssize_t wrote = ::write(fd, text.data(), text.size());
@@ -78,7 +78,7 @@ bool write_all(int fd, std::string_view text, int patience_ms = kForever) noexce
   return true;
 }
 
-/// Appends what is there, waiting for it. False at the end.
+/// Reads what is available and appends it to `text`; blocks if nothing is. False at the end of the input.
 Result<bool> read_more(int fd, const std::string& path, std::string& text) {
   constexpr std::size_t kChunk = 1 << 18;
   const std::size_t had = text.size();
@@ -96,7 +96,7 @@ std::span<const std::uint8_t> bytes_of(std::string_view text) noexcept {
   return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
 }
 
-/// What a compressed file holds. A few bytes may hold any number of them, so it is bounded as other files are.
+/// The content of a compressed file. A few bytes may expand to any size, so the file limit applies to the output too.
 Result<std::string> unpacked(std::string_view packed, Decompressor& decompressor, const std::string& path) {
   constexpr std::size_t kChunk = 1 << 18;
   auto rest = bytes_of(packed);
@@ -139,7 +139,7 @@ Result<std::string> read_bytes(int fd, const std::string& path) {
   return decompressor == nullptr ? std::move(text) : unpacked(text, *decompressor, path);
 }
 
-/// Editors may write a byte order mark, which is no part of the text.
+/// Removes the byte order mark that some editors write; it is not part of the text.
 Result<std::string> read_all(int fd, const std::string& path) {
   auto text = read_bytes(fd, path);
   if (text && text->starts_with(kByteOrderMark)) text->erase(0, kByteOrderMark.size());
@@ -153,20 +153,21 @@ Error line_too_long(const std::string& name, std::uint32_t line) {
           "at most " + format_size(kMostLineBytes)};
 }
 
-/// A pipe or a device (/dev/stdout) cannot be renamed over.
+/// Pipes and devices (/dev/stdout) cannot be replaced by a rename.
 bool is_written_in_place(const std::string& path) {
   struct stat status {};
   return ::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode);
 }
 
-/// A FIFO that the user made, whose reader may never come; not the program's own standard output under a name.
+/// A FIFO that the user made, whose reader may never come. Not the program's own standard output, which may have a path
+/// too.
 bool is_named_pipe(const std::string& path) {
   struct stat status {};
   return !path.starts_with("/dev/") && !path.starts_with("/proc/") && ::stat(path.c_str(), &status) == 0 &&
          S_ISFIFO(status.st_mode);
 }
 
-/// Writes to a FIFO, but waits no longer than kReaderPatience for a reader, or for one that takes nothing.
+/// Writes to a FIFO. Waits at most kReaderPatience for a reader to open it, and for the reader to take something.
 Result<void> write_named_pipe(const std::string& path, std::string_view text) {
   const auto too_late = [&](const char* found, const char* expected) {
     return failure(
@@ -188,19 +189,19 @@ Result<void> write_named_pipe(const std::string& path, std::string_view text) {
   return failure(system_error(path, "cannot write"));
 }
 
-/// The folder of `path`, with its slash; "" is the current one.
+/// The folder of `path` with its trailing slash; "" is the current folder.
 std::string folder_of(const std::string& path) { return path.substr(0, path.rfind('/') + 1); }
 
-/// As short as it can be, for a name may have 255 bytes and no more; one for each process and try.
+/// As short as possible, because a file name may have only 255 bytes. Unique for each process and attempt.
 std::string temporary_beside(const std::string& path, unsigned attempt) {
   return folder_of(path) + fmt::format(".penstock-{}-{}.part", ::getpid(), attempt);
 }
 
-/// A new file beside `path` that nobody else writes; its name goes into `name`. As usual it has the mode of `path`, or
-/// that of any new file where it is not there yet. -1, with errno: cannot be made.
+/// Creates a new file in the folder of `path`, and stores its path in `name`. With `as_usual`, it gets the mode of
+/// `path`, or that of a new file if `path` does not exist. Returns -1 with errno on failure.
 int make_beside(const std::string& path, std::string& name, FileAccess access) {
   int fd = -1;
-  // What a process of this number may have left behind keeps its name.
+  // A crashed process with the same process id may have left its file.
   for (unsigned attempt = 0; fd < 0; ++attempt) {
     name = temporary_beside(path, attempt);
     fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, access == FileAccess::owner ? 0600 : 0666);
@@ -258,13 +259,13 @@ std::string resolved_path(const std::string& path) {
   fs::path target = path;
   if (fs::exists(target, error)) {
     const fs::path canonical = fs::canonical(target, error);
-    return error ? path : canonical.string();  // a pipe of /proc/self/fd has no name
+    return error ? path : canonical.string();  // a pipe in /proc/self/fd has no path
   }
-  constexpr int kMostLinks = 40;  // as the kernel's
+  constexpr int kMostLinks = 40;  // the kernel's limit
   for (int links = 0; links < kMostLinks && fs::is_symlink(fs::symlink_status(target, error)); ++links) {
     const fs::path next = fs::read_symlink(target, error);
     if (error) return path;
-    target = target.parent_path() / next;  // or `next` alone, where it begins at the root
+    target = target.parent_path() / next;  // just `next` if it is absolute
   }
   const fs::path folder = fs::canonical(target.has_parent_path() ? target.parent_path() : fs::path("."), error);
   return error || !target.has_filename() ? path : (folder / target.filename()).string();

@@ -26,7 +26,7 @@ using penstock::testing::zstd;
 
 namespace fs = std::filesystem;
 
-/// A folder of the test's own, and the current one while it runs.
+/// Runs each test in a folder of its own, which is the current folder.
 class InFolder : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -57,7 +57,7 @@ TEST_F(TextFile, ReadsWhatItWroteAndLeavesNoTemporaryFile) {
   EXPECT_EQ(files(), 1);
 }
 
-TEST_F(TextFile, IsWrittenWhereALinkLeadsTo) {
+TEST_F(TextFile, FollowsSymbolicLinksWhenWriting) {
   fs::create_directory("real");
   fs::create_symlink("real/old", "to-old");
   fs::create_symlink("to-new-too", "to-new");
@@ -73,7 +73,7 @@ TEST_F(TextFile, IsWrittenWhereALinkLeadsTo) {
   EXPECT_EQ(files(), 4);
 }
 
-TEST_F(TextFile, TakesNoOtherFilesNameWhileItIsWritten) {
+TEST_F(TextFile, UsesNoExistingNameForItsTemporaryFile) {
   std::ofstream("text.part") << "somebody's own";
   std::ofstream(".penstock-" + std::to_string(::getpid()) + "-0.part") << "left behind";
   ASSERT_TRUE(write_text_file("text", "all of it"));
@@ -88,7 +88,7 @@ unsigned mode_of(const char* path) {
   return status.st_mode & 0777;
 }
 
-TEST_F(TextFile, HasTheModeOfTheFileBeforeItOrOfAnyNewOne) {
+TEST_F(TextFile, KeepsTheModeOfAnExistingFileOrAppliesTheUmask) {
   const mode_t mask = ::umask(0027);
   std::ofstream("another") << "";
   ASSERT_TRUE(write_text_file("text", "new"));
@@ -99,7 +99,7 @@ TEST_F(TextFile, HasTheModeOfTheFileBeforeItOrOfAnyNewOne) {
   ::umask(mask);
 }
 
-TEST_F(TextFile, IsItsOwnersAloneIfAskedEvenWhereItWasOthersToo) {
+TEST_F(TextFile, IsPrivateToTheOwnerOnRequestEvenIfItExisted) {
   const mode_t mask = ::umask(0);
   ASSERT_TRUE(write_text_file("secret", "key", FileAccess::owner));
   EXPECT_EQ(mode_of("secret"), 0600U);
@@ -109,7 +109,7 @@ TEST_F(TextFile, IsItsOwnersAloneIfAskedEvenWhereItWasOthersToo) {
   ::umask(mask);
 }
 
-/// Sets the limit while it is there.
+/// Sets the file limit during its lifetime.
 class FileLimit {
  public:
   explicit FileLimit(std::uint64_t bytes) : before_(file_limit()) { set_file_limit(bytes); }
@@ -121,7 +121,7 @@ class FileLimit {
   std::uint64_t before_;
 };
 
-TEST_F(TextFile, IsReadUpToTheLimitOfItsSizeAndRefusedBeyond) {
+TEST_F(TextFile, RefusesFilesOverTheSizeLimit) {
   const FileLimit limit(1'000'000);
   std::ofstream("most") << std::string(1'000'000, 'x');
   std::ofstream("more") << std::string(1'000'001, 'x');
@@ -132,7 +132,7 @@ TEST_F(TextFile, IsReadUpToTheLimitOfItsSizeAndRefusedBeyond) {
   EXPECT_EQ(to_string(read_text_file("/dev/zero").error()), "/dev/zero: " + why) << "a device without end";
 }
 
-TEST_F(TextFile, OfLinesHasNoneOverItsBound) {
+TEST_F(TextFile, RefusesLinesOverTheLengthLimit) {
   std::ofstream("most") << "one\n" << std::string(kMostLineBytes, 'x') << "\nthree";
   std::ofstream("more") << "one\n" << std::string(kMostLineBytes + 1, 'x') << "\nthree";
   EXPECT_EQ(read_lines("most")->size(), 4 + kMostLineBytes + 6);
@@ -140,12 +140,12 @@ TEST_F(TextFile, OfLinesHasNoneOverItsBound) {
             "more:2: line too long: found more than 1.0 MiB, expected at most 1.0 MiB");
 }
 
-TEST_F(TextFile, WaitsForTheReaderOfAPipeAndGivesItUp) {
+TEST_F(TextFile, GivesUpOnTheReaderOfAPipeAfterAWait) {
   const std::string unread = folder_ / "unread";
   const std::string stuck = folder_ / "stuck";
   const std::string read = folder_ / "read";
   for (const std::string& pipe : {unread, stuck, read}) ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  const std::string text(1 << 20, 'x');  // more than a pipe holds
+  const std::string text(1 << 20, 'x');  // more than fits into a pipe
   const auto write = [&](const std::string& pipe) {
     return std::async(std::launch::async, [&text, pipe] { return write_text_file(pipe, text); });
   };
@@ -164,13 +164,13 @@ TEST_F(TextFile, WaitsForTheReaderOfAPipeAndGivesItUp) {
   ::close(takes_nothing);
 }
 
-TEST_F(TextFile, TellsOfAFullDevice) {
+TEST_F(TextFile, ReportsAFullDevice) {
   const auto written = write_text_file("/dev/full", "text");
   ASSERT_FALSE(written);
   EXPECT_EQ(written.error().front().message, "cannot write: No space left on device");
 }
 
-TEST_F(ResolvedPath, IsOneForAllWaysToAFile) {
+TEST_F(ResolvedPath, IsTheSameForAllPathsToAFile) {
   fs::create_directories("sub/deep");
   fs::create_symlink("sub/deep", "short");
   fs::create_symlink("sub/../dangling-too", "dangling");
@@ -186,7 +186,7 @@ TEST_F(ResolvedPath, IsOneForAllWaysToAFile) {
   EXPECT_NE(resolved_path("sub/file"), file);
 }
 
-TEST_F(ResolvedPath, LeavesWhatItCannotFollow) {
+TEST_F(ResolvedPath, LeavesPathsThatItCannotResolve) {
   fs::create_symlink("round", "round");
   for (const char* path : {"none/file", "round", "none/", "", "/dev/fd/99"}) {
     const std::string resolved = resolved_path(path);
@@ -196,11 +196,11 @@ TEST_F(ResolvedPath, LeavesWhatItCannotFollow) {
   EXPECT_EQ(resolved_path("none/file"), "none/file");
 }
 
-TEST_F(TextFile, UnpacksGzipAndZstandardByTheirFirstBytes) {
+TEST_F(TextFile, DecompressesGzipAndZstandardByTheirFirstBytes) {
   const std::string text = "10.0.0.0/8 dev lan\n10.1.0.0/16 dev wan\n";
   for (const std::string& packed : {gzip(text), zstd(text), gzip(text.substr(0, 19)) + gzip(text.substr(19)),
                                     zstd(text.substr(0, 19)) + zstd(text.substr(19))}) {
-    write_bytes("routes.txt", packed);  // the name does not matter
+    write_bytes("routes.txt", packed);  // the name must not matter
     EXPECT_EQ(*read_text_file("routes.txt"), text);
     EXPECT_EQ(*read_lines("routes.txt"), text);
   }
@@ -218,7 +218,7 @@ TEST_F(TextFile, SkipsAByteOrderMark) {
   EXPECT_EQ(*read_text_file("twice.txt"), mark) << "only at the start";
 }
 
-TEST_F(TextFile, NamesTheCompressedFileThatIsCutShortOrGarbled) {
+TEST_F(TextFile, NamesATruncatedOrCorruptCompressedFile) {
   const std::string text(10'000, 'x');
   for (const std::string& packed : {gzip(text), zstd(text)}) {
     write_bytes("cut", packed.substr(0, packed.size() - 6));
@@ -235,7 +235,7 @@ TEST_F(TextFile, NamesTheCompressedFileThatIsCutShortOrGarbled) {
   }
 }
 
-TEST_F(TextFile, RefusesACompressedFileThatUnpacksBeyondTheLimit) {
+TEST_F(TextFile, RefusesACompressedFileThatDecompressesBeyondTheLimit) {
   const std::uint64_t before = file_limit();
   const std::string text(3'000'000, '\n');
   set_file_limit(1'000'000);
@@ -259,7 +259,7 @@ TEST_F(TextFile, NamesThePathThatCannotBeRead) {
   EXPECT_FALSE(read_text_file("/tmp"));
 }
 
-TEST_F(TextFile, TellsBeforehandWhatCannotBeWritten) {
+TEST_F(TextFile, ChecksBeforehandWhetherItCanBeWritten) {
   const std::string folder = (folder_ / "writable").string();
   std::filesystem::create_directory(folder);
   ASSERT_TRUE(write_text_file(folder + "/there", "as it was"));
@@ -278,7 +278,7 @@ TEST_F(TextFile, TellsBeforehandWhatCannotBeWritten) {
   EXPECT_EQ(*read_text_file(folder + "/there"), "as it was");
 }
 
-TEST(LineReader, NumbersLinesAndTakesBothLineEnds) {
+TEST(LineReader, NumbersLinesAndAcceptsBothLineEnds) {
   LineReader lines("a\r\n\nb");
   Line line;
   ASSERT_TRUE(lines.next(line));
@@ -291,7 +291,7 @@ TEST(LineReader, NumbersLinesAndTakesBothLineEnds) {
   EXPECT_FALSE(lines.next(line));
 }
 
-TEST(SplitWords, TellsTheColumnOfEachWord) {
+TEST(SplitWords, ReturnsTheColumnOfEachWord) {
   const auto words = split_words("  via\t10.0.0.1 ");
   ASSERT_EQ(words.size(), 2U);
   EXPECT_EQ(words[0].text, "via");

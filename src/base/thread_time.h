@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How long a thread has had a processor: what others take of the machine does not count.
+// CPU time of a thread: time that other threads and processes use does not count.
 
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace penstock {
 
-/// Of the thread that asks.
+/// The CPU time of the calling thread.
 [[nodiscard]] inline std::chrono::nanoseconds thread_time() noexcept {
   timespec time{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);

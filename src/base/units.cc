@@ -22,7 +22,7 @@ struct Unit {
   double factor;
 };
 
-/// The number at the front of `text`; `text` is left at what follows it.
+/// Removes the number at the front of `text`.
 std::optional<double> take_number(std::string_view& text) {
   double value = 0;
   const char* last = text.data() + text.size();
@@ -47,8 +47,8 @@ std::optional<double> number_with_unit(std::string_view text, const std::array<U
   return std::nullopt;
 }
 
-/// "Mb" and "GBps" mix cases where case tells bits from bytes: read in any case they would be wrong by a factor of
-/// eight.
+/// True for "Mb" and "GBps", whose case contradicts the unit: read case-insensitively, they would be wrong by a factor
+/// of eight.
 bool swaps_bits_and_bytes(std::string_view text, char wrong) noexcept {
   const std::size_t unit = text.find_first_not_of("0123456789. ");
   if (unit == std::string_view::npos) return false;
@@ -81,7 +81,7 @@ constexpr std::array<Unit, 4> kPacketRates{{{"pps", 1}, {"kpps", 1e3}, {"Mpps", 
 std::optional<std::uint64_t> parse_size(std::string_view text) {
   if (swaps_bits_and_bytes(text, 'b')) return std::nullopt;
   const auto value = number_with_unit(text, kSizes);
-  // A fraction of a byte is a mistake, and a double holds whole numbers to 2^53 only.
+  // A fraction of a byte is a mistake. A double holds integers exactly only up to 2^53.
   if (!value || *value > 9.0e15 || *value != std::floor(*value)) return std::nullopt;
   return static_cast<std::uint64_t>(*value);
 }

@@ -18,7 +18,7 @@ TEST(Units, ReadsSizes) {
   for (const char* text : {"", "-1", "4XB", "1.5B", "MiB", "1e3", "nan"}) EXPECT_FALSE(parse_size(text)) << text;
 }
 
-TEST(Units, ReadsUnitsInAnyCase) {
+TEST(Units, ReadsUnitsCaseInsensitively) {
   EXPECT_EQ(parse_size("1mb"), 1'000'000U);
   EXPECT_EQ(parse_size("1MB"), 1'000'000U);
   EXPECT_EQ(parse_size("4mib"), 4U << 20);
@@ -50,21 +50,21 @@ TEST(Units, ReadsDurationsWithTheirUnit) {
   for (const char* text : {"5", "", "ms", "-1ms", "1 day"}) EXPECT_FALSE(parse_duration(text)) << text;
 }
 
-TEST(Units, TellsBitRatesFromPacketRates) {
+TEST(Units, DistinguishesBitRatesFromPacketRates) {
   EXPECT_EQ(parse_rate("10Gbps")->unit, Rate::Unit::bits_per_second);
   EXPECT_DOUBLE_EQ(parse_rate("10Gbps")->value, 1e10);
   EXPECT_EQ(parse_rate("2Mpps")->unit, Rate::Unit::packets_per_second);
   EXPECT_FALSE(parse_rate("10"));
 }
 
-TEST(Units, ReadsWholeNumbersWhole) {
+TEST(Units, ReadsIntegersThatAreTheWholeText) {
   EXPECT_EQ(parse_integer("0x1f"), 31U);
   EXPECT_EQ(parse_integer("18446744073709551615"), ~0ULL);
   for (const char* text : {"", "0x", "1.0", "18446744073709551616", "-1", "1 "})
     EXPECT_FALSE(parse_integer(text)) << text;
 }
 
-TEST(Units, WritesForReaders) {
+TEST(Units, FormatsForHumans) {
   EXPECT_EQ(format_count(1234567), "1,234,567");
   EXPECT_EQ(format_count(999), "999");
   EXPECT_EQ(format_count(0, "rule"), "0 rules");

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What this program was built from and with. The build writes the values (cmake/PenstockVersion.cmake) into a library
-// of its own, penstock::version, so that a new commit recompiles one file and relinks only what prints them.
+// The build's version and tools. The build writes these values (cmake/PenstockVersion.cmake) into a separate library,
+// penstock::version, so that a new commit recompiles one file and relinks only what prints them.
 
 #pragma once
 

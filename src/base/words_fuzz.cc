@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any text as what users write in one word: numbers with units, addresses, prefixes; and taken apart into lines and
-// words. An address that is read is printed, read again and the same.
+// Feeds arbitrary text to the readers of single words (numbers with units, addresses, prefixes), and to the splitters
+// of lines and words. An address that is read must be the same after it is printed and read again.
 
 #include <cstddef>
 #include <cstdint>

@@ -70,7 +70,7 @@ Errors write_alert_pcap(const std::string& path, const std::vector<std::string>&
     for (port::CapturedFrame frame; !(*writer)->failed() && sequence->next(frame);) {
       if (!frames.contains(frame.number)) continue;
       PacketDescriptor packet = descriptor_of(frame);
-      const PacketView view{const_cast<std::uint8_t*>(frame.bytes.data()), &packet};  // it is only read
+      const PacketView view{const_cast<std::uint8_t*>(frame.bytes.data()), &packet};  // not modified
       static_cast<void>(buffer.add({&view, 1}));
     }
     static_cast<void>(buffer.flush());

@@ -50,7 +50,7 @@ struct BenchArguments {
 
 // ---- The command line
 
-/// As a shell would have to be given it again.
+/// The words with the quotes that a shell needs.
 std::string shell_text(const std::vector<std::string>& words) {
   constexpr std::string_view kPlain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_=+:,./@%";
   std::string text;
@@ -97,7 +97,7 @@ CLI::Validator condition_text() {
           ""};
 }
 
-/// The values of a key that is given more than once are alternatives.
+/// Several values for the same key are alternatives.
 std::vector<experiments::Condition> conditions(const std::vector<std::string>& texts) {
   std::vector<experiments::Condition> all;
   for (const std::string& text : texts) {
@@ -116,7 +116,7 @@ std::string known_names(std::string_view wrong) {
   return expected_name(wrong, names);
 }
 
-// ---- What comes out
+// ---- Output
 
 int list_experiments() {
   report::TextTable table({"experiment", "description"});
@@ -136,7 +136,7 @@ std::string rendered(const Experiment& experiment, const Record& record, Style s
   return text;
 }
 
-/// The folder is created with the first plot.
+/// Creates the folder with the first plot.
 Errors write_plots(const Experiment& experiment, const Record& record, const std::string& folder) {
   for (const experiments::Figure& figure : experiment.figures()) {
     if (!has_plot(figure, record)) continue;
@@ -150,7 +150,7 @@ Errors write_plots(const Experiment& experiment, const Record& record, const std
   return {};
 }
 
-/// Files first: what is printed may go into a pipe that breaks.
+/// Writes files first, since printing may fail if stdout is a broken pipe.
 Errors write_all(const Experiment& experiment, const Record& record, const BenchArguments& arguments) {
   Errors errors;
   const auto note = [&](const Result<void>& written) {
@@ -158,7 +158,7 @@ Errors write_all(const Experiment& experiment, const Record& record, const Bench
   };
   const bool json_to_stdout = arguments.json == "-";
   if (!arguments.json.empty() && !json_to_stdout) {
-    // Stopped before the first point: a record that is there already is worth more.
+    // The run was stopped before its first point, so keep an existing record.
     std::error_code none;
     const bool keeps_other = record.points.empty() && !record.complete &&
                              std::filesystem::is_regular_file(arguments.json, none) &&
@@ -173,7 +173,7 @@ Errors write_all(const Experiment& experiment, const Record& record, const Bench
   return errors;
 }
 
-/// Whether the folder is there, or can be created, and takes new files. Creates nothing.
+/// Checks that the folder exists or can be created, and accepts new files. Creates nothing.
 Result<void> check_folder_writable(const std::string& folder) {
   std::filesystem::path path = std::filesystem::absolute(folder).lexically_normal();
   std::error_code none;
@@ -186,7 +186,7 @@ Result<void> check_folder_writable(const std::string& folder) {
   return writable;
 }
 
-/// Mistakes in where the outputs go. Creates nothing.
+/// Errors about the paths of the outputs. Creates nothing.
 Errors check_outputs(const BenchArguments& arguments) {
   Errors errors;
   const std::pair<const char*, const std::string*> inputs[] = {
@@ -207,7 +207,7 @@ Errors check_outputs(const BenchArguments& arguments) {
   return errors;
 }
 
-// ---- The two ways to a record
+// ---- Running, or reading a record
 
 void print_progress(const experiments::Progress& progress) {
   constexpr std::size_t kMost = 70;
@@ -215,7 +215,7 @@ void print_progress(const experiments::Progress& progress) {
   if (what.size() < progress.what.size()) what += "…";
   const std::string number = progress.number == 0 ? "" : fmt::format("{} of {}: ", progress.number, progress.count);
   const std::string line = "\r\033[K" + number + what;
-  std::fputs(line.c_str(), stderr);  // a terminal that is gone ends no run
+  std::fputs(line.c_str(), stderr);  // a closed terminal must not end a run
 }
 
 int run_experiment(const Experiment& experiment, const BenchArguments& arguments) {
@@ -228,7 +228,7 @@ int run_experiment(const Experiment& experiment, const BenchArguments& arguments
   Errors errors;
   try {
     errors = session->run(terminal ? print_progress : std::function<void(const experiments::Progress&)>());
-  } catch (const std::exception& error) {  // a GPU that fails: what was measured before is worth its file
+  } catch (const std::exception& error) {  // such as a GPU failure: the record so far is still written
     record.errors.emplace_back(error.what());
     errors.push_back({{}, error.what(), "", ""});
   }
@@ -280,7 +280,7 @@ int bench(const BenchArguments& arguments) {
                              known_names(arguments.name)}});
 }
 
-/// Several of them, with commas between.
+/// A comma-separated list of integers.
 CLI::Validator whole_numbers(std::uint64_t least, std::uint64_t most) {
   return CLI::Validator(
       [one = whole_number(least, most)](std::string& text) {
@@ -298,7 +298,7 @@ CLI::Validator whole_numbers(std::uint64_t least, std::uint64_t most) {
 void add_bench(CLI::App& app, std::vector<std::string> command_line, int& exit_code) {
   auto arguments = std::make_shared<BenchArguments>();
   experiments::Options& options = arguments->options;
-  if (!command_line.empty()) command_line.front() = "penstock";  // wherever it lies
+  if (!command_line.empty()) command_line.front() = "penstock";  // without the path of the program
   options.command = shell_text(command_line);
 
   CLI::App* const command =

@@ -32,7 +32,7 @@ class BenchCommand : public ::testing::Test {
     for (const std::string& argument : arguments) argv.push_back(argument.c_str());
     return outcome_of([&] { return run_program(static_cast<int>(argv.size()), argv.data()); });
   }
-  /// Of a command line that is refused.
+  /// The message for a command line that is refused.
   static std::string refusal(const std::vector<std::string>& arguments) {
     const Outcome outcome = run(arguments);
     EXPECT_EQ(outcome.exit_code, 2) << outcome.err;
@@ -62,7 +62,7 @@ class BenchCommand : public ::testing::Test {
   const fs::path folder_ = fs::path(place_.path("")).parent_path();
 };
 
-/// One cheap point.
+/// Selects a single, fast point.
 const std::vector<std::string> kOnePoint{
     "offload",       "--quick", "--only",  "sweep=rules", "--only", "engine=linear", "--only", "rules=32", "--only",
     "processor=cpu", "--only",  "cores=1", "--repeats",   "2",      "--duration",    "2ms"};
@@ -80,7 +80,7 @@ TEST_F(BenchCommand, ListsTheExperimentsWithTheirSources) {
   EXPECT_THAT(outcome.out, HasSubstr("Run one with `penstock bench NAME`.\n"));
 }
 
-TEST_F(BenchCommand, MeasuresAndKeepsWhatIsAskedFor) {
+TEST_F(BenchCommand, MeasuresTheSelectedPointsAndSavesThem) {
   const Outcome outcome = run(one_point_and({"--json", path("o.json"), "--plots", path("new/plots")}));
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("Firewall classification by rules"));
@@ -110,7 +110,7 @@ TEST_F(BenchCommand, PrintsTheRecordInPlaceOfTables) {
   EXPECT_TRUE(experiments::parse_record(outcome.out, "stdout"));
 }
 
-TEST_F(BenchCommand, DrawsThePlotsOfAKeptRecord) {
+TEST_F(BenchCommand, DrawsThePlotsOfASavedRecord) {
   write("o.json", to_json(kept()));
   const Outcome outcome = run({"--from", path("o.json"), "--plots", path("plots")});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
@@ -118,14 +118,14 @@ TEST_F(BenchCommand, DrawsThePlotsOfAKeptRecord) {
   EXPECT_THAT(read(path("plots/offload-firewall-rules.svg")), HasSubstr("</svg>"));
 }
 
-TEST_F(BenchCommand, RendersAKeptRecord) {
+TEST_F(BenchCommand, RendersASavedRecord) {
   write("o.json", to_json(kept()));
   EXPECT_THAT(run({"offload", "--from", path("o.json")}).out, HasSubstr("   32    12.50\n"));
   EXPECT_THAT(run({"--from", path("o.json"), "--markdown"}).out,
               HasSubstr("| rules | linear cpu cores=1 |\n| ---: | ---: |\n| 32 | 12.50 |\n"));
 }
 
-TEST_F(BenchCommand, ReckonsWithTheCostsThatItIsGiven) {
+TEST_F(BenchCommand, UsesTheGivenCosts) {
   experiments::Record record = kept();
   record.experiment = "chain";
   experiments::Point point;
@@ -146,7 +146,7 @@ TEST_F(BenchCommand, ReckonsWithTheCostsThatItIsGiven) {
               HasSubstr("found '1500', expected DOLLARS:WATTS"));
 }
 
-TEST_F(BenchCommand, RefusesARecordThatIsNone) {
+TEST_F(BenchCommand, RefusesAnInvalidRecord) {
   write("o.json", "{\"points\": 1}");
   EXPECT_THAT(refusal({"--from", path("o.json")}),
               HasSubstr("o.json: points: wrong value: found '1', expected a list"));
@@ -161,7 +161,7 @@ TEST_F(BenchCommand, RefusesARecordThatIsNone) {
               HasSubstr("the record is from another experiment: found 'offload', expected 'chain'"));
 }
 
-TEST_F(BenchCommand, RefusesWhatItDoesNotKnow) {
+TEST_F(BenchCommand, RefusesUnknownNames) {
   EXPECT_THAT(refusal({"offlaod"}), HasSubstr("unknown experiment: found 'offlaod', expected offload\n"));
   EXPECT_THAT(refusal({"--quick"}), HasSubstr("NAME is missing: expected one of offload, "));
   EXPECT_THAT(refusal({"offload", "--quikc"}), HasSubstr("unknown option: found '--quikc', expected --quick\n"));
@@ -188,7 +188,7 @@ TEST_F(BenchCommand, RefusesEmptyFileNames) {
   }
 }
 
-TEST_F(BenchCommand, LeavesNothingBehindOfARecordThatItRefuses) {
+TEST_F(BenchCommand, LeavesNoFilesOfARefusedRecord) {
   const auto refusal_of = [&](const std::string& text) {
     write("o.json", text);
     const std::string said =
@@ -231,7 +231,7 @@ TEST_F(BenchCommand, CreatesNoFolderForAnUnknownExperiment) {
   EXPECT_FALSE(fs::exists(path("new")));
 }
 
-TEST_F(BenchCommand, OverwritesNothingThatItReads) {
+TEST_F(BenchCommand, DoesNotOverwriteItsInputs) {
   const std::string record = to_json(kept());
   write("kept.json", record);
   EXPECT_THAT(refusal({"--from", path("kept.json"), "--json", path("kept.json")}),
@@ -244,7 +244,7 @@ TEST_F(BenchCommand, OverwritesNothingThatItReads) {
   EXPECT_EQ(read(path("mine.rules")), rules);
 }
 
-TEST_F(BenchCommand, TellsBeforeItMeasuresWhereNothingCanBeWritten) {
+TEST_F(BenchCommand, ChecksItsOutputsBeforeItMeasures) {
   EXPECT_THAT(refusal(one_point_and({"--json", path("none/o.json")})), HasSubstr("none/o.json"));
   write("file", "");
   EXPECT_THAT(refusal(one_point_and({"--plots", path("file/plots")})),

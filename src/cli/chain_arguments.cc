@@ -25,14 +25,14 @@ namespace penstock::cli {
 
 namespace {
 
-/// Errors with one message about one thing, wherever it stands.
+/// Errors with the same message about the same thing, in any place.
 struct Kind {
   const Error* first;
   std::size_t count = 0;
 };
 
-/// The most frequent kind first; of those equally frequent, the first in `errors`. Mistakes that are only counted are
-/// of no kind.
+/// The most frequent kind first; kinds with equal frequency are in the order of `errors`. Errors that only stand for a
+/// number of others belong to no kind.
 std::vector<Kind> kinds_of(std::span<const Error* const> errors) {
   std::map<std::pair<std::string_view, std::string_view>, std::size_t> by_text;
   std::vector<Kind> kinds;
@@ -55,8 +55,8 @@ std::vector<const Error*> pointers_to(std::span<const Error> errors) {
 
 constexpr std::size_t kMostKinds = 5;
 
-/// Each on a line; where they are too many to be read, those that differ by their place alone as one, the most frequent
-/// first.
+/// Prints each error on a line. If there are too many, prints errors that differ only in their place as one, the most
+/// frequent first.
 void print_alike(std::span<const Error> errors, std::string_view before, bool all) {
   constexpr std::size_t kMost = 20;
   if (all || errors.size() <= kMost) {
@@ -64,18 +64,18 @@ void print_alike(std::span<const Error> errors, std::string_view before, bool al
     return;
   }
   const std::vector<Kind> kinds = kinds_of(pointers_to(errors));
-  std::size_t told = 0;
+  std::size_t printed = 0;
   for (std::size_t i = 0; i < kinds.size() && i < kMostKinds; ++i) {
     const std::string more =
         kinds[i].count == 1 ? "" : fmt::format(" (and {} more like this)", format_count(kinds[i].count - 1));
     fmt::print(stderr, "{}{}{}\n", before, to_string(*kinds[i].first), more);
-    told += kinds[i].count;
+    printed += kinds[i].count;
   }
-  if (told == count_of(errors)) return;
-  // Beyond what a list holds in full, kinds are not known.
+  if (printed == count_of(errors)) return;
+  // The kinds of errors that are only counted are unknown.
   const std::string of =
       kinds.size() > kMostKinds ? " of " + format_count(kinds.size() - kMostKinds, "other kind") : std::string();
-  fmt::print(stderr, "{}… and {} more{}\n", before, format_count(count_of(errors) - told), of);
+  fmt::print(stderr, "{}… and {} more{}\n", before, format_count(count_of(errors) - printed), of);
 }
 
 }  // namespace
@@ -85,7 +85,7 @@ void print_errors(const Errors& errors) {
 }
 
 int refuse(const Errors& errors, bool all) {
-  // The last one says what follows from the others.
+  // The last error states the consequence of the others.
   const std::span<const Error> every(errors);
   print_alike(every.first(errors.empty() ? 0 : errors.size() - 1), "", all);
   if (!errors.empty()) fmt::print(stderr, "{}\n", to_string(errors.back()));
@@ -132,7 +132,7 @@ void print_warnings(const config::LoadedChain& loaded, bool all) {
 void print_left_out(const Errors& left_out) {
   if (left_out.empty()) return;
   std::fflush(stdout);
-  std::vector<std::string_view> files;  // in the order in which they come up
+  std::vector<std::string_view> files;  // in order of first occurrence
   std::map<std::string_view, std::vector<const Error*>> by_file;
   for (const Error& error : left_out) {
     std::vector<const Error*>& of_file = by_file[error.place.file];
@@ -144,7 +144,7 @@ void print_left_out(const Errors& left_out) {
     const std::vector<const Error*>& errors = by_file[file];
     std::size_t count = 0;
     for (const Error* const error : errors) count += error->count;
-    if (file.empty()) {  // beyond those that a list holds in full, of any file
+    if (file.empty()) {  // only counted, so the file is unknown
       fmt::print(stderr, "  {} more\n", format_count(count));
       continue;
     }
@@ -210,7 +210,7 @@ void ChainArguments::add_to(CLI::App& command, function::NfKinds known_functions
 
 void ChainArguments::add_override(CLI::App& command, const std::string& option, const std::string& path,
                                   const std::string& help) {
-  // A function and no variable: that an empty value was given must not be lost.
+  // With a function instead of a variable, an empty value is not lost.
   command.add_option_function<std::string>(
       option,
       [this, option, path](const std::string& value) {

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the commands share: how errors and warnings reach the user, and the exit codes that scripts rely on.
+// Shared code of the commands: options for chains, the output of errors and warnings, and the exit codes that scripts
+// rely on.
 
 #pragma once
 
@@ -22,49 +23,53 @@ inline constexpr int kDone = 0;
 inline constexpr int kFailed = 1;      // at run time
 inline constexpr int kWrongUsage = 2;  // wrong usage or configuration
 
-/// Each error on a line of stderr.
+/// Prints each error on a line of stderr.
 void print_errors(const Errors& errors);
-/// The same, and the exit code of wrong usage or configuration. Where they are very many and not `all` is asked for,
-/// those alike are told once.
+/// Prints the errors and returns the exit code for wrong usage or configuration. If there are very many and `all` is
+/// false, errors of the same kind are printed once.
 [[nodiscard]] int refuse(const Errors& errors, bool all = true);
-/// The same, and the exit code of what fails at run time.
+/// Prints the errors and returns the exit code for failures at run time.
 [[nodiscard]] int fail(const Errors& errors);
-/// For a command that asks about what is in `files`, those of `option`: the standard input ("-") can be one of them,
-/// and then what is asked (`questions`, by their name) must be arguments. Else it would be read for both.
+/// For a command whose queries may come from arguments or the standard input: checks that at most one of `files`, the
+/// values of `option`, is the standard input ("-"), and that the queries are then given as arguments, since it cannot
+/// be read for both. `questions` is what the queries are called in messages.
 [[nodiscard]] Errors check_stdin(std::string_view option, std::span<const std::string> files, bool asked_by_arguments,
                                  std::string_view questions);
-/// What of the chain file and of the files that it names is not heeded, on stderr; nothing where all is. Where that is
-/// very much, what is alike (but for its place) is told once, with how often it is there; all of it on request.
+/// Prints on stderr which parts of the chain file and its files are ignored, if any. If there are very many, warnings
+/// that differ only in their place are printed once, with their number, unless `all` is set.
 void print_warnings(const config::LoadedChain& loaded, bool all = false);
-/// At the end of a command, on stderr: what readers left out, by file and reason, with counts. Nothing where nothing
-/// is.
+/// For the end of a command: prints on stderr what readers have skipped, with counts by file and reason. Prints nothing
+/// if nothing was skipped.
 void print_left_out(const Errors& left_out);
 
-/// Mistakes in the user's rules, each on a line of stderr as print_warnings has it, and that these rules are left out.
+/// Prints mistakes in the user's rules on stderr, in the form of print_warnings, and that these rules are skipped.
 void print_mistakes(const Errors& mistakes, bool all = false);
 
-/// What has come of a run: `text`, if any, on the standard output, or on stderr where that is taken by an output of the
-/// run; then its errors, and that `text` could not be written. Returns the exit code.
+/// Prints the results of a run. `text`, if not empty, goes to the standard output, or to stderr if an output of the run
+/// uses the standard output. Then prints the errors, and an error if `text` could not be written. Returns the exit
+/// code.
 [[nodiscard]] int print_results(std::string_view text, bool stdout_is_taken, Errors errors);
 
-/// For an option's value: a whole number, or an error that says so. CLI11's own take -1 for the greatest of all.
+/// Validates that the value of an option is an integer in a range. CLI11's own validators accept -1 as the greatest
+/// value.
 [[nodiscard]] CLI::Validator whole_number(std::uint64_t least, std::uint64_t most);
 
-/// For an option's value: anything but '', which scripts pass where a variable is not set. `expected` names the value.
+/// Validates that the value of an option is not '', which scripts pass if a variable is not set. `expected` describes
+/// the value.
 [[nodiscard]] CLI::Validator not_empty(std::string_view expected);
 
-/// The options that `run`, `check` and `plan` share.
+/// The options shared by `run`, `check` and `plan`.
 struct ChainArguments {
   std::string file;
   std::vector<std::string> sets;
-  std::vector<config::Override> options;  // those of `add_override`; they win over --set
+  std::vector<config::Override> options;  // from the options of `add_override`; they take precedence over --set
   bool strict = false;
-  function::NfKinds functions = {};  // those that the file can name
+  function::NfKinds functions = {};  // functions that the file can name
 
   void add_to(CLI::App& command, function::NfKinds known_functions);
-  /// An option whose value stands in for the file's at `path`. Lives as long as the command.
+  /// Adds an option whose value replaces the one at `path` in the file. This object must outlive the command.
   void add_override(CLI::App& command, const std::string& option, const std::string& path, const std::string& help);
-  /// Reads the file with the overrides.
+  /// Reads the file and applies the overrides.
   [[nodiscard]] Result<config::LoadedChain> load(bool only_plan = false) const;
 };
 

@@ -74,13 +74,13 @@ void print_parameters(function::NfKinds functions) {
              describe(config::output_parameters(functions)));
 }
 
-/// "in_port lan": of a function in an arm, which packets come to it; "" of others.
+/// For a function in an arm, which packets reach it: "in_port lan"; "" for others.
 std::string arm_text(const run::Chain& chain, std::size_t function) {
   const auto arm = plan::arm_of(chain.forks, function);
   return arm ? chain.forks[arm->fork].arms[arm->arm].text : "";
 }
 
-/// Where packets leave that came in by this port and are alive at the end of the chain.
+/// Where packets that arrived on this port leave, if they are still forwarded at the end of the chain.
 std::string way_out(const run::Chain& chain, std::size_t port) {
   const auto traits = chain.traits();
   const auto chooses = std::find_if(traits.begin(), traits.end(), [](const auto& t) { return t.chooses_port; });
@@ -111,7 +111,7 @@ void print_loaded(const config::LoadedChain& loaded) {
   }
 }
 
-/// Every error, warning and left-out construct has this form.
+/// The form of every error, warning and skipped construct.
 Json to_json(const Errors& errors) {
   const auto or_null = [](const auto& value) { return value == decltype(value){} ? Json() : Json(value); };
   Json list = Json::array();
@@ -126,7 +126,7 @@ Json to_json(const Errors& errors) {
   return list;
 }
 
-/// "no mistakes" is said of a chain that does all that its files say, and of no other one.
+/// "no mistakes" only if the chain does everything that its files say.
 std::string summary_of(const config::LoadedChain& loaded) {
   const std::size_t warnings = loaded.without_effect.size() + loaded.cautions.size();
   std::string text = loaded.unsupported.empty() ? "no mistakes"
@@ -175,7 +175,7 @@ int check_chain(const CheckArguments& arguments) {
     return kDone;
   }
   if (arguments.chain.file.empty()) {
-    throw CLI::RequiredError("CHAIN.yaml");  // as CLI11 does where no other option stands in for it
+    throw CLI::RequiredError("CHAIN.yaml");  // CLI11 does the same if no other option replaces this one
   }
   auto loaded = arguments.chain.load();
   if (!loaded) return refuse_chain(loaded.error(), arguments);

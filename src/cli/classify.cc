@@ -31,14 +31,14 @@ struct ClassifyOptions {
   std::vector<std::string> tuples;
   std::string engine = "bitvector";
   std::string format = "auto";
-  std::string chain, match, policy;  // empty: not given
+  std::string chain, match, policy;  // empty if not given
   std::string in, out;
   std::uint64_t most_rules = firewall::kMostRules;
   std::string unsupported = "refuse";
   bool json = false;
 };
 
-/// The tuples of the command line, a line for each: five words may be five arguments or one.
+/// The tuples of the command line, one per line. The five words of a tuple may be five arguments or one.
 std::string join_arguments(const std::vector<std::string>& arguments) {
   std::string text;
   std::size_t words = 0;
@@ -72,7 +72,7 @@ PortIndex port_of(const classify::Interfaces& interfaces, const std::string& nam
   return at == interfaces.ports.end() ? kNoPort : static_cast<PortIndex>(at - interfaces.ports.begin());
 }
 
-/// Says where no rule has the interface: it may be one that rules leave to others, or be misspelt.
+/// Warns if no rule names the interface. It may be misspelt, or one to which only negated conditions apply.
 void warn_of_unknown(const classify::Ruleset& rules, classify::Subject subject, std::string_view option,
                      const std::string& name, const classify::Interfaces& interfaces) {
   if (name.empty()) return;
@@ -87,7 +87,7 @@ void warn_of_unknown(const classify::Ruleset& rules, classify::Subject subject, 
              in_quotes(name), option);
 }
 
-/// Says what of the rules the answers do not show.
+/// Warns about what the answers do not consider.
 void warn(const classify::Ruleset& rules, const ClassifyOptions& options, const classify::Interfaces& interfaces) {
   const auto of_interface = std::count_if(rules.conditions.begin(), rules.conditions.end(), [&](const auto& condition) {
     return (condition.subject == classify::Subject::in_port && options.in.empty()) ||
@@ -157,7 +157,7 @@ int classify(const ClassifyOptions& options) {
 
   const auto answer = [&](std::string_view text, const char* from, std::uint32_t first_line) {
     Result<std::vector<classify::Key>> keys = firewall::read_tuples(text, from, first_line);
-    // What was read together with a wrong tuple is not answered, so that no line stands for another tuple.
+    // If any tuple is wrong, none of its block is answered, so that each answer stays in line with its tuple.
     if (!keys) return refuse(keys.error());
     for (classify::Key& key : *keys) {
       key.in_port = port_of(read_as.interfaces, options.in);
@@ -169,7 +169,7 @@ int classify(const ClassifyOptions& options) {
     return written ? kDone : fail(written.error());
   };
   if (!options.tuples.empty()) return answer(join_arguments(options.tuples), "arguments", 1);
-  if (options.json) {  // one array
+  if (options.json) {  // a single array
     const Result<std::string> text = read_stdin();
     return text ? answer(*text, "stdin", 1) : fail(text.error());
   }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// `penstock classify`: the firewall's verdict on tuples, and the rule that it comes from.
+// `penstock classify`: shows the firewall's verdicts on tuples, and the rules that they come from.
 
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace penstock::cli {
 
-/// Adds the subcommand to `app`; when it ran, its exit code is in `exit_code`.
+/// Adds the subcommand to `app`. After it has run, `exit_code` is set.
 void add_classify(CLI::App& app, int& exit_code);
 
 }  // namespace penstock::cli

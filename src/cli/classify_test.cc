@@ -59,7 +59,7 @@ TEST_F(ClassifyCommand, PrintsTheRuleAndTheVerdictOfEachTuple) {
   }
 }
 
-TEST_F(ClassifyCommand, TakesFiveArgumentsForATuple) {
+TEST_F(ClassifyCommand, AcceptsFiveArgumentsForATuple) {
   EXPECT_EQ(run(kIptables, {"10.1.2.3", "8.8.8.8", "tcp", "999", "80", "10.1.2.3", "8.8.8.8", "6", "1", "81"}).out,
             "0 accept\n- drop\n");
 }
@@ -74,7 +74,7 @@ TEST_F(ClassifyCommand, PrintsJsonWithTheRulesText) {
     {"verdict": "drop", "rule": null}])"));
 }
 
-TEST_F(ClassifyCommand, DoesWithClassBenchRulesWhatTheUserSays) {
+TEST_F(ClassifyCommand, AppliesTheGivenActionsToClassBenchRules) {
   const std::vector<std::string> tuples{"10.1.2.3 8.8.8.8 tcp 9 80", "1.1.1.1 192.0.2.7 gre 0 0",
                                         "1.1.1.1 2.2.2.2 tcp 9 80"};
   EXPECT_EQ(run(kClassBench, tuples).out, "0 accept\n1 accept\n- drop\n");
@@ -83,7 +83,7 @@ TEST_F(ClassifyCommand, DoesWithClassBenchRulesWhatTheUserSays) {
   EXPECT_EQ(run(kClassBench, arguments).out, "0 drop\n1 drop\n- accept\n");
 }
 
-TEST_F(ClassifyCommand, RefusesAnOptionThatIsOfTheOtherFormat) {
+TEST_F(ClassifyCommand, RefusesAnOptionOfTheOtherFormat) {
   const Outcome chain = run(kClassBench, {"--chain", "FORWARD", "1.1.1.1 2.2.2.2 tcp 9 80"});
   EXPECT_EQ(chain.exit_code, 2);
   EXPECT_EQ(chain.out, "");
@@ -95,7 +95,7 @@ TEST_F(ClassifyCommand, RefusesAnOptionThatIsOfTheOtherFormat) {
   EXPECT_THAT(match.err, HasSubstr("iptables rules have targets: found 'accept'"));
 }
 
-TEST_F(ClassifyCommand, TakesTheInterfacesOfAllTuples) {
+TEST_F(ClassifyCommand, AppliesTheInterfaceOptionsToAllTuples) {
   const std::string tuple = "1.1.1.1 2.2.2.2 tcp 1 2";
   const Outcome both = run(kOfInterfaces, {"--in", "eth7", "--out", "wan", tuple});
   EXPECT_EQ(both.out, "0 accept\n");
@@ -106,15 +106,15 @@ TEST_F(ClassifyCommand, TakesTheInterfacesOfAllTuples) {
   EXPECT_THAT(none.err, HasSubstr("3 conditions on interfaces, which tuples do not have"));
 }
 
-TEST_F(ClassifyCommand, SaysThatNoRuleHasTheInterface) {
-  // It may be meant: what no rule names is what a negated rule is about.
+TEST_F(ClassifyCommand, WarnsThatNoRuleHasTheInterface) {
+  // This may be intended: a negated rule applies to interfaces that no rule names.
   const Outcome unknown = run(kOfInterfaces, {"--in", "lam", "--out", "wan", "1.1.1.1 2.2.2.2 tcp 1 2"});
   EXPECT_EQ(unknown.exit_code, 0);
   EXPECT_EQ(unknown.out, "1 reject\n");
   EXPECT_EQ(unknown.err,
             "penstock: no rule names the interface 'lam' (--in), so conditions on interfaces match only if they are "
             "negated\n");
-  // "wan" is an interface that packets leave by, not one that they come in by.
+  // Rules name "wan" as an output interface, not as an input interface.
   EXPECT_THAT(run(kOfInterfaces, {"--in", "wan", "--out", "wan", "1.1.1.1 2.2.2.2 tcp 1 2"}).err,
               HasSubstr("interface 'wan' (--in)"));
   EXPECT_THAT(run(kClassBench, {"--out", "wan", "1.1.1.1 2.2.2.2 tcp 1 2"}).err, HasSubstr("interface 'wan' (--out)"));
@@ -133,7 +133,7 @@ TEST_F(ClassifyCommand, NamesAllMistakesAndPrintsNoResults) {
   EXPECT_THAT(rules.err, HasSubstr(rules_.path() + ":3:15: unknown protocol: found 'tpc'"));
 }
 
-TEST_F(ClassifyCommand, RefusesWhatIsNotSupportedUnlessItIsToBeSkipped) {
+TEST_F(ClassifyCommand, RefusesUnsupportedRulesUnlessSkipped) {
   constexpr std::string_view kRules =
       "*filter\n:FORWARD DROP [0:0]\n-A FORWARD -m conntrack --ctstate NEW -j ACCEPT\nCOMMIT\n";
   const Outcome refused = run(kRules, {"1.1.1.1 2.2.2.2 tcp 1 2"});

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A command run in the test's own process, and what comes of it.
+// Runs a command in the test's process, and captures its output.
 
 #pragma once
 
@@ -22,7 +22,7 @@ struct Outcome {
   std::string out, err;
 };
 
-/// Of `run`, which returns an exit code.
+/// The outcome of `run`, which returns an exit code.
 template <typename Run>
 [[nodiscard]] Outcome outcome_of(Run run) {
   Outcome outcome;
@@ -34,7 +34,7 @@ template <typename Run>
   return outcome;
 }
 
-/// Of a subcommand that `add` adds; the first argument is its name.
+/// The outcome of a subcommand that `add` adds; the first argument is its name.
 [[nodiscard]] inline Outcome outcome_of_command(void (*add)(CLI::App&, int&),
                                                 const std::vector<std::string>& arguments) {
   return outcome_of([&] {
@@ -46,7 +46,7 @@ template <typename Run>
   });
 }
 
-/// The path of a file that is this process's own, and is removed with it.
+/// A temporary file with a path unique to this process. Removed by the destructor.
 class TestFile {
  public:
   explicit TestFile(std::string_view name)

@@ -22,7 +22,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// A GPU and, if it was measured, its PCIe.
+/// A GPU and, if measured, its PCIe rates.
 struct Gpu {
   gpu::Device device;
   std::optional<gpu::PcieRates> pcie;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// `penstock devices`: the processors of this machine, and what PCIe carries between them.
+// `penstock devices`: shows the processors of this machine, and the PCIe bandwidth between them.
 
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace penstock::cli {
 
-/// Adds the subcommand to `app`; when it ran, its exit code is in `exit_code`.
+/// Adds the subcommand to `app`. After it has run, `exit_code` is set.
 void add_devices(CLI::App& app, int& exit_code);
 
 }  // namespace penstock::cli

@@ -95,7 +95,7 @@ void examine_devices(const gpu::DeviceList& gpus, const std::string& failure, st
           make(kGpu, name, State::ok, fmt::format("{}: a test copy to the GPU and back succeeded", what)));
     }
   }
-  // Whatever else the driver says; the other reasons are findings above.
+  // Any other status of the driver; the remaining reasons are covered above.
   if (gpus.availability == Availability::kNoDevice)
     findings.push_back(make(kGpu, "devices", State::missing, gpus.reason, kOnCpu,
                             "check CUDA_VISIBLE_DEVICES, and that nvidia-smi -L lists the GPU"));
@@ -109,7 +109,7 @@ void examine_gpu(const Machine& machine, const gpu::DeviceList& gpus, const std:
   findings.push_back(examine_program(gpus));
   findings.push_back(examine_hardware(machine, gpus));
   findings.push_back(examine_driver(machine, gpus));
-  // Where there is neither a GPU nor its driver, that the device files are missing too says nothing.
+  // If there is neither a GPU nor a driver, missing device files are expected.
   const bool is_of_interest = machine.nvidia_pci_devices > 0 || machine.nvidia_kernel_module || !gpus.devices.empty();
   if (is_of_interest) findings.push_back(examine_nodes(machine));
   examine_devices(gpus, failure, findings);
@@ -144,7 +144,7 @@ void examine_capabilities(const Machine& machine, std::vector<Finding>& findings
       {CAP_BPF, "CAP_BPF", "the XDP program of an AF_XDP port cannot be loaded"},
   }};
   for (const auto& [capability, name, for_what] : kNeeds) {
-    // The kernel lets CAP_SYS_ADMIN do what CAP_BPF does.
+    // CAP_SYS_ADMIN includes CAP_BPF.
     const bool has =
         has_capability(machine, capability) || (capability == CAP_BPF && has_capability(machine, CAP_SYS_ADMIN));
     findings.push_back(has ? make(kLive, name, State::ok, "this process has it")
@@ -201,7 +201,7 @@ void examine_interfaces(const Machine& machine, std::vector<Finding>& findings) 
     findings.push_back(make(kLive, "interfaces", State::missing, "none", "live traffic is not possible"));
 }
 
-/// Why a listed device cannot be used, found by using each; empty when all can.
+/// Uses each listed device, and returns why one cannot be used; empty if all can.
 std::string try_devices(const gpu::DeviceList& gpus) {
   constexpr std::array<int, 4> kValues{2, 3, 5, 7};
   try {

@@ -29,7 +29,7 @@ Finding find(const std::vector<Finding>& findings, std::string_view subject) {
   return {};
 }
 
-/// A machine on which nothing is missing.
+/// A machine where nothing is missing.
 Machine good_machine() {
   Machine machine;
   machine.cpu_model = "A CPU";
@@ -72,7 +72,7 @@ TEST(Doctor, FindsNothingMissingOnAGoodMachine) {
   }
 }
 
-TEST(Doctor, SaysWhatEveryMissingThingMeans) {
+TEST(Doctor, ExplainsTheConsequenceOfEveryMissingThing) {
   for (const Finding& finding : examine(Machine{}, no_gpus(Availability::kBuiltWithoutCuda), "")) {
     if (finding.state != State::missing) continue;
     EXPECT_FALSE(finding.found.empty()) << finding.subject;
@@ -80,7 +80,7 @@ TEST(Doctor, SaysWhatEveryMissingThingMeans) {
   }
 }
 
-TEST(Doctor, TellsAProgramWithoutCudaFromAMachineWithoutADriver) {
+TEST(Doctor, DistinguishesABuildWithoutCudaFromAMissingDriver) {
   Machine bare = good_machine();
   bare.nvidia_nodes.clear();
   bare.nvidia_kernel_module = false;
@@ -96,13 +96,13 @@ TEST(Doctor, TellsAProgramWithoutCudaFromAMachineWithoutADriver) {
   EXPECT_EQ(find(without_driver, "hardware").state, State::missing);
 }
 
-TEST(Doctor, KnowsAContainerThatHasTheDevicesButNotTheLibrary) {
+TEST(Doctor, RecognisesAContainerWithDevicesButWithoutTheLibrary) {
   const Finding driver = find(examine(good_machine(), no_gpus(Availability::kNoDriver), ""), "driver");
   EXPECT_EQ(driver.state, State::missing);
   EXPECT_THAT(driver.fix, HasSubstr("container"));
 }
 
-TEST(Doctor, RepeatsWhyADriverShowsNoDevice) {
+TEST(Doctor, ReportsWhyADriverShowsNoDevice) {
   for (const Availability why : {Availability::kNoDevice, Availability::kFailed}) {
     const Finding devices = find(examine(good_machine(), no_gpus(why), ""), "devices");
     EXPECT_EQ(devices.state, State::missing);
@@ -133,7 +133,7 @@ TEST(Doctor, NamesEachCapabilityThatIsMissing) {
   EXPECT_EQ(find(examine(machine, good_gpus(), ""), "CAP_BPF").state, State::ok);
 }
 
-TEST(Doctor, TellsAForbiddenSocketFromOneThatTheKernelLacks) {
+TEST(Doctor, DistinguishesAForbiddenSocketFromAnUnsupportedOne) {
   Machine machine = good_machine();
   machine.af_packet_errno = EPERM;
   machine.af_xdp_errno = EAFNOSUPPORT;
@@ -142,7 +142,7 @@ TEST(Doctor, TellsAForbiddenSocketFromOneThatTheKernelLacks) {
   EXPECT_THAT(find(findings, "AF_XDP").fix, HasSubstr("kernel"));
 }
 
-TEST(Doctor, AsksForMoreLockedMemoryOnlyWhereALimitHolds) {
+TEST(Doctor, SuggestsMoreLockedMemoryOnlyIfItIsLimited) {
   Machine machine = good_machine();
   machine.locked_memory_limit_bytes = 8 << 20;
   EXPECT_EQ(find(examine(machine, good_gpus(), ""), "locked memory").state, State::ok);
@@ -152,7 +152,7 @@ TEST(Doctor, AsksForMoreLockedMemoryOnlyWhereALimitHolds) {
   EXPECT_EQ(find(examine(machine, good_gpus(), ""), "locked memory").state, State::ok);
 }
 
-TEST(Doctor, TellsHugePagesThatAreTakenFromNone) {
+TEST(Doctor, DistinguishesUsedHugePagesFromNone) {
   Machine machine = good_machine();
   machine.free_huge_pages = 0;
   EXPECT_THAT(find(examine(machine, good_gpus(), ""), "huge pages").found, HasSubstr("in use"));
@@ -160,7 +160,7 @@ TEST(Doctor, TellsHugePagesThatAreTakenFromNone) {
   EXPECT_THAT(find(examine(machine, good_gpus(), ""), "huge pages").found, HasSubstr("none"));
 }
 
-TEST(Doctor, HasAMendForAnInterfaceThatIsDown) {
+TEST(Doctor, HasAFixForAnInterfaceThatIsDown) {
   Machine machine = good_machine();
   machine.interfaces = {{"eth0", "ice", false}, {"lo", "", true}};
   const auto findings = examine(machine, good_gpus(), "");
@@ -168,7 +168,7 @@ TEST(Doctor, HasAMendForAnInterfaceThatIsDown) {
   EXPECT_EQ(find(findings, "lo").state, State::note);
 }
 
-/// A small /proc, /sys and /dev in a folder of its own.
+/// Provides a small /proc, /sys and /dev in a temporary folder.
 class MachineTest : public testing::Test {
  protected:
   MachineTest() { fs::remove_all(root); }
@@ -217,7 +217,7 @@ TEST_F(MachineTest, ReadsMemoryHugePagesAndCapabilities) {
 TEST_F(MachineTest, FindsGpusOnTheBusWithoutADriver) {
   write("sys/bus/pci/devices/0000:01:00.0/vendor", "0x10de\n");
   write("sys/bus/pci/devices/0000:01:00.0/class", "0x030200\n");
-  write("sys/bus/pci/devices/0000:01:00.1/vendor", "0x10de\n");  // the GPU's sound device
+  write("sys/bus/pci/devices/0000:01:00.1/vendor", "0x10de\n");  // the GPU's audio device
   write("sys/bus/pci/devices/0000:01:00.1/class", "0x040300\n");
   write("sys/bus/pci/devices/0000:02:00.0/vendor", "0x8086\n");
   write("sys/bus/pci/devices/0000:02:00.0/class", "0x030000\n");
@@ -242,7 +242,7 @@ TEST_F(MachineTest, NamesInterfacesWithTheirDrivers) {
   EXPECT_TRUE(machine.interfaces[1].up);
 }
 
-TEST_F(MachineTest, KeepsDefaultsWhereNothingCanBeRead) {
+TEST_F(MachineTest, KeepsDefaultsIfNothingCanBeRead) {
   const Machine machine = look_at_machine(root);
   EXPECT_TRUE(machine.cpu_model.empty());
   EXPECT_EQ(machine.memory_bytes, 0U);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A program that brings network functions of its own: every command knows them.
+// Tests a program that adds its own network functions: every command must know them.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// Lets every packet pass.
+/// Forwards every packet.
 class Pass final : public function::NetworkFunction {
  public:
   const function::NfTraits& traits() const noexcept override { return traits_; }
@@ -49,7 +49,7 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters&, funct
 constexpr function::NfKind named(std::string_view name) { return {name, "lets all pass", kParameters, &make}; }
 constexpr function::NfKind kPass = named("pass");
 
-/// A line for each packet to the log `numbers`, if the chain file names it.
+/// Writes a line for each packet to the log `numbers`, if the chain file names it.
 class Numbering final : public function::NetworkFunction {
  public:
   explicit Numbering(report::EventLog* log) : log_(log) {}
@@ -167,7 +167,7 @@ TEST_F(FurtherFunctions, NeverWriteSecretsToStandardOutput) {
   EXPECT_EQ(out_, "");
 }
 
-TEST_F(FurtherFunctions, AreMissedWhereAnOutputNeedsThem) {
+TEST_F(FurtherFunctions, AreReportedAsMissingIfAnOutputNeedsThem) {
   write("pass", "outputs: {numbers: numbers.log}\n");
   EXPECT_EQ(run({"check", chain_.c_str()}, {&kPass, &kNumbering}), 0) << err_;
   EXPECT_THAT(err_, HasSubstr("numbers: no function of the chain writes it: found '"));
@@ -179,7 +179,7 @@ TEST_F(FurtherFunctions, AreMissedWhereAnOutputNeedsThem) {
   EXPECT_THAT(err_, HasSubstr("unknown parameter: found 'secrets'"));
 }
 
-TEST_F(FurtherFunctions, AreRefusedWhereAnOutputsNameIsTaken) {
+TEST_F(FurtherFunctions, AreRefusedIfAnOutputsNameIsTaken) {
   static constexpr function::OutputKind kReport{"report", "lines", "no report"};
   static constexpr function::OutputKind kEve{"eve", "alerts", "more alerts"};
   static constexpr function::OutputKind kEveText{"eve", "alerts", "a text", &secrets_of};
@@ -197,7 +197,7 @@ TEST_F(FurtherFunctions, AreRefusedWhereAnOutputsNameIsTaken) {
   EXPECT_EQ(run({"check", chain_.c_str()}, {&kind}), 0) << "several kinds of function may write to one log" << err_;
 }
 
-TEST_F(FurtherFunctions, AreNamedWhereAnotherIsUnknown) {
+TEST_F(FurtherFunctions, AreListedIfAFunctionIsUnknown) {
   write("pas");
   EXPECT_EQ(run({"check", chain_.c_str()}), 2);
   EXPECT_THAT(err_, HasSubstr("expected pass"));
@@ -205,7 +205,7 @@ TEST_F(FurtherFunctions, AreNamedWhereAnotherIsUnknown) {
   EXPECT_THAT(err_, HasSubstr("expected one of firewall, ipsec, nids, router"));
 }
 
-TEST_F(FurtherFunctions, AreRefusedWhereTheirNameIsTaken) {
+TEST_F(FurtherFunctions, AreRefusedIfTheirNameIsTaken) {
   static constexpr function::NfKind kRouter = named("router");
   EXPECT_EQ(run({"run", chain_.c_str()}, {&kPass, &kRouter}), 2);
   EXPECT_EQ(out_, "");
@@ -215,7 +215,7 @@ TEST_F(FurtherFunctions, AreRefusedWhereTheirNameIsTaken) {
   EXPECT_THAT(err_, HasSubstr("two network functions have one name: found 'pass'"));
 }
 
-TEST_F(FurtherFunctions, AreRefusedWhereAChainFileCouldNotNameThem) {
+TEST_F(FurtherFunctions, AreRefusedIfAChainFileCouldNotNameThem) {
   for (const char* name : {"", "7", "min.ttl", "pass#2", "MinTtl", "min ttl"}) {
     const function::NfKind kind = named(name);
     EXPECT_EQ(run({"run", chain_.c_str()}, {&kind}), 2) << name;

@@ -33,7 +33,7 @@ struct PlanArguments {
 
 std::string processor_name(Processor processor) { return processor == Processor::gpu ? "gpu" : "cpu"; }
 
-/// By the function's name in this chain: "firewall#2 (finish)".
+/// The function's name in this chain: "firewall#2 (finish)".
 std::string stage_name(const run::Chain& chain, const plan::PlannedStage& stage) {
   return chain.functions[stage.function].name + (stage.finish ? " (finish)" : "");
 }
@@ -51,7 +51,7 @@ class ForkHeadings {
  public:
   explicit ForkHeadings(const std::vector<plan::Fork>& forks) : forks_(forks) {}
 
-  /// Calls `heading` for each arm that begins, and each fork that ends, no later than before `function`.
+  /// Calls `heading` for each arm that begins and each fork that ends before or at `function`.
   template <typename Heading>
   void before(std::size_t function, Heading heading) {
     for (; fork_ < forks_.size(); ++fork_, arm_ = 0) {
@@ -131,7 +131,7 @@ std::string functions_of(const run::Chain& chain, const plan::DevicePlan::Run& r
   return text;
 }
 
-/// What of the GPU its functions may fill, by their names; none that may fill all of it.
+/// The functions' shares of the GPU, by their names; without functions that may fill the whole GPU.
 nlohmann::ordered_json shares_of(const run::Chain& chain, const plan::DevicePlan::Run& run) {
   const plan::GpuShares& shares = chain.settings.gpu_shares;
   auto json = nlohmann::ordered_json::object();
@@ -166,7 +166,7 @@ std::string path_text(const run::Chain& chain, const plan::Path& path) {
   return text.empty() ? "all functions" : text;
 }
 
-/// What crosses as the ring carries it: see plan/device_plan.h.
+/// What crosses in the form that the ring uses: see plan/device_plan.h.
 void print_device_plan(const run::Chain& chain, const plan::DevicePlan& plan, const std::vector<std::uint32_t>& sizes) {
   report::TextTable table({"runs", "on"});
   for (const plan::DevicePlan::Run& run : plan.runs) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// `penstock plan`: the stages of a chain, what they access, and what crosses PCIe before each.
+// `penstock plan`: shows the stages of a chain, their accesses, and what crosses PCIe before each of them.
 
 #pragma once
 
@@ -11,8 +11,8 @@
 
 namespace penstock::cli {
 
-/// Adds the subcommand to `app`; when it ran, its exit code is in `exit_code`. `functions` are those that chain files
-/// can name, and outlive `app`.
+/// Adds the subcommand to `app`. After it has run, `exit_code` is set. `functions` are those that chain files can name;
+/// they must outlive `app`.
 void add_plan(CLI::App& app, function::NfKinds functions, int& exit_code);
 
 }  // namespace penstock::cli

@@ -43,7 +43,7 @@ std::string version_text() {
                      build.build_type);
 }
 
-/// The names that may stand where `wrong` does: the command's options, or the program's commands.
+/// Suggestions for the unknown word `wrong`: the command's options, or the program's commands.
 std::string expected_word(const CLI::App& command, const std::string& wrong) {
   std::vector<std::string> names;
   if (wrong.starts_with('-')) {
@@ -57,14 +57,14 @@ std::string expected_word(const CLI::App& command, const std::string& wrong) {
   return wrong.starts_with('-') ? std::string(nearest_name(wrong, known)) : expected_name(wrong, known);
 }
 
-/// `word` in `text`, and what stands before and after it.
+/// Splits `text` at `word`: the parts before and after it.
 std::optional<std::pair<std::string, std::string>> split_at(const std::string& text, std::string_view word) {
   const std::size_t at = text.find(word);
   if (at == text.npos) return std::nullopt;
   return std::pair{text.substr(0, at), text.substr(at + word.size())};
 }
 
-/// What CLI11 says, as our other messages say it.
+/// Rewords CLI11's messages in the form of our other messages.
 Error in_our_words(const std::string& text) {
   if (const auto missing = split_at(text, ": 1 required ")) {  // --report: 1 required TEXT missing
     const std::string type = missing->second.substr(0, missing->second.rfind(" missing"));
@@ -91,7 +91,8 @@ Error in_our_words(const std::string& text) {
   return {{}, text, "", ""};
 }
 
-/// What is wrong with the command line. A word that was not understood comes first: what is missing follows from it.
+/// What is wrong with the command line. Unknown words are reported first, because missing arguments may follow from
+/// them.
 Error usage_error(const CLI::App& app, const CLI::ParseError& error) {
   const auto parsed = app.get_subcommands();
   const CLI::App& command = parsed.empty() ? app : *parsed.front();
@@ -113,7 +114,7 @@ int refuse_arguments(const CLI::App& app, const CLI::ParseError& error) {
   return kWrongUsage;
 }
 
-/// Every command that reads what users write has it: a bound for all such files.
+/// Adds a limit for the size of input files to every command that reads files.
 void add_file_limit(CLI::App& app) {
   for (CLI::App* const command : app.get_subcommands({})) {
     if (command->get_name() == "devices" || command->get_name() == "doctor") continue;
@@ -163,12 +164,12 @@ int run_program(int argc, const char* const* argv, function::NfKinds further) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    const bool asks = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success);  // for help or the version
-    // Help for a command that is not there would look as if it were.
-    if (!asks || (app.get_subcommands().empty() && !app.remaining().empty())) return refuse_arguments(app, error);
+    const bool is_help = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success);  // for help or the version
+    // Help must not be shown for a command that does not exist.
+    if (!is_help || (app.get_subcommands().empty() && !app.remaining().empty())) return refuse_arguments(app, error);
     exit_code = app.exit(error);
   }
-  // A full disk behind stdout must not pass for success.
+  // If the disk is full, writing to stdout fails only here.
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
     fmt::print(stderr, "penstock: cannot write to standard output\n");
     return kFailed;

@@ -18,12 +18,12 @@ namespace penstock::cli {
 
 namespace {
 
-/// A standard stream that is closed (`>&-`) leaves its number to the next file that is opened, a capture say, and what
-/// is printed would go there.
+/// If a standard stream is closed (`>&-`), the next file that is opened gets its number, such as a capture, and
+/// messages would be written to that file.
 void hold_standard_streams() {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
     if (::fcntl(fd, F_GETFD) != -1) continue;
-    // So opened that reading and writing fail as they do from and to what is closed; but warnings may be lost.
+    // Opened in a mode in which reading or writing fails, as with a closed stream; but warnings may be lost.
     const int mode = fd == STDIN_FILENO ? O_WRONLY : fd == STDOUT_FILENO ? O_RDONLY : O_RDWR;
     static_cast<void>(::open("/dev/null", mode));
   }
@@ -33,7 +33,7 @@ void hold_standard_streams() {
 
 int program_main(int argc, const char* const* argv, const std::vector<const function::NfKind*>& further) noexcept {
   hold_standard_streams();
-  // A file that has grown as far as the user's limit allows is like a full disk.
+  // Treat a file that reaches the user's size limit like a full disk.
   std::signal(SIGXFSZ, SIG_IGN);
   try {
     return run_program(argc, argv, further);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// All that a `main` of Penstock's does, for ours and for those of programs that bring network functions of their own:
+// The `main` function of Penstock, also for programs that add their own network functions:
 //
 //   int main(int argc, char** argv) { return penstock::cli::program_main(argc, argv, {&mine::mine_kind()}); }
 
@@ -13,8 +13,8 @@
 
 namespace penstock::cli {
 
-/// Does what the command line asks for and returns the exit code; the one place where exceptions end. Every command
-/// knows the `further` functions beside the built-in ones; one whose name is taken is refused, and nothing is done.
+/// Runs the command line and returns the exit code; catches all exceptions. All commands know the `further` functions
+/// in addition to the built-in ones. If a function's name is already taken, an error is reported, and nothing is run.
 [[nodiscard]] int program_main(int argc, const char* const* argv,
                                const std::vector<const function::NfKind*>& further = {}) noexcept;
 

@@ -37,7 +37,7 @@ class Program : public ::testing::Test {
     for (const std::string& argument : arguments) argv.push_back(argument.c_str());
     return outcome_of([&] { return run_program(static_cast<int>(argv.size()), argv.data()); });
   }
-  /// Of a command line that is refused.
+  /// The message for a command line that is refused.
   static std::string refusal(std::vector<std::string> arguments) {
     const Outcome outcome = run(std::move(arguments));
     EXPECT_EQ(outcome.exit_code, 2);
@@ -57,7 +57,7 @@ TEST_F(Program, NamesAnUnknownCommand) {
   EXPECT_THAT(refusal({"scna"}), HasSubstr("expected scan"));
 }
 
-TEST_F(Program, GivesNoHelpForAnUnknownCommand) {
+TEST_F(Program, ShowsNoHelpForAnUnknownCommand) {
   EXPECT_EQ(refusal({"filter", "--help"}), refusal({"filter"}));
   EXPECT_THAT(refusal({"--help", "bogus"}), HasSubstr("unknown command: found 'bogus'"));
   for (const std::vector<std::string>& asked : {std::vector<std::string>{"--help"}, {"run", "--help"}, {"--version"}}) {
@@ -68,7 +68,7 @@ TEST_F(Program, GivesNoHelpForAnUnknownCommand) {
   }
 }
 
-TEST_F(Program, TakesWholeNumbersOnly) {
+TEST_F(Program, AcceptsOnlyIntegers) {
   for (const char* wrong : {"-1", "-5", "18446744073709551616", "1.5", "one", ""}) {
     EXPECT_THAT(refusal({"run", chain_, "--trace", wrong}), HasSubstr("expected a whole number")) << wrong;
     EXPECT_THAT(refusal({"run", chain_, "--workers", wrong}), HasSubstr("expected a whole number")) << wrong;
@@ -78,7 +78,7 @@ TEST_F(Program, TakesWholeNumbersOnly) {
   EXPECT_EQ(run({"plan", chain_, "--packet-size", "64,1518"}).exit_code, 0);
 }
 
-TEST_F(Program, PrintsMistakesAsJsonWhereJsonIsAskedFor) {
+TEST_F(Program, PrintsMistakesAsJsonOnRequest) {
   write("ports: {load: {generator: {packets: -1}}, wan: {pcap: {write: none/x}}}\nchain: []\n");
   const Outcome outcome = run({"check", chain_, "--json", "--set", "run.workers=0"});
   EXPECT_EQ(outcome.exit_code, 2);
@@ -130,7 +130,7 @@ TEST_F(Program, SaysWhatIsMissing) {
   EXPECT_THAT(refusal({"check"}), HasSubstr("penstock check: CHAIN.yaml is required\n"));
 }
 
-TEST_F(Program, SaysWhatIsWrongWithAnOptionAsOtherMessagesDo) {
+TEST_F(Program, ReportsWrongOptionsInTheUsualForm) {
   EXPECT_THAT(refusal({"run", chain_, "--report"}), StartsWith("penstock run: --report: the value is missing\n"));
   EXPECT_THAT(refusal({"scan", "x", "-S"}),
               StartsWith("penstock scan: --rules: the value is missing: expected FILE\n"));
@@ -150,13 +150,13 @@ TEST_F(Program, RefusesEmptyValuesOfOptions) {
   EXPECT_THAT(refusal({"run", ""}), HasSubstr("cannot open"));
 }
 
-TEST_F(Program, OptionsStandInForTheFilesValues) {
+TEST_F(Program, OptionsOverrideTheFilesValues) {
   const Outcome outcome = run({"run", chain_, "--workers", "2", "--set", "run.workers=3", "--json"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_EQ(nlohmann::json::parse(outcome.out)["workers"], 2);
 }
 
-TEST_F(Program, CountsAllThatIsLeftOutHoweverMuchItIs) {
+TEST_F(Program, CountsAllSkippedConstructs) {
   const TestFile routes("routes.txt");
   std::string text = "10.0.0.0/8 dev wan\n";
   for (int i = 0; i < 10'003; ++i) text += "192.0.2.0/24 encap mpls 100 dev wan\n";
@@ -182,7 +182,7 @@ TEST_F(Program, ChecksWherePacketsGo) {
   EXPECT_THAT(run({"check", chain_}).out, HasSubstr("port load: reads; packets are consumed\n"));
 }
 
-TEST_F(Program, WarnsOfWhatHasNoEffectOnTheCpu) {
+TEST_F(Program, WarnsAboutSettingsWithoutEffectOnTheCpu) {
   write("ports: {load: {generator: {packets: 10}}}\nchain: []\nrun: {streams: 3, transfer: zero_copy}\n");
   const Outcome outcome = run({"check", chain_});
   EXPECT_EQ(outcome.exit_code, 0);
@@ -248,7 +248,7 @@ TEST_F(Program, ShowsTheArmsOfAChainInPlanAndCheck) {
   EXPECT_EQ(nlohmann::json::parse(run({"check", chain_, "--json"}).out)["functions"][2]["arm"], "out_port wan");
 }
 
-TEST_F(Program, PrintsWhatOfTheGpuFunctionsMayFill) {
+TEST_F(Program, PrintsTheFunctionsSharesOfTheGpu) {
   const TestFile rules("ids.rules");
   rules.write("alert tcp any any -> any any (content:\"needle\"; sid:1;)\n");
   write("ports: {load: generator, wan: {null: {}}}\nchain: [nids: {rules: " + rules.path() + "}]\n");

@@ -21,7 +21,7 @@ void print_progress(const run::Progress& progress) {
   const std::string line =
       fmt::format("\r\033[K{:.1f} s: {}{}, {}pps", seconds, part, format_count(progress.packets_in, "packet"),
                   format_si(static_cast<double>(progress.packets_in) / seconds));
-  std::fputs(line.c_str(), stderr);  // a terminal that is gone ends no run
+  std::fputs(line.c_str(), stderr);  // a closed terminal must not end a run
 }
 
 void end_progress() { std::fputs("\r\033[K", stderr); }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The line on a terminal that says how far a run is.
+// The progress line of a run on a terminal.
 
 #pragma once
 
@@ -9,11 +9,11 @@
 
 namespace penstock::cli {
 
-/// Whether there is a terminal to show progress on.
+/// Whether stderr is a terminal on which progress can be shown.
 [[nodiscard]] bool shows_progress() noexcept;
-/// In place of the line before, on stderr.
+/// Replaces the previous progress line on stderr.
 void print_progress(const run::Progress& progress);
-/// Wipes it.
+/// Erases the progress line.
 void end_progress();
 
 }  // namespace penstock::cli

@@ -37,7 +37,7 @@ struct RouteOptions {
   bool json = false;
 };
 
-/// An address to look up, as the user wrote it, and its number among those of its family.
+/// An address to look up, as the user wrote it, and its index among the addresses of its family.
 struct Question {
   std::string_view text;
   bool ipv4 = false;
@@ -65,7 +65,7 @@ struct Questions {
   }
 };
 
-/// One address a line; what stands there besides is a mistake.
+/// Reads one address per line; further words on a line are mistakes.
 void ask_lines(std::string_view text, std::uint32_t first_line, Questions& questions) {
   std::vector<Word> words;
   Line line;
@@ -83,15 +83,15 @@ void ask_lines(std::string_view text, std::uint32_t first_line, Questions& quest
   }
 }
 
-/// A family's routes in a table whose values are the routes' own indices, so that a result names its prefix too. Built
-/// when the first address is looked up.
+/// The routes of a family in a table whose values are route indices, so that a result also gives the prefix. Built when
+/// the first address is looked up.
 template <typename Route, typename Address, typename Fib>
 class Table {
  public:
   explicit Table(std::vector<Route> routes) : routes_(std::move(routes)) {}
   [[nodiscard]] const std::vector<Route>& routes() const noexcept { return routes_; }
 
-  /// For each address the index of its route, or router::kNoRoute.
+  /// The index of the route for each address, or router::kNoRoute.
   template <typename Build>
   Result<std::vector<std::uint32_t>> look_up(std::span<const Address> addresses, Build build) {
     std::vector<std::uint32_t> indices(addresses.size());
@@ -119,7 +119,7 @@ struct Tables {
   router::Devices devices;
 };
 
-/// Says what of the files the answers do not show.
+/// Warns about what the answers do not consider.
 void warn(const RouteOptions& options, const Errors& unsupported, const router::RouteTable& routes) {
   if (!unsupported.empty()) {
     fmt::print(stderr, "{}\npenstock: some routes are not supported, see above; --strict makes this an error\n",
@@ -163,12 +163,12 @@ void append_line(std::string& text, const Question& question, const std::vector<
     std::string route;
     router::append_route(route, to_string(routes[index].prefix), question.ipv4, next_hops.kind(group),
                          next_hops.hops(group), tables.devices);
-    text += printable(route);  // devices have the names that the file gives them
+    text += printable(route);  // device names come from the file
   }
   text += '\n';
 }
 
-/// With the names of `ip -j route`.
+/// With the key names of `ip -j route`.
 template <typename Route>
 nlohmann::ordered_json to_json(const Question& question, const std::vector<Route>& routes, std::uint32_t index,
                                const Tables& tables) {
@@ -228,7 +228,7 @@ Result<std::string> answer(const RouteOptions& options, const Questions& questio
   return text;
 }
 
-/// What was read together with what is no address is not answered.
+/// If there is an invalid address, none of its block is answered.
 int print_answers(const RouteOptions& options, Questions questions, Tables& tables) {
   if (!questions.errors.empty()) return refuse(std::move(questions.errors).take());
   const auto text = answer(options, questions, tables);
@@ -251,7 +251,7 @@ int run_route(const RouteOptions& options) {
     return refuse(errors);
   }
   if (!options.addresses.empty()) return print_answers(options, std::move(questions), *tables);
-  if (options.json) {  // one array
+  if (options.json) {  // a single array
     const auto text = read_stdin();
     if (!text) return fail(text.error());
     ask_lines(*text, 1, questions);

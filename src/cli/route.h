@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// `penstock route`: where the router would send packets to some addresses, by longest prefix match.
+// `penstock route`: shows where the router sends packets to some addresses, by longest prefix match.
 
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace penstock::cli {
 
-/// Adds the subcommand to `app`; when it ran, its exit code is in `exit_code`.
+/// Adds the subcommand to `app`. After it has run, `exit_code` is set.
 void add_route(CLI::App& app, int& exit_code);
 
 }  // namespace penstock::cli

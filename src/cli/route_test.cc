@@ -72,7 +72,7 @@ TEST_F(RouteCommand, NamesAllMistakesAndPrintsNoResults) {
                              ":1:16: not a gateway: found '10.0.0', expected an IP address\n");
 }
 
-TEST_F(RouteCommand, WarnsOfWhatIsNotSupportedUnlessStrict) {
+TEST_F(RouteCommand, WarnsAboutUnsupportedRoutesUnlessStrict) {
   routes_.write("10.0.0.0/8 dev lan\n11.0.0.0/8 dev lan tos 0x10\n");
   const Outcome lenient = run({"10.1.1.1"});
   EXPECT_EQ(lenient.exit_code, 0);
@@ -96,12 +96,12 @@ TEST_F(RouteCommand, ReadsTheStandardInputForOneThingOnly) {
   EXPECT_EQ(twice.err, "--routes -: standard input can be read only once: found two uses of -, expected a file\n");
 }
 
-TEST_F(RouteCommand, EscapesWhatWouldSteerTheTerminal) {
+TEST_F(RouteCommand, EscapesControlBytes) {
   routes_.write("10.0.0.0/8 dev \x1b[31mlan\xff\n");
   EXPECT_EQ(run({"10.1.1.1"}).out, "10.1.1.1 10.0.0.0/8 dev \\x1b[31mlan\\xff\n");
 }
 
-TEST_F(RouteCommand, WarnsWhereThereAreNoRoutes) {
+TEST_F(RouteCommand, WarnsIfThereAreNoRoutes) {
   routes_.write("# none yet\n");
   const Outcome outcome = run({"10.1.1.1"});
   EXPECT_EQ(outcome.exit_code, 0);

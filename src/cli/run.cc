@@ -39,7 +39,7 @@ struct RunArguments {
 
 using Json = nlohmann::ordered_json;
 
-/// The report as the file has it.
+/// The report as written to the file.
 Json complete_report(const report::RunReport& of_run, const RunArguments& arguments, const Errors& errors) {
   Json report{{"penstock", {{"version", build_info().version}, {"commit", build_info().commit}}},
               {"chain", arguments.chain.file}};
@@ -49,22 +49,22 @@ Json complete_report(const report::RunReport& of_run, const RunArguments& argume
   return report;
 }
 
-/// What a capture holds (a name in a rule, say) may be no UTF-8: the report must come out all the same.
+/// Data from captures may not be valid UTF-8, but the report must be written nevertheless.
 std::string text_of(const Json& report) { return report.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
 Result<void> write_report(const std::string& path, const Json& report) {
   return path == "-" ? write_stdout(text_of(report)) : write_text_file(path, text_of(report));
 }
 
-/// So that tables on stderr are told from those at the end, and from those of the signal before.
+/// The time distinguishes these tables on stderr from those of other signals and from those at the end.
 std::string heading_of(const report::RunReport& report) {
   return fmt::format("\nReport at {:%Y-%m-%d %H:%M:%S} UTC, after {:.1f} s (SIGUSR1); the run continues:\n\n",
                      fmt::gmtime(std::time(nullptr)), report.elapsed_s());
 }
 
-/// Does what signals have asked for since the last call. Mistakes are told, and the run goes on.
-void heed(RunSignals& signals, run::Running& running, const RunArguments& arguments, const std::string& report_path,
-          bool progress) {
+/// Handles the requests that signals have made since the last call. Errors are reported, and the run continues.
+void handle_requests(RunSignals& signals, run::Running& running, const RunArguments& arguments,
+                     const std::string& report_path, bool progress) {
   const bool reopen = signals.reopen_logs.exchange(false);
   const bool report = signals.report.exchange(false);
   const bool reload = signals.reload.exchange(false);
@@ -99,11 +99,13 @@ int run_chain(const RunArguments& arguments) {
   options.trace_out = arguments.json ? stderr : tables_out;
   const bool terminal = shows_progress() && !arguments.quiet;
   if (terminal) options.on_progress = print_progress;
-  options.on_tick = [&](run::Running& running) { heed(signals, running, arguments, loaded->report_path, terminal); };
+  options.on_tick = [&](run::Running& running) {
+    handle_requests(signals, running, arguments, loaded->report_path, terminal);
+  };
   auto result = run::run(loaded->chain, options, stop_on_signals(HangUp::reopens));
   nothing_left_to_stop();
   if (terminal) end_progress();
-  if (!result) return refuse(result.error());  // nothing has run
+  if (!result) return refuse(result.error());  // the run has not started
   const Json report = complete_report(result->report, arguments, result->errors);
   Errors errors = std::move(result->errors);
   const auto note = [&errors](Result<void> written) {

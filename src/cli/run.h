@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// `penstock run`: runs a chain and reports what became of every packet.
+// `penstock run`: runs a chain and reports what happened to every packet.
 
 #pragma once
 
@@ -11,8 +11,8 @@
 
 namespace penstock::cli {
 
-/// Adds the subcommand to `app`; when it ran, its exit code is in `exit_code`. `functions` are those that chain files
-/// can name, and outlive `app`.
+/// Adds the subcommand to `app`. After it has run, `exit_code` is set. `functions` are those that chain files can name;
+/// they must outlive `app`.
 void add_run(CLI::App& app, function::NfKinds functions, int& exit_code);
 
 }  // namespace penstock::cli

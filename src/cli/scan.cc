@@ -41,13 +41,13 @@ using Json = nlohmann::ordered_json;
 struct ScanArguments {
   std::vector<std::string> captures, more_captures, rules, more_rules, sets;
   std::string suricata_yaml, log_folder, alert_pcap;
-  std::vector<config::Override> options;  // of the options that are one value each
+  std::vector<config::Override> options;  // from the options with a single value
   Errors wrong_folders;                   // without captures; the others are scanned
   bool payload = false, packet = false, profile = false;
   bool json = false, strict = false, verbose = false, quiet = false;
 };
 
-/// As YAML, in which JSON is.
+/// As YAML, of which JSON is a subset.
 std::string yaml(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 config::Override of_nids(std::string_view parameter, const Json& value, std::string_view option) {
@@ -58,11 +58,11 @@ config::Override of_variable(const RuleVariable& variable, std::string_view opti
   return of_nids("vars." + variable.name, variable.value, option);
 }
 
-/// `vars={…}` sets the variables that it names and leaves others; of other parameters a list or a mapping is YAML.
+/// `vars={…}` sets the named variables and keeps the others. For other parameters, lists and mappings are YAML.
 Result<std::vector<config::Override>> overrides_of_set(const std::string& text) {
   auto parsed = config::parse_override(text);
   if (!parsed) return failure(std::move(parsed).error());
-  // As for `run`, whose chain file names what there is.
+  // Like `run`, where paths start with a section.
   for (const std::string_view section : {"chain.", "run.", "outputs."}) {
     if (parsed->path.starts_with(section)) return std::vector{std::move(*parsed)};
   }
@@ -76,11 +76,11 @@ Result<std::vector<config::Override>> overrides_of_set(const std::string& text) 
   const bool is_yaml = parsed->value.starts_with('{') || parsed->value.starts_with('[');
   if (is_yaml && !parsed->path.starts_with("vars."))
     return std::vector{config::Override{"chain.nids." + parsed->path, parsed->value, parsed->text}};
-  // The value as it is: in YAML, `!$HOME_NET` would be a tag.
+  // The literal value, because YAML would read `!$HOME_NET` as a tag.
   return std::vector{of_nids(parsed->path, parsed->value, parsed->text)};
 }
 
-/// Of -c: its variables, each at its place in that file, and on stderr what of the file is not used.
+/// The overrides for -c: the file's variables, each with its place. Warns on stderr about unused parts of the file.
 Result<std::vector<config::Override>> overrides_of_suricata_yaml(const ScanArguments& arguments) {
   auto yaml = read_suricata_yaml(arguments.suricata_yaml);
   if (!yaml) return failure(std::move(yaml).error());
@@ -96,7 +96,7 @@ Result<std::vector<config::Override>> overrides_of_suricata_yaml(const ScanArgum
   return overrides;
 }
 
-/// The keys of a path, with a single name for the chain's only function.
+/// Normalises a path: the chain's only function can be named in several ways.
 std::string in_one_form(std::string_view path) {
   constexpr std::string_view kChain = "chain.";
   if (!path.starts_with(kChain)) return std::string(path);
@@ -104,13 +104,13 @@ std::string in_one_form(std::string_view path) {
   return fmt::format("chain.nids{}", path.substr(end));
 }
 
-/// Whether one value is the other, or contains it.
+/// Whether the paths are equal, or one contains the other.
 bool overlap(std::string_view a, std::string_view b) {
   if (a.size() > b.size()) std::swap(a, b);
   return b.starts_with(a) && (a.size() == b.size() || b[a.size()] == '.');
 }
 
-/// A --set that would silently discard the value of an option.
+/// Errors for a --set that would silently replace the value of an option.
 Errors check_set(const config::Override& set, const std::vector<config::Override>& options) {
   Errors errors;
   for (const config::Override& option : options) {
@@ -123,7 +123,7 @@ Errors check_set(const config::Override& set, const std::vector<config::Override
   return errors;
 }
 
-/// Every option's value at its place in the chain, so that mistakes are told by the option.
+/// The overrides of all options, so that mistakes are reported with the option.
 Result<std::vector<config::Override>> overrides_of(const ScanArguments& arguments) {
   std::vector<config::Override> options{{"ports.captures.pcap.read", yaml(arguments.captures), "CAPTURE"},
                                         of_nids("rules", arguments.rules, "-S")};
@@ -161,7 +161,7 @@ Result<config::LoadedChain> load(const ScanArguments& arguments) {
       R"({"ports": {"captures": {"pcap": {"bad_capture": "skip"}}}, "chain": [{"nids": {}}]})", "scan", options);
 }
 
-/// The user's mistakes first, apart from what is not supported: they can be fixed.
+/// Prints the user's mistakes before unsupported constructs, because the user can fix the mistakes.
 void print_mistakes_first(config::LoadedChain& loaded, const nids::Nids& nids, bool verbose) {
   const auto mistakes = std::ranges::count_if(nids.rules().left_out, &nids::RuleSet::Left::is_mistake);
   const auto first_unsupported = loaded.unsupported.begin() + mistakes;
@@ -170,7 +170,7 @@ void print_mistakes_first(config::LoadedChain& loaded, const nids::Nids& nids, b
   print_warnings(loaded, verbose);
 }
 
-/// The captures of all options, folders replaced by what is in them.
+/// Joins the captures and rules of all options, and replaces folders by the captures in them.
 Result<ScanArguments> resolved(ScanArguments arguments) {
   arguments.captures.insert(arguments.captures.end(), arguments.more_captures.begin(), arguments.more_captures.end());
   arguments.rules.insert(arguments.rules.end(), arguments.more_rules.begin(), arguments.more_rules.end());
@@ -193,7 +193,7 @@ Result<ScanArguments> resolved(ScanArguments arguments) {
   return arguments;
 }
 
-/// The chain's port of captures is none of the user's: its name says nothing in messages.
+/// Removes the name of the captures' port from messages, because it is internal.
 void hide_port(Errors& errors) {
   constexpr std::string_view kPort = "port captures: ";
   for (Error& error : errors) {
@@ -231,7 +231,7 @@ int scan(const ScanArguments& given) {
   const bool progress = shows_progress() && !arguments.quiet;
   run::RunOptions options;
   options.on_progress = [&](const run::Progress& now) {
-    // Alerts that reach nobody are of no use: `| head` has seen enough.
+    // Stop if the alerts cannot be written any more, as with `| head`.
     const auto failed = [](const auto& log) { return log->failed(); };
     stop.store(signalled.load() || std::ranges::any_of(loaded->chain.logs, failed));
     if (progress) print_progress(now);
@@ -243,7 +243,7 @@ int scan(const ScanArguments& given) {
   nothing_left_to_stop();
   if (progress) end_progress();
   hide_port(result ? result->errors : result.error());
-  if (!result) return refuse(placed(std::move(result.error()), loaded->files));  // nothing has run
+  if (!result) return refuse(placed(std::move(result.error()), loaded->files));  // the run has not started
 
   append(result->errors, arguments.wrong_folders);
   Json summary = scan_summary(arguments.captures, result->report, result->errors);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// `penstock scan CAPTURE... -S RULES`: what intrusion detection rules find in captures, by the network function `nids`
-// alone in a chain.
+// `penstock scan CAPTURE... -S RULES`: applies intrusion detection rules to captures, with a chain that contains only
+// the network function `nids`.
 
 #pragma once
 

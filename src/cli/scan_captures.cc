@@ -37,7 +37,7 @@ struct Found {
   std::string path;
 };
 
-/// Nothing, with the reason, where it is to be left out.
+/// Fails with the reason if the file is to be skipped.
 Result<Found> look_at(const std::string& path) {
   port::ReadControl control;
   auto reader = port::CaptureReader::open(path, control);
@@ -46,7 +46,7 @@ Result<Found> look_at(const std::string& path) {
     const bool has_packet = reader->next(frame) == port::CaptureReader::Status::packet;
     return Found{has_packet ? frame.timestamp_ns : kNoTime, path};
   }
-  if (is_named_as_capture(path)) return Found{kNoTime, path};  // is reported when it is read
+  if (is_named_as_capture(path)) return Found{kNoTime, path};  // the error is reported when it is read
   return failure(std::move(reader).error());
 }
 
@@ -75,7 +75,7 @@ Result<void> add_folder(const std::string& folder, Captures& captures) {
   return {};
 }
 
-/// Leaves out what is there already, under whatever path. Two uses of - are for the chain to refuse.
+/// Removes duplicates, even under different paths. Multiple uses of "-" stay, and are refused later.
 void read_once(Captures& captures) {
   std::unordered_set<std::string> seen;
   std::erase_if(captures.paths, [&](const std::string& path) {

@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Of how many captures errors tell.
+/// The number of captures with errors.
 std::size_t bad_captures(const std::vector<std::string>& captures, const Errors& errors) {
   return static_cast<std::size_t>(std::ranges::count_if(captures, [&](const std::string& path) {
     const std::string name = path == "-" ? "standard input" : path;

@@ -43,7 +43,7 @@ constexpr std::string_view kRules =
     "alert udp any 53 -> any any (msg:\"an answer\"; content:\"reply\"; sid:2;)\n"
     "alert udp $HOME_NET any -> $EXTERNAL_NET any (msg:\"from home\"; content:\"home\"; sid:3;)\n";
 
-/// Datagrams of many flows: a question each, and an answer to it.
+/// Datagrams of many flows: each flow has a question and an answer.
 std::vector<Captured> questions_and_answers(unsigned flows) {
   std::vector<Captured> packets;
   const auto add = [&](std::vector<std::uint8_t> frame) {
@@ -68,7 +68,7 @@ class ScanCommand : public ::testing::Test {
     arguments.insert(arguments.begin(), "scan");
     return outcome_of_command(add_scan, arguments);
   }
-  /// Of the capture, by the rules.
+  /// Scans the capture with the rules.
   [[nodiscard]] Outcome scan(std::vector<std::string> more) const {
     more.insert(more.begin(), {capture_.path(), "-S", rules_.path()});
     return run(std::move(more));
@@ -86,7 +86,7 @@ class ScanCommand : public ::testing::Test {
     text << std::ifstream(path).rdbuf();
     return text.str();
   }
-  /// Alerts by sid.
+  /// Number of alerts by sid.
   [[nodiscard]] static std::map<int, int> counts(const std::vector<Json>& alerts) {
     std::map<int, int> all;
     for (const Json& alert : alerts) ++all[alert["alert"]["signature_id"].get<int>()];
@@ -98,7 +98,7 @@ class ScanCommand : public ::testing::Test {
   const TestFile eve_{"scan_eve.json"};
 };
 
-TEST_F(ScanCommand, PrintsWhichRulesAlertHowOften) {
+TEST_F(ScanCommand, PrintsTheNumberOfAlertsByRule) {
   const Outcome outcome = scan({});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_EQ(outcome.err, "");
@@ -125,7 +125,7 @@ TEST_F(ScanCommand, WritesEveRecordsAndStatisticsLast) {
   EXPECT_TRUE(text.ends_with(stats[0].dump() + "\n"));
 }
 
-TEST_F(ScanCommand, LeavesOutARuleWhoseExpressionDoesNotCompile) {
+TEST_F(ScanCommand, SkipsARuleWhoseExpressionDoesNotCompile) {
   rules_.write(
       "alert udp any any -> any 53 (content:\"attack\"; sid:1;)\n"
       "alert udp any any -> any 53 (content:\"attack\"; pcre:\"/a(ttack/\"; sid:2;)\n"
@@ -148,7 +148,7 @@ TEST_F(ScanCommand, LeavesOutARuleWhoseExpressionDoesNotCompile) {
   EXPECT_THAT(strict.err, HasSubstr(":2: regular expression: missing closing parenthesis"));
 }
 
-TEST_F(ScanCommand, HasPayloadsAndPacketsOnRequest) {
+TEST_F(ScanCommand, WritesPayloadsAndPacketsOnRequest) {
   ASSERT_EQ(scan({"-o", eve_.path(), "--payload", "--packet"}).exit_code, 0);
   const Json alert = records(content(eve_.path())).front();
   EXPECT_EQ(alert["payload_printable"], "an attack from home");
@@ -186,19 +186,19 @@ TEST_F(ScanCommand, PrintsItsSummaryAsJson) {
   EXPECT_TRUE(summary["errors"].empty());
 }
 
-TEST_F(ScanCommand, SaysNothingWhereItIsToBeQuiet) {
+TEST_F(ScanCommand, PrintsNothingIfQuiet) {
   const Outcome outcome = scan({"-q", "-o", eve_.path()});
   EXPECT_EQ(outcome.out + outcome.err, "");
   EXPECT_THAT(records(content(eve_.path())), SizeIs(9));
 }
 
-TEST_F(ScanCommand, FindsTheSameWithSeveralWorkers) {
+TEST_F(ScanCommand, FindsTheSameAlertsWithSeveralWorkers) {
   port::testing::write_capture(capture_.path(), questions_and_answers(300));
   const auto alerts = [&](const char* workers) {
     EXPECT_EQ(scan({"-q", "-o", eve_.path(), "--no-append", "--workers", workers}).exit_code, 0);
     std::vector<std::string> all;
     for (Json& alert : records(content(eve_.path()))) {
-      alert.erase("flow_id");  // a worker's own
+      alert.erase("flow_id");  // differs between workers
       all.push_back(alert.dump());
     }
     std::ranges::sort(all);
@@ -206,10 +206,10 @@ TEST_F(ScanCommand, FindsTheSameWithSeveralWorkers) {
   };
   const auto of_one = alerts("1");
   EXPECT_THAT(of_one, SizeIs(900));
-  EXPECT_EQ(alerts("3"), of_one);  // the frames' numbers among all else
+  EXPECT_EQ(alerts("3"), of_one);  // including the frame numbers
 }
 
-TEST_F(ScanCommand, ReadsCapturesOneBehindTheOther) {
+TEST_F(ScanCommand, ReadsCapturesOneAfterTheOther) {
   const TestFile copy("copy.pcap");
   copy.write(content(capture_.path()));
   const Outcome outcome = run({capture_.path(), copy.path(), "-S", rules_.path(), "-o", eve_.path()});
@@ -219,7 +219,7 @@ TEST_F(ScanCommand, ReadsCapturesOneBehindTheOther) {
   EXPECT_EQ(alerts.back()["pcap_cnt"], 12);
 }
 
-/// A folder of captures, a second apart. Removed with all in it.
+/// A folder of captures that are a second apart. Removed with its files by the destructor.
 class CaptureFolder {
  public:
   CaptureFolder() : path_(::testing::TempDir() + "/" + std::to_string(::getpid()) + "_captures") {
@@ -243,10 +243,10 @@ class CaptureFolder {
 };
 
 //   first.pcap    question, answer
-//   cut.pcap      question, answer cut short
-//   garbled.pcap  no capture
+//   cut.pcap      question, answer (truncated)
+//   garbled.pcap  not a capture
 //   last.pcap     question, answer
-TEST_F(ScanCommand, ScansTheOthersWhereCapturesAreBadAndFails) {
+TEST_F(ScanCommand, ScansTheOtherCapturesIfSomeAreBadAndFails) {
   const CaptureFolder folder;
   folder.add("first.pcap", 0);
   folder.add("cut.pcap", 1);
@@ -265,18 +265,18 @@ TEST_F(ScanCommand, ScansTheOthersWhereCapturesAreBadAndFails) {
   EXPECT_THAT(records(content(eve_.path())), SizeIs(8));
 }
 
-TEST_F(ScanCommand, RefusesCapturesOfWhichNoneCanBeRead) {
+TEST_F(ScanCommand, RefusesToRunIfNoCaptureCanBeRead) {
   const Outcome outcome = run({"/nowhere.pcap", rules_.path(), "-S", rules_.path()});
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_EQ(outcome.out, "");
   EXPECT_THAT(outcome.err, AllOf(HasSubstr("CAPTURE: /nowhere.pcap: "), HasSubstr(rules_.path())));
 }
 
-TEST_F(ScanCommand, ReadsAFolderInTheOrderOfItsPacketsTimes) {
+TEST_F(ScanCommand, ReadsAFolderInTheOrderOfPacketTimes) {
   const CaptureFolder folder;
   folder.add("b.pcap", 0);
   folder.add("a.pcap", 1);
-  folder.add("c", 2);  // a capture by its content
+  folder.add("c", 2);  // a capture by its content, not by its name
   folder.write("notes.txt", "no capture");
   folder.write(".hidden.pcap", "not looked at");
   std::filesystem::create_directory(folder.path() + "/below");
@@ -301,9 +301,9 @@ TEST_F(ScanCommand, RefusesAFolderWithoutACapture) {
   EXPECT_THAT(outcome.err, HasSubstr(folder.path() + ": no captures in this folder"));
 }
 
-//   empty/       no capture
+//   empty/       no captures
 //   first.pcap   question, answer
-TEST_F(ScanCommand, ScansTheOthersWhereAFolderHasNoCapturesAndFails) {
+TEST_F(ScanCommand, ScansTheOtherCapturesIfAFolderHasNoneAndFails) {
   const CaptureFolder folder;
   folder.add("first.pcap", 0);
   const std::string empty = folder.path() + "/empty";
@@ -320,7 +320,7 @@ TEST_F(ScanCommand, ScansTheOthersWhereAFolderHasNoCapturesAndFails) {
 
 //   first.pcap   question, answer
 //   last.pcap    question, answer
-TEST_F(ScanCommand, ReadsACaptureOnceHoweverOftenItIsGiven) {
+TEST_F(ScanCommand, ReadsACaptureOnceEvenIfGivenTwice) {
   const CaptureFolder folder;
   folder.add("first.pcap", 0);
   folder.add("last.pcap", 1);
@@ -335,7 +335,7 @@ TEST_F(ScanCommand, ReadsACaptureOnceHoweverOftenItIsGiven) {
   EXPECT_EQ(summary["packets"], 4);
 }
 
-TEST_F(ScanCommand, TakesSuricatasOptions) {
+TEST_F(ScanCommand, AcceptsSuricatasOptions) {
   const CaptureFolder logs;
   const TestFile more("more.rules");
   more.write("alert udp any any -> any any (msg:\"any\"; sid:10;)\n");
@@ -383,7 +383,7 @@ TEST_F(ScanCommand, ProfilesRulesByTheirCost) {
   EXPECT_FALSE(Json::parse(scan({"--json"}).out).contains("profile"));
 }
 
-// Frames of flow n: question (alerts of rules 1 and 3), answer (rule 2).
+// For each flow: question (alerts of rules 1 and 3), answer (rule 2).
 TEST_F(ScanCommand, WritesThePacketsOfAlertsOnceInOrder) {
   rules_.write(
       "alert udp 10.0.0.2 any -> any 53 (msg:\"one\"; content:\"attack\"; sid:1;)\n"
@@ -421,7 +421,7 @@ TEST_F(ScanCommand, RefusesAnAlertPcapThatItCannotWriteOrThatWouldOverwriteACapt
               HasSubstr("--alert-pcap reads every capture twice: found standard input, a pipe or a device"));
 }
 
-TEST_F(ScanCommand, TakesSeveralFilesOfRules) {
+TEST_F(ScanCommand, AcceptsSeveralFilesOfRules) {
   const TestFile more("more.rules");
   more.write("alert udp any any -> any any (msg:\"any\"; sid:10;)\n");
   const Outcome outcome = scan({"-S", more.path(), "--json"});
@@ -441,7 +441,7 @@ TEST_F(ScanCommand, SetsVariablesAndParameters) {
   EXPECT_EQ(from_home("stream_policy=linux"), 1);
 }
 
-TEST_F(ScanCommand, TakesAMappingOfVariablesAsCheckDoes) {
+TEST_F(ScanCommand, AcceptsAMappingOfVariablesLikeCheck) {
   const auto sids = [&](std::vector<std::string> arguments) {
     arguments.emplace_back("--json");
     const Outcome outcome = scan(std::move(arguments));
@@ -462,7 +462,7 @@ TEST_F(ScanCommand, TakesAMappingOfVariablesAsCheckDoes) {
   EXPECT_THAT(wrong.err, HasSubstr("--set vars={HOME_NET: {a: b}}:1:12: variable HOME_NET: wrong value"));
 }
 
-TEST_F(ScanCommand, TakesPathsOfAChainFileInSet) {
+TEST_F(ScanCommand, AcceptsPathsOfAChainFileInSet) {
   const Outcome outcome = scan({"--json", "--set", "run.workers=2", "--set", "chain.nids.vars.HOME_NET=172.16.0.0/12"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   const Json summary = Json::parse(outcome.out);
@@ -471,7 +471,7 @@ TEST_F(ScanCommand, TakesPathsOfAChainFileInSet) {
   EXPECT_THAT(scan({"--set", "run.wrokers=2"}).err, HasSubstr("--set run.wrokers=2: unknown parameter"));
 }
 
-TEST_F(ScanCommand, TakesVariablesOfASuricataYamlAndNamesWhatItDoesNotUse) {
+TEST_F(ScanCommand, ReadsVariablesOfASuricataYamlAndListsUnusedSections) {
   const TestFile yaml("suricata.yaml");
   yaml.write(
       "%YAML 1.1\n---\nvars:\n  address-groups:\n    HOME_NET: \"[192.168.0.0/16,172.16.0.0/12]\"\n"
@@ -493,7 +493,7 @@ TEST_F(ScanCommand, TakesVariablesOfASuricataYamlAndNamesWhatItDoesNotUse) {
   EXPECT_EQ(scan({"-c", "/nowhere.yaml"}).exit_code, 2);
 }
 
-TEST_F(ScanCommand, RefusesASuricataYamlWithAWrongLayoutAndWarnsOfOneWithoutVariables) {
+TEST_F(ScanCommand, RefusesASuricataYamlWithAWrongLayoutAndWarnsIfItHasNoVariables) {
   const TestFile yaml("suricata.yaml");
   yaml.write("vars:\n  HOME_NET: any\n");
   const Outcome wrong = scan({"-c", yaml.path()});
@@ -526,7 +526,7 @@ TEST_F(ScanCommand, RefusesASetThatWouldDiscardAnOption) {
   EXPECT_THAT(records(content(eve_.path())), SizeIs(9)) << "it stands in for that of -l";
 }
 
-TEST_F(ScanCommand, WarnsOfAnUnknownClasstypeAndKeepsTheRule) {
+TEST_F(ScanCommand, WarnsAboutAnUnknownClasstypeAndKeepsTheRule) {
   rules_.write("alert udp any any -> any 53 (msg:\"a question\"; content:\"attack\"; classtype:bad-unknow; sid:1;)\n");
   const Outcome outcome = scan({});
   EXPECT_EQ(outcome.exit_code, 0);
@@ -556,7 +556,7 @@ TEST_F(ScanCommand, RefusesWrongParameters) {
   EXPECT_THAT(refusal({"-o", capture_.path()}), HasSubstr("would overwrite the file"));
 }
 
-TEST_F(ScanCommand, LeavesOutRulesThatCannotBeLoadedAndTellsOfThem) {
+TEST_F(ScanCommand, SkipsAndReportsRulesThatCannotBeLoaded) {
   rules_.write(std::string(kRules) +
                "alert udp any any -> any any (msg:\"no such option\"; frobnicate:1; sid:9;)\n"
                "alert udp any any -> any any (msg:\"x\"; urilen:1; sid:10;)\n");
@@ -569,7 +569,7 @@ TEST_F(ScanCommand, LeavesOutRulesThatCannotBeLoadedAndTellsOfThem) {
   EXPECT_THAT(records(content(eve_.path())), SizeIs(9));
 }
 
-TEST_F(ScanCommand, RefusesThemWhereItIsToBeStrict) {
+TEST_F(ScanCommand, RefusesThemIfStrict) {
   rules_.write(std::string(kRules) + "alert udp any any -> any any (msg:\"no such option\"; frobnicate:1; sid:9;)\n");
   const Outcome outcome = scan({"--strict"});
   EXPECT_EQ(outcome.exit_code, 2);
@@ -601,7 +601,7 @@ TEST_F(ScanCommand, RefusesToScanWithoutAnyRule) {
   EXPECT_EQ(content(eve_.path()), "");
 }
 
-TEST_F(ScanCommand, ReportsMistakesFirstWithASuggestionApartFromWhatIsNotSupported) {
+TEST_F(ScanCommand, ReportsMistakesWithASuggestionBeforeUnsupportedRules) {
   rules_.write("alert http any any -> any any (http.uri; content:\"x\"; sid:8;)\n" + std::string(kRules) +
                "alert udp any any -> any any (msg:\"typo\"; contnet:\"x\"; sid:9;)\n"
                "alert upd any any -> any any (msg:\"typo\"; content:\"x\"; sid:10;)\n"
@@ -620,7 +620,7 @@ TEST_F(ScanCommand, ReportsMistakesFirstWithASuggestionApartFromWhatIsNotSupport
   EXPECT_THAT(outcome.out, HasSubstr("3 rules loaded, 4 left out"));
 }
 
-TEST_F(ScanCommand, LeavesOutARuleWhoseRegularExpressionDoesNotCompile) {
+TEST_F(ScanCommand, SkipsARuleWhoseRegularExpressionDoesNotCompile) {
   rules_.write("alert udp any any -> any any (msg:\"broken\"; pcre:\"/(/\"; sid:9;)\n" + std::string(kRules));
   const Outcome outcome = scan({"-o", eve_.path()});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
@@ -630,7 +630,7 @@ TEST_F(ScanCommand, LeavesOutARuleWhoseRegularExpressionDoesNotCompile) {
   EXPECT_EQ(scan({"--strict"}).exit_code, 2);
 }
 
-TEST_F(ScanCommand, TellsOfAWrongVariableOnceAndWhereItWasSet) {
+TEST_F(ScanCommand, ReportsAWrongVariableOnceWhereItWasSet) {
   const auto refusal = [&](const std::string& set) {
     const Outcome outcome = scan({"--set", set});
     EXPECT_EQ(outcome.exit_code, 2);
@@ -643,7 +643,7 @@ TEST_F(ScanCommand, TellsOfAWrongVariableOnceAndWhereItWasSet) {
   EXPECT_THAT(refusal("vars.HOME_NET=$EXTERNAL_NET"), HasSubstr("refers to itself"));
 }
 
-TEST_F(ScanCommand, TellsOfManyRulesThatAreAlikeOnce) {
+TEST_F(ScanCommand, ReportsManySimilarRulesOnce) {
   std::string rules(kRules);
   for (int sid = 100; sid < 150; ++sid) {
     rules += "alert udp any any -> any any (msg:\"x\"; urilen:1; sid:" + std::to_string(sid) + ";)\n";
@@ -659,7 +659,7 @@ TEST_F(ScanCommand, TellsOfManyRulesThatAreAlikeOnce) {
   EXPECT_EQ(std::ranges::count(scan({"--verbose"}).err, '\n'), 54);
 }
 
-TEST_F(ScanCommand, TellsOfFilesThatAreMissing) {
+TEST_F(ScanCommand, ReportsMissingFiles) {
   const Outcome rules = run({capture_.path(), "-S", "/nowhere.rules"});
   EXPECT_EQ(rules.exit_code, 2);
   EXPECT_THAT(rules.err, HasSubstr("-S: /nowhere.rules: "));
@@ -671,7 +671,7 @@ TEST_F(ScanCommand, TellsOfFilesThatAreMissing) {
   EXPECT_THAT(no_capture.err, HasSubstr(rules_.path()));
 }
 
-TEST_F(ScanCommand, GivesTheAlertsOfACaptureThatIsCutShortAndFails) {
+TEST_F(ScanCommand, WritesTheAlertsOfATruncatedCaptureAndFails) {
   const std::string whole = content(capture_.path());
   std::ofstream(capture_.path(), std::ios::binary) << whole.substr(0, whole.size() - 10);
   const Outcome outcome = scan({"-o", eve_.path()});
@@ -681,14 +681,14 @@ TEST_F(ScanCommand, GivesTheAlertsOfACaptureThatIsCutShortAndFails) {
   EXPECT_THAT(records(content(eve_.path())), SizeIs(8));
 }
 
-TEST_F(ScanCommand, FailsWhereItsAlertsCannotBeWritten) {
+TEST_F(ScanCommand, FailsIfItsAlertsCannotBeWritten) {
   if (::access("/dev/full", W_OK) != 0) GTEST_SKIP() << "there is no /dev/full";
   const Outcome outcome = scan({"-o", "/dev/full"});
   EXPECT_EQ(outcome.exit_code, 1);
   EXPECT_THAT(outcome.err, HasSubstr("/dev/full: cannot write, and 10 records are lost"));
 }
 
-TEST_F(ScanCommand, DropsWhereItIsToldTo) {
+TEST_F(ScanCommand, DropsPacketsOnRequest) {
   rules_.write("drop udp any any -> any 53 (msg:\"a question\"; content:\"attack\"; sid:1;)\n");
   const Outcome outcome = scan({"-o", eve_.path(), "--set", "action=drop"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;

@@ -17,9 +17,9 @@ std::atomic<bool> run_is_over{false};
 RunSignals run_signals;
 static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<Clock::rep>::is_always_lock_free);
 
-/// Stops the run; where that has been asked for, or there is none to stop any more, ends the program at once.
+/// Stops the run. If it has been stopped already, or there is nothing left to stop, ends the program immediately.
 void ask_to_stop(int signal) {
-  // timeout(1) sends its signal twice, as one process and as one of a group.
+  // timeout(1) sends its signal twice: to the process, and to its process group.
   constexpr auto kSameSignal = std::chrono::milliseconds{300};
   const Clock::duration now = Clock::now().time_since_epoch();
   if (stop_asked.exchange(true)) {
@@ -38,7 +38,7 @@ void note(int signal) {
   if (signal == SIGUSR2) run_signals.reload.store(true);
 }
 
-/// But for nohup(1), which has it ignored.
+/// Keeps SIGHUP ignored if nohup(1) has set it so.
 void take_hang_up(void (*handler)(int)) {
   if (std::signal(SIGHUP, handler) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);
 }
@@ -46,7 +46,7 @@ void take_hang_up(void (*handler)(int)) {
 }  // namespace
 
 const std::atomic<bool>& stop_on_signals(HangUp hang_up) {
-  // A reader that goes away (`| head`) ends other commands without a word, and no run without its report.
+  // SIGPIPE (`| head`) ends other commands silently, but a run must still write its report.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGINT, ask_to_stop);
   std::signal(SIGTERM, ask_to_stop);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Signals: the end that a user, timeout(1) or a terminal that goes away asks a long command for, and what a run does
-// while it goes on.
+// Signal handling: stopping a long command on request of the user, timeout(1) or a closed terminal, and requests to a
+// run that continues.
 
 #pragma once
 
@@ -11,27 +11,27 @@
 
 namespace penstock::cli {
 
-/// What SIGHUP asks for.
+/// What SIGHUP does.
 enum class HangUp : std::uint8_t {
-  stops,    // the end, as a terminal that goes away does
-  reopens,  // that logs are reopened: see RunSignals
+  stops,    // stops the command, as for a closed terminal
+  reopens,  // reopens the logs: see RunSignals
 };
 
-/// From here on SIGINT, SIGTERM and a SIGHUP that stops set what is returned, once; a second one ends the program at
-/// once. A reader that goes away (`| head`) ends nothing.
+/// From here on, the first SIGINT, SIGTERM or stopping SIGHUP sets the returned flag, and a second one ends the program
+/// immediately. SIGPIPE (`| head`) no longer ends the program.
 [[nodiscard]] const std::atomic<bool>& stop_on_signals(HangUp hang_up = HangUp::stops);
 
-/// What is left to do may wait for a reader for ever, and must be stopped by one signal too.
+/// From here on, a single signal ends the program, because the remaining work may block on a reader for ever.
 void nothing_left_to_stop() noexcept;
 
-/// What signals have asked a run for.
+/// Requests to a run, made by signals.
 struct RunSignals {
   std::atomic<bool> reopen_logs{false};  // SIGHUP
   std::atomic<bool> report{false};       // SIGUSR1
   std::atomic<bool> reload{false};       // SIGUSR2
 };
 
-/// From here on these signals set what is returned, and end nothing.
+/// From here on, these signals set the returned flags, and do not end the program.
 [[nodiscard]] RunSignals& take_run_signals();
 
 }  // namespace penstock::cli

@@ -23,12 +23,12 @@ namespace {
 
 constexpr std::array<std::string_view, 2> kGroups{"address-groups", "port-groups"};
 
-/// The keys of a mapping that have been read, with their places: for keys that are given twice.
+/// The keys of a mapping that were read so far and their places, to detect duplicates.
 class KeyPlaces {
  public:
   KeyPlaces(const config::YamlFile& file, Errors& errors) : file_(file), errors_(errors) {}
 
-  /// False, with an error that names both places, if the key was there before.
+  /// False, with an error that gives both places, if the key is a duplicate.
   bool add(const YAML::Node& key, const std::string& what) {
     const Place place = file_.place(key);
     const auto [first, is_new] = places_.try_emplace(key.Scalar(), place);
@@ -49,7 +49,7 @@ class KeyPlaces {
 
 std::string name_of(const YAML::Node& key) { return key.IsScalar() ? key.Scalar() : ""; }
 
-/// A group's variables: words, or lists of words.
+/// Reads the variables of a group, which are words or lists of words.
 void read_group(const config::YamlFile& file, const YAML::Node& group, const std::string& name, KeyPlaces& names,
                 std::vector<RuleVariable>& into, Errors& errors) {
   if (!group.IsMap() && !group.IsNull()) {
@@ -65,7 +65,7 @@ void read_group(const config::YamlFile& file, const YAML::Node& group, const std
   for (RawParameter& raw : file.parameters(group, {}, errors)) {
     const YAML::Node key = keys[at++];
     if (!names.add(key, "variable " + raw.name)) continue;
-    if (raw.shape == RawParameter::Shape::wrong) continue;  // is among the errors
+    if (raw.shape == RawParameter::Shape::wrong) continue;  // reported already
     const auto wrong = [&](std::string found, std::string expected) {
       errors.push_back(
           {raw.place, fmt::format("variable {}: wrong value", raw.name), std::move(found), std::move(expected)});
@@ -73,7 +73,7 @@ void read_group(const config::YamlFile& file, const YAML::Node& group, const std
     if (raw.shape == RawParameter::Shape::mapping) {
       wrong("a mapping", "a word or a list");
     } else if (raw.items.empty() || raw.items.front().empty()) {
-      // Without quotes, `!$HOME_NET` is a tag in YAML.
+      // In YAML, an unquoted `!$HOME_NET` is a tag.
       wrong(raw.items.empty() ? "an empty list" : "nothing", "a word or a list; a value that begins with ! in quotes");
     } else {
       std::string value = raw.shape == RawParameter::Shape::list ? fmt::format("[{}]", fmt::join(raw.items, ","))
@@ -91,7 +91,7 @@ void read_vars(const config::YamlFile& file, const YAML::Node& vars, SuricataYam
     return;
   }
   KeyPlaces groups(file, errors);
-  KeyPlaces names(file, errors);  // the groups share their variables' names
+  KeyPlaces names(file, errors);  // variable names must be unique across groups
   for (const auto& group : vars) {
     const std::string name = name_of(group.first);
     if (std::ranges::find(kGroups, name) == kGroups.end()) {
@@ -103,7 +103,7 @@ void read_vars(const config::YamlFile& file, const YAML::Node& vars, SuricataYam
   }
 }
 
-/// A section that was meant to be `vars` or a part of it; other sections are not read. Whether it is one.
+/// Reports a section that should be `vars` or a part of it. Returns whether it is one; other sections are ignored.
 bool is_misplaced(const config::YamlFile& file, const YAML::Node& key, bool has_vars, Errors& errors) {
   constexpr std::array<std::string_view, 1> kVars{"vars"};
   const std::string name = name_of(key);

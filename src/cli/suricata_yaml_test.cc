@@ -34,7 +34,7 @@ class SuricataYamlFile : public ::testing::Test {
   const std::string path_ = ::testing::TempDir() + "/" + std::to_string(::getpid()) + "_suricata.yaml";
 };
 
-TEST_F(SuricataYamlFile, GivesItsVariablesAndNamesWhatIsNotUsed) {
+TEST_F(SuricataYamlFile, ReturnsItsVariablesAndUnusedSections) {
   const auto yaml = read(
       "%YAML 1.1\n"
       "---\n"
@@ -97,7 +97,7 @@ TEST_F(SuricataYamlFile, RefusesVariablesWithoutAValue) {
   }
 }
 
-TEST_F(SuricataYamlFile, RefusesKeysThatAreGivenTwiceAndNamesBothPlaces) {
+TEST_F(SuricataYamlFile, RefusesDuplicateKeysAndNamesBothPlaces) {
   EXPECT_EQ(
       refusal("vars:\n  address-groups:\n    HOME_NET: 10.0.0.0/8\n  port-groups:\n    HOME_NET: 80\n"),
       path_ + ":5:5: variable HOME_NET: given twice: found here and at " + path_ + ":3:5, expected each key once");

@@ -27,7 +27,7 @@ namespace penstock::config {
 
 namespace {
 
-/// Continues after mistakes.
+/// Continues after mistakes, to report all of them.
 class Builder {
  public:
   Builder(ChainDescription description, const LoadOptions& options)
@@ -66,7 +66,7 @@ class Builder {
     function_outputs_.read(*outputs, options_.functions, errors_);
   }
 
-  /// Only of what runs on a GPU.
+  /// The timeline records only work on GPUs.
   void plan_timeline() {
     const std::optional<Parameters>& outputs = description_.outputs;
     if (!outputs) return;
@@ -84,7 +84,7 @@ class Builder {
     }
   }
 
-  /// A port that cannot be made keeps its place, so that references to it are no mistakes.
+  /// A port that cannot be made keeps its position, so that references to it are not mistakes.
   void make_ports() {
     ports_known_ = description_.ports_complete;
     for (const PortDescription& port : description_.ports) {
@@ -104,7 +104,7 @@ class Builder {
 
   void make_functions() {
     functions_known_ = description_.functions_complete && !port_names_.empty();
-    if (port_names_.empty()) return;  // each name of a port would be a mistake
+    if (port_names_.empty()) return;  // every port name would be reported as a mistake
     std::size_t next = 0;
     for (const ForkDescription& fork : description_.forks) {
       make_functions(next, fork.first);
@@ -115,7 +115,7 @@ class Builder {
     functions_known_ &= known_so_far_;
   }
 
-  /// Functions [first, last) of the description.
+  /// Makes functions [first, last) of the description.
   void make_functions(std::size_t first, std::size_t last) {
     for (std::size_t f = first; f < last; ++f) {
       const FunctionDescription& description = description_.functions[f];
@@ -144,21 +144,21 @@ class Builder {
       return nullptr;
     }
     function_outputs_.add_writer(*description.kind, **function);
-    // Only a function that chooses ports writes the verdict's port; it says so by its traits.
+    // Only functions that choose ports write the verdict's port; their traits say so.
     out_port_known_ |= (*function)->traits().chooses_port;
     return std::move(*function);
   }
 
   void make_fork(const ForkDescription& description) {
     const bool known_before = out_port_known_;
-    bool known_after_arms = true;  // after each of them
+    bool known_after_arms = true;  // after each arm
     plan::Fork fork{loaded_.chain.functions.size(), 0, {}};
     for (const ArmDescription& arm : description.arms) {
       out_port_known_ = known_before;
       make_arm(arm, fork);
       known_after_arms &= out_port_known_;
     }
-    // Packets that take no arm are as before.
+    // For packets that take no arm, nothing changes.
     out_port_known_ = known_after_arms && (known_before || fork.exhaustive());
     known_so_far_ &= description.complete;
     fork.last = loaded_.chain.functions.size();
@@ -187,14 +187,14 @@ class Builder {
     return context;
   }
 
-  /// Of a port with a mistake it is not known what it does: it may write.
+  /// A port with mistakes may write, since its parameters are not known.
   [[nodiscard]] std::vector<bool> ports_that_write() const {
     std::vector<bool> write;
     for (const run::NamedPort& p : loaded_.chain.ports) write.push_back(p.port == nullptr || p.port->writes());
     return write;
   }
 
-  /// Without all functions, it is not known what they write.
+  /// If a function is missing because of mistakes, it is unknown what it would write.
   void take_function_outputs() {
     if (functions_known_) function_outputs_.leave_out_unwritten(errors_, loaded_.without_effect);
     loaded_.chain.logs = function_outputs_.take_logs();
@@ -230,7 +230,7 @@ class Builder {
       const auto to = port_named(to_name);
       if (!from || !to) continue;
       if (!wired.insert(*from).second) mistake(from_name.place, fmt::format("wire: {} given twice", from_name.text));
-      // Of a port with a mistake it is not known what it does.
+      // If a port has mistakes, it is unknown whether it reads or writes.
       if (ports[*from].port && !ports[*from].port->reads())
         mistake(from_name.place, "wire: this port does not read", in_quotes(from_name.text));
       if (ports[*to].port && !ports[*to].port->writes())
@@ -258,16 +258,16 @@ class Builder {
 
   ChainDescription description_;
   const LoadOptions& options_;
-  FunctionOutputs function_outputs_;  // outlives the functions, which may hold its logs
+  FunctionOutputs function_outputs_;  // must outlive the functions, which may use its logs
   LoadedChain loaded_;
   Errors errors_;
   std::vector<std::string> port_names_;
-  bool ports_known_ = false;      // all are there; otherwise it is not known what the others do
-  bool functions_known_ = false;  // the same
-  // Of the functions that have been made so far:
+  bool ports_known_ = false;      // all ports are there; otherwise, those that are missing are unknown
+  bool functions_known_ = false;  // the same for functions
+  // About the functions made so far:
   std::map<std::string_view, int> count_by_name_;
-  bool known_so_far_ = true;     // none is missing: a missing one may be the one that chooses ports
-  bool out_port_known_ = false;  // one of them chooses the port that packets leave by, on every path
+  bool known_so_far_ = true;     // none is missing; a missing one might choose ports
+  bool out_port_known_ = false;  // on every path, one of them chooses the output port
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Builds a chain from what its file says, and checks that the parts fit together.
+// Builds a chain from its description, and checks that the parts fit together.
 
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace penstock::config {
 
-/// Reports the mistakes of the description too, all in the order of the file.
+/// Also reports the mistakes of the description. All mistakes are in the order of the file.
 [[nodiscard]] Result<LoadedChain> build_chain(ChainDescription description, const LoadOptions& options);
 
 }  // namespace penstock::config

@@ -21,7 +21,7 @@ namespace penstock::config {
 
 namespace {
 
-// Each has queues for every worker.
+// Each port has queues for every worker.
 constexpr std::size_t kMostPorts = 1024;
 constexpr std::size_t kMostFunctions = 255;
 
@@ -40,7 +40,7 @@ std::string expected_kind(std::string_view name, const Kinds& kinds, NameOf name
   return expected_name(name, names);
 }
 
-/// Continues after mistakes.
+/// Continues after mistakes, to report all of them.
 class Reader {
  public:
   Reader(const YamlFile& file, function::NfKinds functions) : file_(file), functions_(functions) {
@@ -83,13 +83,13 @@ class Reader {
     }
   }
 
-  /// None if there are mistakes.
+  /// Empty if there are mistakes.
   std::optional<Parameters> read_parameters(ParameterTable table, const YAML::Node& node, const YAML::Node& owner) {
     const std::size_t mistakes = chain_.errors.size();
     return check_parameters(table, file_.parameters(node, table, chain_.errors), owner, mistakes);
   }
 
-  /// The same for a node that has been read; before that, there were so many `mistakes`.
+  /// Like `read_parameters`, for a mapping that was already read. `mistakes` is the number of errors before that.
   std::optional<Parameters> check_parameters(ParameterTable table, const std::vector<RawParameter>& raw,
                                              const YAML::Node& owner, std::size_t mistakes) {
     auto parameters = Parameters::read(table, raw, file_.place(owner));
@@ -137,9 +137,9 @@ class Reader {
       kind_name = value.Scalar();
     } else if (value.IsMap() && value.size() == 1 &&
                (value.begin()->first.IsScalar() || value.begin()->first.IsNull())) {
-      // `null` is also YAML's word for nothing, as a key too.
+      // `null` is also YAML's null value, even as a key.
       kind_name = value.begin()->first.IsNull() ? "null" : value.begin()->first.Scalar();
-      // Not `=`, which would change the document.
+      // `=` would change the document.
       kind_node.reset(value.begin()->first);
       parameters.reset(value.begin()->second);
     } else {
@@ -217,7 +217,7 @@ class Reader {
     if (!chain_.has_wire) return;
     if (!node.IsMap())
       return mistake(node, "wire: wrong value", shape_of(node), "a mapping of ports that read to ports that write");
-    // It would switch off the wiring that a chain has without it, and consume every packet without a word.
+    // An empty mapping would remove the default wiring and silently consume every packet.
     if (node.size() == 0)
       return mistake(node, "wire: wrong value", "an empty mapping",
                      "a mapping such as {lan: wan}, or no `wire` at all");

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a chain file says, with the place of each value: read from YAML and checked by the tables of parameters. Nothing
-// is built or decided here; chain_builder.h does that.
+// The content of a chain file, with the place of each value: read from YAML, and checked against the tables of
+// parameters. Nothing is built or decided here; see chain_builder.h.
 
 #pragma once
 
@@ -23,23 +23,23 @@ namespace penstock::config {
 struct PortDescription {
   std::string name;
   const port::PortKind* kind = nullptr;
-  std::optional<Parameters> parameters{};  // none: there are mistakes
+  std::optional<Parameters> parameters{};  // empty: there are mistakes
 };
 
 struct FunctionDescription {
   const function::NfKind* kind = nullptr;
-  std::optional<Parameters> parameters{};  // none: there are mistakes
+  std::optional<Parameters> parameters{};  // empty: there are mistakes
 };
 
-/// The name of a port in `wire` or `when`.
+/// A port name in `wire` or `when`.
 struct PortName {
-  std::string text;   // empty if the value is not a word
+  std::string text;   // empty if the value is not a single word
   std::string found;  // for errors
   Place place;
 };
 [[nodiscard]] PortName read_port_name(const YamlFile& file, const YAML::Node& node);
 
-/// One condition of an arm's `when`: all parts that are given must hold.
+/// One condition of an arm's `when`. All given parts must hold.
 struct ConditionDescription {
   struct Ports {
     Place place;  // of the key
@@ -51,37 +51,37 @@ struct ConditionDescription {
 
 struct ArmDescription {
   Place place;
-  bool complete = false;                   // without mistakes, but for those of its functions
-  std::vector<ConditionDescription> when;  // one of these must hold; empty: the arm takes all packets that are left
+  bool complete = false;                   // no mistakes, except perhaps in its functions
+  std::vector<ConditionDescription> when;  // one of these must hold; empty: the arm takes all remaining packets
   std::size_t first = 0;                   // functions [first, last) of the chain
   std::size_t last = 0;
 };
 
 struct ForkDescription {
-  bool complete = false;  // without mistakes, but for those of its arms
-  std::size_t first = 0;  // functions [first, last) of the chain: those of all arms
+  bool complete = false;  // no mistakes, except perhaps in its arms
+  std::size_t first = 0;  // functions [first, last) of the chain, for all arms
   std::size_t last = 0;
   std::vector<ArmDescription> arms;
 };
 
 struct ChainDescription {
   /// The section `run`.
-  std::vector<RawParameter> run_given;  // also values with mistakes
-  std::optional<Parameters> run;        // none: there are mistakes
-  std::optional<Parameters> outputs;    // none: there are mistakes
+  std::vector<RawParameter> run_given;  // includes values with mistakes
+  std::optional<Parameters> run;        // empty: there are mistakes
+  std::optional<Parameters> outputs;    // empty: there are mistakes
 
   Place ports_place;
-  std::vector<PortDescription> ports;  // with mistakes, too: other parts of the file may refer to them
-  bool ports_complete = false;         // each port of the file has a name, and is in `ports`
+  std::vector<PortDescription> ports;  // including those with mistakes, since other parts of the file may refer to them
+  bool ports_complete = false;         // each port in the file has a name and is in `ports`
 
-  std::vector<FunctionDescription> functions;  // with mistakes, too; those of arms one arm after the other
-  std::vector<ForkDescription> forks;          // with mistakes, too
-  bool functions_complete = true;              // each is of a known kind and has its parameters; forks are complete
+  std::vector<FunctionDescription> functions;  // including those with mistakes; arm by arm within a fork
+  std::vector<ForkDescription> forks;          // including those with mistakes
+  bool functions_complete = true;              // each is of a known kind and has its parameters, and forks are complete
 
   bool has_wire = false;
   std::vector<std::pair<PortName, PortName>> wires;
 
-  std::vector<Parameters::File> files;  // all that the file names, itself first
+  std::vector<Parameters::File> files;  // all files that the file names, and first the file itself
   Errors errors;
 };
 

@@ -13,7 +13,7 @@
 namespace penstock::config {
 namespace {
 
-/// A folder of its own with the files that a chain names.
+/// Provides a temporary folder with the files that a chain names.
 class ChainFile : public testing::Test {
  protected:
   void SetUp() override {
@@ -57,7 +57,7 @@ void expect_has(const std::string& text, const std::string& part) {
   EXPECT_NE(text.find(part), std::string::npos) << "missing: " << part << "\nin: " << text;
 }
 
-TEST_F(ChainFile, IsBuiltAsItStands) {
+TEST_F(ChainFile, IsBuiltAsWritten) {
   const auto loaded = load(kGood);
   ASSERT_TRUE(loaded) << to_string(loaded.error());
   ASSERT_EQ(loaded->chain.ports.size(), 2U);
@@ -93,7 +93,7 @@ TEST_F(ChainFile, RefusesOutputsWhoseNamesPromiseCompression) {
   }
 }
 
-TEST_F(ChainFile, SeesThatARunningProcessIsWritingAnOutput) {
+TEST_F(ChainFile, DetectsThatARunningProcessIsWritingAnOutput) {
   const auto loaded = load(with_nids() + "outputs: {eve: eve.json, report: report.json}\n");
   ASSERT_TRUE(loaded) << to_string(loaded.error());
   EXPECT_EQ(to_string(busy_outputs(*loaded)), "");
@@ -106,7 +106,7 @@ TEST_F(ChainFile, SeesThatARunningProcessIsWritingAnOutput) {
   EXPECT_EQ(to_string(busy_outputs(*loaded)), "");
 }
 
-TEST_F(ChainFile, AsksForATimelineOfAGpu) {
+TEST_F(ChainFile, SetsUpATimelineForAGpu) {
   const std::vector<Override> on_gpu{*parse_override("run.processor=gpu")};
   const auto load_with = [&](const std::string& outputs, std::vector<Override> overrides) {
     auto loaded = load(kGood + outputs, {std::move(overrides), false, true});
@@ -128,7 +128,7 @@ TEST_F(ChainFile, AsksForATimelineOfAGpu) {
              "chain.yaml:8:29: timeline_batches has no effect without timeline: found '5'");
 }
 
-TEST_F(ChainFile, RefusesATimelineThatCannotBe) {
+TEST_F(ChainFile, RefusesAnImpossibleTimeline) {
   const LoadOptions plan{{*parse_override("run.processor=gpu")}, false, true};
   for (const char* batches : {"0", "10001", "-1", "many"}) {
     expect_has(errors_of(std::string(kGood) + "outputs: {timeline: t.json, timeline_batches: " + batches + "}\n", plan),
@@ -142,7 +142,7 @@ TEST_F(ChainFile, RefusesATimelineThatCannotBe) {
   expect_has(to_string(check_files(*nowhere)), "t.json: cannot write: No such file or directory");
 }
 
-TEST_F(ChainFile, CanBeATextOfItsOwn) {
+TEST_F(ChainFile, CanBeAText) {
   const std::string rules = folder_ + "/rules";
   const auto loaded = load_chain_text("{\"ports\": {\"a\": {\"pcap\": {}}}, \"chain\": [{\"firewall\": {}}]}", "made",
                                       {.overrides = {override_by_option("-r", "ports.a.pcap.read", "x.pcap"),
@@ -154,7 +154,7 @@ TEST_F(ChainFile, CanBeATextOfItsOwn) {
   expect_has(to_string(wrong.error()), "made");
 }
 
-TEST_F(ChainFile, NamesAFunctionThatStandsInItTwice) {
+TEST_F(ChainFile, NumbersFunctionsWithTheSameName) {
   const auto loaded =
       load("ports: {lan: {pcap: {read: x}}}\nchain: [firewall: {rules: rules}, firewall: {rules: rules}]\n");
   ASSERT_TRUE(loaded) << to_string(loaded.error());
@@ -162,7 +162,7 @@ TEST_F(ChainFile, NamesAFunctionThatStandsInItTwice) {
   EXPECT_EQ(loaded->chain.wiring.front(), kNoPort) << "no port writes: packets are consumed";
 }
 
-TEST_F(ChainFile, TellsAllMistakesWithTheirPlaces) {
+TEST_F(ChainFile, ReportsAllMistakesWithTheirPlaces) {
   const std::string errors = errors_of(
       "ports:\n"
       "  lan: {pcpa: {read: in.pcap}}\n"
@@ -182,7 +182,7 @@ TEST_F(ChainFile, TellsAllMistakesWithTheirPlaces) {
   expect_has(errors, "chain.yaml:8:1: unknown section: found 'outputz', expected outputs");
 }
 
-TEST_F(ChainFile, TellsAllWrongValuesOfASection) {
+TEST_F(ChainFile, ReportsAllWrongValuesOfASection) {
   const std::string errors = errors_of(
       "ports: {lan: {pcap: {read: x}}}\nchain: []\n"
       "run: {workers: -1, batch: 5, duration: 10, latency: never, foo: bar}\n");
@@ -195,7 +195,7 @@ TEST_F(ChainFile, TellsAllWrongValuesOfASection) {
   EXPECT_EQ(once.find("missing"), std::string::npos) << once;
 }
 
-TEST_F(ChainFile, TellsOfFilesAndTheProcessorAlsoWhereOtherThingsAreWrong) {
+TEST_F(ChainFile, ReportsFilesAndTheProcessorDespiteOtherMistakes) {
   for (const char* wrong : {"run: {processor: gpu, workers: 0}\nchain: [firewall: {rules: rules}]\nwire: {lan: wan}\n",
                             "run: {processor: gpu}\nchain: [firewal: {}]\nwire: {lan: wan}\n",
                             "run: {processor: gpu}\nchain: [firewall: {rules: rules}]\nwire: {lan: dmz}\n"}) {
@@ -208,7 +208,7 @@ TEST_F(ChainFile, TellsOfFilesAndTheProcessorAlsoWhereOtherThingsAreWrong) {
   }
 }
 
-TEST_F(ChainFile, TellsWrongWiresAlsoWherePortsAreWrong) {
+TEST_F(ChainFile, ReportsWrongWiresDespiteWrongPorts) {
   const std::string errors = errors_of(
       "ports: {lan: {pcap: {read: x}}, wan: {pcpa: {}}, dmz: {null: {}}}\nchain: []\nwire: {lan: wna, dmz: wan}\n");
   expect_has(errors, "port wan: unknown kind");
@@ -217,7 +217,7 @@ TEST_F(ChainFile, TellsWrongWiresAlsoWherePortsAreWrong) {
   EXPECT_EQ(errors.find("does not write"), std::string::npos) << "who knows? " << errors;
 }
 
-TEST_F(ChainFile, TellsNothingThatOnlyFollowsFromAnotherMistake) {
+TEST_F(ChainFile, ReportsNothingThatOnlyFollowsFromAnotherMistake) {
   put("routes", "nonsense\n");
   const std::string errors = errors_of(
       "ports: {lan: {pcap: {read: rules, write: a}}, wan: {pcap: {write: b}}}\nchain: [router: {routes: routes}]\n");
@@ -228,7 +228,7 @@ TEST_F(ChainFile, TellsNothingThatOnlyFollowsFromAnotherMistake) {
   EXPECT_EQ(no_ports.find('\n'), std::string::npos) << no_ports;
 }
 
-TEST_F(ChainFile, TellsMistakesInTheOrderOfItsLines) {
+TEST_F(ChainFile, ReportsMistakesInTheOrderOfItsLines) {
   const std::string errors = errors_of(
       "run: {workers: 0}\nports: {lan: {pcpa: {}}}\nchain: [firewal]\noutputs: {repotr: x}\nwire: {x: lan}\n");
   std::size_t from = 0;
@@ -239,14 +239,14 @@ TEST_F(ChainFile, TellsMistakesInTheOrderOfItsLines) {
   }
 }
 
-TEST_F(ChainFile, TellsMistakesInTheFilesItNames) {
+TEST_F(ChainFile, ReportsMistakesInTheFilesItNames) {
   put("routes", "default via 10.0.0.1 dev wan\n10.0.0.0/33 via 10.0.0.1 dev wan\n10.0.0.0/8 via 10.0.0.1 dev lna\n");
   const std::string errors = errors_of(kGood);
   expect_has(errors, "routes:2:");
   expect_has(errors, "routes:3:");
 }
 
-TEST_F(ChainFile, RefusesWhatIsNoYamlOrNoChain) {
+TEST_F(ChainFile, RefusesInvalidYamlAndOtherDocuments) {
   expect_has(errors_of("ports: {lan: [\n"), "not YAML");
   expect_has(errors_of("ports:\n\tlan: {pcap: {read: x}}\nchain: []\n"),
              "chain.yaml:2:1: not YAML: a line is indented with a tab: expected spaces");
@@ -257,7 +257,7 @@ TEST_F(ChainFile, RefusesWhatIsNoYamlOrNoChain) {
   EXPECT_FALSE(load("? [complex, key]\n: x\n? {a: b}\n: y\n"));
 }
 
-TEST_F(ChainFile, OverridesStandInForItsValues) {
+TEST_F(ChainFile, OverridesReplaceItsValues) {
   LoadOptions options;
   for (const char* text :
        {"run.workers=3", "run.batch.bytes=1MiB", "chain.router.ipv4=trie4", "outputs.report=r.json"}) {
@@ -270,7 +270,7 @@ TEST_F(ChainFile, OverridesStandInForItsValues) {
   EXPECT_EQ(loaded->report_path, "r.json") << "relative to the working directory";
 }
 
-TEST_F(ChainFile, AWrongOverrideIsToldByItsText) {
+TEST_F(ChainFile, AWrongOverrideIsReportedByItsText) {
   const auto errors = [&](const char* text) { return errors_of(kGood, {{*parse_override(text)}, false, false}); };
   expect_has(errors("run.workers=many"), "--set run.workers=many: workers: wrong value");
   expect_has(errors("chain.nids.rules=x"), "no such name or position in the list");
@@ -308,7 +308,7 @@ TEST_F(ChainFile, ABatchLargerThanTheQueueIsReportedAtTheValueToCorrect) {
              "expected at least batch.bytes (2,097,152 bytes; --set run.batch.bytes=2MiB)");
 }
 
-TEST_F(ChainFile, AnUnknownKeyOfAnOverrideIsToldByItsText) {
+TEST_F(ChainFile, AnUnknownKeyOfAnOverrideIsReportedByItsText) {
   const auto errors = [&](const char* text) { return errors_of(kGood, {{*parse_override(text)}, false, false}); };
   expect_has(errors("run.wrkers=3"), "--set run.wrkers=3: unknown parameter: found 'wrkers', expected workers");
   expect_has(errors("outputs.reprt=r.json"), "--set outputs.reprt=r.json: unknown parameter: found 'reprt'");
@@ -318,7 +318,7 @@ TEST_F(ChainFile, AnUnknownKeyOfAnOverrideIsToldByItsText) {
   expect_has(errors("run.workers=3\n---\n4"), "a second YAML document");
 }
 
-TEST_F(ChainFile, AnOverrideInsideAValueOfTheFileIsToldByItsText) {
+TEST_F(ChainFile, AnOverrideInsideAValueOfTheFileIsReportedByItsText) {
   const std::string macs =
       "ports: {lan: {pcap: {read: x}}, wan: {pcap: {write: y}}}\nchain:\n"
       "  - router: {routes: routes, macs: {lan: '02:00:00:00:00:01'}}\n";
@@ -338,7 +338,7 @@ TEST_F(ChainFile, AnOverrideInsideAValueOfTheFileIsToldByItsText) {
              "--set ports={}: ports: wrong value: found an empty mapping, expected a mapping of names");
 }
 
-TEST_F(ChainFile, AnOverrideMakesNoPort) {
+TEST_F(ChainFile, AnOverrideCannotAddAPort) {
   const auto errors = [&](const char* text) { return errors_of(kGood, {{*parse_override(text)}, false, false}); };
   expect_has(errors("ports.lna.pcap.read=x"),
              "--set ports.lna.pcap.read=x: no such name in `ports`: found 'lna', expected lan");
@@ -385,7 +385,7 @@ TEST_F(ChainFile, AnOverrideReachesANameWithDots) {
              "port eth0: more than one kind: found '200'");
 }
 
-TEST_F(ChainFile, TellsWhereAMissingFileIsNamed) {
+TEST_F(ChainFile, ReportsWhereAMissingFileIsNamed) {
   const std::string errors = errors_of(
       "ports: {lan: {pcap: {read: x}}}\nchain:\n  - firewall: {rules: missing}\n  - router: {routes: gone}\n");
   expect_has(errors, "chain.yaml:3:23: ");
@@ -401,7 +401,7 @@ TEST_F(ChainFile, RefusesASecondDocument) {
   EXPECT_TRUE(load("---\n" + std::string(kGood) + "...\n"));
 }
 
-TEST_F(ChainFile, RefusesWhatStandsBehindItsDocument) {
+TEST_F(ChainFile, RefusesContentAfterItsDocument) {
   constexpr const char* kBehind = "text after the end of the YAML document";
   expect_has(errors_of("- a\n- b\n,"), std::string("chain.yaml:3:1: ") + kBehind);
   expect_has(errors_of(","), std::string("chain.yaml:1:1: ") + kBehind);
@@ -410,20 +410,20 @@ TEST_F(ChainFile, RefusesWhatStandsBehindItsDocument) {
              std::string("--set run.gpus=,: ") + kBehind + ": found ','");
 }
 
-TEST_F(ChainFile, SaysWhatASectionInRunHolds) {
+TEST_F(ChainFile, ListsTheKeysOfASectionInRun) {
   expect_has(errors_of(kGood, {{*parse_override("run.batch=3")}, false, false}),
              "--set run.batch=3: batch: wrong value: found '3', expected a mapping with bytes, packets, timeout");
   expect_has(errors_of(kGood, {{*parse_override("run.batch.packets=0")}, false, false}),
              "batch.packets: wrong value: found '0', expected a whole number in 1..1048576");
 }
 
-TEST_F(ChainFile, RefusesAnOverrideThatStandsInItself) {
+TEST_F(ChainFile, RefusesAnOverrideThatContainsItself) {
   const auto errors = [&](const char* text) { return errors_of(kGood, {{*parse_override(text)}, false, false}); };
   expect_has(errors("wire=&a [*a]"), "--set wire=&a [*a]: values nested too deeply");
   expect_has(errors("run=&a {x: *a}"), "--set run=&a {x: *a}: values nested too deeply");
 }
 
-TEST_F(ChainFile, WiresPortsByHand) {
+TEST_F(ChainFile, WiresPortsExplicitly) {
   const std::string ports = "ports: {lan: {pcap: {read: a, write: b}}, wan: {pcap: {read: c, write: d}}}\n";
   const std::string chain = "chain: [firewall: {rules: rules}]\n";
   const auto loaded = load(ports + chain + "wire: {lan: wan, wan: lan}\n");
@@ -436,7 +436,7 @@ TEST_F(ChainFile, WiresPortsByHand) {
   expect_has(errors_of(ports + chain + "wire: {lan: wan, lan: lan}\n"), "chain.yaml:3:18: wire: lan given twice");
 }
 
-TEST_F(ChainFile, TakesNullForAPortAsForNoOtherValue) {
+TEST_F(ChainFile, AcceptsNullAsAPortKindOnly) {
   EXPECT_TRUE(load("ports: {a: {pcap: {read: x}}, b: {null: {}}}\nchain: []\n"));
   expect_has(errors_of("ports: {a: {pcap: {read: x}}, b: }\nchain: []\n"), "port b: wrong value: found nothing");
   expect_has(errors_of("ports: {a: {pcap: {read: x}}, null: {null: {}}}\nchain: []\n"),
@@ -457,7 +457,7 @@ TEST_F(ChainFile, RefusesToOverwriteItsOwnFiles) {
       load("ports: {lan: {pcap: {read: a}}, wan: {pcap: {write: /dev/null}}}\noutputs: {report: /dev/null}\n" + chain));
 }
 
-TEST_F(ChainFile, TakesTheStandardInputAndOutputOnce) {
+TEST_F(ChainFile, UsesTheStandardInputAndOutputOnlyOnce) {
   const std::string chain = "chain: []\n";
   expect_has(errors_of("ports: {a: {pcap: {read: ['-', '-']}}}\n" + chain), "standard input can be read only once");
   expect_has(errors_of("ports:\n  a: {pcap: {read: '-'}}\n  b: {memory: {read: '-'}}\n" + chain),
@@ -486,7 +486,7 @@ TEST_F(ChainFile, ChecksTheFilesOfItsPortsAndOutputsWhereTheyAreNamed) {
   expect_has(errors, "/none/report.json: cannot write");
 }
 
-TEST_F(ChainFile, TellsWhetherAnOutputIsStdout) {
+TEST_F(ChainFile, DetectsWhetherAnOutputIsStdout) {
   const auto writes = [&](const char* port, const char* report) {
     const auto loaded = load("ports: {lan: {pcap: {read: '-'}}, wan: {pcap: {write: " + std::string(port) +
                              "}}}\noutputs: {report: " + report + "}\nchain: []\n");
@@ -499,7 +499,7 @@ TEST_F(ChainFile, TellsWhetherAnOutputIsStdout) {
   EXPECT_TRUE(writes("x.pcap", "/dev/stdout"));
 }
 
-TEST_F(ChainFile, HasABoundOfPorts) {
+TEST_F(ChainFile, LimitsTheNumberOfPorts) {
   const auto with_ports = [](int count) {
     std::string yaml = "chain: []\nports:\n  lan: {pcap: {read: in.pcap}}\n";
     for (int i = 1; i < count; ++i) yaml += "  p" + std::to_string(i) + ": {pcap: {read: in.pcap}}\n";
@@ -512,11 +512,11 @@ TEST_F(ChainFile, HasABoundOfPorts) {
              "chain.yaml:3:3: ports: too many: found 1,025 ports, expected 1,024 or fewer");
 }
 
-TEST_F(ChainFile, SaysThatNothingWouldComeIn) {
+TEST_F(ChainFile, ReportsThatNoPortReads) {
   expect_has(errors_of("ports: {wan: {pcap: {write: x}}}\nchain: []\n"), "no port reads");
 }
 
-TEST_F(ChainFile, SaysWhatKeepsItOffTheGpu) {
+TEST_F(ChainFile, ReportsWhyItCannotRunOnTheGpu) {
   const LoadOptions on_gpu{{*parse_override("run.processor=gpu")}, false, false};
   expect_has(errors_of("ports: {a: {pcap: {read: x}}}\nchain: []\n", on_gpu),
              "--set run.processor=gpu: no function of the chain has a GPU stage: found 'gpu', expected auto or cpu");
@@ -539,7 +539,7 @@ TEST_F(ChainFile, MakesLargerBatchesForAGpu) {
   EXPECT_EQ(settings({*parse_override("run.processor=gpu")}).batch_bytes, std::size_t{4} << 20);
 }
 
-TEST_F(ChainFile, RefusesWrongNumbersOfGpusAlsoWhereThereIsNone) {
+TEST_F(ChainFile, RefusesWrongNumbersOfGpusEvenWithoutAGpu) {
   for (const char* given : {"a", "-1", "256", "1.5", "0,", "0,0", "[0, 0]", "[]", "{a: 1}"}) {
     const std::string option = std::string("run.gpus=") + given;
     expect_has(errors_of(kGood, {{*parse_override(option)}, false, true}), "--set " + option + ": gpus: wrong value");
@@ -558,7 +558,7 @@ TEST_F(ChainFile, SizesBatchesForAGpuByRateAndLatency) {
     EXPECT_TRUE(loaded) << to_string(loaded.error());
     return loaded ? loaded->chain.settings.batch_bytes : 0;
   };
-  // 1.6 x 100 Gbit/s x 1 ms are 20 MB, for five batches of each of four workers.
+  // 1.6 x 100 Gbit/s x 1 ms is 20 MB, for five batches of each of four workers.
   EXPECT_EQ(batch_bytes({"run.workers=4", "run.latency=1ms", "run.rate=100Gbps"}), 1'000'000U);
   EXPECT_EQ(batch_bytes({"run.workers=4", "run.latency=1ms"}), 4'000'000U) << "400 Gbit/s";
   EXPECT_EQ(batch_bytes({"run.workers=1", "run.latency=10ms"}), std::size_t{4} << 20) << "more carries no faster";
@@ -632,7 +632,7 @@ TEST_F(GpuSharesInAChainFile, HaveNoEffectOnTheCpu) {
   expect_has(to_string(loaded->without_effect), "gpu_shares has no effect on the CPU: found 'auto'");
 }
 
-TEST_F(GpuSharesInAChainFile, AreChosenByRateAlsoWithoutALatency) {
+TEST_F(GpuSharesInAChainFile, AreChosenByRateEvenWithoutALatency) {
   LoadOptions options = with("auto");
   options.overrides.push_back(*parse_override("run.rate=100Gbps"));
   const auto loaded = load(kInspected, options);
@@ -641,7 +641,7 @@ TEST_F(GpuSharesInAChainFile, AreChosenByRateAlsoWithoutALatency) {
   EXPECT_DOUBLE_EQ(loaded->chain.settings.wished_bits_per_second(), 100e9);
 }
 
-// What a chain file and its files say in vain, or weaken.
+// Warnings about chain files that contain settings without effect, or weaken protection.
 class WeakChainFile : public ChainFile {
  protected:
   [[nodiscard]] std::string warnings_of(const std::string& yaml) {
@@ -674,7 +674,7 @@ TEST_F(WeakChainFile, RefusesAFirewallThatItCannotApplyAsAWhole) {
   expect_has(errors_of(skips, strict), "--strict: refused because of the construct above");
 }
 
-TEST_F(WeakChainFile, WarnsOfAFirewallThatTriesNoRuleAndAccepts) {
+TEST_F(WeakChainFile, WarnsAboutAFirewallThatAcceptsWithoutRules) {
   put("rules", "*filter\n:INPUT DROP [0:0]\n:FORWARD ACCEPT [0:0]\n-A INPUT -s 10.0.0.0/8 -j DROP\nCOMMIT\n");
   expect_has(warnings_of(kGood),
              "chain.yaml:5:23: all packets pass: the policy is accept, and there are no rules to apply");
@@ -685,7 +685,7 @@ TEST_F(WeakChainFile, WarnsOfAFirewallThatTriesNoRuleAndAccepts) {
              "chain.yaml:5:23: all IPv6 packets pass: the policy is accept, and no rule applies to them");
 }
 
-TEST_F(WeakChainFile, WarnsOfInterfacesThatNothingNamesAndTakesWildcards) {
+TEST_F(WeakChainFile, WarnsAboutUnusedInterfacesAndAcceptsWildcards) {
   put("rules", kRules);
   const std::string warnings = warnings_of(
       between_ports("  - firewall: {rules: rules, interfaces: {eth*: lan, pppp0: wan, pp+: wan, tun*: none}}\n"));
@@ -699,21 +699,21 @@ TEST_F(WeakChainFile, WarnsOfInterfacesThatNothingNamesAndTakesWildcards) {
       "interfaces: no route or neighbour names this interface: found 'eth8', expected eth7");
 }
 
-TEST_F(WeakChainFile, WarnsOfRoutesByAPortThatDoesNotWrite) {
+TEST_F(WeakChainFile, WarnsAboutRoutesThroughAPortThatDoesNotWrite) {
   put("routes", "default via 10.0.0.1 dev wan\n10.1.0.0/16 dev lan\n10.2.0.0/16 dev lan\n");
   expect_has(warnings_of(kGood),
              "chain.yaml:6:22: routes through port lan, which does not write: their packets are dropped "
              "(no_such_exit): found 2 routes, expected a port that writes");
 }
 
-TEST_F(WeakChainFile, WarnsOfAFileOfNeighboursWithoutAny) {
+TEST_F(WeakChainFile, WarnsAboutAnEmptyFileOfNeighbours) {
   put("routes", "default via 10.0.0.1 dev wan\n");
   put("neighbours", "");
   expect_has(warnings_of(between_ports("  - router: {routes: routes, neighbours: neighbours}\n")),
              "chain.yaml:3:42: no neighbours: packets that are routed are dropped (no_neighbour)");
 }
 
-TEST_F(WeakChainFile, WarnsOfALogThatNoFunctionWrites) {
+TEST_F(WeakChainFile, WarnsAboutALogThatNoFunctionWrites) {
   const std::string outputs = "outputs: {eve: eve.json}\n";
   expect_has(warnings_of(kGood + outputs), "chain.yaml:8:16: eve: no function of the chain writes it: found '");
   const auto loaded = load(kGood + outputs);
@@ -723,7 +723,7 @@ TEST_F(WeakChainFile, WarnsOfALogThatNoFunctionWrites) {
   EXPECT_EQ(warnings_of(between_ports("  - nids: {rules: nids.rules}\n" + outputs)), "\n");
 }
 
-TEST_F(WeakChainFile, WarnsOfRulesThatAreToDropAndOnlyAlert) {
+TEST_F(WeakChainFile, WarnsAboutDropRulesThatOnlyAlert) {
   put("nids.rules", "drop ip any any -> any any (msg:\"x\"; sid:1;)\n");
   expect_has(
       warnings_of(between_ports("  - nids: {rules: nids.rules}\n")),
@@ -733,7 +733,7 @@ TEST_F(WeakChainFile, WarnsOfRulesThatAreToDropAndOnlyAlert) {
       << "nothing is forwarded";
 }
 
-TEST_F(WeakChainFile, WarnsOfUnknownClasstypes) {
+TEST_F(WeakChainFile, WarnsAboutUnknownClasstypes) {
   put("nids.rules",
       "alert ip any any -> any any (msg:\"x\"; classtype:trojan-activty; sid:1;)\n"
       "alert ip any any -> any any (msg:\"y\"; classtype:trojan-activty; sid:2;)\n");
@@ -742,7 +742,7 @@ TEST_F(WeakChainFile, WarnsOfUnknownClasstypes) {
              "expected a class of classification.config");
 }
 
-TEST_F(WeakChainFile, RefusesAKeyThatIsGivenTwice) {
+TEST_F(WeakChainFile, RefusesADuplicateKey) {
   put("rules", kRules);
   expect_has(errors_of(between_ports("  - firewall: {rules: rules, interfaces: {eth0: lan, ppp0: wan, eth0: wan}}\n")),
              "interfaces: a key is given twice: found 'eth0', expected each key once");
@@ -769,7 +769,7 @@ TEST_F(WeakChainFile, RefusesAWildcardThatIsNotTheLastCharacter) {
   expect_has(errors_of(between_ports("  - router: {routes: routes, interfaces: {e*h0: lan}}\n")), error);
 }
 
-TEST_F(WeakChainFile, RefusesATableOfSasWithoutAFunctionThatHasSome) {
+TEST_F(WeakChainFile, RefusesASaTableWithoutAFunctionThatWritesOne) {
   expect_has(errors_of(std::string(kGood) + "outputs: {esp_sa: sa.txt}\n"),
              "chain.yaml:8:19: esp_sa: the chain has no ipsec function: expected one with SAs");
 }
@@ -853,7 +853,7 @@ constexpr const char* kPolicy =
     "src 10.0.0.0/8 dst 10.9.0.0/16 \n\tdir out priority 0 ptype main \n"
     "\ttmpl src 1.1.1.1 dst 2.2.2.2\n\t\tproto esp reqid 1 mode tunnel\n";
 
-TEST_F(WeakChainFile, NamesWhatWasLeftOutOfFilesOfIpXfrm) {
+TEST_F(WeakChainFile, NamesSkippedConstructsOfIpXfrmFiles) {
   const std::string ipsec = "  - ipsec: {state: state, policy: policy, state_dir: none, unsupported: skip";
   put("state", kSa);
   put("policy", std::string(kPolicy) + "\tmark 0x1/0xff\n");

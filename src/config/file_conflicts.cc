@@ -19,10 +19,10 @@ namespace penstock::config {
 
 namespace {
 
-/// Two paths lead to the same file if either part is the same.
+/// Two paths name the same file if either member is equal.
 struct FileIdentity {
   std::string path;
-  std::optional<std::pair<dev_t, ino_t>> inode{};  // none: there is no such file yet
+  std::optional<std::pair<dev_t, ino_t>> inode{};  // empty: the file does not exist
   friend bool operator==(const FileIdentity& a, const FileIdentity& b) {
     return a.path == b.path || (a.inode && a.inode == b.inode);
   }
@@ -44,7 +44,7 @@ bool is_device(const std::string& path) {
   return std::filesystem::is_character_file(path, none);
 }
 
-/// Standard input and standard output have one user each.
+/// The standard input and the standard output may each be used only once.
 void check_standard_streams(std::span<const Parameters::File> files, Errors& errors) {
   std::optional<Place> stdin_reader;
   std::optional<Place> stdout_writer;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether the files that a chain names can all be used at once: an output must be no other file of the chain, or a run
-// would destroy its own input.
+// Checks whether the files that a chain names can be used together: an output must be different from all other files,
+// because a run would otherwise destroy its own input.
 
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace penstock::config {
 
-/// "chain.yaml:3", or without the line if there is none.
+/// "chain.yaml:3", or just the file if there is no line.
 [[nodiscard]] std::string place_text(const Place& place);
 
 [[nodiscard]] bool writes_stdout(std::span<const Parameters::File> files);

@@ -16,7 +16,8 @@ namespace penstock::config {
 
 namespace {
 
-/// Continues after mistakes. `use`: "in_port" or "out_port"; `usable`: whether a port can be used so, by PortIndex.
+/// Continues after mistakes. `use` is "in_port" or "out_port". `usable`: whether a port can be used in this way, by
+/// PortIndex.
 std::vector<PortIndex> find_ports(std::string_view use, const ConditionDescription::Ports& ports,
                                   std::span<const std::string> known, const std::vector<bool>& usable,
                                   std::string_view why_not, Errors& errors) {

@@ -20,7 +20,7 @@ namespace penstock::config {
 
 namespace {
 
-/// Continues after mistakes.
+/// Continues after mistakes, to report all of them.
 class ForkReader {
  public:
   ForkReader(const YamlFile& file, ChainDescription& chain, const std::function<void(const YAML::Node&)>& read_function)
@@ -92,7 +92,7 @@ class ForkReader {
     return arm;
   }
 
-  /// One condition, or a list of which one must hold.
+  /// A condition, or a list of conditions of which one must hold.
   void read_when(const YAML::Node& when, std::vector<ConditionDescription>& conditions) {
     if (!when.IsSequence()) return conditions.push_back(read_condition(when));
     if (when.size() == 0) mistake(when, "when: wrong value", "an empty list", "conditions, of which one must hold");
@@ -120,7 +120,7 @@ class ForkReader {
     return condition;
   }
 
-  /// A port, or a list of them.
+  /// A port, or a list of ports.
   ConditionDescription::Ports read_ports(const std::string& part, const YAML::Node& key, const YAML::Node& node) {
     ConditionDescription::Ports ports{file_.place(key), {}};
     if (!node.IsSequence()) {

@@ -20,13 +20,13 @@
 
 namespace penstock::config {
 
-/// Whether an item of `chain` is a fork; else it is a function.
+/// Whether an item of `chain` is a fork. Otherwise it is a function.
 [[nodiscard]] bool is_fork(const YAML::Node& item);
 
-/// Of the section `chain`, those of arms included.
+/// The number of functions in the section `chain`, including those in arms.
 [[nodiscard]] std::size_t count_functions(const YAML::Node& chain);
 
-/// Adds a fork and its errors to `chain`; `read_function` adds a function.
+/// Adds a fork and its errors to `chain`. `read_function` is called to add a function.
 void read_fork(const YamlFile& file, const YAML::Node& item, ChainDescription& chain,
                const std::function<void(const YAML::Node&)>& read_function);
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Forks in chain files.
+// Tests forks in chain files.
 
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ class ForkInChainFile : public testing::Test {
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
   void put(const std::string& name, const std::string& text) { std::ofstream(folder_ + "/" + name) << text; }
-  /// A chain of two ports that read and write, and one that only writes. Its functions begin in line 6.
+  /// Loads a chain with two ports that read and write, and one that only writes. The functions begin in line 6.
   Result<LoadedChain> load(const std::string& chain, const std::string& more = "wire: {lan: wan, wan: lan}\n") {
     put("chain.yaml",
         "ports:\n"
@@ -90,7 +90,7 @@ TEST_F(ForkInChainFile, SetsValuesInArmsFromTheCommandLine) {
   EXPECT_TRUE(loaded) << to_string(loaded.error());
 }
 
-TEST_F(ForkInChainFile, IsRefusedWhereItIsWrong) {
+TEST_F(ForkInChainFile, IsRefusedIfItIsWrong) {
   const struct {
     const char* fork;
     const char* error;
@@ -126,7 +126,7 @@ TEST_F(ForkInChainFile, IsRefusedWhereItIsWrong) {
   for (const auto& one : cases) expect_has(errors_of(std::string("  - ") + one.fork + "\n"), one.error);
 }
 
-TEST_F(ForkInChainFile, KnowsThePortThatPacketsLeaveByOnlyIfEveryWayChoosesIt) {
+TEST_F(ForkInChainFile, KnowsTheOutputPortOnlyIfEveryPathChoosesIt) {
   const std::string fork =
       "  - fork:\n"
       "      - {when: {in_port: lan}, chain: [router: {routes: routes}]}\n";
@@ -136,7 +136,7 @@ TEST_F(ForkInChainFile, KnowsThePortThatPacketsLeaveByOnlyIfEveryWayChoosesIt) {
   expect_has(errors_of(fork, ""), "several ports write, and the chain does not choose");
 }
 
-TEST_F(ForkInChainFile, NeedsPacketsThatFunctionsShareOnAGpu) {
+TEST_F(ForkInChainFile, RequiresSharedPacketsOnAGpu) {
   expect_has(errors_of("  - fork: [{when: {in_port: lan}, chain: [firewall: {rules: rules}]}]\n",
                        "wire: {lan: wan, wan: lan}\nrun: {processor: gpu, sharing: none}\n"),
              "chain.yaml:8:32: sharing: not possible in a chain with forks: found 'none', expected packets");

@@ -29,7 +29,7 @@ constexpr auto kGeneral = std::to_array<Parameter>({
 
 bool is_log(const function::OutputKind& output) { return output.text == nullptr; }
 
-/// Calls `use`(kind of function, output) for each output, once for a log that several kinds write to.
+/// Calls `use`(kind of function, output) for each output; only once for a log that several kinds write.
 template <typename Use>
 void for_each_output(function::NfKinds functions, Use&& use) {
   std::vector<std::string_view> seen;

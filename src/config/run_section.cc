@@ -99,7 +99,7 @@ void RunSection::note_without_effect(std::string_view name, std::string_view whe
       {run_->place(name), fmt::format("{} has no effect {}", name, where), in_quotes(run_->text(name)), ""});
 }
 
-/// For comparisons, each function brings its packets to the GPU by itself; functions of arms cannot.
+/// For comparisons without sharing, each function transfers its packets separately; functions in arms cannot do that.
 void RunSection::refuse_sharing_in_forks() {
   if (chain_.forks.empty() || settings_.sharing == plan::Sharing::packets) return;
   errors_.push_back({run_->place("sharing"), "sharing: not possible in a chain with forks",
@@ -135,8 +135,8 @@ void RunSection::choose_processor(bool only_plan, bool functions_known) {
     note_without_effect(name);
 }
 
-/// At the value to correct: that of the command line, else the queue's if it was given. The other value's place is
-/// named too.
+/// Reports the error at the value to correct: the one from the command line, or else the queue's if it was given. The
+/// message also gives the place of the other value.
 void RunSection::refuse_batch_beyond_queue() {
   const auto is_override = [](const Place& place) { return place.line == 0; };
   const auto batch_place = run_->has("batch.bytes") ? std::optional(run_->place("batch.bytes")) : std::nullopt;
@@ -191,7 +191,7 @@ void RunSection::set_gpu_share(std::string_view item, bool functions_known) {
   }
   const auto found = std::ranges::find(functions, name, &run::NamedFunction::name);
   if (found == functions.end()) {
-    // Functions with mistakes of their own are not there.
+    // Functions with mistakes are missing.
     if (functions_known) wrong("no such function in the chain", name, expected_name(name, all));
     return;
   }
@@ -205,18 +205,18 @@ void RunSection::set_gpu_share(std::string_view item, bool functions_known) {
   share.multiprocessors = static_cast<std::uint32_t>(*multiprocessors);
 }
 
-/// By what PCIe carries best, and by the latency bound.
+/// Limited by the latency bound, and by the size beyond which PCIe does not get faster.
 std::size_t RunSection::most_batch_bytes_on_gpu() const {
   constexpr std::size_t kMost = 4 << 20;
   constexpr std::size_t kLeast = 64 << 10;
   if (settings_.latency.count() == 0) return kMost;
   const std::size_t all = ring::ring_bytes(settings_.wished_bits_per_second() / 8, settings_.latency);
-  // Each worker has those on the GPU, one that waits, and one that is being filled.
+  // Each worker has these batches on the GPU, one that waits, and one that is being filled.
   const std::size_t batches = std::size_t{settings_.workers} * (run::lanes_of(settings_) + 2);
   return std::clamp(all / batches / kFrameAlignment * kFrameAlignment, kLeast, kMost);
 }
 
-/// Those that the chain is to run on; else why it can run on none. Of a chain with mistakes, what is known of it.
+/// The GPUs that the chain can run on, or why there are none. If the chain has mistakes, checks what is known of it.
 Result<std::vector<int>> RunSection::usable_gpus(bool functions_known) {
   const Place place = gpu_asked_.value_or(Place{});
   const auto refuse = [&](std::string message) {

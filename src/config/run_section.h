@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// From the section `run` of a chain file to the settings of a run: the processor, the GPUs, and what depends on them.
+// Converts the section `run` of a chain file to the settings of a run: the processor, the GPUs, and what depends on
+// them.
 
 #pragma once
 
@@ -18,19 +19,20 @@
 
 namespace penstock::config {
 
-/// The parameters of the section ("workers", "batch.bytes", …), also for help.
+/// The parameters of the section ("workers", "batch.bytes", …); also used for help.
 [[nodiscard]] ParameterTable run_parameters();
 
 class RunSection {
  public:
-  /// Writes to the settings of `chain`, and adds errors and warnings to the lists. Borrows all of them.
+  /// Writes to the settings of `chain`, and adds errors and warnings to the lists. Borrows all of its arguments.
   RunSection(const ChainDescription& description, run::Chain& chain, Errors& errors, Errors& without_effect);
 
-  /// What does not depend on the functions.
+  /// Sets what does not depend on the functions.
   void set_basics();
-  /// What the functions run on, and what depends on it. `functions_known`: no function is missing because of mistakes.
+  /// Chooses the processor for the functions, and what depends on it. `functions_known`: no function is missing because
+  /// of mistakes.
   void choose_processor(bool only_plan, bool functions_known);
-  /// `gpu_shares`: `whole`, `auto`, or shares of functions by their names.
+  /// Sets `gpu_shares`: `whole`, `auto`, or shares of functions by their names.
   void set_gpu_shares(bool functions_known);
 
  private:
@@ -41,14 +43,14 @@ class RunSection {
   [[nodiscard]] Result<std::vector<int>> usable_gpus(bool functions_known);
   void set_gpu_share(std::string_view item, bool functions_known);
 
-  const std::optional<Parameters>& run_;  // none: there are mistakes
+  const std::optional<Parameters>& run_;  // empty: there are mistakes
   run::Chain& chain_;
   run::RunSettings& settings_;
   Errors& errors_;
   Errors& without_effect_;
-  std::optional<Place> gpu_asked_;             // of `processor: gpu`
-  std::optional<Place> queue_place_;           // of `queue: bytes`, if given
-  std::uint32_t most_multiprocessors_ = 1024;  // of the GPUs; more than any GPU has, if they are not known
+  std::optional<Place> gpu_asked_;             // the place of `processor: gpu`
+  std::optional<Place> queue_place_;           // the place of `queue: bytes`, if given
+  std::uint32_t most_multiprocessors_ = 1024;  // of the GPUs; if unknown, more than any GPU has
 };
 
 }  // namespace penstock::config

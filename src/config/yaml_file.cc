@@ -25,7 +25,7 @@ Place place_of_mark(const std::string& path, const YAML::Mark& mark) {
   return {path, static_cast<std::uint32_t>(mark.line + 1), static_cast<std::uint32_t>(mark.column + 1)};
 }
 
-/// The column of the tab, where there is one before the first word of that line.
+/// The column of a tab before the first word of a line, if there is one.
 std::optional<std::uint32_t> tab_in_indentation(std::string_view text, std::uint32_t number) {
   Line line;
   for (LineReader lines(text); lines.next(line);) {
@@ -42,12 +42,12 @@ std::string too_many_values() {
   return fmt::format("too many values: found more than {}, expected at most {}", most, most);
 }
 
-/// Where the documents of a text begin and how many values they hold, and nothing of those. Throws YAML's exception
-/// where they are too many.
+/// Records where the documents of a text begin and how many values they have, but not the values. Throws YAML's
+/// exception if there are too many.
 class DocumentMarks final : public YAML::EventHandler {
  public:
   struct Document {
-    YAML::Mark start;  // its `---`; without one its root
+    YAML::Mark start;  // position of its `---`, or else of its root
     YAML::Mark root;
   };
   [[nodiscard]] const std::vector<Document>& documents() const noexcept { return documents_; }
@@ -79,7 +79,7 @@ class DocumentMarks final : public YAML::EventHandler {
   std::size_t values_ = 0;
 };
 
-/// The one document of `text`.
+/// Parses `text`, which must contain one document.
 Result<YAML::Node> parse(const std::string& text, const std::string& path) {
   if (text.size() > YamlFile::kMostBytes) {
     const std::string most = format_size(YamlFile::kMostBytes);
@@ -88,7 +88,7 @@ Result<YAML::Node> parse(const std::string& text, const std::string& path) {
   DocumentMarks marks;
   YAML::Node root;
   try {
-    // YAML::LoadAll would take a word that it cannot place for an empty document, and again, until memory is full.
+    // For a word in the wrong place, YAML::LoadAll would add empty documents until the memory is exhausted.
     std::istringstream stream(text);
     YAML::Parser parser(stream);
     while (marks.documents().size() < 2 && parser.HandleNextDocument(marks)) {
@@ -111,7 +111,7 @@ Result<YAML::Node> parse(const std::string& text, const std::string& path) {
   return failure(Error{place_of_mark(path, second.root), "a second YAML document", "", "one document, without `---`"});
 }
 
-/// The first key of an override's path: the longest of the mapping's keys that it begins with, or what is before a dot.
+/// The first key of an override's path: the longest matching key of the mapping, or else the part before the first dot.
 std::string first_key(const YAML::Node& node, std::string_view path) {
   std::string_view key = path.substr(0, path.find('.'));
   if (!node.IsMap()) return std::string(key);
@@ -124,7 +124,7 @@ std::string first_key(const YAML::Node& node, std::string_view path) {
   return std::string(key);
 }
 
-/// "nids#2", as reports name the second `nids` of a chain: its name and its number among those of that name, from 1.
+/// Splits "nids#2", the name that reports use for the second `nids` of a chain, into the name and its number (from 1).
 std::pair<std::string, std::uint64_t> name_and_number(const std::string& key) {
   const std::size_t hash = key.rfind('#');
   const auto number = hash == std::string::npos ? std::nullopt : parse_integer(key.substr(hash + 1));
@@ -132,7 +132,7 @@ std::pair<std::string, std::uint64_t> name_and_number(const std::string& key) {
   return {key.substr(0, hash), *number};
 }
 
-/// The node for one step of an override's path. Undefined where there is none.
+/// The node for one step of an override's path; undefined if there is none.
 YAML::Node step_into(YAML::Node node, const std::string& key) {
   if (!node.IsSequence()) return node[key];
   if (const auto position = parse_integer(key)) {
@@ -143,7 +143,7 @@ YAML::Node step_into(YAML::Node node, const std::string& key) {
     const bool is_named = item.IsScalar() ? item.Scalar() == name : item.IsMap() && item[name].IsDefined();
     if (!is_named || --number > 0) continue;
     if (item.IsMap()) return item[name];
-    YAML::Node function = item;  // `- nids`, without parameters so far; a handle of the list's item
+    YAML::Node function = item;  // `- nids`, without parameters so far; refers to the list's item
     function = YAML::Node(YAML::NodeType::Map);
     function[name] = YAML::Node(YAML::NodeType::Map);
     return function[name];
@@ -151,7 +151,7 @@ YAML::Node step_into(YAML::Node node, const std::string& key) {
   return YAML::Node(YAML::NodeType::Undefined);
 }
 
-/// For the error of a step that leads nowhere: the nearest of the mapping's keys, or of the keys of a list's mappings.
+/// For an error about a step that does not exist: the nearest key of the mapping, or of the mappings in the list.
 std::string expected_step(const YAML::Node& node, const std::string& key) {
   std::vector<std::string> keys;
   const auto add_keys = [&](const YAML::Node& mapping) {
@@ -168,7 +168,7 @@ std::string expected_step(const YAML::Node& node, const std::string& key) {
   return expected_name(key, std::vector<std::string_view>(keys.begin(), keys.end()));
 }
 
-/// The parameters of `table` in a section, without its name: "bytes", … for "batch".
+/// The names of a section's parameters in `table`, without the section: "bytes", … for "batch".
 std::vector<std::string_view> names_in(ParameterTable table, std::string_view section) {
   std::vector<std::string_view> names;
   for (const Parameter& parameter : table) {
@@ -180,7 +180,7 @@ std::vector<std::string_view> names_in(ParameterTable table, std::string_view se
   return names;
 }
 
-/// A word, or a list of words as it is written on one line: "[10.0.0.0/8,192.168.0.0/16]". None for others.
+/// A word, or a list of words in its form on one line: "[10.0.0.0/8,192.168.0.0/16]". Empty for other nodes.
 std::optional<std::string> text_in_mapping(const YAML::Node& value) {
   if (value.IsScalar()) return value.Scalar();
   if (!value.IsSequence()) return std::nullopt;
@@ -233,13 +233,13 @@ Result<void> YamlFile::set(const std::string& path, const std::string& value, co
   const auto wrong = [&](std::string message, const std::string& found, std::string expected) {
     return failure(Error{{*text, 0, 0}, std::move(message), in_quotes(found), std::move(expected)});
   };
-  // The standard input or output; to YAML it would be a list.
+  // "-" is the standard input or output, but YAML would read it as a list.
   const auto parsed = value == "-" ? Result<YAML::Node>(YAML::Node(value)) : parse(value, "");
   if (!parsed) {
     const Error& error = parsed.error().front();
     return wrong(error.message, value, error.expected);
   }
-  YAML::Node node = root_;  // a handle: assignment would change the tree, reset() moves the handle
+  YAML::Node node = root_;  // a reference: assignment would change the tree, while reset() changes what it refers to
   std::size_t keys = 0;
   for (std::size_t from = 0;;) {
     if (++keys > kMostKeys) {
@@ -290,7 +290,7 @@ void YamlFile::remember(const YAML::Node& node, const std::string* text) {
   if (known == end) {
     overridden_.emplace(node.Mark().pos, Overridden{node, text});
   } else if (known->second.text == text) {
-    return;  // an alias, perhaps of what it stands in
+    return;  // an alias, perhaps of one of its ancestors
   } else {
     known->second.text = text;  // the last override wins
   }
@@ -305,7 +305,7 @@ void YamlFile::remember(const YAML::Node& node, const std::string* text) {
 }
 
 const YamlFile::Overridden* YamlFile::overridden(const YAML::Node& node) const {
-  if (!node.IsDefined()) return nullptr;  // is() throws for what a lookup did not find
+  if (!node.IsDefined()) return nullptr;  // is() throws for a node that a lookup did not find
   const auto [begin, end] = overridden_.equal_range(node.Mark().pos);
   const auto found = std::find_if(begin, end, [&](const auto& entry) { return entry.second.node.is(node); });
   return found == end ? nullptr : &found->second;
@@ -362,7 +362,7 @@ RawParameter YamlFile::parameter(std::string name, const YAML::Node& key, const 
     raw.items.push_back(value.Scalar());
   } else if (value.IsNull()) {
     raw.items.emplace_back();
-    if (!is_override(value)) raw.place = place(key);  // nothing stands nowhere
+    if (!is_override(value)) raw.place = place(key);  // null has no place of its own
   } else if (value.IsSequence()) {
     raw.shape = Shape::list;
     for (const auto& item : value) {
@@ -393,7 +393,7 @@ std::vector<RawParameter> YamlFile::parameters(const YAML::Node& node, Parameter
   if (!node.IsDefined() || node.IsNull()) return all;
   if (!node.IsMap()) {
     errors.push_back({place(node), "wrong value", shape_of(node), "a mapping of parameters"});
-    // So that what is required is not told as missing too.
+    // So that required parameters are not reported as missing too.
     for (const Parameter& p : table) all.push_back({std::string(p.name), {}, {}, {}, RawParameter::Shape::wrong, ""});
     return all;
   }

@@ -12,7 +12,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-/// What refuses `text`; "" where it is read and within the bounds.
+/// The error for `text`; "" if it can be read and is within the limits.
 std::string refusal(const std::string& text) {
   const auto file = YamlFile::of_text(text, "c.yaml");
   if (!file) return to_string(file.error());
@@ -33,14 +33,14 @@ TEST(YamlFile, RefusesADocumentOfTooManyBytes) {
 }
 
 TEST(YamlFile, RefusesADocumentOfTooManyValues) {
-  // The mapping, its key and the list are values too.
+  // The mapping, its key and the list count as values too.
   EXPECT_EQ(refusal("a: [" + repeated("b,", YamlFile::kMostValues - 3) + "]"), "");
   EXPECT_EQ(refusal("a: [" + repeated("b,", YamlFile::kMostValues - 2) + "]"),
             "c.yaml:1:499999: too many values: found more than 250,000, expected at most 250,000");
 }
 
-TEST(YamlFile, CountsWhatAnAliasStandsForEachTime) {
-  // 9^k values in level k.
+TEST(YamlFile, CountsTheValuesOfAnAliasEachTime) {
+  // Level k has 9^k values.
   std::string text = "a0: &a0 [x,x,x,x,x,x,x,x,x]\n";
   for (int i = 1; i < 10; ++i) {
     text += fmt::format("a{}: &a{} [{}]\n", i, i, repeated(fmt::format("*a{},", i - 1), 9));
@@ -51,7 +51,7 @@ TEST(YamlFile, CountsWhatAnAliasStandsForEachTime) {
   EXPECT_THAT(refusal(text), HasSubstr("too many values after expanding aliases: found more than 250,000"));
 }
 
-TEST(YamlFile, RefusesValuesTooDeepInOneAnother) {
+TEST(YamlFile, RefusesValuesThatAreNestedTooDeeply) {
   // The document's mapping is the first level.
   const auto lists = [](std::size_t depth) { return "a: " + repeated("[", depth) + repeated("]", depth); };
   EXPECT_EQ(refusal(lists(YamlFile::kMostDepth - 1)), "");
@@ -70,7 +70,7 @@ TEST(YamlFile, RefusesAnOverrideOfTooManyKeys) {
   EXPECT_THAT(to_string(refused.error()), HasSubstr("expected at most 32, joined by dots"));
 }
 
-TEST(YamlFile, KnowsEveryValueOfALongOverrideByTheBeginningOfItsText) {
+TEST(YamlFile, TruncatesTheTextOfALongOverride) {
   auto file = YamlFile::of_text("a: b", "c.yaml");
   const std::string list = "[" + repeated("x,", 60'000) + "]";
   ASSERT_TRUE(file->set("a", list, "--set a=" + list, ""));

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bursts: parts of a batch that are worked on at once on the CPU, because they stay in the first-level cache.
+// A burst is a part of a batch that is processed at once on the CPU, because it fits in the L1 cache.
 
 #pragma once
 
@@ -16,18 +16,18 @@
 
 namespace penstock::function {
 
-/// Packets of a burst, at most.
+/// The most packets of a burst.
 inline constexpr std::size_t kBurst = 128;
 
-/// Bytes of their frames.
+/// The total length of the packets' frames.
 [[nodiscard]] inline std::uint64_t frame_bytes(std::span<const PacketView> packets) noexcept {
   std::uint64_t bytes = 0;
   for (const PacketView& packet : packets) bytes += packet.length();
   return bytes;
 }
 
-/// Calls `use` for each burst of the batch with the views, by `view_of` the packet's number, of those of its packets
-/// that are forwarded; not where there are none.
+/// Calls `use` for each burst of the batch, with the views of its packets that are still forwarded. Skips bursts
+/// without such packets. `view_of` returns the view of the packet at an index of the batch.
 template <typename ViewOf, typename Use>
 void for_each_burst(Batch& batch, ViewOf view_of, Use use) noexcept {
   std::array<PacketView, kBurst> views;

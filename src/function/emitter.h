@@ -25,10 +25,10 @@ namespace penstock::function {
 
 class Emissions {
  public:
-  /// Of a chain whose functions make none.
+  /// For a chain whose functions make no packets.
   Emissions() = default;
-  /// For batches of at most so many bytes and packets: twice the bytes, in four times the packets, that is a batch that
-  /// is cut into small fragments.
+  /// For batches with at most this many bytes and packets. Has room for twice the bytes in four times the packets,
+  /// enough to cut a whole batch into small fragments.
   Emissions(std::size_t batch_bytes, std::size_t batch_packets)
       : bytes_(std::make_unique_for_overwrite<std::uint8_t[]>(2 * batch_bytes)), descriptors_(4 * batch_packets) {
     made_ = Batch({bytes_.get(), 2 * batch_bytes / kFrameAlignment * kFrameAlignment}, descriptors_, {});
@@ -54,7 +54,7 @@ class Emissions {
     arranged_ = true;
   }
 
-  /// Null where there is no room.
+  /// Null if there is no room.
   std::uint8_t* append_unwritten(std::size_t length, const PacketDescriptor& cause, PortIndex out) noexcept {
     const auto bytes = static_cast<std::uint32_t>(length);
     std::uint8_t* const frame =
@@ -95,14 +95,14 @@ class Emissions {
   // For the outlet.
 
   [[nodiscard]] bool none_left() const noexcept { return next_ == entries_.size(); }
-  /// Puts those that are left in the order of their causes.
+  /// Sorts the remaining packets by their causes.
   void arrange() noexcept {
     if (arranged_) return;
     std::sort(entries_.begin() + static_cast<std::ptrdiff_t>(next_), entries_.end(),
               [](Entry a, Entry b) { return std::tie(a.cause, a.number) < std::tie(b.cause, b.number); });
     arranged_ = true;
   }
-  /// The position in the batch of what caused the next one.
+  /// The index in the batch of the packet that caused the next one.
   [[nodiscard]] std::uint32_t next_cause() const noexcept { return entries_[next_].cause; }
   [[nodiscard]] PacketView take() noexcept { return made_.view(entries_[next_++].number); }
   [[nodiscard]] std::uint32_t index_of(const PacketDescriptor& cause) const noexcept {
@@ -124,7 +124,7 @@ class Emissions {
   Batch made_;
   std::span<const PacketDescriptor> causes_;
   std::vector<Entry> entries_;
-  std::size_t next_ = 0;  // those before have left
+  std::size_t next_ = 0;  // the entries before it have left
   bool arranged_ = true;
   std::unique_ptr<std::uint8_t[]> frames_;  // larger ones; null if no function needs them
   std::size_t frame_bytes_ = 0;
@@ -134,16 +134,16 @@ class Emissions {
 
 class Emitter {
  public:
-  /// Makes a packet of `cause`, one of those that the stage is given: a frame of the same link type. It leaves by the
-  /// port `out`, whether or not its cause leaves; with kNoPort by the way of its cause, and not where that one does not
-  /// leave. False where there is no room for it in this batch any more: a stage that cannot do without drops the cause,
-  /// for a reason of its own.
+  /// Makes a packet from `frame`, which has the link type of its cause. `cause` is one of the packets that the stage
+  /// processes. The new packet leaves through the port `out`, whether or not its cause leaves. With kNoPort, it takes
+  /// the way of its cause, and does not leave if that one does not. False if there is no room left for this batch; a
+  /// stage that depends on the packet then drops the cause, with a drop reason for this.
   [[nodiscard]] bool emit(std::span<const std::uint8_t> frame, PacketView cause, PortIndex out = kNoPort) noexcept {
     std::uint8_t* const to = emit_unwritten(frame.size(), cause, out);
     if (to != nullptr && !frame.empty()) std::memcpy(to, frame.data(), frame.size());
     return to != nullptr;
   }
-  /// The same, but the frame is the caller's to write. Null where there is no room.
+  /// Like `emit`, but the caller writes the frame. Null if there is no room.
   [[nodiscard]] std::uint8_t* emit_unwritten(std::size_t length, PacketView cause, PortIndex out = kNoPort) noexcept {
     return into_ == nullptr ? nullptr : into_->append_unwritten(length, *cause.packet, out);
   }

@@ -14,7 +14,7 @@ namespace penstock::function {
 
 Errors check_interface_keys(std::span<const std::string> items, const std::function<Place(std::size_t)>& place_of) {
   Errors errors;
-  std::map<std::pair<std::string_view, bool>, std::string_view> keys;  // by what they mean, the first of each
+  std::map<std::pair<std::string_view, bool>, std::string_view> keys;  // by their meaning; the first key for each
   for (std::size_t i = 0; i < items.size(); ++i) {
     const std::string_view key = std::string_view(items[i]).substr(0, items[i].find('='));
     const InterfacePattern pattern = interface_key(key);

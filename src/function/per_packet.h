@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A network function whose packets do not work together: all that is its own is what happens to one of them, the core.
-// The CPU twin made here runs it packet by packet; gpu/per_packet.cuh makes the GPU stage of the same core.
+// A network function that processes each packet independently, so that only the per-packet code, its core, is specific
+// to it. This file makes the CPU twin from the core; gpu/per_packet.cuh makes the GPU stage from the same core.
 
 #pragma once
 
@@ -15,8 +15,8 @@
 
 namespace penstock::function {
 
-/// Decides about one packet, on host and device, by values that never change. One that borrows tables, or finds
-/// something for a finish stage, makes a NetworkFunction of its own.
+/// Decides a packet's verdict on host and device, from values that never change. A function that borrows tables, or has
+/// findings for a finish stage, implements NetworkFunction itself.
 template <typename Core>
 concept PerPacketCore =
     std::is_trivially_copyable_v<Core> && std::is_nothrow_invocable_r_v<Verdict, const Core&, PacketView>;
@@ -26,8 +26,8 @@ struct PerPacket {
   Core core;
   NfTraits traits;
   std::string description;                                                // NetworkFunction::description
-  std::string (*explain)(const Core& core, PacketView packet) = nullptr;  // CpuStage::explain; none: nothing is told
-  /// NetworkFunction::make_gpu_stage, from the function's .cu file; none: the traits have no access for it either.
+  std::string (*explain)(const Core& core, PacketView packet) = nullptr;  // CpuStage::explain; null: no explanation
+  /// NetworkFunction::make_gpu_stage, defined in the function's .cu file. Null if the traits have no GPU access.
   std::unique_ptr<gpu::GpuStage> (*make_gpu_stage)(const Core& core) = nullptr;
 };
 
@@ -62,7 +62,7 @@ class PerPacketFunction final : public NetworkFunction {
   const PerPacket<Core> parts_;
 };
 
-/// The function: per_packet_function<MyCore>({.core = …, .traits = …, .description = …}).
+/// Makes the function: per_packet_function<MyCore>({.core = …, .traits = …, .description = …}).
 template <PerPacketCore Core>
 [[nodiscard]] std::unique_ptr<NetworkFunction> per_packet_function(PerPacket<Core> parts) {
   return std::make_unique<PerPacketFunction<Core>>(std::move(parts));

@@ -17,7 +17,7 @@ using Bytes = std::vector<std::uint8_t>;
 
 enum class DropReason : std::uint16_t { odd };
 
-/// Drops frames of odd length, and counts in the others' marks.
+/// Drops frames of odd length, and adds `step` to the marks of the others.
 struct EvenCore {
   std::uint32_t step;
   Verdict operator()(PacketView packet) const noexcept {
@@ -51,7 +51,7 @@ TEST(PerPacketFunction, DecidesAboutEachPacketByItsCore) {
   EXPECT_EQ(descriptors[1].mark, 0U);
 }
 
-TEST(PerPacketFunction, TellsWhatItIsMadeOf) {
+TEST(PerPacketFunction, ReturnsItsTraitsAndDescription) {
   const auto function =
       per_packet_function<EvenCore>({.core = {7}, .traits = kTraits, .description = "steps of 7", .explain = &explain});
   PacketDescriptor descriptor;
@@ -61,7 +61,7 @@ TEST(PerPacketFunction, TellsWhatItIsMadeOf) {
   EXPECT_EQ(function->make_cpu_stage()->explain({nullptr, &descriptor}), "60, step 7");
 }
 
-TEST(PerPacketFunction, HasTheGpuStageThatItIsGivenAndNoOther) {
+TEST(PerPacketFunction, HasOnlyTheGivenGpuStage) {
   struct Stage final : gpu::GpuStage {
     bool enqueue(const gpu::DevicePackets&, const gpu::Stream&) noexcept override { return true; }
   };

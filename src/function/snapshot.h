@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A table that is read by all workers and replaced while they run. Readers pay one atomic load and one store a batch;
-// the publisher waits until no reader can still see the old table and gets it back, so that it can apply the same
-// change to it and publish it next (left-right): an update costs two small changes and no copy of the whole.
+// A table that all workers read and that is replaced while they run. For readers, it costs one atomic load and one
+// store per batch. The publisher waits until no reader uses the old table and gets it back, so that it can apply the
+// same change to it and publish it next (left-right). So an update costs two small changes instead of a copy of the
+// table.
 
 #pragma once
 
@@ -29,7 +30,7 @@ class Snapshot {
     delete current_.load();
   }
 
-  /// One worker's sight of the table. Must not outlive the snapshot.
+  /// One worker's access to the table. The snapshot must outlive it.
   class Reader {
    public:
     explicit Reader(Snapshot& owner) : owner_(&owner) {
@@ -44,9 +45,9 @@ class Snapshot {
       std::erase(owner_->readers_, this);
     }
 
-    /// At a batch boundary: takes the newest table and lets go of the one before.
+    /// Switches to the newest table and releases the previous one. Call it at a batch boundary.
     void refresh() noexcept {
-      // The store must be seen before the check that follows it, or the publisher could miss it.
+      // The store must be visible before the next check, or the publisher could miss it.
       const T* seen = owner_->current_.load(std::memory_order_acquire);
       for (;;) {
         held_.store(seen, std::memory_order_seq_cst);
@@ -63,8 +64,9 @@ class Snapshot {
     std::atomic<const T*> held_{nullptr};
   };
 
-  /// Makes `next` the table that readers take at their next batch boundary and returns the one before, once no reader
-  /// holds it. Waits for batch boundaries: not for the packet path. One publisher at a time.
+  /// Publishes `next`, which readers use from their next batch boundary. Returns the previous table once no reader
+  /// holds it. Blocks until all readers pass a batch boundary, so do not call it on the packet path. One publisher at a
+  /// time.
   [[nodiscard]] std::unique_ptr<const T> publish(std::unique_ptr<const T> next) {
     std::unique_ptr<const T> before(current_.exchange(next.release(), std::memory_order_seq_cst));
     for (;;) {
@@ -78,12 +80,12 @@ class Snapshot {
     }
   }
 
-  /// The newest table, for who is not a worker (reports, tests). Valid until the next `publish`.
+  /// The newest table, for threads that are not workers (reports, tests). Valid until the next `publish`.
   [[nodiscard]] const T& newest() const noexcept { return *current_.load(std::memory_order_acquire); }
 
  private:
   std::atomic<const T*> current_;
-  mutable std::mutex mutex_;  // guards readers_: set-up and publishing only
+  mutable std::mutex mutex_;  // guards readers_; taken only at set-up and for publishing
   std::vector<Reader*> readers_;
 };
 

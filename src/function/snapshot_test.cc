@@ -12,7 +12,7 @@
 namespace penstock::function {
 namespace {
 
-/// All cells always hold the same number; an update in place breaks that for a while.
+/// All cells always have the same value, except while they are being updated in place.
 struct Table {
   std::vector<int> cells = std::vector<int>(64, 0);
   [[nodiscard]] bool whole() const {
@@ -45,7 +45,7 @@ TEST(Snapshot, NoReaderEverSeesATableThatIsBeingChanged) {
       while (!stop) {
         reader.refresh();
         if (!reader.table().whole()) ++torn;
-        std::this_thread::yield();  // with fewer processors than threads, the others would wait for theirs
+        std::this_thread::yield();  // if there are fewer CPUs than threads, let the others run
       }
     });
   }
@@ -54,7 +54,7 @@ TEST(Snapshot, NoReaderEverSeesATableThatIsBeingChanged) {
   for (int version = 1; version <= kVersions; ++version) {
     for (int& cell : shadow->cells) cell = version;
     std::unique_ptr<const Table> before = snapshot.publish(std::move(shadow));
-    // Nobody reads it any more: it may be changed in place.
+    // Nothing reads it any more, so it may be changed in place.
     shadow.reset(const_cast<Table*>(before.release()));
   }
   stop = true;

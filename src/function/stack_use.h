@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a function means to the chain's stack: by its traits.
+// Derives from a function's traits how it uses the chain's stack.
 
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one place where a CUDA status becomes an exception.
+// Converts CUDA status codes to exceptions.
 
 #pragma once
 
@@ -15,13 +15,13 @@ namespace penstock::gpu {
 
 [[noreturn]] void throw_cuda_error(cudaError_t status, std::source_location where);
 
-/// Throws CudaError, with the caller's place, unless `status` is success. Set-up code only.
+/// Throws CudaError with the caller's location unless `status` is success. For set-up code only.
 inline void check(cudaError_t status, std::source_location where = std::source_location::current()) {
   if (status != cudaSuccess) [[unlikely]]
     throw_cuda_error(status, where);
 }
 
-/// To be called right behind a kernel launch: a launch returns nothing itself.
+/// Call it directly after a kernel launch, which returns no status itself.
 inline void check_launch(std::source_location where = std::source_location::current()) {
   check(cudaGetLastError(), where);
 }

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// When to collect launches into a graph (launch_graph.h) although the driver has refused that before: it may have been
-// short of memory for a while.
+// Decides when to try again to collect launches into a graph (launch_graph.h) after the driver has refused it, since it
+// may only have been short of memory for a while.
 
 #pragma once
 
@@ -11,14 +11,13 @@
 
 namespace penstock::gpu {
 
-/// After a refusal it pauses for some batches, after the next one for twice as many, and so on; a graph that is
-/// launched ends that.
+/// After a refusal, pauses for some batches. The pause doubles with each further refusal, until a graph is launched.
 class Collecting {
  public:
   static constexpr std::uint32_t kFirstPause = 64;
   static constexpr std::uint32_t kLongestPause = 1 << 16;
 
-  /// Whether the next batch's launches are to be collected. Asked once for each.
+  /// Whether to collect the launches of the next batch. Call it once for each batch.
   [[nodiscard]] bool try_next() noexcept {
     if (left_ == 0) return true;
     --left_;
@@ -31,7 +30,7 @@ class Collecting {
   void launched() noexcept { next_pause_ = kFirstPause; }
 
  private:
-  std::uint32_t left_ = 0;  // of the pause, in batches
+  std::uint32_t left_ = 0;  // batches left of the pause
   std::uint32_t next_pause_ = kFirstPause;
 };
 

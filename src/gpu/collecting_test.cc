@@ -8,14 +8,14 @@
 namespace penstock::gpu {
 namespace {
 
-/// How many batches go uncollected before the next try.
+/// The number of batches until the next try.
 std::uint32_t pause_of(Collecting& collecting) {
   std::uint32_t batches = 0;
   while (!collecting.try_next()) ++batches;
   return batches;
 }
 
-TEST(Collecting, GoesOnAfterARefusal) {
+TEST(Collecting, ContinuesAfterARefusal) {
   Collecting collecting;
   ASSERT_TRUE(collecting.try_next());
   collecting.refused();
@@ -25,7 +25,7 @@ TEST(Collecting, GoesOnAfterARefusal) {
   EXPECT_TRUE(collecting.try_next());
 }
 
-TEST(Collecting, TriesLessOftenTheMoreItIsRefused) {
+TEST(Collecting, TriesLessOftenWithEachRefusal) {
   Collecting collecting;
   for (std::uint32_t expected = Collecting::kFirstPause; expected < Collecting::kLongestPause; expected *= 2) {
     collecting.refused();

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A failure of the CUDA runtime while a chain is being set up. Thrown by `check` (check.cuh) alone, and caught once, in
-// cli/. Nothing on the packet path throws: there, `Progress` says that the device failed.
+// A failure of the CUDA runtime during set-up. Thrown only by `check` (check.cuh), and caught in one place, in cli/.
+// Nothing on the packet path throws; `Progress` reports a device failure there.
 
 #pragma once
 
@@ -13,7 +13,7 @@ namespace penstock::gpu {
 
 class CudaError : public std::runtime_error {
  public:
-  /// `code` is the runtime's `cudaError_t`; `message` says the place in our source and what CUDA says of it.
+  /// `code` is the runtime's `cudaError_t`; `message` contains the source location and CUDA's description.
   CudaError(int code, const std::string& message) : std::runtime_error(message), code_(code) {}
 
   [[nodiscard]] int code() const noexcept { return code_; }

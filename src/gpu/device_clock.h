@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A moment that a device and the host have in common: by it, events with Timing::kOn have times of the host's clock.
-// It belongs to the device that was current when it was made. Never changed: streams of all threads count from it.
+// A point in time known to both a device and the host. It converts the times of events with Timing::kOn to the host's
+// clock. Belongs to the device that was current at construction. Immutable, so streams of all threads can use it.
 
 #pragma once
 
@@ -18,8 +18,9 @@ class DeviceClock {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// Waits for the device; throws CudaError. What the host sees of an event comes some microseconds after it: of
-  /// several the one is kept that was seen fastest, and taken for the middle of that time.
+  /// Blocks until the device is done; throws CudaError. The host sees an event some microseconds after it happens. So
+  /// this records several events, keeps the one that was seen fastest, and assumes that it happened in the middle of
+  /// that interval.
   DeviceClock() {
     constexpr int kTries = 8;
     const Stream stream;
@@ -38,7 +39,7 @@ class DeviceClock {
   }
 
   [[nodiscard]] const Event& event() const noexcept { return event_; }
-  /// When it happened.
+  /// When the event happened.
   [[nodiscard]] Clock::time_point time() const noexcept { return time_; }
 
  private:

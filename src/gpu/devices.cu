@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the CUDA runtime says of its devices.
+// Queries the devices through the CUDA runtime.
 
 #include "gpu/devices.h"
 
@@ -40,7 +40,7 @@ Device describe(int index) {
           .link = pcie_link(bus_id.data())};
 }
 
-/// The failure to count devices, in the user's words.
+/// Explains to the user why the devices cannot be counted.
 void explain(DeviceList& list, cudaError_t status) {
   switch (status) {
     case cudaErrorInsufficientDriver:

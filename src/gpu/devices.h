@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which GPUs this process can use, and why not if it can use none. Looking changes nothing on the machine, and a
-// machine without a driver is an answer, not an error.
+// The GPUs that this process can use, or the reason if there are none. Listing them changes nothing on the machine. A
+// machine without a driver is a normal result, not an error.
 
 #pragma once
 
@@ -15,22 +15,22 @@
 namespace penstock::gpu {
 
 enum class Availability {
-  kUsable,            // at least one device that this build has code for
-  kBuiltWithoutCuda,  // this program has no GPU code at all
+  kUsable,            // at least one device that this build supports
+  kBuiltWithoutCuda,  // this program has no GPU code
   kNoDriver,          // the CUDA driver's library is not installed
   kDriverTooOld,      // older than the CUDA runtime in this program
-  kNoDevice,          // a driver, and no device that it shows us
-  kTooOldDevice,      // devices, and none that this build has code for
-  kFailed,            // the driver answers with another error
+  kNoDevice,          // there is a driver, but it shows no device
+  kTooOldDevice,      // there are devices, but none that this build supports
+  kFailed,            // the driver returned another error
 };
 
 struct PcieLink {
-  unsigned generation = 0;  // as the device and the slot allow; an idle link may run slower
+  unsigned generation = 0;  // the best that the device and the slot support; an idle link may run slower
   unsigned width = 0;
 };
 
 struct Device {
-  int index = 0;  // as CUDA counts them, from 0
+  int index = 0;  // CUDA's index, from 0
   std::string name;
   int compute_major = 0;
   int compute_minor = 0;
@@ -44,21 +44,21 @@ struct Device {
 
 struct DeviceList {
   Availability availability = Availability::kBuiltWithoutCuda;
-  std::string reason;        // one sentence; empty when usable
-  std::string driver;        // the driver's own version, "580.65.06"; empty when unknown
-  std::string driver_cuda;   // the newest CUDA that the driver serves, "13.0"; empty without a driver
-  std::string runtime_cuda;  // the CUDA in this program, "13.0"; empty without CUDA
+  std::string reason;        // one sentence; empty if usable
+  std::string driver;        // the driver's own version, "580.65.06"; empty if unknown
+  std::string driver_cuda;   // the newest CUDA version that the driver supports, "13.0"; empty without a driver
+  std::string runtime_cuda;  // the CUDA version of this program, "13.0"; empty without CUDA
   std::vector<Device> devices;
 };
 
-/// Never throws for what it finds.
+/// Does not throw if there are no usable devices.
 [[nodiscard]] DeviceList list_devices();
 
-/// The device that this thread's buffers, streams and kernels go to; throw CudaError.
+/// Selects or returns the device for this thread's buffers, streams and kernels. Throw CudaError.
 void use_device(int index);
 [[nodiscard]] int current_device();
-/// Lets kernels of the current device read, write and count in the memory of another one, over NVLink. Throws CudaError
-/// where the two cannot.
+/// Lets kernels of the current device access (including atomics) the memory of another device, over NVLink. Throws
+/// CudaError if the two devices cannot do that.
 void reach_memory_of(int device);
 
 }  // namespace penstock::gpu

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The owners and their copies on a real device.
+// Tests the owners and copies on a real device.
 
 #include <gtest/gtest.h>
 
@@ -65,7 +65,7 @@ TEST(DeviceBuffer, ThrowsWithAPlaceWhenTheDeviceIsFull) {
   } catch (const CudaError& error) {
     EXPECT_NE(std::string(error.what()).find("runtime.cu:"), std::string::npos) << error.what();
   }
-  // The failure is not blamed on what comes next.
+  // The error must not stick and be reported by the next call.
   EXPECT_NO_THROW(DeviceBuffer<std::uint8_t>(1));
 }
 
@@ -128,7 +128,7 @@ TEST(Event, OrdersTwoStreamsWhoseLaunchesAreCollected) {
   for (std::uint32_t round = 0; round < 6; ++round) {
     SCOPED_TRACE(round);
     std::iota(there.data(), there.data() + kNumbers, round);
-    // The graphs are brought up to date with another event, as with other addresses.
+    // The graph is updated with another event, as with other addresses.
     const Event& event = copied[round % 2];
     ASSERT_TRUE(collect_launches(first));
     ASSERT_TRUE(copy_async(device.data(), there.data(), there.size_bytes(), first));
@@ -144,7 +144,7 @@ TEST(Event, OrdersTwoStreamsWhoseLaunchesAreCollected) {
   }
 }
 
-/// A batch takes what the one before has left on the device, and leaves its own number there.
+/// Each batch reads what the previous one has left on the device, and leaves its own number there.
 struct TurnBed {
   static constexpr std::size_t kNumbers = 1 << 18;
   struct Lane {
@@ -203,7 +203,7 @@ TEST(Turns, RunInTheOrderInWhichTheyAreEnqueued) {
   }
 }
 
-TEST(Turns, GoOnBehindOneThatNeverRan) {
+TEST(Turns, ContinueAfterATurnThatNeverRan) {
   TurnBed bed(3, 6);
   ASSERT_TRUE(bed.run(*bed.lanes[0], 0, true));
   ASSERT_TRUE(collect_launches(bed.lanes[1]->stream));
@@ -211,14 +211,14 @@ TEST(Turns, GoOnBehindOneThatNeverRan) {
   drop_collected(bed.lanes[1]->stream);
   bed.lanes[1]->turn.withdraw();
   ASSERT_TRUE(bed.run(*bed.lanes[2], 2, true));
-  // Dropped, and at once enqueued again.
+  // Drop the batch, and enqueue it again immediately.
   ASSERT_TRUE(collect_launches(bed.lanes[1]->stream));
   ASSERT_TRUE(bed.enqueue(*bed.lanes[1], 3));
   drop_collected(bed.lanes[1]->stream);
   ASSERT_TRUE(bed.run(*bed.lanes[1], 3, false));
   bed.lanes[0]->stream.wait();
   bed.lanes[1]->stream.wait();
-  bed.lanes.erase(bed.lanes.begin(), bed.lanes.begin() + 2);  // given up
+  bed.lanes.erase(bed.lanes.begin(), bed.lanes.begin() + 2);  // their work is abandoned
   ASSERT_TRUE(bed.run(*bed.lanes[0], 4, true));
   bed.wait();
   bed.expect_found(2, 1);

@@ -31,7 +31,7 @@ bool LaunchGraph::launch(const Stream& stream) noexcept {
   cudaGraphExecUpdateResultInfo difference{};
   if (graph_ != nullptr && cudaGraphExecUpdate(graph_.get(), collected, &difference) != cudaSuccess) {
     static_cast<void>(cudaGetLastError());
-    graph_.reset();  // other kernels, or another order; an event that is another one only changes its node
+    graph_.reset();  // the kernels or their order have changed; another event would only change its node
   }
   bool good = true;
   if (graph_ == nullptr) {

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Many small launches, one behind the other, as one. A launch costs the host some microseconds each, a CUDA graph of
-// them costs them once; for small batches that is most of their time (docs/performance.md). The graph is collected anew
-// each time, since addresses and sizes differ from batch to batch, and its executable is brought up to date, which is
-// cheap as long as the same kernels and copies come in the same order.
+// Runs many small launches as one. Each launch costs the host some microseconds, a CUDA graph of them costs that once,
+// and for small batches this is most of the time (docs/performance.md). The graph is collected for each batch, since
+// addresses and sizes differ. Its executable is only updated, which is cheap as long as the same kernels and copies
+// come in the same order.
 
 #pragma once
 
@@ -20,15 +20,14 @@ struct GraphDeleter {
   void operator()(CUgraphExec_st* graph) const noexcept;
 };
 
-/// From here on the stream does nothing: what is enqueued is collected, until `LaunchGraph::launch` or
-/// `drop_collected`. Nothing that waits may be called meanwhile. False when the driver refuses.
+/// From here on, work enqueued in the stream is not run but collected, until `LaunchGraph::launch` or `drop_collected`.
+/// No blocking function may be called in between. False if the driver refuses.
 [[nodiscard]] bool collect_launches(const Stream& stream) noexcept;
 void drop_collected(const Stream& stream) noexcept;
 
 class LaunchGraph {
  public:
-  /// Launches what has been collected. False when the driver refuses: then nothing of it was launched, or the context
-  /// is lost.
+  /// Launches the collected work. False if the driver refuses: then none of it was launched, or the context is lost.
   [[nodiscard]] bool launch(const Stream& stream) noexcept;
 
  private:

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Owners of device memory and of pinned host memory, and the copies between them. No CUDA header is needed here.
-// The memory belongs to the device that was current when it was taken; taking and giving back may wait for the
-// device, so both happen at set-up alone. What kernels get is a view: pointer and size, by value.
+// Owners of device memory and pinned host memory, and the copies between them. Needs no CUDA header. Memory belongs to
+// the device that was current when it was allocated. Allocating and freeing may block until the device is idle, so both
+// are only allowed at set-up. Kernels get a view: a pointer and a size, by value.
 
 #pragma once
 
@@ -26,19 +26,19 @@ struct PinnedMemoryDeleter {
   void operator()(void* memory) const noexcept;
 };
 
-/// Not zeroed; nullptr for 0 bytes. Throw CudaError.
+/// The memory is not zeroed; nullptr for 0 bytes. Throw CudaError.
 [[nodiscard]] void* take_device_memory(std::size_t bytes);
 [[nodiscard]] void* take_pinned_memory(std::size_t bytes);
 
-/// Enqueues a copy, in whichever direction the addresses say. It waits for nothing if the host's side is pinned. False
-/// when the driver refuses it: the context is lost.
+/// Enqueues a copy; the addresses determine the direction. Does not block if the host memory is pinned. False if the
+/// driver refuses, which means that the context is lost.
 [[nodiscard]] bool copy_async(void* to, const void* from, std::size_t bytes, const Stream& stream) noexcept;
 [[nodiscard]] bool zero_async(void* to, std::size_t bytes, const Stream& stream) noexcept;
 
-/// Copies and waits until all has arrived. Never on the packet path; throws CudaError.
+/// Copies, and blocks until the copy is complete. Not for the packet path; throws CudaError.
 void copy(void* to, const void* from, std::size_t bytes);
 
-/// `size()` elements in device memory; the host must not touch them.
+/// `size()` elements in device memory, which the host must not access.
 template <typename T>
 class DeviceBuffer {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -47,7 +47,7 @@ class DeviceBuffer {
   DeviceBuffer() = default;
   explicit DeviceBuffer(std::size_t size)
       : memory_(static_cast<T*>(take_device_memory(size * sizeof(T)))), size_(size) {}
-  /// A table's twin on the device.
+  /// A copy of a host table on the device.
   explicit DeviceBuffer(std::span<const T> host) : DeviceBuffer(host.size()) {
     copy(memory_.get(), host.data(), host.size_bytes());
   }
@@ -57,7 +57,7 @@ class DeviceBuffer {
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] std::size_t size_bytes() const noexcept { return size_ * sizeof(T); }
 
-  /// The contents; waits for the device, but not for other streams. Tests and tools.
+  /// A copy of the contents, for tests and tools. Blocks until the device is done, but does not wait for other streams.
   [[nodiscard]] std::vector<T> to_host() const {
     std::vector<T> host(size_);
     copy(host.data(), memory_.get(), size_bytes());
@@ -69,8 +69,8 @@ class DeviceBuffer {
   std::size_t size_ = 0;
 };
 
-/// `size()` elements in page-locked host memory. Copies from and to it run beside the host, and kernels may use its
-/// addresses as they are (zero copy).
+/// `size()` elements in page-locked host memory. Copies from and to it are asynchronous, and kernels can use its
+/// addresses directly (zero copy).
 template <typename T>
 class PinnedBuffer {
   static_assert(std::is_trivially_copyable_v<T>);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The twin of the .cu files in a build without CUDA: there is never a device, and taking anything from one fails.
+// Replaces the .cu files in a build without CUDA: there is never a device, and all allocations fail.
 
 #include <cstddef>
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a machine without a GPU is told. On one with a GPU there is nothing to test here.
+// What a machine without a GPU reports. Skipped if there is a GPU.
 
 #include <gtest/gtest.h>
 

@@ -15,8 +15,8 @@ struct LibraryDeleter {
   void operator()(void* library) const noexcept { dlclose(library); }
 };
 
-/// NVML between its init and its shutdown. The signatures are those of nvml.h, which no package of ours has; NVIDIA
-/// keeps them stable (0 is success, a device is an opaque pointer).
+/// Initialises NVML, and shuts it down at the end. The function signatures are copied from nvml.h, which is in none of
+/// our packages. NVIDIA keeps them stable (0 is success, a device is an opaque pointer).
 class Nvml {
  public:
   Nvml() : library_(dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)) {

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The few facts that the CUDA runtime does not tell and NVIDIA's management library does. It comes with the driver and
-// is looked for at run time; where it is missing, so are these facts.
+// A few facts that the CUDA runtime does not report, from NVIDIA's management library. The library comes with the
+// driver and is loaded at run time; without it, these facts are unknown.
 
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace penstock::gpu {
 
-/// "580.65.06", or empty.
+/// "580.65.06", or empty if unknown.
 [[nodiscard]] std::string nvidia_driver_version();
 
 [[nodiscard]] std::optional<PcieLink> pcie_link(const std::string& pci_bus_id);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Copies between pinned and device memory, by the host's clock: a run of half a gigabyte takes about 10 ms, so the
-// microseconds of enqueueing and waiting do not show.
+// Measures copies between pinned and device memory with the host's clock. A run copies half a gigabyte in about 10 ms,
+// so the microseconds for enqueueing and waiting are negligible.
 
 #include "gpu/pcie.h"
 
@@ -26,7 +26,7 @@ constexpr std::size_t kCopyBytes = std::size_t{16} << 20;
 constexpr int kCopies = 32;
 constexpr int kRuns = 7;
 
-/// One direction: its stream and the memory at both ends.
+/// One direction: its stream, and the memory at both ends.
 struct Lane {
   PinnedBuffer<std::byte> host{kCopyBytes};
   DeviceBuffer<std::byte> device{kCopyBytes};
@@ -40,14 +40,14 @@ struct Lane {
   }
 };
 
-/// Both directions of one GPU. Copies go to the GPU of their stream, whichever is current.
+/// Both directions of one GPU. A copy uses the GPU of its stream, whichever device is current.
 struct Lanes {
   Lane down;
   Lane up;
 };
 
-/// GB/s of one direction, of all GPUs together, while `enqueue` runs kCopies times on each; the first run only warms
-/// up.
+/// The median rate of one direction in GB/s, for all GPUs together. Each run calls `enqueue` kCopies times for each
+/// GPU; the first run is a warm-up.
 template <typename Enqueue>
 double median_rate(std::deque<Lanes>& gpus, Enqueue enqueue) {
   std::array<double, kRuns> rates{};
@@ -78,7 +78,7 @@ PcieRates measure_pcie(std::span<const int> devices) {
   }
   const double to_device = median_rate(gpus, [](Lanes& gpu) { gpu.down.enqueue_to_device(); });
   const double to_host = median_rate(gpus, [](Lanes& gpu) { gpu.up.enqueue_to_host(); });
-  // Both directions carry the same bytes and the clock stops when the slower is done.
+  // Both directions copy the same number of bytes, and the clock stops when the slower one is done.
   const double each_way = median_rate(gpus, [](Lanes& gpu) {
     gpu.down.enqueue_to_device();
     gpu.up.enqueue_to_host();

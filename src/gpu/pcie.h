@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What this machine's PCIe really carries: the limit that every end-to-end figure is held against.
+// Measures the PCIe bandwidth of this machine, which is the upper limit for all end-to-end figures.
 
 #pragma once
 
@@ -13,11 +13,11 @@ namespace penstock::gpu {
 struct PcieRates {
   double to_device = 0;      // alone
   double to_host = 0;        // alone
-  double both_each_way = 0;  // each direction while both run
+  double both_each_way = 0;  // each direction, with both at the same time
 };
 
-/// Of all of these at the same time, and of each as many bytes: what they carry together. Takes about 0.3 s, and 32 MiB
-/// on each side of each; throws CudaError.
+/// Measures the devices together: all at the same time, with the same number of bytes each, and returns the sum. Takes
+/// about 0.3 s, and 32 MiB of host and device memory per device. Throws CudaError.
 [[nodiscard]] PcieRates measure_pcie(std::span<const int> devices);
 [[nodiscard]] inline PcieRates measure_pcie(int device) { return measure_pcie(std::span(&device, 1)); }
 

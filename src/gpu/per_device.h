@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The owner of what a network function keeps on each device: tables that all GPU stages of the device share.
+// Owns a network function's data on each device: tables that all GPU stages on the device share.
 
 #pragma once
 
@@ -14,11 +14,11 @@
 
 namespace penstock::gpu {
 
-/// One `T` for each device, made when it is first asked for. Any thread may call; references stay valid until `clear`.
+/// One `T` per device, made when it is first needed. Thread-safe; references stay valid until `clear`.
 template <typename T>
 class PerDevice {
  public:
-  /// The one of the current device. `make()` returns a std::unique_ptr<T>; if it throws, the next call tries again.
+  /// The one for the current device. `make()` returns a std::unique_ptr<T>; if it throws, the next call tries again.
   template <typename Make>
   T& of_current(Make&& make) {
     return of(current_device(), std::forward<Make>(make));
@@ -30,7 +30,7 @@ class PerDevice {
     if (there == nullptr) there = make();
     return *there;
   }
-  /// The first of which `condition(T&)` is true; null: none.
+  /// The first one for which `condition(T&)` is true, or null.
   template <typename Condition>
   T* find_if(Condition&& condition) {
     const std::lock_guard lock(mutex_);
@@ -46,7 +46,7 @@ class PerDevice {
       return false;
     }));
   }
-  /// Only once no stage uses any of them.
+  /// Only allowed once no stage uses any of them.
   void clear() {
     const std::lock_guard lock(mutex_);
     devices_.clear();

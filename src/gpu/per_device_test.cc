@@ -28,7 +28,7 @@ TEST(PerDevice, MakesOneForEachDeviceAndKeepsIt) {
   EXPECT_EQ(tables.of(3, make), 3);
 }
 
-TEST(PerDevice, TriesAgainWhereMakingFailed) {
+TEST(PerDevice, TriesAgainIfMakingFailed) {
   PerDevice<int> tables;
   const auto fail = []() -> std::unique_ptr<int> { throw std::runtime_error("no memory"); };
   EXPECT_THROW(tables.of(1, fail), std::runtime_error);

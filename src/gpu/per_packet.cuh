@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A GPU stage that gives each packet a thread: all that a function needs whose packets do not work together. The core
-// is `Verdict operator()(PacketView) const noexcept`, compiled for host and device; one that finds something for the
-// finish stage names its type `Finding` and takes a `Finding&` behind the packet.
+// A GPU stage with one thread per packet, for functions that process packets independently. The core is `Verdict
+// operator()(PacketView) const noexcept`, compiled for host and device. A core with findings for the finish stage names
+// their type `Finding`, and takes a `Finding&` after the packet.
 
 #pragma once
 
@@ -36,7 +36,7 @@ __global__ void __launch_bounds__(kThreadsPerBlock) run_per_packet(const Core co
   packet.verdict = verdict;
 }
 
-/// Launches so many threads, in blocks of kThreadsPerBlock. False when the driver refuses.
+/// Launches this many threads, in blocks of kThreadsPerBlock. False if the driver refuses.
 template <typename... Parameters, typename... Arguments>
 [[nodiscard]] bool launch_threads(void (*kernel)(Parameters...), std::size_t threads, const Stream& stream,
                                   const Arguments&... arguments) noexcept {
@@ -47,7 +47,7 @@ template <typename... Parameters, typename... Arguments>
   return cudaLaunchKernelEx(&launch, kernel, Parameters(arguments)...) == cudaSuccess;
 }
 
-/// False when the driver refuses the launch.
+/// False if the driver refuses the launch.
 template <typename Core>
 [[nodiscard]] bool enqueue_per_packet(const Core& core, const DevicePackets& batch, const Stream& stream) noexcept {
   if (batch.count == 0) return true;

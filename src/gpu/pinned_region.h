@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Host memory that somebody else owns, page-locked for as long as this lives: copies from and to it run beside the
-// host, and kernels of every device use its addresses as they are.
+// Page-locks host memory that it does not own, for its lifetime. Copies from and to the memory are then asynchronous,
+// and kernels of every device can use its addresses directly.
 
 #pragma once
 
@@ -14,7 +14,7 @@ namespace penstock::gpu {
 
 class PinnedRegion {
  public:
-  /// Borrows the memory, and has the kernel provide all of it now. Throws CudaError.
+  /// Borrows the memory, and makes the kernel allocate all its pages now. Throws CudaError.
   explicit PinnedRegion(std::span<std::uint8_t> memory);
   PinnedRegion(const PinnedRegion&) = delete;
   PinnedRegion& operator=(const PinnedRegion&) = delete;

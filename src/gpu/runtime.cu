@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Streams, events and memory over the CUDA runtime. no_cuda.cc is the twin of this file, devices.cu and pcie.cu.
+// Streams, events and memory, implemented with the CUDA runtime. no_cuda.cc replaces this file, devices.cu and pcie.cu
+// in a build without CUDA.
 
 #include <cuda_runtime_api.h>
 
@@ -19,8 +20,8 @@ Progress progress_of(cudaError_t status) noexcept {
   return status == cudaErrorNotReady ? Progress::kRunning : Progress::kFailed;
 }
 
-/// Whether launches are being collected: then an event of another stream is a node of the graph, which the runtime has
-/// to be told, and must not be told otherwise.
+/// Whether launches are being collected. An event of another stream is then an external node of the graph, and must be
+/// flagged as such; otherwise the flag is not allowed.
 bool collects(cudaStream_t stream) noexcept {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   return cudaStreamIsCapturing(stream, &status) == cudaSuccess && status == cudaStreamCaptureStatusActive;
@@ -29,17 +30,17 @@ bool collects(cudaStream_t stream) noexcept {
 }  // namespace
 
 void throw_cuda_error(cudaError_t status, std::source_location where) {
-  // The runtime keeps the last error of a call; left there, it would be blamed on the next kernel launch.
+  // Clear the runtime's last error, so that the next kernel launch does not report it.
   static_cast<void>(cudaGetLastError());
-  // The file as it is called in our sources, without the folder that it was built in.
+  // The path relative to our source tree, without the build machine's folder.
   std::string file = where.file_name();
   if (const auto sources = file.rfind("/src/"); sources != std::string::npos) file.erase(0, sources + 1);
   throw CudaError(status, file + ":" + std::to_string(where.line()) + ": CUDA: " + cudaGetErrorString(status) + " (" +
                               cudaGetErrorName(status) + ")");
 }
 
-// At the program's end the driver may be gone before the last owner is; then there is nothing left to give back, and
-// the statuses below say so. They are dropped on purpose.
+// At program exit, the driver may be unloaded before the last owner is destroyed. Then there is nothing left to free,
+// and these calls fail, so their statuses are ignored on purpose.
 void StreamDeleter::operator()(CUstream_st* stream) const noexcept { static_cast<void>(cudaStreamDestroy(stream)); }
 void EventDeleter::operator()(CUevent_st* event) const noexcept { static_cast<void>(cudaEventDestroy(event)); }
 void DeviceMemoryDeleter::operator()(void* memory) const noexcept { static_cast<void>(cudaFree(memory)); }
@@ -111,7 +112,8 @@ bool zero_async(void* to, std::size_t bytes, const Stream& stream) noexcept {
 void copy(void* to, const void* from, std::size_t bytes) {
   if (bytes == 0) return;
   check(cudaMemcpy(to, from, bytes, cudaMemcpyDefault));
-  // From memory that is not pinned it returns before the last bytes have arrived, and our streams do not wait for it.
+  // For memory that is not pinned, cudaMemcpy may return before the last bytes have arrived, and our streams do not
+  // wait for it.
   check(cudaStreamSynchronize(cudaStreamLegacy));
 }
 

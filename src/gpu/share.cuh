@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What StageUse::multiprocessors is in blocks of a kernel.
+// Converts StageUse::multiprocessors to blocks of a kernel.
 
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace penstock::gpu {
 
-/// Of the current device; throws CudaError.
+/// The number of multiprocessors of the current device. Throws CudaError.
 [[nodiscard]] inline std::uint32_t multiprocessors_of_device() {
   int device = 0;
   int multiprocessors = 0;
@@ -25,14 +25,15 @@ namespace penstock::gpu {
   return static_cast<std::uint32_t>(multiprocessors);
 }
 
-/// Those that a kernel may fill by its share, which may be 0 (all), or more than there are. Throws CudaError.
+/// The number of multiprocessors for a share, which may be 0 (all) or more than the device has. Throws CudaError.
 [[nodiscard]] inline std::uint32_t multiprocessors_of_share(std::uint32_t share) {
   const std::uint32_t all = multiprocessors_of_device();
   return share == 0 ? all : std::min(share, all);
 }
 
-/// The most blocks of a kernel whose warps go on to what is left: as many as the share's multiprocessors hold at once;
-/// of all of the device any number, for what has no place yet costs such a kernel nothing. Throws CudaError.
+/// The most blocks of a kernel whose warps loop until no work is left: as many as the share's multiprocessors can hold
+/// at once. Unlimited if the share is the whole device, since waiting blocks cost such a kernel nothing. Throws
+/// CudaError.
 template <typename... Parameters>
 [[nodiscard]] std::uint32_t most_blocks_of_share(std::uint32_t share, void (*kernel)(Parameters...), unsigned threads,
                                                  std::size_t shared_bytes = 0) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The part of a network function that runs on a GPU, and what it is given there. No CUDA header is needed here.
+// The GPU part of a network function, and its inputs. Needs no CUDA header.
 
 #pragma once
 
@@ -15,49 +15,49 @@ namespace penstock::gpu {
 
 /// The packets of one batch in device memory; passed by value to kernels.
 struct DevicePackets {
-  std::uint8_t* frames = nullptr;  // what the descriptors' offsets count in; of packets that cross as headers, only
-                                   // the first bytes are there, whatever `length` says
-  PacketDescriptor* packets = nullptr;  // `count` of them, parsed; timestamps and sequences are the host's alone
+  std::uint8_t* frames = nullptr;       // base of the descriptors' offsets; for packets that cross as headers, only the
+                                        // first bytes are present, regardless of `length`
+  PacketDescriptor* packets = nullptr;  // `count` of them, parsed; timestamps and sequences exist only on the host
   std::uint32_t count = 0;
-  std::uint8_t function = 0;          // the function's position in the chain: for Verdict::nf
-  std::byte* findings = nullptr;      // count * NfTraits::findings_bytes bytes, aligned to 8: for the finish stage
-  const std::byte* states = nullptr;  // count * NfTraits::state_bytes, the same: from the state stage
+  std::uint8_t function = 0;          // the function's position in the chain, for Verdict::nf
+  std::byte* findings = nullptr;      // count * NfTraits::findings_bytes, aligned to 8: output for the finish stage
+  const std::byte* states = nullptr;  // count * NfTraits::state_bytes, aligned to 8: input from the state stage
 };
 
-/// What a stage is made for.
+/// Parameters for making a stage.
 struct StageUse {
   unsigned worker = 0;
-  std::uint32_t batch_packets = 1;  // the most of a batch
-  /// Of the device, that its kernels may fill beside those of other functions and batches (G-NET's spatial sharing); 0:
-  /// all. It bounds the blocks of kernels that would fill the device by themselves: no more are launched than so many
-  /// multiprocessors hold at once; which ones is for the device to choose. A kernel with a thread for each packet has
-  /// too few blocks to be bounded, and says nothing of it.
+  std::uint32_t batch_packets = 1;  // the most packets of a batch
+  /// How many multiprocessors of the device its kernels may fill while those of other functions and batches run
+  /// (G-NET's spatial sharing); 0: all. It limits the number of blocks of kernels that could fill the whole device: no
+  /// more are launched than this many multiprocessors can hold. The device chooses the multiprocessors. Kernels with
+  /// one thread per packet have too few blocks to be limited, and ignore this.
   std::uint32_t multiprocessors = 0;
 };
 
-/// The GPU stage of one network function, for one batch in flight at a time. It belongs to the device that was current
+/// The GPU stage of one network function, for one batch in flight at a time. Belongs to the device that was current
 /// when it was made.
 class GpuStage {
  public:
   virtual ~GpuStage() = default;
-  /// A batch boundary: nothing of this stage is on the device. Tables may be swapped here and nowhere else.
+  /// A batch boundary: none of this stage's work is on the device. Tables may only be swapped here.
   virtual void begin_batch() noexcept {}
-  /// Enqueues the stage: for each packet whose verdict is `forward` it decides and writes the verdict, with `nf` set.
-  /// Returns at once; false when the driver refuses the work. What is enqueued may be collected into a CUDA graph:
-  /// nothing but launches, asynchronous copies and memsets, and turns (turns.h). Where the driver refuses that graph it
-  /// is called again for the same batch. Before the first packets come batches of frames of zeros, to load the
-  /// kernels, of which nothing may be kept.
+  /// Enqueues the stage: for each packet whose verdict is `forward`, it decides and writes the verdict with `nf` set.
+  /// Does not block; false if the driver refuses the work. The work may be collected into a CUDA graph, so it may
+  /// consist only of launches, asynchronous copies and memsets, and turns (turns.h). If the driver refuses the graph,
+  /// this is called again for the same batch. Before the first packets, it is called with batches of all-zero frames to
+  /// load the kernels; these must leave no trace.
   [[nodiscard]] virtual bool enqueue(const DevicePackets& batch, const Stream& stream) noexcept = 0;
-  /// Enqueues the kernels that StageUse::multiprocessors bounds as if each packet of the batch were one of theirs,
-  /// whatever the tables say of it, so that they can be timed before the first packets. Frames may be changed; nothing
-  /// is counted or kept. False when the driver refuses, and where it has no such kernels.
+  /// Enqueues the kernels that StageUse::multiprocessors limits, as if they had to process every packet of the batch,
+  /// whatever the tables say, so that they can be timed before the first packets. May change frames, but must not count
+  /// or store anything. False if the driver refuses, or if there are no such kernels.
   [[nodiscard]] virtual bool rehearse(const DevicePackets& batch, const Stream& stream) noexcept {
     static_cast<void>(batch);
     static_cast<void>(stream);
     return false;
   }
-  /// The device has failed the batch that was enqueued last: perhaps none of it has run, or a part. Nothing of it is on
-  /// the device any more, and its packets finish on the CPU twins.
+  /// The device has failed during the last enqueued batch, of which nothing, a part or all may have run. None of it is
+  /// on the device any more, and the CPU twins will finish its packets.
   virtual void abandoned() noexcept {}
 };
 

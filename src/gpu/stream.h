@@ -1,20 +1,20 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Owners of CUDA streams and events. No CUDA header is needed here, so a worker's loop is plain C++; kernels take
-// `stream.get()`. Both belong to the device that was current when they were made and to one worker.
+// Owners of CUDA streams and events. Needs no CUDA header, so a worker's loop is plain C++; kernels take
+// `stream.get()`. Both belong to one worker, and to the device that was current when they were made.
 
 #pragma once
 
 #include <memory>
 #include <optional>
 
-struct CUstream_st;  // what cudaStream_t and cudaEvent_t point to
+struct CUstream_st;  // the types that cudaStream_t and cudaEvent_t point to
 struct CUevent_st;
 
 namespace penstock::gpu {
 
-/// How far the device has come. `kFailed` is final: the CUDA context is lost, and what was in flight with it.
+/// The progress of the device. `kFailed` is final: the CUDA context is lost, with all work in flight.
 enum class Progress { kRunning, kDone, kFailed };
 
 struct StreamDeleter {
@@ -27,21 +27,21 @@ struct EventDeleter {
 
 class Event;
 
-/// Work in order. It does not wait for the default stream, nor that for it.
+/// A queue of work that runs in order. Does not synchronise with the default stream.
 class Stream {
  public:
   Stream();
 
   [[nodiscard]] CUstream_st* get() const noexcept { return stream_.get(); }
 
-  /// Whether all that was enqueued is done; never waits.
+  /// Whether all enqueued work is done; never blocks.
   [[nodiscard]] Progress progress() const noexcept;
 
-  /// Blocks until all that was enqueued is done. Set-up and tests only; throws CudaError.
+  /// Blocks until all enqueued work is done. Only for set-up and tests; throws CudaError.
   void wait() const;
 
-  /// What is enqueued from here on starts after `event` has happened, as it was recorded last. Never blocks the caller.
-  /// While launches are collected (launch_graph.h): as it was recorded last when the graph is launched.
+  /// Work enqueued after this starts after the last recorded `event`. Never blocks the caller. If launches are
+  /// collected (launch_graph.h), "last recorded" refers to the time when the graph is launched.
   [[nodiscard]] bool start_after(const Event& event) const noexcept;
 
  private:
@@ -51,24 +51,24 @@ class Stream {
 /// A point in a stream's work.
 class Event {
  public:
-  enum class Timing { kOff, kOn };  // an event that keeps the time costs more
+  enum class Timing { kOff, kOn };  // events with timing cost more
 
   explicit Event(Timing timing = Timing::kOff);
 
   [[nodiscard]] CUevent_st* get() const noexcept { return event_.get(); }
 
-  /// Marks the end of what is enqueued in `stream` by now; while launches are collected, each time that the graph is
-  /// launched. False when the driver refuses it: the context is lost.
+  /// Marks the end of the work that is in `stream` now. If launches are collected, it is recorded each time the graph
+  /// is launched. False if the driver refuses, which means that the context is lost.
   [[nodiscard]] bool record(const Stream& stream) const noexcept;
 
   [[nodiscard]] Progress progress() const noexcept;
 
-  /// Blocks until it has happened. Set-up and tests only; throws CudaError.
+  /// Blocks until the event has happened. Only for set-up and tests; throws CudaError.
   void wait() const;
 
-  /// From `start` to this, both with Timing::kOn and both done; throws CudaError.
+  /// Time from `start` to this event. Both must have Timing::kOn and have happened. Throws CudaError.
   [[nodiscard]] double milliseconds_since(const Event& start) const;
-  /// The same on the packet path: nothing where the context is lost.
+  /// Like `milliseconds_since`, for the packet path; empty if the context is lost.
   [[nodiscard]] std::optional<double> try_milliseconds_since(const Event& start) const noexcept;
 
  private:

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Turns: work of several streams that runs one behind the other, in the order in which it is enqueued, while all else
-// of the streams overlaps. What stages of one worker need that count on from batch to batch in device memory. It costs
-// a stream the wait for one event, and nothing where there is one stream.
+// Turns order parts of the work of several streams: these parts run one after the other, in the order in which they are
+// enqueued, while the rest of the streams' work overlaps. The stages of one worker use them for state in device memory
+// that continues from batch to batch. The cost is a wait for one event per turn, and nothing with a single stream.
 
 #pragma once
 
@@ -16,7 +16,8 @@ namespace penstock::gpu {
 
 class Turn;
 
-/// What those share that take turns. Outlives them. Used by one thread at a time, as the stages of a worker are.
+/// The state shared by streams that take turns. Must outlive their `Turn`s. Used by one thread at a time, like the
+/// stages of a worker.
 class Turns {
  private:
   friend class Turn;
@@ -24,13 +25,13 @@ class Turns {
   const Turn* last_ = nullptr;
 };
 
-/// One stream's part; it belongs to the device that was current when it was made. Throws CudaError when it is made.
+/// One stream's turn. Belongs to the device that was current when it was made. The constructor throws CudaError.
 class Turn {
  public:
   explicit Turn(Turns& turns) : turns_(turns) { turns.all_.push_back(this); }
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
-  /// Nothing of the stream is on the device any more.
+  /// None of the stream's work may be on the device any more.
   ~Turn() {
     std::erase(turns_.all_, this);
     if (turns_.last_ == this) turns_.last_ = before_;
@@ -39,10 +40,10 @@ class Turn {
     }
   }
 
-  /// What is enqueued in `stream` from here to `end` runs behind what was enqueued in the turn before, and before what
-  /// will be in the next one; also while launches are collected. False when the driver refuses.
+  /// Work enqueued in `stream` from here to `end` runs after that of the previous turn, and before that of the next
+  /// one. Also works while launches are collected. False if the driver refuses.
   [[nodiscard]] bool begin(const Stream& stream) noexcept {
-    // Once more where the last one was this: what was collected then may never have been launched.
+    // If this was also the last turn, repeat its wait: its collected work may never have been launched.
     if (turns_.last_ != this) before_ = turns_.last_;
     return before_ == nullptr || stream.start_after(before_->end_);
   }
@@ -50,7 +51,7 @@ class Turn {
     turns_.last_ = this;
     return end_.record(stream);
   }
-  /// What was enqueued last may never run (`GpuStage::abandoned`): who comes next is behind the turn before.
+  /// The work of this turn may never run (`GpuStage::abandoned`), so the next one waits for the turn before it.
   void withdraw() noexcept {
     if (turns_.last_ == this) turns_.last_ = before_;
   }

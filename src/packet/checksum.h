@@ -14,8 +14,8 @@
 
 namespace penstock {
 
-/// Adds `length` bytes, as 16-bit big-endian words with a zero byte behind an odd one, to a running sum. Sums of parts
-/// can be added where all parts but the last are of even length. `length` is below 64 KiB.
+/// Adds `length` bytes to a running sum, as 16-bit big-endian words; an odd last byte is padded with zero. Sums of
+/// parts can be added if all parts but the last have an even length. `length` must be below 64 KiB.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline std::uint32_t checksum_add(const std::uint8_t* bytes, std::uint32_t length,
                                                                      std::uint32_t sum = 0) noexcept {
   std::uint32_t i = 0;
@@ -38,8 +38,8 @@ namespace penstock {
   return sum;
 }
 
-/// The sum folded to 16 bits and complemented: what stands in a checksum field. Over a header that holds a right
-/// checksum the result is 0.
+/// Folds the sum to 16 bits and complements it, which gives the value of the checksum field. The result is 0 for a
+/// header with a valid checksum.
 [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr std::uint16_t checksum_finish(std::uint32_t sum) noexcept {
   sum = (sum & 0xffff) + (sum >> 16);
   sum = (sum & 0xffff) + (sum >> 16);
@@ -51,8 +51,8 @@ namespace penstock {
   return checksum_finish(checksum_add(bytes, length));
 }
 
-/// The checksum after a 16-bit word that it covers changed from `before` to `after`: RFC 1624 eq. 3,
-/// HC' = ~(~HC + ~m + m'). Right also where eq. 4 of RFC 1141 gives -0 for +0.
+/// Updates the checksum for a 16-bit word that changed from `before` to `after`: RFC 1624 eq. 3, HC' = ~(~HC + ~m +
+/// m'). Also correct where eq. 4 of RFC 1141 gives -0 instead of +0.
 [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr std::uint16_t checksum_update(std::uint16_t checksum, std::uint16_t before,
                                                                            std::uint16_t after) noexcept {
   const std::uint32_t sum =

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Link-layer headers as they lie on the wire: Ethernet, 802.1Q tags, ARP and the pseudo headers of captures.
+// Link-layer headers in their wire format: Ethernet, 802.1Q tags, ARP, and the pseudo headers of captures.
 
 #pragma once
 
@@ -23,7 +23,7 @@ struct EthernetHeader {
 };
 static_assert(sizeof(EthernetHeader) == 14);
 
-/// IEEE 802.1Q: behind the Ethernet header's (or the outer tag's) type field.
+/// IEEE 802.1Q; follows the type field of the Ethernet header or of the outer tag.
 struct VlanTag {
   Be16 tci;  // priority, drop eligible, 12-bit VLAN identifier
   Be16 type;
@@ -65,7 +65,7 @@ inline constexpr std::uint16_t kIpv4 = 0x0800, kArp = 0x0806, kVlan = 0x8100, kI
                                kQinQLegacy = 0x9100, kMpls = 0x8847, kMplsMulticast = 0x8848, kPppoeDiscovery = 0x8863,
                                kPppoeSession = 0x8864, kIeee8021ah = 0x88e7, kDce = 0x8903, kVntag = 0x8926,
                                kEtag = 0x893f, kNsh = 0x894f;
-/// IEEE 802.3: below is no EtherType, but the length of what follows, which begins with an LLC header.
+/// IEEE 802.3: a smaller value is not an EtherType but the length of the payload, which begins with an LLC header.
 inline constexpr std::uint16_t kLeast = 0x0600;
 }  // namespace ether_type
 
@@ -73,9 +73,9 @@ inline constexpr std::uint16_t kLeast = 0x0600;
 struct SnapHeader {
   std::uint8_t dsap, ssap, control;
   std::uint8_t organization[3];
-  Be16 type;  // by the organization
+  Be16 type;  // defined by the organization
 
-  /// Whether an EtherType follows: RFC 1042, and IEEE 802.1H for those that are bridged.
+  /// Whether `type` is an EtherType: RFC 1042, and IEEE 802.1H for bridged frames.
   [[nodiscard]] constexpr bool names_ether_type() const noexcept {
     return dsap == 0xaa && ssap == 0xaa && control == 3 && organization[0] == 0 && organization[1] == 0 &&
            (organization[2] == 0 || organization[2] == 0xf8);

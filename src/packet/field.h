@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The fields that a packet consists of, and the accesses of stages to them (Gaviss §4.3: the CR, CW, GR and GW
-// vectors). The byte fields partition a frame: every byte belongs to exactly one, whatever the frame.
+// The fields of a packet, and how stages access them (Gaviss §4.3: the CR, CW, GR and GW vectors). The byte fields
+// partition a frame: every byte of any frame belongs to exactly one field.
 
 #pragma once
 
@@ -19,7 +19,7 @@ enum class Field : std::uint8_t {
   eth_src,
   eth_type,
   vlan_tags,
-  link_header,  // of the other link types, whole
+  link_header,  // other link types: the whole header
   arp,
   // IPv4
   ipv4_version_ihl,
@@ -47,7 +47,7 @@ enum class Field : std::uint8_t {
   l4_checksum,  // TCP, UDP, SCTP, ICMP
   tcp_seq,
   tcp_ack,
-  tcp_flags,  // with the data offset
+  tcp_flags,  // including the data offset
   tcp_window,
   tcp_urgent,
   tcp_options,
@@ -55,11 +55,11 @@ enum class Field : std::uint8_t {
   sctp_tag,
   icmp_type_code,
   icmp_rest,
-  // what is left
-  payload,  // behind the last header that is whole, to the end of the IP packet, whatever UDP's length says
-  trailer,  // link-layer padding behind the IP packet
+  // the rest of the frame
+  payload,  // from the end of the last complete header to the end of the IP packet, regardless of the UDP length
+  trailer,  // link-layer padding after the IP packet
   // metadata: no bytes of the frame
-  frame_shape,  // where the frame begins and ends: written by who changes lengths
+  frame_shape,  // start and end of the frame: written by functions that change its length
   wire_length,
   timestamp,
   in_port,
@@ -72,7 +72,7 @@ inline constexpr unsigned kFieldCount = static_cast<unsigned>(Field::flow_hash) 
 inline constexpr unsigned kByteFieldCount = static_cast<unsigned>(Field::trailer) + 1;
 static_assert(kFieldCount < 64);
 
-/// A set of fields, in one word.
+/// A set of fields, stored in one word.
 class FieldSet {
  public:
   constexpr FieldSet() = default;
@@ -102,8 +102,8 @@ class FieldSet {
   std::uint64_t bits_ = 0;
 };
 
-/// What a stage reads and writes. A stage that writes a field of only some packets, or only some of its bytes, also
-/// reads it.
+/// The fields that a stage reads and writes. A stage that writes a field of only some packets, or only some bytes of
+/// it, also reads it.
 struct Access {
   FieldSet reads;
   FieldSet writes;
@@ -111,10 +111,10 @@ struct Access {
 
 /// "ipv4_dst"
 [[nodiscard]] std::string_view name(Field field);
-/// "ipv4_src ipv4_dst"; a whole group is named once ("ipv4" for all IPv4 header fields); "-" for none.
+/// "ipv4_src ipv4_dst"; a complete group has one name ("ipv4" for all IPv4 header fields); "-" if empty.
 [[nodiscard]] std::string to_string(FieldSet fields);
 
-/// All fields of the IPv4 header, options included, and so on: for accesses that touch whole headers.
+/// All header fields of a protocol, including options, for stages that access whole headers.
 inline constexpr FieldSet kIpv4HeaderFields{Field::ipv4_version_ihl, Field::ipv4_tos,      Field::ipv4_length,
                                             Field::ipv4_id,          Field::ipv4_fragment, Field::ipv4_ttl,
                                             Field::ipv4_protocol,    Field::ipv4_checksum, Field::ipv4_src,
@@ -122,13 +122,14 @@ inline constexpr FieldSet kIpv4HeaderFields{Field::ipv4_version_ihl, Field::ipv4
 inline constexpr FieldSet kIpv6HeaderFields{Field::ipv6_class_label, Field::ipv6_length, Field::ipv6_next_header,
                                             Field::ipv6_hop_limit,   Field::ipv6_src,    Field::ipv6_dst,
                                             Field::ipv6_extensions};
-/// What parsing reads, and so what every NF that uses the layout reads: where headers lie depends on these fields.
+/// The fields that parsing reads, since they determine where the headers are. So every function that uses the layout
+/// reads them.
 inline constexpr FieldSet kParsedFields{Field::eth_type,         Field::vlan_tags,        Field::link_header,
                                         Field::ipv4_version_ihl, Field::ipv4_length,      Field::ipv4_fragment,
                                         Field::ipv4_protocol,    Field::ipv6_class_label, Field::ipv6_length,
                                         Field::ipv6_next_header, Field::ipv6_extensions,  Field::tcp_flags,
                                         Field::frame_shape,      Field::wire_length};
-/// What an NF that uses the layout's tunnel reads besides.
+/// The fields that a function also reads if it uses the layout's tunnel.
 inline constexpr FieldSet kTunnelFields{Field::l4_dst_port, Field::payload};
 
 }  // namespace penstock

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the fields of a packet lie in its frame, for host and device: what gathers, scatters, compares and prints them.
+// The byte ranges of a packet's fields in its frame, for host and device. Used to gather, scatter, compare and print
+// fields.
 
 #pragma once
 
@@ -17,7 +18,7 @@
 
 namespace penstock {
 
-/// Bytes [offset, offset + length) of the frame; length 0 where the frame has no such field.
+/// Bytes [offset, offset + length) of the frame; length 0 if the frame does not have the field.
 struct FieldRange {
   std::uint32_t offset = 0;
   std::uint32_t length = 0;
@@ -36,7 +37,7 @@ enum class TransportHeader : std::uint8_t { none, tcp, udp, sctp, icmp };
   }
 }
 
-/// Where `field` lies in a frame of `frame_length` bytes with this layout. Metadata fields have length 0.
+/// The range of `field` in a frame of `frame_length` bytes with this layout. Metadata fields have length 0.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline FieldRange field_range(Field field, const PacketLayout& layout,
                                                                  LinkType link_type,
                                                                  std::uint32_t frame_length) noexcept {
@@ -62,7 +63,7 @@ enum class TransportHeader : std::uint8_t { none, tcp, udp, sctp, icmp };
   switch (field) {
     case Field::eth_dst: return when(ethernet, 0, 6);
     case Field::eth_src: return when(ethernet, 6, 6);
-    // The innermost type field; the outer tag types belong to the tags.
+    // The innermost type field; outer tag types are part of the tags.
     case Field::eth_type: return when(ethernet, l2_end - 2, 2);
     case Field::vlan_tags: return when(ethernet, 12, l2_end - 14);
     case Field::link_header: return when(!ethernet, 0, l2_end);

@@ -18,7 +18,7 @@ TEST(Field, EachHasAName) {
   EXPECT_EQ(name(Field::payload), "payload");
 }
 
-TEST(FieldSet, NamesAWholeGroupOnce) {
+TEST(FieldSet, NamesACompleteGroupOnce) {
   EXPECT_EQ(to_string(FieldSet{}), "-");
   EXPECT_EQ(to_string(FieldSet{Field::ipv4_dst, Field::ipv4_ttl}), "ipv4_ttl ipv4_dst");
   EXPECT_EQ(to_string(kIpv4HeaderFields | FieldSet{Field::payload}), "ipv4 payload");

@@ -26,7 +26,7 @@ std::string mac_text(const std::uint8_t* b) {
 
 std::string tcp_flags_text(std::uint8_t flags) {
   std::string text;
-  constexpr std::string_view kLetters = "FSRP.UEW";  // tcpdump's
+  constexpr std::string_view kLetters = "FSRP.UEW";  // as tcpdump prints them
   for (unsigned bit = 0; bit < 8; ++bit) {
     if ((flags >> bit & 1) != 0) text += kLetters[bit];
   }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fields and packets in words, for traces and messages.
+// Fields and packets as text, for traces and messages.
 
 #pragma once
 
@@ -12,8 +12,9 @@
 
 namespace penstock {
 
-/// The field's value in this packet: "192.0.2.1", "64", "0x1f2e", "S." for TCP flags, bytes in hexadecimal (long ones
-/// cut, with their length); "" where the packet has no such field. Metadata too, but for ports: "port 1".
+/// The field's value in this packet: "192.0.2.1", "64", "0x1f2e", "S." for TCP flags, or hexadecimal bytes (long ones
+/// truncated, with their length). "" if the packet does not have the field. Includes metadata; a port is shown by its
+/// number, "port 1".
 [[nodiscard]] std::string format_field(Field field, PacketView packet);
 
 /// "IPv4 10.0.0.1:1000 > 192.0.2.1:80 TCP", "ARP", "EtherType 0x88cc".

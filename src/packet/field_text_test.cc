@@ -30,7 +30,7 @@ struct Parsed {
   PacketDescriptor descriptor;
 };
 
-TEST(FieldText, WritesValuesAsTheirReadersKnowThem) {
+TEST(FieldText, FormatsValuesInTheirUsualForm) {
   Parsed p(packet().eth().vlan(7).ipv4("10.0.0.1", "192.0.2.1", 63).tcp(1000, 80, TcpHeader::kSyn | TcpHeader::kAck));
   EXPECT_EQ(p[Field::eth_dst], "02:00:00:00:00:02");
   EXPECT_EQ(p[Field::eth_type], "0x0800");
@@ -57,7 +57,7 @@ TEST(FieldText, WritesTcpFlagsAsTcpdumpDoes) {
   EXPECT_EQ(flags(0xff), "FSRP.UEW");
 }
 
-TEST(FieldText, WritesNothingForAFieldThatThePacketHasNot) {
+TEST(FieldText, WritesNothingForAMissingField) {
   Parsed p(packet().eth().ipv4("1.1.1.1", "2.2.2.2").udp(1, 2));
   for (const Field field : {Field::vlan_tags, Field::ipv6_src, Field::tcp_flags, Field::ipv4_options, Field::payload,
                             Field::trailer, Field::arp, Field::link_header}) {
@@ -65,7 +65,7 @@ TEST(FieldText, WritesNothingForAFieldThatThePacketHasNot) {
   }
 }
 
-TEST(FieldText, CutsLongFieldsAndSaysHowLongTheyAre) {
+TEST(FieldText, TruncatesLongFieldsAndShowsTheirLength) {
   Parsed p(packet().eth().ipv4("1.1.1.1", "2.2.2.2").udp(1, 2).raw(Bytes(17, 0xab)));
   EXPECT_EQ(p[Field::payload], "abababababababababababababababab… (17 bytes)");
   Parsed q(packet().eth().ipv4("1.1.1.1", "2.2.2.2").udp(1, 2).raw(Bytes(16, 0xab)));
@@ -104,17 +104,17 @@ TEST(PacketText, NamesEndpointsAndProtocol) {
   EXPECT_EQ(text(packet().eth().ether_type(0x88cc).raw(Bytes(28))), "EtherType 0x88cc");
 }
 
-TEST(PacketText, SaysWhatIsWrongWithAPacket) {
+TEST(PacketText, DescribesMalformedPackets) {
   testing::PacketBuilder whole = packet().eth().ipv4("1.1.1.1", "2.2.2.2").tcp(1, 2).payload("some");
   EXPECT_EQ(format_packet(Parsed(whole, LinkType::ethernet, 10).view()), "IPv4 1.1.1.1 > 2.2.2.2 TCP truncated");
   EXPECT_EQ(format_packet(Parsed(whole, LinkType::ethernet, 30).view()), "IPv4 truncated");
   EXPECT_EQ(format_packet(Parsed(whole, LinkType::ethernet, 50).view()), "not IP truncated");
   Parsed shorter(whole);
-  shorter.bytes[14 + 3] = 200;  // more than there was on the wire
+  shorter.bytes[14 + 3] = 200;  // more than on the wire
   parse(shorter.view());
   EXPECT_EQ(format_packet(shorter.view()), "IPv4 malformed");
   Parsed offset(whole);
-  offset.bytes[14 + 20 + 12] = 0x10;  // a TCP header of four bytes
+  offset.bytes[14 + 20 + 12] = 0x10;  // a TCP header length of four bytes
   parse(offset.view());
   EXPECT_EQ(format_packet(offset.view()), "IPv4 1.1.1.1 > 2.2.2.2 TCP malformed");
 }

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The symmetric flow hash: both directions of a connection, and all fragments of a packet, get the same value, so that
-// they reach the same worker (RSS), and ECMP keeps a flow on one path. Each use takes its own share of it.
+// The symmetric flow hash. Both directions of a connection have the same value, and so have all fragments of a packet,
+// so that they reach the same worker (RSS), and ECMP keeps a flow on one path. Each use derives its own hash from it.
 
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace penstock {
 
-/// A 64-bit finaliser (MurmurHash3's fmix64): every input bit reaches every output bit.
+/// A 64-bit finaliser (MurmurHash3's fmix64): every input bit affects every output bit.
 PENSTOCK_HOST_DEVICE constexpr std::uint64_t mix64(std::uint64_t x) noexcept {
   x ^= x >> 33;
   x *= 0xff51afd7ed558ccdULL;
@@ -23,7 +23,7 @@ PENSTOCK_HOST_DEVICE constexpr std::uint64_t mix64(std::uint64_t x) noexcept {
   return x;
 }
 
-/// An IPv6 address in the 64 bits that `symmetric_hash` takes; an IPv4 address is itself.
+/// Folds an IPv6 address into the 64 bits that `symmetric_hash` takes. IPv4 addresses are used as they are.
 [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr std::uint64_t fold_ipv6(std::uint64_t high, std::uint64_t low) noexcept {
   return mix64(high) ^ low;
 }
@@ -32,7 +32,7 @@ PENSTOCK_HOST_DEVICE constexpr std::uint64_t mix64(std::uint64_t x) noexcept {
   return address ^ std::uint64_t{port} << 40;
 }
 
-/// Of two endpoints in either order, and a protocol.
+/// The hash of two endpoints, in either order, and a protocol.
 [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr std::uint32_t symmetric_hash(std::uint64_t one, std::uint64_t other,
                                                                           std::uint8_t protocol) noexcept {
   const std::uint64_t a = mix64(one + 0x9e3779b97f4a7c15ULL);
@@ -40,9 +40,9 @@ PENSTOCK_HOST_DEVICE constexpr std::uint64_t mix64(std::uint64_t x) noexcept {
   return static_cast<std::uint32_t>(mix64(a + b + protocol) >> 32);
 }
 
-/// Over addresses, protocol and ports; without the ports for fragments, since only the first one has them; 0 for what
-/// is not IP. The same for a frame that the capture cut anywhere behind its ports. Symmetric, because it takes the
-/// endpoints' sum and product-like mix, never their order.
+/// The hash over addresses, protocol and ports; without protocol and ports for fragments, since only the first one has
+/// the ports; 0 if the packet is not IP. Independent of where the capture truncated the frame, if the ports are
+/// present. Symmetric, because it combines the mixed endpoints by addition.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline std::uint32_t flow_hash(PacketView view) noexcept {
   const PacketLayout& layout = view.layout();
   if (!layout.has(PacketLayout::kNetworkHeader)) return 0;
@@ -68,11 +68,11 @@ PENSTOCK_HOST_DEVICE constexpr std::uint64_t mix64(std::uint64_t x) noexcept {
   return symmetric_hash(source, destination, protocol);
 }
 
-/// What flows are parted by their hash for. The values are salts: the first digits of the fractions of √2 and √3.
+/// The uses of the flow hash. The values are salts: the first fractional digits of √2 and √3.
 enum class FlowShare : std::uint64_t { worker = 0x6a09e667f3bcc908ULL, next_hop = 0xbb67ae8584caa73bULL };
 
-/// The hash that parts flows for `use`, independent of the one for any other use: were both the same, the flows of one
-/// worker would have few of the next hops.
+/// The hash for distributing flows for `use`. It is independent of that for other uses; otherwise, the flows of one
+/// worker would use few of the next hops.
 [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr std::uint32_t flow_share(std::uint32_t flow_hash, FlowShare use) noexcept {
   return static_cast<std::uint32_t>(mix64(flow_hash ^ static_cast<std::uint64_t>(use)) >> 32);
 }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// IPv4 (RFC 791) and IPv6 (RFC 8200) headers as they lie on the wire.
+// IPv4 (RFC 791) and IPv6 (RFC 8200) headers in their wire format.
 
 #pragma once
 
@@ -41,7 +41,7 @@ inline constexpr std::uint8_t kHopByHop = 0, kIcmp = 1, kIgmp = 2, kIpv4 = 4, kT
 struct Ipv4Header {
   std::uint8_t version_ihl;
   std::uint8_t tos;
-  Be16 total_length;  // header and data, bytes
+  Be16 total_length;  // header and payload, in bytes
   Be16 id;
   Be16 fragment;  // 3 flags, 13-bit offset in units of 8 bytes
   std::uint8_t ttl;
@@ -61,7 +61,7 @@ static_assert(sizeof(Ipv4Header) == 20);
 
 struct Ipv6Header {
   Be32 version_class_label;  // 4, 8 and 20 bits
-  Be16 payload_length;       // what follows these 40 bytes; 0 with a jumbo payload option
+  Be16 payload_length;       // bytes after this header; 0 with a jumbo payload option
   std::uint8_t next_header;
   std::uint8_t hop_limit;
   Be64 source[2];
@@ -76,7 +76,7 @@ struct Ipv6Header {
 };
 static_assert(sizeof(Ipv6Header) == 40);
 
-/// The two bytes with which hop-by-hop, routing and destination options begin: (length + 1) * 8 bytes in all.
+/// The first two bytes of hop-by-hop, routing and destination options. The header has (length + 1) * 8 bytes.
 struct Ipv6Extension {
   std::uint8_t next_header;
   std::uint8_t length;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// One packet of a batch: its descriptor (metadata, one cache line) and the view that NFs are given of it.
+// One packet of a batch: its descriptor (metadata, one cache line), and the view of it that functions get.
 
 #pragma once
 
@@ -17,25 +17,25 @@
 
 namespace penstock {
 
-/// Owned by the batch. Everything that travels with a frame and is not a byte of it.
+/// The metadata of a frame: everything except its bytes. Owned by the batch.
 struct alignas(64) PacketDescriptor {
   std::uint64_t timestamp_ns = 0;  // since the epoch, as captured
-  std::uint32_t offset = 0;        // of the frame in the batch's bytes
-  std::uint32_t length = 0;        // bytes of the frame that are there
-  std::uint32_t wire_length = 0;   // bytes it had on the wire: more than `length` where the capture cut it
+  std::uint32_t offset = 0;        // of the frame in the memory of the batch
+  std::uint32_t length = 0;        // captured bytes of the frame
+  std::uint32_t wire_length = 0;   // bytes on the wire: more than `length` if the capture truncated the frame
   std::uint32_t flow_hash = 0;     // symmetric; the same for all fragments of a packet
-  std::uint32_t mark = 0;          // for NFs to pass on to each other (nftables' and iptables' mark)
+  std::uint32_t mark = 0;          // for communication between functions (like the mark of nftables and iptables)
   std::uint32_t sequence = 0;      // position in the worker's input, modulo 2^32
   Verdict verdict;
   PacketLayout layout;
   PortIndex in_port = 0;
   LinkType link_type = LinkType::ethernet;
-  std::uint32_t number = 0;  // of the frame in its port's captures, from 1, modulo 2^32; 0: it came from none
+  std::uint32_t number = 0;  // position of the frame in its port's captures, from 1, modulo 2^32; 0: not from a capture
 };
 static_assert(sizeof(PacketDescriptor) == 64);
 
-/// Borrows a frame and its descriptor; passed by value on host and device. The typed accessors are only for headers
-/// that the layout's flags say are there.
+/// Borrows a frame and its descriptor; passed by value on host and device. A typed accessor may only be used if the
+/// layout's flags say that its header is present.
 struct PacketView {
   std::uint8_t* frame;
   PacketDescriptor* packet;
@@ -64,7 +64,8 @@ struct PacketView {
   [[nodiscard]] PENSTOCK_HOST_DEVICE IcmpHeader& icmp() const noexcept {
     return at<IcmpHeader>(layout().transport_offset);
   }
-  /// Whether the transport header is whole and begins with two ports: then `udp()` reads them for all that have any.
+  /// Whether the transport header is complete and begins with two ports. `udp()` then reads them for all protocols with
+  /// ports.
   [[nodiscard]] PENSTOCK_HOST_DEVICE bool has_ports() const noexcept {
     return layout().has(PacketLayout::kTransportHeader) && begins_with_ports(layout().transport);
   }

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finds the headers of one frame. Pure, for host and device; reads no byte at or behind `length`, whatever the bytes
-// say. The order of the functions is that of the headers.
+// Finds the headers of one frame, on host and device. Pure, and never reads beyond `length`, whatever the bytes are.
+// The functions are in the order of the headers.
 
 #pragma once
 
@@ -35,7 +35,8 @@ struct Frame {
   }
 };
 
-/// What a header that is not whole is, by whether the wire had more than the capture.
+/// The flag for an incomplete header: truncated by the capture, or malformed because it does not fit in the frame on
+/// the wire.
 PENSTOCK_HOST_DEVICE inline std::uint16_t cut_short(const Frame& frame, std::uint32_t need) noexcept {
   return need <= frame.wire_length ? PacketLayout::kTruncated : PacketLayout::kMalformed;
 }
@@ -46,8 +47,8 @@ inline constexpr std::uint32_t kSizeOf = sizeof(Header);
 inline constexpr unsigned kMostVlanTags = 8;
 inline constexpr unsigned kMostExtensionHeaders = 16;
 
-/// Steps over VLAN tags behind a link header that ends at `network_offset` and names `type`: sets them and
-/// `network_offset` and returns the EtherType of what follows, or 0 where a tag is not whole.
+/// Skips the VLAN tags after a link header that ends at `network_offset` and has the given `type`. Sets the tags and
+/// `network_offset`. Returns the EtherType of what follows, or 0 if a tag is incomplete.
 PENSTOCK_HOST_DEVICE inline std::uint16_t parse_vlan_tags(const Frame& frame, PacketLayout& layout,
                                                           std::uint16_t type) noexcept {
   std::uint32_t at = layout.network_offset;
@@ -69,7 +70,7 @@ PENSTOCK_HOST_DEVICE inline std::uint16_t parse_vlan_tags(const Frame& frame, Pa
   return type;
 }
 
-/// Raw IP has no header: the version nibble tells.
+/// Raw IP has no link header, so the version nibble determines the type.
 PENSTOCK_HOST_DEVICE inline std::uint16_t ether_type_of_version(const Frame& frame, std::uint32_t at) noexcept {
   if (at >= frame.length) return 0;
   const unsigned version = frame.bytes[at] >> 4;
@@ -93,11 +94,12 @@ PENSTOCK_HOST_DEVICE inline std::uint16_t parse_family(const Frame& frame, Packe
   const std::uint8_t* b = frame.bytes;
   const std::uint32_t big = std::uint32_t{b[0]} << 24 | std::uint32_t{b[1]} << 16 | std::uint32_t{b[2]} << 8 | b[3];
   const std::uint32_t little = std::uint32_t{b[3]} << 24 | std::uint32_t{b[2]} << 16 | std::uint32_t{b[1]} << 8 | b[0];
-  // DLT_NULL is in the byte order of the host that captured, which the file does not always tell: a family is small.
+  // DLT_NULL uses the capturing host's byte order, which the file does not always state. Since families are small
+  // numbers, it can be inferred.
   return ether_type_of_family(network_order || (big & 0xffff0000) == 0 ? big : little);
 }
 
-/// RFC 1661, RFC 1662: address and control bytes may be left out, and the protocol's first byte if it is 0.
+/// RFC 1661, RFC 1662: the address and control bytes may be omitted, and so may a leading 0 of the protocol.
 PENSTOCK_HOST_DEVICE inline std::uint16_t parse_ppp(const Frame& frame, PacketLayout& layout) noexcept {
   std::uint32_t at = 0;
   if (frame.length >= 2 && frame.bytes[0] == 0xff && frame.bytes[1] == 0x03) at = 2;
@@ -112,8 +114,8 @@ PENSTOCK_HOST_DEVICE inline std::uint16_t parse_ppp(const Frame& frame, PacketLa
   return protocol == 0x0021 ? ether_type::kIpv4 : protocol == 0x0057 ? ether_type::kIpv6 : std::uint16_t{0};
 }
 
-/// A header of `length` bytes with an EtherType at `type_offset`, which may be that of VLAN tags behind it. Returns the
-/// EtherType of what follows, or 0 where a header is not whole.
+/// Parses a header of `length` bytes with an EtherType at `type_offset`, and VLAN tags after it. Returns the EtherType
+/// of what follows, or 0 if a header is incomplete.
 PENSTOCK_HOST_DEVICE inline std::uint16_t parse_fixed(const Frame& frame, PacketLayout& layout, std::uint32_t length,
                                                       std::uint32_t type_offset) noexcept {
   if (frame.length < length) {
@@ -124,8 +126,8 @@ PENSTOCK_HOST_DEVICE inline std::uint16_t parse_fixed(const Frame& frame, Packet
   return parse_vlan_tags(frame, layout, frame.be16(type_offset));
 }
 
-/// Steps over the link header: sets `network_offset` and the VLAN tags and returns the EtherType of what follows, or 0
-/// where the header is not whole or carries nothing that has one.
+/// Skips the link header and VLAN tags, and sets `network_offset` and the tags. Returns the EtherType of what follows,
+/// or 0 if the header is incomplete or has no EtherType.
 PENSTOCK_HOST_DEVICE inline std::uint16_t parse_link(const Frame& frame, LinkType link, PacketLayout& layout) noexcept {
   switch (link) {
     case LinkType::ethernet: return parse_fixed(frame, layout, kSizeOf<EthernetHeader>, 12);
@@ -140,7 +142,7 @@ PENSTOCK_HOST_DEVICE inline std::uint16_t parse_link(const Frame& frame, LinkTyp
   return 0;
 }
 
-/// `wire_end` is where the IP packet ends by its own word; `layout.end` where it ends in what was captured.
+/// `wire_end` is the end of the IP packet by its own length field. `layout.end` is limited to the captured bytes.
 PENSTOCK_HOST_DEVICE inline bool set_end(const Frame& frame, PacketLayout& layout, std::uint32_t wire_end) noexcept {
   if (wire_end > frame.wire_length) {
     layout.flags |= PacketLayout::kMalformed;
@@ -154,7 +156,7 @@ PENSTOCK_HOST_DEVICE inline bool set_end(const Frame& frame, PacketLayout& layou
   return true;
 }
 
-/// RFC 791. Returns where the packet ends on the wire; 0 where there is no transport header to look for.
+/// RFC 791. Returns where the packet ends on the wire, or 0 if there is no transport header to parse.
 PENSTOCK_HOST_DEVICE inline std::uint32_t parse_ipv4(const Frame& frame, PacketLayout& layout) noexcept {
   const std::uint32_t at = layout.network_offset;
   layout.network = NetworkLayer::ipv4;
@@ -190,8 +192,8 @@ PENSTOCK_HOST_DEVICE inline std::uint32_t parse_ipv4(const Frame& frame, PacketL
   return wire_end;
 }
 
-/// RFC 2675 §3: where a packet of payload length 0 ends, by the jumbo payload option that its hop-by-hop header at
-/// `at` begins with. 0 where there is none, or not whole.
+/// RFC 2675 §3: the end of a packet with payload length 0, from the jumbo payload option at the start of the hop-by-hop
+/// header at `at`. 0 if there is none, or if it is incomplete.
 PENSTOCK_HOST_DEVICE inline std::uint32_t parse_jumbo_payload(const Frame& frame, PacketLayout& layout,
                                                               std::uint32_t at) noexcept {
   constexpr std::uint32_t kLength = 8;
@@ -200,7 +202,7 @@ PENSTOCK_HOST_DEVICE inline std::uint32_t parse_jumbo_payload(const Frame& frame
     return 0;
   }
   const std::uint32_t payload = std::uint32_t{frame.be16(at + 4)} << 16 | frame.be16(at + 6);
-  // The sum must not wrap around.
+  // Avoid an overflow of the sum.
   if (frame.be16(at + 2) != 0xc204 || payload <= 0xffff || payload > frame.wire_length - at) {
     layout.flags |= PacketLayout::kMalformed;
     return 0;
@@ -208,7 +210,7 @@ PENSTOCK_HOST_DEVICE inline std::uint32_t parse_jumbo_payload(const Frame& frame
   return at + payload;
 }
 
-/// RFC 8200, with the extension headers that Linux steps over too. Returns as `parse_ipv4`.
+/// RFC 8200, with the extension headers that Linux skips too. Returns the same as `parse_ipv4`.
 PENSTOCK_HOST_DEVICE inline std::uint32_t parse_ipv6(const Frame& frame, PacketLayout& layout) noexcept {
   const std::uint32_t at = layout.network_offset;
   layout.network = NetworkLayer::ipv6;
@@ -259,7 +261,7 @@ PENSTOCK_HOST_DEVICE inline std::uint32_t parse_ipv6(const Frame& frame, PacketL
     protocol = extension.next_header;
     if (fragment) {
       const std::uint16_t word = frame.as<Ipv6FragmentHeader>(next).fragment.value();
-      // An "atomic" fragment (RFC 6946) is a whole packet.
+      // An atomic fragment (RFC 6946) is a complete packet.
       if ((word & (Ipv6FragmentHeader::kOffsetMask | Ipv6FragmentHeader::kMoreFragments)) != 0) {
         layout.flags |= PacketLayout::kFragment;
       }
@@ -291,7 +293,7 @@ PENSTOCK_HOST_DEVICE inline std::uint32_t transport_header_length(const Frame& f
   }
 }
 
-/// Where the packet inside a GRE header begins: RFC 2784, RFC 2890; 0 where it cannot be told.
+/// The length of a GRE header (RFC 2784, RFC 2890); 0 if it cannot be determined.
 PENSTOCK_HOST_DEVICE inline std::uint32_t gre_header_length(const Frame& frame, std::uint32_t at,
                                                             std::uint32_t end) noexcept {
   if (end < at + kSizeOf<GreHeader>) return 0;
@@ -340,12 +342,13 @@ PENSTOCK_HOST_DEVICE inline void recognise_tunnel(const Frame& frame, PacketLayo
   }
 }
 
-/// UDP's length is not looked at: Linux does not when it forwards, and a receiver drops what contradicts itself.
+/// The UDP length is ignored: Linux ignores it when forwarding, and receivers drop inconsistent datagrams.
 PENSTOCK_HOST_DEVICE inline void parse_transport(const Frame& frame, PacketLayout& layout,
                                                  std::uint32_t wire_end) noexcept {
   constexpr std::uint32_t kPortBytes = 4;
   const std::uint32_t at = layout.transport_offset;
-  // Apart from the header's other flags: a snap length must not tell a flow's long headers from its short ones.
+  // Independent of the other flags, so that a snapshot length cannot split a flow into packets with complete and
+  // incomplete headers.
   if (begins_with_ports(layout.transport) && !layout.has(PacketLayout::kFragment) && at + kPortBytes <= layout.end) {
     layout.flags |= PacketLayout::kPorts;
   }
@@ -364,8 +367,8 @@ PENSTOCK_HOST_DEVICE inline void parse_transport(const Frame& frame, PacketLayou
 
 }  // namespace parse_detail
 
-/// The layout of `frame`, of which `length` bytes are there and `wire_length` were on the wire. The header fields it
-/// reads are `kParsedFields`; `tunnel` and `inner_offset` also depend on `kTunnelFields`.
+/// Returns the layout of a frame with `length` captured bytes and `wire_length` bytes on the wire. Reads the header
+/// fields in `kParsedFields`; `tunnel` and `inner_offset` also depend on `kTunnelFields`.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline PacketLayout parse(const std::uint8_t* frame, std::uint32_t length,
                                                              std::uint32_t wire_length, LinkType link) noexcept {
   using namespace parse_detail;
@@ -400,7 +403,7 @@ PENSTOCK_HOST_DEVICE inline void parse_transport(const Frame& frame, PacketLayou
   }
 }
 
-/// The same for a packet of a batch, into its descriptor.
+/// Parses a packet of a batch, and stores the layout in its descriptor.
 PENSTOCK_HOST_DEVICE inline void parse(PacketView view) noexcept {
   PacketDescriptor& packet = *view.packet;
   packet.layout = parse(view.frame, packet.length, packet.wire_length, packet.link_type);

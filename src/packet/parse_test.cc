@@ -37,7 +37,7 @@ TEST(Parse, FindsTheHeadersOfATcpSegment) {
   EXPECT_EQ(l.flags, L::kNetworkHeader | L::kTransportHeader | L::kPorts);
 }
 
-TEST(Parse, StepsOverVlanTagsAndIpv4Options) {
+TEST(Parse, SkipsVlanTagsAndIpv4Options) {
   const Bytes options(8, 1);
   const L l = parse_all(packet()
                             .eth()
@@ -53,7 +53,7 @@ TEST(Parse, StepsOverVlanTagsAndIpv4Options) {
   EXPECT_EQ(l.flags, L::kNetworkHeader | L::kTransportHeader | L::kPorts | L::kOptions);
 }
 
-TEST(Parse, StepsOverIpv6ExtensionHeaders) {
+TEST(Parse, SkipsIpv6ExtensionHeaders) {
   const L l = parse_all(packet()
                             .eth()
                             .ipv6("2001:db8::1", "2001:db8::2")
@@ -87,7 +87,7 @@ TEST(Parse, ALaterFragmentHasNoTransportHeader) {
   EXPECT_TRUE(atomic.has(L::kTransportHeader));
 }
 
-TEST(Parse, TellsATruncatedCaptureFromAMalformedPacket) {
+TEST(Parse, DistinguishesATruncatedCaptureFromAMalformedPacket) {
   const Bytes bytes = packet().eth().ipv4("10.0.0.1", "10.0.0.2").tcp(1, 2).payload("0123456789").bytes();
   const auto wire = static_cast<std::uint32_t>(bytes.size());
   const L cut_in_payload = parse(bytes.data(), 60, wire, LinkType::ethernet);
@@ -119,7 +119,7 @@ TEST(Parse, RefusesContradictions) {
   EXPECT_FALSE(with(46, 0x60).has(L::kTransportHeader));
 }
 
-TEST(Parse, LeavesUdpsLengthToTheReceiver) {
+TEST(Parse, IgnoresTheUdpLength) {
   const Bytes sound = packet().eth().ipv4("10.0.0.1", "10.0.0.2").udp(1, 2).payload("hello").padded_to(60).bytes();
   const L l = parse_all(sound);
   for (const int length : {0, 7, 8, 14, 0xffff}) {
@@ -135,7 +135,7 @@ TEST(Parse, LeavesUdpsLengthToTheReceiver) {
 TEST(Parse, ReadsEveryLinkTypeThatCarriesIp) {
   const Bytes four = packet().ipv4("10.0.0.1", "10.0.0.2").udp(1, 2).bytes();
   const Bytes six = packet().ipv6("::1", "::2").udp(1, 2).bytes();
-  const auto behind = [&](Bytes header, const Bytes& ip, LinkType link) {
+  const auto parse_after = [&](Bytes header, const Bytes& ip, LinkType link) {
     header.insert(header.end(), ip.begin(), ip.end());
     return parse_all(header, link);
   };
@@ -144,25 +144,26 @@ TEST(Parse, ReadsEveryLinkTypeThatCarriesIp) {
   Bytes sll2(20);
   sll2[0] = 0x86;
   sll2[1] = 0xdd;
-  for (const L& l : {behind({}, four, LinkType::raw_ip), behind({2, 0, 0, 0}, four, LinkType::null_host),
-                     behind({0, 0, 0, 2}, four, LinkType::null_host), behind({0, 0, 0, 2}, four, LinkType::loop),
-                     behind(sll, four, LinkType::linux_sll), behind({0xff, 3, 0, 0x21}, four, LinkType::ppp),
-                     behind({0x21}, four, LinkType::ppp), behind({0x0f, 0, 8, 0}, four, LinkType::cisco_hdlc)}) {
+  for (const L& l :
+       {parse_after({}, four, LinkType::raw_ip), parse_after({2, 0, 0, 0}, four, LinkType::null_host),
+        parse_after({0, 0, 0, 2}, four, LinkType::null_host), parse_after({0, 0, 0, 2}, four, LinkType::loop),
+        parse_after(sll, four, LinkType::linux_sll), parse_after({0xff, 3, 0, 0x21}, four, LinkType::ppp),
+        parse_after({0x21}, four, LinkType::ppp), parse_after({0x0f, 0, 8, 0}, four, LinkType::cisco_hdlc)}) {
     EXPECT_EQ(l.network, NetworkLayer::ipv4);
     EXPECT_TRUE(l.has(L::kTransportHeader));
   }
-  for (const L& l : {behind({}, six, LinkType::raw_ip), behind({30, 0, 0, 0}, six, LinkType::null_host),
-                     behind({0, 0, 0, 10}, six, LinkType::loop), behind(sll2, six, LinkType::linux_sll2),
-                     behind({0, 0x57}, six, LinkType::ppp)}) {
+  for (const L& l : {parse_after({}, six, LinkType::raw_ip), parse_after({30, 0, 0, 0}, six, LinkType::null_host),
+                     parse_after({0, 0, 0, 10}, six, LinkType::loop), parse_after(sll2, six, LinkType::linux_sll2),
+                     parse_after({0, 0x57}, six, LinkType::ppp)}) {
     EXPECT_EQ(l.network, NetworkLayer::ipv6);
     EXPECT_TRUE(l.has(L::kTransportHeader));
   }
 }
 
-TEST(Parse, StepsOverVlanTagsBehindLinuxCookedHeaders) {
+TEST(Parse, SkipsVlanTagsAfterLinuxCookedHeaders) {
   const Bytes ip = packet().ipv4("10.0.0.1", "10.0.0.2").udp(1, 2).bytes();
-  const Bytes tags{0x20, 0x07, 0x81, 0x00, 0, 9, 0x08, 0x00};  // behind a type of 802.1ad
-  const auto behind = [&](std::size_t header, std::size_t type_at) {
+  const Bytes tags{0x20, 0x07, 0x81, 0x00, 0, 9, 0x08, 0x00};  // after an 802.1ad type
+  const auto tagged_frame = [&](std::size_t header, std::size_t type_at) {
     Bytes frame(header);
     frame[type_at] = 0x88;
     frame[type_at + 1] = 0xa8;
@@ -170,8 +171,8 @@ TEST(Parse, StepsOverVlanTagsBehindLinuxCookedHeaders) {
     frame.insert(frame.end(), ip.begin(), ip.end());
     return frame;
   };
-  const Bytes sll = behind(16, 14);
-  const Bytes sll2 = behind(20, 0);
+  const Bytes sll = tagged_frame(16, 14);
+  const Bytes sll2 = tagged_frame(20, 0);
   for (const auto& [frame, link] : {std::pair(sll, LinkType::linux_sll), std::pair(sll2, LinkType::linux_sll2)}) {
     const L l = parse_all(frame, link);
     EXPECT_EQ(l.vlan_count, 2);
@@ -187,7 +188,7 @@ TEST(Parse, StepsOverVlanTagsBehindLinuxCookedHeaders) {
   EXPECT_EQ(parse(sll.data(), 18, 18, LinkType::linux_sll).flags, L::kMalformed);
 }
 
-/// The headers of an IPv6 packet whose jumbo payload option says `payload` bytes.
+/// The headers of an IPv6 packet whose jumbo payload option has `payload` as its length.
 Bytes jumbogram(std::uint32_t payload) {
   Bytes bytes = packet().ipv6("::1", "::2").extension(ip_protocol::kHopByHop).udp(1, 2).bytes();
   bytes[4] = bytes[5] = 0;
@@ -197,7 +198,7 @@ Bytes jumbogram(std::uint32_t payload) {
   return bytes;
 }
 
-TEST(Parse, AJumbogramEndsWhereItsOptionSays) {
+TEST(Parse, UsesTheJumboPayloadOption) {
   const auto parsed = [](const Bytes& bytes, std::uint32_t wire) {
     return parse(bytes.data(), static_cast<std::uint32_t>(bytes.size()), wire, LinkType::raw_ip);
   };
@@ -243,7 +244,7 @@ TEST(Parse, RecognisesTunnels) {
   EXPECT_EQ(parse_all(esp.bytes()).tunnel, Tunnel::esp);
 }
 
-TEST(Parse, KnowsArpAndWhatIsNotIp) {
+TEST(Parse, RecognisesArpAndNonIpFrames) {
   const L arp = parse_all(packet().eth().ether_type(ether_type::kArp).raw(Bytes(28)).padded_to(60).bytes());
   EXPECT_EQ(arp.network, NetworkLayer::arp);
   EXPECT_TRUE(arp.has(L::kNetworkHeader));
@@ -252,7 +253,8 @@ TEST(Parse, KnowsArpAndWhatIsNotIp) {
   EXPECT_EQ(parse_all({}).network, NetworkLayer::none);
 }
 
-/// Random bytes make few deep packets: start from a sound one, then damage and cut it.
+/// Random bytes rarely give deeply nested packets, so this starts from a valid packet, and then damages and truncates
+/// it.
 Bytes damaged_packet() {
   auto builder = packet().eth();
   const int kind = *rc::gen::inRange(0, 7);
@@ -282,7 +284,7 @@ RC_GTEST_PROP(Fields, PartitionEveryFrame, ()) {
   Bytes bytes = damaged_packet();
   const auto link = *rc::gen::element(LinkType::ethernet, LinkType::raw_ip, LinkType::null_host, LinkType::loop,
                                       LinkType::linux_sll, LinkType::linux_sll2, LinkType::ppp, LinkType::cisco_hdlc);
-  // Cooked headers give way to the type that Ethernet's ends with, so that tags and IP lie behind them too.
+  // A cooked header replaces the Ethernet header except for its type, so that tags and IP follow it too.
   if (link == LinkType::linux_sll) bytes.insert(bytes.begin(), 2, 0);
   if (link == LinkType::linux_sll2) {
     bytes.insert(bytes.begin() + 14, 18, 0);
@@ -291,7 +293,7 @@ RC_GTEST_PROP(Fields, PartitionEveryFrame, ()) {
   const auto wire = static_cast<std::uint32_t>(bytes.size());
   bytes.resize(*rc::gen::inRange<std::size_t>(0, bytes.size() + 1));
   const auto length = static_cast<std::uint32_t>(bytes.size());
-  const std::vector<std::uint8_t> exact(bytes);  // its own allocation: a read behind the end is seen by ASan
+  const std::vector<std::uint8_t> exact(bytes);  // a separate allocation, so that ASan detects reads beyond the end
   const L l = parse(exact.data(), length, wire, link);
   RC_ASSERT(l.network_offset <= l.transport_offset);
   RC_ASSERT(l.transport_offset <= l.payload_offset);
@@ -307,7 +309,7 @@ RC_GTEST_PROP(Fields, PartitionEveryFrame, ()) {
   RC_ASSERT(std::all_of(owners.begin(), owners.end(), [](int n) { return n == 1; }));
 }
 
-RC_GTEST_PROP(Parse, DependsOnParsedFieldsAlone, ()) {
+RC_GTEST_PROP(Parse, DependsOnlyOnParsedFields, ()) {
   Bytes bytes = damaged_packet();
   const L before = parse_all(bytes);
   RC_PRE(before.tunnel == Tunnel::none);
@@ -315,7 +317,7 @@ RC_GTEST_PROP(Parse, DependsOnParsedFieldsAlone, ()) {
     if (kParsedFields.has(static_cast<Field>(f))) continue;
     const FieldRange range =
         field_range(static_cast<Field>(f), before, LinkType::ethernet, static_cast<std::uint32_t>(bytes.size()));
-    // Behind the last whole header, `payload` is also what is left of a broken one.
+    // `payload` includes the rest of an incomplete header after the last complete one.
     if (static_cast<Field>(f) == Field::payload && !before.has(L::kTransportHeader)) continue;
     for (std::uint32_t i = 0; i < range.length; ++i) bytes[range.offset + i] = *rc::gen::arbitrary<std::uint8_t>();
   }
@@ -325,13 +327,13 @@ RC_GTEST_PROP(Parse, DependsOnParsedFieldsAlone, ()) {
   RC_ASSERT(after == before);
 }
 
-/// Of a frame of which the capture has `length` bytes.
+/// The flow hash of a frame of which `length` bytes were captured.
 std::uint32_t hash_of(Bytes bytes, std::size_t length) {
   PacketDescriptor descriptor;
   descriptor.wire_length = static_cast<std::uint32_t>(bytes.size());
   descriptor.length = static_cast<std::uint32_t>(length);
   bytes.resize(length);
-  bytes.shrink_to_fit();  // a read behind the end is seen by ASan
+  bytes.shrink_to_fit();  // so that ASan detects reads beyond the end
   const PacketView view{bytes.data(), &descriptor};
   parse(view);
   return flow_hash(view);
@@ -350,7 +352,7 @@ TEST(FlowHash, IsTheSameForAllFragments) {
             hash_of(packet().eth().ipv4("10.0.0.1", "10.0.0.2", 64, {}, 185).payload("rest").bytes()));
 }
 
-TEST(FlowHash, OfASynIsThatOfItsConnectionThoughTheCaptureCutsItsOptions) {
+TEST(FlowHash, DoesNotDependOnTruncatedTcpOptions) {
   const Bytes options(20, 1);
   const auto ipv4 = [] { return packet().eth().ipv4("10.0.0.1", "10.0.0.2"); };
   const Bytes syn = ipv4().tcp(1000, 80, TcpHeader::kSyn, options).bytes();
@@ -360,7 +362,7 @@ TEST(FlowHash, OfASynIsThatOfItsConnectionThoughTheCaptureCutsItsOptions) {
   EXPECT_NE(hash_of(syn, 68), hash_of(ipv4().tcp(1001, 80, TcpHeader::kAck).bytes())) << "the ports count";
 }
 
-RC_GTEST_PROP(FlowHash, OfAFrameThatIsCutBehindThePortsIsThatOfTheWholeFrame, ()) {
+RC_GTEST_PROP(FlowHash, IsTheSameForAFrameTruncatedAfterThePorts, ()) {
   const Bytes bytes = damaged_packet();
   const std::uint32_t whole = hash_of(bytes);
   for (std::size_t n = parse_all(bytes).transport_offset + std::size_t{4}; n < bytes.size(); ++n) {
@@ -386,7 +388,7 @@ RC_GTEST_PROP(Checksum, UpdateEqualsRecomputation, (std::vector<std::uint8_t> by
   const auto old = static_cast<std::uint16_t>(bytes[at] << 8 | bytes[at + 1]);
   bytes[at] = static_cast<std::uint8_t>(word >> 8);
   bytes[at + 1] = static_cast<std::uint8_t>(word);
-  // An all-zero text has the one's complement sum +0, which no update of a non-zero one can give.
+  // All-zero data have the one's complement sum +0, which no update of a non-zero sum can give.
   RC_PRE(std::any_of(bytes.begin(), bytes.end(), [](std::uint8_t b) { return b != 0; }));
   RC_ASSERT(checksum_update(before, old, word) == testing::slow_checksum(bytes, 0, bytes.size()));
 }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Transport headers as they lie on the wire, and those of the tunnels that Penstock recognises.
+// Transport headers in their wire format, and the headers of the tunnels that Penstock recognises.
 
 #pragma once
 
@@ -41,7 +41,7 @@ struct SctpHeader {
 };
 static_assert(sizeof(SctpHeader) == 12);
 
-/// RFC 792 and RFC 4443: both begin alike.
+/// RFC 792 and RFC 4443, which begin alike.
 struct IcmpHeader {
   std::uint8_t type, code;
   Be16 checksum;
@@ -65,7 +65,7 @@ struct GreHeader {
 };
 static_assert(sizeof(GreHeader) == 4);
 
-/// RFC 7348 §5, behind UDP to port 4789; an Ethernet frame follows.
+/// RFC 7348 §5; follows a UDP header with port 4789, and is followed by an Ethernet frame.
 struct VxlanHeader {
   std::uint8_t flags;
   std::uint8_t reserved[3];

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a network function decides about a packet.
+// The decision of a network function about a packet.
 
 #pragma once
 
@@ -11,20 +11,20 @@
 
 namespace penstock {
 
-/// Index of a port in the chain file's order.
+/// The index of a port in the order of the chain file.
 using PortIndex = std::uint16_t;
 
-/// No port chosen yet: the chain's wiring decides at its end.
+/// No port was chosen; the wiring at the end of the chain decides.
 inline constexpr PortIndex kNoPort = 0xffff;
 
 enum class VerdictKind : std::uint8_t {
-  forward,  // go on to the next NF; out by `value`, a PortIndex, or kNoPort
-  drop,     // `value` indexes the NF's list of drop reasons
+  forward,  // to the next function, and out by `value`, a PortIndex or kNoPort
+  drop,     // `value` is an index of the function's drop reasons
   punt,     // finish this packet on the CPU path
-  consume,  // the NF keeps it (a fragment that waits for its others): neither forwarded nor lost
+  consume,  // the function keeps it (such as a fragment that waits for others): neither forwarded nor lost
 };
 
-/// `nf` is filled in by the executor: the position in the chain of the NF that decided.
+/// The executor sets `nf`, the position in the chain of the function that decided.
 struct Verdict {
   VerdictKind kind = VerdictKind::forward;
   std::uint8_t nf = 0;
@@ -33,7 +33,7 @@ struct Verdict {
   [[nodiscard]] PENSTOCK_HOST_DEVICE static constexpr Verdict forward(PortIndex port = kNoPort) noexcept {
     return {VerdictKind::forward, 0, port};
   }
-  /// `reason`: an enumerator whose value indexes NfTraits::drop_reasons.
+  /// `reason` is an enumerator whose value is an index of NfTraits::drop_reasons.
   template <typename Reason>
   [[nodiscard]] PENSTOCK_HOST_DEVICE static constexpr Verdict drop(Reason reason) noexcept {
     return {VerdictKind::drop, 0, static_cast<std::uint16_t>(reason)};

@@ -15,17 +15,17 @@ namespace penstock::plan {
 
 namespace {
 
-/// What may lie behind the headers that cross alone.
-constexpr FieldSet kBehindHeaders{Field::tcp_options, Field::payload, Field::trailer};
+/// Fields that may be beyond the headers, and so are not present if only headers cross.
+constexpr FieldSet kBeyondHeaders{Field::tcp_options, Field::payload, Field::trailer};
 
-/// What a record carries that is no byte of the frame.
+/// Metadata that records can carry.
 constexpr FieldSet kCarriedMetadata{Field::mark, Field::timestamp};
 
-/// A segment as it is collected from the plan's stages.
+/// A segment while it is being collected from the plan's stages.
 struct Collected {
   FieldSet up;
   FieldSet down;
-  FieldSet stale;  // that the device has not as the CPU left them, when the segment begins
+  FieldSet stale;  // fields that differ from the CPU's copy on the device when the segment begins
   bool changes_shape = false;
   std::size_t first = 0;  // function
   std::size_t last = 0;
@@ -38,17 +38,18 @@ FieldSet bytes_of_frames() {
   return fields;
 }
 
-/// Whether the function's finish stage looks at bytes, as they lie on the host, that the segment changes on the device.
-/// One that changes frames itself looks at those that have come back.
-bool looks_at_changed(const function::NfTraits& function, const Collected& segment) {
+/// Whether the function's finish stage reads bytes on the host that the segment changes on the device. A finish stage
+/// that changes frames reads the returned ones, so it does not count.
+bool reads_changed(const function::NfTraits& function, const Collected& segment) {
   if (!function.finish || finish_changes_frames(function)) return false;
-  const FieldSet looked_at = function.finish->reads & bytes_of_frames();
-  return segment.changes_shape ? !looked_at.empty() : !(looked_at & segment.down).empty();
+  const FieldSet read = function.finish->reads & bytes_of_frames();
+  return segment.changes_shape ? !read.empty() : !(read & segment.down).empty();
 }
 
-/// Puts the plan's stages into segments. A finish stage that does not divide them waits for the segment's end; what it
-/// looks at has come home by then if a segment begins with its function. Where a fork begins and where an arm ends, a
-/// segment ends too: the lane leaves packets of other arms alone by their verdicts.
+/// Groups the plan's stages into segments. A finish stage that does not start a new segment runs at the end of its
+/// segment. To make the fields that it reads available on the host by then, a segment may have to begin with its
+/// function. A segment also ends where a fork begins and where an arm ends, since the lane skips packets of other arms
+/// by their verdicts.
 class Collector {
  public:
   Collector(const TransferPlan& plan, std::span<const function::NfTraits> chain, std::span<const Fork> forks)
@@ -73,14 +74,14 @@ class Collector {
   }
 
  private:
-  /// The stages of functions before `function` that have not been taken yet.
+  /// Takes the remaining stages of functions before `function`.
   void take(std::size_t function) {
     for (; at_ < plan_.stages.size() && plan_.stages[at_].function < function; ++at_) take(plan_.stages[at_]);
   }
 
   void take(const PlannedStage& stage) {
     if (stage.processor == function::Processor::gpu) {
-      open_ = open_ && !looks_at_changed(chain_[stage.function], segments_.back());
+      open_ = open_ && !reads_changed(chain_[stage.function], segments_.back());
       if (!open_ || !stage.to_device.empty()) {
         stale_ -= stage.to_device;
         segments_.push_back({});
@@ -94,8 +95,8 @@ class Collector {
       segment.changes_shape |= changes_shape;
       segment.last = stage.function + 1;
       stale_ -= stage.access.writes;
-      // All that a segment changes comes home at its end, also what nobody there reads: the host must be able to go on
-      // by itself if the device fails later.
+      // Everything that a segment changes returns at its end, even if the host does not read it: the host must be able
+      // to continue if the device fails later.
       segment.down |= stage.access.writes;
       const function::NfTraits& function = chain_[stage.function];
       segment.shape.stages.push_back(
@@ -110,12 +111,12 @@ class Collector {
   std::span<const function::NfTraits> chain_;
   std::span<const Fork> forks_;
   std::vector<Collected> segments_;
-  std::size_t at_ = 0;  // the stage that is next
+  std::size_t at_ = 0;  // index of the next stage
   bool open_ = false;
   FieldSet stale_;
 };
 
-/// The runs of a plan, added in order: segments, and the functions on the CPU between them.
+/// The runs of a plan, added in order: segments, and CPU runs between them.
 class Runs {
  public:
   Runs(std::span<const Collected> segments, std::span<const Fork> forks) : forks_(forks) {
@@ -125,7 +126,7 @@ class Runs {
     }
   }
 
-  /// Those before `function` that are in no run yet.
+  /// Adds the functions before `function` that are not in a run yet.
   void add_on_cpu(std::size_t function) {
     while (next_ < function) add(function::Processor::cpu, std::min(function, next_bound()), 0);
   }
@@ -141,7 +142,7 @@ class Runs {
     }
     next_ = last;
   }
-  /// After `next_`: where a fork with a stage on the device begins, or an arm of one ends.
+  /// The next position after `next_` where a fork with a device stage begins, or an arm of one ends.
   [[nodiscard]] std::size_t next_bound() const {
     std::size_t bound = std::numeric_limits<std::size_t>::max();
     const auto offer = [&](std::size_t at) {
@@ -155,9 +156,9 @@ class Runs {
   }
 
   std::span<const Fork> forks_;
-  std::vector<std::size_t> split_;  // forks with a stage on the device: their arms are runs of their own
+  std::vector<std::size_t> split_;  // forks with a device stage, whose arms become separate runs
   std::vector<DevicePlan::Run> runs_;
-  std::size_t next_ = 0;  // function
+  std::size_t next_ = 0;  // next function
 };
 
 Error cannot_cross(const function::NfTraits& before, FieldSet fields) {
@@ -185,7 +186,7 @@ Result<DevicePlan> plan_shared(std::span<const function::NfTraits> chain, WholeF
     shape.sends_packets = first;
     shape.verdicts_up = segment.first > 0 || arm_of(forks, segment.first);
 
-    // Down first: what comes back whole must have gone up whole.
+    // Decide the way down first: frames that return whole must have gone up whole.
     const auto record_down = ring::record_layout(segment.down);
     const bool always = whole == WholeFrames::always && last;
     shape.frames_down = always || segment.changes_shape || !record_down;
@@ -195,13 +196,13 @@ Result<DevicePlan> plan_shared(std::span<const function::NfTraits> chain, WholeF
       shape.down = *record_down;
     }
     if (first) {
-      shape.frames_up = whole == WholeFrames::always || !(segment.up & kBehindHeaders).empty();
+      shape.frames_up = whole == WholeFrames::always || !(segment.up & kBeyondHeaders).empty();
       const FieldSet metadata = segment.up & kCarriedMetadata;
       shape.up = *ring::record_layout(metadata);
       shape.verdicts_up |= !metadata.empty();
       continue;
     }
-    // What comes back whole must be up to date there, whether or not a stage reads it.
+    // Frames that return whole must be up to date on the device, even if no stage there reads all fields.
     if (shape.frames_down) segment.up |= segment.stale;
     if (const auto record_up = ring::record_layout(segment.up); record_up && !segment.up.has(Field::frame_shape)) {
       shape.up = *record_up;
@@ -210,7 +211,7 @@ Result<DevicePlan> plan_shared(std::span<const function::NfTraits> chain, WholeF
     }
   }
   if (!errors.empty()) return failure(std::move(errors));
-  // Frames come back from the device's copy, so all of them must be there.
+  // Returned frames are the device's copies, so whole frames must be there.
   const bool any_frames_down = std::ranges::any_of(segments, [](const Collected& s) { return s.shape.frames_down; });
   if (!segments.empty()) segments.front().shape.frames_up |= any_frames_down;
   runs.add_on_cpu(chain.size());
@@ -232,7 +233,7 @@ std::uint32_t state_bytes(const ring::SegmentShape& segment) {
   return bytes;
 }
 
-/// Each function by itself. What it changes comes home behind it, so that no field has to cross alone.
+/// Plans each function separately. Its changes return after it, so no field has to cross on its own.
 Result<DevicePlan> plan_unshared(std::span<const function::NfTraits> chain, WholeFrames whole, Sharing sharing) {
   DevicePlan plan;
   for (std::size_t f = 0; f < chain.size(); ++f) {
@@ -340,7 +341,7 @@ CrossingBytes crossing_bytes(const DevicePlan& plan, std::uint32_t frame_length,
     for (const ring::SegmentShape::Stage& stage : segment.stages) {
       bytes.to_host += stage.findings_bytes + (stage.changes_shape ? ring::kLengthBytes : 0);
     }
-    // Only packets that the segment forwards come back.
+    // Only packets that the segment forwards return.
     if (run.arm && !path.empty() && path[run.arm->fork] != run.arm->arm) continue;
     bytes.to_host += segment.down.bytes;
     if (segment.frames_down) bytes.to_host += frame;

@@ -31,7 +31,7 @@ DevicePlan plan_of(const std::vector<function::NfTraits>& chain, WholeFrames who
   return plan ? *plan : DevicePlan{};
 }
 
-TEST(DevicePlan, SendsHeadersAndBringsBackTheChangedFields) {
+TEST(DevicePlan, SendsHeadersAndReturnsTheChangedFields) {
   const DevicePlan plan =
       plan_of({on_gpu("firewall", kAddresses, kVerdict), on_gpu("router", kAddresses | kTtl, kTtl)});
   ASSERT_EQ(plan.runs.size(), 1U);
@@ -48,7 +48,7 @@ TEST(DevicePlan, SendsHeadersAndBringsBackTheChangedFields) {
   EXPECT_EQ(crossing_bytes(plan, 1518).to_host, 4U + 12) << "verdict; where the headers lie, two fields, one byte over";
 }
 
-TEST(DevicePlan, SendsWholeFramesWhereAStageReadsPayload) {
+TEST(DevicePlan, SendsWholeFramesIfAStageReadsPayload) {
   const DevicePlan plan = plan_of({on_gpu("nids", {Field::payload}, kVerdict)});
   EXPECT_TRUE(plan.segments[0].frames_up);
   EXPECT_FALSE(plan.segments[0].frames_down);
@@ -57,7 +57,7 @@ TEST(DevicePlan, SendsWholeFramesWhereAStageReadsPayload) {
   EXPECT_EQ(crossing_bytes(plan, 1518).to_host, 4U);
 }
 
-//   ──[ index, headers ]──[ verdicts, flow state ]──▶ device       the second function alone takes state
+//   ──[ index, headers ]──[ verdicts, flow state ]──▶ device       only the second function takes state
 TEST(DevicePlan, SendsFlowStateInTheSegmentOfItsFunction) {
   function::NfTraits inspector = on_gpu("inspector", kAddresses, kVerdict);
   const auto without = plan_of({on_gpu("router", kTtl, kTtl), on_cpu("mark", kTtl, {Field::mark}), inspector});
@@ -73,7 +73,7 @@ TEST(DevicePlan, SendsFlowStateInTheSegmentOfItsFunction) {
   EXPECT_THAT(describe_up(without.segments.back()), Not(HasSubstr("state")));
 }
 
-TEST(DevicePlan, BringsWholeFramesBackWhereTheirShapeChanges) {
+TEST(DevicePlan, ReturnsWholeFramesIfTheirShapeChanges) {
   const DevicePlan plan =
       plan_of({on_gpu("tunnel", {Field::ipv4_dst, Field::frame_shape}, {Field::frame_shape, Field::payload})});
   EXPECT_TRUE(plan.segments[0].frames_up) << "what comes back whole must be there whole";
@@ -81,7 +81,7 @@ TEST(DevicePlan, BringsWholeFramesBackWhereTheirShapeChanges) {
   EXPECT_TRUE(plan.segments[0].stages[0].changes_shape);
 }
 
-TEST(DevicePlan, BeginsASegmentWhereAFinishStageLooksAtWhatTheOneBeforeChanged) {
+TEST(DevicePlan, BeginsASegmentIfAFinishStageReadsChangedFields) {
   function::NfTraits nids = on_gpu("nids", kTtl | FieldSet{Field::payload}, {});
   nids.finish = Access{kTtl | FieldSet{Field::payload}, kVerdict};
   const function::NfTraits firewall = on_gpu("firewall", kAddresses, kVerdict);
@@ -97,7 +97,7 @@ TEST(DevicePlan, BeginsASegmentWhereAFinishStageLooksAtWhatTheOneBeforeChanged) 
   EXPECT_EQ(plan_of({router, nids}).segments.size(), 1U) << "it looks at frames that have come back";
 }
 
-TEST(DevicePlan, CutsTheChainWhereAFunctionRunsOnTheCpu) {
+TEST(DevicePlan, SplitsTheChainWhereAFunctionRunsOnTheCpu) {
   const DevicePlan plan = plan_of({on_cpu("log", kAddresses, {}), on_gpu("router", kAddresses | kTtl, kTtl | kVerdict),
                                    on_cpu("shaper", kTtl | kVerdict, {Field::ipv4_tos, Field::verdict}),
                                    on_gpu("filter", {Field::ipv4_tos, Field::ipv4_ttl}, kVerdict)});
@@ -113,7 +113,7 @@ TEST(DevicePlan, CutsTheChainWhereAFunctionRunsOnTheCpu) {
   EXPECT_TRUE(plan.segments[1].down.empty());
 }
 
-TEST(DevicePlan, AFinishStageThatNeedsNothingOfTheDeviceCutsNothing) {
+TEST(DevicePlan, AFinishStageThatNeedsNothingFromTheDeviceEndsNoSegment) {
   function::NfTraits firewall = on_gpu("firewall", kAddresses, kVerdict);
   firewall.finish = Access{{Field::frame_shape}, {}};
   firewall.findings_bytes = 4;
@@ -122,12 +122,12 @@ TEST(DevicePlan, AFinishStageThatNeedsNothingOfTheDeviceCutsNothing) {
   EXPECT_EQ(plan.segments[0].stages[0].findings_bytes, 4U);
   EXPECT_EQ(crossing_bytes(plan, 64).to_host, 4U + 4 + 12);
 
-  firewall.finish = Access{{Field::ipv4_tos}, {}};  // written on the device
+  firewall.finish = Access{{Field::ipv4_tos}, {}};  // changed on the device
   firewall.gpu->writes |= {Field::ipv4_tos};
   EXPECT_EQ(plan_of({firewall, on_gpu("router", kTtl, kTtl)}).segments.size(), 2U);
 }
 
-TEST(DevicePlan, AFinishStageThatDropsCutsNothing) {
+TEST(DevicePlan, AFinishStageThatDropsEndsNoSegment) {
   function::NfTraits window = on_gpu("window", kAddresses, kVerdict | FieldSet{Field::frame_shape});
   window.finish = Access{kVerdict | FieldSet{Field::frame_shape}, kVerdict};
   const function::NfTraits filter = on_gpu("filter", kAddresses | kVerdict, kVerdict);
@@ -154,7 +154,7 @@ TEST(DevicePlan, CarriesMetadataInRecords) {
   EXPECT_EQ(plan.segments[0].down.count, 1U);
 }
 
-TEST(DevicePlan, WholeFramesCrossWhereTheyAreAskedFor) {
+TEST(DevicePlan, WholeFramesCrossOnRequest) {
   const DevicePlan plan = plan_of({on_gpu("router", kTtl, kTtl)}, WholeFrames::always);
   EXPECT_TRUE(plan.segments[0].frames_up);
   EXPECT_TRUE(plan.segments[0].frames_down);
@@ -162,7 +162,7 @@ TEST(DevicePlan, WholeFramesCrossWhereTheyAreAskedFor) {
   EXPECT_EQ(crossing_bytes(plan, 1518).to_host, 4U + 1520);
 }
 
-TEST(DevicePlan, SendsPacketsForEachFunctionWhereTheyAreNotShared) {
+TEST(DevicePlan, SendsPacketsForEachFunctionIfTheyAreNotShared) {
   const std::vector<function::NfTraits> chain{on_gpu("firewall", kAddresses, kVerdict), on_cpu("log", kAddresses, {}),
                                               on_gpu("router", kAddresses | kTtl, kTtl),
                                               on_gpu("nids", {Field::payload}, kVerdict)};
@@ -183,7 +183,7 @@ TEST(DevicePlan, SendsPacketsForEachFunctionWhereTheyAreNotShared) {
   EXPECT_EQ(bytes.to_host, 4U + (4 + 12) + 4);
 }
 
-TEST(DevicePlan, ParsesOnceWhereParsingIsSharedAndTheHostChangesNoFrame) {
+TEST(DevicePlan, ParsesOnceIfParsingIsSharedAndTheHostChangesNoFrame) {
   function::NfTraits opener = on_gpu("opener", {Field::payload}, {Field::payload});
   opener.finish = Access{{Field::payload}, {Field::payload}};
   const std::vector<function::NfTraits> chain{on_gpu("firewall", kAddresses, kVerdict),
@@ -207,12 +207,12 @@ TEST(DevicePlan, ParsesOnceWhereParsingIsSharedAndTheHostChangesNoFrame) {
   EXPECT_EQ(crossing_bytes(*by_itself, 1518).to_host, crossing_bytes(*parsed_once, 1518).to_host);
 }
 
-TEST(DevicePlan, HashesFlowsOnTheDeviceWhereAStageThereReadsTheHash) {
+TEST(DevicePlan, HashesFlowsOnTheDeviceIfAStageThereReadsTheHash) {
   EXPECT_TRUE(plan_of({on_gpu("router", {Field::flow_hash}, {})}).hash_flows);
   EXPECT_FALSE(plan_of({on_cpu("router", {Field::flow_hash}, {}), on_gpu("filter", kTtl, {})}).hash_flows);
 }
 
-TEST(DevicePlan, BringsTheDeviceUpToDateBeforeWholeFramesComeBackFromThere) {
+TEST(DevicePlan, UpdatesTheDeviceBeforeWholeFramesReturn) {
   const DevicePlan plan =
       plan_of({on_gpu("cipher", {Field::payload}, {Field::payload}), on_cpu("router", kTtl | kVerdict, kTtl | kVerdict),
                on_gpu("padder", {Field::payload}, {Field::payload})});
@@ -222,7 +222,7 @@ TEST(DevicePlan, BringsTheDeviceUpToDateBeforeWholeFramesComeBackFromThere) {
   EXPECT_EQ(plan.segments[1].up.count, 2U) << "TTL and checksum, which no stage there reads";
 }
 
-TEST(DevicePlan, RefusesWhatCannotCrossBetweenGpuStages) {
+TEST(DevicePlan, RefusesFieldsThatCannotCrossBetweenGpuStages) {
   const std::vector<function::NfTraits> chain{on_gpu("a", {Field::payload}, {}),
                                               on_cpu("proxy", {Field::payload}, {Field::payload}),
                                               on_gpu("b", {Field::payload}, {})};
@@ -232,7 +232,7 @@ TEST(DevicePlan, RefusesWhatCannotCrossBetweenGpuStages) {
                                                  "variable-length fields that must cross PCIe between them: payload"));
 }
 
-TEST(DevicePlan, SaysWhereFramesNeedRoom) {
+TEST(DevicePlan, ComputesTheRoomThatFramesNeed) {
   function::NfTraits tagger = on_cpu("tagger", {}, {});
   tagger.growth = {4, 0};
   function::NfTraits tunnel = on_gpu("tunnel", {Field::payload}, {Field::frame_shape});

@@ -37,14 +37,14 @@ TEST(Fork, SendsAPacketThroughTheFirstArmThatItMeets) {
   EXPECT_EQ(fork.paths(), 4U) << "the last goes straight on";
 }
 
-TEST(Fork, SendsTheRestThroughAnArmWithoutACondition) {
+TEST(Fork, SendsOtherPacketsThroughAnArmWithoutACondition) {
   const Fork fork = fork_of({{from({0})}, {}});
   EXPECT_EQ(fork.arm_of(packet(7, kNoPort)), 1);
   EXPECT_TRUE(fork.exhaustive());
   EXPECT_EQ(fork.paths(), 2U);
 }
 
-TEST(Fork, SendsAPacketThroughAnArmOfWhichOneConditionHolds) {
+TEST(Fork, SendsAPacketThroughAnArmIfOneConditionHolds) {
   const Fork fork = fork_of({{from({1}), to({1})}});
   EXPECT_EQ(fork.arm_of(packet(1, 0)), 0);
   EXPECT_EQ(fork.arm_of(packet(0, 1)), 0);
@@ -52,7 +52,7 @@ TEST(Fork, SendsAPacketThroughAnArmOfWhichOneConditionHolds) {
   EXPECT_TRUE(fork.arms[0].admits(0)) << "it may leave by the other";
 }
 
-TEST(Fork, CoversArmsWhoseConditionsAnEarlierArmTakes) {
+TEST(Fork, CoversArmsWhoseConditionsAnEarlierArmIncludes) {
   const auto arm = [](std::vector<ArmCondition> conditions) { return Arm{0, 0, std::move(conditions), ""}; };
   const Fork fork = fork_of({{from({0})}, {to({1})}});
   EXPECT_TRUE(fork.covers(arm({to({1})})));
@@ -63,7 +63,7 @@ TEST(Fork, CoversArmsWhoseConditionsAnEarlierArmTakes) {
   EXPECT_TRUE(fork_of({{from({0})}, {}}).covers(arm({})));
 }
 
-TEST(ArmCondition, CoversThoseThatAskForMore) {
+TEST(ArmCondition, CoversStricterConditions) {
   EXPECT_TRUE(from({0, 1}).covers(from({1})));
   EXPECT_FALSE(from({1}).covers(from({0, 1})));
   EXPECT_TRUE(from({1}).covers({{1}, {2}}));

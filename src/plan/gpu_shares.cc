@@ -13,7 +13,7 @@ namespace {
 constexpr double kPartOfKernels = 0.5;
 constexpr double kUsPerSecond = 1e6;
 
-/// What one more multiprocessor makes a stage faster by what it costs of the device: n t(n) grows by `fixed_us`.
+/// The time saved by one more multiprocessor, relative to its cost: n t(n) grows by `fixed_us`.
 double gain(const StageTime& stage, double multiprocessors) {
   const double faster_us = stage.us(multiprocessors) - stage.us(multiprocessors + 1);
   if (stage.fixed_us > 0) return faster_us / stage.fixed_us;
@@ -38,7 +38,7 @@ StageTime fit_stage_time(std::span<const MeasuredTime> times) {
     xx += x * x;
     xy += x * (time.us - mean_us);
   }
-  // Where more multiprocessors make it no faster, or by more than their number: within what measuring errs.
+  // If more multiprocessors do not help, or help by more than their number, this is a measurement error.
   if (xx == 0 || xy <= 0) return {mean_us, 0};
   const double spread_us = xy / xx;
   if (spread_us * mean_x > mean_us) return {0, mean_us / mean_x};
@@ -62,8 +62,8 @@ std::optional<std::vector<std::uint32_t>> choose_shares(std::span<const StageTim
     for (std::size_t i = 0; i < stages.size(); ++i) all += of(stages[i], shares[i]);
     return all;
   };
-  // From the least on, each multiprocessor goes where it gains most. Times and costs are convex, so that nothing is
-  // cheaper that is as fast, but for the last one.
+  // Start with the smallest shares, and add each multiprocessor where it gains the most. Times and costs are convex, so
+  // the result is optimal except for the last multiprocessor.
   while (sum([](const StageTime& stage, double n) { return stage.us(n); }) > kernels_us) {
     std::size_t best = stages.size();
     for (std::size_t i = 0; i < stages.size(); ++i) {

@@ -1,11 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What of a GPU each function's stage may fill, so that kernels of several functions and batches run beside each other;
-// and how it is chosen by measurement, by the model of G-NET (Zhang et al., NSDI 2018), which Gaviss's scheduler takes
-// over (§5.2): a stage's time on n multiprocessors is t(n) = a + b/n, by regression. Of all shares with which the
-// stages keep the time that they have, those are taken that cost the least of the device, in multiprocessors times
-// time.
+// How much of a GPU the stage of each function may fill, so that kernels of several functions and batches run
+// concurrently. Shares can be chosen by measurement, with the model of G-NET (Zhang et al., NSDI 2018), which Gaviss's
+// scheduler uses too (§5.2): a stage takes t(n) = a + b/n on n multiprocessors, with a and b found by regression. Among
+// all shares that meet the time limit, those with the lowest cost are chosen, measured in multiprocessors times time.
 
 #pragma once
 
@@ -19,7 +18,7 @@
 
 namespace penstock::plan {
 
-/// A stage's kernels for a full batch, alone on the device.
+/// The time of a stage's kernels for a full batch, alone on the device.
 struct MeasuredTime {
   std::uint32_t multiprocessors = 0;
   double us = 0;
@@ -29,10 +28,10 @@ struct GpuShares {
   enum class Choice : std::uint8_t { whole, automatic, given };
   struct Share {
     std::uint32_t multiprocessors = 0;  // 0: all
-    std::vector<MeasuredTime> times;    // where it was chosen by measurement
+    std::vector<MeasuredTime> times;    // the measurements, if it was chosen by measurement
   };
   Choice choice = Choice::whole;
-  std::vector<Share> functions;  // of the chain; empty: all have all
+  std::vector<Share> functions;  // by function of the chain; empty: each may fill the device
 
   [[nodiscard]] std::uint32_t of(std::size_t function) const noexcept {
     return function < functions.size() ? functions[function].multiprocessors : 0;
@@ -40,7 +39,7 @@ struct GpuShares {
 };
 inline constexpr std::string_view kShareChoiceNames[] = {"whole", "auto", "given"};
 
-/// t(n) = fixed_us + spread_us / n; neither is negative.
+/// t(n) = fixed_us + spread_us / n. Neither is negative.
 struct StageTime {
   double fixed_us = 0;
   double spread_us = 0;
@@ -48,45 +47,46 @@ struct StageTime {
   [[nodiscard]] double us(double multiprocessors) const noexcept { return fixed_us + spread_us / multiprocessors; }
 };
 
-/// By least squares.
+/// Fits the model by least squares.
 [[nodiscard]] StageTime fit_stage_time(std::span<const MeasuredTime> times);
 
-/// What is asked of one GPU.
+/// The load on one GPU.
 struct GpuLoad {
-  double bits_per_second = 0;  // of frames
+  double bits_per_second = 0;  // of frame data
   std::size_t batch_bytes = 0;
-  unsigned workers = 1;                // whose batches come there
-  unsigned batches_in_flight = 1;      // there, of all workers
-  std::chrono::nanoseconds latency{};  // bound; 0: none
-  double transfer_us = 0;              // of a batch there and back
+  unsigned workers = 1;                // that use this GPU
+  unsigned batches_in_flight = 1;      // on this GPU, for all workers
+  std::chrono::nanoseconds latency{};  // upper bound; 0: none
+  double transfer_us = 0;              // for a batch, both directions
 
   [[nodiscard]] double batches_per_second() const noexcept {
     return bits_per_second / 8 / static_cast<double>(batch_bytes);
   }
 };
 
-/// The time that the kernels of a batch may take in all, in microseconds; 0 or less: there is none left. A batch keeps
-/// up that is back before those in flight with it are due again, and keeps the bound if its packets, which have come
-/// together for as long as all workers' batches take to be filled, are back in time. Of what transfers leave of that,
-/// the kernels have half: the rest is waiting, for the copy engines and behind other batches' kernels.
+/// The total time that the kernels of a batch may take, in microseconds; 0 or less if there is none. Two limits apply.
+/// To sustain the rate, a batch must return before the batches in flight with it are due again. To meet the latency
+/// bound, its packets must return in time, considering that they were collected while all workers' batches were being
+/// filled. The kernels may use half of the time that transfers leave; the rest is for waiting, for the copy engines and
+/// for kernels of other batches.
 [[nodiscard]] double time_for_kernels_us(const GpuLoad& load) noexcept;
 
-/// What there is to share.
+/// The multiprocessors that can be shared.
 struct GpuRoom {
   std::uint32_t multiprocessors = 0;
-  std::uint32_t least_share = 1;  // of a stage: with less it was not measured
+  std::uint32_t least_share = 1;  // of a stage; smaller shares were not measured
 };
 
-/// The stages' shares, in multiprocessors. Nothing where the stages cannot keep that time with any, or would have more
-/// of the device in all than there is at that rate: shares are then of no use.
+/// The shares of the stages, in multiprocessors. Empty if no shares meet the time limit, or if the stages would
+/// together need more than the device at that rate, so that shares are of no use.
 [[nodiscard]] std::optional<std::vector<std::uint32_t>> choose_shares(std::span<const StageTime> stages,
                                                                       const GpuRoom& room, double kernels_us,
                                                                       double batches_per_second);
 
-/// All multiprocessors, a half, a quarter and an eighth of them: what times are measured with. Falling, without 0.
+/// The shares to measure: all multiprocessors, a half, a quarter and an eighth; in descending order, without 0.
 [[nodiscard]] std::vector<std::uint32_t> shares_to_measure(std::uint32_t multiprocessors);
 
-/// Sets the shares of those functions that have times, by all of the above.
+/// Chooses the shares of all functions that have measured times, with the functions above.
 void choose_by_times(GpuShares& shares, std::uint32_t multiprocessors, const GpuLoad& load);
 
 }  // namespace penstock::plan

@@ -21,19 +21,19 @@ std::vector<MeasuredTime> measured(const StageTime& stage) {
   return times;
 }
 
-TEST(StageTimes, AreFoundAgainByRegression) {
+TEST(StageTimes, AreRecoveredByRegression) {
   const StageTime found = fit_stage_time(measured({5, 660}));
   EXPECT_NEAR(found.fixed_us, 5, 1e-9);
   EXPECT_NEAR(found.spread_us, 660, 1e-7);
 }
 
-TEST(StageTimes, AreNearTheMeasuredOnesWhereTheseVary) {
+TEST(StageTimes, AreNearNoisyMeasurements) {
   const std::vector<MeasuredTime> times{{132, 10.4}, {66, 14.7}, {33, 25.3}, {16, 46.1}};  // about 5 + 660 / n
   const StageTime found = fit_stage_time(times);
   for (const MeasuredTime& time : times) EXPECT_NEAR(found.us(time.multiprocessors), time.us, 0.05 * time.us);
 }
 
-TEST(StageTimes, DoNotDependOnSharesWithWhichTheyDoNotFall) {
+TEST(StageTimes, AreConstantIfMoreMultiprocessorsDoNotHelp) {
   const StageTime alike = fit_stage_time(std::vector<MeasuredTime>{{132, 23}, {66, 22}, {33, 23}, {16, 22}});
   EXPECT_DOUBLE_EQ(alike.spread_us, 0);
   EXPECT_DOUBLE_EQ(alike.fixed_us, 22.5);
@@ -41,7 +41,7 @@ TEST(StageTimes, DoNotDependOnSharesWithWhichTheyDoNotFall) {
   EXPECT_DOUBLE_EQ(one.us(1), 7);
 }
 
-TEST(StageTimes, HaveNoPartThatIsNegative) {
+TEST(StageTimes, HaveNoNegativePart) {
   const StageTime found = fit_stage_time(std::vector<MeasuredTime>{{132, 1}, {66, 2}, {33, 4.5}, {16, 12}});
   EXPECT_DOUBLE_EQ(found.fixed_us, 0);
   EXPECT_GT(found.spread_us, 0);
@@ -55,7 +55,7 @@ TEST(MeasuredShares, AreThoseOfTheDevice) {
 
 constexpr std::size_t kBatch = 5'000'000;  // 100 us at 400 Gbit/s
 
-TEST(TimeForKernels, IsHalfOfWhatTransfersLeaveOfTheBatchesInFlight) {
+TEST(TimeForKernels, IsHalfOfTheTimeThatTransfersLeave) {
   GpuLoad load{.bits_per_second = 400e9, .batch_bytes = kBatch, .workers = 6, .batches_in_flight = 18};
   EXPECT_DOUBLE_EQ(time_for_kernels_us(load), 900);
   load.transfer_us = 200;
@@ -84,7 +84,7 @@ double time_of(const std::vector<StageTime>& stages, const std::vector<std::uint
   return sum;
 }
 
-/// Of all pairs.
+/// The lowest cost among all pairs of shares.
 double least_cost(const std::vector<StageTime>& stages, std::uint32_t multiprocessors, double kernels_us) {
   double least = std::numeric_limits<double>::max();
   for (std::uint32_t a = 1; a <= multiprocessors; ++a) {
@@ -95,7 +95,7 @@ double least_cost(const std::vector<StageTime>& stages, std::uint32_t multiproce
   return least;
 }
 
-TEST(Shares, KeepTheTimeAtTheLeastOfTheDevice) {
+TEST(Shares, MeetTheTimeLimitAtTheLowestCost) {
   const std::vector<std::vector<StageTime>> chains{
       {{3, 700}, {10, 1500}}, {{10, 100}, {1, 3000}}, {{5, 5}, {5, 2000}}, {{0.5, 900}, {20, 900}}};
   for (const auto& stages : chains) {
@@ -111,26 +111,26 @@ TEST(Shares, KeepTheTimeAtTheLeastOfTheDevice) {
   }
 }
 
-TEST(Shares, GoWhereTheyMakeTheMostFaster) {
+TEST(Shares, GoWhereTheyGainTheMost) {
   const auto shares = choose_shares(std::vector<StageTime>{{10, 100}, {10, 4900}}, {132, 1}, 120, 1);
   ASSERT_TRUE(shares);
   EXPECT_NEAR((*shares)[1], 7 * (*shares)[0], 7) << "by the root of what is spread";
 }
 
-TEST(Shares, AreNoneWhereTheTimeCannotBeKept) {
+TEST(Shares, AreEmptyIfTheTimeLimitCannotBeMet) {
   const std::vector<StageTime> stages{{30, 660}, {40, 0}};
   EXPECT_TRUE(choose_shares(stages, {132, 1}, 76, 1));
   EXPECT_FALSE(choose_shares(stages, {132, 1}, 74, 1)) << "75 us with all of the device";
   EXPECT_FALSE(choose_shares(stages, {132, 1}, -5, 1));
 }
 
-TEST(Shares, AreNoneWhereTheDeviceHasTooFewMultiprocessorsForTheRate) {
-  const std::vector<StageTime> stages{{0, 660}, {0, 660}};  // which take 1,320 us of one multiprocessor
+TEST(Shares, AreEmptyIfTheDeviceIsTooSmallForTheRate) {
+  const std::vector<StageTime> stages{{0, 660}, {0, 660}};  // together 1,320 us on one multiprocessor
   EXPECT_TRUE(choose_shares(stages, {132, 16}, 1000, 99'000));
   EXPECT_FALSE(choose_shares(stages, {132, 16}, 1000, 101'000));
 }
 
-TEST(Shares, AreNotLessThanWasMeasured) {
+TEST(Shares, AreNotBelowTheMeasuredRange) {
   const auto shares = choose_shares(std::vector<StageTime>{{10, 100}, {10, 0}}, {132, 16}, 5000, 1);
   EXPECT_EQ(shares, (std::vector<std::uint32_t>{16, 16}));
 }

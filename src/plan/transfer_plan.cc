@@ -29,18 +29,18 @@ std::vector<PlannedStage> stages_of(std::span<const function::NfTraits> chain, f
   return stages;
 }
 
-/// What comes back with the results of a segment (ring/lane.h).
+/// Fields that return with the results of a segment (ring/lane.h).
 constexpr FieldSet kWithResults{Field::verdict, Field::frame_shape, Field::wire_length};
 
-/// What of a stage's access has fields cross.
+/// The part of a stage's access that requires fields to cross.
 Access crossing_access(const PlannedStage& stage) {
   if (!stage.finish) return stage.access;
   const FieldSet writes = stage.access.writes - FieldSet{Field::verdict};
   return {stage.access.reads - (kWithResults - writes), writes};
 }
 
-/// What all packets of a batch bring along when they first cross, those of other arms too. Other metadata crosses in
-/// records, of the packets that are worked on.
+/// Fields that cross with each packet of a batch the first time, including packets of other arms. Other metadata
+/// crosses in records, only for packets that are processed.
 FieldSet with_frames() { return FieldSet::all() - FieldSet{Field::verdict, Field::mark, Field::timestamp}; }
 
 /// Stages [first, last) of a plan.
@@ -49,7 +49,7 @@ struct StageRange {
   std::size_t last = 0;
 };
 
-/// Walks through the stages in order, along all paths at once.
+/// Visits the stages in order, along all paths at once.
 class Planner {
  public:
   Planner(TransferPlan& plan, std::span<const Fork> forks) : plan_(plan), forks_(forks) {}
@@ -67,27 +67,27 @@ class Planner {
  private:
   using Processor = function::Processor;
 
-  /// Of the packets on one path.
+  /// The state of packets on one path.
   struct State {
-    FieldSet on_host = FieldSet::all();  // up to date there
+    FieldSet on_host = FieldSet::all();  // fields that are up to date there
     FieldSet on_device;
-    FieldSet dropped_since;  // the verdict, once a finish stage has had a say: stale for what begins anew
+    FieldSet dropped_since;  // the verdict, if a finish stage may have dropped packets: stale for a new segment
 
-    /// What holds on both paths.
+    /// Keeps what is true on both paths.
     void join(const State& other) {
       on_host &= other.on_host;
       on_device &= other.on_device;
     }
   };
-  /// By the side that reads.
-  struct Wishes {
+  /// By processor that reads.
+  struct WantedFields {
     FieldSet gpu;
     FieldSet cpu;
     [[nodiscard]] FieldSet of(Processor processor) const { return processor == Processor::gpu ? gpu : cpu; }
-    Wishes& operator|=(const Wishes& other) { return gpu |= other.gpu, cpu |= other.cpu, *this; }
+    WantedFields& operator|=(const WantedFields& other) { return gpu |= other.gpu, cpu |= other.cpu, *this; }
   };
 
-  /// The stages from `first` on of functions before `function`.
+  /// The stages, starting with `first`, of functions before `function`.
   [[nodiscard]] StageRange range_of(std::size_t first, std::size_t function) const {
     std::size_t last = first;
     while (last < plan_.stages.size() && plan_.stages[last].function < function) ++last;
@@ -97,25 +97,25 @@ class Planner {
     if (arm.first == arm.last) return {};
     return range_of(range_of(0, arm.first).last, arm.last);
   }
-  /// The fields that a side reads from the beginning of the range on, before anyone writes them there or on the other
-  /// side: what a crossing at that point can bring along for all of them. `after`: the same where the range ends.
+  /// The fields that a processor reads in the range before either processor writes them, so that a crossing at the
+  /// start of the range can bring them for all these reads. `after` are the fields wanted at the end of the range.
   [[nodiscard]] FieldSet wanted(Processor processor, StageRange range, FieldSet after) const {
     for (std::size_t s = range.last; s-- > range.first;) {
       const Access access = crossing_access(plan_.stages[s]);
-      after -= access.writes;  // what crosses now would be stale by then
+      after -= access.writes;  // a value that crosses now would be stale by then
       if (plan_.stages[s].processor == processor) after |= access.reads;
     }
     return after;
   }
-  [[nodiscard]] Wishes wishes(StageRange range, const Wishes& after) const {
+  [[nodiscard]] WantedFields wanted_by_both(StageRange range, const WantedFields& after) const {
     return {wanted(Processor::gpu, range, after.gpu), wanted(Processor::cpu, range, after.cpu)};
   }
-  /// Where fork `f` begins: by the packets of its arms from `arm` on, and by those that go straight on.
-  [[nodiscard]] Wishes before(std::size_t f, std::size_t arm = 0) const {
-    Wishes wishes_there = forks_[f].exhaustive() && arm == 0 ? Wishes{} : wanted_after_[f];
+  /// At the start of fork `f`: what packets of the arms starting with `arm` want, and those that bypass the fork.
+  [[nodiscard]] WantedFields before(std::size_t f, std::size_t arm = 0) const {
+    WantedFields wanted_here = forks_[f].exhaustive() && arm == 0 ? WantedFields{} : wanted_after_[f];
     for (const Arm& a : std::span(forks_[f].arms).subspan(arm))
-      wishes_there |= wishes(range_of_arm(a), wanted_after_[f]);
-    return wishes_there;
+      wanted_here |= wanted_by_both(range_of_arm(a), wanted_after_[f]);
+    return wanted_here;
   }
   void find_wanted_after_forks() {
     wanted_after_.resize(forks_.size());
@@ -123,22 +123,23 @@ class Planner {
       const bool last = f + 1 == forks_.size();
       const std::size_t begin = range_of(0, forks_[f].last).last;
       const std::size_t end = last ? plan_.stages.size() : range_of(begin, forks_[f + 1].first).last;
-      wanted_after_[f] = wishes({begin, end}, last ? Wishes{} : before(f + 1));
+      wanted_after_[f] = wanted_by_both({begin, end}, last ? WantedFields{} : before(f + 1));
     }
   }
 
-  /// The arms one after the other; the host decides about them, and when they join again.
+  /// Visits the arms one after the other. Packets return to the host where the fork begins, since the host chooses
+  /// their arms, and where each arm ends.
   void pass(std::size_t f) {
-    bring_home();
+    return_to_host();
     at_fork_ = now_;
     joined_.reset();
     for (std::size_t a = 0; a < forks_[f].arms.size(); ++a) {
       const StageRange range = range_of_arm(forks_[f].arms[a]);
-      others_want_ = before(f, a + 1).gpu;
+      others_wanted_ = before(f, a + 1).gpu;
       now_ = *at_fork_;
-      begin_anew();
+      start_segment();
       if (range.first != range.last) take(range, wanted_after_[f]);
-      bring_home();
+      return_to_host();
       join();
     }
     if (!forks_[f].exhaustive()) {
@@ -146,34 +147,34 @@ class Planner {
       join();
     }
     now_ = *joined_;
-    begin_anew();
+    start_segment();
     at_fork_.reset();
     joined_.reset();
-    others_want_ = {};
+    others_wanted_ = {};
   }
   void join() {
     if (joined_) now_.join(*joined_);
     joined_ = now_;
   }
-  /// A stage on the device is told whose packets are its own, by the verdicts.
-  void begin_anew() {
+  /// The device gets new verdicts, which tell its stages which packets to process.
+  void start_segment() {
     now_.on_device -= FieldSet{Field::verdict};
     now_.dropped_since = {};
   }
-  void bring_home() {
+  void return_to_host() {
     const FieldSet fields = FieldSet::all() - now_.on_host;
     if (!fields.empty()) plan_.stages[at_ - 1].to_host_after |= fields;
     now_.on_host = FieldSet::all();
   }
 
-  void take(StageRange range, const Wishes& after) {
+  void take(StageRange range, const WantedFields& after) {
     for (at_ = range.first; at_ < range.last; ++at_) {
       PlannedStage& stage = plan_.stages[at_];
       step(stage, wanted(stage.processor, {at_, range.last}, after.of(stage.processor)));
     }
   }
 
-  /// `bring`: what a crossing before it is to bring along.
+  /// `bring`: the fields that a crossing before the stage brings along.
   void step(PlannedStage& stage, FieldSet bring) {
     const bool on_gpu = stage.processor == Processor::gpu;
     FieldSet& here = on_gpu ? now_.on_device : now_.on_host;
@@ -185,8 +186,8 @@ class Planner {
     }
     if (!(access.reads - here).empty()) {
       if (on_gpu) now_.on_device -= std::exchange(now_.dropped_since, {});
-      if (on_gpu && !crossed_) bring |= others_want_ & with_frames();
-      // Something must cross now, so all that this side will read crosses with it.
+      if (on_gpu && !crossed_) bring |= others_wanted_ & with_frames();
+      // Something must cross now, so everything that this processor will read crosses with it.
       const FieldSet crossing = (bring - here) & there;
       (on_gpu ? stage.to_device : stage.to_host) |= crossing;
       here |= crossing;
@@ -199,7 +200,7 @@ class Planner {
     if (stage.divides()) now_.on_device -= std::exchange(now_.dropped_since, {});
   }
 
-  /// The whole batch crosses, the packets of other arms too, which wait where the fork begins or ends.
+  /// The whole batch crosses, including packets of other arms that wait at the start or end of the fork.
   void give_to_others(FieldSet fields) {
     if (at_fork_) at_fork_->on_device |= fields;
     if (joined_) joined_->on_device |= fields;
@@ -207,13 +208,13 @@ class Planner {
 
   TransferPlan& plan_;
   std::span<const Fork> forks_;
-  std::vector<Wishes> wanted_after_;  // by fork
-  std::size_t at_ = 0;                // the stage that is next
+  std::vector<WantedFields> wanted_after_;  // by fork
+  std::size_t at_ = 0;                      // index of the next stage
   State now_;
-  bool crossed_ = false;          // a stage on the device has run: packets have gone there
-  std::optional<State> at_fork_;  // of packets whose arms have not been taken yet
-  std::optional<State> joined_;   // of those whose arms have
-  FieldSet others_want_;          // of both, on the device
+  bool crossed_ = false;          // a stage has run on the device, so the packets are there
+  std::optional<State> at_fork_;  // for packets whose arms are still to be visited
+  std::optional<State> joined_;   // for packets whose arms were visited
+  FieldSet others_wanted_;        // the fields that both want on the device
 };
 
 }  // namespace
@@ -256,7 +257,7 @@ std::uint32_t bytes_of(FieldSet fields, std::uint32_t frame_length) {
     const auto field = static_cast<Field>(f);
     if (fields.has(field)) bytes += field_range(field, layout, LinkType::ethernet, frame_length).length;
   }
-  // Metadata, as the ring lays it out: offset and length of the frame, the rest by their own widths.
+  // Metadata in the sizes that the ring uses: offset and length of the frame, and the fields' own widths.
   const struct {
     Field field;
     std::uint32_t bytes;

@@ -37,7 +37,7 @@ TEST(TransferPlan, GpuStagesShareOneCrossing) {
   EXPECT_TRUE(plan.to_host_at_end == (kTtl | FieldSet{Field::verdict})) << "payloads stay where they are";
 }
 
-TEST(TransferPlan, ACpuStageBetweenGpuStagesGetsWhatItReadsAndNoMore) {
+TEST(TransferPlan, ACpuStageBetweenGpuStagesGetsOnlyWhatItReads) {
   const std::array chain{gpu_nf("ipsec", {Field::payload}, {Field::payload}), cpu_nf("log", kHeaders, {}),
                          cpu_nf("proxy", {Field::payload}, {Field::payload}), gpu_nf("nids", {Field::payload}, {})};
   const TransferPlan plan = plan_transfers(chain, function::Processor::gpu);
@@ -47,7 +47,7 @@ TEST(TransferPlan, ACpuStageBetweenGpuStagesGetsWhatItReadsAndNoMore) {
   EXPECT_TRUE(plan.to_host_at_end.empty());
 }
 
-TEST(TransferPlan, WhatIsOverwrittenOnTheDeviceNeedNotCross) {
+TEST(TransferPlan, FieldsOverwrittenOnTheDeviceDoNotCross) {
   const std::array chain{gpu_nf("a", {}, {Field::mark}), gpu_nf("b", {Field::mark}, {})};
   const TransferPlan plan = plan_transfers(chain, function::Processor::gpu);
   EXPECT_TRUE(plan.to_device().empty());
@@ -64,7 +64,7 @@ TEST(TransferPlan, AFinishStageRunsOnTheCpu) {
   EXPECT_TRUE(plan.stages[1].to_host == FieldSet{Field::mark}) << "the payload is on the host still";
 }
 
-TEST(TransferPlan, WhatAFinishStageDropsGoesToTheDeviceOnlyWhereThatBeginsAnew) {
+TEST(TransferPlan, DropsOfAFinishStageReachTheDeviceWithTheNextSegment) {
   constexpr FieldSet kVerdict{Field::verdict};
   function::NfTraits window = gpu_nf("window", kHeaders | kVerdict, kVerdict | FieldSet{Field::frame_shape});
   window.finish = Access{kVerdict | FieldSet{Field::frame_shape}, kVerdict};
@@ -79,9 +79,9 @@ TEST(TransferPlan, WhatAFinishStageDropsGoesToTheDeviceOnlyWhereThatBeginsAnew) 
   EXPECT_TRUE(apart.stages[3].to_device == kVerdict);
 }
 
-/// An oracle that knows nothing of sets or plans: each side holds a version of every field of a packet on this way,
-/// writes make new ones, and a read must see the newest. What crosses before a stage of another arm crosses for this
-/// packet too, if it is the first time: but for what crosses in records.
+/// An oracle that does not use sets or plans. Each processor has a version number for every field of a packet on this
+/// path; writes make new versions, and a read must see the newest. What crosses before a stage of another arm also
+/// crosses for this packet if it is the first crossing, except for fields in records.
 void expect_never_stale(const TransferPlan& plan, std::span<const Fork> forks = {}, const Path& path = {}) {
   const FieldSet in_records{Field::verdict, Field::mark, Field::timestamp};
   std::array<int, kFieldCount> newest{}, host{}, device{};
@@ -102,7 +102,7 @@ void expect_never_stale(const TransferPlan& plan, std::span<const Fork> forks = 
       if (stage.access.writes.has(field)) here[f] = ++newest[f];
     }
     on_device |= on_gpu;
-    // Packets of all arms come home where an arm is chosen or left.
+    // Packets of all arms return where an arm is chosen or left.
     for (unsigned f = 0; f < kFieldCount && !passed_by; ++f) {
       if (stage.to_host_after.has(static_cast<Field>(f))) host[f] = device[f];
     }
@@ -123,7 +123,7 @@ function::NfTraits random_function() {
   const FieldSet reads = random_fields();
   const FieldSet writes = random_fields();
   function::NfTraits nf = *rc::gen::arbitrary<bool>() ? gpu_nf("g", reads, writes) : cpu_nf("c", reads, writes);
-  // What it drops is not told to stages on the device that did not wait for it: see above.
+  // Its drops need not reach device stages that did not wait for it; see above.
   if (*rc::gen::inRange(0, 4) == 0) nf.finish = Access{random_fields(), random_fields() - FieldSet{Field::verdict}};
   return nf;
 }
@@ -136,7 +136,7 @@ RC_GTEST_PROP(TransferPlan, NeverReadsStaleDataAndMovesNothingTwice, ()) {
   const TransferPlan plan = plan_transfers(chain, function::Processor::gpu);
   expect_never_stale(plan);
 
-  // Nothing crosses that the other side has already, or that nobody there reads before it changes.
+  // No field crosses if the other processor has it already, or changes it before reading it.
   std::array<int, kFieldCount> writes{}, moved_at_down{}, moved_at_up{};
   moved_at_down.fill(-1);
   moved_at_up.fill(-1);
@@ -174,7 +174,7 @@ RC_GTEST_PROP(TransferPlan, NeverReadsStaleDataOnAnyPathThroughForks, ()) {
   for (const Path& path : paths_of(forks, 1000)) expect_never_stale(plan, forks, path);
 }
 
-/// Two arms on the device with a CPU function in one of them:
+/// Two arms on the device, and a CPU function in one more arm:
 ///
 ///     filter ─▶ ┬ nids ──────────┬ ─▶ router
 ///               ├ proxy (CPU) ───┤

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A byte source with a window onto its next bytes: a reader looks at a whole block before it takes it. Owns the source
-// and a buffer of fixed size.
+// A byte source with look-ahead, so that a reader can inspect a whole block before it consumes it. Owns the source and
+// a buffer of fixed size.
 
 #pragma once
 
@@ -24,15 +24,15 @@ class BufferedSource {
   explicit BufferedSource(std::unique_ptr<ByteSource> source)
       : source_(std::move(source)), buffer_(std::make_unique_for_overwrite<std::uint8_t[]>(kMostPeeked)) {}
 
-  /// The next `count` bytes, at most kMostPeeked; fewer where the source ends or cannot be read. Valid until the next
-  /// call of any of these.
+  /// The next `count` bytes (at most kMostPeeked), or fewer if the source ends or a read fails. Valid until the next
+  /// call of a member function.
   [[nodiscard]] std::span<const std::uint8_t> peek(std::size_t count) noexcept {
     if (end_ - begin_ < count) fill(count);
     return {buffer_.get() + begin_, std::min(count, end_ - begin_)};
   }
-  /// Takes bytes that were peeked at.
+  /// Consumes bytes that `peek` has returned.
   void consume(std::size_t count) noexcept { begin_ += count; }
-  /// Takes `count` bytes, however many; false where the source ends before.
+  /// Consumes any number of bytes. False if the source ends before.
   [[nodiscard]] bool skip(std::uint64_t count) noexcept {
     while (count > 0) {
       const std::size_t step = peek(std::min<std::uint64_t>(count, kChunk)).size();
@@ -42,7 +42,7 @@ class BufferedSource {
     }
     return true;
   }
-  /// As ByteSource::read.
+  /// Like ByteSource::read.
   [[nodiscard]] std::ptrdiff_t read(std::span<std::uint8_t> into) noexcept {
     if (begin_ == end_) return source_->read(into);
     const std::size_t length = std::min(end_ - begin_, into.size());
@@ -54,7 +54,7 @@ class BufferedSource {
   [[nodiscard]] const ByteSource& source() const noexcept { return *source_; }
 
  private:
-  static constexpr std::size_t kChunk = 64 << 10;  // stays in the second-level cache beside a batch
+  static constexpr std::size_t kChunk = 64 << 10;  // small enough to stay in the L2 cache along with a batch
 
   void fill(std::size_t count) noexcept {
     std::memmove(buffer_.get(), buffer_.get() + begin_, end_ - begin_);
@@ -69,8 +69,8 @@ class BufferedSource {
   }
 
   std::unique_ptr<ByteSource> source_;
-  std::unique_ptr<std::uint8_t[]> buffer_;  // kMostPeeked bytes; pages that are not used cost nothing
-  std::size_t begin_ = 0;                   // what is not yet taken: [begin_, end_)
+  std::unique_ptr<std::uint8_t[]> buffer_;  // kMostPeeked bytes; unused pages are never allocated
+  std::size_t begin_ = 0;                   // the bytes not yet consumed: [begin_, end_)
   std::size_t end_ = 0;
 };
 

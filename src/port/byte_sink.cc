@@ -28,31 +28,31 @@ namespace penstock::port {
 
 namespace {
 
-// The workers wait for the compressor.
+// Fast levels, since the workers wait for the compressor.
 constexpr int kGzipLevel = 1;
 constexpr int kZstdLevel = 3;
 constexpr std::size_t kChunk = 256 << 10;
 
-// A block of compressed output ends with the first write after either.
+// A block of compressed output ends with the first write after either limit.
 constexpr std::size_t kBlockBytes = 1 << 20;
 constexpr std::chrono::seconds kBlockTime{1};
 
-/// How long a reader may take nothing, once the run is to end, before it is given up.
+/// How long an interrupted run waits for a reader that takes nothing.
 constexpr int kLastWaitMs = 1000;
 
 /// An open output.
 struct Output {
   int fd = -1;
   int stop_fd = -1;
-  bool waits = false;          // a pipe or a device: there may be no room now
-  bool non_blocking = false;   // else a write of more than PIPE_BUF waits, although poll(2) has told of room
-  bool emptied_first = false;  // a file of the user's that is opened by its name
-  std::string made{};          // its name, where it was not there before
+  bool waits = false;          // a pipe or a device: a write may block
+  bool non_blocking = false;   // otherwise a write of more than PIPE_BUF blocks even if poll(2) has reported room
+  bool emptied_first = false;  // an existing regular file, opened by its name, that `begin` truncates
+  std::string made{};          // its path if it was created
 };
 
 class PlainSink : public ByteSink {
  public:
-  /// Owns the descriptor from now on.
+  /// Takes ownership of the descriptor.
   explicit PlainSink(Output output) noexcept : output_(std::move(output)) {}
   PlainSink(const PlainSink&) = delete;
   PlainSink& operator=(const PlainSink&) = delete;
@@ -90,7 +90,7 @@ class PlainSink : public ByteSink {
   }
 
   bool close_fd() noexcept {
-    // Some file systems tell of a full disk only here.
+    // Some file systems report a full disk only when the file is closed.
     if (::close(output_.fd) != 0 && reason_.empty()) reason_ = std::strerror(errno);
     output_.fd = -1;
     return reason_.empty();
@@ -99,7 +99,8 @@ class PlainSink : public ByteSink {
   std::string reason_;
 
  private:
-  /// Until there is room. False: there is none, and the run is to end. A reader that is slow and alive gets all.
+  /// Blocks until there is room. False if there is none and the run is to end; a slow reader that still reads gets all
+  /// data.
   bool wait() noexcept {
     std::array<pollfd, 2> ready{pollfd{output_.fd, POLLOUT, 0}, pollfd{output_.stop_fd, POLLIN, 0}};
     while (::poll(ready.data(), ready.size(), -1) < 0 && errno == EINTR) {
@@ -114,8 +115,8 @@ class PlainSink : public ByteSink {
   Output output_;
 };
 
-/// Writes complete gzip members or Zstandard frames, one after the other: what has been written decompresses, whatever
-/// happens to the process, but for the last of them.
+/// Writes complete gzip members or Zstandard frames in a row. Even if the process crashes, all but the last of them can
+/// be decompressed.
 class CompressingSink : public PlainSink {
  public:
   explicit CompressingSink(Output output) : PlainSink(std::move(output)), out_(kChunk) {}
@@ -133,7 +134,7 @@ class CompressingSink : public PlainSink {
   }
 
  protected:
-  /// False where the bytes cannot be written; then `reason_` says why.
+  /// False if the bytes cannot be written; `reason_` then says why.
   virtual bool compress(std::span<const std::uint8_t> bytes) noexcept = 0;
   virtual bool end() noexcept = 0;
 
@@ -226,7 +227,7 @@ Error cannot_write(const std::string& path, std::string_view reason) {
   return system_error(path, "cannot write", reason);
 }
 
-/// A pipe is opened only once it has a reader, and open(2) can wait for that but not be told to stop.
+/// Opens a pipe once it has a reader. open(2) could wait for that, but could not be interrupted by `stop_fd`.
 Result<int> open_pipe(const std::string& path, int stop_fd) {
   constexpr int kAskAgainMs = 20;
   for (;;) {
@@ -240,7 +241,8 @@ Result<int> open_pipe(const std::string& path, int stop_fd) {
   }
 }
 
-/// Never made non-blocking as it is: others write to it as well. A pipe can be opened a second time, for us alone.
+/// The shared descriptor is not made non-blocking, since other processes write to it too. A pipe is opened a second
+/// time for our use alone.
 Output open_stdout() {
   Output output;
   struct stat status {};
@@ -252,10 +254,10 @@ Output open_stdout() {
   return output;
 }
 
-/// A file, there or not, or a device. What it is, others may change until it is open.
+/// Opens a new or existing file, or a device. The path may change until it is open.
 Output open_named(const std::string& path) {
   Output output;
-  // O_EXCL takes no link for a file that is to be made.
+  // O_EXCL does not follow a symbolic link, hence the resolved path.
   const std::string resolved = resolved_path(path);
   output.fd = ::open(resolved.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NONBLOCK, 0666);
   if (output.fd >= 0) {
@@ -284,7 +286,7 @@ Result<Output> open_output(const std::string& path, int stop_fd) {
   output.stop_fd = stop_fd;
   output.waits = ::fstat(output.fd, &status) != 0 || !S_ISREG(status.st_mode);
   output.emptied_first = !output.waits && path != "-";
-  // Two ports, or two runs, in one file would leave neither's packets. A file system may know no locks.
+  // If two ports or two runs wrote to one file, both would lose packets. Some file systems have no locks.
   if (output.emptied_first && ::flock(output.fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     ::close(output.fd);
     return failure(cannot_write(path, "another port or another run is writing to it"));

@@ -21,7 +21,7 @@ namespace penstock::port {
 
 namespace {
 
-/// The file's own bytes, with its first ones looked at beforehand.
+/// The raw bytes of the file, with a look-ahead at the first ones.
 class RawInput {
  public:
   RawInput(int fd, bool regular, const struct stat& status, ReadControl& control) noexcept
@@ -40,7 +40,7 @@ class RawInput {
     if (fd_ >= 0) ::close(fd_);
   }
 
-  /// The first bytes, at most 4; they are read again.
+  /// The first bytes, at most 4. They are returned again by `read`.
   std::span<const std::uint8_t> peek() noexcept {
     while (head_length_ < head_.size()) {
       const auto got = read_fd(std::span(head_).subspan(head_length_));
@@ -80,7 +80,7 @@ class RawInput {
     }
   }
 
-  /// False where reading shall stop.
+  /// False if reading should stop.
   bool wait() noexcept {
     std::array<pollfd, 2> ready{pollfd{fd_, POLLIN, 0}, pollfd{control_->stop_fd, POLLIN, 0}};
     while (::poll(ready.data(), ready.size(), -1) < 0 && errno == EINTR) {
@@ -102,7 +102,7 @@ class RawInput {
 
 constexpr std::size_t kChunk = 256 << 10;
 
-/// What all kinds of sources have in common.
+/// The common part of all sources.
 class Source : public ByteSource {
  public:
   explicit Source(RawInput input) noexcept : input_(std::move(input)) {}
@@ -128,7 +128,7 @@ class CompressedSource final : public Source {
 
   std::ptrdiff_t read(std::span<std::uint8_t> into) noexcept override {
     while (reason_.empty()) {
-      // Output may be left inside the decompressor although all input is taken.
+      // The decompressor may have output left although it has consumed all input.
       const std::ptrdiff_t wrote = decompressor_->decompress(compressed_, into);
       if (wrote > 0) return wrote;
       if (wrote < 0) {
@@ -150,7 +150,7 @@ class CompressedSource final : public Source {
  private:
   std::unique_ptr<Decompressor> decompressor_;
   std::vector<std::uint8_t> buffer_;
-  std::span<const std::uint8_t> compressed_;  // what is not yet taken of `buffer_`
+  std::span<const std::uint8_t> compressed_;  // the part of `buffer_` that is not yet consumed
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The pcap port over a corpus of real and of broken captures, against plain libpcap: the same packets, the same end.
+// Compares the pcap port with plain libpcap on a corpus of real and damaged captures: same packets, same end.
 
 #include <gtest/gtest.h>
 #include <pcap/pcap.h>
@@ -40,7 +40,7 @@ std::vector<std::string> captures_of_corpus() {
   return paths;
 }
 
-/// What libpcap alone makes of a file.
+/// What plain libpcap reads from a file.
 struct Plain {
   bool opened = false;
   bool supported = false;
@@ -61,7 +61,7 @@ Plain read_plainly(const std::string& path) {
   const u_char* bytes = nullptr;
   int status = 0;
   while (plain.supported && (status = pcap_next_ex(capture, &header, &bytes)) == 1) {
-    // The seconds of a classic capture are unsigned; libpcap 1.10 hands them over with a sign.
+    // The seconds in a classic capture are unsigned, but libpcap 1.10 returns them signed.
     const auto seconds = classic ? static_cast<std::uint32_t>(header->ts.tv_sec)
                                  : static_cast<std::uint64_t>(std::max<std::int64_t>(header->ts.tv_sec, 0));
     plain.packets.push_back(
@@ -73,7 +73,7 @@ Plain read_plainly(const std::string& path) {
   return plain;
 }
 
-TEST(CaptureCorpus, GivesThePacketsThatLibpcapGives) {
+TEST(CaptureCorpus, ReadsTheSamePacketsAsLibpcap) {
   const auto paths = captures_of_corpus();
   if (paths.empty()) GTEST_SKIP() << "no corpus of captures; PENSTOCK_CORPUS names its folder";
   std::size_t packets = 0;
@@ -95,7 +95,7 @@ TEST(CaptureCorpus, GivesThePacketsThatLibpcapGives) {
   EXPECT_GT(packets, 0U);
 }
 
-TEST(CaptureCorpus, SurvivesAWriteAndAReadInEveryFormat) {
+TEST(CaptureCorpus, SurvivesARoundTripInEveryFormat) {
   const auto paths = captures_of_corpus();
   if (paths.empty()) GTEST_SKIP() << "no corpus of captures; PENSTOCK_CORPUS names its folder";
   const TemporaryFolder folder;
@@ -116,9 +116,9 @@ TEST(CaptureCorpus, SurvivesAWriteAndAReadInEveryFormat) {
   }
 }
 
-/// The records of a little-endian microsecond capture of Ethernet as they lie in the file, up to where it is whole;
-/// none for other files, and for those whose records contradict themselves (a fraction of a second or more, more bytes
-/// than the wire had, a length above the snap length).
+/// The raw records of a little-endian microsecond capture of Ethernet, up to the first incomplete one. Empty for other
+/// files, and for files with inconsistent records (a fraction of one second or more, more bytes captured than on the
+/// wire, a length above the snapshot length).
 Bytes records_of(const Bytes& file) {
   const auto u32 = [&](std::size_t at) {
     return static_cast<std::uint32_t>(file[at]) | static_cast<std::uint32_t>(file[at + 1]) << 8 |

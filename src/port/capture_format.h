@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The packets of a capture, in the order of the file, whatever its format.
+// Reads the packets of a capture in file order; there is one implementation for each format.
 
 #pragma once
 
@@ -14,17 +14,17 @@
 
 namespace penstock::port {
 
-/// A packet as the capture holds it. The bytes are the reader's, until its next call.
+/// A packet as the capture stores it. The reader owns the bytes; they are valid until its next call.
 struct CapturedFrame {
   std::span<const std::uint8_t> bytes;
-  std::uint64_t timestamp_ns = 0;  // what does not fit (before 1970, after 2554) becomes the nearest that does
-  std::uint32_t wire_length = 0;   // never less than bytes.size(), even where a broken capture says so
+  std::uint64_t timestamp_ns = 0;  // clamped to the representable range (1970 to 2554)
+  std::uint32_t wire_length = 0;   // at least bytes.size(), even if a damaged capture says otherwise
   LinkType link_type = LinkType::ethernet;
-  std::uint64_t number = 0;  // counts from 1; in a sequence of captures it counts on from one to the next
-  bool copy = false;         // another worker has the frame: see RxStatus::copy
+  std::uint64_t number = 0;  // counts from 1, and continues across the files of a sequence
+  bool copy = false;         // another worker owns the packet: see RxStatus::copy
 };
 
-/// A frame that is too long for any batch; 0 bytes: there was none.
+/// A frame that is too long for any batch; 0 bytes if there was none.
 struct OversizedFrame {
   std::size_t bytes = 0;
   std::uint64_t number = 0;  // CapturedFrame::number
@@ -36,11 +36,11 @@ class CaptureFormat {
 
   virtual ~CaptureFormat() = default;
   virtual Status next(CapturedFrame& frame) noexcept = 0;
-  /// After `broken`: what is wrong there.
+  /// What is wrong with the file, after `broken`.
   [[nodiscard]] virtual std::string reason() const = 0;
-  /// Packets so far, with those that were left out.
+  /// Packets read so far, including skipped ones.
   [[nodiscard]] virtual std::uint64_t packets() const noexcept = 0;
-  /// Packets that were left out so far, as errors of `path`.
+  /// Errors about the packets skipped so far, with `path` as their place.
   [[nodiscard]] virtual Errors left_out(const std::string& path) const = 0;
 };
 

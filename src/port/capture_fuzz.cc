@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as a capture file: it is read to its end, every byte of every packet is touched, each packet comes to
-// exactly one worker, and what was read of the first packet's link type is written to a classic capture and read again.
+// Reads arbitrary bytes as a capture file to its end, and touches every byte of every packet. Each packet must reach
+// exactly one worker. The packets that have the first packet's link type are written to a classic capture and read
+// back.
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -24,7 +25,7 @@ using namespace penstock::port;
 
 namespace {
 
-/// A file in memory with a path.
+/// A file in memory that has a path.
 class MemoryFile {
  public:
   explicit MemoryFile(const char* name) : fd_(::memfd_create(name, 0)) {
@@ -67,7 +68,7 @@ std::vector<Packet> read_all(const std::string& path) {
     packet.descriptor.length = static_cast<std::uint32_t>(frame.bytes.size());
     packet.descriptor.wire_length = frame.wire_length;
     packet.descriptor.link_type = frame.link_type;
-    packet.bytes.reserve(frame.bytes.size() + 1);  // the frame of a packet is never a null pointer
+    packet.bytes.reserve(frame.bytes.size() + 1);  // a frame pointer must not be null
     packet.bytes.assign(frame.bytes.begin(), frame.bytes.end());
     bytes += packet.bytes.size();
     packets.push_back(std::move(packet));
@@ -99,7 +100,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (buffer.flush().packets != 0) std::abort();
   }
   const bool too_late = std::any_of(packets.begin(), packets.end(), [](const Packet& packet) {
-    return packet.descriptor.timestamp_ns / 1'000'000'000 > 0xffffffff;  // from 2106 on, which the format cannot hold
+    return packet.descriptor.timestamp_ns / 1'000'000'000 > 0xffffffff;  // after 2106: not representable
   });
   if ((*writer)->close().empty() == too_late) std::abort();
   const std::vector<Packet> again = read_all(out.path());

@@ -31,7 +31,7 @@ Result<CaptureReader> CaptureReader::open(const std::string& path, ReadControl& 
   Result<void> opened;
   if (PcapngReader::recognises(first)) {
     auto pcapng = std::make_unique<PcapngReader>(*reader.source_);
-    // A pipe's first packet may be a long time coming.
+    // Only for files: a pipe's first packet may take a long time to arrive.
     opened = pcapng->begin(reader.path_, reader.source().is_regular_file());
     reader.format_ = std::move(pcapng);
   } else {
@@ -90,7 +90,7 @@ Result<CaptureSequence> CaptureSequence::open(std::vector<std::string> paths, Re
     Input input{std::move(path), std::nullopt};
     if (reader->source().is_regular_file()) {
       sequence.total_bytes_ += reader->source().size_on_disk();
-      control.bytes_read.store(before);  // it is opened again in its turn
+      control.bytes_read.store(before);  // it is opened again when its turn comes
     } else {
       sequence.never_waits_ = false;
       input.opened = std::move(*reader);
@@ -137,7 +137,7 @@ bool CaptureSequence::next(CapturedFrame& frame) noexcept {
 }
 
 Error PacketPlaces::fits_no_batch(const OversizedFrame& frame, std::string_view what_ended) const {
-  // The last file before which there are fewer packets.
+  // The last file that has fewer packets than `frame.number` before it.
   const auto next = std::ranges::lower_bound(files_, frame.number, {}, &std::pair<std::uint64_t, std::string>::first);
   const auto& [before, path] = *std::prev(next);
   return {{path, 0, 0},

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The packets of capture files, in order: pcap and pcapng, compressed or not. A capture that is broken in its middle
-// gives all packets before that place, and then an error.
+// Reads the packets of capture files in order: pcap and pcapng, compressed or not. From a file that is damaged in the
+// middle, it returns all packets before the damage, and then an error.
 
 #pragma once
 
@@ -24,16 +24,16 @@ namespace penstock::port {
 /// One capture file.
 class CaptureReader {
  public:
-  /// An error where the file cannot be opened, is no capture, or has no link type that Penstock reads.
+  /// Fails if the file cannot be opened, is not a capture, or has no supported link type.
   static Result<CaptureReader> open(const std::string& path, ReadControl& control);
 
-  using Status = CaptureFormat::Status;  // end: also where it is stopped
-  /// Packets of a link type that is not supported are left out; see `errors`.
+  using Status = CaptureFormat::Status;  // end: also if reading was stopped
+  /// Skips packets of unsupported link types, and reports them through `errors`.
   Status next(CapturedFrame& frame) noexcept;
 
-  /// After `end` or `broken`: the file, the place in it and the reason, and what was left out.
+  /// After `end` or `broken`: the error with its file and position, and the skipped packets.
   [[nodiscard]] Errors errors() const;
-  /// Packets so far, with those that were left out.
+  /// Packets read so far, including skipped ones.
   [[nodiscard]] std::uint64_t packets() const noexcept { return format_->packets(); }
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] const ByteSource& source() const noexcept { return source_->source(); }
@@ -43,52 +43,52 @@ class CaptureReader {
       : path_(std::move(path)), source_(std::move(source)), control_(&control) {}
 
   std::string path_;
-  std::unique_ptr<BufferedSource> source_;  // outlives format_, which reads from it
+  std::unique_ptr<BufferedSource> source_;  // must outlive format_, which reads from it
   const ReadControl* control_;
   std::unique_ptr<CaptureFormat> format_;
   bool broken_ = false;
 };
 
-/// What is wrong with captures as far as their headers tell, all at once. Pipes and devices are not opened.
+/// Checks the headers of all captures, and reports all mistakes at once. Pipes and devices are not opened.
 [[nodiscard]] Errors check_captures(const std::vector<std::string>& paths);
 
-/// What to do about a capture that cannot be read, or not to its end.
+/// What to do if a capture cannot be opened, or is damaged.
 enum class BadCapture : std::uint8_t {
-  stop,  // one that cannot be opened is refused beforehand; one that breaks off ends the reading
-  skip,  // it is reported at the end, and the next one is read; refused is only a list of such captures alone
+  stop,  // refuse a file that cannot be opened; end the input at a damaged one
+  skip,  // report it at the end and go on with the next file; fail only if no file can be read
 };
 
-/// Which file of several the packets lie in.
+/// Maps packet numbers to the files of a sequence.
 class PacketPlaces {
  public:
-  /// The next file begins, after so many packets of all files before it.
+  /// The next file begins, after `packets_before` packets in all earlier files.
   void begin_file(std::uint64_t packets_before, std::string path) {
     files_.emplace_back(packets_before, std::move(path));
   }
-  /// "reading ended at packet 3: …", with the file of that frame as its place.
+  /// The error "reading ended at packet 3: …", with the frame's file as its place.
   [[nodiscard]] Error fits_no_batch(const OversizedFrame& frame, std::string_view what_ended) const;
 
  private:
   std::vector<std::pair<std::uint64_t, std::string>> files_;
 };
 
-/// Several capture files, one behind the other, as if they were one. Holds one regular file open at a time.
+/// Reads several capture files in order, as if they were one. At most one regular file is open at a time.
 class CaptureSequence {
  public:
-  /// Checks all files' headers, so that the user hears of every mistake at once. `control` outlives the sequence.
+  /// Checks the headers of all files, so that the user sees all mistakes at once. `control` must outlive the sequence.
   static Result<CaptureSequence> open(std::vector<std::string> paths, ReadControl& control,
                                       BadCapture bad = BadCapture::stop);
 
-  /// False at the end, or where a file is broken and `bad` says to stop there; `errors` then says what is wrong.
+  /// False at the end of the input, or at a damaged file if `bad` is `stop`; `errors` then says what is wrong.
   bool next(CapturedFrame& frame) noexcept;
   [[nodiscard]] const Errors& errors() const noexcept { return errors_; }
 
-  /// Of the packets that `next` has given; for the thread that called it.
+  /// The files of the packets that `next` has returned. Only for the thread that calls `next`.
   [[nodiscard]] const PacketPlaces& places() const noexcept { return places_; }
 
-  /// Whether all inputs are regular files: then `next` never waits for others.
+  /// Whether all inputs are regular files, so that `next` never blocks on another process.
   [[nodiscard]] bool never_waits() const noexcept { return never_waits_; }
-  /// Of all files on the disk; 0 where it is not known.
+  /// The total size of all files on disk; 0 if unknown.
   [[nodiscard]] std::uint64_t total_bytes() const noexcept { return total_bytes_; }
 
  private:
@@ -104,7 +104,7 @@ class CaptureSequence {
   ReadControl* control_;
   BadCapture bad_;
   Errors errors_;
-  std::uint64_t packets_before_ = 0;  // in the files before this one
+  std::uint64_t packets_before_ = 0;  // in the files before the current one
   bool never_waits_ = true;
   std::uint64_t total_bytes_ = 0;
 };

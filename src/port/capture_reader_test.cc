@@ -104,7 +104,7 @@ TEST(CaptureReader, ReadsPcapngInItsResolutions) {
   EXPECT_EQ(milli.packets[0].timestamp_ns, 7'123'000'000U);
 }
 
-TEST(CaptureReader, KnowsCompressionByItsFirstBytesWhateverTheName) {
+TEST(CaptureReader, DetectsCompressionByItsFirstBytesWhateverTheName) {
   for (const Bytes& plain : {three_packets(), three_pcapng_packets()}) {
     for (const char* name : {"a.pcap", "a.gz", "a.zst"}) {
       expect_three(read_bytes(plain, name));
@@ -114,19 +114,20 @@ TEST(CaptureReader, KnowsCompressionByItsFirstBytesWhateverTheName) {
   }
 }
 
-TEST(CaptureReader, TakesSeveralCompressedStreamsAsOne) {
+TEST(CaptureReader, ReadsConcatenatedCompressedStreamsAsOne) {
   const Bytes plain = three_packets();
   const Bytes head(plain.begin(), plain.begin() + 31);
   const Bytes tail(plain.begin() + 31, plain.end());
   expect_three(read_bytes(joined(gzipped(head), gzipped(tail))));
   expect_three(read_bytes(joined(joined(gzipped(head), gzipped({})), gzipped(tail))));
-  expect_three(read_bytes(joined(gzipped(plain), Bytes(512, 0))));  // a tape's padding
+  expect_three(read_bytes(joined(gzipped(plain), Bytes(512, 0))));  // padding, as on a tape
   expect_three(read_bytes(joined(zstandard(head), zstandard(tail))));
   const Bytes skippable{0x50, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 'a', 'b', 'c'};
   expect_three(read_bytes(joined(skippable, zstandard(plain))));
 }
 
-/// Cut anywhere, a capture gives the packets before the cut, and an error unless the cut is between two packets.
+/// A capture truncated at any byte gives the packets before the cut, and an error unless the cut is between two
+/// packets.
 void expect_honest_at_every_cut(const Bytes& whole, std::size_t header, const std::vector<std::size_t>& ends) {
   for (std::size_t cut = 0; cut < whole.size(); ++cut) {
     const auto read = read_bytes(Bytes(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(cut)));
@@ -141,12 +142,12 @@ void expect_honest_at_every_cut(const Bytes& whole, std::size_t header, const st
   }
 }
 
-TEST(CaptureReader, GivesAllPacketsBeforeTheEndOfACutCapture) {
+TEST(CaptureReader, ReadsAllPacketsOfATruncatedCapture) {
   expect_honest_at_every_cut(three_packets(), 24, {24 + 23, 24 + 46, 24 + 69});
   expect_honest_at_every_cut(three_pcapng_packets(), 60, {60 + 40, 60 + 80, 60 + 120});
 }
 
-TEST(CaptureReader, NamesTheFileAndThePacketWhereACaptureBreaksOff) {
+TEST(CaptureReader, NamesTheFileAndThePacketWhereACaptureIsTruncated) {
   Bytes bytes = three_packets();
   bytes.pop_back();
   const auto read = read_bytes(bytes, "cut.pcap");
@@ -156,7 +157,7 @@ TEST(CaptureReader, NamesTheFileAndThePacketWhereACaptureBreaksOff) {
   EXPECT_THAT(to_string(read.errors), HasSubstr("truncated"));
 }
 
-TEST(CaptureReader, SaysSoWhereCompressedDataIsCutOrCorrupt) {
+TEST(CaptureReader, ReportsTruncatedOrCorruptCompressedData) {
   Bytes plain = CaptureBytes().pcap_header().bytes();
   std::uint32_t noise = 1;
   for (std::uint32_t i = 0; i < 200; ++i) {
@@ -173,7 +174,7 @@ TEST(CaptureReader, SaysSoWhereCompressedDataIsCutOrCorrupt) {
       EXPECT_THAT(read.errors, SizeIs(1)) << "cut at " << cut;
       Bytes corrupt = whole;
       corrupt[cut] ^= 0x55;
-      read_bytes(corrupt);  // an error or other packets, by where it hits; never a crash
+      read_bytes(corrupt);  // an error or other packets, depending on the byte; never a crash
     }
     Bytes trailing = joined(whole, Bytes{'j', 'u', 'n', 'k', '!', '!'});
     const auto read = read_bytes(trailing);
@@ -181,20 +182,20 @@ TEST(CaptureReader, SaysSoWhereCompressedDataIsCutOrCorrupt) {
     EXPECT_THAT(read.errors, SizeIs(1));
   }
   Bytes no_end = gzipped(plain);
-  no_end.resize(no_end.size() - 8);  // all packets are there, the checksum is not
+  no_end.resize(no_end.size() - 8);  // all packets are complete, but the checksum is missing
   const auto read = read_bytes(no_end);
   EXPECT_THAT(read.packets, SizeIs(200));
   EXPECT_THAT(to_string(read.errors), HasSubstr("is truncated"));
 }
 
-TEST(CaptureReader, RefusesWhatIsNoCapture) {
+TEST(CaptureReader, RefusesFilesThatAreNotCaptures) {
   EXPECT_THAT(to_string(read_bytes({}).errors), HasSubstr("the file is empty: expected a capture"));
   EXPECT_THAT(to_string(read_bytes({'h', 'e', 'l', 'l', 'o'}).errors), HasSubstr("unknown file format"));
   EXPECT_THAT(to_string(read_captures({"/nonexistent.pcap"}).errors), HasSubstr("No such file"));
   EXPECT_THAT(to_string(read_captures({"/"}).errors), HasSubstr("Is a directory"));
 }
 
-TEST(CaptureReader, NamesALinkTypeThatItDoesNotRead) {
+TEST(CaptureReader, NamesAnUnsupportedLinkType) {
   const auto read = read_bytes(CaptureBytes().pcap_header(105).bytes(), "wlan.pcap");
   ASSERT_THAT(read.errors, SizeIs(1));
   EXPECT_THAT(to_string(read.errors), HasSubstr("wlan.pcap"));
@@ -214,7 +215,7 @@ TEST(CaptureReader, AcceptsEveryLinkTypeThatCarriesIp) {
   }
 }
 
-TEST(CaptureReader, TakesSnapLengthAsCapturedAndNeverAWireLengthBelowIt) {
+TEST(CaptureReader, NeverReturnsAWireLengthBelowTheCapturedLength) {
   const auto read = read_bytes(CaptureBytes()
                                    .pcap_header()
                                    .pcap_record(1, 2, 7, 1500)
@@ -240,7 +241,7 @@ TEST(CaptureReader, EndsWithAnErrorAtAnAbsurdLength) {
   }
 }
 
-TEST(CaptureReader, CarriesFractionsOfMoreThanASecondAndClampsTimesThatDoNotFit) {
+TEST(CaptureReader, NormalisesLargeFractionsOfASecondAndClampsTimes) {
   const auto carried = read_bytes(CaptureBytes().pcap_header().pcap_record(10, 1'500'000, 7, 7).raw(kFrame).bytes());
   ASSERT_THAT(carried.packets, SizeIs(1));
   EXPECT_EQ(carried.packets[0].timestamp_ns, 11 * kSecond + kSecond / 2);
@@ -267,7 +268,7 @@ TEST(CaptureSequence, ReadsFilesInTheGivenOrderEachWithItsLinkType) {
   }
 }
 
-TEST(CaptureSequence, TellsOfEveryBadFileAtOnce) {
+TEST(CaptureSequence, ReportsEveryBadFileAtOnce) {
   const TemporaryFolder folder;
   write_file(folder / "good.pcap", three_packets());
   write_file(folder / "bad.pcap", {1, 2, 3});
@@ -277,13 +278,13 @@ TEST(CaptureSequence, TellsOfEveryBadFileAtOnce) {
   EXPECT_THAT(read.errors, SizeIs(3));
 }
 
-TEST(CaptureSequence, ReadsTheOthersWhereBadCapturesAreToBeSkipped) {
+TEST(CaptureSequence, SkipsBadCapturesOnRequest) {
   const TemporaryFolder folder;
   Bytes cut = three_packets();
   cut.pop_back();
-  write_file(folder / "cut.pcap", cut);  // two packets, then an error
+  write_file(folder / "cut.pcap", cut);  // two packets, followed by an error
   write_file(folder / "good.pcap", three_packets());
-  write_file(folder / "none.pcap", {1, 2, 3});  // no capture
+  write_file(folder / "none.pcap", {1, 2, 3});  // not a capture
   ReadControl control;
   auto captures =
       CaptureSequence::open({folder / "none.pcap", folder / "cut.pcap", folder / "good.pcap", folder / "missing.pcap"},
@@ -300,7 +301,7 @@ TEST(CaptureSequence, ReadsTheOthersWhereBadCapturesAreToBeSkipped) {
   EXPECT_THAT(none.error(), SizeIs(2));
 }
 
-TEST(CaptureSequence, ReadsNothingBehindABrokenFile) {
+TEST(CaptureSequence, ReadsNothingAfterADamagedFile) {
   const TemporaryFolder folder;
   Bytes cut = three_packets();
   cut.pop_back();

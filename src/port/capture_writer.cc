@@ -17,7 +17,8 @@ namespace penstock::port {
 
 namespace {
 
-// Both formats are in the writer's byte order, and readers swap: draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng.
+// Both formats are written in host byte order; readers swap if necessary (draft-ietf-opsawg-pcap,
+// draft-ietf-opsawg-pcapng).
 
 struct PcapHeader {
   std::uint32_t magic;
@@ -59,7 +60,7 @@ struct PcapngInterface {
 };
 static_assert(sizeof(PcapngInterface) == 32);
 
-/// The packet, padding to 4 bytes and the block length again follow.
+/// Followed by the packet, padding to 4 bytes, and the block length again.
 struct PcapngPacket {
   std::uint32_t type = 6;
   std::uint32_t block_length;
@@ -137,7 +138,7 @@ int CaptureWriter::add_interface(LinkType type) noexcept {
   const std::lock_guard lock(mutex_);
   std::atomic<int>& interface = interfaces_[static_cast<std::size_t>(type)];
   if (interface.load(std::memory_order_relaxed) == kNoInterface) {
-    // Written at once, so that it stands before every packet that names it.
+    // Written immediately, so that it precedes every packet that refers to it.
     write_locked(bytes_of(PcapngInterface{.link_type = linktype_in_file(type)}));
     interface.store(interface_count_++, std::memory_order_release);
   }

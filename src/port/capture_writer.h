@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A capture file that several workers write. Each worker encodes its packets into a buffer of its own and takes the
-// file's lock once for a full buffer or a batch, never for a packet: order is kept within a worker, and so within a
-// flow. The classic format holds one link type, the first packet's, and one precision; pcapng holds them all.
+// A capture file that several workers write. Each worker encodes its packets into its own buffer, and takes the file's
+// lock only to write a full buffer or at the end of a batch, never for a single packet. So the order is kept within a
+// worker, and thereby within a flow. A classic pcap file has one link type (that of the first packet) and one
+// precision; pcapng supports several of both.
 
 #pragma once
 
@@ -31,21 +32,21 @@ enum class Precision : std::uint8_t {
 
 class CaptureWriter {
  public:
-  static constexpr std::uint32_t kSnapLength = 262144;  // as tcpdump's
+  static constexpr std::uint32_t kSnapLength = 262144;  // like tcpdump
 
-  /// The format and the compression go by the name: `.pcapng` or classic, and `.gz` or `.zst` behind it. `precision`
-  /// is the classic format's; pcapng is written in nanoseconds. Waits as `ByteSink::open` does.
+  /// The file name determines the format (`.pcapng`, otherwise classic pcap) and the compression (a further `.gz` or
+  /// `.zst`). `precision` applies to classic pcap; pcapng is written in nanoseconds. Blocks like `ByteSink::open`.
   static Result<std::unique_ptr<CaptureWriter>> open(const std::string& path, Precision precision, int stop_fd = -1);
-  /// Before the first packet: what the file held is gone.
+  /// Truncates the file. Call it before the first packet.
   void begin() noexcept;
 
-  /// One worker's end. Outlived by the writer.
+  /// The buffer of one worker. The writer must outlive it.
   class Buffer {
    public:
     explicit Buffer(CaptureWriter& writer);
-    /// Returns how many it took; see `TxQueue::send`.
+    /// Returns how many packets it took; see `TxQueue::send`.
     std::size_t add(std::span<const PacketView> packets) noexcept;
-    /// See `TxQueue::flush`. A packet that the file holds to its last byte is not lost.
+    /// See `TxQueue::flush`. A packet is only lost if the file lacks some of its bytes.
     Lost flush() noexcept;
 
    private:
@@ -57,10 +58,10 @@ class CaptureWriter {
     Lost lost_;  // since the last flush
   };
 
-  /// Whether writing has failed: what is added from now on is not taken.
+  /// Whether writing has failed. No packets are accepted from then on.
   [[nodiscard]] bool failed() const noexcept { return failed_.load(std::memory_order_relaxed); }
-  /// Once all buffers are flushed: ends the file and tells what went wrong and what was left out. Without `begin` there
-  /// is nothing to end.
+  /// Completes the file, and returns what went wrong and what could not be written. Call it once all buffers are
+  /// flushed. Does nothing if `begin` was not called.
   [[nodiscard]] Errors close();
 
  private:
@@ -72,12 +73,12 @@ class CaptureWriter {
 
   void decide(std::span<const PacketView> first) noexcept;
   void begin_classic(LinkType type, bool nanoseconds) noexcept;
-  /// The number of the interface with this link type; kNoInterface where the file cannot hold the type.
+  /// The number of the interface with this link type; kNoInterface if the file cannot hold it.
   int interface_of(LinkType type) noexcept;
   int add_interface(LinkType type) noexcept;
   std::size_t encode(PacketView packet, int interface, std::uint8_t* to) noexcept;
   std::size_t write_locked(std::span<const std::uint8_t> bytes) noexcept;
-  /// What of these records lies behind the first `written` bytes.
+  /// The packets of `records` that are not completely within the first `written` bytes.
   [[nodiscard]] Lost lost_of(std::span<const std::uint8_t> records, std::size_t written) const noexcept;
 
   const std::string path_;
@@ -88,7 +89,7 @@ class CaptureWriter {
   std::atomic<std::uint64_t> wrong_type_{0}, too_long_{0}, digits_lost_{0}, too_late_{0};
   std::atomic<bool> failed_{false};
 
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::unique_ptr<ByteSink> sink_;
   bool begun_ = false;
   int interface_count_ = 0;

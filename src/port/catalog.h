@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kinds of ports, by the name that the chain file gives them: the one hand-written list.
+// All port kinds, by their names in the chain file.
 
 #pragma once
 
@@ -19,12 +19,12 @@ struct PortKind {
   std::string_view name;
   std::string_view summary;
   ParameterTable parameters;
-  /// `index` is the port's position in the chain file: what it writes into each packet's `in_port`.
+  /// `index` is the port's position in the chain file. The port stores it in each packet's `in_port`.
   Result<std::unique_ptr<Port>> (*make)(const Parameters& parameters, PortIndex index);
 };
 
 [[nodiscard]] std::span<const PortKind> catalog() noexcept;
-/// Null for an unknown name.
+/// Null if the name is unknown.
 [[nodiscard]] const PortKind* find_kind(std::string_view name) noexcept;
 
 }  // namespace penstock::port

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kRingBytes = 4 << 20;
 
-/// Stands before each frame in a ring.
+/// Precedes each frame in a ring.
 struct RingHeader {
   std::uint64_t timestamp_ns;
   std::uint64_t number;
@@ -23,7 +23,7 @@ struct RingHeader {
   bool copy;
 };
 
-/// Waits for another thread: first with the processor, then without.
+/// Waits for another thread: yields first, then sleeps.
 class Patience {
  public:
   void wait() noexcept {
@@ -82,14 +82,14 @@ bool FlowFeeder::hand_over(unsigned worker, const CapturedFrame& frame) noexcept
   return true;
 }
 
-/// The first one is reported.
+/// Only the first such frame is reported.
 void FlowFeeder::note_oversized(std::size_t bytes, std::uint64_t number) noexcept {
   std::size_t none = 0;
   if (oversized_bytes_.compare_exchange_strong(none, bytes)) oversized_number_ = number;
 }
 
 std::uint64_t FlowFeeder::next_time_ns(unsigned worker) noexcept {
-  // Asked before the ring: all that is earlier lies there by then.
+  // Load this before looking at the ring: all earlier frames are in the ring by then.
   const std::uint64_t latest = latest_ns_.load(std::memory_order_acquire);
   const std::span<const std::uint8_t> record = rings_[worker]->front();
   if (record.empty()) return latest;
@@ -101,7 +101,7 @@ std::uint64_t FlowFeeder::next_time_ns(unsigned worker) noexcept {
 RxStatus FlowFeeder::poll(unsigned worker, Batch& batch, PortIndex in_port, std::uint64_t until_ns) noexcept {
   SpscByteRing& ring = *rings_[worker];
   for (;;) {
-    // Asked before the ring: whoever sees `done_` and then an empty ring has seen all.
+    // Load this before looking at the ring: if it is set and the ring is then empty, there are no more frames.
     const bool done = done_.load(std::memory_order_acquire);
     const std::span<const std::uint8_t> record = ring.front();
     if (record.empty()) return done ? RxStatus::end : RxStatus::idle;
@@ -114,7 +114,7 @@ RxStatus FlowFeeder::poll(unsigned worker, Batch& batch, PortIndex in_port, std:
                               static_cast<std::uint32_t>(header.number)})) {
       if (!batch.empty()) return RxStatus::more;
       note_oversized(frame.size(), header.number);
-      stop_.store(true);  // or the thread would wait for ever for room in this ring
+      stop_.store(true);  // otherwise the thread would wait for room in this ring for ever
       return RxStatus::end;
     }
     ring.pop();

@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A datagram is over, as in the stack's reassembly (stack/ip_reassembly.cc), once all its bytes were seen or nothing
-// came for the timeout: what comes then under the same identification is another one, perhaps of another flow.
-// Or, in an attack, another part of the same one: it goes to the same worker, until a first fragment names another.
+// As in the stack's reassembly (stack/ip_reassembly.cc), a datagram is complete once all its bytes were seen, and ends
+// after the timeout without fragments. Later fragments with the same identification belong to a new datagram, perhaps
+// of another flow. In an attack, they may also be a further part of the same one, so they go to the same worker until a
+// first fragment names another.
 
 #include "port/fragment_table.h"
 
@@ -22,10 +23,10 @@ namespace penstock::port {
 
 namespace {
 
-constexpr std::size_t kWays = 128;         // datagrams of a set: Linux takes 64 of a pair of hosts at once
-constexpr std::size_t kMostData = 0xffff;  // of a datagram, without its header
+constexpr std::size_t kWays = 128;         // datagrams per set. Linux accepts 64 per pair of hosts at a time
+constexpr std::size_t kMostData = 0xffff;  // payload bytes of a datagram
 
-/// Written by one thread, read by any.
+/// Written by one thread, read by any thread.
 class Counter {
  public:
   void add(std::uint64_t n) noexcept { count_.store(get() + n, std::memory_order_relaxed); }
@@ -45,24 +46,24 @@ struct Datagram {
   DatagramKey key;
   std::uint64_t last_ns = 0;
   std::uint64_t last_use = 0;
-  Links waiting;            // of those that wait
-  Links kept;               // of those with frames that were given
-  FrameShelf::List frames;  // that wait
-  FrameShelf::List given;   // that a worker has, as far as there is room
-  Workers others;           // that have copies of them
-  std::uint32_t end = 0;    // of the bytes that were seen
+  Links waiting;               // in the queue of datagrams with waiting frames
+  Links kept;                  // in the queue of datagrams with delivered frames
+  FrameShelf::List frames;     // frames that wait
+  FrameShelf::List delivered;  // frames that were delivered to a worker, as far as there is room
+  Workers others;              // workers that have copies of these
+  std::uint32_t end = 0;       // end of the highest byte seen
   std::uint32_t whole_units = 0;
   std::uint16_t worker = 0;
   State state = State::none;
-  bool has_worker = false;  // waiting: that of the datagram before, of the same key
-  bool has_first = false;   // a first fragment has named its flow
-  bool last_seen = false;   // the fragment that no other follows
+  bool has_worker = false;  // while waiting: the worker of the previous datagram with the same key
+  bool has_first = false;   // a first fragment has identified the flow
+  bool last_seen = false;   // the last fragment has been seen
 
-  /// The last unit may be in part, of the fragment that ends there.
+  /// The last unit of 8 bytes may be incomplete.
   [[nodiscard]] bool complete() const noexcept { return last_seen && whole_units == end / 8; }
 };
 
-/// From the oldest to the newest. None is in it twice.
+/// Ordered from the oldest to the newest; no datagram is in it twice.
 template <Links Datagram::*links>
 using Queue =
     intrusive::list<Datagram, intrusive::member_hook<Datagram, Links, links>, intrusive::constant_time_size<false>>;
@@ -70,17 +71,17 @@ using Queue =
 }  // namespace
 
 struct FragmentTable::Parts {
-  Parts(unsigned worker_count, const Limits& given)
+  Parts(unsigned worker_count, const Limits& table_limits)
       : workers(worker_count),
-        limits(given),
-        datagrams(given.sets * kWays),
-        seen_units(std::make_unique_for_overwrite<std::array<std::uint64_t, 128>[]>(given.sets * kWays)),
-        set_blocks(given.sets),
-        shelf(given.waiting_bytes) {
+        limits(table_limits),
+        datagrams(table_limits.sets * kWays),
+        seen_units(std::make_unique_for_overwrite<std::array<std::uint64_t, 128>[]>(table_limits.sets * kWays)),
+        set_blocks(table_limits.sets),
+        shelf(table_limits.waiting_bytes) {
     payload.reserve(kMostData + 1);
   }
 
-  // ---- the table: sets by addresses, the datagrams of a set in any order
+  // ---- the table: sets by address hash; the datagrams within a set are unordered
 
   [[nodiscard]] std::size_t set_of(const DatagramKey& key) const noexcept {
     std::uint64_t hash = seed;
@@ -105,7 +106,7 @@ struct FragmentTable::Parts {
         std::ranges::find_if(ways, [&](const Datagram& d) { return d.state != Datagram::State::none && d.key == key; });
     return it == ways.end() ? nullptr : &*it;
   }
-  /// A free one, or the one that was not used for the longest.
+  /// A free entry, or the least recently used one.
   Datagram& victim(const DatagramKey& key) noexcept {
     return *std::ranges::min_element(
         set(set_of(key)), {}, [](const Datagram& d) { return d.state == Datagram::State::none ? 0 : d.last_use; });
@@ -117,7 +118,7 @@ struct FragmentTable::Parts {
     seen_units[index_of(datagram)].fill(0);
   }
 
-  /// As the stack's reassembly notes it, which leaves out what no datagram can have.
+  /// Tracks the bytes seen as the stack's reassembly does, ignoring those that no valid datagram can have.
   void note_seen(Datagram& datagram, const Fragment& fragment) noexcept {
     const std::size_t end = fragment.offset + fragment.data.size();
     const std::size_t header = fragment.key.ip_version == 4 ? sizeof(Ipv4Header) : 0;
@@ -132,11 +133,11 @@ struct FragmentTable::Parts {
     datagram.last_seen = datagram.last_seen || !fragment.more;
   }
 
-  /// Gives what waits to the worker that all further ones go to. Fragments that came before under the same key may be
-  /// of its datagram, too.
+  /// Delivers the waiting fragments to the worker that all further ones will go to. Earlier fragments with the same key
+  /// may also belong to its datagram.
   bool decide(Datagram& datagram, unsigned worker, Sink sink) noexcept {
     if (datagram.has_worker && datagram.worker != worker) {
-      if (!copy_given_to(datagram, worker, sink)) return false;
+      if (!copy_delivered_to(datagram, worker, sink)) return false;
       datagram.others.set(datagram.worker);
       datagram.others.reset(worker);
     }
@@ -148,12 +149,12 @@ struct FragmentTable::Parts {
     const bool goes_on = shelf.for_each(datagram.frames, [&](const CapturedFrame& frame) {
       return sink(worker, frame) && copy_to_others(datagram, frame, sink);
     });
-    note_given(datagram);
-    shelf.append(datagram.given, datagram.frames);
+    note_delivered(datagram);
+    shelf.append(datagram.delivered, datagram.frames);
     return goes_on;
   }
 
-  // ---- what was given: other first fragments may name other flows, and which of them hosts take cannot be known
+  // ---- delivered fragments: later first fragments may name other flows, and it is unknown which one hosts accept
 
   bool copy_to(unsigned worker, const CapturedFrame& frame, Sink sink) noexcept {
     CapturedFrame copy = frame;
@@ -168,82 +169,85 @@ struct FragmentTable::Parts {
     }
     return true;
   }
-  bool copy_given_to(Datagram& datagram, unsigned worker, Sink sink) noexcept {
-    if (datagram.others[worker]) return true;  // it has them
+  bool copy_delivered_to(Datagram& datagram, unsigned worker, Sink sink) noexcept {
+    if (datagram.others[worker]) return true;  // has them already
     datagram.others.set(worker);
-    return shelf.for_each(datagram.given, [&](const CapturedFrame& frame) { return copy_to(worker, frame, sink); });
+    return shelf.for_each(datagram.delivered, [&](const CapturedFrame& frame) { return copy_to(worker, frame, sink); });
   }
-  /// It will have frames that were given: the newest.
-  void note_given(Datagram& datagram) noexcept {
-    if (datagram.given.frames > 0) kept.erase(kept.iterator_to(datagram));
+  /// The datagram is going to have delivered frames: makes it the newest in the queue.
+  void note_delivered(Datagram& datagram) noexcept {
+    if (datagram.delivered.frames > 0) kept.erase(kept.iterator_to(datagram));
     kept.push_back(datagram);
   }
-  /// To the datagram's worker, and to others whose flows its fragments have named.
-  bool give(Datagram& datagram, const CapturedFrame& frame, Sink sink) noexcept {
+  /// Delivers to the datagram's worker, and copies to the workers of other flows that its fragments have named.
+  bool deliver(Datagram& datagram, const CapturedFrame& frame, Sink sink) noexcept {
     if (!sink(datagram.worker, frame) || !copy_to_others(datagram, frame, sink)) return false;
-    keep_given(datagram, frame);
+    keep_delivered(datagram, frame);
     return true;
   }
-  /// It names a flow of another worker, which decides about it by what came before.
-  bool give_first_of_another(Datagram& datagram, unsigned named, const CapturedFrame& frame, Sink sink) noexcept {
+  /// A first fragment that names a flow of another worker. That worker decides its verdict, and gets the earlier
+  /// fragments.
+  bool deliver_first_of_another(Datagram& datagram, unsigned named, const CapturedFrame& frame, Sink sink) noexcept {
     ambiguous.add(1);
-    if (!copy_given_to(datagram, named, sink) || !sink(named, frame) || !copy_to(datagram.worker, frame, sink)) {
+    if (!copy_delivered_to(datagram, named, sink) || !sink(named, frame) || !copy_to(datagram.worker, frame, sink)) {
       return false;
     }
     datagram.others.reset(named);
     const bool goes_on = copy_to_others(datagram, frame, sink);
     datagram.others.set(named);
-    keep_given(datagram, frame);
+    keep_delivered(datagram, frame);
     return goes_on;
   }
-  /// Takes no place from any that wait.
-  void keep_given(Datagram& datagram, const CapturedFrame& frame) noexcept {
+  /// Keeps a delivered frame, without displacing any frame that waits.
+  void keep_delivered(Datagram& datagram, const CapturedFrame& frame) noexcept {
     const std::uint32_t blocks = FrameShelf::blocks_for(frame.bytes.size());
     const std::span<Datagram> ways = set(index_of(datagram) / kWays);
     const std::uint32_t most = shelf.blocks() / 4;
     if (frame.bytes.size() > FrameShelf::kLongestFrame) return;
     while (blocks_of_set(datagram) + blocks > most || shelf.blocks_left() < blocks) {
       const bool in_set = blocks_of_set(datagram) + blocks > most;
-      if (!(in_set ? forget_given(ways) : forget_oldest_given())) return;
+      if (!(in_set ? forget_delivered(ways) : forget_oldest_delivered())) return;
     }
-    note_given(datagram);
-    shelf.put(datagram.given, frame);
+    note_delivered(datagram);
+    shelf.put(datagram.delivered, frame);
     blocks_of_set(datagram) += blocks;
   }
-  /// Of the one that was used the longest ago. False: there are none.
-  bool forget_given(std::span<Datagram> among) noexcept {
+  /// Forgets those of the least recently used datagram. False if there are none.
+  bool forget_delivered(std::span<Datagram> among) noexcept {
     Datagram* first = nullptr;
     for (Datagram& other : among) {
-      if (other.given.frames > 0 && (first == nullptr || other.last_use < first->last_use)) first = &other;
+      if (other.delivered.frames > 0 && (first == nullptr || other.last_use < first->last_use)) first = &other;
     }
     if (first == nullptr) return false;
-    forget_given(*first);
+    forget_delivered(*first);
     return true;
   }
-  bool forget_oldest_given() noexcept {
+  bool forget_oldest_delivered() noexcept {
     if (kept.empty()) return false;
-    forget_given(kept.front());
+    forget_delivered(kept.front());
     return true;
   }
-  void forget_given(Datagram& datagram) noexcept {
-    if (datagram.given.frames > 0) kept.erase(kept.iterator_to(datagram));
-    blocks_of_set(datagram) -= datagram.given.blocks;
-    shelf.clear(datagram.given);
+  void forget_delivered(Datagram& datagram) noexcept {
+    if (datagram.delivered.frames > 0) kept.erase(kept.iterator_to(datagram));
+    blocks_of_set(datagram) -= datagram.delivered.blocks;
+    shelf.clear(datagram.delivered);
     datagram.others.reset();
   }
-  /// What is dropped on the path may come again in part: that goes to the worker that knows of it.
+  /// Some fragments of the datagram may have been dropped and may be sent again. Those go to a worker that knows about
+  /// it.
   bool give_up(Datagram& datagram, Sink sink) noexcept {
     not_followed.add(datagram.frames.frames);
     return decide(datagram,
                   datagram.has_worker ? datagram.worker : worker_of_hash(address_hash_of(datagram.key), workers), sink);
   }
 
-  /// The oldest datagrams give way, first those of the same set. False where it would have to be this one.
+  /// Makes room by evicting the oldest datagrams, first those of the same set. False if this datagram itself would have
+  /// to be evicted.
   bool has_room(Datagram& datagram, std::uint32_t blocks, Sink sink, bool& goes_on) noexcept {
     const std::uint32_t most = shelf.blocks() / 4;
     const std::span<Datagram> ways = set(index_of(datagram) / kWays);
     while (goes_on && blocks_of_set(datagram) + blocks > most) {
-      if (forget_given(ways)) continue;
+      if (forget_delivered(ways)) continue;
       Datagram* first = nullptr;
       for (Datagram& other : ways) {
         const bool waits = &other != &datagram && other.frames.frames > 0;
@@ -253,7 +257,7 @@ struct FragmentTable::Parts {
       goes_on = give_up(*first, sink);
     }
     while (goes_on && shelf.blocks_left() < blocks) {
-      if (forget_oldest_given()) continue;
+      if (forget_oldest_delivered()) continue;
       auto first = waiting.begin();
       if (first != waiting.end() && &*first == &datagram) ++first;
       if (first == waiting.end()) return false;
@@ -268,7 +272,7 @@ struct FragmentTable::Parts {
     if (frame.bytes.size() > FrameShelf::kLongestFrame || !has_room(datagram, blocks, sink, goes_on)) {
       if (!goes_on) return false;
       not_followed.add(1);
-      return give_up(datagram, sink) && give(datagram, frame, sink);
+      return give_up(datagram, sink) && deliver(datagram, frame, sink);
     }
     if (datagram.frames.frames > 0) waiting.erase(waiting.iterator_to(datagram));
     waiting.push_back(datagram);
@@ -279,8 +283,8 @@ struct FragmentTable::Parts {
     return decide(datagram, worker_of_hash(hash_of_whole(datagram), workers), sink);
   }
 
-  /// All fragments wait: the first one does not tell their flow, but what follows it does. Of bytes that came more than
-  /// once the first count.
+  /// The hash of a datagram whose fragments are all waiting, since its first fragment alone does not identify the flow.
+  /// If bytes overlap, those that came first count.
   std::uint32_t hash_of_whole(const Datagram& datagram) noexcept {
     payload.assign(datagram.end, 0);
     has_byte.reset();
@@ -302,20 +306,20 @@ struct FragmentTable::Parts {
   bool take(const WorkerKey& key, const Fragment& fragment, const CapturedFrame& frame, Sink sink) noexcept {
     fragments.add(1);
     Datagram* datagram = find(fragment.key);
-    if (fragment.wrong_checksum) {  // it is no host's, and must not lead the others astray
+    if (fragment.wrong_checksum) {  // hosts discard it, so it must not redirect the others
       const bool is_known = datagram != nullptr && datagram->has_worker;
       return sink(is_known ? datagram->worker : worker_of_hash(address_hash_of(fragment.key), workers), frame);
     }
     if (datagram == nullptr) {
       datagram = &victim(fragment.key);
       if (datagram->frames.frames > 0 && !give_up(*datagram, sink)) return false;
-      forget_given(*datagram);
+      forget_delivered(*datagram);
       datagram->key = fragment.key;
       datagram->has_worker = false;
       begin(*datagram);
     } else if (frame.timestamp_ns > datagram->last_ns && frame.timestamp_ns - datagram->last_ns > limits.timeout_ns) {
       if (datagram->frames.frames > 0 && !give_up(*datagram, sink)) return false;
-      forget_given(*datagram);
+      forget_delivered(*datagram);
       datagram->has_worker = false;
       begin(*datagram);
     } else if (datagram->complete()) {
@@ -329,11 +333,11 @@ struct FragmentTable::Parts {
       if (!key.tells_flow) return keep(*datagram, frame, sink);
       if (!decide(*datagram, named, sink)) return false;
     } else if (key.tells_flow && named != datagram->worker) {
-      if (datagram->has_first) return give_first_of_another(*datagram, named, frame, sink);
+      if (datagram->has_first) return deliver_first_of_another(*datagram, named, frame, sink);
       if (!decide(*datagram, named, sink)) return false;
     }
     datagram->has_first = datagram->has_first || key.tells_flow;
-    return give(*datagram, frame, sink);
+    return deliver(*datagram, frame, sink);
   }
 
   [[nodiscard]] std::uint64_t give_up_at_ns() const noexcept {
@@ -346,13 +350,13 @@ struct FragmentTable::Parts {
   const Limits limits;
   const std::uint64_t seed = random_seed();
   std::vector<Datagram> datagrams;
-  std::unique_ptr<std::array<std::uint64_t, 128>[]> seen_units;  // of each: 8 bytes a bit
-  std::vector<std::uint32_t> set_blocks;                         // of frames that wait
+  std::unique_ptr<std::array<std::uint64_t, 128>[]> seen_units;  // one bit per 8 bytes, for each datagram
+  std::vector<std::uint32_t> set_blocks;                         // blocks used by each set
   FrameShelf shelf;
   Queue<&Datagram::waiting> waiting;
   Queue<&Datagram::kept> kept;
   std::uint64_t uses = 0;
-  std::vector<std::uint8_t> payload;  // scratch, as the next
+  std::vector<std::uint8_t> payload;  // scratch, like the next member
   std::bitset<kMostData + 1> has_byte;
   Counter fragments, waited, not_followed, ambiguous, copied;
 };

@@ -1,19 +1,19 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which worker the fragments of a datagram go to: that of the whole packets of their flow.
+// Determines the worker for the fragments of each datagram: that of the unfragmented packets of their flow.
 //
-//   first fragment ──▶ has the ports: the worker of its flow, which is kept for the datagram
-//   later fragment ──▶ the worker that is kept; or waits for the first one, and then goes ahead of it
+//   first fragment ──▶ has the ports: goes to the worker of its flow, which is stored for the datagram
+//   later fragment ──▶ goes to the stored worker; or waits for the first one, and is then delivered ahead of it
 //
-// A datagram may have first fragments of several flows, of which hosts took one: its fragments then go to the worker
-// that decides about them, and copies of them to the workers of the other flows (RxStatus::copy). To that end fragments
-// are kept for a while after they were given.
+// A datagram may have first fragments of several flows, and it is unknown which one the receiving host accepts. Its
+// fragments then go to the worker that decides their verdict, and copies go to the workers of the other flows
+// (RxStatus::copy). So fragments are kept for a while after they were delivered.
 //
-// Bounded whatever comes. The table is cut into small sets by a keyed hash of the addresses, so that the fragments of
-// one pair of hosts take no place of most others'; frames that wait have memory of which a set may use a quarter. What
-// is given up for room, or has waited for too long, goes to a worker by its addresses alone, and is counted. No frame
-// is lost, and those of one datagram keep their order.
+// Memory is bounded. A keyed hash of the addresses divides the table into small sets, so that a pair of hosts can only
+// displace datagrams in its own set. A set may use a quarter of the memory for frames. Fragments that are evicted, or
+// have waited for too long, are assigned to a worker by their addresses alone, and are counted. No frame is lost, and
+// the frames of one datagram keep their order.
 
 #pragma once
 
@@ -31,9 +31,9 @@ namespace penstock::port {
 class FragmentTable {
  public:
   struct Limits {
-    std::size_t sets = 64;                             // a power of two, of 128 datagrams each
-    std::size_t waiting_bytes = std::size_t{8} << 20;  // of frames that wait
-    std::uint64_t timeout_ns = 60'000'000'000;         // as the stack's reassembly by default
+    std::size_t sets = 64;                             // a power of two; each set has 128 datagrams
+    std::size_t waiting_bytes = std::size_t{8} << 20;  // for frames that wait or were delivered recently
+    std::uint64_t timeout_ns = 60'000'000'000;         // the default of the stack's IP reassembly
   };
 
   explicit FragmentTable(unsigned workers) : FragmentTable(workers, Limits()) {}
@@ -42,26 +42,27 @@ class FragmentTable {
   FragmentTable(const FragmentTable&) = delete;
   FragmentTable& operator=(const FragmentTable&) = delete;
 
-  /// Calls `use(worker, frame)` for the frame, and for those that waited for it; or keeps a copy. `use`: bool(unsigned,
-  /// const CapturedFrame&) noexcept; once it returns false, nothing more is given, and this returns false.
+  /// Calls `use(worker, frame)` for the fragments that waited for this frame and for the frame itself, or keeps a copy
+  /// of it. `use` is `bool(unsigned, const CapturedFrame&) noexcept`. If it returns false, nothing more is delivered,
+  /// and this returns false.
   template <typename Use>
   bool take(const WorkerKey& key, const Fragment& fragment, const CapturedFrame& frame, Use& use) noexcept {
     return take_to(key, fragment, frame, sink_of(use));
   }
 
-  /// Whether a fragment has waited for too long by this time (of frames).
+  /// Whether a fragment has waited for too long at `now_ns`, which is a time of the input's frames.
   [[nodiscard]] bool has_timed_out(std::uint64_t now_ns) const noexcept { return now_ns > give_up_at_ns_; }
   template <typename Use>
   bool give_up_old(std::uint64_t now_ns, Use& use) noexcept {
     return give_up_until(now_ns, sink_of(use));
   }
-  /// Gives all that still waits.
+  /// Delivers all fragments that still wait.
   template <typename Use>
   bool give_up_all(Use& use) noexcept {
     return give_up_until(kNever, sink_of(use));
   }
 
-  /// Any thread may ask.
+  /// Thread-safe.
   [[nodiscard]] FragmentCounts counts() const noexcept;
 
  private:
@@ -87,7 +88,7 @@ class FragmentTable {
 
   struct Parts;
   std::unique_ptr<Parts> parts_;
-  std::uint64_t give_up_at_ns_ = kNever;  // frames of a later time end the wait of the oldest
+  std::uint64_t give_up_at_ns_ = kNever;  // frames with a later time end the wait of the oldest datagram
 };
 
 }  // namespace penstock::port

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Drawings: F1 is a datagram's first fragment, which has the ports, F2 and F3 follow it.
+// In the drawings, F1 is a datagram's first fragment, which has the ports. F2 and F3 follow it.
 
 #include "port/fragment_table.h"
 
@@ -42,7 +42,7 @@ struct Given {
   Frame bytes;
 };
 
-/// What a table gives for the fragments that it takes, numbered from 1.
+/// Records what a table delivers for the fragments that it takes, which are numbered from 1.
 class Table {
  public:
   explicit Table(const Limits& limits = {}) : table_(kWorkers, limits) {}
@@ -75,7 +75,7 @@ class Table {
   }
   [[nodiscard]] FragmentCounts counts() const { return table_.counts(); }
 
-  /// The copies: the frame's number and the worker.
+  /// The frame number and worker of each copy.
   [[nodiscard]] std::vector<std::pair<std::uint64_t, unsigned>> copied() const {
     std::vector<std::pair<std::uint64_t, unsigned>> all;
     for (const Given& one : copies) all.emplace_back(one.number, one.worker);
@@ -102,11 +102,11 @@ unsigned worker_of_flow(const Frame& whole) {
   return worker_of(whole, static_cast<std::uint32_t>(whole.size()), LinkType::ethernet, kWorkers);
 }
 
-/// A datagram of 10.0.0.1:`port` → 10.0.0.2:53.
+/// A datagram from 10.0.0.1:`port` to 10.0.0.2:53.
 Frame datagram(std::uint16_t port, std::size_t bytes = 40) {
   return packet().eth().ipv4("10.0.0.1", "10.0.0.2").udp(port, 53).payload(std::string(bytes, 'x')).bytes();
 }
-/// One whose flow's worker is none of these, nor the one that the addresses name.
+/// A datagram whose worker is neither one of `workers` nor the one that its addresses select.
 Frame datagram_of_another_worker(std::vector<unsigned> workers) {
   Fragment fragment;
   const Frame part = fragments_of(datagram(1), {8}, 1)[1];
@@ -119,7 +119,7 @@ Frame datagram_of_another_worker(std::vector<unsigned> workers) {
 }
 
 /*  F1 F2 F3  */
-TEST(FragmentTable, SendsFragmentsWhereTheWholePacketsOfTheirFlowGo) {
+TEST(FragmentTable, SendsFragmentsToTheWorkerOfTheirFlow) {
   for (std::uint16_t port = 1; port < 200; ++port) {
     Table table;
     const Frame whole = datagram(port);
@@ -131,8 +131,8 @@ TEST(FragmentTable, SendsFragmentsWhereTheWholePacketsOfTheirFlowGo) {
   }
 }
 
-/*  F3 F2 F1  ─▶  F3 F2 F1, once F1 has come, each with its own time  */
-TEST(FragmentTable, KeepsThoseThatComeBeforeTheFirstUntilItComes) {
+/*  F3 F2 F1  ─▶  F3 F2 F1, as soon as F1 arrives, each with its own time  */
+TEST(FragmentTable, KeepsFragmentsUntilTheFirstOneComes) {
   const Frame whole = datagram_of_another_worker({});
   const auto parts = fragments_of(whole, {8, 24}, 9);
   Table table;
@@ -150,7 +150,7 @@ TEST(FragmentTable, KeepsThoseThatComeBeforeTheFirstUntilItComes) {
   EXPECT_EQ(table.counts().not_followed, 0U);
 }
 
-TEST(FragmentTable, KeepsFramesOfAllSizesAsTheyAre) {
+TEST(FragmentTable, KeepsFramesOfAllSizesUnchanged) {
   for (const std::size_t bytes : {8U, 200U, 212U, 213U, 464U, 465U, 1480U, 60000U}) {
     Frame whole = datagram(7, 8 + bytes);
     for (std::size_t i = 0; i < whole.size(); ++i) whole[i] = i < 42 ? whole[i] : static_cast<std::uint8_t>(i * 7);
@@ -163,10 +163,10 @@ TEST(FragmentTable, KeepsFramesOfAllSizesAsTheyAre) {
   }
 }
 
-/*  The first fragment has but extension headers: what follows tells the flow, once all has come.
+/*  F1 has only extension headers, so the flow is known once all fragments have arrived.
 
       F1: IPv6 │ fragment │ destination options   F2: UDP header   F3: payload  */
-TEST(FragmentTable, ReadsOnWhereTheFirstFragmentDoesNotTellTheFlow) {
+TEST(FragmentTable, ReadsFurtherIfTheFirstFragmentDoesNotIdentifyTheFlow) {
   const auto whole_from = [](std::uint16_t port) {
     return packet()
         .eth()
@@ -189,7 +189,7 @@ TEST(FragmentTable, ReadsOnWhereTheFirstFragmentDoesNotTellTheFlow) {
   }
 }
 
-/*  An ICMP error in pieces of 8 bytes: the ports that it quotes are in the fifth.  */
+/*  An ICMP error in fragments of 8 bytes: the quoted ports are in the fifth.  */
 TEST(FragmentTable, SendsAFragmentedIcmpErrorToTheFlowThatItQuotes) {
   for (std::uint16_t port = 1; port < 50; ++port) {
     const Frame quoted = packet().ipv4("10.0.0.1", "192.0.2.7").udp(port, 53).payload("question").bytes();
@@ -203,7 +203,7 @@ TEST(FragmentTable, SendsAFragmentedIcmpErrorToTheFlowThatItQuotes) {
 }
 
 /*  F2 … the end of the input  */
-TEST(FragmentTable, GivesWhatStillWaitsAtTheEndByItsAddresses) {
+TEST(FragmentTable, AssignsFragmentsThatWaitAtTheEndByTheirAddresses) {
   Table table;
   const Frame other = packet().eth().ipv4("10.0.0.3", "10.0.0.4").udp(1, 2).payload(std::string(40, 'x')).bytes();
   table.take(fragments_of(datagram(1), {8, 24}, 5)[1]);
@@ -217,8 +217,8 @@ TEST(FragmentTable, GivesWhatStillWaitsAtTheEndByItsAddresses) {
   EXPECT_THAT(table.given, SizeIs(3));
 }
 
-/*  F2 … 60 s … F1: the reassembly has given up as well  */
-TEST(FragmentTable, WaitsAsLongAsTheReassemblyDoes) {
+/*  F2 … 60 s … F1: the stack's reassembly has given up too  */
+TEST(FragmentTable, WaitsAsLongAsTheReassembly) {
   const Frame whole = datagram_of_another_worker({});
   const auto parts = fragments_of(whole, {8}, 5);
   Table in_time;
@@ -234,8 +234,8 @@ TEST(FragmentTable, WaitsAsLongAsTheReassemblyDoes) {
   EXPECT_EQ(late.counts().not_followed, 1U);
 }
 
-/*  F1 F2 of one flow, then under the same identification F2' F1' of another  */
-TEST(FragmentTable, TellsTheNextDatagramOfAnIdentificationFromTheLast) {
+/*  F1 F2 of one flow, then F2' F1' of another flow with the same identification  */
+TEST(FragmentTable, DistinguishesDatagramsThatReuseAnIdentification) {
   const Frame one = datagram_of_another_worker({}), other = datagram_of_another_worker({worker_of_flow(one)});
   const auto first = fragments_of(one, {8}, 5), second = fragments_of(other, {8}, 5);
   Table table;
@@ -247,8 +247,8 @@ TEST(FragmentTable, TellsTheNextDatagramOfAnIdentificationFromTheLast) {
   EXPECT_EQ(table.counts().ambiguous, 0U);
 }
 
-/*  F1 F2, and F2 again: the worker that knows what became of the datagram has it  */
-TEST(FragmentTable, SendsWhatComesAgainToTheSameWorker) {
+/*  F1 F2, and F2 again: it goes to the worker that has processed the datagram  */
+TEST(FragmentTable, SendsDuplicatesToTheSameWorker) {
   const Frame whole = datagram_of_another_worker({});
   const auto parts = fragments_of(whole, {8}, 5);
   Table table;
@@ -258,9 +258,9 @@ TEST(FragmentTable, SendsWhatComesAgainToTheSameWorker) {
   EXPECT_THAT(table.workers(), Each(worker_of_flow(whole)));
 }
 
-/*  F1 F1' F2: F1' has the ports of another flow. Each worker decides about its own first one, F1's about the rest; both
- * have all.  */
-TEST(FragmentTable, KeepsADatagramTogetherWhoseFirstFragmentsNameTwoFlows) {
+/*  F1 F1' F2: F1' has the ports of another flow. Each worker decides the verdict on its own first fragment, and
+ * F1's worker also on the rest. Both get all fragments.  */
+TEST(FragmentTable, KeepsADatagramWithFirstFragmentsOfTwoFlowsTogether) {
   const Frame one = datagram_of_another_worker({}), other = datagram_of_another_worker({worker_of_flow(one)});
   const auto first = fragments_of(one, {8}, 5), second = fragments_of(other, {8}, 5);
   Table table;
@@ -273,8 +273,8 @@ TEST(FragmentTable, KeepsADatagramTogetherWhoseFirstFragmentsNameTwoFlows) {
   EXPECT_EQ(table.counts().copied, 3U);
 }
 
-/*  F1 with a wrong checksum, of another flow; F2 F1: hosts discard the first  */
-TEST(FragmentTable, LetsNoWrongChecksumNameTheFlow) {
+/*  F1 of another flow with a wrong checksum, which hosts discard; F2 F1  */
+TEST(FragmentTable, IgnoresTheFlowOfAFragmentWithAWrongChecksum) {
   const Frame one = datagram_of_another_worker({}), other = datagram_of_another_worker({worker_of_flow(one)});
   Frame decoy = fragments_of(other, {8}, 5)[0];
   decoy[24] ^= 1;
@@ -288,8 +288,8 @@ TEST(FragmentTable, LetsNoWrongChecksumNameTheFlow) {
 }
 
 /*  10.0.1.1 … 10.0.1.8: F3 … a flood from 10.9.9.9 … F2 F1  */
-// Few of them can share the set of the table that the flood comes to, by whatever key the table has.
-TEST(FragmentTable, LetsNoPairOfHostsTakeThePlacesOfAnother) {
+// Whatever the table's key, few of these datagrams can be in the same set as the flood.
+TEST(FragmentTable, DoesNotLetOnePairOfHostsDisplaceOthers) {
   constexpr std::size_t kHosts = 8;
   std::vector<Frame> wholes;
   std::vector<std::vector<Frame>> parts;
@@ -316,9 +316,9 @@ TEST(FragmentTable, LetsNoPairOfHostsTakeThePlacesOfAnother) {
   EXPECT_THAT(table.given, SizeIs(50000 + 3 * kHosts));
 }
 
-/*  10.0.0.1: F3   10.0.1.1 … 10.0.1.63: F2, no room is left   10.0.0.1: F2   ─▶  F2 of 10.0.1.1
+/*  10.0.0.1: F3   10.0.1.1 … 10.0.1.63: F2, no room left   10.0.0.1: F2   ─▶  F2 of 10.0.1.1
     10.0.0.1: F1   ─▶  F3 F2 F1 of 10.0.0.1  */
-TEST(FragmentTable, TakesRoomFromTheNextOldestIfTheOldestNeedsIt) {
+TEST(FragmentTable, EvictsTheNextOldestIfTheOldestNeedsTheRoom) {
   constexpr std::size_t kFrames = 64, kBlock = 256;
   const Frame whole = datagram_of_another_worker({});
   const auto parts = fragments_of(whole, {8, 24}, 9);
@@ -336,8 +336,9 @@ TEST(FragmentTable, TakesRoomFromTheNextOldestIfTheOldestNeedsIt) {
   EXPECT_EQ(table.worker_of_frame(1), worker_of_flow(whole));
 }
 
-/// All fragments of a key come to few workers; none is lost, none comes twice, those of a datagram keep their order.
-TEST(FragmentTable, LosesNothingWhereItHasNoRoom) {
+/// All fragments with one key reach few workers. None is lost or duplicated, and the fragments of a datagram keep their
+/// order.
+TEST(FragmentTable, LosesNothingWithoutRoom) {
   std::mt19937 random(7);
   for (const Limits limits :
        {Limits{1, 1 << 12, 60 * kSecond}, Limits{4, 1 << 14, kSecond}, Limits{512, 1 << 20, kSecond}}) {

@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Copies of frames that wait, in lists. All memory is taken at the beginning and touched as it is needed; frames lie in
-// blocks of it, which go back to the others when a list is cleared:
+// Lists of copied frames. All memory is reserved at construction, but only touched when it is needed. Frames are stored
+// in blocks, which are free again when their list is cleared:
 //
 //   list ─▶ frame ─▶ frame ─▶ …      in order of arrival
 //             │
-//           block ─▶ block ─▶ …      a record, then the frame's bytes
+//           block ─▶ block ─▶ …      a record, followed by the bytes of the frame
 
 #pragma once
 
@@ -24,7 +24,7 @@ namespace penstock::port {
 class FrameShelf {
  public:
   static constexpr std::uint32_t kNone = 0xffffffff;
-  /// A longer frame is not kept: an IP packet with what may lie around it.
+  /// Longer frames are not stored. Enough for the largest IP packet with its encapsulation.
   static constexpr std::size_t kLongestFrame = 0xffff + 512;
 
   struct List {
@@ -43,16 +43,16 @@ class FrameShelf {
   [[nodiscard]] std::uint32_t blocks() const noexcept { return most_blocks_; }
   [[nodiscard]] std::uint32_t blocks_left() const noexcept { return most_blocks_ - used_; }
 
-  /// There must be blocks for the frame, and it must not be too long.
+  /// The caller checks that there are enough blocks, and that the frame is not over kLongestFrame.
   void put(List& list, const CapturedFrame& frame) noexcept {
     const Record record{frame.timestamp_ns, frame.number,   kNone, static_cast<std::uint32_t>(frame.bytes.size()),
                         frame.wire_length,  frame.link_type};
-    const std::uint32_t first = take();
+    const std::uint32_t first = allocate();
     std::memcpy(blocks_[first].bytes.data(), &record, sizeof record);
     std::size_t at = sizeof record;
     std::uint32_t block = first;
     for (std::span<const std::uint8_t> rest = frame.bytes; !rest.empty(); at = 0) {
-      if (at == 0) block = blocks_[block].next = take();
+      if (at == 0) block = blocks_[block].next = allocate();
       const std::size_t count = std::min(rest.size(), kBlockBytes - at);
       std::memcpy(blocks_[block].bytes.data() + at, rest.data(), count);
       rest = rest.subspan(count);
@@ -68,8 +68,8 @@ class FrameShelf {
     list.blocks += blocks_for(frame.bytes.size());
   }
 
-  /// Calls `use(frame)` with each frame in order, until it returns false: then this returns false. The bytes hold until
-  /// `use` returns.
+  /// Calls `use(frame)` for each frame in order. Stops and returns false if `use` returns false. The frame's bytes are
+  /// valid until `use` returns.
   template <typename Use>
   bool for_each(const List& list, Use&& use) noexcept {
     for (std::uint32_t at = list.first; at != kNone;) {
@@ -80,7 +80,7 @@ class FrameShelf {
     return true;
   }
 
-  /// Moves what is in `from` behind what is in `to`.
+  /// Moves all frames of `from` to the end of `to`.
   void append(List& to, List& from) noexcept {
     if (from.first == kNone) return;
     if (to.last == kNone) {
@@ -99,7 +99,7 @@ class FrameShelf {
       const std::uint32_t next = record_of(at).next;
       for (std::uint32_t block = at; block != kNone;) {
         const std::uint32_t following = blocks_[block].next;
-        give(block);
+        release(block);
         block = following;
       }
       at = next;
@@ -115,19 +115,19 @@ class FrameShelf {
   };
   struct Record {
     std::uint64_t timestamp_ns, number;
-    std::uint32_t next;  // frame: its first block
+    std::uint32_t next;  // the first block of the next frame
     std::uint32_t length, wire_length;
     LinkType link_type;
   };
 
-  std::uint32_t take() noexcept {
+  std::uint32_t allocate() noexcept {
     ++used_;
     if (free_ == kNone) return touched_++;
     const std::uint32_t block = free_;
     free_ = blocks_[block].next;
     return block;
   }
-  void give(std::uint32_t block) noexcept {
+  void release(std::uint32_t block) noexcept {
     --used_;
     blocks_[block].next = free_;
     free_ = block;
@@ -140,7 +140,7 @@ class FrameShelf {
   void set_next(std::uint32_t frame, std::uint32_t next) noexcept {
     std::memcpy(blocks_[frame].bytes.data() + offsetof(Record, next), &next, sizeof next);
   }
-  /// In one piece.
+  /// The frame, copied to one contiguous buffer.
   CapturedFrame copy_of(std::uint32_t frame, const Record& record) noexcept {
     std::size_t at = sizeof record, copied = 0;
     for (std::uint32_t block = frame; copied < record.length; block = blocks_[block].next, at = 0) {

@@ -54,7 +54,7 @@ constexpr std::array kParameters{
 };
 
 /// The "simple IMIX": IP packets of 40, 576 and 1500 bytes, 7:4:1 (Agilent, Journal of Internet Test Methodologies,
-/// 2007), with Ethernet's 18 bytes and its least size. The order spreads the large ones.
+/// 2007), with Ethernet's 18 bytes and its minimum size. The order spreads the large packets.
 const std::vector<std::uint32_t> kImix{64, 594, 64, 64, 594, 64, 1518, 64, 594, 64, 594, 64};
 
 struct GeneratorPlan {
@@ -86,7 +86,7 @@ class GeneratorPort final : public Port {
     if (!flows) return tl::unexpected(std::move(flows.error()));
     frames_ = std::move(*frames);
 
-    // Flow i makes a packet in every round of all flows, and the first ones one more.
+    // Each flow makes one packet per round, and the first flows make one more at the end.
     const std::uint64_t rounds = plan_.packets.value_or(0) / flows->size();
     const std::uint64_t further = plan_.packets.value_or(0) % flows->size();
     std::vector<std::vector<Flow>> share(workers);
@@ -137,7 +137,7 @@ class GeneratorPort final : public Port {
   }
 
  private:
-  /// By the hash that any other port would take for its packets.
+  /// Uses the hash that any other port would use for these packets.
   [[nodiscard]] unsigned worker_of_flow(const Flow& flow, unsigned workers) const {
     std::vector<std::uint8_t> frame = frames_.templates.front().bytes;
     std::memcpy(frame.data() + frames_.tuple_at, flow.tuple.data(), plan_.flows.address_bytes * 2 + 4);
@@ -157,7 +157,7 @@ class GeneratorPort final : public Port {
   std::vector<std::unique_ptr<GeneratorRx>> queues_;
 };
 
-/// The sizes that take turns.
+/// The sizes in rotation order.
 Result<std::vector<std::uint32_t>> read_sizes(const std::string& text, const Place& place, std::uint32_t least) {
   if (text == "imix") {
     std::vector<std::uint32_t> sizes = kImix;
@@ -179,7 +179,7 @@ Payload payload_of(const std::string& name) {
                              : Payload::zero;
 }
 
-/// Wall time that does not go back when the clock is set.
+/// Wall-clock time that stays monotonic when the clock is set.
 std::uint64_t wall_clock() noexcept {
   using std::chrono::nanoseconds;
   const auto now = [](auto time) {

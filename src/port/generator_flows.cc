@@ -39,12 +39,13 @@ void draw(const AddressRange& range, std::span<std::uint8_t> to, std::mt19937_64
   }
 }
 
-/// Fisher and Yates; std::shuffle is not the same everywhere.
+/// Fisher-Yates. The result of std::shuffle depends on the implementation.
 void shuffle(std::vector<AddressRange>& ranges, std::mt19937_64& random) {
   for (std::size_t i = ranges.size(); i > 1; --i) std::swap(ranges[i - 1], ranges[random() % i]);
 }
 
-/// 64 bits of a tuple: different keys are different tuples, which is all that is needed.
+/// A 64-bit key of a tuple. Different keys imply different tuples; that suffices, since tuples with a used key are
+/// drawn again.
 std::uint64_t key_of(std::span<const std::uint8_t> tuple) noexcept {
   std::uint64_t key = 0;
   for (std::size_t i = 0; i < tuple.size(); i += 4) {
@@ -110,7 +111,8 @@ Result<std::vector<Flow>> make_flows(const FlowPlan& plan) {
   std::vector<Flow> flows(plan.flows);
   std::unordered_set<std::uint64_t> seen;
   seen.reserve(plan.flows);
-  // Drawing all of a small space takes about n ln n draws; who needs far more has asked for more than there is.
+  // Drawing all n tuples of a small space takes about n ln n draws. If far more are needed, there are not enough
+  // tuples.
   std::uint64_t draws_left = 64 * plan.flows + 1'000'000;
   for (std::size_t i = 0; i < flows.size(); ++i) {
     Flow& flow = flows[i];

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The flows of the port `generator`: distinct 5-tuples, the same for the same seed everywhere.
+// The flows of the port `generator`: distinct 5-tuples. The same seed gives the same flows on every platform.
 
 #pragma once
 
@@ -26,27 +26,29 @@ struct FlowPlan {
   std::uint64_t flows = 1;
   std::uint64_t seed = 1;
   AddressRange source;
-  std::vector<AddressRange> destinations;  // flow i goes to one of the i-th, in an order that the seed shuffles
+  std::vector<AddressRange> destinations;  // flow i uses number i modulo their count, in seeded random order
   std::uint16_t destination_port = 80;
 };
 
-/// One flow. Source and destination address and both ports lie one behind the other, as in IPv4 without options and in
-/// IPv6 without extension headers, so that one copy puts them into a packet.
+/// One flow. The addresses and ports are contiguous, as in IPv4 without options and IPv6 without extension headers, so
+/// that one copy writes them to a packet.
 struct Flow {
   static constexpr std::size_t kMostTupleBytes = 36;
   std::array<std::uint8_t, kMostTupleBytes> tuple{};
-  std::uint32_t address_sum = 0;  // running sums for checksums, see `checksum_add`
+  std::uint32_t address_sum = 0;  // partial checksums, see `checksum_add`
   std::uint32_t port_sum = 0;
   std::uint32_t tcp_sequence = 1;
 };
 
-/// "192.0.2.0/24", "2001:db8::1", "default"; none for what is no prefix of addresses of `address_bytes`.
+/// Accepts "192.0.2.0/24", "2001:db8::1" and "default". Fails if `text` is not a prefix or address of `address_bytes`
+/// bytes.
 [[nodiscard]] Result<AddressRange> read_range(std::string_view text, unsigned address_bytes, const Place& place);
 
-/// One prefix or address a line, the rest of the line ignored, "#" begins a comment: a routing table serves as it is.
+/// Reads one prefix or address per line. The rest of a line is ignored and "#" begins a comment, so a routing table can
+/// be used directly.
 [[nodiscard]] Result<std::vector<AddressRange>> read_ranges(const std::string& path, unsigned address_bytes);
 
-/// An error where the ranges have not room for so many flows. Source ports are 1024 and up.
+/// Fails if the ranges are too small for this many distinct flows. Source ports start at 1024.
 [[nodiscard]] Result<std::vector<Flow>> make_flows(const FlowPlan& plan);
 
 }  // namespace penstock::port

@@ -24,7 +24,7 @@ namespace {
 
 using Bytes = std::vector<std::uint8_t>;
 
-// Few enough to stay in the caches, enough for a capture's variety.
+// Small enough for the caches, and large enough for the variety of a capture.
 constexpr std::size_t kMostTemplateBytes = 4 << 20;
 constexpr std::size_t kMostVariants = 1024;
 constexpr std::size_t kRandomVariants = 64;
@@ -47,7 +47,7 @@ Header& at(Bytes& frame, std::size_t offset) noexcept {
   return *reinterpret_cast<Header*>(frame.data() + offset);
 }
 
-/// A whole POST request of exactly `length` bytes; one cut short where that is too little for its header.
+/// A complete POST request of exactly `length` bytes; truncated if `length` is too short for the header.
 Bytes http_payload(std::size_t length, std::size_t variant) {
   static constexpr std::string_view kText = "The quick brown fox jumps over the lazy dog. ";
   const auto header = [&](std::size_t body, std::size_t width) {
@@ -56,7 +56,8 @@ Bytes http_payload(std::size_t length, std::size_t variant) {
         "Content-Type: text/plain\r\nContent-Length: {:>{}}\r\n\r\n",
         variant, variant % 10, body, width);
   };
-  constexpr std::size_t kDigits = 4;  // of the longest body; spaces before a shorter number are allowed: RFC 9110 §5.5
+  // for the longest body; shorter numbers get leading spaces, which RFC 9110 §5.5 allows
+  constexpr std::size_t kDigits = 4;
   const std::size_t body = length - std::min(length, header(0, kDigits).size());
   std::string text = header(body, kDigits);
   for (std::size_t i = 0; text.size() < length; ++i) text.push_back(kText[i % kText.size()]);
@@ -69,14 +70,14 @@ Bytes random_payload(std::size_t length, std::mt19937_64& random) {
   return bytes;
 }
 
-/// `payload` cut, or repeated, to `length`.
+/// `payload`, truncated or repeated to `length`.
 Bytes fitted(const Bytes& payload, std::size_t length) {
   Bytes bytes(length);
   for (std::size_t i = 0; i < length; ++i) bytes[i] = payload[i % payload.size()];
   return bytes;
 }
 
-/// The transport payloads of a capture's packets, as many as there may be variants.
+/// The transport payloads of a capture's packets, up to the maximum number of variants.
 Result<std::vector<Bytes>> payloads_of(const std::string& path, int stop_fd) {
   ReadControl control;
   control.stop_fd = stop_fd;
@@ -124,7 +125,7 @@ void put_network_header(const FramePlan& plan, Bytes& frame, std::uint8_t protoc
   auto& ip = at<Ipv4Header>(frame, offset);
   ip.version_ihl = 0x45;
   ip.total_length.set(static_cast<std::uint16_t>(frame.size() - offset));
-  ip.fragment.set(Ipv4Header::kDontFragment);  // and so the identification may be 0: RFC 6864
+  ip.fragment.set(Ipv4Header::kDontFragment);  // so the identification may be 0 (RFC 6864)
   ip.ttl = 64;
   ip.protocol = protocol;
 }
@@ -168,7 +169,7 @@ Result<FrameSet> make_frames(const FramePlan& plan, int stop_fd) {
     if (!payloads) return tl::unexpected(std::move(payloads.error()));
     captured = std::move(*payloads);
   }
-  std::map<std::uint32_t, std::size_t> first_of_size;  // index of its first template
+  std::map<std::uint32_t, std::size_t> first_of_size;  // index of the first template of each size
   std::size_t bytes_of_all = 0;
   for (const std::uint32_t size : plan.sizes) {
     if (first_of_size.try_emplace(size, 0).second) bytes_of_all += size;

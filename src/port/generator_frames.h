@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The frames of the port `generator`, whole but for the flow: addresses, ports, TCP sequence number and checksums are
-// put in for each packet. Sizes are those of the wire, with the 4 bytes of the frame check sequence, as RFC 2544 and
-// packet generators count them; the frames here end before it, as captures do.
+// The frames of the port `generator`, complete except for what depends on the flow: addresses, ports, TCP sequence
+// number and checksums are written for each packet. Sizes include the 4 bytes of the frame check sequence, as in RFC
+// 2544 and other packet generators. The frames in memory do not have it, like those in captures.
 
 #pragma once
 
@@ -24,9 +24,9 @@ struct FramePlan {
   bool ipv6 = false;
   bool tcp = false;
   std::optional<std::uint16_t> vlan;
-  std::vector<std::uint32_t> sizes;  // on the wire, in the order in which they take turns; a size may come again
+  std::vector<std::uint32_t> sizes;  // on the wire, in rotation order; may contain duplicates
   Payload payload = Payload::zero;
-  std::string capture;  // where the payloads come from
+  std::string capture;  // source of the payloads
   std::uint64_t seed = 1;
 };
 
@@ -39,17 +39,17 @@ struct FrameTemplate {
 
 struct FrameSet {
   std::vector<FrameTemplate> templates;
-  std::vector<std::uint32_t> turns;  // indices of templates: sizes and payloads in the order in which they take turns
+  std::vector<std::uint32_t> turns;  // indices of `templates` in rotation order, which determines sizes and payloads
   std::uint32_t tuple_at = 0;        // offset of `Flow::tuple` in all frames
   std::uint32_t network_at = 0;
   std::uint32_t transport_at = 0;
   std::uint32_t payload_at = 0;
 };
 
-/// The smallest frame on the wire that holds the headers.
+/// The smallest size on the wire that has room for the headers.
 [[nodiscard]] std::uint32_t smallest_size(const FramePlan& plan) noexcept;
 
-/// Every size of the plan is at least `smallest_size`. `stop_fd` ends the reading of a capture: see `ReadControl`.
+/// Each size of the plan must be at least `smallest_size`. `stop_fd` stops the reading of a capture: see `ReadControl`.
 [[nodiscard]] Result<FrameSet> make_frames(const FramePlan& plan, int stop_fd);
 
 }  // namespace penstock::port

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// One worker's queue of the port `generator`. A packet is a copy of a prebuilt frame, one of a flow's addresses and
-// ports, and two folded sums. Owns its flows; the frames are the port's.
+// One worker's queue of the port `generator`. To make a packet, it copies a prebuilt frame, writes the flow's addresses
+// and ports, and folds two checksums. Owns its flows; the port owns the frames.
 //
-// With `frames: kept`, the memory of a batch gets the same frames in the same order each time that it is filled, and
-// only their headers are written. So a worker's time goes into the chain, as where a NIC writes the frames.
+// With `frames: kept`, a batch's memory gets the same frames in the same order each time it is filled, and only their
+// headers are written again. So the worker spends its time on the chain, as if a NIC had written the frames.
 
 #pragma once
 
@@ -33,22 +33,22 @@ namespace penstock::port {
 struct Pace {
   bool limited = false;
   bool by_bits = false;
-  double units_per_ns = 0;  // bits or packets, of one worker's share
+  double units_per_ns = 0;  // bits or packets; the worker's part of the port's rate
 };
 
-/// What the memory of a batch holds of frames made there before.
+/// The frames that an earlier fill left in a batch's memory.
 class KeptFrames {
  public:
-  /// To be called before the batch is filled on.
+  /// Call it before the batch is filled or filled further.
   void resume(const Batch& batch) noexcept {
     if (batch.empty()) next_ = 0;
-    if (batch.size() != next_) frames_.resize(std::min(next_, frames_.size()));  // another port's lie behind them
+    if (batch.size() != next_) frames_.resize(std::min(next_, frames_.size()));  // other ports' packets follow
   }
-  /// The frame that the next packet had before, as an index of `templates`; else `fallback`.
+  /// The template of the frame that is already at the next position; `fallback` if there is none.
   [[nodiscard]] std::uint32_t next_or(std::uint32_t fallback) const noexcept {
     return next_ < frames_.size() ? frames_[next_].index : fallback;
   }
-  /// The caches get the headers of a frame to come, which lies too far away from this one for the processor to know.
+  /// Prefetches the headers of a later frame, since frames are too far apart for the hardware prefetcher.
   void fetch_ahead(const std::uint8_t* memory) const noexcept {
     constexpr std::size_t kAhead = 8;
     if (next_ + kAhead >= frames_.size()) return;
@@ -56,7 +56,8 @@ class KeptFrames {
     __builtin_prefetch(frame, 1);
     __builtin_prefetch(frame + kCacheLine - 1, 1);
   }
-  /// The next packet was put at `offset`. Whether its frame is there already. Allocates where it was never so full.
+  /// Records that the next packet was placed at `offset`. Returns whether its frame is already there. Allocates if the
+  /// batch was never this full before.
   bool put(std::size_t i, std::uint32_t offset, std::uint32_t index, bool same_port) {
     if (i != next_) return false;
     const bool there = next_ < frames_.size() && same_port && frames_[next_].offset == offset;
@@ -74,11 +75,11 @@ class KeptFrames {
     std::uint32_t offset;
     std::uint32_t index;
   };
-  std::vector<Frame> frames_;  // by packet
+  std::vector<Frame> frames_;  // by position in the batch
   std::size_t next_ = 0;
 };
 
-/// `packets` is how many it makes in all.
+/// `packets` is the total number of packets that the queue makes.
 class GeneratorRx final : public RxQueue {
  public:
   GeneratorRx(const FrameSet& frames, std::vector<Flow> flows, std::uint64_t packets, Pace pace, NanosecondClock clock,
@@ -93,11 +94,11 @@ class GeneratorRx final : public RxQueue {
         ipv6_(ipv6),
         tcp_(tcp),
         keeps_frames_(keeps_frames) {
-    // A pass over the flows moves each of them to another turn, and over all passes to every turn.
+    // Each pass over the flows shifts their turns, so that each flow gets every turn after enough passes.
     while (std::gcd(flows_.size() + skip_, frames_->turns.size()) != 1) ++skip_;
   }
 
-  /// Fills the memory with frames, which then need only their headers. The clock does not run yet.
+  /// Fills the memory with frames, so that later only their headers must be written. The clock does not start yet.
   void prepare(Batch& batch) noexcept override {
     if (!keeps_frames_ || flows_.empty()) return;
     KeptFrames& kept = kept_[batch.memory()];
@@ -129,7 +130,7 @@ class GeneratorRx final : public RxQueue {
     return status;
   }
 
-  /// Packets arrive when they are due, however late they are made.
+  /// A packet's arrival time is the time at which it was due, even if it was made later.
   std::optional<std::chrono::nanoseconds> arrivals_to_clock() noexcept override {
     return pace_.limited ? std::optional(to_clock_) : std::nullopt;
   }
@@ -152,9 +153,9 @@ class GeneratorRx final : public RxQueue {
     return discarded;
   }
 
-  /// Read by other threads.
+  /// Thread-safe.
   [[nodiscard]] std::uint64_t made() const noexcept { return made_.load(std::memory_order_relaxed); }
-  /// Packets that were due at the last poll and not made by it, and how late the next one was then.
+  /// How many packets were due at the last poll but not made, and how late the next one was at that time.
   [[nodiscard]] std::uint64_t missing() const noexcept { return missing_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::chrono::nanoseconds behind() const noexcept {
     return std::chrono::nanoseconds{behind_ns_.load(std::memory_order_relaxed)};
@@ -197,18 +198,18 @@ class GeneratorRx final : public RxQueue {
     return RxStatus::end;
   }
 
-  /// All that is before the payload.
+  /// Copies everything before the payload.
   template <std::size_t AddressBytes, bool Tcp>
   void copy_headers(std::uint8_t* to, const std::uint8_t* from) const noexcept {
     constexpr std::size_t kUntagged = sizeof(EthernetHeader) +
                                       (AddressBytes == 8 ? sizeof(Ipv4Header) : sizeof(Ipv6Header)) +
                                       (Tcp ? sizeof(TcpHeader) : sizeof(UdpHeader));
-    std::memcpy(to, from, kUntagged);  // of a length that the compiler knows: no call
+    std::memcpy(to, from, kUntagged);  // constant length: compiles to a few moves, not a call
     if (frames_->payload_at != kUntagged)
       std::memcpy(to + kUntagged, from + kUntagged, frames_->payload_at - kUntagged);
   }
 
-  /// On to the next packet, behind one of `length` bytes.
+  /// Advances to the next packet, after one of `length` bytes.
   void pass(std::uint32_t length) noexcept {
     units_ += pace_.by_bits ? std::uint64_t{8} * (length + kFrameCheckBytes) : 1;
     --left_;
@@ -233,7 +234,7 @@ class GeneratorRx final : public RxQueue {
     } else {
       auto& udp = *reinterpret_cast<UdpHeader*>(to + frames_->transport_at);
       const std::uint16_t checksum = checksum_finish(sum);
-      udp.checksum.set(checksum != 0 ? checksum : 0xffff);  // 0 would mean "none": RFC 768
+      udp.checksum.set(checksum != 0 ? checksum : 0xffff);  // 0 would mean "no checksum" (RFC 768)
     }
   }
 
@@ -245,7 +246,7 @@ class GeneratorRx final : public RxQueue {
     const std::uint64_t due = next_due_ns();
     const std::uint64_t late = due < now ? now - due : 0;
     double packets = static_cast<double>(late) * pace_.units_per_ns;
-    // Sizes differ: as many as of the mean size so far.
+    // Sizes differ, so assume the mean size so far.
     if (pace_.by_bits && units_ != 0) packets *= static_cast<double>(packets_ - left_) / static_cast<double>(units_);
     missing_.store(static_cast<std::uint64_t>(std::min(packets, static_cast<double>(left_))),
                    std::memory_order_relaxed);
@@ -265,18 +266,18 @@ class GeneratorRx final : public RxQueue {
   std::size_t flow_ = 0;
   std::size_t turn_ = 0;
   std::size_t skip_ = 0;
-  std::size_t prepared_ = 0;  // frames, by `prepare`
+  std::size_t prepared_ = 0;  // frames made by `prepare`
   std::uint64_t left_;
   const std::uint64_t packets_;
   const Pace pace_;
-  std::uint64_t units_ = 0;  // made so far
+  std::uint64_t units_ = 0;  // bits or packets made so far
   std::uint64_t start_ns_ = 0;
   std::chrono::nanoseconds to_clock_{};
   NanosecondClock clock_;
   PortIndex port_;
   bool ipv6_, tcp_;
   bool keeps_frames_;
-  std::unordered_map<const std::uint8_t*, KeptFrames> kept_;  // by the memory of the batch
+  std::unordered_map<const std::uint8_t*, KeptFrames> kept_;  // by the batch's memory
   std::size_t oversized_ = 0;
   std::atomic<std::uint64_t> made_{0};
   std::atomic<std::uint64_t> missing_{0};

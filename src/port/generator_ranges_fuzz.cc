@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any text as the generator's file of destinations, of either family: ranges, or errors.
+// Reads arbitrary text as the generator's file of destinations, for both address families.
 
 #include <sys/mman.h>
 #include <unistd.h>

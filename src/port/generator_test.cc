@@ -48,7 +48,7 @@ std::string error_of(const std::vector<Given>& given) {
   return opened ? "" : to_string(opened.error());
 }
 
-/// Reads a generated frame by the RFCs, with no code of ours.
+/// Decodes a generated frame according to the RFCs, without using any of our code.
 struct Decoded {
   std::string source, destination;  // raw address bytes
   unsigned source_port = 0, destination_port = 0, protocol = 0, vlan = 0, tcp_sequence = 0;
@@ -84,7 +84,7 @@ struct Decoded {
     const bool tcp = protocol == 6;
     if (tcp) tcp_sequence = be16(l4 + 4) << 16 | be16(l4 + 6);
     if (!tcp) lengths_right = lengths_right && be16(l4 + 4) == frame.size() - l4;
-    const bool none = !tcp && be16(l4 + 6) == 0;  // "no checksum"
+    const bool none = !tcp && be16(l4 + 6) == 0;  // 0 means "no checksum"
     checksums_right =
         !none && slow_checksum(frame, l4, frame.size(), pseudo) == 0 && (!v4 || slow_checksum(frame, ip, ip + 20) == 0);
     const std::size_t header = tcp ? (frame.at(l4 + 12) >> 4) * 4U : 8U;
@@ -120,13 +120,13 @@ TEST(Generator, MakesValidPacketsOfEveryShape) {
 }
 
 TEST(Generator, NeverWritesTheUdpChecksumThatMeansNone) {
-  // With this many packets the sum is 0 for some.
+  // With this many packets, some have a checksum of 0.
   for (const Captured& made : generate({{"flows", {"200000"}}, {"packets", {"200000"}}})) {
     ASSERT_TRUE(Decoded(made.bytes).checksums_right);
   }
 }
 
-TEST(Generator, CountsTheCheckSequenceInAFramesSize) {
+TEST(Generator, IncludesTheCheckSequenceInTheFrameSize) {
   for (const unsigned size : {64U, 65U, 1000U, 9000U}) {
     for (const Captured& made : generate({{"size", {std::to_string(size)}}, {"packets", {"3"}}})) {
       EXPECT_EQ(made.bytes.size(), size - 4);
@@ -135,7 +135,7 @@ TEST(Generator, CountsTheCheckSequenceInAFramesSize) {
 }
 
 TEST(Generator, MixesSizesExactly7To4To1AndEachFlowGetsAllOfThem) {
-  // 11 and 12 flows would meet the same size in every round if rounds did not shift.
+  // Without the shift between rounds, each of 12 flows (and, every round, of 11) would get the same size every time.
   for (const char* flows : {"1", "11", "12", "24", "1000"}) {
     std::map<std::size_t, unsigned> of_size;
     std::map<unsigned, std::set<std::size_t>> sizes_of_flow;
@@ -147,12 +147,12 @@ TEST(Generator, MixesSizesExactly7To4To1AndEachFlowGetsAllOfThem) {
     EXPECT_EQ(of_size[64], 7000U) << flows;
     EXPECT_EQ(of_size[594], 4000U) << flows;
     EXPECT_EQ(of_size[1518], 1000U) << flows;
-    if (flows == std::string("1000")) continue;  // 12 packets of each
+    if (flows == std::string("1000")) continue;  // only 12 packets of each flow
     for (const auto& [port, sizes] : sizes_of_flow) EXPECT_THAT(sizes, SizeIs(3)) << flows << " flows, port " << port;
   }
 }
 
-TEST(Generator, MakesExactlyTheFlowsAskedForWithinTheirRanges) {
+TEST(Generator, MakesExactlyTheGivenFlowsWithinTheirRanges) {
   const auto packets = generate({{"flows", {"5000"}},
                                  {"packets", {"12500"}},
                                  {"source", {"10.1.0.0/16"}},
@@ -185,7 +185,7 @@ TEST(Generator, RefusesMoreFlowsThanThereAre) {
               HasSubstr("at most about 64512"));
 }
 
-TEST(Generator, IsTheSameForTheSameSeedAndDiffersForAnother) {
+TEST(Generator, IsTheSameOnlyForTheSameSeed) {
   const auto frames = [](const char* seed) {
     std::vector<Bytes> all;
     for (Captured& made : generate({{"seed", {seed}}, {"payload", {"random"}}, {"packets", {"500"}}})) {
@@ -197,7 +197,7 @@ TEST(Generator, IsTheSameForTheSameSeedAndDiffersForAnother) {
   EXPECT_NE(frames("7"), frames("8"));
 }
 
-TEST(Generator, TakesDestinationsFromAFileInTurn) {
+TEST(Generator, UsesDestinationsFromAFileInTurn) {
   const TemporaryFolder folder;
   std::string text = "# a table\n\n  default via 10.0.0.1\n";
   for (int i = 0; i < 99; ++i) text += "192.0." + std::to_string(i) + ".0/24 via 10.0.0.2 dev wan\n";
@@ -207,10 +207,10 @@ TEST(Generator, TakesDestinationsFromAFileInTurn) {
        generate({{"destinations", {folder / "routes"}}, {"flows", {"100"}}, {"packets", {"100"}}})) {
     networks.insert(Decoded(made.bytes).destination.substr(0, 3));
   }
-  EXPECT_THAT(networks, SizeIs(100));  // one of each route
+  EXPECT_THAT(networks, SizeIs(100));  // one for each route
 }
 
-TEST(Generator, TellsOfEveryBadLineOfTheDestinations) {
+TEST(Generator, ReportsEveryBadLineOfTheDestinations) {
   const TemporaryFolder folder;
   const std::string text = "10.0.0.0/8\nblackhole 10.1.0.0/16\n2001:db8::/32\n10.0.0.1/8\n";
   testing::write_file(folder / "routes", Bytes(text.begin(), text.end()));
@@ -254,7 +254,7 @@ TEST(Generator, FillsAFrameWithOneWholeHttpRequest) {
   }
 }
 
-TEST(Generator, TakesPayloadsFromACapture) {
+TEST(Generator, UsesPayloadsFromACapture) {
   const TemporaryFolder folder;
   std::vector<Captured> captured;
   for (const char* text : {"first payload", "", "second"}) {
@@ -273,7 +273,7 @@ TEST(Generator, TakesPayloadsFromACapture) {
   EXPECT_THAT(error_of(given), HasSubstr("no packet with a payload"));
 }
 
-TEST(Generator, SharesFlowsAndPacketsAmongWorkersAndRepeatsNone) {
+TEST(Generator, DistributesFlowsAndPacketsOverWorkersWithoutDuplicates) {
   const std::vector<Given> given{{"flows", {"1000"}}, {"packets", {"3456"}}, {"seed", {"3"}}};
   std::map<decltype(Decoded(Bytes{}).flow()), unsigned> alone;
   std::map<decltype(Decoded(Bytes{}).flow()), unsigned> shared;
@@ -283,7 +283,7 @@ TEST(Generator, SharesFlowsAndPacketsAmongWorkersAndRepeatsNone) {
 }
 
 std::uint64_t fake_now = 0;
-std::uint64_t fake_step = 0;  // that passes at each look at the clock
+std::uint64_t fake_step = 0;  // added at each reading of the clock
 std::uint64_t fake_clock() noexcept { return fake_now += fake_step; }
 
 std::unique_ptr<Port> with_fake_clock(const std::vector<Given>& given) {
@@ -294,8 +294,8 @@ std::unique_ptr<Port> with_fake_clock(const std::vector<Given>& given) {
   return std::move(*port);
 }
 
-/// Frames of batches that lie in the same memory, one after the other, filled more and less. Headers are overwritten in
-/// between, as functions do; where `foreign`, another port's packets come before, between and behind the frames.
+/// Frames from batches that are filled to different levels in the same memory. Headers are overwritten in between, as
+/// functions do. With `foreign`, packets of another port come before, between and after them.
 std::vector<Bytes> generate_in_one_memory(std::vector<Given> given, bool foreign) {
   fake_now = 1;
   given.insert(given.end(), {{"frames", {"kept"}}, {"rate", {"1Gpps"}}});
@@ -318,13 +318,13 @@ std::vector<Bytes> generate_in_one_memory(std::vector<Given> given, bool foreign
       const PacketView view = batch->view(i);
       if (view.packet->in_port == kForeign) continue;
       all.emplace_back(view.frame, view.frame + view.length());
-      std::fill_n(view.frame, 34, std::uint8_t{0xdd});  // Ethernet's and IPv4's headers
+      std::fill_n(view.frame, 34, std::uint8_t{0xdd});  // Ethernet and IPv4 headers
     }
   }
   return all;
 }
 
-TEST(Generator, KeepsFramesAndWritesTheirHeadersAnew) {
+TEST(Generator, KeepsFramesAndRewritesTheirHeaders) {
   for (const char* size : {"200", "imix"}) {
     for (const char* transport : {"udp", "tcp"}) {
       for (const char* payload : {"zero", "random", "http"}) {
@@ -342,12 +342,12 @@ TEST(Generator, KeepsFramesAndWritesTheirHeadersAnew) {
   }
 }
 
-TEST(Generator, WritesNoPayloadThatIsThere) {
+TEST(Generator, DoesNotRewriteKeptPayloads) {
   fake_now = 1;
   auto port = with_fake_clock({{"frames", {"kept"}}, {"rate", {"1Gpps"}}, {"size", {"1000"}}});
   ASSERT_TRUE(port->open(1));
   OwnBatch batch;
-  EXPECT_EQ(port->rx(0)->poll(*batch), RxStatus::idle);  // time begins
+  EXPECT_EQ(port->rx(0)->poll(*batch), RxStatus::idle);  // starts the clock
   for (const std::uint8_t last : {std::uint8_t{0}, std::uint8_t{0xab}}) {
     batch->reset(0);
     fake_now += 100;
@@ -359,7 +359,7 @@ TEST(Generator, WritesNoPayloadThatIsThere) {
   }
 }
 
-TEST(Generator, KeepsItsPaceInNewMemory) {
+TEST(Generator, KeepsItsRateInNewMemory) {
   fake_now = 1;
   auto port = with_fake_clock({{"frames", {"kept"}}, {"rate", {"1Mpps"}}, {"size", {"100"}}});
   ASSERT_TRUE(port->open(1));
@@ -376,7 +376,7 @@ TEST(Generator, KeepsItsPaceInNewMemory) {
   EXPECT_EQ(made, 1 + (fake_now - started) / 1000) << "the one at the start, and one in each microsecond since";
 }
 
-TEST(Generator, FillsMemoryBeforeItsTimeBegins) {
+TEST(Generator, FillsMemoryBeforeItsClockStarts) {
   fake_now = 1;
   auto port = with_fake_clock({{"frames", {"kept"}}, {"rate", {"1Gpps"}}, {"size", {"1000"}}});
   ASSERT_TRUE(port->open(1));
@@ -397,7 +397,7 @@ TEST(Generator, FillsMemoryBeforeItsTimeBegins) {
   }
 }
 
-TEST(Generator, OffersItsRateToMemoryThatItSharesWithAnother) {
+TEST(Generator, KeepsItsRateInMemorySharedWithAnotherPort) {
   fake_now = 1;
   const std::vector<Given> given{{"frames", {"kept"}}, {"rate", {"1Mpps"}}, {"size", {"100"}}};
   const auto first = with_fake_clock(given);
@@ -415,11 +415,11 @@ TEST(Generator, OffersItsRateToMemoryThatItSharesWithAnother) {
     made += batch->size() - before;
   }
   fake_step = 0;
-  // Its frames lie elsewhere in each round, and are written anew: that is time of the traffic's.
+  // The second port's frames are at other places in each round and must be copied whole, which takes longer.
   EXPECT_GT(made, fake_now / 1000 * 9 / 10) << "of a packet in each microsecond";
 }
 
-TEST(Generator, CountsPacketsWithARateAsArrivedWhenTheyAreDue) {
+TEST(Generator, TreatsDueTimesAsArrivalTimes) {
   fake_now = 5'000'000'000;
   auto port = with_fake_clock({{"rate", {"1Mpps"}}});
   ASSERT_TRUE(port->open(1));
@@ -455,14 +455,14 @@ TEST(Generator, OffersWhatIsDueAndNoMore) {
     const std::uint64_t due_now = (fake_now - 5'000'000'000) / 1000;
     batch->reset(0);
     EXPECT_EQ(port->rx(0)->poll(*batch), RxStatus::idle);
-    const std::uint64_t first = step_ns == 0 ? 1 : 0;  // the packet that is due at the start
+    const std::uint64_t first = step_ns == 0 ? 1 : 0;  // the packet due at the start
     EXPECT_EQ(batch->size(), due_now - due_before + first) << step_ns;
     for (const PacketDescriptor& made : batch->packets()) EXPECT_LE(made.timestamp_ns, fake_now);
   }
   EXPECT_EQ(batch->packets().back().timestamp_ns - batch->packets().front().timestamp_ns, 2'999'000U);
 }
 
-TEST(Generator, CountsARateInBitsOfWholeFrames) {
+TEST(Generator, AppliesABitRateToWholeFrames) {
   fake_now = 1;
   auto port = with_fake_clock({{"rate", {"1Gbps"}}, {"size", {"imix"}}});
   ASSERT_TRUE(port->open(2));
@@ -475,7 +475,7 @@ TEST(Generator, CountsARateInBitsOfWholeFrames) {
   EXPECT_NEAR(static_cast<double>(bits), 1e8, 4 * 1518 * 8);
 }
 
-TEST(Generator, CatchesUpOverSeveralPollsWhereABatchIsTooSmall) {
+TEST(Generator, CatchesUpOverSeveralPollsIfABatchIsTooSmall) {
   fake_now = 0;
   auto port = with_fake_clock({{"rate", {"1Mpps"}}, {"packets", {"250"}}});
   fake_now = 1'000;
@@ -494,7 +494,7 @@ TEST(Generator, CatchesUpOverSeveralPollsWhereABatchIsTooSmall) {
   EXPECT_EQ(port->progress(), 1.0);
 }
 
-TEST(Generator, DiscardsWhatIsDueAndGoesOnAsIfItHadMadeIt) {
+TEST(Generator, DiscardsDuePacketsAndContinuesAsIfTheyWereMade) {
   const std::vector<Given> given{{"rate", {"1Mpps"}}, {"size", {"imix"}}, {"transport", {"tcp"}}};
   std::vector<std::vector<Bytes>> ends;
   for (const bool discards : {false, true}) {
@@ -529,7 +529,7 @@ TEST(Generator, DiscardsWhatIsDueAndGoesOnAsIfItHadMadeIt) {
   EXPECT_EQ(ends[0], ends[1]);
 }
 
-TEST(Generator, TellsWhatWasDueAndNotMade) {
+TEST(Generator, ReportsDuePacketsThatWereNotMade) {
   for (const char* rate : {"1Mpps", "512Mbps"}) {  // frames of 64 bytes: the same
     fake_now = 1'000;
     auto port = with_fake_clock({{"rate", {rate}}});
@@ -547,7 +547,7 @@ TEST(Generator, TellsWhatWasDueAndNotMade) {
   EXPECT_EQ(must_make("generator", {})->offered(), std::nullopt) << "as fast as taken: nothing is asked for";
 }
 
-TEST(Generator, OffersNoMoreThanItIsToMake) {
+TEST(Generator, OffersNoMoreThanItsPacketCount) {
   fake_now = 1'000;
   auto port = with_fake_clock({{"rate", {"1Mpps"}}, {"packets", {"150"}}});
   ASSERT_TRUE(port->open(1));
@@ -569,14 +569,14 @@ TEST(Generator, IsLosslessAndEndlessWithoutARateAndACount) {
   EXPECT_EQ(batch->size(), batch->capacity_packets());
 }
 
-TEST(Generator, EndsWithAnErrorAtAFrameThatFitsNoBatch) {
+TEST(Generator, EndsWithAnErrorIfAFrameDoesNotFitInABatch) {
   auto port = must_make("generator", {{"size", {"9000"}}});
   ASSERT_TRUE(port->open(1));
   EXPECT_THAT(drain(*port, 1, OwnBatch(4096, 8)).front(), IsEmpty());
   EXPECT_THAT(to_string(port->close()), HasSubstr("8996 bytes"));
 }
 
-TEST(Generator, ExplainsWhatItCannotMake) {
+TEST(Generator, ExplainsInvalidParameters) {
   EXPECT_THAT(error_of({{"size", {"63"}}}), HasSubstr("64 (the size of the headers) to 9000, or imix"));
   EXPECT_THAT(error_of({{"size", {"9001"}}}), HasSubstr("found '9001'"));
   EXPECT_THAT(error_of({{"size", {"huge"}}}), HasSubstr("chain.yaml:2:1"));

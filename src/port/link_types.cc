@@ -46,7 +46,7 @@ std::optional<LinkType> link_type_of_dlt(int dlt) noexcept {
 }
 
 std::optional<LinkType> link_type_in_file(std::uint16_t linktype) noexcept {
-  // Of the types that Penstock reads, this one alone has another value in files than in the API.
+  // This is the only supported type whose value in files differs from that in the API.
   constexpr std::uint16_t kRaw = 101;
   return link_type_of_dlt(linktype == kRaw ? DLT_RAW : linktype);
 }

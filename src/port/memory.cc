@@ -28,7 +28,8 @@ constexpr std::array kParameters{
     Parameter{"limit", ParameterType::size, "4GiB", "1B..", "maximum memory for the captures"},
 };
 
-/// A worker's packets, one stream of memory in playing order: a header, the frame, and what aligns the next header.
+/// A worker's packets in playing order, contiguous in memory: a header, the frame, and padding to align the next
+/// header.
 class FrameStore {
  public:
   struct Header {
@@ -52,7 +53,8 @@ class FrameStore {
   void add(const CapturedFrame& frame) {
     const std::size_t need = bytes_of(frame.bytes.size());
     if (chunks_.empty() || chunks_.back().size - chunks_.back().used < need) {
-      // Small captures take little, large ones do not move.
+      // Small first, so that small captures use little memory. Full chunks stay in place, so that large captures are
+      // not copied.
       const std::size_t size = std::max(need, chunks_.empty() ? std::size_t{64} << 10 : std::size_t{16} << 20);
       chunks_.push_back({std::make_unique_for_overwrite<std::uint8_t[]>(size), 0, size});
     }
@@ -75,10 +77,10 @@ class FrameStore {
   std::uint64_t packets_ = 0;
 };
 
-/// What all workers play by.
+/// Parameters of the replay, shared by all workers.
 struct Replay {
   std::uint64_t passes = 1;
-  /// Added to the times of each further pass, so that time goes on: from the first packet to the last and one mean gap.
+  /// Added to the times for each further pass, so that time continues: the duration of the capture and one mean gap.
   std::uint64_t pass_ns = 0;
   PortIndex port = 0;
 };
@@ -97,7 +99,7 @@ class MemoryRx final : public RxQueue {
     return status;
   }
 
-  /// Read by other threads.
+  /// Thread-safe.
   [[nodiscard]] std::uint64_t played() const noexcept { return played_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t packets() const noexcept { return store_.packets(); }
   [[nodiscard]] OversizedFrame oversized() const noexcept { return oversized_; }
@@ -222,7 +224,7 @@ class MemoryPort final : public Port {
     return {};
   }
 
-  /// Of one time that they are played.
+  /// Of a single pass.
   std::optional<FragmentCounts> fragments() const noexcept override { return fragments_; }
 
   std::optional<double> progress() const noexcept override {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The port `memory`: captures that are loaded before the run and played from memory, once or many times.
+// The port `memory` loads captures before the run and replays them from memory, once or several times.
 
 #pragma once
 

@@ -27,7 +27,7 @@ using testing::TemporaryFolder;
 using testing::write_capture;
 using testing::write_file;
 
-/// `count` packets of as many flows, 1 ms apart.
+/// `count` packets, each of another flow, 1 ms apart.
 std::vector<Captured> packets(unsigned count) {
   std::vector<Captured> all;
   for (unsigned i = 0; i < count; ++i) {
@@ -43,7 +43,7 @@ std::vector<Captured> packets(unsigned count) {
   return all;
 }
 
-TEST(Memory, PlaysWhatTheCapturesHoldInTheirOrder) {
+TEST(Memory, ReplaysThePacketsOfTheCapturesInOrder) {
   const TemporaryFolder folder;
   const auto all = packets(500);
   write_capture(folder / "a.pcap", {all.begin(), all.begin() + 200});
@@ -57,7 +57,7 @@ TEST(Memory, PlaysWhatTheCapturesHoldInTheirOrder) {
   EXPECT_THAT(port->close(), IsEmpty());
 }
 
-TEST(Memory, TimeGoesOnFromPassToPass) {
+TEST(Memory, ContinuesTimeFromPassToPass) {
   const TemporaryFolder folder;
   const auto all = packets(10);
   write_capture(folder / "a.pcap", all);
@@ -71,7 +71,7 @@ TEST(Memory, TimeGoesOnFromPassToPass) {
   }
 }
 
-TEST(Memory, GivesEveryPacketOfEveryPassToExactlyOneWorker) {
+TEST(Memory, DeliversEveryPacketOfEveryPassToExactlyOneWorker) {
   const TemporaryFolder folder;
   const auto all = packets(300);
   write_capture(folder / "a.pcap", all);
@@ -86,7 +86,7 @@ TEST(Memory, GivesEveryPacketOfEveryPassToExactlyOneWorker) {
   for (const auto& [bytes, times] : seen) EXPECT_EQ(times, 2);
 }
 
-TEST(Memory, PlaysForEverWithLoop0) {
+TEST(Memory, ReplaysForEverWithLoop0) {
   const TemporaryFolder folder;
   write_capture(folder / "a.pcap", packets(3));
   auto port = must_make("memory", {{"read", {folder / "a.pcap"}}, {"loop", {"0"}}});
@@ -100,7 +100,7 @@ TEST(Memory, PlaysForEverWithLoop0) {
   }
 }
 
-TEST(Memory, EndsAtOnceWhereAWorkerHasNoPackets) {
+TEST(Memory, EndsImmediatelyForAWorkerWithoutPackets) {
   const TemporaryFolder folder;
   write_capture(folder / "empty.pcap", {});
   for (const char* loop : {"0", "1"}) {
@@ -124,7 +124,7 @@ TEST(Memory, RefusesABrokenCapture) {
   EXPECT_THAT(to_string(port->open(1).error()), HasSubstr("cut.pcap: the capture is broken after packet 0"));
 }
 
-TEST(Memory, EndsWithAnErrorAtAFrameThatFitsNoBatch) {
+TEST(Memory, EndsWithAnErrorIfAFrameDoesNotFitInABatch) {
   const TemporaryFolder folder;
   write_capture(folder / "a.pcap", packets(300));
   auto port = must_make("memory", {{"read", {folder / "a.pcap"}}});
@@ -133,7 +133,7 @@ TEST(Memory, EndsWithAnErrorAtAFrameThatFitsNoBatch) {
   EXPECT_THAT(to_string(port->close()), HasSubstr("113 bytes"));
 }
 
-TEST(Memory, NamesTheCaptureThatAFrameLiesInThatFitsNoBatch) {
+TEST(Memory, NamesTheCaptureOfAFrameThatDoesNotFitInABatch) {
   const TemporaryFolder folder;
   write_capture(folder / "a.pcap", packets(50));
   write_capture(folder / "b.pcap", packets(300));
@@ -146,7 +146,7 @@ TEST(Memory, NamesTheCaptureThatAFrameLiesInThatFitsNoBatch) {
                 "expected larger batches (run: batch: bytes)");
 }
 
-TEST(Null, TakesEveryPacketAndReadsNone) {
+TEST(Null, AcceptsEveryPacketAndReadsNone) {
   auto port = must_make("null", {});
   ASSERT_TRUE(port->open(2));
   EXPECT_FALSE(port->reads());

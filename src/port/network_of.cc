@@ -17,7 +17,7 @@ using Bytes = std::span<const std::uint8_t>;
 constexpr std::size_t kPppoeHeader = 6, kMplsLabel = 4;
 constexpr unsigned kMostLayers = 16;
 
-/// One layer after the other, each of which sets the next; false where there is none that is known.
+/// Steps through the link layers; each step determines the next one. A step returns false if the next layer is unknown.
 class Walk {
  public:
   explicit Walk(Bytes frame) noexcept { network_.bytes = frame; }
@@ -39,7 +39,7 @@ class Walk {
     network_.version = version;
     return true;
   }
-  /// A header of `length` bytes with the next one's EtherType in it.
+  /// Skips a header of `length` bytes that contains the next EtherType.
   bool step(std::size_t length, std::size_t type_at) noexcept {
     if (rest().size() < length) return false;
     type_ = be16(type_at);
@@ -137,7 +137,7 @@ class Walk {
     if (label == kIpv6) return ip(6);
     if (label < kMostReserved || rest().size() < kMplsLabel) return false;
     if (rest()[0] >> 4 != 0) return ip_by_version();
-    rest() = rest().subspan(kMplsLabel);  // a pseudowire's control word
+    rest() = rest().subspan(kMplsLabel);  // control word of a pseudowire
     return ethernet();
   }
   bool nsh() noexcept {

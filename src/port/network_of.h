@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The way from a frame's link header to its IP packet, over all that the stack's decoder steps over
-// (stack/decode_link.cc): a connection whose two directions are encapsulated differently, as where a provider's edge
-// pops MPLS labels, is one flow there.
+// Finds the IP packet in a frame, through the same link encapsulations as the stack's decoder (stack/decode_link.cc).
+// The stack treats a connection as one flow even if its directions have different encapsulations (for example, where a
+// provider edge pops MPLS labels), so they must reach the same worker.
 
 #pragma once
 
@@ -19,11 +19,11 @@ namespace penstock::port {
 struct Network {
   static constexpr std::size_t kMostVlanTags = 8;
 
-  std::span<const std::uint8_t> bytes;  // from the IP header to the frame's end
+  std::span<const std::uint8_t> bytes;  // from the IP header to the end of the frame
   std::array<std::uint16_t, kMostVlanTags> vlan_ids{};
   std::uint8_t vlan_count = 0;
-  std::uint8_t version = 0;  // 4 or 6, as the layer below says; 0: no IP packet was found
-  bool is_vj = false;        // PPP says that a connection's number stands for the protocol (RFC 1144)
+  std::uint8_t version = 0;  // 4 or 6, from the encapsulation's type field; 0: no IP packet found
+  bool is_vj = false;        // Van Jacobson compression in PPP: a connection number replaces the protocol (RFC 1144)
 };
 
 [[nodiscard]] Network network_of(std::span<const std::uint8_t> frame, LinkType link) noexcept;

@@ -49,8 +49,8 @@ TEST(NetworkOf, FindsTheIpPacketOfEveryLinkType) {
   expect(LinkType::cisco_hdlc, bytes({15, 0, 8, 0}));
 }
 
-/*  [MAC addresses][what encapsulates][IP]  */
-TEST(NetworkOf, StepsOverWhatEncapsulatesIpOnALink) {
+/*  [MAC addresses][encapsulation][IP]  */
+TEST(NetworkOf, SkipsLinkEncapsulations) {
   const auto ethernet = [](const Frame& between, const Frame& ip = kIpv4) {
     expect(LinkType::ethernet, kMacs + between, ip);
   };
@@ -81,7 +81,7 @@ TEST(NetworkOf, RemembersTheVlansOfUpToEightTags) {
   EXPECT_EQ(network_of(nine, LinkType::ethernet).version, 0);
 }
 
-TEST(NetworkOf, FindsNothingInOtherFrames) {
+TEST(NetworkOf, FindsNothingInFramesWithoutIp) {
   const auto none = [](const Frame& frame, LinkType link = LinkType::ethernet) {
     EXPECT_EQ(network_of(frame, link).version, 0);
   };
@@ -96,7 +96,7 @@ TEST(NetworkOf, FindsNothingInOtherFrames) {
   none(bytes({0xff}), LinkType::ppp);
 }
 
-TEST(NetworkOf, ReadsNothingBehindTheFramesEnd) {
+TEST(NetworkOf, ReadsNothingBeyondTheEndOfTheFrame) {
   const std::vector<Frame> frames = {
       kMacs + bytes({0x88, 0xa8, 0, 5, 0x81, 0, 0, 6, 8, 0}),
       kMacs + bytes({0x88, 0x64, 0x11, 0, 0, 1, 0, 30, 0, 0x21}),
@@ -107,7 +107,8 @@ TEST(NetworkOf, ReadsNothingBehindTheFramesEnd) {
           kMacs};
   for (const Frame& frame : frames) {
     for (std::size_t length = 0; length <= frame.size(); ++length) {
-      const Frame cut(frame.begin(), frame.begin() + static_cast<std::ptrdiff_t>(length));  // ASan sees a byte too far
+      // ASan detects reads beyond its end
+      const Frame cut(frame.begin(), frame.begin() + static_cast<std::ptrdiff_t>(length));
       for (int link = 0; link < 8; ++link) static_cast<void>(network_of(cut, static_cast<LinkType>(link)));
     }
   }

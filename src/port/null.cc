@@ -13,7 +13,7 @@ class NullPort final : public Port, private TxQueue {
   bool writes() const noexcept override { return true; }
   Result<void> open(unsigned) override { return {}; }
   RxQueue* rx(unsigned) noexcept override { return nullptr; }
-  TxQueue* tx(unsigned) noexcept override { return this; }  // without state, so one serves all workers
+  TxQueue* tx(unsigned) noexcept override { return this; }  // stateless, so one serves all workers
   Errors close() override { return {}; }
 
  private:

@@ -45,7 +45,7 @@ Precision precision_of(const std::string& name) {
 
 constexpr std::uint64_t kAnyTime = std::numeric_limits<std::uint64_t>::max();
 
-/// A worker that reads the files itself.
+/// The queue of a single worker that reads the files itself.
 class DirectRx final : public RxQueue {
  public:
   DirectRx(CaptureSequence& captures, PortIndex port) noexcept : captures_(&captures), port_(port) {}
@@ -69,7 +69,7 @@ class DirectRx final : public RxQueue {
   [[nodiscard]] OversizedFrame oversized() const noexcept { return oversized_; }
 
  private:
-  /// Whether there is a frame still to be given.
+  /// Whether there is a frame that was not delivered yet.
   bool read_ahead() noexcept {
     if (!pending_ && !ended_) {
       pending_ = captures_->next(frame_);
@@ -81,22 +81,22 @@ class DirectRx final : public RxQueue {
   CaptureSequence* captures_;
   PortIndex port_;
   CapturedFrame frame_;
-  bool pending_ = false;  // `frame_` was read and is in no batch yet
+  bool pending_ = false;  // `frame_` was read but is not in a batch yet
   bool ended_ = false;
   OversizedFrame oversized_;
 };
 
 class FedRx final : public RxQueue {
  public:
-  /// `on_disk`: its captures wait for nobody.
+  /// `on_disk`: all captures are regular files.
   FedRx(FlowFeeder& feeder, unsigned worker, PortIndex port, bool on_disk) noexcept
       : feeder_(&feeder), worker_(worker), port_(port), on_disk_(on_disk) {}
   RxStatus poll(Batch& batch) noexcept override { return feeder_->poll(worker_, batch, port_, kAnyTime); }
   RxStatus poll_until(Batch& batch, std::uint64_t time_ns) noexcept override {
     return feeder_->poll(worker_, batch, port_, time_ns);
   }
-  /// Of packets that are captured while they are read. Measured anew at each poll, since the system's clock can be set;
-  /// a difference below 1 ms is an error of the measurement.
+  /// For packets that are captured while they are read. Measured at each poll, since the system clock can be set;
+  /// differences below 1 ms are measurement errors.
   std::optional<std::chrono::nanoseconds> arrivals_to_clock() noexcept override {
     if (on_disk_) return std::nullopt;
     const std::chrono::nanoseconds measured =
@@ -132,14 +132,14 @@ class PcapPort final : public Port {
       : read_(std::move(read)), bad_(bad), write_(std::move(write)), precision_(precision), index_(index) {
     control_.stop_fd = stop_reading_.fd();
   }
-  ~PcapPort() override { stop_reading_.signal(); }  // or the feeder could wait for a pipe for ever
+  ~PcapPort() override { stop_reading_.signal(); }  // otherwise the feeder could block on a pipe for ever
 
   bool reads() const noexcept override { return !read_.empty(); }
   bool writes() const noexcept override { return !write_.empty(); }
 
   Errors check() const override {
     Errors errors = check_captures(read_);
-    // As `open` has it: the others can be read.
+    // As in `open`: the other files can be read.
     if (bad_ == BadCapture::skip && errors.size() < read_.size()) errors.clear();
     if (writes() && write_ != "-") {
       if (auto named = check_compression(write_, ByteSink::kCompressions); !named)
@@ -217,10 +217,10 @@ class PcapPort final : public Port {
   const PortIndex index_;
 
   StopEvent stop_reading_;
-  StopEvent stop_writing_;  // not at the end: then the output has all the time that its reader takes
+  StopEvent stop_writing_;  // not signalled at a normal end, when the reader of the output may take as long as it needs
   ReadControl control_;
   std::optional<CaptureSequence> captures_;
-  std::optional<DirectRx> direct_;    // one worker, regular files
+  std::optional<DirectRx> direct_;    // for one worker and regular files
   std::optional<FlowFeeder> feeder_;  // otherwise
   std::vector<std::unique_ptr<FedRx>> fed_;
   std::unique_ptr<CaptureWriter> writer_;

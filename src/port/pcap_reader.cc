@@ -17,16 +17,16 @@ namespace penstock::port {
 
 namespace {
 
-constexpr std::size_t kStdioBuffer = 64 << 10;  // stays in the second-level cache beside a batch
+constexpr std::size_t kStdioBuffer = 64 << 10;  // small enough to stay in the L2 cache along with a batch
 
 ssize_t read_cookie(void* cookie, char* into, std::size_t size) {
   return static_cast<BufferedSource*>(cookie)->read({reinterpret_cast<std::uint8_t*>(into), size});
 }
 
-/// `tv_usec` holds nanoseconds here. Broken captures hold more than a second's worth of them.
+/// `tv_usec` contains nanoseconds here. In a damaged capture, it may be more than a second.
 std::uint64_t nanoseconds_of(const timeval& time) noexcept {
   constexpr std::uint64_t kSecond = 1'000'000'000;
-  // libpcap takes the format's 32 bits for a signed number; from 2038 on they are not.
+  // libpcap reads the format's unsigned 32-bit seconds as signed, which is wrong from 2038 on.
   const std::uint64_t seconds = static_cast<std::uint32_t>(time.tv_sec);
   return seconds * kSecond + static_cast<std::uint64_t>(std::max<std::int64_t>(time.tv_usec, 0));
 }
@@ -43,7 +43,7 @@ Result<std::unique_ptr<PcapReader>> PcapReader::open(BufferedSource& source, con
   std::FILE* stream = fopencookie(&source, "r", functions);
   if (stream == nullptr) return failure(system_error(path, "cannot read", "no memory"));
   std::setvbuf(stream, nullptr, _IOFBF, kStdioBuffer);
-  __fsetlocking(stream, FSETLOCKING_BYCALLER);  // one thread reads: no lock for each packet
+  __fsetlocking(stream, FSETLOCKING_BYCALLER);  // only one thread reads, so avoid a lock per packet
   std::array<char, PCAP_ERRBUF_SIZE> reason{};
   Handle pcap(pcap_fopen_offline_with_tstamp_precision(stream, PCAP_TSTAMP_PRECISION_NANO, reason.data()));
   if (!pcap) {

@@ -18,7 +18,7 @@ namespace penstock::port {
 
 class PcapReader final : public CaptureFormat {
  public:
-  /// `source` outlives the reader. An error where it is no capture, or of a link type that Penstock does not read.
+  /// `source` must outlive the reader. Fails if the file is not a capture, or has an unsupported link type.
   static Result<std::unique_ptr<PcapReader>> open(BufferedSource& source, const std::string& path);
 
   Status next(CapturedFrame& frame) noexcept override;

@@ -48,7 +48,7 @@ using testing::Written;
 
 constexpr std::uint64_t kSecond = 1'000'000'000;
 
-/// Frames of many lengths, some of them cut by a snap length, with times a whole number of microseconds apart.
+/// Frames of many lengths, some of them truncated by a snapshot length. Their times are whole microseconds.
 std::vector<Captured> some_packets(std::size_t count, std::uint64_t step_ns = 1000) {
   std::vector<Captured> packets;
   for (std::size_t i = 0; i < count; ++i) {
@@ -67,13 +67,13 @@ std::uint64_t bytes_of(const std::vector<Captured>& packets) {
   return bytes;
 }
 
-/// `flows` UDP flows; the payload tells the packet's number within its flow.
+/// `flows` UDP flows. The payload is the packet's number within its flow.
 std::vector<Captured> packets_of_flows(unsigned flows, unsigned each) {
   std::vector<Captured> packets;
   for (unsigned n = 0; n < each; ++n) {
     for (unsigned flow = 0; flow < flows; ++flow) {
       const std::string a = "10.0.0." + std::to_string(flow % 250 + 1);
-      const bool back = n % 2 == 1;  // every second packet goes the other way
+      const bool back = n % 2 == 1;  // every second packet goes in the other direction
       const auto port = static_cast<std::uint16_t>(1000 + flow);
       Bytes frame = penstock::testing::packet()
                         .eth()
@@ -103,7 +103,7 @@ TEST(Pcap, WritesWhatItReadInEveryFormatCompressionAndPrecision) {
   }
 }
 
-TEST(Pcap, WritesMoreInOneSendThanABufferHolds) {
+TEST(Pcap, WritesMoreInOneSendThanFitsInABuffer) {
   const TemporaryFolder folder;
   const auto packets = some_packets(5000);  // 4 MB
   for (const char* name : {"a.pcap", "a.pcapng"}) {
@@ -112,7 +112,7 @@ TEST(Pcap, WritesMoreInOneSendThanABufferHolds) {
   }
 }
 
-TEST(Pcap, CompressesByTheName) {
+TEST(Pcap, CompressesAccordingToTheName) {
   const TemporaryFolder folder;
   write_capture(folder / "a.pcap.gz", some_packets(5));
   write_capture(folder / "a.pcap.zst", some_packets(5));
@@ -129,7 +129,7 @@ TEST(Pcap, KeepsEveryDigitOfTheTimeByDefault) {
   }
 }
 
-TEST(Pcap, CutsTimesToMicrosecondsWhereAskedTo) {
+TEST(Pcap, TruncatesTimesToMicrosecondsOnRequest) {
   const TemporaryFolder folder;
   EXPECT_THAT(write_capture(folder / "a.pcap", some_packets(50, 1001), "us").errors, IsEmpty());
   const auto read = read_captures({folder / "a.pcap"});
@@ -137,7 +137,7 @@ TEST(Pcap, CutsTimesToMicrosecondsWhereAskedTo) {
   EXPECT_EQ(read.packets[49].timestamp_ns, some_packets(50, 1001)[49].timestamp_ns / 1000 * 1000);
 }
 
-TEST(Pcap, TellsWhereALaterTimeNeedsMoreDigitsThanTheFileHas) {
+TEST(Pcap, ReportsTimesThatNeedMoreDigitsThanTheFileHas) {
   const TemporaryFolder folder;
   auto port = must_make("pcap", {{"write", {folder / "a.pcap"}}});
   ASSERT_TRUE(port->open(1));
@@ -151,7 +151,7 @@ TEST(Pcap, TellsWhereALaterTimeNeedsMoreDigitsThanTheFileHas) {
   EXPECT_THAT(to_string(errors), HasSubstr("timestamps of 2 packets"));
 }
 
-TEST(Pcap, TellsWhereATimeDoesNotFitTheClassicFormat) {
+TEST(Pcap, ReportsTimesThatDoNotFitTheClassicFormat) {
   const TemporaryFolder folder;
   const std::vector<Captured> packets{{(std::uint64_t{1} << 32) * kSecond, 1, LinkType::ethernet, {1}}};
   EXPECT_THAT(to_string(write_capture(folder / "a.pcap", packets).errors),
@@ -172,14 +172,14 @@ TEST(Pcap, WritesTheRecordsOfAMicrosecondCaptureByteForByte) {
   EXPECT_EQ(read_file(folder / "out.pcap"), capture.bytes());
 }
 
-TEST(Pcap, WritesAPcapngSectionInterfaceAndPacketByTheBook) {
+TEST(Pcap, WritesAPcapngSectionInterfaceAndPacketAsSpecified) {
   const TemporaryFolder folder;
   write_capture(folder / "a.pcapng", {{7'123'456'789, 60, LinkType::raw_ip, {1, 2, 3, 4, 5}}});
   EXPECT_EQ(read_file(folder / "a.pcapng"),
             CaptureBytes().section().interface(101, 9, 262144).packet(0, 7'123'456'789, {1, 2, 3, 4, 5}, 60).bytes());
 }
 
-TEST(Pcap, LeavesAValidEmptyCaptureWhereNothingIsSent) {
+TEST(Pcap, WritesAValidEmptyCaptureIfNothingIsSent) {
   const TemporaryFolder folder;
   for (const char* name : {"a.pcap", "a.pcapng", "a.pcap.gz", "a.pcap.zst"}) {
     EXPECT_THAT(write_capture(folder / name, {}).errors, IsEmpty());
@@ -189,7 +189,7 @@ TEST(Pcap, LeavesAValidEmptyCaptureWhereNothingIsSent) {
   }
 }
 
-TEST(Pcap, RefusesAnotherLinkTypeInAClassicCaptureAndSaysSo) {
+TEST(Pcap, RefusesAndReportsASecondLinkTypeInAClassicCapture) {
   const TemporaryFolder folder;
   auto packets = some_packets(4);
   packets[0].link_type = packets[3].link_type = LinkType::linux_sll2;
@@ -219,7 +219,7 @@ TEST(Pcap, WritesSeveralLinkTypesToPcapngAsInterfaces) {
   EXPECT_THAT(read_captures({folder / "a.pcapng"}).packets, ElementsAreArray(packets));
 }
 
-TEST(Pcap, TellsOfAFullDiskAndCountsWhatItHeldAsLost) {
+TEST(Pcap, ReportsAFullDiskAndCountsBufferedPacketsAsLost) {
   for (const char* precision : {"us", "ns"}) {
     auto port = must_make("pcap", {{"write", {"/dev/full"}}, {"precision", {precision}}});
     ASSERT_TRUE(port->open(1));
@@ -237,7 +237,7 @@ TEST(Pcap, TellsOfAFullDiskAndCountsWhatItHeldAsLost) {
   }
 }
 
-/// A bound for the size of files, as a full disk is one. Without it the signal would end the program.
+/// Limits the size of files, to simulate a full disk. Ignores the signal, which would end the program.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(std::uint64_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
@@ -257,7 +257,7 @@ class FileSizeLimit {
   void (*handler_)(int);
 };
 
-TEST(Pcap, LosesNoPacketThatAFullDiskStillHolds) {
+TEST(Pcap, DoesNotCountWrittenPacketsAsLostOnAFullDisk) {
   const TemporaryFolder folder;
   auto packets = some_packets(5000);  // 4 MB: several buffers in one send
   for (const char* name : {"a.pcap", "a.pcapng"}) {
@@ -277,7 +277,7 @@ TEST(Pcap, LosesNoPacketThatAFullDiskStillHolds) {
   }
 }
 
-TEST(Pcap, LosesAllThatACompressorHasNotWritten) {
+TEST(Pcap, CountsPacketsThatACompressorHasNotWrittenAsLost) {
   for (const char* name : {"full.gz", "full.zst"}) {
     const TemporaryFolder folder;
     ASSERT_EQ(::symlink("/dev/full", (folder / name).c_str()), 0);
@@ -296,16 +296,16 @@ TEST(Pcap, LosesAllThatACompressorHasNotWritten) {
   }
 }
 
-TEST(Pcap, HoldsAtMostOneBlockBackWhenItCompresses) {
+TEST(Pcap, BuffersAtMostOneBlockWhenItCompresses) {
   const TemporaryFolder folder;
   for (const char* name : {"a.pcap.gz", "a.pcapng.zst"}) {
     auto port = must_make("pcap", {{"write", {folder / name}}});
     ASSERT_TRUE(port->open(1));
     port->start();
-    // Zeros: a compressor by itself would hold all of them back.
+    // Zeros compress so well that a compressor would buffer all of them.
     std::vector<Captured> one{{kSecond, 250'000, LinkType::ethernet, Bytes(250'000)}};
     for (int i = 0; i < 40; ++i) testing::send(*port->tx(0), one);
-    // A block ends with the packet that fills 1 MiB: five of them.
+    // A block ends with the packet that reaches 1 MiB: five packets each.
     EXPECT_THAT(read_captures({folder / name}).packets, SizeIs(40)) << name;
     testing::send(*port->tx(0), one);
     EXPECT_GE(read_captures({folder / name}).packets.size(), 40U) << name;
@@ -328,7 +328,7 @@ TEST(Pcap, LeavesTheOutputAloneUntilTheRunStarts) {
   EXPECT_THAT(read_captures({folder / "out.pcap"}).packets, SizeIs(3));
 }
 
-TEST(Pcap, LeavesTheOutputAloneWhereTheInputCannotBeRead) {
+TEST(Pcap, LeavesTheOutputAloneIfTheInputCannotBeRead) {
   const TemporaryFolder folder;
   write_capture(folder / "out.pcap", some_packets(10));
   auto port = must_make("pcap", {{"read", {folder / "none"}}, {"write", {folder / "out.pcap"}}});
@@ -336,7 +336,7 @@ TEST(Pcap, LeavesTheOutputAloneWhereTheInputCannotBeRead) {
   EXPECT_THAT(read_captures({folder / "out.pcap"}).packets, SizeIs(10));
 }
 
-TEST(Pcap, ChecksItsCapturesAndItsOutputWithoutMakingOrWaitingForAnything) {
+TEST(Pcap, ChecksItsFilesWithoutCreatingThemOrBlocking) {
   const TemporaryFolder folder;
   write_capture(folder / "in.pcap", some_packets(3));
   write_file(folder / "text", {'n', 'o', 'n', 'e', '!', '\n'});
@@ -359,7 +359,7 @@ TEST(Pcap, ChecksItsCapturesAndItsOutputWithoutMakingOrWaitingForAnything) {
   EXPECT_THAT(check({folder / "in.pcap"}, folder / "in.pcap/out"), HasSubstr("Not a directory"));
 }
 
-TEST(Pcap, RefusesANameThatPromisesACompressionThatItDoesNotWrite) {
+TEST(Pcap, RefusesACompressionSuffixThatItDoesNotWrite) {
   const TemporaryFolder folder;
   write_capture(folder / "in.pcap", some_packets(3));
   const std::string out = folder / "out.pcap.bz2";
@@ -385,13 +385,13 @@ TEST(Pcap, FillsSmallBatchesWithoutLosingAPacket) {
     auto port = must_make("pcap", {{"read", {folder / "a.pcap"}}}, 7);
     ASSERT_TRUE(port->open(workers));
     const auto got = drain(*port, workers, OwnBatch(1700, 3, {10, 20}));
-    EXPECT_THAT(got.front(), ElementsAreArray(packets));  // none is IP: all are the first worker's
+    EXPECT_THAT(got.front(), ElementsAreArray(packets));  // no packet is IP, so all go to the first worker
     EXPECT_THAT(port->close(), IsEmpty());
     EXPECT_EQ(port->progress(), 1.0);
   }
 }
 
-TEST(Pcap, EndsWithAnErrorAtAFrameThatFitsNoBatch) {
+TEST(Pcap, EndsWithAnErrorIfAFrameDoesNotFitInABatch) {
   const TemporaryFolder folder;
   auto packets = packets_of_flows(50, 2);
   packets[60].bytes.resize(5000);
@@ -408,7 +408,7 @@ TEST(Pcap, EndsWithAnErrorAtAFrameThatFitsNoBatch) {
   }
 }
 
-TEST(Pcap, NamesTheCaptureThatAFrameLiesInThatFitsNoBatch) {
+TEST(Pcap, NamesTheCaptureOfAFrameThatDoesNotFitInABatch) {
   const TemporaryFolder folder;
   auto packets = packets_of_flows(50, 2);
   write_capture(folder / "a.pcap", packets);
@@ -427,19 +427,19 @@ TEST(Pcap, NamesTheCaptureThatAFrameLiesInThatFitsNoBatch) {
   }
 }
 
-TEST(Pcap, EndsForAllWorkersAtAFrameThatFitsNoBatch) {
+TEST(Pcap, EndsForAllWorkersIfAFrameDoesNotFitInABatch) {
   const TemporaryFolder folder;
   auto packets = packets_of_flows(200, 20);
   packets[0].bytes.resize(5000);
   write_capture(folder / "a.pcap", packets);
-  // The worker that gets the frame takes nothing more, and far more comes for it than its ring holds.
+  // The worker that gets the long frame stops reading, while far more frames than its ring can hold follow.
   auto port = must_make("pcap", {{"read", std::vector<std::string>(200, folder / "a.pcap")}});
   ASSERT_TRUE(port->open(4));
   drain(*port, 4, OwnBatch(1700, 3));
   EXPECT_THAT(to_string(port->close()), HasSubstr("5000 bytes"));
 }
 
-TEST(Pcap, GivesEachFlowInBothDirectionsToOneWorkerInOrder) {
+TEST(Pcap, DeliversBothDirectionsOfAFlowToOneWorkerInOrder) {
   const TemporaryFolder folder;
   const auto packets = packets_of_flows(100, 60);
   write_capture(folder / "a.pcap", packets);
@@ -465,8 +465,8 @@ TEST(Pcap, GivesEachFlowInBothDirectionsToOneWorkerInOrder) {
   EXPECT_EQ(total, packets.size());
 }
 
-/*  F2 F1 of one datagram, F2 of others whose F1 never come, … the end  */
-TEST(Pcap, GivesFragmentsThatStillWaitAtTheEndOfItsCaptures) {
+/*  F2 F1 of one datagram, F2 of others whose F1 never arrives, … the end  */
+TEST(Pcap, DeliversWaitingFragmentsAtTheEndOfItsCaptures) {
   const TemporaryFolder folder;
   std::vector<Captured> packets;
   for (std::uint16_t id = 1; id <= 50; ++id) {
@@ -495,7 +495,7 @@ TEST(Pcap, GivesFragmentsThatStillWaitAtTheEndOfItsCaptures) {
   }
 }
 
-TEST(Pcap, NumbersTheFramesOfAllItsCapturesWhicheverWorkerTheyComeTo) {
+TEST(Pcap, NumbersFramesAcrossCapturesAndWorkers) {
   const TemporaryFolder folder;
   write_capture(folder / "a.pcap", packets_of_flows(20, 10));
   write_capture(folder / "b.pcap", packets_of_flows(20, 5));
@@ -527,7 +527,7 @@ TEST(Pcap, NumbersTheFramesOfAllItsCapturesWhicheverWorkerTheyComeTo) {
 TEST(Pcap, StopsPromptlyWhileTheFeederWaits) {
   const TemporaryFolder folder;
   write_capture(folder / "a.pcap", packets_of_flows(100, 200));
-  std::vector<std::string> paths(200, folder / "a.pcap");  // far more than the rings hold
+  std::vector<std::string> paths(200, folder / "a.pcap");  // far more than fits in the rings
   auto port = must_make("pcap", {{"read", paths}});
   ASSERT_TRUE(port->open(2));
   OwnBatch batch;
@@ -535,7 +535,7 @@ TEST(Pcap, StopsPromptlyWhileTheFeederWaits) {
   EXPECT_THAT(port->close(), IsEmpty());
 }
 
-TEST(Pcap, NeverWaitsForAPipe) {
+TEST(Pcap, PollNeverBlocksOnAPipe) {
   const TemporaryFolder folder;
   const std::string pipe = folder / "pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
@@ -548,11 +548,11 @@ TEST(Pcap, NeverWaitsForAPipe) {
   while (batch->empty()) EXPECT_EQ(port->rx(0)->poll(*batch), RxStatus::idle);
   EXPECT_EQ(port->rx(0)->poll(*batch), RxStatus::idle);
   EXPECT_EQ(port->progress(), std::nullopt);
-  EXPECT_THAT(port->close(), IsEmpty());  // while the feeder waits for the pipe
+  EXPECT_THAT(port->close(), IsEmpty());  // while the feeder is blocked on the pipe
   ::close(fd);
 }
 
-TEST(Pcap, KnowsWhenPacketsOfAPipeArriveAndNotThoseOfAFile) {
+TEST(Pcap, HasArrivalTimesForPipesButNotForFiles) {
   const TemporaryFolder folder;
   const std::string pipe = folder / "pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
@@ -594,14 +594,14 @@ TEST(Pcap, WaitsForTheOtherEndOfAPipeUntilItIsInterrupted) {
 
 TEST(Pcap, WritesToAPipeOnceItHasAReader) {
   const TemporaryFolder folder;
-  const auto packets = some_packets(500);  // far more than a pipe holds
+  const auto packets = some_packets(500);  // far more than fits in a pipe
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
   auto reading = std::async(std::launch::async, [&] { return read_captures({folder / "pipe"}); });
   EXPECT_THAT(write_capture(folder / "pipe", packets).errors, IsEmpty());
   EXPECT_THAT(reading.get().packets, ElementsAreArray(packets));
 }
 
-TEST(Pcap, IsNoBrokenCaptureWhereItIsStoppedInsideAPacket) {
+TEST(Pcap, ReportsNoDamageIfStoppedInsideAPacket) {
   const TemporaryFolder folder;
   const std::string pipe = folder / "pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
@@ -616,7 +616,7 @@ TEST(Pcap, IsNoBrokenCaptureWhereItIsStoppedInsideAPacket) {
   ::close(fd);
 }
 
-/// Puts a file in the place of standard input or output for a while.
+/// Temporarily replaces the standard input or output with a file.
 class Redirected {
  public:
   Redirected(int fd, const std::string& path, int flags) : fd_(fd), before_(::dup(fd)) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A block:  | type | length | body, padded to 4 bytes | length |      all of 32 bits, in the section's byte order
+// A block:  | type | length | body, padded to 4 bytes | length |      32 bits each, in the section's byte order
 
 #include "port/pcapng_reader.h"
 
@@ -37,7 +37,7 @@ constexpr std::size_t kSectionHead = 24;
 
 constexpr std::size_t padded(std::size_t length) noexcept { return (length + 3) / 4 * 4; }
 
-/// Ticks of an if_tsresol: 10 or 2 to that power. None where that is more than 64 bits hold.
+/// Ticks per second for an if_tsresol value: a power of 10 or 2. Empty if it does not fit in 64 bits.
 std::optional<std::uint64_t> ticks_of(std::uint8_t resolution) noexcept {
   const unsigned power = resolution & 0x7fU;
   if ((resolution & 0x80) != 0) return power < 64 ? std::optional(std::uint64_t{1} << power) : std::nullopt;
@@ -47,7 +47,7 @@ std::optional<std::uint64_t> ticks_of(std::uint8_t resolution) noexcept {
   return ticks;
 }
 
-/// Nanoseconds since 1970, or the nearest that fits.
+/// Nanoseconds since 1970, clamped to the representable range.
 std::uint64_t nanoseconds_of(std::uint64_t ticks, std::uint64_t per_second, std::int64_t offset_seconds) noexcept {
   __extension__ using Wide = __int128;
   constexpr std::uint64_t kSecond = 1'000'000'000;
@@ -185,7 +185,7 @@ PcapngReader::Block PcapngReader::read_interface(std::span<const std::uint8_t> b
   return Block::other;
 }
 
-/// Options: | code | length | value, padded to 4 bytes |, of 16 bits, 16 bits.
+/// Options: | code | length | value, padded to 4 bytes |; code and length have 16 bits.
 bool PcapngReader::read_options(std::span<const std::uint8_t> options, Interface& interface) noexcept {
   const auto wrong = [&](const char* why) {
     reason_ = why;
@@ -211,8 +211,8 @@ bool PcapngReader::read_options(std::span<const std::uint8_t> options, Interface
 }
 
 /// Enhanced:  | interface | time, high | time, low | captured length | length | frame, padded | options |
-/// Obsolete:  the same; the interface is the first 16 bits.
-/// Simple:    | length | frame, cut to the snapshot length, padded |, by interface 0, without a time
+/// Obsolete:  like Enhanced, but the interface has only the first 16 bits.
+/// Simple:    | length | frame, cut to the snapshot length, padded |; from interface 0, without a time
 PcapngReader::Block PcapngReader::read_packet(std::uint32_t type, std::span<const std::uint8_t> body) noexcept {
   const bool simple = type == kSimplePacket;
   const std::size_t head = simple ? 4 : 20;

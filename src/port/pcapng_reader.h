@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads pcapng (draft-ietf-opsawg-pcapng): sections of either byte order, each with interfaces of their own link type,
-// snapshot length and clock. Memory is bounded whatever the file says: a block of packets or of an interface is at
-// most BufferedSource::kMostPeeked bytes, other blocks are skipped as they are read, and of an interface a few words
-// are kept.
+// Reads pcapng (draft-ietf-opsawg-pcapng). A file has sections of either byte order, and their interfaces each have a
+// link type, a snapshot length and a clock. Memory is bounded whatever the file contains: packet and interface blocks
+// may have at most BufferedSource::kMostPeeked bytes, other blocks are skipped while reading, and only a few words are
+// stored per interface.
 
 #pragma once
 
@@ -21,16 +21,16 @@ namespace penstock::port {
 
 class PcapngReader final : public CaptureFormat {
  public:
-  static constexpr std::size_t kMostInterfaces = std::size_t{1} << 20;  // of a section
-  static constexpr std::uint32_t kMostFrameBytes = 262'144;             // as libpcap's and Wireshark's
+  static constexpr std::size_t kMostInterfaces = std::size_t{1} << 20;  // per section
+  static constexpr std::uint32_t kMostFrameBytes = 262'144;             // like libpcap and Wireshark
 
   [[nodiscard]] static bool recognises(std::span<const std::uint8_t> first) noexcept;
 
-  /// Reads from the start of the first section. `source` outlives the reader.
+  /// Reads from the start of the first section. `source` must outlive the reader.
   explicit PcapngReader(BufferedSource& source) noexcept : source_(&source) {}
 
-  /// Reads up to the first interface; with `read_ahead` up to the first packet. An error where the file is no capture,
-  /// or none of the interfaces has a link type that Penstock reads. Called once, before `next`.
+  /// Reads up to the first interface or, with `read_ahead`, up to the first packet. Fails if the file is not a capture,
+  /// or no interface has a supported link type. Call it once, before `next`.
   [[nodiscard]] Result<void> begin(const std::string& path, bool read_ahead);
 
   Status next(CapturedFrame& frame) noexcept override;
@@ -43,10 +43,10 @@ class PcapngReader final : public CaptureFormat {
     std::uint64_t ticks_per_second = 1'000'000;
     std::int64_t offset_seconds = 0;
     std::uint32_t snap_length = 0;
-    std::uint16_t number = 0;  // of the link type, in the file
+    std::uint16_t number = 0;  // the link type's number in the file
     std::optional<LinkType> type;
   };
-  /// What read_block came upon. A packet of a link type that is not read is `other`.
+  /// What read_block found. A packet with an unsupported link type is `other`.
   enum class Block : std::uint8_t { packet, other, end, broken };
 
   [[nodiscard]] Block read_block() noexcept;
@@ -61,14 +61,14 @@ class PcapngReader final : public CaptureFormat {
   [[nodiscard]] std::uint64_t u64(const std::uint8_t* at) const noexcept;
 
   BufferedSource* source_;
-  bool big_endian_ = false;  // this section
+  bool big_endian_ = false;  // of the current section
   std::vector<Interface> interfaces_;
-  std::size_t taken_ = 0;  // bytes of the block whose frame was given last
+  std::size_t taken_ = 0;  // bytes of the block that contains the last returned frame
   CapturedFrame frame_;
-  std::optional<Block> ahead_;  // what `begin` came upon, for `next`
+  std::optional<Block> ahead_;  // the block that `begin` read ahead, for `next`
   std::uint64_t packets_ = 0;
   std::uint64_t left_out_ = 0;
-  std::uint16_t left_out_number_ = 0;  // the first one's link type
+  std::uint16_t left_out_number_ = 0;  // link type of the first skipped packet
   std::string reason_;
 };
 

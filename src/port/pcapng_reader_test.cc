@@ -112,7 +112,7 @@ TEST(PcapngReader, ReadsSectionsOfBothByteOrdersEachWithItsOwnInterfaces) {
               HasSubstr("interface 0, which has no description block"));
 }
 
-TEST(PcapngReader, ReadsObsoleteAndSimplePacketsAndPassesOverOtherBlocks) {
+TEST(PcapngReader, ReadsObsoleteAndSimplePacketsAndSkipsOtherBlocks) {
   CaptureBytes capture;
   capture.section().interface(1, 6, 5);
   capture.u32(0x0bad).u32(12 + 100'000).raw(Bytes(100'000, 7)).u32(12 + 100'000);  // a custom block
@@ -126,7 +126,7 @@ TEST(PcapngReader, ReadsObsoleteAndSimplePacketsAndPassesOverOtherBlocks) {
 }
 
 //   packets: Ethernet, WLAN, WLAN, Ethernet; the second Ethernet packet is the file's fourth
-TEST(PcapngReader, LeavesOutPacketsOfOtherLinkTypesCountsThemAndNumbersTheOthersAsTheFileDoes) {
+TEST(PcapngReader, SkipsAndCountsPacketsOfOtherLinkTypes) {
   const TemporaryFolder folder;
   const Bytes bytes = CaptureBytes()
                           .section()
@@ -150,14 +150,14 @@ TEST(PcapngReader, LeavesOutPacketsOfOtherLinkTypesCountsThemAndNumbersTheOthers
   EXPECT_THAT(to_string(captures->errors()[1]), HasSubstr("IEEE802_11 (105)"));
 }
 
-TEST(PcapngReader, RefusesAFileOfWhichNoInterfaceCanBeRead) {
+TEST(PcapngReader, RefusesAFileWithoutASupportedInterface) {
   const auto read =
       read_bytes(CaptureBytes().section().interface(kWlan).interface(kWlan).packet(0, 2, kFrame, 7).bytes());
   EXPECT_THAT(read.packets, IsEmpty());
   EXPECT_THAT(to_string(read.errors), HasSubstr("link type not supported: found IEEE802_11 (105)"));
 }
 
-TEST(PcapngReader, RefusesMoreInterfacesThanItsBound) {
+TEST(PcapngReader, RefusesTooManyInterfaces) {
   const Bytes interface = CaptureBytes().u32(1).u32(20).u16(1).u16(0).u32(0).u32(20).bytes();
   Bytes bytes = CaptureBytes().section().bytes();
   bytes.reserve(bytes.size() + (PcapngReader::kMostInterfaces + 1) * interface.size());
@@ -169,7 +169,7 @@ TEST(PcapngReader, RefusesMoreInterfacesThanItsBound) {
               HasSubstr("more than 1,048,576 interfaces in a section"));
 }
 
-TEST(PcapngReader, RefusesABlockThatItWouldHaveToHold) {
+TEST(PcapngReader, RefusesAPacketOrInterfaceBlockThatIsTooLarge) {
   const Bytes good = CaptureBytes().section().interface(1).packet(0, 1, kFrame, 7).bytes();
   for (const std::uint32_t type : {1U, 6U}) {
     const auto read = read_bytes(joined(good, CaptureBytes().u32(type).u32(1 << 30).raw(Bytes(1 << 20)).bytes()));
@@ -203,7 +203,7 @@ TEST(PcapngReader, SaysWhatIsWrongWithABlock) {
 
 std::uint32_t below(std::uint32_t bound, std::mt19937& random) { return static_cast<std::uint32_t>(random() % bound); }
 
-/// An interface that may have options, a comment among them.
+/// Adds an interface with random options, possibly including a comment.
 void add_interface(CaptureBytes& capture, std::mt19937& random) {
   const bool has_resolution = below(2, random) == 0;
   const bool has_offset = below(2, random) == 0;
@@ -211,7 +211,7 @@ void add_interface(CaptureBytes& capture, std::mt19937& random) {
   const std::uint32_t length = 20 + (has_comment ? 8 : 0) + (has_resolution ? 8 : 0) + (has_offset ? 12 : 0) + 4;
   capture.u32(1).u32(length).u16(1).u16(0).u32(65535);
   if (has_comment) capture.u16(1).u16(3).raw({'a', 'b', 'c', 0});
-  // Binary resolutions up to 2^-20: what libpcap computes in 64 bits.
+  // Binary resolutions only up to 2^-20, which libpcap can compute in 64 bits.
   if (has_resolution)
     capture.u16(9).u16(1).u8(below(2, random) == 0 ? below(12, random) : 0x80 | below(21, random)).raw({0, 0, 0});
   if (has_offset) capture.u16(14).u16(8).u64(below(1'000'000, random));
@@ -234,7 +234,7 @@ std::vector<Captured> read_by_libpcap(const std::string& path) {
   return packets;
 }
 
-TEST(PcapngReader, AgreesWithLibpcapWhereInterfacesAreAlike) {
+TEST(PcapngReader, AgreesWithLibpcapIfInterfacesAreAlike) {
   const TemporaryFolder folder;
   for (unsigned seed = 0; seed < 200; ++seed) {
     std::mt19937 random(seed);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A port is where packets enter or leave the chain. Each worker has its own receive and send queue of every port, and
-// touches no other: what a port shares between workers (one file, say) is its own affair.
+// A port is where packets enter or leave the chain. Each worker has its own receive and send queue at every port, and
+// uses no others. If a port's workers share anything (such as one file), the port synchronises it.
 
 #pragma once
 
@@ -20,128 +20,128 @@
 namespace penstock::port {
 
 enum class RxStatus : std::uint8_t {
-  more,  // the batch is full, and there may be more
-  copy,  // one frame was appended to an empty batch, to be looked at and no more: another worker carries it
-  idle,  // nothing is there now; poll again
-  end,   // nothing will come any more
+  more,  // the batch is full, and there may be more packets
+  copy,  // one frame was appended to an empty batch, for inspection only: another worker owns the packet
+  idle,  // no packets now; poll again
+  end,   // no more packets will come
 };
 
-/// One worker's receive side. Packets of a flow, in both directions, come to the same worker, in order. Fragments
-/// follow their flow: one that comes before the first of its datagram is kept until then (fragment_table.h), and keeps
-/// its time.
+/// The receive side of one worker. All packets of a flow, in both directions, come to the same worker, in order.
+/// Fragments follow their flow: a fragment that comes before the first one of its datagram is kept until that one comes
+/// (fragment_table.h), and keeps its timestamp.
 class RxQueue {
  public:
   virtual ~RxQueue() = default;
-  /// Called before the first `poll` with each empty batch whose memory is already resident. A queue may write there
-  /// what stays the same in every batch. The batch is empty again afterwards.
+  /// Called before the first `poll` for each empty batch, whose memory is already resident. A queue may write data
+  /// there that stays the same every time the batch is filled. The batch is empty again afterwards.
   virtual void prepare(Batch& batch) noexcept { static_cast<void>(batch); }
-  /// Appends the packets that are there now, until `batch` has no room for the next one. Never waits. A frame that
-  /// fits no empty batch is an error of the port (see `Port::close`) and ends the queue.
+  /// Appends the packets that are available now, until `batch` has no room for the next one. Does not block. A frame
+  /// that does not fit in an empty batch is an error of the port (see `Port::close`) and ends the queue.
   virtual RxStatus poll(Batch& batch) noexcept = 0;
 
-  /// Of captures on a disk: when the next packet was captured, or, where it is not known yet, a time that none to come
-  /// lies before (as far as a capture's own order is that of time). A worker merges such sources by time, so that both
-  /// directions of a connection come as they went. None: packets count as of when they come.
+  /// For sources of recorded packets: the capture time of the next packet or, if that is not known yet, a lower bound
+  /// for it (if the capture is in order of time). Workers merge such sources by time, so that the two directions of a
+  /// connection keep their order. Empty for other sources: their packets are taken as they arrive.
   [[nodiscard]] virtual std::optional<std::uint64_t> next_time_ns() noexcept { return std::nullopt; }
-  /// The same as `poll`, for such sources; idle where the next packet was captured later than that.
+  /// Like `poll`, for such sources, but idle if the next packet was captured after `time_ns`.
   virtual RxStatus poll_until(Batch& batch, std::uint64_t time_ns) noexcept {
     static_cast<void>(time_ns);
     return poll(batch);
   }
 
-  /// Of sources whose packets' times tell when they arrived here, or were due: what to add to such a time to get that
-  /// of `Batch::Clock`. None: packets count as arrived when they are polled.
+  /// For sources whose timestamps say when packets arrived here or were due: what to add to a timestamp to get a time
+  /// of `Batch::Clock`. Empty for other sources: their packets count as arrived when they are polled.
   [[nodiscard]] virtual std::optional<std::chrono::nanoseconds> arrivals_to_clock() noexcept { return std::nullopt; }
 
   struct Discarded {
-    RxStatus status = RxStatus::idle;  // as of `poll`; more: `most` were discarded
+    RxStatus status = RxStatus::idle;  // as for `poll`; `more`: discarded `most` packets
     std::uint64_t packets = 0;
     std::uint64_t bytes = 0;
   };
-  /// Takes packets that there is no room for, at most `most`, and brings them nowhere: with far less effort than
-  /// `poll`, so that a worker under overload can give its time to the packets that it has. Of sources that do not wait.
+  /// Discards at most `most` packets for which there is no room. This is far cheaper than `poll`, so that an overloaded
+  /// worker can spend its time on the packets that it has. Only for sources that are not lossless.
   virtual Discarded discard(std::size_t most) noexcept {
     static_cast<void>(most);
     return {};
   }
 };
 
-/// What a port took and then could not bring to its destination: packets, and the bytes of their frames.
+/// Packets that a port accepted but could not deliver, and the bytes of their frames.
 struct Lost {
   std::uint64_t packets = 0;
   std::uint64_t bytes = 0;
 };
 
-/// One worker's send side.
+/// The send side of one worker.
 class TxQueue {
  public:
   virtual ~TxQueue() = default;
-  /// Sends the packets in order and returns how many it took. What it cannot take (a link type that the output cannot
-  /// hold) it leaves out and marks with a drop verdict, `Verdict::drop(0)`: the worker counts it, to the byte, as
-  /// refused.
-  /// Waits, as `flush` does, for an output that cannot take more (a slow reader of a pipe): see `Port::interrupt`.
+  /// Sends packets in order, and returns how many it accepted. It leaves out packets that it cannot send (for example,
+  /// because the output cannot hold their link type), and gives them a drop verdict, `Verdict::drop(0)`; the worker
+  /// counts them as refused, with their bytes. Like `flush`, it blocks while the output cannot take more (a slow reader
+  /// of a pipe): see `Port::interrupt`.
   virtual std::size_t send(std::span<const PacketView> packets) noexcept = 0;
-  /// What was sent so far reaches its destination now. Called at the end of each batch. Returns what of it, since the
-  /// last call, did not: the worker counts it as refused.
+  /// Delivers everything that was sent. Called at the end of each batch. Returns what could not be delivered since the
+  /// last call; the worker counts it as refused.
   virtual Lost flush() noexcept { return {}; }
 };
 
-/// What a source with a rate of its own was to make until it was last polled, and how far behind its times it was then.
+/// The packets that a rate-limited source should have made until it was last polled, and how late it was then.
 struct OfferedLoad {
   std::uint64_t packets = 0;
   std::chrono::nanoseconds behind{};
 };
 
-/// What a port that spreads packets over workers in software did with fragments.
+/// Statistics of a port that assigns fragments to workers in software.
 struct FragmentCounts {
   std::uint64_t packets = 0;
-  std::uint64_t waited = 0;        // came before the fragment that tells their flow, and were kept until it came
-  std::uint64_t not_followed = 0;  // went by their addresses: that fragment never came, or there was no room to wait
-  std::uint64_t ambiguous = 0;     // first fragments that name another flow than their datagram's first one did
-  std::uint64_t copied = 0;        // copies of fragments of such datagrams, for the workers of the other flows
+  std::uint64_t waited = 0;        // came before the fragment that identifies their flow, and were kept until it came
+  std::uint64_t not_followed = 0;  // assigned by address: that fragment never came, or there was no room to wait
+  std::uint64_t ambiguous = 0;     // first fragments that name another flow than the datagram's earliest first fragment
+  std::uint64_t copied = 0;        // copies of such datagrams' fragments, for the workers of the other flows
 };
 
 class Port {
  public:
   virtual ~Port() = default;
 
-  /// Whether the chain file gives it something to read or to write.
+  /// Whether the chain file configures the port to read, and to write.
   [[nodiscard]] virtual bool reads() const noexcept = 0;
   [[nodiscard]] virtual bool writes() const noexcept = 0;
-  /// A source that waits for its reader (a file) is lossless. One that does not (a live interface, a generator with an
-  /// offered rate) loses what the waiting queue cannot hold, and the worker counts it.
+  /// A source that can wait for its reader (a file) is lossless. One that cannot (a live interface, a generator with a
+  /// rate) drops what does not fit in the waiting queue, and the worker counts it.
   [[nodiscard]] virtual bool lossless() const noexcept { return true; }
 
-  /// What of the files that it names will not do, as far as that shows without waiting for anything or changing it:
-  /// captures that are missing or cannot be read, folders that cannot be written. Pipes are not opened, nothing is
-  /// made.
+  /// Checks the files that the port names, as far as possible without blocking, and without opening pipes or creating
+  /// or changing anything: captures that are missing or cannot be read, folders that are not writable.
   [[nodiscard]] virtual Errors check() const { return {}; }
 
-  /// Opens files and interfaces and makes the queues of `workers` workers. Called once, before they start. What an
-  /// output already holds it still holds, in case another port cannot be opened.
+  /// Opens files and interfaces, and makes the queues of `workers` workers. Called once, before the workers start. Does
+  /// not truncate outputs, since another port may still fail to open.
   [[nodiscard]] virtual Result<void> open(unsigned workers) = 0;
-  /// The run is to end. Ends what `open` waits for, the other end of a pipe say, and lets it fail; while running, an
-  /// output whose reader takes nothing any more is given up, and what it holds is lost. Any thread, more than once too.
+  /// Ends the run early. If `open` is blocked, for example because a pipe has no other end, it fails. During the run,
+  /// an output whose reader takes nothing more is given up, and the data that it holds is lost. Thread-safe; may be
+  /// called several times.
   virtual void interrupt() noexcept {}
-  /// All ports of the chain are open and the run begins: outputs are emptied. Called once at most.
+  /// Truncates the outputs, once all ports of the chain are open. Called at most once.
   virtual void start() noexcept {}
-  /// The queues of a worker; null where the port does not read, or not write. The port owns them.
+  /// The queues of a worker; null if the port does not read, or does not write. The port owns them.
   [[nodiscard]] virtual RxQueue* rx(unsigned worker) noexcept = 0;
   [[nodiscard]] virtual TxQueue* tx(unsigned worker) noexcept = 0;
-  /// Called once, after the workers have stopped (at the end or before it): writes out what is left and tells what
-  /// went wrong while running, such as a capture that breaks off or a full disk. Without `start` it leaves no trace.
+  /// Called once, after the workers have stopped. Writes the remaining data, and returns the errors of the run, such as
+  /// a truncated capture or a full disk. Without `start`, it leaves no trace.
   [[nodiscard]] virtual Errors close() = 0;
 
-  /// Whether something went wrong that `close` will tell of: the run need not go on. Any thread may ask.
+  /// Whether an error has occurred that `close` will return, so that the run may as well end. Thread-safe.
   [[nodiscard]] virtual bool failed() const noexcept { return false; }
 
-  /// None for a source without a rate; any thread may ask.
+  /// Empty for a source without a rate. Thread-safe.
   [[nodiscard]] virtual std::optional<OfferedLoad> offered() const noexcept { return std::nullopt; }
 
-  /// None where the port spreads nothing; any thread may ask.
+  /// Empty if the port does not assign packets to workers in software. Thread-safe.
   [[nodiscard]] virtual std::optional<FragmentCounts> fragments() const noexcept { return std::nullopt; }
 
-  /// The part of the input that has been read, 0..1, for the progress line; any thread may ask. None: unknown.
+  /// The fraction of the input that has been read, 0..1, for the progress line; empty if unknown. Thread-safe.
   [[nodiscard]] virtual std::optional<double> progress() const noexcept { return std::nullopt; }
 };
 

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a port costs one core: packets polled into a batch in host memory, or sent from one, with nothing behind. The
-// batches are 512 KiB and stay in the second-level cache. The limit of a port that copies is what the same core copies
-// with Batch::append alone; the peer of the pcap port is libpcap's pcap_next_ex over the same file.
+// The cost of a port on one core: polling packets into a batch in host memory, or sending them from one, without a
+// chain. Batches have 512 KiB and stay in the L2 cache. The upper bound for a port that copies is Batch::append alone
+// on the same core; the pcap port is compared with libpcap's pcap_next_ex on the same file.
 //
-// Axes: bytes of a frame without its check sequence; flows. `Fragments` is the table of fragments alone.
+// Axes: frame bytes without the check sequence; number of flows. `Fragments` measures only the fragment table.
 
 #include <benchmark/benchmark.h>
 #include <pcap/pcap.h>
@@ -57,7 +57,7 @@ std::unique_ptr<Port> open_port(std::string_view name, const Given& given) {
   return std::move(*port);
 }
 
-/// `packets` of 1024 UDP flows in a classic capture.
+/// A classic capture with `packets` packets of 1024 UDP flows.
 class CaptureFile {
  public:
   CaptureFile(std::int64_t frame_bytes, std::uint64_t packets)
@@ -95,7 +95,7 @@ void report(benchmark::State& state, std::uint64_t packets) {
   state.SetBytesProcessed(static_cast<std::int64_t>(packets * frame_bytes));
 }
 
-/// An iteration is one full batch.
+/// One iteration fills one batch.
 void poll_batches(benchmark::State& state, Port& port) {
   OwnBatch batch;
   std::uint64_t packets = 0;
@@ -143,7 +143,7 @@ void GeneratorTcpIpv6(benchmark::State& state) {
   poll_batches(state, *port);
 }
 
-/// An iteration is the whole file, opening included.
+/// One iteration reads the whole file, including opening it.
 void PcapRead(benchmark::State& state) {
   const CaptureFile file(state.range(0), packets_of_file(state.range(0)));
   OwnBatch batch;
@@ -176,7 +176,7 @@ void PcapReadPeerLibpcap(benchmark::State& state) {
   report(state, packets);
 }
 
-/// Into /dev/null: the encoding and the system calls, without a disk.
+/// Writes to /dev/null: measures the encoding and the system calls, without a disk.
 void PcapWrite(benchmark::State& state) {
   const auto from = open_port("generator", {{"size", std::to_string(state.range(0) + 4)}});
   const auto port = open_port("pcap", {{"write", "/dev/null"}});
@@ -192,7 +192,7 @@ void PcapWrite(benchmark::State& state) {
   report(state, packets);
 }
 
-/// TCP and UDP over IPv4, 60 bytes each.
+/// TCP and UDP over IPv4, in frames of 60 bytes.
 std::vector<testing::Bytes> frames_of_flows(std::size_t count) {
   std::vector<testing::Bytes> frames;
   for (std::size_t i = 0; i < count; ++i) {
@@ -205,7 +205,7 @@ std::vector<testing::Bytes> frames_of_flows(std::size_t count) {
 }
 constexpr std::size_t kFlows = 1024;
 
-/// What the thread that reads a capture does for each packet: the worker by its own short look at the headers, ...
+/// The reading thread's work for each packet: it determines the worker from a short look at the headers.
 void WorkerOfFrame(benchmark::State& state) {
   const auto frames = frames_of_flows(kFlows);
   Fragment fragment;
@@ -218,7 +218,8 @@ void WorkerOfFrame(benchmark::State& state) {
   }
   state.SetItemsProcessed(static_cast<std::int64_t>(kFlows) * state.iterations());
 }
-/// ... or, not used, by the layout, which the workers would not have to determine again.
+/// The alternative, which is not used: determining the worker from the layout, which the workers then need not parse
+/// again.
 void WorkerOfLayout(benchmark::State& state) {
   auto frames = frames_of_flows(kFlows);
   std::vector<PacketDescriptor> packets(kFlows);
@@ -235,8 +236,8 @@ void WorkerOfLayout(benchmark::State& state) {
 
 BENCHMARK(WorkerOfFrame);
 BENCHMARK(WorkerOfLayout);
-/// Fragments of 4,096 datagrams, a third of each at a time. Axis: whether the last ones come first, so that two thirds
-/// of them wait.
+/// Fragments of 4,096 datagrams, three per datagram. Axis: whether the last fragments come first, so that two thirds
+/// wait.
 void Fragments(benchmark::State& state) {
   constexpr std::uint32_t kDatagrams = 4096;
   constexpr std::size_t kParts = 3;

@@ -1,14 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A bounded queue of byte records between one producer thread and one consumer thread, without locks. Records lie whole
-// in the ring, so that both sides work in place:
+// A bounded lock-free queue of byte records between one producer thread and one consumer thread. Each record is
+// contiguous in the ring, so that both sides can work in place:
 //
 //    [length|record][length|record] ...free... [length|record][length 0: skip to the start]
 //                                  ^head_      ^tail_
 //
-// Positions count bytes and never wrap; the low bits index. Each side keeps a copy of the other's last seen position,
-// so that it touches the shared cache line only when its copy says full or empty.
+// Positions count bytes and never wrap; their low bits are the index. Each side caches the other's last position that
+// it saw, and reads the shared cache line only if the ring looks full or empty by the cached one.
 
 #pragma once
 
@@ -28,10 +28,10 @@ class SpscByteRing {
   explicit SpscByteRing(std::size_t capacity)
       : capacity_(std::bit_ceil(capacity)), bytes_(std::make_unique_for_overwrite<std::uint8_t[]>(capacity_)) {}
 
-  /// No record may be longer.
+  /// The longest allowed record, in bytes.
   [[nodiscard]] std::size_t longest_record() const noexcept { return capacity_ / 2 - kHeader; }
 
-  /// Producer: room for a record of 1..longest_record() bytes, aligned to 8; null while there is none.
+  /// Producer: reserves room for a record of 1..longest_record() bytes, aligned to 8; null if there is no room.
   [[nodiscard]] std::uint8_t* begin_write(std::size_t length) noexcept {
     assert(length > 0 && length <= longest_record());
     const std::size_t need = kHeader + rounded(length);
@@ -47,10 +47,10 @@ class SpscByteRing {
     next_head_ = head + skip + need;
     return bytes_.get() + index(head + skip) + kHeader;
   }
-  /// Producer: hands over what `begin_write` gave room for.
+  /// Producer: publishes the record that `begin_write` reserved.
   void end_write() noexcept { head_.store(next_head_, std::memory_order_release); }
 
-  /// Consumer: the oldest record; empty while there is none.
+  /// Consumer: the oldest record; empty if there is none.
   [[nodiscard]] std::span<const std::uint8_t> front() noexcept {
     std::uint64_t tail = tail_.load(std::memory_order_relaxed);
     if (tail == head_seen_) {
@@ -65,11 +65,11 @@ class SpscByteRing {
     next_tail_ = tail + kHeader + rounded(length);
     return {bytes_.get() + index(tail) + kHeader, length};
   }
-  /// Consumer: done with what `front` gave.
+  /// Consumer: releases the record that `front` returned.
   void pop() noexcept { tail_.store(next_tail_, std::memory_order_release); }
 
  private:
-  static constexpr std::size_t kHeader = 8;  // the length, and what keeps records aligned
+  static constexpr std::size_t kHeader = 8;  // the length, padded to keep records aligned
 
   static constexpr std::size_t rounded(std::size_t length) noexcept { return (length + 7) & ~std::size_t{7}; }
   [[nodiscard]] std::size_t index(std::uint64_t position) const noexcept { return position & (capacity_ - 1); }
@@ -85,10 +85,10 @@ class SpscByteRing {
   const std::size_t capacity_;
   const std::unique_ptr<std::uint8_t[]> bytes_;
 
-  alignas(64) std::atomic<std::uint64_t> head_{0};  // written by the producer, as are the two that follow
+  alignas(64) std::atomic<std::uint64_t> head_{0};  // written by the producer, like the next two
   std::uint64_t next_head_ = 0;
   std::uint64_t tail_seen_ = 0;
-  alignas(64) std::atomic<std::uint64_t> tail_{0};  // written by the consumer, as are the two that follow
+  alignas(64) std::atomic<std::uint64_t> tail_{0};  // written by the consumer, like the next two
   std::uint64_t next_tail_ = 0;
   std::uint64_t head_seen_ = 0;
 };

@@ -15,7 +15,7 @@
 namespace penstock::port {
 namespace {
 
-/// A record's bytes follow from its number, so that either side can make them.
+/// The bytes of a record are derived from its number, so that both sides can compute them.
 std::vector<std::uint8_t> record(std::uint32_t number, std::size_t longest) {
   std::vector<std::uint8_t> bytes(1 + number * 2654435761U % longest);
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(number + i);
@@ -27,7 +27,7 @@ TEST(SpscByteRing, IsEmptyAtFirst) {
   EXPECT_TRUE(ring.front().empty());
 }
 
-TEST(SpscByteRing, TakesARecordOfTheLongestLengthWhereverItsPositionIs) {
+TEST(SpscByteRing, AcceptsARecordOfTheGreatestLengthAtAnyPosition) {
   SpscByteRing ring(64);
   for (std::size_t length = 1; length <= ring.longest_record(); ++length) {
     for (const std::size_t n : {length, ring.longest_record()}) {
@@ -44,7 +44,7 @@ TEST(SpscByteRing, TakesARecordOfTheLongestLengthWhereverItsPositionIs) {
   EXPECT_TRUE(ring.front().empty());
 }
 
-TEST(SpscByteRing, GivesNoRoomWhenFullAndGivesItAgainAfterAPop) {
+TEST(SpscByteRing, HasNoRoomWhenFullUntilAPop) {
   SpscByteRing ring(64);
   int held = 0;
   while (ring.begin_write(8) != nullptr) {
@@ -67,7 +67,7 @@ TEST(SpscByteRing, FrontStaysUntilThePop) {
   EXPECT_TRUE(ring.front().empty());
 }
 
-TEST(SpscByteRing, HoldsWhatAQueueHoldsUnderRandomUse) {
+TEST(SpscByteRing, BehavesLikeAQueueUnderRandomUse) {
   for (const std::size_t capacity : {64U, 256U, 1024U}) {
     SpscByteRing ring(capacity);
     std::deque<std::vector<std::uint8_t>> oracle;
@@ -97,7 +97,7 @@ TEST(SpscByteRing, HoldsWhatAQueueHoldsUnderRandomUse) {
   }
 }
 
-TEST(SpscByteRing, CarriesEveryRecordInOrderBetweenTwoThreads) {
+TEST(SpscByteRing, PassesEveryRecordInOrderBetweenTwoThreads) {
   constexpr std::uint32_t kRecords = 200'000;
   SpscByteRing ring(1024);
   std::thread producer([&] {

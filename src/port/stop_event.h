@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tells threads that wait in poll(2) to wait no longer. Owns its descriptor.
+// An event that interrupts threads blocked in poll(2). Owns its descriptor.
 
 #pragma once
 
@@ -19,9 +19,9 @@ class StopEvent {
     if (fd_ >= 0) ::close(fd_);
   }
 
-  /// Any thread, as often as it likes.
+  /// Thread-safe; may be called several times.
   void signal() noexcept { static_cast<void>(::eventfd_write(fd_, 1)); }
-  /// Readable once signalled, for ever.
+  /// Readable once the event is signalled; stays readable.
   [[nodiscard]] int fd() const noexcept { return fd_; }
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// RSS in software: gives each frame to the worker of its flow, fragments to the worker of their datagram's flow
+// RSS in software: assigns each frame to the worker of its flow, and fragments to the worker of their datagram's flow
 // (fragment_table.h).
 
 #pragma once
@@ -21,9 +21,9 @@ class WorkerChooser {
     if (workers > 1) fragments_.emplace(workers);
   }
 
-  /// Calls `use(worker, frame)` for the frame, after those that waited for it; or keeps a copy, if it is a fragment.
-  /// `use`: bool(unsigned, const CapturedFrame&) noexcept; once it returns false, nothing more is given, and this
-  /// returns false.
+  /// Calls `use(worker, frame)` for the fragments that waited for this frame and for the frame itself, or keeps a copy
+  /// of it if it is a fragment. `use` is `bool(unsigned, const CapturedFrame&) noexcept`. If it returns false, nothing
+  /// more is delivered, and this returns false.
   template <typename Use>
   bool take(const CapturedFrame& frame, Use&& use) noexcept {
     if (!fragments_) return use(0U, frame);
@@ -33,13 +33,13 @@ class WorkerChooser {
     if (!key.is_fragment) return use(worker_of_hash(key.hash, workers_), frame);
     return fragments_->take(key, fragment_, frame, use);
   }
-  /// The input's end: gives the fragments that still wait.
+  /// The end of the input: delivers the fragments that still wait.
   template <typename Use>
   bool finish(Use&& use) noexcept {
     return !fragments_ || fragments_->give_up_all(use);
   }
 
-  /// Nothing with one worker. Any thread may ask.
+  /// Empty if there is only one worker. Thread-safe.
   [[nodiscard]] std::optional<FragmentCounts> counts() const noexcept {
     if (!fragments_) return std::nullopt;
     return fragments_->counts();
@@ -48,7 +48,7 @@ class WorkerChooser {
  private:
   const unsigned workers_;
   std::optional<FragmentTable> fragments_;
-  Fragment fragment_;  // the last one
+  Fragment fragment_;  // scratch: the last fragment
 };
 
 }  // namespace penstock::port

@@ -17,18 +17,18 @@ namespace penstock::port {
 
 namespace {
 
-/// Stands for the protocol of tunnels: one hash for all between two addresses.
+/// A pseudo protocol for tunnels, so that all packets between two addresses have the same hash.
 constexpr std::uint8_t kTunnel = 0xff;
 constexpr std::size_t kPortBytes = 4;
 
-/// Addresses as `symmetric_hash` takes them.
+/// Addresses in the form that `symmetric_hash` expects.
 struct Ends {
   std::uint64_t source = 0, destination = 0;
 
   [[nodiscard]] std::uint32_t hash(std::uint8_t protocol) const noexcept {
     return symmetric_hash(source, destination, protocol);
   }
-  /// The ports are the first four bytes.
+  /// `ports` points to the source port and the destination port.
   [[nodiscard]] std::uint32_t hash(std::uint8_t protocol, const std::uint8_t* ports) const noexcept {
     const std::uint16_t from = reinterpret_cast<const Be16*>(ports)->value();
     const std::uint16_t to = reinterpret_cast<const Be16*>(ports + 2)->value();
@@ -53,7 +53,7 @@ Ends ends_of(const DatagramKey& key) noexcept {
   return {fold_ipv6(key.source.high, key.source.low), fold_ipv6(key.destination.high, key.destination.low)};
 }
 
-/// A "destination unreachable" belongs to the flow that it quotes, where the stack can read that.
+/// An ICMP "destination unreachable" belongs to the flow that it quotes, if the stack can parse the quote.
 std::optional<std::uint32_t> hash_of_icmpv4(Ends ends, Bytes message) noexcept {
   constexpr std::uint8_t kUnreachable = 3;
   const std::uint32_t own = ends.hash(ip_protocol::kIcmp);
@@ -68,11 +68,11 @@ std::optional<std::uint32_t> hash_of_icmpv4(Ends ends, Bytes message) noexcept {
   return ends_of(ip).hash(ip.protocol, quoted.data() + ip.header_length());
 }
 
-/// IPv6's extension headers, as the stack's decoder steps over them.
+/// Skips IPv6 extension headers as the stack's decoder does.
 struct Extensions {
-  std::uint8_t protocol;  // what `rest` begins with
+  std::uint8_t protocol;  // the protocol at the start of `rest`
   Bytes rest;
-  bool seen_fragment = false;  // an "atomic" one (RFC 6946); all that follow it are taken for such
+  bool seen_fragment = false;  // an atomic fragment (RFC 6946); all that follow it are treated as atomic too
   enum class End : std::uint8_t { transport, fragment, cut } end = End::transport;
 
   void walk() noexcept {
@@ -114,7 +114,7 @@ struct Extensions {
   }
 };
 
-/// By the first header that is no extension of IPv6. Nothing where its bytes end too early.
+/// By the first header that is not an IPv6 extension header. Empty if the bytes end too early.
 std::optional<std::uint32_t> hash_of_transport(Ends ends, unsigned version, std::uint8_t protocol,
                                                Bytes bytes) noexcept {
   switch (protocol) {
@@ -143,7 +143,7 @@ std::optional<std::uint32_t> hash_of_payload(Ends ends, unsigned version, std::u
   return hash_of_transport(ends, version, extensions.protocol, extensions.rest);
 }
 
-/// Of a whole packet. Where its bytes end too early, the stack keeps no flow of it.
+/// The key of an unfragmented packet. If its bytes end too early, the stack has no flow for it.
 inline WorkerKey whole(Ends ends, unsigned version, std::uint8_t protocol, Bytes payload) noexcept {
   const bool is_usual = protocol == ip_protocol::kTcp || protocol == ip_protocol::kUdp;
   if (is_usual && payload.size() >= kPortBytes) return {ends.hash(protocol, payload.data())};
@@ -212,7 +212,7 @@ WorkerKey key_of_ipv6(Bytes bytes, std::uint32_t missing, const Network& network
 WorkerKey worker_key_of(Bytes frame, std::uint32_t wire_length, LinkType link, Fragment& fragment) noexcept {
   const auto captured = static_cast<std::uint32_t>(frame.size());
   const std::uint32_t missing = wire_length > captured ? wire_length - captured : 0;
-  // Most frames by far.
+  // Fast path for most frames.
   if (link == LinkType::ethernet && captured >= sizeof(EthernetHeader)) {
     static constexpr Network kNoTags;
     const std::uint16_t type = header_of<EthernetHeader>(frame).type.value();

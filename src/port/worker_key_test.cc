@@ -37,7 +37,7 @@ PacketBuilder there() { return packet().eth().ipv4("10.0.0.1", "192.0.2.7"); }
 PacketBuilder back() { return packet().eth().ipv4("192.0.2.7", "10.0.0.1"); }
 PacketBuilder there6() { return packet().eth().ipv6("fd00::1", "fd00::7"); }
 
-TEST(WorkerKey, IsTheSameInBothDirectionsOfAFlowAndAnotherForOtherPorts) {
+TEST(WorkerKey, IsTheSameInBothDirectionsAndDiffersForOtherPorts) {
   EXPECT_EQ(hash_of(there().tcp(4000, 80)), hash_of(back().tcp(80, 4000)));
   EXPECT_NE(hash_of(there().tcp(4000, 80)), hash_of(there().tcp(4001, 80)));
   EXPECT_NE(hash_of(there().tcp(4000, 80)), hash_of(there().udp(4000, 80)));
@@ -47,7 +47,7 @@ TEST(WorkerKey, IsTheSameInBothDirectionsOfAFlowAndAnotherForOtherPorts) {
   EXPECT_EQ(key_of(packet().eth().ether_type(0x88cc).bytes()).hash, 0U);
 }
 
-TEST(WorkerKey, IsThatOfTheFlowWhateverEncapsulatesIt) {
+TEST(WorkerKey, DoesNotDependOnTheEncapsulation) {
   const std::uint32_t plain = hash_of(there().tcp(4000, 80));
   EXPECT_EQ(hash_of(packet().eth().vlan(5).ipv4("10.0.0.1", "192.0.2.7").tcp(4000, 80)), plain);
   Frame mpls = there().tcp(4000, 80).bytes();
@@ -59,7 +59,7 @@ TEST(WorkerKey, IsThatOfTheFlowWhateverEncapsulatesIt) {
 }
 
 /*  Ethernet │ IPv6 │ destination options × 20 │ TCP  */
-TEST(WorkerKey, FindsThePortsBehindAnyNumberOfExtensionHeaders) {
+TEST(WorkerKey, FindsThePortsAfterAnyNumberOfExtensionHeaders) {
   PacketBuilder many = there6();
   for (int i = 0; i < 20; ++i) many.extension(ip_protocol::kDestinationOptions, 1 + i % 3);
   many.extension(ip_protocol::kMobility).extension(ip_protocol::kRouting).fragment6(0);
@@ -68,7 +68,7 @@ TEST(WorkerKey, FindsThePortsBehindAnyNumberOfExtensionHeaders) {
 
 /*  there: 10.0.0.1 → 192.0.2.7 │ UDP 50000 → 4789 │ VXLAN │ a flow's packet
     back:  192.0.2.7 → 10.0.0.1 │ UDP 61000 → 4789 │ VXLAN │ the answer       */
-TEST(WorkerKey, OfATunnelIsThatOfItsAddresses) {
+TEST(WorkerKey, DependsOnlyOnAddressesForTunnels) {
   const std::uint32_t tunnel = hash_of(there().udp(50000, 4789));
   for (const std::uint16_t port : std::initializer_list<std::uint16_t>{3544, 4789, 4790, 6081, 8472}) {
     EXPECT_EQ(hash_of(back().udp(61000, port)), tunnel) << port;
@@ -83,8 +83,8 @@ TEST(WorkerKey, OfATunnelIsThatOfItsAddresses) {
             hash_of(there6().udp(50000, 6081)));
 }
 
-/*  router 198.51.100.1 → 10.0.0.1 │ ICMP 3 │ the IP header and ports of what 10.0.0.1 sent  */
-TEST(WorkerKey, OfAnUnreachableDestinationIsThatOfTheFlowThatItQuotes) {
+/*  router 198.51.100.1 → 10.0.0.1 │ ICMP 3 │ the IP header and ports of a packet from 10.0.0.1  */
+TEST(WorkerKey, OfAnIcmpErrorIsThatOfTheQuotedFlow) {
   const auto error = [](const Frame& quoted, std::uint8_t type = 3) {
     return hash_of(packet().eth().ipv4("198.51.100.1", "10.0.0.1").icmp(type, 1).raw(quoted));
   };
@@ -98,7 +98,7 @@ TEST(WorkerKey, OfAnUnreachableDestinationIsThatOfTheFlowThatItQuotes) {
   EXPECT_EQ(error(Frame(quoted.begin(), quoted.begin() + 23)), own) << "the ports are not there";
 }
 
-TEST(WorkerKey, SaysWhichDatagramAFragmentIsOf) {
+TEST(WorkerKey, IdentifiesTheDatagramOfAFragment) {
   const auto parts = fragments_of(there().udp(4000, 53).payload("sixteen bytes ...").bytes(), {8, 16}, 0x4321);
   const Key first = key_of(parts[0]), second = key_of(parts[1]), last = key_of(parts[2]);
   EXPECT_TRUE(first.is_fragment && first.tells_flow);
@@ -113,7 +113,7 @@ TEST(WorkerKey, SaysWhichDatagramAFragmentIsOf) {
   EXPECT_FALSE(key_of(there().udp(4000, 53).bytes()).is_fragment);
 }
 
-TEST(WorkerKey, ReadsFragmentsOfIpv6BehindExtensionHeaders) {
+TEST(WorkerKey, ReadsIpv6FragmentsAfterExtensionHeaders) {
   const Frame whole =
       there6().extension(ip_protocol::kHopByHop).extension(ip_protocol::kDestinationOptions).udp(4000, 53).bytes();
   const auto parts = fragments_of(whole, {8}, 0x12345678, 14, 8);
@@ -125,7 +125,7 @@ TEST(WorkerKey, ReadsFragmentsOfIpv6BehindExtensionHeaders) {
   EXPECT_EQ(flow_hash_of(first.fragment, Frame(whole.begin() + 14 + 48, whole.end())), hash_of(there6().udp(4000, 53)));
 }
 
-TEST(WorkerKey, TellsDatagramsOfOtherVlansApart) {
+TEST(WorkerKey, DistinguishesDatagramsOfDifferentVlans) {
   const auto fragment = [](std::uint16_t vlan) {
     const Frame whole = packet().eth().vlan(vlan).ipv4("10.0.0.1", "10.0.0.2").udp(1, 2).payload("12345678").bytes();
     return key_of(fragments_of(whole, {8}, 7, 18)[1]).fragment.key;
@@ -134,7 +134,7 @@ TEST(WorkerKey, TellsDatagramsOfOtherVlansApart) {
   EXPECT_NE(fragment(5), fragment(6));
 }
 
-TEST(WorkerKey, IsTheSameForAFrameThatTheCaptureCutBehindThePorts) {
+TEST(WorkerKey, IsTheSameForAFrameTruncatedAfterThePorts) {
   for (const PacketBuilder& builder : {there().tcp(4000, 80), there6().extension(60).udp(4000, 53)}) {
     const Frame frame = builder.bytes();
     const std::size_t ports_end = frame.size() - (frame[14] >> 4 == 4 ? 16 : 4);

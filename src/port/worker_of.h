@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The worker of one frame by itself. Fragments go by their addresses: a WorkerChooser does better.
+// The worker of a single frame. Fragments are assigned by their addresses; for better results use a WorkerChooser.
 
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace penstock::port {
 
-/// 0 .. workers - 1; 0 for what is not IP, which has no hash.
+/// 0 .. workers - 1; 0 for frames that are not IP, which have no hash.
 [[nodiscard]] inline unsigned worker_of(std::span<const std::uint8_t> frame, std::uint32_t wire_length, LinkType type,
                                         unsigned workers) noexcept {
   if (workers == 1) return 0;

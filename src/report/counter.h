@@ -10,7 +10,7 @@
 
 namespace penstock::report {
 
-/// A count with a single writer: adding is a plain load and store, reading never tears.
+/// A count with a single writer: adding needs only a plain load and store, and reads never tear.
 class Counter {
  public:
   void add(std::uint64_t n) noexcept { value_.store(get() + n, std::memory_order_relaxed); }
@@ -31,7 +31,7 @@ struct Traffic {
   }
 };
 
-/// The same as plain numbers: a sum over workers.
+/// A sum over workers, in plain numbers.
 struct TrafficSum {
   std::uint64_t packets = 0;
   std::uint64_t bytes = 0;

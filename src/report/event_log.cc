@@ -24,7 +24,7 @@ namespace penstock::report {
 namespace {
 
 constexpr auto kLookInterval = std::chrono::milliseconds{20};
-constexpr auto kPatience = std::chrono::seconds{1};  // with a reader, once interrupted
+constexpr auto kPatience = std::chrono::seconds{1};  // wait for a reader once interrupted
 
 bool is_regular(int fd) noexcept {
   struct stat status {};
@@ -64,7 +64,7 @@ Result<void> EventLog::open() {
   return {};
 }
 
-/// A descriptor; of a file, one that holds its lock.
+/// Opens the path; a regular file is locked.
 Result<int> EventLog::open_locked() {
   for (;;) {
     auto opened = open_path();
@@ -77,7 +77,7 @@ Result<int> EventLog::open_locked() {
   }
 }
 
-/// A pipe is opened without waiting, so that the wait for its reader can be ended.
+/// Opens a pipe in non-blocking mode, so that waiting for its reader can be interrupted.
 Result<int> EventLog::open_path() {
   constexpr int kFlags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK;
   for (;;) {
@@ -92,8 +92,8 @@ Result<int> EventLog::open_path() {
   }
 }
 
-/// False: the file was removed before it was locked, by the log that held it, and is to be opened again. A file system
-/// without locks refuses nothing.
+/// False if the log that held the lock has removed the file meanwhile, so that it must be opened again. True if the
+/// file system does not support locks.
 Result<bool> EventLog::lock(int fd) const {
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     return failure(system_error(path_, "cannot write", "another log or another run is writing to it"));
@@ -111,7 +111,7 @@ void EventLog::begin() noexcept {
   failed_.store(true);
 }
 
-/// So that the next line is not glued to one that was cut. A file that cannot be read is left as it is.
+/// Completes a truncated last line, so that the next line is separate. Leaves a file unchanged if it cannot be read.
 bool EventLog::end_last_line(int fd) const noexcept {
   const int reader = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (reader < 0) return true;
@@ -122,7 +122,7 @@ bool EventLog::end_last_line(int fd) const noexcept {
   return !cut || ::write(fd, "\n", 1) == 1;
 }
 
-/// `deleted`: the old file has no name any more, and is gone once it is closed.
+/// `deleted`: the old file has no name any more, so it disappears when it is closed.
 Error EventLog::not_reopened(std::string_view reason, bool deleted) const {
   std::string message = "cannot reopen the log: " + std::string(reason) + "; it continues in the old file";
   if (deleted) message += ", which was deleted: these lines will be lost";
@@ -157,7 +157,7 @@ Result<void> EventLog::reopen() {
 Errors EventLog::close() {
   const std::lock_guard lock(mutex_);
   if (fd_ < 0) return {};
-  if (made_ && !begun_) ::unlink(path_.c_str());  // while it is locked
+  if (made_ && !begun_) ::unlink(path_.c_str());  // while it is still locked
   const bool closed = ::close(std::exchange(fd_, -1)) == 0 || errno == EINTR;
   const int close_error = closed ? 0 : errno;
   if (failed_.load()) {
@@ -179,9 +179,9 @@ void EventLog::write(std::string_view lines, std::uint64_t count) noexcept {
   if (!failed_.load(std::memory_order_relaxed)) {
     if (write_all(lines, written)) return;
     failed_.store(true);
-    // What was written of a line that did not fit is taken back.
+    // Remove the incomplete part of a line that did not fit.
     const std::string_view there = lines.substr(0, written);
-    const std::size_t whole = there.rfind('\n') + 1;  // none: npos + 1, that is 0
+    const std::size_t whole = there.rfind('\n') + 1;  // no line end: npos + 1 is 0
     struct stat status {};
     if (kind_ == Kind::file && !is_stdout() && ::fstat(fd_, &status) == 0) {
       const auto cut = static_cast<::off_t>(written - whole);
@@ -202,7 +202,7 @@ bool EventLog::write_all(std::string_view lines, std::size_t& written) noexcept 
   while (written < lines.size()) {
     std::string_view part = lines.substr(written);
     if (kind_ != Kind::file) {
-      // So much a pipe takes without waiting, once it says that it has room.
+      // A pipe takes at least this much without blocking if poll(2) reports room.
       if (!wait_for_room()) return false;
       part = part.substr(0, PIPE_BUF);
     }
@@ -222,7 +222,7 @@ bool EventLog::wait_for_room() noexcept {
   for (;;) {
     pollfd room{fd_, POLLOUT, 0};
     const int ready = ::poll(&room, 1, static_cast<int>(kLookInterval.count()));
-    if (ready > 0) return true;  // also for what write(2) will tell
+    if (ready > 0) return true;  // also on an error, which write(2) will return
     if (ready < 0 && errno != EINTR) {
       reason_ = errno;
       return false;

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A log of lines that all workers write to, such as alerts. Each formats into a buffer of its own, and whole lines are
-// written under a lock, once there are many, once they have waited for a second, and at the end. What cannot be written
-// (a full disk, a reader that has gone) is an error that `close` tells, once; what was written then ends with a line.
-// The log owns its descriptor; it outlives its writers.
+// A log of lines that all workers write to, such as alerts. Each worker formats lines into its own buffer. Whole lines
+// are written under a lock when the buffer is full, after at most a second, and at the end. A write error (a full disk,
+// a reader that has gone) is returned by `close` once; the data written before it ends with a complete line. Owns its
+// descriptor, and must outlive its writers.
 
 #pragma once
 
@@ -25,34 +25,34 @@ class EventLog {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// Whether lines follow those that the file has, or replace them.
+  /// Whether to append to an existing file, or to truncate it.
   enum class Start : std::uint8_t { append, anew };
 
-  /// `path` "-" is the standard output, and so are "/dev/stdout" and its other names. Nothing is opened yet.
+  /// `path` "-" is the standard output, like "/dev/stdout" and its other names. Does not open anything yet.
   explicit EventLog(std::string path, Start start = Start::append);
   EventLog(const EventLog&) = delete;
   EventLog& operator=(const EventLog&) = delete;
   ~EventLog();
 
-  /// Opens the file, or makes it, and leaves what is in it. A file that another log holds open, of this process or of
-  /// another, is refused (flock). Waits until a pipe has a reader, or for `interrupt`, which makes it fail.
+  /// Opens or creates the file, and does not change its content. Fails if another log, of this process or another one,
+  /// has the file open (flock). Blocks until a pipe has a reader; fails if `interrupt` is called meanwhile.
   [[nodiscard]] Result<void> open();
-  /// Before the first line: empties the file (Start::anew), or ends its last line where that was cut, by a crash say. A
-  /// file that was made and never begun is removed again.
+  /// Call it before the first line. Truncates the file (Start::anew), or completes its last line if that was truncated,
+  /// for example by a crash. A file that was created but never begun is removed again.
   void begin() noexcept;
-  /// Continues in the file that the path names by now, or makes it: for a log that was renamed. Pipes and devices stay
-  /// open. After an error the log continues in the old file. Any thread, between `begin` and `close`.
+  /// For a log file that was renamed: continues in the file that the path now names, and creates it if necessary. Pipes
+  /// and devices stay open. If it fails, the log continues in the old file. Thread-safe between `begin` and `close`.
   [[nodiscard]] Result<void> reopen();
-  /// The run is to end: nobody is waited for any longer than a second. Any thread.
+  /// Ends the run early: from now on, waits at most one second for a reader. Thread-safe.
   void interrupt() noexcept { interrupted_.store(true); }
-  /// Once, after the writers have gone. What went wrong, if anything.
+  /// Call it once, after all writers are destroyed. Returns the errors of the run.
   [[nodiscard]] Errors close();
 
-  /// Whether lines are lost: `close` will tell. Any thread.
+  /// Whether lines were lost, which `close` will return as an error. Thread-safe.
   [[nodiscard]] bool failed() const noexcept { return failed_.load(std::memory_order_relaxed); }
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
 
-  /// One worker's.
+  /// The buffer of one worker.
   class Writer {
    public:
     explicit Writer(EventLog& log);
@@ -60,8 +60,8 @@ class EventLog {
     Writer& operator=(const Writer&) = delete;
     ~Writer() { flush(); }
 
-    /// A line, by what `append` (void(std::string&)) writes behind others; its end is added. Where there is no memory
-    /// for it, it is lost, and `close` tells.
+    /// Adds a line: `append` (void(std::string&)) appends its text to the string, and the line end is added. If there
+    /// is not enough memory, the line is lost, which `close` reports.
     template <typename Append>
     void line(Append&& append) noexcept {
       const std::size_t before = buffer_.size();
@@ -75,7 +75,7 @@ class EventLog {
       }
       end_line();
     }
-    /// Now and then, when no lines come.
+    /// To be called regularly, also when no lines come.
     void flush_if_due(Clock::time_point now) noexcept {
       if (!buffer_.empty() && now - oldest_ >= kLongestWait) flush();
     }
@@ -89,7 +89,7 @@ class EventLog {
 
     EventLog* log_;
     std::string buffer_;
-    std::uint64_t lines_ = 0;  // in it
+    std::uint64_t lines_ = 0;  // lines in the buffer
     Clock::time_point oldest_;
   };
 
@@ -112,12 +112,12 @@ class EventLog {
   const Start start_;
   int fd_ = -1;
   Kind kind_ = Kind::other;
-  bool made_ = false;  // by `open`
+  bool made_ = false;  // created by `open`
   bool begun_ = false;
   std::atomic<bool> interrupted_{false};
   std::atomic<bool> failed_{false};
 
-  std::mutex mutex_;  // guards what follows and, while lines are written, fd_
+  std::mutex mutex_;  // guards the members below and, while lines are written, fd_
   std::uint64_t lines_lost_ = 0;
   int reason_ = 0;  // errno; 0: the reader took nothing
 };

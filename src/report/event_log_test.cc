@@ -40,7 +40,7 @@ class EventLogTest : public ::testing::Test {
   const std::string path_ = ::testing::TempDir() + "/" + std::to_string(::getpid()) + "_event.log";
 };
 
-TEST_F(EventLogTest, LosesALineForWhichThereIsNoMemoryAndNoOther) {
+TEST_F(EventLogTest, LosesOnlyALineWithoutMemory) {
   EventLog log(path_);
   ASSERT_TRUE(log.open());
   log.begin();
@@ -73,7 +73,7 @@ TEST_F(EventLogTest, WritesLinesAtTheEnd) {
   EXPECT_EQ(content(), "one\ntwo\n");
 }
 
-TEST_F(EventLogTest, WritesOnceThereAreManyLines) {
+TEST_F(EventLogTest, WritesWhenTheBufferIsFull) {
   EventLog log(path_);
   ASSERT_TRUE(log.open());
   log.begin();
@@ -95,7 +95,7 @@ TEST_F(EventLogTest, WritesLinesThatHaveWaitedForASecond) {
   EXPECT_EQ(content(), "one\n");
 }
 
-TEST_F(EventLogTest, EmptiesTheFileThatWasThereOnlyWhenItBegins) {
+TEST_F(EventLogTest, TruncatesAnExistingFileOnlyWhenItBegins) {
   std::ofstream(path_) << "old\n";
   {
     EventLog never_begun(path_, EventLog::Start::anew);
@@ -109,7 +109,7 @@ TEST_F(EventLogTest, EmptiesTheFileThatWasThereOnlyWhenItBegins) {
   EXPECT_EQ(content(), "");
 }
 
-TEST_F(EventLogTest, AppendsToWhatIsThereAndEndsALineThatWasCut) {
+TEST_F(EventLogTest, AppendsAndCompletesATruncatedLine) {
   for (const auto& [before, after] :
        {std::pair{"", "new\n"}, {"old\n", "old\nnew\n"}, {"old\ncut", "old\ncut\nnew\n"}}) {
     std::ofstream(path_) << before;
@@ -208,8 +208,8 @@ TEST_F(EventLogTest, LosesNoLineOfSeveralWorkersWhileItIsReopened) {
   EXPECT_EQ(count, kWorkers * kLines);
 }
 
-/// As `copytruncate` of logrotate does.
-TEST_F(EventLogTest, ContinuesAtTheStartOfAFileThatWasEmptied) {
+/// Truncates the file like `copytruncate` of logrotate.
+TEST_F(EventLogTest, ContinuesAtTheStartOfATruncatedFile) {
   EventLog log(path_);
   ASSERT_TRUE(log.open());
   log.begin();
@@ -222,7 +222,7 @@ TEST_F(EventLogTest, ContinuesAtTheStartOfAFileThatWasEmptied) {
   EXPECT_EQ(content(), "two\n");
 }
 
-TEST_F(EventLogTest, ContinuesInTheOldFileWhereItCannotReopen) {
+TEST_F(EventLogTest, ContinuesInTheOldFileIfItCannotReopen) {
   EventLog log(path_);
   ASSERT_TRUE(log.open());
   log.begin();
@@ -241,7 +241,7 @@ TEST_F(EventLogTest, ContinuesInTheOldFileWhereItCannotReopen) {
   std::remove(renamed.c_str());
 }
 
-TEST_F(EventLogTest, RemovesAFileThatItMadeAndNeverBegan) {
+TEST_F(EventLogTest, RemovesAFileThatItCreatedAndNeverBegan) {
   {
     EventLog log(path_);
     ASSERT_TRUE(log.open());
@@ -249,7 +249,7 @@ TEST_F(EventLogTest, RemovesAFileThatItMadeAndNeverBegan) {
   EXPECT_NE(::access(path_.c_str(), F_OK), 0);
 }
 
-TEST_F(EventLogTest, RefusesAFileThatAnotherLogHasOpenAndLeavesItAsItIs) {
+TEST_F(EventLogTest, RefusesAFileThatAnotherLogHasOpen) {
   EventLog log(path_);
   ASSERT_TRUE(log.open());
   log.begin();
@@ -267,7 +267,7 @@ TEST_F(EventLogTest, RefusesAFileThatAnotherLogHasOpenAndLeavesItAsItIs) {
   EXPECT_EQ(content(), "one\ntwo\n");
 }
 
-TEST_F(EventLogTest, TakesAFileOnceTheLogBeforeItIsClosed) {
+TEST_F(EventLogTest, AcceptsAFileOnceTheOtherLogIsClosed) {
   EventLog log(path_);
   ASSERT_TRUE(log.open());
   log.begin();
@@ -276,8 +276,9 @@ TEST_F(EventLogTest, TakesAFileOnceTheLogBeforeItIsClosed) {
   EXPECT_TRUE(next.open());
 }
 
-/// Two runs begin at once: the one that is refused neither removes nor empties what the other made.
-TEST_F(EventLogTest, LeavesAFileThatAnotherLogMade) {
+/// If two runs begin at the same time, the one that is refused must not remove or truncate the file that the other has
+/// created.
+TEST_F(EventLogTest, LeavesAFileThatAnotherLogCreated) {
   EventLog log(path_);
   ASSERT_TRUE(log.open());
   {
@@ -324,20 +325,20 @@ TEST_F(EventLogTest, KeepsLinesOfSeveralWorkersWhole) {
     int worker = -1, number = -1;
     std::string rest;
     words >> worker >> number >> rest;
-    EXPECT_EQ(number, next[worker]++);  // each worker's own in order
+    EXPECT_EQ(number, next[worker]++);  // the lines of each worker are in order
     ASSERT_EQ(rest, std::string(static_cast<std::size_t>(number % 97), static_cast<char>('a' + worker)));
   }
   EXPECT_EQ(count, kWorkers * kLines);
 }
 
-TEST_F(EventLogTest, TellsOfAFileThatCannotBeOpened) {
+TEST_F(EventLogTest, ReportsAFileThatCannotBeOpened) {
   EventLog log("/nowhere/eve.json");
   const auto opened = log.open();
   ASSERT_FALSE(opened);
   EXPECT_EQ(to_string(opened.error()), "/nowhere/eve.json: cannot write: No such file or directory");
 }
 
-TEST_F(EventLogTest, TellsOfAFullDiskOnceAndHowManyLinesAreLost) {
+TEST_F(EventLogTest, ReportsAFullDiskOnceWithTheNumberOfLostLines) {
   if (::access("/dev/full", W_OK) != 0) GTEST_SKIP() << "there is no /dev/full";
   EventLog log("/dev/full");
   ASSERT_TRUE(log.open());
@@ -355,7 +356,7 @@ TEST_F(EventLogTest, TellsOfAFullDiskOnceAndHowManyLinesAreLost) {
   EXPECT_EQ(to_string(errors.front()), "/dev/full: cannot write, and 3 records are lost: No space left on device");
 }
 
-TEST_F(EventLogTest, EndsWithAWholeLineWhereTheDiskIsFull) {
+TEST_F(EventLogTest, EndsWithACompleteLineIfTheDiskIsFull) {
   std::signal(SIGXFSZ, SIG_IGN);
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
@@ -375,7 +376,7 @@ TEST_F(EventLogTest, EndsWithAWholeLineWhereTheDiskIsFull) {
   EXPECT_THAT(to_string(log.close()), HasSubstr("1 record is lost"));
 }
 
-TEST_F(EventLogTest, TellsOfAReaderThatIsGone) {
+TEST_F(EventLogTest, ReportsAReaderThatIsGone) {
   std::signal(SIGPIPE, SIG_IGN);
   ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
   const int reader = ::open(path_.c_str(), O_RDONLY | O_NONBLOCK);

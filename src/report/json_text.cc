@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kHex = "0123456789abcdef";
 
-/// Bytes of the UTF-8 sequence that `text` begins with (RFC 3629 §4); 0 where it begins with none.
+/// The length in bytes of the UTF-8 sequence at the start of `text` (RFC 3629 §4); 0 if it is invalid.
 std::size_t utf8_length(std::string_view text) noexcept {
   const auto byte = [&](std::size_t i) -> unsigned {
     return i < text.size() ? static_cast<unsigned char>(text[i]) : 0;
@@ -36,7 +36,7 @@ constexpr bool is_plain(char c) noexcept {
   return byte >= 0x20 && byte < 0x80 && c != '"' && c != '\\';
 }
 
-/// Of ASCII that is not plain.
+/// For ASCII characters that must be escaped.
 void append_escape(std::string& out, char c) {
   out.push_back('\\');
   switch (c) {

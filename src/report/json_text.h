@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// JSON on one line, written straight into a buffer: for records that come too often for a tree of values. Commas are
-// put where they belong; that braces match is the caller's to see to.
+// Writes JSON on one line directly into a buffer, for records that are too frequent for a tree of values. Commas are
+// added automatically. The caller must close what it opens.
 
 #pragma once
 
@@ -14,8 +14,8 @@
 
 namespace penstock::report {
 
-/// `text` without its quotes: what JSON wants escaped is, and a byte that is no UTF-8 becomes \xHH, as text, as it does
-/// in Suricata's logs.
+/// Appends `text` without quotes. Escapes characters as JSON requires; a byte that is not valid UTF-8 becomes the text
+/// \xHH, as in Suricata's logs.
 void append_json_escaped(std::string& out, std::string_view text);
 /// With padding (RFC 4648 §4).
 void append_base64(std::string& out, std::span<const std::uint8_t> bytes);
@@ -23,12 +23,12 @@ void append_number(std::string& out, std::uint64_t number);
 
 class JsonText {
  public:
-  /// Appends to `out`, which it borrows.
+  /// Borrows `out`, and appends to it.
   explicit JsonText(std::string& out) noexcept : out_(&out) {}
 
-  /// The outermost object, whatever stands before it in the buffer.
+  /// Opens the outermost object. The buffer may have other content before it.
   void begin() { out_->push_back('{'); }
-  /// Objects and arrays as members. Keys are written as they are, but for `escaped`.
+  /// Open a member that is an object or array. Keys are not escaped, except by the `escaped` variant.
   void open(std::string_view key) { name(key), out_->push_back('{'); }
   void open_array(std::string_view key) { name(key), out_->push_back('['); }
   void open_array_escaped(std::string_view key);
@@ -37,7 +37,7 @@ class JsonText {
 
   void member(std::string_view key, std::uint64_t number) { name(key), append_number(*out_, number); }
   void member(std::string_view key, std::string_view text) { name(key), quoted(text); }
-  /// What `write` (void(std::string&)) appends, in quotes: it has to be JSON's.
+  /// A text that `write` (void(std::string&)) appends, to which quotes are added. It must be valid JSON text.
   template <typename Write>
   requires std::is_invocable_v<Write, std::string&>
   void member(std::string_view key, Write&& write) {
@@ -52,7 +52,7 @@ class JsonText {
   [[nodiscard]] std::string& out() noexcept { return *out_; }
 
  private:
-  /// A value never ends in an opening brace: texts end in quotes.
+  /// Works because no value ends in an opening brace: texts end in a quote.
   void comma() {
     if (const char last = out_->back(); last != '{' && last != '[') out_->push_back(',');
   }

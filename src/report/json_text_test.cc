@@ -20,7 +20,7 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-/// As another reader of JSON takes it.
+/// The text as another JSON parser reads it.
 std::string read_back(std::string_view text) { return Json::parse('"' + escaped(text) + '"').get<std::string>(); }
 
 std::string hex_text(unsigned char byte) {
@@ -28,17 +28,17 @@ std::string hex_text(unsigned char byte) {
   return {'\\', 'x', kHex[byte >> 4], kHex[byte & 15]};
 }
 
-TEST(JsonText, EscapesEveryByteSoThatAReaderGetsItBack) {
+TEST(JsonText, EscapesEveryByteSoThatItCanBeReadBack) {
   for (unsigned byte = 0; byte < 0x100; ++byte) {
     const std::string text = "a" + std::string(1, static_cast<char>(byte)) + "z";
-    // One byte above ASCII is no UTF-8.
+    // A single byte above ASCII is not valid UTF-8.
     const std::string expected = byte < 0x80 ? text : "a" + hex_text(static_cast<unsigned char>(byte)) + "z";
     EXPECT_EQ(read_back(text), expected) << byte;
   }
   EXPECT_EQ(escaped("\"\\\b\f\n\r\t\x01\x1f\x7f/"), "\\\"\\\\\\b\\f\\n\\r\\t\\u0001\\u001f\x7f/");
 }
 
-TEST(JsonText, LeavesEveryCodePointAsItIs) {
+TEST(JsonText, LeavesEveryCodePointUnchanged) {
   const auto utf8 = [](std::uint32_t c) {
     std::string text;
     if (c < 0x80) return text += static_cast<char>(c);
@@ -57,12 +57,12 @@ TEST(JsonText, LeavesEveryCodePointAsItIs) {
   }
 }
 
-TEST(JsonText, ShowsBytesThatAreNoUtf8) {
+TEST(JsonText, ShowsInvalidUtf8) {
   EXPECT_EQ(escaped("\xc0\xaf"), "\\\\xc0\\\\xaf");  // overlong
   EXPECT_EQ(escaped("\xe0\x80\x80"), "\\\\xe0\\\\x80\\\\x80");
   EXPECT_EQ(escaped("\xed\xa0\x80"), "\\\\xed\\\\xa0\\\\x80");             // half of a surrogate pair
-  EXPECT_EQ(escaped("\xf4\x90\x80\x80"), "\\\\xf4\\\\x90\\\\x80\\\\x80");  // behind the last code point
-  EXPECT_EQ(escaped("\xc3"), "\\\\xc3");                                   // cut short
+  EXPECT_EQ(escaped("\xf4\x90\x80\x80"), "\\\\xf4\\\\x90\\\\x80\\\\x80");  // above the last code point
+  EXPECT_EQ(escaped("\xc3"), "\\\\xc3");                                   // truncated
   EXPECT_EQ(escaped("\xe2\x82\"\xac"), "\\\\xe2\\\\x82\\\"\\\\xac");
   EXPECT_EQ(escaped("\xc3\xa9\xff"), "\xc3\xa9\\\\xff");
 }
@@ -99,7 +99,7 @@ TEST(JsonText, PutsCommasBetweenMembersAndElements) {
             R"({"a":18446744073709551615,"b":{},"c":{"d":"{[","e":"raw"},"f":[1,"x,"],"k\"":[]})");
 }
 
-TEST(JsonText, EncodesBase64AsItsRfcShows) {
+TEST(JsonText, EncodesTheBase64ExamplesOfTheRfc) {
   const auto base64 = [](std::string_view text) {
     std::string out;
     append_base64(out, {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A histogram of times from nanoseconds to minutes with a relative error below 1/64 (HDR histogram's layout: each power
-// of two is cut into 64 equal buckets). Recording is an index computation and one add; one thread writes.
+// A histogram of times from nanoseconds to minutes with a relative error below 1/64. It uses the layout of HDR
+// histograms: each power of two has 64 equal buckets. Recording takes an index computation and an addition. Only one
+// thread writes.
 
 #pragma once
 
@@ -34,7 +35,8 @@ class LatencyHistogram {
     return sum;
   }
 
-  /// The smallest recorded time (rounded up by less than 1/64) that `fraction` of all do not exceed; 0 when empty.
+  /// The smallest recorded time (rounded up by less than 1/64) that is not exceeded by the given fraction of all times;
+  /// 0 if the histogram is empty.
   [[nodiscard]] std::chrono::nanoseconds quantile(double fraction) const noexcept {
     const std::uint64_t total = count();
     if (total == 0) return {};
@@ -51,7 +53,7 @@ class LatencyHistogram {
  private:
   static constexpr unsigned kBits = 6;
   static constexpr std::uint64_t kPerOctave = 1U << kBits;
-  static constexpr unsigned kOctaves = 40 - kBits;  // up to 2^40 ns, 18 minutes; longer times count as that
+  static constexpr unsigned kOctaves = 40 - kBits;  // up to 2^40 ns (18 minutes); longer times are clamped
 
   static constexpr std::size_t bucket_of(std::uint64_t ns) noexcept {
     if (ns < kPerOctave) return ns;

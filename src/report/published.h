@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A structure of counts that one thread keeps for itself and now and then shows to others.
+// Counts that one thread updates privately and publishes to other threads from time to time.
 
 #pragma once
 
@@ -14,8 +14,8 @@
 
 namespace penstock::report {
 
-/// `Counts` consists of 64-bit numbers. Whoever reads while it is being published may see some of them as they were
-/// before, none of them torn.
+/// `Counts` consists of 64-bit numbers. A reader may see old and new numbers while they are being published, but no
+/// torn ones.
 template <typename Counts>
 class Published {
   static_assert(std::is_trivially_copyable_v<Counts> && sizeof(Counts) % sizeof(std::uint64_t) == 0);

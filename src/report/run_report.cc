@@ -32,7 +32,7 @@ Json object(const Pairs& pairs) {
 
 Json traffic_json(const TrafficSum& traffic) { return {{"packets", traffic.packets}, {"bytes", traffic.bytes}}; }
 
-/// Empty where the function has all of the GPU, and nothing was measured.
+/// Empty if the function may fill the whole GPU and nothing was measured.
 Json share_json(const FunctionReport& function) {
   Json json = Json::object();
   if (function.multiprocessors != 0) json["multiprocessors"] = function.multiprocessors;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a run has counted, added up over its workers: plain values, rendered as report.json and as tables.
+// The results of a run, added up over its workers: plain values, rendered as report.json and as tables.
 
 #pragma once
 
@@ -18,10 +18,10 @@
 
 namespace penstock::report {
 
-/// Packets by the name of the reason for which they were dropped; all reasons that there are, in their order.
+/// Number of packets by drop reason; all possible reasons, in their order.
 using DropCounts = std::vector<std::pair<std::string, std::uint64_t>>;
 
-/// How long a batch takes in a GPU stage that is limited to so many multiprocessors.
+/// The time of a GPU stage for a batch, limited to this many multiprocessors.
 struct StageTiming {
   std::uint32_t multiprocessors = 0;
   double us = 0;
@@ -32,14 +32,14 @@ struct FunctionReport {
   std::string description;
   TrafficSum in, forwarded, consumed, dropped;
   DropCounts drop_reasons;
-  std::chrono::nanoseconds time{};  // of the CPU
-  std::uint64_t segments = 0;       // on a GPU, that begin with this function
+  std::chrono::nanoseconds time{};  // CPU time
+  std::uint64_t segments = 0;       // number of GPU segments that begin with this function
   std::chrono::nanoseconds segment_time{};
   std::uint32_t multiprocessors = 0;     // its share of the GPU; 0: all
-  std::vector<StageTiming> share_times;  // by which the share was chosen
-  nlohmann::ordered_json details;        // the function's own part; null: none
+  std::vector<StageTiming> share_times;  // measurements by which the share was chosen
+  nlohmann::ordered_json details;        // the function's own part; null if none
 
-  /// 0 where there were none.
+  /// 0 if there were no packets, or no segments.
   [[nodiscard]] double ns_per_packet() const noexcept;
   [[nodiscard]] double us_per_segment() const noexcept;
 };
@@ -47,13 +47,13 @@ struct FunctionReport {
 struct PortReport {
   std::string name;
   TrafficSum in, out;
-  /// Of a source that makes packets at a rate: how many there should have been, and how far behind it is.
+  /// For a source with a rate: how many packets it should have made, and how late it is.
   struct Offered {
     std::uint64_t packets = 0;
     std::chrono::nanoseconds behind{};
   };
   std::optional<Offered> offered;
-  /// Of a source that distributes packets to workers in software (port::FragmentCounts).
+  /// For a source that distributes packets to workers in software (port::FragmentCounts).
   struct Fragments {
     std::uint64_t packets = 0, waited = 0, not_followed = 0, ambiguous = 0, copied = 0;
   };
@@ -64,9 +64,9 @@ struct RunReport {
   std::string processor;  // "cpu", "gpu"
   std::size_t workers = 0;
   std::chrono::nanoseconds elapsed{};
-  /// Each packet that was read is in exactly one of forwarded, dropped and consumed, once it has left the chain.
+  /// Each packet that was read and has left the chain is in exactly one of forwarded, dropped and consumed.
   TrafficSum in, forwarded, dropped, consumed;
-  TrafficSum generated, generated_lost;  // by functions
+  TrafficSum generated, generated_lost;  // packets made by functions
   std::vector<FunctionReport> functions;
   DropCounts dropped_by_chain;
   std::vector<PortReport> ports;
@@ -75,13 +75,13 @@ struct RunReport {
     double mean_fill = 0;  // 0 … 1
   };
   Batches batches;
-  std::uint64_t bytes_to_device = 0, bytes_to_host = 0;  // that crossed PCIe
+  std::uint64_t bytes_to_device = 0, bytes_to_host = 0;  // bytes that crossed PCIe
   struct Gpu {
     std::vector<int> devices;
-    std::string shares;  // how they were chosen: "whole", "auto", "given"
+    std::string shares;  // how the shares were chosen: "whole", "auto", "given"
     std::uint64_t segments = 0, punted = 0, failures = 0, lanes_lost = 0;
   };
-  std::optional<Gpu> gpu;  // none: the run used none
+  std::optional<Gpu> gpu;  // empty: the run used no GPU
   std::chrono::nanoseconds cpu_time{}, stack_time{}, send_time{};
   std::vector<std::pair<std::string, double>> latency_us;  // "p50", … "max"
 
@@ -89,12 +89,12 @@ struct RunReport {
   /// Packets per second; bits of frames per second.
   [[nodiscard]] double packets_per_second() const noexcept;
   [[nodiscard]] double bits_per_second() const noexcept;
-  /// 0 where the chain has no such reason.
+  /// 0 if the chain has no such reason.
   [[nodiscard]] std::uint64_t chain_drops(std::string_view reason) const noexcept;
   [[nodiscard]] double latency(std::string_view quantile) const noexcept;
 };
 
-/// As `report.json` has it: docs/report.md.
+/// The content of `report.json`: docs/report.md.
 [[nodiscard]] nlohmann::ordered_json to_json(const RunReport& report);
 [[nodiscard]] nlohmann::ordered_json rate_json(const RunReport& report);
 /// For the terminal.

@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(RunTables, ShowTheMostFrequentReasonsForDropsFirstAndCountTheOthers) {
+TEST(RunTables, ShowTheMostFrequentDropReasonsFirst) {
   RunReport report;
   DropCounts& reasons = report.functions.emplace_back().drop_reasons;
   reasons = {{"a", 1}, {"b", 20}, {"none", 0}, {"c", 3000}, {"d", 4}, {"e", 20}};

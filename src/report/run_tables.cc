@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A run's report for the terminal.
+// Renders a run's report for the terminal.
 
 #include <fmt/format.h>
 
@@ -18,7 +18,7 @@ namespace {
 
 std::string n(std::uint64_t count) { return format_count(count); }
 
-/// "no_sa 1,200, blocked 7, and 3 other reasons: 4": the most frequent first.
+/// "no_sa 1,200, blocked 7, and 3 other reasons: 4", the most frequent reasons first.
 std::string reasons(const DropCounts& all) {
   constexpr std::size_t kShown = 5;
   DropCounts drops;
@@ -64,7 +64,7 @@ std::string generated_text(const RunReport& report) {
   return text + '\n';
 }
 
-/// What a function says of itself: alerts and warnings.
+/// The functions' own parts: alerts and warnings.
 std::string details_text(const RunReport& report) {
   std::string text;
   for (const FunctionReport& f : report.functions) {

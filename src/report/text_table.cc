@@ -10,7 +10,7 @@ namespace penstock::report {
 
 namespace {
 
-/// Columns a UTF-8 text takes on the terminal, near enough: one for each code point.
+/// The number of terminal columns of a UTF-8 text, approximately: one per code point.
 std::size_t width_of(std::string_view text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
 }

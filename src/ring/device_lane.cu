@@ -34,14 +34,14 @@ using kernels::Sum;
 
 constexpr std::size_t aligned8(std::size_t bytes) noexcept { return (bytes + 7) / 8 * 8; }
 
-/// Where the results that all packets have lie in their block, in bytes: verdicts first.
+/// Byte offsets of the per-packet results in their block, which begins with the verdicts.
 struct ResultPlaces {
   std::vector<std::size_t> findings;  // by stage
-  std::vector<std::size_t> lengths;   // the same
-  std::size_t bytes = 0;              // of the block
+  std::vector<std::size_t> lengths;   // by stage
+  std::size_t bytes = 0;              // size of the block
 
   void lay_out(const SegmentShape& shape, std::size_t packets) {
-    findings.clear();  // their capacity stays
+    findings.clear();  // keeps the capacity
     lengths.clear();
     bytes = aligned8(packets * kVerdictBytes);
     for (const SegmentShape::Stage& stage : shape.stages) {
@@ -53,7 +53,7 @@ struct ResultPlaces {
   }
 };
 
-/// Where the states of a segment's stage lie, in bytes; past the last stage: how many bytes all have.
+/// The byte offset of a stage's states in the segment's states; for the index after the last stage, their total size.
 std::size_t state_place(const SegmentShape& segment, std::size_t stage, std::size_t packets) noexcept {
   std::size_t place = 0;
   for (std::size_t s = 0; s < stage; ++s) place += aligned8(packets * segment.stages[s].state_bytes);
@@ -92,7 +92,7 @@ class DeviceLane final : public Lane {
   bool fetch_packed() noexcept;
   bool up(void* to, const void* from, std::size_t bytes) noexcept;
   bool down(void* to, const void* from, std::size_t bytes) noexcept;
-  /// For the timeline: what is enqueued from here on.
+  /// For the timeline: the kind of the work that is enqueued from here on.
   [[nodiscard]] bool begin(Work work) noexcept { return !marks_ || marks_->begin(work, crossed_, stream_); }
   [[nodiscard]] bool end() noexcept { return !marks_ || marks_->end(crossed_, stream_); }
   [[nodiscard]] bool zero_copy() const noexcept { return crossing_ == Crossing::zero_copy; }
@@ -103,49 +103,51 @@ class DeviceLane final : public Lane {
   Placement placement_;
   gpu::Stream stream_;
   gpu::Event done_;
-  Clock::time_point asked_at_;            // whether it has been reached
-  std::vector<gpu::LaunchGraph> graphs_;  // by what is enqueued
+  Clock::time_point asked_at_;            // when the driver was last asked about `done_`
+  std::vector<gpu::LaunchGraph> graphs_;  // see graph()
   gpu::Collecting collecting_;
-  bool collects_ = true;              // unless times are taken
-  std::optional<SpanMarks<>> marks_;  // where there is a timeline
+  bool collects_ = true;              // false if times are taken
+  std::optional<SpanMarks<>> marks_;  // only with a timeline
   Phase phase_ = Phase::idle;
   std::size_t segment_ = 0;
   std::uint32_t count_ = 0;
-  bool whole_frames_ = false;                // of this batch
-  Crossing crossing_ = Crossing::zero_copy;  // the same; never by size
+  bool whole_frames_ = false;                // for this batch
+  Crossing crossing_ = Crossing::zero_copy;  // for this batch; never by_size
   Crossed crossed_;
   SegmentResults results_;
   ResultPlaces result_places_;
 
-  // Up.
+  // Up:
   gpu::PinnedBuffer<IndexEntry> index_;
-  gpu::PinnedBuffer<std::uint8_t> headers_;  // where the host gathers them
-  gpu::PinnedBuffer<std::uint8_t> changes_;  // verdicts, then records
+  gpu::PinnedBuffer<std::uint8_t> headers_;  // gathered by the host
+  gpu::PinnedBuffer<std::uint8_t> changes_;  // verdicts, followed by records
   gpu::DeviceBuffer<IndexEntry> device_index_;
   gpu::DeviceBuffer<std::uint8_t> device_changes_;
-  gpu::DeviceBuffer<std::uint8_t> sent_;  // frames as they cross
+  gpu::DeviceBuffer<std::uint8_t> sent_;  // frames as transferred
   gpu::PinnedBuffer<std::byte> states_;   // see state_place
   gpu::DeviceBuffer<std::byte> device_states_;
-  // There.
+  // On the device:
   gpu::DeviceBuffer<std::uint8_t> slots_;
   gpu::DeviceBuffer<PacketDescriptor> packets_;
   gpu::DevicePackets view_;
-  // Down.
+  // Down:
   gpu::DeviceBuffer<Sum> sums_;
   gpu::DeviceBuffer<std::uint32_t> places_;         // of frames in what goes down, in units of kFrameAlignment
   gpu::DeviceBuffer<std::uint8_t> device_results_;  // verdicts, lengths, findings
   gpu::PinnedBuffer<std::uint8_t> host_results_;
-  gpu::DeviceBuffer<std::uint8_t> device_packed_;             // records, or frames
-  std::vector<gpu::PinnedBuffer<std::uint8_t>> host_packed_;  // by segment: frames stay while later ones run
+  gpu::DeviceBuffer<std::uint8_t> device_packed_;             // records or frames
+  std::vector<gpu::PinnedBuffer<std::uint8_t>> host_packed_;  // by segment: frames stay valid during later segments
 };
 
-/// The driver is asked no more often how far a stream is: who asks without a pause keeps other threads from launching.
+/// The minimum time between two queries of a stream's progress. Polling without a pause would block other threads'
+/// launches.
 constexpr auto kAskInterval = std::chrono::microseconds{3};
 
-/// How far ahead of where the index is written descriptors are fetched, which have waited with their batch.
+/// Prefetch distance for descriptors while the index is written. They are no longer in the caches, since their batch
+/// has waited.
 constexpr std::size_t kFetchAhead = 16;
 
-/// Parsing what is behind a frame's headers reads so far at most: the furthest that 16-bit offsets reach.
+/// How far beyond a frame's headers parsing may read: as far as 16-bit offsets reach.
 constexpr std::size_t kSlack = 0x10000 + 0x1000;
 
 constexpr std::uint32_t aligned(std::uint32_t length) noexcept {
@@ -186,7 +188,7 @@ DeviceLane::DeviceLane(LaneShape shape, std::vector<std::vector<std::unique_ptr<
   }
   if (state_bytes > 0) {
     states_ = gpu::PinnedBuffer<std::byte>(state_bytes);
-    std::memset(states_.data(), 0, state_bytes);  // frames that warm the lane up have none
+    std::memset(states_.data(), 0, state_bytes);  // the frames of the warm-up have no states
     device_states_ = gpu::DeviceBuffer<std::byte>(state_bytes);
   }
   if (copies) sent_ = gpu::DeviceBuffer<std::uint8_t>(sent_bytes + kSlack);
@@ -200,15 +202,15 @@ DeviceLane::DeviceLane(LaneShape shape, std::vector<std::vector<std::unique_ptr<
   device_results_ = gpu::DeviceBuffer<std::uint8_t>(result_bytes);
   host_results_ = gpu::PinnedBuffer<std::uint8_t>(result_bytes);
   if (copies) device_packed_ = gpu::DeviceBuffer<std::uint8_t>(packed_bytes);
-  // What is read and of no consequence: the slack; results and frames come back with the padding between them, and
-  // with findings of packets that no stage has worked on.
+  // Zeroed once, because some bytes are read without having been written, and then ignored: the slack, the padding
+  // between results and frames, and the findings of packets that no stage has processed.
   for (gpu::DeviceBuffer<std::uint8_t>* const buffer : {&sent_, &slots_, &device_results_, &device_packed_}) {
     if (buffer->size() > 0 && !gpu::zero_async(buffer->data(), buffer->size(), stream_))
       throw gpu::CudaError(0, "cannot zero the memory of a lane on the GPU");
   }
   stream_.wait();
   if (log == nullptr) return;
-  collects_ = false;  // a graph is one piece of work, without times within
+  collects_ = false;  // a graph is a single piece of work: there are no times of its parts
   marks_.emplace(*log, log->clock().event(), log->clock().time());
 }
 
@@ -245,7 +247,7 @@ bool DeviceLane::start(const Batch& batch, std::size_t segment, std::span<std::u
   if (collects_ && !batch.empty() && batch.bytes().size() < kCollectBytes && collecting_.try_next()) {
     if (gpu::collect_launches(stream_)) {
       if (!enqueue(batch, frames)) {
-        // Perhaps because it is collected: the next batches go without.
+        // Collecting may be the cause, so the next batches are not collected.
         collecting_.refused();
         gpu::drop_collected(stream_);
         return false;
@@ -255,7 +257,7 @@ bool DeviceLane::start(const Batch& batch, std::size_t segment, std::span<std::u
         return done_.record(stream_);
       }
     }
-    collecting_.refused();  // nothing has been launched
+    collecting_.refused();  // nothing was launched
   }
   return enqueue(batch, frames) && end() && done_.record(stream_);
 }
@@ -266,32 +268,32 @@ bool DeviceLane::enqueue(const Batch& batch, std::span<std::uint8_t* const> fram
          (!segment().verdicts_up || send_changes(batch, frames)) && send_states() && run_stages() && fetch_results();
 }
 
-/// For the kernels and copies that were enqueued: always the same in the same order.
+/// The graph for the kernels and copies of this batch, which are always the same in the same order.
 gpu::LaunchGraph& DeviceLane::graph() noexcept {
   return graphs_[segment_ * 4 + (whole_frames_ ? 2 : 0) + (zero_copy() ? 1 : 0)];
 }
 
-/// The memory from the first frame to the last. It begins where a frame may, so that frames which a twin has moved are
-/// as far from there on the device.
+/// The memory from the first frame to the last. It starts at an aligned address, so that frames that a CPU twin has
+/// moved have the same alignment on the device.
 DeviceLane::Source DeviceLane::source_of(const Batch& batch, std::span<std::uint8_t* const> frames) noexcept {
   if (frames.empty()) return {batch.bytes().data(), batch.bytes().size()};
   Source source;
   std::size_t i = 0;
   for (const PacketDescriptor& packet : batch.packets()) {
     const std::uint8_t* const frame = frames[i++];
-    if (!packet.verdict.alive()) continue;  // it may lie elsewhere
+    if (!packet.verdict.alive()) continue;  // its frame may be elsewhere
     if (source.first == nullptr) source.first = frame - reinterpret_cast<std::uintptr_t>(frame) % kFrameAlignment;
     source.bytes = static_cast<std::size_t>(frame - source.first) + aligned_frame(packet.length);
   }
   return source;
 }
 
-/// Index, and frames or headers; then descriptors are made of them.
+/// Sends the index, and frames or headers, and makes descriptors from them.
 bool DeviceLane::send_packets(const Batch& batch, std::span<std::uint8_t* const> frames) noexcept {
   count_ = static_cast<std::uint32_t>(batch.size());
   const Source source = source_of(batch, frames);
   const auto is_sent = [&](const PacketDescriptor& packet) { return frames.empty() || packet.verdict.alive(); };
-  // Headers alone only where they are less than the frames.
+  // Send only headers if they have fewer bytes than the frames.
   std::size_t header_bytes = 0;
   if (!segment().frames_up) {
     for (const PacketDescriptor& packet : batch.packets()) {
@@ -337,7 +339,7 @@ bool DeviceLane::send_packets(const Batch& batch, std::span<std::uint8_t* const>
     sent = sent_.data();
   }
   const bool in_slots = placement.kind != Placement::Kind::as_sent;
-  // Read once, the index crosses without the copy engine, which is then free for the frames.
+  // If the kernels read the index only once, they read it over PCIe, and the copy engine stays free for the frames.
   const IndexEntry* index = index_.data();
   if (in_slots) {
     if (!up(device_index_.data(), index_.data(), count_ * sizeof(IndexEntry))) return false;
@@ -357,7 +359,7 @@ bool DeviceLane::send_packets(const Batch& batch, std::span<std::uint8_t* const>
                         !whole_frames_, segment().parses, shape_.hash_flows, count_);
 }
 
-/// Verdicts, and the fields that the CPU changed.
+/// Sends the verdicts, and the fields that the CPU changed.
 bool DeviceLane::send_changes(const Batch& batch, std::span<std::uint8_t* const> frames) noexcept {
   if (count_ == 0) return true;
   auto* const verdicts = reinterpret_cast<Verdict*>(changes_.data());
@@ -381,7 +383,7 @@ bool DeviceLane::send_changes(const Batch& batch, std::span<std::uint8_t* const>
              device_changes_.data() + aligned8(count_ * kVerdictBytes), layout, view_.frames, view_.packets, count_);
 }
 
-/// Per-flow state, of each stage that takes any.
+/// Sends the per-flow state of each stage that takes any.
 bool DeviceLane::send_states() noexcept {
   for (std::size_t s = 0; s < segment().stages.size(); ++s) {
     const std::size_t place = state_place(segment(), s, shape_.batch_packets);
@@ -394,7 +396,7 @@ bool DeviceLane::send_states() noexcept {
 bool DeviceLane::run_stages() noexcept {
   if (!begin(Work::kernels)) return false;
   result_places_.lay_out(segment(), count_);
-  results_.findings.clear();  // their capacity stays
+  results_.findings.clear();  // keeps the capacity
   results_.lengths.clear();
   for (std::size_t s = 0; s < stages_[segment_].size(); ++s) {
     const SegmentShape::Stage& stage = segment().stages[s];
@@ -422,7 +424,7 @@ bool DeviceLane::run_stages() noexcept {
   return true;
 }
 
-/// What is there for each packet of the batch, and with zero copy the rest too.
+/// Fetches the results that all packets have and, with zero copy, the records and frames too.
 bool DeviceLane::fetch_results() noexcept {
   const SegmentShape& shape = segment();
 
@@ -445,7 +447,7 @@ bool DeviceLane::fetch_results() noexcept {
       return false;
     }
   }
-  // Small and without the copy engine, which is then free for the frames.
+  // The results are small. A kernel writes them, so that the copy engine stays free for the frames.
   const std::size_t words = result_places_.bytes / sizeof(uint2);
   crossed_.to_host += result_places_.bytes;
   return launch_threads(kernels::publish, words, stream_, reinterpret_cast<const uint2*>(device_results_.data()),
@@ -465,20 +467,20 @@ gpu::Progress DeviceLane::progress() noexcept {
     if (phase_ == Phase::packed) return gpu::Progress::kRunning;
   }
   if (marks_ && !marks_->collect(crossed_)) {
-    phase_ = Phase::packed;  // to be abandoned
+    phase_ = Phase::packed;  // so that the lane is abandoned
     return gpu::Progress::kFailed;
   }
   phase_ = Phase::idle;
   return gpu::Progress::kDone;
 }
 
-/// Only now is it known how much is still forwarded: that and nothing else crosses.
+/// Only now is the number of packets that are still forwarded known; no other packets' records and frames cross.
 bool DeviceLane::fetch_packed() noexcept {
   const SegmentShape& shape = segment();
   results_.records = nullptr;
   results_.frames = nullptr;
   const std::uint32_t* const lengths = results_.last_lengths();
-  // The frames stay on the device as they are now, for later segments too.
+  // The frames stay on the device in their current shape, also for later segments.
   if (lengths != nullptr && segment_ + 1 < shape_.segments.size()) {
     for (std::uint32_t i = 0; i < count_; ++i) index_[i].length = lengths[i];
   }
@@ -515,7 +517,7 @@ bool DeviceLane::fetch_packed() noexcept {
 
 void DeviceLane::abandon() noexcept {
   if (phase_ == Phase::idle) return;
-  // Its result does not matter: after it, nothing of this stream runs any more.
+  // Only waits until no work of this stream runs any more. The status does not matter.
   static_cast<void>(cudaStreamSynchronize(stream_.get()));
   static_cast<void>(cudaGetLastError());
   phase_ = Phase::idle;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Batches over a lane against the same done to each packet on the host: verdicts, findings, records, frames and the
-// bytes that crossed, in every way of crossing.
+// Compares batches that pass a lane with the same processing of each packet on the host: verdicts, findings, records,
+// frames and bytes transferred, for every kind of transfer.
 
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ using testing::Bytes;
 using testing::Frame;
 using testing::RandomFrames;
 
-/// Tells what it finds in a packet, drops some, and changes what a router changes in the others.
+/// Reports what it finds in a packet, drops some packets, and changes the others like a router.
 struct ProbeCore {
   struct Finding {
     PacketLayout layout;
@@ -55,7 +55,7 @@ struct ProbeCore {
 };
 constexpr FieldSet kWrites{Field::eth_dst, Field::eth_src, Field::ipv4_ttl, Field::ipv6_hop_limit};
 
-/// Only tells what it finds.
+/// Only reports what it finds.
 struct LookCore {
   using Finding = ProbeCore::Finding;
   PENSTOCK_HOST_DEVICE Verdict operator()(PacketView packet, Finding& finding) const noexcept {
@@ -65,7 +65,7 @@ struct LookCore {
   }
 };
 
-/// Puts `head` bytes before each frame and `tail` behind it, as a tunnel does.
+/// Adds `head` bytes before each frame and `tail` bytes after it, like a tunnel.
 struct GrowCore {
   std::uint32_t head, tail;
   PENSTOCK_HOST_DEVICE Verdict operator()(PacketView packet) const noexcept {
@@ -88,7 +88,7 @@ struct Way {
   bool frames_up;
   bool frames_down;
   FrameRoom room{};
-  std::uint32_t head = 0;  // that a second stage adds
+  std::uint32_t head = 0;  // added by a second stage
   std::uint32_t tail = 0;
 };
 constexpr Way kWays[] = {
@@ -104,7 +104,7 @@ constexpr Way kWays[] = {
     {"zero copy: growth by 13 and 7", Crossing::zero_copy, true, true, {13, 7}, 13, 7},
 };
 
-/// A host batch whose frames are pinned, and the lane that it runs over.
+/// A host batch with pinned frames, and the lane that it passes.
 class Twins {
  public:
   explicit Twins(const Way& way) : way_(way) {
@@ -131,7 +131,7 @@ class Twins {
   }
   void start() { ASSERT_TRUE(lane_->start(host_, 0, {})); }
 
-  /// Waits as a worker does, and compares all packets. Counts those whose transport header was found into `whole`.
+  /// Polls like a worker, and compares all packets. Adds the number of packets with a transport header to `whole`.
   void expect_what_the_host_does(std::size_t* whole = nullptr) {
     gpu::Progress progress;
     while ((progress = lane_->progress()) == gpu::Progress::kRunning) continue;
@@ -217,7 +217,7 @@ class Twins {
   std::size_t punted_ = 0;
 };
 
-/// Enqueues nothing, refuses as often as it is told while launches are collected, and keeps whether they were.
+/// Enqueues nothing. Refuses the given number of times while launches are collected, and logs whether they were.
 class PickyStage final : public gpu::GpuStage {
  public:
   struct Log {
@@ -292,7 +292,7 @@ TEST_P(DeviceLane, DoesWhatTheHostDoesInAFullBatch) {
   ASSERT_NO_FATAL_FAILURE(twins.expect_what_the_host_does(&whole));
   EXPECT_EQ(whole, kBatchPackets);
 
-  // Full of bytes, with frames of the greatest length that a capture holds, and the last one at the very end.
+  // A full batch, with frames of the maximum length in a capture, and the last frame at the very end.
   twins.host().reset(0);
   Frame jumbo{testing::packet().eth().ipv4("10.0.0.1", "10.0.0.2").tcp(1, 2).raw(Bytes(65000)).bytes(), 65054, {}};
   while (twins.append(jumbo)) continue;
@@ -335,7 +335,7 @@ TEST_P(DeviceLane, SeveralAreInFlightOnSeveralStreams) {
   }
 }
 
-/// Puts so many random frames into the batch, as far as it has room.
+/// Adds up to `size` random frames to the batch, as far as there is room.
 void fill(Batch& batch, RandomFrames& draw, std::size_t size) {
   batch.reset(0);
   while (batch.size() < size) {
@@ -351,7 +351,7 @@ void run_segment(Lane& lane, const Batch& batch, std::size_t segment, std::span<
   ASSERT_EQ(progress, gpu::Progress::kDone);
 }
 
-/// Two functions that make frames longer and do not share them on the device; in between the host moves them.
+/// Two functions that extend frames and do not share them on the device. The host moves the frames in between.
 class DeviceLaneTwice : public ::testing::TestWithParam<Crossing> {};
 
 INSTANTIATE_TEST_SUITE_P(Crossings, DeviceLaneTwice,
@@ -384,7 +384,8 @@ TEST_P(DeviceLaneTwice, HasWhatParsingFoundWhereItDoesNotParseAgain) {
       for (std::size_t i = 0; i < batch.size(); ++i) {
         if (segment == 0) {
           parsed.push_back(findings[i]);
-          std::memset(batch.view(i).frame, 0xff, batch.packets()[i].length);  // of which parsing would find nothing
+          // so that parsing again would find nothing
+          std::memset(batch.view(i).frame, 0xff, batch.packets()[i].length);
           continue;
         }
         ASSERT_EQ(std::memcmp(&findings[i].layout, &parsed[i].layout, sizeof(PacketLayout)), 0) << "packet " << i;
@@ -439,7 +440,7 @@ TEST_P(DeviceLaneTwice, TakesFramesThatHaveGrownAndMoved) {
       expected.emplace_back(returned, returned + packet.length);
       returned += aligned_frame(packet.length);
       at += aligned_frame(packet.length) + 48;
-      if (i % 5 == 2) packet.verdict = Verdict::drop(0);  // in between
+      if (i % 5 == 2) packet.verdict = Verdict::drop(0);  // between forwarded packets
     }
     ASSERT_NO_FATAL_FAILURE(run_segment(*lane, batch, 1, frames));
     returned = lane->results().frames;
@@ -453,7 +454,7 @@ TEST_P(DeviceLaneTwice, TakesFramesThatHaveGrownAndMoved) {
   }
 }
 
-/// The captures of $PENSTOCK_CORPUS, and the examples of the bundle or source tree that this program is in.
+/// The captures of $PENSTOCK_CORPUS, and the examples in the bundle or source tree of this program.
 std::vector<std::string> captures() {
   namespace fs = std::filesystem;
   std::error_code none;
@@ -483,7 +484,7 @@ TEST_P(DeviceLane, DoesWhatTheHostDoesInCaptures) {
   port::ReadControl control;
   for (const std::string& path : paths) {
     auto reader = port::CaptureReader::open(path, control);
-    if (!reader) continue;  // of a link type that carries no IP, or broken on purpose
+    if (!reader) continue;  // an unsupported link type, or damaged on purpose
     port::CapturedFrame captured;
     while (reader->next(captured) == port::CaptureReader::Status::packet) {
       const Frame frame{{captured.bytes.begin(), captured.bytes.end()}, captured.wire_length, captured.link_type};

@@ -1,16 +1,17 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A lane: what one batch in flight needs on a device, the ring's device twin of it among that. A batch runs over it in
-// segments: runs of functions with a GPU stage, between which functions run on the CPU. The frames stay on the device
-// from the first segment to the last; between them cross the fields that the transfer plan names.
+// A lane holds what one batch in flight needs on a device, including the device copy of the ring's batch. A batch
+// passes the lane in segments: consecutive functions with a GPU stage. Between segments, functions run on the CPU. The
+// frames stay on the device from the first segment to the last; between segments, only the fields in the transfer plan
+// are transferred.
 //
 //     host     frames, or their headers ──┐                            ┌─▶ verdicts, findings, then records or frames
 //     up                                  ▼                            │   of the packets that are still forwarded
 //     device   unpack: slots, descriptors, layouts ─▶ stages ─▶ pack ──┘
 //
-// Nothing of the host's batch is written while a segment runs, so that a batch whose device fails can be done on the
-// CPU from where the segment began.
+// The host's batch is not modified while a segment runs. So if the device fails, the batch can be processed on the CPU
+// from the start of the segment.
 
 #pragma once
 
@@ -31,52 +32,57 @@ namespace penstock::ring {
 
 class SpanLog;
 
-/// How a batch's bytes cross PCIe: by the copy engines, or by kernels that read and write the host's memory. By size:
-/// by kernels where they are fewer than kZeroCopyBytes, each batch for itself.
+/// How the bytes of a batch cross PCIe: by the copy engines, or by kernels that access host memory. `by_size`: each
+/// batch by kernels if it has fewer bytes than kZeroCopyBytes.
 enum class Crossing : std::uint8_t { copy, zero_copy, by_size };
 
-/// Below this, what it takes to set a copy engine going is more than what kernels lose by waiting for PCIe.
+/// Below this size, starting a copy engine takes longer than the time that kernels lose by waiting for PCIe.
 inline constexpr std::size_t kZeroCopyBytes = std::size_t{256} << 10;
 
-/// Below this, launches are collected: what they cost the host is then what a batch waits for, and what threads that
-/// launch at once wait for each other. With larger batches the copy begins sooner where they are not.
+/// Below this size, launches are collected into a graph: the launch time on the host then delays the batch, and
+/// concurrent launches of several threads delay each other. Larger batches are faster without it, since their copy
+/// starts earlier.
 inline constexpr std::size_t kCollectBytes = std::size_t{2} << 20;
 
-/// What of a frame crosses where only headers are read. A packet whose headers reach behind is punted.
+/// How many bytes of a frame cross if only headers are read. Packets with headers beyond these are punted.
 inline constexpr std::uint32_t kHeaderBytes = 96;
 
-/// Frames that make a batch.
+/// The number and size of the frames of a batch.
 struct BatchSize {
   std::uint32_t packets;
   std::uint32_t frame_bytes;
 };
-/// Batches of which each is taken over in another way, by its size: with one of each a lane has loaded all that it
-/// launches. Whole frames and headers by kernels, the same by the copy engines, and what is not collected.
+/// One batch for each way in which a lane transfers batches, depending on their size. Running all of them loads
+/// everything that a lane launches: frames and headers by kernels, frames and headers by the copy engines, and a batch
+/// whose launches are not collected.
 inline constexpr std::array kBatchOfEachWay{BatchSize{1, 60}, BatchSize{1, 1514}, BatchSize{4200, 60},
                                             BatchSize{2800, 700}, BatchSize{1400, 1514}};
 static_assert(4200 * 64 > kZeroCopyBytes && 2800 * kHeaderBytes > kZeroCopyBytes && 2800 * 704 < kCollectBytes &&
               1400 * 1514 > kCollectBytes);
 
-/// What crosses for each packet beside frames and records.
-inline constexpr std::uint32_t kIndexBytes = 16;   // up, wherever packets go up
-inline constexpr std::uint32_t kVerdictBytes = 4;  // down after each segment; up before it where the CPU had a say
-inline constexpr std::uint32_t kLengthBytes = 4;   // down, behind each stage that changes lengths
+/// Bytes that cross for each packet in addition to frames and records.
+inline constexpr std::uint32_t kIndexBytes = 16;  // up, if packets go up
+// down after each segment; up before it if the CPU may have changed them
+inline constexpr std::uint32_t kVerdictBytes = 4;
+inline constexpr std::uint32_t kLengthBytes = 4;  // down, after each stage that changes lengths
 
 struct SegmentShape {
-  /// The batch goes up: index, and frames or headers, of which descriptors are made. Of the first segment, and of all
-  /// where functions do not share packets on the device; the other segments find there what the one before left.
+  /// Whether packets go up: the index, and frames or headers, from which the device makes descriptors. True for the
+  /// first segment, and for all segments if functions do not share packets on the device. Other segments use what the
+  /// previous one left on the device.
   bool sends_packets = true;
-  bool parses = true;        // where packets go up: else their layouts are what the segment before it left
-  bool frames_up = false;    // where packets go up: whole frames; else headers
-  bool verdicts_up = false;  // functions ran on the CPU before it; true of all but the first
-  RecordLayout up;           // of each packet of the batch, where verdicts go up
-  bool frames_down = false;  // whole, of each packet that is still forwarded
-  RecordLayout down;         // the same; not beside frames, but for metadata
+  bool parses = true;        // if packets go up: parse them, instead of keeping the layouts of the previous segment
+  bool frames_up = false;    // if packets go up: whole frames instead of headers
+  bool verdicts_up = false;  // functions ran on the CPU before it; true for all segments but the first
+  RecordLayout up;           // fields of each packet of the batch, if verdicts go up
+  bool frames_down = false;  // whole frames of all packets that are still forwarded
+  RecordLayout down;         // fields of these packets; if frames go down, only metadata
   struct Stage {
     std::uint8_t function = 0;         // position in the chain
-    std::uint32_t findings_bytes = 0;  // for each packet of the batch
-    bool changes_shape = false;        // moves the bounds of frames: they are parsed again behind it, lengths go down
-    std::uint32_t state_bytes = 0;     // up, for each packet of the batch: what the function's state stage writes
+    std::uint32_t findings_bytes = 0;  // per packet of the batch
+    // changes the bounds of frames, so they are parsed again after it, and their lengths go down
+    bool changes_shape = false;
+    std::uint32_t state_bytes = 0;  // up, per packet of the batch: written by the function's state stage
   };
   std::vector<Stage> stages;
 };
@@ -84,27 +90,27 @@ struct SegmentShape {
 struct LaneShape {
   std::size_t batch_bytes = 0;
   std::size_t batch_packets = 0;
-  FrameRoom room;           // that frames have on the device
+  FrameRoom room;           // of frames on the device
   bool hash_flows = false;  // a GPU stage reads the flow hash
   Crossing crossing = Crossing::copy;
   std::vector<SegmentShape> segments;
-  /// The most from the first frame that is sent to the last, for segments that send again what has grown since; 0:
-  /// batch_bytes.
+  /// The most bytes from the first frame sent to the last, for segments that send frames again after they have grown;
+  /// 0: batch_bytes.
   std::size_t sent_bytes = 0;
 };
 
-/// What came back from a segment; valid until the next one starts, and the frames until the next batch does.
+/// The results of a segment. Valid until the next segment starts; the frames until the next batch starts.
 struct SegmentResults {
   std::span<const Verdict> verdicts;          // of all packets; `nf` is the function that decided
-  std::uint8_t* records = nullptr;            // one behind the other, of the packets still forwarded, in order
-  std::uint8_t* frames = nullptr;             // the same, each at a multiple of kFrameAlignment
-  std::vector<const std::byte*> findings;     // by stage of the segment; null where it finds nothing
-  std::vector<const std::uint32_t*> lengths;  // of all packets behind that stage; null where it does not change them
+  std::uint8_t* records = nullptr;            // contiguous, for the packets that are still forwarded, in order
+  std::uint8_t* frames = nullptr;             // likewise, each aligned to kFrameAlignment
+  std::vector<const std::byte*> findings;     // by stage of the segment; null if a stage has no findings
+  std::vector<const std::uint32_t*> lengths;  // of all packets after each stage; null if a stage does not change them
 
-  /// Those behind the segment; null where they are what they were before it.
+  /// The lengths after the segment; null if it does not change them.
   [[nodiscard]] const std::uint32_t* last_lengths() const noexcept {
     const std::uint32_t* last = nullptr;
-    for (const std::uint32_t* const behind : lengths) last = behind != nullptr ? behind : last;
+    for (const std::uint32_t* const changed : lengths) last = changed != nullptr ? changed : last;
     return last;
   }
 };
@@ -113,40 +119,41 @@ class Lane {
  public:
   virtual ~Lane() = default;
 
-  /// Where the host writes the states of a segment's stage before it starts the segment: state_bytes for each packet of
-  /// the batch. The memory is the segment's from then on, until the batch's next segment. Null if the stage has none.
+  /// Where the host writes the states for a stage before it starts the segment: state_bytes for each packet of the
+  /// batch. From then until the batch's next segment, the memory belongs to the segment. Null if the stage has no
+  /// states.
   [[nodiscard]] virtual std::byte* states(std::size_t segment, std::size_t stage) noexcept {
     static_cast<void>(segment);
     static_cast<void>(stage);
     return nullptr;
   }
-  /// Enqueues a segment and returns at once. The batch must stay as it is until the segment has ended, its frames
-  /// until the last one has; before the first, the stages take up new tables. Packets whose verdict is not `forward`
-  /// are not worked on. `frames`: where the packets' frames are by now, if not all are in the batch (those that are
-  /// forwarded one behind the other, and in pinned memory where packets go up); empty: in the batch. False when the
-  /// device refuses: it may still be reading, until `abandon` returns.
+  /// Enqueues a segment and does not block. Before the first segment of a batch, the stages switch to new tables. The
+  /// batch must stay unchanged until the segment has ended, and its frames until the last segment has. Packets whose
+  /// verdict is not `forward` are skipped. `frames` are the current positions of the packets' frames if some are
+  /// outside the batch: those of forwarded packets must be in ascending order, and in pinned memory if packets go up.
+  /// Empty if all are in the batch. False if the device refuses; it may then still be reading until `abandon` returns.
   [[nodiscard]] virtual bool start(const Batch& batch, std::size_t segment,
                                    std::span<std::uint8_t* const> frames) noexcept = 0;
-  /// Also what takes the segment from one phase to the next: to be called again and again.
+  /// The progress of the segment. Also starts its next phase, so it must be polled.
   [[nodiscard]] virtual gpu::Progress progress() noexcept = 0;
-  /// After `kDone`.
+  /// Valid after `kDone`.
   [[nodiscard]] virtual const SegmentResults& results() const noexcept = 0;
-  /// After a failure: blocks until the device touches the batch's memory no more, and tells the stages.
+  /// Call it after a failure: blocks until the device no longer accesses the batch's memory, and notifies the stages.
   virtual void abandon() noexcept = 0;
-  /// A batch boundary while no batch is in flight: the stages take up new tables.
+  /// A batch boundary while no batch is in flight: the stages switch to new tables.
   virtual void begin_batch() noexcept = 0;
 
   struct Crossed {
     std::uint64_t to_device = 0;
     std::uint64_t to_host = 0;
   };
-  /// Bytes that crossed since the last start.
+  /// Bytes that have crossed since the last start.
   [[nodiscard]] virtual Crossed crossed() const noexcept = 0;
 };
 
-/// On the current device; throws CudaError. `stages`: by segment, as many as its shape has. The frames of batches must
-/// lie in pinned memory. `log`: where the lane tells when its transfers and kernels ran (timeline.h); null: it does
-/// not, and takes no times.
+/// Makes a lane on the current device; throws CudaError. `stages` has the stages of each segment, as in its shape. The
+/// frames of batches must be in pinned memory. If `log` is not null, the lane records there when its transfers and
+/// kernels ran (timeline.h); otherwise it takes no times.
 [[nodiscard]] std::unique_ptr<Lane> make_device_lane(LaneShape shape,
                                                      std::vector<std::vector<std::unique_ptr<gpu::GpuStage>>> stages,
                                                      SpanLog* log = nullptr);

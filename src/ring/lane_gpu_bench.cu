@@ -1,14 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a batch costs whatever is in it.
+// The fixed cost of a batch, independent of its content.
 //
-//   lane/…       a batch of frames over a lane with one stage that looks at each packet, from `start` until the results
-//                are there; by the host's clock. Axes: way of crossing, what of the frames crosses, packets
-//   kernels/…    as many kernels as a batch of a short chain has, launched one by one or replayed as a CUDA graph, and
-//                an event behind them: `enqueue_us` until the host has its hands free, the time itself until the event
-//   pack/…       the kernels that decide where packets go when they return, on a batch of which every other packet was
-//                dropped: `measure`, then `pack_records` for the places of frames. The device's time for one such pair
+//   lane/…       a batch that passes a lane with one stage that reads each packet, from `start` until the results are
+//                available, by the host's clock. Axes: kind of transfer, frames or headers, packets
+//   kernels/…    as many kernels as a batch of a short chain has, launched one by one or as a CUDA graph, followed
+//                by an event. `enqueue_us` is the time until the host can continue, the time itself until the event
+//   pack/…       the kernels that determine the places of returning packets, for a batch of which every other
+//                packet was dropped: `measure`, then `pack_records` for frames. Device time for one such pair
 
 #include <benchmark/benchmark.h>
 #include <cuda_runtime.h>
@@ -84,7 +84,7 @@ __global__ void touch(std::uint32_t* word) {
   if (threadIdx.x == 0) *word += 1;
 }
 
-/// Enqueues them by `enqueue`, and waits as a worker does.
+/// Runs `enqueue`, and then polls like a worker.
 template <typename Enqueue>
 void time_kernels(benchmark::State& state, const gpu::Stream& stream, Enqueue enqueue) {
   const gpu::Event done;
@@ -128,7 +128,7 @@ void replayed(benchmark::State& state) {
   gpu::check(cudaGraphKernelNodeGetParams(nodes[0], &parameters));
   const bool with_changes = state.range(1) != 0;
   time_kernels(state, stream, [&] {
-    // Batches differ in their number of packets, and so in each kernel's grid and arguments.
+    // Batches differ in the number of packets, and so in the grid and arguments of each kernel.
     for (std::size_t i = 0; with_changes && i < count; ++i) {
       static_cast<void>(cudaGraphExecKernelNodeSetParams(exec, nodes[i], &parameters));
     }

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kernels of a lane: unpack (lay_in_slots, describe, bring_up_to_date) before the functions' stages, pack (measure,
-// pack_records, pack_frames, publish) behind them.
+// The kernels of a lane: unpack (lay_in_slots, describe, bring_up_to_date) before the functions' stages, and pack
+// (measure, pack_records, pack_frames, publish) after them.
 
 #pragma once
 
@@ -21,9 +21,9 @@ namespace penstock::ring::kernels {
 
 using gpu::kThreadsPerBlock;
 
-/// What the device needs of a packet's descriptor.
+/// The part of a packet's descriptor that the device needs.
 struct alignas(16) IndexEntry {
-  std::uint32_t offset;  // of the frame, or of its headers, in what crosses
+  std::uint32_t offset;  // of the frame or its headers in the transferred memory
   std::uint32_t length;
   std::uint32_t wire_length;
   PortIndex in_port;
@@ -32,11 +32,11 @@ struct alignas(16) IndexEntry {
 };
 static_assert(sizeof(IndexEntry) == kIndexBytes);
 
-/// Where frames lie on the device.
+/// Where frames are on the device.
 struct Placement {
   enum class Kind : std::uint8_t {
     as_sent,  // where the copy engine put them
-    slots,    // in the same order, each with head- and tailroom
+    slots,    // in the same order, each with headroom and tailroom
     headers,  // each in a slot of kHeaderBytes
   };
   Kind kind = Kind::as_sent;
@@ -53,10 +53,10 @@ struct Placement {
   }
 };
 
-/// Threads that copy a frame together, 16 bytes each at a time.
+/// The number of threads that copy a frame together, 16 bytes each at a time.
 constexpr unsigned kCopyGroup = 16;
 
-/// `to` is aligned, and `from` where no stage has moved the frame's beginning.
+/// `to` is aligned; so is `from`, unless a stage has moved the start of the frame.
 inline __device__ void copy_frame(const std::uint8_t* from, std::uint8_t* to, std::uint32_t length, unsigned thread) {
   const std::uint32_t chunks = (length + kFrameAlignment - 1) / kFrameAlignment;
   if (reinterpret_cast<std::uintptr_t>(from) % kFrameAlignment == 0) {
@@ -72,7 +72,7 @@ inline __device__ void copy_frame(const std::uint8_t* from, std::uint8_t* to, st
   }
 }
 
-/// Lays the frames, or their headers, in their slots. `sent` is the host's memory with zero copy.
+/// Copies the frames or headers to their slots. With zero copy, `sent` is in host memory.
 static __global__ void __launch_bounds__(kThreadsPerBlock)
     lay_in_slots(const std::uint8_t* sent, const IndexEntry* index, std::uint8_t* frames, Placement placement,
                  std::uint32_t count) {
@@ -85,14 +85,14 @@ static __global__ void __launch_bounds__(kThreadsPerBlock)
              headers ? min(entry.length, kHeaderBytes) : entry.length, thread % kCopyGroup);
 }
 
-/// Whether parsing a frame of which only kHeaderBytes are there looked behind them.
+/// Whether parsing has read beyond the first kHeaderBytes of a frame of which only these are present.
 inline __device__ bool reaches_behind(const PacketLayout& layout, std::uint32_t length) {
-  // The longest that parsing looks at once: an IP header without options, and a TCP header without.
+  // The largest pieces that parsing reads at once: an IP header without options, and a TCP header without options.
   return length > kHeaderBytes && (layout.network_offset + sizeof(Ipv6Header) > kHeaderBytes ||
                                    layout.transport_offset + sizeof(TcpHeader) > kHeaderBytes);
 }
 
-/// Makes the descriptors: a thread for each packet. Unless `parses`, what parsing has found is in them already.
+/// Makes the descriptors, with one thread per packet. Without `parses`, they already have their layouts.
 static __global__ void __launch_bounds__(kThreadsPerBlock)
     describe(const IndexEntry* index, std::uint8_t* frames, PacketDescriptor* packets, Placement placement,
              bool only_headers, bool parses, bool hash_flows, std::uint32_t count) {
@@ -106,8 +106,8 @@ static __global__ void __launch_bounds__(kThreadsPerBlock)
   packet.in_port = entry.in_port;
   packet.link_type = entry.link_type;
   const PacketView view{frames + packet.offset, &packet};
-  // Behind the headers that are there lie those of the next packet, or the slack at the end: what is found there is
-  // noticed and not believed.
+  // After the bytes that were sent come those of the next packet, or the slack at the end. If parsing reads them, this
+  // is detected below, and the result is ignored.
   if (parses) {
     parse(view);
     if (hash_flows) packet.flow_hash = flow_hash(view);
@@ -121,7 +121,7 @@ static __global__ void __launch_bounds__(kThreadsPerBlock)
   packets[i] = packet;
 }
 
-/// What the CPU decided and changed before the segment.
+/// Applies the CPU's decisions and changes since the last segment.
 static __global__ void __launch_bounds__(kThreadsPerBlock)
     bring_up_to_date(const Verdict* verdicts, const std::uint8_t* records, RecordLayout layout, std::uint8_t* frames,
                      PacketDescriptor* packets, std::uint32_t count) {
@@ -129,13 +129,14 @@ static __global__ void __launch_bounds__(kThreadsPerBlock)
   if (i >= count) return;
   PacketDescriptor& packet = packets[i];
   const Verdict verdict = verdicts[i];
-  // One that was found to be punted when it came stays so: it may be in another arm now, and forwarded later.
+  // A packet that was punted on arrival stays punted. Its verdict may only say that it is in another arm for now, and
+  // it would be forwarded later.
   if (packet.verdict.kind != VerdictKind::punt) packet.verdict = verdict;
   if (!packet.verdict.alive() || layout.empty()) return;
   scatter(layout, records + std::size_t{i} * layout.bytes, {frames + packet.offset, &packet});
 }
 
-/// After a stage that moves the bounds of frames. `lengths`: as they are now.
+/// After a stage that changes the bounds of frames. Writes the new lengths to `lengths`.
 static __global__ void __launch_bounds__(kThreadsPerBlock)
     parse_again(std::uint8_t* frames, PacketDescriptor* packets, std::uint32_t* lengths, bool hash_flows,
                 std::uint32_t count) {
@@ -148,7 +149,7 @@ static __global__ void __launch_bounds__(kThreadsPerBlock)
   if (hash_flows) packets[i].flow_hash = flow_hash(view);
 }
 
-/// What of a batch goes back: how many packets, and units of kFrameAlignment.
+/// The part of a batch that goes back: number of packets, and units of kFrameAlignment.
 struct Sum {
   std::uint32_t packets;
   std::uint32_t units;
@@ -161,17 +162,17 @@ inline __device__ Sum share_of(const PacketDescriptor& packet) {
   return {1, (packet.length + kFrameAlignment - 1) / kFrameAlignment};
 }
 
-/// The sum over the threads before this one; `total`, over all of the block.
+/// The sum over the preceding threads of the block; `total` is the sum over the whole block.
 inline __device__ Sum sum_before(Sum mine, Sum& total) {
   using Scan = cub::BlockScan<Sum, kThreadsPerBlock, cub::BLOCK_SCAN_WARP_SCANS>;
   __shared__ Scan::TempStorage storage;
   Sum before{0, 0};
   Scan(storage).ExclusiveSum(mine, before, total);
-  __syncthreads();  // the storage may be used again
+  __syncthreads();  // so that the storage can be reused
   return before;
 }
 
-/// Results that all packets have; and the sum of each block's share, for `pack_records`.
+/// Writes the results that all packets have, and the sum of each block for `pack_records`.
 static __global__ void __launch_bounds__(kThreadsPerBlock)
     measure(const PacketDescriptor* packets, Verdict* verdicts, Sum* sums, std::uint32_t count) {
   const std::uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
@@ -185,8 +186,8 @@ static __global__ void __launch_bounds__(kThreadsPerBlock)
   if (threadIdx.x == 0) sums[blockIdx.x] = total;
 }
 
-/// Compacts the records of the packets that are still forwarded, and says where their frames go. `records` is the
-/// host's memory with zero copy, and null where there are none; `places`, in units, likewise.
+/// Compacts the records of the packets that are still forwarded, and determines the places of their frames. `records`
+/// is in host memory with zero copy, and null if there are none. `places` (in units) may be null too.
 static __global__ void __launch_bounds__(kThreadsPerBlock)
     pack_records(std::uint8_t* frames, PacketDescriptor* packets, const Sum* sums, RecordLayout layout,
                  std::uint8_t* records, std::uint32_t* places, std::uint32_t count) {
@@ -209,7 +210,7 @@ static __global__ void __launch_bounds__(kThreadsPerBlock)
   for (std::uint32_t w = 0; w < layout.bytes / 4; ++w) out[w] = reinterpret_cast<const std::uint32_t*>(record)[w];
 }
 
-/// Compacts the frames of the packets that are still forwarded. `packed` is the host's memory with zero copy.
+/// Compacts the frames of the packets that are still forwarded. With zero copy, `packed` is in host memory.
 static __global__ void __launch_bounds__(kThreadsPerBlock)
     pack_frames(const std::uint8_t* frames, const PacketDescriptor* packets, const std::uint32_t* places,
                 std::uint8_t* packed, std::uint32_t count) {
@@ -220,7 +221,7 @@ static __global__ void __launch_bounds__(kThreadsPerBlock)
              thread % kCopyGroup);
 }
 
-/// Writes results into the host's memory.
+/// Writes results to host memory.
 static __global__ void __launch_bounds__(kThreadsPerBlock) publish(const uint2* from, uint2* to, std::size_t count) {
   const std::size_t i = std::size_t{blockIdx.x} * kThreadsPerBlock + threadIdx.x;
   if (i < count) to[i] = from[i];

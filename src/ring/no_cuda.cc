@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The twin of device_lane.cu in a build without CUDA: there is no device to have a lane on.
+// Replaces device_lane.cu in a build without CUDA, in which there is no device for a lane.
 
 #include "gpu/cuda_error.h"
 #include "ring/lane.h"

@@ -21,7 +21,7 @@ PacketRing::Mapping PacketRing::map(std::size_t length) {
 
 namespace {
 
-/// All batches begin where a frame may.
+/// Aligns the start of all batches like a frame.
 RingShape aligned(RingShape shape) noexcept {
   shape.batch_bytes = shape.batch_bytes / kFrameAlignment * kFrameAlignment;
   return shape;
@@ -37,8 +37,8 @@ PacketRing::PacketRing(const RingShape& shape)
       most_batches_(shape.waiting_batches + shape.taken_batches + 1),
       waiting_(std::make_unique_for_overwrite<Batch*[]>(shape.waiting_batches)) {
   bytes_ = map(most_batches_ * shape_.batch_bytes);
-  // Fewer TLB misses where the kernel has huge pages to give; but not where small packets leave most of a batch's
-  // memory untouched, which would then be taken all the same.
+  // Huge pages reduce TLB misses. They are not used if small packets leave most of a batch's memory untouched, since it
+  // would be allocated anyway.
   const bool dense = shape_.batch_packets * kSmallestFrame >= shape_.batch_bytes / 2;
   if (dense) ::madvise(bytes_.get(), bytes_.get_deleter().length, MADV_HUGEPAGE);
   descriptors_ = map(most_batches_ * shape.batch_packets * sizeof(PacketDescriptor));
@@ -47,12 +47,12 @@ PacketRing::PacketRing(const RingShape& shape)
 }
 
 void PacketRing::make_resident() noexcept {
-  // No batch has been made: nothing is overwritten.
+  // No batch has been made yet, so nothing is overwritten.
   std::memset(descriptors_.get(), 0, descriptors_.get_deleter().length);
 }
 
 Batch* PacketRing::make_batch() noexcept {
-  static_assert(std::is_trivially_destructible_v<Batch>);  // the mapping just goes away
+  static_assert(std::is_trivially_destructible_v<Batch>);  // so unmapping is enough
   const std::size_t i = made_batches_++;
   return new (static_cast<Batch*>(batches_.get()) + i) Batch(
       std::span(static_cast<std::uint8_t*>(bytes_.get()) + i * shape_.batch_bytes, shape_.batch_bytes),

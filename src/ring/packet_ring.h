@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The packet ring (Gaviss's Shared Packet Buffer), host side: the memory of all batches of one worker, and where each
-// batch stands: free → filling → waiting → taken → free. One worker's own: no locks. It owns the memory.
+// The packet ring (Gaviss's Shared Packet Buffer) on the host: owns the memory of all batches of one worker, and tracks
+// their states: free → filling → waiting → taken → free. Belongs to one worker, so it has no locks.
 
 #pragma once
 
@@ -17,10 +17,10 @@
 
 namespace penstock::ring {
 
-/// Of Ethernet: how many packets there may be in so many bytes.
+/// The smallest Ethernet frame; it limits the number of packets in a given number of bytes.
 inline constexpr std::size_t kSmallestFrame = 64;
 
-/// What a ring holds that is to carry this rate with a latency of at most `latency`: Gaviss's equation 1, with its α.
+/// The size of a ring for a data rate with a latency of at most `latency`: Gaviss's equation 1, with its α.
 [[nodiscard]] constexpr std::size_t ring_bytes(double bytes_per_second, std::chrono::nanoseconds latency) noexcept {
   constexpr double kAlpha = 1.6;
   return static_cast<std::size_t>(bytes_per_second * std::chrono::duration<double>(latency).count() * kAlpha);
@@ -29,31 +29,32 @@ inline constexpr std::size_t kSmallestFrame = 64;
 struct RingShape {
   std::size_t batch_bytes = 0;
   std::size_t batch_packets = 0;
-  std::size_t waiting_batches = 1;  // most that wait
-  std::size_t waiting_bytes = 0;    // no batch is opened while those that wait hold so many: the waiting queue
-  std::size_t taken_batches = 1;    // most that are being worked on at once
+  std::size_t waiting_batches = 1;  // the most batches that wait
+  // capacity of the waiting queue: no batch is opened while waiting batches hold this many bytes
+  std::size_t waiting_bytes = 0;
+  std::size_t taken_batches = 1;  // the most batches that are processed at the same time
   FrameRoom room;
 };
 
 class PacketRing {
  public:
-  /// Throws std::bad_alloc where the address space is not to be had. Memory is only used once it is filled.
+  /// Throws std::bad_alloc if there is not enough address space. Memory is only allocated when it is first used.
   explicit PacketRing(const RingShape& shape);
 
-  /// The batch that is being filled, which is opened if need be; null when the waiting queue is full.
+  /// The batch that is being filled, opened if necessary; null if the waiting queue is full.
   [[nodiscard]] Batch* filling() noexcept;
-  /// The batch that is being filled joins the waiting ones. It must exist and hold packets.
+  /// Moves the batch that is being filled to the waiting ones. There must be one, and it must have packets.
   void close_filling() noexcept;
-  /// The oldest waiting batch, to be worked on; null when none waits.
+  /// Takes the oldest waiting batch for processing; null if none waits.
   [[nodiscard]] Batch* take() noexcept;
-  /// A taken batch is done with.
+  /// Frees a taken batch.
   void release(Batch* batch) noexcept;
 
-  /// Has the kernel provide the memory of the descriptors now, and not when batches are first filled. That of the
-  /// frames is so where it is pinned.
+  /// Makes the kernel allocate the descriptors' pages now instead of when batches are first filled. Pinning does this
+  /// for the frames.
   void make_resident() noexcept;
 
-  /// Makes all batches and visits each, empty as it is. To be called while none waits or is taken.
+  /// Makes all batches and visits each of them while it is empty. Call it while none waits or is taken.
   template <typename Visit>
   void visit_all(Visit visit) noexcept {
     while (made_batches_ < most_batches_) free_.push_back(make_batch());
@@ -63,7 +64,7 @@ class PacketRing {
 
   [[nodiscard]] std::size_t waiting() const noexcept { return waiting_count_; }
   [[nodiscard]] const RingShape& shape() const noexcept { return shape_; }
-  /// Where the frames of all batches lie.
+  /// The memory of the frames of all batches.
   [[nodiscard]] std::span<std::uint8_t> memory() noexcept {
     return {static_cast<std::uint8_t*>(bytes_.get()), bytes_.get_deleter().length};
   }
@@ -80,11 +81,11 @@ class PacketRing {
   Mapping bytes_;
   Mapping descriptors_;
   const RingShape shape_;
-  Mapping batches_;  // made as they are needed: a queue of many small batches takes no memory for them before
+  Mapping batches_;  // made on demand, so that a queue of many small batches uses no memory before it is needed
   std::size_t most_batches_;
   std::size_t made_batches_ = 0;
-  std::vector<Batch*> free_;           // a stack: the batch used last is the warmest in the caches
-  std::unique_ptr<Batch*[]> waiting_;  // a circle, oldest at waiting_first_
+  std::vector<Batch*> free_;           // a stack: the batch that was used last is most likely in the caches
+  std::unique_ptr<Batch*[]> waiting_;  // circular; the oldest is at waiting_first_
   std::size_t waiting_bytes_ = 0;
   std::size_t waiting_first_ = 0;
   std::size_t waiting_count_ = 0;

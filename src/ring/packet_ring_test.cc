@@ -16,12 +16,12 @@ namespace {
 
 constexpr std::uint8_t kFrame[60] = {1, 2, 3};
 
-TEST(PacketRing, IsSizedAsGavissDoes) {
+TEST(PacketRing, IsSizedAsInGaviss) {
   using namespace std::chrono_literals;
   EXPECT_EQ(ring_bytes(100e9 / 8, 10ms), 200'000'000U) << "the paper's example (section 4.1)";
 }
 
-TEST(PacketRing, GivesBatchesBackInTheOrderTheyWereClosed) {
+TEST(PacketRing, ReturnsBatchesInTheOrderTheyWereClosed) {
   PacketRing ring({4096, 8, 3, 1 << 30, 1, {}});
   for (std::uint64_t i = 0; i < 3; ++i) {
     Batch* batch = ring.filling();
@@ -45,7 +45,7 @@ TEST(PacketRing, IsFullWhenTheWaitingQueueIs) {
   ring.release(taken);
 }
 
-TEST(PacketRing, CountsPacketsOnAcrossBatches) {
+TEST(PacketRing, NumbersPacketsAcrossBatches) {
   PacketRing ring({4096, 2, 4, 1 << 30, 1, {}});
   std::uint32_t expected = 0;
   for (int b = 0; b < 20; ++b) {
@@ -115,7 +115,7 @@ TEST(Batch, LeavesHeadAndTailroomAroundEachFrame) {
   EXPECT_EQ(batch.frame_bytes(), 120U);
 }
 
-TEST(Batch, RefusesWhatDoesNotFitAndStaysAsItWas) {
+TEST(Batch, IsUnchangedByAFrameThatDoesNotFit) {
   std::vector<std::uint8_t> bytes(100);
   std::vector<PacketDescriptor> descriptors(8);
   Batch batch(bytes, descriptors, {});
@@ -157,7 +157,7 @@ TEST(Batch, SharesAMarkBetweenPollsOfASourceThatKnowsArrivals) {
   EXPECT_EQ(batch.arrivals().back().to_clock, std::chrono::nanoseconds{7});
 }
 
-TEST(Batch, TakesNoTimesOfOnePortForArrivalsAtAnother) {
+TEST(Batch, DoesNotMixArrivalTimesOfDifferentPorts) {
   std::vector<std::uint8_t> bytes(aligned_frame(60) * 100);
   std::vector<PacketDescriptor> descriptors(100);
   Batch batch(bytes, descriptors, {});
@@ -170,7 +170,7 @@ TEST(Batch, TakesNoTimesOfOnePortForArrivalsAtAnother) {
   EXPECT_EQ(batch.arrivals().back().to_clock, std::nullopt);
 }
 
-TEST(PacketRing, OpensNoBatchWhileThoseThatWaitHoldAllTheyMay) {
+TEST(PacketRing, OpensNoBatchWhileTheWaitingQueueIsFull) {
   PacketRing ring({4096, 8, 100, 200, 1, {}});
   for (int batch = 0; batch < 2; ++batch) {
     for (int i = 0; i < 2; ++i) ASSERT_TRUE(ring.filling()->append(kFrame, {}));
@@ -181,7 +181,7 @@ TEST(PacketRing, OpensNoBatchWhileThoseThatWaitHoldAllTheyMay) {
   EXPECT_NE(ring.filling(), nullptr);
 }
 
-TEST(PacketRing, TakesNoMemoryForBatchesThatAreNotFilled) {
+TEST(PacketRing, UsesNoMemoryForUnusedBatches) {
   const auto resident_bytes = [] {
     std::size_t all = 0;
     std::size_t resident = 0;

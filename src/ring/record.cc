@@ -7,7 +7,7 @@ namespace penstock::ring {
 
 namespace {
 
-/// The most bytes of the field in any packet; 0 where there is no such bound.
+/// The most bytes that the field has in any packet; 0 if it is not bounded.
 std::uint8_t width_of(Field field) noexcept {
   switch (field) {
     case Field::eth_dst:
@@ -34,7 +34,7 @@ std::uint8_t width_of(Field field) noexcept {
     case Field::ipv4_src:
     case Field::ipv4_dst:
     case Field::ipv6_class_label:
-    case Field::l4_checksum:  // SCTP's; the others' take two
+    case Field::l4_checksum:  // for SCTP; the other protocols have two bytes
     case Field::tcp_seq:
     case Field::tcp_ack:
     case Field::sctp_tag:

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Records: the fields that cross PCIe alone, without the frame that they are part of. A record has a place for each
-// field, whether or not the packet has it, so that all records of a batch are of one size. It begins with where the
-// packet's headers lie, so that the side that did not parse can put the fields in their places.
+// Records carry the fields that cross PCIe without their frame. A record has a place for each field, even if the packet
+// does not have the field, so that all records of a batch have the same size. It begins with the positions of the
+// packet's headers, so that a side that did not parse the packet can find the fields.
 
 #pragma once
 
@@ -20,7 +20,7 @@
 
 namespace penstock::ring {
 
-/// What fields there are, and where in the record. Passed by value to kernels.
+/// The fields of a record and their places. Passed by value to kernels.
 struct RecordLayout {
   static constexpr std::size_t kMostFields = 20;
   struct Place {
@@ -30,16 +30,17 @@ struct RecordLayout {
   };
   Place places[kMostFields];
   std::uint32_t count = 0;
-  std::uint32_t bytes = 0;  // a multiple of 4; 0: nothing crosses
+  std::uint32_t bytes = 0;  // a multiple of 4; 0: no record crosses
 
   [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr bool empty() const noexcept { return count == 0; }
 };
 
-/// None where a field's length differs from packet to packet (payload, options, tags, …): then frames must cross.
-/// `verdict`, `frame_shape`, `wire_length`, `in_port` and `flow_hash` are left out: the ring has its own ways for them.
+/// The layout for these fields. Empty if a field has no fixed length (payload, options, tags, …); whole frames must
+/// cross then. Leaves out `verdict`, `frame_shape`, `wire_length`, `in_port` and `flow_hash`, which the lane transfers
+/// in other ways.
 [[nodiscard]] std::optional<RecordLayout> record_layout(FieldSet fields);
 
-/// Where the headers of a record's packet lie: the part of PacketLayout that finds the fields of fixed length.
+/// Header positions of the record's packet: the part of PacketLayout that locates fields of fixed length.
 struct RecordHeader {
   std::uint16_t network_offset;
   std::uint16_t transport_offset;
@@ -53,7 +54,7 @@ PENSTOCK_HOST_DEVICE inline void copy_bytes(std::uint8_t* to, const std::uint8_t
   for (std::uint32_t i = 0; i < count; ++i) to[i] = from[i];
 }
 
-/// Writes the packet's record; the places of fields that the packet has not are left as they are. The packet's layout
+/// Writes the packet's record. Leaves the places of fields that the packet does not have unchanged. The packet's layout
 /// must be set.
 PENSTOCK_HOST_DEVICE inline void gather(const RecordLayout& record, PacketView packet, std::uint8_t* to) noexcept {
   const PacketLayout& layout = packet.layout();
@@ -73,7 +74,8 @@ PENSTOCK_HOST_DEVICE inline void gather(const RecordLayout& record, PacketView p
   }
 }
 
-/// What the record says of the layout goes into the descriptor: for a side that did not parse, before it scatters.
+/// Copies the header positions of a record to the descriptor: on a side that did not parse the packet, before
+/// `scatter`.
 PENSTOCK_HOST_DEVICE inline void take_layout(const std::uint8_t* from, PacketView packet) noexcept {
   RecordHeader header;
   memcpy(&header, from, sizeof header);
@@ -85,7 +87,7 @@ PENSTOCK_HOST_DEVICE inline void take_layout(const std::uint8_t* from, PacketVie
   layout.transport = header.transport;
 }
 
-/// Puts the fields of the packet's record in their places. The packet's layout must be set.
+/// Copies the fields of a record into the packet. The packet's layout must be set.
 PENSTOCK_HOST_DEVICE inline void scatter(const RecordLayout& record, const std::uint8_t* from,
                                          PacketView packet) noexcept {
   const PacketLayout& layout = packet.layout();
@@ -102,8 +104,8 @@ PENSTOCK_HOST_DEVICE inline void scatter(const RecordLayout& record, const std::
   }
 }
 
-/// `take_layout` and `scatter` for many packets, one behind the other, on the host: where the fields lie is found anew
-/// only where a packet's headers differ from those of the one before.
+/// `take_layout` and `scatter` for a sequence of packets on the host. Faster than these, because it only locates the
+/// fields again if a packet's headers differ from the previous packet's.
 class RecordScatter {
  public:
   explicit RecordScatter(const RecordLayout& record) noexcept : record_(record) {}
@@ -115,7 +117,7 @@ class RecordScatter {
     if (metadata_) scatter(record_, from, packet);
   }
 
-  /// The same, and what was in their places goes into the record: once more, and all is as it was, but for the layout.
+  /// Swaps the fields of the record and the packet. Doing it twice restores everything except for the layout.
   void exchange(std::uint8_t* with, PacketView packet) noexcept {
     place(with, packet);
     for (std::uint32_t i = 0; i < count_; ++i) {
@@ -131,7 +133,7 @@ class RecordScatter {
   }
 
  private:
-  /// Fields that lie one behind the other in the record and in the frame.
+  /// Fields that are adjacent both in the record and in the frame.
   struct Piece {
     std::uint16_t to;
     std::uint8_t from;
@@ -175,7 +177,7 @@ class RecordScatter {
         metadata_ = true;
         continue;
       }
-      // No field of a record depends on the frame's length: those that do are of no fixed length.
+      // Fields of fixed length do not depend on the length of the frame, and a record has no others.
       const FieldRange range = field_range(place.field, packet.layout(), link_type_, packet.length());
       if (range.length == 0) continue;
       Piece* const last = count_ > 0 ? &pieces_[count_ - 1] : nullptr;
@@ -192,7 +194,7 @@ class RecordScatter {
   std::uint64_t headers_ = 0;
   LinkType link_type_ = LinkType::ethernet;
   bool found_ = false;
-  bool metadata_ = false;  // for which `scatter` does it all again: such records are rare
+  bool metadata_ = false;  // `scatter` then handles the whole record again; such records are rare
   std::uint32_t count_ = 0;
   Piece pieces_[RecordLayout::kMostFields];
 };

@@ -26,8 +26,8 @@ const std::vector<FieldSet>& sets() {
   return kSets;
 }
 
-/// Runs of alike packets, as flows make them, so that what was found for one serves the next.
-TEST(RecordScatter, PutsFieldsWhereScatterPutsThemAndBack) {
+/// Sequences of similar packets, as in flows, so that the located fields are reused for the next packet.
+TEST(RecordScatter, MatchesScatterAndUndoesIt) {
   RandomFrames random(11);
   std::size_t changed = 0;
   for (const FieldSet& fields : sets()) {
@@ -53,7 +53,7 @@ TEST(RecordScatter, PutsFieldsWhereScatterPutsThemAndBack) {
 
         PacketDescriptor slow_packet = original;
         PacketDescriptor fast_packet = original;
-        slow_packet.layout = fast_packet.layout = {};  // of a side that did not parse
+        slow_packet.layout = fast_packet.layout = {};  // a side that did not parse
         Bytes by_slow = frame.bytes;
         Bytes by_fast = frame.bytes;
         take_layout(record.data(), {by_slow.data(), &slow_packet});

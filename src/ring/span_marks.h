@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Takes the times of what one lane enqueues: an event where the work becomes another, and once the device is done with
-// the segment, the times between them. One segment at a time, as the lane.
+// Takes the times of one lane's work: records an event where the kind of work changes and, once the device has finished
+// the segment, reads the times between the events. Like the lane, it handles one segment at a time.
 
 #pragma once
 
@@ -24,11 +24,12 @@ namespace penstock::ring {
 template <typename Event = gpu::Event, typename Stream = gpu::Stream>
 class SpanMarks {
  public:
-  /// `base` happened at `base_time`. Both are borrowed. May throw what making an event throws.
+  /// `base` is an event that happened at `base_time`. `log` and `base` are borrowed. Throws what the construction of an
+  /// event throws.
   SpanMarks(SpanLog& log, const Event& base, SpanLog::Clock::time_point base_time)
       : log_(log), reference_(&base), reference_ns_(static_cast<double>(since_epoch(base_time))) {}
 
-  /// What was marked and not collected is dropped.
+  /// Discards marks that were not collected.
   void begin_segment(std::size_t segment, std::size_t packets) noexcept {
     count_ = 0;
     if (segment == 0) ++batches_;
@@ -36,17 +37,18 @@ class SpanMarks {
     packets_ = static_cast<std::uint32_t>(packets);
   }
 
-  /// What is enqueued in `stream` from here on is `work`. `crossed`: by what the segment has enqueued before. False
-  /// when the driver refuses.
+  /// Work enqueued in `stream` from here on is of the kind `work`. `crossed`: the bytes of what the segment has
+  /// enqueued before. False if the driver refuses.
   [[nodiscard]] bool begin(Work work, const Lane::Crossed& crossed, const Stream& stream) noexcept {
     return is_doing(work) || mark(work, crossed, stream);
   }
-  /// Nothing more is, until the next `begin`.
+  /// No more work is enqueued until the next `begin`.
   [[nodiscard]] bool end(const Lane::Crossed& crossed, const Stream& stream) noexcept {
     return is_doing(std::nullopt) || mark(std::nullopt, crossed, stream);
   }
 
-  /// Once the device has done all of it: into the log. `crossed`: by all of the segment. False when the driver refuses.
+  /// Adds the spans to the log, once the device has finished the segment. `crossed`: the bytes of the whole segment.
+  /// False if the driver refuses.
   [[nodiscard]] bool collect(const Lane::Crossed& crossed) noexcept {
     const std::size_t count = std::exchange(count_, 0);
     if (count == 0) return true;
@@ -59,7 +61,7 @@ class SpanMarks {
       last_ns = reference_ns_ + *ms * 1e6;
       times[i] = std::llround(last_ns);
     }
-    // What only now is known to have crossed, crossed by what was last.
+    // Bytes that are counted only now belong to the last span.
     marks_[count - 1].crossed = crossed;
     for (std::size_t i = 0; i + 1 < count; ++i) {
       const Mark& from = marks_[i];
@@ -74,7 +76,8 @@ class SpanMarks {
                 .ready_ns = times[i],
                 .end_ns = times[i + 1]});
     }
-    // From here the next are counted: CUDA tells times between events as floats, which over a long run get coarse.
+    // The next times are relative to this event: CUDA returns the time between events as a float, which gets too coarse
+    // in a long run.
     std::swap(kept_, marks_[count - 1].event);
     reference_ = &kept_;
     reference_ns_ = last_ns;
@@ -82,13 +85,13 @@ class SpanMarks {
   }
 
  private:
-  /// Up and kernels for packets, then for verdicts, the end, down, the end.
+  /// Up and kernels for packets, up and kernels for verdicts, end, down, end.
   static constexpr std::size_t kMost = 7;
 
   struct Mark {
     Event event{Event::Timing::kOn};
-    std::optional<Work> work;  // from here on
-    Lane::Crossed crossed;     // before
+    std::optional<Work> work;  // from here on; empty: none
+    Lane::Crossed crossed;     // before this mark
     std::int64_t enqueued_ns = 0;
   };
 
@@ -102,7 +105,8 @@ class SpanMarks {
     assert(count_ < kMost);
     Mark& mark = marks_[count_++];
     mark.work = work;
-    mark.crossed = count_ > 1 ? crossed : Lane::Crossed{};  // what crosses without a copy is enqueued before a kernel
+    // zero-copy bytes are counted before their kernel is enqueued, so the first span includes them
+    mark.crossed = count_ > 1 ? crossed : Lane::Crossed{};
     mark.enqueued_ns = since_epoch(SpanLog::Clock::now());
     return mark.event.record(stream);
   }

@@ -12,7 +12,7 @@
 namespace penstock::ring {
 namespace {
 
-/// Of a device whose time goes on by 1 ms at each event.
+/// A device whose time advances by 1 ms with each event.
 struct FakeStream {
   double* now_ms;
 };
@@ -26,7 +26,7 @@ class FakeEvent {
   }
   [[nodiscard]] std::optional<double> try_milliseconds_since(const FakeEvent& start) const noexcept {
     if (!accepts) return std::nullopt;
-    return static_cast<float>(time_ms_ - start.time_ms_);  // as CUDA tells it
+    return static_cast<float>(time_ms_ - start.time_ms_);  // a float, as in CUDA
   }
   static inline bool accepts = true;
 
@@ -47,15 +47,15 @@ class SpanMarksTest : public ::testing::Test {
   SpanMarks<FakeEvent, FakeStream> marks_{log_, base_, SpanLog::Clock::time_point{} + std::chrono::seconds{1}};
 };
 
-TEST_F(SpanMarksTest, TellWhatALaneEnqueuesInItsOrder) {
+TEST_F(SpanMarksTest, RecordTheWorkOfALaneInOrder) {
   marks_.begin_segment(0, 17);
   EXPECT_TRUE(marks_.begin(Work::to_device, {}, stream_));         // 1
-  EXPECT_TRUE(marks_.begin(Work::to_device, {4000, 0}, stream_));  // a second copy behind the first
+  EXPECT_TRUE(marks_.begin(Work::to_device, {4000, 0}, stream_));  // a second copy after the first
   EXPECT_TRUE(marks_.begin(Work::kernels, {4100, 0}, stream_));    // 2
   EXPECT_TRUE(marks_.begin(Work::to_device, {4100, 0}, stream_));  // 3
   EXPECT_TRUE(marks_.begin(Work::kernels, {4164, 0}, stream_));    // 4
   EXPECT_TRUE(marks_.end({4170, 80}, stream_));                    // 5
-  now_ms_ = 10;                                                    // the host comes back late
+  now_ms_ = 10;                                                    // the host polls late
   EXPECT_TRUE(marks_.begin(Work::to_host, {4170, 80}, stream_));   // 11
   EXPECT_TRUE(marks_.end({4170, 2080}, stream_));                  // 12
   EXPECT_TRUE(log_.spans().empty()) << "until all of it is done";
@@ -85,7 +85,7 @@ TEST_F(SpanMarksTest, TellWhatALaneEnqueuesInItsOrder) {
   }
 }
 
-TEST_F(SpanMarksTest, GiveKernelsWhatCrossesByThem) {
+TEST_F(SpanMarksTest, CountZeroCopyBytesForKernels) {
   marks_.begin_segment(0, 1);
   EXPECT_TRUE(marks_.begin(Work::kernels, {64, 0}, stream_)) << "which read the frames where they are";
   EXPECT_TRUE(marks_.end({80, 16}, stream_));
@@ -111,7 +111,7 @@ TEST_F(SpanMarksTest, StayExactInALongRun) {
   constexpr int kSegments = 200'000;
   for (int i = 0; i < kSegments; ++i) {
     marks_.begin_segment(0, 1);
-    now_ms_ += 0.9375;  // about six minutes in all; a float of milliseconds is by then 16 us coarse
+    now_ms_ += 0.9375;  // about six minutes in total, where a float of milliseconds has a resolution of 16 us
     ASSERT_TRUE(marks_.begin(Work::kernels, {}, stream_));
     ASSERT_TRUE(marks_.end({}, stream_));
     ASSERT_TRUE(marks_.collect({}));
@@ -119,7 +119,7 @@ TEST_F(SpanMarksTest, StayExactInALongRun) {
   EXPECT_NEAR(static_cast<double>(log_.spans().back().end_ns), 1e9 + now_ms_ * 1e6, 100);
 }
 
-TEST_F(SpanMarksTest, TellNothingOfASegmentThatTheDeviceFailed) {
+TEST_F(SpanMarksTest, RecordNothingForAFailedSegment) {
   marks_.begin_segment(0, 1);
   EXPECT_TRUE(marks_.begin(Work::to_device, {}, stream_));
   marks_.begin_segment(0, 1);

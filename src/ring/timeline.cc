@@ -19,7 +19,7 @@ std::vector<Span> SpanLog::spans() const {
 
 std::size_t most_spans(const SegmentShape& segment) noexcept {
   const bool any_down = segment.frames_down || !segment.down.empty();
-  // What goes up for packets, and what then for verdicts, each with kernels behind it; or kernels alone.
+  // Transfers for packets and for verdicts, each followed by kernels; or just kernels.
   return 2 * std::max<std::size_t>(1, (segment.sends_packets ? 1 : 0) + (segment.verdicts_up ? 1 : 0)) +
          (any_down ? 1 : 0);
 }

@@ -18,7 +18,7 @@ std::vector<std::int64_t> ready_times(const std::vector<Span>& spans) {
   return times;
 }
 
-/// Packets up, nothing down: two spans at most.
+/// Packets go up and nothing goes down: at most two spans.
 const std::vector<SegmentShape> kSegments(1);
 
 TEST(SpanLog, KeepsTheLastSpansInTheirOrder) {
@@ -50,7 +50,7 @@ TEST(Timeline, HasTheSpansOfAllStreamsByTheirTimes) {
   EXPECT_EQ(timeline.left_out(spans), 0U);
 }
 
-TEST(Timeline, BeginsWhereTheSpansOfEachStreamAreThere) {
+TEST(Timeline, BeginsWhereAllStreamsHaveSpans) {
   Timeline timeline(2);  // room for four spans
   SpanLog& busy = timeline.add_stream({}, kSegments, nullptr);
   SpanLog& idle = timeline.add_stream({}, kSegments, nullptr);
@@ -62,7 +62,7 @@ TEST(Timeline, BeginsWhereTheSpansOfEachStreamAreThere) {
   EXPECT_EQ(timeline.left_out(spans), 3U);
 }
 
-TEST(Timeline, ForgetsWhatWarmedUp) {
+TEST(Timeline, DiscardsTheWarmUp) {
   Timeline timeline(2);
   SpanLog& log = timeline.add_stream({}, kSegments, nullptr);
   log.add(span_at(1));

@@ -24,7 +24,7 @@ std::string quoted(std::string_view text) {
 
 double us(std::int64_t ns) { return static_cast<double>(ns) / 1e3; }
 
-/// What processes and threads are called. A worker has one device.
+/// The names of processes and threads. A worker has one device.
 void append_names(std::string& out, std::span<const Timeline::Stream> streams) {
   for (const Timeline::Stream& stream : streams) {
     if (stream.number == 0) {
@@ -47,7 +47,7 @@ std::string trace_events_json(const Timeline& timeline) {
   const std::vector<std::int64_t> waits = transfer_waits(spans, timeline.streams());
   std::int64_t start = 0;
   if (!spans.empty()) start = std::ranges::min(spans, {}, &Span::enqueued_ns).enqueued_ns;
-  std::vector<std::string> names;  // by segment, then by work; in JSON
+  std::vector<std::string> names;  // as JSON; by segment, then by work
   for (const std::string& segment : timeline.segments()) {
     for (const std::string_view work : kWorkNames) names.push_back(quoted(fmt::format("{}: {}", work, segment)));
   }

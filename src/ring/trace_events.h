@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A timeline as a file that Perfetto and chrome://tracing open: the Trace Event Format's JSON object, with complete
-// events ("ph": "X") in microseconds. A worker is a process there and each of its streams a thread.
+// Writes a timeline as a file for Perfetto and chrome://tracing: a JSON object in the Trace Event Format, with complete
+// events ("ph": "X") in microseconds. Each worker is shown as a process, and each of its streams as a thread.
 
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace penstock::ring {
 
-/// Once the run is over. Its length is bounded by what the timeline keeps.
+/// Call it once the run is over. The size of the text is bounded by that of the timeline.
 [[nodiscard]] std::string trace_events_json(const Timeline& timeline);
 
 }  // namespace penstock::ring

@@ -24,7 +24,7 @@ std::vector<Json> events_of(const Json& trace, const char* phase) {
   return events;
 }
 
-TEST(TraceEvents, AreWhatWorkersAndTheirStreamsDid) {
+TEST(TraceEvents, ShowTheWorkOfWorkersAndTheirStreams) {
   Timeline timeline(10);
   timeline.name_segments({"nids", "odd \"name\"\n\\"});
   SpanLog& first = timeline.add_stream({0, 3, 0}, kSegments, nullptr);
@@ -69,7 +69,7 @@ TEST(TraceEvents, AreWhatWorkersAndTheirStreamsDid) {
   EXPECT_EQ(trace["otherData"]["spans_before"], 0);
 }
 
-TEST(TraceEvents, OfNothingAreAFileAllTheSame) {
+TEST(TraceEvents, AreAValidFileEvenIfEmpty) {
   Timeline timeline(10);
   EXPECT_TRUE(Json::parse(trace_events_json(timeline)).at("traceEvents").empty());
   static_cast<void>(timeline.add_stream({0, 0, 0}, kSegments, nullptr));

@@ -16,7 +16,7 @@ std::vector<std::int64_t> transfer_waits(std::span<const Span> spans, std::span<
   std::iota(by_ready.begin(), by_ready.end(), 0);
   std::ranges::stable_sort(by_ready, {}, [&](std::size_t i) { return spans[i].ready_ns; });
   std::vector<std::int64_t> waits(spans.size(), 0);
-  std::map<std::pair<int, Work>, std::int64_t> busy_until;  // by those before, of each device and direction
+  std::map<std::pair<int, Work>, std::int64_t> busy_until;  // end of the earlier transfers, by device and direction
   for (const std::size_t i : by_ready) {
     const Span& span = spans[i];
     if (span.work == Work::kernels) continue;

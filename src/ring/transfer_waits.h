@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How far transfers are in each other's way (Gaviss §2.2 and §5.4, figure 10): copies of one direction between the host
-// and one device share its copy engine and its lanes of PCIe, so one that is wanted while another is under way waits.
+// How much transfers delay each other (Gaviss §2.2 and §5.4, figure 10). Copies of one direction between the host and a
+// device share its copy engine and PCIe lanes, so a copy that becomes ready while another is in progress waits.
 
 #pragma once
 
@@ -14,10 +14,10 @@
 
 namespace penstock::ring {
 
-/// By span, in their order: for how long of its time, from `ready_ns` to `end_ns`, a transfer of its direction and
-/// device that was ready before it was still under way. It is what it had to wait where a copy engine takes them one
-/// behind the other, and else what it had to share. Of two that were ready at the same time the first of the list was
-/// before. 0 of kernels.
+/// For each span, in order: for how long between its `ready_ns` and `end_ns` another transfer of the same direction and
+/// device, which was ready earlier, was still in progress. If a copy engine processes transfers one at a time, this is
+/// the time that the transfer waited; otherwise, the time during which it shared the link. If two were ready at the
+/// same time, the first one in the list counts as earlier. 0 for kernels.
 [[nodiscard]] std::vector<std::int64_t> transfer_waits(std::span<const Span> spans,
                                                        std::span<const Timeline::Stream> streams);
 

@@ -18,13 +18,13 @@ Span span_of(Work work, std::uint32_t stream, std::int64_t ready_ns, std::int64_
   return {.work = work, .stream = stream, .ready_ns = ready_ns, .end_ns = end_ns};
 }
 
-TEST(TransferWaits, CountFromWhereATransferIsWantedToWhereTheOneBeforeItEnds) {
+TEST(TransferWaits, LastFromReadinessToTheEndOfThePreviousTransfer) {
   const std::vector<Span> spans{span_of(Work::to_device, 0, 0, 100), span_of(Work::to_device, 1, 40, 200),
                                 span_of(Work::to_device, 2, 90, 300), span_of(Work::to_device, 0, 300, 400)};
   EXPECT_EQ(transfer_waits(spans, kStreams), (std::vector<std::int64_t>{0, 60, 110, 0}));
 }
 
-TEST(TransferWaits, AreAllOfItsTimeWhereATransferPassesTheOneBefore) {
+TEST(TransferWaits, AreTheWholeTimeOfATransferThatOvertakes) {
   const std::vector<Span> spans{span_of(Work::to_device, 0, 0, 1000), span_of(Work::to_device, 1, 100, 150)};
   EXPECT_EQ(transfer_waits(spans, kStreams), (std::vector<std::int64_t>{0, 50}));
 }
@@ -36,7 +36,7 @@ TEST(TransferWaits, AreForTransfersOfTheSameDirectionAndDevice) {
   EXPECT_EQ(transfer_waits(spans, kStreams), (std::vector<std::int64_t>{0, 0, 0, 0, 10}));
 }
 
-/// By the definition, pair by pair.
+/// Directly by the definition, comparing all pairs.
 std::vector<std::int64_t> naive_waits(const std::vector<Span>& spans) {
   std::vector<std::int64_t> waits;
   for (std::size_t i = 0; i < spans.size(); ++i) {
@@ -57,7 +57,7 @@ std::vector<std::int64_t> naive_waits(const std::vector<Span>& spans) {
   return waits;
 }
 
-TEST(TransferWaits, AreThoseOfTheDefinition) {
+TEST(TransferWaits, MatchTheDefinition) {
   std::mt19937 random(1);  // NOLINT: the same spans each time
   const auto below = [&](int end) { return std::uniform_int_distribution<int>(0, end - 1)(random); };
   for (int round = 0; round < 200; ++round) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a file holds, for tests of code that writes files.
+// Reads files back, for tests of code that writes them.
 
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace penstock::testing {
 
-/// The file's bytes; nothing if there is no such file.
+/// The file's bytes; empty if the file does not exist.
 [[nodiscard]] inline std::string content_of(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};

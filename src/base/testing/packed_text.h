@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compressed texts, for tests of what unpacks them.
+// Compressed texts, for tests of decompression.
 
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How many cases a test tries.
+// How many of its cases a test runs.
 
 #pragma once
 
@@ -9,8 +9,8 @@
 
 namespace penstock::testing {
 
-/// The step from a case to the next that is tried: 1, or 15 where sanitizers watch. They make a case several times as
-/// long, and look for mistakes that few cases show. It shares no factor with the sizes of blocks and words.
+/// A test runs every `stride()`-th case: all of them, or every 15th with sanitizers, which slow down each case several
+/// times, and whose errors do not need every case to show. 15 is coprime to the sizes of blocks and words.
 [[nodiscard]] constexpr std::uint32_t stride() noexcept {
 #ifdef PENSTOCK_SANITIZED
   return 15;
@@ -19,7 +19,7 @@ namespace penstock::testing {
 #endif
 }
 
-/// How many of `all` random cases are tried: as many as with `stride`.
+/// How many of `all` random cases to run: the same fraction as with `stride`.
 [[nodiscard]] constexpr std::uint32_t rounds(std::uint32_t all) noexcept { return (all + stride() - 1) / stride(); }
 
 }  // namespace penstock::testing

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A function's CPU stage as a worker has it: attached to a stack, whose flows end before it does.
+// A function's CPU stage attached to a stack, as in a worker. Ends the stack's flows before it destroys the stage.
 
 #pragma once
 

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fragments of a test packet:
+// Splits a test packet into fragments:
 //
-//   [link][IP][0 .. cut 1 .. cut 2 .. end]  ─▶  [link][IP][0 .. cut 1] [link][IP][cut 1 .. cut 2] [link][IP][cut 2 ..
-//   end]
+//   [link][IP][0 .. cut 1 .. cut 2 .. end]
+//     ─▶  [link][IP][0 .. cut 1] [link][IP][cut 1 .. cut 2] [link][IP][cut 2 .. end]
 
 #pragma once
 
@@ -16,8 +16,8 @@
 
 namespace penstock::testing {
 
-/// Of the IP packet that begins at `ip_at`; nothing follows it in the frame. `cuts` are places in its payload,
-/// multiples of 8 in ascending order. IPv6: `kept` bytes of extension headers stay ahead of the fragment header.
+/// Splits the IP packet at `ip_at`, which must extend to the end of the frame. `cuts` are offsets in its payload:
+/// multiples of 8 in ascending order. For IPv6, `kept` bytes of extension headers stay before the fragment header.
 inline std::vector<Bytes> fragments_of(const Bytes& frame, const std::vector<std::size_t>& cuts, std::uint32_t id,
                                        std::size_t ip_at = 14, std::size_t kept = 0) {
   const bool v4 = frame[ip_at] >> 4 == 4;
@@ -39,7 +39,7 @@ inline std::vector<Bytes> fragments_of(const Bytes& frame, const std::vector<std
       put16(ip_at + 10, 0);
       put16(ip_at + 10, slow_checksum(f, ip_at, ip_at + header));
     } else {
-      std::size_t name_at = ip_at + 6;  // of the header that follows the unfragmentable part
+      std::size_t name_at = ip_at + 6;  // the next-header field that must name the fragment header
       for (std::size_t at = ip_at + 40; at < ip_at + header; at += 8 + f[at + 1] * std::size_t{8}) name_at = at;
       const std::uint8_t next = f[name_at];
       f[name_at] = ip_protocol::kFragment;

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Test packets that read as sentences: packet().eth().vlan(7).ipv4("10.0.0.1", "10.0.0.2").udp(53, 4000).payload("x").
-// Lengths and checksums are filled in by `bytes()`, with code of its own, so that it can serve as an oracle.
+// `bytes()` fills in lengths and checksums, with its own code, so that tests can use it as an oracle.
 
 #pragma once
 
@@ -21,7 +21,7 @@ namespace penstock::testing {
 
 using Bytes = std::vector<std::uint8_t>;
 
-/// One's complement sum by the book, over one word at a time; independent of packet/checksum.h.
+/// The Internet checksum computed one byte at a time, independently of packet/checksum.h.
 inline std::uint16_t slow_checksum(const Bytes& bytes, std::size_t from, std::size_t to, std::uint64_t initial = 0) {
   std::uint64_t sum = initial;
   for (std::size_t i = from; i < to; ++i) sum += static_cast<std::uint64_t>(bytes[i]) << ((i - from) % 2 == 0 ? 8 : 0);
@@ -130,13 +130,13 @@ class PacketBuilder {
     out_.insert(out_.end(), bytes.begin(), bytes.end());
     return *this;
   }
-  /// Link-layer padding behind the IP packet, up to `frame_length`.
+  /// Adds link-layer padding after the IP packet, up to `frame_length`.
   PacketBuilder& padded_to(std::size_t frame_length) {
     padding_to_ = frame_length;
     return *this;
   }
 
-  /// The frame, with lengths and checksums of the innermost IP packet filled in.
+  /// The frame, with the lengths and checksums of the innermost IP packet filled in.
   [[nodiscard]] Bytes bytes() const {
     Bytes b = out_;
     if (ip_at_ != kNone) {
@@ -199,7 +199,8 @@ class PacketBuilder {
 
 inline PacketBuilder packet() { return {}; }
 
-/// An Ethernet frame of IPv4 that was changed by hand: both checksums anew, of a fragment the header's alone.
+/// Recomputes the checksums of an IPv4 Ethernet frame that was edited by hand: both, or only the header's for a
+/// fragment.
 inline Bytes with_right_checksums(Bytes frame) {
   constexpr std::size_t kIp = 14;
   const std::size_t transport = kIp + (frame[kIp] & 15U) * 4U;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Frames for tests that compare two ways of doing the same: sound ones of every kind and link type, damaged ones and
-// cut ones.
+// Random frames for tests that compare two implementations: valid frames of every kind and link type, damaged frames
+// and truncated frames.
 
 #pragma once
 
@@ -20,15 +20,15 @@ inline constexpr LinkType kLinkTypes[] = {LinkType::ethernet,   LinkType::raw_ip
                                           LinkType::loop,       LinkType::ppp,       LinkType::linux_sll,
                                           LinkType::linux_sll2, LinkType::cisco_hdlc};
 
-/// A frame, of which the wire may have had more.
+/// A frame that may be truncated: `wire_length` may be greater than its size.
 struct Frame {
   Bytes bytes;
   std::uint32_t wire_length;
   LinkType link_type;
 };
 
-/// Sound packets of every kind and link type, and damaged and cut ones: random bytes alone seldom get past the first
-/// header.
+/// Generates valid packets of every kind and link type, and damages or truncates some of them. Purely random bytes
+/// would rarely get past the first header.
 class RandomFrames {
  public:
   explicit RandomFrames(std::uint64_t seed) : random_(seed) {}

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Capture files put together byte by byte, right or wrong, independent of the writer and of libpcap.
+// Builds valid or invalid capture files byte by byte, independently of our writer and of libpcap.
 
 #pragma once
 
@@ -46,7 +46,7 @@ class CaptureBytes {
   }
 
   CaptureBytes& section() { return u32(0x0a0d0d0a).u32(28).u32(0x1a2b3c4d).u16(1).u16(0).u32(~0U).u32(~0U).u32(28); }
-  /// `resolution`: the if_tsresol option's byte; 6, microseconds, is what the format takes without it.
+  /// `resolution`: the byte of the if_tsresol option; 6 (microseconds) is the format's default.
   CaptureBytes& interface(std::uint32_t link_type, std::uint8_t resolution = 6, std::uint32_t snap_length = 65535) {
     return u32(1)
         .u32(32)

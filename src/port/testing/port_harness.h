@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What tests of ports share: a folder that goes away, a port made from parameters as a chain file gives them, all that
-// it gives, and packets to send.
+// Helpers for tests of ports: a temporary folder, ports made from chain-file parameters, and functions that read and
+// send packets.
 
 #pragma once
 
@@ -53,7 +53,7 @@ inline Bytes read_file(const std::string& path) {
   return Bytes(std::istreambuf_iterator<char>(file), {});
 }
 
-/// A packet outside of any batch.
+/// A packet that is not in a batch.
 struct Captured {
   std::uint64_t timestamp_ns = 0;
   std::uint32_t wire_length = 0;
@@ -66,7 +66,7 @@ inline void PrintTo(const Captured& packet, std::ostream* out) {
        << static_cast<int>(packet.link_type);
 }
 
-/// A batch with memory of its own.
+/// A batch that owns its memory.
 class OwnBatch {
  public:
   explicit OwnBatch(std::size_t bytes = 1 << 20, std::size_t packets = 4096, FrameRoom room = {})
@@ -114,7 +114,7 @@ inline void take(Batch& batch, std::vector<Captured>& into) {
   }
 }
 
-/// All that an opened port gives to each of its workers, but copies, each polled until its end.
+/// Polls all queues of an opened port until they end. Returns each worker's packets, except for copies.
 inline std::vector<std::vector<Captured>> drain(Port& port, unsigned workers, OwnBatch&& batch = OwnBatch()) {
   std::vector<std::vector<Captured>> packets(workers);
   std::vector<bool> ended(workers);
@@ -133,7 +133,7 @@ inline std::vector<std::vector<Captured>> drain(Port& port, unsigned workers, Ow
   return packets;
 }
 
-/// What one worker gets of captures, and how it ended.
+/// The packets that one worker reads from captures, and the errors at the end.
 struct ReadBack {
   std::vector<Captured> packets;
   Errors errors;
@@ -148,8 +148,8 @@ inline ReadBack read_captures(std::vector<std::string> paths) {
   return result;
 }
 
-/// Sends and flushes copies of `packets` and returns how many were taken. The others must be marked, as `TxQueue::send`
-/// says, and none may be lost where the caller does not ask.
+/// Sends and flushes copies of `packets`, and returns how many were accepted. Expects that the others are marked as
+/// `TxQueue::send` says, and that no packets are lost unless the caller passes `lost_of_them`.
 inline std::size_t send(TxQueue& queue, std::vector<Captured>& packets, Lost* lost_of_them = nullptr) {
   std::vector<PacketDescriptor> descriptors(packets.size());
   std::vector<PacketView> views;
@@ -158,7 +158,7 @@ inline std::size_t send(TxQueue& queue, std::vector<Captured>& packets, Lost* lo
     descriptors[i].length = static_cast<std::uint32_t>(packets[i].bytes.size());
     descriptors[i].wire_length = packets[i].wire_length;
     descriptors[i].link_type = packets[i].link_type;
-    packets[i].bytes.reserve(1);  // the frame of a packet is never a null pointer
+    packets[i].bytes.reserve(1);  // a frame pointer must not be null
     views.push_back({packets[i].bytes.data(), &descriptors[i]});
   }
   const std::size_t taken = queue.send(views);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests: a lane without a device. It has a memory of its own, into which nothing gets but what the segment's shape
-// lets across, and from which nothing else comes back; it can be slow, late and faulty.
+// A lane without a device, for tests. It has its own memory. Only what the shape of the segment transfers gets into
+// that memory and back from it. It can be slow or fail.
 
 #pragma once
 
@@ -21,11 +21,13 @@
 
 namespace penstock::ring::testing {
 
-/// What a simulated device does beside its work; shared by its lanes, changed by the test as it goes.
+/// The behaviour of a simulated device, apart from its work. Its lanes share it, and the test may change it at any
+/// time.
 struct Behaviour {
-  std::function<unsigned()> polls_until_done = [] { return 1U; };  // asked at each start
-  std::function<bool()> refuses = [] { return false; };            // the same
-  std::function<bool()> fails = [] { return false; };              // the same: told when it would be done
+  std::function<unsigned()> polls_until_done = [] { return 1U; };  // called at each start
+  std::function<bool()> refuses = [] { return false; };            // called at each start
+  // called at each start; the failure shows when the work would be done
+  std::function<bool()> fails = [] { return false; };
   unsigned in_flight = 0;
   unsigned most_in_flight = 0;
   unsigned abandoned = 0;
@@ -33,8 +35,8 @@ struct Behaviour {
 
 class SimulatedLane final : public Lane {
  public:
-  /// Decides about packets as a GPU stage does. `finding`: of findings_bytes; null where the stage finds nothing.
-  /// `state`: of state_bytes; null if the stage takes none.
+  /// Returns the verdict on a packet, like a GPU stage. `finding` has findings_bytes; null if the stage has no
+  /// findings. `state` has state_bytes; null if the stage takes none.
   using Work = std::function<Verdict(PacketView packet, std::byte* finding, const std::byte* state)>;
 
   SimulatedLane(LaneShape shape, std::vector<std::vector<Work>> stages, Behaviour& behaviour)
@@ -78,7 +80,7 @@ class SimulatedLane final : public Lane {
  private:
   struct Packet {
     PacketDescriptor descriptor;
-    std::vector<std::uint8_t> bytes;  // the frame with its room; what did not cross is filled with rubbish
+    std::vector<std::uint8_t> bytes;  // the frame with its room; bytes that did not cross have an arbitrary value
     PacketView view() { return {bytes.data() + descriptor.offset, &descriptor}; }
   };
 
@@ -112,9 +114,9 @@ class SimulatedLane final : public Lane {
         packet.descriptor.flow_hash = before[i].descriptor.flow_hash;
       }
       const PacketLayout& layout = packet.descriptor.layout;
-      const bool reaches_behind = crosses < length && (layout.network_offset + 40U > kHeaderBytes ||
-                                                       layout.transport_offset + 20U > kHeaderBytes);
-      if (reaches_behind) packet.descriptor.verdict = Verdict::punt();
+      const bool reads_beyond_headers = crosses < length && (layout.network_offset + 40U > kHeaderBytes ||
+                                                             layout.transport_offset + 20U > kHeaderBytes);
+      if (reads_beyond_headers) packet.descriptor.verdict = Verdict::punt();
       if (shape_.hash_flows && shape().parses) packet.descriptor.flow_hash = flow_hash(packet.view());
       packets_.push_back(std::move(packet));
     }
@@ -199,7 +201,7 @@ class SimulatedLane final : public Lane {
   std::vector<std::uint8_t> records_;
   std::vector<std::vector<std::uint8_t>> frames_;  // by segment
   std::vector<std::vector<std::byte>> findings_;   // by stage
-  std::vector<std::vector<std::byte>> states_;     // the same, as the host wrote them
+  std::vector<std::vector<std::byte>> states_;     // by stage, as written by the host
   std::vector<std::vector<std::uint32_t>> lengths_;
   SegmentResults results_;
 };
