@@ -67,7 +67,7 @@ class FlowTable {
   /// The flow to evict to make room for a new one: one of the least valuable kind that has long been idle. Null if
   /// there is none, or if `but_established_tcp` is set and only established TCP connections are left.
   [[nodiscard]] Flow* victim(bool but_established_tcp) noexcept;
-  /// Any flow, the least recently used first; null if the table is empty.
+  /// Any flow; among flows of the same kind, the longest idle first. Null if the table is empty.
   [[nodiscard]] Flow* any() noexcept;
 
   /// Random, so that an attacker cannot predict which flows share a bucket.
