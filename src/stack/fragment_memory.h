@@ -60,7 +60,7 @@ struct Datagram {
   std::uint32_t end;          // highest end seen
   std::uint32_t last_end;     // end of the fragment without MF; kNone: not seen yet
   std::uint32_t whole_units;  // 8-byte units that were seen in full
-  std::uint16_t source;       // its share
+  std::uint16_t source;       // index into the per-source accounts
   std::uint8_t list;
   std::uint8_t ecn;  // ECN codepoints of its fragments, one bit each
   bool last_seen;    // the last fragment (without MF) was seen

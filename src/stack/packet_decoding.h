@@ -37,7 +37,7 @@ struct PacketDecoding {
   Carried carried;
   bool is_fragment = false;
   IpFragment fragment;
-  bool vj_uncompressed = false;  // PPP protocol 0x002f, Van Jacobson uncompressed: TCP follows
+  bool vj_uncompressed = false;  // PPP: Van Jacobson uncompressed TCP, with IP protocol 0
   bool is_not_ip = false;        // a protocol that carries no IP, such as ARP
 
   /// Sets an event for an anomaly. The packet stays valid.
