@@ -97,7 +97,7 @@ bool TcpTracker::established_data(Segment& segment) noexcept {
     } else if (mine.next == segment.sequence && options_.async_oneside && session.midstream_) {
       session.async_ = true;
     } else if (!(after(mine.last_ack, mine.next) && after(segment.end(), mine.next))) {
-      // Excludes a retransmission of data that was acknowledged before the tracker saw it.
+      // An old retransmission. Data that was acknowledged before the tracker saw it is still accepted.
       return segment.refuse(TcpEvent::established_packet_before_last_ack);
     }
   }
