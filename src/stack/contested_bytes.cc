@@ -40,8 +40,8 @@ void ContestedBytes::remove(MemoryPool& pool, std::size_t index) noexcept {
   --version_count_;
 }
 
-// Of those that nobody is known to have, the farthest ahead: anybody can send them. Else one that has been inspected:
-// it can only matter for a match that goes on in bytes yet to come.
+// Removes the version that is farthest ahead among those that are not `possible`, since anyone can send such data.
+// Otherwise removes one that has been inspected, as it can only matter for a match that continues in later bytes.
 void ContestedBytes::displace_one(MemoryPool& pool) noexcept {
   const auto all = versions();
   auto found = all.end();
@@ -95,7 +95,7 @@ ContestedBytes::Added ContestedBytes::add_urgent(std::uint64_t offset) noexcept 
     urgent_[urgent_count_++] = {.offset = offset};
     return Added::added;
   }
-  // One that has been inspected makes room, or the one that is the farthest ahead: this one, too.
+  // Replace a mark that has been inspected, or else the one farthest ahead, which may be the new one itself.
   UrgentMark mark{.offset = offset};
   const auto goes_before = [](const UrgentMark& a, const UrgentMark& b) {
     return a.offered != b.offered ? b.offered : a.offset < b.offset;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What can be wrong or odd with a packet's headers, by Suricata's names (decode-events.rules).
+// Errors and anomalies in a packet's headers, by Suricata's names (decode-events.rules).
 
 #pragma once
 
@@ -21,7 +21,7 @@ struct DecodeEvent {
 inline constexpr std::size_t kMostDecodeEvents = 256;
 using DecodeEvents = std::bitset<kMostDecodeEvents>;
 
-/// All that Suricata 8 and older ones have, those too that the decoder never sets.
+/// All decode events of Suricata 8 and earlier, including some that the decoder never sets.
 inline constexpr auto kDecodeEventNames = std::to_array<std::string_view>({
     "ipv4.pkt_too_small",
     "ipv4.hlen_too_small",
@@ -168,10 +168,10 @@ inline constexpr auto kDecodeEventNames = std::to_array<std::string_view>({
 });
 static_assert(kDecodeEventNames.size() <= kMostDecodeEvents);
 
-/// "ipv4.pkt_too_small"
+/// The event with this name, such as "ipv4.pkt_too_small"; nullopt if there is none.
 [[nodiscard]] std::optional<DecodeEvent> decode_event_of(std::string_view name) noexcept;
 
-/// The same for a name in the code: a wrong one does not compile.
+/// The same for a name known at compile time. An unknown name does not compile.
 [[nodiscard]] consteval DecodeEvent decode_event(std::string_view name) {
   for (std::size_t i = 0; i < kDecodeEventNames.size(); ++i) {
     if (kDecodeEventNames[i] == name) return {static_cast<std::uint16_t>(i)};

@@ -38,7 +38,7 @@ bool decode_timestamp_option(PacketDecoding& decoding, Bytes option) noexcept {
   if (option.size() < 5) return decoding.wrong(decode_event("ipv4.opt_invalid_len"));
   const unsigned pointer = option[2];
   if (pointer < 5) return decoding.wrong(decode_event("ipv4.opt_malformed"));
-  // Suricata looks at the byte behind the flag's; where there is none, there are no records.
+  // Suricata reads the byte after the flag byte. If it does not exist, there are no records.
   const unsigned flag = option.size() > 5 ? option[5] : 0;
   const unsigned record = flag == 1 || flag == 3 ? 8 : 4;
   if ((pointer - 5) % record != 0 || pointer > option.size() + 1) {
@@ -75,7 +75,7 @@ constexpr bool is_known(std::uint8_t option) noexcept {
          option == kRouterAlert || option == kExtendedSecurity;
 }
 
-/// One that is known, whole. False where those behind it are not looked at.
+/// Decodes a known, complete option. False if the options after it must not be decoded.
 bool decode_ipv4_option(PacketDecoding& decoding, Bytes option) noexcept {
   using namespace ipv4_option;
   switch (option[0]) {
@@ -185,7 +185,7 @@ bool decode_ipv4(PacketDecoding& decoding, Bytes bytes) noexcept {
 
 namespace {
 
-/// Hop-by-hop and destination options: those that only pad, and those that are not known, are told.
+/// Decodes hop-by-hop or destination options. Sets events for unknown options and for headers with only padding.
 void decode_ipv6_options(PacketDecoding& decoding, Bytes options, bool hop_by_hop) noexcept {
   constexpr std::uint8_t kPad1 = 0, kPadN = 1, kRouterAlert = 5, kJumbo = 0xc2, kHomeAddress = 0xc9;
   const DecodeEvent unknown =
@@ -198,7 +198,7 @@ void decode_ipv6_options(PacketDecoding& decoding, Bytes options, bool hop_by_ho
       continue;
     }
     const std::size_t length = options.size() < 2 ? 0 : options[1];
-    // Suricata lets the last option be one byte too long; its last byte is never looked at.
+    // Suricata allows the last option to be one byte too long and never reads that byte.
     if (options.size() < 2 || 1 + length > options.size()) {
       decoding.wrong(decode_event("ipv6.exthdr_invalid_optlen"));
       break;
@@ -238,7 +238,7 @@ class ExtensionHeaders {
   }
 
  private:
-  /// False at the last.
+  /// False after the last header.
   bool step() noexcept {
     const Bytes rest = all_.subspan(at_);
     if (next_ == ip_protocol::kNone) {
@@ -261,7 +261,7 @@ class ExtensionHeaders {
       case ip_protocol::kSctp: decode_sctp(decoding_, rest); return false;
       case ip_protocol::kEsp: decode_esp(decoding_, rest); return false;
       case ip_protocol::kIpv4: decode_ipv4_inside(decoding_, rest); return false;
-      case ip_protocol::kIpv6: decode_ipv6_inside(decoding_, rest); return false;  // RFC 2473 puts an option ahead
+      case ip_protocol::kIpv6: decode_ipv6_inside(decoding_, rest); return false;  // RFC 2473: after an option
       case ip_protocol::kGre: decode_gre(decoding_, rest); return false;
       case ip_protocol::kRouting: return routing(rest);
       case ip_protocol::kHopByHop:
@@ -295,7 +295,7 @@ class ExtensionHeaders {
     const bool hop_by_hop = next_ == ip_protocol::kHopByHop;
     const std::size_t length = 8 + rest[1] * 8U;
     if (!skip(length)) return false;
-    const unsigned allowed = hop_by_hop ? 1 : 2;  // RFC 8200 §4.1: destination options before and behind routing
+    const unsigned allowed = hop_by_hop ? 1 : 2;  // RFC 8200 §4.1: destination options before and after routing
     unsigned& seen = hop_by_hop ? hop_by_hop_ : destination_;
     if (seen == allowed) {
       decoding_.note(hop_by_hop ? decode_event("ipv6.exthdr_dupl_hh") : decode_event("ipv6.exthdr_dupl_dh"));
@@ -336,7 +336,7 @@ class ExtensionHeaders {
   }
 
   bool authentication(Bytes rest) noexcept {
-    constexpr std::size_t kLeast = 12;  // RFC 4302 §2, as far as the sequence number
+    constexpr std::size_t kLeast = 12;  // RFC 4302 §2, up to the sequence number
     const std::size_t length = rest[1] > 0 ? kLeast + (rest[1] - 1U) * 4 : kLeast;
     if (!skip(length)) return false;
     if (be16(rest, 2) != 0) decoding_.note(decode_event("ipv6.exthdr_ah_res_not_null"));
@@ -371,7 +371,7 @@ class ExtensionHeaders {
   Bytes all_;
   std::uint8_t next_;
   std::size_t at_ = 0;                                       // of the header that `next_` names
-  std::size_t next_at_ = offsetof(Ipv6Header, next_header);  // where that name stands in the packet
+  std::size_t next_at_ = offsetof(Ipv6Header, next_header);  // where in the packet that Next Header field is
   unsigned hop_by_hop_ = 0, destination_ = 0, routing_ = 0, fragment_ = 0, authentication_ = 0;  // seen so far
 };
 

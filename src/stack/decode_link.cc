@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Link layers, and what lies between them and IP.
+// Link layers, and the encapsulations between them and IP.
 
 #include <algorithm>
 #include <array>
@@ -15,7 +15,7 @@ namespace penstock::stack {
 
 namespace {
 
-// What raw IP begins with is also IP's own to check.
+// Raw IP: decode_ipv4() and decode_ipv6() check the header again.
 bool decode_raw_ip(PacketDecoding& decoding, Bytes bytes) noexcept {
   if (bytes.size() < sizeof(Ipv4Header)) return decoding.wrong(decode_event("ipv4.pkt_too_small"));
   switch (bytes[0] >> 4) {
@@ -30,7 +30,8 @@ bool decode_family(PacketDecoding& decoding, Bytes bytes, bool network_order) no
   if (!decoding.enter_layer()) return false;
   const std::uint32_t big = be32(bytes, 0);
   const std::uint32_t little = __builtin_bswap32(big);
-  // DLT_NULL is in the byte order of the host that captured, which the file does not always tell: a family is small.
+  // DLT_NULL uses the byte order of the capturing host, which the file does not always record. Address families are
+  // small numbers, so the value itself shows the order.
   const std::uint16_t type =
       parse_detail::ether_type_of_family(network_order || (big & 0xffff0000) == 0 ? big : little);
   if (type == 0) {
@@ -40,7 +41,7 @@ bool decode_family(PacketDecoding& decoding, Bytes bytes, bool network_order) no
   return type == ether_type::kIpv4 ? decode_ipv4(decoding, bytes.subspan(4)) : decode_ipv6(decoding, bytes.subspan(4));
 }
 
-/// A header of a fixed length with an EtherType in it.
+/// Decodes a header of fixed length that contains an EtherType.
 bool decode_fixed(PacketDecoding& decoding, Bytes bytes, std::size_t length, std::size_t type_at,
                   DecodeEvent too_small) noexcept {
   if (bytes.size() < length) return decoding.wrong(too_small);
@@ -49,7 +50,7 @@ bool decode_fixed(PacketDecoding& decoding, Bytes bytes, std::size_t length, std
   return true;
 }
 
-/// The same for a tag in an Ethernet frame, which must be followed by something known.
+/// The same for a tag in an Ethernet frame, which a known EtherType must follow.
 bool decode_tag(PacketDecoding& decoding, Bytes bytes, std::size_t length, DecodeEvent too_small,
                 DecodeEvent unknown) noexcept {
   if (bytes.size() < length) return decoding.wrong(too_small);
@@ -60,17 +61,17 @@ bool decode_tag(PacketDecoding& decoding, Bytes bytes, std::size_t length, Decod
 bool decode_mpls(PacketDecoding& decoding, Bytes bytes) noexcept;
 
 bool decode_ppp_protocol(PacketDecoding& decoding, std::uint16_t protocol, Bytes bytes) noexcept {
-  // Those of RFC 1661's time that Suricata knows by name alone: what carries something else than IP, ...
+  // Protocols that Suricata only knows by name: those that never carry IP, ...
   static constexpr auto kOthers =
       std::to_array<std::uint16_t>({0x0023, 0x0025, 0x0027, 0x0029, 0x002b, 0x0033, 0x0035, 0x0201, 0x0231, 0x0233,
                                     0x8023, 0x8025, 0x8027, 0x8029, 0x802b, 0x8033, 0x8035, 0x8281});
-  // ... what may carry IP (Van Jacobson's compressed TCP, bridged frames), ...
+  // ... those that may carry IP (Van Jacobson compressed TCP, bridged frames), ...
   static constexpr auto kCarriers = std::to_array<std::uint16_t>({0x002d, 0x0031});
-  // ... and those by which the link itself is agreed on.
+  // ... and link control protocols.
   static constexpr auto kControl =
       std::to_array<std::uint16_t>({0x00fd, 0x8021, 0x8057, 0x80fd, 0x8207, 0xc021, 0xc023, 0xc025, 0xc029, 0xc223});
   switch (protocol) {
-    case 0x002f:  // Van Jacobson, uncompressed (RFC 1144): IP with a connection's number in place of the protocol
+    case 0x002f:  // Van Jacobson uncompressed (RFC 1144): IP with a connection number as protocol
       if (bytes.size() < sizeof(Ipv4Header)) return decoding.wrong(decode_event("ppp.vju_pkt_too_small"));
       decoding.vj_uncompressed = true;
       return bytes[0] >> 4 == 4 && decode_ipv4(decoding, bytes);
@@ -96,7 +97,7 @@ bool decode_ppp_protocol(PacketDecoding& decoding, std::uint16_t protocol, Bytes
   return true;
 }
 
-/// RFC 1661 §6.5: the protocol's first byte may be left out if it is 0; the second is odd.
+/// RFC 1661 §6.5: the first byte of the protocol may be omitted if it is 0. The second byte is odd.
 bool decode_ppp_frame(PacketDecoding& decoding, Bytes bytes, DecodeEvent too_small) noexcept {
   const std::size_t width = !bytes.empty() && (bytes[0] & 1) != 0 ? 1 : 2;
   if (bytes.size() < width) return decoding.wrong(too_small);
@@ -129,7 +130,7 @@ bool decode_pppoe_discovery(PacketDecoding& decoding, Bytes bytes) noexcept {
   return true;
 }
 
-/// RFC 3032. What follows the labels is not said: it is guessed, as all do.
+/// RFC 3032. The labels do not say what follows them, so guess it from the first nibble.
 bool decode_mpls(PacketDecoding& decoding, Bytes bytes) noexcept {
   constexpr std::size_t kLabel = 4;
   constexpr std::uint32_t kIpv4 = 0, kRouterAlert = 1, kIpv6 = 2, kImplicitNull = 3, kMostReserved = 15;
@@ -156,13 +157,13 @@ bool decode_mpls(PacketDecoding& decoding, Bytes bytes) noexcept {
   switch (bytes[0] >> 4) {
     case 4: decode_ipv4(decoding, bytes); break;
     case 6: decode_ipv6(decoding, bytes); break;
-    case 0: decode_ethernet(decoding, bytes.subspan(kLabel)); break;  // behind a pseudowire's control word
+    case 0: decode_ethernet(decoding, bytes.subspan(kLabel)); break;  // after a pseudowire control word
     default: decoding.wrong(decode_event("mpls.unknown_payload_type")); break;
   }
   return true;
 }
 
-/// IEEE 802.2, in place of an EtherType. Suricata looks into none.
+/// IEEE 802.2 LLC instead of an EtherType. Suricata does not decode it.
 bool decode_llc(PacketDecoding& decoding, Bytes bytes) noexcept {
   if (bytes.size() >= sizeof(SnapHeader)) {
     const auto& snap = header_of<SnapHeader>(bytes);
@@ -208,7 +209,7 @@ bool decode_ether_type(PacketDecoding& decoding, std::uint16_t type, Bytes bytes
     case ether_type::kMpls:
     case ether_type::kMplsMulticast: decode_mpls(decoding, bytes); break;
     case ether_type::kNsh: decode_nsh(decoding, bytes); break;
-    case ether_type::kIeee8021ah:  // flags and service, then the customer's Ethernet header
+    case ether_type::kIeee8021ah:  // flags and service ID, then the customer's Ethernet header
       decode_fixed(decoding, bytes, 18, 16, decode_event("ieee8021ah.header_too_small"));
       break;
     case ether_type::kVntag:
@@ -263,7 +264,7 @@ bool decode_arp(PacketDecoding& decoding, Bytes bytes) noexcept {
 }
 
 bool decode_ppp(PacketDecoding& decoding, Bytes bytes) noexcept {
-  const bool has_address = !bytes.empty() && bytes[0] == 0xff;  // RFC 1662: with the control byte behind it
+  const bool has_address = !bytes.empty() && bytes[0] == 0xff;  // RFC 1662: the control byte follows
   if (has_address && bytes.size() < 2) return decoding.wrong(decode_event("ppp.pkt_too_small"));
   return decode_ppp_frame(decoding, bytes.subspan(has_address ? 2 : 0), decode_event("ppp.pkt_too_small"));
 }
@@ -280,7 +281,7 @@ bool decode_nsh(PacketDecoding& decoding, Bytes bytes) noexcept {
   }
   const std::size_t length = (word & 0x3fU) * 4;
   if (length >= bytes.size()) return decoding.wrong(decode_event("nsh.bad_header_length"));
-  switch (bytes[2]) {  // the metadata's type; the upper bits are not assigned
+  switch (bytes[2]) {  // metadata type; the upper bits are unassigned
     case 1:
       if (length != kFixedLength) return decoding.wrong(decode_event("nsh.bad_header_length"));
       break;

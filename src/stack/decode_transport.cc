@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// TCP, UDP, SCTP, ESP and ICMP. A packet whose header is wrong keeps its protocol, and has neither transport header nor
-// payload.
+// TCP, UDP, SCTP, ESP and ICMP. A packet with an invalid header keeps its protocol, but has neither transport header
+// nor payload.
 
 #include <algorithm>
 
@@ -75,7 +75,7 @@ void set_ports(DecodedPacket& packet, Bytes bytes) noexcept {
   packet.destination.port = be16(bytes, 2);
 }
 
-/// A header that is right, and the payload behind it.
+/// Sets a valid transport header and the payload after it.
 void set_transport(DecodedPacket& packet, std::uint8_t protocol, Bytes bytes, std::size_t header_length) noexcept {
   packet.protocol = protocol;
   packet.transport = bytes.first(header_length);
@@ -83,7 +83,7 @@ void set_transport(DecodedPacket& packet, std::uint8_t protocol, Bytes bytes, st
   packet.has_flow = true;
 }
 
-/// What an ICMP error quotes: at least the IP header.
+/// Checks the packet quoted by an ICMP error, which must contain at least the IP header.
 void check_quoted_ipv4(PacketDecoding& decoding, Bytes quoted) noexcept {
   if (quoted.size() < sizeof(Ipv4Header)) {
     decoding.wrong(decode_event("icmpv4.ipv4_trunc_pkt"));
@@ -128,7 +128,7 @@ void decode_udp(PacketDecoding& decoding, Bytes bytes) noexcept {
     return;
   }
   std::size_t length = header_of<UdpHeader>(bytes).length.value();
-  // RFC 2675 §4: of a jumbogram, and hosts look no closer.
+  // RFC 2675 §4: length 0 is for jumbograms, but hosts accept it in any packet.
   if (length == 0 && decoding.packet.ip_version == 6) {
     decoding.note(decode_event("udp.len_invalid"));
     length = bytes.size();
@@ -188,7 +188,7 @@ void decode_icmpv4(PacketDecoding& decoding, Bytes bytes) noexcept {
   DecodedPacket& packet = decoding.packet;
   set_transport(packet, ip_protocol::kIcmp, bytes, sizeof(IcmpHeader));
   const auto& header = header_of<IcmpHeader>(bytes);
-  // What more the header has by its type.
+  // Extends the header by the fields of its type.
   const auto extend = [&](std::size_t length) {
     if (length > packet.payload.size()) {
       decoding.note(decode_event("icmpv4.ipv4_trunc_pkt"));
@@ -209,7 +209,7 @@ void decode_icmpv4(PacketDecoding& decoding, Bytes bytes) noexcept {
     case time_exceeded: error(1); return;
     case source_quench:
     case parameter_problem: error(0); return;
-    case router_advertisement: extend(std::size_t{bytes[4]} * bytes[5] * 4); return;  // addresses, words of each
+    case router_advertisement: extend(std::size_t{bytes[4]} * bytes[5] * 4); return;  // count, words each
     case timestamp:
     case timestamp_reply: extend(kTimestamps); break;
     case echo:
@@ -280,7 +280,7 @@ void decode_icmpv6(PacketDecoding& decoding, Bytes bytes) noexcept {
     code(full_header);
   } else if (type >= listener_query && type <= listener_done) {
     code(header.code == 0);
-    // RFC 2710 §3: they never leave the link.
+    // RFC 2710 §3: MLD messages never leave the link.
     if (header_of<Ipv6Header>(packet.ip).hop_limit != 1) {
       decoding.note(decode_event("icmpv6.mld_message_with_invalid_hl"));
     }
@@ -303,8 +303,8 @@ void decode_icmpv6(PacketDecoding& decoding, Bytes bytes) noexcept {
   } else {
     decoding.note(decode_event("icmpv6.unknown_type"));
   }
-  // Suricata counts the last four bytes of the header as payload where they are not the same for all messages of the
-  // type, but keeps the payload's length at four bytes less than what is behind the header: rules were written to that.
+  // For types whose messages differ in the last four header bytes, Suricata counts these bytes as payload, but sets the
+  // payload length four bytes short. Existing rules depend on that.
   if (!full_header) {
     packet.payload = packet.payload.size() < 4 ? Bytes{} : bytes.subspan(4, packet.payload.size() - 4);
   }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What carries packets: GRE, and tunnels over UDP. IP in IP stands in decode_ip.cc.
+// Tunnels: GRE, and tunnels over UDP. decode_ip.cc handles IP in IP.
 
 #include <algorithm>
 #include <cstddef>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint16_t kPpp = 0x880b, kBridge = 0x6558, kErspan = 0x88be;
 
-/// RFC 1701's source route, entry after entry. The length of the header with it; 0 where an entry is not whole.
+/// Skips the source route entries of RFC 1701. Returns the length of the header including them; 0 if one is truncated.
 std::size_t skip_source_route(Bytes bytes, std::size_t at) noexcept {
   constexpr std::size_t kEntry = 4;  // address family, offset, length
   for (;;) {
@@ -29,7 +29,7 @@ std::size_t skip_source_route(Bytes bytes, std::size_t at) noexcept {
   }
 }
 
-/// Version 0: RFC 2784, RFC 2890 and what RFC 1701 had. The header's length; 0 where an event was told.
+/// Version 0: RFC 2784, RFC 2890, and the fields of RFC 1701. Returns the header length; 0 if an event was set.
 std::size_t gre_header_length(PacketDecoding& decoding, Bytes bytes) noexcept {
   const std::uint16_t flags = be16(bytes, 0);
   const auto wrong = [&](DecodeEvent event) { return decoding.wrong(event), std::size_t{0}; };
@@ -59,14 +59,14 @@ std::size_t pptp_header_length(PacketDecoding& decoding, Bytes bytes) noexcept {
   if ((flags & 0x0078) != 0) return wrong(decode_event("gre.version1_flags"));
   if (be16(bytes, 2) != kPpp) return wrong(decode_event("gre.version1_wrong_protocol"));
   if ((flags & GreHeader::kKey) == 0) return wrong(decode_event("gre.version1_no_key"));
-  std::size_t length = sizeof(GreHeader) + 4;  // payload length and call identifier stand for the key
+  std::size_t length = sizeof(GreHeader) + 4;  // payload length and call ID replace the key
   if ((flags & GreHeader::kSequence) != 0) length += 4;
   if ((flags & kAcknowledgment) != 0) length += 4;
   if (length > bytes.size()) return wrong(decode_event("gre.version1_hdr_too_big"));
   return length;
 }
 
-/// Those that are given come first.
+/// Whether the port is one of `ports`. Unused entries (0) come last.
 constexpr bool is_one_of(const TunnelPorts::Ports& ports, std::uint16_t port) noexcept {
   for (const std::uint16_t one : ports) {
     if (one == port || one == 0) return one != 0;
@@ -74,17 +74,17 @@ constexpr bool is_one_of(const TunnelPorts::Ports& ports, std::uint16_t port) no
   return false;
 }
 
-/// RFC 4380 §2.14, and the prefix of before there was an RFC.
+/// RFC 4380 §2.14, and the prefix that was used before the RFC.
 constexpr bool is_teredo(const Ipv6Address& address) noexcept {
   const std::uint64_t prefix = address.high >> 32;
   return prefix == 0x20010000 || prefix == 0x3ffe831f;
 }
 
-/// RFC 4380 §5.1.1: an authentication header, origin indications, an IPv6 packet; RFC 6081 has trailers behind it. One
-/// address is Teredo's, or a client asks its server for one: a router solicitation, and its answer. Other protocols use
-/// the port too, and anybody may write such a packet, so that it is but a guess.
+/// RFC 4380 §5.1.1: an authentication header, origin indications, an IPv6 packet; RFC 6081 adds trailers. Either
+/// address is a Teredo address, or the packet is a router solicitation or its reply, with which a client obtains one.
+/// Other protocols use the port too, and anyone can forge such a packet, so this is only a guess.
 void decode_teredo(PacketDecoding& decoding) noexcept {
-  constexpr std::size_t kOrigin = 8, kAuthentication = 13;  // with an identifier and a value besides
+  constexpr std::size_t kOrigin = 8, kAuthentication = 13;  // plus client ID and authentication value
   Bytes bytes = decoding.packet.payload;
   while (bytes.size() >= sizeof(Ipv6Header) && bytes[0] == 0) {
     const std::size_t length = bytes[1] == 0 ? kOrigin : kAuthentication + bytes[2] + bytes[3];
@@ -101,7 +101,7 @@ void decode_teredo(PacketDecoding& decoding) noexcept {
   decoding.carried = {Carried::Layer::teredo, bytes.first(length), true};
 }
 
-/// An Ethernet header, and what is in it.
+/// Decodes an inner Ethernet header and sets the packet after it as carried.
 void carry_ethernet(PacketDecoding& decoding, Bytes frame, DecodeEvent unknown) noexcept {
   if (frame.size() < sizeof(EthernetHeader)) {
     decoding.packet.undecodable = true;
@@ -126,8 +126,8 @@ void carry_ethernet(PacketDecoding& decoding, Bytes frame, DecodeEvent unknown) 
   decoding.wrong(unknown);
 }
 
-/// What follows a VXLAN header. The generic protocol extension (GPE) names it, where its flag is set; a receiver that
-/// does not know the flag ignores it, so that what is named must be there.
+/// Decodes the payload of VXLAN. If the flag of the generic protocol extension (GPE) is set, the header names the
+/// payload's protocol. Receivers without GPE ignore the flag, so IPv4 and IPv6 payloads are verified.
 void decode_vxlan_payload(PacketDecoding& decoding, Bytes header, Bytes inner) noexcept {
   constexpr std::uint8_t kNextProtocol = 4, kVersion = 0x30, kGroupPolicy = 0x80;
   enum : std::uint8_t { ipv4 = 1, ipv6 = 2, nsh = 4 };
@@ -147,7 +147,7 @@ void decode_vxlan_payload(PacketDecoding& decoding, Bytes header, Bytes inner) n
   }
 }
 
-/// RFC 7348 §5: the flag of the network identifier must be set; all other bits are ignored (group policies set some).
+/// RFC 7348 §5: the VNI flag must be set. All other bits are ignored (group policies set some).
 void decode_vxlan(PacketDecoding& decoding) noexcept {
   const Bytes bytes = decoding.packet.payload;
   if (bytes.size() < sizeof(VxlanHeader) || (bytes[0] & VxlanHeader::kVniPresent) == 0) return;
@@ -155,7 +155,7 @@ void decode_vxlan(PacketDecoding& decoding) noexcept {
   decode_vxlan_payload(decoding, bytes.first(sizeof(VxlanHeader)), bytes.subspan(sizeof(VxlanHeader)));
 }
 
-/// RFC 8926 §3.4: reserved bits are ignored; options are stepped over, whole or not.
+/// RFC 8926 §3.4: reserved bits are ignored, and options are skipped without checking them.
 void decode_geneve(PacketDecoding& decoding, bool guessed) noexcept {
   constexpr std::size_t kHeader = 8;
   const Bytes bytes = decoding.packet.payload;
@@ -204,11 +204,11 @@ void decode_gre(PacketDecoding& decoding, Bytes bytes) noexcept {
     case ether_type::kArp: decoding.carried = {Layer::arp, inner}; break;
     case kBridge: decoding.carried = {Layer::ethernet, inner}; break;
     case ether_type::kNsh: decoding.carried = {Layer::nsh, inner}; break;
-    case kPpp:  // RFC 2637 §4.1: an acknowledgment alone has no payload
+    case kPpp:  // RFC 2637 §4.1: a pure acknowledgment has no payload
       decoding.is_not_ip = version == 1 && be16(bytes, 4) == 0;
       if (!decoding.is_not_ip) decoding.carried = {Layer::ppp, inner};
       break;
-    case kErspan:  // type I has no sequence number, and no header of its own
+    case kErspan:  // type I has no sequence number and no ERSPAN header
       decoding.carried = {(flags & GreHeader::kSequence) != 0 ? Layer::erspan : Layer::ethernet, inner};
       break;
     default: decoding.is_not_ip = inner.empty() || carries_no_ip(be16(bytes, 2)); break;
@@ -241,7 +241,7 @@ void decode_udp_tunnel(PacketDecoding& decoding) noexcept {
   } else if (is_one_of(ports.teredo, source) || is_one_of(ports.teredo, destination)) {
     decode_teredo(decoding);
   } else if (is_one_of(ports.geneve, source)) {
-    decode_geneve(decoding, true);  // whoever sends chooses that port
+    decode_geneve(decoding, true);  // the sender chooses the source port
   }
 }
 

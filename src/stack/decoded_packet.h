@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A packet as functions see it that look into traffic: the frame's own IP packet, one that a tunnel carried, or a
-// datagram put together from fragments. It borrows all bytes, from the frame or from the decoder, until the next
-// frame.
+// A decoded packet, as seen by functions that inspect traffic: the frame's outermost IP packet, a packet from a tunnel,
+// or a reassembled datagram. It does not own its bytes. They belong to the frame or the decoder and stay valid until
+// the next frame.
 
 #pragma once
 
@@ -21,60 +21,61 @@ namespace penstock::stack {
 
 using Bytes = std::span<const std::uint8_t>;
 
-/// Outermost first; 0 where there are no more.
+/// Outermost first; unused entries are 0.
 using VlanIds = std::array<std::uint16_t, 8>;
 
-/// IPv4 addresses lie in the lower 32 bits of `low`, with `high` 0 (as 0.0.0.0/96): the packet's version tells.
+/// An IPv4 address is in the lower 32 bits of `low`, and the other bits are 0. The packet's IP version tells it apart
+/// from an IPv6 address.
 struct Endpoint {
   Ipv6Address address;
-  std::uint16_t port = 0;  // 0 where the protocol has none
+  std::uint16_t port = 0;  // 0 if the protocol has no ports
   friend constexpr auto operator<=>(const Endpoint&, const Endpoint&) = default;
 };
 
-/// Inline, why a packet must not go on.
+/// Inline: why a packet must be dropped.
 enum class Refusal : std::uint8_t {
   none,
-  fragment,         // of a datagram of which another part was dropped: the host has the rest
-  changed_bytes,    // it has other bytes than those that have passed in their place
-  invalid,          // it is not valid in its session, where a less strict host may take it all the same
-  flow_memory,      // no room for its flow,
+  fragment,         // another part of its datagram was dropped: the host may hold the rest
+  changed_bytes,    // overlaps data that has already passed, with different content
+  invalid,          // not valid in its session, but a less strict host may accept it
+  flow_memory,      // no memory for its flow,
   stream_memory,    // for its session, or for its bytes in the stream,
-  fragment_memory,  // for it among the fragments that wait (TrackerOptions::refuse_when_full)
-  undecodable,      // what it carries was not reached (TrackerOptions::refuse_undecodable)
+  fragment_memory,  // or to store the fragment (TrackerOptions::refuse_when_full)
+  undecodable,      // its payload could not be decoded (TrackerOptions::refuse_undecodable)
 };
 
 struct DecodedPacket {
   std::uint64_t timestamp_ns = 0;  // since the epoch
   std::uint64_t number = 0;        // of the frame in the input, from 1
-  Bytes frame;                     // it came in this one; empty for what the stack makes itself
+  Bytes frame;                     // the frame that carried it; empty for packets that the stack generates
   LinkType link_type = LinkType::ethernet;
 
-  std::uint8_t ip_version = 0;  // 4 or 6; 0: no IP packet, there are only events to tell
-  std::uint8_t protocol = 0;    // IP's; behind extension headers the last that was reached
+  std::uint8_t ip_version = 0;  // 4 or 6; 0: not IP, only the events are set
+  std::uint8_t protocol = 0;    // IP protocol; IPv6: the last Next Header reached
   Endpoint source;
   Endpoint destination;
-  Bytes ip;          // header with options, or with extension headers
-  Bytes ip_payload;  // all behind it, to the IP packet's end
-  /// Header with options of TCP, UDP, SCTP, ESP or ICMP (ICMPv4: its 8 bytes, and what more the type's header has);
-  /// empty where none is whole and right.
+  Bytes ip;          // IP header with options or extension headers
+  Bytes ip_payload;  // everything after it, up to the end of the IP packet
+  /// TCP, UDP, SCTP, ESP or ICMP header with options (ICMPv4: 8 bytes, plus any fields specific to the type). Empty if
+  /// there is none that is complete and valid.
   Bytes transport;
-  /// Behind the transport header; empty where there is none. Of ICMP: behind 8 bytes whatever the type, so that what an
-  /// error quotes is payload. Of UDP: as long as UDP says.
+  /// The bytes after the transport header; empty if there is no transport header. ICMP: the bytes after the first 8
+  /// whatever the type, so that the packet quoted by an error is payload. UDP: limited by the UDP length field.
   Bytes payload;
 
   VlanIds vlan_ids{};
   std::uint8_t vlan_count = 0;
   std::uint8_t tunnel_depth = 0;   // 0: the frame's own packet
-  bool fragment = false;           // not whole: no transport header is looked for in it
-  bool reassembled = false;        // put together from fragments
+  bool fragment = false;           // a fragment: its transport header is not decoded
+  bool reassembled = false;        // reassembled from fragments
   bool truncated = false;          // the capture ends before the packet does
-  bool has_flow = false;           // flows are kept of its kind: whole TCP, UDP, SCTP, ICMP, ESP, IP in IP
-  bool carries_packet = false;     // its payload is a packet of its own, which comes next: content is looked for there
-  bool wrong_ip_checksum = false;  // IPv4: of its header, or of that of a packet around it
-  bool invalid = false;            // an event says so; what is behind the wrong header is not looked at
-  bool undecodable = false;        // a packet may lie in it that was not found: see README.md
+  bool has_flow = false;           // of a kind that has flows: complete TCP, UDP, SCTP, ICMP, ESP, IP in IP
+  bool carries_packet = false;     // its payload is a packet, which follows and is inspected itself
+  bool wrong_ip_checksum = false;  // IPv4: in its header or in an outer one
+  bool invalid = false;            // an event says why; data after the invalid header is not decoded
+  bool undecodable = false;        // may contain a packet that was not found: see README.md
   Refusal refused = Refusal::none;
-  DecodeEvents events;  // what was wrong or odd with it
+  DecodeEvents events;  // errors and anomalies
 
   [[nodiscard]] bool is_tcp() const noexcept { return protocol == 6 && !transport.empty(); }
   [[nodiscard]] bool is_udp() const noexcept { return protocol == 17 && !transport.empty(); }

@@ -21,11 +21,11 @@ namespace penstock::stack {
 
 namespace {
 
-/// Protocols of IP in which packets lie that are not looked for: AH (of IPv4), MOBILE, EtherIP, ENCAP, IPComp, L2TP,
-/// MPLS in IP, Ethernet.
+/// IP protocols that carry packets which are not decoded: AH (in IPv4), MOBILE, EtherIP, ENCAP, IPComp, L2TP, MPLS in
+/// IP, Ethernet.
 constexpr auto kNotDecoded = std::to_array<std::uint8_t>({51, 55, 97, 98, 108, 115, 137, 143});
 
-/// Whether the decoder got to the end of what it knows; or to a packet inside, which is judged by itself.
+/// Whether the packet was decoded completely, or up to an inner packet, which is judged by itself.
 bool is_understood(const PacketDecoding& decoding) noexcept {
   const DecodedPacket& packet = decoding.packet;
   if (!packet.transport.empty()) return true;
@@ -37,7 +37,7 @@ bool is_understood(const PacketDecoding& decoding) noexcept {
     case ip_protocol::kUdp:
     case ip_protocol::kSctp:
     case ip_protocol::kEsp: return false;
-    case ip_protocol::kIcmp: return v6;  // one in the other's place is of no host
+    case ip_protocol::kIcmp: return v6;  // hosts ignore ICMP of the other IP version
     case ip_protocol::kIcmpv6: return !v6;
     case ip_protocol::kIpv4:
     case ip_protocol::kIpv6: return false;
@@ -48,12 +48,12 @@ bool is_understood(const PacketDecoding& decoding) noexcept {
     case ip_protocol::kDestinationOptions:
     case ip_protocol::kMobility:
     case ip_protocol::kHip:
-    case ip_protocol::kShim6: return !v6;  // the chain of headers breaks off there
+    case ip_protocol::kShim6: return !v6;  // the header chain is not followed further
     default: return std::ranges::find(kNotDecoded, packet.protocol) == kNotDecoded.end();
   }
 }
 
-/// Two NOPs and the timestamps: what nearly all TCP headers with options have.
+/// Whether the options are two NOPs and the timestamps, as in nearly all TCP headers with options.
 bool has_timestamps_alone(Bytes tcp_header) noexcept {
   constexpr auto kBegin = std::to_array<std::uint8_t>({1, 1, 8, 10});
   return tcp_header.size() == sizeof(TcpHeader) + 12 &&
@@ -78,7 +78,7 @@ struct Decoder::Parts {
         shortcuts(options.shortcuts),
         frames_are_parsed(options.frames_are_parsed) {}
 
-  /// The packet that comes next in the frame, of which at least the time and the place are known.
+  /// Starts the next packet of the frame, with what it inherits from the one before.
   DecodedPacket& begin(const DecodedPacket& before) noexcept {
     DecodedPacket& packet = packets[count];
     packet = blank;
@@ -96,7 +96,7 @@ struct Decoder::Parts {
   void add_reassembled(PacketDecoding& outer) noexcept;
   void judge_frame() noexcept;
 
-  /// Empty where the system has no memory for one.
+  /// A buffer for a reassembled datagram; empty if it could not be allocated.
   std::span<std::uint8_t> next_room() noexcept {
     if (rooms_used == rooms.size()) {
       try {
@@ -117,16 +117,16 @@ struct Decoder::Parts {
   bool shortcuts;
   bool frames_are_parsed;
 
-  /// What packets begin as. To copy it is faster than to write zeros, which GCC does by `rep stos`.
+  /// The initial value of packets. Copying it is faster than zeroing, for which GCC uses `rep stos`.
   DecodedPacket blank;
-  // Each packet of a frame enters a layer; of fragments that contradict each other some more come.
+  // Each packet of a frame enters a layer. Contradicting fragments yield some more.
   static constexpr std::size_t kMostPackets = IpReassembly::kMostDatagrams + 4 * PacketDecoding::kMostLayers;
   std::array<DecodedPacket, kMostPackets> packets;
   std::size_t count = 0;
-  std::optional<PacketDecoding> outermost;  // of the frame, unless it is a plain one
+  std::optional<PacketDecoding> outermost;  // of the frame, unless the fast path decoded it
   bool is_plain = false;
 
-  // Datagrams of this frame that were put together: one in another, each has a room of its own; kMostPackets at most.
+  // Buffers for the datagrams that this frame completes. They can be nested, so each has its own; kMostPackets at most.
   using Room = std::array<std::uint8_t, IpReassembly::kMostBytes>;
   std::vector<std::unique_ptr<Room>> rooms;
   std::size_t rooms_used = 0;
@@ -152,13 +152,13 @@ bool Decoder::Parts::decode_tunnelled(PacketDecoding& outer, PacketDecoding& inn
     if (!outer.carried.guessed) outer.packet.undecodable = true;
     return false;
   }
-  // A packet that is none must not hide what is around it.
+  // A false guess must not hide the outer payload from inspection.
   outer.packet.carries_packet = !outer.carried.guessed && is_understood(inner);
   ++counters.tunnelled;
   return true;
 }
 
-/// The datagrams that the fragment completes: more than one where fragments contradict each other.
+/// Adds the datagrams that the fragment completes: more than one if fragments contradict each other.
 void Decoder::Parts::add_reassembled(PacketDecoding& outer) noexcept {
   if (verify_checksums && outer.packet.wrong_ip_checksum) return;
   reassembly.add(outer.fragment, outer.packet);
@@ -176,7 +176,7 @@ void Decoder::Parts::add_reassembled(PacketDecoding& outer) noexcept {
   }
   if (made > 0) completed[completed_count++] = {count - 1, outer.fragment.id};
   for (std::size_t i = 0; i < made; ++i) {
-    if (count == kMostPackets) {  // what the ones before carry took the places
+    if (count == kMostPackets) {  // the payloads of the previous ones used up all entries
       ++counters.contested_fragments_given_up;
       return;
     }
@@ -196,8 +196,8 @@ void Decoder::Parts::add_reassembled(PacketDecoding& outer) noexcept {
   }
 }
 
-/// Most frames: TCP in IP in Ethernet, without anything that a decode event reports. Decodes them as the layers'
-/// decoders do, but faster; false, with nothing changed, for any other frame.
+/// Fast path for most frames: TCP over IP over Ethernet, with nothing to report as a decode event. The result is the
+/// same as that of the layers' decoders. False, with nothing changed, for any other frame.
 bool Decoder::Parts::begin_plain(PacketView frame, std::uint64_t number) noexcept {
   constexpr std::uint16_t kFlags =
       PacketLayout::kNetworkHeader | PacketLayout::kTransportHeader | PacketLayout::kPorts;  // and no others
@@ -267,7 +267,7 @@ void Decoder::Parts::judge_frame() noexcept {
   }
 }
 
-/// Keeps the packet, and decodes what it carries.
+/// Adds the packet, and decodes its payload.
 void Decoder::Parts::add(PacketDecoding& decoded) noexcept {
   ++count;
   if (verify_checksums && decoded.packet.wrong_ip_checksum) ++counters.ipv4_invalid_checksums;

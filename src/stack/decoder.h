@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// From a frame to the packets in it: the frame's own, those in tunnels, and datagrams that its fragment completes. What
-// is wrong or odd is told by Suricata's decode events, where Suricata's decoder tells it. Reads no byte outside of the
-// frame; allocates only when a tunnel or a datagram is the deepest or the largest so far.
+// Decodes a frame into its packets: the outermost packet, those in tunnels, and datagrams that its fragment completes.
+// Sets the same decode events for errors and anomalies as Suricata's decoder. Never reads outside the frame. Allocates
+// memory only when a frame needs more buffers for reassembled datagrams than any before.
 
 #pragma once
 
@@ -20,23 +20,23 @@ namespace penstock::stack {
 
 class Decoder {
  public:
-  /// Counts its own part of `counters`, which outlives it: packets, not_ip, tunnelled and all of fragments.
+  /// Updates packets, not_ip, tunnelled and the fragment counters of `counters`, which must outlive the decoder.
   Decoder(const TrackerOptions& options, TrackerCounters& counters);
   ~Decoder();
   Decoder(const Decoder&) = delete;
   Decoder& operator=(const Decoder&) = delete;
 
-  /// Hands on at least one packet. In order: the frame's own first, the outer before what it carries, a fragment before
-  /// the datagram that it completes. `number`: of the frame, from 1. `use`: void(DecodedPacket&) noexcept; the packets'
-  /// bytes stay until the next call, the packets themselves until `use` returns.
+  /// Calls `use` with each packet, at least one. The frame's outermost packet comes first, an outer packet before the
+  /// one it carries, and a fragment before the datagram that it completes. `number`: of the frame, from 1. `use`:
+  /// void(DecodedPacket&) noexcept. Packets are valid until `use` returns, their bytes until the next call.
   template <typename Use>
   void decode(PacketView frame, std::uint64_t number, Use&& use) noexcept {
     begin(frame, number);
     complete(std::forward<Use>(use));
   }
 
-  /// In two steps: the frame's own packet first, by which nothing is changed but counters. What it carries is decoded,
-  /// and fragments are kept, by `complete`: not where the frame is dropped between the two.
+  /// The same in two steps. `begin` decodes only the outermost packet and changes nothing but counters. `complete` then
+  /// decodes its payload and stores fragments. Skip it if the frame is dropped in between.
   const DecodedPacket& begin(PacketView frame, std::uint64_t number) noexcept;
   [[nodiscard]] DecodedPacket& outermost() noexcept;
   template <typename Use>
@@ -49,11 +49,11 @@ class Decoder {
     complete_to(Sink{const_cast<void*>(static_cast<const void*>(&use)), call});
   }
 
-  /// The frame that was decoded last is dropped, and with it the datagrams that it completed: what comes of their
-  /// fragments again is DecodedPacket::refused.
+  /// The last decoded frame is dropped, and with it the datagrams that it completed. Further fragments of these
+  /// datagrams are refused (DecodedPacket::refused).
   void refuse_completed() noexcept;
 
-  /// Gives up datagrams that have waited for too long by this time (of packets).
+  /// Discards incomplete datagrams that have timed out by `now_ns`, in packet time.
   void expire(std::uint64_t now_ns) noexcept;
 
  private:

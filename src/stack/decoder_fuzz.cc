@@ -49,7 +49,7 @@ void check(const DecodedPacket& packet) {
   if (packet.transport.empty()) require(packet.payload.empty() && packet.source.port == 0);
   if (packet.fragment) require(packet.transport.empty() && !packet.has_flow);
   if (packet.is_tcp()) require(packet.transport.size() >= 20);
-  // All are read: who reads what is not there is found by the sanitizer.
+  // Read all bytes, so that the sanitizer finds invalid ranges.
   volatile unsigned sum = sum_of(packet.ip) + sum_of(packet.ip_payload) + sum_of(packet.transport);
   sum = sum + sum_of(packet.payload);
 }

@@ -20,7 +20,7 @@ constexpr std::size_t kSshHeader = 6;                      // length, padding's 
 constexpr std::uint8_t kSshKexInit = 20, kSshNewKeys = 21;
 constexpr std::string_view kSshVersion = "SSH-";
 constexpr std::size_t kEnoughToRecognise = UpgradeDialog::kEnoughToRecognise;
-constexpr std::uint8_t kOldRecord = 0x80;  // SSLv2's: with a length of 15 bits, before the message
+constexpr std::uint8_t kOldRecord = 0x80;  // SSLv2 record: a 15-bit length, then the message
 
 }  // namespace
 
@@ -56,7 +56,7 @@ void EncryptionWatch::recognise(Direction direction) noexcept {
     protocol_ = Protocol::tls;
   } else if (std::equal(kSshVersion.begin(), kSshVersion.end(), bytes.begin())) {
     protocol_ = Protocol::ssh;
-    // What has come of the lines is no header.
+    // The bytes read so far are part of the version lines, not of a packet header.
     for (const Direction each : {Direction::to_server, Direction::to_client}) {
       Side& one = sides_[static_cast<std::size_t>(each)];
       static_cast<void>(read_ssh_version(each, Bytes(one.header).first(one.have)));
@@ -72,7 +72,7 @@ void EncryptionWatch::recognise(Direction direction) noexcept {
 void EncryptionWatch::begin_dialog(UpgradeDialog::Kind kind, Direction first) noexcept {
   if (kind == UpgradeDialog::Kind::none) return give_up();
   dialog_.begin(kind);
-  // Only a tunnel may carry anything.
+  // After CONNECT any protocol may follow. All others switch to TLS.
   if (kind != UpgradeDialog::Kind::connect) protocol_ = Protocol::tls;
   for (const Direction each : {first, opposite(first)}) {
     Side& one = sides_[static_cast<std::size_t>(each)];
@@ -83,7 +83,7 @@ void EncryptionWatch::begin_dialog(UpgradeDialog::Kind kind, Direction first) no
 
 // ---- TLS
 
-/// SSLv2's record: its length, and of the message the type and the version, which were read.
+/// Starts an SSLv2 record, of which the length, the message type and the version have been read.
 void EncryptionWatch::begin_old_hello(Side& side) noexcept {
   constexpr std::uint32_t kRead = 3, kLeast = 9;  // of the message
   const std::uint32_t length = static_cast<std::uint32_t>(side.header[0] & 0x7f) << 8 | side.header[1];
@@ -93,7 +93,7 @@ void EncryptionWatch::begin_old_hello(Side& side) noexcept {
   side.ahead = length - kRead;
 }
 
-/// The header and the first byte of what it is of have been read.
+/// Starts a TLS record, of which the header and the first payload byte have been read.
 void EncryptionWatch::begin_tls_record(Side& side, std::uint8_t hello) noexcept {
   const std::uint8_t type = side.header[0], first = side.header[kTlsHeader];
   if (!side.greeted) {
@@ -103,8 +103,8 @@ void EncryptionWatch::begin_tls_record(Side& side, std::uint8_t hello) noexcept 
     if (first != 1 || side.ahead != 0) return give_up();
     side.encrypts = true;
   } else if (type == kTlsApplicationData) {
-    // Of TLS 1.3, the server has nothing else to say first. A client of 1.2 need not wait for the server's change of
-    // ciphers behind its own (RFC 7918, "false start"); early data of 1.3 come before the server's hello.
+    // A TLS 1.3 server may send application data right after its hello. A TLS 1.2 client need not wait for the server's
+    // ChangeCipherSpec after its own (RFC 7918, False Start). TLS 1.3 early data precedes the ServerHello.
     const bool may_begin = side.encrypts || &side == &sides_[static_cast<std::size_t>(Direction::to_client)];
     side.encrypts = true;
     encrypted_ = sides_[0].greeted && sides_[1].greeted && (may_begin || sides_[1].encrypts);
@@ -151,7 +151,7 @@ bool EncryptionWatch::read_tls(Direction direction, Bytes bytes) noexcept {
 
 // ---- SSH
 
-// RFC 4253 §4.2: a server may send other lines ahead of it.
+// RFC 4253 §4.2 allows a server to send other lines before its version line.
 Bytes EncryptionWatch::read_ssh_version(Direction direction, Bytes bytes) noexcept {
   Side& side = sides_[static_cast<std::size_t>(direction)];
   for (; !side.greeted && !bytes.empty(); bytes = bytes.subspan(1)) {
@@ -193,7 +193,7 @@ bool EncryptionWatch::read_ssh(Direction direction, Bytes bytes) noexcept {
                                    static_cast<std::uint32_t>(side.header[2]) << 8 | side.header[3];
       const std::uint32_t padding = side.header[4];
       const std::uint8_t message = side.header[5];
-      // New keys are nothing but their name, and come behind the offer of keys, which comes first of all.
+      // KEXINIT must come first. NEWKEYS follows it and consists of its message number only.
       if (length < 2 || (!side.offered && message != kSshKexInit) ||
           (message == kSshNewKeys && length != padding + 2)) {
         give_up();

@@ -1,16 +1,16 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sees where a connection begins to be encrypted. What follows is noise to whoever looks for bytes, so that nobody
-// looks: one side alone cannot say so. Of both must have been seen, in their order,
+// Detects where a connection becomes encrypted, so that its payload need not be inspected from there on. One side alone
+// must not be able to cause that. The following must be seen from both sides, in this order:
 //
-//   TLS (RFC 8446, RFC 5246)   the client's hello (SSLv2's too, which offers TLS: RFC 5246 §E.2), the server's hello,
-//                              application data of a side that encrypts: behind its ChangeCipherSpec, or the server's,
-//                              or the server's own
-//   SSH (RFC 4253)             its version's line, KEXINIT, NEWKEYS
+//   TLS (RFC 8446, RFC 5246)   ClientHello (or an SSLv2 hello that offers TLS: RFC 5246 §E.2), ServerHello, and
+//                              application data: of a side that has sent ChangeCipherSpec, or of either side once the
+//                              server has sent one, or of the server
+//   SSH (RFC 4253)             version line, KEXINIT, NEWKEYS
 //
-// from the first byte on, or from where both sides have agreed on it in plain (upgrade_dialog.h). Reads record headers
-// alone, in any pieces; whatever port.
+// This starts at the first byte, or where both sides agreed to upgrade (upgrade_dialog.h). Reads record headers only,
+// split at any byte, on any port.
 
 #pragma once
 
@@ -24,26 +24,26 @@ namespace penstock::stack {
 
 class EncryptionWatch {
  public:
-  /// The next bytes that a side has sent, without gaps. True: one of its records has become whole.
+  /// The next bytes of one side, without gaps. True if they complete a record.
   bool read(Direction side, Bytes bytes) noexcept;
-  /// Bytes are missing: no more can be told.
+  /// Bytes are missing, so encryption can no longer be detected.
   void give_up() noexcept { protocol_ = Protocol::other; }
 
   [[nodiscard]] bool encrypted() const noexcept { return encrypted_; }
-  /// Nothing will change any more.
+  /// The result is final.
   [[nodiscard]] bool done() const noexcept { return encrypted_ || protocol_ == Protocol::other; }
 
  private:
   enum class Protocol : std::uint8_t { unknown, tls, ssh, other };
   struct Side {
     std::array<std::uint8_t, 6> header{};
-    std::uint8_t have = 0;         // of it
-    bool greeted = false;          // TLS: it has said hello; SSH: its version's line is over
-    bool offered = false;          // SSH: it has said which keys it can have
-    bool encrypts = false;         // from here on, as it says
-    std::uint8_t line_bytes = 0;   // SSH: of the line that has begun
-    std::uint8_t line_as_ssh = 0;  // SSH: of these, how many are as in "SSH-"
-    std::uint32_t ahead = 0;       // bytes of the record whose header was read
+    std::uint8_t have = 0;         // bytes of `header` read so far
+    bool greeted = false;          // TLS: hello seen; SSH: version line complete
+    bool offered = false;          // SSH: KEXINIT seen
+    bool encrypts = false;         // the side has announced encryption
+    std::uint8_t line_bytes = 0;   // SSH: length of the current line so far
+    std::uint8_t line_as_ssh = 0;  // SSH: how many of these match "SSH-"
+    std::uint32_t ahead = 0;       // bytes left of the current record
   };
 
   void recognise(Direction direction) noexcept;
@@ -52,13 +52,13 @@ class EncryptionWatch {
   bool read_tls(Direction direction, Bytes bytes) noexcept;
   void begin_tls_record(Side& side, std::uint8_t hello) noexcept;
   bool read_ssh(Direction direction, Bytes bytes) noexcept;
-  /// What is behind the version's line; nothing while that goes on.
+  /// Returns the bytes after the version line; empty while that line is incomplete.
   [[nodiscard]] Bytes read_ssh_version(Direction direction, Bytes bytes) noexcept;
 
   Protocol protocol_ = Protocol::unknown;
   bool encrypted_ = false;
   std::array<Side, 2> sides_;
-  UpgradeDialog dialog_;  // none, unless it has a kind
+  UpgradeDialog dialog_;  // unused while its kind is `none`
 };
 
 }  // namespace penstock::stack

@@ -23,7 +23,7 @@ constexpr std::uint64_t kSecond = 1'000'000'000;
 constexpr unsigned kIdBits = 40;
 constexpr std::size_t kUnconfirmedTcp = 6;  // the list
 
-/// The type that answers this one, if there is one (RFC 792, 950, 1256; RFC 4443, 2710, 4861, 4620).
+/// The ICMP type that replies to this one, if any (RFC 792, 950, 1256; RFC 4443, 2710, 4861, 4620).
 int counterpart(bool v6, std::uint8_t type) noexcept {
   struct Pair {
     std::uint8_t one, two;
@@ -45,7 +45,7 @@ bool is_icmp_v4_error(std::uint8_t type) noexcept {
   return type == 3 || type == 4 || type == 5 || type == 11 || type == 12;
 }
 
-/// The endpoints of the packet that a "destination unreachable" is about, as its sender had them.
+/// Reads the endpoints of the packet quoted by a "destination unreachable" message.
 bool read_embedded(Bytes embedded, FlowKey& key) noexcept {
   if (embedded.size() < sizeof(Ipv4Header)) return false;
   const auto& ip = *reinterpret_cast<const Ipv4Header*>(embedded.data());
@@ -73,10 +73,10 @@ bool read_embedded(Bytes embedded, FlowKey& key) noexcept {
   return static_cast<std::uint32_t>(mix_product(hash_of(key.client, seed) + hash_of(key.server, seed), what ^ seed));
 }
 
-/// Word by word, as it was written a moment ago: to load both words of an address at once would wait for the stores.
+/// Copies word by word. The words were just stored, and one wide load of both would stall on store forwarding.
 void copy_by_words(const Endpoint& from, Endpoint& to) noexcept {
   std::uint64_t high = from.address.high, low = from.address.low;
-  asm("" : "+r"(high), "+r"(low));  // else they become one load
+  asm("" : "+r"(high), "+r"(low));  // keeps the compiler from merging them into one load
   to = {{high, low}, from.port};
 }
 
@@ -86,7 +86,7 @@ bool is_of(const FlowKey& flow, const FlowKey& packet) noexcept {
     return false;
   }
   if (flow.client == packet.client && flow.server == packet.server) return true;
-  // ESP is of one direction alone: the way back has a security association of its own.
+  // ESP is unidirectional: the reverse direction has its own security association.
   return flow.protocol != kEsp && flow.client == packet.server && flow.server == packet.client;
 }
 
@@ -96,7 +96,7 @@ struct FlowTable::Node : Flow {
   std::uint32_t hash = 0;
   std::uint32_t next_in_bucket = kNone;
   std::uint32_t next = kNone, previous = kNone;  // in the list
-  std::uint64_t listed_ns = 0;                   // when it was put there, or was last found to be alive
+  std::uint64_t listed_ns = 0;                   // when it was added, or last found to be alive
   std::uint32_t index = 0;
   std::uint8_t list = 0;
 };
@@ -135,7 +135,7 @@ bool read_flow_of(const DecodedPacket& packet, std::uint64_t seed, FlowLookup& l
       }
       break;
     }
-    default: break;  // IP in IP: its addresses are all that there is
+    default: break;  // IP in IP: addresses only
   }
   lookup.hash = hash_of(key, seed);
   return true;
@@ -145,7 +145,7 @@ std::optional<std::uint32_t> likely_hash_of(PacketView frame, std::uint64_t seed
   if (frame.packet->link_type != LinkType::ethernet) return std::nullopt;
   constexpr std::uint32_t kPorts = 4;
   std::uint32_t at = sizeof(EthernetHeader);
-  // Up to the ports at the least, behind a tag and the longest of the headers: shorter frames are few.
+  // One length check for everything up to the ports. It assumes a tag, since few frames are shorter.
   if (frame.length() < at + sizeof(VlanTag) + sizeof(Ipv4Header) + kPorts) return std::nullopt;
   FlowKey key;
   std::uint16_t type = frame.ethernet().type.value();
@@ -191,7 +191,7 @@ FlowTable::FlowTable(const TrackerOptions& options)
       options.tcp_new_timeout_s,
       options.tcp_established_timeout_s,
       options.tcp_closed_timeout_s,
-      options.tcp_established_timeout_s};  // a RST or a FIN that never arrived ends nothing
+      options.tcp_established_timeout_s};  // closed by one side only: the RST or FIN may not have arrived
   for (std::size_t i = 0; i < kLists; ++i) lists_[i].timeout_ns = timeouts[i] * kSecond;
 }
 
@@ -219,7 +219,7 @@ void FlowTable::enlist(Node& node, std::size_t list) noexcept {
 
 void FlowTable::delist(Node& node) noexcept {
   List& from = lists_[node.list];
-  if (node.previous == kNone) look_ = true;  // at the one that is first now
+  if (node.previous == kNone) look_ = true;  // the list has a new first flow
   (node.previous == kNone ? from.first : node_at(node.previous).next) = node.next;
   (node.next == kNone ? from.last : node_at(node.next).previous) = node.previous;
 }
@@ -287,15 +287,15 @@ bool FlowTable::has_timed_out(const Flow& flow, std::uint64_t now_ns) const noex
   return now_ns > flow.last_ns && now_ns - flow.last_ns > lists_[list_of(flow)].timeout_ns;
 }
 
-// Lists are in the order of time in which their flows were put there. A flow that has been heard of since, or changed
-// its state, is put anew when it comes to the front: packets never touch the lists.
+// Each list is ordered by the time at which its flows were added. Packets never touch the lists: a flow that was active
+// since, or changed its state, is moved when it reaches the front.
 Flow* FlowTable::expired(std::uint64_t now_ns) noexcept {
   if (!look_ && now_ns <= due_ns_) return nullptr;  // nearly always
   look_ = true;
   bool looked_at_all = true;
   due_ns_ = ~std::uint64_t{0};
   for (List& list : lists_) {
-    // A few at a time: what is left comes with the next packets.
+    // Only a few at a time. The rest follows with the next packets.
     constexpr int kMost = 8;
     int looked_at = 0;
     for (; looked_at < kMost && list.first != kNone; ++looked_at) {
@@ -326,7 +326,7 @@ void FlowTable::note_state(const Flow& flow) noexcept {
 }
 
 Flow* FlowTable::victim(bool but_established_tcp) noexcept {
-  // New ones of TCP first (a SYN flood), established ones of TCP last.
+  // New TCP flows first (SYN flood), established TCP flows last.
   constexpr std::size_t kEstablishedTcp = 4;
   constexpr std::array<std::size_t, kLists> kOrder = {3, 5, kUnconfirmedTcp, 2, 0, 1, kEstablishedTcp};
   for (const std::size_t list : kOrder) {

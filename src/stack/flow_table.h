@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// All flows of a worker: found by their key in either direction, bounded in number, given up when nothing comes for
-// long. Owns the flows; what hangs on them (sessions) is the tracker's, who ends them.
+// All flows of a worker. Flows are found by key in either direction, limited in number, and time out when idle. The
+// table owns the flows. The tracker owns their TCP sessions and frees them before it removes a flow.
 
 #pragma once
 
@@ -18,59 +18,59 @@
 
 namespace penstock::stack {
 
-/// A packet's own view of the flow that it belongs to.
+/// The key for looking up the flow of a packet.
 struct FlowLookup {
-  FlowKey key;               // the sender stands as the client
-  std::uint32_t hash = 0;    // of the key and the table's seed, the same in both directions
-  bool begins_none = false;  // an ICMP error: it belongs to the flow that it is about, or to none
+  FlowKey key;               // with the packet's sender as the client
+  std::uint32_t hash = 0;    // of the key and the table's seed; the same for both directions
+  bool begins_none = false;  // an ICMP error: it belongs to the flow of the packet it quotes, and starts none
 };
 
-/// False for packets that belong to no flow (DecodedPacket::has_flow). `lookup`: as it is made. `seed`:
-/// FlowTable::seed().
+/// Fills in `lookup`, which must be default-constructed. False for packets that belong to no flow
+/// (DecodedPacket::has_flow). `seed`: FlowTable::seed().
 [[nodiscard]] bool read_flow_of(const DecodedPacket& packet, std::uint64_t seed, FlowLookup& lookup) noexcept;
 [[nodiscard]] inline std::optional<FlowLookup> flow_lookup_of(const DecodedPacket& packet,
                                                               std::uint64_t seed) noexcept {
   FlowLookup lookup;
   return read_flow_of(packet, seed, lookup) ? std::optional(lookup) : std::nullopt;
 }
-/// FlowLookup::hash of the packet in most frames, without decoding them: TCP or UDP in IP in Ethernet. Of others
-/// nothing, or a hash of no flow: to prefetch by.
+/// A cheap guess at FlowLookup::hash without decoding the frame. Correct for plain TCP or UDP over IP over Ethernet.
+/// For other frames nullopt, or a hash that matches no flow. Use it only for prefetching.
 [[nodiscard]] std::optional<std::uint32_t> likely_hash_of(PacketView frame, std::uint64_t seed) noexcept;
 
 class FlowTable {
  public:
-  /// As many flows as `options.flow_memory` holds, one at the least.
+  /// The capacity is as many flows as fit into `options.flow_memory`, but at least one.
   explicit FlowTable(const TrackerOptions& options);
   ~FlowTable();
   FlowTable(const FlowTable&) = delete;
   FlowTable& operator=(const FlowTable&) = delete;
 
-  /// The flow of this key, timed out or not; null if there is none.
+  /// The flow with this key, timed out or not; null if there is none.
   [[nodiscard]] Flow* find(const FlowLookup& lookup) noexcept;
 
-  // For packets that are looked up soon. Three steps, with time between them for what each fetches to arrive: the
-  // bucket of this hash; the first flow in it; and that flow, which is only most likely the one that `find` gives.
-  // Null: none.
+  // Prefetching for packets that will be looked up soon, in three steps: the bucket of this hash, the first flow in the
+  // bucket, and access to that flow. Leave time between the steps so that the fetched cache lines can arrive.
+  // likely_flow() is probably, but not certainly, the flow that `find` will return; null if the bucket is empty.
   void prefetch_bucket(std::uint32_t hash) const noexcept;
   void prefetch_flow(std::uint32_t hash) const noexcept;
   [[nodiscard]] const Flow* likely_flow(std::uint32_t hash) const noexcept;
 
-  /// Null where there is no room: see victim(). There must be no flow of this key.
+  /// Null if the table is full: see victim(). The table must not contain a flow with this key.
   [[nodiscard]] Flow* add(const FlowLookup& lookup, std::uint64_t now_ns) noexcept;
   void remove(Flow& flow) noexcept;
 
-  /// A flow that has timed out by this time; null if there is none. To be removed before the next call.
+  /// A flow that has timed out by `now_ns`; null if there is none. The caller must remove it before the next call.
   [[nodiscard]] Flow* expired(std::uint64_t now_ns) noexcept;
-  /// To be called after a packet that may have changed the flow's state.
+  /// Call after each packet that may have changed the flow's state.
   void note_state(const Flow& flow) noexcept;
   [[nodiscard]] bool has_timed_out(const Flow& flow, std::uint64_t now_ns) const noexcept;
-  /// Which flow to give up for another: one of those that are worth least, long not heard of. Null: there is none, or
-  /// all are established connections of TCP, and those are to stay.
+  /// The flow to evict to make room for a new one: one of the least valuable kind that has long been idle. Null if
+  /// there is none, or if `but_established_tcp` is set and only established TCP connections are left.
   [[nodiscard]] Flow* victim(bool but_established_tcp) noexcept;
-  /// Any flow, the longest not looked at first; null: there is none.
+  /// Any flow; among flows of the same kind, the longest idle first. Null if the table is empty.
   [[nodiscard]] Flow* any() noexcept;
 
-  /// Random: who sends packets does not know which flows share a bucket.
+  /// Random, so that an attacker cannot predict which flows share a bucket.
   [[nodiscard]] std::uint64_t seed() const noexcept { return seed_; }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
@@ -78,7 +78,7 @@ class FlowTable {
  private:
   struct Node;
   static constexpr std::uint32_t kNone = 0xffffffff;
-  // {others, TCP} × {new, established, closed}, and TCP that is closed as far as one side says: one timeout each
+  // {other protocols, TCP} × {new, established, closed}, plus TCP closed by one side only. One timeout per list.
   static constexpr std::size_t kLists = 7;
   struct List {
     std::uint32_t first = kNone, last = kNone;
@@ -90,15 +90,15 @@ class FlowTable {
   void enlist(Node& node, std::size_t list) noexcept;
   void delist(Node& node) noexcept;
 
-  std::size_t slots_;       // of each flow
-  std::size_t node_bytes_;  // with the slots, which follow it
+  std::size_t slots_;       // per flow
+  std::size_t node_bytes_;  // of a node with its slots, which follow it
   std::size_t capacity_;
-  HugeMemory<std::byte> nodes_;  // made as they are first needed
+  HugeMemory<std::byte> nodes_;  // constructed on first use
   HugeMemory<std::uint32_t> buckets_;
   std::uint32_t bucket_mask_;
   std::uint64_t seed_;
   std::array<List, kLists> lists_;
-  // When the first of a list may time out; and whether one has to be looked at before that.
+  // The earliest time at which the first flow of a list may time out, and whether a list must be checked before that.
   std::uint64_t due_ns_ = 0;
   bool look_ = false;
   std::uint32_t free_ = kNone;

@@ -28,7 +28,7 @@ FragmentMemory::FragmentMemory(const TrackerOptions& options, TrackerCounters& t
       seed_(random_seed()),
       shares_(kShares, 0),
       datagrams_of_(kShares, 0) {
-  constexpr std::size_t kBytesForEach = 512;  // the smallest fragments take a third of it for datagrams
+  constexpr std::size_t kBytesForEach = 512;  // per datagram; a third is the Datagram with the smallest fragments
   const std::size_t most = std::max<std::size_t>(options.fragment_memory / kBytesForEach, 1);
   const std::size_t of_datagrams = most * sizeof(Datagram);
   const std::size_t of_blocks =
@@ -45,7 +45,7 @@ std::size_t FragmentMemory::bytes() const noexcept {
          (buckets_.size() + 2 * shares_.size()) * sizeof(std::uint32_t);
 }
 
-// ---- Datagrams: in buckets by key, and in lists from the oldest to the newest
+// ---- Datagrams: in buckets by key, and in lists from oldest to newest
 
 std::size_t FragmentMemory::bucket_of(const DatagramKey& key) const noexcept {
   std::uint64_t hash = seed_;
@@ -58,7 +58,7 @@ std::size_t FragmentMemory::bucket_of(const DatagramKey& key) const noexcept {
   return hash & (buckets_.size() - 1);
 }
 
-// Of IPv6 the network: a host has as many addresses as it likes.
+// IPv6: only the network prefix counts, because a host can use any number of addresses.
 std::uint16_t FragmentMemory::source_of(const DatagramKey& key) const noexcept {
   const std::uint64_t low = key.ip_version == 4 ? key.addresses[1] : 0;
   return static_cast<std::uint16_t>(mix_product(mix_product(seed_, key.addresses[0]), low) % kShares);
@@ -96,7 +96,7 @@ void FragmentMemory::move_to(std::uint32_t index, List list) noexcept {
 
 std::uint32_t FragmentMemory::make(const DatagramKey& key, std::uint64_t now_ns) noexcept {
   const std::uint16_t source = source_of(key);
-  // What is refused keeps its place: with one source's alone, there is none for others.
+  // Refused datagrams stay in the table, so limit those of one source to leave room for others.
   if (refuse_when_full_ && datagrams_of_[source] >= std::max(most_datagrams_ / 8, 1U)) expire(now_ns);
   if (refuse_when_full_ && datagrams_of_[source] >= std::max(most_datagrams_ / 8, 1U)) return kNone;
   if (free_datagram_ == kNone && datagrams_touched_ == most_datagrams_) expire(now_ns);
@@ -145,9 +145,10 @@ void FragmentMemory::refuse(std::uint32_t index) noexcept {
   move_to(index, kRefused);
 }
 
-// ---- Room
+// ---- Eviction
 
-/// One that has more than its share has to make room for itself; else the oldest of others that have, or of all.
+/// The datagram to evict. A source that exceeds its share loses its own; otherwise the oldest of other such sources, or
+/// the oldest of all.
 std::uint32_t FragmentMemory::victim(std::uint16_t newcomer, std::uint32_t but) const noexcept {
   const bool is_own_fault = is_greedy(newcomer);
   std::uint32_t oldest = kNone;
@@ -165,7 +166,8 @@ std::uint32_t FragmentMemory::victim(std::uint16_t newcomer, std::uint32_t but) 
   return oldest;
 }
 
-// What passes and waits at its receiver may be completed there: no more of a datagram that was given up may pass.
+// Fragments that have passed wait at the receiver and could be completed there, so if refuse_when_full is set, no
+// further fragment of an evicted datagram may pass.
 bool FragmentMemory::give_up_one(std::uint16_t newcomer, std::uint32_t but, std::uint64_t now_ns) noexcept {
   const std::uint32_t index = victim(newcomer, but);
   if (index == kNone) return false;
@@ -203,7 +205,7 @@ void FragmentMemory::expire(std::uint64_t now_ns) noexcept {
   }
 }
 
-// ---- Blocks: those that were given back, then those that were never used
+// ---- Blocks: freed ones are reused before untouched ones
 
 std::uint32_t FragmentMemory::take_block(Datagram& datagram) noexcept {
   ++blocks_in_use_;
@@ -270,7 +272,7 @@ void FragmentMemory::drop_oldest_fragment(Datagram& datagram) noexcept {
   datagram.stored -= oldest.header_bytes + (oldest.end - oldest.begin);
 }
 
-// ---- Units
+// ---- Coverage
 
 namespace {
 constexpr std::uint32_t kUnitsOfBlock = 252 * 8;
@@ -297,7 +299,7 @@ std::uint8_t* FragmentMemory::coverage_of(Datagram& datagram, std::uint32_t unit
 
 bool FragmentMemory::may_overlap(const Datagram& datagram, std::uint32_t begin, std::uint32_t end) const noexcept {
   if (begin >= datagram.end) return false;
-  if (datagram.tail_seen) return true;  // bytes that no unit tells of
+  if (datagram.tail_seen) return true;  // bytes that the unit bitmap does not cover
   for (std::uint32_t unit = begin / 8; unit < (end + 7) / 8; ++unit) {
     const std::uint32_t block = datagram.coverage[unit / kUnitsOfBlock];
     if (block != kNone && (blocks_[block].bytes[unit % kUnitsOfBlock / 8] >> unit % 8 & 1) != 0) return true;
@@ -320,7 +322,7 @@ bool FragmentMemory::mark_seen(Datagram& datagram, std::uint32_t begin, std::uin
     }
   }
   datagram.end = std::max(former_end, end);
-  // Of units in part only the datagram's last is known: with another, all bytes are looked at in the end.
+  // Only the datagram's last unit may be partial. If there is another partial unit, all bytes are compared in the end.
   const bool odd =
       (ends_in_unit && (more || datagram.tail_seen || end < former_end)) || (former_end % 8 != 0 && end > former_end);
   datagram.tail_seen = datagram.tail_seen || ends_in_unit;

@@ -1,14 +1,15 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where fragments lie: datagrams by their key, fragments in blocks, all taken at the beginning and touched as needed.
+// Storage for IP fragments: datagrams, found by key, and their fragments in blocks. All memory is allocated at start
+// and touched only when used.
 //
 //   datagram ─▶ fragment ─▶ fragment ─▶ …      in order of arrival
 //                  │
 //                block ─▶ block ─▶ …           a record; the IP header, if it is the datagram's first; the data
 //
-// Room is bounded in bytes, not in datagrams. Where it is short, the oldest of a source that has more than its share is
-// given up, then the oldest of all; of those that were put together already before those that wait.
+// Memory is limited in bytes, not in datagrams. When it runs out, the oldest datagram of a source that uses more than
+// its share is evicted, then the oldest of all. Datagrams that were already reassembled go before those still waiting.
 
 #pragma once
 
@@ -26,7 +27,7 @@
 
 namespace penstock::stack {
 
-/// RFC 791: protocol too. RFC 8200 §4.5: without it.
+/// Identifies a datagram. IPv4 includes the protocol (RFC 791), IPv6 does not (RFC 8200 §4.5).
 struct DatagramKey {
   std::array<std::uint64_t, 4> addresses;
   std::uint32_t id;
@@ -36,11 +37,11 @@ struct DatagramKey {
 };
 [[nodiscard]] DatagramKey datagram_key(std::uint32_t id, const DecodedPacket& packet) noexcept;
 
-/// With what a fragment begins in its first block.
+/// The record at the start of a fragment's first block.
 struct FragmentRecord {
-  std::uint32_t next;  // fragment: its first block
+  std::uint32_t next;  // next fragment, by its first block
   std::uint32_t begin, end;
-  std::uint32_t sum;  // of its data, as 16-bit words
+  std::uint32_t sum;  // of its data, in 16-bit words
   std::uint32_t header_bytes, next_header_at;
   std::uint8_t next_header;
   bool more;
@@ -53,21 +54,21 @@ struct Datagram {
   std::uint64_t last_ns;
   std::uint32_t next_in_bucket, older, newer;  // datagrams
   std::uint32_t first, last;                   // fragments, in order of arrival
-  std::uint32_t fragments, stored;             // how many, and their bytes
+  std::uint32_t fragments, stored;             // their number, and their bytes
   std::uint32_t blocks;
   std::array<std::uint32_t, kCoverageBlocks> coverage;
-  std::uint32_t end;          // of what was seen
-  std::uint32_t last_end;     // of the fragment that says to be the last; kNone: none has
-  std::uint32_t whole_units;  // of 8 bytes, seen from their first to their last byte
-  std::uint16_t source;       // its share
+  std::uint32_t end;          // highest end seen
+  std::uint32_t last_end;     // end of the fragment without MF; kNone: not seen yet
+  std::uint32_t whole_units;  // 8-byte units that were seen in full
+  std::uint16_t source;       // index into the per-source accounts
   std::uint8_t list;
-  std::uint8_t ecn;  // codepoints of its fragments, a bit each
-  bool last_seen;    // the fragment behind which there are none
-  bool tail_seen;    // one that does not end at a unit's end
-  bool overlapped;   // or so odd that the units do not tell
-  bool contested;    // with other content
-  bool done;         // it was put together once
-  bool only_again;   // since then, fragments came that were there before, and no others
+  std::uint8_t ecn;  // ECN codepoints of its fragments, one bit each
+  bool last_seen;    // the last fragment (without MF) was seen
+  bool tail_seen;    // a fragment that does not end on a unit boundary was seen
+  bool overlapped;   // fragments overlap, or are too irregular for the unit bitmap to tell
+  bool contested;    // they overlap with different content
+  bool done;         // it was reassembled once
+  bool only_again;   // since then, only duplicates of known fragments arrived
 };
 static_assert(std::is_trivial_v<Datagram>, "their memory is not touched before they are used");
 
@@ -81,14 +82,14 @@ class FragmentMemory {
   [[nodiscard]] Datagram& operator[](std::uint32_t index) noexcept { return datagrams_[index]; }
   [[nodiscard]] const Datagram& operator[](std::uint32_t index) const noexcept { return datagrams_[index]; }
   [[nodiscard]] std::uint32_t find(const DatagramKey& key) const noexcept;
-  /// kNone where there is no room: all others are to stay.
+  /// Returns a new datagram; kNone if memory is full and no other datagram may be evicted.
   [[nodiscard]] std::uint32_t make(const DatagramKey& key, std::uint64_t now_ns) noexcept;
   void remove(std::uint32_t index) noexcept;
-  /// It becomes the newest of a list.
+  /// Makes the datagram the newest of a list.
   void move_to(std::uint32_t index, List list) noexcept;
-  /// Frees its fragments; whatever comes of it is refused until the timeout.
+  /// Frees its fragments. Further fragments of the datagram are refused until it times out.
   void refuse(std::uint32_t index) noexcept;
-  /// Gives up others until there are so many blocks. False: there cannot be.
+  /// Evicts datagrams other than `but` until `blocks` blocks are free. False if that is not possible.
   [[nodiscard]] bool make_room(std::uint32_t blocks, std::uint32_t but, std::uint64_t now_ns) noexcept;
 
   [[nodiscard]] bool timed_out(const Datagram& datagram, std::uint64_t now_ns) const noexcept {
@@ -102,7 +103,7 @@ class FragmentMemory {
   static constexpr std::uint32_t blocks_for(std::size_t bytes) noexcept {
     return static_cast<std::uint32_t>((sizeof(FragmentRecord) + bytes + kBlockBytes - 1) / kBlockBytes);
   }
-  /// There must be blocks for it. Returns the fragment.
+  /// Stores a fragment and returns it. Enough blocks must be free: see make_room().
   std::uint32_t store(Datagram& datagram, FragmentRecord record, Bytes header, Bytes data) noexcept;
   void drop_oldest_fragment(Datagram& datagram) noexcept;
   [[nodiscard]] FragmentRecord record(std::uint32_t fragment) const noexcept {
@@ -110,7 +111,7 @@ class FragmentMemory {
     std::memcpy(&record, blocks_[fragment].bytes.data(), sizeof(record));
     return record;
   }
-  /// Calls `use(fragment, record)` for each; it says whether to go on.
+  /// Calls `use(fragment, record)` for each fragment, in order of arrival, until it returns false.
   template <typename Use>
   void for_each(const Datagram& datagram, Use&& use) const {
     for (std::uint32_t fragment = datagram.first; fragment != kNone;) {
@@ -119,7 +120,8 @@ class FragmentMemory {
       fragment = one.next;
     }
   }
-  /// Calls `use(position, bytes)` for the bytes behind the record, piece by piece: positions from 0, the header first.
+  /// Calls `use(position, bytes)` for the bytes after the record, block by block. Position 0 is the first byte of the
+  /// header, which precedes the data.
   template <typename Use>
   void read(std::uint32_t fragment, const FragmentRecord& record, Use&& use) const {
     std::size_t position = 0, left = record.header_bytes + (record.end - record.begin), at = sizeof(FragmentRecord);
@@ -130,7 +132,7 @@ class FragmentMemory {
       left -= count;
     }
   }
-  /// The same for its data; positions are those in the datagram.
+  /// The same for the data only. Positions are offsets in the datagram.
   template <typename Use>
   void read_data(std::uint32_t fragment, const FragmentRecord& record, Use&& use) const {
     read(fragment, record, [&](std::size_t position, Bytes bytes) {
@@ -143,16 +145,16 @@ class FragmentMemory {
     });
   }
 
-  // ---- what was seen of a datagram, by units of 8 bytes
+  // ---- coverage: which 8-byte units of a datagram were seen
 
-  /// Blocks that marking [begin, end) may take.
+  /// The number of blocks that marking [begin, end) may need.
   [[nodiscard]] std::uint32_t coverage_blocks_for(const Datagram& datagram, std::uint32_t begin,
                                                   std::uint32_t end) const noexcept;
   /// Whether some of the bytes may have been seen before.
   [[nodiscard]] bool may_overlap(const Datagram& datagram, std::uint32_t begin, std::uint32_t end) const noexcept;
-  /// Notes the bytes; true if any of them were seen before.
+  /// Marks the bytes as seen. True if any of them were seen before.
   bool mark_seen(Datagram& datagram, std::uint32_t begin, std::uint32_t end, bool more) noexcept;
-  /// The last unit may be in part, of the fragment that ends there.
+  /// Whether all bytes were seen. A partial last unit belongs to the last fragment.
   [[nodiscard]] static bool complete(const Datagram& datagram) noexcept {
     return datagram.last_seen && datagram.whole_units == datagram.end / 8;
   }
@@ -163,8 +165,8 @@ class FragmentMemory {
 
  private:
   static constexpr std::size_t kBlockBytes = 252;
-  static constexpr std::size_t kShares = 4096;        // of sources, by a hash of their address
-  static constexpr std::uint32_t kMostLookedAt = 64;  // to find one of a source that has too much
+  static constexpr std::size_t kShares = 4096;        // per-source accounts, by hash of the source address
+  static constexpr std::uint32_t kMostLookedAt = 64;  // limit of the search for a datagram of a greedy source
   struct Block {
     std::uint32_t next;
     std::array<std::uint8_t, kBlockBytes> bytes;

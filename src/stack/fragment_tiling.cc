@@ -23,7 +23,7 @@ FragmentTilings::FragmentTilings() {
   places_.reserve(kMostPieces + 1);
 }
 
-/// Those that touch at this place.
+/// The pieces that touch at this position.
 std::span<const FragmentTilings::Touching> FragmentTilings::touching(std::span<const Touching> sorted,
                                                                      std::uint32_t place) noexcept {
   const auto begin = std::lower_bound(sorted.begin(), sorted.end(), place,
@@ -33,8 +33,9 @@ std::span<const FragmentTilings::Touching> FragmentTilings::touching(std::span<c
   return {begin, end};
 }
 
-/// All ways from one place on: `far` is where a piece ends on the way. A way is over where `is_end(piece, far)` says
-/// so. By the number of places where it does not take the newest piece, or the oldest.
+/// Collects all ways that start at one position. `far` returns where a piece ends in the direction of the way, and
+/// `is_end(piece, far)` whether the way ends there. Ways with fewer exceptions from "always the newest piece", or
+/// "always the oldest", come first.
 template <typename Far, typename IsEnd>
 bool FragmentTilings::collect(Side& side, std::span<const FragmentPiece> pieces, std::uint32_t from, Far far,
                               IsEnd is_end) {
@@ -46,7 +47,7 @@ bool FragmentTilings::collect(Side& side, std::span<const FragmentPiece> pieces,
       if (!walk(side, pieces, from, far, is_end, newest, exceptions, steps)) return false;
       more = more || forks_left_;
     }
-    if (!more) return true;  // no way has as many exceptions
+    if (!more) return true;  // no way has this many exceptions
   }
   return false;
 }
@@ -87,7 +88,7 @@ bool FragmentTilings::walk(Side& side, std::span<const FragmentPiece> pieces, st
   return true;
 }
 
-/// What is on the path, unless it was found from the other end. False: there is no room.
+/// Adds the current path, unless it was already found in the other order. False if there is no room.
 bool FragmentTilings::add_way(Side& side, std::span<const FragmentPiece> pieces) {
   const auto is_same = [&](const Way& way) {
     return way.count == path_.size() &&
@@ -164,12 +165,12 @@ std::size_t FragmentTilings::rank_of(std::uint32_t place) const noexcept {
 void FragmentTilings::cover(std::span<const FragmentPiece> pieces) {
   covering_ = 0;
   const FragmentPiece& piece = pieces[through_];
-  // A piece touches no other but at a place that comes later: one pass in their order finds all that lie on a way.
+  // Pieces touch only at increasing positions, so one pass in order finds all pieces that lie on a way.
   const auto touches = [](const std::vector<std::uint32_t>& places, std::uint32_t place) {
     return std::binary_search(places.begin(), places.end(), place);
   };
   before_.through.clear();
-  places_.assign(1, 0);  // those that a way from the first byte reaches
+  places_.assign(1, 0);  // positions reachable from the first byte
   for (const Touching& one : before_.sorted) {
     if (one.place > piece.begin) break;
     if (!touches(places_, pieces[one.piece].begin)) continue;
@@ -178,7 +179,7 @@ void FragmentTilings::cover(std::span<const FragmentPiece> pieces) {
   }
   const bool begins = touches(places_, piece.begin);
   after_.through.clear();
-  places_.clear();  // those from which a way leads to the end, the last one first
+  places_.clear();  // positions from which a way leads to the end, in descending order
   const auto leads = [&](std::uint32_t place) {
     return std::binary_search(places_.begin(), places_.end(), place, std::greater<>());
   };
@@ -189,7 +190,7 @@ void FragmentTilings::cover(std::span<const FragmentPiece> pieces) {
     after_.through.push_back(*one);
     if (places_.empty() || places_.back() != one->place) places_.push_back(one->place);
   }
-  if (!begins || (!piece.last && !leads(piece.end))) covering_ = kMostCovering;  // there are none
+  if (!begins || (!piece.last && !leads(piece.end))) covering_ = kMostCovering;  // no tilings
   std::reverse(after_.through.begin(), after_.through.end());
 
   places_.assign(1, piece.begin);

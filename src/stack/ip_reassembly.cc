@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The way of a fragment: to its datagram, whose room is bounded; past what is refused; kept; and, where it completes
-// the datagram, the datagrams that it may make.
+// For each fragment: find its datagram, check whether it must be refused, and store it within the memory limits. If it
+// completes the datagram, build all datagrams that may result.
 
 #include "stack/ip_reassembly.h"
 
@@ -24,10 +24,10 @@ namespace {
 
 constexpr std::uint32_t kNone = FragmentMemory::kNone;
 constexpr std::size_t kMostData = 0xffff;                   // of a datagram, without its header
-constexpr std::uint32_t kMostFragments = 8192;              // of a datagram: as many units of 8 bytes as it can have
-constexpr std::uint32_t kMostStored = 4 * (kMostData + 1);  // bytes of a datagram's fragments, overlapping ones too
+constexpr std::uint32_t kMostFragments = 8192;              // per datagram: one per 8-byte unit
+constexpr std::uint32_t kMostStored = 4 * (kMostData + 1);  // bytes of fragments per datagram, including overlaps
 
-/// Whether the later of two fragments that both have a byte is the one whose byte is kept.
+/// Whether the later of two fragments that both contain a byte determines its value.
 bool later_wins(OverlapPolicy policy, const FragmentRecord& earlier, const FragmentRecord& later) noexcept {
   switch (policy) {
     case OverlapPolicy::first:
@@ -41,13 +41,13 @@ bool later_wins(OverlapPolicy policy, const FragmentRecord& earlier, const Fragm
   return false;
 }
 
-/// RFC 3168: the codepoint of a fragment as a bit, for fragments of which the first two bytes are there.
+/// The ECN codepoint (RFC 3168) of a fragment's IP header as a bit; 0 if the header has fewer than two bytes.
 std::uint8_t ecn_bit(Bytes header) noexcept {
   if (header.size() < 2) return 0;
   return static_cast<std::uint8_t>(1U << ((header[0] >> 4 == 4 ? header[1] : header[1] >> 4) & 3));
 }
 
-/// RFC 3168 §5.3: congestion that any fragment experienced is the datagram's, if all of them can tell it.
+/// RFC 3168 §5.3: the datagram is marked CE if any fragment is, provided that all fragments are ECN-capable.
 bool is_congested(std::uint8_t ecn) noexcept {
   constexpr unsigned kNotCapable = 0, kExperienced = 3;
   return (ecn >> kExperienced & 1) != 0 && (ecn >> kNotCapable & 1) == 0;
@@ -70,9 +70,9 @@ struct IpReassembly::Parts {
   /// What the fragment completed.
   enum class Completed : std::uint8_t { nothing, by_policy, tilings };
 
-  // ---- a fragment that overlaps with others
+  // ---- overlapping fragments
 
-  /// Whether some of its bytes are there with other content.
+  /// Whether the data overlaps stored data with different content.
   [[nodiscard]] bool contradicts(const Datagram& datagram, std::uint32_t begin, Bytes data) const noexcept {
     bool differs = false;
     const auto end = begin + static_cast<std::uint32_t>(data.size());
@@ -103,7 +103,7 @@ struct IpReassembly::Parts {
   }
 
   enum class LinuxSays : std::uint8_t { keep, duplicate, overlap };
-  /// inet_frag_queue_insert of Linux: fragments that were appended one after the other make a run.
+  /// As inet_frag_queue_insert in Linux: fragments that were appended one after the other form a run.
   [[nodiscard]] LinuxSays linux_says(const Datagram& datagram, std::uint32_t begin, std::uint32_t end) const noexcept {
     LinuxSays says = LinuxSays::keep;
     std::uint32_t run_begin = 0, run_end = 0, tail_end = 0;
@@ -125,10 +125,10 @@ struct IpReassembly::Parts {
     return says;
   }
 
-  // ---- the datagram, once it is complete
+  // ---- building a complete datagram
 
-  /// The fragments that make it by a policy, in `order`: none behind the first that says that it is the last (what
-  /// comes there is no host's). Returns how much data they have.
+  /// Selects the fragments of the datagram by the policy and stores them in `order`. Fragments after the first one
+  /// without MF are left out, since no host uses them. Returns the length of the data.
   std::uint32_t choose_by_policy(const Datagram& datagram) noexcept {
     std::uint32_t last_begin = kNone, length = 0;
     memory.for_each(datagram, [&](std::uint32_t, const FragmentRecord& record) {
@@ -146,8 +146,8 @@ struct IpReassembly::Parts {
     return length;
   }
 
-  /// Copies the data of the fragments in `order` to `out`; returns the place in it of the fragment whose header is the
-  /// datagram's.
+  /// Copies the data of the fragments in `order` to `out`. Returns the index in `order` of the fragment whose header
+  /// becomes that of the datagram.
   std::size_t put_together(bool overlapped, std::uint8_t* out, std::uint32_t length) noexcept {
     std::size_t first = 0;
     if (!overlapped) {
@@ -177,12 +177,12 @@ struct IpReassembly::Parts {
     return owners[0];
   }
 
-  /// Header and data of what is in `order`. Empty where they are more than a datagram can be.
+  /// Writes the datagram in `order`, header and data, to `room`. Empty if it would exceed the maximum size.
   Bytes assemble(const Datagram& datagram, bool overlapped, std::uint32_t length,
                  std::span<std::uint8_t> room) noexcept {
     const bool ipv4 = datagram.key.ip_version == 4;
-    // The data's place depends on the header's length, which depends on who has the first byte: their headers may
-    // differ.
+    // The header is that of the fragment that provides the first byte, and headers may differ in length. So write the
+    // data to the end of the buffer first.
     std::uint8_t* const data = room.data() + room.size() - length;
     const std::size_t first = put_together(overlapped, data, length);
     const FragmentRecord& record = order[first].record;
@@ -196,7 +196,7 @@ struct IpReassembly::Parts {
     const Bytes whole{header, header_bytes + length};
     if (ipv4) {
       auto& ip = *reinterpret_cast<Ipv4Header*>(header);
-      // Not computed anew: one that was wrong stays so.
+      // Updated, not recomputed, so that a wrong checksum stays wrong.
       std::uint16_t checksum = ip.checksum.value();
       checksum = checksum_update(checksum, ip.total_length.value(), static_cast<std::uint16_t>(whole.size()));
       if (is_congested(datagram.ecn)) {
@@ -215,9 +215,9 @@ struct IpReassembly::Parts {
     return whole;
   }
 
-  // ---- the datagrams that it may be
+  // ---- building every possible datagram
 
-  /// Those that have the fragment. False: there were too many fragments, or ways, to find them all.
+  /// Finds the tilings that contain the fragment. False if there were too many fragments or ways to find them all.
   bool find_tilings(const Datagram& datagram, std::uint32_t through) noexcept {
     completed = Completed::tilings;
     before = after = 0;
@@ -246,7 +246,7 @@ struct IpReassembly::Parts {
     return false;
   }
 
-  /// There are more ways than are tried in turn: behind those come some that differ as much as they can.
+  /// There are more tilings than are tried in turn. After those, continue with a diverse sample.
   void give_up() noexcept {
     if (covering) return;
     ++counters.contested_fragments_given_up;
@@ -254,17 +254,17 @@ struct IpReassembly::Parts {
     tilings.cover(pieces);
   }
 
-  /// Most datagrams that a fragment completes by ways that are tried in turn.
+  /// Limit on the datagrams per fragment from tilings tried in turn.
   static constexpr unsigned kMostInTurn = 8;
   static_assert(kMostInTurn + FragmentTilings::kMostCovering <= kMostDatagrams);
-  /// Of all of them, so that a small fragment does not cost without bound.
+  /// Limit on their total bytes, to bound the work that one small fragment can cause.
   static constexpr std::size_t kMostGiven = kMostInTurn * kMostBytes;
-  /// Most pairs of ways that are tried for a fragment. One that hosts cut costs as many as this, as its pieces must be
-  /// added up.
+  /// Limit on the pairs of ways tried per fragment. A UDP datagram that hosts truncate counts as kTriedByCuts pairs,
+  /// because the checksums of its pieces must be summed up.
   static constexpr unsigned kMostTried = 1U << 14;
   static constexpr unsigned kTriedByCuts = 64;
 
-  /// Puts the next of them into `order`. Returns how much data it has; 0: there are no more.
+  /// Stores the next tiling in `order`. Returns the length of its data; 0 if there are no more.
   std::uint32_t next_tiling(const Datagram& datagram) noexcept {
     if (given_bytes > kMostGiven) return 0;
     std::uint32_t length = next_in_turn(datagram);
@@ -324,7 +324,7 @@ struct IpReassembly::Parts {
     }
   }
 
-  /// False: what is in `order` was given before.
+  /// False if the datagram in `order` was returned before.
   bool note_given() noexcept {
     std::uint64_t hash = 0;
     for (const Chosen& chosen : order) hash = mix64(hash + chosen.fragment + 1);
@@ -334,17 +334,17 @@ struct IpReassembly::Parts {
     return true;
   }
 
-  /// What says how a datagram's checksum is computed.
+  /// Determines how the transport checksum of a datagram is computed.
   struct FirstFragment {
-    std::uint8_t protocol = 0;     // with a checksum over all data, to be checked; 0: none
-    std::uint32_t udp_length = 0;  // 0: all data (RFC 2675 §4)
+    std::uint8_t protocol = 0;     // transport protocol whose checksum is verified; 0: none
+    std::uint32_t udp_length = 0;  // bytes covered; 0: all data (RFC 2675 §4)
     [[nodiscard]] bool covers(std::uint32_t length) const noexcept { return udp_length == 0 || udp_length == length; }
   };
   [[nodiscard]] FirstFragment first_fragment(const Datagram& datagram, std::uint32_t fragment) const noexcept {
     if (!options.verify_checksums) return {};
     const bool ipv4 = datagram.key.ip_version == 4;
     const FragmentRecord& record = memory.record(fragment);
-    if (!ipv4 && record.header_bytes > sizeof(Ipv6Header)) return {};  // a routing header may name the destination
+    if (!ipv4 && record.header_bytes > sizeof(Ipv6Header)) return {};  // a routing header may change the destination
     const std::uint8_t protocol = ipv4 ? datagram.key.protocol : record.next_header;
     if (protocol == ip_protocol::kUdp) {
       UdpHeader udp{};
@@ -355,7 +355,7 @@ struct IpReassembly::Parts {
       });
       if (udp.checksum.value() == 0) return {};
       const std::uint32_t length = udp.length.value();
-      if (length < sizeof(udp) && (ipv4 || length != 0)) return {protocol, kNone};  // hosts discard it
+      if (length < sizeof(udp) && (ipv4 || length != 0)) return {protocol, kNone};  // invalid: hosts discard it
       return {protocol, length};
     }
     const bool has_checksum =
@@ -363,7 +363,7 @@ struct IpReassembly::Parts {
     return {has_checksum ? protocol : std::uint8_t{0}};
   }
 
-  /// Of the first `length` bytes of what is in `order`.
+  /// Checksum of the first `length` bytes of the datagram in `order`.
   [[nodiscard]] std::uint64_t sum_of_first(std::uint32_t length) const noexcept {
     std::uint64_t sum = 0;
     for (const Chosen& chosen : order) {
@@ -381,14 +381,15 @@ struct IpReassembly::Parts {
     return sum;
   }
 
-  /// The checksum of what is in `order`, over all that it covers: hosts cut off what follows a UDP datagram.
+  /// Verifies the checksum of the datagram in `order` over the bytes that it covers. Hosts cut off data after the UDP
+  /// length.
   [[nodiscard]] bool part_is_right(const Datagram& datagram, const FirstFragment& first,
                                    std::uint32_t length) const noexcept {
     const std::uint32_t part = first.udp_length == 0 ? length : first.udp_length;
     return checksum_is_right(datagram, first, sum_of_first(part), part);
   }
 
-  /// The transport's, of data with this sum and length.
+  /// Whether the transport checksum is correct for data with this sum and length.
   [[nodiscard]] static bool checksum_is_right(const Datagram& datagram, const FirstFragment& first, std::uint64_t sum,
                                               std::uint32_t length) noexcept {
     if (first.protocol == 0) return true;
@@ -407,7 +408,7 @@ struct IpReassembly::Parts {
   FragmentMemory memory;
   FragmentTilings tilings;
 
-  // What the last fragment completed.
+  // Iteration over the datagrams that the last fragment completed.
   Completed completed = Completed::nothing;
   std::uint32_t index = kNone;  // of its datagram
   std::size_t before = 0, after = 0;
@@ -419,7 +420,7 @@ struct IpReassembly::Parts {
 
   // Scratch.
   std::vector<Chosen> order;
-  std::vector<std::uint16_t> owners;  // place in `order`, by byte
+  std::vector<std::uint16_t> owners;  // index in `order`, per byte
   std::vector<FragmentPiece> pieces;
   std::vector<std::uint32_t> piece_fragments;
 };
@@ -444,7 +445,7 @@ void IpReassembly::add(const IpFragment& fragment, DecodedPacket& packet) noexce
     ++p.counters.fragments_dropped;
     return;
   }
-  // All but the last end at a unit's end: Linux cuts them.
+  // All fragments but the last must end on a unit boundary: Linux truncates them.
   const bool as_linux = options.fragment_policy == OverlapPolicy::linux_host;
   if (as_linux && fragment.more) data = data.first(data.size() / 8 * 8);
   if (data.empty()) {
@@ -493,7 +494,7 @@ void IpReassembly::add(const IpFragment& fragment, DecodedPacket& packet) noexce
   if (!datagram.done &&
       (ends_elsewhere || ends_before || (may_overlap && p.contradicts(datagram, record.begin, data)))) {
     ++p.counters.contested_fragments;
-    // Inline, nothing else passes in the place of what has passed, while the receiver waits for the rest.
+    // Inline, different data must not replace data that has passed while the receiver still waits for the rest.
     if (options.inline_streams) {
       packet.refused = Refusal::changed_bytes;
       ++p.counters.fragments_dropped;
@@ -519,7 +520,7 @@ void IpReassembly::add(const IpFragment& fragment, DecodedPacket& packet) noexce
   const auto is_too_much = [&] {
     return datagram.fragments == kMostFragments || datagram.stored + bytes > kMostStored;
   };
-  // Of one that was put together, or contradicts itself, the newest count.
+  // For datagrams that were reassembled before or have overlaps, keep the newest fragments.
   while (is_kept && options.every_version && !options.inline_streams && (datagram.done || datagram.overlapped) &&
          is_too_much()) {
     p.memory.drop_oldest_fragment(datagram);
@@ -541,13 +542,13 @@ void IpReassembly::add(const IpFragment& fragment, DecodedPacket& packet) noexce
 
   const bool is_complete = FragmentMemory::complete(datagram);
   p.index = index;
-  // Inline, what cannot be looked at in each way does not pass.
+  // Inline, refuse a fragment if not all versions of its datagram can be inspected.
   const auto find_tilings = [&] {
     if (!p.find_tilings(datagram, stored) && options.inline_streams) packet.refused = Refusal::fragment;
   };
   if (!datagram.done) {
-    // A policy's host makes one datagram of what contradicts itself, and Linux none; but some may never have arrived,
-    // and with them the bytes that are still missing.
+    // Under most policies a host builds one datagram from contradicting fragments, and Linux builds none. But some of
+    // the fragments may not have reached the host, so every combination is possible.
     if (options.every_version && datagram.contested && as_linux) {
       if (is_complete || is_kept) find_tilings();
     } else if (is_complete) {
@@ -555,7 +556,7 @@ void IpReassembly::add(const IpFragment& fragment, DecodedPacket& packet) noexce
     }
     return;
   }
-  // After the first time: what the new fragment makes, or the same again once all has come again.
+  // After the first datagram: those with the new fragment, or the same one again once it was retransmitted completely.
   if (is_kept) {
     find_tilings();
   } else if (is_complete && datagram.only_again) {

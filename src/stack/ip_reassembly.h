@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Datagrams from their fragments, as the host that they go to puts them together. Where fragments overlap, a policy
-// says what becomes of it: older hosts keep some of the bytes (Shankar & Paxson 2003; Novak & Sturges 2007), Linux
-// since 4.20 discards the datagram (RFC 5722), unless a fragment lies in a run of others: then that fragment alone.
+// Reassembles IP datagrams as the destination host would. A policy decides what happens where fragments overlap. Older
+// hosts keep some of the bytes (Shankar & Paxson 2003; Novak & Sturges 2007). Linux since 4.20 discards the datagram
+// (RFC 5722), except that it ignores a fragment that lies entirely within a run of others.
 //
-// Which fragments the host has, nobody else knows: some may have died on the way. With TrackerOptions::every_version
-// each datagram that fragments make which fit end to end is given, also of fragments that come again with other content
-// after the first one was whole; of those whose transport checksum is right, if checksums are verified.
+// Only the host knows which fragments reached it. With TrackerOptions::every_version, every datagram that can be built
+// by laying fragments end to end is returned, also from fragments that arrive with different content after the first
+// datagram was complete. If checksums are verified, only those with a correct transport checksum are returned.
 
 #pragma once
 
@@ -26,17 +26,17 @@ struct IpFragment {
   std::uint32_t id = 0;
   std::uint32_t offset = 0;  // bytes, a multiple of 8
   bool more = false;
-  std::uint8_t next_header = 0;    // IPv6: what the fragment header names, and where in `header` it is to be named once
-  std::size_t next_header_at = 0;  // the fragment header is gone
-  Bytes header;                    // IPv4: with options; IPv6: all before the fragment header
+  std::uint8_t next_header = 0;    // IPv6: Next Header of the fragment header, and where to write it in `header`
+  std::size_t next_header_at = 0;  // when the fragment header is removed
+  Bytes header;                    // IPv4: with options; IPv6: everything before the fragment header
   Bytes data;
 };
 
 class IpReassembly {
  public:
-  /// The largest datagram, with its header.
+  /// Size of the largest datagram with its header, in bytes.
   static constexpr std::size_t kMostBytes = 40 + 0xffff;
-  /// That one fragment completes.
+  /// Limit on the datagrams that one fragment can complete.
   static constexpr unsigned kMostDatagrams = 72;
 
   /// Takes policy, memory and timeout from the options. Counts its part of `counters`, which outlives it.
@@ -45,22 +45,23 @@ class IpReassembly {
   IpReassembly(const IpReassembly&) = delete;
   IpReassembly& operator=(const IpReassembly&) = delete;
 
-  /// Keeps a copy of the fragment that `packet` is. Events, and whether it is refused, are told in `packet`.
+  /// Stores a copy of the fragment in `packet`. Sets events, and whether it is refused, in `packet`.
   void add(const IpFragment& fragment, DecodedPacket& packet) noexcept;
-  /// The next datagram that this fragment completed, written to `room`, of kMostBytes. Empty: there is none, or the
-  /// room is empty, for which there was no memory.
+  /// Writes the next datagram that the last fragment completed to `room`, of kMostBytes, and returns it. Empty if there
+  /// is none, or if `room` is empty because it could not be allocated.
   Bytes next(DecodedPacket& packet, std::span<std::uint8_t> room) noexcept;
 
-  /// A datagram that this fragment completed was dropped. Its other fragments wait at the host that it goes to: until
-  /// the timeout, whatever comes of it is `refused`, lest the missing one comes again.
+  /// Call when a datagram that this fragment completed was dropped. The destination host still holds its other
+  /// fragments, so all further fragments of the datagram are refused until the timeout: a retransmission would complete
+  /// it.
   void refuse(std::uint32_t id, const DecodedPacket& packet) noexcept;
 
-  /// Gives up what has waited for too long by this time (of packets).
+  /// Discards datagrams that have timed out by `now_ns`, in packet time.
   void expire(std::uint64_t now_ns) noexcept;
 
-  /// That wait for fragments.
+  /// Number of incomplete datagrams.
   [[nodiscard]] std::size_t datagrams() const noexcept;
-  /// Taken at the beginning: never more.
+  /// Memory use in bytes. It is allocated at start and never grows.
   [[nodiscard]] std::size_t memory_bytes() const noexcept;
 
  private:

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Protocols on a link that carry no IP packet to any host: what is in them need not be decoded, and may pass where
-// frames that are not understood are dropped. Each is here because it is known, not because it looks harmless.
+// Link protocols that never carry an IP packet to a host. Their payload need not be decoded, and they may pass where
+// undecodable frames are dropped. List only protocols that are known to carry no IP, not those that just seem harmless.
 
 #include <algorithm>
 #include <array>
@@ -18,7 +18,7 @@ constexpr bool contains(auto& sorted, std::uint16_t value) noexcept {
   return std::binary_search(sorted.begin(), sorted.end(), value);
 }
 
-/// IANA's "IEEE 802 Numbers", IEEE's list of EtherTypes.
+/// Sources: IANA's "IEEE 802 Numbers" and the IEEE list of EtherTypes.
 constexpr auto kEtherTypes = std::to_array<std::uint16_t>({
     ether_type::kArp,
     0x0842,  // Wake-on-LAN

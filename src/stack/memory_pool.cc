@@ -18,7 +18,7 @@ MemoryPool::MemoryPool(std::size_t bytes)
       region_(make_huge_memory<std::byte>(std::max(bytes_, kSmallest))),
       free_order_(std::make_unique<std::uint8_t[]>(bytes_ / kSmallest + 1)) {}
 
-/// Makes a free piece of what no piece was made of so far: the largest that fits, at a multiple of its size.
+/// Carves a free piece out of the unused part of the region: the largest that fits, aligned to its size.
 bool MemoryPool::carve() noexcept {
   if (carved_ == bytes_) return false;
   const auto fits = static_cast<unsigned>(std::bit_width(bytes_ - carved_) - 1);
@@ -75,7 +75,7 @@ std::byte* MemoryPool::take(unsigned order) noexcept {
   } else {
     piece = split_off(order);
     if (piece == nullptr) {
-      // What is kept at hand of other sizes may make up one piece.
+      // Cached free pieces of other sizes may merge into a piece that is large enough.
       for (unsigned other = kSmallestOrder; other <= kLargestOrder; ++other) {
         while (at_hand_[other].first != nullptr) {
           Piece* const kept = at_hand_[other].first;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pieces of memory of 2^n bytes out of one region whose size never changes: a buddy system (Knuth, TAOCP 1, §2.5), with
-// a few free pieces of each size kept at hand. Pages that no piece touched cost nothing. One worker's own.
+// Allocates pieces of 2^n bytes from one region of fixed size: a buddy system (Knuth, TAOCP 1, §2.5) with a small cache
+// of free pieces per size. Pages that were never used cost no memory. Owned by one worker.
 
 #pragma once
 
@@ -19,12 +19,12 @@ class MemoryPool {
  public:
   static constexpr unsigned kSmallestOrder = 8, kLargestOrder = 24;  // 256 bytes to 16 MiB
 
-  /// The region has `bytes`, cut down to whole smallest pieces.
+  /// Region size in bytes, rounded down to a multiple of the smallest piece.
   explicit MemoryPool(std::size_t bytes);
 
-  /// 2^order bytes, aligned to 64; null where there is no room.
+  /// 2^order bytes, aligned to 64; null if the pool is full.
   [[nodiscard]] std::byte* take(unsigned order) noexcept;
-  /// What `take` gave, with the same order.
+  /// Returns a piece to the pool. `order`: as in `take`.
   void give(std::byte* piece, unsigned order) noexcept;
 
   [[nodiscard]] std::size_t used_bytes() const noexcept { return used_; }
@@ -53,7 +53,7 @@ class MemoryPool {
       free_order_;  // by smallest piece: the order of the free piece that begins there, or 0
   std::array<Piece*, kLargestOrder + 1> free_{};
   std::array<AtHand, kLargestOrder + 1> at_hand_{};
-  std::size_t carved_ = 0;  // bytes of the region that pieces were made of
+  std::size_t carved_ = 0;  // bytes of the region already split into pieces
   std::size_t used_ = 0;
 };
 

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// One packet while its layers are decoded, from the link layer up: what the functions of the layers (decode_*.cc) hand
-// on to each other. They take the bytes from their own header to the end, and return whether these are what they should
-// be: false where Suricata gives the packet up, so that a tunnel's packet is none.
+// The state of one packet while its layers are decoded, from the link layer up, shared by the layers' functions
+// (decode_*.cc). Each function takes the bytes from its own header to the end. It returns false where Suricata stops
+// decoding; a tunnel's payload is then not treated as a packet.
 
 #pragma once
 
@@ -17,38 +17,38 @@
 
 namespace penstock::stack {
 
-/// The packet that a tunnel carries, by the layer with which it begins.
+/// The packet inside a tunnel, and the layer that it begins with.
 struct Carried {
   enum class Layer : std::uint8_t { none, ethernet, vlan, ipv4, ipv6, teredo, ppp, nsh, arp, erspan };
   Layer layer = Layer::none;
   Bytes bytes;
-  bool guessed = false;  // it may be none: the payload around it is to be inspected as well
+  bool guessed = false;  // may not be a packet: inspect the outer payload as well
 };
 
 struct PacketDecoding {
-  /// Layers that a frame may have in all, as Suricata's `decoder.max-layers`.
+  /// Limit on the layers of a frame, as Suricata's `decoder.max-layers`.
   static constexpr unsigned kMostLayers = 16;
 
   PacketDecoding(DecodedPacket& to, const TunnelPorts& tunnel_ports) noexcept : packet(to), ports(tunnel_ports) {}
 
   DecodedPacket& packet;
   const TunnelPorts& ports;
-  unsigned layers = 0;  // so far, in the packets around it too
+  unsigned layers = 0;  // so far, including those of the outer packets
   Carried carried;
   bool is_fragment = false;
   IpFragment fragment;
-  bool vj_uncompressed = false;  // the PPP header said so: TCP behind protocol 0
+  bool vj_uncompressed = false;  // PPP: Van Jacobson uncompressed TCP, with IP protocol 0
   bool is_not_ip = false;        // a protocol that carries no IP, such as ARP
 
-  /// Something odd, with which the packet is still what it is.
+  /// Sets an event for an anomaly. The packet stays valid.
   void note(DecodeEvent event) const noexcept { packet.events.set(event.index); }
-  /// Something wrong. Always false.
+  /// Sets an event for an error and marks the packet invalid. Always false.
   bool wrong(DecodeEvent event) const noexcept {
     note(event);
     packet.invalid = true;
     return false;
   }
-  /// False where the packet has too many layers.
+  /// False if the packet has too many layers.
   [[nodiscard]] bool enter_layer() noexcept {
     if (++layers < kMostLayers) return true;
     packet.undecodable = true;
@@ -56,7 +56,7 @@ struct PacketDecoding {
   }
 };
 
-/// The header with which `bytes` begin, which are long enough for it.
+/// The header at the start of `bytes`, which must be long enough.
 template <typename Header>
 [[nodiscard]] const Header& header_of(Bytes bytes) noexcept {
   static_assert(alignof(Header) == 1);
@@ -76,12 +76,12 @@ bool decode_vlan(PacketDecoding& decoding, Bytes bytes) noexcept;
 bool decode_arp(PacketDecoding& decoding, Bytes bytes) noexcept;
 bool decode_ppp(PacketDecoding& decoding, Bytes bytes) noexcept;
 bool decode_nsh(PacketDecoding& decoding, Bytes bytes) noexcept;
-/// False for an EtherType that is not known, whatever becomes of what it stands for.
+/// False for an unknown EtherType. The result of decoding the payload does not matter.
 bool decode_ether_type(PacketDecoding& decoding, std::uint16_t type, Bytes bytes) noexcept;
-/// Whether that looks for IP in it, behind headers of its own.
+/// Whether decode_ether_type() looks for IP after further headers of this EtherType.
 bool is_encapsulation(std::uint16_t ether_type) noexcept;
 
-// link_protocols.cc: what carries no IP to any host, by the EtherType; by LLC and SNAP header
+// link_protocols.cc: whether a protocol never carries IP to a host, by EtherType, or by LLC and SNAP header.
 bool carries_no_ip(std::uint16_t ether_type) noexcept;
 bool llc_carries_no_ip(Bytes bytes) noexcept;
 
@@ -100,9 +100,9 @@ void decode_icmpv6(PacketDecoding& decoding, Bytes bytes) noexcept;
 // decode_tunnel.cc
 void decode_gre(PacketDecoding& decoding, Bytes bytes) noexcept;
 bool decode_erspan(PacketDecoding& decoding, Bytes bytes) noexcept;
-/// What UDP carries, where its ports are a tunnel's.
+/// Decodes the payload of UDP if its ports are those of a tunnel.
 void decode_udp_tunnel(PacketDecoding& decoding) noexcept;
-/// Begins with the packet that `layer` says.
+/// Decodes the packet inside a tunnel, starting at its layer.
 bool decode_carried(PacketDecoding& decoding, const Carried& carried) noexcept;
 
 }  // namespace penstock::stack

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sequence numbers of TCP: they wrap, and are compared by the sign of their difference (RFC 9293 §3.4).
+// TCP sequence number arithmetic. The numbers wrap, so they are compared by the sign of their difference (RFC 9293
+// §3.4).
 
 #pragma once
 

@@ -14,7 +14,8 @@ namespace penstock::stack {
 
 namespace {
 
-/// What may differ between functions that share a tracker: it is no setting of theirs, or the view has what suits all.
+/// Clears the options that may differ between functions that share a tracker, because they are not settings of a
+/// function, or the view uses a value that suits all.
 TrackerOptions settings_of(TrackerOptions options) noexcept {
   options.flow_slots = 0;
   options.flow_id_seed = 0;
@@ -31,8 +32,8 @@ struct OpenView {
   [[nodiscard]] bool suits(const StackUse& use) const noexcept {
     if (use.run != run || use.need == StackNeed::ip_reassembly) return false;
     const bool by_flow = use.need == StackNeed::flow;
-    // After a function that looks into streams, packets are already tracked. And what a later function drops has
-    // passed those that decided before it.
+    // After a function that inspects streams, packets are already tracked. And a packet that a later function drops has
+    // already passed the functions that decided before it.
     if (by_flow && (has_streams || use.ends_packets)) return false;
     if ((in_batches || use.in_batches) && (by_flow || has_flow_need)) return false;
     return by_flow || !has_streams || settings_of(use.options) == settings_of(plan.options);
@@ -52,7 +53,7 @@ struct OpenView {
   [[nodiscard]] ViewPlan close() && {
     plan.lockstep = has_flow_need && plan.functions.size() > 1;
     if (!has_streams) plan.options.keep_streams = false;
-    plan.options.frames_are_parsed = !in_batches;  // a device keeps the layouts that it determines to itself
+    plan.options.frames_are_parsed = !in_batches;  // layouts determined on a device are not copied back
     return std::move(plan);
   }
 };

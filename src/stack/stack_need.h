@@ -9,16 +9,16 @@
 
 namespace penstock::stack {
 
-/// What a function needs of the chain's stack (Gaviss §4.4).
+/// What a function needs from the chain's stack (Gaviss §4.4).
 enum class StackNeed : std::uint8_t {
   none,
-  flow,           // the flows of packets, and for TCP the state of the connection; without fragments and tunnels
-  ip_reassembly,  // packets with those in tunnels and datagrams from fragments, but no flows
-  tcp_stream,     // all of it: flows, datagrams and TCP streams
+  flow,           // flows, and the connection state of TCP; no reassembly, no tunnels
+  ip_reassembly,  // packets, also from tunnels and reassembled from fragments, but no flows
+  tcp_stream,     // everything: flows, reassembled datagrams and TCP streams
 };
 
-/// What the stack reads of a packet to find its flow: a function that needs flows reads it. Headers, and what is in
-/// ICMP errors.
+/// The fields that the stack reads to find a packet's flow: headers, and the payload of ICMP errors. A function that
+/// needs flows reads them as well.
 inline constexpr FieldSet kFlowFields =
     FieldSet::all() - FieldSet{Field::trailer, Field::in_port, Field::verdict, Field::mark, Field::flow_hash};
 

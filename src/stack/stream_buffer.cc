@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A run lies in one piece of memory:
+// Layout of a run in its piece of memory:
 //
 //     Block | a bit for each byte: a segment begins here | free | bytes of the run | free
 //                                                         0      start              start + length       capacity
 //
-// The bits tell where the segments began whose bytes these are; policies ask for that.
+// The bits mark where the segments of the run begin, which the overlap policies need to know.
 //
 // A red-black tree holds the runs in stream order.
 
@@ -22,12 +22,12 @@ namespace penstock::stack {
 
 struct alignas(kCacheLineBytes) StreamBuffer::Block : Hook {
   std::uint64_t offset;        // of the first byte
-  std::uint64_t first_begin;   // where its segment began: before it, if that was cut, or goes on from the run before
+  std::uint64_t first_begin;   // begin of its segment, which may lie before the run if the segment was cut
   std::uint32_t start = 0;     // index of the first byte
   std::uint32_t length = 0;    // bytes
   std::uint32_t capacity = 0;  // a multiple of 64
   std::uint8_t order = 0;      // of the piece
-  bool owns_last = false;      // while a segment is put in: the run's last byte is the segment's
+  bool owns_last = false;      // during insert: the run's last byte belongs to the segment
 
   [[nodiscard]] std::uint64_t end() const noexcept { return offset + length; }
   [[nodiscard]] std::uint64_t* starts() noexcept { return reinterpret_cast<std::uint64_t*>(this + 1); }
@@ -55,7 +55,7 @@ struct alignas(kCacheLineBytes) StreamBuffer::Block : Hook {
       from = stop;
     }
   }
-  /// The last begin at or before `i`, at the least `start`.
+  /// The last segment begin at or before `i`, but not before `start`.
   [[nodiscard]] std::uint32_t last_start(std::uint32_t i) const noexcept {
     std::uint32_t word = i / 64;
     std::uint64_t bits = starts()[word] & (~std::uint64_t{0} >> (63 - i % 64));
@@ -63,7 +63,7 @@ struct alignas(kCacheLineBytes) StreamBuffer::Block : Hook {
     if (bits == 0) return start;
     return std::max(start, word * 64 + 63 - static_cast<std::uint32_t>(std::countl_zero(bits)));
   }
-  /// The first begin behind `i`, at the most the run's end.
+  /// The first segment begin after `i`, or the run's end.
   [[nodiscard]] std::uint32_t next_start(std::uint32_t i) const noexcept {
     const std::uint32_t limit = start + length;
     std::uint32_t word = (i + 1) / 64;
@@ -114,7 +114,7 @@ void StreamBuffer::free_block(MemoryPool& pool, Block* block) noexcept {
   pool.give(reinterpret_cast<std::byte*>(block), block->order);
 }
 
-// ---- Runs in their order
+// ---- Runs
 
 StreamBuffer::StreamBuffer() noexcept = default;
 StreamBuffer::~StreamBuffer() = default;
@@ -134,7 +134,7 @@ StreamBuffer::Place StreamBuffer::remove(MemoryPool& pool, Place place) noexcept
   return next;
 }
 
-/// Puts `block` in the place of another run, which is freed.
+/// Replaces the run at `place` with `block` and frees it.
 StreamBuffer::Place StreamBuffer::replace(MemoryPool& pool, Place place, Block& block) noexcept {
   Block& former = *place;
   runs_.replace_node(place, block);
@@ -161,8 +161,8 @@ void StreamBuffer::append(Block& block, const std::uint8_t* bytes, std::size_t c
   block.length += static_cast<std::uint32_t>(count);
 }
 
-// Room for `left` bytes before the run and `right` behind it. Each time that bytes are moved, a share of the piece
-// becomes free on the side where the run grows, so that however it grows each byte is moved a few times only.
+// Makes room for `left` bytes before the run and `right` after it. Each move leaves a share of the piece free on the
+// side where the run grows, so each byte is moved only a few times however the run grows.
 bool StreamBuffer::make_room(MemoryPool& pool, Place& place, std::size_t left, std::size_t right) noexcept {
   Block* const block = &*place;
   if (block->start >= left && block->capacity - block->start - block->length >= right) return true;
@@ -180,7 +180,7 @@ bool StreamBuffer::make_room(MemoryPool& pool, Place& place, std::size_t left, s
   if (larger == nullptr) return false;
   const std::size_t spare = larger->capacity - need;
   std::size_t start = left == 0 ? 0 : left + spare / 2;
-  // The same place within a word of the bits: they are copied word by word.
+  // Keep the bit position within a word, because bits are copied word by word.
   start += (64 + block->start % 64 - start % 64) % 64;
   larger->start = static_cast<std::uint32_t>(start);
   larger->length = block->length;
@@ -193,14 +193,14 @@ bool StreamBuffer::make_room(MemoryPool& pool, Place& place, std::size_t left, s
   return true;
 }
 
-// Settles whose bytes stay where the segment overlaps with the run; both keep their bounds elsewhere.
+// Applies the policy where the segment overlaps the run, and updates the segment begins there.
 bool StreamBuffer::resolve(Block& block, std::uint64_t offset, Bytes segment, OverlapPolicy policy,
                            std::uint64_t final) noexcept {
   const std::uint64_t segment_end = offset + segment.size();
   std::uint64_t at = std::max(offset, block.offset);
   const std::uint64_t stop = std::min(segment_end, block.end());
   bool different = false;
-  // Whether the byte before `at` is the segment's. (Runs never touch: before them, there was nothing.)
+  // Whether the byte before `at` belongs to the new segment. (Runs never touch, so nothing precedes the run.)
   bool won_before = offset < block.offset;
   while (at < stop) {
     const std::uint64_t old_begin = block.begin_of_segment_at(at);
@@ -232,7 +232,7 @@ bool StreamBuffer::resolve(Block& block, std::uint64_t offset, Bytes segment, Ov
   return different;
 }
 
-// The bytes of a run, and where its segments begin but for the first, to `at` in another, which has no bits there.
+// Copies a run's bytes and segment begins, except the first, to index `at` of `to`, which must have no bits set there.
 void StreamBuffer::copy(Block& to, std::uint32_t at, Block& from) noexcept {
   std::memcpy(to.bytes() + at, from.bytes() + from.start, from.length);
   for (std::uint32_t i = from.next_start(from.start); i < from.start + from.length; i = from.next_start(i)) {
@@ -244,16 +244,16 @@ StreamBuffer::Inserted StreamBuffer::insert(MemoryPool& pool, std::uint64_t offs
                                             std::uint64_t final) noexcept {
   const std::uint64_t end = offset + segment.size();
   if (end <= begin_ || segment.empty()) return {};
-  const std::uint64_t from = std::max(offset, begin_);  // bytes before that are gone for good
+  const std::uint64_t from = std::max(offset, begin_);  // earlier bytes were dropped
 
-  // Nearly always it goes on where the last run ends.
+  // Nearly always the segment follows the last run.
   if (last_ != nullptr && offset == last_->end() && last_->capacity - last_->start - last_->length >= segment.size()) {
     append(*last_, segment.data(), segment.size());
     right_edge_ = std::max(right_edge_, end);
     return {};
   }
 
-  // The first run that the segment overlaps or touches, else the next one.
+  // The first run that the segment overlaps or touches, otherwise the next run after it.
   const Place first = runs_.lower_bound(from);
   if (first == runs_.end() || first->offset > end) {
     Block* const alone = make_block(pool, from, end - from);
@@ -265,7 +265,7 @@ StreamBuffer::Inserted StreamBuffer::insert(MemoryPool& pool, std::uint64_t offs
     return {};
   }
 
-  // They become one, in the place of the longest: a byte that moves is in a run twice as long then.
+  // Merge all runs into the longest one. A byte that moves ends up in a run at least twice as long.
   Place place = first;
   Place behind = std::next(first);
   std::uint64_t last_end = first->end();
@@ -286,7 +286,7 @@ StreamBuffer::Inserted StreamBuffer::insert(MemoryPool& pool, std::uint64_t offs
   for (Place one = leftmost; one != behind; ++one) {
     different |= resolve(*one, offset, segment, policy, final);
   }
-  if (std::next(leftmost) == behind && union_begin == former_begin) {  // it goes on behind the run
+  if (std::next(leftmost) == behind && union_begin == former_begin) {  // it only extends the run at its end
     if (union_end > former_end) {
       const std::uint32_t index = block->start + block->length;
       append(*block, segment.data() + (former_end - offset), union_end - former_end);
@@ -295,7 +295,7 @@ StreamBuffer::Inserted StreamBuffer::insert(MemoryPool& pool, std::uint64_t offs
     return {.kept = true, .different = different};
   }
 
-  // The other runs come to it, and between them the segment's bytes. It keeps its own place in the tree until then.
+  // Copy the other runs to it, and the segment's bytes into the gaps. It keeps its position in the tree until then.
   const std::uint64_t first_begin = union_begin < leftmost->offset ? offset : leftmost->first_begin;
   const auto left = static_cast<std::uint32_t>(former_begin - union_begin);
   const std::uint32_t start = block->start - left;
@@ -371,7 +371,7 @@ void StreamBuffer::drop_before(MemoryPool& pool, std::uint64_t offset) noexcept 
   block->first_begin = first_begin;
   block->set(block->start);
   if (block->capacity >= kWorthShrinking && block->length < block->capacity / 8) {
-    // Little is left of much: it moves, where there is a smaller piece.
+    // Little is left of a large piece: move the run to a smaller one if available.
     const std::uint32_t capacity = block->capacity;
     Block* const smaller = make_block(pool, block->offset, block->length + 64);
     if (smaller == nullptr || smaller->capacity >= capacity) {

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The bytes of one direction of a stream, as segments bring them: in runs without holes, each contiguous in memory.
-// Where segments overlap, a policy says whose bytes stay, by where both began and ended. Its memory is a pool's piece
-// for each run, nothing else: see stream_buffer.cc for how a piece is laid out. Runs are as many as the pool has room
-// for: to find one, and to join two, costs by the logarithm of their number.
+// Reassembly buffer for one direction of a stream. It holds runs: bytes without holes, contiguous in memory. Where
+// segments overlap, a policy decides whose bytes to keep, by where both segments begin and end. Each run is one
+// allocation from a pool (stream_buffer.cc shows its layout); there is no other memory. The pool alone limits the
+// number of runs, and finding or joining runs takes logarithmic time.
 
 #pragma once
 
@@ -20,9 +20,9 @@
 
 namespace penstock::stack {
 
-/// Whether the bytes of a new segment [begin, end) replace those of an old one, where they overlap (Novak & Sturges,
-/// "Target-Based TCP Stream Reassembly", 2007): hosts do not treat segments as they treat fragments. `bsd_right` is
-/// known of fragments alone, and means the same here.
+/// Whether the bytes of a new segment [begin, end) replace those of an old one where the two overlap (Novak & Sturges,
+/// "Target-Based TCP Stream Reassembly", 2007). Hosts do not treat segments as they treat fragments. `bsd_right` is
+/// documented for fragments only; here it means the same.
 [[nodiscard]] constexpr bool new_bytes_win(OverlapPolicy policy, std::uint64_t begin, std::uint64_t end,
                                            std::uint64_t old_begin, std::uint64_t old_end) noexcept {
   switch (policy) {
@@ -40,41 +40,42 @@ namespace penstock::stack {
 class StreamBuffer {
  public:
   struct Inserted {
-    bool kept = true;        // false: no room for it; nothing has changed
-    bool different = false;  // it overlaps with bytes that are not its own
+    bool kept = true;        // false: out of memory; nothing has changed
+    bool different = false;  // it overlaps bytes with different content
   };
   struct Run {
     std::uint64_t offset = 0;
-    Bytes bytes;  // none: there is no such run
+    Bytes bytes;  // empty: there is no such run
     [[nodiscard]] std::uint64_t end() const noexcept { return offset + bytes.size(); }
   };
   StreamBuffer() noexcept;
-  /// Call `clear` first.
+  /// The buffer must be empty: call `clear` first, which returns the memory to the pool.
   ~StreamBuffer();
   StreamBuffer(const StreamBuffer&) = delete;
   StreamBuffer& operator=(const StreamBuffer&) = delete;
 
-  /// `offset`: in the stream. Of what lies before `begin()`, nothing is kept. Bytes before `final` that are there stay,
-  /// whatever the policy.
+  /// Copies the segment into the buffer. `offset`: in the stream. Data before `begin()` is ignored. Existing bytes
+  /// before `final` are kept whatever the policy.
   Inserted insert(MemoryPool& pool, std::uint64_t offset, Bytes segment, OverlapPolicy policy,
                   std::uint64_t final = 0) noexcept;
 
-  /// What there is of the run that holds the byte at `from`, from there on; or of the first run behind it.
+  /// The run that contains the byte at `from`, starting at `from`; otherwise the next run after it.
   [[nodiscard]] Run run_from(std::uint64_t from) const noexcept;
-  /// The same, but all of the run.
+  /// The same, but the whole run.
   [[nodiscard]] Run whole_run_at(std::uint64_t at) const noexcept;
 
-  /// Whether so many bytes are there from `offset` on, whatever they are.
+  /// Whether the buffer has all bytes in [offset, offset + length), whatever their content.
   [[nodiscard]] bool has(std::uint64_t offset, std::uint64_t length) const noexcept {
     const Run run = run_from(offset);
     return run.offset == offset && run.bytes.size() >= length;
   }
-  /// Whether all of these bytes are there, as they are.
+  /// Whether the buffer has all of these bytes with the same content.
   [[nodiscard]] bool holds(std::uint64_t offset, Bytes bytes) const noexcept;
-  /// What there is of the segment that has the byte at `at`, which must be there: from where it begins, or another one
-  /// ends in it, to where the next one begins.
+  /// What remains of the segment that brought the byte at `at`, which must be in the buffer: from the segment's begin,
+  /// or the end of another segment within it, up to the begin of the next.
   [[nodiscard]] Run segment_at(std::uint64_t at) const noexcept;
-  /// Calls `use(offset, there, given)` for each stretch of bytes that is there with other content than in `bytes`.
+  /// Calls `use(offset, there, given)` for each run that overlaps `bytes` with different content. `there` is the whole
+  /// overlap in the buffer, `given` the same range of `bytes`.
   template <typename Use>
   void for_each_difference(std::uint64_t offset, Bytes bytes, Use&& use) const {
     const std::uint64_t end = offset + bytes.size();
@@ -89,19 +90,19 @@ class StreamBuffer {
     }
   }
 
-  /// Lets go of all before it. Bytes before it will never be taken again.
+  /// Discards all data before `offset`. Such data is never accepted again.
   void drop_before(MemoryPool& pool, std::uint64_t offset) noexcept;
   void clear(MemoryPool& pool) noexcept;
 
-  // Before a segment that most likely follows the last run: two steps, with time between them for what the first
-  // fetches to arrive.
+  // Prefetching for a segment that probably extends the last run, in two steps. Leave time between them so that the
+  // first cache line can arrive.
   void prefetch_last_run() const noexcept {
     if (last_ != nullptr) prefetch(last_);
   }
   void prefetch_end_of_last_run() const noexcept;
 
   [[nodiscard]] std::uint64_t begin() const noexcept { return begin_; }
-  /// Behind the last byte that ever came.
+  /// One past the highest byte ever received.
   [[nodiscard]] std::uint64_t right_edge() const noexcept { return right_edge_; }
   [[nodiscard]] bool empty() const noexcept { return runs_.empty(); }
 
@@ -113,26 +114,26 @@ class StreamBuffer {
     using type = std::uint64_t;
     type operator()(const Block& block) const noexcept;
   };
-  /// In stream order. Runs never touch, so this is the order of their ends too.
+  /// In stream order. Runs never touch, so they are also ordered by their ends.
   using Runs = boost::intrusive::set<Block, boost::intrusive::base_hook<Hook>, boost::intrusive::key_of_value<EndOf>,
                                      boost::intrusive::constant_time_size<false>>;
   using Place = Runs::iterator;
 
   void add_before(Place next, Block& block) noexcept;
-  /// Returns the place of the next run.
+  /// Returns the position of the next run.
   Place remove(MemoryPool& pool, Place place) noexcept;
   Place replace(MemoryPool& pool, Place place, Block& block) noexcept;
   [[nodiscard]] static Block* make_block(MemoryPool& pool, std::uint64_t offset, std::size_t room) noexcept;
   static void free_block(MemoryPool& pool, Block* block) noexcept;
   [[nodiscard]] bool make_room(MemoryPool& pool, Place& place, std::size_t left, std::size_t right) noexcept;
   static void append(Block& block, const std::uint8_t* bytes, std::size_t count) noexcept;
-  /// Tells whether bytes differed.
+  /// Returns whether any bytes differed.
   [[nodiscard]] static bool resolve(Block& block, std::uint64_t offset, Bytes segment, OverlapPolicy policy,
                                     std::uint64_t final) noexcept;
   static void copy(Block& to, std::uint32_t at, Block& from) noexcept;
 
   Runs runs_;
-  Block* last_ = nullptr;  // found without touching the tree's nodes, so that it can be prefetched
+  Block* last_ = nullptr;  // cached, so that prefetching does not walk the tree
   std::uint64_t begin_ = 0;
   std::uint64_t right_edge_ = 0;
 };

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What can be wrong or odd with a TCP session, by Suricata's names (stream-events.rules).
+// Errors and anomalies in a TCP session, by Suricata's names (stream-events.rules).
 
 #pragma once
 
@@ -19,12 +19,12 @@ struct StreamEvent {
 inline constexpr std::size_t kMostStreamEvents = 128;
 using StreamEvents = std::bitset<kMostStreamEvents>;
 
-/// "3whs_synack_with_wrong_ack"; all that Suricata has.
+/// The event with this name, such as "3whs_synack_with_wrong_ack"; nullopt if Suricata has none of that name.
 [[nodiscard]] std::optional<StreamEvent> stream_event_of(std::string_view name) noexcept;
-/// The name of an event that there is.
+/// The event's name. The index must be valid.
 [[nodiscard]] std::string_view name_of(StreamEvent event) noexcept;
 
-/// For who sets events; in the order of the names in stream_event.cc. (h: handshake.)
+/// The events that the tracker sets, in the order of the names in stream_event.cc (h3, h4: 3-way, 4-way handshake).
 enum class TcpEvent : std::uint16_t {
   h3_ack_in_wrong_direction,
   h3_async_wrong_sequence,

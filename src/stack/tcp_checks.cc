@@ -1,31 +1,31 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which packets are taken for their session's own.
+// Checks whether a packet belongs to its session.
 
 #include "stack/tcp_tracker.h"
 
 namespace penstock::stack {
 
-// PAWS (RFC 7323 §5), with the liberties that hosts take by the policy they are known for.
+// PAWS (RFC 7323 §5), with the deviations of the operating system that the policy names.
 bool TcpTracker::timestamp_valid(Segment& segment) noexcept {
   TcpSession& session = *segment.session;
   if (!session.timestamps_ || !segment.options.has_timestamp) return true;
   TcpStream& mine = segment.mine();
   const std::uint32_t timestamp = segment.options.timestamp;
   const OverlapPolicy host = options_.stream_policy;
-  // Inline it is taken all the same: hosts differ in what is too old for them (a clock that stands at 0, segments that
-  // overtook each other), and of what the stream has nothing else will pass in its place.
+  // Inline, accept the segment anyway. Hosts differ in what they consider too old (a clock stuck at 0, reordered
+  // segments), and once data is in the stream, different data can no longer pass in its place.
   const auto wrong = [&]() noexcept {
     segment.tell(TcpEvent::invalid_timestamp);
     return session.inline_ && !segment.has(TcpHeader::kRst);
   };
   if (mine.zero_timestamp) {
-    if (host == OverlapPolicy::linux_host) {  // no host that begins with 0
+    if (host == OverlapPolicy::linux_host) {  // Linux: timestamps are no longer checked
       session.timestamps_ = false;
       return true;
     }
-    if (host == OverlapPolicy::windows) {  // the next will be checked
+    if (host == OverlapPolicy::windows) {  // checked again from the next packet on
       mine.zero_timestamp = false;
       if (mine.next == segment.sequence) mine.timestamp = timestamp;
       return true;
@@ -60,7 +60,7 @@ bool TcpTracker::ack_valid(Segment& segment) noexcept {
   if (after(ack, stream.last_ack) && not_after(ack, stream.next_win)) return true;
   if (ack == stream.last_ack) return true;
   if (before(ack, stream.last_ack)) {
-    // As far back as a window, it may have been on its way for long.
+    // An ACK that is at most a window old may just have been delayed.
     if (stream.window != 0 && before(ack, stream.last_ack - stream.window))
       return segment.refuse(TcpEvent::invalid_ack);
     return true;
@@ -69,7 +69,7 @@ bool TcpTracker::ack_valid(Segment& segment) noexcept {
   if (segment.session->state_ > TcpState::syn_sent && after(ack, stream.next_win)) {
     return segment.refuse(TcpEvent::invalid_ack);
   }
-  // A RST in answer to a SYN, of which no window is known yet.
+  // A RST in reply to a SYN: no window is known yet.
   if (segment.session->state_ == TcpState::syn_sent && segment.to_client() && segment.has(TcpHeader::kRst) &&
       ack == stream.isn + 1) {
     return true;
@@ -77,7 +77,7 @@ bool TcpTracker::ack_valid(Segment& segment) noexcept {
   return segment.refuse(TcpEvent::invalid_ack);
 }
 
-// Hosts take a RST that has the number they expect next.
+// Hosts accept a RST whose sequence number is the one that they expect next.
 bool TcpTracker::rst_valid(Segment& segment) noexcept {
   if (!timestamp_valid(segment)) return false;
   TcpStream& mine = segment.mine();
@@ -89,7 +89,7 @@ bool TcpTracker::rst_valid(Segment& segment) noexcept {
     if (segment.session->async_) return not_before(segment.sequence, mine.next);
     if (segment.session->state_ == TcpState::syn_sent && segment.to_client()) return true;
     switch (options_.stream_policy) {
-      case OverlapPolicy::linux_host: {  // RFC 5961 §3.2; to others in the window, a challenge ACK is the answer
+      case OverlapPolicy::linux_host: {  // RFC 5961 §3.2; any other RST in the window gets a challenge ACK
         const auto in_order = static_cast<std::int64_t>(mine.in_order());
         const std::int64_t offset = mine.offset_of(segment.sequence);
         return offset == in_order || (mine.fin_sent && offset == in_order + 1) || segment.sequence == mine.last_ack;
@@ -111,7 +111,7 @@ bool TcpTracker::is_retransmission(Segment& segment) noexcept {
   return true;
 }
 
-// RFC 9293 §3.8.4: the byte before the next one, or none.
+// RFC 9293 §3.8.4: sequence number one before the next, with one byte of data or none.
 bool TcpTracker::is_keep_alive(Segment& segment) noexcept {
   if (segment.length() > 1 || segment.has(TcpHeader::kSyn | TcpHeader::kFin | TcpHeader::kRst)) return false;
   TcpStream& mine = segment.mine();
@@ -133,7 +133,7 @@ bool TcpTracker::is_window_update(const Segment& segment) noexcept {
          segment.ack == other.last_ack && segment.sequence == segment.mine().next;
 }
 
-// The ACK of the other's FIN, behind one's own.
+// The ACK of the other host's FIN, sent at or after the sender's own end of data.
 bool TcpTracker::is_shutdown_ack(const Segment& segment) noexcept {
   const TcpState state = segment.session->state_;
   if (!segment.is_bare() || !segment.has(TcpHeader::kAck)) return false;
@@ -143,7 +143,7 @@ bool TcpTracker::is_shutdown_ack(const Segment& segment) noexcept {
          segment.ack == segment.other().next + 1;
 }
 
-// A window that shrinks by more than was received, in a packet from behind what is known: a fake, or heavy loss.
+// The window shrinks, and both sequence and acknowledgment number are ahead of what was seen: forged, or heavy loss.
 bool TcpTracker::is_bad_window_update(Segment& segment) noexcept {
   const TcpState state = segment.session->state_;
   if (!segment.is_bare() || segment.window == 0) return false;
@@ -153,14 +153,14 @@ bool TcpTracker::is_bad_window_update(Segment& segment) noexcept {
   if (window >= other.window || !after(segment.ack, other.next) || !after(segment.sequence, segment.mine().next)) {
     return false;
   }
-  // What it acknowledges beyond what was seen may be a FIN.
+  // The one unseen byte that it acknowledges is the FIN.
   if (segment.ack == other.next + 1 && other.fin_sent) return false;
   segment.tell(TcpEvent::bad_window_update);
   return true;
 }
 
-// Its place is behind what was sent before. Inline, it may begin in that: hosts send the last segments again as one,
-// and what is new of it belongs into the stream.
+// A FIN belongs after all data sent so far. Inline, its segment may begin within that data: hosts coalesce the last
+// segments when they retransmit, and the new part belongs in the stream.
 bool TcpTracker::fin_fits(const Segment& segment) noexcept {
   const TcpStream& mine = segment.mine();
   const bool goes_on =
@@ -168,20 +168,20 @@ bool TcpTracker::fin_fits(const Segment& segment) noexcept {
   return (goes_on || !before(segment.sequence, mine.next)) && !after(segment.sequence, mine.last_ack + mine.window);
 }
 
-// Inline: whatever brings bytes that the stream does not have is not to reach a host that may take them. So it is only
-// where this watcher knows what the hosts know: it has seen both begin.
+// Inline: a packet with bytes that are not in the stream must not reach a host that might accept them. This is enforced
+// only if the tracker has seen both hosts start the connection, so that it knows as much as they do.
 bool TcpTracker::may_pass(const Segment& segment, bool valid) noexcept {
   const TcpSession& session = *segment.session;
   const TcpStream& mine = segment.mine();
   const bool both_began = (session.flags_seen_[0] & session.flags_seen_[1] & TcpHeader::kSyn) != 0;
   if (session.midstream_ || session.async_ || !both_began) return true;
-  // What comes with a SYN, or with a RST that is taken, no application is given (but by fast open, which the stream
-  // has). And a host answers to a SYN that it does not expect (RFC 5961 §4).
+  // Applications never receive the payload of a SYN (except with TCP Fast Open, where the stream has it) or of an
+  // accepted RST. And a host must be able to reply to an unexpected SYN (RFC 5961 §4).
   if (segment.has(TcpHeader::kSyn) || (valid && segment.has(TcpHeader::kRst))) return true;
   if (segment.outcome.early) return false;
   if (!segment.payload.empty()) {
     if (segment.outcome.payload_in_stream || segment.outcome.bytes_refused || mine.depth_reached) return true;
-    // Sent again: acknowledged, or as it was.
+    // A retransmission: already acknowledged, or with the same content.
     if (not_after(segment.end(), mine.last_ack)) return true;
     Bytes bytes = segment.payload;
     std::uint32_t sequence = segment.sequence;
@@ -192,13 +192,13 @@ bool TcpTracker::may_pass(const Segment& segment, bool valid) noexcept {
     const std::int64_t offset = mine.offset_of(sequence);
     return offset >= 0 && mine.buffer.holds(static_cast<std::uint64_t>(offset), bytes);
   }
-  // Without bytes, what is not valid shows the host nothing; but a RST ends its connection. To one in its window, a
-  // host answers (RFC 5961 §3).
+  // An invalid packet without payload is harmless, unless it is a RST, which could end the connection. A RST in the
+  // window may pass, since the host replies with a challenge ACK (RFC 5961 §3).
   if (valid || !segment.has(TcpHeader::kRst)) return true;
   return not_before(segment.sequence, mine.last_ack) && before(segment.sequence, mine.next + mine.window);
 }
 
-// Old news: a later packet has already acknowledged more.
+// A later packet has already acknowledged more.
 bool TcpTracker::is_outdated_ack(const Segment& segment) noexcept {
   if (!segment.is_bare() || !segment.has(TcpHeader::kAck) || segment.session->state_ < TcpState::established) {
     return false;

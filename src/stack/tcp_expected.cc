@@ -1,16 +1,16 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Header prediction (Van Jacobson, "TCP header prediction", 1990): the segment that an established connection expects
-// next, of which no check finds anything. It does what the long way (TcpTracker::track_checked) does with such a
-// segment, without asking about all that it is not.
+// Header prediction (Van Jacobson, "TCP header prediction", 1990): a fast path for the next in-order segment of an
+// established connection, which passes all checks. The result is the same as that of TcpTracker::track_checked, without
+// testing for every special case.
 
 #include "stack/tcp_tracker.h"
 
 namespace penstock::stack {
 
-// The next in order, within the window, with an acknowledgment that is neither old nor of bytes that were not seen; in
-// a session of which nothing is contested, and whose handshake is past. Changes nothing.
+// Whether the segment is next in order, within the window, and its ACK is neither old nor for unseen data. The session
+// must have completed its handshake and have no contested bytes. Changes nothing.
 bool TcpTracker::is_expected(const Segment& segment) const noexcept {
   const TcpSession& session = *segment.session;
   if (session.state_ != TcpState::established || session.midstream_ || session.async_ ||
@@ -40,7 +40,7 @@ bool TcpTracker::is_expected(const Segment& segment) const noexcept {
   return options_.stream_depth == 0 || end < options_.stream_depth;
 }
 
-/// Whether no policy has anything against the segment's timestamp, as timestamp_valid() asks.
+/// Whether timestamp_valid() accepts the segment's timestamp under every policy.
 bool TcpTracker::timestamp_goes_on(const Segment& segment) noexcept {
   const TcpStream& mine = segment.mine();
   const std::uint32_t timestamp = segment.options.timestamp;
@@ -64,13 +64,13 @@ void TcpTracker::take_expected(Segment& segment) noexcept {
   note_timestamp(segment);
 
   if (!session.inline_) {
-    // Only an acknowledgment of more tells of bytes that were lost.
+    // Only an ACK of new data can reveal lost bytes.
     if (other.acked() > other.gap_checked) look_for_gaps(segment, other);
     watch(session, opposite(segment.direction));
   }
   if (!segment.payload.empty()) {
     const auto from = static_cast<std::uint64_t>(mine.offset_of(segment.sequence));
-    // No bytes were there: no policy has anything to say.
+    // Nothing overlaps, so the policy does not matter.
     if (mine.buffer.insert(stream_memory_, from, segment.payload, OverlapPolicy::first).kept) {
       counters_.stream_bytes += segment.payload.size();
       segment.outcome.payload_in_stream = true;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How sessions begin: by a handshake, in the middle of a connection if that is wanted, and anew on the endpoints of an
-// older one. The states none, syn_sent and syn_received of tcp_states.cc.
+// How sessions start: with a handshake, in mid-stream if enabled, or as a new connection between the endpoints of an
+// older one. Contains the states none, syn_sent and syn_received (see tcp_states.cc).
 
 #include "stack/tcp_handshake.h"
 
@@ -17,23 +17,23 @@ namespace penstock::stack {
 namespace {
 
 constexpr std::uint8_t kSynAck = TcpHeader::kSyn | TcpHeader::kAck;
-constexpr std::uint8_t kUnknownScale = 14;  // of sessions whose handshake was not seen: any window will do
-/// The ACK that completes a handshake may be lost: so far may the first segment after it be ahead.
+constexpr std::uint8_t kUnknownScale = 14;  // handshake not seen: assume the largest window scale
+/// If the ACK that completes a handshake is lost, the first segment after it may be this far ahead, in bytes.
 constexpr std::int32_t kMostAhead = 1 << 20;
 
-/// In a window of `length` that begins at `first`; both ends included.
+/// Whether `number` lies in [first, first + length].
 bool in_window(std::uint32_t number, std::uint32_t first, std::int32_t length) noexcept {
   const std::int32_t ahead = sequence_distance(number, first);
   return ahead >= 0 && ahead <= length;
 }
 
-/// Hosts cut off what comes before the byte that they expect.
+/// Whether the segment begins at or contains `byte`. Hosts trim the data before the byte that they expect.
 template <typename Segment>
 bool begins_or_has(const Segment& segment, std::uint32_t byte) noexcept {
   return segment.sequence == byte || (after(byte, segment.sequence) && after(segment.end(), byte));
 }
 
-/// The oldest makes room. True where one had to.
+/// Adds the segment. If the ring is full, this displaces the oldest entry and returns true.
 template <typename Ring>
 bool push(Ring& ring, const HandshakeSegment& segment) noexcept {
   const bool full = ring.count == ring.segments.size();
@@ -44,9 +44,9 @@ bool push(Ring& ring, const HandshakeSegment& segment) noexcept {
 
 }  // namespace
 
-// ---- Handshakes that the session does not follow
+// ---- Handshakes other than the session's own
 
-/// Notes it for the case that the other host answers. False: it displaced an older one.
+/// Records the SYN or SYN/ACK in case the other host answers it. False if memory is full or an older one was displaced.
 bool TcpTracker::note_handshake(Segment& segment) noexcept {
   TcpSession& session = *segment.session;
   const bool is_synack = segment.has(TcpHeader::kAck);
@@ -104,7 +104,7 @@ void TcpTracker::free_handshakes(TcpSession& session) noexcept {
   session.handshakes_ = nullptr;
 }
 
-/// The SYN that this is the answer to, if it was noted; its data are the caller's to free.
+/// Removes and returns the recorded SYN that this SYN/ACK answers. The caller must free its data.
 std::optional<HandshakeSegment> TcpTracker::take_syn_answered_by(TcpSession& session,
                                                                  const HandshakeSegment& synack) noexcept {
   if (session.handshakes_ == nullptr) return std::nullopt;
@@ -115,7 +115,7 @@ std::optional<HandshakeSegment> TcpTracker::take_syn_answered_by(TcpSession& ses
     if (synack.ack != syn.sequence + 1 && synack.ack != syn.sequence + 1 + syn.data_length) continue;
     if (synack.echo != 0 && syn.has_timestamp && synack.echo != syn.timestamp) continue;
     HandshakeSegment taken = syn;
-    if (synack.ack == syn.sequence + 1) taken.data_length = 0;  // the data were not taken with it
+    if (synack.ack == syn.sequence + 1) taken.data_length = 0;  // the server did not accept the data
     syn.data = nullptr;
     syn.data_length = 0;
     return taken;
@@ -123,14 +123,14 @@ std::optional<HandshakeSegment> TcpTracker::take_syn_answered_by(TcpSession& ses
   return std::nullopt;
 }
 
-/// Whether the open session began with it.
+/// Whether the open session started with this SYN/ACK.
 bool TcpTracker::is_own(const TcpSession& session, const HandshakeSegment& synack) noexcept {
   if (session.state_ < TcpState::established || session.state_ == TcpState::closed) return false;
   return synack.sequence == session.stream(synack.from).isn &&
          synack.ack == session.stream(opposite(synack.from)).isn + 1;
 }
 
-/// The handshake that the packet completes; its data are the caller's to free.
+/// The handshake that the packet completes. The caller must free its data.
 std::optional<Handshake> TcpTracker::completed_by(TcpSession& session, Direction from, const Range& range,
                                                   std::uint32_t ack) noexcept {
   if (session.handshakes_ == nullptr) return std::nullopt;
@@ -141,7 +141,8 @@ std::optional<Handshake> TcpTracker::completed_by(TcpSession& session, Direction
     const bool begins_there = in_window(range.sequence, synack.ack, kMostAhead) || range.has(synack.ack);
     if (!begins_there || ack != synack.sequence + 1) continue;
     if (is_own(session, synack)) continue;
-    // It answers a SYN/ACK, as if that were a SYN: the host's challenge ACK completes nothing.
+    // This SYN/ACK answers another SYN/ACK as if that were a SYN. The ACK is a challenge ACK and completes no
+    // handshake.
     const auto is_answered = [&](const HandshakeSegment& other) {
       return other.from == from && other.sequence + 1 == synack.ack;
     };
@@ -150,7 +151,7 @@ std::optional<Handshake> TcpTracker::completed_by(TcpSession& session, Direction
         std::none_of(syns.segments.begin(), syns.segments.begin() + syns.count, is_answered)) {
       continue;
     }
-    // Of a SYN that others displaced, the answer tells the number, and that it had options.
+    // If the SYN was displaced, derive its sequence number and its options from the SYN/ACK.
     const HandshakeSegment unknown{.sequence = synack.ack - 1,
                                    .window = 0xffff,
                                    .scale = kUnknownScale,
@@ -158,14 +159,14 @@ std::optional<Handshake> TcpTracker::completed_by(TcpSession& session, Direction
                                    .has_timestamp = synack.has_timestamp,
                                    .from = from};
     std::copy(ring.segments.begin() + i + 1, ring.segments.begin() + ring.count, ring.segments.begin() + i);
-    --ring.count;  // it begins one session
+    --ring.count;  // each SYN/ACK starts one session only
     return Handshake{.syn = take_syn_answered_by(session, synack).value_or(unknown), .synack = synack};
   }
   return std::nullopt;
 }
 
-// A host could have the watcher begin anew in the middle of its stream, by a SYN/ACK that the other host never asked
-// for, and whose numbers fit the open session. So where they do, the other host must have sent a SYN.
+// A host could make the tracker restart in mid-stream with an unsolicited SYN/ACK whose numbers fit the open session.
+// So if they fit, the other host must have sent a SYN.
 std::optional<Handshake> TcpTracker::begins_anew(Flow& flow, const DecodedPacket& packet,
                                                  Direction direction) noexcept {
   if (flow.tcp == nullptr || flow.tcp->handshakes_ == nullptr || flow.tcp->state_ < TcpState::established) {
@@ -187,7 +188,8 @@ std::optional<Handshake> TcpTracker::begins_anew(Flow& flow, const DecodedPacket
   }
   const std::uint32_t end = sequence + static_cast<std::uint32_t>(packet.payload.size());
   auto handshake = completed_by(*flow.tcp, direction, {sequence, end}, ack);
-  // Who answers a SYN by the number of his own was the first to send one: both open at once, and nobody changes sides.
+  // A SYN/ACK that reuses the sequence number of its sender's own SYN is part of a simultaneous open. The client stays
+  // the client.
   if (handshake && handshake->synack.from == Direction::to_server &&
       handshake->synack.sequence == flow.tcp->stream(Direction::to_server).isn) {
     open_from_both_sides(*flow.tcp, *handshake);
@@ -198,7 +200,7 @@ std::optional<Handshake> TcpTracker::begins_anew(Flow& flow, const DecodedPacket
   return handshake;
 }
 
-/// The SYN alone, where one side is all that is seen; or where nothing is known of the connection so far.
+/// A SYN alone is enough if only one direction is seen, or if the flow has no session yet.
 bool TcpTracker::begins_by_syn(const Flow& flow, const DecodedPacket& packet, Direction direction) const noexcept {
   constexpr std::uint8_t kCongestion = 0xc0;  // CWR, ECE: RFC 3168 §6.1.1
   const auto& header = *reinterpret_cast<const TcpHeader*>(packet.transport.data());
@@ -238,7 +240,7 @@ TcpTracker::Segment TcpTracker::segment_of(Flow& flow, const HandshakeSegment& n
   return segment;
 }
 
-/// The session's client is the one who sent this SYN: what was known of its stream so far is void.
+/// Restarts the client's stream with this SYN. Discards the stream's previous state.
 void TcpTracker::follow(Segment& segment, const HandshakeSegment& syn) noexcept {
   TcpSession& session = *segment.session;
   TcpStream& client = segment.client();
@@ -257,7 +259,7 @@ void TcpTracker::follow(Segment& segment, const HandshakeSegment& syn) noexcept 
   keep(data, syn.sequence + 1, {reinterpret_cast<const std::uint8_t*>(syn.data), syn.data_length});
 }
 
-/// Both sides have agreed, before anything else was established.
+/// Switches to a recorded handshake that the packet completes, before the session's own handshake completes.
 bool TcpTracker::adopt(Segment& segment) noexcept {
   TcpSession& session = *segment.session;
   if (segment.has(TcpHeader::kSyn)) return false;
@@ -286,7 +288,8 @@ bool TcpTracker::adopt(Segment& segment) noexcept {
   return true;
 }
 
-/// The server answered the client's SYN with one of its own, and the client answered that: RFC 9293 §3.5, figure 7.
+/// Simultaneous open: the server answered the client's SYN with its own SYN, which the client answered (RFC 9293 §3.5,
+/// figure 7).
 void TcpTracker::open_from_both_sides(TcpSession& session, const Handshake& handshake) noexcept {
   for (TcpStream& stream : session.streams_) {
     const bool is_client = &stream == session.streams_.data();
@@ -300,7 +303,7 @@ void TcpTracker::open_from_both_sides(TcpSession& session, const Handshake& hand
   session.timestamps_ = session.fast_open_ = false;
 }
 
-// ---- Before there is a session
+// ---- No session yet
 
 bool TcpTracker::without_session(Segment& segment) noexcept {
   if (segment.has(TcpHeader::kRst)) return segment.refuse(TcpEvent::rst_without_session);
@@ -325,7 +328,7 @@ bool TcpTracker::take_syn(Segment& segment) noexcept {
   segment.other().window = segment.window;
   session.scales_ = segment.options.has_window_scale;
   segment.other().scale = segment.options.window_scale;
-  // Data need no option: a server may take them without a cookie. Its answer will tell.
+  // Data in the SYN does not require the option: a server may accept it without a cookie. Its SYN/ACK will show.
   if (segment.options.fast_open || !segment.payload.empty()) {
     session.fast_open_ = true;
     if (!segment.payload.empty()) {
@@ -336,7 +339,7 @@ bool TcpTracker::take_syn(Segment& segment) noexcept {
   return true;
 }
 
-// The SYN was not seen; its sender is the client all the same.
+// The SYN was not seen. Its sender, the receiver of the SYN/ACK, is the client.
 bool TcpTracker::pick_up_synack(Segment& segment) noexcept {
   if (!options_.midstream && !options_.async_oneside) return true;
   if (start(segment) == nullptr) return false;
@@ -392,7 +395,7 @@ bool TcpTracker::pick_up_midstream(Segment& segment) noexcept {
 
 // ---- syn_sent
 
-// What a SYN/ACK that is accepted says of the server, and of the client.
+// Initialises both streams from an accepted SYN/ACK.
 void TcpTracker::take_synack(Segment& segment) noexcept {
   TcpSession& session = *segment.session;
   TcpStream& server = segment.mine();
@@ -408,7 +411,7 @@ void TcpTracker::take_synack(Segment& segment) noexcept {
   client.last_ack = segment.ack;
   session.scales_ = session.scales_ && segment.options.has_window_scale;
   client.scale = session.scales_ ? segment.options.window_scale : std::uint8_t{0};
-  if (!session.scales_) server.scale = 0;  // RFC 7323 §2.2: both, or neither
+  if (!session.scales_) server.scale = 0;  // RFC 7323 §2.2: both scale, or neither
   client.next_win = client.last_ack;
   client.grant(segment.window);
   server.next_win = server.last_ack;
@@ -416,7 +419,8 @@ void TcpTracker::take_synack(Segment& segment) noexcept {
   session.four_way_ = false;
 }
 
-// RFC 7323 §3.2: it is the timestamp of a SYN. A client resets the connection otherwise (as Linux does), but for 0.
+// RFC 7323 §3.2: TSecr must be the TSval of a SYN. Otherwise the client resets the connection (as Linux does), except
+// if it is 0.
 bool TcpTracker::echo_fits(const Segment& synack) noexcept {
   const TcpSession& session = *synack.session;
   const TcpStream& client = synack.other();
@@ -437,7 +441,7 @@ bool TcpTracker::syn_sent(Segment& segment) noexcept {
 bool TcpTracker::rst_in_syn_sent(Segment& segment) noexcept {
   const TcpStream& client = segment.client();
   if (!rst_valid(segment)) return false;
-  // The client takes back its SYN in one way only: by an ACK of it, from where it was.
+  // A client's RST aborts its SYN only if it has the SYN's sequence number and acknowledges the SYN.
   if (segment.to_server() &&
       !(segment.sequence == client.isn && segment.window == 0 && segment.ack == client.isn + 1)) {
     return true;
@@ -463,7 +467,7 @@ bool TcpTracker::syn_in_syn_sent(Segment& segment) noexcept {
   if (segment.sequence != client.isn) {
     return note_handshake(segment) || segment.refuse(TcpEvent::h3_syn_flood);
   }
-  // Sent again; its timestamp may be what the answer echoes.
+  // A retransmitted SYN: the SYN/ACK may echo its timestamp.
   if (segment.options.has_timestamp && after(segment.options.timestamp, client.timestamp)) {
     client.timestamp = segment.options.timestamp;
   } else if (segment.options.has_timestamp && segment.options.timestamp != client.timestamp) {
@@ -498,7 +502,7 @@ bool TcpTracker::synack_of_four(Segment& segment) noexcept {
 bool TcpTracker::synack_in_syn_sent(Segment& segment) noexcept {
   TcpSession& session = *segment.session;
   TcpStream& client = segment.client();
-  // Not what this client waits for, as far as can be told. If it is, the client's ACK will say so.
+  // The SYN/ACK does not seem to be the one that the client expects. If it is, the client's ACK will show that.
   const auto refuse = [&](TcpEvent event) noexcept {
     note_handshake(segment);
     return segment.refuse(event);
@@ -522,7 +526,7 @@ bool TcpTracker::synack_in_syn_sent(Segment& segment) noexcept {
     take_synack(segment);
     set_state(segment, carried_data ? TcpState::established : TcpState::syn_received);
   } else if (segment.ack == client.isn + 1) {
-    // The server took the SYN, not the data: they will come again.
+    // The server accepted the SYN but not its data, which the client will retransmit.
     segment.tell(TcpEvent::h3_synack_ignores_fast_open_data);
     client.buffer.clear(stream_memory_);
     client.next = client.isn + 1;
@@ -541,7 +545,7 @@ bool TcpTracker::synack_in_syn_sent(Segment& segment) noexcept {
   return true;
 }
 
-// Only the client's side is seen.
+// Establishes a session of which only the client's direction is seen.
 bool TcpTracker::establish_one_side(Segment& segment) noexcept {
   TcpSession& session = *segment.session;
   TcpStream& client = segment.client();
@@ -568,7 +572,7 @@ bool TcpTracker::syn_received(Segment& segment) noexcept {
   TcpSession& session = *segment.session;
   if (segment.has(TcpHeader::kRst)) {
     if (!rst_valid(segment)) return false;
-    // A host that was sent a wrong ACK does not take this for the connection's (hosts of these kinds).
+    // After a wrong handshake ACK, hosts with these policies ignore this RST.
     const bool ignored =
         session.evasion_ && segment.to_server() &&
         (options_.stream_policy == OverlapPolicy::linux_host || options_.stream_policy == OverlapPolicy::solaris);
@@ -581,7 +585,7 @@ bool TcpTracker::syn_received(Segment& segment) noexcept {
   if (segment.has_all(kSynAck)) return synack_in_syn_received(segment);
   if (segment.has(TcpHeader::kSyn)) return syn_in_syn_received(segment);
   if (segment.has(TcpHeader::kFin)) {
-    // Hosts answer an ACK of what they never sent with a RST, and go on.
+    // Hosts answer an ACK of data that they never sent with a RST, and continue.
     const bool acks_more =
         segment.to_server() && segment.has(TcpHeader::kAck) && after(segment.ack, segment.server().next);
     if (acks_more) return segment.refuse(TcpEvent::h3_right_sequence_wrong_ack);
@@ -641,7 +645,8 @@ bool TcpTracker::complete_handshake(Segment& segment) noexcept {
   bool missed_ack = false;
   if (segment.to_client() && !session.midstream_synack_ && !session.fast_open_) {
     if (options_.inline_streams) {
-      // All packets are seen: the client cannot have answered unseen. Data right behind the SYN/ACK may be injected.
+      // Inline sees all packets, so the client cannot have answered unseen. Data right after the SYN/ACK may be
+      // injected.
       const bool fits = !segment.payload.empty() && segment.ack == client.last_ack && segment.sequence == server.next;
       return segment.refuse(fits ? TcpEvent::h3_data_injected : TcpEvent::h3_ack_in_wrong_direction);
     }
@@ -660,7 +665,7 @@ bool TcpTracker::complete_handshake(Segment& segment) noexcept {
   };
   if (segment.to_server() && (begins_or_has(segment, client.next) || is_early(segment)) && segment.ack == server.next) {
     if (session.midstream_) {
-      // The client's scale was in the SYN that was not seen.
+      // The client's window scale was in the SYN, which was not seen.
       client.next_win = client.last_ack + (client.window << client.scale);
     }
     return establish();
@@ -678,7 +683,7 @@ bool TcpTracker::complete_handshake(Segment& segment) noexcept {
       segment.ack == client.last_ack && segment.sequence == server.next) {
     return establish();
   }
-  // Packets were lost: the server's, behind the client's unseen ACK; or the client's.
+  // Packets were lost: the client's ACK before this packet of the server, or packets of the client.
   if (segment.to_client() && !options_.inline_streams && not_before(segment.sequence, server.next) &&
       after(segment.ack, client.last_ack) && not_after(segment.ack, client.next_win)) {
     return establish();

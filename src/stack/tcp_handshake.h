@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Handshakes beside the one that a session follows. Anybody can send a SYN, also in the middle of a connection, where
-// hosts ignore it (RFC 9293 §3.10.7.4, RFC 5961 §4). So no SYN and no SYN/ACK changes an open session by itself: they
-// are noted here, and the session begins anew when both sides have agreed:
+// Handshakes other than the session's own. Anyone can send a SYN in the middle of a connection, and hosts ignore it
+// (RFC 9293 §3.10.7.4, RFC 5961 §4). So a SYN or SYN/ACK alone never changes an open session. It is recorded here, and
+// a new session replaces the old one only once both sides have agreed:
 //
-//   client ── SYN, seq c ──▶             noted
-//          ◀── SYN/ACK, seq s, ack c+1 ──  noted
-//   client ── ACK, seq c+1, ack s+1 ──▶  both have: a new session
+//   client ── SYN, seq c ──▶             recorded
+//          ◀── SYN/ACK, seq s, ack c+1 ──  recorded
+//   client ── ACK, seq c+1, ack s+1 ──▶  both sides agree: new session
 
 #pragma once
 
@@ -25,7 +25,7 @@ namespace penstock::stack {
 struct HandshakeSegment {
   std::uint32_t sequence = 0, ack = 0, timestamp = 0, echo = 0;
   std::uint32_t data_length = 0;
-  std::byte* data = nullptr;  // of a fast open (RFC 7413): a piece of the stream memory
+  std::byte* data = nullptr;  // TCP Fast Open data (RFC 7413), allocated from stream memory
   std::uint16_t window = 0;
   std::uint8_t scale = 0;
   std::uint8_t data_order = 0;
@@ -33,12 +33,13 @@ struct HandshakeSegment {
   Direction from = Direction::to_server;
 };
 
-/// What both sides agreed to. Of a SYN that was not seen, or that others displaced, the answer tells the number.
+/// A handshake that both sides completed. If the SYN was not seen, or was displaced by later ones, its sequence number
+/// is derived from the SYN/ACK.
 struct Handshake {
   HandshakeSegment syn, synack;
 };
 
-/// The last few of each kind. A piece of the session memory.
+/// The last kMost SYNs and SYN/ACKs. Allocated from session memory.
 struct Handshakes {
   static constexpr std::size_t kMost = 5;  // Suricata's max-synack-queued
   static constexpr unsigned kOrder = 9;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The options of a TCP header that say something to a watcher.
+// Parser for the TCP options that tracking needs.
 
 #pragma once
 
@@ -20,7 +20,7 @@ struct TcpOptions {
   bool fast_open = false;  // RFC 7413, or its experimental form (RFC 6994, ExID 0xf989)
 };
 
-/// `options`: what follows the first 20 bytes of the header. Stops at what is malformed.
+/// `options`: the header's bytes after the first 20. Stops at the first malformed option.
 [[nodiscard]] inline TcpOptions read_tcp_options(Bytes options) noexcept {
   constexpr std::uint8_t kEnd = 0, kNop = 1, kWindowScale = 3, kTimestamp = 8, kFastOpen = 34, kExperiment = 254;
   const auto be32 = [](const std::uint8_t* p) noexcept {
@@ -28,7 +28,7 @@ struct TcpOptions {
            static_cast<std::uint32_t>(p[2]) << 8 | p[3];
   };
   TcpOptions found;
-  // Nearly all packets behind the handshake: two NOPs and the timestamps.
+  // Nearly all packets after the handshake: two NOPs and the timestamps.
   if (options.size() == 12 && options[0] == kNop && options[1] == kNop && options[2] == kTimestamp &&
       options[3] == 10) {
     found.timestamp = be32(options.data() + 4);

@@ -62,8 +62,8 @@ void TcpSession::rewind(Direction direction, const InspectionMark& mark) noexcep
   if (of.contested != nullptr) of.contested->set_offered(mark.contested);
 }
 
-// Inline, bytes that came before may be read otherwise since a segment named one of them as urgent: the segment's own
-// bytes are no news then.
+// Inline, a segment without new bytes can mark an earlier byte as urgent, so that the data around it must be inspected
+// again without that byte.
 bool TcpSession::has_news(const TcpStream& stream) const noexcept {
   if (stream.latest_end > stream.latest_begin) return true;
   if (!inline_ || stream.contested == nullptr || stream.latest_end == 0) return false;
@@ -71,7 +71,7 @@ bool TcpSession::has_news(const TcpStream& stream) const noexcept {
   return !run.bytes.empty() && stream.contested_waits(run.end());
 }
 
-// The latest segment with what lies around it in its run: as much on either side as a match may need of it.
+// Offers the latest segment with as much of its run on either side as a match may need.
 void TcpSession::inspect_window(TcpStream& stream, void* callable, Use use) const {
   if (stream.latest_end == stream.latest_begin) {
     const StreamBuffer::Run run = stream.buffer.whole_run_at(stream.latest_end - 1);
@@ -86,7 +86,7 @@ void TcpSession::inspect_window(TcpStream& stream, void* callable, Use use) cons
   const std::uint64_t behind = std::min(run.end() - end_of_segment, most);
   const std::uint64_t begin = stream.latest_begin - ahead;
   const std::size_t at = static_cast<std::size_t>(begin - run.offset);
-  // Bytes that were lost and come again are news, however far the inspection got.
+  // Retransmitted bytes that were missing are new, however far inspection has advanced.
   use(callable, {.offset = begin,
                  .bytes = run.bytes.subspan(at, static_cast<std::size_t>(ahead + length + behind)),
                  .seen = static_cast<std::uint32_t>(ahead),
@@ -103,7 +103,7 @@ struct Stretch {
   bool offered;
 };
 
-/// The contested stretches before `limit`, in order.
+/// The contested ranges before `limit`, in order.
 class Stretches {
  public:
   Stretches(const ContestedBytes& contested, std::uint64_t limit) noexcept {
@@ -128,8 +128,8 @@ class Stretches {
 
 }  // namespace
 
-// Stretches that are less than seam_bytes apart are offered together. Those that have been offered come again only with
-// bytes that are new since then (`from` on), where a match may go on.
+// Ranges that are less than seam_bytes apart are offered together. A range that was offered before is repeated only
+// with bytes that are new since then (at or after `from`), because a match may extend into them.
 void TcpSession::inspect_contested(TcpStream& stream, std::uint64_t from, std::uint64_t limit, void* callable,
                                    Use use) const {
   ContestedBytes& contested = *stream.contested;

@@ -1,15 +1,16 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// RFC 9293's states as one between the hosts sees them: of the connection, not of a host. `fin_wait1`: the server's FIN
-// came first; `close_wait`: the client's did.
+// The states of RFC 9293 as seen between the hosts. They describe the connection, not one host. `fin_wait1`: the server
+// sent the first FIN. `close_wait`: the client did.
 //
 //     none ─SYN▶ syn_sent ─SYN/ACK▶ syn_received ─ACK▶ established ─FIN of the server▶ fin_wait1 ─ACK▶ fin_wait2
 //                                                          │FIN of the client             │FIN         │FIN
 //                                                          ▼                              ▼            ▼
 //                                                      close_wait ─FIN▶ last_ack      time_wait ─ACK▶ closed
 //
-// Each function tells whether the packet is valid in the state. Data of packets that are not never reach a stream.
+// Each function returns whether the packet is valid in the state. The payload of invalid packets is not added to the
+// stream.
 
 #include "stack/tcp_tracker.h"
 
@@ -69,7 +70,7 @@ bool TcpTracker::established(Segment& segment) noexcept {
     if (segment.sequence != segment.server().isn) {
       return segment.refuse(TcpEvent::established_synack_resend_with_different_sequence);
     }
-    // Until the server has answered, it may not have got the client's ACK.
+    // Until the server has responded, it may not have received the client's ACK.
     if (session.confirmed_) return segment.refuse(TcpEvent::established_synack_resend);
     return true;
   }
@@ -96,12 +97,12 @@ bool TcpTracker::established_data(Segment& segment) noexcept {
     } else if (mine.next == segment.sequence && options_.async_oneside && session.midstream_) {
       session.async_ = true;
     } else if (!(after(mine.last_ack, mine.next) && after(segment.end(), mine.next))) {
-      // Not data that were acknowledged before this watcher had seen them: sent again.
+      // An old retransmission. Data that was acknowledged before the tracker saw it is still accepted.
       return segment.refuse(TcpEvent::established_packet_before_last_ack);
     }
   }
-  // A host that asks whether a window of 0 has opened sends the next byte; it is not taken (RFC 9293 §3.8.6.1). Inline
-  // it belongs to the stream, as it may have opened meanwhile; if not, it comes again.
+  // A zero-window probe carries the next byte, which the receiver does not accept (RFC 9293 §3.8.6.1). Inline it is
+  // added to the stream, since the window may have opened meanwhile. If not, the byte is sent again.
   if (segment.length() == 1 && segment.sequence == mine.next && mine.window == 0) {
     if (session.inline_) take_segment(segment);
     return true;
@@ -137,7 +138,7 @@ bool TcpTracker::take_rst(Segment& segment) noexcept {
   return true;
 }
 
-// ---- The end
+// ---- Shutdown
 
 bool TcpTracker::take_fin(Segment& segment) noexcept {
   TcpStream& mine = segment.mine();
@@ -180,7 +181,7 @@ void TcpTracker::finish_shutdown_step(Segment& segment, bool retransmission) noe
   take_segment(segment);
 }
 
-// A FIN may come ahead of data that were lost: until it is acknowledged, they may follow.
+// A FIN may overtake lost data, which can still follow until the FIN is acknowledged.
 void TcpTracker::close_if_confirmed(Segment& segment) noexcept {
   if (segment.session->end_confirmed() || segment.session->async_) set_state(segment, TcpState::closed);
 }
@@ -315,7 +316,7 @@ bool TcpTracker::time_wait(Segment& segment) noexcept {
   return true;
 }
 
-// Behind a RST its sender may go on, and then it was not its own: the session goes on as well.
+// If the supposed sender of a RST continues, the RST was forged, so the session continues too.
 bool TcpTracker::closed(Segment& segment) noexcept {
   TcpSession& session = *segment.session;
   if (segment.has(TcpHeader::kRst)) return true;

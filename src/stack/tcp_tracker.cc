@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A packet's way: read, checked for what is no news, given to the state's function, its data kept in the stream.
+// For each packet: read the header, sort out segments that carry nothing new, run the function of the state, and add
+// the payload to the stream.
 
 #include "stack/tcp_tracker.h"
 
@@ -12,11 +13,11 @@
 namespace penstock::stack {
 namespace {
 
-/// Segments further ahead of what was acknowledged are no data of the connection: no window is that wide (RFC 7323
-/// §2.3).
+/// Data further ahead of the acknowledged data than this cannot belong to the connection: it exceeds the largest window
+/// (RFC 7323 §2.3).
 constexpr std::int64_t kWidestWindow = 1 << 30;
-/// A server that answers with a SYN cookie keeps nothing of the SYN. Two bits of the cookie stand for an MSS, and Linux
-/// accepts an ACK whose sequence number is off by as much as they make up for: its stream begins there.
+/// A server that answers with a SYN cookie stores nothing about the SYN. Two bits of the cookie encode an MSS, so Linux
+/// also accepts an ACK whose sequence number is off by up to this many bytes. The server's stream then begins there.
 constexpr std::int64_t kMostCookieShift = 3;
 
 }  // namespace
@@ -79,7 +80,7 @@ void TcpTracker::track_checked(Segment& segment) noexcept {
   }
   if (!valid) return;
 
-  // A host that goes on behind its own RST has not sent that.
+  // A host that continues after its own RST did not send that RST.
   if (!segment.has(TcpHeader::kRst) && segment.other().reset_by_other) {
     segment.other().reset_by_other = false;
     segment.tell(TcpEvent::suspected_rst_injection);
@@ -115,8 +116,8 @@ void TcpTracker::release(Flow& flow) noexcept {
   flow.tcp = nullptr;
 }
 
-// Acknowledged data are what the other host has: of the stream that a packet acknowledges, holes are looked for.
-// Inline, and when a direction ends, of the one that it carries.
+// A packet acknowledges data of the other direction, so normally that stream is checked for holes. Inline, and at the
+// end of a direction, the packet's own stream is checked.
 void TcpTracker::take_segment(Segment& segment) noexcept {
   TcpSession& session = *segment.session;
   const bool ends =
@@ -127,7 +128,7 @@ void TcpTracker::take_segment(Segment& segment) noexcept {
     look_for_gaps(segment, segment.other());
     watch(session, opposite(segment.direction));
   }
-  // Hosts discard what a RST carries.
+  // Hosts discard the payload of a RST.
   if (!segment.payload.empty() && !segment.has(TcpHeader::kRst)) take_data(segment);
   if (session.inline_ || ends || both) {
     look_for_gaps(segment, segment.mine());
@@ -165,8 +166,8 @@ void TcpTracker::take_data(Segment& segment) noexcept {
   segment.outcome.payload_in_stream = keep(segment, sequence, segment.payload);
 }
 
-// Data of the client from before the byte that follows its SYN: a server with SYN cookies may take them for the
-// beginning, until it has shown that it expects that byte.
+// Client data before the byte that follows its SYN. A server with SYN cookies may accept it as the start of the stream,
+// until its ACK shows which byte it expects first.
 bool TcpTracker::is_early(const Segment& segment) noexcept {
   const TcpSession& session = *segment.session;
   if (!segment.to_server() || segment.payload.empty() || segment.has(TcpHeader::kSyn) || session.begin_confirmed_ ||
@@ -176,12 +177,12 @@ bool TcpTracker::is_early(const Segment& segment) noexcept {
   const TcpStream& mine = segment.mine();
   if (!before(segment.sequence, mine.isn + 1)) return false;
   const std::int64_t offset = mine.offset_of(segment.sequence);
-  if (offset >= 0) return true;  // it has begun still earlier
+  if (offset >= 0) return true;  // the stream already begins even earlier
   return offset >= -kMostCookieShift && mine.buffer.right_edge() == 0 && mine.inspected == 0;
 }
 
-/// The stream begins at this sequence number. Whether the receiver has the bytes up to where it began is not known: as
-/// with urgent ones, readings have them or not.
+/// Moves the start of the stream back to this sequence number. It is unknown whether the receiver accepted the bytes
+/// added. They are treated like urgent bytes: inspected both as part of the stream and not.
 void TcpTracker::begin_earlier(TcpStream& stream, std::uint32_t sequence) noexcept {
   const auto bytes = static_cast<std::uint64_t>(-stream.offset_of(sequence));
   stream.base = sequence;
@@ -204,13 +205,13 @@ bool TcpTracker::keep(Segment& segment, std::uint32_t sequence, Bytes data) noex
     segment.tell(TcpEvent::segment_before_base);
     return true;
   }
-  if (offset < 0) {  // before the SYN: no data of the stream
+  if (offset < 0) {  // before the SYN: not stream data
     data = data.subspan(static_cast<std::size_t>(-offset));
     offset = 0;
   }
   const auto depth = static_cast<std::int64_t>(options_.stream_depth);
   if (depth != 0 && end >= depth) {
-    // What is far ahead may never arrive: the stream has come so far when all before it is there.
+    // Data far ahead may be bogus. The depth is reached only once all data before it has arrived.
     if (offset > static_cast<std::int64_t>(mine.in_order())) return false;
     mine.depth_reached = true;
     ++counters_.stream_depth_reached;
@@ -228,19 +229,19 @@ bool TcpTracker::keep(Segment& segment, std::uint32_t sequence, Bytes data) noex
   return kept;
 }
 
-/// The stream has no memory for them.
+/// Counts and reports bytes for which stream memory was full.
 void TcpTracker::refuse_bytes(Segment& segment) noexcept {
   ++counters_.stream_memory_refused;
   segment.outcome.bytes_refused = true;
   segment.tell(TcpEvent::memory_limit);
 }
 
-// What came first has passed, and nothing else will in its place.
+// Data that arrived first has been forwarded, so different data may no longer replace it.
 bool TcpTracker::keep_inline(Segment& segment, std::uint64_t from, Bytes data) noexcept {
   TcpStream& mine = segment.mine();
   std::uint64_t news_begin = std::max(from, mine.buffer.begin());
   std::uint64_t news_end = from + data.size();
-  // What was there has been inspected, unless this changes it.
+  // Only the part that was not in the buffer yet needs inspection, unless the segment has different content.
   const auto was_there = [&](std::uint64_t at) { return mine.buffer.whole_run_at(at); };
   if (const auto run = was_there(news_begin); !run.bytes.empty()) news_begin = std::min(run.end(), news_end);
   if (news_begin < news_end) {
@@ -259,8 +260,8 @@ bool TcpTracker::keep_inline(Segment& segment, std::uint64_t from, Bytes data) n
   return true;
 }
 
-// What the receiver has acknowledged is final. What it has in order is, too, where hosts do as Linux does: it has been
-// queued for the application. Of what else came more than once with other content, only the receiver knows what it has.
+// Data that the receiver has acknowledged is final. With Linux, so is data received in order, since it has been queued
+// for the application. For any other data that arrived with different contents, only the receiver knows which it has.
 bool TcpTracker::keep_passive(Segment& segment, std::uint64_t from, Bytes data) noexcept {
   TcpStream& mine = segment.mine();
   if (from >= mine.buffer.right_edge() && mine.contested == nullptr) {  // nearly always
@@ -283,11 +284,11 @@ bool TcpTracker::keep_passive(Segment& segment, std::uint64_t from, Bytes data) 
   const StreamBuffer::Inserted inserted = mine.buffer.insert(stream_memory_, from, data, options_.stream_policy, final);
   if (!inserted.kept) return false;
   if (inserted.different) segment.tell(TcpEvent::overlap_with_different_data);
-  if (is_late) mine.note_late(late, inspected);  // it fills a hole that the inspection had left behind
+  if (is_late) mine.note_late(late, inspected);  // fills a hole before the inspected offset
   return true;
 }
 
-// ---- What the receiver may have, whatever this watcher thinks of it
+// ---- Contested bytes: what the receiver may have instead
 
 void TcpTracker::contest(TcpStream& stream, std::uint64_t offset, Bytes bytes, ContestedBytes::Kind kind) noexcept {
   if (!options_.every_version) return;
@@ -301,7 +302,7 @@ void TcpTracker::contest(TcpStream& stream, std::uint64_t offset, Bytes bytes, C
   }
 }
 
-/// Keeps the segments of the buffer that these bytes contradict. True if there are any.
+/// Saves the buffered segments that these bytes contradict as versions. True if there are any.
 bool TcpTracker::contest_those_there(TcpStream& stream, std::uint64_t offset, Bytes bytes) noexcept {
   bool differs = false;
   stream.buffer.for_each_difference(offset, bytes, [&](std::uint64_t begin, Bytes there, Bytes) noexcept {
@@ -315,7 +316,7 @@ bool TcpTracker::contest_those_there(TcpStream& stream, std::uint64_t offset, By
   return differs;
 }
 
-// A host that is less strict may take them: whether it does, its acknowledgment will tell.
+// A less strict host may accept data that the session rejects. Its acknowledgment will show whether it did.
 void TcpTracker::note_refused_data(Segment& segment) noexcept {
   TcpStream& mine = segment.mine();
   if (segment.has(TcpHeader::kSyn | TcpHeader::kRst) || segment.outcome.bytes_refused || mine.depth_reached ||
@@ -338,7 +339,7 @@ void TcpTracker::note_refused_data(Segment& segment) noexcept {
   contest(mine, from, data, ContestedBytes::Kind::refused);
 }
 
-// RFC 6093: the pointer may be to a byte of a later segment. One that is 0 is to the first byte, as Linux reads it.
+// RFC 6093: the urgent pointer may refer to a byte of a later segment. 0 refers to the first byte, as in Linux.
 void TcpTracker::mark_urgent(Segment& segment) noexcept {
   TcpStream& mine = segment.mine();
   if (segment.has(TcpHeader::kSyn | TcpHeader::kRst) || segment.session->state_ < TcpState::syn_received) return;
@@ -353,15 +354,15 @@ void TcpTracker::mark_urgent(Segment& segment) noexcept {
   }
 }
 
-// Bytes that the receiver acknowledges have reached it, in a segment that the session did not take: they are put where
-// the stream has a hole, and the session goes on.
+// The receiver has acknowledged bytes of a segment that the session rejected, so it has them. They fill the hole in the
+// stream, and the session continues.
 void TcpTracker::follow_acknowledgment(Segment& segment) noexcept {
   TcpStream& stream = segment.other();
   if (stream.contested == nullptr || !segment.has(TcpHeader::kAck)) return;
   ContestedBytes& contested = *stream.contested;
   const std::uint64_t edge = std::max(stream.buffer.right_edge(), contested.right_edge());
   const std::int64_t ack = stream.offset_of(segment.ack);
-  if (ack <= 0 || static_cast<std::uint64_t>(ack) > edge + 1) return;  // one more: a FIN
+  if (ack <= 0 || static_cast<std::uint64_t>(ack) > edge + 1) return;  // + 1 for a FIN
   const std::uint64_t acked = std::min(static_cast<std::uint64_t>(ack), edge);
   if (!contested.acknowledge(acked)) return;
   bool filled = false;
@@ -396,7 +397,7 @@ void TcpTracker::clear(TcpStream& stream) noexcept {
   stream.beginnings = beginnings;
 }
 
-// A hole whose bytes were acknowledged is lost: this watcher will never see them.
+// The bytes of a hole that was acknowledged were lost to the tracker and will not be retransmitted.
 void TcpTracker::look_for_gaps(Segment& segment, TcpStream& stream) noexcept {
   const bool fin_counts = segment.session->state_ >= TcpState::fin_wait1;
   std::uint64_t acked = stream.acked();
@@ -431,11 +432,11 @@ bool TcpTracker::stream_ready(const TcpSession& session, Direction direction, bo
   const std::uint64_t received = session.received(stream);
   if (stream.contested_waits(received)) return true;
   if (received <= stream.inspected) return false;
-  // Of a session that has just become encrypted: what came before it was.
+  // If the session has just become encrypted, the data before that is inspected now.
   const bool at_once =
       stream.depth_reached || stream.record_whole || session.encrypted() || session.state_ > TcpState::time_wait;
   if (!at_once && received - stream.inspected < options_.chunk_bytes) return false;
-  // What was acknowledged may not have been seen.
+  // Acknowledged data may be missing here.
   const StreamBuffer::Run run = stream.buffer.run_from(stream.inspected);
   return !run.bytes.empty() && run.offset < received;
 }
@@ -451,7 +452,8 @@ void TcpTracker::settle(TcpSession& session, Direction direction, bool ready, bo
   if (stream.buffer.empty()) {
     stream.buffer.drop_before(stream_memory_, std::min(stream.inspected, stream.acked()));
   } else {
-    // What is not acknowledged may come again, and differ. Inline, a hole may be filled far behind what was inspected.
+    // Unacknowledged data may be retransmitted with different content. Inline, a hole far before the inspected offset
+    // may still be filled.
     const std::uint64_t wanted =
         session.inline_ ? std::max(session.seam_bytes_, session.chunk_bytes_) : session.seam_bytes_;
     const std::uint64_t from = std::min(stream.inspected, stream.acked());
@@ -465,7 +467,7 @@ void TcpTracker::settle(TcpSession& session, Direction direction, bool ready, bo
       }
     }
   }
-  // Sequence numbers are told apart within 2^31 of the base.
+  // Sequence numbers are only unambiguous within 2^31 of the base, so the base moves along.
   const std::int64_t ahead = sequence_distance(stream.last_ack, stream.base);
   if (ahead > (1 << 20)) {
     stream.base_offset += static_cast<std::uint64_t>(ahead);

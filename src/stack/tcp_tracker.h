@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What packets do to their TCP sessions: handshakes (tcp_handshake.cc), states (tcp_states.cc), which packets are taken
-// (tcp_checks.cc), and what goes into the streams (tcp_tracker.cc). Follows Suricata's stream engine, whose events it
-// sets; but a session is over, and bytes are final, only when the receiver says so.
+// Updates a TCP session for each packet: handshakes (tcp_handshake.cc), the state machine (tcp_states.cc), segment
+// validation (tcp_checks.cc), and stream reassembly (tcp_tracker.cc). Modelled on Suricata's stream engine and sets the
+// same events. Unlike Suricata, it treats a session as closed, and bytes as final, only once the receiver confirms it.
 
 #pragma once
 
@@ -21,17 +21,17 @@
 
 namespace penstock::stack {
 
-/// What a packet did.
+/// The effect of one packet on its session.
 struct TcpOutcome {
   StreamEvents events;
   bool payload_in_stream = false;
-  bool different = false;        // its bytes are not those that came before in their place
-  bool invalid = false;          // inline: it must not pass, since its session does not take it
-  bool reversed = false;         // the flow's direction was found to be the other one
-  bool reset = false;            // it closed the session by a RST
-  bool session_refused = false;  // there was no memory for one
-  bool bytes_refused = false;    // nor for its bytes in the stream
-  bool early = false;            // its data begin before the session's, where a server with SYN cookies may begin
+  bool different = false;        // overlaps earlier data with different content
+  bool invalid = false;          // inline: must be dropped, because the session does not accept it
+  bool reversed = false;         // client and server turned out to be swapped
+  bool reset = false;            // closed the session with a RST
+  bool session_refused = false;  // no memory for a new session
+  bool bytes_refused = false;    // no memory for its payload in the stream
+  bool early = false;            // data before ISN + 1, which a server with SYN cookies may accept
 };
 
 class TcpTracker {
@@ -39,45 +39,47 @@ class TcpTracker {
   TcpTracker(const TrackerOptions& options, MemoryPool& sessions, MemoryPool& streams, TrackerCounters& counters)
       : options_(options), session_memory_(sessions), stream_memory_(streams), counters_(counters) {}
 
-  /// `packet` is of TCP and of `flow`. Changes the flow's state, and its session: makes one where a packet begins it.
+  /// Updates the flow's state and its session, and creates a session if the packet starts one. `packet` must be a TCP
+  /// packet of `flow`.
   TcpOutcome track(Flow& flow, const DecodedPacket& packet, Direction direction) noexcept;
 
-  /// Whether a packet of the flow may begin a connection in its place: begins_anew() and begins_by_syn() tell.
+  /// A quick test for whether the packet could start a new connection that replaces the flow. begins_anew() and
+  /// begins_by_syn() decide.
   [[nodiscard]] static bool may_begin_another(const Flow& flow, const DecodedPacket& packet) noexcept {
     const auto& header = *reinterpret_cast<const TcpHeader*>(packet.transport.data());
     return (header.flags & TcpHeader::kSyn) != 0 || (flow.tcp != nullptr && flow.tcp->handshakes_ != nullptr);
   }
-  /// Whether the packet, a SYN, begins a connection in place of the flow that has the same endpoints.
+  /// Whether the packet is a SYN that starts a new connection, which replaces the flow with the same endpoints.
   [[nodiscard]] bool begins_by_syn(const Flow& flow, const DecodedPacket& packet, Direction direction) const noexcept;
-  /// The handshake that the packet completes, if it begins a connection in place of the flow's. It has to be given to
-  /// `begin`, which frees what it holds.
+  /// If the packet completes the handshake of a new connection that replaces the flow's, returns that handshake. The
+  /// caller must pass it to `begin` or `abandon`, which free its data.
   [[nodiscard]] std::optional<Handshake> begins_anew(Flow& flow, const DecodedPacket& packet,
                                                      Direction direction) noexcept;
-  /// Gives the flow, whose client sent the SYN, a session that waits for the ACK of the handshake; none where there is
-  /// no memory.
+  /// Creates a session for the flow that waits for the final ACK of the handshake. The flow's client must be the sender
+  /// of the SYN. Creates no session when session memory is full.
   void begin(Flow& flow, Handshake& handshake, std::uint64_t time_ns) noexcept;
-  /// In place of `begin`, where there is no flow for it.
+  /// Frees the handshake's data. Call instead of `begin` if no flow could be created.
   void abandon(Handshake& handshake) noexcept { free_data(handshake.syn); }
 
-  /// Whether stream data of this direction is to be inspected with a packet of it.
+  /// Whether stream data of this direction should be inspected along with the current packet of the same direction.
   [[nodiscard]] bool stream_ready(const TcpSession& session, Direction direction,
                                   bool payload_in_stream) const noexcept;
-  /// Whether data of this direction has never been inspected, acknowledged or not.
+  /// Whether this direction has data that was never inspected, acknowledged or not.
   [[nodiscard]] static bool has_uninspected(const TcpSession& session, Direction direction) noexcept;
-  /// What was ready counts as inspected, even if nobody looked since all before `inspected` had been; then lets go of
-  /// what nobody needs any more.
+  /// Marks the data that was ready as inspected, even if no function read it, and then frees data that is no longer
+  /// needed. `inspected`: the stream offset up to which data had been inspected before.
   void settle(TcpSession& session, Direction direction, bool ready, bool to_end, std::uint64_t inspected) noexcept;
-  /// The flow ends.
+  /// Frees the flow's session and its stream data.
   void release(Flow& flow) noexcept;
 
   static constexpr unsigned kSessionOrder = 9;
 
  private:
-  struct Segment;  // the packet, as the states see it
+  struct Segment;  // the packet and its session
 
-  static constexpr std::uint32_t kTimestampAge = 24 * 24 * 3600;  // RFC 7323 §5.5: older ones say nothing
+  static constexpr std::uint32_t kTimestampAge = 24 * 24 * 3600;  // seconds; RFC 7323 §5.5: older values are invalid
 
-  // A segment that the session expects next, and all others.
+  // Fast path for the expected next segment; track_checked() handles all others.
   [[nodiscard]] bool is_expected(const Segment& segment) const noexcept;
   static bool timestamp_goes_on(const Segment& segment) noexcept;
   void take_expected(Segment& segment) noexcept;
@@ -86,7 +88,7 @@ class TcpTracker {
   TcpSession* start(Segment& segment) noexcept;
   void set_state(Segment& segment, TcpState state) noexcept;
 
-  // Handshakes that the session does not follow.
+  // Handshakes other than the session's own.
   bool note_handshake(Segment& segment) noexcept;
   void keep_data(HandshakeSegment& syn, Bytes data) noexcept;
   void free_data(HandshakeSegment& syn) noexcept;
@@ -97,7 +99,7 @@ class TcpTracker {
   /// Sequence numbers of a segment's payload.
   struct Range {
     std::uint32_t sequence, end;
-    /// Whether the byte is in it, but not its first.
+    /// Whether `byte` lies strictly inside the range: after its first byte and before its end.
     [[nodiscard]] bool has(std::uint32_t byte) const noexcept { return after(byte, sequence) && after(end, byte); }
   };
   static std::optional<Handshake> completed_by(TcpSession& session, Direction from, const Range& range,
@@ -108,7 +110,7 @@ class TcpTracker {
   bool adopt(Segment& segment) noexcept;
   void open_from_both_sides(TcpSession& session, const Handshake& handshake) noexcept;
 
-  // States: false where the packet is not valid in it.
+  // State functions. They return false if the packet is not valid in the state.
   bool in_state(Segment& segment, TcpState state) noexcept;
   bool without_session(Segment& segment) noexcept;
   bool syn_sent(Segment& segment) noexcept;
@@ -138,7 +140,8 @@ class TcpTracker {
   bool established_data(Segment& segment) noexcept;
   bool take_fin(Segment& segment) noexcept;
   bool take_rst(Segment& segment) noexcept;
-  /// What is the same in all states of the shutdown: whether the packet is valid, where that is all that it says.
+  /// Checks common to all shutdown states. Returns whether the packet is valid if that needs no further processing;
+  /// otherwise nullopt.
   std::optional<bool> judge_before_shutdown(Segment& segment) noexcept;
   void finish_shutdown_step(Segment& segment, bool retransmission) noexcept;
   void close_if_confirmed(Segment& segment) noexcept;
@@ -163,7 +166,7 @@ class TcpTracker {
   // Streams.
   void take_segment(Segment& segment) noexcept;
   void take_data(Segment& segment) noexcept;
-  /// False where there was no room: what it carries is not in the stream.
+  /// Adds data to the stream. False: the data was not added.
   bool keep(Segment& segment, std::uint32_t sequence, Bytes data) noexcept;
   void refuse_bytes(Segment& segment) noexcept;
   bool keep_inline(Segment& segment, std::uint64_t from, Bytes data) noexcept;
@@ -183,7 +186,7 @@ class TcpTracker {
   TrackerCounters& counters_;
 };
 
-/// The packet and its session, from the sender's side.
+/// The packet and its session, seen from the sender.
 struct TcpTracker::Segment {
   Flow& flow;
   Direction direction;
@@ -205,24 +208,24 @@ struct TcpTracker::Segment {
   [[nodiscard]] bool to_client() const noexcept { return direction == Direction::to_client; }
   [[nodiscard]] std::uint32_t length() const noexcept { return static_cast<std::uint32_t>(payload.size()); }
   [[nodiscard]] std::uint32_t end() const noexcept { return sequence + length(); }
-  /// What the packet's sender sends, and what it receives.
+  /// mine(): the stream that the packet's sender sends. other(): the stream that it receives.
   [[nodiscard]] TcpStream& mine() const noexcept { return session->streams_[static_cast<std::size_t>(direction)]; }
   [[nodiscard]] TcpStream& other() const noexcept {
     return session->streams_[static_cast<std::size_t>(opposite(direction))];
   }
   [[nodiscard]] TcpStream& client() const noexcept { return session->streams_[0]; }
   [[nodiscard]] TcpStream& server() const noexcept { return session->streams_[1]; }
-  /// What the sender grants to the other host.
+  /// The receive window that the sender advertises, in bytes.
   [[nodiscard]] std::uint32_t scaled_window() const noexcept {
     return static_cast<std::uint32_t>(window) << other().scale;
   }
   void tell(TcpEvent event) const noexcept { outcome.events.set(static_cast<std::size_t>(event)); }
-  /// Tells why the packet is not valid.
+  /// Sets the event that says why the packet is invalid. Always false.
   [[nodiscard]] bool refuse(TcpEvent event) const noexcept {
     tell(event);
     return false;
   }
-  /// Plain ACK without data, of no handshake and no close.
+  /// No payload and none of SYN, FIN, RST.
   [[nodiscard]] bool is_bare() const noexcept {
     return payload.empty() && !has(TcpHeader::kSyn | TcpHeader::kFin | TcpHeader::kRst);
   }

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The way of a frame: decoded into packets; each finds its flow or begins one; a packet of TCP goes through its
-// session; then the sink has it. Flows that have timed out end before the packet whose time showed it.
+// For each frame: decode it into packets, find or create the flow of each packet, update the session of TCP packets,
+// and pass the packet to the sink. Flows that have timed out end before the packet whose timestamp shows it.
 
 #include "stack/tracker.h"
 
@@ -21,7 +21,7 @@
 namespace penstock::stack {
 namespace {
 
-constexpr std::size_t kMostEndedAtOnce = 4;  // flows, by the time of one packet
+constexpr std::size_t kMostEndedAtOnce = 4;  // limit on flows that time out per packet
 
 }  // namespace
 
@@ -31,7 +31,7 @@ struct Tracker::Parts {
         decoder(options, counters),
         flows(options),
         slots(std::make_unique<std::uint64_t[]>(options.flow_slots)),
-        // Sessions have a part of their own: connections that carry nothing cannot take the room of those that do.
+        // Sessions have a separate pool, so that idle connections cannot use up the memory for stream data.
         session_memory(options.stream_memory / 4),
         stream_memory(options.stream_memory - options.stream_memory / 4),
         tcp(options, session_memory, stream_memory, counters) {}
@@ -58,22 +58,22 @@ struct Tracker::Parts {
   TrackerCounters counters;
   Decoder decoder;
   FlowTable flows;
-  Flow begun;                              // by the packet that was looked up, as long as it is not known to go on
+  Flow begun;                              // new flow of the packet that was looked up, until its verdict is known
   std::unique_ptr<std::uint64_t[]> slots;  // of `begun`
-  bool begins = false;                     // it is one
+  bool begins = false;                     // `begun` is in use
   MemoryPool session_memory;
   MemoryPool stream_memory;
   TcpTracker tcp;
-  std::uint64_t now_ns = 0;       // the latest time of a packet
-  std::uint64_t given_up_ns = 0;  // when a connection of TCP was given up for room
+  std::uint64_t now_ns = 0;       // latest packet timestamp
+  std::uint64_t given_up_ns = 0;  // when a TCP connection was last evicted
 };
 
 Tracker::Tracker(const TrackerOptions& options) : parts_(std::make_unique<Parts>(options)) {}
-Tracker::~Tracker() = default;  // the sessions of flows lie in pools that go as a whole
+Tracker::~Tracker() = default;  // sessions live in the pools, which are freed as a whole
 
 const TrackerCounters& Tracker::counters() const noexcept { return parts_->counters; }
 
-// Each step fetches what the next one reads, for all frames: one miss of the cache does not wait for another.
+// Each step prefetches, for all frames, what the next step reads, so that cache misses overlap.
 void Tracker::prefetch(std::span<const PacketView> frames, const PacketSink& sink) const noexcept {
   const FlowTable& flows = parts_->flows;
   if (!parts_->options.keep_flows) return;
@@ -132,12 +132,12 @@ PacketFlow Tracker::look_up(PacketView packet, std::uint64_t number) noexcept {
 void Tracker::pass(PacketSink& sink) noexcept {
   const auto take = [&](DecodedPacket& decoded) noexcept {
     parts_->take(decoded, sink);
-    parts_->end_unkept(sink);  // the flow was the first packet's
+    parts_->end_unkept(sink);  // the flow belonged to the first packet
   };
   if (parts_->options.keep_streams) {
     parts_->decoder.complete(take);
   } else {
-    take(parts_->decoder.outermost());  // nobody asks for what it carries
+    take(parts_->decoder.outermost());  // no function needs its payload decoded
   }
 }
 
@@ -163,7 +163,7 @@ PacketFlow Tracker::Parts::look_up(const DecodedPacket& packet) noexcept {
   return {.flow = &begun, .begins = true};
 }
 
-/// The flow has begun with the packet that was looked up.
+/// Gives the new flow the slots that were set while its first packet was looked up.
 void Tracker::Parts::keep_slots(Flow& flow) noexcept {
   if (!begins) return;
   std::copy_n(slots.get(), options.flow_slots, flow.slots);
@@ -171,7 +171,7 @@ void Tracker::Parts::keep_slots(Flow& flow) noexcept {
   begins = false;
 }
 
-/// There is none.
+/// The flow of the packet that was looked up does not start after all. Reports its end if any slot was set.
 void Tracker::Parts::end_unkept(PacketSink& sink) noexcept {
   if (!std::exchange(begins, false)) return;
   if (std::any_of(slots.get(), slots.get() + options.flow_slots, [](std::uint64_t slot) { return slot != 0; })) {
@@ -207,7 +207,7 @@ void Tracker::Parts::take(DecodedPacket& decoded, PacketSink& sink) noexcept {
   flows.note_state(*flow);
 }
 
-// A packet from the middle of a connection of which nothing is known, soon after one was given up: it may be that one.
+// A mid-stream packet of an unknown connection, soon after one was evicted, may belong to the evicted one.
 bool Tracker::Parts::may_go_on_unseen(const DecodedPacket& packet) const noexcept {
   if (!packet.is_tcp() || given_up_ns == 0) return false;
   const auto& header = *reinterpret_cast<const TcpHeader*>(packet.transport.data());
@@ -263,7 +263,7 @@ Direction Tracker::Parts::direction_of(const Flow& flow, const DecodedPacket& pa
   const auto has_ports = [](std::uint8_t protocol) noexcept {
     return protocol == kTcp || protocol == kUdp || protocol == kSctp;
   };
-  // Flows without ports have one direction, but those of ICMP.
+  // Flows without ports have one direction only, except ICMP.
   if (!has_ports(packet.protocol) && packet.protocol != kIcmp && packet.protocol != kIcmpV6)
     return Direction::to_server;
   const bool by_port = has_ports(packet.protocol) && packet.source.port != packet.destination.port;
@@ -299,13 +299,12 @@ void Tracker::Parts::track_tcp(Flow& flow, TrackedPacket& packet, PacketSink& si
   const bool in_handshake = flow.tcp != nullptr && !flow.tcp->established();
   TcpOutcome outcome = tcp.track(flow, packet.packet, packet.direction);
   if (outcome.session_refused) {
-    // Another connection gives up its session; the list's front is never the flow that has just come, unless it is
-    // alone.
+    // Evict another connection. The front of the list is never the flow just added, unless it is the only one.
     if (evict(&flow, packet.packet.timestamp_ns, sink)) outcome = tcp.track(flow, packet.packet, packet.direction);
     if (outcome.session_refused) ++counters.stream_memory_refused;
   }
   if (outcome.reversed) {
-    // The first packet was an answer.
+    // The flow's first packet came from the server: swap the directions.
     std::swap(flow.key.client, flow.key.server);
     std::swap(flow.counts[0], flow.counts[1]);
     std::swap(flow.seen[0], flow.seen[1]);
@@ -313,7 +312,7 @@ void Tracker::Parts::track_tcp(Flow& flow, TrackedPacket& packet, PacketSink& si
   }
   // The handshake's last ACK is part of the handshake, but a request in it belongs to the connection (as in Suricata).
   if (in_handshake && flow.tcp->established() && !packet.packet.payload.empty()) packet.established = true;
-  // Inline, data of a SYN are inspected now or never: the server may take them before it answers.
+  // Inline, data in a SYN must be inspected now: the server may accept it before it replies.
   if (options.inline_streams && outcome.payload_in_stream) packet.established = true;
   packet.stream_events = outcome.events;
   if (flow.state == FlowState::closed && flow.tcp != nullptr) flow.end_confirmed = flow.tcp->end_confirmed();
@@ -336,14 +335,14 @@ void Tracker::Parts::track_tcp(Flow& flow, TrackedPacket& packet, PacketSink& si
   const std::uint64_t inspected = session.stream(packet.direction).inspected;
   sink.packet(packet);
   tcp.settle(session, packet.direction, packet.stream_ready, false, inspected);
-  // Nothing more will come to take the other direction's rest.
+  // No further packet will trigger inspection of the rest of the other direction.
   const Direction other = opposite(packet.direction);
   if (outcome.reset && TcpTracker::has_uninspected(session, other)) {
     inspect_rest(flow, other, packet.packet.timestamp_ns, sink);
   }
 }
 
-// IPv4 checksums are the decoder's to count.
+// The decoder counts wrong IPv4 checksums.
 bool Tracker::Parts::checksums_are_right(const DecodedPacket& packet) noexcept {
   if (packet.wrong_ip_checksum) return false;
   if (transport_checksum_is_right(packet, packet.ip_payload.size())) return true;
@@ -351,7 +350,7 @@ bool Tracker::Parts::checksums_are_right(const DecodedPacket& packet) noexcept {
   return false;
 }
 
-// By packets of the stack's own, which carry nothing: one, unless there are more chunks than are offered at once.
+// Sends pseudo-packets without payload to the sink: one, or more if there are more chunks than one inspection offers.
 void Tracker::Parts::inspect_rest(Flow& flow, Direction direction, std::uint64_t time_ns, PacketSink& sink) noexcept {
   TrackedPacket packet;
   const bool to_server = direction == Direction::to_server;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// From frames to packets in their flows: decoding, IP reassembly, the flow table and TCP streams, in that order. One
-// worker's own; bounded in memory whatever comes. Functions that look into traffic own one; nobody else pays.
+// Turns frames into packets with flows: decoding, IP reassembly, flow lookup and TCP stream reassembly, in that order.
+// Each tracker belongs to one worker, and its memory is bounded whatever the traffic.
 
 #pragma once
 
@@ -18,40 +18,40 @@
 
 namespace penstock::stack {
 
-/// A packet, and what it is to its flow.
+/// A packet and its relation to its flow.
 struct TrackedPacket {
   DecodedPacket packet;
-  Flow* flow = nullptr;  // none: not IP, a fragment, or no room for one
+  Flow* flow = nullptr;  // null: not IP, a fragment, or no memory for the flow
   Direction direction = Direction::to_server;
-  StreamEvents stream_events;      // of TCP: what this packet did to its session
-  bool payload_in_stream = false;  // its payload went to the reassembled stream: it is seen there
-  bool stream_ready = false;       // stream data of this direction waits to be inspected (TcpSession::inspect)
-  bool stream_end = false;  // made by the stack itself, without bytes: what is left of the stream is to be inspected
-  bool encrypted = false;   // its session was before it came: its payload is not to be inspected
-  Refusal refused = Refusal::none;  // by the flow table and its session; `packet` has what reassembly says
-  // The flow is established with this packet. TCP: the handshake was done before it, or is done by it and it has a
-  // payload; else: both sides have sent.
+  StreamEvents stream_events;       // TCP: what this packet did to its session
+  bool payload_in_stream = false;   // its payload was added to the stream and is inspected there
+  bool stream_ready = false;        // stream data of this direction waits to be inspected (TcpSession::inspect)
+  bool stream_end = false;          // a pseudo-packet without bytes: inspect what is left of the stream
+  bool encrypted = false;           // the session was already encrypted: do not inspect the payload
+  Refusal refused = Refusal::none;  // by the flow table or the session; reassembly sets packet.refused
+  // The flow is established as of this packet. TCP: the handshake was complete before it, or this packet completes it
+  // and has a payload. Other protocols: both sides have sent.
   bool established = false;
 };
 
-/// The flow of a packet that is not known to go on.
+/// The flow of a packet whose verdict is not known yet.
 struct PacketFlow {
-  Flow* flow = nullptr;  // none: the packet belongs to no flow (DecodedPacket::has_flow)
+  Flow* flow = nullptr;  // null: the packet belongs to no flow (DecodedPacket::has_flow)
   Direction direction = Direction::to_server;
-  bool begins = false;       // there is no such flow yet: this one is kept if the packet goes on
-  bool established = false;  // before this packet. TCP: the handshake was done; else: both sides have sent
+  bool begins = false;       // the flow is new: it is kept only if the packet passes
+  bool established = false;  // before this packet. TCP: handshake complete; others: both sides have sent
   bool icmp_error = false;   // the packet is an error message about the flow
 };
 
-/// Who takes what comes out.
+/// Receives the tracker's output.
 class PacketSink {
  public:
   virtual ~PacketSink() = default;
-  /// In order. For frames that make several (tunnels) the outermost first.
+  /// Called for each packet, in order. If a frame yields several (tunnels), the outermost comes first.
   virtual void packet(TrackedPacket& packet) noexcept = 0;
-  /// The last of a flow: its state may be freed. Packets with `stream_end` have come before.
+  /// The last call for a flow: free any state kept for it. Packets with `stream_end` come before this call.
   virtual void flow_ended(Flow& flow) noexcept { static_cast<void>(flow); }
-  /// A packet of this flow, most likely, comes soon: to fetch into the cache what the sink keeps of it.
+  /// A packet of this flow will probably follow soon: prefetch what the sink keeps for the flow.
   virtual void prefetch(const Flow& flow) const noexcept { static_cast<void>(flow); }
 };
 
@@ -62,31 +62,34 @@ class Tracker {
   Tracker(const Tracker&) = delete;
   Tracker& operator=(const Tracker&) = delete;
 
-  /// Fetches into the cache what tracking the first kMostPrefetched of these frames will need, and changes nothing. To
-  /// be called before the first of them is tracked.
-  static constexpr std::size_t kMostPrefetched = 32;  // more would displace each other in the first-level cache
+  /// Prefetches what tracking the first kMostPrefetched of these frames will need. Changes nothing. Call it before the
+  /// first of them is tracked.
+  static constexpr std::size_t kMostPrefetched = 32;  // more would evict each other from the L1 cache
   void prefetch(std::span<const PacketView> frames, const PacketSink& sink) const noexcept;
-  /// One frame. `number`: its place in the input, from 1.
+  /// Tracks one frame. `number`: its position in the input, from 1.
   void track(PacketView packet, std::uint64_t number, PacketSink& sink) noexcept;
-  /// The same for a fragment that another tracker was given: the sink has only the datagrams that it completes.
+  /// The same for a fragment that another tracker tracks. The sink receives only the datagrams that it completes.
   void observe(PacketView packet, std::uint64_t number, PacketSink& sink) noexcept;
-  /// One packet that was decoded elsewhere.
+  /// Tracks one packet that was decoded elsewhere.
   void track(DecodedPacket& packet, PacketSink& sink) noexcept;
 
-  /// In two steps, for functions that decide by flows. First the flow of the frame's own packet, of which nothing is
-  /// changed: a fragment, and what is in a tunnel, is not looked at. It stays until the next call.
+  /// Tracking in two steps, for functions that decide by flow. First, look_up() returns the flow of the frame's
+  /// outermost packet without changing it. Fragments and tunnelled packets are not looked up. Valid until the next
+  /// call.
   [[nodiscard]] PacketFlow look_up(PacketView packet, std::uint64_t number) noexcept;
-  /// Then what became of the frame. It goes on: it is tracked, and a flow that it begins has the slots that were set.
+  /// Second, pass() or drop() reports the verdict. pass() tracks the frame. If it starts a flow, that flow keeps the
+  /// slots that were set.
   void pass(PacketSink& sink) noexcept;
-  /// It was dropped: no flow and no stream changes. If it would have begun a flow, and a slot of that was set, the sink
-  /// gets the end of the flow.
+  /// The frame was dropped: no flow or stream changes. If it would have started a flow and a slot of that flow was set,
+  /// the sink's flow_ended() is called.
   void drop(PacketSink& sink) noexcept;
 
-  /// The frame that was tracked last was dropped: datagrams that it completed are refused (DecodedPacket::refused).
+  /// The last tracked frame was dropped. Later fragments of datagrams that it completed are refused
+  /// (DecodedPacket::refused).
   void refuse_frame() noexcept;
-  /// Ends what has timed out by this time (of packets: it never comes by itself).
+  /// Ends everything that has timed out by `now_ns`, in packet time.
   void expire(std::uint64_t now_ns, PacketSink& sink) noexcept;
-  /// The input's end: all flows end.
+  /// End of input: ends all flows.
   void finish(PacketSink& sink) noexcept;
 
   [[nodiscard]] const TrackerCounters& counters() const noexcept;

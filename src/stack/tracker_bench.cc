@@ -307,7 +307,7 @@ class StreamFunction final : public FrameSink {
   Looker looker_;
 };
 
-/// Functions that need streams, one behind the other: each with a view of its own, or all with one.
+/// Several functions in a row that need streams: each with its own view, or all sharing one.
 void stream_functions(benchmark::State& state) {
   const auto count = static_cast<std::size_t>(state.range(0));
   const bool shared = state.range(1) != 0;

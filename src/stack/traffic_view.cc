@@ -9,7 +9,8 @@
 
 namespace penstock::stack {
 
-/// Hands everything to all functions of the view. What one of them takes out of a stream is there for the next.
+/// Passes everything to all functions of the view. Rewinds streams in between, so that each function sees the same
+/// data.
 class TrafficView::Everyone final : public PacketSink {
  public:
   Everyone(const std::vector<std::unique_ptr<Attachment>>& functions, std::uint32_t seam_bytes) noexcept

@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The traffic at one place of the chain, as the functions there see it: what the functions before it let pass, as they
-// left it. One tracker for all functions that see the same packets; each attaches to it. One worker's own.
+// The traffic at one point of the chain: the packets that the functions before it passed, with their changes. All
+// functions that see the same packets attach to one tracker. Owned by one worker.
 //
-// A view has functions of two kinds. Those that decide by flows ask for a packet's flow (Attachment::flow_of); the
-// packet is tracked when it is known to pass. Those that look into streams are given each packet when it is tracked
-// (FrameSink).
+// A view serves two kinds of functions. Those that decide by flow ask for a packet's flow (Attachment::flow_of), and
+// the packet is tracked once its verdict is known to be pass. Those that inspect streams receive each packet when it is
+// tracked (FrameSink).
 
 #pragma once
 
@@ -27,18 +27,18 @@ namespace penstock::stack {
 
 class TrafficView;
 
-/// A function that looks into packets and streams.
+/// A function that inspects packets and streams.
 class FrameSink : public PacketSink {
  public:
   static constexpr std::size_t kNone = SIZE_MAX;
-  /// The packets that follow come of this frame. `index`: as it was given to Attachment::track; kNone: another worker
-  /// carries the frame.
+  /// The packets that follow belong to this frame. `index`: as passed to Attachment::track; kNone: another worker
+  /// forwards the frame.
   virtual void begin_frame(PacketView frame, std::size_t index) noexcept = 0;
-  /// All flows end. The packets that follow are the ends of their streams.
+  /// All flows end. The packets that follow carry the rest of their streams.
   virtual void begin_end() noexcept = 0;
 };
 
-/// What one function has of the view that it belongs to. The view owns it.
+/// One function's access to its view. Owned by the view.
 class Attachment {
  public:
   Attachment(TrafficView& view, unsigned slot, std::uint32_t seam_bytes) noexcept
@@ -46,36 +46,37 @@ class Attachment {
   Attachment(const Attachment&) = delete;
   Attachment& operator=(const Attachment&) = delete;
 
-  /// This function's 64 bits of the flow: 0 when it begins.
+  /// This function's 64 bits in the flow; 0 when the flow begins.
   [[nodiscard]] std::uint64_t& slot(Flow& flow) const noexcept { return flow.slots[slot_]; }
   [[nodiscard]] unsigned slot_index() const noexcept { return slot_; }
 
-  // For functions that decide by flows.
+  // For functions that decide by flow.
 
-  /// The flow of one of the packets that the stage was given. A stage asks in the order of the packets, once it has
-  /// decided about those before: a packet that is dropped counts for nothing. Valid until the next call.
+  /// The flow of a packet of the stage's batch. Call in packet order, after deciding on the previous packets: dropped
+  /// packets must not change flows. The result is valid until the next call.
   [[nodiscard]] PacketFlow flow_of(PacketView packet) noexcept;
-  /// `ended` is called with each flow that ends and whose slot is not 0: to free what it stands for. Before the first
+  /// Sets a callback for flows that end with a nonzero slot, to free what the slot refers to. Call before the first
   /// packet.
   void when_flow_ends(std::function<void(Flow&)> ended) { ended_ = std::move(ended); }
 
-  // For functions that look into streams. They see the same packets: the last of them has the tracker work, for all.
+  // For functions that inspect streams. They all see the same packets, so only the last of them runs the tracker.
 
-  /// Before the first packet. Borrowed.
+  /// Sets the sink, which is not owned. Call before the first packet.
   void look_with(FrameSink& sink) noexcept { sink_ = &sink; }
   [[nodiscard]] bool tracks() const noexcept;
-  /// Where it tracks: fetches what tracking the first Tracker::kMostPrefetched of these frames will need. Changes
-  /// nothing.
+  /// Call only if tracks(). Prefetches what tracking the first Tracker::kMostPrefetched of these frames will need.
+  /// Changes nothing else.
   void prefetch(std::span<const PacketView> frames) noexcept;
-  /// Where it tracks: a frame that the stage was given, at this place among the others.
+  /// Call only if tracks(). Tracks a frame of the stage's batch. `index`: of the frame in the batch.
   void track(PacketView frame, std::size_t index) noexcept;
-  /// The frame that was tracked last is dropped.
+  /// The last tracked frame is dropped.
   void refuse_frame() noexcept;
-  /// Where it tracks: a fragment that another worker carries.
+  /// Tracks a fragment that another worker forwards. Does nothing unless tracks().
   void observe(PacketView frame) noexcept;
-  /// Where it tracks: ends what has timed out by this time of packets, where no packet has shown it yet.
+  /// Call only if tracks(). Ends everything that has timed out by `now_ns`, in packet time. For when no packet has
+  /// advanced the time.
   void expire(std::uint64_t now_ns) noexcept;
-  /// Where it tracks: a frame that comes, and is not to be tracked.
+  /// Call only if tracks(). A frame arrived that is not to be tracked: only its number is recorded.
   void pass_over(const PacketDescriptor& frame) noexcept {
     if (frame.number != 0) note_number(frame);
   }
@@ -95,25 +96,25 @@ class Attachment {
 
 class TrafficView {
  public:
-  /// For as many functions as there are `seams`: the seam_bytes of each, in the chain's order. `options`: what suits
-  /// all of them. Each has a slot in the flows.
+  /// `seams`: seam_bytes of each function, in chain order. `options`: must suit all functions. Each function gets one
+  /// slot in the flows.
   TrafficView(const TrackerOptions& options, std::span<const std::uint32_t> seams);
   ~TrafficView();
   TrafficView(const TrafficView&) = delete;
   TrafficView& operator=(const TrafficView&) = delete;
 
-  /// Of the n-th function, in the chain's order.
+  /// The attachment of the n-th function, in chain order.
   [[nodiscard]] Attachment& attachment(unsigned function) noexcept { return *attachments_[function]; }
-  /// The verdicts of all packets that were asked about are final.
+  /// The verdicts of all packets passed to flow_of() are final.
   void settle() noexcept;
-  /// The input's end: all flows end.
+  /// End of input: ends all flows.
   void finish() noexcept;
 
  private:
   friend class Attachment;
   class Everyone;
 
-  /// Gets what comes of a frame: the only function, if it looks into streams; otherwise all functions.
+  /// Where the tracker's output goes: to the only function if it inspects streams, otherwise to all functions.
   [[nodiscard]] PacketSink& sink() noexcept;
   void begin_frame(PacketView frame, std::size_t index) noexcept;
 
@@ -121,8 +122,8 @@ class TrafficView {
   FrameNumbers numbers_;
   std::vector<std::unique_ptr<Attachment>> attachments_;
   std::unique_ptr<Everyone> everyone_;
-  PacketDescriptor* asked_about_ = nullptr;  // the packet that was looked up last, until its verdict is known
-  PacketFlow flow_;                          // its
+  PacketDescriptor* asked_about_ = nullptr;  // the last packet looked up, until its verdict is known
+  PacketFlow flow_;                          // its flow
 };
 
 }  // namespace penstock::stack

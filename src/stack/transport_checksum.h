@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The checksums of TCP, UDP and ICMP of decoded packets.
+// Verifies TCP, UDP and ICMP checksums of decoded packets.
 
 #pragma once
 
@@ -13,8 +13,8 @@
 
 namespace penstock::stack {
 
-/// Over the first `length` bytes of the IP packet's payload, and the pseudo header of RFC 9293 §3.1 or RFC 8200 §8.1;
-/// of ICMP over IPv4 there is none.
+/// Covers the first `length` bytes of the IP payload and the pseudo-header of RFC 9293 §3.1 or RFC 8200 §8.1. ICMP over
+/// IPv4 has no pseudo-header.
 [[nodiscard]] inline bool transport_checksum_is_right(const DecodedPacket& packet, std::size_t length) noexcept {
   std::uint32_t sum = checksum_add(packet.ip_payload.data(), static_cast<std::uint32_t>(length));
   if (packet.protocol != ip_protocol::kIcmp) {

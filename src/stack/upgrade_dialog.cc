@@ -11,14 +11,14 @@ namespace penstock::stack {
 
 namespace {
 
-constexpr std::uint8_t kMostCommands = 15;  // before the question; nobody has more to say
+constexpr std::uint8_t kMostCommands = 15;  // before the request; real clients send fewer
 constexpr std::uint8_t kTlsHandshake = 22, kOldHello = 0x80;
 
 constexpr char upper(char c) noexcept { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; }
 bool same_word(std::string_view text, std::string_view word) noexcept {
   return std::ranges::equal(text, word, {}, upper);
 }
-/// Takes a word off, and the spaces behind it.
+/// Removes and returns the first word, and removes the spaces after it.
 std::string_view take_word(std::string_view& text) noexcept {
   const std::string_view word = text.substr(0, text.find(' '));
   text.remove_prefix(word.size());
@@ -30,21 +30,22 @@ bool is_one_of(std::string_view word, const std::array<std::string_view, N>& wor
   return std::ranges::any_of(words, [&](std::string_view one) { return same_word(word, one); });
 }
 
-/// "220 text": 0 where a line does not begin with three digits, and a space, a hyphen or nothing.
+/// The reply code of a line such as "220 text"; 0 unless the line starts with three digits, followed by a space, a
+/// hyphen or nothing.
 std::uint16_t code_of(std::string_view line) noexcept {
   if (line.size() < 3 || !std::ranges::all_of(line.substr(0, 3), [](char c) { return c >= '0' && c <= '9'; })) return 0;
   if (line.size() > 3 && line[3] != ' ' && line[3] != '-') return 0;
   return static_cast<std::uint16_t>((line[0] - '0') * 100 + (line[1] - '0') * 10 + (line[2] - '0'));
 }
 
-// ---- BER, as far as LDAP's messages take it (RFC 4511 §5.1)
+// ---- BER, as restricted for LDAP (RFC 4511 §5.1)
 
 struct Element {
   std::uint8_t tag;
   std::size_t length;  // of its value
   Bytes rest;          // from the value on
 };
-/// Nothing where the header is not whole.
+/// Nullopt if the header is incomplete.
 std::optional<Element> element_of(Bytes bytes) noexcept {
   if (bytes.size() < 2) return std::nullopt;
   std::size_t at = 2, length = bytes[1];
@@ -59,7 +60,7 @@ constexpr std::uint8_t kSequence = 0x30, kInteger = 0x02, kEnumerated = 0x0a, kE
                        kExtendedResponse = 0x78, kRequestName = 0x80;
 constexpr std::string_view kStartTls = "1.3.6.1.4.1.1466.20037";
 
-/// The operation in a message: what follows its number.
+/// The operation in a message, which follows the message ID.
 std::optional<Element> operation_of(Bytes message) noexcept {
   const auto sequence = element_of(message);
   if (!sequence || sequence->tag != kSequence) return std::nullopt;
@@ -106,7 +107,7 @@ Bytes UpgradeDialog::read(Direction side, Bytes bytes) noexcept {
       skip_ -= static_cast<std::uint32_t>(here);
       bytes = bytes.subspan(here);
     } else if (side == Direction::to_server && asked_) {
-      // Plain bytes behind the question may be meant for either side of the answer (CVE-2011-0411).
+      // Plaintext after the request could belong before or after the switch (CVE-2011-0411).
       left_[0] = starts_anew(bytes.front());
       failed_ = !left_[0];
     } else {
@@ -116,7 +117,7 @@ Bytes UpgradeDialog::read(Direction side, Bytes bytes) noexcept {
   return bytes;
 }
 
-/// Whether the client's first byte behind its question is none of the dialog.
+/// Whether the client's first byte after its request already belongs to the new protocol.
 bool UpgradeDialog::starts_anew(std::uint8_t first) const noexcept {
   if (kind_ == Kind::connect) return first != 'C';
   return first == kTlsHandshake || (first & kOldHello) != 0;
@@ -148,12 +149,12 @@ Bytes UpgradeDialog::read_line(Direction side, Bytes bytes) noexcept {
     case Kind::none:
     case Kind::ldap: fail(); break;
   }
-  // IMAP's tag is still needed, for the answer.
+  // Keep IMAP's tag to match the reply.
   if (!(is_client && asked_ && kind_ == Kind::imap)) length_[i] = 0;
   return bytes.subspan(at + 1);
 }
 
-/// The last command was the question.
+/// The last command was the request to switch.
 void UpgradeDialog::ask() noexcept {
   if (kind_ != Kind::ldap && length_[0] > kLine) return fail();
   asked_ = true;
@@ -167,7 +168,7 @@ void UpgradeDialog::answer(bool yes) noexcept {
   if (yes) left_ = {true, true};
 }
 
-// ---- SMTP, FTP: a reply for each command
+// ---- SMTP, FTP: one reply per command
 
 void UpgradeDialog::command(std::string_view text) noexcept {
   static constexpr std::array<std::string_view, 16> kKnown{"EHLO", "HELO", "LHLO", "NOOP", "RSET", "HELP",
@@ -187,8 +188,8 @@ void UpgradeDialog::command(std::string_view text) noexcept {
   }
 }
 
-/// One of several lines ends with a line of the same code and a space (RFC 959 §4.2; RFC 5321 §4.2.1 has a code in
-/// all).
+/// A multi-line reply ends with a line of the same code and a space (RFC 959 §4.2; in RFC 5321 §4.2.1 all lines have
+/// the code).
 void UpgradeDialog::reply(std::string_view text) noexcept {
   const std::uint16_t code = code_of(text);
   const bool goes_on = text.size() > 3 && text[3] == '-';
@@ -226,7 +227,7 @@ void UpgradeDialog::pop3_command(std::string_view text) noexcept {
 }
 
 void UpgradeDialog::pop3_reply(std::string_view text) noexcept {
-  if (code_ != 0) {  // in a list, which ends with a dot
+  if (code_ != 0) {  // inside a multi-line reply, which ends with a dot
     if (text == "." && length_[1] <= 2) code_ = 0;
     return;
   }
@@ -243,7 +244,7 @@ void UpgradeDialog::pop3_reply(std::string_view text) noexcept {
   }
 }
 
-// ---- IMAP: answers have the tag of their command
+// ---- IMAP: replies have the tag of their command
 
 void UpgradeDialog::imap_command(std::string_view text) noexcept {
   static constexpr std::array<std::string_view, 3> kKnown{"CAPABILITY", "NOOP", "ID"};
@@ -261,11 +262,11 @@ void UpgradeDialog::imap_command(std::string_view text) noexcept {
 void UpgradeDialog::imap_reply(std::string_view text) noexcept {
   std::string_view question = line(Direction::to_server);
   const std::string_view tag = take_word(text);
-  if (tag == "+") return fail();  // it waits for a literal
+  if (tag == "+") return fail();  // the server requests a literal
   if (asked_ && tag == take_word(question)) answer(same_word(take_word(text), "OK"));
 }
 
-// ---- HTTP: requests for tunnels, until one is granted
+// ---- HTTP: CONNECT requests, until one is accepted
 
 void UpgradeDialog::http_request_line(std::string_view text) noexcept {
   if (in_request_) {
@@ -314,7 +315,7 @@ Bytes UpgradeDialog::read_ldap(Direction side, Bytes bytes) noexcept {
   const auto i = static_cast<std::size_t>(side);
   const bool is_client = side == Direction::to_server;
   if (is_client ? asked_ : !asked_) {
-    // The client goes on without waiting; or the server speaks first.
+    // Either the client continues without waiting, or the server speaks first.
     if (is_client && starts_anew(bytes.front())) {
       left_[0] = true;
     } else {
@@ -331,7 +332,7 @@ Bytes UpgradeDialog::read_ldap(Direction side, Bytes bytes) noexcept {
     const Bytes message(reinterpret_cast<const std::uint8_t*>(kept), std::min<std::size_t>(length_[i], room));
     const auto all = element_of(message);
     if (!all) {
-      if (length_[i] > 6) fail();  // its header is not so long
+      if (length_[i] > 6) fail();  // no valid header is that long
     } else {
       const std::size_t whole = message.size() - all->rest.size() + all->length;
       if (whole > (is_client ? room : std::size_t{4096})) {
@@ -341,7 +342,7 @@ Bytes UpgradeDialog::read_ldap(Direction side, Bytes bytes) noexcept {
           fail();
         } else {
           is_client ? ask() : answer(agrees_to_tls(message));
-          if (!is_client && !left_[1]) fail();  // what follows is not looked at
+          if (!is_client && !left_[1]) fail();  // later messages are not read
         }
         return bytes;
       }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The plain beginning of a connection, read to where both sides agree on something else:
+// Reads the plaintext start of a connection up to where both sides agree to switch protocols:
 //
 //   SMTP (RFC 3207)    STARTTLS                        220          then TLS
 //   FTP (RFC 4217)     AUTH TLS, AUTH SSL              234          then TLS
@@ -10,9 +10,10 @@
 //   LDAP (RFC 4511)    the extended request StartTLS   success      then TLS
 //   HTTP (RFC 9110)    CONNECT                         2xx          then anything
 //
-// It takes the client's question and the server's answer to just that question: answers are counted, or told by their
-// tag. Whatever it does not know for sure fails: a command with an answer of a form of its own, bytes that the client
-// sends behind its question before the answer. Follows the dialog alone; what comes of it proves what the sides meant.
+// It matches the client's request with the server's reply to exactly that request, by counting replies or by tag. It
+// fails on anything ambiguous, such as a command whose reply has a special form, or bytes that the client sends after
+// its request and before the reply. It only follows the dialog; the traffic that follows shows whether the switch is
+// real.
 
 #pragma once
 
@@ -30,21 +31,21 @@ class UpgradeDialog {
   enum class Kind : std::uint8_t { none, replies, pop3, imap, ldap, connect };  // replies: SMTP, FTP
   static constexpr std::size_t kEnoughToRecognise = 4;
 
-  /// By the first bytes that a side sends.
+  /// Recognises the protocol by the first kEnoughToRecognise bytes of a side.
   [[nodiscard]] static Kind recognise(Direction side, Bytes first) noexcept;
   void begin(Kind kind) noexcept { kind_ = kind; }
 
-  /// What a side sends, in order, until it has left. Returns what is behind that.
+  /// Reads what a side sends, in order, until it has left the dialog. Returns the bytes after that point.
   Bytes read(Direction side, Bytes bytes) noexcept;
 
   [[nodiscard]] Kind kind() const noexcept { return kind_; }
-  /// What this side sends from now on is what they agreed on. The server has once it has said yes; the client, too,
-  /// where it goes on so without waiting.
+  /// Whether this side now sends the new protocol. The server does once it has accepted; so does a client that
+  /// continues without waiting for the reply.
   [[nodiscard]] bool left(Direction side) const noexcept { return left_[static_cast<std::size_t>(side)]; }
   [[nodiscard]] bool failed() const noexcept { return failed_; }
 
  private:
-  static constexpr std::size_t kLine = 24;  // of a line that are kept
+  static constexpr std::size_t kLine = 24;  // bytes of a line that are kept
 
   Bytes read_line(Direction side, Bytes bytes) noexcept;
   Bytes read_ldap(Direction side, Bytes bytes) noexcept;
@@ -64,23 +65,24 @@ class UpgradeDialog {
   void answer(bool yes) noexcept;
   void fail() noexcept { failed_ = true; }
 
-  // The lines of client and server; of LDAP the client's message takes both, as it comes before the server's.
+  // The current lines of client and server. LDAP: the client's message uses both halves, since it precedes the
+  // server's.
   std::array<char, 2 * kLine> text_{};
-  std::array<std::uint16_t, 2> length_{};  // of the lines so far, kept or not
+  std::array<std::uint16_t, 2> length_{};  // of the current lines, including bytes not kept
   std::array<bool, 2> left_{};
   Kind kind_ = Kind::none;
   bool failed_ = false;
   bool greeted_ = false;
-  bool asked_ = false;                       // and not answered
-  bool in_request_ = false;                  // HTTP: the client's request line is over
-  bool no_length_ = false;                   // HTTP: the response's end cannot be told
-  char last_ = 0;                            // of the client's line, but for its end
-  std::uint8_t commands_ = 0, replies_ = 0;  // the greeting is no reply
-  std::uint8_t question_ = 0;                // the number of that command
-  std::uint16_t wanted_code_ = 0;            // of its answer
-  std::uint16_t code_ = 0;                   // of the reply, or HTTP's response, that has begun
-  std::uint16_t long_replies_ = 0;           // POP3: by the number of the command, those of several lines
-  std::uint32_t skip_ = 0;                   // HTTP: bytes of the server that are no lines, but a body
+  bool asked_ = false;                       // request pending
+  bool in_request_ = false;                  // HTTP: the client's request line is complete
+  bool no_length_ = false;                   // HTTP: the end of the response is unknown
+  char last_ = 0;                            // last byte of the client's line, without the line end
+  std::uint8_t commands_ = 0, replies_ = 0;  // the greeting does not count
+  std::uint8_t question_ = 0;                // number of the command that requested the switch
+  std::uint16_t wanted_code_ = 0;            // reply code that accepts it
+  std::uint16_t code_ = 0;                   // of the current reply or HTTP response
+  std::uint16_t long_replies_ = 0;           // POP3: bitmap by command number: multi-line replies
+  std::uint32_t skip_ = 0;                   // HTTP: body bytes of the server still to skip
 };
 
 }  // namespace penstock::stack
