@@ -117,7 +117,7 @@ class SaState {
 
   // Start and end of a run, called by a NumberSource while no packets flow.
 
-  /// Packets after number `sent` get `iv_base` + sequence number as their IV. The run may use numbers up to `most`.
+  /// Packets after number `sent` get `iv_base` + sequence number as their IV. The run may send `most` packets.
   void begin_run(std::uint64_t sent, std::uint64_t iv_base, std::uint64_t most) noexcept;
   void end_run() noexcept;
   [[nodiscard]] std::uint64_t iv_base() const noexcept { return iv_base_; }
