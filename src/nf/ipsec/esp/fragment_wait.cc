@@ -24,7 +24,7 @@ namespace {
 constexpr std::size_t kUdpDatagrams = 1024;
 constexpr std::uint64_t kTimeoutNs = std::uint64_t{stack::TrackerOptions{}.fragment_timeout_s} * 1'000'000'000;
 
-/// Hash of addresses and identification. IPv6: only if no other extension header precedes the fragment header.
+/// Hash of addresses and identification. For IPv6, the fragment header must be the last extension header.
 std::uint64_t datagram_hash(PacketView fragment, std::uint64_t seed) noexcept {
   if (fragment.layout().network == NetworkLayer::ipv4) {
     const Ipv4Header& ip = fragment.ipv4();
