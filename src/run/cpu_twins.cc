@@ -132,8 +132,8 @@ std::span<PacketView> CpuTwins::run(std::span<PacketView> burst, std::size_t fir
 }
 
 std::span<PacketView> CpuTwins::run_fork(const plan::Fork& fork, std::span<PacketView> burst) noexcept {
-  std::array<std::uint8_t, function::kBurst>
-      arms;  // taken before any function of the arms changes the fields that they depend on
+  // Chosen for the whole burst before any function of the arms changes the fields that the choice depends on.
+  std::array<std::uint8_t, function::kBurst> arms;
   for (std::size_t i = 0; i < burst.size(); ++i) arms[i] = fork.arm_of(*burst[i].packet);
   std::array<PacketView, function::kBurst> group;
   for (std::size_t a = 0; a < fork.arms.size(); ++a) {

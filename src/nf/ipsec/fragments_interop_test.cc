@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fragments that a Linux kernel has made: of ESP that ours has sealed, which a program there sends, and of packets that
-// the kernel has sealed itself. In a network namespace of the test's own (kernel_for_test.h), over a link with a small
-// MTU.
+// Fragments made by a Linux kernel: of ESP that we sealed and a program there sends, and of packets that the kernel
+// sealed itself. Runs in a separate network namespace (kernel_for_test.h), over a link with a small MTU.
 //
 //     ESP or UDP socket, or xfrm policy ─▶ kernel ─▶ near (MTU 1280) ══ far ─▶ fragments ─▶ our inbound
 

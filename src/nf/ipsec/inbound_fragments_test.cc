@@ -355,7 +355,7 @@ TEST_F(InboundFragments, OfOurOwnOutboundFunctionAreOpened) {
     for (const std::size_t payload : {100U, 400U, 540U, 1200U, 3000U}) {
       const Bytes inner = plain(payload);
       const Done first = out(inner);
-      if (first.fate == "too_big") continue;  // over IPv6 only what nobody has to make shorter is cut
+      if (first.fate == "too_big") continue;  // of IPv6, only packets of up to 1280 bytes are fragmented
       std::vector<Bytes> frames{first.bytes};
       function::Emissions& made = out.making->emissions;
       for (made.arrange(); !made.none_left();) {

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Against iproute2 and the kernel. Random SAs and policies are written as the kernel's netlink messages, printed by
-// `ip` itself (`ip xfrm monitor file`), and what we read of that must be them: of all algorithms, whatever the kernel
-// here has. Policies are also given to a kernel, in a network namespace of the test's own; what it lets through and
-// what it blocks must be what ours say in the order in which they are read. Skipped where `ip` or the namespace is not
-// to be had.
+// Tests against iproute2 and the kernel. Random SAs and policies are written as the kernel's netlink messages and
+// printed by `ip` itself (`ip xfrm monitor file`); reading that output must restore them. This covers all algorithms,
+// whatever this machine's kernel supports. Policies are also given to a kernel in a separate network namespace; it must
+// pass and block the same packets as ours do in the order in which they are read. Skipped if `ip` or the namespace is
+// not available.
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -572,8 +572,8 @@ std::string commands_of(Maker& maker) {
   return commands;
 }
 
-/// In a namespace of its own, into `answers`: what the kernel prints of its policies, and a line for each flow. False:
-/// there is no namespace with IPsec policies here.
+/// Runs in a separate namespace and writes to `answers` the kernel's own listing of its policies, and one line per
+/// flow. False if no namespace with IPsec policies is available.
 bool ask_kernel(const std::string& commands, const std::vector<Flow>& flows, const std::string& folder) {
   if (::unshare(CLONE_NEWNET) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) return false;
   const auto runs = [](const std::string& command) {

@@ -40,8 +40,8 @@ struct MtuView {
 
 /// Whether the protected packet exceeds the link's MTU and must not be fragmented after ESP processing. The original
 /// packet decides, whatever the outer IP version (RFC 2473 §7, RFC 4301 §8.1, §8.2): IPv4 with DF is not fragmented,
-/// unless a tunnel SA clears the outer DF bit, nor is IPv6, except in a tunnel packets that the sender cannot make
-/// smaller, which always are.
+/// unless a tunnel SA clears the outer DF bit. IPv6 is not fragmented either, except in a tunnel, where packets of up
+/// to kLeastIpv6Mtu bytes always are.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline bool exceeds_mtu(PacketView packet, const SaView& sa,
                                                            const Encapsulation& plan, MtuView link) noexcept {
   if (link.mtu == 0 || plan.ip_bytes <= link.mtu) return false;

@@ -47,8 +47,8 @@ class ReplayWindow {
   /// Records the number of an authenticated packet. Returns `none` only once for each number.
   [[nodiscard]] Reason accept(std::uint64_t sequence) noexcept {
     if (packets_ != 0 && lies_before(sequence)) return Reason::too_old;
-    // Updated before the word: whoever sees a word of a later round must also see by `top_` that its own block has
-    // expired.
+    // Updated before the word: a caller that sees a word of a later round must also see by `top_` that its own block
+    // has expired.
     std::uint64_t top = top_.load(std::memory_order_relaxed);
     while (top < sequence && !top_.compare_exchange_weak(top, sequence, std::memory_order_acq_rel)) {
     }

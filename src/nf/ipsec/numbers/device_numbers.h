@@ -73,7 +73,7 @@ class DeviceCounting {
       : make_(make), reach_(reach) {}
 
   /// Registers a GPU stage on the current device, with batches of at most `batch_packets`, for a function with these
-  /// SAs. From now on the device gives out the numbers of those SAs that have `this` as their counting. Call before
+  /// SAs. From now on the device gives out the numbers of those SAs that were created with this object. Call before
   /// packets flow. Throws CudaError, also if the counters are on another device whose memory this one cannot reach.
   [[nodiscard]] DeviceNumbers::View join(std::span<const std::shared_ptr<SaState>> sas, std::uint32_t batch_packets);
 
