@@ -201,8 +201,7 @@ struct Text {
   if (bytes < kBytesOf<Ipv6Header>) return 0;
   const auto& header = *reinterpret_cast<const Ipv6Header*>(ip);
   const std::uint32_t payload = header.payload_length.value();
-  const bool jumbo =
-      payload == 0 && header.next_header == ip_protocol::kHopByHop;  // RFC 2675: longer than ESP can carry
+  const bool jumbo = payload == 0 && header.next_header == ip_protocol::kHopByHop;  // RFC 2675: too long for ESP
   if (header.version_class_label.value() >> 28 != 6 || jumbo || payload > bytes - kBytesOf<Ipv6Header>) return 0;
   return kBytesOf<Ipv6Header> + payload;
 }

@@ -176,8 +176,7 @@ PENSTOCK_HOST_DEVICE inline CryptoJob encapsulate(PacketView& view, const SaView
   const std::uint32_t head = sa.head_bytes();
   const std::uint32_t network = view.layout().network_offset;
   const NetworkLayer family = view.layout().network;
-  const std::uint32_t behind_ip =
-      plan.payload + head - sa.esp_head_bytes();  // offset in the new frame, as are all below
+  const std::uint32_t behind_ip = plan.payload + head - sa.esp_head_bytes();  // from here on, in the new frame
   move_down(view.frame - head, view.frame, plan.payload);
   move_bounds(view, static_cast<std::int32_t>(head), plan.frame_bytes);
   if (sa.tunnel) {

@@ -34,8 +34,8 @@ class DeviceNumbers {
   /// Passed to kernels by value. `published` and `cells` are indexed by the SA's index in the stage's function.
   struct View {
     NumberCell* const* cells = nullptr;  // null if the function does not send on the SA
-    unsigned long long* published =
-        nullptr;  // last number taken with this view, in host memory: survives the loss of the device
+    /// The last number taken with this view, in host memory: survives the loss of the device.
+    unsigned long long* published = nullptr;
     const unsigned* closed = nullptr;  // in host memory too: non-zero once the host itself gives out numbers
     std::uint32_t sas = 0;
 

@@ -31,9 +31,8 @@ struct SaView {
   std::uint32_t tfc_bytes = 0;        // tunnel mode: the inner packet is padded to this length (RFC 4303 §2.7)
   std::uint16_t udp_source_port = 0;  // RFC 3948
   std::uint16_t udp_destination_port = 0;
-  std::uint8_t iv_bytes = 0;  // after the ESP header: 0, 8 or 16
-  std::uint8_t block_bytes =
-      4;  // the text's length is a multiple of it: the cipher's block size, at least 4; a power of 2
+  std::uint8_t iv_bytes = 0;     // after the ESP header: 0, 8 or 16
+  std::uint8_t block_bytes = 4;  // the text is a multiple of it: cipher block size, at least 4, a power of 2
   std::uint8_t icv_bytes = 0;
   NetworkLayer outer = NetworkLayer::ipv4;  // ipv4 or ipv6; in transport mode the packet's own
   bool tunnel = true;                       // else transport mode

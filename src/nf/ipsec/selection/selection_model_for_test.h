@@ -105,8 +105,7 @@ struct Outbound {
     no_endpoint,  // dropped: the template is for a tunnel but does not name its destination
   };
   Action action = Action::clear;
-  std::vector<std::size_t>
-      states;  // indices of all states that are suitable, in ascending order; any of them may be used
+  std::vector<std::size_t> states;  // indices of all suitable states, ascending; any of them may be used
 };
 
 /// Assumes that all states are valid, with no limit reached. If the template leaves a tunnel's source open, the kernel

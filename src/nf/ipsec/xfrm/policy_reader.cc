@@ -152,9 +152,7 @@ void PolicyReader::read_part(PolicyWord part, const XfrmWord& name) {
       sub_ = true;
       return block(type, "only policies of type main are supported");
     }
-    case PolicyWord::share:
-      static_cast<void>(words_.take("any"));
-      return;  // concerns only SAs that a daemon would create
+    case PolicyWord::share: static_cast<void>(words_.take("any")); return;  // for SAs that a daemon would create
     case PolicyWord::flag: return read_flags();
     case PolicyWord::tmpl: return read_template();
     case PolicyWord::lifetime: return words_.lifetime(policy_.lifetimes);

@@ -246,9 +246,7 @@ void StateReader::read_part(StateWord part, const XfrmWord& name) {
     case StateWord::replay_window:
       sa_.replay_window = static_cast<std::uint32_t>(words_.number("a window", 0, kMostWindow));
       return;
-    case StateWord::seq:
-      static_cast<void>(words_.take("a number"));
-      return;  // sequence number of the request for the SA
+    case StateWord::seq: static_cast<void>(words_.take("a number")); return;  // of the request for the SA
     case StateWord::flag: return read_flags();
     case StateWord::extra_flag: return read_extra_flags();
     case StateWord::mark:
@@ -285,9 +283,7 @@ void StateReader::read_part(StateWord part, const XfrmWord& name) {
       }
       return;
     }
-    case StateWord::pcpu_num:
-      static_cast<void>(words_.take("a number"));
-      return;  // the CPU that the kernel bound it to
+    case StateWord::pcpu_num: static_cast<void>(words_.take("a number")); return;  // the CPU that it is bound to
   }
 }
 
