@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A batch: the packets that travel together, the unit of transfer, launch and accounting. Frames lie packet after
-// packet in `bytes`, each with the head- and tailroom that the chain's NFs grow into there, and begin at multiples of
-// kFrameAlignment, so that kernels copy them in wide words. The memory is the packet ring's (pinned, where a GPU is
-// used); a batch only borrows it.
+// A batch: packets that travel together, the unit of transfer, launch and accounting. Frames lie one after another in
+// `bytes`, each with the head- and tailroom that the chain's NFs need. Each frame starts at a multiple of
+// kFrameAlignment, so that kernels can copy it in wide words. The packet ring owns the memory (pinned if a GPU is
+// used); a batch borrows it.
 
 #pragma once
 
@@ -21,7 +21,7 @@
 
 namespace penstock {
 
-/// Bytes that NFs may add before and behind a frame in place.
+/// Bytes that NFs may add before and after a frame in place.
 struct FrameRoom {
   std::uint32_t head = 0;
   std::uint32_t tail = 0;
@@ -29,12 +29,12 @@ struct FrameRoom {
 
 inline constexpr std::uint32_t kFrameAlignment = 16;
 
-/// What a frame of `length` bytes takes, so that the next one is aligned.
+/// Bytes that a frame of `length` bytes occupies, padded so that the next frame is aligned.
 [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr std::size_t aligned_frame(std::size_t length) noexcept {
   return (length + kFrameAlignment - 1) / kFrameAlignment * kFrameAlignment;
 }
 
-/// What a port knows of a packet when it hands it over.
+/// What a port knows about a packet on arrival.
 struct Arrival {
   std::uint64_t timestamp_ns = 0;
   std::uint32_t wire_length = 0;
@@ -52,14 +52,14 @@ class Batch {
   Batch(std::span<std::uint8_t> bytes, std::span<PacketDescriptor> descriptors, FrameRoom room) noexcept
       : bytes_(bytes), descriptors_(descriptors), room_(room) {}
 
-  /// Copies the frame in. False where it does not fit; the batch is then as it was. Only `Arrival`'s part of the
-  /// descriptor is set: the layout and the hash are the stack's to fill in.
+  /// Copies the frame in. Returns false, and changes nothing, if it does not fit. Sets only the descriptor fields that
+  /// `Arrival` provides; the stack fills in layout and hash.
   bool append(std::span<const std::uint8_t> frame, const Arrival& arrival) noexcept {
     std::uint8_t* const to = append_unwritten(frame.size(), arrival);
     if (to != nullptr && !frame.empty()) std::memcpy(to, frame.data(), frame.size());
     return to != nullptr;
   }
-  /// The same, but the frame is the caller's to write. What lies there is what the memory held before. Null where it
+  /// Like `append`, but returns uninitialized memory of `length` bytes for the caller to write the frame to. Null if it
   /// does not fit.
   std::uint8_t* append_unwritten(std::size_t length, const Arrival& arrival) noexcept {
     const std::size_t need = aligned_frame(room_.head) + aligned_frame(length + room_.tail);
@@ -84,24 +84,24 @@ class Batch {
   [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
   [[nodiscard]] std::size_t capacity_bytes() const noexcept { return bytes_.size(); }
   [[nodiscard]] std::size_t capacity_packets() const noexcept { return descriptors_.size(); }
-  [[nodiscard]] std::size_t used_bytes() const noexcept { return used_; }            // rooms and alignment included
-  [[nodiscard]] std::uint64_t frame_bytes() const noexcept { return frame_bytes_; }  // frames as they arrived
+  [[nodiscard]] std::size_t used_bytes() const noexcept { return used_; }  // includes head- and tailroom and padding
+  [[nodiscard]] std::uint64_t frame_bytes() const noexcept { return frame_bytes_; }  // lengths on arrival
 
   [[nodiscard]] std::span<PacketDescriptor> packets() noexcept { return descriptors_.first(count_); }
   [[nodiscard]] std::span<const PacketDescriptor> packets() const noexcept { return descriptors_.first(count_); }
-  /// Descriptors that are free, as the last use of this memory left them.
+  /// Free descriptors, with whatever the previous batch in this memory left in them.
   [[nodiscard]] std::span<const PacketDescriptor> unused_packets() const noexcept {
     return descriptors_.subspan(count_);
   }
-  /// What the descriptors' offsets count in: all frames, rooms included.
+  /// All frames with their head- and tailroom; descriptor offsets count from its start.
   [[nodiscard]] std::span<const std::uint8_t> bytes() const noexcept { return bytes_.first(used_); }
-  /// Where they begin, also of an empty batch: the same memory comes back with later batches.
+  /// Start of the memory, also for an empty batch. Later batches reuse the same memory, so it identifies them.
   [[nodiscard]] const std::uint8_t* memory() const noexcept { return bytes_.data(); }
   [[nodiscard]] PacketView view(std::size_t i) noexcept {
     return {bytes_.data() + descriptors_[i].offset, &descriptors_[i]};
   }
 
-  /// Empties the batch for its next use; its packets count on from `first_sequence`.
+  /// Empties the batch for reuse. The next packet's sequence is `first_sequence`.
   void reset(std::uint32_t first_sequence) noexcept {
     count_ = 0;
     used_ = 0;
@@ -112,14 +112,14 @@ class Batch {
   [[nodiscard]] std::uint32_t next_sequence() const noexcept { return next_sequence_; }
 
   struct ArrivalMark {
-    std::size_t end = 0;     // the packets from the previous mark's end to this one ...
-    Clock::time_point time;  // ... were polled now, or later where there was no room for another mark
-    /// What to add to these packets' times to get the times of `Clock` at which they arrived, where that is known.
+    std::size_t end = 0;     // this mark covers the packets from the previous mark's end up to here ...
+    Clock::time_point time;  // ... polled at this time, or later if there was no room for another mark
+    /// Add this to the packets' timestamps to get their arrival times on `Clock`; empty if unknown.
     std::optional<std::chrono::nanoseconds> to_clock{};
   };
-  /// The packets appended since the last call were polled at `now`: kept for the latency histogram. There is room for
-  /// a few dozen polls; the packets of later ones count as polled with the last that had room, so latency is never
-  /// understated. Polls of a source that knows when its packets arrived share a mark.
+  /// Records that the packets appended since the last call were polled at `now`, for the latency histogram. There is
+  /// room for kMostMarks polls; packets of later polls share the last mark, so latency is never understated.
+  /// Consecutive polls of a source that timestamps its packets share a mark.
   void mark_arrivals(Clock::time_point now, std::optional<std::chrono::nanoseconds> to_clock = std::nullopt) noexcept {
     if (marked() == count_) return;
     const bool shared = mark_count_ > 0 && to_clock && marks_[mark_count_ - 1].to_clock == to_clock;
@@ -132,7 +132,7 @@ class Batch {
     }
   }
   [[nodiscard]] std::span<const ArrivalMark> arrivals() const noexcept { return {marks_.data(), mark_count_}; }
-  /// When the first packet was polled; only for a batch that is not empty and marked.
+  /// When the first packet was polled. Requires a non-empty, marked batch.
   [[nodiscard]] Clock::time_point opened_at() const noexcept { return marks_[0].time; }
 
  private:

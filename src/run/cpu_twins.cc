@@ -31,7 +31,7 @@ std::vector<stack::StackUse> stack_uses(const Chain& chain, std::span<const plan
   for (std::size_t f = 0; f < chain.functions.size(); ++f) {
     while (run < runs.size() && f >= runs[run].last) ++run;
     stack::StackUse use = function::stack_use(*chain.functions[f].function);
-    // Functions of two arms see different packets. Both terms only grow along the chain.
+    // Functions in different arms of a fork see different packets. Both terms only grow along the chain.
     use.run = run + plan::section_of(chain.forks, f);
     use.in_batches = run < runs.size() && runs[run].processor == function::Processor::gpu;
     uses.push_back(use);
@@ -43,7 +43,8 @@ std::uint64_t nanoseconds_between(Batch::Clock::time_point from, Batch::Clock::t
   return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(to - from).count());
 }
 
-/// Splits off what left the chain at this function, and counts it. `bytes` are those of all, and then of what is left.
+/// Removes packets that left the chain at this function and counts them. `bytes` is the length of all frames, and
+/// becomes that of the remaining ones.
 std::span<PacketView> keep_alive(std::span<PacketView> packets, std::uint8_t index, std::string_view name,
                                  unsigned worker, FunctionCounters& counters, std::uint64_t& bytes) noexcept {
   std::size_t alive = 0;
@@ -63,7 +64,7 @@ std::span<PacketView> keep_alive(std::span<PacketView> packets, std::uint8_t ind
         counters.dropped[verdict.value].add(1, length);
         break;
       case VerdictKind::consume: counters.consumed.add(1, length); break;
-      // A punt means "finish on the CPU path": a CPU twin is that path.
+      // A punt means "finish on the CPU path", and this is that path.
       case VerdictKind::punt: broken_invariant(name, worker, *packet.packet, "the CPU twin punts");
       case VerdictKind::forward: break;
     }
@@ -105,7 +106,7 @@ void CpuTwins::begin_batch() noexcept {
   for (Function& function : functions_) function.stage->begin_batch();
 }
 
-/// Not to functions of an arm that packets of its port cannot take. Which port would be chosen for it is not known.
+/// Skips functions in arms that packets of its port cannot take. Which port a fork would choose for it is unknown.
 void CpuTwins::observe(PacketView packet) noexcept {
   for (std::size_t i = 0; i < functions_.size(); ++i) {
     const auto arm = plan::arm_of(chain_.forks, i);
@@ -131,7 +132,8 @@ std::span<PacketView> CpuTwins::run(std::span<PacketView> burst, std::size_t fir
 }
 
 std::span<PacketView> CpuTwins::run_fork(const plan::Fork& fork, std::span<PacketView> burst) noexcept {
-  std::array<std::uint8_t, function::kBurst> arms;  // before any function of the arms changes what they depend on
+  // Chosen for the whole burst before any function of the arms changes the fields that the choice depends on.
+  std::array<std::uint8_t, function::kBurst> arms;
   for (std::size_t i = 0; i < burst.size(); ++i) arms[i] = fork.arm_of(*burst[i].packet);
   std::array<PacketView, function::kBurst> group;
   for (std::size_t a = 0; a < fork.arms.size(); ++a) {
@@ -142,7 +144,7 @@ std::span<PacketView> CpuTwins::run_fork(const plan::Fork& fork, std::span<Packe
     if (count == 0) continue;
     const std::span<PacketView> left =
         run_straight(std::span(group).first(count), fork.arms[a].first, fork.arms[a].last);
-    // Functions may have moved the beginnings of frames.
+    // Functions may have moved the start of frames.
     auto next = left.begin();
     for (std::size_t i = 0; i < burst.size() && next != left.end(); ++i) {
       if (burst[i].packet == next->packet) burst[i] = *next++;
@@ -241,8 +243,8 @@ std::span<PacketView> CpuTwins::run_function(std::size_t index, std::span<Packet
   return left;
 }
 
-/// Runs a function that may move the bounds of frames, and brings all that depends on them up to date. Returns the
-/// bytes of the frames as they are now.
+/// Runs a function that may move the bounds of frames, and updates everything that depends on them. Returns the new
+/// total length of the frames.
 std::uint64_t CpuTwins::process_and_settle(Function& function, std::span<PacketView> packets) noexcept {
   struct Bounds {
     std::uint8_t* first;
@@ -276,7 +278,7 @@ std::uint64_t CpuTwins::process_and_settle(Function& function, std::span<PacketV
         tail > static_cast<std::ptrdiff_t>(function.growth.tail)) {
       broken_invariant(function.name, worker_, descriptor, "extends a frame by more than it declares");
     }
-    // Whether or not the function has seen to it itself.
+    // Set here even if the function has updated it itself.
     descriptor.offset = static_cast<std::uint32_t>(before[i].offset - head);
     descriptor.wire_length = before[i].wire_length + descriptor.length - before[i].length;
     bytes += descriptor.length;

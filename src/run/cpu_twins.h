@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The CPU twins of a chain's functions: they take bursts of packets through functions in order, and account for those
-// that end there. For the whole chain, for a part of it between two GPU segments, and for what cannot go on on a GPU.
-// One worker's own.
+// The CPU stages of a chain's functions. Takes bursts of packets through functions in order, and accounts for the
+// packets that end there. Used for the whole chain, for the part between two GPU segments, and for packets that cannot
+// continue on a GPU. Owned by one worker.
 
 #pragma once
 
@@ -24,27 +24,28 @@ namespace penstock::run {
 
 class CpuTwins {
  public:
-  /// Borrows all but the plan, by whose runs the chain goes over a device; empty: it does not.
+  /// Borrows everything but `runs`, the parts of the chain that run on a device; empty if none do.
   CpuTwins(const Chain& chain, std::span<const plan::DevicePlan::Run> runs, unsigned worker, WorkerCounters& counters,
            function::Emitter& emitter);
 
-  /// A batch boundary: functions may take up new tables.
+  /// Marks a batch boundary, at which functions may switch to new tables.
   void begin_batch() noexcept;
-  /// Fills in what the shared stack finds; before `run`, once for what comes in.
+  /// Parses the burst with the shared stack. Call once for arriving packets, before `run`.
   void parse(std::span<const PacketView> burst) noexcept;
-  /// Takes the burst, parsed and all of it forwarded, through functions [first, last), and each packet through its arm
-  /// of the forks there, which must be whole. Returns those that go on: the first of `burst`, in order.
+  /// Takes the burst through functions [first, last). All packets must be parsed and have the verdict forward. Each
+  /// packet takes its arm of the forks in that range, which must contain forks whole. Returns the packets that
+  /// continue, in order, moved to the start of `burst`.
   [[nodiscard]] std::span<PacketView> run(std::span<PacketView> burst, std::size_t first, std::size_t last) noexcept;
-  /// The same of functions that all packets of the burst go through, in one arm or in none.
+  /// Like `run`, for functions that all packets of the burst go through: within one arm, or outside forks.
   [[nodiscard]] std::span<PacketView> run_straight(std::span<PacketView> burst, std::size_t first,
                                                    std::size_t last) noexcept;
-  /// The whole chain for one packet, with its way written down.
+  /// Takes one packet through the whole chain and records its path in `way`.
   [[nodiscard]] std::span<PacketView> run_traced(PacketView& packet, Trace::Way& way) noexcept;
   void observe(PacketView packet) noexcept;
   [[nodiscard]] function::CpuStage& stage(std::size_t function) noexcept { return *functions_[function].stage; }
-  /// The function's finish stage has decided about the packets that it was given.
+  /// Call when the function's finish stage has decided about the packets that it was given.
   void settle_flows(std::size_t function) noexcept { stack_.settle(function); }
-  /// No packet comes any more: flows end, then the stages.
+  /// Ends flows, then the stages. No packets may follow.
   void end() noexcept;
 
  private:
@@ -61,10 +62,10 @@ class CpuTwins {
   void run_traced(PacketView& packet, Trace::Way& way, std::size_t first, std::size_t last) noexcept;
   [[nodiscard]] std::span<PacketView> run_fork(const plan::Fork& fork, std::span<PacketView> burst) noexcept;
 
-  // `alive`: forwarded packets; what is returned are those of them that go on. `bytes`: of their frames, before and
-  // then after. `before`: when the step before ended, then when this one did.
+  // `alive` holds forwarded packets; the functions return those that continue. `bytes` is the total frame length,
+  // updated by each step. `before` is the time at which the previous step ended, and is updated too.
 
-  /// Through functions [first, last), one packet through all of them before the next one.
+  /// Takes each packet through functions [first, last) before the next one.
   [[nodiscard]] std::span<PacketView> run_in_lockstep(std::size_t first, std::size_t last, std::span<PacketView> alive,
                                                       std::uint64_t& bytes, Clock::time_point& before) noexcept;
   [[nodiscard]] std::span<PacketView> run_timed(std::size_t index, std::span<PacketView> alive, std::uint64_t& bytes,
@@ -81,8 +82,8 @@ class CpuTwins {
   std::vector<Function> functions_;
 };
 
-/// A function, or what carries its packets, breaks its promise: the process ends, with function, worker and packet
-/// named.
+/// Ends the process because a function, or the code that carries its packets, broke an invariant. The message names
+/// function, worker and packet.
 [[noreturn]] void broken_invariant(std::string_view function, unsigned worker, const PacketDescriptor& packet,
                                    const char* what) noexcept;
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The steps of the GPU stages (ipsec.cu) on the host, one packet after the other, by the same cores. For tests on
-// machines without a GPU.
+// The steps of the GPU stages (ipsec.cu) on the host, one packet at a time, with the same cores. For tests on machines
+// without a GPU.
 
 #pragma once
 
@@ -26,7 +26,7 @@ namespace penstock::ipsec::testing {
 
 class DeviceSteps {
  public:
-  /// Borrows the function, whose run has begun.
+  /// Borrows the function, whose run must have begun.
   explicit DeviceSteps(Ipsec& ipsec)
       : tables_(ipsec.tables()),
         growth_(ipsec.traits().growth),
@@ -34,7 +34,7 @@ class DeviceSteps {
     for (const auto& state : tables_.states()) tops_.push_back(state->window.top());
   }
 
-  /// For a packet that is forwarded; writes its finding.
+  /// Processes a forwarded packet and writes its finding.
   void operator()(PacketView& packet, std::byte* finding) {
     if (tables_.settings().inbound) {
       const InboundFinding found = in(packet);
@@ -117,7 +117,7 @@ class DeviceSteps {
   const Tables& tables_;
   const FrameRoom growth_;
   const classify::BitVectorView engine_;
-  std::vector<std::uint64_t> tops_;  // by SA: the highest number of a packet that was authentic
+  std::vector<std::uint64_t> tops_;  // by SA: the highest authenticated sequence number
 };
 
 }  // namespace penstock::ipsec::testing

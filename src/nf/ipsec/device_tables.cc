@@ -46,7 +46,7 @@ DeviceTables::DeviceTables(const Tables& tables)
 
 void DeviceTables::tell_statuses() noexcept {
   for (std::uint32_t sa = 0; sa < host_statuses_.size(); ++sa) host_statuses_[sa] = tables_.status(sa);
-  // Where it fails, so does all else on the device.
+  // If the copy fails, so does everything else on the device.
   static_cast<void>(gpu::copy_async(statuses_.data(), host_statuses_.data(), statuses_.size_bytes(), stream_));
 }
 

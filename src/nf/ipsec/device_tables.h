@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the GPU stages of one device share: the tables of one `ipsec`, and what of the SAs' state they need there. Owns
-// the device's memory.
+// Tables that all GPU stages of one `ipsec` function share on a device, with a copy of the SA state that kernels need.
+// Owns the device memory.
 
 #pragma once
 
@@ -22,24 +22,25 @@ namespace penstock::ipsec {
 
 class DeviceTables {
  public:
-  /// On the current device; throws CudaError. Borrows the tables.
+  /// Copies the tables to the current device and borrows the host's. Throws CudaError.
   explicit DeviceTables(const Tables& tables);
 
   // To be passed by value to kernels.
   [[nodiscard]] const DeviceSelection& selection() const noexcept { return selection_; }
   [[nodiscard]] const DeviceInboundTable& inbound() const noexcept { return inbound_; }
-  /// By SA; kept up to date by `tell_statuses`.
+  /// Indexed by SA; `tell_statuses` updates it.
   [[nodiscard]] const SaStatus* statuses() const noexcept { return statuses_.data(); }
-  /// By SA with ESN, the highest number of a packet that was authentic: as far as the device has seen them, or the host
-  /// when it last told. It may be somewhat lower than the highest: what is inferred from it is the same.
+  /// Indexed by SA; only for SAs with ESN: the highest authenticated sequence number that this device has seen or that
+  /// `tell_tops` last copied. It may lag behind the true highest number; the inferred upper half is the same.
   [[nodiscard]] unsigned long long* tops() const noexcept { return tops_; }
   [[nodiscard]] const std::uint32_t* windows() const noexcept { return windows_.data(); }
   [[nodiscard]] const DeviceKeys& keys() const noexcept { return keys_; }
   [[nodiscard]] const Tables& host() const noexcept { return tables_; }
 
-  /// The SAs' statuses have changed. Never waits for what runs on the device: batches see it soon.
+  /// Copies the SAs' statuses to the device. Does not wait for running kernels; batches see the change soon.
   void tell_statuses() noexcept;
-  /// The same of what the SAs have received: by other devices and functions too.
+  /// Copies the highest received sequence numbers to the device, including those that other devices and functions
+  /// received. Does not wait.
   void tell_tops() noexcept;
 
  private:
@@ -56,22 +57,22 @@ class DeviceTables {
   gpu::Stream stream_;
 };
 
-/// What the GPU stage finds of a packet that an SA protects, for the finish stage.
+/// Per-packet result of the outbound GPU stage, for the finish stage.
 struct OutboundFinding {
-  std::uint32_t sa;        // kNoSa: none does
-  std::uint32_t ip_bytes;  // of the packet as it came
+  std::uint32_t sa;        // kNoSa: not protected
+  std::uint32_t ip_bytes;  // IP length before encapsulation
 };
 
-/// The same of a packet that an SA was to open.
+/// Per-packet result of the inbound GPU stage, for the finish stage.
 struct InboundFinding {
   std::uint64_t sequence;
-  std::uint32_t sa;  // kNoSa: none was
+  std::uint32_t sa;  // kNoSa: not ESP for one of our SAs
   std::uint32_t ip_bytes : 31;
   std::uint32_t authentic : 1;
 };
 static_assert(sizeof(InboundFinding) == 16);
 
-/// Borrow the tables, which are of the current device; those of a worker share `turns`. Throw CudaError.
+/// Borrow the tables, which must be on the current device. All stages of one worker share `turns`. Throw CudaError.
 [[nodiscard]] std::unique_ptr<gpu::GpuStage> make_outbound_gpu_stage(const DeviceTables& tables,
                                                                      DeviceNumbers::View numbers, gpu::Turns& turns,
                                                                      FrameRoom growth, const gpu::StageUse& use);

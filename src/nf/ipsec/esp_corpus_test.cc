@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whole ESP packets of others, and the frames of real captures, from the corpus of test data, where it is there.
+// ESP packets from other implementations, and frames of real captures, from the corpus of test data, if it is present.
 
 #include <gtest/gtest.h>
 
@@ -36,7 +36,7 @@ Bytes from_hex(const std::string& text) {
   return bytes;
 }
 
-/// An SA of a published packet; nothing where its algorithms are none of ours.
+/// The SA of a published packet; empty if its algorithms are not supported.
 struct PublishedSa {
   SaView view;
   SaKeys keys{};
@@ -107,7 +107,7 @@ TEST(EspCorpus, OpensAndSealsOthersPackets) {
     EXPECT_EQ(frame.bytes(), plain);
     ++opened;
 
-    // Outwards, where the IV is one that we can make. The outer headers differ in what each sender is free to choose.
+    // Outbound, if we can produce the same IV. The outer headers differ in fields that each sender may choose.
     if (sa->keys.cipher == Cipher::aes_cbc) continue;
     RoomyFrame out(plain, {72, 64}, LinkType::raw_ip);
     const Encapsulation plan = plan_encapsulation(out.view, sa->view, out.room());
@@ -171,7 +171,7 @@ std::vector<std::string> capture_paths() {
   return paths;
 }
 
-/// True where the SA took the packet, which then came back as it was.
+/// True if the SA could carry the packet, which then came back unchanged.
 bool comes_back(const Bytes& bytes, LinkType link, std::uint32_t wire_length, const Sealed& sa,
                 std::uint64_t sequence) {
   RoomyFrame frame(bytes, growth_of(sa.view), link, wire_length);

@@ -25,7 +25,7 @@ namespace {
 using namespace ipsec::testing;
 using penstock::testing::fragments_of;
 
-/// The chain, and what comes out of it.
+/// The chain and its output.
 class Gateway {
  public:
   explicit Gateway(const std::string& states) {
@@ -64,7 +64,7 @@ class Gateway {
     executor_ = std::make_unique<run::DeviceExecutor>(chain_, *plan, std::move(lanes), 0, *counters, nullptr);
   }
 
-  /// In batches of so many packets.
+  /// Runs the frames in batches of this many packets.
   void run(const std::vector<Bytes>& frames, std::size_t in_batch) {
     for (std::size_t first = 0; first < frames.size(); first += in_batch) {
       std::vector<std::uint8_t> memory(kBytes);
@@ -98,7 +98,7 @@ class Gateway {
   std::unique_ptr<run::Executor> executor_;
 };
 
-/// Frames, and the packets that are to come out of them, in order.
+/// Frames, and the packets expected from them, in order.
 struct Traffic {
   std::vector<Bytes> frames;
   std::vector<Bytes> inner;

@@ -32,7 +32,7 @@ void OutboundFinishStage::take_back(std::span<PacketView> packets) noexcept {
   const std::uint32_t mtu = ipsec_.tables().settings().mtu;
   std::size_t next = 0;
   for (const PacketView packet : packets) {
-    // Both are in the packets' order.
+    // Both lists are in packet order.
     while (next < protected_count_ && protected_[next] < packet.packet) ++next;
     if (next == protected_count_) return;
     if (protected_[next] != packet.packet || packet.length() <= mtu) continue;
@@ -51,7 +51,7 @@ void InboundFinishStage::finish(std::span<const PacketView> packets,
     if (finding.sa == kNoSa) continue;
     SaState& state = *ipsec_.tables().states()[finding.sa];
     const Reason reason = carrier.admit(state, finding.sa, finding.sequence, finding.authentic != 0, finding.ip_bytes);
-    // Before all that was said of what is inside, as on the twin.
+    // Takes precedence over verdicts on the decapsulated packet, as in the CPU stage.
     if (reason != Reason::none) packets[i].packet->verdict = Verdict::drop(reason);
   }
 }

@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is left to the host of a packet that a GPU stage has protected or opened, in the order of the packets: what the
-// SA has carried and may carry, whether it is too long for the link, and inwards whether its number was received
-// before.
+// Host work that remains, in packet order, after a GPU stage has protected or opened a packet: SA lifetimes and
+// counters, the MTU check, and inbound the replay check.
 
 #pragma once
 
@@ -20,7 +19,7 @@ namespace penstock::ipsec {
 
 class OutboundFinishStage final : public function::FinishStage {
  public:
-  /// Borrows it.
+  /// Borrows `ipsec`.
   explicit OutboundFinishStage(Ipsec& ipsec) : ipsec_(ipsec), carried_(ipsec.make_counts()) {}
   void set_emitter(function::Emitter& emitter) noexcept override { emitter_ = &emitter; }
   void finish(std::span<const PacketView> packets, std::span<const std::byte* const> findings) noexcept override;
@@ -29,14 +28,14 @@ class OutboundFinishStage final : public function::FinishStage {
  private:
   Ipsec& ipsec_;
   const std::span<report::Traffic> carried_;
-  function::Emitter* emitter_ = nullptr;                             // where there is an MTU
-  std::array<const PacketDescriptor*, function::kBurst> protected_;  // of the burst that `finish` had last
+  function::Emitter* emitter_ = nullptr;                             // set only if there is an MTU
+  std::array<const PacketDescriptor*, function::kBurst> protected_;  // of the last burst given to `finish`
   std::size_t protected_count_ = 0;
 };
 
 class InboundFinishStage final : public function::FinishStage {
  public:
-  /// Borrows it.
+  /// Borrows `ipsec`.
   explicit InboundFinishStage(Ipsec& ipsec) : ipsec_(ipsec), carried_(ipsec.make_counts()) {}
   void finish(std::span<const PacketView> packets, std::span<const std::byte* const> findings) noexcept override;
 

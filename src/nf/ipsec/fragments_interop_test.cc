@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fragments that a Linux kernel has made: of ESP that ours has sealed, which a program there sends, and of packets that
-// the kernel has sealed itself. In a network namespace of the test's own (kernel_for_test.h), over a link with a small
-// MTU.
+// Fragments made by a Linux kernel: of ESP that we sealed and a program there sends, and of packets that the kernel
+// sealed itself. Runs in a separate network namespace (kernel_for_test.h), over a link with a small MTU.
 //
 //     ESP or UDP socket, or xfrm policy ─▶ kernel ─▶ near (MTU 1280) ══ far ─▶ fragments ─▶ our inbound
 
@@ -59,7 +58,7 @@ bool send(const Sending& sending) {
   const SocketAddress from(sending.ipv6 ? "2001:db8:2::1" : "192.0.2.1", udp ? sending.port : std::uint16_t{0});
   const SocketAddress to(sending.ipv6 ? "2001:db8:9::9" : "203.0.113.9", udp ? sending.port : std::uint16_t{0});
   const int fd = ::socket(sending.ipv6 ? AF_INET6 : AF_INET, udp ? SOCK_DGRAM : SOCK_RAW, udp ? 0 : sending.protocol);
-  const int never = IP_PMTUDISC_DONT;  // the kernel is to cut, not to set DF
+  const int never = IP_PMTUDISC_DONT;  // the kernel must fragment rather than set DF
   const bool sent = ::setsockopt(fd, sending.ipv6 ? int{IPPROTO_IPV6} : int{IPPROTO_IP},
                                  sending.ipv6 ? IPV6_MTU_DISCOVER : IP_MTU_DISCOVER, &never, sizeof never) == 0 &&
                     ::bind(fd, from.get(), from.size()) == 0 &&
@@ -69,7 +68,7 @@ bool send(const Sending& sending) {
   return sent;
 }
 
-/// The frames that leave the kernel's end of the link when it has run `commands` and sent these.
+/// Runs `commands`, sends the datagrams, and returns the frames that leave the kernel's end of the link.
 class KernelFragments : public ::testing::Test {
  protected:
   void SetUp() override { ASSERT_NE(::mkdtemp(folder_.data()), nullptr); }
@@ -162,7 +161,7 @@ TEST_F(KernelFragments, OfSealedPacketsAreOpened) {
     }
     ASSERT_EQ(opened.size(), inner.size());
     for (std::size_t i = 0; i < inner.size(); ++i) {
-      // In transport mode the IP header is the kernel's own.
+      // In transport mode the IP header is the kernel's.
       const std::ptrdiff_t from = one.tunnel ? 14 : one.ipv6 ? 54 : 34;
       EXPECT_EQ(Bytes(opened[i].begin() + from, opened[i].end()), Bytes(inner[i].begin() + from, inner[i].end())) << i;
     }

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// ESP in fragments, on the CPU: the fragment that completes a datagram becomes the packet that the datagram carried,
-// and all others are consumed.
+// Inbound ESP in fragments, on the CPU: the fragment that completes a datagram becomes the packet that the datagram
+// carried; all others are consumed.
 //
 //   [IP|ESP 0..512] [IP|512..1024] [IP|1024..end]  ─▶  consumed, consumed, [inner packet]
 
@@ -30,7 +30,7 @@ using ::testing::ElementsAre;
 
 const std::string kFwd = everything("fwd", tunnel_template());
 
-/// Packets of one SA from `state.sent` on, one for each of the given plain ones.
+/// ESP packets of one SA, numbered after `state.sent`, one for each of the given plain packets.
 std::vector<Bytes> sealed_by(const StateText& state, const std::vector<Bytes>& inner) {
   const bool tunnel = state.mode == "tunnel";
   End out = outwards(state(), everything("out", tunnel ? tunnel_template(state.reqid, state.source, state.destination)
@@ -217,7 +217,7 @@ TEST_F(InboundFragments, OfTransportModeAreOpenedToo) {
   const auto done = inwards(state_(), everything("fwd", transport_template()))(arriving(fragments));
   EXPECT_THAT(fates(done), ElementsAre("consumed", "consumed", "forwarded"));
   Bytes expected = inner;
-  expected[14 + 4] = 0, expected[14 + 5] = 7;  // the fragments' identification
+  expected[14 + 4] = 0, expected[14 + 5] = 7;  // identification of the fragments
   EXPECT_EQ(done[2].bytes, with_right_checksums(expected));
 }
 
@@ -269,7 +269,7 @@ TEST_F(InboundFragments, OnTaggedLinksKeepTheirTag) {
   EXPECT_EQ(done[1], (Done{"forwarded", inner}));
 }
 
-/// The largest that ESP can carry: 65,535 bytes outside.
+/// The largest datagram that ESP can carry: 65,535 bytes in the outer packet.
 TEST_F(InboundFragments, MakeDatagramsOfAnySize) {
   std::size_t longest = 0;
   for (std::size_t payload = 65'400; payload <= 65'507; ++payload) {
@@ -355,7 +355,7 @@ TEST_F(InboundFragments, OfOurOwnOutboundFunctionAreOpened) {
     for (const std::size_t payload : {100U, 400U, 540U, 1200U, 3000U}) {
       const Bytes inner = plain(payload);
       const Done first = out(inner);
-      if (first.fate == "too_big") continue;  // over IPv6 only what nobody has to make shorter is cut
+      if (first.fate == "too_big") continue;  // of IPv6, only packets of up to 1280 bytes are fragmented
       std::vector<Bytes> frames{first.bytes};
       function::Emissions& made = out.making->emissions;
       for (made.arrange(); !made.none_left();) {
@@ -370,7 +370,7 @@ TEST_F(InboundFragments, OfOurOwnOutboundFunctionAreOpened) {
   }
 }
 
-/// Of an SA with UDP encapsulation (RFC 3948).
+/// For an SA with UDP encapsulation (RFC 3948).
 class InboundUdpFragments : public InboundFragments {
  protected:
   InboundUdpFragments() { state_.more = kInUdp; }
@@ -429,7 +429,7 @@ TEST_F(InboundUdpFragments, ObeyThePoliciesForPacketsInTheClear) {
   EXPECT_THAT(fates(in(arriving({others[1], others[0]}))), ElementsAre("consumed", "not_protected"));
 }
 
-/// However a packet is cut, and in whatever order its fragments come, it fares as a whole one does.
+/// However a packet is fragmented, and in whatever order its fragments arrive, the result is that of the whole packet.
 RC_GTEST_PROP(InboundFragmentsProperty, FareAsTheWholePacketDoes, ()) {
   std::mt19937_64 random(*rc::gen::arbitrary<std::uint64_t>());
   const auto any = [&](std::size_t below) { return static_cast<std::size_t>(random() % below); };
@@ -453,7 +453,7 @@ RC_GTEST_PROP(InboundFragmentsProperty, FareAsTheWholePacketDoes, ()) {
     inner.push_back(builder.udp(5, 6).payload(payload).bytes());
   }
   std::vector<Bytes> sealed = sealed_by(state, inner);
-  // Some of them are not authentic, or for another SA.
+  // Some packets are not authentic, or belong to another SA.
   for (Bytes& frame : sealed) {
     if (any(5) == 0) frame[frame.size() - 1 - any(frame.size() - 60)] ^= 4;
   }
@@ -466,7 +466,7 @@ RC_GTEST_PROP(InboundFragmentsProperty, FareAsTheWholePacketDoes, ()) {
     for (std::size_t at = 8 + 8 * any(std::min<std::size_t>(200, bytes / 8 - 1)); at < bytes; at += 8 + 8 * any(200)) {
       cuts.push_back(at);
     }
-    // As the datagram's, so that what transport mode leaves of its header is the same.
+    // Like the datagram's, so that what transport mode keeps of the header is the same.
     auto fragments = fragments_of(sealed[i], cuts, static_cast<std::uint32_t>(sealed[i][18] << 8 | sealed[i][19]));
     std::shuffle(fragments.begin(), fragments.end(), random);
     const auto expected = whole(sealed[i]);

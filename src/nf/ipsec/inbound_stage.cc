@@ -60,12 +60,12 @@ Arrival InboundStage::look_at(PacketView packet) const noexcept {
 }
 
 void InboundStage::find(PacketView& packet, std::uint32_t index) noexcept {
-  // Made where it stays: what is copied as soon as it is written has to wait for that.
+  // Constructed in place: copying it right after it was written would stall on store forwarding.
   Pending& pending = *new (&pending_[pending_count_]) Pending{index, look_at(packet)};
   if (pending.arrival.is_fragment()) {
     if (!reassemble(packet, pending.arrival.esp.udp)) return;
     pending.arrival = look_at(packet);
-    if (pending.arrival.is_fragment()) {  // again: fragments in fragments
+    if (pending.arrival.is_fragment()) {  // a fragment inside a reassembled datagram
       packet.packet->verdict = Verdict::drop(Reason::fragment);
       return;
     }
@@ -78,7 +78,8 @@ void InboundStage::find(PacketView& packet, std::uint32_t index) noexcept {
   }
 }
 
-/// Whether the fragment has become the datagram that it completes. If not, its verdict is final, but for policies.
+/// Returns whether the fragment completed its datagram, which then replaces it. Otherwise its verdict is final, except
+/// for policies.
 bool InboundStage::reassemble(PacketView& packet, bool udp) noexcept {
   using Kind = FragmentWait::Outcome::Kind;
   const FragmentWait::Outcome outcome = fragments_.take(packet, udp, tables_.inbound().ports());
@@ -98,10 +99,10 @@ bool InboundStage::reassemble(PacketView& packet, bool udp) noexcept {
   return true;
 }
 
-/// In the packets' order, as the window must see them.
+/// In packet order, as the replay window requires.
 void InboundStage::open(std::span<PacketView> packets) noexcept {
   std::array<bool, kBurst> authentic;
-  // Whatever is certain to be refused need not be opened.
+  // Packets that the replay window will refuse anyway need not be opened.
   std::size_t worth = 0;
   for (std::size_t p = 0; p < pending_count_; ++p) {
     const PacketView packet = packets[pending_[p].packet];
@@ -136,7 +137,7 @@ void InboundStage::open(std::span<PacketView> packets) noexcept {
   }
 }
 
-/// What came out of a tunnel, and what came in the clear: whether it may go on.
+/// Applies policies to decapsulated and clear-text packets.
 void InboundStage::check_policies(std::span<PacketView> packets) noexcept {
   constexpr std::size_t kGroup = classify::Classifier::kGroup;
   std::array<std::uint32_t, kGroup> policies;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The CPU twin inwards: what is opened, what is let on, and why the rest is not.
+// The inbound CPU stage: what it opens and forwards, and why it drops the rest.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ using ::testing::ElementsAre;
 
 const std::string kFwd = everything("fwd", tunnel_template());
 
-/// So many packets of one SA, from the number behind `state.sent` on.
+/// `count` packets of one SA, numbered after `state.sent`.
 std::vector<Arriving> sealed_by(const StateText& state, std::size_t count = 1) {
   const bool tunnel = state.mode == "tunnel";
   End out = outwards(state(), everything("out", tunnel ? tunnel_template(state.reqid, state.source, state.destination)
@@ -109,7 +109,7 @@ TEST(InboundStage, WithoutAWindowNothingIsReplayed) {
   EXPECT_THAT(fates(in({all[99], all[0], all[0]})), Each("forwarded"));
 }
 
-/// The steps of other implementations' tests, each packet sealed for its full number and opened by the whole stage.
+/// The steps of other implementations' tests: each packet is sealed with its full number and opened by the whole stage.
 TEST(InboundStage, TakesOfOtherImplementationsTestsAsManyPacketsAsTheySay) {
   const char* const corpus = std::getenv("PENSTOCK_CORPUS");
   const std::string root = corpus != nullptr ? corpus : PENSTOCK_SOURCE_DIR "/../shared/data";
@@ -123,7 +123,7 @@ TEST(InboundStage, TakesOfOtherImplementationsTestsAsManyPacketsAsTheySay) {
     StateText state;
     state.esn = sequence["esn"];
     const auto text_of = [&](std::uint64_t top) {
-      // The kernel has a bit for the number that was received last, at (number - 1) modulo the window.
+      // The kernel's bit for the last received number is at (number - 1) modulo the window.
       const std::uint32_t count = std::max((window + 31) / 32, 1U);
       std::vector<std::uint32_t> ring(count);
       if (top != 0 && window != 0) {
@@ -145,7 +145,7 @@ TEST(InboundStage, TakesOfOtherImplementationsTestsAsManyPacketsAsTheySay) {
       if (!step.contains("seqs") || (step.contains("only_if_window") && step["only_if_window"] != window)) continue;
       std::vector<Arriving> batch;
       for (const std::uint64_t number : step["seqs"]) {
-        // By the core, not by the library that the stage has.
+        // Sealed by the portable core, not by the library that the stage uses.
         RoomyFrame frame(plain());
         const SaView& sa = in->function->tables().selection().sas().front();
         const Encapsulation plan = plan_encapsulation(frame.view, sa, frame.room());
@@ -191,7 +191,7 @@ TEST(InboundStage, RefusesWhatIsCutOrTooShort) {
     End in = inwards(StateText()(), kFwd);
     const Bytes cut(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(bytes));
     ASSERT_EQ(in(Arriving(cut, LinkType::ethernet, whole)).fate, "truncated") << bytes;
-    // Or the packet says that it is that short.
+    // Or the packet itself claims to be that short.
     Bytes shorter = cut;
     shorter[14 + 2] = static_cast<std::uint8_t>((bytes - 14) >> 8);
     shorter[14 + 3] = static_cast<std::uint8_t>(bytes - 14);
@@ -229,7 +229,7 @@ TEST(InboundStage, TakesUdpEncapsulationAsTheSaHasIt) {
   EXPECT_EQ(in(elsewhere).fate, "forwarded");
 }
 
-/// ESP around any text, by the SA's keys.
+/// ESP around arbitrary text, with the SA's keys.
 Bytes around(const End& end, const Bytes& text, std::uint32_t sequence, std::uint8_t tos = 0) {
   const SaView& sa = end.function->tables().selection().sas().front();
   Bytes body(8 + sa.iv_bytes);
@@ -252,7 +252,7 @@ Bytes around(const End& end, const Bytes& text, std::uint32_t sequence, std::uin
   return frame;
 }
 
-/// An IP packet as a text: padded to a multiple of 4, with this next header and these last bytes.
+/// An IP packet as an ESP text: padded to a multiple of 4, with this next header and these final bytes.
 Bytes text_of(const Bytes& frame, std::uint8_t next_header) {
   Bytes text(frame.begin() + 14, frame.end());
   std::uint8_t padding = 0;

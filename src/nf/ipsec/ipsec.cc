@@ -21,14 +21,14 @@ namespace penstock::ipsec {
 
 namespace {
 
-/// Nearly all of a packet: what is read decides about each byte that is written.
+/// Reads nearly every field: whatever is read affects each byte that is written.
 constexpr Access kAccess{
     FieldSet::all() - FieldSet{Field::timestamp, Field::mark, Field::flow_hash},
     FieldSet::all() - FieldSet{Field::timestamp, Field::mark, Field::flow_hash, Field::in_port, Field::arp}};
 
 std::string_view kind_name() { return ipsec_kind().name; }
 
-/// What protecting a packet by any of the SAs adds.
+/// The most that protecting a packet by any of the SAs adds.
 FrameRoom growth_of(const Tables& tables) {
   FrameRoom most;
   for (const SaView& sa : tables.selection().sas()) {
@@ -47,7 +47,7 @@ Ipsec::Ipsec(std::unique_ptr<Tables> tables, std::string left_out)
   traits_.summary = ipsec_kind().summary;
   traits_.cpu = kAccess;
   traits_.gpu = kAccess;
-  traits_.finish = Access{{Field::verdict}, {Field::verdict}};  // most packets keep theirs
+  traits_.finish = Access{{Field::verdict}, {Field::verdict}};  // most packets keep their verdict
   if (tables_->settings().cuts()) traits_.finish = Access{kAccess.reads, kAccess.writes};
   traits_.emits = tables_->settings().mtu != 0;
   traits_.findings_bytes = tables_->settings().inbound ? sizeof(InboundFinding) : sizeof(OutboundFinding);
@@ -58,12 +58,12 @@ Ipsec::Ipsec(std::unique_ptr<Tables> tables, std::string left_out)
     return;
   }
   traits_.stack = stack::StackNeed::ip_reassembly;
-  traits_.cpu.reads |= FieldSet{Field::timestamp};  // fragments time out
+  traits_.cpu.reads |= FieldSet{Field::timestamp};  // to time out fragments
   traits_.replaces_frames = true;
 }
 
 Result<void> Ipsec::begin_run() {
-  on_devices_.clear();  // what an earlier run has left there has other IVs
+  on_devices_.clear();  // copies from an earlier run have outdated IV bases
   return tables_->begin_run();
 }
 
@@ -118,24 +118,24 @@ void Ipsec::log_limit(const SaState& state) noexcept {
   const bool ended = state.ended();
   const std::string text = fmt::format("penstock: ipsec: SA {} has reached its {} limit: {}\n", state.origin().name,
                                        ended ? "hard" : "soft", name(ended ? state.hard() : state.soft()));
-  static_cast<void>(std::fputs(text.c_str(), stderr));  // a terminal that is gone ends no run
+  static_cast<void>(std::fputs(text.c_str(), stderr));  // a closed stderr must not end the run
 }
 
 void Ipsec::look_after_sas(SaState::Seconds now) noexcept {
   SaState::Seconds before = looked_at_.load(std::memory_order_relaxed);
   const bool at_once = limit_reached_.load(std::memory_order_relaxed);
   if (before == now && !at_once) return;
-  // Another one is at it already.
+  // Another worker is already checking.
   if (!looked_at_.compare_exchange_strong(before, now, std::memory_order_relaxed)) return;
   if (at_once) limit_reached_.store(false, std::memory_order_relaxed);
   for (const auto& state : tables_->used_states()) {
-    // A device gives numbers out by itself.
+    // The host's counter lags behind if a device gives out numbers.
     state->numbers.advance_to(state->sent());
     if (state->look_at(now)) log_limit(*state);
   }
   const std::lock_guard lock(mutex_);
   if (tables_->settings().inbound) on_devices_.for_each([](DeviceTables& tables) { tables.tell_tops(); });
-  // Whichever function has told of a limit, each has devices that must know.
+  // Whichever function noticed the limit, each has devices of its own to update.
   bool changed = false;
   for (std::uint32_t i = 0; i < statuses_.size(); ++i) {
     const SaStatus status = tables_->status(i);

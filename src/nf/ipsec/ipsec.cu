@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The GPU stages of `ipsec`. Headers, a thread for each packet, by the cores that the CPU twins use too; around the
-// ciphers (crypto.h), which work on a batch's jobs together:
+// The GPU stages of `ipsec`. Headers are processed with one thread per packet, using the same cores as the CPU stages.
+// The ciphers (crypto.h) process all jobs of a batch together:
 //
-//     out    select ─▶ number, batch after batch ─▶ encapsulate ─▶ seal ─▶ [checksums of UDP over IPv6]
+//     out    select ─▶ number, one batch after another ─▶ encapsulate ─▶ seal ─▶ [checksums of UDP over IPv6]
 //     in     arrive ─▶ open ─▶ leave: decapsulate, parse, ask the policies
 
 #include <cuda_runtime.h>
@@ -34,7 +34,7 @@ __device__ void drop(PacketDescriptor& packet, Reason reason, std::uint8_t funct
   packet.verdict.nf = function;
 }
 
-/// What is the same for all packets on their way out.
+/// Parameters that are the same for all outbound packets.
 struct Outward {
   SelectionView selection;
   StatusOf status_of;
@@ -44,7 +44,7 @@ struct Outward {
   bool answers;
 };
 
-/// Which SA protects each packet: into `sas`, kNoSa where none does.
+/// Writes to `sas` which SA protects each packet, kNoSa if none.
 __global__ void __launch_bounds__(kThreadsPerBlock)
     select_packets(const classify::BitVectorView engine, const Outward outward, const gpu::DevicePackets batch,
                    std::uint32_t* sas) {
@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(kThreadsPerBlock)
   if (plan.reason != Reason::none) return drop(packet, plan.reason, batch.function);
   if (exceeds_mtu(view, sa, plan, outward.link)) {
     if (!outward.answers) return drop(packet, Reason::too_big, batch.function);
-    // By the twin, which has the packet as its sender knows it.
+    // Punted because the CPU stage still has the packet as its sender sent it.
     packet.verdict = Verdict::punt();
     packet.verdict.nf = batch.function;
     return;
@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(kThreadsPerBlock)
   sas[i] = selected.sa;
 }
 
-/// Lays out what was selected, with the numbers that it got, and says what is to be sealed.
+/// Encapsulates the selected packets with the numbers that they got, and writes their jobs.
 __global__ void __launch_bounds__(kThreadsPerBlock)
     encapsulate_packets(const Outward outward, const gpu::DevicePackets batch, const std::uint32_t* sas,
                         const kernels::Numbering numbering, const DeviceNumbers::View numbers, CryptoJob* jobs) {
@@ -117,10 +117,11 @@ __global__ void __launch_bounds__(kThreadsPerBlock)
   write_udp_checksum({batch.frames + packet.offset, &packet}, job);
 }
 
-/// A batch of which each packet is to be sealed, the SAs' in turns: all of its bytes but an ESP header's.
+/// Makes jobs that seal every packet of a batch, with the SAs in rotation; all bytes but those of an ESP header are
+/// sealed.
 __global__ void __launch_bounds__(kThreadsPerBlock)
     rehearse_jobs(const SaView* all, const std::uint32_t sas, const gpu::DevicePackets batch, CryptoJob* jobs) {
-  constexpr std::uint32_t kGap = 2;  // as a header's end lies in a chain's frames
+  constexpr std::uint32_t kGap = 2;  // alignment of the end of a header in a chain's frames
   const std::uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i >= batch.count) return;
   const PacketDescriptor& packet = batch.packets[i];
@@ -128,7 +129,7 @@ __global__ void __launch_bounds__(kThreadsPerBlock)
   const std::uint32_t around = kGap + kEspHeaderBytes + sa.iv_bytes + sa.icv_bytes;
   CryptoJob job;
   if (packet.length > around) {
-    job.sequence = ~std::uint64_t{0} - i;  // that no packet will have, nor so its IV
+    job.sequence = ~std::uint64_t{0} - i;  // a number, and thus an IV, that no packet will have
     job.sa = i % sas;
     job.esp = packet.offset + kGap;
     job.text_bytes = (packet.length - around) / sa.block_bytes * sa.block_bytes;
@@ -138,8 +139,8 @@ __global__ void __launch_bounds__(kThreadsPerBlock)
   jobs[i] = job;
 }
 
-/// Ciphers and proofs, without the headers and the numbering: no sequence number is taken, and no window moves. What is
-/// sealed stays on the device. Also in place of opening, which does the same to a packet, or, with CBC, less.
+/// Runs the ciphers and ICVs without headers and numbering: takes no sequence number and moves no window. The sealed
+/// bytes stay on the device. Also stands in for opening, which costs the same or, with CBC, less.
 bool enqueue_rehearsal(const DeviceTables& tables, const gpu::DevicePackets& batch, CryptoJob* jobs,
                        CryptoScratch& scratch, const gpu::Stream& stream) noexcept {
   const auto sas = static_cast<std::uint32_t>(tables.host().sas().size());
@@ -215,7 +216,7 @@ class OutboundGpuStage final : public gpu::GpuStage {
   CryptoScratch scratch_;
 };
 
-/// What is the same for all packets on their way in.
+/// Parameters that are the same for all inbound packets.
 struct Inward {
   SelectionView selection;
   InboundView inbound;
@@ -242,7 +243,7 @@ __global__ void __launch_bounds__(kThreadsPerBlock)
         });
     job = arrival.opening.job;
     if (arrival.is_fragment()) {
-      packet.verdict = Verdict::punt();  // reassembly is the host's
+      packet.verdict = Verdict::punt();  // the host reassembles
       packet.verdict.nf = batch.function;
     } else if (arrival.opening.reason != Reason::none) {
       drop(packet, arrival.opening.reason, batch.function);
@@ -254,7 +255,7 @@ __global__ void __launch_bounds__(kThreadsPerBlock)
   jobs[i] = job;
 }
 
-/// What was opened is brought out; then, as what came in the clear, the policies are asked about it.
+/// Decapsulates what was opened; then applies the policies to it and to clear-text packets.
 __global__ void __launch_bounds__(kThreadsPerBlock)
     leave(const classify::BitVectorView engine, const Inward inward, const gpu::DevicePackets batch,
           const CryptoJob* jobs, const std::uint8_t* opened) {
@@ -269,7 +270,7 @@ __global__ void __launch_bounds__(kThreadsPerBlock)
     reinterpret_cast<InboundFinding*>(batch.findings)[i].authentic = 1;
     const SaView& sa = inward.selection.sas[job.sa];
     if (sa.esn) atomicMax(&inward.tops[job.sa], static_cast<unsigned long long>(job.sequence));
-    // Its outer headers are as they were.
+    // The outer headers are still unchanged.
     const Reason reason = decapsulate(view, sa, find_esp(view, inward.ports), job);
     if (reason != Reason::none) return drop(packet, reason, batch.function);
     parse(view);

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The network function `ipsec`: ESP as the SAs and policies of `ip xfrm` say (RFC 4301, 4303), one direction of it.
-// Outwards it protects what policies select; inwards it opens what is for one of its addresses, and lets on what the
-// policies allow.
+// The network function `ipsec`: ESP for one direction, configured by the SAs and policies of `ip xfrm` (RFC 4301,
+// 4303). Outbound, it protects the packets that policies select. Inbound, it decapsulates ESP addressed to one of its
+// SAs, and forwards what the policies allow.
 
 #pragma once
 
@@ -31,7 +31,7 @@ namespace penstock::ipsec {
 
 class Ipsec final : public function::NetworkFunction {
  public:
-  /// `left_out`: what was left out of the files ("2 constructs left out ('mark')"), or nothing.
+  /// `left_out` names constructs that were skipped in the files ("2 constructs left out ('mark')"); empty if none.
   explicit Ipsec(std::unique_ptr<Tables> tables, std::string left_out = {});
 
   const function::NfTraits& traits() const noexcept override { return traits_; }
@@ -43,21 +43,22 @@ class Ipsec final : public function::NetworkFunction {
   Result<void> begin_run() override;
   void end_run() noexcept override { tables_->end_run(); }
   std::string description() const override;
-  /// {"warnings": [what was left out of the files], "state_dir": folder or null, "fault": why no numbers could be
-  /// reserved, where they could not, "fragments": {"received", "reassembled", "timed_out", "dropped"}, inwards where
-  /// there were any, "sas": [{"spi", "source", "destination", "line", "packets", "bytes", "sent" or "received",
-  /// "replayed", "integrity", "soft", "hard"} …]}: SAs that carried nothing and are at no limit are left away.
+  /// {"warnings": [constructs skipped in the files], "state_dir": folder or null, "fault": why sequence numbers could
+  /// not be reserved, only after a failure, "fragments": {"received", "reassembled", "timed_out", "dropped"}, only
+  /// inbound and only if there were any, "sas": [{"spi", "source", "destination", "line", "packets", "bytes", "sent" or
+  /// "received", "replayed", "integrity", "soft", "hard"} …]}. SAs that carried nothing and reached no limit are
+  /// omitted.
   void report(nlohmann::json& into) const override;
 
   [[nodiscard]] const Tables& tables() const noexcept { return *tables_; }
 
-  /// At a batch boundary, by any worker: once a second, and when an SA has come to a limit (`limit_reached`), one of
-  /// them looks after the SAs: says on stderr which limits have been reached, and has the devices choose accordingly.
+  /// Called at batch boundaries, by any worker. Once a second, and when an SA reaches a limit (`limit_reached`), one
+  /// worker checks all SAs: it logs the limits that were reached on stderr and updates the SA statuses on the devices.
   void look_after_sas(SaState::Seconds now) noexcept;
   void look_after_sas_at_once() noexcept;
-  /// For one more worker's stage: what it counts of SAs without limits, by SA (Carrier). Its memory is this one's.
+  /// Per-SA counters for one more worker's stage, for SAs without limits (Carrier). Owned by this object.
   [[nodiscard]] std::span<report::Traffic> make_counts();
-  /// The same for what it counts of fragments.
+  /// Fragment counters for one more worker's stage. Owned by this object.
   [[nodiscard]] report::Published<FragmentCounts>& make_fragment_counts();
   void limit_reached() noexcept { limit_reached_.store(true, std::memory_order_relaxed); }
 
@@ -69,15 +70,16 @@ class Ipsec final : public function::NetworkFunction {
   function::NfTraits traits_;
   std::atomic<SaState::Seconds> looked_at_ = 0;
   std::atomic<bool> limit_reached_ = false;
-  mutable std::mutex mutex_;        // guards what follows: for set-up, and for who looks after the SAs
-  std::vector<SaStatus> statuses_;  // by SA, as the devices have them
+  mutable std::mutex mutex_;        // guards the members below: during set-up, and while SAs are checked
+  std::vector<SaStatus> statuses_;  // by SA, as last copied to the devices
   gpu::PerDevice<DeviceTables> on_devices_;
-  std::deque<std::vector<report::Traffic>> carried_;         // by stage, and SA
+  std::deque<std::vector<report::Traffic>> carried_;         // by stage and SA
   std::deque<report::Published<FragmentCounts>> fragments_;  // by stage
-  std::map<std::pair<int, unsigned>, gpu::Turns> turns_;     // by device and worker; outlive the stages
+  std::map<std::pair<int, unsigned>, gpu::Turns> turns_;     // by device and worker; must outlive the stages
 };
 
-/// From the parameters of `ipsec_kind`, but for `state_dir`: `numbers` says where SAs get theirs from.
+/// From the parameters of `ipsec_kind`, except `state_dir`: `numbers` supplies the SAs' sequence numbers and IVs
+/// instead.
 [[nodiscard]] Result<std::unique_ptr<function::NetworkFunction>> make_ipsec(const Parameters& parameters,
                                                                             function::NfContext& context,
                                                                             SaRegistry& registry,

@@ -1,16 +1,16 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What protecting and opening packets costs a core, beside what intel-ipsec-mb by itself takes for the same jobs. The
-// packets are UDP in IPv4 and Ethernet, of one tunnel; they lie one behind the other with room for ESP, 512 of them, so
-// that they stay in the second-level cache.
+// Cost per core of protecting and opening packets, compared with intel-ipsec-mb alone for the same jobs. The packets
+// are UDP over IPv4 over Ethernet in a single tunnel. 512 of them lie one after another with room for ESP, so that they
+// stay in the second-level cache.
 //
 //   library    the library alone, bursts of 128 jobs: headers and IVs are there, tags stay where the library puts them
 //   ciphers    MbCrypto: the jobs of a burst of packets, from their IVs to their ICVs
 //   stage      the whole CPU stage, from parsed packets on: policies, SA, headers, numbers, replay window, counters
 //
-// Axes: direction, algorithm, and the bytes of the IP packet inside. Timed is the work alone, not how the packets come
-// to be there again. `of_library`: the library's time by this one's, for the same packets in the same run.
+// Axes: direction, algorithm, and the length of the inner IP packet in bytes. Only the work is timed, not the restoring
+// of the packets. `of_library`: the library's time divided by this one's, for the same packets in the same run.
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
@@ -41,7 +41,7 @@ double thread_seconds() { return std::chrono::duration<double>(thread_time()).co
 
 constexpr std::size_t kPackets = 512;
 constexpr std::size_t kSha1Key = 20;       // bytes, of the keys below
-constexpr std::uint32_t kEspAt = 14 + 20;  // in a protected frame: behind Ethernet and the outer IPv4 header
+constexpr std::uint32_t kEspAt = 14 + 20;  // in a protected frame: after Ethernet and the outer IPv4 header
 
 constexpr std::string_view kPolicy =
     "src 0.0.0.0/0 dst 0.0.0.0/0 \n\tdir out priority 1 ptype main \n"
@@ -88,7 +88,7 @@ std::unique_ptr<Ipsec> make_ipsec(const Algorithm& algorithm, bool inbound) {
   return function;
 }
 
-/// Packets and their room, as they came and as work has left them.
+/// Packets with room around them: the originals, and the working copies.
 class Packets {
  public:
   Packets(FrameRoom room, std::uint32_t ip_bytes) {
@@ -111,14 +111,14 @@ class Packets {
     restore();
   }
 
-  /// As they came.
+  /// Restores the originals.
   void restore() {
     bytes_ = bytes_came_;
     packets_ = came_;
     views_.clear();
     for (PacketDescriptor& packet : packets_) views_.push_back({bytes_.data() + packet.offset, &packet});
   }
-  /// From now on, as they are.
+  /// Makes the current packets the originals.
   void keep() {
     for (const PacketView& view : views_) parse(view);
     bytes_came_ = bytes_;
@@ -146,7 +146,7 @@ struct Case {
   std::uint32_t ip_bytes;
 };
 
-/// Seconds for `kPackets`, of each iteration.
+/// Seconds per iteration for `kPackets`.
 template <typename Prepare, typename Work>
 double time(benchmark::State& state, const Prepare& prepare, const Work& work) {
   double all = 0;
@@ -242,7 +242,7 @@ void run_ciphers(benchmark::State& state, const Case& what) {
   tell(state, what, seconds, false);
 }
 
-/// Keys as the library wants them, and a job that lacks nothing but its packet.
+/// Keys as the library needs them, and a job that is complete but for its packet.
 struct LibraryKeys {
   alignas(64) std::array<std::uint32_t, 60> encrypt;
   alignas(64) std::array<std::uint32_t, 60> decrypt;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// An `ipsec` from the texts of `ip xfrm`, whose IVs are the same in every run; such texts; and one direction's function
-// with a worker, which takes frames and says what became of them.
+// Helpers for tests: builds an `ipsec` function from `ip xfrm` output, with the same IVs in every run; makes such
+// output; and runs frames through one direction's function with a worker, returning the verdicts.
 
 #pragma once
 
@@ -26,8 +26,8 @@
 
 namespace penstock::ipsec::testing {
 
-/// `policies`: none where there is no such file. On a machine of its own: without a registry, it shares no state with
-/// other functions. Its run has begun.
+/// `policies`: empty for no policy file. Without a registry, the function shares no state with others, as if on a
+/// machine of its own. The run has begun.
 inline std::unique_ptr<Ipsec> make_ipsec(const std::string& states, const std::optional<std::string>& policies,
                                          Settings settings, SaRegistry* registry = nullptr) {
   SaRegistry own_registry;
@@ -58,7 +58,7 @@ inline const std::string kCbcSha1 =
     "\tauth-trunc hmac(sha1) 0x5c3e9f0a7b2d4861e0f5a9c8d7b6134298eacb07 96\n"
     "\tenc cbc(aes) 0x2f6ad91c58e37b04c1b8f5e29d607a43\n";
 
-/// An SA as `ip xfrm state` prints it; its members say what tests tell apart.
+/// An SA as `ip xfrm state` prints it; members are what tests vary.
 struct StateText {
   std::string source = "192.0.2.1", destination = "192.0.2.2";
   std::uint32_t spi = 0x1000;
@@ -68,10 +68,10 @@ struct StateText {
   bool esn = false;
   std::uint64_t sent = 0, received = 0;
   std::uint32_t window = 64;  // a multiple of 32
-  std::string flags;          // more of them
-  std::string more;           // lines behind the others
+  std::string flags;          // additional flags
+  std::string more;           // additional lines at the end
 
-  /// A key that no other SPI has: no two SAs that packets leave by may have one key and a cipher that counts.
+  /// Uses a key that no other SPI has: two outbound SAs must not share a key with a cipher that counts its IVs.
   void take_own_key() {
     for (const std::string_view cipher : {"gcm(aes)) 0x", "ctr(aes)) 0x"}) {
       const std::size_t at = algorithms.find(cipher);
@@ -96,7 +96,7 @@ struct StateText {
 
 inline const std::string kInUdp = "\tencap type espinudp sport 4500 dport 4500 addr 0.0.0.0\n";
 
-/// Lines of an SA that limits it: "soft 5(packets), hard (INF)(packets)".
+/// Lines that limit an SA's lifetime: "soft 5(packets), hard (INF)(packets)".
 inline std::string limited(const std::string& packets,
                            const std::string& bytes = "soft (INF)(bytes), hard (INF)(bytes)",
                            const std::string& added = "2001-01-01 00:00:00",
@@ -120,24 +120,24 @@ inline std::string policy_text(const std::string& selector, const std::string& d
                                unsigned priority = 100) {
   return fmt::format("{}\n\tdir {} priority {} ptype main\n{}", selector, direction, priority, rest);
 }
-/// Both families, whatever the packet.
+/// Policies that select all packets of both families.
 inline std::string everything(const std::string& direction, const std::string& rest) {
   return policy_text("src 0.0.0.0/0 dst 0.0.0.0/0", direction, rest) +
          policy_text("src ::/0 dst ::/0", direction, rest);
 }
 
-/// A frame that is to go through a function.
+/// A frame to run through a function.
 struct Arriving {
   Bytes bytes;
   LinkType link = LinkType::ethernet;
-  std::uint32_t wire_length = 0;  // where the capture has cut it
+  std::uint32_t wire_length = 0;  // if the capture truncated it
   std::uint64_t time_s = 1;
 
   Arriving(Bytes frame, LinkType of = LinkType::ethernet, std::uint32_t on_wire = 0)  // NOLINT: a frame is one
       : bytes(std::move(frame)), link(of), wire_length(on_wire) {}
 };
 
-/// What became of it: "forwarded", "consumed", or why it was dropped.
+/// The outcome: "forwarded", "consumed", or the drop reason.
 struct Done {
   std::string fate;
   Bytes bytes;
@@ -154,7 +154,7 @@ inline std::string fate_of(const Verdict& verdict) {
   return verdict.alive() ? "forwarded" : std::string(kReasons.at(verdict.value));
 }
 
-/// One batch. Each frame has the room that the function asks for, and not a byte more.
+/// Runs one batch. Each frame has exactly the head- and tailroom that the function asks for.
 inline std::vector<Done> run(function::CpuStage& stage, const Ipsec& ipsec, const std::vector<Arriving>& batch) {
   std::vector<std::unique_ptr<RoomyFrame>> frames;
   std::vector<PacketView> views;
@@ -172,7 +172,7 @@ inline std::vector<Done> run(function::CpuStage& stage, const Ipsec& ipsec, cons
   return done;
 }
 
-/// What a worker provides for the packets and frames that its stages make.
+/// What a worker provides for packets and frames that its stages emit.
 struct Making {
   Making() {
     emissions.make_room_for_frames(1 << 16, {});
@@ -209,7 +209,7 @@ class End {
   function::testing::AttachedStage stage;
 };
 
-/// Of ends with one registry each is a function of one process.
+/// Ends that share a registry act as functions of one process.
 inline End outwards(const std::string& states, const std::string& policies, Settings settings = {},
                     SaRegistry* registry = nullptr) {
   return {states, policies, settings, registry};
@@ -227,7 +227,7 @@ inline std::vector<std::string> fates(const std::vector<Done>& all) {
   return fates;
 }
 
-/// The frames that go on.
+/// The frames that were forwarded.
 inline std::vector<Arriving> forwarded(const std::vector<Done>& all) {
   std::vector<Arriving> frames;
   for (const Done& done : all) {
@@ -236,7 +236,7 @@ inline std::vector<Arriving> forwarded(const std::vector<Done>& all) {
   return frames;
 }
 
-/// Of an Ethernet frame with ESP behind an IPv4 header without options.
+/// Offset of ESP in an Ethernet frame after an IPv4 header without options.
 inline constexpr std::size_t kEspAt = 14 + 20;
 inline std::uint32_t word_at(const Bytes& frame, std::size_t at) {
   return static_cast<std::uint32_t>(frame.at(at)) << 24 | static_cast<std::uint32_t>(frame.at(at + 1)) << 16 |
@@ -245,7 +245,7 @@ inline std::uint32_t word_at(const Bytes& frame, std::size_t at) {
 inline std::uint32_t spi_of(const Bytes& frame) { return word_at(frame, kEspAt); }
 inline std::uint32_t sequence_of(const Bytes& frame) { return word_at(frame, kEspAt + 4); }
 
-/// A packet from one private network to another, with as many bytes of payload.
+/// A packet from one private network to another, with `payload` bytes of payload.
 inline Bytes plain(std::size_t payload = 5, std::uint16_t port = 2000) {
   return penstock::testing::packet()
       .eth()
@@ -255,7 +255,7 @@ inline Bytes plain(std::size_t payload = 5, std::uint16_t port = 2000) {
       .bytes();
 }
 
-/// `ipsec`, but that its numbers are the same in every run, and shared with no other function.
+/// `ipsec` with the same numbers in every run, not shared with other functions.
 inline const function::NfKind& fixed_iv_kind() {
   static const function::NfKind kKind{ipsec_kind().name, ipsec_kind().summary, ipsec_kind().parameters,
                                       [](const Parameters& parameters, function::NfContext& context) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The parameters of `ipsec`, and the function made from them.
+// The parameters of `ipsec`, and how the function is made from them.
 
 #include <fmt/format.h>
 
@@ -29,7 +29,7 @@ namespace penstock::ipsec {
 namespace {
 
 constexpr std::string_view kNoFolder = "none";
-constexpr std::size_t kShownPath = 200;  // bytes in a message
+constexpr std::size_t kShownPath = 200;  // bytes of a path shown in a message
 
 constexpr auto kParameters = std::to_array<Parameter>({
     {"state", ParameterType::path, "", "", "output of `ip xfrm state`: the SAs with their keys", true},
@@ -56,7 +56,7 @@ constexpr auto kParameters = std::to_array<Parameter>({
     function::kUnsupportedParameter,
 });
 
-/// Each SA once, even if several functions use it.
+/// Includes each SA once, even if several functions use it.
 std::string esp_sa_text(std::span<const function::NetworkFunction* const> functions) {
   SecurityAssociations all;
   for (const function::NetworkFunction* function : functions) {
@@ -102,7 +102,7 @@ Errors out_of_place(const Parameters& parameters, bool inbound, bool behind_rout
   return errors;
 }
 
-/// "2 constructs left out ('mark')": by the words of the files.
+/// "2 constructs left out ('mark')", with the words from the files.
 std::string left_out_text(const Errors& unsupported) {
   constexpr std::size_t kMost = 5;
   std::vector<std::string_view> words;
@@ -118,8 +118,8 @@ std::string left_out_text(const Errors& unsupported) {
                      shown < words.size() ? ", …" : "");
 }
 
-/// Files that were given to the wrong parameter: better than what their content lacks for this one. They are read a
-/// second time, which pipes do not allow.
+/// Files passed to the wrong parameter. Reporting that is more helpful than reporting what is missing in them. The
+/// files are read a second time, which does not work for pipes.
 Errors misplaced_files(const Parameters& parameters, std::size_t most) {
   const std::string& state = parameters.text("state");
   const std::string policy = parameters.has("policy") ? parameters.text("policy") : "-";
@@ -146,8 +146,8 @@ Errors misplaced_files(const Parameters& parameters, std::size_t most) {
   return errors;
 }
 
-/// Files that protect nothing, or open nothing: most likely the tool that should have printed them has failed.
-/// `unsupported`: what was left out of them.
+/// Files without any SA or policy that applies: most likely the tool that should have printed them failed.
+/// `unsupported`: constructs skipped in them.
 Errors empty_files(const TableSources& sources, const Errors& unsupported) {
   Errors errors;
   const bool all_read = unsupported.empty();
@@ -171,7 +171,8 @@ Errors empty_files(const TableSources& sources, const Errors& unsupported) {
   return errors;
 }
 
-/// Outbound policies whose packets no SA can carry: nobody will negotiate one. `left_out`: what the files lack for it.
+/// Outbound policies whose packets no SA can carry; no daemon will negotiate one. `left_out`: skipped constructs that
+/// may be the cause.
 Errors policies_without_sa(const Selection& selection, const std::string& file, const std::string& left_out) {
   Errors warnings;
   const auto add = [&](Handling handling, std::string_view consequence) {
@@ -208,7 +209,7 @@ std::set<std::string, std::less<>> devices_of(const TableSources& sources) {
   return devices;
 }
 
-/// What the user gives up by keeping no state.
+/// A warning about what running without state_dir gives up.
 Error caution(const Parameters& parameters, bool inbound) {
   return {parameters.place("state_dir"),
           inbound ? "other processes that receive with the same SAs are not detected, so each accepts replays"
@@ -244,7 +245,7 @@ Result<std::unique_ptr<function::NetworkFunction>> make_ipsec(const Parameters& 
   sources.settings.drops_unselected = parameters.text("unselected") == "drop";
   if (parameters.has("mtu")) sources.settings.mtu = static_cast<std::uint32_t>(parameters.integer("mtu"));
   sources.settings.too_big = parameters.text("too_big") == "icmp" ? TooBig::icmp : TooBig::fragment;
-  // Behind a router, the link addresses are not those that the packet came with.
+  // After a router, a frame's link addresses are no longer those that the packet arrived with.
   sources.settings.answers = !context.out_port_known;
 
   static const std::vector<std::string> kNoMapping;

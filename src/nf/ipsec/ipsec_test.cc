@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Both directions together: what one end protects, the other gives back; what the function says of itself.
+// Both directions together: what one end protects, the other restores; and what the function reports.
 
 #include "nf/ipsec/ipsec.h"
 
@@ -37,7 +37,7 @@ std::string digits(std::size_t bytes, unsigned first) {
   return text;
 }
 
-/// The lines of every combination of algorithms that a file of SAs may have.
+/// Lines for every combination of algorithms that an SA may have.
 std::vector<std::string> every_algorithm() {
   std::vector<std::string> all;
   for (const std::string& integrity :
@@ -57,7 +57,7 @@ std::vector<std::string> every_algorithm() {
   return all;
 }
 
-/// Packets of the family, of many lengths and kinds. Fragments go through tunnels alone.
+/// Packets of one family, of many lengths and kinds. Fragments only for tunnels.
 std::vector<Arriving> packets_of(bool ipv6, bool tunnel) {
   std::vector<Arriving> all;
   const auto begin = [&](penstock::testing::PacketBuilder b) {
@@ -88,9 +88,9 @@ std::vector<Arriving> packets_of(bool ipv6, bool tunnel) {
   return all;
 }
 
-/// SAs to go through, by what tells them apart.
+/// The SAs to test, by what distinguishes them.
 struct Combination {
-  bool ipv6;  // outside
+  bool ipv6;  // outer family
   bool tunnel, udp, esn;
   std::uint32_t tfc_bytes;
 };
@@ -170,7 +170,7 @@ TEST(Ipsec, HidesWhatItProtects) {
   }
 }
 
-/// Both families in both modes, by address.
+/// Both families in both modes, named by address.
 std::string several_states() {
   StateText tunnel;
   StateText six = tunnel;
@@ -212,13 +212,13 @@ RC_GTEST_PROP(Ipsec, GivesBackRandomFrames, ()) {
   for (std::size_t i = 0; i < opened.size(); ++i) {
     const Arriving& before = given[of[i]];
     RoomyFrame frame(before.bytes, {}, before.link, before.wire_length);
-    // What lies behind the IP packet does not go along.
+    // Bytes after the IP packet are not forwarded.
     const Bytes expected(before.bytes.begin(), before.bytes.begin() + frame.view.layout().end);
     RC_ASSERT(opened[i] == (Done{"forwarded", expected}));
   }
 }
 
-/// Whether six digits of a key, one behind the other, are in a text.
+/// Whether a text contains six consecutive digits of a key.
 bool tells_a_key(const std::string& text, const std::string& states) {
   std::size_t at = 0;
   while ((at = states.find(" 0x", at)) != std::string::npos) {
@@ -257,7 +257,7 @@ TEST(Ipsec, ReportCountsWhatEachSaCarried) {
               ElementsAre("forwarded", "forwarded", "integrity", "forwarded", "forwarded", "replayed", "replayed"));
   report.clear();
   in.function->report(report);
-  // Bytes are those of the IP packets as they came.
+  // Byte counts are those of the original IP packets.
   const std::size_t six = sealed[1].bytes.size() - 14;
   EXPECT_EQ(report["sas"][0]["packets"], 2);
   EXPECT_EQ(report["sas"][0]["bytes"], 2 * (sealed[0].bytes.size() - 14));
@@ -288,7 +288,7 @@ TEST(Ipsec, TellsNobodyItsKeys) {
   out.function->report(report["out"]);
   in.function->report(report["in"]);
   told += report.dump();
-  // Two of one name, and a key that is cut short.
+  // Two SAs with the same name, and a truncated key.
   const auto twice = parse_states(states + states, "state.txt");
   ASSERT_FALSE(twice);
   told += to_string(twice.error());
@@ -305,7 +305,7 @@ TEST(Ipsec, DescriptionSaysWhatIsLoaded) {
   EXPECT_THAT(inwards(StateText()()).function->description(), HasSubstr("in, 1 SA; on the CPU"));
 }
 
-// Several functions of one process that name the same SA.
+// Several functions of one process that use the same SA.
 //
 //     1000 > 2000 UDP ─▶ ipsec (dport 2000) ──ESP 0x1000, 1──▶ ipsec#2 (dport 3000) ──▶
 //     1000 > 3000 UDP ─▶ ipsec ────────────────────────────▶ ipsec#2 ──ESP 0x1000, 2──▶
@@ -314,7 +314,7 @@ std::string by_port(unsigned port, const std::string& rest = tunnel_template()) 
   return policy_text("src 0.0.0.0/0 dst 0.0.0.0/0 proto udp dport " + std::to_string(port), "out", rest);
 }
 
-/// The bytes of the number and the IV of GCM.
+/// The bytes of the sequence number and the GCM IV.
 std::string nonce_of(const Bytes& frame) { return {frame.begin() + kEspAt + 8, frame.begin() + kEspAt + 16}; }
 
 TEST(IpsecTwice, TwoFunctionsOutNeverSendWithOneNonce) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A kernel in a network namespace of the test's own, and what it does with one frame at a time: what leaves, and which
+// A kernel in a network namespace of the test's own. Sends it one frame at a time and reports what leaves, and which
 // counter of /proc/net/xfrm_stat grows.
 //
 //     test ──frame──▶ far ══ near ─▶ 192.0.2.1, 2001:db8:2::1 (near), 192.0.2.2, 2001:db8:2::2 (lo)
@@ -37,10 +37,10 @@ inline bool runs(const std::string& command) {
   return std::system(("{ " + command + "; } >/dev/null 2>&1").c_str()) == 0;
 }
 
-/// Moves this process into the namespace. False: there is none with IPsec policies and their counters.
+/// Moves this process into the namespace. False if no namespace with IPsec policies and counters can be had.
 inline bool enter_namespace() {
   if (::unshare(CLONE_NEWNET) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) return false;
-  // On one processor, a frame has been handled when the next one is sent.
+  // On a single processor, a frame has been processed by the time the next one is sent.
   cpu_set_t one;
   CPU_ZERO(&one);
   CPU_SET(static_cast<std::size_t>(::sched_getcpu()), &one);
@@ -51,7 +51,7 @@ inline bool enter_namespace() {
              "echo 0 >ipv4/conf/all/rp_filter && echo 0 >ipv4/conf/default/rp_filter && "
              "echo 0 >ipv4/conf/all/send_redirects && echo 0 >ipv4/conf/default/send_redirects && "
              "ip link add far type veth peer name near && "
-             // So that the kernel sends nothing of its own.
+             // Keeps the kernel from sending packets of its own.
              "for i in near far; do ip link set $i arp off multicast off addrgenmode none; done && "
              "echo 1 >ipv6/conf/all/forwarding && "
              "ip link set lo up && ip link set far up && ip link set near up && "
@@ -60,7 +60,7 @@ inline bool enter_namespace() {
              "ip route add default dev near && ip -6 route add default dev near && ip xfrm policy");
 }
 
-/// The counters of IPsec, by name.
+/// The IPsec counters, by name.
 inline std::map<std::string, unsigned long> xfrm_counters() {
   std::map<std::string, unsigned long> counters;
   std::ifstream file("/proc/net/xfrm_stat");
@@ -69,7 +69,7 @@ inline std::map<std::string, unsigned long> xfrm_counters() {
   return counters;
 }
 
-/// IP packets that have come in, of both families; what comes out of a tunnel counts once more.
+/// Received IP packets of both families; decapsulated packets count again.
 inline unsigned long received() {
   std::ifstream file("/proc/net/snmp");
   std::string names, values;
@@ -104,12 +104,12 @@ class FarEnd {
   FarEnd(const FarEnd&) = delete;
   FarEnd& operator=(const FarEnd&) = delete;
 
-  /// Towards `near`, whatever destination the frame has.
+  /// Sends a frame to `near`, whatever its destination.
   [[nodiscard]] bool send(penstock::testing::Bytes frame) const {
     std::copy(std::begin(near_mac_), std::end(near_mac_), frame.begin());
     return is_ready_ && ::sendto(fd_, frame.data(), frame.size(), 0, generic_address(), sizeof address_) > 0;
   }
-  /// A frame that has come from `near`; empty: there is none.
+  /// A frame received from `near`; empty if there is none.
   [[nodiscard]] penstock::testing::Bytes receive() const {
     penstock::testing::Bytes frame(2048);
     for (;;) {

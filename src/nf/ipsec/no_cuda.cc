@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The twin of the .cu files in a build without CUDA: no keys can lie on a device, so there is nothing to protect there.
+// Replaces the .cu files in a build without CUDA: no keys can be on a device, so there is nothing to do.
 
 #include "gpu/cuda_error.h"
 #include "nf/ipsec/crypto/crypto.h"

@@ -38,7 +38,7 @@ void OutboundStage::process(std::span<PacketView> packets) noexcept {
 
 void OutboundStage::process_burst(std::span<PacketView> packets) noexcept {
   job_count_ = 0;
-  // What is looked at of some packets stays in the first-level cache until they are laid out.
+  // In groups, so that what the lookups read stays in the first-level cache until the packets are laid out.
   for (std::size_t first = 0; first < packets.size(); first += kGroup) {
     pending_count_ = 0;
     select(packets, first, std::min(kGroup, packets.size() - first));
@@ -47,7 +47,7 @@ void OutboundStage::process_burst(std::span<PacketView> packets) noexcept {
   seal(packets);
 }
 
-/// What the policies say of some of the packets.
+/// Looks up the policies of a group of packets.
 void OutboundStage::select(std::span<PacketView> packets, std::size_t first, std::size_t count) noexcept {
   std::array<std::uint32_t, kGroup> policies;
   std::array<std::uint32_t, kGroup> of_key;
@@ -79,12 +79,12 @@ void OutboundStage::select(std::span<PacketView> packets, std::size_t first, std
   }
 }
 
-/// False where the packet cannot go by this SA, and is dropped.
+/// False if the packet cannot use this SA and has been dropped.
 bool OutboundStage::plan(Pending& pending, std::span<PacketView> packets, std::size_t packet,
                          std::uint32_t sa) noexcept {
   const SaView& view = view_.sas[sa];
   const Settings& settings = tables_.settings();
-  // Made where it stays: what is copied as soon as it is written has to wait for that.
+  // Constructed in place: copying it right after it was written would stall on store forwarding.
   auto& plan = (new (&pending) Pending{static_cast<std::uint32_t>(packet), sa,
                                        plan_encapsulation(packets[packet], view, ipsec_.traits().growth)})
                    ->plan;
@@ -96,10 +96,10 @@ bool OutboundStage::plan(Pending& pending, std::span<PacketView> packets, std::s
   return plan.reason == Reason::none;
 }
 
-/// Numbers what has been selected, and lays it out, in the packets' order.
+/// Numbers and encapsulates the selected packets, in packet order.
 void OutboundStage::lay_out(std::span<PacketView> packets) noexcept {
   for (std::size_t first = 0; first < pending_count_;) {
-    // Packets of one SA come in runs.
+    // Handles consecutive packets of the same SA together.
     const std::uint32_t sa = pending_[first].sa;
     std::size_t last = first + 1;
     while (last < pending_count_ && pending_[last].sa == sa) ++last;
@@ -107,7 +107,7 @@ void OutboundStage::lay_out(std::span<PacketView> packets) noexcept {
   }
 }
 
-/// Packets of one SA. Returns where to go on: before `last` where the SA has ended and others were selected again.
+/// Packets of one SA. Returns where to continue: before `last` if the SA has ended and SAs were selected again.
 std::size_t OutboundStage::lay_out_run(std::span<PacketView> packets, std::size_t first, std::size_t last) noexcept {
   const std::uint32_t sa = pending_[first].sa;
   SaState& state = *tables_.states()[sa];
@@ -123,15 +123,15 @@ std::size_t OutboundStage::lay_out_run(std::span<PacketView> packets, std::size_
     }
     new (&work_[job_count_]) MbCrypto::Work{
         encapsulate(packet, view_.sas[sa], sa, pending_[p].plan, numbers.first + (p - first)), packet.frame};
-    // From the frame on: it may lie elsewhere than in its batch, and begin before what offsets count from.
+    // Relative to the frame, because the frame may be outside its batch and start before the batch's base.
     work_[job_count_].job.esp -= packet.packet->offset;
     of_job_[job_count_++] = pending_[p].packet;
   }
   return last;
 }
 
-/// Packets whose SA has come to its end, for the reason `ended`, since it was selected: by another one where the policy
-/// has one that serves. Nothing of them has been changed.
+/// Selects another SA for packets whose SA has ended since it was selected, if their policy has one. `ended` is the
+/// reason. The packets are still unmodified.
 void OutboundStage::select_again(std::span<PacketView> packets, std::size_t first, std::size_t last,
                                  Reason ended) noexcept {
   for (std::size_t p = first; p < last; ++p) {
@@ -162,7 +162,7 @@ void OutboundStage::seal(std::span<PacketView> packets) noexcept {
       job.esp += packet.packet->offset;
       write_udp_checksum(packet, job);
     }
-    // The link header is as long as it was.
+    // Encapsulation does not change the link header's length.
     if (settings.cuts() && packet.length() - packet.layout().network_offset > settings.mtu) {
       parse(packet);
       if (!cut_into_fragments(packet, settings.mtu, *emitter_)) packet.packet->verdict = Verdict::drop(Reason::no_room);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The CPU twin outwards: what goes by which SA, with which number, and what does not go.
+// The outbound CPU stage: which packets use which SA, with which number, and which are dropped.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ std::string report_of(const End& end, const char* member) {
   return sa.contains(member) ? sa[member].dump() : "";
 }
 
-/// Ports say which SA: 1000 that of SPI 0x1000, others that of 0x2000.
+/// The port selects the SA: 1000 that with SPI 0x1000, all others that with 0x2000.
 End two_sas() {
   StateText other;
   other.spi = 0x2000;
@@ -42,7 +42,7 @@ End two_sas() {
                       policy_text("src 0.0.0.0/0 dst 0.0.0.0/0", "out", tunnel_template(2), 2));
 }
 
-/// Every SA's numbers come in the packets' order, without a gap.
+/// Each SA's numbers follow packet order without a gap.
 void expect_consecutive(const std::vector<Done>& sealed, std::map<std::uint32_t, std::uint32_t>& last) {
   for (const Done& done : sealed) {
     ASSERT_EQ(done.fate, "forwarded");
@@ -53,7 +53,7 @@ void expect_consecutive(const std::vector<Done>& sealed, std::map<std::uint32_t,
 TEST(OutboundStage, NumbersThePacketsOfEachSaInTheirOrder) {
   End out = two_sas();
   std::map<std::uint32_t, std::uint32_t> last;
-  // More than a burst, in runs of one, of several, and of more than a burst.
+  // More than a burst, in runs of one packet, of several, and of more than a burst.
   std::vector<Arriving> batch;
   for (int i = 0; i < 100; ++i) batch.emplace_back(plain(20, i % 2 == 0 ? 1000 : 2000));
   for (int i = 0; i < 100; ++i) batch.emplace_back(plain(20, i % 7 < 3 ? 1000 : 2000));
@@ -110,7 +110,7 @@ TEST(OutboundStage, WorkersUseEachNumberOnce) {
     EXPECT_EQ(numbers[0x1000].size(), workers * kBatches * 90U);
     EXPECT_EQ(*numbers[0x1000].rbegin(), workers * kBatches * 90U) << "without a gap";
     EXPECT_EQ(*numbers[0x2000].rbegin(), workers * kBatches * 60U);
-    // Whoever receives them finds all of them authentic.
+    // The receiver finds all of them authentic.
     StateText first, second;
     second.spi = 0x2000;
     second.reqid = 2;
@@ -193,7 +193,7 @@ TEST(OutboundStage, HardLimitOfPacketsEndsTheSa) {
 
 TEST(OutboundStage, HardLimitOfBytesEndsTheSa) {
   StateText state;
-  // Of 33 bytes each: the third reaches it, and is let pass.
+  // 33 bytes each: the third packet reaches the limit and still passes.
   state.more = limited(kNoLimit, "soft 34(bytes), hard 99(bytes)");
   End out = outwards(state(), everything("out", tunnel_template()));
   EXPECT_THAT(fates(out(std::vector<Arriving>(5, plain()))),
@@ -217,7 +217,7 @@ TEST(OutboundStage, TimeEndsTheSa) {
   EXPECT_EQ(report_of(dying, "soft"), "\"seconds since it was added\"");
 }
 
-/// RFC 4301 §4.4.2.1, and how IKE replaces SAs: the successor is there before its predecessor goes.
+/// RFC 4301 §4.4.2.1, and how IKE replaces SAs: the successor is installed before its predecessor is removed.
 class MakeBeforeBreak : public ::testing::Test {
  protected:
   MakeBeforeBreak() {
@@ -274,7 +274,7 @@ TEST_F(MakeBeforeBreak, PassesThroughSeveralThatEndInsideABurst) {
   EXPECT_THAT(fates(out(std::vector<Arriving>(2, plain()))), Each("lifetime"));
 }
 
-/// Packets that a device has protected by an SA, as they come back: their fates.
+/// Verdicts on packets that return from a device on which an SA protected them.
 std::vector<std::string> come_back(End& end, std::uint32_t sa, std::size_t packets) {
   const auto finish = end.function->make_finish_stage(*end.stage);
   const OutboundFinding finding{sa, 33};
@@ -389,7 +389,7 @@ TEST(OutboundStage, TransportModeIsForTheEndsOfItsSaAlone) {
 TEST(OutboundStage, DropsWhatIsDamagedOrCut) {
   End out = outwards(StateText()(), everything("out", tunnel_template()));
   Bytes longer = plain();
-  longer[14 + 3] = 200;  // the IP header's length
+  longer[14 + 3] = 200;  // length of the IP header
   EXPECT_EQ(out(longer).fate, "malformed");
   EXPECT_EQ(out(Arriving(plain(100), LinkType::ethernet, 2000)).fate, "forwarded") << "only padding was cut off";
   Bytes cut = plain(100);
@@ -404,7 +404,7 @@ TEST(OutboundStage, DropsWhatIsDamagedOrCut) {
   EXPECT_EQ(sequence_of(out(plain()).bytes), 2U) << "none of those took a number";
 }
 
-/// RFC 8200 §8.1: UDP over IPv6 has a checksum, here over what the cipher has written.
+/// UDP over IPv6 needs a checksum (RFC 8200 §8.1), here over the ciphertext.
 TEST(OutboundStage, UdpOverIpv6HasItsChecksumWhateverWasDroppedBefore) {
   StateText ends;
   ends.more = limited("soft (INF)(packets), hard 1(packets)");

@@ -14,41 +14,41 @@ namespace penstock::ipsec {
 
 enum class Reason : std::uint16_t {
   // By policy.
-  no_policy,        // out, where only what a policy names may go: none does
-  blocked,          // by a policy
-  not_protected,    // in, in the clear, though a policy wants it protected (RFC 4301 §5.2 step 4)
-  policy_mismatch,  // in, by an SA whose selector, or for whose policy, it is not (RFC 4301 §5.2 step 4)
-  unsupported,      // by a policy, or with headers, that this code does not carry out
+  no_policy,        // out: only packets that a policy selects may pass, and none selects this one
+  blocked,          // a policy blocks it
+  not_protected,    // in: received in the clear, though a policy requires protection (RFC 4301 §5.2 step 4)
+  policy_mismatch,  // in: it matches neither the SA's selector nor the policy's templates (RFC 4301 §5.2 step 4)
+  unsupported,      // the policy or the packet's headers need something that is not implemented
 
   // By the state of the SA.
-  no_sa,               // out: no SA of those that the policy asks for is there
-  wrong_spi,           // in, to one of our addresses: no SA with its SPI is there
-  lifetime,            // the SA has reached a hard limit
+  no_sa,               // out: no SA matches the policy's templates
+  wrong_spi,           // in: addressed to one of our SAs' destinations, but no SA has this SPI
+  lifetime,            // the SA has reached a hard lifetime limit
   sequence_exhausted,  // out: the SA has no sequence numbers left (RFC 4303 §3.3.3)
-  not_reserved,        // out: its next numbers could not be reserved in time, and so might be used again after a crash
+  not_reserved,        // out: the next numbers were not reserved in time; using them could repeat them after a crash
   replayed,            // in: the sequence number was received before (RFC 4303 §3.4.3)
-  too_old,             // in: the sequence number lies before the window
+  too_old,             // in: the sequence number is to the left of the replay window
 
-  // By the packet, as it came.
-  not_ip,         // out, where only IP may go
-  malformed,      // headers, or the lengths of ESP's parts, contradict each other
-  truncated,      // the capture ends before the packet does
-  fragment,       // what only a whole packet can pass through: transport mode, and ESP on its way in
-  link_type,      // the frame's link header cannot say that it carries the other version of IP
-  encapsulation,  // in UDP, though the SA is not, or the other way round
-  keepalive,      // keeps a NAT's mapping alive (RFC 3948 §2.3): is dropped by who gets it
+  // By the packet as it was received.
+  not_ip,         // out: only IP may pass
+  malformed,      // headers or the lengths of ESP's fields contradict each other
+  truncated,      // the capture is shorter than the packet
+  fragment,       // a fragment where a whole packet is needed: transport mode, and inbound ESP
+  link_type,      // the link header cannot announce the other IP version
+  encapsulation,  // UDP-encapsulated though the SA is not, or the other way round
+  keepalive,      // NAT keepalive (RFC 3948 §2.3): the receiver discards it
 
-  // By what came out of ESP.
+  // By the decapsulated content.
   integrity,    // the ICV is wrong
-  padding,      // longer than the text, or not 1, 2, 3 … (RFC 4303 §2.4)
-  next_header,  // not one that the mode can carry
-  dummy,        // without content, to hide how much there is (RFC 4303 §2.6): is dropped by who gets it
-  ecn,          // congestion was experienced by what cannot tell its sender (RFC 6040 §4.2)
+  padding,      // longer than the payload, or not 1, 2, 3 … (RFC 4303 §2.4)
+  next_header,  // not a protocol that the mode can carry
+  dummy,        // dummy packet for traffic flow confidentiality (RFC 4303 §2.6): the receiver discards it
+  ecn,          // the outer header is marked CE but the inner packet is not ECN-capable (RFC 6040 §4.2)
 
   // By its size.
-  too_big,   // for the MTU, and may not be cut
-  too_long,  // for the length field of the outer IP header
-  no_room,   // the frame's head- and tailroom, or what holds further packets, is full
+  too_big,   // exceeds the MTU and must not be fragmented
+  too_long,  // exceeds the length field of the outer IP header
+  no_room,   // the frame's head- or tailroom, or the buffer for emitted packets, is full
 
   none = 0xffff,  // not dropped
 };

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is encapsulated and decapsulated is as it was, bit for bit, but for the link's padding.
+// Encapsulation followed by decapsulation restores the packet bit for bit, except for the link's padding.
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -16,7 +16,7 @@
 namespace penstock::ipsec {
 namespace {
 
-/// A direction's two ends agree on all of it.
+/// Both ends of a direction agree on these.
 class RandomSas {
  public:
   explicit RandomSas(std::uint64_t seed) : random_(seed) {}
@@ -31,7 +31,7 @@ class RandomSas {
     sa.iv_bytes = iv;
     sa.block_bytes = block;
     sa.icv_bytes = kIcvs[random_() % 4];
-    // In transport mode UDP has transport checksums computed anew, right or wrong as they were.
+    // In transport mode, UDP encapsulation recomputes transport checksums, whether they were correct or not.
     if (sa.tunnel && chance(3)) sa = in_udp(sa);
     sa.no_ecn = chance(4);
     sa.no_pmtu_discovery = chance(4);
@@ -49,7 +49,7 @@ class RandomSas {
   std::mt19937_64 random_;
 };
 
-/// Where the SA takes the packet, it comes back. True where it did.
+/// True if the SA could carry the packet, which then came back.
 bool comes_back(const Bytes& bytes, LinkType link, std::uint32_t wire_length, RandomSas& sas) {
   RoomyFrame frame(bytes, {72, 3100}, link, wire_length);
   const PacketLayout before = frame.view.layout();

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The CPU twins of `ipsec`, one for each direction: a burst is looked up, laid out, numbered, and then sealed or opened
-// by intel-ipsec-mb as a whole.
+// The CPU stages of `ipsec`, one for each direction. They look up, lay out and number the packets of a burst one by
+// one, then intel-ipsec-mb seals or opens the whole burst.
 
 #pragma once
 
@@ -25,9 +25,9 @@ namespace penstock::ipsec {
 
 class OutboundStage final : public function::CpuStage {
  public:
-  /// Borrows it.
+  /// Borrows `ipsec`.
   explicit OutboundStage(Ipsec& ipsec);
-  /// Limits that the last packets have reached are told yet.
+  /// Logs limits that the last packets reached.
   ~OutboundStage() override { ipsec_.look_after_sas_at_once(); }
 
   void set_emitter(function::Emitter& emitter) noexcept override { emitter_ = &emitter; }
@@ -38,7 +38,7 @@ class OutboundStage final : public function::CpuStage {
  private:
   static constexpr std::size_t kBurst = MbCrypto::kMostJobs;
   static constexpr std::size_t kGroup = classify::Classifier::kGroup;
-  /// A packet that an SA is to protect; kNoSa: that none does any more.
+  /// A packet that an SA is to protect; kNoSa if no SA can any longer.
   struct Pending {
     std::uint32_t packet;
     std::uint32_t sa;
@@ -60,19 +60,19 @@ class OutboundStage final : public function::CpuStage {
   const SelectionView view_;
   MbCrypto crypto_;
   SaState::Seconds now_ = 0;
-  function::Emitter* emitter_ = nullptr;  // where there is an MTU
+  function::Emitter* emitter_ = nullptr;  // set only if there is an MTU
   AnswerLimit answers_;
   std::array<classify::Key, kGroup> keys_;
   std::array<Pending, kGroup> pending_;
   std::size_t pending_count_ = 0;
   std::array<MbCrypto::Work, kBurst> work_;
-  std::array<std::uint32_t, kBurst> of_job_;  // the packet
+  std::array<std::uint32_t, kBurst> of_job_;  // index of the job's packet
   std::size_t job_count_ = 0;
 };
 
 class InboundStage final : public function::CpuStage {
  public:
-  /// Borrows it.
+  /// Borrows `ipsec`.
   explicit InboundStage(Ipsec& ipsec);
   ~InboundStage() override;
 
@@ -109,7 +109,7 @@ class InboundStage final : public function::CpuStage {
   std::array<Pending, kBurst> pending_;
   std::array<MbCrypto::Work, kBurst> work_;
   std::array<classify::Key, classify::Classifier::kGroup> keys_;
-  std::array<std::uint32_t, kBurst> sas_;  // by packet of the burst: what it came by
+  std::array<std::uint32_t, kBurst> sas_;  // by packet of the burst: the SA that it arrived on
   std::size_t pending_count_ = 0;
 };
 

@@ -24,7 +24,7 @@ KeyMaterial material_of(const SecurityAssociation& sa) {
   return material;
 }
 
-/// By SA, whether packets may go by it.
+/// By SA, whether packets may use it.
 std::vector<bool> find_used(const SecurityAssociations& sas, const Selection& selection, bool inbound) {
   std::vector<bool> used(sas.size(), false);
   for (std::size_t i = 0; i < sas.size() && inbound; ++i) used[i] = sas[i].direction != Direction::out;

@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the stages of one `ipsec` look packets up in: SAs with their keys, policies, and how far each SA has got.
-// Immutable while packets come, but for the latter; shared by all workers. The SAs' states are shared with other
-// functions that name the SAs too.
+// The lookup tables of one `ipsec` function: SAs with their keys, policies, and the state of each SA. Shared by all
+// workers. Only the SA states change while packets flow; they are shared with other functions that use the same SAs.
 
 #pragma once
 
@@ -27,19 +26,19 @@
 
 namespace penstock::ipsec {
 
-/// What to do with a packet that is longer than the MTU once it is protected. One that must not be cut (IPv4 with DF,
-/// RFC 4301 §8.1) is always refused.
+/// What to do with a packet that exceeds the MTU once it is protected. A packet that must not be fragmented (IPv4 with
+/// DF, RFC 4301 §8.1) is always refused.
 enum class TooBig : std::uint8_t {
-  fragment,  // cut behind ESP (RFC 4303 §3.3.4)
-  icmp,      // refused, and its sender told what would fit
+  fragment,  // fragmented after ESP processing (RFC 4303 §3.3.4)
+  icmp,      // refused; an ICMP error tells the sender the largest size that fits
 };
 
 struct Settings {
   bool inbound = false;
-  std::uint32_t mtu = 0;  // of the link that protected packets leave by, 0: none; outwards
+  std::uint32_t mtu = 0;  // of the link that protected packets leave by, 0 if unlimited; outbound only
   TooBig too_big = TooBig::fragment;
-  bool answers = true;            // who sent a packet that is refused for its length is told what fits
-  bool drops_unselected = false;  // outwards, what no policy selects; else it passes, as in Linux
+  bool answers = true;            // sends an ICMP error to the sender of a packet that is too big
+  bool drops_unselected = false;  // outbound: drops packets that no policy selects; otherwise they pass, as in Linux
 
   [[nodiscard]] bool cuts() const noexcept { return mtu != 0 && too_big == TooBig::fragment; }
   [[nodiscard]] MtuView link() const noexcept { return {mtu, cuts()}; }
@@ -47,7 +46,7 @@ struct Settings {
 
 struct TableSources {
   SecurityAssociations sas;
-  std::optional<Policies> policies;  // none: inwards, whatever an SA may carry
+  std::optional<Policies> policies;  // without policies, an SA's own selector decides what it may carry inbound
   std::string state_file, policy_file;
   classify::Interfaces interfaces;
   Settings settings;
@@ -55,7 +54,7 @@ struct TableSources {
   SaRegistry* registry = nullptr;
 };
 
-/// The SAs' keys for host core and devices; wiped when it goes.
+/// The SAs' keys, expanded for the portable core and for devices. Wiped on destruction.
 class KeyTable {
  public:
   explicit KeyTable(std::span<const KeyMaterial> sas);
@@ -75,16 +74,16 @@ class Tables {
   Tables& operator=(const Tables&) = delete;
   ~Tables() { end_run(); }
 
-  /// Tells what is left out, or what the files contradict each other in.
+  /// Reports skipped constructs and contradictions between the files as warnings.
   [[nodiscard]] static Result<Read<std::unique_ptr<Tables>>> build(TableSources sources);
 
-  /// A run begins, before its packets come: the SAs that packets may go by get numbers. An error leaves all as it was.
-  /// Stages that were made before are of no use any more.
+  /// Starts a run, before its packets: SAs that packets may use get sequence numbers and IV bases. On error nothing has
+  /// changed. Stages made earlier must not be used any more.
   [[nodiscard]] Result<void> begin_run();
   void end_run() noexcept;
   [[nodiscard]] const NumberSource& numbers() const noexcept { return *numbers_; }
   [[nodiscard]] DeviceCounting& counting() const noexcept { return *counting_; }
-  /// The states of the SAs that packets may go by, as `numbers` has them.
+  /// The states of the SAs that packets may use, as passed to `numbers`.
   [[nodiscard]] SaStates used_states() const noexcept { return used_; }
 
   [[nodiscard]] const Settings& settings() const noexcept { return settings_; }
@@ -110,7 +109,7 @@ class Tables {
   Settings settings_;
   SecurityAssociations sas_;
   std::vector<std::shared_ptr<SaState>> states_;  // by SA
-  std::vector<std::shared_ptr<SaState>> used_;    // those of the registry among them
+  std::vector<std::shared_ptr<SaState>> used_;    // those of them that come from the registry
   std::shared_ptr<NumberSource> numbers_;
   std::shared_ptr<DeviceCounting> counting_;
   std::unique_ptr<KeyTable> keys_;

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Against iproute2 and the kernel. Random SAs and policies are written as the kernel's netlink messages, printed by
-// `ip` itself (`ip xfrm monitor file`), and what we read of that must be them: of all algorithms, whatever the kernel
-// here has. Policies are also given to a kernel, in a network namespace of the test's own; what it lets through and
-// what it blocks must be what ours say in the order in which they are read. Skipped where `ip` or the namespace is not
-// to be had.
+// Tests against iproute2 and the kernel. Random SAs and policies are written as the kernel's netlink messages and
+// printed by `ip` itself (`ip xfrm monitor file`); reading that output must restore them. This covers all algorithms,
+// whatever this machine's kernel supports. Policies are also given to a kernel in a separate network namespace; it must
+// pass and block the same packets as ours do in the order in which they are read. Skipped if `ip` or the namespace is
+// not available.
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -42,7 +42,7 @@ namespace {
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-// What there is of an SA or a policy, for comparing.
+// The parts of an SA or policy that are compared.
 
 std::string hex(const Secret& secret) { return fmt::format("{:02x}", fmt::join(secret.bytes(), "")); }
 
@@ -90,7 +90,7 @@ std::string to_text(const Policy& policy) {
   return text;
 }
 
-// The kernel's form of them.
+// The kernel's representation.
 
 xfrm_address_t to_kernel(const IpAddress& address) {
   xfrm_address_t kernel{};
@@ -150,7 +150,7 @@ xfrm_lifetime_cur current_of(const Lifetimes& lifetimes) {
           static_cast<std::uint64_t>(lifetimes.first_used.value_or(0))};
 }
 
-/// A netlink message in the making.
+/// Builds a netlink message.
 class Message {
  public:
   template <typename Header>
@@ -171,7 +171,7 @@ class Message {
   void add(std::uint16_t type, const Value& value) {
     add(type, &value, sizeof value);
   }
-  /// Of a fixed part with a key or the like behind it.
+  /// Adds a fixed part followed by a key or other variable data.
   template <typename Head>
   void add_with_tail(std::uint16_t type, const Head& head, const std::vector<std::uint8_t>& tail) {
     std::vector<std::uint8_t> all(sizeof head + tail.size());
@@ -312,7 +312,7 @@ std::string policy_message(const Policy& policy) {
   return message.bytes();
 }
 
-/// Random ones.
+/// Random SAs and policies.
 class Maker {
  public:
   explicit Maker(unsigned seed) : random_(seed) {}
@@ -336,7 +336,7 @@ class Maker {
   Selector selector(bool ipv6) {
     constexpr std::array<std::uint8_t, 10> kProtocols{0, 1, 6, 17, 47, 50, 58, 89, 132, 253};
     Selector selector{prefix(ipv6), prefix(ipv6), kProtocols[any(kProtocols.size())], {}, {}, maybe() ? "lo" : ""};
-    const bool key = selector.protocol == 47;  // of GRE both halves or none
+    const bool key = selector.protocol == 47;  // for GRE both halves or none
     if (selector.protocol != 0 && maybe()) selector.source_port = static_cast<std::uint16_t>(1 + any(200));
     if (key ? selector.source_port.has_value() : selector.protocol != 0 && maybe()) {
       selector.destination_port = static_cast<std::uint16_t>(any(200));
@@ -392,7 +392,7 @@ class Maker {
     sa.sequence.received = std::max<std::uint64_t>(random_() & most, 5000);
     if (sa.replay_window != 0) {
       sa.sequence.window.resize((sa.replay_window + 31) / 32);
-      sa.sequence.window[0] = 1;  // the highest itself
+      sa.sequence.window[0] = 1;  // the highest number itself
       for (std::uint32_t i = 0; i < sa.replay_window; ++i) {
         sa.sequence.window[i / 32] |= static_cast<std::uint32_t>(any(2)) << i % 32;
       }
@@ -445,12 +445,12 @@ std::string output_of(const std::string& command) {
   return text;
 }
 
-/// Messages that `ip` prints.
+/// Messages for `ip` to print.
 class PrintedByIp : public ::testing::Test {
  protected:
   void SetUp() override {
     if (output_of("ip -V").find("iproute2") == std::string::npos) GTEST_SKIP() << "no `ip` here";
-    // Times of day that come twice a year would be read as either.
+    // Avoids times of day that occur twice a year, which would be ambiguous.
     ::setenv("TZ", "UTC", 1);
     ::tzset();
   }
@@ -478,7 +478,7 @@ TEST_F(PrintedByIp, SasAreReadAsTheyAre) {
     ASSERT_THAT(read->value, SizeIs(states.size()));
     for (std::size_t i = 0; i < states.size(); ++i) {
       SecurityAssociation expected = states[i];
-      if (options.find("-s") == std::string::npos) {  // then `ip` has no words for them
+      if (options.find("-s") == std::string::npos) {  // without -s `ip` does not print them
         expected.lifetimes = {};
         expected.dont_encap_dscp = expected.sequence_may_wrap = false;
       }
@@ -527,7 +527,7 @@ bool selects(const Selector& selector, const Flow& flow) {
          selector.destination_port.value_or(flow.destination_port) == flow.destination_port;
 }
 
-/// The kernel's answer where a policy blocks is that of a flow's first look for a route.
+/// The kernel's result if a policy blocks comes from the first route lookup of a flow.
 std::string kernel_says(const Flow& flow) {
   const int fd = ::socket(AF_INET, SOCK_DGRAM, 0);
   sockaddr_in from{};
@@ -547,7 +547,7 @@ std::string kernel_says(const Flow& flow) {
   return answer;
 }
 
-/// Policies of few and equal priorities, nested and overlapping. The kernel takes no two of a selector.
+/// Policies with few, partly equal priorities, nested and overlapping. The kernel allows only one per selector.
 constexpr std::size_t kPolicies = 60;
 std::string commands_of(Maker& maker) {
   std::string commands;
@@ -572,8 +572,8 @@ std::string commands_of(Maker& maker) {
   return commands;
 }
 
-/// In a namespace of its own, into `answers`: what the kernel prints of its policies, and a line for each flow. False:
-/// there is no namespace with IPsec policies here.
+/// Runs in a separate namespace and writes to `answers` the kernel's own listing of its policies, and one line per
+/// flow. False if no namespace with IPsec policies is available.
 bool ask_kernel(const std::string& commands, const std::vector<Flow>& flows, const std::string& folder) {
   if (::unshare(CLONE_NEWNET) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) return false;
   const auto runs = [](const std::string& command) {

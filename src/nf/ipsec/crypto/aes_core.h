@@ -1,15 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// AES (FIPS 197), a column a word with its first row in the least significant byte, as it lies in memory. A round is
-// four table lookups a column; the table folds SubBytes and MixColumns. Where the table lies is the caller's: a `Table`
-// looks up byte k of a word and gives the entry (`first`) or the entry rotated left by a byte (`second`); the other two
-// rotations come of these two, both at once. The last round, which has no MixColumns, takes the S-box out of the same
-// entries.
+// AES (FIPS 197). Each column is a word with its first row in the least significant byte, as in memory. A round is four
+// table lookups per column; the table combines SubBytes and MixColumns. The caller chooses where the table is stored: a
+// `Table` looks up byte k of a word and returns the entry (`first`) or the entry rotated left by one byte (`second`).
+// The other two rotations are derived from these, both at once. The last round, which has no MixColumns, extracts the
+// S-box values from the same entries.
 //
-// A table in the host's memory is looked up at addresses that depend on the key, so caches can tell of it: on the host
-// this is the oracle, and what a chain encrypts with there is another library. On a device each lane has a table of its
-// own.
+// Lookups in host memory depend on the key, so caches can leak it. On the host this code is therefore only the test
+// oracle; chains encrypt with another library. On a device each lane has its own copy of the table.
 
 #pragma once
 
@@ -29,7 +28,7 @@ struct AesTables {
   std::array<std::uint8_t, 256> sbox;
   std::array<std::uint32_t, 256>
       encryption;  // of S(x): the products by 2, 1, 1, 3 (FIPS 197 §5.1.3), from the lowest byte
-  std::array<std::uint32_t, 256> decryption;  // of S^-1(x): those by 14, 9, 13, 11 (§5.3.3)
+  std::array<std::uint32_t, 256> decryption;  // of S^-1(x): the products by 14, 9, 13, 11 (§5.3.3)
 };
 
 namespace detail {
@@ -45,7 +44,7 @@ constexpr std::uint32_t gf_times(std::uint32_t a, std::uint32_t b) noexcept {
 }
 
 constexpr AesTables make_aes_tables() noexcept {
-  // All but 0 are powers of 3; the inverse of its k-th is its (255 - k)-th.
+  // Every element but 0 is a power of 3; the inverse of the k-th power is the (255 - k)-th.
   std::array<std::uint32_t, 256> power{};
   std::array<std::uint32_t, 256> exponent{};
   for (std::uint32_t k = 0, x = 1; k < 255; ++k, x = gf_times(x, 3)) {
@@ -68,7 +67,7 @@ constexpr AesTables make_aes_tables() noexcept {
 
 inline constexpr AesTables kAesTables = detail::make_aes_tables();
 
-/// Looks up in one table of 256 words, wherever it lies.
+/// Looks up entries in a single table of 256 words.
 struct AesTableView {
   const std::uint32_t* words;
 
@@ -80,14 +79,14 @@ struct AesTableView {
   [[nodiscard]] PENSTOCK_HOST_DEVICE std::uint32_t second(std::uint32_t word) const noexcept {
     return rotate_left(first<k>(word), 8);
   }
-  /// The same table for lookups that are not in the loop over the rounds, where that makes a difference.
+  /// The table for lookups outside the loop over the rounds. Some tables access it differently there.
   [[nodiscard]] PENSTOCK_HOST_DEVICE AesTableView outside_rounds() const noexcept { return *this; }
 };
 
 [[nodiscard]] inline AesTableView host_encryption_table() noexcept { return {kAesTables.encryption.data()}; }
 [[nodiscard]] inline AesTableView host_decryption_table() noexcept { return {kAesTables.decryption.data()}; }
 
-/// `step` is the distance of the columns that a column's rows come from: 1 for ShiftRows, 3 for its inverse.
+/// `step` is the distance between the columns that a column's rows come from: 1 for ShiftRows, 3 for its inverse.
 template <int step, typename Table>
 PENSTOCK_HOST_DEVICE Block aes_round(const Table& table, const Block& state, const Block& key) noexcept {
   Block next;
@@ -100,7 +99,7 @@ PENSTOCK_HOST_DEVICE Block aes_round(const Table& table, const Block& state, con
   return next;
 }
 
-/// S(x) is the second byte and the third of the encryption table's entry.
+/// S(x) is the second and third byte of the encryption table's entry.
 template <typename Table>
 PENSTOCK_HOST_DEVICE Block aes_last_encryption_round(const Table& table, const Block& state,
                                                      const Block& key) noexcept {
@@ -115,7 +114,7 @@ PENSTOCK_HOST_DEVICE Block aes_last_encryption_round(const Table& table, const B
   return out;
 }
 
-/// S^-1(x) is the sum of the decryption table's four bytes, for 14 + 9 + 13 + 11 = 1.
+/// S^-1(x) is the XOR of the four bytes of the decryption table's entry, because 14 + 9 + 13 + 11 = 1 in GF(2^8).
 template <typename Table>
 PENSTOCK_HOST_DEVICE Block aes_last_decryption_round(const Table& table, const Block& state,
                                                      const Block& key) noexcept {
@@ -133,8 +132,8 @@ PENSTOCK_HOST_DEVICE Block aes_last_decryption_round(const Table& table, const B
   return out;
 }
 
-/// The rounds from `round` on, of several blocks under one key side by side: their lookups do not wait for each other.
-/// `keys` are the round keys in the order of their use, rounds + 1 of them: 11, 13 or 15.
+/// The rounds from `round` on, for several blocks under one key, interleaved so that their lookups do not wait for each
+/// other. `keys` holds the round keys in order of use, rounds + 1 of them: 11, 13 or 15.
 template <int step, int count, typename Table, typename LastRound>
 PENSTOCK_HOST_DEVICE void aes_rounds_from(const Table& table, const Block* keys, int round, int rounds,
                                           Block (&blocks)[count], const LastRound& last_round) noexcept {
@@ -163,19 +162,19 @@ PENSTOCK_HOST_DEVICE void aes_encrypt(const Table& table, const Block* keys, int
   aes_encrypt_from(table, keys, 1, rounds, blocks);
 }
 
-/// Counter blocks that differ in their last two bytes alone, the count. What the first two rounds make of the other
-/// fourteen bytes is looked up once (Bernstein & Schwabe, "New AES Software Speed Records", 2008, §4), and ten entries
-/// a block remain of 32.
+/// Counter blocks that differ only in their last two bytes, the count. The contribution of the other fourteen bytes to
+/// the first two rounds is computed once (Bernstein & Schwabe, "New AES Software Speed Records", 2008, §4), which
+/// leaves ten lookups per block of 32.
 class AesCounter {
  public:
-  /// Of a block whose count is 0.
+  /// `block` is a counter block with count 0.
   template <typename Table>
   PENSTOCK_HOST_DEVICE AesCounter(const Table& table, const Block* keys, const Block& block) noexcept {
     const Block s = block ^ load_constant(keys[0]);
     const Block key1 = load_constant(keys[1]);
     const Block key2 = load_constant(keys[2]);
     last_ = s.w[3];
-    // The count's two bytes go to one column each, 0 and 1; so these want an entry, and the others have all.
+    // The count's two bytes affect columns 0 and 1, one each. These two lack one entry; the others are complete.
     column0_ = table.template first<0>(s.w[0]) ^ table.template second<1>(s.w[1]) ^
                half_turn(table.template first<2>(s.w[2])) ^ key1.w[0];
     column1_ = table.template first<0>(s.w[1]) ^ table.template second<1>(s.w[2]) ^
@@ -192,7 +191,7 @@ class AesCounter {
     fixed_.w[3] = table.template first<0>(column3) ^ half_turn(table.template second<3>(column2)) ^ key2.w[3];
   }
 
-  /// The state of the block with this count, below 65536, behind two rounds.
+  /// The state after two rounds of the block with this count, which must be below 65536.
   template <typename Table>
   [[nodiscard]] PENSTOCK_HOST_DEVICE Block after_two_rounds(const Table& table, std::uint32_t count) const noexcept {
     const std::uint32_t last = last_ ^ swap_bytes(count);
@@ -209,12 +208,12 @@ class AesCounter {
     return select_bytes(entry, entry, 0x1032);
   }
 
-  std::uint32_t last_;               // the column that has the count, under the first key
-  std::uint32_t column0_, column1_;  // behind a round, without the count's entries
-  Block fixed_;                      // behind two, without those of these two columns
+  std::uint32_t last_;               // the column that contains the count, XORed with the first round key
+  std::uint32_t column0_, column1_;  // after one round, without the count's entries
+  Block fixed_;                      // after two rounds, without the entries of these two columns
 };
 
-/// Likewise, with the keys of `aes_decryption_keys` and the decryption table.
+/// Like `aes_encrypt`, with the keys of `aes_decryption_keys` and the decryption table.
 template <int count, typename Table>
 PENSTOCK_HOST_DEVICE void aes_decrypt(const Table& table, const Block* keys, int rounds,
                                       Block (&blocks)[count]) noexcept {
@@ -239,10 +238,10 @@ PENSTOCK_HOST_DEVICE Block aes_decrypt(const Table& table, const Block* keys, in
   return blocks[0];
 }
 
-/// Of a key of 16, 24 or 32 bytes.
+/// `key_bytes` is 16, 24 or 32.
 [[nodiscard]] constexpr int aes_rounds(std::size_t key_bytes) noexcept { return static_cast<int>(key_bytes / 4) + 6; }
 
-/// FIPS 197 §5.2; host only. The first `aes_rounds(key.size()) + 1` of `keys` are written.
+/// Key expansion (FIPS 197 §5.2); host only. Writes the first `aes_rounds(key.size()) + 1` of `keys`.
 inline void aes_encryption_keys(std::span<const std::uint8_t> key, Block (&keys)[kMostAesRounds + 1]) noexcept {
   const std::size_t key_words = key.size() / 4;
   const std::size_t words = 4 * static_cast<std::size_t>(aes_rounds(key.size()) + 1);
@@ -271,7 +270,7 @@ inline void aes_encryption_keys(std::span<const std::uint8_t> key, Block (&keys)
   }
 }
 
-/// Of the equivalent inverse cipher (FIPS 197 §5.3.5), from the encryption keys; host only.
+/// Round keys of the equivalent inverse cipher (FIPS 197 §5.3.5), derived from the encryption keys; host only.
 inline void aes_decryption_keys(const Block (&encryption)[kMostAesRounds + 1], int rounds,
                                 Block (&keys)[kMostAesRounds + 1]) noexcept {
   for (int round = 0; round <= rounds; ++round) {

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sixteen bytes at a time, from and to any address. On a device memory is read by the aligned words that overlap what
-// is asked for, and nothing else of it is touched; on the host by memcpy.
+// Loads and stores sixteen bytes at any address. On a device, loads read only the aligned words that overlap the
+// requested bytes; the host uses memcpy.
 
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace penstock::ipsec {
 
-/// Sixteen bytes as they lie in memory: byte i is byte i % 4 of word i / 4, counted from the least significant.
+/// Sixteen bytes in memory order: byte i is byte i % 4 of word i / 4, counted from the least significant.
 struct alignas(16) Block {
   std::uint32_t w[4];
 
@@ -26,14 +26,14 @@ struct alignas(16) Block {
 };
 inline constexpr std::uint32_t kBlockBytes = 16;
 
-/// Calls f with 0, …, n - 1 as constants: loops whose every step must be straight code.
+/// Calls f with 0, …, n - 1 as compile-time constants: for loops that must be fully unrolled.
 template <int n, typename F>
 PENSTOCK_HOST_DEVICE constexpr void unrolled(F&& f) noexcept {
   [&]<int... i>(std::integer_sequence<int, i...>) { (f(std::integral_constant<int, i>{}), ...); }
   (std::make_integer_sequence<int, n>{});
 }
 
-/// Four of eight bytes: nibble i of the selector says which one byte i of the result is; 0 to 3 are those of `low`.
+/// Picks four of eight bytes: nibble i of the selector chooses byte i of the result; 0 to 3 are the bytes of `low`.
 PENSTOCK_HOST_DEVICE inline std::uint32_t select_bytes(std::uint32_t low, std::uint32_t high,
                                                        std::uint32_t selector) noexcept {
 #ifdef __CUDA_ARCH__
@@ -61,7 +61,7 @@ PENSTOCK_HOST_DEVICE constexpr std::uint32_t rotate_left(std::uint32_t word, int
   return word << bits | word >> (32 - bits);
 }
 
-/// The first `bytes` of the block, at most 16, and zeros behind them.
+/// The first `bytes` of the block, at most 16, followed by zeros.
 PENSTOCK_HOST_DEVICE inline Block first_bytes(const Block& block, std::uint32_t bytes) noexcept {
   Block first;
   for (unsigned i = 0; i < 4; ++i) {
@@ -72,7 +72,7 @@ PENSTOCK_HOST_DEVICE inline Block first_bytes(const Block& block, std::uint32_t 
   return first;
 }
 
-/// From an address that is a multiple of 16, and memory that nobody writes meanwhile.
+/// Loads from a 16-byte aligned address. Nobody may write to the memory meanwhile.
 PENSTOCK_HOST_DEVICE inline Block load_constant(const Block& from) noexcept {
 #ifdef __CUDA_ARCH__
   const uint4 words = __ldg(reinterpret_cast<const uint4*>(&from));
@@ -82,7 +82,7 @@ PENSTOCK_HOST_DEVICE inline Block load_constant(const Block& from) noexcept {
 #endif
 }
 
-/// From an address that is a multiple of 16, all at once.
+/// Loads from a 16-byte aligned address in one access.
 PENSTOCK_HOST_DEVICE inline Block load_aligned(const std::uint8_t* from) noexcept {
 #ifdef __CUDA_ARCH__
   const uint4 words = *reinterpret_cast<const uint4*>(from);
@@ -94,7 +94,7 @@ PENSTOCK_HOST_DEVICE inline Block load_aligned(const std::uint8_t* from) noexcep
 #endif
 }
 
-/// `bytes`, at most 16, from any address, and zeros behind them.
+/// Loads `bytes`, at most 16, from any address, followed by zeros.
 PENSTOCK_HOST_DEVICE inline Block load_block(const std::uint8_t* from, std::uint32_t bytes = kBlockBytes) noexcept {
 #ifdef __CUDA_ARCH__
   const auto skipped = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(from) & 3);
@@ -112,7 +112,7 @@ PENSTOCK_HOST_DEVICE inline Block load_block(const std::uint8_t* from, std::uint
 #endif
 }
 
-/// The first `bytes`, at most 16, of the block to any address.
+/// Stores the first `bytes` of the block, at most 16, to any address.
 PENSTOCK_HOST_DEVICE inline void store_block(std::uint8_t* to, const Block& block,
                                              std::uint32_t bytes = kBlockBytes) noexcept {
 #ifdef __CUDA_ARCH__

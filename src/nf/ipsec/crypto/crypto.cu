@@ -1,14 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A batch on its way out:  order_jobs, seal_texts (IVs and ciphers), prove (ICVs, a kernel for each kind).
-// On its way in:           order_jobs, prove (which compares), open_by_counter, open_cbc.
-// A kernel that no SA of the set needs is not launched.
+// Outbound batch:  order_jobs, seal_texts (IVs and ciphers), prove (ICVs, a kernel for each kind).
+// Inbound batch:   order_jobs, prove (which compares), open_by_counter, open_cbc.
+// Kernels that no SA of the set needs are not launched.
 //
-// AES's tables lie in shared memory once for each of its 32 banks, so that the lanes of a warp, who look up different
-// entries, never wait for each other. Two tables, of entries and of entries rotated by a byte, make an entry of 256
-// bytes; so an address is the looked-up byte in the second place and the lane's bank in the first, put together by one
-// instruction.
+// The AES tables are stored in shared memory once per bank (32), so that the lanes of a warp, which look up different
+// entries, never conflict. With two tables, of entries and of entries rotated by a byte, an entry takes 256 bytes. So
+// an address has the lane's bank in its lowest byte and the looked-up byte above it, which a single instruction
+// combines.
 
 #include <cuda_runtime.h>
 
@@ -27,10 +27,10 @@ namespace {
 constexpr unsigned kWarp = 32;
 constexpr unsigned kOrderThreads = 1024;
 constexpr unsigned kCipherThreads = 256;
-constexpr unsigned kCipherBlocks = 3;   // on a multiprocessor, as the tables' size lets
-constexpr unsigned kProofThreads = 64;  // few, so that a small batch is spread over the device
+constexpr unsigned kCipherBlocks = 3;   // per multiprocessor, limited by the tables' size
+constexpr unsigned kProofThreads = 64;  // few, so that a small batch spreads over the device
 
-constexpr std::uint32_t kPacketsTogether = kWarp / kLanes;  // of a warp whose lanes share packets
+constexpr std::uint32_t kPacketsTogether = kWarp / kLanes;  // packets per warp in kernels whose lanes share packets
 
 constexpr unsigned kRankBits = 20;
 static_assert(kMostCryptoJobs == std::size_t{1} << kRankBits && kSortBins <= 1U << (32 - kRankBits));
@@ -38,17 +38,17 @@ static_assert(kSortBins <= kOrderThreads);
 
 __device__ const AesTables device_aes_tables = detail::make_aes_tables();
 
-// ---- tables in shared memory
+// ---- Tables in shared memory
 
 constexpr unsigned kEntries = 256;
 constexpr unsigned kEntryQuads =
-    2 * kWarp / 4;  // an entry's copies, four at a time: first those of the one table, then the other's
+    2 * kWarp / 4;  // quads of copies per entry: first those of one table, then the other's
 constexpr std::size_t kTableBytes = kEntries * kEntryQuads * sizeof(uint4);
 
 extern __shared__ uint4 shared_table[];
 
-/// Each thread writes an entry's copies, and begins with another than its neighbours, so that they write to different
-/// banks.
+/// Each thread writes the copies of one entry, starting at a different one than its neighbours, to avoid bank
+/// conflicts.
 __device__ void fill_shared_table(const std::array<std::uint32_t, kEntries>& table) {
   static_assert(kCipherThreads == kEntries);
   const std::uint32_t entry = table.data()[threadIdx.x];
@@ -65,14 +65,14 @@ __device__ void fill_shared_table(const std::array<std::uint32_t, kEntries>& tab
   __syncthreads();
 }
 
-/// Bytes from the beginning of the table to the entry for byte k of a word, in this lane's bank.
+/// Byte offset in the table of the entry for byte k of a word, in this lane's bank.
 template <int k>
 __device__ std::uint32_t entry_offset(std::uint32_t word, std::uint32_t bank) {
   return __byte_perm(word, bank, 0x5504 + (k << 4));
 }
 constexpr std::uint32_t kSecondTable = kWarp * sizeof(std::uint32_t);
 
-/// The table's address is in an ordinary register and is added before each lookup.
+/// Keeps the table's address in a register and adds it before each lookup.
 struct AddressedTable {
   std::uint32_t bank;
   std::uint32_t address;
@@ -94,10 +94,10 @@ struct AddressedTable {
   }
 };
 
-/// The table's address is part of the lookup. The compiler does so only where the lookups of a loop are all that there
-/// are: were those before the loop made alike, it would keep the address in a register for all of them, and a round
-/// would take an instruction more for each lookup, a quarter of all. So those before it have the address as a value
-/// that the compiler knows nothing of.
+/// Makes the table's address part of the lookup instruction. The compiler does this only if the lookups in a loop are
+/// the only ones of their kind. If those before the loop were written the same way, it would keep the address in a
+/// register for all of them, and each lookup in a round would take one more instruction, a quarter more in total. So
+/// lookups before the loop use an address that is opaque to the compiler.
 struct SharedTable {
   std::uint32_t bank;
 
@@ -121,19 +121,19 @@ struct SharedTable {
 
 __device__ SharedTable my_table() { return {static_cast<std::uint32_t>(threadIdx.x % kWarp * sizeof(std::uint32_t))}; }
 
-// ---- who does what
+// ---- Distribution of work
 
 struct Batch {
   const CryptoJob* jobs;
   const SaKeys* keys;
   std::uint8_t* base;
-  std::uint8_t* results;  // null on the way out
+  std::uint8_t* results;  // null when sealing
   CryptoScratch::View scratch;
   std::uint32_t count;
 };
 
-/// Calls `packet(job's index, lane of the packet)` for what is this thread's share of the kernel. Warps of one number
-/// lie in different blocks, so that few warps are spread over the device.
+/// Calls `packet(job index, lane within the packet)` for this thread's share of the kernel. Consecutive warps are in
+/// different blocks, so that a small number of warps spreads over the device.
 template <typename PacketsPerWarp, typename Packet>
 __device__ void for_my_packets(const Batch& batch, const PacketsPerWarp& packets_per_warp, const Packet& packet) {
   const unsigned lane = threadIdx.x % kWarp;
@@ -147,13 +147,13 @@ __device__ void for_my_packets(const Batch& batch, const PacketsPerWarp& packets
   }
 }
 
-/// The threads that share this thread's packet.
+/// Mask of the threads that share this thread's packet.
 __device__ unsigned packet_mask() { return 0xffU << (threadIdx.x % kWarp / kLanes * kLanes); }
 static_assert(kLanes == 8);
 
-// ---- order
+// ---- Sorting
 
-/// One block, so that nothing is summed up between launches; its threads take the jobs in turns.
+/// A single block, so that no sums cross launches; its threads loop over the jobs.
 __global__ void __launch_bounds__(kOrderThreads) order_jobs(const Batch batch) {
   __shared__ std::uint32_t bins[kSortBins];
   using Scan = cub::BlockScan<std::uint32_t, kOrderThreads, cub::BLOCK_SCAN_WARP_SCANS>;
@@ -178,7 +178,7 @@ __global__ void __launch_bounds__(kOrderThreads) order_jobs(const Batch batch) {
       }
       if (batch.results != nullptr) batch.results[i] = opened ? 1 : 0;
     }
-    // Most packets of a batch are alike: those of a warp with one bin count themselves at once.
+    // Most packets of a batch are alike: threads of a warp with the same bin are counted with one addition.
     const unsigned alike = __match_any_sync(~0U, bin);
     const unsigned before = __popc(alike & ((1U << lane) - 1));
     std::uint32_t rank = 0;
@@ -188,7 +188,7 @@ __global__ void __launch_bounds__(kOrderThreads) order_jobs(const Batch batch) {
   }
   __syncthreads();
 
-  // Where each bin begins: the sum of those before.
+  // Start of each bin: the sum of the bins before it.
   const std::uint32_t mine = threadIdx.x < kSortBins ? bins[threadIdx.x] : 0;
   std::uint32_t begin = 0;
   Scan(scan_storage).ExclusiveSum(mine, begin);
@@ -206,7 +206,7 @@ __global__ void __launch_bounds__(kOrderThreads) order_jobs(const Batch batch) {
   }
 }
 
-// ---- ciphers
+// ---- Ciphers
 
 __global__ void __launch_bounds__(kCipherThreads, kCipherBlocks) seal_texts(const Batch batch) {
   fill_shared_table(device_aes_tables.encryption);
@@ -268,9 +268,9 @@ __global__ void __launch_bounds__(kCipherThreads, kCipherBlocks) open_cbc(const 
   });
 }
 
-// ---- proofs
+// ---- ICVs
 
-/// Writes the packet's ICV on its way out, and compares it on its way in.
+/// Outbound, writes the packet's ICV; inbound, compares it.
 __device__ void settle(const Batch& batch, std::uint32_t i, const CryptoJob& job, const SaKeys& keys,
                        const Block& icv) {
   if (batch.results == nullptr) {
@@ -293,7 +293,7 @@ __global__ void __launch_bounds__(kProofThreads) prove_by_hmac(const Batch batch
 }
 
 __global__ void __launch_bounds__(kProofThreads) prove_by_ghash(const Batch batch) {
-  // For one block a packet, which its lanes all encrypt: they look up the same entries.
+  // For a single block per packet, which all lanes of the packet encrypt: they look up the same entries.
   __shared__ std::uint32_t table[256];
   for (unsigned i = threadIdx.x; i < 256; i += kProofThreads) table[i] = device_aes_tables.encryption.data()[i];
   __syncthreads();
@@ -313,7 +313,7 @@ __global__ void __launch_bounds__(kProofThreads) prove_by_ghash(const Batch batc
   });
 }
 
-// ---- launches
+// ---- Launches
 
 struct Launcher {
   const Batch& batch;
@@ -333,8 +333,8 @@ struct Launcher {
 
   void order() noexcept { (*this)(order_jobs, 1, kOrderThreads); }
 
-  /// A block for each multiprocessor of the share as soon as there are as many warps with work; where these fill them,
-  /// more, up to what is there at once.
+  /// One block per warp of work, up to one per multiprocessor of the share. If there is enough work to fill these
+  /// blocks, more, up to as many as can be resident.
   void cipher(void (*kernel)(Batch), std::uint32_t packets_per_warp) noexcept {
     const std::uint32_t warps = batch.count / packets_per_warp + kJobClasses;
     const std::uint32_t spread = std::min(warps, most.multiprocessors);

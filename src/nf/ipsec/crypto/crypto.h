@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ciphers on a device: kernels over an array of jobs there. No CUDA header is needed here. A batch's jobs are put
-// in order first (crypto_order_core.h), all else follows that order; nothing waits, nothing is allocated, and what is
-// enqueued may be collected into a CUDA graph.
+// The ciphers on a device: kernels that process an array of jobs in device memory. Users need no CUDA header. A batch's
+// jobs are sorted first (crypto_order_core.h), and all kernels follow that order. Nothing waits or allocates, and the
+// enqueued work can be captured in a CUDA graph.
 
 #pragma once
 
@@ -19,7 +19,7 @@
 
 namespace penstock::ipsec {
 
-/// Which kernels the SAs need: the others are not launched.
+/// Which kernels the SAs need; the others are not launched.
 struct CryptoNeeds {
   bool cbc = false;
   bool counter = false;  // CTR and GCM
@@ -29,8 +29,8 @@ struct CryptoNeeds {
 };
 [[nodiscard]] CryptoNeeds needs_of(std::span<const SaKeys> keys) noexcept;
 
-/// The keys of a set of SAs in the memory of the device that is current when they are put there; wiped when destroyed.
-/// Batches that use them must be over by then.
+/// The keys of a set of SAs in the memory of the device that was current at construction; wiped on destruction. Batches
+/// that use them must have finished by then.
 class DeviceKeys {
  public:
   /// Throws CudaError.
@@ -47,25 +47,24 @@ class DeviceKeys {
   CryptoNeeds needs_;
 };
 
-/// What one batch in flight needs beside its packets, on the device that was current when it was made.
+/// Scratch memory for one batch in flight, on the device that was current at construction.
 class CryptoScratch {
  public:
-  /// For batches of at most `packets`, by kernels that fill at most `multiprocessors`, as StageUse has it. Throws
-  /// CudaError.
+  /// For batches of at most `packets`. Kernels fill at most `multiprocessors`, as in StageUse. Throws CudaError.
   explicit CryptoScratch(std::size_t packets, std::uint32_t multiprocessors = 0);
 
-  /// Pointers that kernels take.
+  /// Device pointers for kernels.
   struct View {
-    std::uint32_t* order;  // places of the jobs
-    std::uint32_t* ranks;  // of each job: its bin, and how many of the bin come before
+    std::uint32_t* order;  // job indices, sorted
+    std::uint32_t* ranks;  // by job: its bin, and its position within the bin
     ClassBounds* bounds;
   };
   [[nodiscard]] View view() noexcept { return {order_.data(), ranks_.data(), bounds_.data()}; }
   [[nodiscard]] std::size_t packets() const noexcept { return order_.size(); }
 
-  /// That launches may have.
+  /// Limits on the blocks per launch.
   struct MostBlocks {
-    std::uint32_t multiprocessors = 0;  // of ciphers, whose tables say how many a multiprocessor holds
+    std::uint32_t multiprocessors = 0;  // for ciphers: their tables limit the number of blocks per multiprocessor
     std::uint32_t sha1 = 0;
     std::uint32_t sha256 = 0;
     std::uint32_t ghash = 0;
@@ -79,18 +78,18 @@ class CryptoScratch {
   MostBlocks most_blocks_;
 };
 
-/// The most packets of a batch: a rank has 20 bits.
+/// The most packets in a batch: positions within a bin have 20 bits.
 inline constexpr std::size_t kMostCryptoJobs = std::size_t{1} << 20;
 
-/// What is at `jobs`, `base` and `results` lies on the device. Each job is its SA's, and its packet's bytes are nobody
-/// else's; up to 15 bytes before and behind are read with it. Jobs with kNoSa are left out. `count` is at most the
-/// scratch's packets, of which there is one for each batch in flight.
+/// `jobs`, `base` and `results` are device memory. A job's packet must not be accessed by others meanwhile; up to 15
+/// bytes before and after it are read too. Jobs with kNoSa are skipped. `count` is at most the scratch's packets. Each
+/// batch in flight needs a scratch of its own.
 
-/// As `seal` of crypto_core.h does, byte for byte. False when the driver refuses the work.
+/// Same result as `seal` of crypto_core.h, byte for byte. False if the driver refuses the work.
 [[nodiscard]] bool enqueue_seal(const CryptoJob* jobs, std::uint32_t count, const DeviceKeys& keys, std::uint8_t* base,
                                 CryptoScratch& scratch, const gpu::Stream& stream) noexcept;
 
-/// As `open` does. results[i] is 1 where job i was opened and 0 where it was refused or left out.
+/// Same result as `open`: results[i] is 1 if job i was opened, and 0 if it was refused or skipped.
 [[nodiscard]] bool enqueue_open(const CryptoJob* jobs, std::uint32_t count, const DeviceKeys& keys, std::uint8_t* base,
                                 std::uint8_t* results, CryptoScratch& scratch, const gpu::Stream& stream) noexcept;
 

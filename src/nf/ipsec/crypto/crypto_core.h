@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Protects and opens one packet: ESP with its ciphers and ICVs (RFC 4303, 3602, 3686, 4106, 2404, 4868). `seal` and
-// `open` do a job from one end to the other, in one thread; they are the oracle of what a device's threads do together
-// and what a library does. The steps that they are made of are those of the device's threads too.
+// Seals and opens one packet: ESP with its ciphers and ICVs (RFC 4303, 3602, 3686, 4106, 2404, 4868). `seal` and `open`
+// do a whole job in one thread; they are the test oracle for device kernels and for the CPU library. Device threads use
+// the same building blocks.
 
 #pragma once
 
@@ -19,14 +19,13 @@
 
 namespace penstock::ipsec {
 
-/// The IV of an outgoing packet for CTR and GCM, who need one that is unique: iv_base + sequence, eight bytes
-/// big-endian.
+/// IV of an outbound packet for CTR and GCM, which must be unique: iv_base + sequence, eight bytes big-endian.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline Block make_counter_iv(const CryptoJob& job, const SaKeys& keys) noexcept {
   const std::uint64_t number = keys.iv_base + job.sequence;
   return {{swap_bytes(static_cast<std::uint32_t>(number >> 32)), swap_bytes(static_cast<std::uint32_t>(number)), 0, 0}};
 }
 
-/// For CBC, which needs one that nobody foretells: that number as a block, encrypted under the packet's own key (SP
+/// IV for CBC, which must be unpredictable: the same number as a block, encrypted under the packet's own key (SP
 /// 800-38A appendix C).
 template <typename Table>
 [[nodiscard]] PENSTOCK_HOST_DEVICE Block make_cbc_iv(const Table& encryption, const CryptoJob& job,
@@ -35,13 +34,13 @@ template <typename Table>
   return aes_encrypt(encryption, keys.encryption, keys.rounds, Block{{0, 0, number.w[0], number.w[1]}});
 }
 
-/// RFC 3686 §4 and SP 800-38D §7.1: the salt, the IV, and a count of blocks.
+/// The salt, the IV and a block count (RFC 3686 §4, SP 800-38D §7.1).
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline Block counter_block(const SaKeys& keys, const Block& iv,
                                                               std::uint32_t count) noexcept {
   return {{keys.salt, iv.w[0], iv.w[1], swap_bytes(count)}};
 }
 
-/// Of the text's first block. The tag of AES-GCM is encrypted with the one before.
+/// Count of the text's first block. The tag of AES-GCM is encrypted with the count before it.
 [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr std::uint32_t first_count(Cipher cipher) noexcept {
   return cipher == Cipher::aes_gcm ? 2 : 1;
 }
@@ -50,20 +49,20 @@ template <typename Table>
   return (bytes + kBlockBytes - 1) / kBlockBytes;
 }
 
-/// Bytes of the text's block `b`: 16, but for the last.
+/// Bytes in the text's block `b`: 16, except in the last.
 [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr std::uint32_t bytes_of_block(const CryptoJob& job,
                                                                           std::uint32_t b) noexcept {
   const std::uint32_t left = job.text_bytes - b * kBlockBytes;
   return left < kBlockBytes ? left : kBlockBytes;
 }
 
-/// How many blocks GHASH goes over: the additional data, the text, the lengths.
+/// Number of blocks that GHASH processes: additional data, text, lengths.
 [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr std::uint32_t ghash_blocks(const CryptoJob& job) noexcept {
   return blocks_of(job.text_bytes) + 2;
 }
 
-/// Block `b` of them (SP 800-38D §7.1), in big-endian words. The additional data is the ESP header, with ESN the upper
-/// half of the sequence number in its middle (RFC 4106 §5).
+/// GHASH's input block `b` (SP 800-38D §7.1), in big-endian words. The additional data is the ESP header; with ESN, the
+/// upper half of the sequence number is inserted in its middle (RFC 4106 §5).
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline Block ghash_block(const CryptoJob& job, bool esn, const std::uint8_t* base,
                                                             std::uint32_t b) noexcept {
   if (b == 0) {
@@ -75,7 +74,7 @@ template <typename Table>
   return swap_bytes(load_block(base + job.text() + (b - 1) * kBlockBytes, bytes_of_block(job, b - 1)));
 }
 
-/// The tag of AES-GCM, from what GHASH gave.
+/// The tag of AES-GCM for a GHASH result.
 template <typename Table>
 [[nodiscard]] PENSTOCK_HOST_DEVICE Block gcm_tag(const Table& encryption, const CryptoJob& job, const SaKeys& keys,
                                                  const std::uint8_t* base, const Block& hash) noexcept {
@@ -83,7 +82,7 @@ template <typename Table>
   return swap_bytes(hash) ^ aes_encrypt(encryption, keys.encryption, keys.rounds, counter_block(keys, iv, 1));
 }
 
-/// The first sixteen bytes of an HMAC over the packet. `Hash` is the integrity's, `Reader` as in `hmac`.
+/// The first sixteen bytes of the packet's HMAC. `Hash` is the integrity algorithm's; see `hmac` for `Reader`.
 template <typename Hash, typename Reader>
 [[nodiscard]] PENSTOCK_HOST_DEVICE Block hmac_icv(const CryptoJob& job, const SaKeys& keys,
                                                   const std::uint8_t* base) noexcept {
@@ -96,20 +95,20 @@ template <typename Hash, typename Reader>
   }
 }
 
-/// Whether the packet's ICV is the one expected. How long it takes does not tell where they differ.
+/// Whether the packet's ICV equals `expected`, compared in constant time.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline bool same_icv(const CryptoJob& job, const std::uint8_t* base,
                                                         const Block& expected) noexcept {
   const Block difference = load_block(base + job.icv(), job.icv_bytes) ^ first_bytes(expected, job.icv_bytes);
   return (difference.w[0] | difference.w[1] | difference.w[2] | difference.w[3]) == 0;
 }
 
-/// Whether something of the packet says that it is genuine.
+/// Whether the packet is authenticated at all.
 [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr bool has_proof(const SaKeys& keys) noexcept {
   return keys.cipher == Cipher::aes_gcm ||
          (keys.integrity != Integrity::none && keys.integrity != Integrity::digest_null);
 }
 
-/// The ICV of AES-GCM and the HMACs, from the packet with its IV and its encrypted text.
+/// The ICV for AES-GCM and the HMACs, from a packet that has its IV and ciphertext.
 template <typename Table>
 [[nodiscard]] PENSTOCK_HOST_DEVICE Block make_icv(const Table& encryption, const CryptoJob& job, const SaKeys& keys,
                                                   const std::uint8_t* base) noexcept {
@@ -127,7 +126,7 @@ PENSTOCK_HOST_DEVICE inline void write_null_icv(const CryptoJob& job, std::uint8
   for (std::uint32_t i = 0; i < job.icv_bytes; ++i) base[job.icv() + i] = 0;
 }
 
-/// Both ways: AES-CTR, and what AES-GCM has of it.
+/// Encrypts or decrypts with AES-CTR, also as part of AES-GCM.
 template <typename Table>
 PENSTOCK_HOST_DEVICE void crypt_by_counter(const Table& encryption, const CryptoJob& job, const SaKeys& keys,
                                            std::uint8_t* base) noexcept {
@@ -141,7 +140,7 @@ PENSTOCK_HOST_DEVICE void crypt_by_counter(const Table& encryption, const Crypto
   }
 }
 
-/// The text in whole blocks; what is left over stays as it is.
+/// Encrypts the text's whole blocks; leaves any remainder unchanged.
 template <typename Table>
 PENSTOCK_HOST_DEVICE void encrypt_cbc(const Table& encryption, const CryptoJob& job, const SaKeys& keys,
                                       std::uint8_t* base) noexcept {
@@ -151,7 +150,7 @@ PENSTOCK_HOST_DEVICE void encrypt_cbc(const Table& encryption, const CryptoJob& 
   Block chained = load_block(base + job.iv());
   Block text = load_block(at);
   for (std::uint32_t b = 0; b < blocks; ++b, at += kBlockBytes) {
-    // The next block's bytes are on their way while this one is encrypted.
+    // Prefetches the next block while this one is encrypted.
     const Block next = b + 1 < blocks ? load_block(at + kBlockBytes) : Block{};
     chained = aes_encrypt(encryption, keys.encryption, keys.rounds, text ^ chained);
     store_block(at, chained);
@@ -171,8 +170,8 @@ PENSTOCK_HOST_DEVICE void decrypt_cbc(const Table& decryption, const CryptoJob& 
   }
 }
 
-/// Writes IV, encrypted text and ICV of an outgoing packet. The ESP header and the text are there; `keys` are the job's
-/// SA's.
+/// Writes IV, ciphertext and ICV of an outbound packet. The ESP header and the plaintext must be in place; `keys` are
+/// the keys of the job's SA.
 template <typename Table>
 PENSTOCK_HOST_DEVICE void seal(const Table& encryption, const CryptoJob& job, const SaKeys& keys,
                                std::uint8_t* base) noexcept {
@@ -195,8 +194,8 @@ PENSTOCK_HOST_DEVICE void seal(const Table& encryption, const CryptoJob& job, co
   }
 }
 
-/// Checks the ICV of an incoming packet and decrypts its text. False when the ICV is another, or the text no whole
-/// number of blocks for AES-CBC: then nothing is changed.
+/// Checks the ICV of an inbound packet and decrypts its text. False, with nothing changed, if the ICV is wrong or if an
+/// AES-CBC text is not a whole number of blocks.
 template <typename Table>
 [[nodiscard]] PENSTOCK_HOST_DEVICE bool open(const Table& encryption, const Table& decryption, const CryptoJob& job,
                                              const SaKeys& keys, std::uint8_t* base) noexcept {

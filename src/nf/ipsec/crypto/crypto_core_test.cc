@@ -35,7 +35,7 @@ struct Packet {
   CryptoJob job;
 };
 
-/// The ESP header, room for the IV, the text, room for the ICV.
+/// The ESP header, room for the IV, the text, and room for the ICV.
 Packet packet_of(const SaKeys& keys, const Bytes& header, const Bytes& text, std::uint64_t sequence) {
   Packet packet;
   packet.job = job_of(keys, 0, 0, static_cast<std::uint32_t>(text.size()), sequence);
@@ -89,7 +89,7 @@ INSTANTIATE_TEST_SUITE_P(
                                     "db5672c97aa8f0b2", "53696e676c6520626c6f636b206d7367",
                                     "145ad01dbf824ec7560863dc71e3e0c0"}));
 
-// RFC 3602 §4, case 5: a whole packet in transport mode. Its IV is given, so the steps of `seal` are called one by one.
+// RFC 3602 §4, case 5: a whole packet in transport mode. The IV is given, so the steps of `seal` are called one by one.
 TEST(AesCbc, EncryptsAsRfc3602Says) {
   const SaKeys keys = expanded(of_cipher(Cipher::aes_cbc, "90d382b410eeba7ad938c46cec1a82bf"));
   const Bytes text = from_hex(
@@ -164,7 +164,7 @@ TEST(Seal, MakesAnIvForCbcThatNobodyForetells) {
       differing += __builtin_popcount(static_cast<unsigned>(ivs[i][k] ^ ivs[i - 1][k]));
     }
   }
-  EXPECT_NEAR(differing / (199.0 * 128), 0.5, 0.02);  // neighbours differ in half of their bits
+  EXPECT_NEAR(differing / (199.0 * 128), 0.5, 0.02);  // consecutive IVs differ in half of their bits
   std::set<std::string> distinct;
   for (const Bytes& iv : ivs) distinct.insert(to_hex(iv));
   EXPECT_EQ(distinct.size(), ivs.size());

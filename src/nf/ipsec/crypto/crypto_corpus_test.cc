@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The cores against the published vectors of the corpus of test data, where it is there: all of CAVP's for AES-128-CBC,
-// AES-128-GCM and HMAC with SHA-1 and SHA-256, RFC 3686's and RFC 2202's.
+// The portable cores against published vectors from the corpus of test data, if it is present: all of CAVP's for
+// AES-128-CBC, AES-128-GCM and HMAC with SHA-1 and SHA-256, and those of RFC 3686 and RFC 2202.
 
 #include <gtest/gtest.h>
 #include <openssl/evp.h>
@@ -26,7 +26,7 @@ namespace {
 std::optional<std::string> corpus_text(const std::string& name) {
   const char* corpus = std::getenv("PENSTOCK_CORPUS");
   const std::string root = corpus != nullptr ? corpus : PENSTOCK_SOURCE_DIR "/../shared/data";
-  const gzFile file = gzopen((root + "/ipsec/nist/" + name).c_str(), "rb");  // reads plain files as they are
+  const gzFile file = gzopen((root + "/ipsec/nist/" + name).c_str(), "rb");  // also reads uncompressed files
   if (file == nullptr) return std::nullopt;
   std::string text;
   std::vector<char> piece(1 << 16);
@@ -37,7 +37,7 @@ std::optional<std::string> corpus_text(const std::string& name) {
   return text;
 }
 
-/// What stands between two empty lines, by name; the names of a section's brackets hold until others come.
+/// The values between two empty lines, by name. Values of a bracketed section header apply until the next such header.
 struct Case {
   std::string section;
   std::map<std::string, std::string> values;
@@ -49,7 +49,7 @@ struct Case {
   [[nodiscard]] bool has(const std::string& name) const { return values.contains(name); }
 };
 
-/// Calls `check` for each case, and gives how many there were.
+/// Calls `check` for each case and returns the number of cases.
 int for_each_case(const std::string& text, const std::function<void(const Case&)>& check) {
   std::istringstream lines(text);
   Case current;
@@ -88,7 +88,7 @@ SaKeys keys_of(Cipher cipher, const Bytes& key) {
   return expanded(material);
 }
 
-/// A packet of a job with its IV in place.
+/// A job's packet with its IV in place.
 Bytes room_of(const CryptoJob& job, const Bytes& iv, const Bytes& text) {
   Bytes room(packet_bytes(job) + kBlockBytes);
   std::ranges::copy(iv, room.begin() + job.iv());
@@ -142,7 +142,7 @@ TEST(CryptoCorpus, EncryptsAllOfRfc3686) {
   EXPECT_GE(cases, 9);
 }
 
-/// SP 800-38D §7.1 with IVs and additional data of any length, out of the cores.
+/// AES-GCM (SP 800-38D §7.1) with IVs and additional data of any length, built from the cores.
 class Gcm {
  public:
   Gcm(const SaKeys& keys, const Bytes& iv) : keys_(keys) {
@@ -234,7 +234,7 @@ template <typename Hash>
 Bytes digest_of(const Bytes& key, const Bytes& message) {
   constexpr bool kSha1 = Hash::kStateWords == 5;
   Bytes short_key = key;
-  if (key.size() > kShaBlockBytes) {  // an SA has none so long: RFC 2104 §2 has them hashed first
+  if (key.size() > kShaBlockBytes) {  // longer keys, which no SA has, are hashed first (RFC 2104 §2)
     short_key.resize(4 * Hash::kStateWords);
     EVP_Digest(key.data(), key.size(), short_key.data(), nullptr, kSha1 ? EVP_sha1() : EVP_sha256(), nullptr);
   }

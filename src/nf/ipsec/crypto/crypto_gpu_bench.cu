@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the kernels protect in a second, of packets that lie on the device and stay there. A packet is what goes between
-// the ESP header and the ICV as text; the rate counts the text. Batches of `packets` go round several streams at once,
-// as a chain's do; the time is the host's from the first launch to the end of the last.
+// Throughput of the crypto kernels for packets that stay in device memory. A packet is the text between IV and ICV; the
+// rate counts that text. Batches of `packets` rotate over several streams, as in a chain. Time is measured on the host,
+// from the first launch to the end of the last.
 //
 //   seal/ALGORITHM, open/ALGORITHM   axes: bytes of a packet's text, packets of a batch, batches at once
 //   seal/mixed, open/mixed           the same with SAs of all the algorithms, and sizes from 40 bytes to the axis's
@@ -29,7 +29,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kRounds = 8;  // of all batches, in one measurement
+constexpr int kRounds = 8;  // passes over all batches per measurement
 
 struct Algorithm {
   const char* name;
@@ -69,7 +69,7 @@ bool no_gpu(benchmark::State& state) {
   return true;
 }
 
-/// A batch in flight: packets as they lie in a chain's, the ESP header at two bytes behind a multiple of sixteen.
+/// A batch in flight: packets aligned as in a chain, the ESP header two bytes after a multiple of sixteen.
 struct InFlight {
   explicit InFlight(std::span<const CryptoJob> host_jobs, std::size_t bytes)
       : jobs(host_jobs), frames(bytes), results(host_jobs.size()), scratch(host_jobs.size()) {
@@ -83,7 +83,7 @@ struct InFlight {
   CryptoScratch scratch;
 };
 
-/// One SA in 64 for each algorithm, the packets theirs in turns.
+/// 64 SAs in rotation, each algorithm in turn.
 void protect(benchmark::State& state, std::span<const Algorithm> algorithms, bool out, bool mixed_sizes) {
   if (no_gpu(state)) return;
   const auto text = static_cast<std::uint32_t>(state.range(0));
@@ -117,8 +117,7 @@ void protect(benchmark::State& state, std::span<const Algorithm> algorithms, boo
   const auto wait = [&] {
     for (const auto& batch : batches) batch->stream.wait();
   };
-  // What has been opened cannot be opened again: a round begins with what was sealed, brought back by the device
-  // itself.
+  // A packet can be opened only once, so each round starts from a copy of the sealed packets, made on the device.
   std::vector<gpu::DeviceBuffer<std::uint8_t>> sealed;
   for (const auto& batch : batches) {
     if (out) break;
@@ -173,8 +172,8 @@ void add(const std::string& name, std::span<const Algorithm> algorithms, bool ou
     return;
   }
   for (const int bytes : {64, 512, 1472}) bench->Args({bytes, 4096, 16});
-  bench->Args({1472, 2048, 1});   // a batch alone
-  bench->Args({1472, 65536, 8});  // the most that there is to get
+  bench->Args({1472, 2048, 1});   // a single batch
+  bench->Args({1472, 65536, 8});  // the maximum throughput
 }
 
 }  // namespace

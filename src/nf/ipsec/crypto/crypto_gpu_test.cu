@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kernels against seal and open on the host, byte for byte: what lies between the packets too.
+// The kernels must match `seal` and `open` on the host byte for byte, including the bytes between packets.
 
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@
 namespace penstock::ipsec {
 namespace {
 
-/// SAs, and packets of theirs one behind the other, with and without bytes between.
+/// SAs and their packets, one after another, with and without gaps.
 class CryptoBatch {
  public:
   explicit CryptoBatch(std::uint64_t seed) : draw_(seed) {
@@ -99,7 +99,7 @@ Bytes opened_on_host(const CryptoBatch& batch, Bytes frames, Bytes& results) {
   return frames;
 }
 
-/// The first place where two batches differ, for what a failure says.
+/// The first position at which two batches differ, for failure messages.
 std::string difference(const CryptoBatch& batch, const Bytes& device, const Bytes& host) {
   const auto [at, unused] = std::ranges::mismatch(device, host);
   if (at == device.end()) return "";
@@ -115,7 +115,7 @@ std::string difference(const CryptoBatch& batch, const Bytes& device, const Byte
   return "byte " + std::to_string(offset) + ", of no packet";
 }
 
-/// Out and in again on both sides; then in with some packets changed on the way.
+/// Seals and opens on both sides; then opens again with some packets modified.
 void compare(CryptoBatch& batch, std::uint32_t multiprocessors = 0) {
   Device device(batch.keys(), batch.jobs(), multiprocessors);
   const Bytes frames = batch.frames();

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What one of several threads does of a packet that they protect together: kLanes of them lie side by side in it, a
-// block each, so that what they load lies together as well. Where they wait for each other, a function ends.
+// The work of one of the kLanes threads that protect a packet together. The lanes process adjacent blocks, so that
+// their loads are coalesced. A function ends where the lanes must synchronize.
 
 #pragma once
 
@@ -15,13 +15,13 @@ namespace penstock::ipsec {
 
 inline constexpr std::uint32_t kLanes = kGhashLanes;
 
-/// A stripe is what the lanes take at once: so many blocks each, a row of the lanes' blocks behind the other.
+/// A stripe is what the lanes process at once: kRows rows of kLanes consecutive blocks, one block per lane in each row.
 inline constexpr std::uint32_t kRows = 4;
 inline constexpr std::uint32_t kStripeBlocks = kLanes * kRows;
 
 namespace detail {
 
-/// Rows of a stripe from block `first` on.
+/// Processes this lane's blocks of `rows` rows of a stripe; `first` is its block in the first row.
 template <int rows, typename Table, typename OutsideRounds>
 PENSTOCK_HOST_DEVICE void crypt_rows(const Table& encryption, const OutsideRounds& outside_rounds,
                                      const AesCounter& counter, const CryptoJob& job, const SaKeys& keys,
@@ -43,7 +43,7 @@ PENSTOCK_HOST_DEVICE void crypt_rows(const Table& encryption, const OutsideRound
 
 }  // namespace detail
 
-/// AES-CTR, and what AES-GCM has of it, both ways; of texts whose blocks can be counted with two bytes.
+/// Encrypts or decrypts with AES-CTR, also as part of AES-GCM. The text's block count must fit in two bytes.
 template <typename Table>
 PENSTOCK_HOST_DEVICE void crypt_by_counter_lane(const Table& encryption, const CryptoJob& job, const SaKeys& keys,
                                                 std::uint8_t* base, const Block& iv, std::uint32_t lane) noexcept {
@@ -62,8 +62,8 @@ PENSTOCK_HOST_DEVICE void crypt_by_counter_lane(const Table& encryption, const C
   }
 }
 
-/// AES-CBC inwards, a stripe in two steps, from the last stripe to the first: each block needs the encrypted one
-/// before. All lanes have done `read` before any does `write`.
+/// AES-CBC decryption in two steps per stripe, from the last stripe to the first, because each block needs the previous
+/// ciphertext block. All lanes must have finished `read` before any of them calls `write`.
 class CbcLane {
  public:
   PENSTOCK_HOST_DEVICE CbcLane(const CryptoJob& job, std::uint32_t lane) noexcept : lane_(lane) {
@@ -85,7 +85,7 @@ class CbcLane {
     aes_decrypt(decryption, keys.decryption, keys.rounds, plain_);
     for (std::uint32_t row = 0; row < kRows; ++row) {
       const std::uint32_t b = block(stripe, row);
-      // The IV lies before the text.
+      // The IV directly precedes the text, so this also works for the first block.
       if (b < blocks_) plain_[row] = plain_[row] ^ load_block(text + b * kBlockBytes - kBlockBytes);
     }
   }
@@ -107,8 +107,9 @@ class CbcLane {
   Block plain_[kRows];
 };
 
-/// A lane's share of GHASH; the sum of all lanes' is the hash. The blocks end at the last lane, with zeros before the
-/// first; a lane's are kLanes apart, and so are the powers of the hash key that it multiplies with, but for the last.
+/// A lane's share of GHASH; the XOR of all lanes' shares is the hash. The blocks are aligned to end at the last lane,
+/// with zeros before the first. A lane's blocks are kLanes apart, so it multiplies by the power kLanes of the hash key,
+/// except for its last block.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline Block ghash_lane(const CryptoJob& job, const SaKeys& keys,
                                                            const std::uint8_t* base, std::uint32_t lane) noexcept {
   const std::uint32_t blocks = ghash_blocks(job);
@@ -126,9 +127,9 @@ class CbcLane {
   return share;
 }
 
-/// What MessageBytes gives, by aligned loads of sixteen bytes, which begin while the bytes before are being hashed: for
-/// threads that have a packet each, whose loads share nothing. What lies in the same sixteen bytes as the message's
-/// ends is read too.
+/// Like MessageBytes, but with aligned 16-byte loads, which are issued while the previous bytes are hashed. For threads
+/// that each process a packet of their own, whose loads cannot be coalesced. Also reads the bytes that share an aligned
+/// 16-byte unit with the message's ends.
 class AlignedMessageBytes {
  public:
   PENSTOCK_HOST_DEVICE AlignedMessageBytes(const std::uint8_t* message, std::uint32_t bytes) noexcept
@@ -145,7 +146,7 @@ class AlignedMessageBytes {
     unrolled<16>([&](auto k) { x[4 + k] = ahead_[k / 4].w[k % 4]; });
     carried_ = ahead_[3];
     unrolled<4>([&](auto i) { ahead_[i] = take(); });
-    // Indices are constants: an array with others would not stay in registers.
+    // All indices must be constants, or the array would not stay in registers.
     if ((skipped_ & 8) != 0) unrolled<18>([&](auto i) { x[i] = x[i + 2]; });
     if ((skipped_ & 4) != 0) unrolled<17>([&](auto i) { x[i] = x[i + 1]; });
     const std::uint32_t selector = 0x0123 + 0x1111 * (skipped_ & 3);

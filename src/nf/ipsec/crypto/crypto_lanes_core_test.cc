@@ -14,7 +14,7 @@
 namespace penstock::ipsec {
 namespace {
 
-/// A packet of random bytes amid others, with what `seal` made of it.
+/// A packet of random bytes surrounded by others, and the same packet sealed by `seal`.
 struct Sealed {
   explicit Sealed(const SaKeys& keys, std::uint32_t text_bytes, RandomCrypto& draw)
       : job(job_of(keys, 0, 32 + draw.below(32), text_bytes, draw.number())),
@@ -28,7 +28,7 @@ struct Sealed {
   Bytes sealed;
 };
 
-/// Calls `check` for every SA that `wanted` takes, with packets of every number of blocks that makes a difference.
+/// Calls `check` for every SA that `wanted` accepts, with packets of every block count that matters.
 template <typename Wanted, typename Check>
 void for_each_packet(Wanted wanted, Check check) {
   RandomCrypto draw(30);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Seal and open against OpenSSL: packets put together from its AES, GCM and HMAC, byte for byte.
+// `seal` and `open` against OpenSSL: packets built from its AES, GCM and HMAC must match byte for byte.
 
 #include <gtest/gtest.h>
 #include <openssl/evp.h>
@@ -56,7 +56,7 @@ Bytes big_endian(std::uint64_t number, int bytes) {
   return out;
 }
 
-/// What goes onto the wire, from the ESP header on.
+/// The bytes on the wire, from the ESP header on.
 Bytes sealed_by_openssl(const KeyMaterial& material, const Bytes& header, const Bytes& text, std::uint64_t sequence) {
   const Bytes number = big_endian(material.iv_base + sequence, 8);
   const Bytes salt(material.salt.begin(), material.salt.end());
@@ -117,7 +117,7 @@ Bytes sealed_by_openssl(const KeyMaterial& material, const Bytes& header, const 
   return packet;
 }
 
-/// A packet amid other bytes, sealed and opened, and compared with OpenSSL's.
+/// A packet surrounded by other bytes is sealed, opened, and compared with OpenSSL's.
 void check(const KeyMaterial& material, std::uint32_t text_bytes, RandomCrypto& draw) {
   const SaKeys keys = expanded(material);
   const std::uint32_t esp = draw.below(32);
@@ -164,7 +164,7 @@ TEST(CryptoOracle, SealsAsOpensslDoesAtRandomLengths) {
   }
 }
 
-// A packet has at most 4096 blocks: the count gets a second byte, and never a third.
+// A packet has at most 4096 blocks, so its count needs a second byte but never a third.
 TEST(CryptoOracle, SealsAsOpensslDoesWhereTheCountGrowsByAByte) {
   RandomCrypto draw(22);
   const auto materials = draw.every_algorithm();
@@ -177,7 +177,7 @@ TEST(CryptoOracle, SealsAsOpensslDoesWhereTheCountGrowsByAByte) {
   }
 }
 
-// The IV is a number of 64 bits that comes back to 0, and in a counter block nothing is carried into it.
+// The IV is a 64-bit number that wraps to 0. In a counter block, nothing carries into it.
 TEST(CryptoOracle, SealsAsOpensslDoesWhereTheIvComesBackToZero) {
   RandomCrypto draw(23);
   for (KeyMaterial material : draw.every_algorithm()) {

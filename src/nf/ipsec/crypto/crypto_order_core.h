@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a device's threads share the jobs of a batch. A counting sort puts the jobs in order, first by their algorithms
-// and then by their length, the longest first: so the threads of a warp do the same for as long, and small packets do
-// not wait for large ones. A kernel's warps then take packets in that order, so many each as its algorithm gives
-// threads to a packet.
+// How a device's threads share the jobs of a batch. A counting sort orders the jobs first by algorithm and then by
+// length, longest first. So the threads of a warp do the same work for about as long, and small packets do not wait for
+// large ones. The warps of a kernel then take packets in that order. How many a warp takes depends on how many threads
+// its algorithm uses per packet.
 
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace penstock::ipsec {
 
-/// What an ICV costs.
+/// How a packet's ICV is computed.
 enum class Proof : std::uint8_t { none, null_icv, sha1, sha256, ghash };
 
 [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr Proof proof_of(Cipher cipher, Integrity integrity) noexcept {
@@ -31,8 +31,7 @@ enum class Proof : std::uint8_t { none, null_icv, sha1, sha256, ghash };
   return Proof::none;
 }
 
-/// The classes of jobs are the pairs of cipher and proof, in this order: null, CBC and CTR with each proof but GHASH,
-/// and GCM.
+/// A job class is a pair of cipher and proof, in this order: null, CBC and CTR with each proof except GHASH, then GCM.
 inline constexpr std::uint32_t kProofsOfClass = 4;
 inline constexpr std::uint32_t kGcmClass = 3 * kProofsOfClass;
 inline constexpr std::uint32_t kJobClasses = kGcmClass + 1;
@@ -48,7 +47,7 @@ inline constexpr std::uint32_t kJobClasses = kGcmClass + 1;
   return job_class == kGcmClass ? Proof::ghash : static_cast<Proof>(job_class % kProofsOfClass);
 }
 
-/// Steps of 64 bytes, what a hash takes at once, up to 2 KiB, and of 2 KiB from there on; the longest first.
+/// Bins of 64 bytes, a hash's block size, up to 2 KiB, then of 2 KiB; the longest jobs come first.
 inline constexpr std::uint32_t kLengthBins = 64;
 [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr std::uint32_t length_bin(std::uint32_t bytes) noexcept {
   const std::uint32_t fine = bytes / 64;
@@ -57,27 +56,27 @@ inline constexpr std::uint32_t kLengthBins = 64;
   return bin < kLengthBins ? kLengthBins - 1 - bin : 0;
 }
 
-/// By what a job is sorted.
+/// The sort key of a job.
 inline constexpr std::uint32_t kSortBins = kJobClasses * kLengthBins;
 [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr std::uint32_t sort_bin(const CryptoJob& job, Cipher cipher,
                                                                     Integrity integrity) noexcept {
   return job_class(cipher, integrity) * kLengthBins + length_bin(job.authenticated_bytes());
 }
 
-/// Where each class begins in the order, and behind the last, where the order ends.
+/// Where each class begins in the sorted order; the last entry is the end.
 struct ClassBounds {
   std::uint32_t begin[kJobClasses + 1];
 };
 
-/// A warp's packets: places `first` to `end` of the order, all of one class; none where `first` is `end`.
+/// A warp's packets: positions `first` to `end` in the sorted order, all of one class; empty if `first` equals `end`.
 struct WarpWork {
   std::uint32_t job_class;
   std::uint32_t first;
   std::uint32_t end;
 };
 
-/// Of warp 0, 1, … of a kernel. `packets_per_warp` says how many packets of a class a warp takes: 0 where the class is
-/// another kernel's.
+/// The work of a kernel's warp 0, 1, …. `packets_per_warp` gives the packets that a warp takes of a class, or 0 if
+/// another kernel handles the class.
 template <typename PacketsPerWarp>
 [[nodiscard]] PENSTOCK_HOST_DEVICE WarpWork work_of_warp(const ClassBounds& bounds, std::uint32_t warp,
                                                          const PacketsPerWarp& packets_per_warp) noexcept {

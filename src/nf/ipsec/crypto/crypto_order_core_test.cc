@@ -37,7 +37,8 @@ TEST(CryptoOrder, PutsLongerPacketsFirst) {
   EXPECT_GT(length_bin(30'000), length_bin(60'000));
 }
 
-// Whatever the classes' sizes: each place of the classes that are a kernel's goes to one warp, in one class.
+// Whatever the sizes of the classes, each position of a kernel's classes belongs to exactly one warp, and no warp spans
+// classes.
 TEST(CryptoOrder, GivesEachPacketOfAKernelToOneWarp) {
   RandomCrypto draw(41);
   for (int round = 0; round < 300; ++round) {

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // GHASH's multiplication in GF(2^128) (SP 800-38D §6.3), in constant time and without tables. Elements are four
-// big-endian words, so that read as a number of 128 bits the coefficient of x^0 is the uppermost bit. The carry-less
-// products come of integer multiplications with holes: each operand is taken apart into four parts that have every
-// fourth bit, at most eight of 32; the sums in a product of two parts are at most 8 and stay in their four bits, whose
-// lowest is the carry-less sum.
+// big-endian words; read as a 128-bit number, the coefficient of x^0 is the most significant bit. Carry-less products
+// use integer multiplications with holes: each operand is split into four parts that keep every fourth bit, at most
+// eight of 32. The sums in a product of two parts are at most 8, so they stay within their four bits, and the lowest of
+// these is the carry-less sum.
 
 #pragma once
 
@@ -27,8 +27,9 @@ namespace penstock::ipsec {
   const std::uint64_t b1 = b & kHoles << 1;
   const std::uint64_t b2 = b & kHoles << 2;
   const std::uint64_t b3 = b & kHoles << 3;
-  // A product's sums, of four bits each, grow from 1 to 8 in the middle and shrink again. Two products of which one
-  // lies four bits higher have 8 and 7 at most in one place: these may be added before what is carried is masked away.
+  // The four-bit sums of a product grow from 1 to 8 in the middle and shrink again. If one of two products is shifted
+  // by four bits, their sums at one position are at most 8 and 7. Such products can be added before the carries are
+  // masked.
   constexpr std::uint64_t kWideHoles = 0x1111111111111111;
   return (((a0 * b0 + a1 * b3) ^ a2 * b2 ^ a3 * b1) & kWideHoles) |
          (((a0 * b1 + a2 * b3) ^ (a1 * b0 + a3 * b2)) & kWideHoles << 1) |
@@ -36,10 +37,10 @@ namespace penstock::ipsec {
          ((a0 * b3 ^ a1 * b2 ^ a2 * b1 ^ a3 * b0) & kWideHoles << 3);
 }
 
-/// a · b · x, where b is `ghash_key` of the factor that is meant: so a · factor. The extra x comes of reading
-/// coefficients from the top: the product of two 128-bit numbers has 255 bits and not 256.
+/// a · b · x. With `ghash_key(factor)` as b, this is a · factor. The extra x results from the bit order: the product of
+/// two 128-bit numbers has 255 bits, not 256.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline Block ghash_times(const Block& a, const Block& b) noexcept {
-  // 64 by 64 bits with three products (Karatsuba), and 128 by 128 with three of these. h is the upper half.
+  // 64 by 64 bits with three products (Karatsuba), and 128 by 128 with three of these. `h` is the upper half.
   struct Wide {
     std::uint64_t h, l;
   };
@@ -57,8 +58,8 @@ namespace penstock::ipsec {
   const std::uint64_t upper = high.l ^ middle.h;
   std::uint64_t lower = low.h ^ middle.l;
 
-  // x^128 = x^7 + x^2 + x + 1. What is to be folded are the lower 128 bits: `lower`, low.l. Their last seven bits reach
-  // over the end when they are folded, and are folded first.
+  // Reduces the lower 128 bits (`lower`, low.l) with x^128 = x^7 + x^2 + x + 1. The last seven bits overflow when they
+  // are folded, so they are folded first.
   lower ^= low.l << 63 ^ low.l << 62 ^ low.l << 57;
   const auto fold = [](std::uint64_t above, std::uint64_t word) {
     return word ^ (word >> 1 | above << 63) ^ (word >> 2 | above << 62) ^ (word >> 7 | above << 57);
@@ -69,10 +70,9 @@ namespace penstock::ipsec {
            static_cast<std::uint32_t>(result_low >> 32), static_cast<std::uint32_t>(result_low)}};
 }
 
-/// The factor divided by x, as `ghash_times` takes it.
+/// The factor divided by x, the form that `ghash_times` takes.
 [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr Block ghash_key(const Block& factor) noexcept {
-  const std::uint32_t over =
-      0U - (factor.w[0] >> 31);  // all ones if there is an x^0, whose quotient is x^127 + x^6 + x + 1
+  const std::uint32_t over = 0U - (factor.w[0] >> 31);  // all ones if x^0 is set, whose quotient is x^127 + x^6 + x + 1
   return {{(factor.w[0] << 1 | factor.w[1] >> 31) ^ (over & 0xc2000000), factor.w[1] << 1 | factor.w[2] >> 31,
            factor.w[2] << 1 | factor.w[3] >> 31, factor.w[3] << 1 ^ (over & 1)}};
 }

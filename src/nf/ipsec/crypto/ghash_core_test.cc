@@ -20,7 +20,7 @@ std::string hex_of(const Block& block) {
   return to_hex(bytes);
 }
 
-/// SP 800-38D §6.3, algorithm 1, as it stands there.
+/// SP 800-38D §6.3, algorithm 1, implemented literally.
 Block slow_product(const Block& x, Block v) {
   Block z{};
   for (unsigned i = 0; i < 128; ++i) {

@@ -59,7 +59,7 @@ TEST(HmacSha256, GivesTheDigestsOfRfc4231) {
             "773ea91e36800e46854db8ebd09181a72959098b3ef8c122d9635514ced565fe");
 }
 
-// RFC 4303 §2.2.1: the upper half is hashed as if it stood behind the packet. Every length of a last block's rest.
+// The upper half is hashed as if it followed the packet (RFC 4303 §2.2.1). Covers every length of the last block.
 TEST(Hmac, TakesTheUpperHalfOfTheSequenceNumberAsFourBytesMore) {
   RandomCrypto draw(2);
   const Bytes key = draw.bytes(32);

@@ -76,7 +76,7 @@ void expand(const KeyMaterial& material, SaKeys& keys) noexcept {
   }
   if (material.cipher == Cipher::aes_cbc) aes_decryption_keys(keys.encryption, keys.rounds, keys.decryption);
   if (material.cipher == Cipher::aes_gcm) {
-    // SP 800-38D §7.1: the hash key is a block of zeros, encrypted.
+    // The hash key is an encrypted block of zeros (SP 800-38D §7.1).
     Block power = swap_bytes(aes_encrypt(host_encryption_table(), keys.encryption, keys.rounds, Block{}));
     for (Block& key : keys.ghash) {
       key = ghash_key(power);

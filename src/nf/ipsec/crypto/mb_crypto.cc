@@ -24,7 +24,7 @@ namespace {
 
 struct FreeManager {
   void operator()(IMB_MGR* manager) const noexcept {
-    // Keys and states of the last packets lie there.
+    // It still contains keys and states of the last packets.
     imb_clear_mem(manager, imb_get_mb_mgr_size());
     free_mb_mgr(manager);
   }
@@ -43,7 +43,7 @@ Library make_manager() {
   return library;
 }
 
-/// At once: what is read as a whole right after it was written in parts has to wait for them.
+/// A single store: reading the whole value right after writing parts of it would stall.
 void write_be64(std::uint8_t* to, std::uint64_t value) noexcept {
   static_assert(std::endian::native == std::endian::little);
   value = __builtin_bswap64(value);
@@ -52,7 +52,7 @@ void write_be64(std::uint8_t* to, std::uint64_t value) noexcept {
 
 void write_be32(std::uint8_t* to, std::uint32_t value) noexcept { reinterpret_cast<Be32*>(to)->set(value); }
 
-/// Takes as long wherever they differ. Of 8, 12 or 16 bytes.
+/// Constant-time comparison of 8, 12 or 16 bytes.
 bool equal(const std::uint8_t* a, const std::uint8_t* b, std::size_t bytes) noexcept {
   std::uint32_t difference = 0;
   for (std::size_t i = 0; i < bytes; i += 4) {
@@ -65,9 +65,9 @@ bool equal(const std::uint8_t* a, const std::uint8_t* b, std::size_t bytes) noex
   return difference == 0;
 }
 
-constexpr std::size_t kHmacBlock = 64;  // of SHA-1 and SHA-256
+constexpr std::size_t kHmacBlock = 64;  // block size of SHA-1 and SHA-256
 
-/// Packets must not go on as they are.
+/// Ends the process: packets must not be sent unprotected.
 [[noreturn]] void stop_for(IMB_MGR& manager) noexcept {
   fmt::print(stderr, "penstock: ipsec: intel-ipsec-mb refuses a burst: {}\n",
              imb_get_strerror(imb_get_errno(&manager)));
@@ -76,25 +76,25 @@ constexpr std::size_t kHmacBlock = 64;  // of SHA-1 and SHA-256
 
 }  // namespace
 
-/// Aligned as the library wants round keys.
+/// Aligned as the library requires for round keys.
 struct alignas(64) MbKeys::Key {
   std::array<std::uint32_t, 60> encrypt;
   std::array<std::uint32_t, 60> decrypt;
-  std::array<std::uint8_t, 32> inner;  // the hash's state behind the key's block with ipad
+  std::array<std::uint8_t, 32> inner;  // the hash's state after the key's block with ipad
   std::array<std::uint8_t, 32> outer;
   gcm_key_data gcm;
   aes_gcm_enc_dec_t seal_gcm, open_gcm;
-  IMB_JOB job;  // of the other ciphers: lacks nothing but its packet and its direction
+  IMB_JOB job;  // for other ciphers: complete but for packet and direction
   std::uint64_t iv_base;
   std::array<std::uint8_t, 4> salt;
   Cipher cipher;
   bool hmac;
   bool esn;
-  bool cuts_tag;  // the ICV is not what the library makes
-  bool has_icv;   // that is checked
+  bool cuts_tag;  // the ICV's length differs from what the library produces
+  bool has_icv;   // there is an ICV to check
 };
 
-/// Jobs name keys by where they are: none of them is moved any more.
+/// Jobs refer to keys by address, so the keys must not move.
 MbKeys::MbKeys(std::span<const KeyMaterial> sas) : keys_(sas.size()) {
   const Library library = make_manager();
   IMB_MGR* const manager = library.manager.get();
@@ -148,7 +148,7 @@ MbKeys::MbKeys(std::span<const KeyMaterial> sas) : keys_(sas.size()) {
     key.hmac = sha1 || sha256;
     if (key.hmac) {
       job.hash_alg = sha1 ? IMB_AUTH_HMAC_SHA_1 : IMB_AUTH_HMAC_SHA_256;
-      job.auth_tag_output_len_in_bytes = sha1 ? 12 : 16;  // the library cuts SHA-256 to no other
+      job.auth_tag_output_len_in_bytes = sha1 ? 12 : 16;  // the library truncates SHA-256 to no other length
       job.u.HMAC._hashed_auth_key_xor_ipad = key.inner.data();
       job.u.HMAC._hashed_auth_key_xor_opad = key.outer.data();
       const std::span<const std::uint8_t> bytes = sa.integrity_key.bytes();
@@ -193,11 +193,11 @@ struct MbCrypto::Manager {
   ~Manager() { wipe(&gcm, sizeof gcm); }
 };
 
-/// What the library reads and writes of a job beside the packet.
+/// What the library reads and writes for a job besides the packet.
 struct MbCrypto::Slot {
   alignas(16) std::array<std::uint8_t, 16> iv;
   alignas(16) std::array<std::uint8_t, 32> tag;
-  std::array<std::uint8_t, 16> received;  // the ICV of a packet that came in, where another takes its place
+  std::array<std::uint8_t, 16> received;  // the received ICV, if its place in the packet is overwritten
   std::array<std::uint8_t, 12> aad;
 };
 
@@ -263,7 +263,7 @@ void MbCrypto::prepare_gcm(const Work& work, Slot& slot, bool seals) noexcept {
   std::memcpy(slot.aad.data() + 8, esp + 4, 4);
 }
 
-/// Packet by packet: they share no lanes, and the way over the library's jobs would only cost.
+/// One packet at a time: GCM shares no lanes between packets, and the library's job interface would only add cost.
 void MbCrypto::run_gcm(const Work& work, Slot& slot, bool seals) noexcept {
   const auto& [job, base] = work;
   const MbKeys::Key& key = keys_[job.sa];
@@ -274,13 +274,13 @@ void MbCrypto::run_gcm(const Work& work, Slot& slot, bool seals) noexcept {
                                         key.esn ? slot.aad.size() : kEspHeaderBytes, tag, job.icv_bytes);
 }
 
-/// Those of `which`, in lanes side by side.
+/// Runs the jobs listed in `which`, in parallel lanes.
 void MbCrypto::run_burst(std::span<const Work> work, std::span<const std::uint32_t> which, bool seals) noexcept {
   IMB_MGR* const manager = manager_->library.get();
   std::array<IMB_JOB*, kMostJobs> jobs;
   const auto count = static_cast<std::uint32_t>(which.size());
   if (count == 0) return;
-  // Nothing is in the manager between bursts: there is room for a whole one.
+  // The manager is empty between bursts, so a whole burst fits.
   if (IMB_GET_NEXT_BURST(manager, count, jobs.data()) != count) stop_for(*manager);
   for (std::uint32_t i = 0; i < count; ++i) {
     const auto& [job, base] = work[which[i]];
@@ -300,8 +300,8 @@ void MbCrypto::run_burst(std::span<const Work> work, std::span<const std::uint32
       case Cipher::aes_gcm: break;
       case Cipher::aes_cbc:
         if (seals) {
-          // The IV is the block of this number, encrypted (SP 800-38A appendix C). As the first block of a text behind
-          // an IV of zeros it becomes just that, and then is the IV of what follows.
+          // The IV is the encrypted block of this number (SP 800-38A appendix C). Encrypting that block as the first of
+          // the text, with an IV of zeros, produces it, and it then serves as the IV for what follows.
           write_be64(iv, 0);
           write_be64(iv + 8, number);
           slot.iv.fill(0);
@@ -327,8 +327,7 @@ void MbCrypto::run_burst(std::span<const Work> work, std::span<const std::uint32
     if (key.hmac) {
       to.msg_len_to_hash_in_bytes = job.authenticated_bytes();
       if (key.esn) {
-        // The number's upper half is authenticated behind the text, where the ICV is or is going to be (RFC 4303
-        // §2.2.1).
+        // The upper half of the number is authenticated after the text, where the ICV is or will be (RFC 4303 §2.2.1).
         if (!seals) std::memcpy(slot.received.data(), base + job.icv(), job.icv_bytes);
         write_be32(base + job.icv(), static_cast<std::uint32_t>(job.sequence >> 32));
         to.msg_len_to_hash_in_bytes += 4;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// CryptoJobs on the CPU: intel-ipsec-mb works on the packets of a burst side by side in the lanes of vector registers.
-// The same bytes as crypto_core.h's seal and open.
+// CryptoJobs on the CPU: intel-ipsec-mb processes the packets of a burst side by side in the lanes of vector registers.
+// Produces the same bytes as `seal` and `open` of crypto_core.h.
 
 #pragma once
 
@@ -17,12 +17,12 @@
 
 namespace penstock::ipsec {
 
-/// The keys of all SAs in the form that intel-ipsec-mb wants them in on this machine. Immutable while packets come;
-/// shared by all workers; wiped when it goes.
+/// The keys of all SAs in the form that intel-ipsec-mb needs on this machine. Immutable while packets flow; shared by
+/// all workers; wiped on destruction.
 class MbKeys {
  public:
   struct Key;
-  /// Of material that fits, by SA.
+  /// By SA. Requires material that `fits`.
   explicit MbKeys(std::span<const KeyMaterial> sas);
   MbKeys(const MbKeys&) = delete;
   MbKeys& operator=(const MbKeys&) = delete;
@@ -35,10 +35,10 @@ class MbKeys {
   std::vector<Key> keys_;
 };
 
-/// "AVX-512": what of the processor the library uses.
+/// The processor features that the library uses: "AVX-512".
 [[nodiscard]] std::string_view mb_processor_features();
 
-/// One worker's.
+/// Owned by one worker.
 class MbCrypto {
  public:
   static constexpr std::size_t kMostJobs = 128;
@@ -49,15 +49,14 @@ class MbCrypto {
   MbCrypto& operator=(const MbCrypto&) = delete;
   ~MbCrypto();
 
-  /// A packet's job, and what its offsets count from.
+  /// A packet's job, and the base that its offsets count from.
   struct Work {
     CryptoJob job;
     std::uint8_t* base;
   };
   /// At most kMostJobs. Encrypts and authenticates in place.
   void seal(std::span<const Work> work) noexcept;
-  /// At most kMostJobs. `authentic[i]`: the ICV is right, and the text deciphered. Where it is not, the text is of no
-  /// use any more.
+  /// At most kMostJobs. `authentic[i]`: the ICV is correct and the text is decrypted. Otherwise the text is unusable.
   void open(std::span<const Work> work, std::span<bool> authentic) noexcept;
 
  private:
@@ -70,7 +69,7 @@ class MbCrypto {
 
   const MbKeys& keys_;
   std::unique_ptr<Manager> manager_;
-  std::unique_ptr<Slot[]> slots_;  // by job of a burst
+  std::unique_ptr<Slot[]> slots_;  // by job of the burst
 };
 
 }  // namespace penstock::ipsec

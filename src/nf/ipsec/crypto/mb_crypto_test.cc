@@ -25,7 +25,7 @@ std::vector<std::uint8_t> random_bytes(Random& random, std::size_t count) {
   return bytes;
 }
 
-/// All algorithms, each with each key length, with ESN and without.
+/// All algorithms with each key length, with and without ESN.
 std::vector<KeyMaterial> every_algorithm(Random& random) {
   std::vector<KeyMaterial> all;
   const auto add = [&](Cipher cipher, std::size_t key, Integrity integrity, std::size_t auth_key, std::uint16_t icv) {
@@ -70,7 +70,7 @@ std::vector<SaKeys> expanded(const std::vector<KeyMaterial>& materials) {
   return keys;
 }
 
-/// Packets of any SA, one behind the other at any alignment.
+/// Packets of random SAs, one after another at any alignment.
 struct Packets {
   std::vector<std::uint8_t> bytes;
   std::vector<CryptoJob> jobs;

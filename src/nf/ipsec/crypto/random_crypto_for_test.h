@@ -53,7 +53,7 @@ class RandomCrypto {
     return bytes;
   }
 
-  /// One of each combination of cipher, length of its key, integrity, length of its ICV and ESN, with random keys.
+  /// One SA for each combination of cipher, key length, integrity, ICV length and ESN, with random keys.
   std::vector<KeyMaterial> every_algorithm() {
     std::vector<KeyMaterial> all;
     const auto add = [&](Cipher cipher, std::size_t cipher_key, Integrity integrity, std::uint16_t icv) {
@@ -96,7 +96,7 @@ inline SaKeys expanded(const KeyMaterial& material) {
   return keys;
 }
 
-/// A job of this SA at `esp`, and how many bytes it takes from there on.
+/// A job of this SA at `esp`, and the number of bytes that it covers from there.
 inline CryptoJob job_of(const SaKeys& keys, std::uint32_t sa, std::uint32_t esp, std::uint32_t text_bytes,
                         std::uint64_t sequence) {
   CryptoJob job;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The bytes of a key. They lie in the object itself, and are wiped when it is destroyed, overwritten or moved from;
-// each copy is wiped likewise. There is no way to print one.
+// The bytes of a key, stored in the object itself. They are wiped when the object is destroyed, overwritten or moved
+// from; so is every copy. A secret cannot be printed.
 
 #pragma once
 
@@ -22,7 +22,7 @@ class Secret {
   static constexpr std::size_t kCapacity = 64;
 
   Secret() = default;
-  /// At most kCapacity bytes. Whoever gives them wipes their own.
+  /// At most kCapacity bytes. The caller must wipe its own copy.
   explicit Secret(std::span<const std::uint8_t> bytes) noexcept { assign(bytes); }
   Secret(const Secret& other) noexcept { assign(other.bytes()); }
   Secret(Secret&& other) noexcept {
@@ -51,7 +51,7 @@ class Secret {
     size_ = 0;
   }
 
-  /// Takes as long wherever two secrets of one length differ.
+  /// Constant time for secrets of equal length, wherever they differ.
   friend bool operator==(const Secret& a, const Secret& b) noexcept {
     if (a.size_ != b.size_) return false;
     unsigned difference = 0;

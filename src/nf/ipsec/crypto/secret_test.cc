@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::array<std::uint8_t, 5> kKey{0xde, 0xad, 0xbe, 0xef, 0x77};
 
-/// Whether the key's bytes can be found in an object's memory.
+/// Whether the key's bytes occur in an object's memory.
 bool holds_key(const void* memory, std::size_t bytes) {
   const auto* begin = static_cast<const std::uint8_t*>(memory);
   return std::search(begin, begin + bytes, kKey.begin(), kKey.end()) != begin + bytes;

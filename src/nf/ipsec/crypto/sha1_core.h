@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// SHA-1 (FIPS 180-4 §6.1): what a block of a message does to the state.
+// SHA-1's compression function (FIPS 180-4 §6.1).
 
 #pragma once
 
@@ -18,7 +18,7 @@ struct Sha1 {
     std::uint32_t w[kStateWords] = {0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0};
   };
 
-  /// `message` is 64 bytes as big-endian words; it is used up.
+  /// `message` is 64 bytes as big-endian words; it is overwritten.
   PENSTOCK_HOST_DEVICE static void compress(State& state, std::uint32_t (&message)[16]) noexcept {
     std::uint32_t a = state.w[0];
     std::uint32_t b = state.w[1];

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// SHA-256 (FIPS 180-4 §6.2): what a block of a message does to the state.
+// SHA-256's compression function (FIPS 180-4 §6.2).
 
 #pragma once
 
@@ -19,12 +19,12 @@ struct Sha256 {
                                     0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
   };
 
-  /// `message` is 64 bytes as big-endian words; it is used up.
+  /// `message` is 64 bytes as big-endian words; it is overwritten.
   PENSTOCK_HOST_DEVICE static void compress(State& state, std::uint32_t (&message)[16]) noexcept {
     const auto turned = [](std::uint32_t x, int bits) { return rotate_left(x, 32 - bits); };
     std::uint32_t v[8];
     for (int i = 0; i < 8; ++i) v[i] = state.w[i];
-    // The eight variables stay where they are and change their names from step to step.
+    // The eight variables stay in place and change roles from step to step.
     unrolled<64>([&](auto t) {
       constexpr int kTurn = 64 - t;
       std::uint32_t& a = v[kTurn % 8];
@@ -50,7 +50,7 @@ struct Sha256 {
   }
 
  private:
-  /// As a number in the code and not in a table: a device would have to load it.
+  /// An immediate value rather than a table entry, which a device would have to load.
   template <int t>
   PENSTOCK_HOST_DEVICE static constexpr std::uint32_t constant() noexcept {
     constexpr std::uint32_t kConstants[64] = {

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Inwards, for one packet, on host and device: find ESP, say where its parts lie, and, once it is opened, bring out
-// what it carried. Who sealed a packet is not trusted further than that: nothing is read before its length is checked.
+// Inbound ESP for one packet, on host and device: finds ESP, locates its fields and, once the packet has been opened,
+// extracts the payload. The sender is never trusted: every length is checked before it is used, even after
+// authentication.
 
 #pragma once
 
@@ -17,8 +18,8 @@
 
 namespace penstock::ipsec {
 
-/// The UDP ports behind which ESP and IKE are (RFC 3948 §2): 4500, and those that SAs name. Borrows a bit for each
-/// port, 2,048 words, if there are others.
+/// UDP ports on which ESP and IKE arrive (RFC 3948 §2): 4500, and those of SAs that use other ports. `others` is a
+/// borrowed bitmap with one bit per port (2,048 words), null if there are no other ports.
 struct NatTraversalPorts {
   static constexpr std::uint16_t kWellKnown = 4500;
   static constexpr std::uint32_t kWords = 65536 / 32;
@@ -30,23 +31,23 @@ struct NatTraversalPorts {
   }
 };
 
-/// What a packet is to IPsec, whoever it is for.
+/// What a packet is to IPsec, regardless of whose it is.
 struct EspPacket {
   enum class Kind : std::uint8_t {
-    none,      // neither ESP, nor to be held up here for any other cause (IKE, also behind port 4500, is one of these)
-    esp,       // and its header is whole
-    fragment,  // of ESP, or, with `udp`, of a UDP datagram, which may carry ESP
-    refused,   // for `reason`, if it is for us (its SPI is 0 here): cut or contradictory ESP, a NAT keepalive
+    none,      // neither ESP nor anything else that concerns IPsec here; IKE, also on port 4500, is one of these
+    esp,       // ESP with a complete header
+    fragment,  // a fragment of ESP, or, with `udp`, of a UDP datagram that may carry ESP
+    refused,   // to be dropped for `reason` if it is for us (the SPI is 0): truncated or malformed ESP, NAT keepalive
   };
   Kind kind = Kind::none;
   bool udp = false;
   Reason reason = Reason::none;
   std::uint32_t spi = 0;
-  std::uint32_t sequence = 0;     // the low half, as it stands in the header
-  std::uint32_t behind_ip = 0;    // offsets in the frame: of the ESP or UDP header,
-  std::uint32_t esp = 0;          // of the ESP header,
-  std::uint32_t end = 0;          // and behind the ICV
-  std::uint32_t protocol_at = 0;  // of the byte that names ESP or UDP
+  std::uint32_t sequence = 0;     // the low 32 bits, as in the header
+  std::uint32_t behind_ip = 0;    // offset in the frame of the ESP or UDP header
+  std::uint32_t esp = 0;          // offset of the ESP header
+  std::uint32_t end = 0;          // offset just past the ICV
+  std::uint32_t protocol_at = 0;  // offset of the byte that names the protocol, ESP or UDP
 
   [[nodiscard]] PENSTOCK_HOST_DEVICE static constexpr EspPacket fragment_of(bool udp) noexcept {
     EspPacket packet;
@@ -62,7 +63,7 @@ struct EspPacket {
   }
 };
 
-/// Of the first fragment of a UDP datagram, whether the datagram may carry ESP: to one of the ports, and not IKE.
+/// Whether a UDP datagram may carry ESP, judged by its first fragment: it is for one of the ports, and it is not IKE.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline bool may_carry_esp(PacketView first,
                                                              const NatTraversalPorts& ports) noexcept {
   const PacketLayout& layout = first.layout();
@@ -74,7 +75,8 @@ struct EspPacket {
 
 namespace decapsulate_detail {
 
-/// RFC 3948 §2.2, §2.3: what is in UDP to one of the ports. A packet too short to tell is left alone, as in Linux.
+/// Classifies UDP datagrams for one of the ports (RFC 3948 §2.2, §2.3). A packet too short to classify passes, as in
+/// Linux.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline EspPacket find_in_udp(PacketView view,
                                                                 const NatTraversalPorts& ports) noexcept {
   const PacketLayout& layout = view.layout();
@@ -115,7 +117,7 @@ namespace decapsulate_detail {
 
 }  // namespace decapsulate_detail
 
-/// Of a packet whose layout is parsed. Whose it is, by destination and SPI, is not looked at.
+/// Requires a parsed layout. Does not check whether the destination and SPI are ours.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline EspPacket find_esp(PacketView view, const NatTraversalPorts& ports) noexcept {
   using namespace decapsulate_detail;
   const PacketLayout& layout = view.layout();
@@ -136,14 +138,14 @@ namespace decapsulate_detail {
   return packet;
 }
 
-/// A job, or why there is none.
+/// The job that opens a packet, or the reason why there is none.
 struct Opening {
   Reason reason = Reason::none;
   CryptoJob job;
 };
 
-/// Where the parts of the packet lie that was found to be ESP of this SA: the job that opens it. `sequence` has all 64
-/// bits, of which the header gives the low ones.
+/// Locates the fields of an ESP packet of this SA and returns the job that opens it. `sequence` is the full 64-bit
+/// sequence number, of which the header has the low half.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline Opening plan_decapsulation(PacketView view, const EspPacket& packet,
                                                                      const SaView& sa, std::uint32_t sa_index,
                                                                      std::uint64_t sequence) noexcept {
@@ -167,14 +169,14 @@ struct Opening {
 
 namespace decapsulate_detail {
 
-/// The text of an opened packet, by its trailer.
+/// An opened packet's payload, as its ESP trailer describes it.
 struct Text {
   Reason reason;
   std::uint8_t next_header;
-  std::uint32_t payload_bytes;  // TFC padding included
+  std::uint32_t payload_bytes;  // including TFC padding
 };
 
-/// RFC 4303 §2.4: the receiver should look at the padding.
+/// The receiver should check the padding (RFC 4303 §2.4).
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline Text read_trailer(const std::uint8_t* text, std::uint32_t bytes) noexcept {
   const std::uint32_t pad_bytes = text[bytes - 2];
   if (pad_bytes + kEspTrailerBytes > bytes) return {Reason::padding, 0, 0};
@@ -184,8 +186,8 @@ struct Text {
   return {wrong == 0 ? Reason::none : Reason::padding, text[bytes - 1], payload_bytes};
 }
 
-/// The length of the IP packet at `ip`, by its own header: what is behind it is TFC padding (RFC 4303 §2.7). 0 where
-/// the header contradicts itself, the trailer or the bytes that are there.
+/// Length of the IP packet at `ip`, from its own header; bytes after it are TFC padding (RFC 4303 §2.7). 0 if the
+/// header is inconsistent, or contradicts `family` or the bytes available.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline std::uint32_t inner_packet_bytes(const std::uint8_t* ip, std::uint32_t bytes,
                                                                            NetworkLayer family) noexcept {
   if (family == NetworkLayer::ipv4) {
@@ -199,12 +201,12 @@ struct Text {
   if (bytes < kBytesOf<Ipv6Header>) return 0;
   const auto& header = *reinterpret_cast<const Ipv6Header*>(ip);
   const std::uint32_t payload = header.payload_length.value();
-  const bool jumbo = payload == 0 && header.next_header == ip_protocol::kHopByHop;  // RFC 2675: longer than ESP can be
+  const bool jumbo = payload == 0 && header.next_header == ip_protocol::kHopByHop;  // RFC 2675: too long for ESP
   if (header.version_class_label.value() >> 28 != 6 || jumbo || payload > bytes - kBytesOf<Ipv6Header>) return 0;
   return kBytesOf<Ipv6Header> + payload;
 }
 
-/// RFC 4301 §5.1.2.1, RFC 6040 §4.2: what the outer header's DSCP and ECN field become inside. False: drop.
+/// Derives the inner DSCP and ECN from the outer header (RFC 4301 §5.1.2.1, RFC 6040 §4.2). False: drop the packet.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline bool tell_traffic_class(std::uint8_t* inner, NetworkLayer family,
                                                                   std::uint8_t outer, const SaView& sa) noexcept {
   const std::uint8_t before = traffic_class(inner, family);
@@ -241,8 +243,8 @@ struct Text {
   return Reason::none;
 }
 
-/// RFC 3948 §3.1.2: the checksum counts addresses that a NAT has changed. The ICV vouches for the segment, so it is
-/// computed anew; a UDP checksum that was not in use stays so. `segment` is what follows the IP header.
+/// A NAT has changed addresses that the checksum covers (RFC 3948 §3.1.2). The ICV already authenticates the segment,
+/// so the checksum is recomputed. A UDP checksum of zero (unused) stays zero. `segment` starts after the IP header.
 PENSTOCK_HOST_DEVICE inline void renew_transport_checksum(std::uint8_t* segment, std::uint32_t bytes,
                                                           const std::uint8_t* ip, NetworkLayer family,
                                                           std::uint8_t protocol) noexcept {
@@ -267,7 +269,7 @@ PENSTOCK_HOST_DEVICE inline void renew_transport_checksum(std::uint8_t* segment,
                                                                  const Text& text) noexcept {
   const PacketLayout& layout = view.layout();
   if (layout.network != sa.outer) return Reason::malformed;
-  const std::uint32_t headers = packet.behind_ip;  // link and IP, options and extension headers included
+  const std::uint32_t headers = packet.behind_ip;  // link and IP header, including options and extension headers
   const std::uint32_t later = payload - headers;
   move_up(view.frame + later, view.frame, headers);
   move_bounds(view, -static_cast<std::int32_t>(later), headers + text.payload_bytes);
@@ -282,9 +284,8 @@ PENSTOCK_HOST_DEVICE inline void renew_transport_checksum(std::uint8_t* segment,
 
 }  // namespace decapsulate_detail
 
-/// Brings out what an opened packet carried. `job` is the one that opened it. With another result than none the frame's
-/// bounds are as they were. The layout is left to be parsed again; whether the SA may carry this packet is for the
-/// policies to say then.
+/// Extracts the payload of an opened packet. `job` is the job that opened it. Returns Reason::none, or a drop reason;
+/// the frame's bounds are then unchanged. The caller must parse the layout again, and then check the policies.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline Reason decapsulate(PacketView& view, const SaView& sa,
                                                              const EspPacket& packet, const CryptoJob& job) noexcept {
   using namespace decapsulate_detail;

@@ -24,12 +24,12 @@ Bytes esp_and_iv(std::size_t iv_bytes) {
 
 PacketBuilder outer_ipv4() { return packet().eth().ipv4("192.0.2.1", "198.51.100.2"); }
 
-/// ESP of `ipv4_tunnel()`, its text as it is once opened.
+/// ESP as from `ipv4_tunnel()`, with the text already decrypted.
 Bytes opened(const Bytes& text) {
   return outer_ipv4().protocol(ip_protocol::kEsp).raw(esp_and_iv(16)).raw(text).raw(Bytes(12)).bytes();
 }
 
-/// `payload` with padding to blocks of 16.
+/// `payload`, padded to blocks of 16.
 Bytes text_of(Bytes payload, std::uint8_t next_header) {
   std::uint8_t pad = 0;
   while ((payload.size() + 2) % 16 != 0) payload.push_back(++pad);
@@ -235,7 +235,7 @@ TEST(Decapsulate, RefusesWrongPadding) {
   longer[longer.size() - 2] = static_cast<std::uint8_t>(longer.size() - 1);
   RoomyFrame frame(opened(longer));
   EXPECT_EQ(decapsulate(frame, ipv4_tunnel()), Reason::padding) << "longer than the text";
-  // No payload at all is the most padding that there can be.
+  // An empty payload with the longest possible padding.
   Bytes all;
   for (std::uint8_t i = 1; i <= 30; ++i) all.push_back(i);
   all.push_back(30);
@@ -280,7 +280,7 @@ TEST(Decapsulate, BelievesTheInnerHeaderNoFurtherThanTheTextGoes) {
 }
 
 TEST(Decapsulate, TellsCongestionByRfc6040) {
-  // Figure 4: rows by the inner, columns by the outer field, 0 Not-ECT, 2 ECT(0), 1 ECT(1), 3 CE; -1 is dropped.
+  // Figure 4: rows by inner, columns by outer field; 0 Not-ECT, 2 ECT(0), 1 ECT(1), 3 CE; -1: dropped.
   constexpr int kFigure[4][4] = {{0, 0, 0, -1}, {1, 1, 1, 3}, {2, 1, 2, 3}, {3, 3, 3, 3}};
   for (const auto& [inner, next] : {std::pair{kInner, 4}, std::pair{kInner6, 41}}) {
     for (unsigned i = 0; i < 4; ++i) {
@@ -325,7 +325,7 @@ TEST(Decapsulate, TakesOverTheOuterDscpWhereTheSaSaysSo) {
 }
 
 TEST(Decapsulate, RenewsChecksumsThatANatMadeWrong) {
-  // Sealed by 10.0.0.9, whose address became 192.0.2.1 on the way: the checksum inside counts the former.
+  // Sealed by 10.0.0.9, which a NAT changed to 192.0.2.1: the inner checksum covers the former.
   const auto carried = [](const PacketBuilder& original) {
     RoomyFrame frame(original.bytes());
     EXPECT_EQ(encapsulate(frame, in_udp(transport(NetworkLayer::ipv4))), Reason::none);
@@ -342,7 +342,7 @@ TEST(Decapsulate, RenewsChecksumsThatANatMadeWrong) {
   EXPECT_EQ(carried(from("10.0.0.9").tcp(1, 2).payload("odd")), from("192.0.2.1").tcp(1, 2).payload("odd").bytes());
   EXPECT_EQ(carried(from("10.0.0.9").udp(1, 2).payload("odd")), from("192.0.2.1").udp(1, 2).payload("odd").bytes());
   EXPECT_EQ(carried(from("10.0.0.9").icmp(8)), from("192.0.2.1").icmp(8).bytes());
-  // A payload that makes it 0, which UDP writes as all ones.
+  // A payload whose checksum is 0, which UDP writes as all ones.
   const Bytes zeros = from("192.0.2.1").udp(1, 2).raw({0, 0}).bytes();
   const Bytes last = carried(from("10.0.0.9").udp(1, 2).raw({zeros[40], zeros[41]}));
   EXPECT_EQ((Bytes{last[40], last[41]}), (Bytes{0xff, 0xff}));
@@ -355,7 +355,7 @@ TEST(Decapsulate, RenewsChecksumsThatANatMadeWrong) {
 }
 
 TEST(Decapsulate, NeverReadsOutsideWhateverWasSealed) {
-  // Right lengths outside, anything inside, where only a right trailer gets far. The sanitizer watches.
+  // Correct lengths outside, anything inside; only a correct trailer gets far. The sanitizer detects bad accesses.
   std::mt19937_64 random(1);
   unsigned brought_out = 0;
   for (int i = 0; i < 200'000; ++i) {

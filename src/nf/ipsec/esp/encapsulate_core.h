@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Outwards, for one packet, on host and device: lay out what protects it, make room by moving the headers in front of
-// it, and write all but IV, ciphertext and ICV, which are the cipher's. What is protected stays where it is.
+// Outbound ESP for one packet, on host and device: plans the layout, moves the headers forward to make room, and writes
+// everything but the IV, ciphertext and ICV, which the cipher writes. The protected bytes do not move.
 //
 //     tunnel      | link | outer IP | UDP | ESP | IV | inner packet, TFC padding | padding, lengths | ICV |
 //     transport   | link | IP, its options | UDP | ESP | IV | segment            | padding, lengths | ICV |
@@ -20,20 +20,20 @@
 
 namespace penstock::ipsec {
 
-/// What any path carries of IPv6 (RFC 8200 §5): its senders cannot make packets smaller.
+/// Every IPv6 path carries packets of this size (RFC 8200 §5), so senders need not make packets smaller.
 inline constexpr std::uint32_t kLeastIpv6Mtu = 1280;
 
-/// How a packet will lie. Offsets are those in the frame as it came.
+/// Planned layout of a packet. Offsets refer to the original frame.
 struct Encapsulation {
-  Reason reason = Reason::none;  // else why it cannot be; the rest is then not meant
-  std::uint8_t next_header = 0;  // of the trailer
+  Reason reason = Reason::none;  // otherwise why it cannot be protected; the other members are then meaningless
+  std::uint8_t next_header = 0;  // for the ESP trailer
   std::uint8_t pad_bytes = 0;
-  std::uint32_t payload = 0;  // where the part to protect begins: the IP packet, or what follows its headers
+  std::uint32_t payload = 0;  // offset of the part to protect: the IP packet, or what follows its headers
   std::uint32_t payload_bytes = 0;
   std::uint32_t tfc_bytes = 0;
   std::uint32_t text_bytes = 0;
-  std::uint32_t protocol_at = 0;  // transport mode: of the byte that names ESP from now on
-  std::uint32_t ip_bytes = 0;     // of the IP packet that comes out, as the MTU counts it
+  std::uint32_t protocol_at = 0;  // transport mode: offset of the protocol byte, which becomes ESP or UDP
+  std::uint32_t ip_bytes = 0;     // length of the resulting IP packet, to compare with the MTU
   std::uint32_t frame_bytes = 0;
 };
 
@@ -54,7 +54,7 @@ namespace encapsulate_detail {
   if (layout.has(PacketLayout::kFragment)) return Reason::fragment;
   plan.payload = layout.transport_offset;
   plan.next_header = layout.transport;
-  // RFC 4303 §2.6: the receiver would take it for a dummy.
+  // The receiver would take it for a dummy packet (RFC 4303 §2.6).
   if (layout.transport == ip_protocol::kNone) return Reason::next_header;
   const ProtocolField field = find_protocol_field(view);
   plan.protocol_at = field.at;
@@ -63,12 +63,12 @@ namespace encapsulate_detail {
 
 }  // namespace encapsulate_detail
 
-/// How `sa` protects the packet, whose layout is parsed. What lies behind the IP packet (Ethernet's padding) is cut
-/// off. In transport mode ESP follows IPv4's options and all of IPv6's extension headers. `room` is what the frame may
-/// grow by.
+/// Plans how `sa` protects the packet. Requires a parsed layout. Bytes after the IP packet (Ethernet padding) are cut
+/// off. In transport mode, ESP follows IPv4's options and all of IPv6's extension headers. `room` is how much the frame
+/// may grow.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline Encapsulation plan_encapsulation(PacketView view, const SaView& sa,
                                                                            FrameRoom room) noexcept {
-  constexpr std::uint32_t kMostIpBytes = 0xffff;  // IPv4's total, IPv6's payload length
+  constexpr std::uint32_t kMostIpBytes = 0xffff;  // IPv4's total length, IPv6's payload length
   const PacketLayout& layout = view.layout();
   Encapsulation plan;
   plan.reason = encapsulate_detail::find_payload(view, sa, plan);
@@ -91,7 +91,7 @@ namespace encapsulate_detail {
 
 namespace encapsulate_detail {
 
-/// RFC 6040 §4.1, normal mode: the ECN field as it is. `inner`: the packet's IP header.
+/// RFC 6040 §4.1, normal mode: copies the ECN field. `inner` is the packet's IP header.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline std::uint8_t outer_traffic_class(const std::uint8_t* inner,
                                                                            NetworkLayer family,
                                                                            const SaView& sa) noexcept {
@@ -101,9 +101,9 @@ namespace encapsulate_detail {
   return value;
 }
 
-/// RFC 4301 §5.1.2.1 and §8.1: DF is the inner packet's; for IPv6, which routers do not cut, it is set, but for packets
-/// that their senders cannot make shorter (RFC 2473 §7.1). RFC 6864 §4.1:
-/// a packet that cannot be cut needs no identification.
+/// DF is copied from an inner IPv4 packet (RFC 4301 §5.1.2.1, §8.1). For IPv6, which routers never fragment, DF is set,
+/// except for packets that are already as small as their senders can make them (RFC 2473 §7.1). A packet with DF needs
+/// no identification (RFC 6864 §4.1).
 PENSTOCK_HOST_DEVICE inline void write_outer_ipv4(Ipv4Header& outer, const std::uint8_t* inner, NetworkLayer family,
                                                   const SaView& sa, std::uint32_t ip_bytes,
                                                   std::uint64_t sequence) noexcept {
@@ -128,14 +128,14 @@ PENSTOCK_HOST_DEVICE inline void write_outer_ipv4(Ipv4Header& outer, const std::
   outer.protocol = sa.udp ? ip_protocol::kUdp : ip_protocol::kEsp;
   outer.source.set(source);
   outer.destination.set(destination);
-  // The header's words, which would have to be read back.
+  // Sums the values directly, so that the header need not be read back.
   const std::uint32_t sum = (std::uint32_t{outer.version_ihl} << 8 | outer.tos) + (ip_bytes & 0xffff) + identification +
                             df + (std::uint32_t{outer.ttl} << 8 | outer.protocol) + (source >> 16) + (source & 0xffff) +
                             (destination >> 16) + (destination & 0xffff);
   outer.checksum.set(checksum_finish(sum));
 }
 
-/// RFC 4301 §5.1.2.2. The flow label is 0: the inner one would tell flows apart for who must not see them.
+/// RFC 4301 §5.1.2.2. The flow label is 0: copying the inner one would reveal inner flows to observers.
 PENSTOCK_HOST_DEVICE inline void write_outer_ipv6(Ipv6Header& outer, const std::uint8_t* inner, NetworkLayer family,
                                                   const SaView& sa, std::uint32_t ip_bytes) noexcept {
   const std::uint32_t traffic = outer_traffic_class(inner, family, sa);
@@ -149,7 +149,7 @@ PENSTOCK_HOST_DEVICE inline void write_outer_ipv6(Ipv6Header& outer, const std::
   outer.destination[1].set(sa.destination.low);
 }
 
-/// RFC 3948 §2.1. Over IPv6 the checksum is to follow.
+/// RFC 3948 §2.1. Over IPv6, `write_udp_checksum` later fills in the checksum.
 PENSTOCK_HOST_DEVICE inline void write_udp(UdpHeader& udp, const SaView& sa, std::uint32_t bytes) noexcept {
   udp.source_port.set(sa.udp_source_port);
   udp.destination_port.set(sa.udp_destination_port);
@@ -157,7 +157,7 @@ PENSTOCK_HOST_DEVICE inline void write_udp(UdpHeader& udp, const SaView& sa, std
   udp.checksum.set(0);
 }
 
-/// TFC padding (zeros), then 1, 2, 3 … (RFC 4303 §2.4), its length, and what kind of payload it was.
+/// TFC padding (zeros), padding 1, 2, 3 … (RFC 4303 §2.4), pad length and next header.
 PENSTOCK_HOST_DEVICE inline void write_trailer(std::uint8_t* behind_payload, const Encapsulation& plan) noexcept {
   for (std::uint32_t i = 0; i < plan.tfc_bytes; ++i) *behind_payload++ = 0;
   for (std::uint32_t i = 1; i <= plan.pad_bytes; ++i) *behind_payload++ = static_cast<std::uint8_t>(i);
@@ -167,9 +167,9 @@ PENSTOCK_HOST_DEVICE inline void write_trailer(std::uint8_t* behind_payload, con
 
 }  // namespace encapsulate_detail
 
-/// Carries out a plan whose reason is none: moves the frame's bounds and writes headers and trailer. The frame is then
-/// to be sealed: the result is the job for that, whose base the packets' offsets count from too. The layout is left to
-/// be parsed again. `sa_index` is that of the SA's keys; `sequence` has 64 bits, of which the header gets the low half.
+/// Carries out a plan whose reason is none: moves the frame's bounds and writes headers and trailer. Returns the job
+/// that seals the packet; its offsets have the same base as the packets'. The caller must parse the layout again.
+/// `sa_index` is the index of the SA's keys; `sequence` is the full 64-bit number, and the header gets its low half.
 PENSTOCK_HOST_DEVICE inline CryptoJob encapsulate(PacketView& view, const SaView& sa, std::uint32_t sa_index,
                                                   const Encapsulation& plan, std::uint64_t sequence) noexcept {
   using namespace encapsulate_detail;
@@ -212,18 +212,18 @@ PENSTOCK_HOST_DEVICE inline CryptoJob encapsulate(PacketView& view, const SaView
   return job;
 }
 
-/// Whether a sealed packet still lacks something: UDP over IPv6 has a checksum over what the cipher has written.
+/// Whether a checksum must be written after sealing: UDP over IPv6 needs one, and it covers the ciphertext.
 [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr bool needs_udp_checksum(const SaView& sa) noexcept {
   return sa.udp && sa.outer == NetworkLayer::ipv6;
 }
 
-/// Writes it, for an SA that needs it. RFC 6935 would let tunnels leave it at zero where both ends agree on that; a
-/// receiver that was not told, Linux among them, drops such a packet (RFC 8200 §8.1).
+/// For an SA that needs it. RFC 6935 allows a zero checksum for tunnels if both ends agree, but receivers without that
+/// configuration, Linux among them, drop such packets (RFC 8200 §8.1).
 PENSTOCK_HOST_DEVICE inline void write_udp_checksum(PacketView view, const CryptoJob& job) noexcept {
   const std::uint32_t at = job.esp - view.packet->offset - kBytesOf<UdpHeader>;
   auto& udp = view.at<UdpHeader>(at);
   const std::uint32_t bytes = view.length() - at;
-  // The outer header begins where the inner one did: at the end of the link header.
+  // The outer header starts where the inner one did, right after the link header.
   const std::uint8_t* const ip = view.frame + view.layout().network_offset;
   udp.checksum.set(0);
   const std::uint32_t pseudo = pseudo_header_sum(ip, NetworkLayer::ipv6, ip_protocol::kUdp, bytes);

@@ -58,7 +58,7 @@ TEST(Encapsulate, PutsAnIpv4PacketIntoAnIpv4Tunnel) {
   ASSERT_EQ(plan.reason, Reason::none);
   const CryptoJob job = encapsulate(frame.view, sa, 7, plan, 0x1'0000'0102);
 
-  // 33 bytes of packet, 13 of padding and two of trailer are three blocks.
+  // 33 bytes of packet, 13 of padding and two of trailer make three blocks.
   Bytes text = bytes_from(plain, 14);
   for (std::uint8_t i = 1; i <= 13; ++i) text.push_back(i);
   text.push_back(13);
@@ -312,7 +312,7 @@ TEST(Encapsulate, UdpChecksumOfZeroIsWrittenAsAllOnes) {
   const Encapsulation plan = plan_encapsulation(frame.view, sa, frame.room());
   const CryptoJob job = encapsulate(frame.view, sa, 0, plan, 1);
   write_udp_checksum(frame.view, job);
-  // What the checksum is, as a word of the IV, makes it 0.
+  // With the checksum itself as a word of the IV, the new checksum is 0.
   std::copy_n(frame.view.frame + 60, 2, frame.base() + job.iv());
   write_udp_checksum(frame.view, job);
   EXPECT_EQ(bytes_from(frame.bytes(), 60, 2), (Bytes{0xff, 0xff}));
@@ -338,7 +338,7 @@ TEST(Encapsulate, RefusesWhatTheOuterLengthFieldCannotSay) {
   EXPECT_EQ(encapsulate(longest, ipv4_tunnel()), Reason::none);
   EXPECT_EQ(longest.view.ipv4().total_length.value(), 65472 + 56);
   EXPECT_EQ(encapsulate(longer, ipv4_tunnel()), Reason::too_long);
-  // IPv6 does not count its header.
+  // IPv6's payload length excludes its header.
   RoomyFrame most = of(65486), more = of(65487);
   EXPECT_EQ(encapsulate(most, ipv6_tunnel()), Reason::none);
   EXPECT_EQ(encapsulate(more, ipv6_tunnel()), Reason::too_long);

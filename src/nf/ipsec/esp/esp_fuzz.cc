@@ -1,11 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes inwards: as a frame that may be ESP, and, sealed by who knows the key, as the text inside a sound one. And
-// as a frame outwards, which is to come back as it was. Frames lie in memory of just their size and their room, so that
-// a byte too far is seen.
+// Arbitrary bytes, used three ways: inbound, as a frame that may be ESP; inbound, as the text inside a correctly sealed
+// packet; and outbound, as a frame that must survive a round trip. Frames are in memory of exactly their size plus
+// headroom and tailroom, so that any access out of bounds is detected.
 //
-// Input: two bytes of what the SA is, link type, bytes that the capture cut off; the frame or the text follows.
+// Input: two bytes that choose the SA, the link type, the number of bytes that the capture cut off; then the frame or
+// the text.
 
 #include <algorithm>
 #include <cstdint>
@@ -40,7 +41,7 @@ SaView sa_of(std::uint8_t what, std::uint8_t flags, NetworkLayer inner) {
   return sa;
 }
 
-/// Within its memory, and as long as it says.
+/// The frame is within its memory and matches its declared length.
 void check_bounds(RoomyFrame& frame, std::uint32_t memory_bytes) {
   const auto begin = static_cast<std::size_t>(frame.view.frame - frame.base());
   require(begin == frame.view.packet->offset && begin + frame.view.length() <= memory_bytes);
@@ -59,7 +60,7 @@ void come_in(RoomyFrame frame, const SaView& sa) {
 }
 
 void go_out_and_come_back(RoomyFrame frame, SaView sa) {
-  // Of what the two ends are to agree on.
+  // Both ends must agree on these.
   if (sa.decap_dscp) sa.dont_encap_dscp = false;
   const Bytes before = frame.bytes();
   const std::uint32_t memory_bytes = frame.room().head + static_cast<std::uint32_t>(before.size()) + frame.room().tail;
@@ -75,8 +76,8 @@ void go_out_and_come_back(RoomyFrame frame, SaView sa) {
   require(decapsulate(frame, sa) == Reason::none);
   check_bounds(frame, memory_bytes);
   require(frame.view.length() == layout.end);
-  // In transport mode UDP has the checksum inside computed anew, and IPv4's is updated: 0xffff, which no header has,
-  // becomes the other way to write 0.
+  // In transport mode, UDP encapsulation recomputes the inner checksum, and IPv4's is updated incrementally: 0xffff,
+  // which no header contains, becomes 0, the other representation of zero.
   if (sa.tunnel || (!sa.udp && !no_checksum))
     require(std::equal(before.begin(), before.begin() + layout.end, frame.bytes().begin()));
 }
@@ -95,7 +96,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   come_in(RoomyFrame(bytes, {0, 0}, link, wire_length), sa);
   go_out_and_come_back(RoomyFrame(bytes, growth_of(sa), link, wire_length), sa);
 
-  // As the text of a sound packet.
+  // As the text of a correctly sealed packet.
   penstock::testing::PacketBuilder outer = penstock::testing::packet().eth();
   SaView carrier = sa_of(data[0], data[1], (data[0] & 2) != 0 ? NetworkLayer::ipv6 : NetworkLayer::ipv4);
   if (carrier.outer == NetworkLayer::ipv4) {

@@ -24,7 +24,7 @@ namespace {
 constexpr std::size_t kUdpDatagrams = 1024;
 constexpr std::uint64_t kTimeoutNs = std::uint64_t{stack::TrackerOptions{}.fragment_timeout_s} * 1'000'000'000;
 
-/// Of addresses and identification. An IPv6 fragment header without another extension header behind it.
+/// Hash of addresses and identification. For IPv6, the fragment header must be the last extension header.
 std::uint64_t datagram_hash(PacketView fragment, std::uint64_t seed) noexcept {
   if (fragment.layout().network == NetworkLayer::ipv4) {
     const Ipv4Header& ip = fragment.ipv4();
@@ -59,7 +59,7 @@ stack::TrackerOptions FragmentWait::stack_options() noexcept {
   stack::TrackerOptions options;
   options.fragment_policy = stack::OverlapPolicy::linux_host;
   options.every_version = false;
-  options.inline_streams = true;  // a fragment that contradicts another is refused
+  options.inline_streams = true;  // so that a fragment that contradicts another is refused
   options.keep_flows = options.keep_streams = false;
   options.flow_memory = options.stream_memory = 0;
   options.most_tunnels = 0;
@@ -104,7 +104,7 @@ void FragmentWait::refuse(Reason reason) noexcept { outcome_ = {Outcome::Kind::d
 void FragmentWait::packet(stack::TrackedPacket& tracked) noexcept {
   const stack::DecodedPacket& packet = tracked.packet;
   if (packet.reassembled) {
-    // The first one, if there are fragments in fragments.
+    // Only the outermost datagram, if there are fragments inside fragments.
     if (packet.tunnel_depth != 0 || outcome_.kind == Outcome::Kind::completes) return;
     const std::span datagram(packet.ip.data(), packet.ip.size() + packet.ip_payload.size());
     outcome_ = {Outcome::Kind::completes, Reason::none, datagram};

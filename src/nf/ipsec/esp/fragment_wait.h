@@ -1,12 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fragments of ESP wait in the chain's stack until their datagram is complete: reassembly comes before ESP (RFC 4303
-// §3.4.1). One worker's own. A datagram has one reading at most: a fragment that contradicts an earlier one is refused,
-// and one that overlaps others in part ends their datagram, as in Linux.
+// Holds fragments of ESP in the chain's stack until their datagram is complete: reassembly precedes ESP processing (RFC
+// 4303 §3.4.1). Owned by one worker. No datagram has two interpretations: a fragment that contradicts an earlier one is
+// refused, and a partial overlap discards the datagram, as in Linux.
 //
-// Of UDP, only the first fragment shows whether the datagram carries ESP. If it comes first and shows that it does not,
-// all fragments pass as they are; if others came before it, the datagram is reassembled and goes on as one packet.
+// Only the first fragment of a UDP datagram shows whether it carries ESP. If it arrives first and shows that it does
+// not, all fragments pass unchanged. If other fragments arrived before it, the datagram is reassembled and forwarded as
+// one packet.
 
 #pragma once
 
@@ -24,24 +25,24 @@
 
 namespace penstock::ipsec {
 
-/// Of the fragments that a function was given.
+/// Counts of fragments that a function received.
 struct FragmentCounts {
   std::uint64_t fragments = 0;
   std::uint64_t reassembled = 0;  // datagrams
-  std::uint64_t timed_out = 0;    // fragments whose datagram did not become complete in time
-  std::uint64_t dropped = 0;      // fragments that contradict or overlap others, or for which there was no room
+  std::uint64_t timed_out = 0;    // fragments of datagrams that were not complete in time
+  std::uint64_t dropped = 0;      // fragments that contradicted or overlapped others, or found no room
 
   FragmentCounts& operator+=(const FragmentCounts& other) noexcept;
 };
 
-/// What is known of UDP datagrams whose fragments come. Of a fixed size: if two share a place, the older one is
-/// forgotten.
+/// State of the UDP datagrams whose fragments are arriving. A fixed-size table: on a collision, the older entry is
+/// overwritten.
 class UdpDatagrams {
  public:
   enum class State : std::uint8_t { unknown, waits, passes };
 
   UdpDatagrams();
-  /// Of the fragment's datagram.
+  /// The state of the datagram that the fragment belongs to.
   [[nodiscard]] State& state_of(PacketView fragment) noexcept;
 
  private:
@@ -56,27 +57,27 @@ class UdpDatagrams {
 
 class FragmentWait final : public stack::FrameSink {
  public:
-  /// What the stack does for it.
+  /// The services that it needs from the stack.
   [[nodiscard]] static stack::TrackerOptions stack_options() noexcept;
 
   void attach(stack::Attachment& attachment) noexcept;
 
-  /// What became of a fragment.
+  /// What happened to a fragment.
   struct Outcome {
     enum class Kind : std::uint8_t {
       waits,
       dropped,    // for `reason`
-      passes,     // as it is: its datagram carries no ESP
-      completes,  // `datagram`
+      passes,     // unchanged, because its datagram carries no ESP
+      completes,  // the fragment completes `datagram`
     };
     Kind kind = Kind::waits;
     Reason reason = Reason::none;
-    std::span<const std::uint8_t> datagram;  // an IP packet; until the next call
+    std::span<const std::uint8_t> datagram;  // an IP packet, valid until the next call
   };
-  /// `udp`: of a UDP datagram, to these ports if it carries ESP.
+  /// With `udp`, a fragment of a UDP datagram, which carries ESP only if it is for one of `ports`.
   [[nodiscard]] Outcome take(PacketView fragment, bool udp, const NatTraversalPorts& ports) noexcept;
 
-  /// Gives up what has waited for too long by this time of packets.
+  /// Discards fragments that have waited too long. `now_ns` is in packet time.
   void expire(std::uint64_t now_ns) noexcept;
   [[nodiscard]] FragmentCounts counts() const noexcept;
 
@@ -90,7 +91,7 @@ class FragmentWait final : public stack::FrameSink {
 
   stack::Attachment* attachment_ = nullptr;
   UdpDatagrams udp_datagrams_;
-  Outcome outcome_;  // of the fragment that is being tracked
+  Outcome outcome_;  // for the fragment being tracked
 };
 
 }  // namespace penstock::ipsec

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What ESP changes in the headers around it, in either direction: link headers move and name another version of IP, IP
-// headers get another length and protocol, and congestion is told from one header to the other. Pure, for host and
-// device; offsets count from the frame's first byte.
+// Header changes around ESP, in both directions: moves link headers and updates their protocol, sets the length and
+// protocol of IP headers, and maps the ECN field between inner and outer headers. Pure functions for host and device.
+// Offsets count from the frame's first byte.
 
 #pragma once
 
@@ -18,7 +18,7 @@
 
 namespace penstock::ipsec {
 
-/// Bytes to lower addresses; the two ranges may overlap.
+/// Copies bytes to lower addresses; the ranges may overlap.
 PENSTOCK_HOST_DEVICE inline void move_down(std::uint8_t* to, const std::uint8_t* from, std::uint32_t count) noexcept {
 #ifdef __CUDA_ARCH__
   for (std::uint32_t i = 0; i < count; ++i) to[i] = from[i];
@@ -27,7 +27,7 @@ PENSTOCK_HOST_DEVICE inline void move_down(std::uint8_t* to, const std::uint8_t*
 #endif
 }
 
-/// Bytes to higher addresses; the two ranges may overlap.
+/// Copies bytes to higher addresses; the ranges may overlap.
 PENSTOCK_HOST_DEVICE inline void move_up(std::uint8_t* to, const std::uint8_t* from, std::uint32_t count) noexcept {
 #ifdef __CUDA_ARCH__
   for (std::uint32_t i = count; i > 0; --i) to[i - 1] = from[i - 1];
@@ -36,8 +36,8 @@ PENSTOCK_HOST_DEVICE inline void move_up(std::uint8_t* to, const std::uint8_t* f
 #endif
 }
 
-/// The frame begins `bytes` earlier (later, where negative) and is `length` bytes long, all of which are there. The
-/// layout is that of the frame as it was.
+/// Moves the start of the frame `bytes` towards lower addresses (higher if negative) and sets its length. The whole new
+/// range must be in the frame's room. Leaves the layout of the old frame in place.
 PENSTOCK_HOST_DEVICE inline void move_bounds(PacketView& view, std::int32_t bytes, std::uint32_t length) noexcept {
   view.frame -= bytes;
   view.packet->offset -= static_cast<std::uint32_t>(bytes);
@@ -45,13 +45,13 @@ PENSTOCK_HOST_DEVICE inline void move_bounds(PacketView& view, std::int32_t byte
   view.packet->wire_length = length;
 }
 
-/// Whether the link header can be made to say that it carries the other version of IP. An address family has other
-/// numbers on other systems, and PPP has to negotiate it.
+/// Whether the link header can announce either IP version. Not those with address family numbers, which differ between
+/// systems, nor PPP, which has to negotiate each protocol.
 [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr bool names_any_family(LinkType link) noexcept {
   return link != LinkType::null_host && link != LinkType::loop && link != LinkType::ppp;
 }
 
-/// The EtherType, behind VLAN tags if there are any, of a frame whose link header is `link_bytes` long.
+/// Writes the EtherType, which follows the VLAN tags if there are any. The link header is `link_bytes` long.
 PENSTOCK_HOST_DEVICE inline void set_link_family(std::uint8_t* frame, LinkType link, std::uint32_t link_bytes,
                                                  bool has_vlan_tags, NetworkLayer family) noexcept {
   if (link == LinkType::raw_ip) return;
@@ -59,7 +59,7 @@ PENSTOCK_HOST_DEVICE inline void set_link_family(std::uint8_t* frame, LinkType l
   reinterpret_cast<Be16*>(frame + at)->set(family == NetworkLayer::ipv4 ? ether_type::kIpv4 : ether_type::kIpv6);
 }
 
-// DSCP (RFC 2474) and ECN (RFC 3168), together IPv4's TOS and IPv6's traffic class.
+// DSCP (RFC 2474) and ECN (RFC 3168) together make up IPv4's TOS and IPv6's traffic class.
 inline constexpr std::uint8_t kEcnMask = 3, kNotEct = 0, kEct1 = 1, kEct0 = 2, kCe = 3;
 
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline std::uint8_t traffic_class(const std::uint8_t* ip,
@@ -82,7 +82,7 @@ PENSTOCK_HOST_DEVICE inline void set_traffic_class(std::uint8_t* ip, NetworkLaye
                                                                                           << 20);
 }
 
-/// What an inner ECN field becomes where a tunnel ends: RFC 6040 figure 4. Only `drop` is meant where it is true.
+/// The inner ECN field at a tunnel's exit (RFC 6040 figure 4). If `drop` is set, `ecn` is meaningless.
 struct Decongested {
   bool drop;
   std::uint8_t ecn;
@@ -94,14 +94,14 @@ struct Decongested {
   return {false, inner};
 }
 
-/// Where the protocol that an IP packet carries is named: the offset of that byte.
+/// Offset of the byte that names the protocol of an IP packet's payload.
 struct ProtocolField {
   Reason reason = Reason::none;
   std::uint32_t at = 0;
 };
 
-/// Of a packet whose layout is whole: behind IPv6's extension headers, if there are any. An authentication header among
-/// them is refused: what it covers must not change, nor be trusted unless it was verified.
+/// For a packet with a complete layout; IPv6 extension headers are skipped. Refuses packets with an authentication
+/// header: what it covers must not change, nor be trusted before it is verified.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline ProtocolField find_protocol_field(PacketView view) noexcept {
   const PacketLayout& layout = view.layout();
   if (layout.network == NetworkLayer::ipv4) return {Reason::none, layout.network_offset + 9U};
@@ -117,8 +117,9 @@ struct ProtocolField {
   return {Reason::none, field};
 }
 
-/// The packet whose IP header begins at `network` is `ip_bytes` long, header included, and carries `protocol`, named at
-/// `protocol_at`. IPv4's checksum is right afterwards if it was before.
+/// Sets the length and protocol of the packet whose IP header is at `network`. `ip_bytes` includes the header;
+/// `protocol_at` is where IPv6 names the protocol. The IPv4 checksum is updated incrementally, so it stays wrong if it
+/// was wrong.
 PENSTOCK_HOST_DEVICE inline void set_protocol_and_length(std::uint8_t* frame, NetworkLayer family,
                                                          std::uint32_t network, std::uint32_t protocol_at,
                                                          std::uint8_t protocol, std::uint32_t ip_bytes) noexcept {
@@ -139,8 +140,8 @@ PENSTOCK_HOST_DEVICE inline void set_protocol_and_length(std::uint8_t* frame, Ne
   frame[protocol_at] = protocol;
 }
 
-/// Part of the checksum of a transport header at `transport`, with `bytes` of the packet from there on: that of the
-/// pseudo header (RFC 768, RFC 9293 §3.1, RFC 8200 §8.1).
+/// Partial checksum over the pseudo header (RFC 768, RFC 9293 §3.1, RFC 8200 §8.1), to be continued over the `bytes` of
+/// the transport header and payload. `ip` is the IP header.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline std::uint32_t pseudo_header_sum(const std::uint8_t* ip, NetworkLayer family,
                                                                           std::uint8_t protocol,
                                                                           std::uint32_t bytes) noexcept {

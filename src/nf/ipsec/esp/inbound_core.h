@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The steps of an incoming packet around its opening, for host and device.
+// Steps before and after opening an inbound packet, for host and device.
 
 #pragma once
 
@@ -14,14 +14,14 @@
 
 namespace penstock::ipsec {
 
-/// What has been received of an SA, as far as its next number's upper half depends on it.
+/// The receiver state from which the upper half of an ESN is inferred.
 struct Received {
   std::uint64_t top;
   std::uint32_t window;
 };
 
-/// What is to be done with a packet that came in: without a reason and a job, it is in the clear, unless it is one of
-/// the fragments that have to be reassembled first.
+/// What to do with an inbound packet. Without a reason and a job it is in the clear, unless it is a fragment that must
+/// be reassembled first.
 struct Arrival {
   EspPacket esp;
   Opening opening;
@@ -29,8 +29,8 @@ struct Arrival {
   [[nodiscard]] PENSTOCK_HOST_DEVICE bool is_fragment() const noexcept { return esp.kind == EspPacket::Kind::fragment; }
 };
 
-/// Of a fragment: whether it waits for the others. The first one of UDP that may carry ESP, where no SA has ESP in UDP,
-/// is refused; all others are in the clear.
+/// For a fragment: whether it must wait for the others. The first fragment of a UDP datagram that may carry ESP is
+/// refused if no SA to that destination uses UDP encapsulation; all others count as in the clear.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline Arrival find_fragment(PacketView packet, const EspPacket& esp,
                                                                 const InboundView& inbound,
                                                                 const NatTraversalPorts& ports) noexcept {
@@ -43,7 +43,7 @@ struct Arrival {
   return is_esp && takes_fragments(inbound, packet, false) ? refuse(Reason::fragment) : Arrival{};
 }
 
-/// `received_of(sa)` gives a Received; only of SAs with ESN.
+/// `received_of(sa)` returns a Received; called only for SAs with ESN.
 template <typename ReceivedOf>
 [[nodiscard]] PENSTOCK_HOST_DEVICE Arrival find_arrival(PacketView packet, const InboundView& inbound,
                                                         const NatTraversalPorts& ports, const SaView* sas,
@@ -64,7 +64,7 @@ template <typename ReceivedOf>
   return {esp, plan_decapsulation(packet, esp, sa, found.sa, sequence)};
 }
 
-/// Where no policies are given: whether the SA may carry what it brought.
+/// Without policies: whether the SA's selector allows the packet that arrived on it.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline Reason check_selector(const SelectionView& view, const classify::Key& key,
                                                                 std::uint32_t sa) noexcept {
   return sa == kNoSa || selects(view.selectors[sa], key) ? Reason::none : Reason::policy_mismatch;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint32_t kMostIpv4Header = 60;
 
-/// The options that later fragments have too (RFC 791 §3.1), padded to words. Returns their bytes.
+/// Copies the options that every fragment must have (RFC 791 §3.1), padded to words. Returns their length in bytes.
 std::uint32_t copied_options(const std::uint8_t* options, std::uint32_t bytes, std::uint8_t* to) noexcept {
   std::uint32_t count = 0;
   for (std::uint32_t at = 0; at < bytes && options[at] != 0;) {
@@ -33,7 +33,7 @@ std::uint32_t copied_options(const std::uint8_t* options, std::uint32_t bytes, s
   return count;
 }
 
-/// Of the field `fragment`.
+/// Value of the IPv4 and IPv6 fragment fields.
 std::uint32_t fragment_at(std::uint32_t offset, bool more) noexcept {
   return offset / 8 | (more ? Ipv4Header::kMoreFragments : 0U);
 }
@@ -53,7 +53,7 @@ bool cut_ipv4(PacketView packet, std::uint32_t mtu, function::Emitter& emitter) 
   const std::uint32_t payload = packet.layout().ip_bytes() - header;
   const std::uint8_t* const data = packet.frame + link + header;
 
-  std::array<std::uint8_t, kMostIpv4Header> later;  // the header of the others
+  std::array<std::uint8_t, kMostIpv4Header> later;  // header of the second and later fragments
   std::memcpy(later.data(), packet.frame + link, sizeof(Ipv4Header));
   const std::uint32_t later_header =
       static_cast<std::uint32_t>(sizeof(Ipv4Header)) +
@@ -78,7 +78,7 @@ bool cut_ipv4(PacketView packet, std::uint32_t mtu, function::Emitter& emitter) 
   return true;
 }
 
-/// Of a tunnel's own header, which has no extensions. RFC 8200 §4.5.
+/// Fragments a tunnel packet, whose outer header has no extensions (RFC 8200 §4.5).
 bool cut_ipv6(PacketView packet, std::uint32_t mtu, function::Emitter& emitter) noexcept {
   constexpr std::uint32_t kHeaders = kBytesOf<Ipv6Header> + kBytesOf<Ipv6FragmentHeader>;
   const std::uint32_t link = packet.layout().network_offset;
@@ -86,7 +86,7 @@ bool cut_ipv6(PacketView packet, std::uint32_t mtu, function::Emitter& emitter) 
   std::uint8_t* const data = packet.frame + link + kBytesOf<Ipv6Header>;
   const std::uint8_t protocol = packet.ipv6().next_header;
   const std::uint32_t esp = protocol == ip_protocol::kUdp ? kBytesOf<UdpHeader> : 0;
-  // Of an SA, no two packets of some time have the same number.
+  // The numbers of one SA do not repeat for a long time.
   const auto& header = *reinterpret_cast<const EspHeader*>(data + esp);
   const std::uint32_t id = header.sequence.value() ^ header.spi.value() * 0x9e37'79b9U;
 
@@ -118,13 +118,13 @@ bool cut_ipv6(PacketView packet, std::uint32_t mtu, function::Emitter& emitter) 
   return true;
 }
 
-/// RFC 1122 §3.2.2: no answer to an answer, a later fragment, nor to what was not for and from one host each.
+/// RFC 1122 §3.2.2: no errors about errors, later fragments, or packets that were not from one host to one host.
 bool may_be_answered(PacketView packet) noexcept {
   constexpr std::uint8_t kEchoRequest = 8, kFirstIcmpv6Information = 128;
   const PacketLayout& layout = packet.layout();
   if (layout.has(PacketLayout::kLaterFragment)) return false;
   if (packet.packet->link_type != LinkType::ethernet && packet.packet->link_type != LinkType::raw_ip) return false;
-  if (packet.packet->link_type == LinkType::ethernet && (packet.frame[0] & 1) != 0) return false;  // a group's
+  if (packet.packet->link_type == LinkType::ethernet && (packet.frame[0] & 1) != 0) return false;  // group address
   const bool icmp = layout.has(PacketLayout::kTransportHeader) &&
                     (layout.transport == ip_protocol::kIcmp || layout.transport == ip_protocol::kIcmpv6);
   if (layout.network == NetworkLayer::ipv4) {
@@ -138,7 +138,7 @@ bool may_be_answered(PacketView packet) noexcept {
   return !icmp || packet.icmp().type >= kFirstIcmpv6Information;
 }
 
-/// The frame's link header, turned round.
+/// Copies the frame's link header with the addresses swapped.
 void write_link_header(std::uint8_t* to, PacketView packet) noexcept {
   std::memcpy(to, packet.frame, packet.layout().network_offset);
   if (packet.packet->link_type != LinkType::ethernet) return;
@@ -158,7 +158,7 @@ void answer_too_big(PacketView packet, const SaView& sa, std::uint32_t mtu, func
   constexpr std::uint8_t kUnreachable = 3, kFragmentationNeeded = 4, kPacketTooBig = 2;
   if (!may_be_answered(packet)) return;
   const std::uint32_t link = packet.layout().network_offset;
-  const std::uint32_t there = packet.layout().ip_bytes();  // of the packet that is answered
+  const std::uint32_t there = packet.layout().ip_bytes();  // length of the packet that is answered
   const std::uint8_t* const quoted = packet.frame + link;
   const std::uint32_t fits = inner_mtu(sa, mtu);
   const bool own_family = sa.outer == packet.layout().network && sa.tunnel;

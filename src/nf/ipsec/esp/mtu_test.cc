@@ -16,7 +16,7 @@ namespace {
 using penstock::testing::packet;
 using penstock::testing::slow_checksum;
 
-/// A batch of one packet, and what is made of it.
+/// A batch of one packet, and what was emitted for it.
 class Cut {
  public:
   explicit Cut(const Bytes& frame) : memory_(1 << 16), descriptors_(1), batch_(memory_, descriptors_, {}) {
@@ -35,7 +35,7 @@ class Cut {
     while (!emissions_.none_left()) all.push_back(bytes_of(emissions_.take()));
     return all;
   }
-  /// The packet itself, and then those.
+  /// The packet itself, followed by the emitted ones.
   [[nodiscard]] std::vector<Bytes> fragments() {
     std::vector<Bytes> all{bytes_of(view())};
     for (Bytes& frame : emitted()) all.push_back(std::move(frame));
@@ -54,7 +54,7 @@ std::uint32_t be16(const Bytes& frame, std::size_t at) {
   return static_cast<std::uint32_t>(frame[at] << 8 | frame[at + 1]);
 }
 
-/// Puts IPv4 fragments together again, checking each.
+/// Reassembles IPv4 fragments, checking each.
 Bytes put_together(const std::vector<Bytes>& fragments, std::uint32_t mtu) {
   Bytes payload;
   for (std::size_t i = 0; i < fragments.size(); ++i) {

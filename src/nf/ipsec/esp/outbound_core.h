@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is said of an outgoing packet beside what the policies say, for host and device.
+// Checks of an outbound packet other than its policies, for host and device.
 
 #pragma once
 
@@ -15,31 +15,33 @@
 
 namespace penstock::ipsec {
 
-/// Whether policies can be asked about it: `none`; `not_ip` where they are not about it, and it passes; else why it can
-/// not go on.
+/// Whether policies apply to the packet: `none` if they do; `not_ip` if they do not, in which case it normally passes;
+/// otherwise the reason to drop it.
 [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr Reason standing_of(const PacketLayout& layout) noexcept {
   if (!layout.is_ip()) return Reason::not_ip;
-  // What it carries would be anybody's guess.
+  // The selector fields could not be trusted.
   if (layout.has(PacketLayout::kMalformed)) return Reason::malformed;
   if (layout.has(PacketLayout::kNetworkHeader)) return Reason::none;
   return layout.has(PacketLayout::kTruncated) ? Reason::truncated : Reason::malformed;
 }
 
-/// Where only what a policy names may go: of what is not IP, the link's own.
+/// Whether a non-IP packet is dropped if only packets that a policy selects may pass: all but ARP, which the link
+/// itself needs.
 [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr bool drops_not_ip(const PacketLayout& layout,
                                                                bool drops_unselected) noexcept {
   return drops_unselected && layout.network != NetworkLayer::arp;
 }
 
-/// Links and what to do for them.
+/// The MTU of the outgoing link, and how to handle packets that exceed it.
 struct MtuView {
   std::uint32_t mtu = 0;  // 0: none
-  bool cuts = true;       // what is too long and may be cut is cut
+  bool cuts = true;       // fragment packets that are too long, where allowed
 };
 
-/// Whether it is too long for the link once it is protected, and not to be cut behind ESP. By the packet itself,
-/// whichever IP is outside (RFC 2473 §7, RFC 4301 §8.2): not where DF is set, unless the SA has it clear outside, and
-/// not IPv6; but in a tunnel IPv6 that its sender could not make shorter, which is always cut.
+/// Whether the protected packet exceeds the link's MTU and must not be fragmented after ESP processing. The original
+/// packet decides, whatever the outer IP version (RFC 2473 §7, RFC 4301 §8.1, §8.2): IPv4 with DF is not fragmented,
+/// unless a tunnel SA clears the outer DF bit. IPv6 is not fragmented either, except in a tunnel, where packets of up
+/// to kLeastIpv6Mtu bytes always are.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline bool exceeds_mtu(PacketView packet, const SaView& sa,
                                                            const Encapsulation& plan, MtuView link) noexcept {
   if (link.mtu == 0 || plan.ip_bytes <= link.mtu) return false;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Frames with room around them and nothing behind that, for tests of what moves their bounds; and SAs without keys.
+// Frames with room around them and nothing beyond, for tests of code that moves frame bounds; and SAs without keys.
 
 #pragma once
 
@@ -19,7 +19,7 @@ namespace penstock::ipsec {
 
 using penstock::testing::Bytes;
 
-/// In memory of just that size, so that the address sanitizer sees each byte that is too far.
+/// A frame in memory of exactly its size and room, so that the address sanitizer detects any access beyond.
 class RoomyFrame {
  public:
   explicit RoomyFrame(const Bytes& frame, FrameRoom room = {72, 64}, LinkType link = LinkType::ethernet,
@@ -47,7 +47,7 @@ class RoomyFrame {
 
 inline constexpr std::uint32_t kTestSpi = 0x12345678;
 
-/// A tunnel from 192.0.2.1 to 198.51.100.2, lengths as with AES-CBC and HMAC-SHA1-96.
+/// A tunnel from 192.0.2.1 to 198.51.100.2, with the lengths of AES-CBC and HMAC-SHA1-96.
 inline SaView ipv4_tunnel() {
   SaView sa;
   sa.source = {0, 0xc0000201};
@@ -59,7 +59,7 @@ inline SaView ipv4_tunnel() {
   return sa;
 }
 
-/// The same from 2001:db8::1 to 2001:db8::2.
+/// The same tunnel from 2001:db8::1 to 2001:db8::2.
 inline SaView ipv6_tunnel() {
   SaView sa = ipv4_tunnel();
   sa.outer = NetworkLayer::ipv6;
@@ -68,7 +68,7 @@ inline SaView ipv6_tunnel() {
   return sa;
 }
 
-/// Lengths as with AES-GCM.
+/// Transport mode, with the lengths of AES-GCM.
 inline SaView transport(NetworkLayer family) {
   SaView sa = family == NetworkLayer::ipv4 ? ipv4_tunnel() : ipv6_tunnel();
   sa.tunnel = false;
@@ -84,7 +84,7 @@ inline SaView in_udp(SaView sa) {
   return sa;
 }
 
-/// Outwards without a cipher: IV and ICV are what lay there.
+/// Encapsulates without a cipher: IV and ICV keep whatever bytes were there.
 inline Reason encapsulate(RoomyFrame& frame, const SaView& sa, std::uint64_t sequence = 1) {
   const Encapsulation plan = plan_encapsulation(frame.view, sa, frame.room());
   if (plan.reason != Reason::none) return plan.reason;
@@ -94,7 +94,7 @@ inline Reason encapsulate(RoomyFrame& frame, const SaView& sa, std::uint64_t seq
   return Reason::none;
 }
 
-/// Inwards, likewise.
+/// Decapsulates, likewise without a cipher.
 inline Reason decapsulate(RoomyFrame& frame, const SaView& sa) {
   const EspPacket packet = find_esp(frame.view, {});
   if (packet.kind == EspPacket::Kind::refused) return packet.reason;

@@ -21,7 +21,7 @@
 namespace penstock::ipsec {
 namespace {
 
-/// By the RFC's words: all that was received, and nothing clever.
+/// A naive reference implementation that remembers every received number.
 class Model {
  public:
   explicit Model(std::uint32_t packets) : packets_(packets) {}
@@ -69,7 +69,7 @@ RC_GTEST_PROP(ReplayWindow, AnswersAsTheSetOfAllReceivedNumbers, ()) {
     if (kind % 7 == 0) sequence = at - std::min<std::uint64_t>(at, packets) + random() % 2;
     const Reason expected = model.check(sequence);
     RC_ASSERT(window.check(sequence) == expected);
-    if (kind % 3 == 0) continue;  // did not prove authentic
+    if (kind % 3 == 0) continue;  // failed authentication
     RC_ASSERT(window.accept(sequence) == expected);
     static_cast<void>(model.accept(sequence));
     RC_ASSERT(window.top() == model.top());
@@ -116,7 +116,7 @@ TEST(InferSequence, FollowsAppendixA22) {
   EXPECT_EQ(infer_sequence(0x5'0000'0010, 64, 0), 0x5'0000'0000U);
   // There is no subspace before the first.
   EXPECT_EQ(infer_sequence(0, 64, 0xffff'fff0), 0xffff'fff0U);
-  // Without a window, whatever is nearer.
+  // Without a window, the nearest number.
   EXPECT_EQ(infer_sequence(0x5'0000'0010, 0, 0xffff'0000), 0x4'ffff'0000U);
   EXPECT_EQ(infer_sequence(0x5'0000'0010, 0, 0x7000'0000), 0x5'7000'0000U);
 }
@@ -156,7 +156,7 @@ TEST(ReplayWindow, TakesOfOtherImplementationsTestsAsManyAsTheySay) {
       for (const std::uint64_t number : step["seqs"]) {
         const auto low = static_cast<std::uint32_t>(number);
         const std::uint64_t inferred = esn ? infer_sequence(window->top(), packets, low) : low;
-        // The upper half is part of what the ICV covers.
+        // The ICV covers the upper half.
         if (!authentic || inferred != number || window->check(inferred) != Reason::none) continue;
         accepted += window->accept(inferred) == Reason::none ? 1 : 0;
       }
@@ -179,7 +179,8 @@ TEST(ReplayWindow, GivesEachNumberToOneOfItsThreadsAlone) {
       for (unsigned t = 0; t < kThreads; ++t) {
         threads.emplace_back([&, t] {
           std::mt19937_64 random(t);
-          // All try numbers about the same place, so that they meet at words, at the top, and at the window's end.
+          // All threads try numbers around the same place, so that they contend for words, the top, and the window's
+          // edge.
           for (std::uint64_t n = 0; (n = next.fetch_add(1)) < kNumbers;) {
             const std::uint64_t reach = packets + 80;
             const std::uint64_t sequence = n < reach || n % 2 == 0 ? n : n - random() % reach;

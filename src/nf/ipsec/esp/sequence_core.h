@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Extended sequence numbers (RFC 4303 §2.2.1): packets carry the low 32 of 64 bits. For host and device.
+// Extended sequence numbers (RFC 4303 §2.2.1): packets carry only the low 32 of 64 bits. For host and device.
 
 #pragma once
 
@@ -11,9 +11,9 @@
 
 namespace penstock::ipsec {
 
-/// The number whose low half is `low`: of all of them, the one that is not below a window of `window` packets that ends
-/// with `top`, and less than 2^32 above its begin (RFC 4303 appendix A2.2). Where no window is kept, the one nearest to
-/// `top`. There are none below 0.
+/// Infers the full number whose low half is `low`: the one that is not below the window of `window` packets that ends
+/// at `top`, and less than 2^32 above its lower edge (RFC 4303 appendix A2.2). Without a window, the one nearest to
+/// `top`. Numbers below 0 do not exist.
 [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr std::uint64_t infer_sequence(std::uint64_t top, std::uint32_t window,
                                                                           std::uint32_t low) noexcept {
   const std::uint64_t below = window == 0 ? std::uint64_t{1} << 31 : window - 1U;

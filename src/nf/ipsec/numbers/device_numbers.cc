@@ -35,11 +35,11 @@ DeviceNumbers::View DeviceCounting::join(std::span<const std::shared_ptr<SaState
   }
   device_->add(added);
   const DeviceNumbers::View view = device_->join(cells);
-  in_flight_ += batch_packets;  // a batch may have taken them and not published that
+  in_flight_ += batch_packets;  // a batch may have taken that many without publishing them
   for (const auto& sa : moved) {
     sa->device_cell_.store(static_cast<std::uint32_t>(cells_.size()));
     cells_.emplace_back(sa);
-    // Somebody may have reserved more since, and not have seen the cell.
+    // More numbers may have been reserved meanwhile by a caller that did not see the cell yet.
     device_->reserve(static_cast<std::uint32_t>(cells_.size() - 1), sa->numbers.reserved());
   }
   return view;
@@ -52,7 +52,7 @@ SequenceRange DeviceCounting::take(SaState& sa, std::uint32_t count) noexcept {
     if (cell != SaState::kNoCell) {
       SequenceRange taken;
       if (device_->take(cell, count, taken)) return taken;
-      in_flight_ += count;  // it may be carried out yet
+      in_flight_ += count;  // the device may still have executed the request
       lose_device();
     }
   }

@@ -30,7 +30,7 @@ __global__ void take_for_host(NumberCell* cell, const unsigned* closed, std::uin
   answer->taken = is_closed ? 0 : kernels::take_numbers(*cell, count, answer->before);
 }
 
-/// Makes a device the current one: the thread may be a worker's of another.
+/// Temporarily makes a device current, because the calling worker's thread may use another one.
 class Current {
  public:
   explicit Current(int device) noexcept
@@ -56,7 +56,7 @@ class OnDevice final : public DeviceNumbers {
 
   void add(std::span<const NumberCell> cells) override {
     if (cells.empty()) return;
-    const Current current(device_);  // whose memory all stages reach
+    const Current current(device_);  // all stages can reach its memory
     gpu::DeviceBuffer<NumberCell>& chunk = chunks_.emplace_back(cells);
     gpu::PinnedBuffer<unsigned long long>& reserved = reserved_.emplace_back(cells.size());
     gpu::PinnedBuffer<unsigned long long>& taken = host_published_.emplace_back(cells.size());
@@ -94,7 +94,7 @@ class OnDevice final : public DeviceNumbers {
     Cell& to = cells_[cell];
     *to.reserved = end;
     const Current current(device_);
-    // Where it fails, so does all else on the device.
+    // If the copy fails, so does everything else on the device.
     static_cast<void>(gpu::copy_async(&to.on_device->reserved, to.reserved, sizeof *to.reserved, stream_));
   }
 
@@ -110,8 +110,8 @@ class OnDevice final : public DeviceNumbers {
  private:
   struct Cell {
     NumberCell* on_device;
-    unsigned long long* reserved;                      // pinned: what is copied there
-    unsigned long long* taken_by_host;                 // the last number that `take` gave
+    unsigned long long* reserved;                      // pinned source of the copy to the device
+    unsigned long long* taken_by_host;                 // last number that `take` returned
     std::vector<const unsigned long long*> published;  // by stage, and by `take`
   };
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who gives out the numbers of SAs that a device counts, over a device that is only played.
+// Who gives out the numbers of SAs that a device counts, with a simulated device.
 
 #include "nf/ipsec/numbers/device_numbers.h"
 
@@ -41,7 +41,7 @@ class PlayedDevice final : public DeviceNumbers {
   void close() noexcept override { is_closed = true; }
   std::uint64_t published(std::uint32_t cell) const noexcept override { return cells[cell].sent; }
 
-  /// What a batch does, on whichever device: as `take_numbers` of number_kernel.cuh.
+  /// What a batch does on any device; mirrors `take_numbers` of number_kernel.cuh.
   SequenceRange kernel_takes(std::uint32_t cell, std::uint32_t count) {
     const std::uint64_t reserved = std::atomic_ref(cells[cell].reserved);
     const std::atomic_ref sent(cells[cell].sent);
@@ -58,7 +58,7 @@ class PlayedDevice final : public DeviceNumbers {
   bool is_broken = false, is_closed = false;
 };
 
-/// Whose memory any device reaches.
+/// Memory that any device can reach.
 class Counting : public ::testing::Test {
  protected:
   Counting() : counting(std::make_shared<DeviceCounting>(&make, [](int) {})) {}
@@ -179,7 +179,7 @@ TEST_F(CountingOnTwoDevices, GiveEachNumberOnce) {
   EXPECT_EQ(reached, (std::vector<std::pair<int, int>>{{0, 0}, {1, 0}}));
   PlayedDevice& shared = *PlayedDevice::last;
 
-  std::array<std::vector<SequenceRange>, 3> taken;  // by device 0, device 1 and the CPU twins
+  std::array<std::vector<SequenceRange>, 3> taken;  // by device 0, device 1 and the CPU stages
   std::vector<std::thread> threads;
   for (unsigned by = 0; by < taken.size(); ++by) {
     threads.emplace_back([&, by] {

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A disk that fails and forgets. What has been synced lasts; of what has been written since, a crash keeps any part:
-// some writes and not others, in any order, and of each write any sectors.
+// A disk that fails and forgets. Synced writes are durable. Of the writes since then, a crash keeps an arbitrary part:
+// some writes and not others, in any order, and any sectors of each.
 //
 //     write a ── write b ── sync ── write c ── write d ── crash
 //     └──── last for ever ────┘     └─ any sectors of ─┘
@@ -27,15 +27,15 @@ class FaultyDisk {
  public:
   explicit FaultyDisk(std::uint64_t seed) : random_(seed) {}
 
-  // What goes wrong.
-  std::uint64_t power_fails_at = 0;  // that operation and all after it fail; 0: none
-  int fails_with = 0;                // of operations that write, from the one to the other
+  // Injected faults.
+  std::uint64_t power_fails_at = 0;  // this operation and all later ones fail; 0: none
+  int fails_with = 0;                // error of write operations in the range below
   std::uint64_t error_from = 0, error_to = ~std::uint64_t{0};
   bool locks_are_gone = false;
 
   std::uint64_t operations = 0;
 
-  /// The machine is started again: processes and locks are gone, and what was not synced, in part.
+  /// Restarts the machine: processes and locks are gone, and so is part of what was not synced.
   void crash() {
     for (auto& [name, file] : files_) {
       std::string after = file.synced;
@@ -54,20 +54,20 @@ class FaultyDisk {
     kill();
     power_fails_at = 0;
   }
-  /// The process ends, and the machine goes on: what was written is there.
+  /// Ends the process while the machine keeps running: all writes are kept.
   void kill() {
     locks_.clear();
     power_fails_at = 0;
   }
 
-  // What somebody, or the disk, does to the files.
+  // Changes to the files from outside.
   [[nodiscard]] std::vector<std::string> names() const {
     std::vector<std::string> all;
     for (const auto& [name, file] : names_) all.push_back(name);
     return all;
   }
   std::string& content(const std::string& name) { return files_.at(names_.at(name)).now; }
-  /// A bit of one of its two halves is another.
+  /// Flips a bit in one of the two halves.
   void damage(const std::string& name, bool second, std::size_t half) {
     std::string& text = content(name);
     const std::size_t at = (second ? half : 0) + random_() % 40;
@@ -75,13 +75,13 @@ class FaultyDisk {
     files_.at(names_.at(name)).synced = text;
   }
   void remove(const std::string& name) { names_.erase(name); }
-  /// As a backup tool does it: a new file with the old content.
+  /// Restores a backup: a new file with the old content.
   void restore(const std::string& name, const std::string& old) {
     names_[name] = ++last_file_;
     files_[last_file_].now = old;
   }
 
-  /// The view of one process.
+  /// The folder as one process sees it.
   class Folder;
   [[nodiscard]] std::unique_ptr<StateFolder> open();
 
@@ -107,7 +107,7 @@ class FaultyDisk {
       apply(to, write.offset + at, std::string_view(write.bytes).substr(at, kSector));
     }
   }
-  /// 0, or what the operation fails with.
+  /// 0, or the error that the operation fails with.
   [[nodiscard]] int operate(bool writes) {
     ++operations;
     if (power_fails_at != 0 && operations >= power_fails_at) return EIO;

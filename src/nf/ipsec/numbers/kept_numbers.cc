@@ -17,7 +17,7 @@ namespace penstock::ipsec {
 KeptNumbers::KeptNumbers(std::string folder, Access access, RandomBits random)
     : path_(std::move(folder)), access_(std::move(access)), random_(std::move(random)) {}
 
-/// Into the slot that is next; the record's generation is still that of the last one that lasts.
+/// Writes the record to its next slot; the record's generation stays that of the last durable one.
 int KeptNumbers::write(Owner& owner) {
   const auto there = folder_->identify(owner.name);
   if (!there) return there.error();
@@ -50,7 +50,7 @@ void KeptNumbers::end(SaStates states) noexcept {
   }
   std::ranges::sort(owners);
   owners.erase(std::unique(owners.begin(), owners.end()), owners.end());
-  // Where it fails, numbers that were reserved are skipped.
+  // If this fails, reserved numbers are skipped.
   std::vector<std::string> names;
   for (Owner* const owner : owners) {
     if (!owner->has_record || write(*owner) != 0) continue;
@@ -72,7 +72,7 @@ std::string KeptNumbers::fault() const {
   return fault_;
 }
 
-/// Up to where the sender's numbers are to be reserved, a second's worth ahead; its own end where that is far enough.
+/// Where the sender's next reservation ends, a second's worth ahead; the current end if that is far enough.
 std::uint64_t KeptNumbers::next_end(Use& use, double seconds) const noexcept {
   const SequenceCounter& numbers = use.state->numbers;
   const std::uint64_t sent = use.state->sent();
@@ -97,7 +97,7 @@ void KeptNumbers::fail(const std::string& name, int error) {
   static_cast<void>(std::fputs(text.c_str(), stderr));
 }
 
-/// Those that last are the senders'. False: not all do.
+/// Senders get the reservations that became durable. False: not all did.
 bool KeptNumbers::reserve(std::vector<Extension>& extensions) {
   bool all = true;
   std::vector<std::string> names;
@@ -118,7 +118,7 @@ bool KeptNumbers::reserve(std::vector<Extension>& extensions) {
   const bool together = !names.empty() && folder_->sync(names) == 0;
   for (std::size_t i = 0; i < written.size(); ++i) {
     Owner& owner = *written[i]->use->owner;
-    // One of them may have failed alone.
+    // Synced one by one, since only one of them may have failed.
     const int error = together ? 0 : folder_->sync({&names[i], 1});
     if (error != 0) {
       owner.record.entries[written[i]->use->entry].reserved = written[i]->before;
@@ -142,7 +142,8 @@ std::size_t KeptNumbers::extend(double seconds) noexcept {
     if (!use.owner->has_record) continue;
     const std::uint64_t before = use.owner->record.entries[use.entry].reserved;
     const std::uint64_t end = next_end(use, seconds);
-    // Of two SAs with one key one waits for the next call: each write of their record is to last before the next.
+    // Of two SAs with one key, one waits for the next call, because each write of their record must be durable before
+    // the next.
     if (end != before && owners.insert(use.owner).second) extensions.push_back({&use, end, before});
   }
   if (extensions.empty() || until_retry_ > 0) return uses_.size();

@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Numbers that are kept in a folder. Before an SA sends with a block of sequence numbers, the block's end is on the
-// disk; before a run sends its first packet, so is the run. So after a crash numbers go on where the block ends, and no
-// run comes twice. A lock for each key keeps other processes away.
+// Sequence numbers that survive a crash, kept in a folder. Before an SA uses a block of sequence numbers, the block's
+// end is on disk; before a run sends its first packet, the run is recorded too. So after a crash, numbers continue
+// after the block, and no run is used twice. One lock per key keeps other processes out.
 //
-// `extend` is called every few milliseconds, off the packet path. It reserves the next block while half of the last one
-// is still unused. Where the disk is too slow or full, packets are dropped as `not_reserved`.
+// `extend` runs every few milliseconds, off the packet path. It reserves the next block while half of the last one is
+// still unused. If the disk is too slow or full, packets are dropped as `not_reserved`.
 
 #pragma once
 
@@ -25,10 +25,10 @@
 
 namespace penstock::ipsec {
 
-/// So many numbers are reserved at least: a crash skips no more of an SA that is slow.
+/// The smallest reservation. A crash skips at most this many numbers of a slow SA.
 inline constexpr std::uint64_t kLeastReservation = std::uint64_t{1} << 22;
 
-/// a + b, or `most` where that is more.
+/// a + b, capped at `most`.
 [[nodiscard]] constexpr std::uint64_t sum_or_most(std::uint64_t a, std::uint64_t b, std::uint64_t most) noexcept {
   return a > most || most - a < b ? most : a + b;
 }
@@ -36,9 +36,9 @@ inline constexpr std::uint64_t kLeastReservation = std::uint64_t{1} << 22;
 class KeptNumbers final : public NumberSource {
  public:
   struct Access {
-    std::function<Result<std::unique_ptr<StateFolder>>()> open;  // for the first `begin`: makes it where it is missing
-    std::function<Errors()> check;                               // what would keep `open` from working
-    std::function<std::unique_ptr<StateFolder>()> view;          // for reading; null where it is missing
+    std::function<Result<std::unique_ptr<StateFolder>>()> open;  // for the first `begin`; creates the folder if missing
+    std::function<Errors()> check;                               // what would make `open` fail
+    std::function<std::unique_ptr<StateFolder>()> view;          // read-only; null if the folder is missing
   };
   KeptNumbers(std::string folder, Access access, RandomBits random = system_random_bits);
 
@@ -48,34 +48,34 @@ class KeptNumbers final : public NumberSource {
   void end(SaStates states) noexcept override;
   std::string fault() const override;
 
-  /// Reserves more for senders that have used half of what they have. `seconds`: since the last call, which tells how
-  /// fast they send. Returns how many SAs there are to look at.
+  /// Reserves more numbers for senders that have used half of theirs. `seconds` since the last call, to estimate how
+  /// fast they send. Returns the number of SAs to look at.
   std::size_t extend(double seconds) noexcept;
 
  private:
-  /// What is kept of one key, while an SA of this process sends with it; of a receiver, only its lock.
+  /// What is kept for one key while an SA of this process uses it. For a receiver, only the lock.
   struct Owner {
     std::string name;
     Digest seal;
     std::uint64_t lock = 0;
     bool has_record = false;
     NumberRecord record;
-    unsigned uses = 0;  // SAs
+    unsigned uses = 0;  // number of SAs with this key
   };
-  /// A state in use.
+  /// An SA state in use.
   struct Use {
     std::shared_ptr<SaState> state;
     Owner* owner = nullptr;
     std::size_t entry = 0;
     std::uint16_t run = 0;
-    std::uint64_t start = 0;  // random, of the IVs' counts
+    std::uint64_t start = 0;  // random start of the IV count
     std::uint64_t first = 0;  // the last number before this run
-    std::uint64_t seen = 0;   // sent when `extend` last looked
+    std::uint64_t seen = 0;   // last number sent when `extend` last looked
     unsigned functions = 0;
   };
   using Owners = std::map<Digest, std::unique_ptr<Owner>>;
 
-  /// A block that is to be reserved.
+  /// A block to be reserved.
   struct Extension {
     Use* use;
     std::uint64_t end, before;
@@ -91,7 +91,7 @@ class KeptNumbers final : public NumberSource {
   const std::string path_;
   const Access access_;
   const RandomBits random_;
-  mutable std::mutex mutex_;  // guards all below
+  mutable std::mutex mutex_;  // guards the members below
   std::unique_ptr<StateFolder> folder_;
   Owners owners_;
   std::map<const SaState*, Use> uses_;
@@ -99,7 +99,7 @@ class KeptNumbers final : public NumberSource {
   double until_retry_ = 0;  // seconds
 };
 
-/// KeptNumbers in a folder of the file system, with a thread that extends them from the first run on.
+/// KeptNumbers in a folder of the file system, with a thread that calls `extend` from the first run on.
 [[nodiscard]] std::shared_ptr<NumberSource> kept_numbers(const std::string& folder, MakeParents parents);
 
 }  // namespace penstock::ipsec

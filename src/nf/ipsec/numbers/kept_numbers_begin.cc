@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a function's use of its SAs begins: locks, records, a run and the first block of numbers for each sender; and
-// what can be said of that beforehand.
+// How a function starts using its SAs: locks, records, and for each sender a run and the first block of numbers; and
+// what can be checked in advance.
 
 #include <fmt/format.h>
 
@@ -18,7 +18,7 @@ namespace penstock::ipsec {
 
 namespace {
 
-/// New keys are always a way out: their file has another name, and no IV of theirs was used.
+/// New keys always help: their record has another file name, and none of their IVs has been used.
 Error record_error(const SaOrigin& sa, const std::string& path, const std::string& why) {
   return {sa.place, fmt::format("the sequence numbers that SA {} has used are unknown", sa.name),
           fmt::format("{} in {}/{}", why, path, sa.identity.file_name()),
@@ -35,7 +35,7 @@ Error in_use(const SaOrigin& sa, const std::string& path) {
           sends ? "one process: two would use the same sequence numbers" : "one process: each would accept replays"};
 }
 
-/// Enough to see what is wrong: there may be thousands of SAs.
+/// Enough to show what is wrong, since there may be thousands of SAs.
 Errors first_of(Errors errors) {
   constexpr std::size_t kMost = 10;
   if (errors.size() <= kMost) return errors;
@@ -69,7 +69,7 @@ Errors KeptNumbers::check(SaStates states) const {
   return first_of(std::move(errors));
 }
 
-/// The beginning of one function's use. Nothing of it is seen outside until `commit`; without, it takes back the locks.
+/// One function's attempt to start. Nothing is visible outside until `commit`; without it, the locks are released.
 class KeptNumbers::Beginning {
  public:
   explicit Beginning(KeptNumbers& numbers) : numbers_(numbers), folder_(*numbers.folder_) {}
@@ -77,7 +77,7 @@ class KeptNumbers::Beginning {
     for (const auto& [digest, owner] : made_) folder_.unlock(owner->lock);
     for (auto& [owner, before] : changed_) {
       if (is_committed_) continue;
-      before.generation = owner->record.generation;  // as on the disk, or the next write would seem older
+      before.generation = owner->record.generation;  // as on disk, or the next write would seem older
       owner->record = std::move(before);
     }
   }
@@ -98,7 +98,7 @@ class KeptNumbers::Beginning {
 
   [[nodiscard]] Errors take_errors() { return first_of(std::move(errors_)); }
 
-  /// 0 or errno. All of it lasts then.
+  /// 0 or errno. On success, everything is durable.
   [[nodiscard]] int write() {
     std::vector<std::string> fresh, there;
     std::vector<Owner*> old;
@@ -126,10 +126,10 @@ class KeptNumbers::Beginning {
         if (const int error = folder_.rename(name, name.substr(0, name.size() - 4)); error != 0) return error;
       }
     }
-    // Those of files that were there too: who made them may not have come this far.
+    // Also for files that existed already, because the process that created them may not have come this far.
     if (const int error = folder_.sync_names(); error != 0) return error;
     for (const Owner* const owner : old) there.push_back(owner->name);
-    // Both slots, one after the other: whichever is lost later, the other has this run.
+    // Writes both slots, one after the other: whichever is damaged later, the other one has this run.
     for (int slot = 0; slot < 2 && !old.empty(); ++slot) {
       for (Owner* const owner : old) {
         if (const int error = numbers_.write(*owner); error != 0) return error;
@@ -190,7 +190,7 @@ class KeptNumbers::Beginning {
     return owner.get();
   }
 
-  /// A run that the key has not had, and the SA's first numbers.
+  /// Chooses a run that the key has not had, and reserves the SA's first numbers.
   bool reserve(Use& use, const SaIdentity& identity) {
     NumberRecord& record = use.owner->record;
     const SaOrigin& sa = use.state->origin();
@@ -229,7 +229,7 @@ class KeptNumbers::Beginning {
   KeptNumbers& numbers_;
   StateFolder& folder_;
   Owners made_;
-  std::vector<std::pair<Owner*, NumberRecord>> changed_;  // and what they were
+  std::vector<std::pair<Owner*, NumberRecord>> changed_;  // with their previous records
   std::vector<Use> uses_;
   Errors errors_;
   bool is_committed_ = false;

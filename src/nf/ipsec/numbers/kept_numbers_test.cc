@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs that end, crash and lose power over a disk that fails: what they send never comes twice.
+// Runs that end, crash and lose power over a failing disk never send the same numbers twice.
 //
 //     run 1   |──reserved──|          run 2        |──reserved──|
 //             1 2 3 … crash           numbers go on here
@@ -56,12 +56,12 @@ std::shared_ptr<SaState> state_of(const SecurityAssociation& sa, SaEnd end = SaE
   return std::make_shared<SaState>(sa, SaOrigin{identity_of(sa, end), "SA", {"state.txt", sa.line, 0}});
 }
 
-/// What a packet must not have in common with another under one key.
+/// What no two packets under one key may have in common.
 struct Nonce {
   std::uint64_t iv, sequence;
 };
 
-/// One process over a disk.
+/// One process using a disk.
 class Process {
  public:
   explicit Process(FaultyDisk& disk, RandomBits random = system_random_bits)
@@ -70,12 +70,12 @@ class Process {
                  [&disk] { return disk.open(); }},
                 std::move(random)) {}
 
-  /// The number of one packet; 0: it may send none.
+  /// The number of one packet; 0 if it may not send any.
   std::uint64_t send_one(SaState& state) {
     const auto nonces = send(state, 1);
     return nonces.empty() ? 0 : nonces.front().sequence;
   }
-  /// As many packets as it may of `count`.
+  /// Sends as many of `count` packets as it may.
   std::vector<Nonce> send(SaState& state, std::uint32_t count) {
     const SequenceRange taken = state.take(count);
     std::vector<Nonce> nonces;
@@ -140,7 +140,7 @@ TEST(KeptNumbers, BeginWithTheStateFilesWhereTheseAreHigher) {
 
 TEST(KeptNumbers, GiveEachRunIvsOfItsOwn) {
   FaultyDisk disk(1);
-  // A generator that gives the same again and again, until it has to give another.
+  // A generator that repeats its value until it must give a different one.
   const auto stuck = [calls = 0]() mutable { return std::optional<std::uint64_t>(++calls / 4); };
   std::set<std::uint64_t> runs;
   for (unsigned i = 0; i < 40; ++i) {
@@ -272,7 +272,7 @@ TEST(KeptNumbers, AreReservedAgainAfterASyncThatFailed) {
   ASSERT_TRUE(process.begin({state}));
   process.send(*state, kLeastReservation);
   disk.fails_with = EIO;
-  disk.error_from = disk.operations + 2;  // the write is taken
+  disk.error_from = disk.operations + 2;  // the write itself succeeds
   ::testing::internal::CaptureStderr();
   process.numbers.extend(1);
   EXPECT_EQ(process.send_one(*state), 0U);
@@ -365,7 +365,7 @@ TEST(KeptNumbers, OfSasWithOneKeyHaveDifferentIvs) {
       EXPECT_EQ(nonces.front().sequence, static_cast<std::uint64_t>(run) * 3 * kLeastReservation + 1);
       EXPECT_TRUE(runs.insert(nonces.front().iv >> 48).second);
     }
-    // One of them a call: their record is one.
+    // One per call, because they share a record.
     for (int call = 0; call < 2; ++call) process.numbers.extend(1);
     for (const auto& state : states) {
       EXPECT_THAT(process.send(*state, kLeastReservation), SizeIs(kLeastReservation));
@@ -465,7 +465,7 @@ TEST(KeptNumbers, OfManySasReportTheFirstMistakes) {
   EXPECT_THAT(other.error, HasSubstr("and 20 more"));
 }
 
-/// Nonces that were sent, of all runs.
+/// Nonces sent in all runs.
 class Sent {
  public:
   void add(const SecurityAssociation& sa, const std::vector<Nonce>& nonces) {
@@ -481,9 +481,9 @@ class Sent {
   std::set<std::pair<std::uint32_t, std::uint64_t>> sequences_;
 };
 
-/// A run that begins, sends, reserves and ends, as far as it gets. A few packets of each block are looked at.
+/// A run that begins, sends, reserves and ends, as far as it gets. Checks a few packets of each block.
 void run_once(FaultyDisk& disk, const std::vector<SecurityAssociation>& sas, Sent& sent, std::mt19937_64& random) {
-  // Random numbers of few bits: what must be told apart is not left to them.
+  // Random numbers with few bits, so that uniqueness does not rest on them.
   Process process(disk, [&random] { return std::optional<std::uint64_t>(random() % 64); });
   std::vector<std::shared_ptr<SaState>> states;
   const auto send = [&] {
@@ -494,7 +494,7 @@ void run_once(FaultyDisk& disk, const std::vector<SecurityAssociation>& sas, Sen
     }
     for (int call = 0; call < 2; ++call) process.numbers.extend(1);
   };
-  // A function for each SA, one after the other; the last two SAs have one key.
+  // One function per SA, one after another; the last two SAs share a key.
   for (const SecurityAssociation& sa : sas) {
     const auto state = state_of(sa);
     if (!process.begin({state})) break;
@@ -505,7 +505,7 @@ void run_once(FaultyDisk& disk, const std::vector<SecurityAssociation>& sas, Sen
   if (random() % 2 == 0) process.numbers.end(states);
 }
 
-/// Runs over a disk that `disturb` does something to before each of them, and before the machine starts again.
+/// Runs over a disk that `disturb` modifies before each run and before the machine restarts.
 template <typename Disturb>
 std::size_t never_twice(std::uint64_t seed, int runs, Disturb disturb) {
   FaultyDisk disk(seed);
@@ -526,7 +526,7 @@ TEST(KeptNumbers, NeverComeTwiceWhereverPowerFails) {
   std::size_t sent = 0;
   for (std::uint64_t seed = 0; seed < penstock::testing::rounds(500) && !HasFailure(); ++seed) {
     sent += never_twice(seed, 6, [seed](FaultyDisk& disk, int run, std::mt19937_64& random) {
-      // The first run is whole; the second breaks off at each operation in turn, the others somewhere.
+      // The first run completes; the second is interrupted at each operation in turn, the others anywhere.
       if (run > 0) disk.power_fails_at = disk.operations + 1 + (run == 1 ? seed : random()) % 100;
     });
   }
@@ -573,7 +573,7 @@ TEST(KeptNumbers, AreExtendedByAThread) {
     const std::vector states{state_of(sa)};
     ASSERT_TRUE(numbers->begin(states));
     std::uint64_t sent = 0;
-    // It ends once the thread has reserved more than there was at first.
+    // Ends once the thread has reserved more than there was at first.
     while (sent < 3 * kLeastReservation) sent += states[0]->take(1'000'000).count;
     EXPECT_EQ(states[0]->sent(), sent);
     numbers->end(states);

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sequence numbers for a batch on the device: the packets of each SA get numbers in the order in which they lie in the
-// batch, all of them taken from the SA's counter at once. One block of threads does it: it counts the packets by SA, a
-// thousand at a time, and among them warp after warp, so that order is kept without sorting.
+// Assigns sequence numbers to a batch on the device: the packets of each SA get consecutive numbers in batch order,
+// taken from the SA's counter all at once. One thread block does it, counting packets by SA in chunks of 1,024, one
+// warp after another within a chunk; this keeps the order without sorting.
 
 #pragma once
 
@@ -18,26 +18,26 @@ namespace penstock::ipsec::kernels {
 
 inline constexpr unsigned kNumberThreads = 1024;
 
-/// SAs whose counts have room in a block's shared memory; for more of them they lie in device memory.
+/// The most SAs whose counts fit in a block's shared memory; for more, the counts are in device memory.
 inline constexpr std::uint32_t kMostSharedSas = 10240;
 
-/// What a batch gets; by packet, and by SA.
+/// The result for a batch, by packet and by SA.
 struct Numbering {
-  std::uint32_t* ranks = nullptr;       // by packet: how many of its SA come before it
-  std::uint32_t* counts = nullptr;      // by SA: how many packets; scratch
-  unsigned long long* first = nullptr;  // by SA: the number of its first packet
-  std::uint32_t* granted = nullptr;  // by SA: how many numbers it got: less than its packets where no more are reserved
+  std::uint32_t* ranks = nullptr;       // by packet: how many packets of the same SA precede it
+  std::uint32_t* counts = nullptr;      // by SA: number of packets; scratch
+  unsigned long long* first = nullptr;  // by SA: number of its first packet
+  std::uint32_t* granted = nullptr;  // by SA: how many numbers it got; fewer than its packets if no more are reserved
 };
 
-/// Takes up to `count` numbers; returns how many, after `before`. Of a device that is not closed.
+/// Takes up to `count` numbers and returns how many; the first is `before` + 1. Only while the device is not closed.
 inline __device__ std::uint32_t take_numbers(NumberCell& cell, std::uint32_t count, unsigned long long& before) {
-  // The host raises it while batches run.
+  // Volatile, because the host raises it while batches run.
   const unsigned long long reserved = *static_cast<const volatile unsigned long long*>(&cell.reserved);
   unsigned long long seen = cell.sent;
   for (;;) {
     const unsigned long long left = reserved < seen ? 0 : reserved - seen;
     const std::uint32_t taken = left < count ? static_cast<std::uint32_t>(left) : count;
-    // Another device may count here too.
+    // System scope: another device may use the same counter.
     const unsigned long long found = atomicCAS_system(&cell.sent, seen, seen + taken);
     if (found == seen) {
       before = seen;
@@ -47,13 +47,13 @@ inline __device__ std::uint32_t take_numbers(NumberCell& cell, std::uint32_t cou
   }
 }
 
-/// `sas`: by packet, kNoSa where it needs no number. Launched as one block of kNumberThreads, with 4 bytes of shared
-/// memory for each SA if they are at most kMostSharedSas.
+/// `sas`: by packet, kNoSa if it needs no number. Launch as one block of kNumberThreads, with 4 bytes of shared memory
+/// per SA if there are at most kMostSharedSas.
 static __global__ void __launch_bounds__(kNumberThreads)
     number_packets(const std::uint32_t* sas, std::uint32_t count, DeviceNumbers::View numbers, Numbering to) {
   extern __shared__ std::uint32_t shared_counts[];
   __shared__ std::uint32_t single;
-  // Once, and not by SA: it is a way over PCIe and back.
+  // Read once and not per SA, because it is a round trip over PCIe.
   __shared__ bool closed;
   if (threadIdx.x == 0) closed = *static_cast<const volatile unsigned*>(numbers.closed) != 0;
   std::uint32_t* const counts = numbers.sas <= kMostSharedSas ? shared_counts : to.counts;
@@ -65,7 +65,7 @@ static __global__ void __launch_bounds__(kNumberThreads)
     const std::uint32_t sa = i < count ? sas[i] : kNoSa;
     if (threadIdx.x == 0) single = sa;
     __syncthreads();
-    // Most batches are of one SA.
+    // Fast path: most chunks are of a single SA.
     if (__syncthreads_and(sa == single && sa != kNoSa) != 0) {
       const std::uint32_t before = counts[sa];
       to.ranks[i] = before + threadIdx.x;
@@ -94,7 +94,8 @@ static __global__ void __launch_bounds__(kNumberThreads)
     unsigned long long before = 0;
     to.granted[sa] = closed ? 0 : take_numbers(*numbers.cells[sa], packets, before);
     to.first[sa] = before + 1;
-    // The view's own, so that it grows: to find out what others have published would take a way over PCIe and back.
+    // Each view publishes only its own numbers, which increase; reading what others published would be a PCIe round
+    // trip.
     if (to.granted[sa] != 0) {
       *static_cast<volatile unsigned long long*>(numbers.published + sa) = before + to.granted[sa];
     }

@@ -45,7 +45,7 @@ constexpr std::size_t bytes_of(std::size_t runs, std::size_t entries) {
 }
 static_assert(bytes_of(kMostRuns, kMostRecordEntries) <= kSlotBytes);
 
-/// A slot's bytes: most are short.
+/// Reads a slot. Most records are short, so a short read comes first.
 tl::expected<std::string, int> read_slot(StateFolder& folder, const std::string& name, std::uint64_t offset) {
   constexpr std::size_t kFirstBytes = 4096;
   auto slot = folder.read(name, offset, kFirstBytes);
@@ -112,7 +112,7 @@ tl::expected<NumberRecord, std::string> read_record(StateFolder& folder, const s
     const auto text = read_slot(folder, name, i * kSlotBytes);
     if (!text) return tl::unexpected(std::string(std::strerror(text.error())));
     slots[i] = decode(*text, seal);
-    // In the other's place it could be older than it seems.
+    // In the other slot it could be older than its generation suggests.
     if (slots[i] && slot_of(slots[i]->generation) != i * kSlotBytes)
       slots[i] = tl::unexpected<std::string>("a record in the wrong place");
   }
@@ -126,7 +126,7 @@ tl::expected<NumberRecord, std::string> read_record(StateFolder& folder, const s
     constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
     entry.reserved = entry.reserved > kMost - kMostReservation ? kMost : entry.reserved + kMostReservation;
   }
-  // The next write is to replace the damaged slot, whatever its generation was.
+  // The next write must replace the damaged slot, whatever its generation was.
   return record;
 }
 

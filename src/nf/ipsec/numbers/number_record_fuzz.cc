@@ -18,8 +18,8 @@ void check(bool holds) {
 
 }  // namespace
 
-/// A slot of any content, with a checksum that is right and without: what is taken is written as it was; a slot may go
-/// on after its record.
+/// A slot with arbitrary content, with and without a correct checksum: a record that is accepted must encode to the
+/// same bytes. A slot may have further bytes after its record.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const ipsec::Digest seal{1};
   const std::string text(reinterpret_cast<const char*>(data), size);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The thread that reserves numbers ahead of their use.
+// The thread that reserves numbers ahead of use.
 
 #include <chrono>
 #include <condition_variable>
@@ -15,7 +15,7 @@ namespace penstock::ipsec {
 
 namespace {
 
-/// A KeptNumbers and its thread, which begins with the first run.
+/// A KeptNumbers and its thread, which starts with the first run.
 class ExtendedNumbers final : public NumberSource {
  public:
   ExtendedNumbers(std::string folder, KeptNumbers::Access access) : kept_(std::move(folder), std::move(access)) {}
@@ -34,7 +34,8 @@ class ExtendedNumbers final : public NumberSource {
 
  private:
   void run(const std::stop_token& stop) {
-    // A look takes some ten nanoseconds an SA: however many there are, a hundredth of a processor.
+    // Checking an SA takes about ten nanoseconds. The interval grows with the number of SAs, so that this never uses
+    // more than about a hundredth of a processor.
     constexpr auto kLeastInterval = std::chrono::microseconds{5'000};
     constexpr auto kOfSa = std::chrono::microseconds{5};
     auto interval = kLeastInterval;

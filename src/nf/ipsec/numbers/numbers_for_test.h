@@ -15,7 +15,7 @@ namespace penstock::ipsec::testing {
 
 inline constexpr std::uint64_t kIvBase = 1'800'000'000'000'000'000;
 
-/// All numbers there are; the packet after the file's last has the IV kIvBase + 1.
+/// Reserves all numbers; the packet after the file's last one has the IV kIvBase + 1.
 class FixedNumbers final : public NumberSource {
  public:
   const std::string& folder() const noexcept override { return folder_; }
@@ -23,7 +23,7 @@ class FixedNumbers final : public NumberSource {
   std::string fault() const override { return ""; }
   Result<void> begin(SaStates states) override {
     for (const auto& state : states) {
-      if (state->numbers.reserved() != 0) continue;  // another function has begun
+      if (state->numbers.reserved() != 0) continue;  // another function has begun already
       state->begin_run(state->sent(), kIvBase - state->sent(), kMostOfRun);
       state->reserve_to(state->numbers.most());
     }

@@ -19,7 +19,7 @@ namespace penstock::ipsec {
 
 namespace {
 
-/// The parts of a message, so that no two lists of parts give the same bytes.
+/// Encodes the parts of a message so that no two lists of parts yield the same bytes.
 class Parts {
  public:
   explicit Parts(std::string_view label) { add(label); }
@@ -42,7 +42,7 @@ class Parts {
   std::vector<std::uint8_t> bytes_;
 };
 
-/// Key material, wiped when it goes.
+/// Key material, wiped on destruction.
 struct Material {
   std::array<std::uint8_t, kShaBlockBytes> bytes{};
   std::size_t size = 0;
@@ -75,7 +75,7 @@ Digest keyed_digest(std::span<const std::uint8_t> key, std::span<const std::uint
 }
 
 Digest fingerprint_of(const SecurityAssociation& sa) {
-  // Twice, since both keys together may be longer than a key of HMAC.
+  // Two digests, since both keys together may be longer than an HMAC key.
   Material cipher;
   cipher.add(sa.cipher_key);
   cipher.add(sa.salt);
@@ -116,7 +116,7 @@ std::string SaIdentity::file_name() const { return fmt::format("{:02x}", fmt::jo
 std::uint64_t SaIdentity::lock_place() const noexcept {
   std::uint64_t place = 0;
   for (std::size_t i = 16; i < 24; ++i) place = place << 8 | owner[i];
-  return place >> 2;  // offsets of files have 63 bits, and the byte must end before the last
+  return place >> 2;  // file offsets have 63 bits, and the byte must end before the last one
 }
 
 }  // namespace penstock::ipsec

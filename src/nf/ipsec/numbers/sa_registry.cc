@@ -21,7 +21,7 @@ std::string text_of(const Place& place) {
   return place.line == 0 ? place.file : fmt::format("{}:{}", place.file, place.line);
 }
 
-/// In what two files contradict each other about an SA, as far as its state depends on it; empty: in nothing.
+/// What two files contradict each other in, as far as the SA's state depends on it; empty if nothing.
 std::string difference(const SecurityAssociation& a, const SecurityAssociation& b, bool same_keys, SaEnd end) {
   if (!same_keys) return "keys or algorithms";
   if (a.esn != b.esn) return "flag esn";

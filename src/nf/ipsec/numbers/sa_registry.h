@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The states of all SAs of the process: one for each end of an SA, however many functions and chains name it. RFC 4301
-// §4.1: destination and SPI say which SA it is; the protocol is always ESP. A state lives as long as somebody uses it.
+// The states of all SAs of the process: one per SA end, however many functions and chains use it. An SA is identified
+// by destination and SPI (RFC 4301 §4.1); the protocol is always ESP. A state lives as long as it is in use.
 
 #pragma once
 
@@ -24,41 +24,41 @@ namespace penstock::ipsec {
 
 class SaRegistry {
  public:
-  /// That of the process. Others are for tests that play several machines.
+  /// The process-wide registry. Tests create others to simulate several machines.
   [[nodiscard]] static SaRegistry& process();
 
-  /// The state of the SA's end, shared with whoever has named it before. An error where that contradicts: keys,
-  /// algorithms or limits differ; the numbers are kept elsewhere; or another SA sends with the same key and salt, and
-  /// a cipher whose IVs must be unique. `file` is the name of the SA's file.
+  /// The state of one end of the SA, shared by all functions that use it. Fails on a conflict with an earlier use:
+  /// keys, algorithms or limits differ; the numbers are kept elsewhere; or another SA sends with the same key and salt
+  /// and a cipher that needs unique IVs. `file` is the name of the SA's file.
   [[nodiscard]] Result<std::shared_ptr<SaState>> state_of(const SecurityAssociation& sa, SaEnd end,
                                                           const std::string& file, const NumberSource& numbers);
 
-  /// Numbers that are kept in that folder, or that are random: one source each for the process.
+  /// Number sources, shared by the whole process: one for each folder, and one that is random.
   [[nodiscard]] std::shared_ptr<NumberSource> kept_in(const std::string& folder, MakeParents parents);
   [[nodiscard]] std::shared_ptr<NumberSource> random();
-  /// Who counts for the states on a device.
+  /// Gives out numbers for states that a device counts.
   [[nodiscard]] std::shared_ptr<DeviceCounting> counting();
 
  private:
   using Name = std::tuple<SaEnd, bool, std::uint64_t, std::uint64_t, std::uint32_t>;  // end, IPv6, destination, SPI
   struct Known {
     std::weak_ptr<SaState> state;
-    SecurityAssociation sa;  // without keys
+    SecurityAssociation sa;  // without its keys
     Digest fingerprint{};
-    std::string folder;  // of its numbers
+    std::string folder;  // where its numbers are kept
   };
   void forget_the_dead();
   [[nodiscard]] std::shared_ptr<DeviceCounting> locked_counting();
 
-  std::mutex mutex_;  // guards all below
+  std::mutex mutex_;  // guards the members below
   std::map<Name, Known> states_;
-  std::map<Digest, std::weak_ptr<SaState>> counting_keys_;  // by SaIdentity::owner, of ciphers that count
+  std::map<Digest, std::weak_ptr<SaState>> counting_keys_;  // by SaIdentity::owner, for ciphers that need unique IVs
   std::map<std::string, std::weak_ptr<NumberSource>> kept_;
   std::weak_ptr<NumberSource> random_;
   std::weak_ptr<DeviceCounting> counting_;
 };
 
-/// "0xc0ffee01 from 192.0.2.1 to 192.0.2.2": how messages name an SA.
+/// "0xc0ffee01 from 192.0.2.1 to 192.0.2.2": the name of an SA in messages.
 [[nodiscard]] std::string describe(const SecurityAssociation& sa);
 
 }  // namespace penstock::ipsec

@@ -41,7 +41,7 @@ class Descriptor {
   int fd_;
 };
 
-/// 0 or errno, of a call that returns less than 0 where it fails.
+/// 0 or errno, for a call that returns a negative value on failure.
 int result(int returned) noexcept { return returned < 0 ? errno : 0; }
 
 tl::expected<FileIdentity, int> identity_of(int fd) {
@@ -65,8 +65,8 @@ class PosixStateFolder final : public StateFolder {
 
   const std::string& path() const noexcept override { return path_; }
 
-  // Locks of the open file and not of the process: they hold between two of one process too, and closing some other
-  // descriptor of the file does not end them. A byte each, since a descriptor for each SA would be too many.
+  // Open file description locks: they also exclude other users within the process, and closing another descriptor of
+  // the file does not release them. One byte per SA, because a descriptor for each would be too many.
   int lock(std::uint64_t place) override { return set_lock(F_WRLCK, place); }
   void unlock(std::uint64_t place) noexcept override { static_cast<void>(set_lock(F_UNLCK, place)); }
 
@@ -120,7 +120,7 @@ class PosixStateFolder final : public StateFolder {
   }
 
   int sync(std::span<const std::string> names) override {
-    // Of many files the whole file system takes less time.
+    // For many files, syncing the whole file system is faster.
     constexpr std::size_t kFew = 4;
     if (names.size() > kFew) return result(::syncfs(folder_.get()));
     for (const std::string& name : names) {
@@ -163,7 +163,7 @@ Error no_folder() {
   return {{}, "there is no folder for the sequence numbers of SAs", "no home folder", "state_dir: a folder, or none"};
 }
 
-/// Whether nobody else can change what is in it.
+/// Checks that only the owner can change the content.
 Errors check_owner(const std::string& path, const struct stat& folder) {
   if (!S_ISDIR(folder.st_mode)) {
     return {{{path, 0, 0}, "state_dir is not a folder", "a file", "a folder, created if missing"}};
@@ -177,7 +177,7 @@ Errors check_owner(const std::string& path, const struct stat& folder) {
   return {};
 }
 
-/// The folder itself, and with `parents` those that it lies in.
+/// Creates the folder and, with `parents`, its missing parents.
 int make_folder(const std::string& path, MakeParents parents) {
   if (::mkdir(path.c_str(), kOwnerOnly) == 0 || errno == EEXIST) return 0;
   if (errno != ENOENT || parents == MakeParents::no) return errno;
@@ -187,7 +187,7 @@ int make_folder(const std::string& path, MakeParents parents) {
   return result(::mkdir(path.c_str(), kOwnerOnly)) == 0 || errno == EEXIST ? 0 : errno;
 }
 
-/// The names of new folders last too.
+/// Makes the names of new parent folders durable.
 void sync_parents(const std::string& path) {
   for (fs::path at = fs::path(path).parent_path();; at = at.parent_path()) {
     const Descriptor folder(::open(at.empty() ? "." : at.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -241,7 +241,7 @@ std::unique_ptr<StateFolder> view_state_folder(const std::string& path) {
 std::string default_state_folder() {
   const auto variable = [](const char* name) {
     const char* const value = std::getenv(name);
-    // systemd gives a list where a unit has several; a path that is relative is no path (XDG).
+    // systemd passes a list if a unit has several folders. Relative paths are ignored (XDG).
     const std::string text = value == nullptr ? "" : value;
     return text.starts_with('/') ? text.substr(0, text.find(':')) : std::string();
   };

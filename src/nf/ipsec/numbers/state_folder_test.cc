@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// On a real file system, with real processes.
+// Tests with a real file system and real processes.
 
 #include "nf/ipsec/numbers/state_folder.h"
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Addresses of either family as tables hold them: 128 bits, an IPv4 address in the low 32, and the family beside.
+// Addresses as lookup tables store them: 128 bits, an IPv4 address in the low 32, with the family kept separately.
 
 #pragma once
 

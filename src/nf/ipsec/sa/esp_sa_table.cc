@@ -26,7 +26,7 @@ std::string_view cipher_name(const SecurityAssociation& sa) {
   }
 }
 
-/// Of `digest_null` the lengths that Wireshark knows; of another its ICV is taken for text.
+/// For `digest_null`, the ICV lengths that Wireshark knows; with another length it takes the ICV for text.
 std::string_view integrity_name(const SecurityAssociation& sa) {
   switch (sa.integrity) {
     case Integrity::hmac_sha1_96: return "HMAC-SHA-1-96 [RFC2404]";
@@ -56,7 +56,7 @@ void append_key(std::string& text, const Secret& key, const Secret& salt) {
   text += '"';
 }
 
-/// "*" where it is not known, as Wireshark has it.
+/// "*" if unknown, as Wireshark expects.
 std::string address_or_any(const IpAddress& address) {
   return address == IpAddress(Ipv4Address{}) || address == IpAddress(Ipv6Address{}) ? "*" : to_string(address);
 }
@@ -64,7 +64,7 @@ std::string address_or_any(const IpAddress& address) {
 }  // namespace
 
 std::string esp_sa_table(std::span<const SecurityAssociation> states) {
-  // At once as long as it gets, so that no piece of a key stays behind where it grew.
+  // Reserved at full size, so that growing leaves no copy of a key behind.
   constexpr std::size_t kMostLineBytes = 512;
   std::string text;
   text.reserve(states.size() * kMostLineBytes);

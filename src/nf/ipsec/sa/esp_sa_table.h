@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table by which Wireshark decrypts ESP and checks its ICVs: the file `esp_sa` of a profile. Names as Wireshark 4.0
-// has them. With ESN it decrypts and finds the ICV wrong, since a packet does not say its number's upper half.
+// The `esp_sa` file of a Wireshark profile, with which Wireshark decrypts ESP and checks ICVs. Uses the names of
+// Wireshark 4.0. With ESN, Wireshark decrypts but reports a wrong ICV, because packets do not carry the upper half of
+// the number.
 
 #pragma once
 
@@ -13,8 +14,8 @@
 
 namespace penstock::ipsec {
 
-/// A line for each SA: `"IPv4","SOURCE","DESTINATION","0xSPI","CIPHER","0xKEY","INTEGRITY","0xKEY"`; the salt of CTR
-/// and GCM is at the key's end. Holds the keys: the caller wipes it.
+/// One line per SA: `"IPv4","SOURCE","DESTINATION","0xSPI","CIPHER","0xKEY","INTEGRITY","0xKEY"`. The salt of CTR and
+/// GCM is appended to the key. The result holds the keys; the caller must wipe it.
 [[nodiscard]] std::string esp_sa_table(std::span<const SecurityAssociation> states);
 
 }  // namespace penstock::ipsec

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Packets of every algorithm go to Wireshark with the table that we write: it must find their ICVs right and see what
-// is inside. Skipped where there is no tshark.
+// Wireshark gets packets of every algorithm with the table that we write. It must find their ICVs correct and see the
+// inner packets. Skipped if there is no tshark.
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -32,7 +32,7 @@ void append32(Bytes& bytes, std::uint32_t number) {
   append16(bytes, number & 0xffff);
 }
 
-/// An IP header before `bytes` more. Wireshark looks at checksums only where it is told to.
+/// An IP header before `bytes` more. Wireshark does not verify checksums by default.
 Bytes ip_header(bool ipv6, std::uint8_t protocol, std::size_t bytes) {
   Bytes header;
   if (ipv6) {
@@ -56,10 +56,10 @@ Bytes ip_header(bool ipv6, std::uint8_t protocol, std::size_t bytes) {
 struct Sent {
   SecurityAssociation sa;
   Bytes packet;
-  std::uint16_t port = 0;  // of the UDP inside
+  std::uint16_t port = 0;  // port of the inner UDP datagram
 };
 
-/// A packet in tunnel mode, of one UDP datagram.
+/// A tunnel mode packet that carries one UDP datagram.
 Sent send(const KeyMaterial& material, bool ipv6, std::uint16_t port, RandomCrypto& random) {
   constexpr std::uint8_t kUdp = 17, kEsp = 50, kIpv4 = 4;
   Sent sent;
@@ -141,7 +141,7 @@ TEST(EspSaTable, IsWhatWiresharkDecryptsBy) {
     const bool unprotected = material.integrity == Integrity::none && material.cipher != Cipher::aes_gcm;
     if (material.esn || unprotected) continue;  // the one it cannot check, the other is no SA of ours
     const bool checked = material.integrity != Integrity::digest_null;
-    if (!checked) material.icv_bytes = 12;  // of the lengths that it knows
+    if (!checked) material.icv_bytes = 12;  // one of the lengths that Wireshark knows
     for (const bool ipv6 : {false, true}) {
       const auto port = static_cast<std::uint16_t>(10'000 + all.size());
       all.push_back(send(material, ipv6, port, random));

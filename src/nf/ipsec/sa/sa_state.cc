@@ -12,7 +12,7 @@
 namespace penstock::ipsec {
 
 std::uint64_t SequenceCounter::most_of(const SecurityAssociation& sa) noexcept {
-  const bool wraps = sa.sequence_may_wrap && !sa.esn;  // the wire has the low half: 64 bits go on counting
+  const bool wraps = sa.sequence_may_wrap && !sa.esn;  // packets carry the low half, so a 64-bit counter can go on
   return sa.esn || wraps ? std::numeric_limits<std::uint64_t>::max() : std::numeric_limits<std::uint32_t>::max();
 }
 
@@ -31,7 +31,7 @@ void SequenceCounter::reserve_to(std::uint64_t end) noexcept { raise_to(reserved
 
 namespace {
 
-/// So few that a successor is due: seconds at the highest rates.
+/// So few that a successor is due: seconds' worth at the highest rates.
 constexpr std::uint64_t kFewNumbers = std::uint64_t{1} << 24;
 
 bool has_limit(const Lifetime& lifetime) noexcept {
@@ -76,7 +76,7 @@ void SaState::begin_run(std::uint64_t sent, std::uint64_t iv_base, std::uint64_t
   numbers.limit_to(sent > std::numeric_limits<std::uint64_t>::max() - most ? std::numeric_limits<std::uint64_t>::max()
                                                                            : sent + most);
   iv_base_ = iv_base;
-  in_flight_.store(0, std::memory_order_relaxed);  // of an earlier run's stages
+  in_flight_.store(0, std::memory_order_relaxed);  // from an earlier run's stages
   near_end_told_.store(false, std::memory_order_relaxed);
 }
 
@@ -106,7 +106,7 @@ void SaState::reach(std::atomic<Limit>& which, Limit limit) noexcept {
   which.compare_exchange_strong(none, limit, std::memory_order_relaxed);
 }
 
-/// As Linux has it: a limit of N packets lets N pass; one of N bytes, the packet that reaches it too.
+/// As in Linux: a limit of N packets admits N; a limit of N bytes also admits the packet that reaches it.
 bool SaState::count(std::uint64_t bytes, Seconds now) noexcept {
   use(now);
   const std::uint64_t packets_before = packets_.fetch_add(1, std::memory_order_relaxed);
@@ -126,7 +126,7 @@ bool SaState::count(std::uint64_t bytes, Seconds now) noexcept {
 bool SaState::is_near_end() const noexcept {
   const std::uint64_t in_flight = in_flight_.load(std::memory_order_relaxed);
   if (in_flight == 0 || !limited_) return false;
-  // Those that are in flight now, and those that set out before the devices know.
+  // Packets in flight now, plus those that start before the devices know.
   const std::uint64_t coming = 2 * in_flight;
   const std::uint64_t packets_so_far = packets();
   const std::uint64_t bytes_so_far = bytes();
@@ -139,7 +139,7 @@ bool SaState::is_near_end() const noexcept {
 }
 
 Reason SaState::admit(std::uint64_t sequence, bool authentic) noexcept {
-  // RFC 4303 §3.4.3: the window is asked first, and changed only by what is authentic.
+  // The window is checked first and updated only for authenticated packets (RFC 4303 §3.4.3).
   const Reason reason = authentic ? window.accept(sequence) : window.check(sequence);
   if (reason != Reason::none) {
     count_replayed();

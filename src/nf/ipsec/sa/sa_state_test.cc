@@ -23,7 +23,7 @@ SecurityAssociation sa_with(const Lifetime& soft, const Lifetime& hard) {
   return sa;
 }
 
-/// With all that there are reserved.
+/// With all numbers reserved.
 struct Reserved : SequenceCounter {
   Reserved(std::uint64_t sent, std::uint64_t most) : SequenceCounter(sent, most) { reserve_to(most); }
 };

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tables of a direction on a device: what all GPU stages of one device share. Owns the device's memory; immutable.
+// One direction's lookup tables on a device, shared by all of the device's GPU stages. Owns the device memory;
+// immutable.
 
 #pragma once
 
@@ -17,10 +18,10 @@ namespace penstock::ipsec {
 
 class DeviceSelection {
  public:
-  /// Copies them to the current device; throws CudaError.
+  /// Copies the tables to the current device. Throws CudaError.
   explicit DeviceSelection(const Selection& host);
 
-  // To be passed by value to kernels. `deciding_entry` of the engine gives a policy, or kNoPolicy.
+  // For kernels, passed by value. The engine's `deciding_entry` returns a policy, or kNoPolicy.
   [[nodiscard]] classify::BitVectorView engine() const noexcept {
     return *std::get_if<classify::BitVectorView>(&engine_.engine());
   }
@@ -38,10 +39,10 @@ class DeviceSelection {
 
 class DeviceInboundTable {
  public:
-  /// Copies it to the current device; throws CudaError.
+  /// Copies the table to the current device. Throws CudaError.
   explicit DeviceInboundTable(const InboundTable& host);
 
-  // To be passed by value to kernels.
+  // For kernels, passed by value.
   [[nodiscard]] InboundView view() const noexcept {
     return {slots_.data(), static_cast<std::uint32_t>(slots_.size() - 1)};
   }

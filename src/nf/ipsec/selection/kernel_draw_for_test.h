@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random policies and SAs as commands of `ip`, for the namespace of kernel_for_test.h, and packets for them.
+// Random policies and SAs as `ip` commands, for the namespace of kernel_for_test.h, and packets for them.
 //
-// No two priorities are equal. Of equal ones Linux 6.18 takes the oldest (KernelPolicies), but Linux 6.1 does not where
-// one of them is from host to host.
+// Priorities are unique. Among equal ones Linux 6.18 takes the oldest (KernelPolicies), but Linux 6.1 does not if one
+// of them is from host to host.
 
 #pragma once
 
@@ -29,7 +29,7 @@ namespace penstock::ipsec {
 
 enum class Way : std::uint8_t { in, out };  // a round has policies of `in` and `fwd`, or of `out`
 
-/// A packet: to the kernel itself, or on its way through; in the clear, or by an SA.
+/// A packet to the kernel itself or to be forwarded, in the clear or on an SA.
 struct Probe {
   Flow flow;
   Direction direction = Direction::forward;
@@ -42,8 +42,8 @@ class KernelDraw {
   std::size_t any(std::size_t n) { return random_() % n; }
   bool chance(std::size_t n) { return any(n) == 0; }
 
-  // Few of everything. The first 32 bits of the peers differ: that is all that Linux compares where the inner packet is
-  // IPv4 and the tunnel IPv6.
+  // Draws from few values. The peers differ in their first 32 bits, because Linux compares only these if the inner
+  // packet is IPv4 and the tunnel IPv6.
   std::string peer(bool ipv6) {
     if (!ipv6) return fmt::format("198.51.100.{}", 1 + any(2));
     return chance(2) ? "2001:db8:64::1" : "2001:db9:64::2";
@@ -68,7 +68,7 @@ class KernelDraw {
     if (chance(3)) text += " sel " + selector(transport ? ipv6 : chance(2), transport && in);
     return text + "\n";
   }
-  /// One for each selector and direction, as the kernel has it.
+  /// One policy per selector and direction, as the kernel requires.
   std::string policies(std::size_t count) {
     std::set<std::string> selectors;
     std::string text;
@@ -101,7 +101,7 @@ class KernelDraw {
   }
 
  private:
-  /// What the kernel chooses itself where a template leaves it open.
+  /// The source that the kernel itself chooses if a template leaves it open.
   static std::string local_source(bool ipv6) { return ipv6 ? "2001:db8:2::1" : "192.0.2.1"; }
 
   std::string prefix(bool ipv6, const std::string& address) {
@@ -125,7 +125,7 @@ class KernelDraw {
     if (chance(3)) text += fmt::format(" dport {}", 1 + any(2));
     return text;
   }
-  /// Answers to echoes, and echoes; of IPv6 also one without a meaning.
+  /// Echo replies and requests; for IPv6 also an unassigned type.
   std::size_t icmp_type(bool ipv6) { return ipv6 ? std::array<std::size_t, 3>{128, 129, 200}[any(3)] : any(2) * 8; }
 
   std::string wanted(bool selector_is_ipv6) {
@@ -136,7 +136,7 @@ class KernelDraw {
     std::string text = fmt::format("src {} dst {} proto esp", source, destination);
     if (chance(8)) text += fmt::format(" spi {}", 256 + any(8));
     text += fmt::format(" reqid {} mode {}", any(3), transport ? "transport" : "tunnel");
-    // Newer kernels refuse tunnels of `level use` outward.
+    // Newer kernels reject outbound tunnels with `level use`.
     return text + (chance(4) && (in || transport) ? " level use" : "");
   }
   void fill(Flow& flow, bool ipv6, const std::string& source, const std::string& destination, bool fragment) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// SAs, policies and packets in the terms of the model (selection_model_for_test.h).
+// Converts SAs, policies and packets to the terms of the model (selection_model_for_test.h).
 
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random policies and SAs, and random packets that crowd at their edges.
+// Random policies and SAs, and random packets that cluster at the edges of their selectors.
 
 #pragma once
 
@@ -20,12 +20,12 @@ namespace penstock::ipsec {
 struct Flow {
   IpAddress source, destination;
   std::uint8_t protocol = 0;
-  // Ports, or type and code. None: a fragment, or a protocol without them.
+  // Ports, or type and code. Empty for fragments and for protocols without them.
   std::optional<std::uint16_t> first, second;
   penstock::testing::Bytes frame;
 };
 
-/// Draws from few of everything, so that selectors overlap and packets meet them at their edges.
+/// Draws from few values, so that selectors overlap and packets hit their edges.
 class SelectionDraw {
  public:
   explicit SelectionDraw(std::uint64_t seed) : random_(seed) {}
@@ -37,7 +37,7 @@ class SelectionDraw {
     if (!ipv6) return Ipv4Address{0x0a000000 | below(3) << 16 | below(3) << 8 | below(4)};
     return Ipv6Address{0x20010db8'00000000ULL | below(3), std::uint64_t{below(2)} << 63 | below(4)};
   }
-  /// Of few, so that SAs, templates and packets in transport mode have the same.
+  /// One of few addresses, so that SAs, templates and packets in transport mode coincide.
   IpAddress endpoint(bool ipv6) {
     if (!ipv6) return Ipv4Address{0x0a000000 | below(2)};
     return Ipv6Address{0x20010db8'00000000ULL, below(2)};

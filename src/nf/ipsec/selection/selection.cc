@@ -23,8 +23,8 @@ namespace {
 using classify::Condition;
 using classify::Subject;
 
-/// Whether the engine knows of this protocol what selectors name: ports, or type and code. GRE's keys, the mobility
-/// header's type and DCCP's ports it does not.
+/// Whether the engine can match what selectors specify for this protocol: ports, or type and code. It cannot match GRE
+/// keys, the mobility header's type or DCCP ports.
 bool knows_ports(std::uint8_t protocol) {
   return protocol == 0 || begins_with_ports(protocol) || protocol == ip_protocol::kIcmp ||
          protocol == ip_protocol::kIcmpv6;
@@ -55,7 +55,7 @@ SelectorView view_of(const SecurityAssociation& sa) {
   if (!sa.selector) return view;
   const Selector& selector = *sa.selector;
   view.nothing = !selector.device.empty() || (has_ports(selector) && !knows_ports(selector.protocol));
-  // With af-unspec, `ip` prints a selector of everything of one family where there is none.
+  // With af-unspec, `ip` prints an SA without a selector as one that covers all of one family.
   const bool everything = covers_all(selector.source) && covers_all(selector.destination) && selector.protocol == 0;
   if (view.nothing || (everything && sa.any_family)) return view;
   view.family = family_of(selector);
@@ -105,7 +105,7 @@ void add_ports(classify::Ruleset& rules, const Selector& selector, std::vector<C
 
 }  // namespace
 
-/// Makes one Selection.
+/// Builds a Selection.
 class SelectionBuilder {
  public:
   SelectionBuilder(const SelectionSources& sources, bool inbound)
@@ -158,7 +158,7 @@ class SelectionBuilder {
     }
   }
 
-  /// What templates look SAs up by; of tunnels alone the destination.
+  /// The key by which templates look up SAs; the destination is used for tunnels only.
   using Use = std::tuple<Mode, std::uint32_t, IpAddress>;
   static Use use_of(Mode mode, std::uint32_t reqid, const IpAddress& destination) {
     return {mode, reqid, mode == Mode::tunnel ? destination : IpAddress{}};
@@ -194,7 +194,7 @@ class SelectionBuilder {
       return Handling::refuse;
     }
     const Template& wanted = policy.templates.front();
-    // Linux would look for an SA to 0.0.0.0, and there is none.
+    // Linux would look for an SA to 0.0.0.0, which does not exist.
     if (!inbound_ && wanted.mode == Mode::tunnel && table_address(wanted.destination) == Ipv6Address{}) {
       unsupported(policy, "an outbound template without the address of the tunnel's remote end is not supported",
                   fmt::format("dst {}", to_string(wanted.destination)),
@@ -204,8 +204,8 @@ class SelectionBuilder {
     return wanted.optional ? Handling::prefer : Handling::protect;
   }
 
-  /// Adds the policy's entry. What of a selector cannot be tested is left away: more is refused then, and nothing goes
-  /// in the clear that was to be protected.
+  /// Adds the policy's entry. Conditions that cannot be tested are omitted: more packets are dropped then, and none
+  /// that should be protected is sent in the clear.
   void add_selector(const Policy& policy, PolicyView& view) {
     const Selector& selector = policy.selector;
     classify::Ruleset& rules = made_->rules_;
@@ -256,7 +256,7 @@ class SelectionBuilder {
       view.wanted.source = table_address(wanted.source);
     }
     if (inbound_) return;
-    // Many policies ask for the same.
+    // Many policies ask for the same SAs, so equal lists are shared.
     const auto key = std::tuple(use_of(wanted.mode, wanted.reqid, wanted.destination),
                                 view.wanted.tunnel ? wanted.source : IpAddress{}, wanted.spi);
     const auto [list, is_new] = lists_.try_emplace(key);
@@ -283,7 +283,7 @@ class SelectionBuilder {
   const bool inbound_;
   std::unique_ptr<Selection> made_;
   Errors unsupported_;
-  std::map<Use, std::vector<std::uint32_t>> by_use_;  // SAs, the one to be preferred first
+  std::map<Use, std::vector<std::uint32_t>> by_use_;  // SAs in order of preference
   std::map<std::tuple<Use, IpAddress, std::uint32_t>, std::pair<std::uint32_t, std::uint32_t>> lists_;
 };
 
@@ -294,8 +294,8 @@ Result<Read<std::unique_ptr<const Selection>>> Selection::build(const SelectionS
 Result<InboundTable> InboundTable::build(std::span<const SecurityAssociation> states, const std::string& state_file) {
   InboundTable table;
   Errors errors;
-  table.slots_.resize(std::bit_ceil(std::max<std::size_t>(states.size() * 4, 2)));  // an SA, and its address
-  std::map<std::uint32_t, std::uint32_t> lines;                                     // of slots
+  table.slots_.resize(std::bit_ceil(std::max<std::size_t>(states.size() * 4, 2)));  // each SA, and its address
+  std::map<std::uint32_t, std::uint32_t> lines;                                     // by slot
   const auto at = [&](const SecurityAssociation& sa, std::uint32_t spi) {
     return find_slot(table.view(), family_of(sa.destination), table_address(sa.destination), spi);
   };

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tables that say what is done with packets of one direction: its policies in the firewall's engine, and the SAs
-// that they lead to. Built once from what the user's files hold; immutable, for many workers at once.
+// The tables that decide what happens to packets of one direction: its policies, compiled for the firewall's engine,
+// and the SAs that they use. Built once from the user's files. Immutable; shared by all workers.
 
 #pragma once
 
@@ -25,35 +25,35 @@
 
 namespace penstock::ipsec {
 
-/// What the tables are made of; borrowed while they are made.
+/// What the tables are built from; borrowed during the build.
 struct SelectionSources {
   std::span<const SecurityAssociation> states;
   std::span<const Policy> policies;     // of all directions, in the order in which they are tried
   std::string state_file, policy_file;  // names, for messages
-  classify::Interfaces interfaces;      // what policies of a device stand for
+  classify::Interfaces interfaces;      // resolves the devices that policies name
   std::uint32_t mtu = 1500;             // for `sa_view`
 };
 
-/// Policies and their SAs. Outwards `Direction::out`; inwards those of `fwd`, which are tried first because packets
-/// here are on their way through, and those of `in`.
+/// Policies and their SAs. Outbound: the policies of `Direction::out`. Inbound: those of `fwd`, which are tried first
+/// because packets here are in transit, then those of `in`.
 class Selection {
  public:
-  /// Fails where there are too many policies for the engine. What policies ask for and is not supported is told, and
-  /// makes them refuse what they select.
+  /// Fails if there are too many policies for the engine. Policies that ask for something unsupported are reported, and
+  /// drop the packets that they select.
   [[nodiscard]] static Result<Read<std::unique_ptr<const Selection>>> build(const SelectionSources& sources,
                                                                             bool inbound);
 
-  /// For each key the policy that selects it, or kNoPolicy.
+  /// For each key, writes the policy that selects it, or kNoPolicy.
   void find_policies(std::span<const classify::Key> keys, std::uint32_t* policies) const noexcept {
     classifier_->classify(keys, policies);
   }
   [[nodiscard]] SelectionView view() const noexcept {
     return {policies_.data(), candidates_.data(), sas_.data(), selectors_.data()};
   }
-  /// The line, of the policies' file, where one begins.
+  /// The line in the policy file where a policy starts.
   [[nodiscard]] std::uint32_t line(std::uint32_t policy) const noexcept { return rules_.rules[policy].line; }
 
-  // What goes to devices.
+  // What is copied to devices.
   [[nodiscard]] const classify::Ruleset& rules() const noexcept { return rules_; }
   [[nodiscard]] const classify::Classifier& classifier() const noexcept { return *classifier_; }
   [[nodiscard]] const std::vector<PolicyView>& policies() const noexcept { return policies_; }
@@ -65,7 +65,7 @@ class Selection {
   friend class SelectionBuilder;
   Selection() = default;
 
-  classify::Ruleset rules_;                                 // an entry for each policy
+  classify::Ruleset rules_;                                 // one entry per policy
   std::unique_ptr<const classify::Classifier> classifier_;  // borrows rules_
   std::vector<PolicyView> policies_;
   std::vector<std::uint32_t> candidates_;
@@ -73,18 +73,18 @@ class Selection {
   std::vector<SelectorView> selectors_;
 };
 
-/// SAs by destination and SPI, and the UDP ports that they are behind.
+/// SAs by destination and SPI, and the UDP ports that they use.
 class InboundTable {
  public:
-  /// Fails where two SAs have the same destination and SPI.
+  /// Fails if two SAs have the same destination and SPI.
   [[nodiscard]] static Result<InboundTable> build(std::span<const SecurityAssociation> states,
                                                   const std::string& state_file);
 
   [[nodiscard]] InboundView view() const noexcept {
     return {slots_.data(), static_cast<std::uint32_t>(slots_.size() - 1)};
   }
-  [[nodiscard]] const std::vector<SaSlot>& slots() const noexcept { return slots_; }  // what goes to devices
-  /// Empty where there are no others than 4500.
+  [[nodiscard]] const std::vector<SaSlot>& slots() const noexcept { return slots_; }  // copied to devices
+  /// Empty if 4500 is the only port.
   [[nodiscard]] const std::vector<std::uint32_t>& other_ports() const noexcept { return other_ports_; }
   [[nodiscard]] NatTraversalPorts ports() const noexcept {
     return {other_ports_.empty() ? nullptr : other_ports_.data()};

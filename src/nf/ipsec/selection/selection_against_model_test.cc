@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the tables say, held to the model of the kernel that was written from its documentation alone
-// (selection_model_for_test.h): over random policies, SAs and packets that share few addresses, ports and numbers.
+// Compares the tables with the model of the kernel that was written from documentation alone
+// (selection_model_for_test.h), for random policies, SAs and packets that share few addresses, ports and numbers.
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -19,7 +19,7 @@
 namespace penstock::ipsec {
 namespace {
 
-/// What the program calls it.
+/// The program's name for it.
 Reason reason_of(model::Inbound decision, bool in_the_clear) {
   switch (decision) {
     case model::Inbound::accept: return Reason::none;
@@ -42,7 +42,7 @@ class Comparison {
       : draw_(seed), states_(draw_.states(states)), policies_(draw_.policies(policies)) {
     for (Policy& policy : policies_) policy.priority = draw_.below(3);
     std::ranges::stable_sort(policies_, {}, &Policy::priority);
-    // The model knows no direction of SAs.
+    // The model's SAs have no direction.
     for (SecurityAssociation& sa : states_) sa.direction = std::nullopt;
     database_ = database_of(states_, policies_);
   }
@@ -58,7 +58,7 @@ class Comparison {
   }
 
  private:
-  /// Of the policies of one direction alone.
+  /// Only the policies of one direction.
   [[nodiscard]] std::unique_ptr<const Selection> tables(Direction direction) const {
     std::vector<Policy> policies;
     std::ranges::copy_if(policies_, std::back_inserter(policies),

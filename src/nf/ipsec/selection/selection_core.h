@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the policies say of one packet, on host and device: outwards (RFC 4301 §5.1) which SA protects it, inwards
-// (§5.2) which SA opens it, and whether what came out, or came in the clear, was allowed to.
+// Applies policies to one packet, on host and device. Outbound (RFC 4301 §5.1): which SA protects it. Inbound (§5.2):
+// which SA opens it, and whether the decapsulated or clear-text packet is allowed.
 
 #pragma once
 
@@ -18,8 +18,8 @@
 
 namespace penstock::ipsec {
 
-/// What policies look at, of a packet with an IP header. The ports, type and code of a fragment are 0, also of the
-/// first one, as in Linux: so all fragments of a packet go the same way.
+/// The fields that policies match, for a packet with an IP header. As in Linux, ports and ICMP type and code are 0 for
+/// all fragments, including the first, so that all fragments of a packet are treated alike.
 PENSTOCK_HOST_DEVICE inline void make_selector_key(PacketView view, classify::Key& key) noexcept {
   classify::make_key(view, key);
   if (!view.layout().has(PacketLayout::kFragment)) return;
@@ -65,7 +65,7 @@ namespace selection_detail {
          (selector.any_destination_port || selector.destination_port == second);
 }
 
-/// What is done with a packet: with another reason than none it is dropped, without an SA it goes as it is.
+/// The decision for a packet: dropped if `reason` is set, unprotected if there is no SA.
 struct Selected {
   Reason reason = Reason::none;
   std::uint32_t sa = kNoSa;
@@ -73,8 +73,8 @@ struct Selected {
 
 namespace selection_detail {
 
-/// Whether a packet can go by an SA that its policy's template takes. In transport mode the addresses are the packet's
-/// own.
+/// Whether an SA that matches the policy's template can carry the packet. In transport mode the SA's addresses must be
+/// the packet's own.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline bool carries(const SaView& sa, const SelectorView& selector,
                                                        const classify::Key& key) noexcept {
   if (!sa.tunnel && (sa.outer != key.family || !is_same(sa.destination, key.destination) ||
@@ -84,15 +84,15 @@ namespace selection_detail {
   return selects(selector, key);
 }
 
-/// The first candidate that is valid, or, if there is none, the first that is dying: a successor takes over as soon as
-/// it is there, and the predecessor serves until it ends. In transport mode SAs of the packet's own source come before
-/// those of any source, as in Linux.
+/// Chooses the first valid candidate or, if there is none, the first dying one. So a successor takes over as soon as it
+/// is installed, and its predecessor serves until it ends. In transport mode, SAs for the packet's own source come
+/// before those for any source, as in Linux.
 template <typename StatusOf>
 [[nodiscard]] PENSTOCK_HOST_DEVICE Selected choose_sa(const SelectionView& view, const PolicyView& policy,
                                                       const classify::Key& key, const StatusOf& status_of) noexcept {
   Selected selected{policy.handling == Handling::prefer ? Reason::none : Reason::no_sa, kNoSa};
   constexpr unsigned kNone = 4;
-  unsigned best = kNone;  // the lower the better
+  unsigned best = kNone;  // lower is better
   for (std::uint32_t i = 0; i < policy.candidates && best != 0; ++i) {
     const std::uint32_t sa = view.candidates[policy.first_candidate + i];
     const SaStatus status = status_of(sa);
@@ -112,7 +112,7 @@ template <typename StatusOf>
 
 }  // namespace selection_detail
 
-/// Outwards: what the policy that selects the packet has done with it. `status_of(sa)` gives an SaStatus.
+/// Outbound: applies `policy`, which selects the packet. `status_of(sa)` returns an SaStatus.
 template <typename StatusOf>
 [[nodiscard]] PENSTOCK_HOST_DEVICE Selected select_outbound(const SelectionView& view, std::uint32_t policy,
                                                             const classify::Key& key,
@@ -127,7 +127,7 @@ template <typename StatusOf>
   return {};
 }
 
-/// Inwards: what a packet's destination and SPI lead to.
+/// Inbound: the result of looking up a packet's destination and SPI.
 struct Found {
   enum class Kind : std::uint8_t { sa, no_sa, not_ours };
   Kind kind;
@@ -141,7 +141,7 @@ struct Found {
   return static_cast<std::uint32_t>(mix64(address ^ static_cast<std::uint64_t>(spi) << 32));
 }
 
-/// The slot of this destination and SPI, or the free one where it would lie.
+/// The slot with this destination and SPI, or the free slot where it would be inserted.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline std::uint32_t find_slot(const InboundView& view, NetworkLayer family,
                                                                   const Ipv6Address& destination,
                                                                   std::uint32_t spi) noexcept {
@@ -154,7 +154,7 @@ struct Found {
   }
 }
 
-/// RFC 4301 §4.1: of unicast SAs, SPI and destination say which. ESP for other destinations is not ours to open.
+/// A unicast SA is identified by SPI and destination (RFC 4301 §4.1). ESP for other destinations is not ours to open.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline Found find_sa(const InboundView& view, NetworkLayer family,
                                                         const Ipv6Address& destination, std::uint32_t spi) noexcept {
   const SaSlot& slot = view.slots[find_slot(view, family, destination, spi)];
@@ -163,7 +163,7 @@ struct Found {
   return {address.family != NetworkLayer::none ? Found::Kind::no_sa : Found::Kind::not_ours, kNoSa};
 }
 
-/// The same for a packet with an IP header.
+/// Like the above, for a packet with an IP header.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline Found find_sa(const InboundView& view, PacketView packet,
                                                         std::uint32_t spi) noexcept {
   const NetworkLayer family = packet.layout().network;
@@ -173,8 +173,8 @@ struct Found {
   return find_sa(view, family, packet.ipv6().destination_address(), spi);
 }
 
-/// Whether fragments that are for the packet's destination may be of ESP that is ours to open. `udp`: fragments of UDP,
-/// of which only the first one has ports.
+/// Whether fragments for the packet's destination may be ESP that is ours to open. With `udp`, they are fragments of
+/// UDP, of which only the first has ports.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline bool takes_fragments(const InboundView& view, PacketView packet,
                                                                bool udp) noexcept {
   const NetworkLayer family = packet.layout().network;
@@ -184,9 +184,9 @@ struct Found {
   return address.family != NetworkLayer::none && (!udp || address.udp);
 }
 
-/// Whether an SA is what a template asks for. Of a tunnel's end points only the source is compared, as in Linux, and
-/// zeros stand for any source of either family. The destination is where the packet has arrived; outward, SAs are
-/// looked up by it.
+/// Whether an SA matches a template. Of a tunnel's end points only the source is compared, as in Linux; an all-zero
+/// source matches any of either family. The destination needs no check: inbound the packet has arrived there, and
+/// outbound SAs are looked up by it.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline bool satisfies(const SaView& sa, const TemplateView& wanted) noexcept {
   using namespace selection_detail;
   if (sa.tunnel != wanted.tunnel || (wanted.spi != 0 && wanted.spi != sa.spi) ||
@@ -196,9 +196,9 @@ struct Found {
   return !sa.tunnel || is_any(wanted.source) || (sa.outer == wanted.outer && is_same(wanted.source, sa.source));
 }
 
-/// Inwards: whether a packet may go on that came by `sa`, or in the clear where that is kNoSa, and that `policy` (or
-/// kNoPolicy) selects, as it is now (RFC 4301 §5.2 step 4; what Linux does where no policy selects it): what came in
-/// the clear may, and what a tunnel carried may not.
+/// Inbound: whether to forward a packet, as it is now, that arrived on `sa` (kNoSa: in the clear) and that `policy`
+/// selects (kNoPolicy: none does). See RFC 4301 §5.2 step 4. Without a policy, as in Linux, a packet from a tunnel is
+/// dropped, and others pass.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline Reason check_inbound(const SelectionView& view, std::uint32_t policy,
                                                                const classify::Key& key, std::uint32_t sa) noexcept {
   const bool in_the_clear = sa == kNoSa;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tables on a device say what the host's say.
+// The tables on a device decide as the host's do.
 
 #include <gtest/gtest.h>
 
@@ -21,8 +21,8 @@ constexpr unsigned kThreads = 128;
 
 struct Question {
   classify::Key key;
-  std::uint32_t sa;   // by which it came, inwards
-  std::uint32_t spi;  // to look up at its destination
+  std::uint32_t sa;   // the SA that it arrived on, inbound
+  std::uint32_t spi;  // the SPI to look up at its destination
 };
 
 struct Answer {

@@ -52,7 +52,7 @@ Bytes by_sa(const Flow& flow, const SecurityAssociation& sa, std::uint32_t seque
   return builder.protocol(ip_protocol::kEsp).raw(esp).bytes();
 }
 
-/// What has left instead of the packet: "spi N", "clear", or nothing where it is none of the packet's.
+/// What left instead of the packet: "spi N", "clear", or empty if nothing of the packet's left.
 std::string what_left(const Bytes& frame, const Flow& flow) {
   if (frame.size() < kEthernet + 20) return "";
   const bool ipv6 = frame[kEthernet] >> 4 == 6;
@@ -71,7 +71,7 @@ std::string what_left(const Bytes& frame, const Flow& flow) {
   return same ? "clear" : "";
 }
 
-/// The counter that has grown, or what has left, or "accepted" for packets to the kernel itself.
+/// The counter that grew, or what left, or "accepted" for packets to the kernel itself.
 std::string answer_of(const FarEnd& far, const Probe& probe, const std::vector<SecurityAssociation>& states,
                       std::uint32_t sequence) {
   const auto before = xfrm_counters();
@@ -118,7 +118,7 @@ std::optional<Tables> read_tables(const std::string& folder) {
 constexpr int kNotHere = 77;
 constexpr int kProbes = 250;
 
-/// In a process of its own: asks the kernel, and writes a line for each packet.
+/// Runs in a separate process: passes the packets to the kernel, and writes one line for each.
 int ask_kernel(Way way, unsigned seed, bool with_sas, const std::string& folder) {
   ::alarm(120);
   if (!enter_namespace()) return kNotHere;
@@ -231,7 +231,7 @@ class KernelSelection : public ::testing::Test {
         name_of(model::check_inbound(database, direction_of(probe.direction), packet_of(probe.flow), applied));
     const auto& selector = probe.sa ? database.states[*probe.sa].selector : std::nullopt;
     if (selector && selector->source.address.family != address_of(probe.flow.source).family) {
-      // Linux compares bits of one family with those of the other.
+      // Linux compares the bits of addresses of different families.
       ASSERT_EQ(reason, Reason::policy_mismatch);
       ASSERT_EQ(expected, "XfrmInStateMismatch");
       return;
@@ -276,7 +276,7 @@ class KernelSelection : public ::testing::Test {
       case model::Outbound::Action::blocked: ASSERT_EQ(answer, "XfrmOutPolBlock"); break;
       case model::Outbound::Action::no_endpoint:
       case model::Outbound::Action::no_state:
-        // An error where another SA has the template's SPI.
+        // Fails if another SA has the template's SPI.
         ASSERT_TRUE(answer == "XfrmOutNoStates" || answer == "XfrmOutPolError") << answer;
         break;
       case model::Outbound::Action::protect: ASSERT_EQ(answer, "an SPI"); break;

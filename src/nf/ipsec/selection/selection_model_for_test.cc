@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every rule is one function with its source. Sources used more than once:
+// Every rule is one function that names its source. Sources used more than once:
 //   [guide]    Cilium documentation, "XFRM Reference Guide"
 //   [ip-xfrm]  ip-xfrm(8) of iproute2
 //   [setkey]   setkey(8) of ipsec-tools, which documents the same kernel through PF_KEY
 //   [proc]     Linux, Documentation/networking/xfrm_proc.rst
-// Hashes are commits of the Linux kernel; only their messages are meant.
+// Hashes are commits of the Linux kernel; only their messages were used.
 
 #include "nf/ipsec/selection/selection_model_for_test.h"
 
@@ -19,8 +19,8 @@ bool bit_of(const Address& address, std::size_t index) {
   return ((address.bytes.at(index / 8) >> (7 - index % 8)) & 1) != 0;
 }
 
-/// A prefix holds addresses of its own family alone: 0.0.0.0/0 is not ::/0. Source: Cilium pull request 25953, where a
-/// catch-all policy covers IPv6 only once it is written with ::/0.
+/// A prefix contains only addresses of its own family: 0.0.0.0/0 is not ::/0. Source: Cilium pull request 25953, where
+/// a catch-all policy covers IPv6 only once it is written with ::/0.
 bool lies_in(const Address& address, const Prefix& prefix) {
   if (address.family != prefix.address.family) return false;
   for (std::size_t index = 0; index < prefix.length; ++index) {
@@ -29,14 +29,13 @@ bool lies_in(const Address& address, const Prefix& prefix) {
   return true;
 }
 
-/// The ports of a fragment are zero, and so are its type and code: a selector of `type 0` selects every fragment of
-/// ICMP. Source: the kernel (selection_interop_test.cc). RFC 4301 §4.4.1.1 differs: there they are OPAQUE, and match no
-/// value.
+/// The ports of a fragment are zero, and so are its type and code: a selector of `type 0` selects every ICMP fragment.
+/// Source: the kernel (selection_interop_test.cc). RFC 4301 §4.4.1.1 differs: there they are OPAQUE and match no value.
 bool port_matches(std::optional<std::uint16_t> wanted, std::optional<std::uint16_t> found) {
   return !wanted.has_value() || *wanted == found.value_or(0);
 }
 
-/// Everything that a selector names must match. Source: [ip-xfrm], SELECTOR and UPSPEC.
+/// All of a selector's conditions must match. Source: [ip-xfrm], SELECTOR and UPSPEC.
 bool selects(const Selector& selector, const Packet& packet) {
   return lies_in(packet.source, selector.source) && lies_in(packet.destination, selector.destination) &&
          (selector.protocol == 0 || selector.protocol == packet.protocol) &&
@@ -44,19 +43,18 @@ bool selects(const Selector& selector, const Packet& packet) {
          port_matches(selector.destination_port, packet.destination_port);
 }
 
-/// The selector of a state is compared with the inner packet, inward and outward. A state without one (`flag
-/// af-unspec`) takes packets of both families. Sources: [guide], `sel`: a filter for the decrypted packets; 48b8d78
-/// ("State selection update to use inner addresses"); ccf9b3b83d ("Add a XFRM_STATE_AF_UNSPEC flag").
+/// A state's selector is compared with the inner packet, inbound and outbound. A state without one (`flag af-unspec`)
+/// accepts packets of both families. Sources: [guide], `sel`: a filter for the decrypted packets; 48b8d78 ("State
+/// selection update to use inner addresses"); ccf9b3b83d ("Add a XFRM_STATE_AF_UNSPEC flag").
 bool carries(const State& state, const Packet& packet) {
   return !state.selector.has_value() || selects(*state.selector, packet);
 }
 
 // Policies
 
-/// Of the policies that select the packet, the one with the lowest `priority` number decides, whatever it then says. Of
-/// equal ones it is the oldest. Sources: [guide], `priority`: 0 is the highest; [setkey]: "policies with equal
-/// priorities are added at the end of groups of such policies"; 6be3b0db6d: "searched in-order until the first match is
-/// found".
+/// Of the policies that select the packet, the one with the lowest `priority` number decides; among equals, the oldest.
+/// Sources: [guide], `priority`: 0 is the highest; [setkey]: "policies with equal priorities are added at the end of
+/// groups of such policies"; 6be3b0db6d: "searched in-order until the first match is found".
 const Policy* deciding_policy(const Database& database, Direction direction, const Packet& packet) {
   const Policy* best = nullptr;
   for (const Policy& policy : database.policies) {
@@ -70,7 +68,7 @@ const Policy* deciding_policy(const Database& database, Direction direction, con
 
 // Templates
 
-/// All zeros stand for an address that was not given. Source: [ip-xfrm], where `src` and `dst` of ID are optional.
+/// All zeros mean that no address was given. Source: [ip-xfrm], where `src` and `dst` of ID are optional.
 bool is_unspecified(const Address& address) {
   for (const std::uint8_t byte : address.bytes) {
     if (byte != 0) return false;
@@ -78,11 +76,11 @@ bool is_unspecified(const Address& address) {
   return true;
 }
 
-/// Zero in a template stands for an SPI that was not given. Source: [guide], Policy Templates, where the inbound
-/// template has none and its states have one; [ip-xfrm], where `spi` of ID is optional.
+/// Zero in a template means that no SPI was given. Source: [guide], Policy Templates, where the inbound template has
+/// none and its states have one; [ip-xfrm], where `spi` of ID is optional.
 bool spi_matches(const Template& wanted, const State& state) { return wanted.spi == 0 || wanted.spi == state.spi; }
 
-// Inward, a template is a filter: it compares what it names. Source: [guide], Policy Templates.
+// Inbound, a template is a filter: it compares what it specifies. Source: [guide], Policy Templates.
 
 bool reqid_matches_inward(const Template& wanted, const State& state) {
   return wanted.reqid == 0 || wanted.reqid == state.reqid;
@@ -92,21 +90,21 @@ bool address_matches_inward(const Address& wanted, const Address& found) {
   return is_unspecified(wanted) || wanted == found;
 }
 
-/// The addresses of a template are the end points of a tunnel. In transport mode they say nothing: the packet keeps its
-/// own. Sources: [guide], Policy Templates ("outer IP addresses"); [setkey]: "if mode is transport, both src and dst
-/// can be omitted"; Cilium pull request 7181, which leaves the source of inbound templates open. That only the source
-/// is compared is what the kernel does (selection_interop_test.cc); no document says so.
+/// The addresses of a template are a tunnel's end points. In transport mode they are ignored: the packet keeps its own.
+/// Sources: [guide], Policy Templates ("outer IP addresses"); [setkey]: "if mode is transport, both src and dst can be
+/// omitted"; Cilium pull request 7181, which leaves the source of inbound templates open. That only the source is
+/// compared is kernel behaviour (selection_interop_test.cc) that no document mentions.
 bool endpoints_match_inward(const Template& wanted, const State& state) {
   return wanted.mode == Mode::transport || address_matches_inward(wanted.source, state.source);
 }
 
-/// Source: [guide], Policy Templates: addresses, SPI, protocol, mode and reqid are what a template and a state share.
+/// Source: [guide], Policy Templates: a template and a state must agree in addresses, SPI, protocol, mode and reqid.
 bool satisfies_inward(const State& state, const Template& wanted) {
   return wanted.mode == state.mode && spi_matches(wanted, state) && reqid_matches_inward(wanted, state) &&
          endpoints_match_inward(wanted, state);
 }
 
-// The way in
+// Inbound
 
 /// Source: [guide], XfrmInStateMismatch; RFC 4301 §5.2 step 4.
 bool every_state_carries(const Database& database, const Packet& packet, const std::vector<std::size_t>& applied) {
@@ -123,10 +121,10 @@ bool came_by_tunnel(const Database& database, const std::vector<std::size_t>& ap
   return false;
 }
 
-/// A packet in the clear passes by default. A packet from a tunnel needs a policy, even where the default is to allow;
-/// one that came by transport mode needs none. Sources: [proc], XfrmInNoPols ("inbound SAs are correct but no SP is
+/// A packet in the clear passes by default. A packet from a tunnel needs a policy, even if the default is to allow; one
+/// that arrived in transport mode does not. Sources: [proc], XfrmInNoPols ("inbound SAs are correct but no SP is
 /// found"); Server Fault, "Why are only 3 ip xfrm policies needed for a IPsec tunnel?" ("If none is found the packet is
-/// dropped"); Cilium issue 36258, which explains that counter by states in tunnel mode while the default is to allow;
+/// dropped"); Cilium issue 36258, which attributes that counter to states in tunnel mode while the default is to allow;
 /// for transport mode, strongSwan-dev, July 2014, "What is the purpose of kernel's IPsec IN policies?".
 Inbound without_policy(const Database& database, const std::vector<std::size_t>& applied) {
   return came_by_tunnel(database, applied) ? Inbound::no_policy : Inbound::accept;
@@ -139,10 +137,10 @@ bool some_state_satisfies(const Database& database, const Template& wanted, cons
   return false;
 }
 
-/// A required template drops every packet that no matching state has carried, packets in the clear included; one with
-/// `level use` lets them pass. Sources: [guide], `level use` and XfrmInTmplMismatch; strongSwan's commit message on
-/// outbound forward policies, which says that a template there must be optional, or traffic from elsewhere "would get
-/// dropped due to the template mismatch".
+/// A required template drops every packet that did not arrive on a matching state, including packets in the clear; with
+/// `level use` they pass. Sources: [guide], `level use` and XfrmInTmplMismatch; strongSwan's commit message on outbound
+/// forward policies, which says that a template there must be optional, or traffic from elsewhere "would get dropped
+/// due to the template mismatch".
 bool templates_are_satisfied(const Database& database, const Policy& policy, const std::vector<std::size_t>& applied) {
   for (const Template& wanted : policy.templates) {
     if (!wanted.use && !some_state_satisfies(database, wanted, applied)) return false;
@@ -157,9 +155,9 @@ bool satisfies_some_template(const State& state, const Policy& policy) {
   return false;
 }
 
-/// A packet from a tunnel must satisfy a template of its policy, whatever the level, so that a policy without templates
-/// drops it. A state in transport mode that no template asks for does no harm. Source: [guide], XfrmInTmplMismatch: "if
-/// an XFRM state with mode tunnel was used on the packet and it doesn't match any XFRM policy template".
+/// A packet from a tunnel must match a template of its policy, whatever the level, so a policy without templates drops
+/// it. A transport mode state that no template requires is accepted. Source: [guide], XfrmInTmplMismatch: "if an XFRM
+/// state with mode tunnel was used on the packet and it doesn't match any XFRM policy template".
 bool tunnels_are_expected(const Database& database, const Policy& policy, const std::vector<std::size_t>& applied) {
   for (const std::size_t index : applied) {
     const State& state = database.states.at(index);
@@ -168,26 +166,26 @@ bool tunnels_are_expected(const Database& database, const Policy& policy, const 
   return true;
 }
 
-// The way out
+// Outbound
 
-/// What a state's addresses are compared with. No source: any will do.
+/// The addresses that a state must have. An empty source matches any.
 struct Endpoints {
   std::optional<Address> source;
   Address destination;
 };
 
-/// In transport mode the packet's own addresses, whatever the template says; in tunnel mode the template's, with the
-/// source left to the routes where it is zero. Sources: 732706afe1 ("on policies with a transport mode template, we
-/// pass the addresses from the flowi"); ddc47e4404 (tunnel mode: "from the template"); a1e59abf82 ("Fix
-/// wildcard as tunnel source").
+/// Transport mode uses the packet's own addresses, whatever the template says. Tunnel mode uses the template's; a zero
+/// source is left to the routes. Sources: 732706afe1 ("on policies with a transport mode template, we pass the
+/// addresses from the flowi"); ddc47e4404 (tunnel mode: "from the template"); a1e59abf82 ("Fix wildcard as tunnel
+/// source").
 Endpoints endpoints_outward(const Template& wanted, const Packet& packet) {
   if (wanted.mode == Mode::transport) return {.source = packet.source, .destination = packet.destination};
   if (is_unspecified(wanted.source)) return {.source = std::nullopt, .destination = wanted.destination};
   return {.source = wanted.source, .destination = wanted.destination};
 }
 
-/// Outward, states are found by destination, source and reqid, so that zero is a reqid like any other, and a state that
-/// leaves its destination open is never found. Source: [guide], Data Structure for XFRM States, `state_bydst`.
+/// Outbound, states are found by destination, source and reqid. So zero is a reqid like any other, and a state with an
+/// unspecified destination is never found. Source: [guide], Data Structure for XFRM States, `state_bydst`.
 bool matches_outward(const State& state, const Template& wanted, const Packet& packet) {
   return wanted.mode == state.mode && spi_matches(wanted, state) && wanted.reqid == state.reqid &&
          state.destination == endpoints_outward(wanted, packet).destination && carries(state, packet);
@@ -218,9 +216,9 @@ std::vector<std::size_t> with_open_source(const Database& database, const std::v
   return found;
 }
 
-/// States of the right source are preferred. Only where there are none, those that leave their source open are used.
+/// States with a matching source are preferred. Only if there are none, states with an unspecified source are used.
 /// Sources: [guide], XFRM Policies and States ("or 0.0.0.0 to match all"); f59bbdfa5c ("Simplify SA looking up when
-/// using wildcard source"): a look-up of its own, which compares the destination alone.
+/// using wildcard source"): a separate lookup that compares only the destination.
 std::vector<std::size_t> usable_states(const Database& database, const Template& wanted, const Packet& packet) {
   std::vector<std::size_t> states = states_of_any_source(database, wanted, packet);
   const std::optional<Address> source = endpoints_outward(wanted, packet).source;
@@ -229,7 +227,7 @@ std::vector<std::size_t> usable_states(const Database& database, const Template&
   return exact.empty() ? with_open_source(database, states) : exact;
 }
 
-/// Without a state, a required template drops the packet, and `level use` lets it leave as it is. Sources: [guide],
+/// Without a state, a required template drops the packet, and `level use` sends it unprotected. Sources: [guide],
 /// XfrmOutNoStates; ipsec_set_policy(3) of ipsec-tools, level `use`: "transmitted in clear (when SA is not available)".
 Outbound without_state(const Template& wanted) {
   return {.action = wanted.use ? Outbound::Action::clear : Outbound::Action::no_state, .states = {}};

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases that the documents describe in so many words, with their source. [guide] is Cilium's "XFRM Reference Guide".
+// Cases that the documentation describes explicitly, with their sources. [guide] is Cilium's "XFRM Reference Guide".
 
 #include <gtest/gtest.h>
 
@@ -62,7 +62,7 @@ State transport(const Address& source, const Address& destination) {
   return state;
 }
 
-/// What ip-xfrm(8) makes of `tmpl src SOURCE dst DESTINATION proto esp reqid 1 mode tunnel`.
+/// The meaning of `tmpl src SOURCE dst DESTINATION proto esp reqid 1 mode tunnel` according to ip-xfrm(8).
 Template tunnel_template(const Address& source, const Address& destination) {
   return {.source = source, .destination = destination, .spi = 0, .reqid = 1, .mode = Mode::tunnel, .use = false};
 }
@@ -121,12 +121,12 @@ TEST(SelectionModel, TakesTheOldestOfPoliciesWithEqualPriorities) {
   EXPECT_EQ(in_clear({blocking(Direction::in, 0), policy(Direction::in, {})}), Inbound::policy_block);
 }
 
-// Server Fault, "Why are only 3 ip xfrm policies needed for a IPsec tunnel?": `in` and `fwd` are looked up apart.
+// Server Fault, "Why are only 3 ip xfrm policies needed for a IPsec tunnel?": `in` and `fwd` are looked up separately.
 TEST(SelectionModel, UsesPoliciesOfItsDirectionOnly) {
   EXPECT_EQ(in_clear({blocking(Direction::forward, 0), blocking(Direction::out, 0)}), Inbound::accept);
 }
 
-// Cilium pull request 25953: 0.0.0.0/0 does not stand for ::/0.
+// Cilium pull request 25953: 0.0.0.0/0 does not include ::/0.
 TEST(SelectionModel, KeepsTheFamiliesApart) {
   const Database database{.policies = {blocking(Direction::in, 0)}, .states = {}};
   EXPECT_EQ(check_inbound(database, Direction::in, tcp(ipv6(1), ipv6(2)), {}), Inbound::accept);
@@ -153,7 +153,7 @@ TEST(SelectionModel, SelectsNoFragmentByItsPort) {
   EXPECT_EQ(check_inbound({.policies = {blocked}, .states = {}}, Direction::in, packet, {}), Inbound::accept);
 }
 
-// The way in
+// Inbound
 
 // [guide], Ingress Packet Flow: traffic that was never encrypted "is allowed by default".
 TEST(SelectionModel, AcceptsAClearPacketWithoutAPolicy) { EXPECT_EQ(in_clear({}), Inbound::accept); }
@@ -248,7 +248,7 @@ TEST(SelectionModel, CarriesIpv6InATunnelWithoutASelector) {
             Inbound::state_mismatch);
 }
 
-// The way out
+// Outbound
 
 // [guide], XfrmOutPolBlock.
 TEST(SelectionModel, DecidesWithoutATemplateByTheAction) {
@@ -274,7 +274,7 @@ TEST(SelectionModel, ProtectsByTheStatesThatTheTemplateNames) {
   EXPECT_EQ(leaving(states, wanted).states, (States{3}));
 }
 
-// [guide], Data Structure for XFRM States: outward, states are indexed by reqid.
+// [guide], Data Structure for XFRM States: outbound, states are indexed by reqid.
 TEST(SelectionModel, TakesNoReqidForAnyOutward) {
   Template wanted = tunnel_template(kGateway, kPeer);
   wanted.reqid = 0;

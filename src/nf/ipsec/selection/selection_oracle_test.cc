@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the tables say against a search through all policies and all SAs, as they are in the user's files.
+// Compares the tables with a linear search through all policies and all SAs of the user's files.
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -69,7 +69,7 @@ struct Oracle {
       return rank(a) != rank(b) ? rank(a) < rank(b) : newer(a, b);
     };
     std::uint32_t best = kNoSa;
-    std::uint32_t last = kNoSa;  // of those that have ended, the one to be tried last: it says why
+    std::uint32_t last = kNoSa;  // of those that have ended, the last to be tried, which determines the reason
     for (std::uint32_t i = 0; i < states.size(); ++i) {
       const SecurityAssociation& sa = states[i];
       if (sa.direction == Direction::in || !fits(sa, wanted, flow, true)) continue;
@@ -101,11 +101,11 @@ struct Oracle {
 };
 
 struct Tally {
-  int found = 0, none = 0, over = 0;  // SAs outwards
-  int accepted = 0, refused = 0;      // inwards, by an SA
+  int found = 0, none = 0, over = 0;  // outbound
+  int accepted = 0, refused = 0;      // inbound, on an SA
 };
 
-/// A packet, outwards, inwards in the clear, and by a few of the SAs.
+/// Checks a packet outbound, inbound in the clear, and inbound on a few of the SAs.
 void expect_agreement(const Selection& out, const Selection& in, const Oracle& oracle, SelectionDraw& draw,
                       Tally& tally) {
   const Flow flow = draw.flow();

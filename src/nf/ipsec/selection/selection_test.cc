@@ -38,7 +38,7 @@ std::string tunnel_template(const std::string& reqid, const std::string& rest = 
 constexpr const char* kTransportTemplate = "\ttmpl src 0.0.0.0 dst 0.0.0.0\n\t\tproto esp reqid 7 mode transport\n";
 constexpr const char* kLanToLan = "src 10.1.0.0/16 dst 10.2.0.0/16";
 
-/// Tables of texts, and what they say of packets.
+/// Tables built from texts, and their decisions about packets.
 class Tables {
  public:
   Tables(const std::string& states, const std::string& policies, bool inbound) {
@@ -217,7 +217,7 @@ TEST(Selection, OptionalTemplateLetsPacketsGoWithoutAnSa) {
 }
 
 TEST(Selection, TransportModeTakesTheSaOfThePacketsOwnAddresses) {
-  // The first one's addresses have the same bits.
+  // The first one's addresses have the same bits in the other family.
   const Tables tables(transport_sa("::a01:1", "::a02:2", "0x400") + transport_sa("10.1.0.1", "10.2.0.2", "0x100") +
                           transport_sa("10.1.0.1", "10.2.0.3", "0x200") + transport_sa("10.1.0.4", "10.2.0.3", "0x300"),
                       policy(kLanToLan, "out", kTransportTemplate), false);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What SAs and policies select packets by, and how long they last: what both have in common, in the kernel's terms
-// (xfrm_selector, xfrm_lifetime_cfg and xfrm_lifetime_cur).
+// What SAs and policies have in common: traffic selectors and lifetimes, in the kernel's terms (xfrm_selector,
+// xfrm_lifetime_cfg and xfrm_lifetime_cur).
 
 #pragma once
 
@@ -24,39 +24,40 @@ using IpPrefix = std::variant<Ipv4Prefix, Ipv6Prefix>;
 [[nodiscard]] std::string to_string(const IpAddress& address);
 [[nodiscard]] std::string to_string(const IpPrefix& prefix);
 
-/// From whom and to whom: which way a packet goes as its policy sees it (RFC 4301 §4.4.1). `forward` is the kernel's:
-/// what came in by IPsec and goes on to others.
+/// The direction of packets that a policy applies to (RFC 4301 §4.4.1). `forward` is the kernel's: packets that came in
+/// through IPsec and are forwarded.
 enum class Direction : std::uint8_t { in, out, forward };
 
-/// The packets of one flow or many, by what stands in their headers. All conditions hold together.
+/// Selects packets by their headers. All conditions must hold.
 struct Selector {
   IpPrefix source;
-  IpPrefix destination;       // of the same family
+  IpPrefix destination;       // of the same family as `source`
   std::uint8_t protocol = 0;  // 0: any
-  /// Two halves of what the protocol has behind its IP header: ports; of ICMP and ICMPv6 (1, 58) the type and the code;
-  /// of GRE (47) the high and the low half of the key; of the mobility header (135) its type and nothing.
+  /// Two halves of a protocol-specific value: the ports; type and code for ICMP and ICMPv6 (1, 58); the high and low
+  /// half of the key for GRE (47); the type and nothing else for the mobility header (135).
   std::optional<std::uint16_t> source_port;
   std::optional<std::uint16_t> destination_port;
-  std::string device;  // that a packet leaves by (out) or came by (in); empty: any
+  std::string device;  // outgoing (out) or incoming (in) interface; empty: any
 
   friend bool operator==(const Selector&, const Selector&) = default;
 };
 
-/// No limit, of bytes and packets.
+/// No limit on bytes or packets.
 inline constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
 
-/// When an SA or a policy is over: at the first limit that is reached (RFC 4301 §4.4.2.1).
+/// An SA or policy ends at the first limit that is reached (RFC 4301 §4.4.2.1).
 struct Lifetime {
   std::uint64_t bytes = kUnlimited;
   std::uint64_t packets = kUnlimited;
   std::uint64_t seconds_from_add = 0;  // 0: no limit
-  std::uint64_t seconds_from_use = 0;  // behind the first packet; 0: no limit
+  std::uint64_t seconds_from_use = 0;  // after the first packet; 0: no limit
 
   friend bool operator==(const Lifetime&, const Lifetime&) = default;
 };
 
-/// The soft one warns that a successor is needed, the hard one ends it. What it has carried already counts. `ip` prints
-/// none of it without -s: then nothing is limited, nothing was carried and the times are unknown.
+/// The soft limit warns that a successor is needed; the hard limit ends the SA or policy. Traffic already carried
+/// counts. `ip` prints none of this without -s: then there are no limits, nothing was carried and the times are
+/// unknown.
 struct Lifetimes {
   Lifetime soft;
   Lifetime hard;

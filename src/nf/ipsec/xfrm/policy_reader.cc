@@ -16,7 +16,7 @@ namespace penstock::ipsec {
 
 namespace {
 
-/// What a policy may have behind its selector, of iproute2's xfrm_policy_info_print and xfrm_xfrma_print.
+/// Words that may follow a policy's selector, from iproute2's xfrm_policy_info_print and xfrm_xfrma_print.
 enum class PolicyWord : std::uint8_t {
   dir,
   socket,
@@ -58,7 +58,7 @@ constexpr auto kPolicyWords = std::to_array<PolicyWordEntry>({
     {"security", PolicyWord::security},
 });
 
-/// The kernel's XFRM_POLICY_CPU_ACQUIRE, which `ip` has no word for: about how it asks for SAs.
+/// The kernel's XFRM_POLICY_CPU_ACQUIRE, which `ip` prints as a number. It only affects how the kernel requests SAs.
 constexpr std::string_view kCpuAcquire = "4";
 
 class PolicyReader {
@@ -75,7 +75,7 @@ class PolicyReader {
       if (words_.good() && !left_out_) finish();
     }
     if (Errors errors = words_.errors(); !errors.empty()) return failure(in_file_order(std::move(errors)));
-    // From the one that was added first; `sub` comes before all of `main`.
+    // Oldest first; policies of `sub` precede those of `main`.
     std::ranges::reverse(policies_);
     std::ranges::stable_sort(policies_, {}, [](const Ranked& policy) {
       return std::pair{!policy.sub, policy.policy.priority};
@@ -89,17 +89,17 @@ class PolicyReader {
  private:
   struct Ranked {
     Policy policy;
-    bool sub;  // of the kernel's second table, which it asks first
+    bool sub;  // of the kernel's sub-policy table, which it searches first
   };
 
-  /// Packets that are forwarded belong to no socket.
+  /// A note on skipped socket policies; forwarded packets belong to no socket.
   [[nodiscard]] Errors harmless() const {
     if (sockets_ == 0) return {};
     return {{words_.place(first_socket_), fmt::format("socket policies are left out ({})", sockets_),
              in_quotes(first_socket_.text), ""}};
   }
 
-  // In the order of the file.
+  // In file order.
   void read_part();
   void read_part(PolicyWord part, const XfrmWord& name);
   void read_direction();
@@ -110,7 +110,7 @@ class PolicyReader {
   void read_level(Template& wanted);
   void finish();
 
-  /// The policy stays, and nothing that it selects goes on.
+  /// Keeps the policy and makes it block everything that it selects.
   void block(const XfrmWord& at, std::string_view message);
   void leave_out(const XfrmWord& at, std::string_view message);
 
@@ -119,7 +119,7 @@ class PolicyReader {
   std::size_t sockets_ = 0;
   XfrmWord first_socket_;
 
-  // Of the policy that is being read.
+  // State of the policy being read.
   Policy policy_;
   bool has_direction_ = false;
   bool sub_ = false;
@@ -131,8 +131,8 @@ void PolicyReader::read_part() {
   const XfrmWord name = words_.take("");
   const auto entry = std::ranges::find(kPolicyWords, name.text, &PolicyWordEntry::name);
   if (entry != kPolicyWords.end()) return read_part(entry->word, name);
-  // It may narrow what is selected: blocked is what the policy would select without it. Its values are no words of ours
-  // either.
+  // The word may narrow the selector, so what the policy would select without it is blocked. The values after it are
+  // not interpreted either.
   block(name, "unknown word in a policy");
 }
 
@@ -152,7 +152,7 @@ void PolicyReader::read_part(PolicyWord part, const XfrmWord& name) {
       sub_ = true;
       return block(type, "only policies of type main are supported");
     }
-    case PolicyWord::share: static_cast<void>(words_.take("any")); return;  // of the SAs that a daemon would make
+    case PolicyWord::share: static_cast<void>(words_.take("any")); return;  // for SAs that a daemon would create
     case PolicyWord::flag: return read_flags();
     case PolicyWord::tmpl: return read_template();
     case PolicyWord::lifetime: return words_.lifetime(policy_.lifetimes);
@@ -162,7 +162,7 @@ void PolicyReader::read_part(PolicyWord part, const XfrmWord& name) {
     case PolicyWord::if_id:
       if (words_.number32("a number") != 0) leave_out(name, "xfrm interfaces are not supported");
       return;
-    case PolicyWord::crypto: return words_.offload();  // to a NIC, of the kernel's traffic
+    case PolicyWord::crypto: return words_.offload();  // offload to a NIC, of the kernel's own traffic
     case PolicyWord::lastused: static_cast<void>(words_.time()); return;
     case PolicyWord::security:
       words_.expect("context");
@@ -195,14 +195,14 @@ void PolicyReader::read_action() {
   }
 }
 
-/// A list without an end; `ip -s` has all of them as bits in parentheses behind it.
+/// A list without a terminator; `ip -s` appends all flags as bits in parentheses.
 void PolicyReader::read_flags() {
   while (!words_.at_end()) {
     const XfrmWord word = words_.peek();
     if (word.text == "icmp") {
       policy_.icmp = true;
     } else if (word.text != "localok" && word.text != kCpuAcquire && !word.text.starts_with("(0x")) {
-      return;  // localok: a socket of the host's own may have another policy
+      return;  // localok: the host's own sockets may override the policy
     }
     static_cast<void>(words_.take(""));
   }
@@ -228,7 +228,7 @@ void PolicyReader::read_template() {
   words_.expect("mode");
   read_mode(wanted);
   if (words_.accept("level")) read_level(wanted);
-  // What `ip -s` has besides is of the SAs that a daemon would make.
+  // The other words of `ip -s` concern SAs that a daemon would create.
   if (words_.accept("share")) static_cast<void>(words_.take("any"));
   for (const std::string_view mask : {"enc-mask", "auth-mask", "comp-mask"}) {
     if (words_.accept(mask)) static_cast<void>(words_.take("eight digits"));

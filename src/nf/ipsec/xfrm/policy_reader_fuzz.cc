@@ -17,7 +17,7 @@ void check(bool holds) {
 
 }  // namespace
 
-/// What is read has one family where it must, and policies that nothing was said against stand by priority.
+/// Policies that are read have consistent families, and those without errors are in order of priority.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto policies = ipsec::parse_policies({reinterpret_cast<const char*>(data), size}, "fuzz");
   if (!policies) {

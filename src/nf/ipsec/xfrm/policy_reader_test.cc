@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-// Texts are as iproute2 6.1 prints them, spaces at line ends and all.
+// Texts are printed by iproute2 6.1, including spaces at line ends.
 
 constexpr std::string_view kProtect =
     "src 10.1.0.0/16 dst 10.2.0.0/16 \n"
@@ -40,7 +40,7 @@ Read<Policies> read(std::string_view text) {
   return policies ? *std::move(policies) : Read<Policies>{};
 }
 
-/// Of a text that has one, and nothing that is not supported.
+/// Parses a text with one policy and nothing unsupported.
 Policy read_one(std::string_view text) {
   Read<Policies> policies = read(text);
   EXPECT_THAT(policies.unsupported, IsEmpty()) << to_string(policies.unsupported);
@@ -53,7 +53,7 @@ std::string error_of(std::string_view text) {
   return policies ? "" : to_string(policies.error());
 }
 
-/// What is said of a text whose only policy asks for what is not supported; it must block all that it selects.
+/// The message for a text whose only policy asks for something unsupported; the policy must block all that it selects.
 std::string blocked(std::string_view text) {
   const Read<Policies> policies = read(text);
   EXPECT_THAT(policies.value, SizeIs(1));
@@ -63,7 +63,7 @@ std::string blocked(std::string_view text) {
   return to_string(policies.unsupported);
 }
 
-/// What is said of a text whose only policy is left out.
+/// The message for a text whose only policy is skipped.
 std::string left_out(std::string_view text) {
   const Read<Policies> policies = read(text);
   EXPECT_THAT(policies.value, IsEmpty());
@@ -130,7 +130,7 @@ TEST(PolicyReader, ReadsSelectors) {
   EXPECT_EQ(numbered.source_port, std::nullopt);
   EXPECT_EQ(numbered.destination_port, 53);
   EXPECT_EQ(numbered.device, "eth0");
-  // The kernel compares as many bits as the length says, whatever stands behind them.
+  // The kernel compares only the prefix's bits and ignores host bits.
   EXPECT_EQ(to_string(selector_of("src 10.1.2.3/8 dst 0.0.0.0/0").source), "10.0.0.0/8");
   EXPECT_EQ(to_string(selector_of("src 2001:db8::1/32 dst ::/0").source), "2001:db8::/32");
 }
@@ -208,7 +208,7 @@ TEST(PolicyReader, BlocksWhatItCannotProtectAsAsked) {
       by("10.2.0.0/16", "10.2.0.0/16 new-thing 5"),
       HasSubstr("1:33: unknown word in a policy: packets that this policy selects are dropped: found 'new-thing'"));
   EXPECT_THAT(by("ptype main", "ptype main flag 8"), HasSubstr("unknown word"));
-  // Of two reasons, the first.
+  // Of two reasons, the first is reported.
   EXPECT_THAT(by("esp spi 0xc1a2b3d4 reqid 17 mode tunnel", "ah reqid 17 mode ro"), ::testing::Not(HasSubstr("\n")));
 }
 

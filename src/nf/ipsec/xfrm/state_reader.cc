@@ -20,7 +20,8 @@ namespace penstock::ipsec {
 
 namespace {
 
-/// What begins a part of an SA behind its first two lines, of iproute2's xfrm_state_info_print and xfrm_xfrma_print.
+/// Words that start a part of an SA after its first two lines, from iproute2's xfrm_state_info_print and
+/// xfrm_xfrma_print.
 enum class StateWord : std::uint8_t {
   replay_window,
   seq,
@@ -87,7 +88,7 @@ struct CipherName {
   bool aead;
 };
 
-// As the kernel calls them (net/xfrm/xfrm_algo.c), and its older names.
+// The kernel's names (net/xfrm/xfrm_algo.c), including older ones.
 constexpr auto kCiphers = std::to_array<CipherName>({
     {"cbc(aes)", Cipher::aes_cbc, 0, false},
     {"aes", Cipher::aes_cbc, 0, false},
@@ -103,7 +104,7 @@ struct IntegrityName {
   Integrity integrity;
 };
 
-// The first of a name is what the kernel cuts to where the file does not say.
+// The first entry for a name is the kernel's default truncation.
 constexpr auto kIntegrities = std::to_array<IntegrityName>({
     {"hmac(sha1)", 96, Integrity::hmac_sha1_96},
     {"sha1", 96, Integrity::hmac_sha1_96},
@@ -118,19 +119,19 @@ constexpr std::string_view kSupportedAead = "rfc4106(gcm(aes))";
 constexpr std::string_view kSupportedIntegrities =
     "hmac(sha1) truncated to 96 bits, hmac(sha256) to 128 or 96, or digest_null";
 constexpr std::uint64_t kMostDigestNullBits = 128;
-/// The kernel's most (XFRMA_REPLAY_ESN_MAX).
+/// The kernel's maximum (XFRMA_REPLAY_ESN_MAX).
 constexpr std::uint64_t kMostWindow = 4096;
 
-/// What `ip` has of a sequence number's context.
+/// The sequence number context as `ip` prints it.
 struct Context {
-  bool esn = false;  // of the long form, which also has windows over 32 without ESN
+  bool esn = false;  // long form, also used for windows over 32 without ESN
   std::uint32_t seq = 0, seq_hi = 0, oseq = 0, oseq_hi = 0;
-  std::uint32_t window = 0;           // of the long form
-  std::vector<std::uint32_t> bitmap;  // in the kernel's order
+  std::uint32_t window = 0;           // in the long form only
+  std::vector<std::uint32_t> bitmap;  // in kernel order
 };
 
-/// The kernel's short bitmap has the highest number in bit 0; its long one is a ring of `window` bits, in which the
-/// highest number is at (seq - 1) mod window and older ones below, around its end.
+/// The kernel's short bitmap has the highest number in bit 0. The long one is a ring of `window` bits: the highest
+/// number is at (seq - 1) mod window, and older ones are below it, wrapping around.
 std::vector<std::uint32_t> window_of(const Context& context) {
   if (std::ranges::all_of(context.bitmap, [](std::uint32_t word) { return word == 0; })) return {};
   if (!context.esn) return context.bitmap;
@@ -160,7 +161,7 @@ class StateReader {
   }
 
  private:
-  // In the order of the file.
+  // In file order.
   void start();
   void read_header();
   void read_part();
@@ -186,7 +187,7 @@ class StateReader {
   SecurityAssociations states_;
   std::map<std::pair<IpAddress, std::uint32_t>, std::uint32_t> lines_;  // by destination and SPI
 
-  // Of the SA that is being read.
+  // State of the SA being read.
   SecurityAssociation sa_;
   std::optional<Context> context_;
   XfrmWord spi_word_;
@@ -245,7 +246,7 @@ void StateReader::read_part(StateWord part, const XfrmWord& name) {
     case StateWord::replay_window:
       sa_.replay_window = static_cast<std::uint32_t>(words_.number("a window", 0, kMostWindow));
       return;
-    case StateWord::seq: static_cast<void>(words_.take("a number")); return;  // that of the request for the SA
+    case StateWord::seq: static_cast<void>(words_.take("a number")); return;  // of the request for the SA
     case StateWord::flag: return read_flags();
     case StateWord::extra_flag: return read_extra_flags();
     case StateWord::mark:
@@ -264,7 +265,7 @@ void StateReader::read_part(StateWord part, const XfrmWord& name) {
     case StateWord::coa: return leave_out(name, "Mobile IPv6 is not supported");
     case StateWord::lastused: static_cast<void>(words_.time()); return;
     case StateWord::anti_replay: context_word_ = name; return read_context();
-    case StateWord::crypto: return words_.offload();  // to a NIC, of the kernel's traffic
+    case StateWord::crypto: return words_.offload();  // offload to a NIC, of the kernel's own traffic
     case StateWord::if_id:
       if (words_.number32("a number") != 0) leave_out(name, "xfrm interfaces are not supported");
       return;
@@ -282,12 +283,12 @@ void StateReader::read_part(StateWord part, const XfrmWord& name) {
       }
       return;
     }
-    case StateWord::pcpu_num: static_cast<void>(words_.take("a number")); return;  // the kernel's CPU for it
+    case StateWord::pcpu_num: static_cast<void>(words_.take("a number")); return;  // the CPU that it is bound to
   }
 }
 
-/// A list without an end. `ip -s` sets no space between the last flag and the word behind it, and has all of them as
-/// bits in parentheses.
+/// A list without a terminator. `ip -s` prints no space between the last flag and the next word, and appends all flags
+/// as bits in parentheses.
 void StateReader::read_flags() {
   while (!words_.at_end()) {
     XfrmWord word = words_.peek();
@@ -306,7 +307,7 @@ void StateReader::read_flags() {
     } else if (word.text == "esn") {
       sa_.esn = true;
     } else if (word.text != "wildrecv" && word.text != "align4" && !word.text.starts_with("(0x")) {
-      return;  // wildrecv is of Mobile IPv6 alone, align4 of AH
+      return;  // wildrecv concerns only Mobile IPv6, align4 only AH
     }
     static_cast<void>(words_.take(""));
     if (extra) return read_extra_flags();
@@ -404,7 +405,7 @@ void StateReader::read_cipher(const XfrmWord& kind, bool aead) {
   sa_.icv_bytes = static_cast<std::uint8_t>(bits / 8);
 }
 
-/// Behind an algorithm: nothing where it takes no key, or the digits, and with `ip -s` "(N bits)".
+/// The key after an algorithm: empty if it takes none, otherwise hex digits, with `ip -s` followed by "(N bits)".
 Secret StateReader::read_key(const XfrmWord& algorithm) {
   const XfrmWord word = words_.peek();
   if (word.text == "<<Keys") {
@@ -414,7 +415,7 @@ Secret StateReader::read_key(const XfrmWord& algorithm) {
   if (!word.text.starts_with("0x")) return {};
   static_cast<void>(words_.take(""));
   const std::string_view digits = word.text.substr(2);
-  // Nothing of what is found may be shown.
+  // The message must not show any of it.
   if (digits.size() % 2 != 0) {
     words_.error_found(word, "not a key", fmt::format("{} digits", digits.size()), "an even number of them");
     return {};
@@ -468,7 +469,7 @@ void StateReader::read_encapsulation() {
   sa_.udp = udp;
 }
 
-/// "context: seq …, oseq …, bitmap …", or "esn context:" with the halves that the SA's direction has, and the window.
+/// "context: seq …, oseq …, bitmap …", or "esn context:" with the halves for the SA's direction, and the window.
 void StateReader::read_context() {
   Context context;
   context.esn = words_.accept("esn");
@@ -501,7 +502,7 @@ void StateReader::read_context() {
   }
 }
 
-/// The kernel's words, the last one first.
+/// The kernel's words, last one first.
 void StateReader::read_bitmap() {
   static_cast<void>(words_.take(""));
   const XfrmWord length = words_.peek();

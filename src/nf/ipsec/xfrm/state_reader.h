@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads what `ip xfrm state` prints, with and without -s, -o and -d:
+// Reads the output of `ip xfrm state`, with and without -s, -o and -d:
 //
 //     src ADDRESS dst ADDRESS
 //             proto esp spi SPI reqid REQID mode transport|tunnel
@@ -10,7 +10,7 @@
 //             [encap type espinudp sport PORT dport PORT addr ADDRESS]
 //             [anti-replay context: … | anti-replay esn context: …] [sel SELECTOR] …
 //
-// An SA that no code of ours can carry out is left out, and said by name.
+// An SA that needs something that is not implemented is skipped with a warning that names it.
 
 #pragma once
 
@@ -25,12 +25,12 @@
 
 namespace penstock::ipsec {
 
-using SecurityAssociations = std::vector<SecurityAssociation>;  // in the file's order
+using SecurityAssociations = std::vector<SecurityAssociation>;  // in file order
 
-/// A whole file; "-" is the standard input. Its text is wiped when the SAs are read. No error holds a key.
-/// At most `most` of them.
+/// Reads a whole file of at most `most` SAs; "-" is the standard input. The text is wiped once the SAs are read. No
+/// error contains a key.
 [[nodiscard]] Result<Read<SecurityAssociations>> read_states(const std::string& path, std::size_t most = kMostEntries);
-/// A text; `file` is its name in messages.
+/// Parses a text. `file` is its name in messages.
 [[nodiscard]] Result<Read<SecurityAssociations>> parse_states(std::string_view text, const std::string& file,
                                                               std::size_t most = kMostEntries);
 

@@ -20,7 +20,7 @@ void check(bool holds) {
   if (!holds) std::abort();
 }
 
-/// Eight hexadecimal digits in a row may be of a key.
+/// Eight hexadecimal digits in a row may be part of a key.
 bool may_hold_a_key(const std::string& text) {
   std::size_t row = 0;
   return std::ranges::any_of(text, [&](char c) {
@@ -46,7 +46,7 @@ void check(const ipsec::SecurityAssociation& sa) {
 
 }  // namespace
 
-/// What is read can be carried out, and no message may have a key in it.
+/// SAs that are read are supported ones, and no message contains a key.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto states = ipsec::parse_states({reinterpret_cast<const char*>(data), size}, "fuzz");
   for (const Error& error : states ? states->unsupported : states.error()) check(!may_hold_a_key(error.found));

@@ -24,7 +24,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-// Texts are as iproute2 6.1 prints them, spaces at line ends and all, unless a test says another version.
+// Texts are printed by iproute2 6.1, including spaces at line ends, unless a test names another version.
 
 constexpr std::string_view kTunnel =
     "src 192.0.2.1 dst 198.51.100.7\n"
@@ -51,7 +51,7 @@ Read<SecurityAssociations> read(std::string_view text) {
   return states ? *std::move(states) : Read<SecurityAssociations>{};
 }
 
-/// Of a text that has one, and nothing that is not supported.
+/// Parses a text with one SA and nothing unsupported.
 SecurityAssociation read_one(std::string_view text) {
   Read<SecurityAssociations> states = read(text);
   EXPECT_THAT(states.unsupported, IsEmpty()) << to_string(states.unsupported);
@@ -64,7 +64,7 @@ std::string error_of(std::string_view text) {
   return states ? "" : to_string(states.error());
 }
 
-/// What is said of a text whose only SA is left out.
+/// The message for a text whose only SA is skipped.
 std::string left_out(std::string_view text) {
   const Read<SecurityAssociations> states = read(text);
   EXPECT_THAT(states.value, IsEmpty());
@@ -85,7 +85,7 @@ std::string digits(std::size_t bytes, unsigned first = 0) {
 
 std::string hex(const Secret& secret) { return fmt::format("{:02x}", fmt::join(secret.bytes(), "")); }
 
-/// A tunnel's with these lines of algorithms.
+/// A tunnel SA with these algorithm lines.
 std::string with(std::string_view algorithms) {
   return fmt::format(
       "src 10.0.0.1 dst 10.0.0.2\n\tproto esp spi 0x00000101 reqid 1 mode tunnel\n\treplay-window 32 \n{}"
@@ -146,13 +146,13 @@ TEST(StateReader, ReadsSeveralAndTheirLines) {
   EXPECT_THAT(read("").value, IsEmpty());
 }
 
-/// The kernel's ring: the number received last is at (seq - 1) mod window.
+/// The kernel's ring: the last received number is at (seq - 1) mod window.
 TEST(StateReader, TurnsTheKernelsRingIntoAWindow) {
   // 0x23 is at 34, in the ring's second word from the end: bits 32, 33, 34 are 0x21, 0x22, 0x23.
   EXPECT_THAT(read_one(kTunnel).sequence.window, ElementsAre(7U, 0U, 0U, 0U));
   const auto around = replaced(replaced(kTunnel, "seq 0x23,", "seq 0x1,"), "00000000 00000000 00000007 00000000",
                                "c0000000 00000000 00000000 00000001");
-  // 0x1 is at 0; the two before it are around the end.
+  // 0x1 is at 0; the two before it wrap around the end.
   EXPECT_THAT(read_one(around).sequence.window, ElementsAre(7U, 0U, 0U, 0U));
   const auto wide = replaced(replaced(kTunnel, "replay_window 128", "replay_window 100"),
                              "00000000 00000000 00000007 00000000", "00000008 00000000 00000004 00000001");
@@ -362,7 +362,7 @@ TEST(StateReader, PassesOverWhatIsOfTheKernelAlone) {
   EXPECT_EQ(sa.direction, Direction::out);
 }
 
-/// iproute2 6.10 and later: what the direction has no use for is not printed.
+/// iproute2 6.10 and later omits what the direction does not use.
 TEST(StateReader, ReadsTheHalfContextsOfSasWithADirection) {
   const auto out = replaced(replaced(kTunnel, "replay-window 0 ", ""),
                             "\n\t seq-hi 0x1, seq 0x23, oseq-hi 0x2, oseq 0x456\n"
@@ -482,10 +482,10 @@ TEST(StateReader, ReadsTenThousandSas) {
   EXPECT_EQ(states.value.back().spi, 10'000U);
 }
 
-/// Texts with keys of random digits, and any mistake in them.
+/// Texts with keys of random digits and random mistakes.
 class NoKeyIsShown : public ::testing::Test {
  protected:
-  static constexpr std::size_t kDigits = 8;  // as many of a key in a row must not come up
+  static constexpr std::size_t kDigits = 8;  // so many consecutive digits of a key must not appear
 
   std::string new_key(std::size_t bytes) {
     std::string key;
@@ -511,7 +511,7 @@ class NoKeyIsShown : public ::testing::Test {
       case 1: text.insert(at, 1, static_cast<char>(any(256))); return;
       case 2: text[at] = static_cast<char>(any(256)); return;
       case 3: text.insert(at, 1, " \n\t\\x,(0"[any(8)]); return;
-      case 4: {  // a word takes another's place
+      case 4: {  // replaces a word by another
         const std::string word = word_at(text, any(text.size()));
         const auto start = text.find_last_of(" \t\n", at);
         const auto end = text.find_first_of(" \t\n", at);
@@ -519,7 +519,7 @@ class NoKeyIsShown : public ::testing::Test {
         return;
       }
       case 5: text.resize(at + 1); return;
-      default: {  // a line is gone
+      default: {  // removes a line
         const auto start = text.rfind('\n', at);
         const auto end = text.find('\n', at + 1);
         if (start != std::string::npos && end != std::string::npos) text.erase(start, end - start);
@@ -561,7 +561,7 @@ TEST_F(NoKeyIsShown, WhateverTheFileIsLike) {
 }
 
 TEST(StateReader, RefusesMoreSasThanTheBoundUsedOrNot) {
-  // An SA, one that is left out since it has no SPI, and another.
+  // One SA, one that is skipped because it has no SPI, and another.
   const std::string text = std::string(kTunnel) + "src 1.1.1.1 dst 2.2.2.2\n\tproto esp spi 0x0 reqid 0 mode tunnel\n" +
                            std::string(kTransport);
   EXPECT_TRUE(parse_states(text, "state.txt", 3)) << to_string(parse_states(text, "state.txt", 3).error());

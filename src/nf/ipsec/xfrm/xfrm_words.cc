@@ -22,7 +22,7 @@ struct ProtocolName {
   std::uint8_t number;
 };
 
-// Of the file /etc/protocols, by which `ip` prints a selector's protocol, where its systems agree on a name.
+// From /etc/protocols, with which `ip` prints a selector's protocol: the names on which its systems agree.
 constexpr auto kProtocols = std::to_array<ProtocolName>({
     {"icmp", 1},
     {"igmp", 2},
@@ -84,11 +84,11 @@ constexpr auto kProtocols = std::to_array<ProtocolName>({
 constexpr std::uint8_t kMobilityHeader = 135;
 constexpr std::uint8_t kGre = 47;
 
-/// What is over of digits that may be a key's: as many in a row, or in all, are not shown.
+/// Runs or totals of digits above these limits may be a key and are not shown.
 constexpr std::size_t kMostDigitsInARow = 7;
 constexpr std::size_t kMostDigits = 24;
 
-/// All of it is one or the other.
+/// The whole text must parse as a value.
 template <typename Value, typename Parse>
 std::optional<Value> parsed(const Parse& parse, std::string_view text) {
   if (const auto value = parse(text)) return Value(*value);
@@ -100,7 +100,7 @@ std::optional<IpAddress> parse_address(std::string_view text) {
   return parsed<IpAddress>(parse_ipv4, text);
 }
 
-/// The kernel takes host bits behind the length, and compares without them.
+/// Like the kernel, accepts host bits and ignores them.
 std::optional<IpPrefix> parse_selector_prefix(std::string_view text) {
   const auto slash = text.find('/');
   if (slash == std::string_view::npos) return std::nullopt;
@@ -116,13 +116,13 @@ std::optional<IpPrefix> parse_selector_prefix(std::string_view text) {
   return Ipv6Prefix{{v6.high & mask.high, v6.low & mask.low}, bits};
 }
 
-/// "(INF)(bytes)," and "0(0x00000000)": the number alone.
+/// Removes remarks: "(INF)(bytes)," and "0(0x00000000)" become the number alone.
 std::string_view without_remark(std::string_view text) {
   if (text.ends_with(',')) text.remove_suffix(1);
   return text.substr(0, text.find('(', 1));
 }
 
-/// All of the text is digits, as many as are asked for: a part of a date or a time.
+/// Parses exactly `count` digits at `at`: a part of a date or a time.
 std::optional<int> digits(std::string_view text, std::size_t at, std::size_t count) {
   int value = 0;
   for (const char c : text.substr(at, count)) {
@@ -170,7 +170,7 @@ std::string quoted_unless_key(std::string_view word) {
 
 XfrmWords::XfrmWords(std::string_view text, std::string file, std::string_view object, std::size_t most_objects)
     : lines_(text), file_(std::move(file)), object_(object), most_objects_(most_objects) {
-  // What stands before the first object is none.
+  // Reports text before the first object.
   bool said = false;
   while (!has_ahead_ && lines_.next(ahead_)) {
     split_words(ahead_.text, line_words_);
@@ -206,7 +206,7 @@ bool XfrmWords::next_object() {
       has_ahead_ = true;
       break;
     }
-    // What is left of an object that is too long is passed over.
+    // The rest of an object that is too long is skipped.
     if (words_.size() <= kMostWords) add_words(ahead_);
   }
   if (words_.size() > kMostWords) {
@@ -216,7 +216,7 @@ bool XfrmWords::next_object() {
   return true;
 }
 
-/// A backslash is a line's end in what `ip -o` prints.
+/// `ip -o` prints a backslash in place of a line break.
 void XfrmWords::add_words(const Line& line) {
   std::uint32_t start = 0;
   for (const std::string_view part : split(line.text, '\\')) {
@@ -310,7 +310,7 @@ Selector XfrmWords::selector() {
   const auto half = [&](std::string_view what) { return static_cast<std::uint16_t>(number(what, 0, 0xffff)); };
   if (accept("sport") || accept("type")) selector.source_port = half("a port or type");
   if (accept("dport") || accept("code")) selector.destination_port = half("a port or code");
-  // A mobility header has nothing behind its type.
+  // A mobility header has no second value after its type.
   if (selector.protocol == kMobilityHeader && accept("(dport)")) static_cast<void>(take("a number"));
   if (selector.protocol == kGre && accept("key")) {
     const std::uint32_t key = number32("a key");
@@ -318,8 +318,7 @@ Selector XfrmWords::selector() {
     selector.destination_port = static_cast<std::uint16_t>(key & 0xffff);
   }
   if (accept("dev")) selector.device = take("a device").text;
-  if (accept("uid"))
-    static_cast<void>(number32("a number"));  // that of a socket's owner, which the kernel compares to none
+  if (accept("uid")) static_cast<void>(number32("a number"));  // a socket's owner, which the kernel does not compare
   return selector;
 }
 
