@@ -121,12 +121,12 @@ StreamBuffer::~StreamBuffer() = default;
 
 inline std::uint64_t StreamBuffer::EndOf::operator()(const Block& block) const noexcept { return block.end(); }
 
-void StreamBuffer::add_before(Place next, Block& block) noexcept {
+void StreamBuffer::add_before(const Place& next, Block& block) noexcept {
   if (next == runs_.end()) last_ = &block;
   runs_.insert_before(next, block);
 }
 
-StreamBuffer::Place StreamBuffer::remove(MemoryPool& pool, Place place) noexcept {
+StreamBuffer::Place StreamBuffer::remove(MemoryPool& pool, const Place& place) noexcept {
   Block& block = *place;
   const Place next = runs_.erase(place);
   if (last_ == &block) last_ = runs_.empty() ? nullptr : &*runs_.rbegin();
@@ -135,7 +135,7 @@ StreamBuffer::Place StreamBuffer::remove(MemoryPool& pool, Place place) noexcept
 }
 
 /// Replaces the run at `place` with `block` and frees it.
-StreamBuffer::Place StreamBuffer::replace(MemoryPool& pool, Place place, Block& block) noexcept {
+StreamBuffer::Place StreamBuffer::replace(MemoryPool& pool, const Place& place, Block& block) noexcept {
   Block& former = *place;
   runs_.replace_node(place, block);
   if (last_ == &former) last_ = &block;

@@ -119,10 +119,10 @@ class StreamBuffer {
                                      boost::intrusive::constant_time_size<false>>;
   using Place = Runs::iterator;
 
-  void add_before(Place next, Block& block) noexcept;
+  void add_before(const Place& next, Block& block) noexcept;
   /// Returns the position of the next run.
-  Place remove(MemoryPool& pool, Place place) noexcept;
-  Place replace(MemoryPool& pool, Place place, Block& block) noexcept;
+  Place remove(MemoryPool& pool, const Place& place) noexcept;
+  Place replace(MemoryPool& pool, const Place& place, Block& block) noexcept;
   [[nodiscard]] static Block* make_block(MemoryPool& pool, std::uint64_t offset, std::size_t room) noexcept;
   static void free_block(MemoryPool& pool, Block* block) noexcept;
   [[nodiscard]] bool make_room(MemoryPool& pool, Place& place, std::size_t left, std::size_t right) noexcept;
