@@ -3,10 +3,11 @@
 
 #include "nf/nids/detect/stream_findings.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <memory>
-#include <new>
 
 #include "base/prefetch.h"
 
@@ -16,6 +17,8 @@ namespace {
 
 // Longer runs of bytes are cut down to what will be looked up again.
 constexpr std::uint64_t kMostKept = std::uint64_t{1} << 20, kMostLookedAt = std::uint64_t{1} << 17;
+
+constexpr std::size_t kPageBytes = 4096;
 
 /// How far `at` is ahead of `place`. What is stored of a stream spans far less than 2^31 bytes.
 std::int32_t ahead_of(std::uint64_t place, std::uint32_t at) noexcept {
@@ -27,15 +30,16 @@ std::int32_t ahead_of(std::uint64_t place, std::uint32_t at) noexcept {
 StreamFindings::Entry* StreamFindings::entry_of(std::uint64_t key) noexcept {
   if (!entries_) {
     if (has_no_memory_) return nullptr;
-    const std::size_t count = std::size_t{1} << bits_;
-    try {
-      entries_ = make_huge_memory<Entry>(count);
-    } catch (const std::bad_alloc&) {
-      has_no_memory_ = true;
-      return nullptr;
+    // The system zeroes each page on first use: all keys are 0, and no packet waits while the whole table is written.
+    const std::size_t bytes = sizeof(Entry) << bits_;
+    entries_.reset(static_cast<Entry*>(std::calloc(bytes, 1)));
+    has_no_memory_ = !entries_;
+    if (has_no_memory_) return nullptr;
+    void* page = entries_.get();
+    std::size_t whole_pages = bytes;
+    if (std::align(kPageBytes, kPageBytes, page, whole_pages) != nullptr) {
+      (void)::madvise(page, whole_pages, MADV_HUGEPAGE);  // only a hint: small pages work too
     }
-    std::uninitialized_default_construct_n(entries_.get(), count);
-    for (std::size_t i = 0; i < count; ++i) entries_[i].key = 0;
   }
   Entry& entry = place_of(key);
   if (entry.key != key) {

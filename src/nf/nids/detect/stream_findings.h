@@ -11,9 +11,10 @@
 
 #include <array>
 #include <cstdint>
+#include <cstdlib>
+#include <memory>
 #include <span>
 
-#include "base/huge_page_allocator.h"
 #include "nf/nids/match/flow_state.h"
 #include "stack/flow.h"
 #include "stack/tcp_session.h"
@@ -105,6 +106,10 @@ class StreamFindings {
     };
     std::array<Literal, Known::kMostLiterals> literals;
   };
+  struct Free {
+    void operator()(void* memory) const noexcept { std::free(memory); }
+  };
+
   [[nodiscard]] static std::uint64_t key_of(const stack::Flow& flow, stack::Direction direction) noexcept {
     const unsigned beginnings = flow.tcp == nullptr ? 0 : flow.tcp->stream(direction).beginnings;
     return (flow.id + 1) << 5 | (beginnings & 15U) << 1 | static_cast<std::uint64_t>(direction);
@@ -120,7 +125,7 @@ class StreamFindings {
   static void add_literal(Entry& entry, std::uint32_t literal, std::uint64_t end) noexcept;
 
   unsigned bits_;
-  HugeMemory<Entry> entries_;
+  std::unique_ptr<Entry[], Free> entries_;
   bool has_no_memory_ = false;
 };
 
