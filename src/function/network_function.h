@@ -62,9 +62,14 @@ class CpuStage {
   /// Once, before the first packets, where the traits say that it makes packets or replaces frames. Borrowed, and the
   /// worker's.
   virtual void set_emitter(Emitter& emitter) noexcept { static_cast<void>(emitter); }
-  /// Called once before the first packet, if the traits need the chain's stack. The attachment is borrowed and belongs
-  /// to the worker.
+  /// Called before the first packet, and again as `take_over` says, if the traits need the chain's stack. The
+  /// attachment is borrowed and belongs to the worker.
   virtual void attach(stack::Attachment& attachment) noexcept { static_cast<void>(attachment); }
+  /// In a reload: shares the worker's state with `predecessor`, the stage of the same worker in the epoch before.
+  /// Called once, after `attach` and before the first packets, in the worker's thread, so it must be quick. The
+  /// predecessor may get packets of batches that began earlier until it ends; it then ends first. Before either stage
+  /// gets packets after the other one, `attach` is called again.
+  virtual void take_over(CpuStage& predecessor) noexcept { static_cast<void>(predecessor); }
   /// A batch boundary. Also called from time to time when no packets come. Tables may only be swapped here.
   virtual void begin_batch() noexcept {}
   /// Decides about packets by writing their `verdict`; all come in with a `forward` verdict and a parsed layout.
@@ -170,8 +175,28 @@ class NetworkFunction {
   /// A run begins. Called before any stage is made and before the ports open. Acquires what the function needs for the
   /// duration of a run, such as locks. Further runs may follow. An error prevents the run.
   [[nodiscard]] virtual Result<void> begin_run() { return {}; }
-  /// The run is over: all stages have ended, and the logs are still open. Not called if nothing has run.
+  /// The run is over: all stages have ended, and the logs are still open. Not called if nothing has run, nor for a
+  /// function whose place another one has taken.
   virtual void end_run() noexcept {}
+
+  // A reload makes a function of the same kind for each function of the chain: the next epoch (run/epoch.h). Tables are
+  // made anew. What outlives an epoch, such as counters, is the state that one function takes over from the other.
+
+  /// What distinguishes this function from `running`, whose place it could take, for the user: "2 rules added, 1
+  /// removed". Empty: nothing. An error: only a new run can make this change. Changes nothing. Both are of one kind.
+  [[nodiscard]] virtual Result<std::string> changes_from(const NetworkFunction& running) const {
+    static_cast<void>(running);
+    return "reloaded: " + description();
+  }
+  /// Takes the place of `predecessor`, which `changes_from` has accepted, and with it its state. Called instead of
+  /// `begin_run`, before any stage is made. Stages of both functions are used side by side, each batch by those of one
+  /// of them, until `predecessor_ended`. After an error, nothing has changed. A function may later take its place back.
+  [[nodiscard]] virtual Result<void> take_over(NetworkFunction& predecessor) {
+    static_cast<void>(predecessor);
+    return {};
+  }
+  /// All stages of the predecessor have been destroyed. It is not used any more, unless it takes its place back.
+  virtual void predecessor_ended() noexcept {}
 
   /// One line about what is loaded: "901,899 routes in a DIR-24-8 table of 66.1 MiB".
   [[nodiscard]] virtual std::string description() const = 0;
