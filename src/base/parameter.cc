@@ -4,6 +4,7 @@
 #include "base/parameter.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -330,6 +331,31 @@ std::chrono::nanoseconds Parameters::duration(std::string_view name) const {
 const std::vector<std::uint64_t>& Parameters::integers(std::string_view name) const { return at(name).integers; }
 Rate Parameters::rate(std::string_view name) const { return at(name).rate; }
 bool Parameters::flag(std::string_view name) const { return at(name).integer != 0; }
+
+std::string Parameters::normal_form(const Parameter& parameter) const {
+  const Value& value = at(parameter.name);
+  std::vector<std::string> texts = value.texts;
+  switch (parameter.type) {
+    case ParameterType::integer:
+    case ParameterType::size:
+    case ParameterType::duration:
+    case ParameterType::flag: return std::to_string(value.integer);
+    case ParameterType::rate: return fmt::format("{} {}", value.rate.value, static_cast<int>(value.rate.unit));
+    case ParameterType::pairs: std::ranges::sort(texts); break;  // the order of keys has no meaning
+    case ParameterType::text:
+    case ParameterType::path:
+    case ParameterType::paths:
+    case ParameterType::output:
+    case ParameterType::integers:
+    case ParameterType::choice: break;
+  }
+  // With lengths, so that no text can look like several.
+  std::string form;
+  for (const std::string& text : texts) form += fmt::format("{}:{} ", text.size(), text);
+  return form;
+}
+
+std::string Parameters::shown(std::string_view name) const { return fmt::format("{}", fmt::join(texts(name), ", ")); }
 
 Errors Parameters::placed(Errors errors) const { return penstock::placed(std::move(errors), files_); }
 

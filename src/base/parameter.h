@@ -82,6 +82,11 @@ class Parameters {
   [[nodiscard]] std::chrono::nanoseconds duration(std::string_view name) const;
   [[nodiscard]] Rate rate(std::string_view name) const;
   [[nodiscard]] bool flag(std::string_view name) const;
+  /// The value in a normal form, for comparisons: texts with the same meaning, such as 1ms and 1000us, have the same
+  /// form.
+  [[nodiscard]] std::string normal_form(const Parameter& parameter) const;
+  /// The value as the user wrote it, for messages: a list or mapping on one line, and paths resolved.
+  [[nodiscard]] std::string shown(std::string_view name) const;
 
   /// A file that a value names, to be read or written.
   struct File {

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -17,7 +16,8 @@
 #include <vector>
 
 #include "config/file_conflicts.h"
-#include "config/fork_builder.h"
+#include "config/fixed_parts.h"
+#include "config/function_builder.h"
 #include "config/outputs.h"
 #include "config/run_section.h"
 #include "port/port.h"
@@ -45,8 +45,10 @@ class Builder {
     run.choose_processor(options_.only_plan, functions_known_);
     plan_timeline();
     run.set_gpu_shares(functions_known_);
-    if (options_.strict) refuse_unsupported();
+    if (options_.strict) refuse_unsupported(loaded_.unsupported, errors_);
     loaded_.writes_stdout = writes_stdout(description_.files);
+    loaded_.fixed = fixed_parts(description_);
+    loaded_.planned = loaded_.chain.traits();
     loaded_.files = std::move(description_.files);
     if (errors_.empty()) return std::move(loaded_);
     std::erase_if(loaded_.chain.ports, [](const run::NamedPort& p) { return p.port == nullptr; });
@@ -103,100 +105,31 @@ class Builder {
   }
 
   void make_functions() {
-    functions_known_ = description_.functions_complete && !port_names_.empty();
     if (port_names_.empty()) return;  // every port name would be reported as a mistake
-    std::size_t next = 0;
-    for (const ForkDescription& fork : description_.forks) {
-      make_functions(next, fork.first);
-      make_fork(fork);
-      next = fork.last;
+    FunctionSurroundings surroundings{port_names_, {}, {}, function_outputs_.logs()};
+    // A port with mistakes may read and write, since its parameters are not known.
+    for (const run::NamedPort& p : loaded_.chain.ports) {
+      surroundings.ports_read.push_back(p.port == nullptr || p.port->reads());
+      surroundings.ports_write.push_back(p.port == nullptr || p.port->writes());
     }
-    make_functions(next, description_.functions.size());
-    functions_known_ &= known_so_far_;
-  }
-
-  /// Makes functions [first, last) of the description.
-  void make_functions(std::size_t first, std::size_t last) {
-    for (std::size_t f = first; f < last; ++f) {
-      const FunctionDescription& description = description_.functions[f];
-      auto function = make_function(description);
-      known_so_far_ &= function != nullptr;
-      if (function == nullptr) continue;
-      const std::string_view name = description.kind->name;
-      const int nth = ++count_by_name_[name];
-      loaded_.chain.functions.push_back(
-          {nth == 1 ? std::string(name) : fmt::format("{}#{}", name, nth), std::move(function)});
+    BuiltFunctions built = build_functions(description_, surroundings);
+    for (std::size_t i = 0; i < built.functions.size(); ++i) {
+      function_outputs_.add_writer(*description_.functions[built.positions[i]].kind, *built.functions[i].function);
     }
-  }
-
-  std::unique_ptr<function::NetworkFunction> make_function(const FunctionDescription& description) {
-    if (!description.parameters) return nullptr;
-    const std::vector<function::NamedLog> logs = function_outputs_.logs_of(*description.kind);
-    function::NfContext context{port_names_, out_port_known_ || !known_so_far_};
-    context.ports_write = ports_that_write();
-    context.logs = logs;
-    auto function = description.kind->make(*description.parameters, context);
-    append(loaded_.unsupported, std::move(context.unsupported));
-    append(loaded_.cautions, std::move(context.cautions));
-    append(loaded_.without_effect, std::move(context.without_effect));
-    if (!function) {
-      append(errors_, description.parameters->placed(std::move(function.error())));
-      return nullptr;
-    }
-    function_outputs_.add_writer(*description.kind, **function);
-    // Only functions that choose ports write the verdict's port; their traits say so.
-    out_port_known_ |= (*function)->traits().chooses_port;
-    return std::move(*function);
-  }
-
-  void make_fork(const ForkDescription& description) {
-    const bool known_before = out_port_known_;
-    bool known_after_arms = true;  // after each arm
-    plan::Fork fork{loaded_.chain.functions.size(), 0, {}};
-    for (const ArmDescription& arm : description.arms) {
-      out_port_known_ = known_before;
-      make_arm(arm, fork);
-      known_after_arms &= out_port_known_;
-    }
-    // For packets that take no arm, nothing changes.
-    out_port_known_ = known_after_arms && (known_before || fork.exhaustive());
-    known_so_far_ &= description.complete;
-    fork.last = loaded_.chain.functions.size();
-    if (fork.last > fork.first) loaded_.chain.forks.push_back(std::move(fork));
-  }
-
-  void make_arm(const ArmDescription& description, plan::Fork& fork) {
-    std::optional<plan::Arm> arm = config::make_arm(description, fork_context(), errors_);
-    known_so_far_ &= arm.has_value();
-    const std::size_t first = loaded_.chain.functions.size();
-    make_functions(description.first, description.last);
-    if (!arm) return;
-    if (fork.covers(*arm))
-      mistake(description.place, "fork: no packet takes this arm", arm->text, "a condition that no earlier arm covers");
-    arm->first = first;
-    arm->last = loaded_.chain.functions.size();
-    fork.arms.push_back(std::move(*arm));
-  }
-
-  [[nodiscard]] ForkContext fork_context() const {
-    ForkContext context{port_names_};
-    for (const run::NamedPort& p : loaded_.chain.ports)
-      context.ports_read.push_back(p.port == nullptr || p.port->reads());
-    context.ports_write = ports_that_write();
-    context.out_port_known = out_port_known_ || !known_so_far_;
-    return context;
-  }
-
-  /// A port with mistakes may write, since its parameters are not known.
-  [[nodiscard]] std::vector<bool> ports_that_write() const {
-    std::vector<bool> write;
-    for (const run::NamedPort& p : loaded_.chain.ports) write.push_back(p.port == nullptr || p.port->writes());
-    return write;
+    loaded_.chain.functions = std::move(built.functions);
+    loaded_.chain.forks = std::move(built.forks);
+    functions_known_ = built.complete;
+    out_port_known_ = built.out_port_known;
+    append(errors_, std::move(built.errors));
+    append(loaded_.unsupported, std::move(built.unsupported));
+    append(loaded_.cautions, std::move(built.cautions));
+    append(loaded_.without_effect, std::move(built.without_effect));
   }
 
   /// If a function is missing because of mistakes, it is unknown what it would write.
   void take_function_outputs() {
     if (functions_known_) function_outputs_.leave_out_unwritten(errors_, loaded_.without_effect);
+    loaded_.logs = function_outputs_.logs();
     loaded_.chain.logs = function_outputs_.take_logs();
     loaded_.texts = function_outputs_.take_texts();
   }
@@ -247,15 +180,6 @@ class Builder {
     return std::nullopt;
   }
 
-  void refuse_unsupported() {
-    const std::size_t count = count_of(loaded_.unsupported);
-    if (count == 0) return;
-    append(errors_, std::move(loaded_.unsupported));
-    loaded_.unsupported.clear();
-    mistake({"--strict", 0, 0}, fmt::format("refused because of the {} above",
-                                            count == 1 ? "construct" : fmt::format("{} constructs", count)));
-  }
-
   ChainDescription description_;
   const LoadOptions& options_;
   FunctionOutputs function_outputs_;  // must outlive the functions, which may use its logs
@@ -264,10 +188,7 @@ class Builder {
   std::vector<std::string> port_names_;
   bool ports_known_ = false;      // all ports are there; otherwise, those that are missing are unknown
   bool functions_known_ = false;  // the same for functions
-  // About the functions made so far:
-  std::map<std::string_view, int> count_by_name_;
-  bool known_so_far_ = true;     // none is missing; a missing one might choose ports
-  bool out_port_known_ = false;  // on every path, one of them chooses the output port
+  bool out_port_known_ = false;   // on every path, a function chooses the output port
 };
 
 }  // namespace

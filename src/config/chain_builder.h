@@ -11,6 +11,9 @@
 
 namespace penstock::config {
 
+/// Applies the overrides to the file and reads it. The description has mistakes of its own.
+[[nodiscard]] Result<ChainDescription> describe(Result<YamlFile> file, const LoadOptions& options);
+
 /// Also reports the mistakes of the description. All mistakes are in the order of the file.
 [[nodiscard]] Result<LoadedChain> build_chain(ChainDescription description, const LoadOptions& options);
 

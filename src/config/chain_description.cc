@@ -44,17 +44,21 @@ std::string expected_kind(std::string_view name, const Kinds& kinds, NameOf name
 class Reader {
  public:
   Reader(const YamlFile& file, function::NfKinds functions) : file_(file), functions_(functions) {
-    chain_.files.push_back({file.path(), {file.path(), 0, 0}, false});
+    chain_.place = {file.path(), 0, 0};
+    chain_.files.push_back({file.path(), chain_.place, false});
   }
 
   ChainDescription read(ParameterTable run_table) {
     check_top_level();
     const YAML::Node run = root()["run"];
+    chain_.run_place = file_.place(run);
     const std::size_t mistakes = chain_.errors.size();
     chain_.run_given = file_.parameters(run, run_table, chain_.errors);
     chain_.run = check_parameters(run_table, chain_.run_given, run, mistakes);
     const YAML::Node outputs = root()["outputs"];
-    chain_.outputs = read_parameters(output_parameters(functions_), outputs, outputs);
+    chain_.outputs_place = file_.place(outputs);
+    chain_.output_table = output_parameters(functions_);
+    chain_.outputs = read_parameters(chain_.output_table, outputs, outputs);
     read_ports();
     read_functions();
     read_wiring();
@@ -124,7 +128,7 @@ class Reader {
         mistake(member.first, fmt::format("port {}: given twice", name));
         continue;
       }
-      PortDescription& port = chain_.ports.emplace_back(PortDescription{name});
+      PortDescription& port = chain_.ports.emplace_back(PortDescription{name, file_.place(member.first)});
       read_port(port, member.first, member.second);
     }
   }
@@ -166,6 +170,7 @@ class Reader {
   void read_functions() {
     const YAML::Node node = root()["chain"];
     if (!node.IsDefined()) return;
+    chain_.chain_place = file_.place(node);
     const std::size_t mistakes = chain_.errors.size();
     if (!node.IsSequence()) {
       mistake(node, "chain: wrong value", shape_of(node), "a list of network functions, in order");
@@ -185,6 +190,7 @@ class Reader {
 
   void read_function(const YAML::Node& item) {
     FunctionDescription& function = chain_.functions.emplace_back();
+    function.place = file_.place(item);
     std::string name;
     YAML::Node parameters;
     if (item.IsScalar()) {
@@ -213,6 +219,7 @@ class Reader {
 
   void read_wiring() {
     const YAML::Node node = root()["wire"];
+    chain_.wire_place = file_.place(node);
     chain_.has_wire = node.IsDefined() && !node.IsNull();
     if (!chain_.has_wire) return;
     if (!node.IsMap())

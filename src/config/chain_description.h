@@ -22,12 +22,14 @@ namespace penstock::config {
 
 struct PortDescription {
   std::string name;
+  Place place{};  // of the name
   const port::PortKind* kind = nullptr;
   std::optional<Parameters> parameters{};  // empty: there are mistakes
 };
 
 struct FunctionDescription {
-  const function::NfKind* kind = nullptr;
+  Place place{};                           // of its item in the list
+  const function::NfKind* kind = nullptr;  // null: unknown
   std::optional<Parameters> parameters{};  // empty: there are mistakes
 };
 
@@ -58,6 +60,7 @@ struct ArmDescription {
 };
 
 struct ForkDescription {
+  Place place{};          // of its item in the list
   bool complete = false;  // no mistakes, except perhaps in its arms
   std::size_t first = 0;  // functions [first, last) of the chain, for all arms
   std::size_t last = 0;
@@ -65,19 +68,26 @@ struct ForkDescription {
 };
 
 struct ChainDescription {
+  Place place;  // of the whole file
+
   /// The section `run`.
+  Place run_place;
   std::vector<RawParameter> run_given;  // includes values with mistakes
   std::optional<Parameters> run;        // empty: there are mistakes
+  Place outputs_place;
+  std::vector<Parameter> output_table;  // of the section `outputs`
   std::optional<Parameters> outputs;    // empty: there are mistakes
 
   Place ports_place;
   std::vector<PortDescription> ports;  // including those with mistakes, since other parts of the file may refer to them
   bool ports_complete = false;         // each port in the file has a name and is in `ports`
 
+  Place chain_place;
   std::vector<FunctionDescription> functions;  // including those with mistakes; arm by arm within a fork
   std::vector<ForkDescription> forks;          // including those with mistakes
   bool functions_complete = true;              // each is of a known kind and has its parameters, and forks are complete
 
+  Place wire_place;
   bool has_wire = false;
   std::vector<std::pair<PortName, PortName>> wires;
 

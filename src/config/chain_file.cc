@@ -30,9 +30,7 @@ Result<Override> parse_override(const std::string& text) {
   return Override{text.substr(0, equals), text.substr(equals + 1), "--set " + text};
 }
 
-namespace {
-
-Result<LoadedChain> load(Result<YamlFile> file, const LoadOptions& options) {
+Result<ChainDescription> describe(Result<YamlFile> file, const LoadOptions& options) {
   if (!file) return failure(std::move(file.error()));
   Errors errors;
   for (const Override& o : options.overrides) {
@@ -40,7 +38,15 @@ Result<LoadedChain> load(Result<YamlFile> file, const LoadOptions& options) {
   }
   if (!errors.empty()) return failure(std::move(errors));
   if (auto within = file->check_bounds(); !within) return failure(std::move(within.error()));
-  return build_chain(describe_chain(*file, run_parameters(), options.functions), options);
+  return describe_chain(*file, run_parameters(), options.functions);
+}
+
+namespace {
+
+Result<LoadedChain> load(Result<YamlFile> file, const LoadOptions& options) {
+  auto description = describe(std::move(file), options);
+  if (!description) return failure(std::move(description).error());
+  return build_chain(std::move(*description), options);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/parameter.h"
+#include "config/fixed_parts.h"
 #include "config/outputs.h"
 #include "nf/catalog.h"
 #include "plan/transfer_plan.h"
@@ -35,14 +36,18 @@ struct Override {
 
 struct LoadedChain {
   run::Chain chain;
-  std::string report_path;              // "": no report
-  std::vector<TextOutput> texts;        // texts that the functions write
-  std::string timeline_path;            // output file of the chain's timeline; "": no timeline
-  std::vector<Parameters::File> files;  // all files that the chain file names, and itself
-  bool writes_stdout = false;           // a capture or the report goes to the standard output, so nothing else may
-  Errors unsupported;                   // unsupported constructs that readers have skipped
-  Errors without_effect;                // settings of the run section without effect
-  Errors cautions;                      // protection that the chain file disables
+  std::string report_path;               // "": no report
+  std::vector<TextOutput> texts;         // texts that the functions write
+  std::vector<function::NamedLog> logs;  // the chain's logs by the names of their outputs
+  std::string timeline_path;             // output file of the chain's timeline; "": no timeline
+  std::vector<Parameters::File> files;   // all files that the chain file names, and itself
+  bool writes_stdout = false;            // a capture or the report goes to the standard output, so nothing else may
+  Errors unsupported;                    // unsupported constructs that readers have skipped
+  Errors without_effect;                 // settings of the run section without effect
+  Errors cautions;                       // protection that the chain file disables
+  // For a reload (reload.h):
+  FixedParts fixed;
+  std::vector<function::NfTraits> planned;  // of the functions with which the chain was planned
 };
 
 struct LoadOptions {

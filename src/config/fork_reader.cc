@@ -28,6 +28,7 @@ class ForkReader {
 
   void read(const YAML::Node& key, const YAML::Node& node) {
     ForkDescription fork;
+    fork.place = file_.place(key);
     fork.first = chain_.functions.size();
     const std::size_t mistakes = chain_.errors.size();
     if (!node.IsSequence() || node.size() == 0) {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -42,11 +43,18 @@ void for_each_output(function::NfKinds functions, Use&& use) {
   }
 }
 
-bool declares(const function::NfKind& kind, std::string_view output) {
+}  // namespace
+
+bool writes_output(const function::NfKind& kind, std::string_view output) {
   return std::ranges::find(kind.outputs, output, &function::OutputKind::name) != kind.outputs.end();
 }
 
-}  // namespace
+std::vector<function::NamedLog> logs_of(const function::NfKind& kind, std::span<const function::NamedLog> logs) {
+  std::vector<function::NamedLog> written;
+  std::ranges::copy_if(logs, std::back_inserter(written),
+                       [&](const function::NamedLog& log) { return writes_output(kind, log.output); });
+  return written;
+}
 
 std::vector<Parameter> output_parameters(function::NfKinds functions) {
   std::vector<Parameter> table{kReport};
@@ -108,18 +116,17 @@ void FunctionOutputs::read(const Parameters& given, function::NfKinds functions,
   });
 }
 
-std::vector<function::NamedLog> FunctionOutputs::logs_of(const function::NfKind& kind) const {
+std::vector<function::NamedLog> FunctionOutputs::logs() const {
   std::vector<function::NamedLog> logs;
   for (const Output& output : outputs_) {
-    if (output.log != nullptr && declares(kind, output.kind->name))
-      logs.push_back({output.kind->name, output.log.get()});
+    if (output.log != nullptr) logs.push_back({output.kind->name, output.log.get()});
   }
   return logs;
 }
 
 void FunctionOutputs::add_writer(const function::NfKind& kind, const function::NetworkFunction& function) {
   for (Output& output : outputs_) {
-    if (declares(kind, output.kind->name)) output.writers.push_back(&function);
+    if (writes_output(kind, output.kind->name)) output.writers.push_back(&function);
   }
 }
 

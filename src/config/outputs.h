@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -34,19 +35,25 @@ struct TextOutput {
 
 [[nodiscard]] Result<void> write_text_outputs(std::span<const TextOutput> outputs);
 
+/// For NfContext: those of the logs that functions of this kind write.
+[[nodiscard]] std::vector<function::NamedLog> logs_of(const function::NfKind& kind,
+                                                      std::span<const function::NamedLog> logs);
+/// Whether functions of this kind write the output.
+[[nodiscard]] bool writes_output(const function::NfKind& kind, std::string_view output);
+
 /// The functions' outputs that a chain file names, while the chain is being built.
 class FunctionOutputs {
  public:
   /// `given` is the section, read with the table output_parameters(functions).
   void read(const Parameters& given, function::NfKinds functions, Errors& errors);
-  /// For NfContext: the logs that functions of this kind write.
-  [[nodiscard]] std::vector<function::NamedLog> logs_of(const function::NfKind& kind) const;
+  /// The logs, in order of declaration.
+  [[nodiscard]] std::vector<function::NamedLog> logs() const;
   void add_writer(const function::NfKind& kind, const function::NetworkFunction& function);
   /// Call it after the last function. Reports and removes outputs that no function writes, so that their files stay
   /// unchanged.
   void leave_out_unwritten(Errors& errors, Errors& without_effect);
 
-  /// The logs, in order of declaration. Existing functions may have pointers to them.
+  /// The logs as in `logs`. Existing functions may have pointers to them.
   [[nodiscard]] std::vector<std::unique_ptr<report::EventLog>> take_logs();
   [[nodiscard]] std::vector<TextOutput> take_texts();
 

@@ -6,47 +6,52 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/units.h"
+#include "function/changes.h"
 #include "gpu/devices.h"
 #include "nf/firewall/firewall_stage.h"
+#include "nf/firewall/rule_pairs.h"
 
 namespace penstock::firewall {
 
 namespace {
 
-FieldSet fields_of(const classify::Condition& condition) {
-  switch (condition.subject) {
-    case classify::Subject::source4: return {Field::ipv4_src};
-    case classify::Subject::destination4: return {Field::ipv4_dst};
-    case classify::Subject::source6: return {Field::ipv6_src};
-    case classify::Subject::destination6: return {Field::ipv6_dst};
-    case classify::Subject::source_port: return {Field::l4_src_port};
-    case classify::Subject::destination_port: return {Field::l4_dst_port};
-    case classify::Subject::detail:
-      return condition.index == ip_protocol::kTcp ? FieldSet{Field::tcp_flags} : FieldSet{Field::icmp_type_code};
-    case classify::Subject::in_port: return {Field::in_port};
-    case classify::Subject::protocol:
-    case classify::Subject::transport:
-    case classify::Subject::later_fragment:
-    case classify::Subject::out_port: break;  // parsed fields, or part of the verdict
+RuleCounters::Count& operator+=(RuleCounters::Count& sum, const RuleCounters::Count& more) noexcept {
+  sum.packets += more.packets;
+  sum.bytes += more.bytes;
+  return sum;
+}
+
+void add_counts(const RuleCounters& counters, std::vector<RuleCounters::Count>& sums) noexcept {
+  for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += counters[i];
+}
+
+void add_policy_changes(const classify::Ruleset& before, const classify::Ruleset& now, function::Changes& changes) {
+  if (before.ipv4_policy == before.ipv6_policy && now.ipv4_policy == now.ipv6_policy) {
+    changes.value("policy", name(before.ipv4_policy), name(now.ipv4_policy));
+  } else {
+    changes.value("IPv4 policy", name(before.ipv4_policy), name(now.ipv4_policy));
+    changes.value("IPv6 policy", name(before.ipv6_policy), name(now.ipv6_policy));
   }
-  return {};
 }
 
 }  // namespace
 
-Access access_of(const classify::Ruleset& rules) {
-  // Packets that pass keep their verdict, so the verdict is also read.
-  Access access{kParsedFields | FieldSet{Field::verdict}, {Field::verdict}};
-  for (const classify::Condition& condition : rules.conditions) access.reads |= fields_of(condition);
-  return access;
+Access rule_access() noexcept {
+  // Packets that pass keep their verdict, so the verdict is also read; it has the output port. Parsing reads the
+  // protocol, the fragment fields and the TCP flags.
+  constexpr FieldSet kTested{Field::ipv4_src,    Field::ipv4_dst,    Field::ipv6_src,       Field::ipv6_dst,
+                             Field::l4_src_port, Field::l4_dst_port, Field::icmp_type_code, Field::in_port};
+  return {kParsedFields | kTested | FieldSet{Field::verdict}, {Field::verdict}};
 }
 
 Firewall::Firewall(classify::Ruleset rules) : rules_(std::move(rules)) {
-  const Access access = access_of(rules_);
+  const Access access = rule_access();
   traits_.name = firewall_kind().name;
   traits_.summary = firewall_kind().summary;
   traits_.cpu = access;
@@ -83,6 +88,55 @@ std::unique_ptr<function::FinishStage> Firewall::make_finish_stage(function::Cpu
   return std::make_unique<FirewallFinishStage>(add_counters());
 }
 
+Result<std::string> Firewall::changes_from(const function::NetworkFunction& running) const {
+  const auto& before = static_cast<const Firewall&>(running);
+  const std::vector<std::uint32_t> same = pair_rules(before.rules_, rules_);
+  const auto kept = same.size() - static_cast<std::size_t>(std::ranges::count(same, kNoRule));
+  function::Changes changes;
+  changes.count("rule", {.added = same.size() - kept, .removed = before.rules_.rules.size() - kept});
+  std::vector<std::uint32_t> in_order;
+  std::ranges::copy_if(same, std::back_inserter(in_order), [](std::uint32_t rule) { return rule != kNoRule; });
+  if (!std::ranges::is_sorted(in_order)) changes.add("rules in another order");
+  add_policy_changes(before.rules_, rules_, changes);
+  changes.value("engine", before.classifier_->name(), classifier_->name());
+  // For example, if interfaces are mapped to other ports.
+  if (changes.empty() && !same_meaning(before.rules_, rules_)) changes.add("the same rules, for other packets");
+  return changes.text();
+}
+
+Result<void> Firewall::take_over(function::NetworkFunction& predecessor) {
+  auto& before = static_cast<Firewall&>(predecessor);
+  std::vector<std::uint32_t> same = pair_rules(before.rules_, rules_);
+  for (const NetworkLayer family : {NetworkLayer::ipv4, NetworkLayer::ipv6})
+    same.push_back(static_cast<std::uint32_t>(RuleCounters::of_policy(before.rules_.rules.size(), family)));
+  {
+    const std::lock_guard lock(before.mutex_);
+    // If a reload is undone before this function's stages have ended, its counters stay its own.
+    if (before.predecessor_ == this) before.predecessor_ = nullptr;
+    before.ended_.resize(RuleCounters::cells_for(before.rules_.rules.size()));  // for predecessor_ended
+  }
+  const std::lock_guard lock(mutex_);
+  ended_.resize(same.size());
+  same_counters_ = std::move(same);
+  predecessor_ = &before;
+  return {};
+}
+
+void Firewall::predecessor_ended() noexcept {
+  const std::lock_guard lock(mutex_);
+  Firewall* const before = std::exchange(predecessor_, nullptr);
+  if (before == nullptr) return;
+  const std::lock_guard lock_before(before->mutex_);
+  // Counts move, so that they are not counted twice if the predecessor takes its place back. Those of rules that are
+  // gone stay with it.
+  for (const auto& counters : before->counters_) add_counts(*counters, before->ended_);
+  before->counters_.clear();
+  for (std::size_t i = 0; i < same_counters_.size(); ++i) {
+    if (same_counters_[i] != kNoRule) ended_[i] += std::exchange(before->ended_[same_counters_[i]], {});
+  }
+  before->on_devices_.clear();
+}
+
 std::string Firewall::description() const {
   const auto left_out =
       std::count_if(rules_.rules.begin(), rules_.rules.end(), [](const classify::Rule& r) { return r.left_out; });
@@ -94,15 +148,20 @@ std::string Firewall::description() const {
   return text;
 }
 
+std::vector<RuleCounters::Count> Firewall::own_counts() const {
+  std::vector<RuleCounters::Count> sums = ended_;
+  sums.resize(RuleCounters::cells_for(rules_.rules.size()));
+  for (const auto& counters : counters_) add_counts(*counters, sums);
+  return sums;
+}
+
 std::vector<RuleCounters::Count> Firewall::counts() const {
-  std::vector<RuleCounters::Count> sums(RuleCounters::cells_for(rules_.rules.size()));
   const std::lock_guard lock(mutex_);
-  for (const auto& counters : counters_) {
-    for (std::size_t i = 0; i < sums.size(); ++i) {
-      const RuleCounters::Count count = (*counters)[i];
-      sums[i].packets += count.packets;
-      sums[i].bytes += count.bytes;
-    }
+  std::vector<RuleCounters::Count> sums = own_counts();
+  if (predecessor_ == nullptr) return sums;
+  const std::vector<RuleCounters::Count> before = predecessor_->counts();
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    if (same_counters_[i] != kNoRule) sums[i] += before[same_counters_[i]];
   }
   return sums;
 }

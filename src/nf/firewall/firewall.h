@@ -23,8 +23,9 @@
 
 namespace penstock::firewall {
 
-/// The fields that the rules test, and those that a network function reads and writes to apply them.
-[[nodiscard]] Access access_of(const classify::Ruleset& rules);
+/// The fields that any rules may test, and those that a network function reads and writes to apply them. They do not
+/// depend on the loaded rules, since a reload may bring others.
+[[nodiscard]] Access rule_access() noexcept;
 
 /// One worker's counts: one per rule by index, then one each for the IPv4 and IPv6 policy. Only the worker writes; any
 /// thread may read.
@@ -64,24 +65,36 @@ class Firewall final : public function::NetworkFunction {
   std::unique_ptr<function::CpuStage> make_cpu_stage() override;
   std::unique_ptr<gpu::GpuStage> make_gpu_stage(const gpu::StageUse& use) override;
   std::unique_ptr<function::FinishStage> make_finish_stage(function::CpuStage& twin) override;
+  /// "3 rules added, 1 removed, policy drop → accept"
+  Result<std::string> changes_from(const function::NetworkFunction& running) const override;
+  /// The counters of unchanged rules continue: rules with the same text, target and address family, wherever they are.
+  /// Identical rules are paired in their order. The counters of the policies continue for each family.
+  Result<void> take_over(function::NetworkFunction& predecessor) override;
+  void predecessor_ended() noexcept override;
   std::string description() const override;
   /// {"rules": [{"index", "line", "target", "packets", "bytes", "text"} …], "policy": {"ipv4": {"target", "packets",
   /// "bytes"}, "ipv6": {…}}}. Rules without matches are not listed.
   void report(nlohmann::json& into) const override;
 
   [[nodiscard]] const classify::Ruleset& rules() const noexcept { return rules_; }
-  /// The sums over all workers, in the order of RuleCounters.
+  /// The sums over all workers, in the order of RuleCounters. In a reload, with those of the predecessor, so that they
+  /// never decrease.
   [[nodiscard]] std::vector<RuleCounters::Count> counts() const;
 
  private:
   explicit Firewall(classify::Ruleset rules);
   [[nodiscard]] RuleCounters& add_counters();
+  [[nodiscard]] std::vector<RuleCounters::Count> own_counts() const;  // with mutex_ held
 
   const classify::Ruleset rules_;
   std::unique_ptr<const classify::Classifier> classifier_;  // borrows rules_
   function::NfTraits traits_;
-  mutable std::mutex mutex_;  // guards the members below; only set-up and reports take it
-  std::vector<std::unique_ptr<RuleCounters>> counters_;
+  // Guards the members below; only set-up, reloads and reports take it. Taken before the predecessor's.
+  mutable std::mutex mutex_;
+  std::vector<std::unique_ptr<RuleCounters>> counters_;  // of stages, which borrow them
+  std::vector<RuleCounters::Count> ended_;               // of stages that have ended; empty: zeros
+  Firewall* predecessor_ = nullptr;                      // if its stages may still count
+  std::vector<std::uint32_t> same_counters_;             // by counter: the predecessor's for the same rule, or kNoRule
   gpu::PerDevice<const classify::DeviceTables> on_devices_;
 };
 

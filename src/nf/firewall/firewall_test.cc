@@ -269,14 +269,17 @@ TEST(Firewall, DescribesTheLoadedRules) {
   EXPECT_THAT(firewall(forward_table(""), classify::Engine::linear)->description(), HasSubstr("; policy drop"));
 }
 
-TEST(Firewall, ReadsOnlyTheFieldsThatItsRulesTest) {
-  const auto nf = firewall(forward_table("-A FORWARD -s 10.0.0.0/8 -p tcp -m tcp --dport 80 -j ACCEPT\n"));
-  const FieldSet reads = nf->traits().cpu.reads;
-  EXPECT_TRUE(reads.has(Field::ipv4_src));
-  EXPECT_TRUE(reads.has(Field::l4_dst_port));
-  EXPECT_FALSE(reads.has(Field::ipv4_dst));
-  EXPECT_FALSE(reads.has(Field::l4_src_port));
-  EXPECT_EQ(nf->traits().cpu.writes, FieldSet{Field::verdict});
+TEST(Firewall, ReadsAllFieldsThatRulesMayTest) {
+  const function::NfTraits few = firewall(forward_table(""))->traits();
+  const function::NfTraits many =
+      Firewall::build(rules_about_random_frames(), classify::Engine::linear).value()->traits();
+  EXPECT_EQ(few.cpu.reads, many.cpu.reads) << "so that a reload may bring any rules";
+  EXPECT_EQ(few.gpu->reads, many.gpu->reads);
+  for (const Field field : {Field::ipv4_src, Field::ipv4_dst, Field::ipv6_src, Field::ipv6_dst, Field::l4_src_port,
+                            Field::l4_dst_port, Field::tcp_flags, Field::icmp_type_code, Field::in_port})
+    EXPECT_TRUE(few.cpu.reads.has(field)) << name(field);
+  EXPECT_FALSE(few.cpu.reads.has(Field::payload));
+  EXPECT_EQ(few.cpu.writes, FieldSet{Field::verdict});
 }
 
 /// Makes a firewall from parameters, like a chain file does.

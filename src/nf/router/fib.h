@@ -42,6 +42,10 @@ class Fib4 {
   [[nodiscard]] std::uint32_t lookup(Ipv4Address address) const noexcept;
   [[nodiscard]] std::uint32_t lookup_entry(Ipv4Address address) const noexcept;
   [[nodiscard]] std::optional<std::uint32_t> value(const Ipv4Prefix& prefix) const noexcept;
+  template <typename Use>
+  void for_each(Use&& use) const {
+    std::visit([&](const auto& table) { table.for_each(use); }, table_);
+  }
   void lookup_bulk(std::span<const Ipv4Address> addresses, std::span<std::uint32_t> values) const noexcept;
 
   [[nodiscard]] Fib4View view() const noexcept;

@@ -46,6 +46,11 @@ class MultibitTable {
   [[nodiscard]] std::uint32_t lookup_entry(const Address& address) const noexcept;
   /// The value of the route with exactly this prefix, if there is one.
   [[nodiscard]] std::optional<std::uint32_t> value(const Prefix& prefix) const noexcept { return rib_.value(prefix); }
+  /// Calls `use(prefix, value)` for each route, in no particular order.
+  template <typename Use>
+  void for_each(Use&& use) const {
+    rib_.for_each(use);
+  }
   /// values[i] is the result for addresses[i]. Many lookups are in flight at once. The spans must have the same length.
   void lookup_bulk(std::span<const Address> addresses, std::span<std::uint32_t> values) const noexcept;
 

@@ -20,13 +20,17 @@ std::uint64_t NextHopTable::hash(RouteKind kind, std::span<const NextHop> hops) 
   return sum;
 }
 
-std::uint32_t NextHopTable::intern(RouteKind kind, std::span<const NextHop> hops) {
-  const std::uint64_t key = hash(kind, hops);
-  const auto [begin, end] = by_hash_.equal_range(key);
+std::optional<std::uint32_t> NextHopTable::find(RouteKind kind, std::span<const NextHop> hops) const noexcept {
+  const auto [begin, end] = by_hash_.equal_range(hash(kind, hops));
   for (auto it = begin; it != end; ++it) {
     const std::uint32_t group = it->second;
     if (groups_[group].kind == kind && std::ranges::equal(this->hops(group), hops)) return group;
   }
+  return std::nullopt;
+}
+
+std::uint32_t NextHopTable::intern(RouteKind kind, std::span<const NextHop> hops) {
+  if (const auto group = find(kind, hops)) return *group;
   // Everything that may throw comes first.
   std::uint32_t& free = free_.try_emplace(hops.size(), kNone).first->second;
   const bool taken_again = free != kNone;
@@ -36,7 +40,7 @@ std::uint32_t NextHopTable::intern(RouteKind kind, std::span<const NextHop> hops
     if (places > hops_.capacity()) hops_.reserve(places + places / 2);
     if (places > groups_.capacity()) groups_.reserve(places + places / 2);
   }
-  by_hash_.emplace(key, group);
+  by_hash_.emplace(hash(kind, hops), group);
   if (taken_again) {
     free = groups_[group].routes;
   } else {

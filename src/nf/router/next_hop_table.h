@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -35,6 +36,9 @@ class NextHopTable {
   /// Returns the number of the group, adding it if it is new. `hops` has at least one hop, and exactly one for all
   /// kinds except unicast. If memory runs out, the table is unchanged.
   [[nodiscard]] std::uint32_t intern(RouteKind kind, std::span<const NextHop> hops);
+
+  /// The number of the group, if it is there.
+  [[nodiscard]] std::optional<std::uint32_t> find(RouteKind kind, std::span<const NextHop> hops) const noexcept;
 
   [[nodiscard]] RouteKind kind(std::uint32_t group) const noexcept { return groups_[group].kind; }
   [[nodiscard]] std::span<const NextHop> hops(std::uint32_t group) const noexcept {

@@ -78,6 +78,15 @@ class Rib {
     return entry == kEmpty ? std::nullopt : std::optional(entry_value(entry));
   }
 
+  /// Calls `use(prefix, value)` for each route, in no particular order.
+  template <typename Use>
+  void for_each(Use&& use) const {
+    for (const Slot& slot : slots_) {
+      if (slot.entry == kEmpty) continue;
+      use(Prefix{slot.address, static_cast<std::uint8_t>(entry_length(slot.entry))}, entry_value(slot.entry));
+    }
+  }
+
   /// The entry of the longest route of at most `length` bits that contains the prefix's address, or kNoRouteEntry.
   [[nodiscard]] std::uint32_t match(const Prefix& prefix, unsigned length) const noexcept {
     for (unsigned n = length + 1; n-- > 0;) {

@@ -8,11 +8,13 @@
 #include <algorithm>
 #include <new>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/units.h"
 #include "gpu/devices.h"
 #include "nf/router/route_words.h"
 #include "nf/router/router_stage.h"
+#include "nf/router/table_changes.h"
 
 namespace penstock::router {
 
@@ -182,6 +184,26 @@ void Router::follow_on_devices() noexcept {
 Router::Loaded Router::loaded() const {
   const std::lock_guard lock(loaded_mutex_);
   return loaded_;
+}
+
+Result<std::string> Router::changes_from(const function::NetworkFunction& running) const {
+  const auto& before = static_cast<const Router&>(running);
+  const std::scoped_lock lock(updates_, before.updates_);
+  return table_changes({before.snapshot_.newest(), before.next_hops_, before.rules_},
+                       {snapshot_.newest(), next_hops_, rules_});
+}
+
+Result<void> Router::take_over(function::NetworkFunction& predecessor) {
+  predecessor_ = &static_cast<Router&>(predecessor);
+  return {};
+}
+
+void Router::predecessor_ended() noexcept {
+  Router* const before = std::exchange(predecessor_, nullptr);
+  if (before == nullptr) return;
+  before->on_devices_.clear();
+  const std::lock_guard lock(before->updates_);
+  before->shadow_.reset();  // the next update makes it anew
 }
 
 std::string Router::description() const {

@@ -1,0 +1,133 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "config/function_builder.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "config/fork_builder.h"
+#include "config/outputs.h"
+
+namespace penstock::config {
+
+namespace {
+
+class FunctionBuilder {
+ public:
+  FunctionBuilder(const ChainDescription& description, const FunctionSurroundings& surroundings)
+      : description_(description), surroundings_(surroundings) {}
+
+  BuiltFunctions build() && {
+    std::size_t next = 0;
+    for (const ForkDescription& fork : description_.forks) {
+      make_functions(next, fork.first);
+      make_fork(fork);
+      next = fork.last;
+    }
+    make_functions(next, description_.functions.size());
+    built_.complete = description_.functions_complete && known_so_far_;
+    return std::move(built_);
+  }
+
+ private:
+  /// Makes functions [first, last) of the description.
+  void make_functions(std::size_t first, std::size_t last) {
+    for (std::size_t f = first; f < last; ++f) {
+      const FunctionDescription& description = description_.functions[f];
+      auto function = make_function(description);
+      known_so_far_ &= function != nullptr;
+      if (function == nullptr) continue;
+      const std::string_view name = description.kind->name;
+      const int nth = ++count_by_name_[name];
+      built_.functions.push_back({nth == 1 ? std::string(name) : fmt::format("{}#{}", name, nth), std::move(function)});
+      built_.positions.push_back(f);
+    }
+  }
+
+  std::unique_ptr<function::NetworkFunction> make_function(const FunctionDescription& description) {
+    if (!description.parameters) return nullptr;
+    const std::vector<function::NamedLog> logs = logs_of(*description.kind, surroundings_.logs);
+    function::NfContext context{surroundings_.ports, out_port_known()};
+    context.ports_write = surroundings_.ports_write;
+    context.logs = logs;
+    auto function = description.kind->make(*description.parameters, context);
+    append(built_.unsupported, std::move(context.unsupported));
+    append(built_.cautions, std::move(context.cautions));
+    append(built_.without_effect, std::move(context.without_effect));
+    if (!function) {
+      append(built_.errors, description.parameters->placed(std::move(function.error())));
+      return nullptr;
+    }
+    // Only functions that choose ports write the verdict's port; their traits say so.
+    built_.out_port_known |= (*function)->traits().chooses_port;
+    return std::move(*function);
+  }
+
+  void make_fork(const ForkDescription& description) {
+    const bool known_before = built_.out_port_known;
+    bool known_after_arms = true;  // after each arm
+    plan::Fork fork{built_.functions.size(), 0, {}};
+    for (const ArmDescription& arm : description.arms) {
+      built_.out_port_known = known_before;
+      make_arm(arm, fork);
+      known_after_arms &= built_.out_port_known;
+    }
+    // For packets that take no arm, nothing changes.
+    built_.out_port_known = known_after_arms && (known_before || fork.exhaustive());
+    known_so_far_ &= description.complete;
+    fork.last = built_.functions.size();
+    if (fork.last > fork.first) built_.forks.push_back(std::move(fork));
+  }
+
+  void make_arm(const ArmDescription& description, plan::Fork& fork) {
+    const ForkContext context{surroundings_.ports, surroundings_.ports_read, surroundings_.ports_write,
+                              out_port_known()};
+    std::optional<plan::Arm> arm = config::make_arm(description, context, built_.errors);
+    known_so_far_ &= arm.has_value();
+    const std::size_t first = built_.functions.size();
+    make_functions(description.first, description.last);
+    if (!arm) return;
+    if (fork.covers(*arm)) {
+      built_.errors.push_back(
+          {description.place, "fork: no packet takes this arm", arm->text, "a condition that no earlier arm covers"});
+    }
+    arm->first = first;
+    arm->last = built_.functions.size();
+    fork.arms.push_back(std::move(*arm));
+  }
+
+  /// If a function is missing, it might have chosen the port.
+  [[nodiscard]] bool out_port_known() const { return built_.out_port_known || !known_so_far_; }
+
+  const ChainDescription& description_;
+  const FunctionSurroundings& surroundings_;
+  BuiltFunctions built_;
+  // About the functions made so far:
+  std::map<std::string_view, int> count_by_name_;
+  bool known_so_far_ = true;  // none is missing
+};
+
+}  // namespace
+
+BuiltFunctions build_functions(const ChainDescription& description, const FunctionSurroundings& surroundings) {
+  return FunctionBuilder(description, surroundings).build();
+}
+
+void refuse_unsupported(Errors& unsupported, Errors& errors) {
+  const std::size_t count = count_of(unsupported);
+  if (count == 0) return;
+  append(errors, std::move(unsupported));
+  unsupported.clear();
+  errors.push_back(
+      {{"--strict", 0, 0},
+       fmt::format("refused because of the {} above", count == 1 ? "construct" : fmt::format("{} constructs", count)),
+       "",
+       ""});
+}
+
+}  // namespace penstock::config

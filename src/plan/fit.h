@@ -1,0 +1,23 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whether a function can take the place of another one in a running chain, whose transfer plan, segments, counters and
+// memory were made for the traits of the first.
+
+#pragma once
+
+#include <string_view>
+
+#include "base/error.h"
+#include "function/network_function.h"
+
+namespace penstock::plan {
+
+/// An error for each trait in `next` that a chain planned for `planned` cannot provide. It may access fewer fields, but
+/// no others. `function` is the name for messages, such as "nids#2". `on_gpu`: whether functions with a GPU stage run
+/// there; otherwise, traits of GPU and finish stages may differ, and so they may if only `next` has a GPU stage, since
+/// the function then stays on the CPU. The errors have no place.
+[[nodiscard]] Errors check_fit(std::string_view function, const function::NfTraits& planned,
+                               const function::NfTraits& next, bool on_gpu);
+
+}  // namespace penstock::plan
