@@ -220,6 +220,18 @@ void ChainArguments::add_override(CLI::App& command, const std::string& option, 
 }
 
 Result<config::LoadedChain> ChainArguments::load(bool only_plan) const {
+  const auto how = load_options(only_plan);
+  if (!how) return failure(how.error());
+  return config::load_chain(file, *how);
+}
+
+Result<config::Reload> ChainArguments::plan_reload(const config::LoadedChain& running) const {
+  const auto how = load_options(false);
+  if (!how) return failure(how.error());
+  return config::plan_reload(running, file, *how);
+}
+
+Result<config::LoadOptions> ChainArguments::load_options(bool only_plan) const {
   config::LoadOptions how{{}, strict, only_plan, functions};
   Errors errors;
   for (const std::string& text : sets) {
@@ -232,7 +244,7 @@ Result<config::LoadedChain> ChainArguments::load(bool only_plan) const {
   }
   how.overrides.insert(how.overrides.end(), options.begin(), options.end());
   if (!errors.empty()) return failure(std::move(errors));
-  return config::load_chain(file, how);
+  return how;
 }
 
 }  // namespace penstock::cli

@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "config/chain_file.h"
+#include "config/reload.h"
 
 namespace penstock::cli {
 
@@ -71,6 +72,11 @@ struct ChainArguments {
   void add_override(CLI::App& command, const std::string& option, const std::string& path, const std::string& help);
   /// Reads the file and applies the overrides.
   [[nodiscard]] Result<config::LoadedChain> load(bool only_plan = false) const;
+  /// Reads the file again, for a chain that runs.
+  [[nodiscard]] Result<config::Reload> plan_reload(const config::LoadedChain& running) const;
+
+ private:
+  [[nodiscard]] Result<config::LoadOptions> load_options(bool only_plan) const;
 };
 
 }  // namespace penstock::cli

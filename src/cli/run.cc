@@ -20,6 +20,7 @@
 #include "base/version.h"
 #include "cli/chain_arguments.h"
 #include "cli/progress.h"
+#include "cli/reload.h"
 #include "cli/stop_signals.h"
 #include "config/run_section.h"
 #include "report/run_report.h"
@@ -63,22 +64,22 @@ std::string heading_of(const report::RunReport& report) {
 }
 
 /// Handles the requests that signals have made since the last call. Errors are reported, and the run continues.
-void handle_requests(RunSignals& signals, run::Running& running, const RunArguments& arguments,
-                     const std::string& report_path, bool progress) {
+void handle_requests(RunSignals& signals, run::Run& running, const RunArguments& arguments, config::LoadedChain& loaded,
+                     bool progress) {
   const bool reopen = signals.reopen_logs.exchange(false);
   const bool report = signals.report.exchange(false);
-  const bool reload = signals.reload.exchange(false);
-  if (progress && (reopen || report || reload)) end_progress();
+  const bool reloads = signals.reload.exchange(false);
+  if (progress && (reopen || report || reloads)) end_progress();
   if (reopen) print_errors(running.reopen_logs());
   if (report) {
     const report::RunReport now = running.report();
-    if (report_path.empty()) {
+    if (loaded.report_path.empty()) {
       fmt::print(stderr, "{}{}", heading_of(now), report::to_tables(now));
-    } else if (const auto written = write_report(report_path, complete_report(now, arguments, {})); !written) {
+    } else if (const auto written = write_report(loaded.report_path, complete_report(now, arguments, {})); !written) {
       print_errors(written.error());
     }
   }
-  if (reload) fmt::print(stderr, "SIGUSR2: reloading is not supported yet; the run continues unchanged\n");
+  if (reloads) reload(running, loaded, arguments.chain);
 }
 
 int run_chain(const RunArguments& arguments) {
@@ -99,9 +100,7 @@ int run_chain(const RunArguments& arguments) {
   options.trace_out = arguments.json ? stderr : tables_out;
   const bool terminal = shows_progress() && !arguments.quiet;
   if (terminal) options.on_progress = print_progress;
-  options.on_tick = [&](run::Running& running) {
-    handle_requests(signals, running, arguments, loaded->report_path, terminal);
-  };
+  options.on_tick = [&](run::Run& running) { handle_requests(signals, running, arguments, *loaded, terminal); };
   auto result = run::run(loaded->chain, options, stop_on_signals(HangUp::reopens));
   nothing_left_to_stop();
   if (terminal) end_progress();
@@ -154,8 +153,9 @@ void add_run(CLI::App& app, function::NfKinds functions, int& exit_code) {
   command->footer(
       "Every packet that is read is accounted for: in = forwarded + dropped + consumed.\n"
       "Signals: SIGINT and SIGTERM end the run cleanly, a second one ends it at once; SIGHUP reopens the logs;\n"
-      "SIGUSR1 writes the report (without one, the tables to stderr), and the run continues; SIGUSR2, reload, is not\n"
-      "supported yet.\n"
+      "SIGUSR1 writes the report (without one, the tables to stderr); SIGUSR2 reads the chain file and the files of "
+      "its\n"
+      "functions again and puts them in use, or says why it cannot. The run continues.\n"
       "Sections of a chain file: ports, chain, wire, run, outputs. Parameters of `run`:\n" +
       describe(config::run_parameters()) + "Parameters of `outputs`:\n" +
       describe(config::output_parameters(functions)) +

@@ -188,9 +188,10 @@ class NetworkFunction {
     static_cast<void>(running);
     return "reloaded: " + description();
   }
-  /// Takes the place of `predecessor`, which `changes_from` has accepted, and with it its state. Called instead of
+  /// Takes the place of `predecessor`, which `changes_from` has accepted, and shares its state. Called instead of
   /// `begin_run`, before any stage is made. Stages of both functions are used side by side, each batch by those of one
-  /// of them, until `predecessor_ended`. After an error, nothing has changed. A function may later take its place back.
+  /// of them, until `predecessor_ended`. If the reload fails, that is never called, and the predecessor goes on as if
+  /// nothing had happened; so does a predecessor after an error. A function may later take its place back.
   [[nodiscard]] virtual Result<void> take_over(NetworkFunction& predecessor) {
     static_cast<void>(predecessor);
     return {};

@@ -53,7 +53,7 @@ class OwnLane {
     EXPECT_TRUE(plan);
     EXPECT_EQ(plan->segments.size(), 1U);
     shape_ = plan->segments.at(0);
-    std::vector<std::vector<std::unique_ptr<gpu::GpuStage>>> stages(1);
+    ring::LaneStages stages(1);
     stages[0].push_back(function.make_gpu_stage({0, kBatchPackets}));
     lane_ = ring::make_device_lane({kBatchBytes, kBatchPackets, {}, plan->hash_flows, way.crossing, plan->segments},
                                    std::move(stages));

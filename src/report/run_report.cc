@@ -108,6 +108,7 @@ Json to_json(const RunReport& report) {
   json["processor"] = report.processor;
   json["workers"] = report.workers;
   json["elapsed_s"] = report.elapsed_s();
+  json["reloads"] = report.reloads;
   json["packets"] = totals(&TrafficSum::packets);
   json["bytes"] = totals(&TrafficSum::bytes);
   json["rate"] = rate_json(report);

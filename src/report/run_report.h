@@ -64,6 +64,7 @@ struct RunReport {
   std::string processor;  // "cpu", "gpu"
   std::size_t workers = 0;
   std::chrono::nanoseconds elapsed{};
+  std::uint64_t reloads = 0;  // and rollbacks
   /// Each packet that was read and has left the chain is in exactly one of forwarded, dropped and consumed.
   TrafficSum in, forwarded, dropped, consumed;
   TrafficSum generated, generated_lost;  // packets made by functions

@@ -62,8 +62,10 @@ std::size_t state_place(const SegmentShape& segment, std::size_t stage, std::siz
 
 class DeviceLane final : public Lane {
  public:
-  DeviceLane(LaneShape shape, std::vector<std::vector<std::unique_ptr<gpu::GpuStage>>> stages, SpanLog* log);
+  DeviceLane(LaneShape shape, LaneStages stages, SpanLog* log);
   ~DeviceLane() override { abandon(); }
+
+  void exchange_stages(LaneStages& stages) noexcept override;
 
   std::byte* states(std::size_t segment, std::size_t stage) noexcept override;
   bool start(const Batch& batch, std::size_t segment, std::span<std::uint8_t* const> frames) noexcept override;
@@ -99,7 +101,7 @@ class DeviceLane final : public Lane {
   [[nodiscard]] const SegmentShape& segment() const noexcept { return shape_.segments[segment_]; }
 
   LaneShape shape_;
-  std::vector<std::vector<std::unique_ptr<gpu::GpuStage>>> stages_;
+  LaneStages stages_;
   Placement placement_;
   gpu::Stream stream_;
   gpu::Event done_;
@@ -154,7 +156,7 @@ constexpr std::uint32_t aligned(std::uint32_t length) noexcept {
   return static_cast<std::uint32_t>(aligned_frame(length));
 }
 
-DeviceLane::DeviceLane(LaneShape shape, std::vector<std::vector<std::unique_ptr<gpu::GpuStage>>> stages, SpanLog* log)
+DeviceLane::DeviceLane(LaneShape shape, LaneStages stages, SpanLog* log)
     : shape_(std::move(shape)), stages_(std::move(stages)) {
   const std::size_t packets = shape_.batch_packets;
   const bool has_room = shape_.room.head + shape_.room.tail > 0;
@@ -230,6 +232,11 @@ void DeviceLane::begin_batch() noexcept {
   for (auto& of_segment : stages_) {
     for (auto& stage : of_segment) stage->begin_batch();
   }
+}
+
+void DeviceLane::exchange_stages(LaneStages& stages) noexcept {
+  assert(phase_ == Phase::idle);
+  stages_.swap(stages);
 }
 
 std::byte* DeviceLane::states(std::size_t segment, std::size_t stage) noexcept {
@@ -526,8 +533,7 @@ void DeviceLane::abandon() noexcept {
 
 }  // namespace
 
-std::unique_ptr<Lane> make_device_lane(LaneShape shape, std::vector<std::vector<std::unique_ptr<gpu::GpuStage>>> stages,
-                                       SpanLog* log) {
+std::unique_ptr<Lane> make_device_lane(LaneShape shape, LaneStages stages, SpanLog* log) {
   return std::make_unique<DeviceLane>(std::move(shape), std::move(stages), log);
 }
 

@@ -113,7 +113,7 @@ class Twins {
     segment.frames_up = way.frames_up;
     segment.frames_down = way.frames_down;
     if (!way.frames_down) segment.down = *record_layout(kWrites);
-    std::vector<std::vector<std::unique_ptr<gpu::GpuStage>>> stages(1);
+    LaneStages stages(1);
     segment.stages.push_back({3, sizeof(ProbeCore::Finding)});
     stages[0].push_back(std::make_unique<gpu::PerPacketStage<ProbeCore>>(ProbeCore{}));
     if (way.head + way.tail > 0) {
@@ -246,7 +246,7 @@ TEST(CollectingLane, CollectsAgainSomeBatchesAfterARefusal) {
   segment.frames_up = true;
   segment.stages.push_back({0, 0});
   shape.segments.push_back(segment);
-  std::vector<std::vector<std::unique_ptr<gpu::GpuStage>>> stages(1);
+  LaneStages stages(1);
   stages[0].push_back(std::make_unique<PickyStage>(log));
   const auto lane = make_device_lane(shape, std::move(stages));
   gpu::PinnedBuffer<std::uint8_t> bytes(kBatchBytes);
@@ -359,7 +359,7 @@ INSTANTIATE_TEST_SUITE_P(Crossings, DeviceLaneTwice,
 
 TEST_P(DeviceLaneTwice, HasWhatParsingFoundWhereItDoesNotParseAgain) {
   LaneShape shape{kBatchBytes, kBatchPackets, {}, true, GetParam(), {}};
-  std::vector<std::vector<std::unique_ptr<gpu::GpuStage>>> stages(2);
+  LaneStages stages(2);
   for (std::uint8_t s = 0; s < 2; ++s) {
     SegmentShape segment;
     segment.frames_up = true;
@@ -404,7 +404,7 @@ TEST_P(DeviceLaneTwice, TakesFramesThatHaveGrownAndMoved) {
   constexpr std::uint32_t kHead = 7;
   constexpr std::uint32_t kTail = 5;
   LaneShape shape{kBatchBytes, kBatchPackets, {kHead, kTail}, false, GetParam(), {}, 2 * kBatchBytes};
-  std::vector<std::vector<std::unique_ptr<gpu::GpuStage>>> stages(2);
+  LaneStages stages(2);
   for (std::uint8_t s = 0; s < 2; ++s) {
     SegmentShape segment;
     segment.frames_up = segment.frames_down = true;

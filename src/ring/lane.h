@@ -115,9 +115,16 @@ struct SegmentResults {
   }
 };
 
+/// The stages of a lane: for each segment, those of its shape.
+using LaneStages = std::vector<std::vector<std::unique_ptr<gpu::GpuStage>>>;
+
 class Lane {
  public:
   virtual ~Lane() = default;
+
+  /// Puts other stages, of the same shape and device, in the place of the lane's, which `stages` holds afterwards. Call
+  /// it while no batch is in flight. Does not block.
+  virtual void exchange_stages(LaneStages& stages) noexcept = 0;
 
   /// Where the host writes the states for a stage before it starts the segment: state_bytes for each packet of the
   /// batch. From then until the batch's next segment, the memory belongs to the segment. Null if the stage has no
@@ -154,8 +161,6 @@ class Lane {
 /// Makes a lane on the current device; throws CudaError. `stages` has the stages of each segment, as in its shape. The
 /// frames of batches must be in pinned memory. If `log` is not null, the lane records there when its transfers and
 /// kernels ran (timeline.h); otherwise it takes no times.
-[[nodiscard]] std::unique_ptr<Lane> make_device_lane(LaneShape shape,
-                                                     std::vector<std::vector<std::unique_ptr<gpu::GpuStage>>> stages,
-                                                     SpanLog* log = nullptr);
+[[nodiscard]] std::unique_ptr<Lane> make_device_lane(LaneShape shape, LaneStages stages, SpanLog* log = nullptr);
 
 }  // namespace penstock::ring

@@ -57,7 +57,7 @@ void lane(benchmark::State& state, Crossing crossing, bool whole) {
   segment.frames_up = segment.frames_down = whole;
   if (!whole) segment.down = *record_layout({Field::ipv4_ttl, Field::ipv4_checksum, Field::eth_dst, Field::eth_src});
   segment.stages.push_back({});
-  std::vector<std::vector<std::unique_ptr<gpu::GpuStage>>> stages(1);
+  LaneStages stages(1);
   stages[0].push_back(std::make_unique<gpu::PerPacketStage<LookCore>>(LookCore{}));
   const auto lane = make_device_lane({kBatchBytes, kBatchPackets, {}, false, crossing, {segment}}, std::move(stages));
   gpu::PinnedBuffer<std::uint8_t> bytes(kBatchBytes);

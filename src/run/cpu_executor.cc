@@ -10,7 +10,12 @@
 namespace penstock::run {
 
 CpuExecutor::CpuExecutor(const Chain& chain, unsigned worker, WorkerCounters& counters, Trace* trace)
-    : chain_(chain), trace_(trace), twins_(chain, {}, worker, counters, emitter_), outlet_(chain, worker, counters) {
+    : chain_(chain),
+      trace_(trace),
+      stages_(make_host_stages(chain.functions, false)),
+      twins_(chain, {}, worker, counters, emitter_),
+      outlet_(chain, worker, counters) {
+  twins_.begin_epoch(*stages_);
   if (!chain.emits()) return;
   emissions_ = chain.make_emissions();
   emitter_.go_into(&emissions_);
@@ -27,6 +32,16 @@ bool CpuExecutor::submit(Batch& batch) noexcept {
 }
 
 Batch* CpuExecutor::retire() noexcept { return std::exchange(done_, nullptr); }
+
+void CpuExecutor::begin_epoch(std::unique_ptr<StageSet> next) noexcept {
+  twins_.begin_epoch(*next);
+  ended_ = std::exchange(stages_, std::move(next));
+}
+
+void CpuExecutor::end() noexcept {
+  twins_.end();
+  stages_.reset();
+}
 
 namespace {
 

@@ -6,10 +6,14 @@
 
 #pragma once
 
+#include <memory>
+#include <utility>
+
 #include "function/emitter.h"
 #include "run/chain.h"
 #include "run/counters.h"
 #include "run/cpu_twins.h"
+#include "run/epoch.h"
 #include "run/executor.h"
 #include "run/outlet.h"
 #include "run/trace.h"
@@ -28,13 +32,17 @@ class CpuExecutor final : public Executor {
   bool idle() const noexcept override { return false; }
   void observe(PacketView packet) noexcept override { twins_.observe(packet); }
   void pass_boundary() noexcept override { twins_.begin_batch(); }
-  void end() noexcept override { twins_.end(); }
+  void begin_epoch(std::unique_ptr<StageSet> next) noexcept override;
+  std::unique_ptr<StageSet> take_ended() noexcept override { return std::move(ended_); }
+  void end() noexcept override;
 
  private:
   const Chain& chain_;
   Trace* trace_;
   function::Emissions emissions_;
   function::Emitter emitter_;
+  std::unique_ptr<StageSet> stages_;
+  std::unique_ptr<StageSet> ended_;
   CpuTwins twins_;
   Outlet outlet_;
   Batch* done_ = nullptr;

@@ -88,22 +88,39 @@ CpuTwins::CpuTwins(const Chain& chain, std::span<const plan::DevicePlan::Run> ru
       counters_(counters),
       stack_(all_reads(chain), stack_uses(chain, runs), worker) {
   for (const NamedFunction& f : chain.functions) {
-    stack::Attachment* const attachment = stack_.attachment(functions_.size());
     const function::NfTraits& traits = f.function->traits();
-    functions_.push_back({f.function->make_cpu_stage(), f.name, traits.cpu.writes.has(Field::frame_shape),
-                          traits.replaces_frames, traits.growth});
-    if (traits.emits || traits.replaces_frames) functions_.back().stage->set_emitter(emitter);
-    if (attachment != nullptr) functions_.back().stage->attach(*attachment);
+    functions_.push_back({traits, f.name, traits.cpu.writes.has(Field::frame_shape)});
+  }
+}
+
+void CpuTwins::begin_epoch(StageSet& next) noexcept {
+  const StageSet* const before = in_use_;
+  for (std::size_t i = 0; i < functions_.size(); ++i) {
+    const function::NfTraits& traits = functions_[i].traits;
+    if (traits.emits || traits.replaces_frames) next.twins[i]->set_emitter(emitter_);
+  }
+  switch_to(next);
+  for (std::size_t i = 0; i < functions_.size(); ++i) {
+    if (before != nullptr) next.twins[i]->take_over(*before->twins[i]);
+  }
+}
+
+void CpuTwins::switch_to(const StageSet& epoch) noexcept {
+  in_use_ = &epoch;
+  for (std::size_t i = 0; i < functions_.size(); ++i) {
+    functions_[i].stage = epoch.twins[i].get();
+    stack::Attachment* const attachment = stack_.attachment(i);
+    if (attachment != nullptr) functions_[i].stage->attach(*attachment);
   }
 }
 
 void CpuTwins::end() noexcept {
-  if (!functions_.empty()) stack_.finish();
-  functions_.clear();
+  if (in_use_ != nullptr) stack_.finish();
+  in_use_ = nullptr;
 }
 
 void CpuTwins::begin_batch() noexcept {
-  for (Function& function : functions_) function.stage->begin_batch();
+  for (const Function& function : functions_) function.stage->begin_batch();
 }
 
 /// Skips functions in arms that packets of its port cannot take. Which port a fork would choose for it is unknown.
@@ -218,7 +235,7 @@ void CpuTwins::run_traced(PacketView& packet, Trace::Way& way, std::size_t first
     const std::size_t begin = i;
     const std::size_t end = stack_.lockstep_end(i);
     for (; i < end && alive(); ++i) {
-      way.before(chain_.functions[i].function->traits(), *functions_[i].stage, functions_[i].name, packet);
+      way.before(functions_[i].traits, *functions_[i].stage, functions_[i].name, packet);
       static_cast<void>(run_function(i, {&packet, 1}, bytes));
       way.after(packet);
     }
@@ -257,7 +274,7 @@ std::uint64_t CpuTwins::process_and_settle(Function& function, std::span<PacketV
     const PacketDescriptor& packet = *packets[i].packet;
     before[i] = {packets[i].frame, packet.length, packet.offset, packet.wire_length};
   }
-  const function::Emissions* const emissions = function.replaces_frames ? emitter_.goes_into() : nullptr;
+  const function::Emissions* const emissions = function.traits.replaces_frames ? emitter_.goes_into() : nullptr;
   const std::size_t replaced_before = emissions != nullptr ? emissions->frames_used() : 0;
   function.stage->process(packets);
   std::uint64_t bytes = 0;
@@ -274,8 +291,8 @@ std::uint64_t CpuTwins::process_and_settle(Function& function, std::span<PacketV
     }
     const std::ptrdiff_t head = before[i].first - packet.frame;
     const std::ptrdiff_t tail = packet.frame + descriptor.length - (before[i].first + before[i].length);
-    if (head > static_cast<std::ptrdiff_t>(function.growth.head) ||
-        tail > static_cast<std::ptrdiff_t>(function.growth.tail)) {
+    if (head > static_cast<std::ptrdiff_t>(function.traits.growth.head) ||
+        tail > static_cast<std::ptrdiff_t>(function.traits.growth.tail)) {
       broken_invariant(function.name, worker_, descriptor, "extends a frame by more than it declares");
     }
     // Set here even if the function has updated it itself.

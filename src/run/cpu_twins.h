@@ -17,6 +17,7 @@
 #include "packet/batch.h"
 #include "run/chain.h"
 #include "run/counters.h"
+#include "run/epoch.h"
 #include "run/trace.h"
 #include "stack/shared_stack.h"
 
@@ -24,10 +25,18 @@ namespace penstock::run {
 
 class CpuTwins {
  public:
-  /// Borrows everything but `runs`, the parts of the chain that run on a device; empty if none do.
+  /// Borrows everything but `runs`, the parts of the chain that run on a device; empty if none do. Does nothing until
+  /// an epoch begins.
   CpuTwins(const Chain& chain, std::span<const plan::DevicePlan::Run> runs, unsigned worker, WorkerCounters& counters,
            function::Emitter& emitter);
 
+  /// Uses the stages of the next epoch from here on, which take over the state of those in use. They are borrowed until
+  /// `end`, or until other stages are in use for good.
+  void begin_epoch(StageSet& next) noexcept;
+  /// Uses the stages of this epoch, which has begun: packets of another epoch's batch come next.
+  void use(const StageSet& epoch) noexcept {
+    if (in_use_ != &epoch) switch_to(epoch);
+  }
   /// Marks a batch boundary, at which functions may switch to new tables.
   void begin_batch() noexcept;
   /// Parses the burst with the shared stack. Call once for arriving packets, before `run`.
@@ -42,22 +51,22 @@ class CpuTwins {
   /// Takes one packet through the whole chain and records its path in `way`.
   [[nodiscard]] std::span<PacketView> run_traced(PacketView& packet, Trace::Way& way) noexcept;
   void observe(PacketView packet) noexcept;
-  [[nodiscard]] function::CpuStage& stage(std::size_t function) noexcept { return *functions_[function].stage; }
   /// Call when the function's finish stage has decided about the packets that it was given.
   void settle_flows(std::size_t function) noexcept { stack_.settle(function); }
-  /// Ends flows, then the stages. No packets may follow.
+  /// Ends flows. No packets may follow.
   void end() noexcept;
 
  private:
   using Clock = Batch::Clock;
 
   struct Function {
-    std::unique_ptr<function::CpuStage> stage;
+    function::NfTraits traits;  // in all epochs
     std::string_view name;
     bool changes_shape;
-    bool replaces_frames;
-    FrameRoom growth;
+    function::CpuStage* stage = nullptr;  // of the epoch in use
   };
+
+  void switch_to(const StageSet& epoch) noexcept;
 
   void run_traced(PacketView& packet, Trace::Way& way, std::size_t first, std::size_t last) noexcept;
   [[nodiscard]] std::span<PacketView> run_fork(const plan::Fork& fork, std::span<PacketView> burst) noexcept;
@@ -75,11 +84,12 @@ class CpuTwins {
   std::uint64_t process_and_settle(Function& function, std::span<PacketView> packets) noexcept;
 
   const Chain& chain_;
-  const function::Emitter& emitter_;
+  function::Emitter& emitter_;
   const unsigned worker_;
   WorkerCounters& counters_;
   stack::SharedStack stack_;
   std::vector<Function> functions_;
+  const StageSet* in_use_ = nullptr;
 };
 
 /// Ends the process because a function, or the code that carries its packets, broke an invariant. The message names

@@ -10,6 +10,7 @@
 #include "function/burst.h"
 #include "packet/batch.h"
 #include "run/cpu_executor.h"
+#include "run/epoch.h"
 
 namespace penstock::run {
 
@@ -21,18 +22,17 @@ DeviceExecutor::DeviceExecutor(const Chain& chain, plan::DevicePlan plan,
       counters_(counters),
       trace_(trace),
       emits_(chain.emits()),
+      current_(make_host_stages(chain.functions, true)),
       twins_(chain, plan_.runs, worker, counters, emitter_),
       flight_twins_(chain, plan_, twins_),
-      settlement_(chain, plan_, worker, counters, twins_, emitter_, flight_twins_),
+      settlement_(chain, plan_, worker, counters, twins_, emitter_, flight_twins_, *current_),
       outlet_(chain, worker, counters),
       flights_(std::max<std::size_t>(1, lanes.size())) {
   const std::vector<function::NfTraits> traits = chain.traits();
-  for (const NamedFunction& f : chain.functions) {
-    const bool has_state = f.function->traits().state_bytes > 0;
-    state_stages_.push_back(has_state ? f.function->make_state_stage() : nullptr);
-  }
+  settlement_.begin_epoch(*current_);
+  twins_.begin_epoch(*current_);
   const std::size_t waiting = settlement_.waiting_stages();
-  for (auto& lane : lanes) lanes_.push_back({std::move(lane)});
+  for (auto& lane : lanes) lanes_.push_back({std::move(lane), current_.get()});
   for (Flight& flight : flights_) {
     flight.plan = &plan_;
     flight.frames.resize(chain.settings.batch_packets);
@@ -87,11 +87,13 @@ bool DeviceExecutor::submit(Batch& batch) noexcept {
   LaneState* const lane = free_lane();
   const bool lost = all_lost();
   if (lane == nullptr && !lost) return false;
+  twins_.use(*current_);
   twins_.begin_batch();
   Flight& flight = flights_[(first_ + count_) % flights_.size()];
   ++count_;
   flight.traced = trace_ != nullptr && trace_->wants_more();
-  flight.begin(batch, flight.traced ? nullptr : lane);
+  flight.begin(batch, flight.traced ? nullptr : lane, *current_);
+  ++current_->flights;
   if (emits_) flight.emissions.begin(batch);
   emitter_.go_into(emissions_of(flight));
   begin_run(flight);
@@ -108,7 +110,39 @@ bool DeviceExecutor::submit(Batch& batch) noexcept {
 
 bool DeviceExecutor::idle() const noexcept { return count_ < 2 && !all_lost(); }
 
+void DeviceExecutor::begin_epoch(std::unique_ptr<StageSet> next) noexcept {
+  twins_.use(*current_);
+  settlement_.begin_epoch(*next);
+  twins_.begin_epoch(*next);
+  former_ = std::exchange(current_, std::move(next));
+  for (LaneState& state : lanes_) {
+    if (!state.busy) update_lane(state);
+  }
+  end_former_epoch();
+}
+
+/// Gives the lane the stages of the newest epoch. It must not be busy.
+void DeviceExecutor::update_lane(LaneState& state) noexcept {
+  if (state.lane == nullptr || state.epoch == current_.get()) return;
+  ring::LaneStages& next = current_->lanes[static_cast<std::size_t>(&state - lanes_.data())];
+  state.lane->exchange_stages(next);
+  former_->lanes.push_back(std::move(next));
+  next.clear();
+  state.epoch = current_.get();
+}
+
+/// The former stages have ended once no batch and no lane uses them.
+void DeviceExecutor::end_former_epoch() noexcept {
+  if (former_ == nullptr || former_->flights > 0) return;
+  for (const LaneState& state : lanes_) {
+    if (state.lane != nullptr && state.epoch != current_.get()) return;
+  }
+  twins_.use(*current_);
+  ended_ = std::move(former_);
+}
+
 void DeviceExecutor::pass_boundary() noexcept {
+  twins_.use(*current_);
   twins_.begin_batch();
   for (LaneState& state : lanes_) {
     if (!state.busy && state.lane != nullptr) state.lane->begin_batch();
@@ -116,9 +150,11 @@ void DeviceExecutor::pass_boundary() noexcept {
 }
 
 void DeviceExecutor::end() noexcept {
-  settlement_.end();
-  state_stages_.clear();
+  current_->finish.clear();
+  current_->states.clear();
+  twins_.use(*current_);
   twins_.end();
+  current_->twins.clear();
 }
 
 void DeviceExecutor::release() noexcept { lanes_.clear(); }
@@ -134,6 +170,7 @@ Batch* DeviceExecutor::retire() noexcept {
   }
   if (count_ == 0) return nullptr;
   Flight& flight = flights_[first_];
+  twins_.use(*flight.epoch);
   if (flight.traced) {
     // A batch with traced packets is processed by the CPU twins, all at once.
     if (flight_twins_.need_room(0, chain_.functions.size())) flight.give_room_to_all();
@@ -151,13 +188,17 @@ Batch* DeviceExecutor::retire() noexcept {
     if (flight.on_device) flight.lane->failures = 0;  // it has completed a batch
     // A disabled lane is destroyed with its stages, which would never release their tables otherwise.
     if (flight.lane->failures >= kMostFailures) flight.lane->lane.reset();
+    update_lane(*flight.lane);
   }
+  --flight.epoch->flights;
+  end_former_epoch();
   first_ = (first_ + 1) % flights_.size();
   --count_;
   return flight.batch;
 }
 
 void DeviceExecutor::advance(Flight& flight, std::size_t limit) noexcept {
+  twins_.use(*flight.epoch);
   emitter_.go_into(emissions_of(flight));
   while (flight.run < limit) {
     const plan::DevicePlan::Run& run = flight.current();
@@ -215,7 +256,7 @@ void DeviceExecutor::fill_states(Flight& flight) noexcept {
         *flight.batch, [&](std::size_t i) { return flight.view(i); },
         [&](std::span<PacketView> burst) {
           for (std::size_t i = 0; i < burst.size(); ++i) of_each[i] = states + flight.index_of(burst[i]) * bytes;
-          state_stages_[stages[s].function]->fill(burst, std::span(of_each).first(burst.size()));
+          flight.epoch->states[stages[s].function]->fill(burst, std::span(of_each).first(burst.size()));
         });
   }
 }

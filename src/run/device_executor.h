@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "function/emitter.h"
@@ -26,6 +27,7 @@
 #include "run/chain.h"
 #include "run/counters.h"
 #include "run/cpu_twins.h"
+#include "run/epoch.h"
 #include "run/executor.h"
 #include "run/flight.h"
 #include "run/flight_twins.h"
@@ -41,7 +43,7 @@ class DeviceExecutor : public Executor {
   /// A lane is disabled after this many consecutive failed batches. If no lane is left, the chain runs on the CPU.
   static constexpr unsigned kMostFailures = 3;
 
-  /// Borrows `chain`, `counters` and `trace`, which may be null.
+  /// Borrows `chain`, `counters` and `trace`, which may be null. The lanes have their stages.
   DeviceExecutor(const Chain& chain, plan::DevicePlan plan, std::vector<std::unique_ptr<ring::Lane>> lanes,
                  unsigned worker, WorkerCounters& counters, Trace* trace);
   DeviceExecutor(const DeviceExecutor&) = delete;
@@ -56,8 +58,13 @@ class DeviceExecutor : public Executor {
   bool submit(Batch& batch) noexcept override;
   Batch* retire() noexcept override;
   bool idle() const noexcept override;
-  void observe(PacketView packet) noexcept override { twins_.observe(packet); }
+  void observe(PacketView packet) noexcept override {
+    twins_.use(*current_);
+    twins_.observe(packet);
+  }
   void pass_boundary() noexcept override;
+  void begin_epoch(std::unique_ptr<StageSet> next) noexcept override;
+  std::unique_ptr<StageSet> take_ended() noexcept override { return std::move(ended_); }
   void end() noexcept override;
   void release() noexcept override;
 
@@ -79,6 +86,8 @@ class DeviceExecutor : public Executor {
   void fill_states(Flight& flight) noexcept;
   void fail(Flight& flight) noexcept;
   void send(Flight& flight) noexcept;
+  void update_lane(LaneState& state) noexcept;
+  void end_former_epoch() noexcept;
 
   const Chain& chain_;
   const plan::DevicePlan plan_;
@@ -86,11 +95,13 @@ class DeviceExecutor : public Executor {
   Trace* trace_;
   const bool emits_;
   function::Emitter emitter_;
+  std::unique_ptr<StageSet> current_;  // of the newest epoch
+  std::unique_ptr<StageSet> former_;   // of the epoch before, while batches or lanes use it
+  std::unique_ptr<StageSet> ended_;
   CpuTwins twins_;
   FlightTwins flight_twins_;
   Settlement settlement_;
   Outlet outlet_;
-  std::vector<std::unique_ptr<function::StateStage>> state_stages_;  // by function; null if it has none
   std::vector<LaneState> lanes_;
   std::size_t next_lane_ = 0;
   std::vector<Flight> flights_;  // ring buffer; the oldest is at first_

@@ -6,7 +6,10 @@
 
 #pragma once
 
+#include <memory>
+
 #include "packet/batch.h"
+#include "run/epoch.h"
 
 namespace penstock::run {
 
@@ -28,6 +31,11 @@ class Executor {
   virtual void observe(PacketView packet) noexcept = 0;
   /// Called when nothing is in progress and no packets arrive, so that functions can switch to new tables nevertheless.
   virtual void pass_boundary() noexcept = 0;
+  /// Batches submitted from here on use these stages. The former ones finish the batches in progress. Call it again
+  /// only once `take_ended` has returned them.
+  virtual void begin_epoch(std::unique_ptr<StageSet> next) noexcept = 0;
+  /// The stages of the former epoch, once no batch uses them any more; otherwise null.
+  [[nodiscard]] virtual std::unique_ptr<StageSet> take_ended() noexcept = 0;
   /// Called when nothing is in progress and no more batches will come. Stages finish their work and are destroyed, so
   /// that no table update waits for their next batch boundary.
   virtual void end() noexcept = 0;

@@ -5,7 +5,8 @@
 
 namespace penstock::run {
 
-void Flight::begin(Batch& its_batch, LaneState* over) noexcept {
+void Flight::begin(Batch& its_batch, LaneState* over, StageSet& its_epoch) noexcept {
+  epoch = &its_epoch;
   batch = &its_batch;
   lane = over;
   on_device = over != nullptr;

@@ -17,6 +17,7 @@
 #include "packet/batch.h"
 #include "plan/device_plan.h"
 #include "ring/lane.h"
+#include "run/epoch.h"
 #include "run/frame_scratch.h"
 
 namespace penstock::run {
@@ -24,7 +25,8 @@ namespace penstock::run {
 /// One of the executor's lanes.
 struct LaneState {
   std::unique_ptr<ring::Lane> lane;
-  unsigned failures = 0;  // consecutive
+  const StageSet* epoch = nullptr;  // whose stages the lane has
+  unsigned failures = 0;            // consecutive
   bool busy = false;
 };
 
@@ -38,6 +40,7 @@ struct Flight {
   };
 
   const plan::DevicePlan* plan = nullptr;
+  StageSet* epoch = nullptr;  // the stages that decide on its packets
   Batch* batch = nullptr;
   LaneState* lane = nullptr;  // held until the batch is done, because its frames may be in the lane's memory
   bool on_device = false;     // false: the CPU does the rest
@@ -57,7 +60,7 @@ struct Flight {
   std::vector<std::pair<PacketView, std::uint8_t*>> exchanged;  // with which record
 
   /// Starts a new batch on lane `over`, or on the CPU if `over` is null.
-  void begin(Batch& its_batch, LaneState* over) noexcept;
+  void begin(Batch& its_batch, LaneState* over, StageSet& its_epoch) noexcept;
 
   [[nodiscard]] bool done() const noexcept { return run == plan->runs.size(); }
   [[nodiscard]] const plan::DevicePlan::Run& current() const noexcept { return plan->runs[run]; }

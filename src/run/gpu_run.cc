@@ -19,6 +19,7 @@
 #include "plan/device_plan.h"
 #include "ring/lane.h"
 #include "run/device_executor.h"
+#include "run/epoch.h"
 
 namespace penstock::run {
 
@@ -60,17 +61,8 @@ std::vector<std::unique_ptr<ring::Lane>> make_lanes(const Chain& chain, const pl
   if (chain.timeline != nullptr) chain.timeline->name_segments(segment_names(chain, plan));
   std::vector<std::unique_ptr<ring::Lane>> lanes;
   for (unsigned i = 0; i < lanes_of(chain.settings); ++i) {
-    std::vector<std::vector<std::unique_ptr<gpu::GpuStage>>> stages;
-    for (const ring::SegmentShape& segment : plan.segments) {
-      stages.emplace_back();
-      for (const ring::SegmentShape::Stage& stage : segment.stages) {
-        const NamedFunction& named = chain.functions[stage.function];
-        auto made = named.function->make_gpu_stage(
-            {worker, static_cast<std::uint32_t>(of_ring.batch_packets), chain.settings.gpu_shares.of(stage.function)});
-        if (made == nullptr) throw gpu::CudaError(0, named.name + " has no GPU stage in this program");
-        stages.back().push_back(std::move(made));
-      }
-    }
+    ring::LaneStages stages =
+        make_lane_stages(chain.functions, plan, chain.settings.gpu_shares, worker, of_ring.batch_packets);
     ring::SpanLog* log = nullptr;
     if (ring::Timeline* const timeline = chain.timeline.get()) {
       log = &timeline->add_stream({device, worker, i}, plan.segments, &timeline->clock_of(device));
@@ -143,6 +135,16 @@ FrameRoom room_in_batches(const Chain& chain) {
   const std::vector<function::NfTraits> traits = chain.traits();
   const auto plan = chain.device_plan();
   return plan ? plan::growth_of(std::span(traits).first(plan::functions_before_device(*plan))) : FrameRoom{};
+}
+
+std::unique_ptr<StageSet> make_gpu_stages(const Chain& chain, std::span<const NamedFunction> functions,
+                                          const plan::DevicePlan& plan, unsigned worker, std::size_t batch_packets) {
+  const RunSettings& settings = chain.settings;
+  gpu::use_device(settings.gpus[worker % settings.gpus.size()]);
+  auto stages = make_host_stages(functions, true);
+  for (unsigned i = 0; i < lanes_of(settings); ++i)
+    stages->lanes.push_back(make_lane_stages(functions, plan, settings.gpu_shares, worker, batch_packets));
+  return stages;
 }
 
 std::unique_ptr<Executor> make_gpu_executor(const Chain& chain, unsigned worker, ring::PacketRing& ring,

@@ -5,11 +5,14 @@
 
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <span>
 
 #include "ring/packet_ring.h"
 #include "run/chain.h"
 #include "run/counters.h"
+#include "run/epoch.h"
 #include "run/executor.h"
 #include "run/trace.h"
 
@@ -21,6 +24,12 @@ namespace penstock::run {
 /// Headroom and tailroom of frames in a batch: enough for the CPU functions before the first GPU function. Later
 /// functions get room elsewhere, on the device or in FrameScratch.
 [[nodiscard]] FrameRoom room_in_batches(const Chain& chain);
+
+/// Makes a worker's stages of these functions, in the chain's place, with those for each of its lanes. Throws
+/// CudaError.
+[[nodiscard]] std::unique_ptr<StageSet> make_gpu_stages(const Chain& chain, std::span<const NamedFunction> functions,
+                                                        const plan::DevicePlan& plan, unsigned worker,
+                                                        std::size_t batch_packets);
 
 /// Chooses the worker's device. Borrows all arguments. Throws CudaError.
 [[nodiscard]] std::unique_ptr<Executor> make_gpu_executor(const Chain& chain, unsigned worker, ring::PacketRing& ring,

@@ -5,16 +5,22 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <future>
 #include <latch>
 #include <memory>
+#include <mutex>
 #include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/units.h"
+#include "gpu/cuda_error.h"
+#include "plan/device_plan.h"
+#include "plan/fit.h"
+#include "run/epoch.h"
 #include "run/make_report.h"
 #include "run/measure_shares.h"
 #include "run/trace.h"
@@ -83,28 +89,6 @@ void interrupt(Chain& chain) noexcept {
   for (const auto& log : chain.logs) log->interrupt();
 }
 
-class RunningChain final : public Running {
- public:
-  RunningChain(Chain& chain, std::span<const std::unique_ptr<Worker>> workers, Clock::time_point start)
-      : chain_(chain), workers_(workers), start_(start) {}
-
-  [[nodiscard]] report::RunReport report() const override {
-    return make_report(chain_, workers_, Clock::now() - start_);
-  }
-  [[nodiscard]] Errors reopen_logs() override {
-    Errors errors;
-    for (const auto& log : chain_.logs) {
-      if (auto reopened = log->reopen(); !reopened) append(errors, std::move(reopened.error()));
-    }
-    return errors;
-  }
-
- private:
-  Chain& chain_;
-  std::span<const std::unique_ptr<Worker>> workers_;
-  Clock::time_point start_;
-};
-
 /// The workers' threads. All of them are created before the first calls `begin`, and all have returned from `begin`
 /// before the first packet is received. So no run starts with a thread missing, and its time is only that of packets.
 class WorkerThreads {
@@ -159,89 +143,266 @@ Errors check_system(const Chain& chain) {
   return errors;
 }
 
-Result<RunResult> run(Chain& chain, const RunOptions& options, const std::atomic<bool>& stop) {
-  const std::chrono::nanoseconds duration = chain.settings.duration;
-  const auto is_over = [&](Clock::time_point start) {
-    return stop.load() || (duration.count() > 0 && Clock::now() - start >= duration);
-  };
-  // Before outputs are opened, which truncates them.
-  for (NamedFunction& named : chain.functions) {
-    if (auto begun = named.function->begin_run(); !begun) return failure(std::move(begun.error()));
+namespace {
+
+class RunningChain final : public Run {
+ public:
+  RunningChain(Chain& chain, const RunOptions& options, const std::atomic<bool>& stop)
+      : chain_(chain), options_(options), stop_(stop), trace_(chain, options.trace_packets, options.trace_out) {}
+  RunningChain(const RunningChain&) = delete;
+  RunningChain& operator=(const RunningChain&) = delete;
+  ~RunningChain() override {
+    stop();
+    end();
   }
+
+  /// The first part of `start`: until all workers wait for packets.
+  [[nodiscard]] Result<void> start();
+
+  [[nodiscard]] report::RunReport report() const override { return report_after(Clock::now() - start_); }
+  [[nodiscard]] Errors reopen_logs() override;
+  [[nodiscard]] Result<void> apply(Functions next) override {
+    const std::lock_guard lock(control_);
+    return change_to(next);
+  }
+  [[nodiscard]] Result<void> rollback() override;
+  void stop() noexcept override { stop_asked_.store(true); }
+  [[nodiscard]] RunResult wait() override;
+
+ private:
+  [[nodiscard]] bool is_over(Clock::time_point start) const {
+    const std::chrono::nanoseconds duration = chain_.settings.duration;
+    return stop_.load() || stop_asked_.load() || (duration.count() > 0 && Clock::now() - start >= duration);
+  }
+  [[nodiscard]] report::RunReport report_after(std::chrono::nanoseconds elapsed) const {
+    const std::lock_guard lock(functions_);
+    report::RunReport report = make_report(chain_, workers_, elapsed);
+    report.reloads = reloads_;
+    return report;
+  }
+  [[nodiscard]] Result<bool> open();
+  [[nodiscard]] Result<void> start_workers();
+  [[nodiscard]] Errors close();
+  void supervise();
+  void end();
+  [[nodiscard]] Result<void> change_to(Functions& next);
+  bool collect_ended();
+
+  Chain& chain_;
+  const RunOptions& options_;
+  const std::atomic<bool>& stop_;
+  std::atomic<bool> stop_asked_{false};
+  Trace trace_;
+  std::vector<function::NfTraits> planned_;  // the traits of the first epoch
+  std::optional<plan::DevicePlan> plan_;     // empty on the CPU
+  mutable std::mutex functions_;             // guards the chain's functions, and the next member, against `apply`
+  std::uint64_t reloads_ = 0;
+  std::mutex control_;          // held by `apply` and `rollback`; guards the next member
+  Functions former_;            // of the former epoch; empty: there was none
+  std::mutex collecting_;       // guards the next member, and the destruction of stages
+  std::vector<bool> changing_;  // by worker: it still has stages of the former epoch
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::atomic<bool> stop_workers_{false};
+  std::atomic<unsigned> running_{0};
+  std::packaged_task<Errors()> close_{[this] { return close(); }};
+  std::shared_future<Errors> closed_;
+  Clock::time_point start_;
+  Clock::time_point ended_at_;
+  std::optional<RunResult> never_began_;  // the run was over before packets flowed
+  std::optional<WorkerThreads> threads_;
+  std::thread supervisor_;
+};
+
+/// False: the run was over first.
+Result<bool> RunningChain::open() {
   const Clock::time_point opening_start = Clock::now();
   bool interrupted = false;
-  auto opening = std::async(std::launch::async, [&chain] { return open_outlets(chain); });
+  auto opening = std::async(std::launch::async, [this] { return open_outlets(chain_); });
   while (opening.wait_for(kStopCheckInterval) != std::future_status::ready) {
     if (!is_over(opening_start)) continue;
     interrupted = true;
-    interrupt(chain);
+    interrupt(chain_);
   }
-  if (auto opened = opening.get(); !opened) {
-    static_cast<void>(close_outlets(chain));
-    if (!interrupted) return failure(std::move(opened.error()));
-    return RunResult{make_report(chain, {}, Clock::now() - opening_start), std::move(opened.error())};
-  }
-  if (chain.settings.processor == function::Processor::gpu &&
-      chain.settings.gpu_shares.choice == plan::GpuShares::Choice::automatic)
-    choose_gpu_shares(chain);
-  Trace trace(chain, options.trace_packets, options.trace_out);
-  std::vector<std::unique_ptr<Worker>> workers;
-  for (unsigned i = 0; i < chain.settings.workers; ++i) {
-    workers.push_back(std::make_unique<Worker>(chain, i, options.trace_packets > 0 ? &trace : nullptr));
-  }
+  auto opened = opening.get();
+  if (opened) return true;
+  static_cast<void>(close_outlets(chain_));
+  if (!interrupted) return failure(std::move(opened.error()));
+  never_began_ = RunResult{make_report(chain_, {}, Clock::now() - opening_start), std::move(opened.error())};
+  return false;
+}
 
-  std::atomic<bool> stop_workers{false};
-  Clock::time_point start;
-  Clock::time_point end;
-  std::packaged_task<Errors()> close([&] {
-    for (NamedFunction& named : chain.functions) named.function->end_run();
-    for (const auto& worker : workers) end = std::max(end, worker->ended_at());
-    return close_outlets(chain);
-  });
-  std::future<Errors> closed = close.get_future();
-  std::atomic<unsigned> running{chain.settings.workers};
-  std::optional<WorkerThreads> threads;
+Result<void> RunningChain::start() {
+  // Before outputs are opened, which truncates them.
+  for (NamedFunction& named : chain_.functions) {
+    if (auto begun = named.function->begin_run(); !begun) return begun;
+  }
+  const auto opened = open();
+  if (!opened) return failure(opened.error());
+  if (!*opened) return {};
+  const RunSettings& settings = chain_.settings;
+  planned_ = chain_.traits();
+  if (settings.processor == function::Processor::gpu) {
+    if (settings.gpu_shares.choice == plan::GpuShares::Choice::automatic) choose_gpu_shares(chain_);
+    if (auto plan = chain_.device_plan()) plan_ = std::move(*plan);
+  }
+  for (unsigned i = 0; i < settings.workers; ++i)
+    workers_.push_back(std::make_unique<Worker>(chain_, i, options_.trace_packets > 0 ? &trace_ : nullptr));
+  changing_.assign(workers_.size(), false);
+  if (auto started = start_workers(); !started) return started;
+  supervisor_ = std::thread([this] { supervise(); });
+  return {};
+}
+
+Result<void> RunningChain::start_workers() {
+  closed_ = close_.get_future().share();
+  running_ = chain_.settings.workers;
   try {
-    threads.emplace(
-        workers.size(), [&](std::size_t worker) { workers[worker]->begin(); },
-        [&](std::size_t worker) {
-          workers[worker]->run(stop_workers);
+    threads_.emplace(
+        workers_.size(), [this](std::size_t worker) { workers_[worker]->begin(); },
+        [this](std::size_t worker) {
+          workers_[worker]->run(stop_workers_);
           // In the last worker's thread, so that ports can be interrupted while they wait to write the rest.
-          if (running.fetch_sub(1) == 1) close();
+          if (running_.fetch_sub(1) == 1) close_();
         });
   } catch (const std::system_error& error) {
-    static_cast<void>(close_outlets(chain));
+    closed_ = {};
+    static_cast<void>(close_outlets(chain_));
     return failure({{},
-                    "cannot start " + format_count(workers.size(), "thread"),
+                    "cannot start " + format_count(workers_.size(), "thread"),
                     error.code().message(),
                     "fewer workers, or a higher process limit"});
   }
-  threads->begin();
-  if (chain.timeline != nullptr) chain.timeline->begin();
-  for (NamedPort& named : chain.ports) named.port->start();
-  for (const auto& log : chain.logs) log->begin();
-  start = Clock::now();
-  threads->start();
+  threads_->begin();
+  if (chain_.timeline != nullptr) chain_.timeline->begin();
+  for (NamedPort& named : chain_.ports) named.port->start();
+  for (const auto& log : chain_.logs) log->begin();
+  start_ = Clock::now();
+  threads_->start();
+  return {};
+}
 
-  RunningChain running_chain(chain, workers, start);
-  Clock::time_point next_progress = start + kProgressInterval;
-  while (closed.wait_for(kStopCheckInterval) != std::future_status::ready) {
+/// Called when all workers have ended.
+Errors RunningChain::close() {
+  static_cast<void>(collect_ended());  // stages write the rest of their logs
+  const std::lock_guard lock(functions_);
+  for (NamedFunction& named : chain_.functions) named.function->end_run();
+  for (const auto& worker : workers_) ended_at_ = std::max(ended_at_, worker->ended_at());
+  return close_outlets(chain_);
+}
+
+void RunningChain::supervise() {
+  while (closed_.wait_for(kStopCheckInterval) != std::future_status::ready) {
+    if (!is_over(start_) && !any_failed(chain_)) continue;
+    stop_workers_.store(true);
+    interrupt(chain_);
+  }
+}
+
+void RunningChain::end() {
+  if (!closed_.valid()) return;
+  closed_.wait();
+  if (supervisor_.joinable()) supervisor_.join();
+  if (threads_) threads_->join();
+  threads_.reset();
+}
+
+RunResult RunningChain::wait() {
+  if (never_began_) return std::move(*never_began_);
+  Clock::time_point next_progress = start_ + kProgressInterval;
+  while (closed_.wait_for(kStopCheckInterval) != std::future_status::ready) {
+    if (options_.on_tick) options_.on_tick(*this);
     const Clock::time_point now = Clock::now();
-    if (is_over(start) || any_failed(chain)) {
-      stop_workers.store(true);
-      interrupt(chain);
-    }
-    if (options.on_tick) options.on_tick(running_chain);
-    if (options.on_progress && now >= next_progress) {
-      options.on_progress(progress_of(chain, workers, start));
+    if (options_.on_progress && now >= next_progress) {
+      options_.on_progress(progress_of(chain_, workers_, start_));
       next_progress = now + kProgressInterval;
     }
   }
-  threads->join();
-  RunResult result;
-  result.errors = closed.get();
-  result.report = make_report(chain, workers, end - start);
-  return result;
+  end();
+  return {report_after(ended_at_ - start_), closed_.get()};
+}
+
+Errors RunningChain::reopen_logs() {
+  Errors errors;
+  for (const auto& log : chain_.logs) {
+    if (auto reopened = log->reopen(); !reopened) append(errors, std::move(reopened.error()));
+  }
+  return errors;
+}
+
+Result<void> RunningChain::rollback() {
+  const std::lock_guard lock(control_);
+  if (former_.empty())
+    return failure(Error{{}, "there is no former configuration to return to", "", "a reload before the rollback"});
+  Functions next = std::move(former_);
+  auto changed = change_to(next);
+  if (!changed) former_ = std::move(next);
+  return changed;
+}
+
+/// On success, `former_` holds what was in the chain. On an error, nothing has changed.
+Result<void> RunningChain::change_to(Functions& next) {
+  if (never_began_ || closed_.wait_for(std::chrono::seconds{0}) == std::future_status::ready)
+    return failure(Error{{}, "the run has ended", "", "a reload while packets flow"});
+  Errors errors;
+  for (std::size_t i = 0; i < next.size(); ++i)
+    append(errors, plan::check_fit(chain_.functions[i].name, planned_[i], next[i]->traits(), plan_.has_value()));
+  if (!errors.empty()) return failure(std::move(errors));
+
+  std::vector<NamedFunction> functions;
+  for (std::size_t i = 0; i < next.size(); ++i) {
+    if (auto taken = next[i]->take_over(*chain_.functions[i].function); !taken) return taken;
+  }
+  for (std::size_t i = 0; i < next.size(); ++i) functions.push_back({chain_.functions[i].name, std::move(next[i])});
+  std::vector<std::unique_ptr<StageSet>> stages;
+  try {
+    for (const auto& worker : workers_) stages.push_back(worker->make_stages(functions, plan_ ? &*plan_ : nullptr));
+  } catch (const gpu::CudaError& error) {
+    stages.clear();
+    for (std::size_t i = 0; i < next.size(); ++i) next[i] = std::move(functions[i].function);
+    return failure(
+        Error{{}, "the GPU cannot hold the next tables beside those in use", error.what(), "more free memory"});
+  }
+
+  {
+    const std::lock_guard lock(functions_);
+    for (std::size_t i = 0; i < functions.size(); ++i) std::swap(chain_.functions[i].function, functions[i].function);
+    ++reloads_;
+  }
+  {
+    const std::lock_guard lock(collecting_);
+    for (std::size_t i = 0; i < workers_.size(); ++i) {
+      changing_[i] = true;
+      workers_[i]->begin_epoch(std::move(stages[i]));
+    }
+  }
+  while (!collect_ended()) std::this_thread::sleep_for(std::chrono::microseconds{100});
+  for (const NamedFunction& named : chain_.functions) named.function->predecessor_ended();
+  former_.clear();
+  for (NamedFunction& named : functions) former_.push_back(std::move(named.function));
+  return {};
+}
+
+/// Destroys the stages that no batch uses any more. Returns whether none are left to wait for.
+bool RunningChain::collect_ended() {
+  const std::lock_guard lock(collecting_);
+  for (std::size_t i = 0; i < changing_.size(); ++i) {
+    if (changing_[i]) changing_[i] = workers_[i]->take_ended() == nullptr;
+  }
+  return std::ranges::find(changing_, true) == changing_.end();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Run>> start(Chain& chain, const RunOptions& options, const std::atomic<bool>& stop) {
+  auto run = std::make_unique<RunningChain>(chain, options, stop);
+  if (auto started = run->start(); !started) return failure(std::move(started.error()));
+  return run;
+}
+
+Result<RunResult> run(Chain& chain, const RunOptions& options, const std::atomic<bool>& stop) {
+  auto started = start(chain, options, stop);
+  if (!started) return failure(std::move(started.error()));
+  return (*started)->wait();
 }
 
 }  // namespace penstock::run

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs a chain: opens its ports, starts its workers, waits for them, and adds up their counters.
+// Runs a chain: opens its ports, starts its workers, reloads their tables, waits for them, and adds up their counters.
 
 #pragma once
 
@@ -10,9 +10,12 @@
 #include <cstdint>
 #include <cstdio>
 #include <functional>
+#include <memory>
 #include <optional>
+#include <vector>
 
 #include "base/error.h"
+#include "function/network_function.h"
 #include "report/run_report.h"
 #include "run/chain.h"
 
@@ -26,21 +29,14 @@ struct Progress {
   std::optional<double> part;  // fraction of the input that was read, if the sources know it
 };
 
-/// A run in progress, for `RunOptions::on_tick`.
-class Running {
- public:
-  virtual ~Running() = default;
-  /// Like the report at the end; packets in flight count as received and as nothing else yet.
-  [[nodiscard]] virtual report::RunReport report() const = 0;
-  /// See EventLog::reopen.
-  [[nodiscard]] virtual Errors reopen_logs() = 0;
-};
+class Run;
 
 struct RunOptions {
   std::uint64_t trace_packets = 0;
   std::FILE* trace_out = nullptr;
-  std::function<void(const Progress&)> on_progress;  // called a few times per second; may be empty
-  std::function<void(Running&)> on_tick;             // called many times per second while packets flow; may be empty
+  // Called by `Run::wait`; may be empty.
+  std::function<void(const Progress&)> on_progress;  // a few times per second
+  std::function<void(Run&)> on_tick;                 // many times per second while packets flow
 };
 
 /// Everything that would keep the chain from running, as far as its ports and functions can tell in advance
@@ -52,10 +48,45 @@ struct RunResult {
   Errors errors;  // errors during the run, such as a truncated capture or a full disk
 };
 
-/// Runs until the sources end, the configured duration has passed or `stop` is set. Fails if the chain cannot run as
-/// configured; outputs are then unchanged. The report accounts for every packet that was read: in = forwarded + dropped
-/// + consumed. If the run is stopped, or its time is up, while a port is still waiting to be opened, the report is
-/// empty and the errors say why.
+using Functions = std::vector<std::unique_ptr<function::NetworkFunction>>;
+
+/// A run in progress: until the sources end, the configured duration has passed, or it is stopped. Any thread may call
+/// it, several at once.
+class Run {
+ public:
+  /// Stops the run and waits for its end.
+  virtual ~Run() = default;
+
+  /// Like the report at the end; packets in flight count as received and as nothing else yet.
+  [[nodiscard]] virtual report::RunReport report() const = 0;
+  /// See EventLog::reopen.
+  [[nodiscard]] virtual Errors reopen_logs() = 0;
+
+  /// Reload: puts `next`, one function for each of the chain and of the same kind, in the place of the chain's
+  /// functions (config/reload.h makes them). Packets continue to flow: each is decided by the functions of one epoch,
+  /// and none is lost. Returns when no packet uses the former functions any more, which are kept for a rollback;
+  /// returns earlier if the run ends. After an error, nothing has changed: functions cannot take over, or a GPU has no
+  /// room for the tables of two epochs.
+  [[nodiscard]] virtual Result<void> apply(Functions next) = 0;
+  /// Puts the functions of the former epoch back in their place. Their state, such as counters, continues. A second
+  /// rollback takes the first one back.
+  [[nodiscard]] virtual Result<void> rollback() = 0;
+
+  /// The sources are not read any more, and the run ends when all packets that were read are done.
+  virtual void stop() noexcept = 0;
+  /// Waits for the end. The report accounts for every packet that was read: in = forwarded + dropped + consumed. Only
+  /// one thread may call it, once.
+  [[nodiscard]] virtual RunResult wait() = 0;
+};
+
+/// Starts a run, which ends early if `stop` is set. Borrows both; the chain must not be used otherwise meanwhile.
+/// Returns when packets flow. Fails if the chain cannot run as configured; outputs are then unchanged. If the run is
+/// stopped, or its time is up, while a port is still waiting to be opened, it is over at once: the report is empty and
+/// the errors say why. Throws gpu::CudaError.
+[[nodiscard]] Result<std::unique_ptr<Run>> start(Chain& chain, const RunOptions& options,
+                                                 const std::atomic<bool>& stop);
+
+/// Starts a run and waits for its end.
 [[nodiscard]] Result<RunResult> run(Chain& chain, const RunOptions& options, const std::atomic<bool>& stop);
 
 }  // namespace penstock::run

@@ -10,17 +10,20 @@
 namespace penstock::run {
 
 Settlement::Settlement(const Chain& chain, const plan::DevicePlan& plan, unsigned worker, WorkerCounters& counters,
-                       CpuTwins& stages, function::Emitter& emitter, FlightTwins& twins)
-    : chain_(chain), worker_(worker), counters_(counters), stages_(stages), twins_(twins) {
+                       CpuTwins& stages, function::Emitter& emitter, FlightTwins& twins, const StageSet& first_epoch)
+    : chain_(chain), worker_(worker), counters_(counters), stages_(stages), emitter_(emitter), twins_(twins) {
   for (std::size_t f = 0; f < chain.functions.size(); ++f) {
-    function::NetworkFunction& function = *chain.functions[f].function;
-    const function::NfTraits& traits = function.traits();
-    finish_.push_back({function.make_finish_stage(stages.stage(f)), traits.finish && !traits.finish->writes.empty(),
-                       plan::finish_changes_frames(traits), traits.finish_waits});
-    finish_.back().waits &= finish_.back().stage != nullptr;
-    if (traits.emits && finish_.back().stage != nullptr) finish_.back().stage->set_emitter(emitter);
+    const function::NfTraits& traits = chain.functions[f].function->traits();
+    finish_.push_back({traits.emits, traits.finish && !traits.finish->writes.empty(),
+                       plan::finish_changes_frames(traits), traits.finish_waits && first_epoch.finish[f] != nullptr});
   }
   for (const ring::SegmentShape& segment : plan.segments) scatter_.emplace_back(segment.down);
+}
+
+void Settlement::begin_epoch(StageSet& next) noexcept {
+  for (std::size_t f = 0; f < finish_.size(); ++f) {
+    if (finish_[f].emits && next.finish[f] != nullptr) next.finish[f]->set_emitter(emitter_);
+  }
 }
 
 std::size_t Settlement::waiting_stages() const noexcept {
@@ -128,13 +131,13 @@ void Settlement::settle_burst(Flight& flight, const ring::SegmentResults& result
     counters.in.add(reaching.packets, reaching.bytes);
     if (flight.finish_waits && finish_[function].waits) {
       put_off(flight, s, results, burst, waits);
-    } else if (finish_[function].stage != nullptr) {
+    } else if (flight.epoch->finish[function] != nullptr) {
       burst.any_ended |= finish(flight, s, results, burst);
     }
     if (results.lengths[s] != nullptr) reaching.bytes = set_lengths(flight, s, results, burst);
     if (s + 1 == shape.stages.size()) take_back(flight, results, next, burst, waits);
     if (finish_[function].takes_back) {
-      burst.any_ended |= change_returned(function, burst.packets);
+      burst.any_ended |= change_returned(flight, function, burst.packets);
       reaching.bytes = 0;
       for (const PacketView& packet : burst.packets) {
         if (reached(packet.packet->verdict, function)) reaching.bytes += packet.length();
@@ -210,7 +213,7 @@ void Settlement::give_states(const Flight& flight, std::size_t segment, std::siz
   const std::byte* const states = flight.lane->lane->states(segment, stage);
   for (std::size_t i = 0; i < packets.size(); ++i)
     states_[i] = states + flight.index_of(packets[i]) * shape.state_bytes;
-  finish_[shape.function].stage->take_states(std::span(states_).first(packets.size()));
+  flight.epoch->finish[shape.function]->take_states(std::span(states_).first(packets.size()));
 }
 
 void Settlement::put_off(Flight& flight, std::size_t stage, const ring::SegmentResults& results, const Settled& burst,
@@ -220,7 +223,7 @@ void Settlement::put_off(Flight& flight, std::size_t stage, const ring::SegmentR
   if (those.packets.empty()) return;
   std::array<std::uint8_t, function::kBurst> chosen;
   const std::size_t count =
-      finish_[flight.shape().stages[stage].function].stage->choose(those.packets, those.findings(), chosen);
+      flight.epoch->finish[flight.shape().stages[stage].function]->choose(those.packets, those.findings(), chosen);
   for (const std::uint8_t n : std::span(chosen).first(count)) {
     const PacketView packet = those.packets[n];
     flight.waiting.push_back({packet, packet.length(), packet.packet->wire_length, stage});
@@ -247,8 +250,8 @@ void Settlement::finish_sent(Flight& flight) noexcept {
       burst[count++] = next->packet;
     }
     give_states(flight, run.segment, stage, std::span(burst).first(count));
-    finish_[shape.stages[stage].function].stage->finish(std::span(burst).first(count),
-                                                        std::span(findings).first(count));
+    flight.epoch->finish[shape.stages[stage].function]->finish(std::span(burst).first(count),
+                                                               std::span(findings).first(count));
   }
 }
 
@@ -256,21 +259,21 @@ void Settlement::finish_sent(Flight& flight) noexcept {
 bool Settlement::finish(const Flight& flight, std::size_t stage, const ring::SegmentResults& results,
                         const Settled& burst) noexcept {
   const std::uint8_t function = flight.shape().stages[stage].function;
-  Finish& finish = finish_[function];
+  const bool drops = finish_[function].drops;
   WorkedOn those;
   find_worked_on(flight, stage, results, burst, those);
   const std::span<const PacketView> packets = those.packets;
   if (packets.empty()) return false;
-  if (finish.drops && burst.any_ended) {
+  if (drops && burst.any_ended) {
     for (const PacketView& packet : packets) {
       Verdict& verdict = packet.packet->verdict;
       if (!verdict.alive() && verdict.nf > function) verdict = Verdict::forward();
     }
   }
   give_states(flight, flight.current().segment, stage, packets);
-  finish.stage->finish(packets, those.findings());
+  flight.epoch->finish[function]->finish(packets, those.findings());
   stages_.settle_flows(function);
-  if (!finish.drops) return false;
+  if (!drops) return false;
   bool any_dropped = false;
   for (const PacketView& packet : packets) {
     Verdict& verdict = packet.packet->verdict;
@@ -329,7 +332,8 @@ void Settlement::take_back(Flight& flight, const ring::SegmentResults& results, 
 
 /// Lets the finish stage of the segment's last function change the frames that came back. Returns whether it dropped
 /// any.
-bool Settlement::change_returned(std::size_t function, std::span<const PacketView> packets) noexcept {
+bool Settlement::change_returned(const Flight& flight, std::size_t function,
+                                 std::span<const PacketView> packets) noexcept {
   std::array<PacketView, function::kBurst> alive;
   std::array<std::uint32_t, function::kBurst> lengths;
   std::array<std::uint32_t, function::kBurst> wire_lengths;
@@ -341,7 +345,7 @@ bool Settlement::change_returned(std::size_t function, std::span<const PacketVie
     alive[count++] = packet;
   }
   if (count == 0) return false;
-  finish_[function].stage->take_back(std::span(alive).first(count));
+  flight.epoch->finish[function]->take_back(std::span(alive).first(count));
   bool any_dropped = false;
   for (std::size_t n = 0; n < count; ++n) {
     PacketDescriptor& packet = *alive[n].packet;

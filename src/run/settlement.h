@@ -23,6 +23,7 @@
 #include "run/chain.h"
 #include "run/counters.h"
 #include "run/cpu_twins.h"
+#include "run/epoch.h"
 #include "run/flight.h"
 #include "run/flight_twins.h"
 
@@ -30,9 +31,9 @@ namespace penstock::run {
 
 class Settlement {
  public:
-  /// Creates the worker's finish stages. Borrows all arguments except `plan`.
+  /// Borrows all arguments except `plan`.
   Settlement(const Chain& chain, const plan::DevicePlan& plan, unsigned worker, WorkerCounters& counters,
-             CpuTwins& stages, function::Emitter& emitter, FlightTwins& twins);
+             CpuTwins& stages, function::Emitter& emitter, FlightTwins& twins, const StageSet& first_epoch);
 
   /// The number of finish stages that may wait until the batch is sent.
   [[nodiscard]] std::size_t waiting_stages() const noexcept;
@@ -41,15 +42,16 @@ class Settlement {
   void settle(Flight& flight) noexcept;
   /// Called when the batch was sent, while its memory is still valid: runs the finish stages that waited.
   void finish_sent(Flight& flight) noexcept;
-  /// Ends the finish stages.
-  void end() noexcept { finish_.clear(); }
+  /// Before the first batch that uses these stages.
+  void begin_epoch(StageSet& next) noexcept;
 
  private:
+  /// Of a function, in all epochs.
   struct Finish {
-    std::unique_ptr<function::FinishStage> stage;  // null if the function has none
-    bool drops = false;                            // may drop packets
-    bool takes_back = false;                       // changes frames after they have come back
-    bool waits = false;                            // may run after the batch was sent
+    bool emits = false;
+    bool drops = false;       // may drop packets
+    bool takes_back = false;  // changes frames after they have come back
+    bool waits = false;       // may run after the batch was sent
   };
   /// At most kBurst packets of one batch that the device has processed.
   struct Settled {
@@ -90,13 +92,15 @@ class Settlement {
                             const Settled& burst) noexcept;
   void take_back(Flight& flight, const ring::SegmentResults& results, Returned& next, const Settled& burst,
                  const Waits& waits) noexcept;
-  [[nodiscard]] bool change_returned(std::size_t function, std::span<const PacketView> packets) noexcept;
+  [[nodiscard]] bool change_returned(const Flight& flight, std::size_t function,
+                                     std::span<const PacketView> packets) noexcept;
   void count_ended(std::size_t function, std::span<const PacketView> packets, report::TrafficSum& reaching) noexcept;
 
   const Chain& chain_;
   const unsigned worker_;
   WorkerCounters& counters_;
   CpuTwins& stages_;
+  function::Emitter& emitter_;
   FlightTwins& twins_;
   std::vector<Finish> finish_;                             // by function
   std::vector<ring::RecordScatter> scatter_;               // by segment

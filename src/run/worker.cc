@@ -7,6 +7,7 @@
 #include <chrono>
 #include <limits>
 #include <thread>
+#include <utility>
 
 #include "base/thread_time.h"
 #include "plan/device_plan.h"
@@ -49,6 +50,7 @@ std::unique_ptr<Executor> make_executor(const Chain& chain, unsigned worker, rin
 
 Worker::Worker(const Chain& chain, unsigned index, Trace* trace)
     : chain_(chain),
+      index_(index),
       counters_(chain),
       ring_(ring_shape(chain)),
       executor_(make_executor(chain, index, ring_, counters_, trace)) {
@@ -59,6 +61,11 @@ Worker::Worker(const Chain& chain, unsigned index, Trace* trace)
     sources_.push_back({queue, static_cast<PortIndex>(p), port.lossless(), queue->next_time_ns().has_value()});
     all_lossless_ &= port.lossless();
   }
+}
+
+Worker::~Worker() {
+  delete next_stages_.load();
+  delete ended_stages_.load();
 }
 
 void Worker::begin() noexcept {
@@ -73,7 +80,9 @@ void Worker::begin() noexcept {
 void Worker::run(const std::atomic<bool>& stop) noexcept {
   const std::chrono::nanoseconds before = thread_time();
   run_until(stop);
+  if (changes_epoch_) change_epoch();
   executor_->end();
+  done_.store(true);
   counters_.cpu_time_ns.add(static_cast<std::uint64_t>((thread_time() - before).count()));
   ended_at_ = Clock::now();
   executor_->release();
@@ -82,6 +91,7 @@ void Worker::run(const std::atomic<bool>& stop) noexcept {
 void Worker::run_until(const std::atomic<bool>& stop) noexcept {
   unsigned idle_rounds = 0;
   for (;;) {
+    if (changes_epoch_ || next_stages_.load(std::memory_order_relaxed) != nullptr) change_epoch();
     const bool stopping = stop.load(std::memory_order_relaxed);
     const bool received = !stopping && receive();
     if (filling_ != nullptr && !filling_->empty() && !copy_waits_) {
@@ -215,6 +225,33 @@ bool Worker::retire() noexcept {
     retired = true;
   }
   return retired;
+}
+
+std::unique_ptr<StageSet> Worker::make_stages(std::span<const NamedFunction> functions,
+                                              const plan::DevicePlan* plan) const {
+  if (plan == nullptr) return make_host_stages(functions, false);
+  return make_gpu_stages(chain_, functions, *plan, index_, ring_.shape().batch_packets);
+}
+
+void Worker::begin_epoch(std::unique_ptr<StageSet> next) noexcept { next_stages_.store(next.release()); }
+
+/// Begins with the next stages, and hands out the former ones once they have ended.
+void Worker::change_epoch() noexcept {
+  if (!changes_epoch_) {
+    std::unique_ptr<StageSet> next(next_stages_.exchange(nullptr));
+    if (next == nullptr) return;  // taken back
+    executor_->begin_epoch(std::move(next));
+    changes_epoch_ = true;
+  }
+  std::unique_ptr<StageSet> ended = executor_->take_ended();
+  if (ended == nullptr) return;
+  ended_stages_.store(ended.release());
+  changes_epoch_ = false;
+}
+
+std::unique_ptr<StageSet> Worker::take_ended() noexcept {
+  if (StageSet* const ended = ended_stages_.exchange(nullptr)) return std::unique_ptr<StageSet>(ended);
+  return std::unique_ptr<StageSet>(done_.load() ? next_stages_.exchange(nullptr) : nullptr);
 }
 
 bool Worker::all_ended() const noexcept {

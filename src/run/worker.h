@@ -9,11 +9,13 @@
 
 #include <atomic>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "ring/packet_ring.h"
 #include "run/chain.h"
 #include "run/counters.h"
+#include "run/epoch.h"
 #include "run/executor.h"
 #include "run/trace.h"
 
@@ -24,6 +26,9 @@ class Worker {
   /// Borrows the chain, whose ports must be open, and `trace`, which may be null. Throws gpu::CudaError if the chain
   /// cannot run on its GPU.
   Worker(const Chain& chain, unsigned index, Trace* trace);
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
 
   /// Makes the executor ready for packets. Called first, in the thread that will call `run`.
   void begin() noexcept;
@@ -31,6 +36,18 @@ class Worker {
   /// Returns when all sources have ended and all packets are done. If `stop` is set, it stops receiving, and returns
   /// when the packets received so far are done.
   void run(const std::atomic<bool>& stop) noexcept;
+
+  // The next epoch, from another thread.
+
+  /// Makes stages for it. `plan`: that of the chain when the run began; null on the CPU. Throws gpu::CudaError. Another
+  /// device may be current in the calling thread afterwards.
+  [[nodiscard]] std::unique_ptr<StageSet> make_stages(std::span<const NamedFunction> functions,
+                                                      const plan::DevicePlan* plan) const;
+  /// The next batch and all later ones are to use these stages. Call it again only once `take_ended` has returned some.
+  void begin_epoch(std::unique_ptr<StageSet> next) noexcept;
+  /// The stages that no batch uses any more, for the caller to destroy: the former ones or, if the worker ended before
+  /// it began with them, the next ones. Null: there are none yet.
+  [[nodiscard]] std::unique_ptr<StageSet> take_ended() noexcept;
 
   [[nodiscard]] const WorkerCounters& counters() const noexcept { return counters_; }
   /// The time when all packets were done; valid after `run` has returned.
@@ -61,8 +78,10 @@ class Worker {
   [[nodiscard]] bool all_ended() const noexcept;
   /// Whether closed batches wait for the executor.
   [[nodiscard]] bool any_waits() const noexcept { return next_ != nullptr || ring_.waiting() > 0; }
+  void change_epoch() noexcept;
 
   const Chain& chain_;
+  const unsigned index_;
   WorkerCounters counters_;
   ring::PacketRing ring_;
   std::unique_ptr<Executor> executor_;
@@ -74,6 +93,11 @@ class Worker {
   Batch* filling_ = nullptr;
   bool copy_waits_ = false;  // a copy is alone in the open batch until all packets before it are done
   Clock::time_point ended_at_;
+  // The stages of the next epoch on their way in, and those of the former one on their way out. Owned.
+  std::atomic<StageSet*> next_stages_{nullptr};
+  std::atomic<StageSet*> ended_stages_{nullptr};
+  bool changes_epoch_ = false;     // the former stages are still in use
+  std::atomic<bool> done_{false};  // begins with no epoch any more
 };
 
 }  // namespace penstock::run

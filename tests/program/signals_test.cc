@@ -96,10 +96,42 @@ TEST_F(RunningProgram, WritesTheTablesToStderrOnSigusr1WithoutAReport) {
   EXPECT_EQ(read("out"), "");
 }
 
-TEST_F(RunningProgram, SaysOnSigusr2ThatItCannotReloadAndContinues) {
+TEST_F(RunningProgram, ReloadsItsRulesOnSigusr2) {
+  const std::string add_rule = "echo 'alert udp any any -> any any (msg:\"new\"; sid:2;)' >>nids.rules; ";
+  ASSERT_EQ(
+      run_and("-q --report report.json",
+              add_rule + "kill -USR2 $pid; until grep -q '\\[1:2:' fast.log; do kill -0 $pid || exit 99; sleep 0.02; "
+                         "done; until_there err; kill -INT $pid"),
+      0)
+      << read("err");
+  EXPECT_THAT(read("err"),
+              ContainsRegex("^Reload at [0-9-]{10} [0-9:]{8} UTC \\(SIGUSR2\\): in use after [0-9.]+ s; the "
+                            "run continues\n  nids: 1 rule added"));
+  const auto report = json("report.json");
+  EXPECT_EQ(report["reloads"], 1);
+  EXPECT_EQ(report["packets"]["in"], report["packets"]["consumed"]);
+  EXPECT_EQ(report["functions"][0]["details"]["rules"].size(), 2U);
+  EXPECT_EQ(report["functions"][0]["details"]["rules"][0]["alerts"], report["packets"]["in"])
+      << "alerts of a rule that stays are counted on";
+}
+
+TEST_F(RunningProgram, RefusesToReloadABadFileAndContinues) {
+  const std::string spoil = "sed -i 's/any packet/any packet\\/; s/rate: 2kpps/rate: 3kpps/' nids.rules endless.yaml; ";
+  ASSERT_EQ(run_and("-q --report report.json", spoil + "kill -USR2 $pid; until_there err; sleep 0.2; kill -INT $pid"),
+            0);
+  EXPECT_THAT(read("err"), HasSubstr("endless.yaml:1:"));
+  EXPECT_THAT(read("err"), ContainsRegex("Reload at .* refused, see above; the run continues as before\n$"));
+  EXPECT_EQ(json("report.json")["reloads"], 0);
+  write("endless.yaml",
+        "ports: {lan: {generator: {rate: 2kpps}}}\n"
+        "chain: [nids: {rules: [nids.rules]}]\n"
+        "outputs: {eve: eve.json, fast_log: fast.log}\n");
+}
+
+TEST_F(RunningProgram, SaysThatAReloadChangesNothing) {
   ASSERT_EQ(run_and("-q --report report.json", "kill -USR2 $pid; until_there err; kill -INT $pid"), 0);
-  EXPECT_EQ(read("err"), "SIGUSR2: reloading is not supported yet; the run continues unchanged\n");
-  EXPECT_GT(json("report.json")["packets"]["in"], 0);
+  EXPECT_THAT(read("err"), ContainsRegex("^Reload at .*: nothing has changed; the run continues\n$"));
+  EXPECT_EQ(json("report.json")["reloads"], 0);
 }
 
 // Before the first packet there is nothing to reopen and nothing to report, but the run must not end.

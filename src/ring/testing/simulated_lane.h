@@ -33,14 +33,30 @@ struct Behaviour {
   unsigned abandoned = 0;
 };
 
-class SimulatedLane final : public Lane {
+/// A stage of a simulated lane.
+class SimulatedStage final : public gpu::GpuStage {
  public:
   /// Returns the verdict on a packet, like a GPU stage. `finding` has findings_bytes; null if the stage has no
   /// findings. `state` has state_bytes; null if the stage takes none.
   using Work = std::function<Verdict(PacketView packet, std::byte* finding, const std::byte* state)>;
 
-  SimulatedLane(LaneShape shape, std::vector<std::vector<Work>> stages, Behaviour& behaviour)
+  explicit SimulatedStage(Work does) : work(std::move(does)) {}
+  bool enqueue(const gpu::DevicePackets&, const gpu::Stream&) noexcept override { return false; }
+
+  const Work work;
+};
+
+class SimulatedLane final : public Lane {
+ public:
+  using Work = SimulatedStage::Work;
+
+  SimulatedLane(LaneShape shape, std::vector<std::vector<Work>> works, Behaviour& behaviour)
+      : SimulatedLane(std::move(shape), made_of(std::move(works)), behaviour) {}
+  /// All stages are SimulatedStages.
+  SimulatedLane(LaneShape shape, LaneStages stages, Behaviour& behaviour)
       : shape_(std::move(shape)), stages_(std::move(stages)), behaviour_(behaviour), frames_(shape_.segments.size()) {}
+
+  void exchange_stages(LaneStages& stages) noexcept override { stages_.swap(stages); }
 
   std::byte* states(std::size_t segment, std::size_t stage) noexcept override {
     const std::uint32_t bytes = shape_.segments[segment].stages[stage].state_bytes;
@@ -83,6 +99,15 @@ class SimulatedLane final : public Lane {
     std::vector<std::uint8_t> bytes;  // the frame with its room; bytes that did not cross have an arbitrary value
     PacketView view() { return {bytes.data() + descriptor.offset, &descriptor}; }
   };
+
+  [[nodiscard]] static LaneStages made_of(std::vector<std::vector<Work>> works) {
+    LaneStages stages;
+    for (std::vector<Work>& of_segment : works) {
+      stages.emplace_back();
+      for (Work& work : of_segment) stages.back().push_back(std::make_unique<SimulatedStage>(std::move(work)));
+    }
+    return stages;
+  }
 
   [[nodiscard]] const SegmentShape& shape() const { return shape_.segments[segment_]; }
 
@@ -150,7 +175,8 @@ class SimulatedLane final : public Lane {
         if (!packet.descriptor.verdict.alive()) continue;
         std::byte* const finding = stage.findings_bytes == 0 ? nullptr : findings_[s].data() + i * stage.findings_bytes;
         const std::byte* const state = sent_states == nullptr ? nullptr : sent_states + i * stage.state_bytes;
-        packet.descriptor.verdict = stages_[segment_][s](packet.view(), finding, state);
+        const auto& does = static_cast<const SimulatedStage&>(*stages_[segment_][s]).work;
+        packet.descriptor.verdict = does(packet.view(), finding, state);
         packet.descriptor.verdict.nf = stage.function;
         if (!stage.changes_shape || !packet.descriptor.verdict.alive()) continue;
         parse(packet.view());
@@ -189,7 +215,7 @@ class SimulatedLane final : public Lane {
   }
 
   LaneShape shape_;
-  std::vector<std::vector<Work>> stages_;
+  LaneStages stages_;
   Behaviour& behaviour_;
   std::size_t segment_ = 0;
   bool busy_ = false;

@@ -179,6 +179,10 @@ class FakeFunction final : public function::NetworkFunction {
   Errors check_errors, begin_errors;
   std::function<void()> at_begin = [] {};  // of the run
   std::function<void()> at_end = [] {};
+  Errors take_over_errors;
+  function::NetworkFunction* predecessor = nullptr;  // whose place it has taken last
+  int predecessors_ended = 0;
+  std::atomic<int> stages{0};      // that exist now
   std::atomic<int> boundaries{0};  // calls of begin_batch, over all stages
   std::function<void(PacketView packet)> observe = [](PacketView) {};
   function::Emitter* emitter = nullptr;     // of the latest stage, if the traits request one
@@ -193,12 +197,21 @@ class FakeFunction final : public function::NetworkFunction {
     return {};
   }
   void end_run() noexcept override { at_end(); }
+  Result<void> take_over(function::NetworkFunction& before) override {
+    if (!take_over_errors.empty()) return failure(take_over_errors);
+    predecessor = &before;
+    return {};
+  }
+  void predecessor_ended() noexcept override { ++predecessors_ended; }
   std::string description() const override { return "a fake"; }
 
  private:
   class Stage final : public function::CpuStage {
    public:
-    explicit Stage(FakeFunction& function) : function_(function) {}
+    explicit Stage(FakeFunction& function) : function_(function) { ++function_.stages; }
+    ~Stage() override { --function_.stages; }
+    Stage(const Stage&) = delete;
+    Stage& operator=(const Stage&) = delete;
     void set_emitter(function::Emitter& emitter) noexcept override { function_.emitter = &emitter; }
     void attach(stack::Attachment& attachment) noexcept override { function_.attachment = &attachment; }
     void begin_batch() noexcept override { ++function_.boundaries; }

@@ -1,0 +1,40 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "run/epoch.h"
+
+#include <utility>
+
+#include "gpu/cuda_error.h"
+
+namespace penstock::run {
+
+std::unique_ptr<StageSet> make_host_stages(std::span<const NamedFunction> functions, bool on_device) {
+  auto set = std::make_unique<StageSet>();
+  for (const NamedFunction& named : functions) {
+    function::NetworkFunction& function = *named.function;
+    set->twins.push_back(function.make_cpu_stage());
+    if (!on_device) continue;
+    set->finish.push_back(function.make_finish_stage(*set->twins.back()));
+    set->states.push_back(function.traits().state_bytes > 0 ? function.make_state_stage() : nullptr);
+  }
+  return set;
+}
+
+ring::LaneStages make_lane_stages(std::span<const NamedFunction> functions, const plan::DevicePlan& plan,
+                                  const plan::GpuShares& shares, unsigned worker, std::size_t batch_packets) {
+  ring::LaneStages stages;
+  for (const ring::SegmentShape& segment : plan.segments) {
+    stages.emplace_back();
+    for (const ring::SegmentShape::Stage& stage : segment.stages) {
+      const NamedFunction& named = functions[stage.function];
+      auto made = named.function->make_gpu_stage(
+          {worker, static_cast<std::uint32_t>(batch_packets), shares.of(stage.function)});
+      if (made == nullptr) throw gpu::CudaError(0, named.name + " has no GPU stage in this program");
+      stages.back().push_back(std::move(made));
+    }
+  }
+  return stages;
+}
+
+}  // namespace penstock::run
