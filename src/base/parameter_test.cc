@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 
 namespace penstock {
@@ -47,6 +48,38 @@ TEST(Parameters, ReportsEveryMistakeAtItsPlace) {
   EXPECT_NE(text.find("strict: wrong value: found 'yes', expected true or false"), std::string::npos) << text;
   EXPECT_NE(text.find("c.yaml:1:1: rules is missing"), std::string::npos) << text;
   EXPECT_EQ(parameters.error().size(), 5U);
+}
+
+TEST(Parameters, HaveOneNormalFormForTextsWithTheSameMeaning) {
+  const auto form_of = [](const char* name, const char* text) {
+    const auto table = std::to_array<Parameter>({{"time", ParameterType::duration, "", "", ""},
+                                                 {"size", ParameterType::size, "", "", ""},
+                                                 {"rate", ParameterType::rate, "", "", ""},
+                                                 {"word", ParameterType::text, "", "", ""}});
+    const auto parameters = Parameters::read(table, {raw(name, text)}, {});
+    EXPECT_TRUE(parameters) << to_string(parameters.error());
+    const auto parameter = std::find_if(table.begin(), table.end(), [&](const Parameter& p) { return p.name == name; });
+    return parameters ? parameters->normal_form(*parameter) : "";
+  };
+  EXPECT_EQ(form_of("time", "1ms"), form_of("time", "1000us"));
+  EXPECT_NE(form_of("time", "1ms"), form_of("time", "1us"));
+  EXPECT_EQ(form_of("size", "1MiB"), form_of("size", "1024KiB"));
+  EXPECT_EQ(form_of("rate", "1Gbps"), form_of("rate", "1000Mbps"));
+  EXPECT_NE(form_of("rate", "1Gbps"), form_of("rate", "1Gpps"));
+  EXPECT_NE(form_of("word", "1ms"), form_of("word", "1000us"));
+
+  const auto pairs = std::to_array<Parameter>({{"map", ParameterType::pairs, "", "", ""}});
+  const auto paths = std::to_array<Parameter>({{"map", ParameterType::paths, "", "", ""}});
+  const auto form_of_items = [](ParameterTable table, RawParameter::Shape shape, std::vector<std::string> items) {
+    RawParameter given = raw("map", "");
+    given.shape = shape;
+    given.items = std::move(items);
+    return Parameters::read(table, {given}, {}).value().normal_form(table[0]);
+  };
+  using Shape = RawParameter::Shape;
+  EXPECT_EQ(form_of_items(pairs, Shape::mapping, {"a=1", "b=2"}), form_of_items(pairs, Shape::mapping, {"b=2", "a=1"}));
+  EXPECT_NE(form_of_items(paths, Shape::list, {"/a", "/b"}), form_of_items(paths, Shape::list, {"/b", "/a"}));
+  EXPECT_NE(form_of_items(paths, Shape::list, {"/a 2:/b"}), form_of_items(paths, Shape::list, {"/a", "/b"}));
 }
 
 TEST(Parameters, AWordMayMeanNoPath) {

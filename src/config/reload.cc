@@ -29,7 +29,8 @@ namespace fs = std::filesystem;
 
 /// Whether the path stands for a descriptor of the process, such as /dev/stdin or the /dev/fd/63 of a shell's <(…).
 bool names_descriptor(const fs::path& path) {
-  const std::string text = path.lexically_normal().string();
+  std::error_code error;  // the working directory may be gone
+  const std::string text = fs::absolute(path, error).lexically_normal().string();
   if (text == "/dev/stdin") return true;
   if (text.starts_with("/dev/fd/")) return true;
   return text.starts_with("/proc/") && text.find("/fd/") != std::string::npos;
@@ -151,7 +152,7 @@ class Planner {
           error.message = fmt::format("{}: {}", running.name, error.message);
           refuse(at, std::move(error));
         }
-      } else if (uses_tracker(next) && !(next.stack_options() == running.function->stack_options())) {
+      } else if (!same_tracking(next, *running.function)) {
         refuse(at, {{},
                     fmt::format("{}: the options of flows and streams cannot change in a reload: it needs a new run",
                                 running.name),
@@ -163,8 +164,14 @@ class Planner {
     }
   }
 
-  [[nodiscard]] static bool uses_tracker(const function::NetworkFunction& function) {
-    return function.traits().stack > stack::StackNeed::flow;
+  /// The trackers of the running chain stay. Only how far back streams are offered may follow the rules.
+  [[nodiscard]] static bool same_tracking(const function::NetworkFunction& next,
+                                          const function::NetworkFunction& running) {
+    if (next.traits().stack <= stack::StackNeed::flow) return true;
+    stack::TrackerOptions before = running.stack_options();
+    stack::TrackerOptions now = next.stack_options();
+    before.seam_bytes = now.seam_bytes = 0;
+    return now == before;
   }
 
   /// Errors without a place are about the function at this position.

@@ -33,6 +33,7 @@ class Probe final : public function::NetworkFunction {
   stack::TrackerOptions stack_options() const override {
     stack::TrackerOptions options;
     options.stream_depth = word_ == "stream-deep" ? 1 << 21 : 1 << 20;
+    options.seam_bytes = word_ == "stream-far" ? 1000 : 100;
     return options;
   }
   std::unique_ptr<function::CpuStage> make_cpu_stage() override { return nullptr; }
@@ -355,6 +356,7 @@ TEST_F(PlannedReload, RefusesFunctionsThatDoNotFitOrDoNotAgree) {
   start(with(kChain, "word: first", "word: stream"));
   EXPECT_EQ(errors_with("word: first", "word: stream-deep"),
             "chain.yaml:7:5: probe: the options of flows and streams cannot change in a reload: it needs a new run");
+  EXPECT_EQ(changes(with(kChain, "word: first", "word: stream-far")), "probe: stream → stream-far\n");
   start(with(kChain, "word: first", "word: more"));
   EXPECT_EQ(changes(), "probe: more → first\n");
 }

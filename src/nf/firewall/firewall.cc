@@ -69,6 +69,8 @@ Result<std::unique_ptr<Firewall>> Firewall::build(classify::Ruleset rules, class
   return firewall;
 }
 
+std::mutex Firewall::mutex_;
+
 RuleCounters& Firewall::add_counters() {
   const std::lock_guard lock(mutex_);
   counters_.push_back(std::make_unique<RuleCounters>(rules_.rules.size()));
@@ -109,13 +111,10 @@ Result<void> Firewall::take_over(function::NetworkFunction& predecessor) {
   std::vector<std::uint32_t> same = pair_rules(before.rules_, rules_);
   for (const NetworkLayer family : {NetworkLayer::ipv4, NetworkLayer::ipv6})
     same.push_back(static_cast<std::uint32_t>(RuleCounters::of_policy(before.rules_.rules.size(), family)));
-  {
-    const std::lock_guard lock(before.mutex_);
-    // If a reload is undone before this function's stages have ended, its counters stay its own.
-    if (before.predecessor_ == this) before.predecessor_ = nullptr;
-    before.ended_.resize(RuleCounters::cells_for(before.rules_.rules.size()));  // for predecessor_ended
-  }
   const std::lock_guard lock(mutex_);
+  // If a reload is undone before this function's stages have ended, its counters stay its own.
+  if (before.predecessor_ == this) before.predecessor_ = nullptr;
+  before.ended_.resize(RuleCounters::cells_for(before.rules_.rules.size()));  // for predecessor_ended
   ended_.resize(same.size());
   same_counters_ = std::move(same);
   predecessor_ = &before;
@@ -126,7 +125,6 @@ void Firewall::predecessor_ended() noexcept {
   const std::lock_guard lock(mutex_);
   Firewall* const before = std::exchange(predecessor_, nullptr);
   if (before == nullptr) return;
-  const std::lock_guard lock_before(before->mutex_);
   // Counts move, so that they are not counted twice if the predecessor takes its place back. Those of rules that are
   // gone stay with it.
   for (const auto& counters : before->counters_) add_counts(*counters, before->ended_);
@@ -148,22 +146,21 @@ std::string Firewall::description() const {
   return text;
 }
 
-std::vector<RuleCounters::Count> Firewall::own_counts() const {
+std::vector<RuleCounters::Count> Firewall::sum_counts() const {
   std::vector<RuleCounters::Count> sums = ended_;
   sums.resize(RuleCounters::cells_for(rules_.rules.size()));
   for (const auto& counters : counters_) add_counts(*counters, sums);
+  if (predecessor_ == nullptr) return sums;
+  const std::vector<RuleCounters::Count> before = predecessor_->sum_counts();
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    if (same_counters_[i] != kNoRule) sums[i] += before[same_counters_[i]];
+  }
   return sums;
 }
 
 std::vector<RuleCounters::Count> Firewall::counts() const {
   const std::lock_guard lock(mutex_);
-  std::vector<RuleCounters::Count> sums = own_counts();
-  if (predecessor_ == nullptr) return sums;
-  const std::vector<RuleCounters::Count> before = predecessor_->counts();
-  for (std::size_t i = 0; i < sums.size(); ++i) {
-    if (same_counters_[i] != kNoRule) sums[i] += before[same_counters_[i]];
-  }
-  return sums;
+  return sum_counts();
 }
 
 void Firewall::report(nlohmann::json& into) const {

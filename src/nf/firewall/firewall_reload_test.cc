@@ -270,9 +270,9 @@ TEST(FirewallReload, CountersAreRightAndNeverDecreaseWhileWorkersCount) {
   std::vector<std::thread> threads;
   for (Worker& worker : workers) {
     worker.current = firewalls[0]->make_cpu_stage();
-    threads.emplace_back([&] {
+    threads.emplace_back([&, first = worker.current.get()] {
       function::CpuStage* old = nullptr;
-      function::CpuStage* now = worker.current.get();
+      function::CpuStage* now = first;
       while (!stop.load()) {
         if (function::CpuStage* const next = worker.next.exchange(nullptr)) old = std::exchange(now, next);
         send(*now, tcp());
