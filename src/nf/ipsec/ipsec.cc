@@ -28,14 +28,13 @@ constexpr Access kAccess{
 
 std::string_view kind_name() { return ipsec_kind().name; }
 
-/// The most that protecting a packet by any of the SAs adds.
+/// The most that protecting a packet adds: by any SA that a reload may bring, except for TFC padding, which could be as
+/// long as a packet.
 FrameRoom growth_of(const Tables& tables) {
-  FrameRoom most;
-  for (const SaView& sa : tables.selection().sas()) {
-    const FrameRoom growth = growth_of(sa);
-    most.head = std::max(most.head, growth.head);
-    most.tail = std::max(most.tail, growth.tail);
-  }
+  std::uint32_t padding = 0;
+  for (const SaView& sa : tables.selection().sas()) padding = std::max(padding, sa.tfc_bytes);
+  FrameRoom most = most_growth();
+  most.tail += padding;
   return most;
 }
 
