@@ -10,11 +10,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cerrno>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -565,6 +568,88 @@ TEST(Reload, RemembersWhichUdpDatagramsCarryNoEsp) {
   EXPECT_EQ(in.begin_reload(state() + sa(0x2000)(), everything("fwd", "")), "1 SA added");
   EXPECT_EQ(in(fragments[1]).fate, "forwarded") << "passes like the first one";
   in.end_reload();
+}
+
+/// The stages of one worker's thread, which the control thread replaces.
+struct Handover {
+  std::atomic<function::CpuStage*> next = nullptr;  // to be taken over at a batch boundary
+  std::atomic<bool> is_done = false;                // the worker does not use the stage before any more
+  std::atomic<bool> is_over = false;
+};
+
+//   control   load ── take_over ── make stage ─┐   report   ┌─ destroy stage ── predecessor_ended
+//   worker    old  old  old  old  old  old   new old new  new  new  new  new
+TEST(Reload, HappensWhileWorkersSend) {
+  constexpr unsigned kWorkers = 2;
+  SaRegistry registry;
+  const auto numbers = random_numbers();
+  const auto load = [&](unsigned reload) {
+    const std::string states = reload % 2 == 0 ? sa(0x1000)() + sa(0x2000, 2)() : sa(0x3000, 2)() + sa(0x1000)();
+    auto made = load_ipsec(states, kOut, {}, registry, numbers);
+    EXPECT_TRUE(made);
+    return std::move(*made);
+  };
+  std::unique_ptr<Ipsec> now = load(0), old;
+  ASSERT_TRUE(now->begin_run());
+  std::array<std::unique_ptr<function::CpuStage>, kWorkers> stages, old_stages;
+  std::array<Handover, kWorkers> handovers;
+  std::array<std::vector<Done>, kWorkers> sent;
+  std::vector<std::thread> threads;
+  for (unsigned w = 0; w < kWorkers; ++w) {
+    stages[w] = now->make_cpu_stage();
+    threads.emplace_back(
+        [&handover = handovers[w], &all = sent[w], stage = stages[w].get(), &function = *now]() mutable {
+          const auto batch = [&](function::CpuStage& by) {
+            for (Done& done : run(by, function, {plain(), plain(), plain()})) all.push_back(std::move(done));
+          };
+          while (!handover.is_over) {
+            batch(*stage);
+            function::CpuStage* const next = handover.next.exchange(nullptr);
+            if (next == nullptr) continue;
+            next->take_over(*stage);
+            batch(*next);
+            batch(*stage);
+            batch(*next);
+            stage = next;
+            handover.is_done = true;
+          }
+        });
+  }
+  const Ipsec& first = *now;  // whose traits `run` reads
+  std::unique_ptr<Ipsec> keeps_first;
+  for (unsigned reload = 1; reload <= 60; ++reload) {
+    std::unique_ptr<Ipsec> next = reload % 5 == 0 ? std::move(old) : load(reload);
+    ASSERT_TRUE(next->take_over(*now));
+    if (old.get() == &first) keeps_first = std::move(old);
+    old = std::exchange(now, std::move(next));
+    for (unsigned w = 0; w < kWorkers; ++w) {
+      old_stages[w] = std::exchange(stages[w], now->make_cpu_stage());
+      handovers[w].next = stages[w].get();
+    }
+    for (unsigned w = 0; w < kWorkers; ++w) {
+      nlohmann::json report;
+      while (!handovers[w].is_done.exchange(false)) now->report(report = {});
+      old_stages[w].reset();
+    }
+    now->predecessor_ended();
+  }
+  for (Handover& handover : handovers) handover.is_over = true;
+  for (std::thread& thread : threads) thread.join();
+  Sent all;
+  std::size_t packets = 0;
+  for (const auto& by_worker : sent) {
+    std::uint32_t last = 0;
+    for (const Done& done : by_worker) {
+      all.add(done);
+      EXPECT_GT(all.last, std::exchange(last, all.last)) << "a worker's packets leave in their order";
+    }
+    packets += by_worker.size();
+  }
+  EXPECT_EQ(*all.numbers.rbegin(), packets) << "without a gap";
+  EXPECT_EQ(*all.ivs.rbegin() - *all.ivs.begin(), packets - 1) << "one run of IVs";
+  nlohmann::json report;
+  now->report(report);
+  EXPECT_EQ(report["sas"][0]["packets"], packets);
 }
 
 /// GPU stages on a simulated device: one for each batch in flight.
