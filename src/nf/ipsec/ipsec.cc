@@ -168,8 +168,6 @@ void Ipsec::report(nlohmann::json& into) const {
   into["state_dir"] = numbers.folder().empty() ? nlohmann::json() : nlohmann::json(numbers.folder());
   if (const std::string fault = numbers.fault(); !fault.empty()) into["fault"] = fault;
   const std::lock_guard lock(mutex_);
-  const std::unique_lock<std::mutex> other =
-      predecessor_ == nullptr ? std::unique_lock<std::mutex>() : std::unique_lock(predecessor_->mutex_);
   FragmentCounts fragments = ended_fragments_;
   for (const auto& of_worker : fragments_) fragments += of_worker->counts.get();
   if (predecessor_ != nullptr) {

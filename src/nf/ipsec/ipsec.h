@@ -110,9 +110,10 @@ class Ipsec final : public function::NetworkFunction {
   std::vector<std::shared_ptr<WorkerFragments>> fragments_;  // by stage, also of earlier epochs
   FragmentCounts ended_fragments_;                           // of workers that are not in `fragments_` any more
   std::shared_ptr<WorkerTurns> turns_;                       // must outlive the stages
-  Ipsec* predecessor_ = nullptr;                             // whose stages still exist; its mutex_ is taken second
-  std::vector<std::uint32_t> in_predecessor_;                // by SA: its index there if it stays, else kNoSa
-  std::deque<std::shared_ptr<SaState>> removed_;             // states of SAs that reloads of this run have removed
+  /// The function whose stages still exist. Only its counts change meanwhile, since it makes no stages any more.
+  Ipsec* predecessor_ = nullptr;
+  std::vector<std::uint32_t> in_predecessor_;     // by SA: its index there if it stays, else kNoSa
+  std::deque<std::shared_ptr<SaState>> removed_;  // states of SAs that reloads of this run have removed
 };
 
 /// From the parameters of `ipsec_kind`, except `state_dir`: `numbers` supplies the SAs' sequence numbers and IVs

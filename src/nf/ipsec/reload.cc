@@ -93,7 +93,6 @@ Result<void> Ipsec::take_over(function::NetworkFunction& predecessor) {
   auto& before = static_cast<Ipsec&>(predecessor);
   if (auto begun = begin_run(); !begun) return begun;
   const std::lock_guard lock(mutex_);
-  const std::lock_guard other(before.mutex_);
   follow(before);
   return {};
 }
@@ -126,12 +125,10 @@ std::vector<Ipsec::Earlier> Ipsec::totals() const {
 }
 
 void Ipsec::predecessor_ended() noexcept {
-  Ipsec* before = nullptr;
+  Ipsec* const before = predecessor_;
+  if (before == nullptr) return;
   {
-    const std::lock_guard lock(mutex_);
-    before = predecessor_;
-    if (before == nullptr) return;
-    const std::lock_guard other(before->mutex_);
+    const std::scoped_lock lock(mutex_, before->mutex_);
     // Its own counters stay complete, for SAs that come back when it takes its place back.
     before->earlier_ = before->totals();
     before->carried_.clear();

@@ -44,13 +44,14 @@ class SequenceCounter {
 
   /// Takes the next `count` numbers, or as many as are reserved.
   [[nodiscard]] SequenceRange take(std::uint32_t count) noexcept {
-    std::uint64_t sent = sent_.load(std::memory_order_relaxed);
+    // A caller that gets nothing because of `freeze` also sees what was written before that.
+    std::uint64_t sent = sent_.load(std::memory_order_acquire);
     for (;;) {
       const std::uint64_t reserved = reserved_.load(std::memory_order_acquire);
       const std::uint64_t left = reserved < sent ? 0 : reserved - sent;
       const std::uint32_t taken = left < count ? static_cast<std::uint32_t>(left) : count;
       if (taken == 0) return {sent + 1, 0};
-      if (sent_.compare_exchange_weak(sent, sent + taken, std::memory_order_relaxed)) return {sent + 1, taken};
+      if (sent_.compare_exchange_weak(sent, sent + taken, std::memory_order_acquire)) return {sent + 1, taken};
     }
   }
   /// The last number given out; while frozen, as far as `advance_to` has told it.
@@ -126,7 +127,6 @@ class SaState {
     const SequenceRange taken = numbers.take(count);
     if (taken.count != 0) return taken;
     // Counting may have moved to a device in between, which freezes `numbers`.
-    std::atomic_thread_fence(std::memory_order_acquire);
     return is_on_device() ? take_on_device(count) : taken;
   }
   /// The last number given out, as far as is known.
