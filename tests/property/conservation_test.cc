@@ -375,10 +375,10 @@ TEST_F(TwoSenders, AreRefusedIfTheirFilesContradictEachOther) {
   const auto loaded = config::load_chain(folder_ / "chain.yaml", {});
   ASSERT_FALSE(loaded);
   EXPECT_EQ(to_string(loaded.error()), (folder_ / "state-b.txt") +
-                                           ":1: SA 0x00001000 from 192.0.2.1 to 192.0.2.2 is also defined at " +
+                                           ":1: SA 0x00001000 from 192.0.2.1 to 192.0.2.2 was loaded from " +
                                            (folder_ / "state-a.txt") +
                                            ":1, with different values: found keys or algorithms, expected the same "
-                                           "values, since both share its sequence numbers");
+                                           "values, since its state continues, or a new SPI for new keys");
 }
 
 }  // namespace

@@ -44,6 +44,15 @@ DeviceTables::DeviceTables(const Tables& tables)
   stream_.wait();
 }
 
+Sender::Sender(const Tables& tables, std::uint32_t batch_packets)
+    : tables_(tables), batch_packets_(batch_packets), joined_(tables.counting().join(tables.states(), batch_packets)) {
+  for (const auto& state : tables_.states()) state->expect_in_flight(batch_packets_);
+}
+
+Sender::~Sender() {
+  for (const auto& state : tables_.states()) state->end_in_flight(batch_packets_);
+}
+
 void DeviceTables::tell_statuses() noexcept {
   for (std::uint32_t sa = 0; sa < host_statuses_.size(); ++sa) host_statuses_[sa] = tables_.status(sa);
   // If the copy fails, so does everything else on the device.

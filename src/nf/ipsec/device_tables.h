@@ -57,6 +57,24 @@ class DeviceTables {
   gpu::Stream stream_;
 };
 
+/// What an outbound GPU stage registers for as long as it exists: that its batches take numbers, and how many packets
+/// they may have in flight. Borrows the tables.
+class Sender {
+ public:
+  /// Throws CudaError.
+  Sender(const Tables& tables, std::uint32_t batch_packets);
+  Sender(const Sender&) = delete;
+  Sender& operator=(const Sender&) = delete;
+  /// None of the stage's batches may be on the device any more.
+  ~Sender();
+  [[nodiscard]] const DeviceNumbers::View& numbers() const noexcept { return joined_->view(); }
+
+ private:
+  const Tables& tables_;
+  const std::uint32_t batch_packets_;
+  const std::unique_ptr<const DeviceCounting::Joined> joined_;
+};
+
 /// Per-packet result of the outbound GPU stage, for the finish stage.
 struct OutboundFinding {
   std::uint32_t sa;        // kNoSa: not protected
@@ -74,8 +92,9 @@ static_assert(sizeof(InboundFinding) == 16);
 
 /// Borrow the tables, which must be on the current device. All stages of one worker share `turns`. Throw CudaError.
 [[nodiscard]] std::unique_ptr<gpu::GpuStage> make_outbound_gpu_stage(const DeviceTables& tables,
-                                                                     DeviceNumbers::View numbers, gpu::Turns& turns,
-                                                                     FrameRoom growth, const gpu::StageUse& use);
+                                                                     std::unique_ptr<const Sender> sender,
+                                                                     gpu::Turns& turns, FrameRoom growth,
+                                                                     const gpu::StageUse& use);
 [[nodiscard]] std::unique_ptr<gpu::GpuStage> make_inbound_gpu_stage(const DeviceTables& tables,
                                                                     const gpu::StageUse& use);
 

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <ctime>
 #include <new>
+#include <utility>
 
 #include "classify/classifier.h"
 #include "nf/ipsec/esp/outbound_core.h"
@@ -19,19 +20,27 @@ InboundStage::InboundStage(Ipsec& ipsec)
     : ipsec_(ipsec),
       tables_(ipsec.tables()),
       carried_(ipsec.make_counts()),
-      fragment_counts_(ipsec.make_fragment_counts()),
-      crypto_(tables_.mb_keys()) {}
+      crypto_(tables_.mb_keys()),
+      fragments_(ipsec.make_fragments()) {}
 
 InboundStage::~InboundStage() {
-  fragment_counts_.publish(fragments_.counts());
+  if (!is_taken_over_) fragments_->publish();  // else the worker may be using them
   ipsec_.look_after_sas_at_once();
+}
+
+void InboundStage::take_over(function::CpuStage& predecessor) noexcept {
+  auto& before = static_cast<InboundStage&>(predecessor);
+  unused_ = std::exchange(fragments_, before.fragments_);
+  fragments_->wait.attach_again();
+  last_packet_ns_ = before.last_packet_ns_;
+  before.is_taken_over_ = true;
 }
 
 void InboundStage::begin_batch() noexcept {
   now_ = std::time(nullptr);
   ipsec_.look_after_sas(now_);
-  fragments_.expire(last_packet_ns_);
-  fragment_counts_.publish(fragments_.counts());
+  fragments_->wait.expire(last_packet_ns_);
+  fragments_->publish();
 }
 
 void InboundStage::process(std::span<PacketView> packets) noexcept {
@@ -82,7 +91,7 @@ void InboundStage::find(PacketView& packet, std::uint32_t index) noexcept {
 /// for policies.
 bool InboundStage::reassemble(PacketView& packet, bool udp) noexcept {
   using Kind = FragmentWait::Outcome::Kind;
-  const FragmentWait::Outcome outcome = fragments_.take(packet, udp, tables_.inbound().ports());
+  const FragmentWait::Outcome outcome = fragments_->wait.take(packet, udp, tables_.inbound().ports());
   Verdict& verdict = packet.packet->verdict;
   if (outcome.kind == Kind::waits) verdict = Verdict::consume();
   if (outcome.kind == Kind::dropped) verdict = Verdict::drop(outcome.reason);

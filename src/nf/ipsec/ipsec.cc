@@ -28,21 +28,27 @@ constexpr Access kAccess{
 
 std::string_view kind_name() { return ipsec_kind().name; }
 
-/// The most that protecting a packet by any of the SAs adds.
+/// The most that protecting a packet adds: by any SA that a reload may bring, except for TFC padding, which could be as
+/// long as a packet.
 FrameRoom growth_of(const Tables& tables) {
-  FrameRoom most;
-  for (const SaView& sa : tables.selection().sas()) {
-    const FrameRoom growth = growth_of(sa);
-    most.head = std::max(most.head, growth.head);
-    most.tail = std::max(most.tail, growth.tail);
-  }
+  std::uint32_t padding = 0;
+  for (const SaView& sa : tables.selection().sas()) padding = std::max(padding, sa.tfc_bytes);
+  FrameRoom most = most_growth();
+  most.tail += padding;
   return most;
 }
 
 }  // namespace
 
-Ipsec::Ipsec(std::unique_ptr<Tables> tables, std::string left_out)
-    : tables_(std::move(tables)), left_out_(std::move(left_out)), statuses_(tables_->sas().size()) {
+Ipsec::Ipsec(std::unique_ptr<Tables> tables, std::string left_out, ParameterPlaces places)
+    : tables_(std::move(tables)),
+      left_out_(std::move(left_out)),
+      places_(std::move(places)),
+      statuses_(tables_->sas().size()),
+      turns_(std::make_shared<WorkerTurns>()) {
+  for (const SecurityAssociation& sa : tables_->sas()) {
+    earlier_.push_back({{sa.lifetimes.packets, sa.lifetimes.bytes}, {}});
+  }
   traits_.name = kind_name();
   traits_.summary = ipsec_kind().summary;
   traits_.cpu = kAccess;
@@ -74,11 +80,13 @@ std::unique_ptr<function::CpuStage> Ipsec::make_cpu_stage() {
 
 std::unique_ptr<gpu::GpuStage> Ipsec::make_gpu_stage(const gpu::StageUse& use) {
   const std::lock_guard lock(mutex_);
-  const DeviceTables& tables = on_devices_.of_current([&] { return std::make_unique<DeviceTables>(*tables_); });
+  const DeviceTables& tables = on_devices_.of_current([&] {
+    has_new_devices_ = true;
+    return std::make_unique<DeviceTables>(*tables_);
+  });
   if (tables_->settings().inbound) return make_inbound_gpu_stage(tables, use);
-  const DeviceNumbers::View numbers = tables_->counting().join(tables_->states(), use.batch_packets);
-  for (const auto& state : tables_->states()) state->expect_in_flight(use.batch_packets);
-  return make_outbound_gpu_stage(tables, numbers, turns_[{gpu::current_device(), use.worker}], traits_.growth, use);
+  return make_outbound_gpu_stage(tables, std::make_unique<Sender>(*tables_, use.batch_packets),
+                                 turns_->of(gpu::current_device(), use.worker), traits_.growth, use);
 }
 
 std::unique_ptr<function::FinishStage> Ipsec::make_finish_stage(function::CpuStage& /*twin*/) {
@@ -91,9 +99,9 @@ std::span<report::Traffic> Ipsec::make_counts() {
   return carried_.emplace_back(tables_->sas().size());
 }
 
-report::Published<FragmentCounts>& Ipsec::make_fragment_counts() {
+std::shared_ptr<WorkerFragments> Ipsec::make_fragments() {
   const std::lock_guard lock(mutex_);
-  return fragments_.emplace_back();
+  return fragments_.emplace_back(std::make_shared<WorkerFragments>());
 }
 
 std::string Ipsec::description() const {
@@ -133,10 +141,14 @@ void Ipsec::look_after_sas(SaState::Seconds now) noexcept {
     state->numbers.advance_to(state->sent());
     if (state->look_at(now)) log_limit(*state);
   }
-  const std::lock_guard lock(mutex_);
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock) {  // by a report, or a reload; the worker does not wait for it
+    limit_reached();
+    return;
+  }
   if (tables_->settings().inbound) on_devices_.for_each([](DeviceTables& tables) { tables.tell_tops(); });
   // Whichever function noticed the limit, each has devices of its own to update.
-  bool changed = false;
+  bool changed = std::exchange(has_new_devices_, false);
   for (std::uint32_t i = 0; i < statuses_.size(); ++i) {
     const SaStatus status = tables_->status(i);
     changed |= std::exchange(statuses_[i], status) != status;
@@ -156,21 +168,26 @@ void Ipsec::report(nlohmann::json& into) const {
   into["state_dir"] = numbers.folder().empty() ? nlohmann::json() : nlohmann::json(numbers.folder());
   if (const std::string fault = numbers.fault(); !fault.empty()) into["fault"] = fault;
   const std::lock_guard lock(mutex_);
-  FragmentCounts fragments;
-  for (const report::Published<FragmentCounts>& of_stage : fragments_) fragments += of_stage.get();
+  FragmentCounts fragments = ended_fragments_;
+  for (const auto& of_worker : fragments_) fragments += of_worker->counts.get();
+  if (predecessor_ != nullptr) {
+    fragments += predecessor_->ended_fragments_;
+    for (const auto& of_worker : predecessor_->fragments_) fragments += of_worker->counts.get();
+  }
   if (fragments.fragments != 0) {
     into["fragments"] = {{"received", fragments.fragments},
                          {"reassembled", fragments.reassembled},
                          {"timed_out", fragments.timed_out},
                          {"dropped", fragments.dropped}};
   }
+  const std::vector<Earlier> all = totals();
   nlohmann::json& sas = into["sas"] = nlohmann::json::array();
   for (std::uint32_t i = 0; i < tables_->sas().size(); ++i) {
     const SecurityAssociation& sa = tables_->sas()[i];
     const SaState& state = *tables_->states()[i];
-    report::TrafficSum carried{sa.lifetimes.packets, sa.lifetimes.bytes};
-    for (const std::vector<report::Traffic>& of_stage : carried_) carried += of_stage[i];
-    const bool silent = carried.packets == sa.lifetimes.packets && state.replayed() == 0 && state.refused() == 0;
+    report::TrafficSum carried = all[i].in_file;
+    carried += all[i].here;
+    const bool silent = all[i].here.packets == 0 && state.replayed() == 0 && state.refused() == 0;
     if (silent && state.soft() == SaState::Limit::none && !state.ended()) continue;
     nlohmann::json one = {{"spi", fmt::format("0x{:08x}", sa.spi)},
                           {"source", to_string(sa.source)},

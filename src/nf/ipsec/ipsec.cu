@@ -9,6 +9,9 @@
 
 #include <cuda_runtime.h>
 
+#include <memory>
+#include <utility>
+
 #include "classify/bitvector_core.h"
 #include "gpu/per_packet.cuh"
 #include "nf/ipsec/device_tables.h"
@@ -151,10 +154,11 @@ bool enqueue_rehearsal(const DeviceTables& tables, const gpu::DevicePackets& bat
 
 class OutboundGpuStage final : public gpu::GpuStage {
  public:
-  OutboundGpuStage(const DeviceTables& tables, DeviceNumbers::View numbers, gpu::Turns& turns, FrameRoom growth,
-                   const gpu::StageUse& use)
+  OutboundGpuStage(const DeviceTables& tables, std::unique_ptr<const Sender> sender, gpu::Turns& turns,
+                   FrameRoom growth, const gpu::StageUse& use)
       : tables_(tables),
-        numbers_(numbers),
+        sender_(std::move(sender)),
+        numbers_(sender_->numbers()),
         turn_(turns),
         outward_{tables.selection().view(),
                  {tables.statuses()},
@@ -164,9 +168,9 @@ class OutboundGpuStage final : public gpu::GpuStage {
                  tables.host().settings().answers},
         sas_(use.batch_packets),
         ranks_(use.batch_packets),
-        counts_(numbers.sas),
-        first_(numbers.sas),
-        granted_(numbers.sas),
+        counts_(numbers_.sas),
+        first_(numbers_.sas),
+        granted_(numbers_.sas),
         jobs_(use.batch_packets),
         scratch_(use.batch_packets, use.multiprocessors) {
     for (const SaView& sa : tables.host().selection().sas()) has_udp_over_ipv6_ |= needs_udp_checksum(sa);
@@ -203,6 +207,7 @@ class OutboundGpuStage final : public gpu::GpuStage {
 
  private:
   const DeviceTables& tables_;
+  const std::unique_ptr<const Sender> sender_;
   const DeviceNumbers::View numbers_;
   gpu::Turn turn_;
   const Outward outward_;
@@ -317,9 +322,9 @@ class InboundGpuStage final : public gpu::GpuStage {
 
 }  // namespace
 
-std::unique_ptr<gpu::GpuStage> make_outbound_gpu_stage(const DeviceTables& tables, DeviceNumbers::View numbers,
+std::unique_ptr<gpu::GpuStage> make_outbound_gpu_stage(const DeviceTables& tables, std::unique_ptr<const Sender> sender,
                                                        gpu::Turns& turns, FrameRoom growth, const gpu::StageUse& use) {
-  return std::make_unique<OutboundGpuStage>(tables, numbers, turns, growth, use);
+  return std::make_unique<OutboundGpuStage>(tables, std::move(sender), turns, growth, use);
 }
 
 std::unique_ptr<gpu::GpuStage> make_inbound_gpu_stage(const DeviceTables& tables, const gpu::StageUse& use) {

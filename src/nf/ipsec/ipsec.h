@@ -29,10 +29,28 @@
 
 namespace penstock::ipsec {
 
+/// Where the user gave parameters that a reload cannot change; for those not given, where the function is.
+struct ParameterPlaces {
+  Place state, direction, mtu, too_big, state_dir;
+};
+
+/// The turns in which a worker's GPU stages take numbers, by device and worker. Shared by the functions of all epochs.
+class WorkerTurns {
+ public:
+  [[nodiscard]] gpu::Turns& of(int device, unsigned worker) {
+    const std::lock_guard lock(mutex_);
+    return turns_[{device, worker}];
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::pair<int, unsigned>, gpu::Turns> turns_;
+};
+
 class Ipsec final : public function::NetworkFunction {
  public:
   /// `left_out` names constructs that were skipped in the files ("2 constructs left out ('mark')"); empty if none.
-  explicit Ipsec(std::unique_ptr<Tables> tables, std::string left_out = {});
+  explicit Ipsec(std::unique_ptr<Tables> tables, std::string left_out = {}, ParameterPlaces places = {});
 
   const function::NfTraits& traits() const noexcept override { return traits_; }
   stack::TrackerOptions stack_options() const override { return FragmentWait::stack_options(); }
@@ -42,6 +60,9 @@ class Ipsec final : public function::NetworkFunction {
   Errors check() const override { return tables_->numbers().check(tables_->used_states()); }
   Result<void> begin_run() override;
   void end_run() noexcept override { tables_->end_run(); }
+  Result<std::string> changes_from(const function::NetworkFunction& running) const override;
+  Result<void> take_over(function::NetworkFunction& predecessor) override;
+  void predecessor_ended() noexcept override;
   std::string description() const override;
   /// {"warnings": [constructs skipped in the files], "state_dir": folder or null, "fault": why sequence numbers could
   /// not be reserved, only after a failure, "fragments": {"received", "reassembled", "timed_out", "dropped"}, only
@@ -58,24 +79,41 @@ class Ipsec final : public function::NetworkFunction {
   void look_after_sas_at_once() noexcept;
   /// Per-SA counters for one more worker's stage, for SAs without limits (Carrier). Owned by this object.
   [[nodiscard]] std::span<report::Traffic> make_counts();
-  /// Fragment counters for one more worker's stage. Owned by this object.
-  [[nodiscard]] report::Published<FragmentCounts>& make_fragment_counts();
+  /// For one more worker's stage, unless that takes over another stage's.
+  [[nodiscard]] std::shared_ptr<WorkerFragments> make_fragments();
   void limit_reached() noexcept { limit_reached_.store(true, std::memory_order_relaxed); }
 
  private:
+  /// What an SA has carried, besides what `carried_` says.
+  struct Earlier {
+    report::TrafficSum in_file;  // when it was first loaded
+    report::TrafficSum here;     // by stages that have ended
+  };
   static void log_limit(const SaState& state) noexcept;
+  // These need `mutex_`.
+  [[nodiscard]] std::vector<Earlier> totals() const;
+  void follow(Ipsec& predecessor);
+  void remember_removed(Ipsec& predecessor);
 
   std::unique_ptr<Tables> tables_;
   const std::string left_out_;
+  const ParameterPlaces places_;
   function::NfTraits traits_;
   std::atomic<SaState::Seconds> looked_at_ = 0;
   std::atomic<bool> limit_reached_ = false;
   mutable std::mutex mutex_;        // guards the members below: during set-up, and while SAs are checked
   std::vector<SaStatus> statuses_;  // by SA, as last copied to the devices
+  bool has_new_devices_ = false;    // which have no copy of `statuses_` yet
   gpu::PerDevice<DeviceTables> on_devices_;
+  std::vector<Earlier> earlier_;                             // by SA
   std::deque<std::vector<report::Traffic>> carried_;         // by stage and SA
-  std::deque<report::Published<FragmentCounts>> fragments_;  // by stage
-  std::map<std::pair<int, unsigned>, gpu::Turns> turns_;     // by device and worker; must outlive the stages
+  std::vector<std::shared_ptr<WorkerFragments>> fragments_;  // by stage, also of earlier epochs
+  FragmentCounts ended_fragments_;                           // of workers that are not in `fragments_` any more
+  std::shared_ptr<WorkerTurns> turns_;                       // must outlive the stages
+  /// The function whose stages still exist. Only its counts change meanwhile, since it makes no stages any more.
+  Ipsec* predecessor_ = nullptr;
+  std::vector<std::uint32_t> in_predecessor_;     // by SA: its index there if it stays, else kNoSa
+  std::deque<std::shared_ptr<SaState>> removed_;  // states of SAs that reloads of this run have removed
 };
 
 /// From the parameters of `ipsec_kind`, except `state_dir`: `numbers` supplies the SAs' sequence numbers and IVs

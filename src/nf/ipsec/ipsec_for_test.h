@@ -26,15 +26,14 @@
 
 namespace penstock::ipsec::testing {
 
-/// `policies`: empty for no policy file. Without a registry, the function shares no state with others, as if on a
-/// machine of its own. The run has begun.
-inline std::unique_ptr<Ipsec> make_ipsec(const std::string& states, const std::optional<std::string>& policies,
-                                         Settings settings, SaRegistry* registry = nullptr) {
-  SaRegistry own_registry;
+/// A function whose run has not begun. `policies`: empty for no policy file.
+inline Result<std::unique_ptr<Ipsec>> load_ipsec(const std::string& states, const std::optional<std::string>& policies,
+                                                 Settings settings, SaRegistry& registry,
+                                                 std::shared_ptr<NumberSource> numbers) {
   TableSources sources;
   sources.settings = settings;
-  sources.numbers = fixed_numbers();
-  sources.registry = registry == nullptr ? &own_registry : registry;
+  sources.numbers = std::move(numbers);
+  sources.registry = &registry;
   sources.state_file = "state.txt";
   sources.policy_file = "policy.txt";
   auto read = parse_states(states, sources.state_file);
@@ -47,10 +46,19 @@ inline std::unique_ptr<Ipsec> make_ipsec(const std::string& states, const std::o
     sources.policies = std::move(read_too->value);
   }
   auto tables = Tables::build(std::move(sources));
-  EXPECT_TRUE(tables) << to_string(tables.error());
-  auto function = std::make_unique<Ipsec>(std::move(tables->value));
-  EXPECT_TRUE(function->begin_run());
-  return function;
+  if (!tables) return failure(std::move(tables).error());
+  return std::make_unique<Ipsec>(std::move(tables->value));
+}
+
+/// A function whose run has begun. Without a registry, it shares no state with others, as if on a machine of its own.
+inline std::unique_ptr<Ipsec> make_ipsec(const std::string& states, const std::optional<std::string>& policies,
+                                         Settings settings, SaRegistry* registry = nullptr) {
+  SaRegistry own_registry;
+  auto function =
+      load_ipsec(states, policies, settings, registry == nullptr ? own_registry : *registry, fixed_numbers());
+  EXPECT_TRUE(function) << to_string(function.error());
+  EXPECT_TRUE((*function)->begin_run());
+  return std::move(*function);
 }
 
 inline const std::string kGcm = "\taead rfc4106(gcm(aes)) 0x9b1de5a7c4f83620d17e4c95b8a3f60213579bdf 128\n";

@@ -227,6 +227,14 @@ std::shared_ptr<NumberSource> make_numbers(const Parameters& parameters, functio
   return registry.random();
 }
 
+ParameterPlaces places_of(const Parameters& parameters) {
+  const auto place = [&](std::string_view name) {
+    const Place given = parameters.has(name) ? parameters.place(name) : Place{};
+    return given.line != 0 ? given : parameters.place("state");
+  };
+  return {place("state"), place("direction"), place("mtu"), place("too_big"), place("state_dir")};
+}
+
 Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parameters, function::NfContext& context) {
   return make_ipsec(parameters, context, SaRegistry::process(), make_numbers(parameters, context));
 }
@@ -295,7 +303,7 @@ Result<std::unique_ptr<function::NetworkFunction>> make_ipsec(const Parameters& 
       !checked)
     return failure(std::move(checked).error());
   if (!inbound) append(context.cautions, policies_without_sa(tables->value->selection(), policy_file, left_out));
-  return std::make_unique<Ipsec>(std::move(tables->value), left_out);
+  return std::make_unique<Ipsec>(std::move(tables->value), left_out, places_of(parameters));
 }
 
 const function::NfKind& ipsec_kind() {

@@ -24,8 +24,8 @@ bool enqueue_open(const CryptoJob*, std::uint32_t, const DeviceKeys&, std::uint8
   return false;
 }
 
-std::unique_ptr<gpu::GpuStage> make_outbound_gpu_stage(const DeviceTables&, DeviceNumbers::View, gpu::Turns&, FrameRoom,
-                                                       const gpu::StageUse&) {
+std::unique_ptr<gpu::GpuStage> make_outbound_gpu_stage(const DeviceTables&, std::unique_ptr<const Sender>, gpu::Turns&,
+                                                       FrameRoom, const gpu::StageUse&) {
   throw gpu::CudaError(0, "this program was built without CUDA");
 }
 

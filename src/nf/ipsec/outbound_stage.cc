@@ -23,6 +23,10 @@ OutboundStage::OutboundStage(Ipsec& ipsec)
       view_(tables_.selection().view()),
       crypto_(tables_.mb_keys()) {}
 
+void OutboundStage::take_over(function::CpuStage& predecessor) noexcept {
+  answers_ = static_cast<OutboundStage&>(predecessor).answers_;
+}
+
 void OutboundStage::begin_batch() noexcept {
   now_ = std::time(nullptr);
   ipsec_.look_after_sas(now_);

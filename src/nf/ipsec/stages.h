@@ -31,6 +31,7 @@ class OutboundStage final : public function::CpuStage {
   ~OutboundStage() override { ipsec_.look_after_sas_at_once(); }
 
   void set_emitter(function::Emitter& emitter) noexcept override { emitter_ = &emitter; }
+  void take_over(function::CpuStage& predecessor) noexcept override;
   void begin_batch() noexcept override;
   void process(std::span<PacketView> packets) noexcept override;
   std::string explain(PacketView packet) const override;
@@ -77,7 +78,8 @@ class InboundStage final : public function::CpuStage {
   ~InboundStage() override;
 
   void set_emitter(function::Emitter& emitter) noexcept override { emitter_ = &emitter; }
-  void attach(stack::Attachment& attachment) noexcept override { fragments_.attach(attachment); }
+  void attach(stack::Attachment& attachment) noexcept override { fragments_->wait.attach(attachment); }
+  void take_over(function::CpuStage& predecessor) noexcept override;
   void begin_batch() noexcept override;
   void process(std::span<PacketView> packets) noexcept override;
   std::string explain(PacketView packet) const override;
@@ -95,9 +97,10 @@ class InboundStage final : public function::CpuStage {
   Ipsec& ipsec_;
   const Tables& tables_;
   const std::span<report::Traffic> carried_;
-  report::Published<FragmentCounts>& fragment_counts_;
   MbCrypto crypto_;
-  FragmentWait fragments_;
+  std::shared_ptr<WorkerFragments> fragments_;
+  std::shared_ptr<WorkerFragments> unused_;  // its own, once it has taken over others; freed with the stage
+  bool is_taken_over_ = false;               // a later stage publishes the counts of `fragments_`
   function::Emitter* emitter_ = nullptr;
   SaState::Seconds now_ = 0;
   std::uint64_t last_packet_ns_ = 0;

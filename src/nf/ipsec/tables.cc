@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "nf/ipsec/table_changes.h"
+
 namespace penstock::ipsec {
 
 namespace {
@@ -47,7 +49,11 @@ Result<Read<std::unique_ptr<Tables>>> Tables::build(TableSources sources) {
   tables->settings_ = sources.settings;
   tables->sas_ = std::move(sources.sas);
   tables->has_policies_ = sources.policies.has_value();
+  tables->interfaces_ = sources.interfaces;
   const Policies none;
+  for (const Policy& policy : sources.policies ? *sources.policies : none) {
+    if ((policy.direction == Direction::out) != inbound) tables->policy_hashes_.push_back(hash_of(policy));
+  }
   auto selection = Selection::build({tables->sas_, sources.policies ? *sources.policies : none, sources.state_file,
                                      sources.policy_file, sources.interfaces, sources.settings.mtu},
                                     inbound);
@@ -89,6 +95,7 @@ Result<Read<std::unique_ptr<Tables>>> Tables::build(TableSources sources) {
 Result<void> Tables::begin_run() {
   end_run();
   if (auto begun = numbers_->begin(used_); !begun) return begun;
+  for (const auto& state : used_) state->begin_use();
   runs_ = true;
   for (std::uint32_t sa = 0; sa < states_.size(); ++sa) {
     keys_->set_iv_base(sa, states_[sa]->iv_base());
@@ -98,7 +105,9 @@ Result<void> Tables::begin_run() {
 }
 
 void Tables::end_run() noexcept {
-  if (std::exchange(runs_, false)) numbers_->end(used_);
+  if (!std::exchange(runs_, false)) return;
+  numbers_->end(used_);
+  for (const auto& state : used_) state->end_use();
 }
 
 }  // namespace penstock::ipsec

@@ -77,8 +77,9 @@ class Tables {
   /// Reports skipped constructs and contradictions between the files as warnings.
   [[nodiscard]] static Result<Read<std::unique_ptr<Tables>>> build(TableSources sources);
 
-  /// Starts a run, before its packets: SAs that packets may use get sequence numbers and IV bases. On error nothing has
-  /// changed. Stages made earlier must not be used any more.
+  /// Starts a run, before its packets: SAs that packets may use get sequence numbers and IV bases. SAs that other
+  /// functions use keep theirs, also while these functions' packets flow. On error nothing has changed. Stages made
+  /// earlier must not be used any more.
   [[nodiscard]] Result<void> begin_run();
   void end_run() noexcept;
   [[nodiscard]] const NumberSource& numbers() const noexcept { return *numbers_; }
@@ -95,6 +96,9 @@ class Tables {
   [[nodiscard]] const InboundTable& inbound() const noexcept { return inbound_; }
   [[nodiscard]] bool has_policies() const noexcept { return has_policies_; }
   [[nodiscard]] std::size_t policy_count() const noexcept { return selection_->policies().size(); }
+  // What these tables were built from, to compare them with others (table_changes.h).
+  [[nodiscard]] const std::vector<std::uint64_t>& policy_hashes() const noexcept { return policy_hashes_; }
+  [[nodiscard]] const classify::Interfaces& interfaces() const noexcept { return interfaces_; }
 
   [[nodiscard]] SaStatus status(std::uint32_t sa) const noexcept {
     const SaState& state = *states_[sa];
@@ -116,6 +120,8 @@ class Tables {
   std::unique_ptr<MbKeys> mb_keys_;
   std::unique_ptr<const Selection> selection_;
   InboundTable inbound_;
+  std::vector<std::uint64_t> policy_hashes_;  // of the policies of its direction, in the order in which they are tried
+  classify::Interfaces interfaces_;
   bool has_policies_ = false;
   bool runs_ = false;
 };

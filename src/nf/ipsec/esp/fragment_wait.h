@@ -60,7 +60,12 @@ class FragmentWait final : public stack::FrameSink {
   /// The services that it needs from the stack.
   [[nodiscard]] static stack::TrackerOptions stack_options() noexcept;
 
+  /// May be called again, with the same attachment, if another sink has taken its place meanwhile.
   void attach(stack::Attachment& attachment) noexcept;
+  /// Like `attach`, with the attachment that it already has, if any.
+  void attach_again() noexcept {
+    if (attachment_ != nullptr) attach(*attachment_);
+  }
 
   /// What happened to a fragment.
   struct Outcome {
@@ -92,6 +97,14 @@ class FragmentWait final : public stack::FrameSink {
   stack::Attachment* attachment_ = nullptr;
   UdpDatagrams udp_datagrams_;
   Outcome outcome_;  // for the fragment being tracked
+};
+
+/// A worker's fragments, and their counts for the report. Shared by the worker's stages of all epochs.
+struct WorkerFragments {
+  FragmentWait wait;
+  report::Published<FragmentCounts> counts;
+
+  void publish() noexcept { counts.publish(wait.counts()); }
 };
 
 }  // namespace penstock::ipsec

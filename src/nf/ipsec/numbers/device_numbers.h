@@ -14,6 +14,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "gpu/devices.h"
@@ -23,12 +24,13 @@ namespace penstock::ipsec {
 
 /// The counter of one SA in device memory.
 struct NumberCell {
-  unsigned long long sent = 0;      // the last number that may be given out now; the host raises it
+  unsigned long long sent = 0;      // the last number given out
   unsigned long long reserved = 0;  // the last that may be given out now: the host raises it
   unsigned long long most = 0;      // the last number that the SA may use
 };
 
-/// Counters on the device that was current at construction. Borrows nothing.
+/// Counters on the device that was current at construction. Borrows nothing. Kernels use only the memory that their
+/// views point to, which stays where it is until `leave`: other stages may join and leave meanwhile.
 class DeviceNumbers {
  public:
   /// Passed to kernels by value. `published` and `cells` are indexed by the SA's index in the stage's function.
@@ -45,12 +47,23 @@ class DeviceNumbers {
 
   virtual ~DeviceNumbers() = default;
   [[nodiscard]] virtual int device() const noexcept = 0;
-  /// Adds counters; their indices continue from the number of existing ones. Call before their packets flow. Throws
-  /// CudaError.
-  virtual void add(std::span<const NumberCell> cells) = 0;
+
+  // Set-up, also while batches take numbers and other threads call the functions below. One thread at a time.
+
+  /// Adds counters without numbers; their indices continue from the number of existing ones. Throws CudaError.
+  virtual void add(std::uint32_t count) = 0;
   /// Makes a view for one more stage, whose batches take numbers one after another. `cells`: by SA of the stage's
-  /// function, kNoCell if it does not send on the SA. Call before its packets flow. Throws CudaError.
+  /// function, kNoCell if it does not send on the SA. Throws CudaError.
   [[nodiscard]] virtual View join(std::span<const std::uint32_t> cells) = 0;
+  /// The view's stage has ended, with all its batches. What they published stays known.
+  virtual void leave(const View& view) noexcept = 0;
+  /// Waits until the device has seen all `start`s. Throws CudaError.
+  virtual void settle() = 0;
+
+  // Any thread.
+
+  /// Sets a counter that no batch uses yet. Does not wait.
+  virtual void start(std::uint32_t cell, const NumberCell& numbers) noexcept = 0;
   /// For CPU stages. Waits for the device, about ten microseconds. False: the device is lost.
   [[nodiscard]] virtual bool take(std::uint32_t cell, std::uint32_t count, SequenceRange& taken) noexcept = 0;
   /// Raises the limit to `end`. Does not wait; batches see it soon.
@@ -72,10 +85,37 @@ class DeviceCounting {
   explicit DeviceCounting(Make make = make_device_numbers, Reach reach = gpu::reach_memory_of) noexcept
       : make_(make), reach_(reach) {}
 
+  /// A GPU stage's registration, which ends with it. Borrows the DeviceCounting.
+  class Joined {
+   public:
+    Joined(const Joined&) = delete;
+    Joined& operator=(const Joined&) = delete;
+    /// None of the stage's batches may be on the device any more.
+    ~Joined() { counting_.leave(*this); }
+    [[nodiscard]] const DeviceNumbers::View& view() const noexcept { return view_; }
+
+   private:
+    friend class DeviceCounting;
+    Joined(DeviceCounting& counting, DeviceNumbers& device, std::vector<std::uint32_t> cells,
+           std::uint32_t batch_packets)
+        : counting_(counting),
+          device_(device),
+          cells_(std::move(cells)),
+          batch_packets_(batch_packets),
+          view_(device.join(cells_)) {}
+
+    DeviceCounting& counting_;
+    DeviceNumbers& device_;
+    const std::vector<std::uint32_t> cells_;  // by SA
+    const std::uint32_t batch_packets_;
+    const DeviceNumbers::View view_;
+  };
   /// Registers a GPU stage on the current device, with batches of at most `batch_packets`, for a function with these
-  /// SAs. From now on the device gives out the numbers of those SAs that were created with this object. Call before
-  /// packets flow. Throws CudaError, also if the counters are on another device whose memory this one cannot reach.
-  [[nodiscard]] DeviceNumbers::View join(std::span<const std::shared_ptr<SaState>> sas, std::uint32_t batch_packets);
+  /// SAs. From now on the device gives out the numbers of those SAs that were created with this object, even if CPU
+  /// stages are sending on them. Throws CudaError, also if the counters are on another device whose memory this one
+  /// cannot reach.
+  [[nodiscard]] std::unique_ptr<Joined> join(std::span<const std::shared_ptr<SaState>> sas,
+                                             std::uint32_t batch_packets);
 
   // For an SA state that the device counts, or counted until just now.
   [[nodiscard]] SequenceRange take(SaState& sa, std::uint32_t count) noexcept;
@@ -85,13 +125,24 @@ class DeviceCounting {
   void leave(SaState& sa) noexcept;
 
  private:
+  /// A counter on the device. Reused when its SA has left, and all stages that knew it have.
+  struct Cell {
+    std::weak_ptr<SaState> sa;
+    std::uint32_t stages = 0;
+  };
+  [[nodiscard]] DeviceNumbers& device_to_join();
+  [[nodiscard]] std::vector<std::uint32_t> cells_for(std::span<const std::shared_ptr<SaState>> sas,
+                                                     DeviceNumbers& device);
+  void move_to_device(const std::shared_ptr<SaState>& sa, std::uint32_t cell) noexcept;
+  void leave(const Joined& stage) noexcept;
   void lose_device() noexcept;
 
   const Make make_;
   const Reach reach_;
-  mutable std::mutex mutex_;  // guards the members below, and CPU stages' access to the device
+  std::mutex joining_;        // held while stages join and leave, which may allocate; taken before `mutex_`
+  mutable std::mutex mutex_;  // guards the members below, and CPU stages' access to the device; held briefly
   std::unique_ptr<DeviceNumbers> device_;
-  std::vector<std::weak_ptr<SaState>> cells_;
+  std::vector<Cell> cells_;      // resized only with both mutexes
   std::uint64_t in_flight_ = 0;  // numbers that batches on the device may take without publishing them
   bool is_lost_ = false;
   std::vector<std::unique_ptr<DeviceNumbers>> lost_;  // batches on lost devices may still write to these

@@ -15,54 +15,19 @@
 #include <utility>
 #include <vector>
 
+#include "nf/ipsec/numbers/played_device_for_test.h"
 #include "nf/ipsec/sa/sa_state.h"
 
 namespace penstock::ipsec {
 namespace {
 
-/// Counters in the host's memory.
-class PlayedDevice final : public DeviceNumbers {
- public:
-  static inline PlayedDevice* last = nullptr;
-  PlayedDevice() { last = this; }
-
-  int device() const noexcept override { return 0; }
-  void add(std::span<const NumberCell> added) override { cells.insert(cells.end(), added.begin(), added.end()); }
-  View join(std::span<const std::uint32_t> of_function) override {
-    joined.emplace_back(of_function.begin(), of_function.end());
-    return {nullptr, nullptr, nullptr, static_cast<std::uint32_t>(of_function.size())};
-  }
-  bool take(std::uint32_t cell, std::uint32_t count, SequenceRange& taken) noexcept override {
-    if (is_broken) return false;
-    taken = kernel_takes(cell, count);
-    return true;
-  }
-  void reserve(std::uint32_t cell, std::uint64_t end) noexcept override { std::atomic_ref(cells[cell].reserved) = end; }
-  void close() noexcept override { is_closed = true; }
-  std::uint64_t published(std::uint32_t cell) const noexcept override { return cells[cell].sent; }
-
-  /// What a batch does on any device; mirrors `take_numbers` of number_kernel.cuh.
-  SequenceRange kernel_takes(std::uint32_t cell, std::uint32_t count) {
-    const std::uint64_t reserved = std::atomic_ref(cells[cell].reserved);
-    const std::atomic_ref sent(cells[cell].sent);
-    unsigned long long seen = sent;
-    for (;;) {
-      const auto taken = static_cast<std::uint32_t>(
-          std::min<std::uint64_t>(count, reserved - std::min<std::uint64_t>(reserved, seen)));
-      if (sent.compare_exchange_strong(seen, seen + taken)) return {seen + 1, taken};
-    }
-  }
-
-  std::vector<NumberCell> cells;
-  std::vector<std::vector<std::uint32_t>> joined;
-  bool is_broken = false, is_closed = false;
-};
+using testing::play_device;
+using testing::PlayedDevice;
 
 /// Memory that any device can reach.
 class Counting : public ::testing::Test {
  protected:
-  Counting() : counting(std::make_shared<DeviceCounting>(&make, [](int) {})) {}
-  static std::unique_ptr<DeviceNumbers> make() { return std::make_unique<PlayedDevice>(); }
+  Counting() : counting(std::make_shared<DeviceCounting>(&play_device, [](int) {})) {}
 
   [[nodiscard]] std::shared_ptr<SaState> state(std::uint64_t reserved, bool counts = true) const {
     auto made = std::make_shared<SaState>(SecurityAssociation{}, SaOrigin{}, counts ? counting : nullptr);
@@ -71,11 +36,13 @@ class Counting : public ::testing::Test {
   }
   /// A GPU stage of a function with these SAs.
   void join(const std::vector<std::shared_ptr<SaState>>& sas, std::uint32_t batch_packets) {
-    EXPECT_EQ(counting->join(sas, batch_packets).sas, sas.size());
+    stages.push_back(counting->join(sas, batch_packets));
+    EXPECT_EQ(stages.back()->view().sas, sas.size());
   }
   static PlayedDevice& device() { return *PlayedDevice::last; }
 
   std::shared_ptr<DeviceCounting> counting;
+  std::vector<std::unique_ptr<DeviceCounting::Joined>> stages;
 };
 
 TEST_F(Counting, FunctionsThatNameOneSaShareItsCounter) {
@@ -154,6 +121,92 @@ TEST_F(Counting, RunThatEndsLeavesTheHostWhatTheDeviceHasGivenOut) {
   EXPECT_EQ(device().kernel_takes(1, 1).first, 602U) << "and with it again";
 }
 
+TEST_F(Counting, StagesThatEndLeaveNothingBehind) {
+  const auto stays = state(1'000'000);
+  std::uint64_t last = 0;
+  for (int reload = 0; reload < 1000; ++reload) {
+    const auto comes = state(100);
+    {
+      const auto before = counting->join({{stays, comes}}, 64);
+      const auto after = counting->join({{stays}}, 64);
+      EXPECT_EQ(device().kernel_takes(0, 3).first, last + 1);
+      EXPECT_EQ(stays->take(2).first, last + 4);
+      EXPECT_EQ(device().kernel_takes(device().joined[0][1], 1).first, 1U) << "a counter that is used again";
+      last += 5;
+    }
+    comes->end_run();
+  }
+  EXPECT_EQ(device().cells.size(), 2U);
+  EXPECT_EQ(device().views.size(), 0U);
+  EXPECT_EQ(stays->sent(), last);
+  device().is_broken = true;
+  EXPECT_EQ(stays->take(1).first, last + 1 + 1) << "no batch is in flight, only what this call may have taken";
+}
+
+TEST_F(Counting, CounterIsNotUsedAgainWhileAStageKnowsIt) {
+  const auto one = state(100), other = state(100);
+  auto before = counting->join({{one}}, 64);
+  one->end_run();
+  const auto after = counting->join({{other}}, 64);
+  EXPECT_EQ(device().joined, (std::vector<std::vector<std::uint32_t>>{{0}, {1}}));
+  before.reset();
+  const auto third = state(100);
+  const auto later = counting->join({{third}}, 64);
+  EXPECT_EQ(device().joined[2], std::vector<std::uint32_t>{0});
+}
+
+TEST_F(Counting, StageThatEndsAfterItsDeviceWasReplacedChangesNothing) {
+  const auto sa = state(10'000);
+  auto before = counting->join({{sa}}, 64);
+  device().is_broken = true;
+  static_cast<void>(sa->take(1));
+  auto lost = before->view().published;
+  const PlayedDevice& old = device();
+  const auto after = counting->join({{sa}}, 100);
+  before.reset();
+  EXPECT_EQ(old.views.size(), 1U) << "the lost device may still write to " << lost;
+  const std::uint64_t last = device().kernel_takes(0, 1).first;
+  device().is_broken = true;
+  EXPECT_EQ(sa->take(1).first, last + 100 + 1 + 1);
+}
+
+//   CPU stages   1 2 3 │ 6 7 …
+//   device             │ 4 5     counts from here on
+TEST_F(Counting, MovesToTheDeviceWhileCpuStagesTakeNumbers) {
+  constexpr unsigned kThreads = 3;
+  for (int round = 0; round < 200; ++round) {
+    const auto sa = state(1'000'000);
+    std::atomic<unsigned> running = 0;
+    std::array<std::vector<SequenceRange>, kThreads + 1> taken;
+    std::vector<std::thread> threads;
+    for (unsigned by = 0; by < kThreads; ++by) {
+      threads.emplace_back([&, by] {
+        ++running;
+        for (std::uint32_t i = 0; i < 400; ++i) taken[by].push_back(sa->take(1 + i % 3));
+      });
+    }
+    while (running < kThreads) std::this_thread::yield();
+    const auto stage = counting->join({{sa}}, 64);
+    const std::uint32_t cell = device().joined.back()[0];
+    for (int i = 0; i < 100; ++i) taken[kThreads].push_back(device().kernel_takes(cell, 2));
+    for (std::thread& thread : threads) thread.join();
+    std::map<std::uint64_t, std::uint32_t> by_first;
+    for (const auto& ranges : taken) {
+      for (const SequenceRange& range : ranges) {
+        ASSERT_NE(range.count, 0U) << "a packet is dropped because of the move";
+        ASSERT_TRUE(by_first.emplace(range.first, range.count).second) << "two begin with one number";
+      }
+    }
+    std::uint64_t next = 1;
+    for (const auto& [first, count] : by_first) {
+      ASSERT_EQ(first, next) << "a number is left out, or given out twice";
+      next += count;
+    }
+    EXPECT_EQ(sa->sent(), next - 1);
+    sa->end_run();
+  }
+}
+
 /// Two played devices, which count in the memory of the first:
 ///
 ///     device 0   batch ─┐
@@ -164,18 +217,18 @@ class CountingOnTwoDevices : public ::testing::Test {
   static inline int current = 0;
   static inline std::vector<std::pair<int, int>> reached;  // from, to
   static void reach(int device) { reached.emplace_back(current, device); }
-  static std::unique_ptr<DeviceNumbers> make() { return std::make_unique<PlayedDevice>(); }
 };
 
 TEST_F(CountingOnTwoDevices, GiveEachNumberOnce) {
   constexpr std::uint64_t kReserved = 200'000;
   constexpr unsigned kTakes = 2000;
   reached.clear();
-  const auto counting = std::make_shared<DeviceCounting>(&make, &reach);
+  const auto counting = std::make_shared<DeviceCounting>(&play_device, &reach);
   const auto sa = std::make_shared<SaState>(SecurityAssociation{}, SaOrigin{}, counting);
   sa->reserve_to(kReserved / 2);
   const std::vector<std::shared_ptr<SaState>> sas{sa};
-  for (current = 0; current < 2; ++current) static_cast<void>(counting->join(sas, 64));
+  std::vector<std::unique_ptr<DeviceCounting::Joined>> stages;
+  for (current = 0; current < 2; ++current) stages.push_back(counting->join(sas, 64));
   EXPECT_EQ(reached, (std::vector<std::pair<int, int>>{{0, 0}, {1, 0}}));
   PlayedDevice& shared = *PlayedDevice::last;
 

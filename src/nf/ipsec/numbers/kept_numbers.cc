@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstring>
 #include <set>
+#include <thread>
 #include <utility>
 
 namespace penstock::ipsec {
@@ -35,6 +36,13 @@ void KeptNumbers::give_back(Use& use) {
 }
 
 void KeptNumbers::end(SaStates states) noexcept {
+  for (std::size_t first = 0; first < states.size(); first += kPart) {
+    if (first != 0) std::this_thread::sleep_for(kBetweenParts);
+    end_part(states.subspan(first, std::min(kPart, states.size() - first)));
+  }
+}
+
+void KeptNumbers::end_part(SaStates states) noexcept {
   const std::lock_guard lock(mutex_);
   std::vector<Owner*> changed;
   std::vector<Owner*> owners;

@@ -10,6 +10,7 @@
 
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -53,6 +54,10 @@ class KeptNumbers final : public NumberSource {
   std::size_t extend(double seconds) noexcept;
 
  private:
+  /// How many states begin or end at a time. `extend` runs in between.
+  static constexpr std::size_t kPart = 1024;
+  static constexpr std::chrono::milliseconds kBetweenParts{1};
+
   /// What is kept for one key while an SA of this process uses it. For a receiver, only the lock.
   struct Owner {
     std::string name;
@@ -82,6 +87,8 @@ class KeptNumbers final : public NumberSource {
   };
 
   class Beginning;
+  [[nodiscard]] Result<void> begin_part(SaStates states);
+  void end_part(SaStates states) noexcept;
   [[nodiscard]] int write(Owner& owner);
   [[nodiscard]] bool reserve(std::vector<Extension>& extensions);
   [[nodiscard]] std::uint64_t next_end(Use& use, double seconds) const noexcept;

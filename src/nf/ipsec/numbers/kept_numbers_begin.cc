@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "nf/ipsec/numbers/kept_numbers.h"
@@ -100,6 +101,7 @@ class KeptNumbers::Beginning {
 
   /// 0 or errno. On success, everything is durable.
   [[nodiscard]] int write() {
+    if (uses_.empty()) return 0;  // all are in use already, so a full disk does not matter
     std::vector<std::string> fresh, there;
     std::vector<Owner*> old;
     for (const auto& [digest, owner] : made_) {
@@ -235,8 +237,19 @@ class KeptNumbers::Beginning {
   bool is_committed_ = false;
 };
 
+/// In parts, since `extend` has to wait meanwhile: senders that other functions use must not run out of numbers.
 Result<void> KeptNumbers::begin(SaStates states) {
-  if (states.empty()) return {};
+  for (std::size_t first = 0; first < states.size(); first += kPart) {
+    if (first != 0) std::this_thread::sleep_for(kBetweenParts);
+    auto begun = begin_part(states.subspan(first, std::min(kPart, states.size() - first)));
+    if (begun) continue;
+    end(states.first(first));
+    return begun;
+  }
+  return {};
+}
+
+Result<void> KeptNumbers::begin_part(SaStates states) {
   const std::lock_guard lock(mutex_);
   if (folder_ == nullptr) {
     auto opened = access_.open();

@@ -105,6 +105,35 @@ TEST(KeptNumbers, GoOnWhereACrashHasLeftThem) {
   }
 }
 
+TEST(KeptNumbers, OfManySasBeginTogetherOrNotAtAll) {
+  FaultyDisk disk(1);
+  const auto many = [] {
+    std::vector<std::shared_ptr<SaState>> states;
+    for (std::uint32_t i = 0; i < 2500; ++i) {
+      SecurityAssociation sa = gcm(0x1000 + i);
+      std::vector<std::uint8_t> key(16, 1);
+      key[0] = static_cast<std::uint8_t>(i);
+      key[1] = static_cast<std::uint8_t>(i >> 8);
+      sa.cipher_key = Secret(key);
+      states.push_back(state_of(sa));
+    }
+    return states;
+  }();
+  Process process(disk), other(disk);
+  ASSERT_TRUE(other.begin({many.back()}));
+  EXPECT_FALSE(process.begin(many)) << "another process has the last one";
+  for (const auto& state : {many.front(), many[1500]}) {
+    EXPECT_EQ(process.send_one(*state), 0U);
+    EXPECT_TRUE(other.begin({state})) << "not locked";
+    other.numbers.end(std::vector{state});
+  }
+  other.numbers.end(std::vector{many.back()});
+  ASSERT_TRUE(process.begin(many)) << process.error;
+  for (const auto& state : many) ASSERT_EQ(process.send_one(*state), 1U);
+  process.numbers.end(many);
+  EXPECT_TRUE(other.begin(many)) << "not locked";
+}
+
 TEST(KeptNumbers, LeaveNoGapWhereARunEnds) {
   FaultyDisk disk(1);
   std::uint64_t sent = 0;

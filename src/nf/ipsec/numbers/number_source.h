@@ -32,8 +32,9 @@ class NumberSource {
   [[nodiscard]] virtual const std::string& folder() const noexcept = 0;
   /// What would make `begin` fail, as far as can be determined without changing anything or taking a lock.
   [[nodiscard]] virtual Errors check(SaStates states) const = 0;
-  /// A function starts using these states. The first function to use a sender's state makes it get numbers. On error
-  /// nothing has changed.
+  /// A function starts using these states. The first function to use a sender's state makes it get numbers, and an IV
+  /// base. For later ones both go on, so a function that takes the place of another one begins before that one ends. On
+  /// error nothing has changed.
   [[nodiscard]] virtual Result<void> begin(SaStates states) = 0;
   /// The same function stops using them. The last user's `end` returns a state's unused numbers.
   virtual void end(SaStates states) noexcept = 0;

@@ -51,18 +51,18 @@ Result<std::shared_ptr<SaState>> SaRegistry::state_of(const SecurityAssociation&
       const std::string where = text_of(state->origin().place);
       const std::string differs = difference(sa, other.sa, fingerprint == other.fingerprint, end);
       if (!differs.empty()) {
-        return failure(Error{place,
-                             fmt::format("SA {} is also defined at {}, with different values", describe(sa), where),
-                             differs, "the same values, since both share its sequence numbers"});
+        return failure(Error{place, fmt::format("SA {} was loaded from {}, with different values", describe(sa), where),
+                             differs, "the same values, since its state continues, or a new SPI for new keys"});
       }
       if (other.folder != numbers.folder()) {
         const auto text = [](const std::string& folder) { return folder.empty() ? "none" : folder; };
-        return failure(
-            Error{place, fmt::format("SA {} is also defined at {}, with a different state_dir", describe(sa), where),
-                  fmt::format("{} here, {} there", text(numbers.folder()), text(other.folder)),
-                  "one state_dir, since both share its sequence numbers"});
+        return failure(Error{place,
+                             fmt::format("SA {} was loaded from {}, with a different state_dir", describe(sa), where),
+                             fmt::format("{} here, {} there", text(numbers.folder()), text(other.folder)),
+                             "one state_dir, since the SA has one state"});
       }
-      state->advance(sa);
+      // While it carries packets, no file knows more about it than its state does.
+      if (!state->is_used()) state->advance(sa);
       return state;
     }
   }

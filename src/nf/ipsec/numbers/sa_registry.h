@@ -24,12 +24,16 @@ namespace penstock::ipsec {
 
 class SaRegistry {
  public:
+  SaRegistry() = default;
+  /// With a simulated device; borrowed.
+  explicit SaRegistry(const std::shared_ptr<DeviceCounting>& counting) : counting_(counting) {}
   /// The process-wide registry. Tests create others to simulate several machines.
   [[nodiscard]] static SaRegistry& process();
 
   /// The state of one end of the SA, shared by all functions that use it. Fails on a conflict with an earlier use:
   /// keys, algorithms or limits differ; the numbers are kept elsewhere; or another SA sends with the same key and salt
-  /// and a cipher that needs unique IVs. `file` is the name of the SA's file.
+  /// and a cipher that needs unique IVs. `file` is the name of the SA's file. How far the SA has got according to the
+  /// file counts only if no function is using it, and never moves it back.
   [[nodiscard]] Result<std::shared_ptr<SaState>> state_of(const SecurityAssociation& sa, SaEnd end,
                                                           const std::string& file, const NumberSource& numbers);
 

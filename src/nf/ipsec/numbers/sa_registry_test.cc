@@ -90,6 +90,25 @@ TEST_F(Registry, StateGoesOnFromTheFileThatHasSeenMost) {
   EXPECT_EQ(receiver->window.top(), 200U);
 }
 
+TEST_F(Registry, StateThatIsUsedDoesNotFollowAFile) {
+  SecurityAssociation sa = gcm();
+  sa.replay_window = 64;
+  sa.lifetimes.hard.packets = 1000;
+  const auto sender = state_of(sa), receiver = state_of(sa, SaEnd::receiver);
+  sender->begin_use();
+  receiver->begin_use();
+  sa.sequence.sent = sa.sequence.received = 0xffff'0000;
+  sa.lifetimes.packets = 999;
+  EXPECT_EQ(state_of(sa), sender);
+  EXPECT_EQ(state_of(sa, SaEnd::receiver), receiver);
+  EXPECT_EQ(sender->sent(), 0U);
+  EXPECT_EQ(receiver->window.top(), 0U);
+  EXPECT_EQ(sender->packets(), 0U);
+  sender->end_use();
+  EXPECT_EQ(state_of(sa), sender);
+  EXPECT_EQ(sender->sent(), 0xffff'0000U) << "once it is not used any more";
+}
+
 TEST_F(Registry, RefusesFilesThatContradictEachOther) {
   const auto state = state_of(gcm());
   const auto refused = [&](auto change) {
@@ -100,8 +119,8 @@ TEST_F(Registry, RefusesFilesThatContradictEachOther) {
     return error;
   };
   EXPECT_EQ(refused([](auto& sa) { sa.cipher_key = Secret(std::vector<std::uint8_t>(16, 9)); }),
-            "b.txt:9: SA 0x00001000 from 192.0.2.1 to 192.0.2.2 is also defined at a.txt:3, with different values: "
-            "found keys or algorithms, expected the same values, since both share its sequence numbers");
+            "b.txt:9: SA 0x00001000 from 192.0.2.1 to 192.0.2.2 was loaded from a.txt:3, with different values: "
+            "found keys or algorithms, expected the same values, since its state continues, or a new SPI for new keys");
   EXPECT_THAT(refused([](auto& sa) { sa.salt = Secret(std::vector<std::uint8_t>(4, 9)); }), HasSubstr("found keys"));
   EXPECT_THAT(refused([](auto& sa) { sa.icv_bytes = 8; }), HasSubstr("found keys or algorithms"));
   EXPECT_THAT(refused([](auto& sa) { sa.esn = true; }), HasSubstr("found flag esn"));
@@ -121,7 +140,7 @@ TEST_F(Registry, RefusesTwoFoldersForOneSa) {
   const auto refused = registry.state_of(gcm(), SaEnd::sender, "b.txt", *kept);
   ASSERT_FALSE(refused);
   EXPECT_THAT(to_string(refused.error()),
-              HasSubstr("is also defined at a.txt:3, with a different state_dir: found /somewhere here, none there"));
+              HasSubstr("was loaded from a.txt:3, with a different state_dir: found /somewhere here, none there"));
   EXPECT_EQ(registry.kept_in("/somewhere/", MakeParents::no), kept) << "one source for a folder";
   EXPECT_EQ(registry.random(), registry.random());
 }

@@ -70,6 +70,8 @@ struct SecurityAssociation {
   Lifetimes lifetimes;
 
   std::uint32_t line = 0;  // where it starts in its file
+
+  friend bool operator==(const SecurityAssociation&, const SecurityAssociation&) = default;
 };
 
 }  // namespace penstock::ipsec

@@ -74,6 +74,15 @@ inline constexpr std::uint32_t kEspTrailerBytes = 2;
   return {sa.head_bytes(), sa.tfc_bytes + sa.block_bytes - 1U + kEspTrailerBytes + sa.icv_bytes};
 }
 
+/// The same for any SA without TFC padding: AES-CBC with the longest ICV, in a tunnel over UDP and IPv6.
+[[nodiscard]] constexpr FrameRoom most_growth() noexcept {
+  SaView sa;
+  sa.iv_bytes = sa.block_bytes = sa.icv_bytes = 16;
+  sa.outer = NetworkLayer::ipv6;
+  sa.udp = true;
+  return growth_of(sa);
+}
+
 /// TFC padding never makes a packet longer than `mtu` of the path or link, as in Linux. With `mtu` 0 the limit is the
 /// longest IPv4 packet.
 [[nodiscard]] SaView sa_view(const SecurityAssociation& sa, std::uint32_t mtu);

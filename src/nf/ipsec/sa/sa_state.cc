@@ -25,7 +25,20 @@ void raise_to(std::atomic<std::uint64_t>& number, std::uint64_t least) noexcept 
 
 }  // namespace
 
-void SequenceCounter::advance_to(std::uint64_t sent) noexcept { raise_to(sent_, std::min(sent, most())); }
+void SequenceCounter::advance_to(std::uint64_t sent) noexcept {
+  sent = std::min(sent, most());
+  raise_to(elsewhere_, sent);
+  raise_to(sent_, sent);  // while frozen, kLast stays
+}
+
+std::uint64_t SequenceCounter::freeze() noexcept {
+  raise_to(elsewhere_, sent());  // so that `sent()` never goes back
+  if (is_frozen_.exchange(true)) return elsewhere_.load(std::memory_order_relaxed);
+  // A `take` that has read an earlier value fails to exchange it, and then finds nothing left. So the value read here
+  // is the last number that anybody has got.
+  raise_to(elsewhere_, sent_.exchange(kLast));
+  return elsewhere_.load(std::memory_order_relaxed);
+}
 
 void SequenceCounter::reserve_to(std::uint64_t end) noexcept { raise_to(reserved_, std::min(end, most())); }
 
@@ -76,7 +89,6 @@ void SaState::begin_run(std::uint64_t sent, std::uint64_t iv_base, std::uint64_t
   numbers.limit_to(sent > std::numeric_limits<std::uint64_t>::max() - most ? std::numeric_limits<std::uint64_t>::max()
                                                                            : sent + most);
   iv_base_ = iv_base;
-  in_flight_.store(0, std::memory_order_relaxed);  // from an earlier run's stages
   near_end_told_.store(false, std::memory_order_relaxed);
 }
 

@@ -36,23 +36,29 @@ struct SequenceRange {
 class SequenceCounter {
  public:
   /// `sent`: the last number used, 0 for a new SA. `most`: the highest that may be used.
-  SequenceCounter(std::uint64_t sent, std::uint64_t most) noexcept : sent_(sent), highest_(most), most_(most) {}
+  SequenceCounter(std::uint64_t sent, std::uint64_t most) noexcept
+      : sent_(sent), elsewhere_(sent), highest_(most), most_(most) {}
 
   /// The highest number that the SA may use.
   [[nodiscard]] static std::uint64_t most_of(const SecurityAssociation& sa) noexcept;
 
   /// Takes the next `count` numbers, or as many as are reserved.
   [[nodiscard]] SequenceRange take(std::uint32_t count) noexcept {
-    std::uint64_t sent = sent_.load(std::memory_order_relaxed);
+    // A caller that gets nothing because of `freeze` also sees what was written before that.
+    std::uint64_t sent = sent_.load(std::memory_order_acquire);
     for (;;) {
       const std::uint64_t reserved = reserved_.load(std::memory_order_acquire);
       const std::uint64_t left = reserved < sent ? 0 : reserved - sent;
       const std::uint32_t taken = left < count ? static_cast<std::uint32_t>(left) : count;
       if (taken == 0) return {sent + 1, 0};
-      if (sent_.compare_exchange_weak(sent, sent + taken, std::memory_order_relaxed)) return {sent + 1, taken};
+      if (sent_.compare_exchange_weak(sent, sent + taken, std::memory_order_acquire)) return {sent + 1, taken};
     }
   }
-  [[nodiscard]] std::uint64_t sent() const noexcept { return sent_.load(std::memory_order_relaxed); }
+  /// The last number given out; while frozen, as far as `advance_to` has told it.
+  [[nodiscard]] std::uint64_t sent() const noexcept {
+    const std::uint64_t sent = sent_.load(std::memory_order_relaxed);
+    return sent == kLast && is_frozen_ ? elsewhere_.load(std::memory_order_relaxed) : sent;
+  }
   /// The last number that may be used: of those reserved so far, in this run, and of the SA.
   [[nodiscard]] std::uint64_t reserved() const noexcept { return reserved_.load(std::memory_order_acquire); }
   [[nodiscard]] std::uint64_t most() const noexcept { return most_.load(std::memory_order_relaxed); }
@@ -62,6 +68,14 @@ class SequenceCounter {
 
   /// Skips numbers up to `sent`, which were given out elsewhere.
   void advance_to(std::uint64_t sent) noexcept;
+  /// From now on until `thaw`, `take` gives out no number, also to callers that have begun already. Returns the last
+  /// one that it gave out.
+  [[nodiscard]] std::uint64_t freeze() noexcept;
+  /// Numbers continue after `sent()`.
+  void thaw() noexcept {
+    sent_.store(elsewhere_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    is_frozen_ = false;
+  }
   /// No number after `most` is used from now on, until another limit is set.
   void limit_to(std::uint64_t most) noexcept { most_.store(std::min(most, highest_), std::memory_order_relaxed); }
   /// Allows numbers up to `end`. Never lowers the limit.
@@ -70,7 +84,12 @@ class SequenceCounter {
   void revoke() noexcept { reserved_.store(0, std::memory_order_release); }
 
  private:
-  std::atomic<std::uint64_t> sent_;
+  /// No number follows it.
+  static constexpr std::uint64_t kLast = ~std::uint64_t{0};
+
+  std::atomic<std::uint64_t> sent_;  // the last number given out; while frozen kLast
+  std::atomic<bool> is_frozen_ = false;
+  std::atomic<std::uint64_t> elsewhere_;  // while frozen: the last number known to have been given out elsewhere
   std::atomic<std::uint64_t> reserved_ = 0;
   const std::uint64_t highest_;
   std::atomic<std::uint64_t> most_;
@@ -104,7 +123,11 @@ class SaState {
 
   /// Takes the next `count` numbers, or as many as are reserved.
   [[nodiscard]] SequenceRange take(std::uint32_t count) noexcept {
-    return is_on_device() ? take_on_device(count) : numbers.take(count);
+    if (is_on_device()) return take_on_device(count);
+    const SequenceRange taken = numbers.take(count);
+    if (taken.count != 0) return taken;
+    // Counting may have moved to a device in between, which freezes `numbers`.
+    return is_on_device() ? take_on_device(count) : taken;
   }
   /// The last number given out, as far as is known.
   [[nodiscard]] std::uint64_t sent() const noexcept;
@@ -115,14 +138,19 @@ class SaState {
     return numbers.most() <= sent() ? Reason::sequence_exhausted : Reason::not_reserved;
   }
 
-  // Start and end of a run, called by a NumberSource while no packets flow.
+  // Start and end of a run, called by a NumberSource while no packets of the SA flow.
 
   /// Packets after number `sent` get `iv_base` + sequence number as their IV. The run may send `most` packets.
   void begin_run(std::uint64_t sent, std::uint64_t iv_base, std::uint64_t most) noexcept;
   void end_run() noexcept;
   [[nodiscard]] std::uint64_t iv_base() const noexcept { return iv_base_; }
 
-  /// Another file names the same SA, possibly with more recent numbers: advances to them.
+  // Functions whose runs use the state. Called at set-up.
+  void begin_use() noexcept { users_.fetch_add(1, std::memory_order_relaxed); }
+  void end_use() noexcept { users_.fetch_sub(1, std::memory_order_relaxed); }
+  [[nodiscard]] bool is_used() const noexcept { return users_.load(std::memory_order_relaxed) != 0; }
+
+  /// Another file names the same SA, possibly with more recent numbers: advances to them. Only while it is not used.
   void advance(const SecurityAssociation& sa) noexcept;
 
   /// Whether there is a packet or byte limit. If so, each packet is counted here before it is forwarded.
@@ -134,6 +162,8 @@ class SaState {
 
   /// Registers that a GPU stage may have batches of `packets` in flight, which are counted only when they come back.
   void expect_in_flight(std::uint64_t packets) noexcept { in_flight_.fetch_add(packets, std::memory_order_relaxed); }
+  /// Undoes one `expect_in_flight`: the stage has ended.
+  void end_in_flight(std::uint64_t packets) noexcept { in_flight_.fetch_sub(packets, std::memory_order_relaxed); }
   /// Whether the packets in flight could reach a hard packet or byte limit, assuming the mean length so far. A
   /// successor SA should take over before that happens.
   [[nodiscard]] bool is_near_end() const noexcept;
@@ -200,6 +230,7 @@ class SaState {
   std::atomic<unsigned> told_ = 0;            // bits: soft, hard
   std::atomic<std::uint64_t> in_flight_ = 0;  // packets, at most
   std::atomic<bool> near_end_told_ = false;
+  std::atomic<unsigned> users_ = 0;
 };
 
 /// Lets SAs carry one worker's packets, and counts that traffic for the worker's function. Only SAs with limits use the

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <deque>
 #include <limits>
 #include <thread>
@@ -118,6 +119,54 @@ TEST(SequenceCounter, GivesThreadsDifferentNumbers) {
   std::sort(all.begin(), all.end());
   ASSERT_EQ(all.size(), counter.sent());
   for (std::size_t i = 0; i < all.size(); ++i) ASSERT_EQ(all[i], i + 1);
+}
+
+TEST(SequenceCounter, GivesNothingWhileItIsFrozen) {
+  Reserved counter(10, 1000);
+  EXPECT_EQ(counter.take(5).first, 11U);
+  EXPECT_EQ(counter.freeze(), 15U);
+  EXPECT_EQ(counter.take(1).count, 0U);
+  EXPECT_EQ(counter.sent(), 15U);
+  counter.advance_to(40);
+  EXPECT_EQ(counter.sent(), 40U) << "given out elsewhere";
+  EXPECT_EQ(counter.left(), 960U);
+  EXPECT_EQ(counter.take(1).count, 0U);
+  EXPECT_EQ(counter.freeze(), 40U) << "again";
+  counter.thaw();
+  EXPECT_EQ(counter.take(1).first, 41U);
+}
+
+TEST(SequenceCounter, ThatIsExhaustedMayBeFrozen) {
+  constexpr std::uint64_t kLast = std::numeric_limits<std::uint64_t>::max();
+  Reserved counter(kLast - 1, kLast);
+  EXPECT_EQ(counter.take(2).count, 1U);
+  EXPECT_EQ(counter.sent(), kLast);
+  EXPECT_EQ(counter.freeze(), kLast);
+  counter.thaw();
+  EXPECT_TRUE(counter.exhausted());
+}
+
+TEST(SequenceCounter, TellsTheLastNumberThatAnyThreadGotWhenItIsFrozen) {
+  for (int round = 0; round < 200; ++round) {
+    Reserved counter(0, 100'000'000);
+    std::atomic<unsigned> running = 0;
+    std::vector<std::uint64_t> last(3);
+    std::vector<std::thread> threads;
+    for (std::uint64_t& mine : last) {
+      threads.emplace_back([&] {
+        ++running;
+        while (true) {
+          const SequenceRange taken = counter.take(3);
+          if (taken.count == 0) return;
+          mine = taken.first + taken.count - 1;
+        }
+      });
+    }
+    while (running < 3) std::this_thread::yield();
+    const std::uint64_t frozen = counter.freeze();
+    for (std::thread& thread : threads) thread.join();
+    ASSERT_EQ(std::ranges::max(last), frozen);
+  }
 }
 
 TEST(SaState, CarriesAsManyPacketsAsItsHardLimitSays) {
