@@ -59,9 +59,10 @@ struct BytesAround {
 struct Inspector::Parts {
   Parts(const Detection& all, HostMemory& hosts, AlertSink& sink, const InspectorOptions& how)
       : detection(all.parts()),
-        state(detection.rule_set, hosts),
+        state(detection.rule_set, hosts, StateStore::kDefaultFlowBytes, how.ids),
         alerts(sink),
         options(how),
+        looks_for_tags(detection.has_tags),
         scratch(how.budget),
         found_here(detection.most_literals),
         seen(detection.rules.size(), 0),
@@ -134,7 +135,8 @@ struct Inspector::Parts {
   StateStore state;
   AlertSink& alerts;
   InspectorOptions options;
-  InspectorCounters counters;
+  bool looks_for_tags;  // flows or hosts may have tags, of these rules or of a predecessor's
+  std::shared_ptr<InspectorCounters> counters = std::make_shared<InspectorCounters>();
 
   std::vector<std::unique_ptr<PatternMatcher::Scratch>> scratches;  // one for each matcher
   InspectionScratch scratch;
@@ -176,7 +178,18 @@ Inspector::Inspector(const Detection& detection, HostMemory& hosts, AlertSink& a
     : parts_(std::make_unique<Parts>(detection, hosts, alerts, options)) {}
 Inspector::~Inspector() = default;
 
-void Inspector::use_slot(unsigned slot) noexcept { parts_->state.use_slot(slot); }
+void Inspector::use_slot(unsigned slot) noexcept {
+  parts_->state.use_slot(slot);
+  parts_->stream_findings.forget();
+}
+
+void Inspector::take_over(Inspector& predecessor) noexcept {
+  Parts& from = *predecessor.parts_;
+  parts_->state.share_flows(from.state);
+  parts_->looks_for_tags = parts_->looks_for_tags || from.looks_for_tags;
+  parts_->counters = from.counters;
+  parts_->scratch.share_counters(from.scratch);
+}
 
 void Inspector::begin_frame(FoundLiterals found) noexcept {
   parts_->has_budget = parts_->in_stream_end = false;
@@ -189,7 +202,7 @@ void Inspector::begin_frame(FoundLiterals found) noexcept {
 
 std::optional<DropReason> Inspector::frame_dropped() const noexcept { return parts_->frame_dropped; }
 InspectorCounters Inspector::counters() const noexcept {
-  InspectorCounters counters = parts_->counters;
+  InspectorCounters counters = *parts_->counters;
   const InspectionScratch::Counters& limits = parts_->scratch.counters();
   counters.pcre_limits = limits.pcre_limits;
   counters.step_limits = limits.inspection_limits;
@@ -201,8 +214,8 @@ void Inspector::flow_ended(stack::Flow& flow) noexcept { parts_->state.flow_ende
 
 void Inspector::packet(TrackedPacket& packet) noexcept {
   Parts& parts = *parts_;
-  ++parts.counters.packets;
-  parts.counters.payload_bytes += packet.packet.payload.size();
+  ++parts.counters->packets;
+  parts.counters->payload_bytes += packet.packet.payload.size();
   if (parts.takes_findings) parts.note_segment(packet);
   parts.begin_budget(packet);
   parts.take_stream(packet);
@@ -250,7 +263,7 @@ void Inspector::Parts::prepare_budget() noexcept {
 bool Inspector::Parts::may_evaluate(const CompiledRule& rule) noexcept {
   prepare_budget();
   const bool may = scratch.take(rule.work);
-  ++(may ? counters.evaluations : counters.evaluations_given_up);
+  ++(may ? counters->evaluations : counters->evaluations_given_up);
   return may;
 }
 
@@ -289,7 +302,7 @@ void Inspector::Parts::take_stream(TrackedPacket& packet) noexcept {
   packet.flow->tcp->inspect(packet.direction, packet.stream_end, [this](const stack::StreamChunk& chunk) {
     if (chunk.contested) {
       if (contested_chunks.size() == kMostContestedChunks) {
-        ++counters.contested_given_up;
+        ++counters->contested_given_up;
         return;
       }
       contested_chunks.push_back(chunk);
@@ -302,7 +315,7 @@ void Inspector::Parts::take_stream(TrackedPacket& packet) noexcept {
     const Bytes news = news_of(chunk);
     if (news.empty()) return;
     chunks.push_back(chunk);
-    counters.stream_bytes += news.size();
+    counters->stream_bytes += news.size();
     bytes_to_add += news.size();
   });
 }
@@ -367,7 +380,7 @@ void Inspector::Parts::find_candidates(const TrackedPacket& packet, const GroupP
       scan(header.matcher, detection.header_literals, header_buffer(header.buffer, packet.packet));
     }
   }
-  counters.candidates += candidates.size() - always;
+  counters->candidates += candidates.size() - always;
   if (candidates.size() == always) return;
   for (Candidate& candidate : candidates) {
     candidate.only_before = seen[candidate.rule] == packet_number && seen_anew[candidate.rule] != packet_number;
@@ -398,7 +411,7 @@ void Inspector::Parts::find_in_stream(const TrackedPacket& packet, const GroupPl
         const StreamFindings::Range& rest = known.rest[i];
         scan_for_stream(plan.streams, text.subspan(rest.begin - begin, rest.end - rest.begin), rest.end);
       }
-      counters.seams_known += known.seams_known;
+      counters->seams_known += known.seams_known;
       take_known(known, chunk);
     } else {
       scan_for_stream(plan.streams, text, end);
@@ -483,7 +496,7 @@ void Inspector::Parts::inspect_contested(const TrackedPacket& packet, const Grou
   has_budget = false;
   bytes_to_add = contested_bytes;
   for (const stack::StreamChunk& chunk : contested_chunks) {
-    ++counters.contested_chunks;
+    ++counters->contested_chunks;
     for_each_choice_of_urgent(chunk, [&](std::uint32_t left_out) {
       contested_text.read(chunk, left_out);
       if (contested_text.differs()) inspect_contested_text(packet, plan, has, protocol, chunk);
@@ -497,7 +510,7 @@ void Inspector::Parts::inspect_contested_text(const TrackedPacket& packet, const
   const bool searched = detection.contested_search.search(
       contested_text, detection.payload_literals.literals,
       [&](std::uint32_t literal) { add_candidates(detection.payload_literals.rules_of(literal)); });
-  if (!searched) ++counters.contested_given_up;
+  if (!searched) ++counters->contested_given_up;
   std::sort(candidates.begin(), candidates.end());
   for (const Candidate& candidate : candidates) {
     const std::uint32_t place = candidate.rule;
@@ -544,10 +557,10 @@ bool Inspector::Parts::evaluate(const Candidate& candidate, const TrackedPacket&
   if (options.profile.empty()) return holds(candidate, packet, has, match, contested);
   RuleProfile& profile = options.profile[detection.rules[candidate.rule].index];
   prepare_budget();
-  const std::uint64_t evaluations = counters.evaluations;
+  const std::uint64_t evaluations = counters->evaluations;
   const std::uint64_t left = scratch.work_left();
   const bool result = holds(candidate, packet, has, match, contested);
-  profile.evaluations.add(counters.evaluations - evaluations);
+  profile.evaluations.add(counters->evaluations - evaluations);
   profile.work.add(left - scratch.work_left());
   if (result) profile.matches.add(1);
   return result;
@@ -679,13 +692,13 @@ void Inspector::Parts::act(TrackedPacket& packet) noexcept {
     }
 
     if (!rule.alerts || !decision.alerts) {
-      if (rule.alerts) ++counters.alerts_suppressed;
+      if (rule.alerts) ++counters->alerts_suppressed;
     } else if (written < detection.options.most_alerts) {
       ++written;
-      ++counters.alerts;
+      ++counters->alerts;
       alerts.alert({&rule, &packet, is_blocked, match.in_stream, match.stream});
     } else {
-      ++counters.alerts_over_limit;
+      ++counters->alerts_over_limit;
     }
     if (!rule.tags.empty()) state.tag(rule, compiled.index, packet);
     if (action == Action::pass) {  // later matches do not count
@@ -696,7 +709,7 @@ void Inspector::Parts::act(TrackedPacket& packet) noexcept {
       break;
     }
   }
-  if (detection.has_tags && !packet.stream_end && state.tagged(packet)) {
+  if (looks_for_tags && !packet.stream_end && state.tagged(packet)) {
     alerts.alert({nullptr, &packet, false, false, {}});
   }
 }
@@ -712,7 +725,7 @@ void Inspector::Parts::drop(TrackedPacket& packet) noexcept {
 
 void Inspector::Parts::drop_frame(DropReason reason) noexcept {
   if (!options.drops || frame_dropped) return;
-  ++counters.dropped[static_cast<std::size_t>(reason)];
+  ++counters->dropped[static_cast<std::size_t>(reason)];
   frame_dropped = reason;
 }
 
