@@ -153,7 +153,7 @@ struct Inspector::Parts {
                               // inside it
   std::uint8_t passed_depth = 0;
 
-  StreamFindings stream_findings;
+  std::shared_ptr<StreamFindings> stream_findings = std::make_shared<StreamFindings>();
   bool takes_findings = false;  // frames come with findings of a GPU
 
   // State of the current packet.
@@ -180,7 +180,7 @@ Inspector::~Inspector() = default;
 
 void Inspector::use_slot(unsigned slot) noexcept {
   parts_->state.use_slot(slot);
-  parts_->stream_findings.forget();
+  parts_->stream_findings->forget();
 }
 
 void Inspector::take_over(Inspector& predecessor) noexcept {
@@ -188,6 +188,8 @@ void Inspector::take_over(Inspector& predecessor) noexcept {
   parts_->state.share_flows(from.state);
   parts_->looks_for_tags = parts_->looks_for_tags || from.looks_for_tags;
   parts_->counters = from.counters;
+  parts_->stream_findings = from.stream_findings;  // only the memory: what is known are literals of other rules
+  parts_->stream_findings->forget();
   parts_->scratch.share_counters(from.scratch);
 }
 
@@ -209,7 +211,7 @@ InspectorCounters Inspector::counters() const noexcept {
   counters.frames_over_budget = limits.frames_over_budget;
   return counters;
 }
-void Inspector::prefetch(const stack::Flow& flow) const noexcept { parts_->stream_findings.prefetch(flow); }
+void Inspector::prefetch(const stack::Flow& flow) const noexcept { parts_->stream_findings->prefetch(flow); }
 void Inspector::flow_ended(stack::Flow& flow) noexcept { parts_->state.flow_ended(flow); }
 
 void Inspector::packet(TrackedPacket& packet) noexcept {
@@ -288,8 +290,8 @@ void Inspector::Parts::note_segment(const TrackedPacket& packet) noexcept {
     segment.payload = packet.packet.payload;
   }
   const bool has_literals = segment.known && segment.end > segment.begin;
-  stream_findings.note(*packet.flow, packet.direction, segment,
-                       has_literals ? found_elsewhere.literals : std::span<const std::uint32_t>());
+  stream_findings->note(*packet.flow, packet.direction, segment,
+                        has_literals ? found_elsewhere.literals : std::span<const std::uint32_t>());
 }
 
 /// Takes the waiting bytes even if no rule needs them, because the session stores them until then.
@@ -406,7 +408,7 @@ void Inspector::Parts::find_in_stream(const TrackedPacket& packet, const GroupPl
     // If no rule reaches further than a literal, or the stream ends, nothing has to be remembered.
     const bool is_remembered = plan.stream_reach > reach || has_start;
     if (takes_findings || (is_remembered && before + after > 0)) {
-      stream_findings.look_up(*packet.flow, packet.direction, begin, end, reach, known);
+      stream_findings->look_up(*packet.flow, packet.direction, begin, end, reach, known);
       for (std::size_t i = 0; i < known.rest_count; ++i) {
         const StreamFindings::Range& rest = known.rest[i];
         scan_for_stream(plan.streams, text.subspan(rest.begin - begin, rest.end - rest.begin), rest.end);
@@ -417,7 +419,7 @@ void Inspector::Parts::find_in_stream(const TrackedPacket& packet, const GroupPl
       scan_for_stream(plan.streams, text, end);
     }
     if (is_remembered && !packet.stream_end && !found_too_much) {
-      stream_findings.searched(*packet.flow, packet.direction, begin, end, reach, found_in_stream);
+      stream_findings->searched(*packet.flow, packet.direction, begin, end, reach, found_in_stream);
     }
   }
 }

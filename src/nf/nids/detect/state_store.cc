@@ -61,6 +61,7 @@ bool compare(FlowintMatch::Operator operation, std::uint32_t value, std::uint32_
 struct StateStore::Parts {
   HostMemory::Parts& hosts;
   std::shared_ptr<FlowMemory> flows;
+  std::shared_ptr<FlowMemory> spare;  // unused; to be freed with this store
   const std::shared_ptr<const StateIds> ids;
   std::vector<Suppression> suppressions;
   std::vector<std::vector<std::uint32_t>> suppressions_of;  // by rule; empty if there are none at all
@@ -162,7 +163,9 @@ StateStore::StateStore(const RuleSet& rules, HostMemory& hosts, std::size_t flow
     : parts_(std::make_unique<Parts>(rules, hosts, flow_bytes, std::move(ids))) {}
 StateStore::~StateStore() = default;
 
-void StateStore::share_flows(StateStore& other) noexcept { parts_->flows = other.parts_->flows; }
+void StateStore::share_flows(StateStore& other) noexcept {
+  other.parts_->spare = std::exchange(parts_->flows, other.parts_->flows);
+}
 
 bool StateStore::holds(const StateMatch& match, const TrackedPacket& packet) noexcept {
   return std::visit([&](const auto& one) { return parts_->holds(one, packet); }, match);

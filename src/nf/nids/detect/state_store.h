@@ -54,7 +54,8 @@ class StateStore {
   ~StateStore();
 
   /// In a reload: from now on, uses the flow state of `other`, which also keeps using it, in the same thread. Both must
-  /// have the same HostMemory, and numbers of the same run.
+  /// have the same HostMemory, and numbers of the same run. Call it before the first packet. It is quick: the memory
+  /// that becomes unused is freed with `other`.
   void share_flows(StateStore& other) noexcept;
 
   /// Sets the slot of flows that this function owns (Flow::slots). Call it before the first packet.
