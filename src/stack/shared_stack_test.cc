@@ -134,12 +134,14 @@ struct Looker final : FrameSink {
     packet.flow->tcp->inspect(packet.direction, packet.stream_end, [&](const StreamChunk& chunk) {
       const auto news = chunk.bytes.subspan(chunk.seen);
       text.append(news.begin(), news.end());
+      seen.push_back(chunk.seen);
     });
   }
   void flow_ended(Flow&) noexcept override { ++ended; }
 
   std::vector<std::size_t> frames;
   std::string text;
+  std::vector<std::uint32_t> seen;
   Flow* flow = nullptr;
   int ended = 0;
 };
@@ -242,6 +244,41 @@ TEST(TrafficView, FeedsNoStreamWithWhatTheFirstFunctionDrops) {
   EXPECT_EQ(one.ended, 1);
   EXPECT_EQ(other.ended, 1);
   EXPECT_EQ(gate.ended, std::vector<std::uint64_t>{6});
+}
+
+// The client's bytes are inspected when it sends again after the server's ACK.
+TEST(Attachment, OffersMoreOfAStreamOnceItsSeamIsRaised) {
+  for (const unsigned functions : {1U, 2U}) {
+    TrafficView view({.seam_bytes = 100}, std::vector<std::uint32_t>(functions, 100));
+    std::vector<Looker> lookers(functions);
+    for (unsigned i = 0; i < functions; ++i) view.attachment(i).look_with(lookers[i]);
+    Attachment& last = view.attachment(functions - 1);
+    Packets packets;
+    last.track(packets.tcp(true, kSyn, 99, 0), 0);
+    last.track(packets.tcp(false, kSyn | kAck, 999, 100), 1);
+    std::uint32_t sequence = 100;
+    const auto segment = [&] {
+      last.track(packets.tcp(true, kAck, sequence, 1000, std::string(3000, 'x')), 0);
+      sequence += 3000;
+      last.track(packets.tcp(false, kAck, 1000, sequence), 0);
+      last.track(packets.tcp(true, kAck, sequence, 1000), 0);
+    };
+    segment();
+    segment();
+    last.set_seam(700);
+    segment();
+    segment();
+    Looker other;
+    last.look_with(other);
+    segment();
+    last.set_seam(50);
+    segment();
+    EXPECT_EQ(lookers.back().seen, (std::vector<std::uint32_t>{0, 100, 100, 700}));
+    EXPECT_EQ(other.seen, (std::vector<std::uint32_t>{700, functions == 1 ? 700U : 50U}));
+    if (functions > 1) {
+      EXPECT_EQ(lookers.front().seen, (std::vector<std::uint32_t>{0, 100, 100, 100, 100, 100}));
+    }
+  }
 }
 
 TEST(TrafficView, GivesEachFunctionTheSameOfAStream) {

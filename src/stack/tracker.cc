@@ -71,6 +71,10 @@ struct Tracker::Parts {
 Tracker::Tracker(const TrackerOptions& options) : parts_(std::make_unique<Parts>(options)) {}
 Tracker::~Tracker() = default;  // sessions live in the pools, which are freed as a whole
 
+void Tracker::raise_seam(std::uint32_t bytes) noexcept {
+  parts_->options.seam_bytes = std::max(parts_->options.seam_bytes, bytes);
+}
+
 const TrackerCounters& Tracker::counters() const noexcept { return parts_->counters; }
 
 // Each step prefetches, for all frames, what the next step reads, so that cache misses overlap.
@@ -331,6 +335,7 @@ void Tracker::Parts::track_tcp(Flow& flow, TrackedPacket& packet, PacketSink& si
     return;
   }
   TcpSession& session = *flow.tcp;
+  session.set_seam(options.seam_bytes);  // it may have been raised since the session began
   packet.stream_ready = !packet.encrypted && tcp.stream_ready(session, packet.direction, packet.payload_in_stream);
   const std::uint64_t inspected = session.stream(packet.direction).inspected;
   sink.packet(packet);

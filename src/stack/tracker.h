@@ -84,6 +84,10 @@ class Tracker {
   /// the sink's flow_ended() is called.
   void drop(PacketSink& sink) noexcept;
 
+  /// Sets TrackerOptions::seam_bytes, for all streams, if it is more than before. Bytes that are no longer stored do
+  /// not come back.
+  void raise_seam(std::uint32_t bytes) noexcept;
+
   /// The last tracked frame was dropped. Later fragments of datagrams that it completed are refused
   /// (DecodedPacket::refused).
   void refuse_frame() noexcept;

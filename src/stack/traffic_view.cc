@@ -3,6 +3,7 @@
 
 #include "stack/traffic_view.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "stack/tcp_session.h"
@@ -39,10 +40,11 @@ class TrafficView::Everyone final : public PacketSink {
       if (function->ended_ && function->slot(flow) != 0) function->ended_(flow);
     }
   }
+  void raise_seam(std::uint32_t bytes) noexcept { seam_bytes_ = std::max(seam_bytes_, bytes); }
 
  private:
   const std::vector<std::unique_ptr<Attachment>>& functions_;
-  const std::uint32_t seam_bytes_;
+  std::uint32_t seam_bytes_;  // the most of all functions
 };
 
 namespace {
@@ -100,6 +102,12 @@ PacketFlow Attachment::flow_of(PacketView packet) noexcept {
     view_.asked_about_ = packet.packet;
   }
   return view_.flow_;
+}
+
+void Attachment::set_seam(std::uint32_t bytes) noexcept {
+  seam_bytes_ = bytes;
+  view_.everyone_->raise_seam(bytes);
+  view_.tracker_.raise_seam(bytes);
 }
 
 bool Attachment::tracks() const noexcept {

@@ -61,8 +61,11 @@ class Attachment {
 
   // For functions that inspect streams. They all see the same packets, so only the last of them runs the tracker.
 
-  /// Sets the sink, which is not owned. Call before the first packet.
+  /// Sets the sink, which is not owned. Call before the first packet. Between batches, another sink may take its place.
   void look_with(FrameSink& sink) noexcept { sink_ = &sink; }
+  /// From now on, offers at least this many inspected bytes before new ones, if they are still stored. Call between
+  /// batches. The tracker never goes back to storing less.
+  void set_seam(std::uint32_t bytes) noexcept;
   [[nodiscard]] bool tracks() const noexcept;
   /// Call only if tracks(). Prefetches what tracking the first Tracker::kMostPrefetched of these frames will need.
   /// Changes nothing else.
@@ -89,7 +92,7 @@ class Attachment {
 
   TrafficView& view_;
   const unsigned slot_;
-  const std::uint32_t seam_bytes_;
+  std::uint32_t seam_bytes_;
   FrameSink* sink_ = nullptr;
   std::function<void(Flow&)> ended_;
 };

@@ -8,6 +8,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <stdexcept>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "base/units.h"
@@ -126,6 +129,44 @@ nlohmann::json profile_json(const RuleSet& set, const std::vector<RuleProfileSum
   return json;
 }
 
+/// Whether a packet could match one rule, but not the other, or the alerts would differ. Variables and the files beside
+/// the rules change rules whose text stays.
+bool is_same(const Rule& a, const Rule& b) {
+  return a.text == b.text && a.source == b.source && a.source_ports == b.source_ports &&
+         a.destination == b.destination && a.destination_ports == b.destination_ports && a.threshold == b.threshold &&
+         a.class_description == b.class_description && a.priority == b.priority;
+}
+
+bool is_same(const Suppression& a, const Suppression& b) {
+  return a.gid == b.gid && a.sid == b.sid && a.always == b.always && a.track == b.track && a.addresses == b.addresses;
+}
+
+/// "12 rules added, 3 removed, 5 changed (of 1,234), other suppressions"; empty: none.
+std::string rule_changes(const RuleSet& from, const RuleSet& to) {
+  std::unordered_map<std::uint64_t, const Rule*> former;
+  for (const Rule& rule : from.rules) former.emplace(rule_key(rule), &rule);
+  std::uint64_t added = 0, changed = 0, stay = 0;
+  for (const Rule& rule : to.rules) {
+    const auto found = former.find(rule_key(rule));
+    ++(found == former.end() ? added : stay);
+    if (found != former.end() && !is_same(*found->second, rule)) ++changed;
+  }
+  std::vector<std::string> changes;
+  const auto tell = [&](std::uint64_t count, std::string_view what) {
+    if (count == 0) return;
+    changes.push_back(fmt::format("{} {}", changes.empty() ? format_count(count, "rule") : format_count(count), what));
+  };
+  tell(added, "added");
+  tell(from.rules.size() - stay, "removed");
+  tell(changed, "changed");
+  if (!changes.empty()) changes.back() += fmt::format(" (of {})", format_count(to.rules.size()));
+  const bool same_suppressions =
+      std::equal(from.suppressions.begin(), from.suppressions.end(), to.suppressions.begin(), to.suppressions.end(),
+                 [](const Suppression& a, const Suppression& b) { return is_same(a, b); });
+  if (!same_suppressions) changes.emplace_back("other suppressions");
+  return fmt::format("{}", fmt::join(changes, ", "));
+}
+
 /// In captures taken at the sender, checksums are often filled in by the network card afterwards; then nearly all are
 /// wrong.
 std::optional<std::string> checksum_warning(const stack::TrackerCounters& counters) {
@@ -147,15 +188,24 @@ Nids::Nids(std::unique_ptr<const Detection> detection, const NidsSettings& setti
     : detection_(std::move(detection)),
       settings_(settings),
       traits_(make_traits(*detection_, settings_)),
-      hosts_(settings.host_memory) {}
+      run_(std::make_shared<Run>()),
+      ended_alerts_(rules().rules.size()),
+      earlier_alerts_(rules().rules.size()) {
+  auto ids = StateIds::assign(rules(), {}, run_->unused_ids);
+  if (!ids) throw std::length_error(to_string(ids.error()));  // no reader loads that many rules
+  ids_ = std::make_shared<const StateIds>(std::move(*ids));
+}
 
 std::unique_ptr<function::CpuStage> Nids::make_cpu_stage() {
-  const std::lock_guard lock(mutex_);
-  if (!begun_) begun_ = std::chrono::steady_clock::now();
-  workers_.push_back(std::make_unique<WorkerCounts>(rules().rules.size()));
-  if (recording_.profile) workers_.back()->profile = std::vector<RuleProfile>(rules().rules.size());
-  if (recording_.alert_frames) workers_.back()->alert_frames.emplace();
-  return std::make_unique<NidsStage>(*detection_, hosts_, settings_, *workers_.back());
+  const std::lock_guard lock(run_->mutex);
+  if (!run_->begun) run_->begun = std::chrono::steady_clock::now();
+  if (!run_->hosts) run_->hosts.emplace(settings_.host_memory);
+  // If the stage takes over another one, it uses the counts of that one instead.
+  run_->workers.push_back(std::make_shared<WorkerCounts>());
+  if (recording_.alert_frames) run_->workers.back()->alert_frames.emplace();
+  stages_.push_back(std::make_shared<RuleCounts>(rules().rules.size()));
+  if (recording_.profile) stages_.back()->profile = std::vector<RuleProfile>(rules().rules.size());
+  return std::make_unique<NidsStage>(*detection_, *run_->hosts, settings_, ids_, run_->workers.back(), stages_.back());
 }
 
 std::unique_ptr<gpu::GpuStage> Nids::make_gpu_stage(const gpu::StageUse& use) {
@@ -179,28 +229,137 @@ std::unique_ptr<function::FinishStage> Nids::make_finish_stage(function::CpuStag
   return std::make_unique<NidsFinishStage>(static_cast<NidsStage&>(twin));
 }
 
-std::vector<std::uint64_t> Nids::alerts_by_rule() const {
-  std::vector<std::uint64_t> alerts(rules().rules.size());
-  const std::lock_guard lock(mutex_);
-  for (const auto& worker : workers_) {
-    for (std::size_t i = 0; i < alerts.size(); ++i) alerts[i] += worker->alerts_by_rule[i].get();
+Result<std::string> Nids::changes_from(const function::NetworkFunction& running) const {
+  const auto& there = static_cast<const Nids&>(running);
+  std::vector<std::string_view> set_anew;
+  Errors errors;
+  for (const NidsParameter& parameter : settings_.parameters) {
+    const auto& all = there.settings_.parameters;
+    const auto same = std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.name == parameter.name; });
+    if (same == all.end() || same->value == parameter.value) continue;
+    if (!parameter.is_fixed) {
+      set_anew.push_back(parameter.name);
+      continue;
+    }
+    errors.push_back({parameter.place, fmt::format("{}: cannot change while the chain runs", parameter.name),
+                      parameter.value, same->value + ", or a new run"});
+  }
+  if (!errors.empty()) return failure(std::move(errors));
+  std::string text = rule_changes(there.rules(), rules());
+  if (!set_anew.empty()) text += fmt::format("{}set anew: {}", text.empty() ? "" : "; ", fmt::join(set_anew, ", "));
+  return text;
+}
+
+Result<void> Nids::take_over(function::NetworkFunction& predecessor) {
+  auto& running = static_cast<Nids&>(predecessor);
+  const std::lock_guard lock(running.run_->mutex);
+  // In a rollback, names that only this rule set has still have the numbers that it gave them.
+  std::vector<StateIds::Known> known{{&running.rules(), running.ids_.get()}};
+  if (run_ == running.run_) known.push_back({&rules(), ids_.get()});
+  auto ids = StateIds::assign(rules(), known, running.run_->unused_ids);
+  if (!ids) return tl::unexpected(std::move(ids.error()));
+  ids_ = std::make_shared<const StateIds>(std::move(*ids));
+  run_ = running.run_;
+  recording_ = running.recording_;
+
+  running.end_predecessor();
+  forget_ended_stages();
+  std::unordered_map<std::uint64_t, std::uint32_t> places;
+  for (std::uint32_t i = 0; i < running.rules().rules.size(); ++i)
+    places.emplace(rule_key(running.rules().rules[i]), i);
+  Predecessor before{&running, std::vector<std::uint32_t>(rules().rules.size(), kNone), running.own_alerts()};
+  const std::vector<std::uint64_t> theirs = running.all_alerts(), ours = all_alerts(), own = own_alerts();
+  for (std::size_t i = 0; i < ours.size(); ++i) {
+    const auto found = places.find(rule_key(rules().rules[i]));
+    if (found != places.end()) before.rules[i] = found->second;
+    earlier_alerts_[i] = (found != places.end() ? theirs[found->second] : ours[i]) - own[i];
+  }
+  predecessor_ = std::move(before);
+
+  // The chain's plan stays.
+  const function::NfTraits& plan = running.traits_;
+  traits_.gpu = plan.gpu;
+  traits_.finish = plan.finish;
+  traits_.findings_bytes = plan.findings_bytes;
+  traits_.state_bytes = plan.state_bytes;
+  traits_.finish_waits = plan.finish_waits;
+  traits_.fills_gpu = plan.fills_gpu;
+  return {};
+}
+
+void Nids::predecessor_ended() noexcept {
+  const std::lock_guard lock(run_->mutex);
+  if (!predecessor_) return;
+  Nids& former = *predecessor_->function;
+  end_predecessor();
+  former.forget_ended_stages();
+  former.on_devices_.clear();
+  // Counts that stages were made with, and did not use because they continue those of their predecessors.
+  std::erase_if(run_->workers, [](const std::shared_ptr<WorkerCounts>& worker) {
+    const WorkerCounts::Numbers numbers = worker->numbers.get();
+    return worker.use_count() == 1 && numbers.tracker.packets == 0 && numbers.frame_bytes == 0;
+  });
+}
+
+/// The alerts of the predecessor's stages are final: adds them to our own.
+void Nids::end_predecessor() {
+  if (!predecessor_) return;
+  const std::vector<std::uint64_t> all = all_alerts(), own = own_alerts();
+  for (std::size_t i = 0; i < all.size(); ++i) earlier_alerts_[i] = all[i] - own[i];
+  predecessor_.reset();
+}
+
+void Nids::forget_ended_stages() {
+  std::erase_if(stages_, [this](const std::shared_ptr<RuleCounts>& stage) {
+    if (stage.use_count() > 1) return false;
+    for (std::size_t i = 0; i < ended_alerts_.size(); ++i) ended_alerts_[i] += stage->alerts[i].get();
+    ended_profile_.resize(std::max(ended_profile_.size(), stage->profile.size()));
+    for (std::size_t i = 0; i < stage->profile.size(); ++i) ended_profile_[i] += stage->profile[i];
+    return true;
+  });
+}
+
+/// Of all stages that this function has made.
+std::vector<std::uint64_t> Nids::own_alerts() const {
+  std::vector<std::uint64_t> alerts = ended_alerts_;
+  for (const auto& stage : stages_) {
+    for (std::size_t i = 0; i < alerts.size(); ++i) alerts[i] += stage->alerts[i].get();
   }
   return alerts;
 }
 
+std::vector<std::uint64_t> Nids::all_alerts() const {
+  std::vector<std::uint64_t> alerts = own_alerts();
+  for (std::size_t i = 0; i < alerts.size(); ++i) alerts[i] += earlier_alerts_[i];
+  if (!predecessor_) return alerts;
+  const std::vector<std::uint64_t> theirs = predecessor_->function->own_alerts();
+  for (std::size_t i = 0; i < alerts.size(); ++i) {
+    const std::uint32_t there = predecessor_->rules[i];
+    if (there != kNone) alerts[i] += theirs[there] - predecessor_->alerts[there];
+  }
+  return alerts;
+}
+
+std::vector<std::uint64_t> Nids::alerts_by_rule() const {
+  const std::lock_guard lock(run_->mutex);
+  return all_alerts();
+}
+
 std::vector<RuleProfileSum> Nids::profile() const {
-  std::vector<RuleProfileSum> sums(recording_.profile ? rules().rules.size() : 0);
-  const std::lock_guard lock(mutex_);
-  for (const auto& worker : workers_) {
-    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += worker->profile[i];
+  if (!recording_.profile) return {};
+  const std::lock_guard lock(run_->mutex);
+  std::vector<RuleProfileSum> sums = ended_profile_;
+  sums.resize(rules().rules.size());
+  for (const auto& stage : stages_) {
+    for (std::size_t i = 0; i < stage->profile.size(); ++i) sums[i] += stage->profile[i];
   }
   return sums;
 }
 
 FrameSet Nids::alert_frames() const {
   FrameSet all;
-  const std::lock_guard lock(mutex_);
-  for (const auto& worker : workers_) {
+  const std::lock_guard lock(run_->mutex);
+  for (const auto& worker : run_->workers) {
     if (worker->alert_frames) all.add(*worker->alert_frames);
   }
   return all;
@@ -208,8 +367,8 @@ FrameSet Nids::alert_frames() const {
 
 WorkerCounts::Numbers Nids::numbers() const {
   WorkerCounts::Numbers sum;
-  const std::lock_guard lock(mutex_);
-  for (const auto& worker : workers_) {
+  const std::lock_guard lock(run_->mutex);
+  for (const auto& worker : run_->workers) {
     const WorkerCounts::Numbers numbers = worker->numbers.get();
     const std::uint64_t last_ns = std::max(sum.last_ns, numbers.last_ns);
     add(sum, numbers);
@@ -223,8 +382,8 @@ void Nids::end_run() noexcept {
   const WorkerCounts::Numbers counted = numbers();
   EveStats stats;
   stats.timestamp_ns = counted.last_ns;
-  if (begun_) {
-    const auto uptime = std::chrono::steady_clock::now() - *begun_;
+  if (run_->begun) {
+    const auto uptime = std::chrono::steady_clock::now() - *run_->begun;
     stats.uptime_s = static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(uptime).count());
   }
   stats.bytes = counted.frame_bytes;

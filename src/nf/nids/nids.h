@@ -6,7 +6,6 @@
 
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -19,6 +18,7 @@
 #include "function/network_function.h"
 #include "gpu/per_device.h"
 #include "nf/nids/detect/detection.h"
+#include "nf/nids/detect/state_ids.h"
 #include "nf/nids/detect/state_store.h"
 #include "nf/nids/match/device_literals.h"
 #include "nf/nids/match/scan_tables.h"
@@ -37,6 +37,14 @@ class Nids final : public function::NetworkFunction {
   std::unique_ptr<gpu::GpuStage> make_gpu_stage(const gpu::StageUse& use) override;
   std::unique_ptr<function::StateStage> make_state_stage() override;
   std::unique_ptr<function::FinishStage> make_finish_stage(function::CpuStage& twin) override;
+  /// "12 rules added, 3 removed, 5 changed (of 1,234); set anew: payload".
+  Result<std::string> changes_from(const function::NetworkFunction& running) const override;
+  /// What the run keeps: flow and host state, the counts of all workers, and the alerts of the rules that stay. It also
+  /// keeps its stages: if the predecessor has a GPU stage, so has this function, even without literals; if not, rules
+  /// run on the CPU.
+  Result<void> take_over(function::NetworkFunction& predecessor) override;
+  /// Frees the predecessor's tables on devices.
+  void predecessor_ended() noexcept override;
   /// Writes the EVE `stats` record.
   void end_run() noexcept override;
   std::string description() const override;
@@ -44,12 +52,15 @@ class Nids final : public function::NetworkFunction {
   /// {"loaded": N, "left_out": M, "reasons": [{"reason", "rules", "first"} …]}
   void load_report(nlohmann::ordered_json& into) const override;
   /// {"alerts", "rules": [{"gid", "sid", "rev", "message", "alerts"} …], "load", "inspection", "stack", "profile" if it
-  /// is recorded, "warnings" if any}. Only rules with alerts are listed, those with the most alerts first.
+  /// is recorded, "warnings" if any}. Only rules with alerts are listed, those with the most alerts first. After a
+  /// reload, all numbers continue, but "load" and "profile" are about the new rules since then. A rule that stays, by
+  /// gid and sid, keeps its alerts; those of removed rules only remain in the sum.
   void report(nlohmann::json& into) const override;
 
   /// Selects what a run records. Call it before the run.
   void record(const NidsRecording& what) noexcept { recording_ = what; }
-  /// The sums over all workers, one entry for each rule in the order of the set. Empty if no profile is recorded.
+  /// The sums over all workers since this rule set was loaded, one entry for each rule in the order of the set. Empty
+  /// if no profile is recorded.
   [[nodiscard]] std::vector<RuleProfileSum> profile() const;
   /// The frames that raised alerts, if they are recorded. Call it after the run has ended.
   [[nodiscard]] FrameSet alert_frames() const;
@@ -60,16 +71,44 @@ class Nids final : public function::NetworkFunction {
   [[nodiscard]] WorkerCounts::Numbers numbers() const;
 
  private:
+  /// What outlives the rule sets of a run. Functions that take each other's place share it.
+  struct Run {
+    std::mutex mutex;                 // guards the other members, and what is said so of the functions
+    std::optional<HostMemory> hosts;  // set with the first stage
+    StateIds::Unused unused_ids;
+    std::vector<std::shared_ptr<WorkerCounts>> workers;  // at least one for each worker
+    std::optional<std::chrono::steady_clock::time_point> begun;
+  };
+  struct Predecessor {
+    Nids* function;
+    std::vector<std::uint32_t> rules;   // by our rule: the same one there, or kNone
+    std::vector<std::uint64_t> alerts;  // own_alerts() there when we took its place
+  };
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+
+  // Call these with the run's mutex.
+  [[nodiscard]] std::vector<std::uint64_t> own_alerts() const;
+  [[nodiscard]] std::vector<std::uint64_t> all_alerts() const;
+  void forget_ended_stages();
+  void end_predecessor();
+
   const std::unique_ptr<const Detection> detection_;
   const NidsSettings settings_;
   function::NfTraits traits_;
   NidsRecording recording_;
-  HostMemory hosts_;
-  mutable std::mutex mutex_;               // guards the members below; only set-up and reports take it
+  std::shared_ptr<Run> run_;
+  std::shared_ptr<const StateIds> ids_;
+
+  // Guarded by the run's mutex.
+  std::vector<std::shared_ptr<RuleCounts>> stages_;
+  std::vector<std::uint64_t> ended_alerts_;  // by rule, of stages that have been destroyed
+  std::vector<RuleProfileSum> ended_profile_;
+  std::vector<std::uint64_t> earlier_alerts_;  // by rule, of other functions; may be negative, modulo 2^64
+  std::optional<Predecessor> predecessor_;     // until its stages have ended
+
+  mutable std::mutex mutex_;               // guards the members below
   std::optional<ScanTables> scan_tables_;  // built when the first device needs them
   gpu::PerDevice<const DeviceLiterals> on_devices_;
-  std::vector<std::unique_ptr<WorkerCounts>> workers_;
-  std::optional<std::chrono::steady_clock::time_point> begun_;
 };
 
 /// For the catalog.

@@ -10,7 +10,9 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/ascii.h"
 #include "base/error_list.h"
@@ -196,6 +198,63 @@ NidsSettings settings_of(const Parameters& parameters, const function::NfContext
   return settings;
 }
 
+/// Parameters that only a new run can change.
+constexpr auto kFixed = std::to_array<std::string_view>({
+    "action",
+    "fragment_policy",
+    "stream_policy",
+    "overlaps",
+    "tracking",
+    "midstream",
+    "async",
+    "checksums",
+    "stream_depth",
+    "flow_memory",
+    "stream_memory",
+    "fragment_memory",
+    "when_full",
+    "host_memory",
+    "flow_state",
+    "undecodable",
+    "vxlan_ports",
+    "geneve_ports",
+    "teredo_ports",
+    "handshake_timeout",
+    "tcp_idle_timeout",
+    "tcp_closed_timeout",
+    "flow_new_timeout",
+    "flow_idle_timeout",
+    "fragment_timeout",
+});
+
+std::string value_of(const Parameters& parameters, const Parameter& parameter) {
+  switch (parameter.type) {
+    case ParameterType::flag: return parameters.flag(parameter.name) ? "true" : "false";
+    case ParameterType::integer: return format_count(parameters.integer(parameter.name));
+    case ParameterType::size: return format_count(parameters.integer(parameter.name), "byte");
+    case ParameterType::duration: return fmt::format("{} s", seconds(parameters, parameter.name));
+    case ParameterType::integers: {
+      std::vector<std::uint64_t> all = parameters.integers(parameter.name);
+      std::sort(all.begin(), all.end());
+      return fmt::format("{}", fmt::join(all, ","));
+    }
+    default: return parameters.text(parameter.name);
+  }
+}
+
+/// The values that the settings were made of, except files and variables: rules are compared instead.
+std::vector<NidsParameter> values_of(const Parameters& parameters, const NidsSettings& settings) {
+  std::vector<NidsParameter> values;
+  for (const Parameter& parameter : kParameters) {
+    const bool is_file = parameter.type == ParameterType::path || parameter.type == ParameterType::paths;
+    if (is_file || parameter.type == ParameterType::pairs) continue;
+    const bool is_fixed = std::ranges::find(kFixed, parameter.name) != kFixed.end();
+    values.push_back({parameter.name, value_of(parameters, parameter), parameters.place(parameter.name), is_fixed});
+    if (parameter.name == "when_full") values.back().value = settings.tracker.refuse_when_full ? "drop" : "pass";
+  }
+  return values;
+}
+
 /// Reads the rule files' variables, and where each was set, so that errors are reported there.
 Result<void> read_variables(const Parameters& parameters, RuleFiles& files) {
   if (!parameters.has("vars")) return {};
@@ -339,6 +398,7 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
   caution_about_drops(parameters, set, context);
   append(context.unsupported, left_out(set));
   NidsSettings settings = settings_of(parameters, context);
+  settings.parameters = values_of(parameters, settings);
   settings.tracker.seam_bytes = (*detection)->seam_bytes();
   if (parameters.flag("references")) settings.eve.references = &set.references;
   return std::make_unique<Nids>(std::move(*detection), settings);

@@ -6,7 +6,11 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
 
+#include "base/error.h"
 #include "nf/nids/alert/eve_alert.h"
 #include "nf/nids/detect/inspector.h"
 #include "nf/nids/detect/state_store.h"
@@ -21,14 +25,23 @@ struct NidsRecording {
   bool alert_frames = false;  // the numbers of the frames that raised alerts
 };
 
+/// A parameter's value, to compare with another rule set's.
+struct NidsParameter {
+  std::string_view name;
+  std::string value;
+  Place place{};
+  bool is_fixed = false;  // what it sets up lasts for a run: the tracker, memory, whether packets are dropped
+};
+
 struct NidsSettings {
   stack::TrackerOptions tracker;
   InspectorOptions inspector;
   EveOptions eve;
   bool flow_state = false;  // send the literals' automaton state with each TCP segment to the GPU
   std::size_t host_memory = HostMemory::kDefaultBytes;
-  report::EventLog* eve_log = nullptr;   // null: none
-  report::EventLog* fast_log = nullptr;  // null: none
+  report::EventLog* eve_log = nullptr;      // null: none
+  report::EventLog* fast_log = nullptr;     // null: none
+  std::vector<NidsParameter> parameters{};  // all that are not files or variables of the rules, in the table's order
 };
 
 }  // namespace penstock::nids

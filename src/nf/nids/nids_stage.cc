@@ -16,8 +16,9 @@ const PacketLiterals& literals_of(const std::byte* found) noexcept {
   return *reinterpret_cast<const PacketLiterals*>(found);
 }
 
-InspectorOptions with_profile(InspectorOptions options, WorkerCounts& counts) noexcept {
+InspectorOptions with(InspectorOptions options, std::shared_ptr<const StateIds> ids, RuleCounts& counts) noexcept {
   options.profile = counts.profile;
+  options.ids = std::move(ids);
   return options;
 }
 
@@ -27,20 +28,35 @@ constexpr std::size_t kFetchedAhead = 2;
 
 }  // namespace
 
-NidsStage::NidsStage(const Detection& detection, HostMemory& hosts, const NidsSettings& settings, WorkerCounts& counts)
-    : counts_(counts),
+NidsStage::NidsStage(const Detection& detection, HostMemory& hosts, const NidsSettings& settings,
+                     std::shared_ptr<const StateIds> ids, std::shared_ptr<WorkerCounts> counts,
+                     std::shared_ptr<RuleCounts> rule_counts)
+    : counts_(std::move(counts)),
+      rule_counts_(std::move(rule_counts)),
+      seam_bytes_(settings.tracker.seam_bytes),
       literals_tell_all_(!settings.tracker.keep_flows && !settings.tracker.refuse_undecodable &&
                          detection.literals_select_all()),
-      writer_(settings.eve_log, settings.fast_log, settings.eve, detection.rules().rules, counts.alerts_by_rule,
-              counts.alert_frames ? &*counts.alert_frames : nullptr),
-      inspector_(detection, hosts, writer_, with_profile(settings.inspector, counts)) {}
+      writer_(settings.eve_log, settings.fast_log, settings.eve, detection.rules().rules, rule_counts_->alerts,
+              counts_->alert_frames ? &*counts_->alert_frames : nullptr),
+      inspector_(detection, hosts, writer_, with(settings.inspector, std::move(ids), *rule_counts_)) {}
 
-NidsStage::~NidsStage() { publish(); }
+NidsStage::~NidsStage() {
+  if (!is_succeeded_) publish();  // else the worker may be using the counts
+}
 
 void NidsStage::attach(stack::Attachment& attachment) noexcept {
   attachment_ = &attachment;
   attachment.look_with(*this);
+  attachment.set_seam(seam_bytes_);
   inspector_.use_slot(attachment.slot_index());
+}
+
+void NidsStage::take_over(function::CpuStage& predecessor) noexcept {
+  auto& from = static_cast<NidsStage&>(predecessor);
+  inspector_.take_over(from.inspector_);
+  counts_ = from.counts_;
+  writer_.collect_frames(counts_->alert_frames ? &*counts_->alert_frames : nullptr);
+  from.is_succeeded_ = true;
 }
 
 void NidsStage::begin_batch() noexcept {
@@ -73,7 +89,7 @@ void NidsStage::inspect(std::span<const PacketView> packets, std::span<const std
     }
     const PacketView packet = packets[i];
     if (!found.empty() && clear(literals_of(found[i]))) {
-      ++numbers_.scanned_on_gpu;
+      ++counts_->counting.scanned_on_gpu;
       pass_over(packet);
       continue;
     }
@@ -87,13 +103,14 @@ void NidsStage::inspect(std::span<const PacketView> packets, std::span<const std
 
 void NidsStage::begin_frame(PacketView frame, std::size_t index) noexcept {
   if (index == kNone) return inspector_.begin_frame();
-  numbers_.frame_bytes += frame.length();
-  numbers_.last_ns = std::max(numbers_.last_ns, frame.packet->timestamp_ns);
+  WorkerCounts::Numbers& numbers = counts_->counting;
+  numbers.frame_bytes += frame.length();
+  numbers.last_ns = std::max(numbers.last_ns, frame.packet->timestamp_ns);
   if (index >= found_.size()) return inspector_.begin_frame();
-  ++numbers_.scanned_on_gpu;
+  ++numbers.scanned_on_gpu;
   const PacketLiterals& literals = literals_of(found_[index]);
   const bool has_state = index < states_.size() && (literals.flags & PacketLiterals::kWithState) != 0;
-  numbers_.flow_states += has_state ? 1 : 0;
+  numbers.flow_states += has_state ? 1 : 0;
   const FlowState none;
   const FlowState& state = has_state ? *reinterpret_cast<const FlowState*>(states_[index]) : none;
   inspector_.begin_frame({literals.complete(), literals.list(), !states_.empty(), state});
@@ -109,7 +126,7 @@ std::size_t NidsStage::choose(std::span<const PacketView> packets, std::span<con
       chosen[count++] = static_cast<std::uint8_t>(i);
     }
   }
-  numbers_.scanned_on_gpu += packets.size() - count;
+  counts_->counting.scanned_on_gpu += packets.size() - count;
   return count;
 }
 
@@ -123,9 +140,10 @@ std::size_t NidsFinishStage::choose(std::span<const PacketView> packets, std::sp
 }
 
 void NidsStage::publish() noexcept {
-  if (attachment_ != nullptr) numbers_.tracker = attachment_->counters();
-  numbers_.inspector = inspector_.counters();
-  counts_.numbers.publish(numbers_);
+  WorkerCounts::Numbers& numbers = counts_->counting;
+  if (attachment_ != nullptr) numbers.tracker = attachment_->counters();
+  numbers.inspector = inspector_.counters();
+  counts_->numbers.publish(numbers);
 }
 
 }  // namespace penstock::nids

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "nf/nids/alert/frame_set.h"
 #include "nf/nids/detect/inspector.h"
 #include "nf/nids/detect/rule_profile.h"
+#include "nf/nids/detect/state_ids.h"
 #include "nf/nids/match/packet_literals.h"
 #include "nf/nids/nids_settings.h"
 #include "report/counter.h"
@@ -27,10 +29,8 @@
 
 namespace penstock::nids {
 
-/// One worker's counts. Other threads may read them at any time. The function owns them.
+/// One worker's counts over a run, and thus over all its rule sets. Other threads may read `numbers` at any time.
 struct WorkerCounts {
-  explicit WorkerCounts(std::size_t rules) : alerts_by_rule(rules) {}
-
   struct Numbers {
     stack::TrackerCounters tracker;
     InspectorCounters inspector;
@@ -40,19 +40,30 @@ struct WorkerCounts {
     std::uint64_t clear = 0;           // of these, not inspected: nothing in them selects a rule
     std::uint64_t flow_states = 0;     // of these, scanned from the state of their flow
   };
+  Numbers counting;  // only for the worker, which publishes them
   report::Published<Numbers> numbers;
-  std::vector<report::Counter> alerts_by_rule;
-  std::vector<RuleProfile> profile;      // by rule; empty if not recorded
   std::optional<FrameSet> alert_frames;  // empty if not recorded; read it only after the stage has ended
+};
+
+/// One stage's counts for each rule of its set. Other threads may read them at any time.
+struct RuleCounts {
+  explicit RuleCounts(std::size_t rules) : alerts(rules) {}
+
+  std::vector<report::Counter> alerts;
+  std::vector<RuleProfile> profile;  // empty if not recorded
 };
 
 class NidsStage final : public function::CpuStage, private stack::FrameSink {
  public:
-  /// Borrows all arguments.
-  NidsStage(const Detection& detection, HostMemory& hosts, const NidsSettings& settings, WorkerCounts& counts);
+  /// Borrows all arguments that it does not share.
+  NidsStage(const Detection& detection, HostMemory& hosts, const NidsSettings& settings,
+            std::shared_ptr<const StateIds> ids, std::shared_ptr<WorkerCounts> counts,
+            std::shared_ptr<RuleCounts> rule_counts);
   ~NidsStage() override;
 
   void attach(stack::Attachment& attachment) noexcept override;
+  /// Continues with the flow state and the counts of the predecessor, a NidsStage of the same run.
+  void take_over(function::CpuStage& predecessor) noexcept override;
   void begin_batch() noexcept override;
   void process(std::span<PacketView> packets) noexcept override { inspect(packets, {}); }
   void observe(PacketView packet) noexcept override;
@@ -78,16 +89,18 @@ class NidsStage final : public function::CpuStage, private stack::FrameSink {
   }
   /// Counts a packet that is clear(), without inspecting it.
   void pass_over(PacketView packet) noexcept {
-    ++numbers_.clear;
-    numbers_.frame_bytes += packet.length();
+    ++counts_->counting.clear;
+    counts_->counting.frame_bytes += packet.length();
     attachment_->pass_over(*packet.packet);
   }
   void publish() noexcept;
 
-  WorkerCounts& counts_;
+  std::shared_ptr<WorkerCounts> counts_;
+  const std::shared_ptr<RuleCounts> rule_counts_;
+  const std::uint32_t seam_bytes_;
+  bool is_succeeded_ = false;     // another stage has taken over: it publishes, even while this one still gets packets
   const bool literals_tell_all_;  // a packet without literals needs no inspection: they select all rules, and no flows
                                   // are kept
-  WorkerCounts::Numbers numbers_;
   AlertWriter writer_;
   Inspector inspector_;
   stack::Attachment* attachment_ = nullptr;

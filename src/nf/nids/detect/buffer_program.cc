@@ -73,10 +73,10 @@ struct InspectionScratch::Parts {
   WorkAllowance work;  // the frame's
   bool frame_is_over_budget = false;
   PcreScratch pcre;
-  Counters counters;
+  std::shared_ptr<Counters> counters = std::make_shared<Counters>();
 
   void note_over_budget() noexcept {
-    if (!frame_is_over_budget) ++counters.frames_over_budget;
+    if (!frame_is_over_budget) ++counters->frames_over_budget;
     frame_is_over_budget = true;
   }
   [[nodiscard]] bool take(std::uint64_t some) noexcept {
@@ -129,7 +129,9 @@ std::span<const std::uint8_t> InspectionScratch::base64() const noexcept {
   return {parts_->base64.data(), parts_->base64_bytes};
 }
 
-const InspectionScratch::Counters& InspectionScratch::counters() const noexcept { return parts_->counters; }
+const InspectionScratch::Counters& InspectionScratch::counters() const noexcept { return *parts_->counters; }
+
+void InspectionScratch::share_counters(InspectionScratch& other) noexcept { parts_->counters = other.parts_->counters; }
 
 /// base64_decode, and base64_data's options if it runs them itself.
 struct BufferProgram::Step {
@@ -325,7 +327,7 @@ class BufferProgram::Run {
     };
     for (;; ++step) {
       if (++steps_ == kMostSteps) {
-        ++scratch_.counters.inspection_limits;
+        ++scratch_.counters->inspection_limits;
         return Outcome::give_up;
       }
       if (!scratch_.take(kWorkOfStep)) return Outcome::give_up;
@@ -475,7 +477,7 @@ class BufferProgram::Run {
                                         bool begins_line) noexcept {
     const PcreProgram::Match match = regex.program.find(subject, from, scratch_.pcre, begins_line);
     if (match.outcome == PcreProgram::Outcome::failed && from <= subject.size()) {
-      ++scratch_.counters.pcre_limits;
+      ++scratch_.counters->pcre_limits;
       if (scratch_.pcre.frame_is_over()) scratch_.note_over_budget();
     }
     return match;

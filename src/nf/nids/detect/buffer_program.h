@@ -49,6 +49,8 @@ class InspectionScratch {
     std::uint64_t frames_over_budget = 0;  // frames on which something was given up
   };
   [[nodiscard]] const Counters& counters() const noexcept;
+  /// From now on, both add to the counters of `other`. Both are used in one thread.
+  void share_counters(InspectionScratch& other) noexcept;
 
   struct Parts;
   [[nodiscard]] Parts& parts() noexcept { return *parts_; }

@@ -59,9 +59,10 @@ struct BytesAround {
 struct Inspector::Parts {
   Parts(const Detection& all, HostMemory& hosts, AlertSink& sink, const InspectorOptions& how)
       : detection(all.parts()),
-        state(detection.rule_set, hosts),
+        state(detection.rule_set, hosts, StateStore::kDefaultFlowBytes, how.ids),
         alerts(sink),
         options(how),
+        looks_for_tags(detection.has_tags),
         scratch(how.budget),
         found_here(detection.most_literals),
         seen(detection.rules.size(), 0),
@@ -134,7 +135,8 @@ struct Inspector::Parts {
   StateStore state;
   AlertSink& alerts;
   InspectorOptions options;
-  InspectorCounters counters;
+  bool looks_for_tags;  // flows or hosts may have tags, of these rules or of a predecessor's
+  std::shared_ptr<InspectorCounters> counters = std::make_shared<InspectorCounters>();
 
   std::vector<std::unique_ptr<PatternMatcher::Scratch>> scratches;  // one for each matcher
   InspectionScratch scratch;
@@ -151,7 +153,7 @@ struct Inspector::Parts {
                               // inside it
   std::uint8_t passed_depth = 0;
 
-  StreamFindings stream_findings;
+  std::shared_ptr<StreamFindings> stream_findings = std::make_shared<StreamFindings>();
   bool takes_findings = false;  // frames come with findings of a GPU
 
   // State of the current packet.
@@ -176,7 +178,20 @@ Inspector::Inspector(const Detection& detection, HostMemory& hosts, AlertSink& a
     : parts_(std::make_unique<Parts>(detection, hosts, alerts, options)) {}
 Inspector::~Inspector() = default;
 
-void Inspector::use_slot(unsigned slot) noexcept { parts_->state.use_slot(slot); }
+void Inspector::use_slot(unsigned slot) noexcept {
+  parts_->state.use_slot(slot);
+  parts_->stream_findings->forget();
+}
+
+void Inspector::take_over(Inspector& predecessor) noexcept {
+  Parts& from = *predecessor.parts_;
+  parts_->state.share_flows(from.state);
+  parts_->looks_for_tags = parts_->looks_for_tags || from.looks_for_tags;
+  parts_->counters = from.counters;
+  parts_->stream_findings = from.stream_findings;  // only the memory: what is known are literals of other rules
+  parts_->stream_findings->forget();
+  parts_->scratch.share_counters(from.scratch);
+}
 
 void Inspector::begin_frame(FoundLiterals found) noexcept {
   parts_->has_budget = parts_->in_stream_end = false;
@@ -189,20 +204,20 @@ void Inspector::begin_frame(FoundLiterals found) noexcept {
 
 std::optional<DropReason> Inspector::frame_dropped() const noexcept { return parts_->frame_dropped; }
 InspectorCounters Inspector::counters() const noexcept {
-  InspectorCounters counters = parts_->counters;
+  InspectorCounters counters = *parts_->counters;
   const InspectionScratch::Counters& limits = parts_->scratch.counters();
   counters.pcre_limits = limits.pcre_limits;
   counters.step_limits = limits.inspection_limits;
   counters.frames_over_budget = limits.frames_over_budget;
   return counters;
 }
-void Inspector::prefetch(const stack::Flow& flow) const noexcept { parts_->stream_findings.prefetch(flow); }
+void Inspector::prefetch(const stack::Flow& flow) const noexcept { parts_->stream_findings->prefetch(flow); }
 void Inspector::flow_ended(stack::Flow& flow) noexcept { parts_->state.flow_ended(flow); }
 
 void Inspector::packet(TrackedPacket& packet) noexcept {
   Parts& parts = *parts_;
-  ++parts.counters.packets;
-  parts.counters.payload_bytes += packet.packet.payload.size();
+  ++parts.counters->packets;
+  parts.counters->payload_bytes += packet.packet.payload.size();
   if (parts.takes_findings) parts.note_segment(packet);
   parts.begin_budget(packet);
   parts.take_stream(packet);
@@ -250,7 +265,7 @@ void Inspector::Parts::prepare_budget() noexcept {
 bool Inspector::Parts::may_evaluate(const CompiledRule& rule) noexcept {
   prepare_budget();
   const bool may = scratch.take(rule.work);
-  ++(may ? counters.evaluations : counters.evaluations_given_up);
+  ++(may ? counters->evaluations : counters->evaluations_given_up);
   return may;
 }
 
@@ -275,8 +290,8 @@ void Inspector::Parts::note_segment(const TrackedPacket& packet) noexcept {
     segment.payload = packet.packet.payload;
   }
   const bool has_literals = segment.known && segment.end > segment.begin;
-  stream_findings.note(*packet.flow, packet.direction, segment,
-                       has_literals ? found_elsewhere.literals : std::span<const std::uint32_t>());
+  stream_findings->note(*packet.flow, packet.direction, segment,
+                        has_literals ? found_elsewhere.literals : std::span<const std::uint32_t>());
 }
 
 /// Takes the waiting bytes even if no rule needs them, because the session stores them until then.
@@ -289,7 +304,7 @@ void Inspector::Parts::take_stream(TrackedPacket& packet) noexcept {
   packet.flow->tcp->inspect(packet.direction, packet.stream_end, [this](const stack::StreamChunk& chunk) {
     if (chunk.contested) {
       if (contested_chunks.size() == kMostContestedChunks) {
-        ++counters.contested_given_up;
+        ++counters->contested_given_up;
         return;
       }
       contested_chunks.push_back(chunk);
@@ -302,7 +317,7 @@ void Inspector::Parts::take_stream(TrackedPacket& packet) noexcept {
     const Bytes news = news_of(chunk);
     if (news.empty()) return;
     chunks.push_back(chunk);
-    counters.stream_bytes += news.size();
+    counters->stream_bytes += news.size();
     bytes_to_add += news.size();
   });
 }
@@ -367,7 +382,7 @@ void Inspector::Parts::find_candidates(const TrackedPacket& packet, const GroupP
       scan(header.matcher, detection.header_literals, header_buffer(header.buffer, packet.packet));
     }
   }
-  counters.candidates += candidates.size() - always;
+  counters->candidates += candidates.size() - always;
   if (candidates.size() == always) return;
   for (Candidate& candidate : candidates) {
     candidate.only_before = seen[candidate.rule] == packet_number && seen_anew[candidate.rule] != packet_number;
@@ -393,18 +408,18 @@ void Inspector::Parts::find_in_stream(const TrackedPacket& packet, const GroupPl
     // If no rule reaches further than a literal, or the stream ends, nothing has to be remembered.
     const bool is_remembered = plan.stream_reach > reach || has_start;
     if (takes_findings || (is_remembered && before + after > 0)) {
-      stream_findings.look_up(*packet.flow, packet.direction, begin, end, reach, known);
+      stream_findings->look_up(*packet.flow, packet.direction, begin, end, reach, known);
       for (std::size_t i = 0; i < known.rest_count; ++i) {
         const StreamFindings::Range& rest = known.rest[i];
         scan_for_stream(plan.streams, text.subspan(rest.begin - begin, rest.end - rest.begin), rest.end);
       }
-      counters.seams_known += known.seams_known;
+      counters->seams_known += known.seams_known;
       take_known(known, chunk);
     } else {
       scan_for_stream(plan.streams, text, end);
     }
     if (is_remembered && !packet.stream_end && !found_too_much) {
-      stream_findings.searched(*packet.flow, packet.direction, begin, end, reach, found_in_stream);
+      stream_findings->searched(*packet.flow, packet.direction, begin, end, reach, found_in_stream);
     }
   }
 }
@@ -483,7 +498,7 @@ void Inspector::Parts::inspect_contested(const TrackedPacket& packet, const Grou
   has_budget = false;
   bytes_to_add = contested_bytes;
   for (const stack::StreamChunk& chunk : contested_chunks) {
-    ++counters.contested_chunks;
+    ++counters->contested_chunks;
     for_each_choice_of_urgent(chunk, [&](std::uint32_t left_out) {
       contested_text.read(chunk, left_out);
       if (contested_text.differs()) inspect_contested_text(packet, plan, has, protocol, chunk);
@@ -497,7 +512,7 @@ void Inspector::Parts::inspect_contested_text(const TrackedPacket& packet, const
   const bool searched = detection.contested_search.search(
       contested_text, detection.payload_literals.literals,
       [&](std::uint32_t literal) { add_candidates(detection.payload_literals.rules_of(literal)); });
-  if (!searched) ++counters.contested_given_up;
+  if (!searched) ++counters->contested_given_up;
   std::sort(candidates.begin(), candidates.end());
   for (const Candidate& candidate : candidates) {
     const std::uint32_t place = candidate.rule;
@@ -544,10 +559,10 @@ bool Inspector::Parts::evaluate(const Candidate& candidate, const TrackedPacket&
   if (options.profile.empty()) return holds(candidate, packet, has, match, contested);
   RuleProfile& profile = options.profile[detection.rules[candidate.rule].index];
   prepare_budget();
-  const std::uint64_t evaluations = counters.evaluations;
+  const std::uint64_t evaluations = counters->evaluations;
   const std::uint64_t left = scratch.work_left();
   const bool result = holds(candidate, packet, has, match, contested);
-  profile.evaluations.add(counters.evaluations - evaluations);
+  profile.evaluations.add(counters->evaluations - evaluations);
   profile.work.add(left - scratch.work_left());
   if (result) profile.matches.add(1);
   return result;
@@ -679,13 +694,13 @@ void Inspector::Parts::act(TrackedPacket& packet) noexcept {
     }
 
     if (!rule.alerts || !decision.alerts) {
-      if (rule.alerts) ++counters.alerts_suppressed;
+      if (rule.alerts) ++counters->alerts_suppressed;
     } else if (written < detection.options.most_alerts) {
       ++written;
-      ++counters.alerts;
+      ++counters->alerts;
       alerts.alert({&rule, &packet, is_blocked, match.in_stream, match.stream});
     } else {
-      ++counters.alerts_over_limit;
+      ++counters->alerts_over_limit;
     }
     if (!rule.tags.empty()) state.tag(rule, compiled.index, packet);
     if (action == Action::pass) {  // later matches do not count
@@ -696,7 +711,7 @@ void Inspector::Parts::act(TrackedPacket& packet) noexcept {
       break;
     }
   }
-  if (detection.has_tags && !packet.stream_end && state.tagged(packet)) {
+  if (looks_for_tags && !packet.stream_end && state.tagged(packet)) {
     alerts.alert({nullptr, &packet, false, false, {}});
   }
 }
@@ -712,7 +727,7 @@ void Inspector::Parts::drop(TrackedPacket& packet) noexcept {
 
 void Inspector::Parts::drop_frame(DropReason reason) noexcept {
   if (!options.drops || frame_dropped) return;
-  ++counters.dropped[static_cast<std::size_t>(reason)];
+  ++counters->dropped[static_cast<std::size_t>(reason)];
   frame_dropped = reason;
 }
 

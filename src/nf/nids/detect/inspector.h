@@ -27,8 +27,9 @@ struct InspectorOptions {
   // IPS mode: drop and reject rules drop the packet and the rest of its flow, and packets that the stack refuses are
   // dropped.
   bool drops = false;
-  InspectionBudget budget{};         // per frame, with all packets in it; and for the end of a stream
-  std::span<RuleProfile> profile{};  // by rule index; empty: nothing is recorded. Borrowed
+  InspectionBudget budget{};              // per frame, with all packets in it; and for the end of a stream
+  std::span<RuleProfile> profile{};       // by rule index; empty: nothing is recorded. Borrowed
+  std::shared_ptr<const StateIds> ids{};  // numbers for state that outlives the rule set; null: the rule set's own
 };
 
 struct InspectorCounters {
@@ -59,8 +60,12 @@ class Inspector final : public stack::PacketSink {
   Inspector(const Detection& detection, HostMemory& hosts, AlertSink& alerts, const InspectorOptions& options);
   ~Inspector() override;
 
-  /// Sets the slot of flows that this function owns (Flow::slots). Call it before the first frame.
+  /// Sets the slot of flows that this function owns (Flow::slots). Call it before the first frame, and again after
+  /// another inspector has got frames of the same flows.
   void use_slot(unsigned slot) noexcept;
+  /// In a reload: continues the predecessor's flow state and counters. The predecessor may still get frames, in the
+  /// same thread. Their rule sets must have the same HostMemory and numbers of the same run (InspectorOptions::ids).
+  void take_over(Inspector& predecessor) noexcept;
   /// Call it before the packets of a frame. `found` must stay valid until the next call.
   void begin_frame(FoundLiterals found = {}) noexcept;
   void packet(stack::TrackedPacket& packet) noexcept override;

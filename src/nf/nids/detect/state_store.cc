@@ -4,6 +4,7 @@
 #include "nf/nids/detect/state_store.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "nf/nids/detect/flow_memory.h"
@@ -59,11 +60,18 @@ bool compare(FlowintMatch::Operator operation, std::uint32_t value, std::uint32_
 
 struct StateStore::Parts {
   HostMemory::Parts& hosts;
-  FlowMemory flows;
+  std::shared_ptr<FlowMemory> flows;
+  std::shared_ptr<FlowMemory> spare;  // unused; to be freed with this store
+  const std::shared_ptr<const StateIds> ids;
   std::vector<Suppression> suppressions;
   std::vector<std::vector<std::uint32_t>> suppressions_of;  // by rule; empty if there are none at all
 
-  Parts(const RuleSet& rules, HostMemory& memory, std::size_t flow_bytes);
+  Parts(const RuleSet& rules, HostMemory& memory, std::size_t flow_bytes, std::shared_ptr<const StateIds> numbers);
+
+  using Numbers = std::vector<std::uint32_t> StateIds::*;
+  [[nodiscard]] std::uint32_t id(Numbers numbers, std::uint32_t index) const noexcept {
+    return ids == nullptr ? index : ((*ids).*numbers)[index];
+  }
 
   [[nodiscard]] bool holds(const FlowbitsMatch& match, const TrackedPacket& packet) const noexcept;
   [[nodiscard]] bool holds(const FlowintMatch& match, const TrackedPacket& packet) const noexcept;
@@ -73,8 +81,12 @@ struct StateStore::Parts {
   void change(const XbitsChange& change, const TrackedPacket& packet) noexcept;
 };
 
-StateStore::Parts::Parts(const RuleSet& rules, HostMemory& memory, std::size_t flow_bytes)
-    : hosts(memory.parts()), flows(flow_bytes), suppressions(rules.suppressions) {
+StateStore::Parts::Parts(const RuleSet& rules, HostMemory& memory, std::size_t flow_bytes,
+                         std::shared_ptr<const StateIds> numbers)
+    : hosts(memory.parts()),
+      flows(std::make_shared<FlowMemory>(flow_bytes)),
+      ids(std::move(numbers)),
+      suppressions(rules.suppressions) {
   if (suppressions.empty()) return;
   suppressions_of.resize(rules.rules.size());
   for (std::size_t rule = 0; rule < rules.rules.size(); ++rule) {
@@ -90,47 +102,51 @@ StateStore::Parts::Parts(const RuleSet& rules, HostMemory& memory, std::size_t f
 
 bool StateStore::Parts::holds(const FlowbitsMatch& match, const TrackedPacket& packet) const noexcept {
   if (packet.flow == nullptr) return false;
-  return std::any_of(match.bits.begin(), match.bits.end(),
-                     [&](std::uint32_t bit) { return flows.bit(*packet.flow, bit) != match.negated; });
+  return std::any_of(match.bits.begin(), match.bits.end(), [&](std::uint32_t bit) {
+    return flows->bit(*packet.flow, id(&StateIds::flowbits, bit)) != match.negated;
+  });
 }
 
 bool StateStore::Parts::holds(const FlowintMatch& match, const TrackedPacket& packet) const noexcept {
   if (packet.flow == nullptr) return false;
-  const std::optional<std::uint32_t> value = flows.number(*packet.flow, match.name);
+  const auto value_of = [&](std::uint32_t name) { return flows->number(*packet.flow, id(&StateIds::flowints, name)); };
+  const std::optional<std::uint32_t> value = value_of(match.name);
   if (match.operation == FlowintMatch::Operator::is_set) return value.has_value();
   if (match.operation == FlowintMatch::Operator::is_not_set) return !value;
   if (!value) return false;
-  return compare(match.operation, *value,
-                 match.other ? flows.number(*packet.flow, *match.other).value_or(0) : match.value);
+  return compare(match.operation, *value, match.other ? value_of(*match.other).value_or(0) : match.value);
 }
 
 bool StateStore::Parts::holds(const XbitsMatch& match, const TrackedPacket& packet) noexcept {
   if (packet.packet.ip_version == 0) return match.negated;
-  return hosts.bit(key_of(match.track, packet.packet, HostRecordKind::xbit, match.bit), time_us(packet)) !=
-         match.negated;
+  return hosts.bit(key_of(match.track, packet.packet, HostRecordKind::xbit, id(&StateIds::xbits, match.bit)),
+                   time_us(packet)) != match.negated;
 }
 
 void StateStore::Parts::change(const FlowbitsChange& change, const TrackedPacket& packet) noexcept {
   if (packet.flow == nullptr) return;
-  const bool set = change.how == FlowbitsChange::How::toggle ? !flows.bit(*packet.flow, change.bit)
+  const std::uint32_t bit = id(&StateIds::flowbits, change.bit);
+  const bool set = change.how == FlowbitsChange::How::toggle ? !flows->bit(*packet.flow, bit)
                                                              : change.how == FlowbitsChange::How::set;
   if (set) {
-    flows.set_bit(*packet.flow, change.bit);
+    flows->set_bit(*packet.flow, bit);
   } else {
-    flows.unset_bit(*packet.flow, change.bit);
+    flows->unset_bit(*packet.flow, bit);
   }
 }
 
 void StateStore::Parts::change(const FlowintChange& change, const TrackedPacket& packet) noexcept {
   if (packet.flow == nullptr) return;
   stack::Flow& flow = *packet.flow;
-  const std::uint32_t by = change.other ? flows.number(flow, *change.other).value_or(0) : change.value;
-  const std::optional<std::uint32_t> value = flows.number(flow, change.name);
+  const std::uint32_t name = id(&StateIds::flowints, change.name);
+  const std::uint32_t by =
+      change.other ? flows->number(flow, id(&StateIds::flowints, *change.other)).value_or(0) : change.value;
+  const std::optional<std::uint32_t> value = flows->number(flow, name);
   switch (change.how) {
-    case FlowintChange::How::set: flows.set_number(flow, change.name, by); break;
-    case FlowintChange::How::add: flows.set_number(flow, change.name, value.value_or(0) + by); break;
+    case FlowintChange::How::set: flows->set_number(flow, name, by); break;
+    case FlowintChange::How::add: flows->set_number(flow, name, value.value_or(0) + by); break;
     case FlowintChange::How::subtract:
-      if (value) flows.set_number(flow, change.name, *value - by);
+      if (value) flows->set_number(flow, name, *value - by);
       break;
   }
 }
@@ -138,13 +154,18 @@ void StateStore::Parts::change(const FlowintChange& change, const TrackedPacket&
 void StateStore::Parts::change(const XbitsChange& change, const TrackedPacket& packet) noexcept {
   if (packet.packet.ip_version == 0) return;
   constexpr std::uint64_t kSecond = 1'000'000;
-  hosts.change_bit(key_of(change.track, packet.packet, HostRecordKind::xbit, change.bit), change.how,
-                   time_us(packet) + change.expire_s * kSecond);
+  hosts.change_bit(key_of(change.track, packet.packet, HostRecordKind::xbit, id(&StateIds::xbits, change.bit)),
+                   change.how, time_us(packet) + change.expire_s * kSecond);
 }
 
-StateStore::StateStore(const RuleSet& rules, HostMemory& hosts, std::size_t flow_bytes)
-    : parts_(std::make_unique<Parts>(rules, hosts, flow_bytes)) {}
+StateStore::StateStore(const RuleSet& rules, HostMemory& hosts, std::size_t flow_bytes,
+                       std::shared_ptr<const StateIds> ids)
+    : parts_(std::make_unique<Parts>(rules, hosts, flow_bytes, std::move(ids))) {}
 StateStore::~StateStore() = default;
+
+void StateStore::share_flows(StateStore& other) noexcept {
+  other.parts_->spare = std::exchange(parts_->flows, other.parts_->flows);
+}
 
 bool StateStore::holds(const StateMatch& match, const TrackedPacket& packet) noexcept {
   return std::visit([&](const auto& one) { return parts_->holds(one, packet); }, match);
@@ -158,13 +179,14 @@ StateStore::Decision StateStore::count(const Rule& rule, std::uint32_t rule_inde
                                        const TrackedPacket& packet) noexcept {
   if (!rule.threshold || packet.packet.ip_version == 0) return {};
   const Threshold& threshold = *rule.threshold;
+  const std::uint32_t id = parts_->id(&StateIds::thresholds, rule_index);
   Counted counted = Counted::nothing;
   if (threshold.track == TrackBy::flow) {
-    if (packet.flow != nullptr) counted = parts_->flows.count(*packet.flow, rule_index, threshold, time_us(packet));
+    if (packet.flow != nullptr) counted = parts_->flows->count(*packet.flow, id, threshold, time_us(packet));
   } else if (threshold.type == Threshold::Type::threshold && threshold.count == 1) {
     return {};
   } else {
-    const HostKey key = key_of(threshold.track, packet.packet, HostRecordKind::threshold, rule_index);
+    const HostKey key = key_of(threshold.track, packet.packet, HostRecordKind::threshold, id);
     counted = parts_->hosts.count(key, threshold, time_us(packet));
   }
   switch (counted) {
@@ -192,19 +214,21 @@ bool StateStore::suppressed(std::uint32_t rule_index, const TrackedPacket& packe
 }
 
 void StateStore::tag(const Rule& rule, std::uint32_t rule_index, const TrackedPacket& packet) noexcept {
+  if (rule.tags.empty()) return;
+  const std::uint32_t id = parts_->id(&StateIds::tags, rule_index);
   for (const Tag& tag : rule.tags) {
     if (tag.of == Tag::Of::session) {
-      if (packet.flow != nullptr) parts_->flows.tag(*packet.flow, rule_index, tag, time_s(packet));
+      if (packet.flow != nullptr) parts_->flows->tag(*packet.flow, id, tag, time_s(packet));
     } else if (packet.packet.ip_version != 0) {
-      parts_->hosts.tag(host_key(packet.packet, tag.by_source, HostRecordKind::tag, rule_index), tag, time_s(packet));
+      parts_->hosts.tag(host_key(packet.packet, tag.by_source, HostRecordKind::tag, id), tag, time_s(packet));
     }
   }
 }
 
 bool StateStore::tagged(const TrackedPacket& packet) noexcept {
   bool logged = false;
-  if (packet.flow != nullptr && parts_->flows.has_tags()) {
-    logged = parts_->flows.tagged(*packet.flow, time_s(packet), bytes_of(packet.packet));
+  if (packet.flow != nullptr && parts_->flows->has_tags()) {
+    logged = parts_->flows->tagged(*packet.flow, time_s(packet), bytes_of(packet.packet));
   }
   if (packet.packet.ip_version != 0 && parts_->hosts.has_tags()) {
     for (const bool source : {true, false}) {
@@ -215,13 +239,13 @@ bool StateStore::tagged(const TrackedPacket& packet) noexcept {
   return logged;
 }
 
-void StateStore::use_slot(unsigned slot) noexcept { parts_->flows.use_slot(slot); }
+void StateStore::use_slot(unsigned slot) noexcept { parts_->flows->use_slot(slot); }
 
-void StateStore::flow_ended(stack::Flow& flow) noexcept { parts_->flows.end(flow); }
+void StateStore::flow_ended(stack::Flow& flow) noexcept { parts_->flows->end(flow); }
 
-StateStore::FlowFate StateStore::fate(const stack::Flow& flow) const noexcept { return parts_->flows.fate(flow); }
-void StateStore::set_fate(stack::Flow& flow, FlowFate fate) noexcept { parts_->flows.set_fate(flow, fate); }
+StateStore::FlowFate StateStore::fate(const stack::Flow& flow) const noexcept { return parts_->flows->fate(flow); }
+void StateStore::set_fate(stack::Flow& flow, FlowFate fate) noexcept { parts_->flows->set_fate(flow, fate); }
 
-StateStore::Counters StateStore::counters() const noexcept { return parts_->flows.counters(); }
+StateStore::Counters StateStore::counters() const noexcept { return parts_->flows->counters(); }
 
 }  // namespace penstock::nids

@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 
+#include "nf/nids/detect/state_ids.h"
 #include "nf/nids/rules/rule.h"
 #include "nf/nids/rules/rule_set.h"
 #include "stack/tracker.h"
@@ -46,9 +47,16 @@ class StateStore {
  public:
   static constexpr std::size_t kDefaultFlowBytes = std::size_t{32} << 20;
 
-  /// Borrows `rules` and `hosts`. `flow_bytes`: the most memory for flow state.
-  StateStore(const RuleSet& rules, HostMemory& hosts, std::size_t flow_bytes = kDefaultFlowBytes);
+  /// Borrows `rules` and `hosts`. `flow_bytes`: the most memory for flow state. `ids`: the numbers under which state is
+  /// kept; null: the rule set's own, for rules that are never reloaded.
+  StateStore(const RuleSet& rules, HostMemory& hosts, std::size_t flow_bytes = kDefaultFlowBytes,
+             std::shared_ptr<const StateIds> ids = nullptr);
   ~StateStore();
+
+  /// In a reload: from now on, uses the flow state of `other`, which also keeps using it, in the same thread. Both must
+  /// have the same HostMemory, and numbers of the same run. Call it before the first packet. It is quick: the memory
+  /// that becomes unused is freed with `other`.
+  void share_flows(StateStore& other) noexcept;
 
   /// Sets the slot of flows that this function owns (Flow::slots). Call it before the first packet.
   void use_slot(unsigned slot) noexcept;

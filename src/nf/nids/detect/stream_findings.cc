@@ -42,8 +42,9 @@ StreamFindings::Entry* StreamFindings::entry_of(std::uint64_t key) noexcept {
     }
   }
   Entry& entry = place_of(key);
-  if (entry.key != key) {
+  if (entry.key != key || entry.generation != generation_) {
     entry.key = key;
+    entry.generation = generation_;
     entry.floor = 0;
     entry.note_floor = Entry::kNotNoted;
     entry.note_end = entry.joined_from = 0;
@@ -149,7 +150,7 @@ void StreamFindings::look_up(const stack::Flow& flow, stack::Direction direction
   known.seams_known = 0;
   const std::uint64_t key = key_of(flow, direction);
   const Entry* const entry = entries_ ? &place_of(key) : nullptr;
-  if (entry == nullptr || entry->key != key || entry->piece_count == 0) {
+  if (entry == nullptr || entry->key != key || entry->generation != generation_ || entry->piece_count == 0) {
     known.rest[known.rest_count++] = {begin, end};
     return;
   }

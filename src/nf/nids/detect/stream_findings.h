@@ -26,6 +26,10 @@ class StreamFindings {
   /// Holds 2^`bits` stream directions, 408 bytes each. Memory is allocated with the first one.
   explicit StreamFindings(unsigned bits = 15) : bits_(bits) {}
 
+  /// Forgets everything, at no cost. For when packets may have come that were not noted, or were searched for other
+  /// literals.
+  void forget() noexcept { ++generation_; }
+
   /// A packet's payload, as offsets in its direction's stream. It may be empty: packets without payload tell where a
   /// stream stands before any of its bytes arrive.
   struct Segment {
@@ -99,6 +103,7 @@ class StreamFindings {
                                 // stored
     FlowState joined_state;     // at note_end; empty if nothing is joined
     std::uint8_t piece_count, literal_count;
+    std::uint32_t generation;  // if it is not the current one, the entry is empty
     std::array<Piece, Known::kMostRanges> pieces;
     struct Literal {
       std::uint32_t literal;
@@ -127,6 +132,7 @@ class StreamFindings {
   unsigned bits_;
   std::unique_ptr<Entry[], Free> entries_;
   bool has_no_memory_ = false;
+  std::uint32_t generation_ = 0;
 };
 
 }  // namespace penstock::nids

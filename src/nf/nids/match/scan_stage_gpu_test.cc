@@ -214,6 +214,27 @@ TEST_P(ScanOnDevice, FindsALiteralAtEveryPlaceAndNoneThatReachesOverThePayload) 
   EXPECT_GT(found_, 1'000U);
 }
 
+// As after a reload whose rules have no literals.
+TEST(ScanOnDeviceWithoutLiterals, SaysThatPayloadsWereSearchedAndNothingFound) {
+  const auto tables = build_scan_tables({});
+  ASSERT_TRUE(tables);
+  const DeviceLiterals on_device(*tables);
+  const auto stage = make_scan_stage(on_device);
+  Draw draw(5);
+  Batch batch(5, {});
+  FlowState state;
+  state.append(draw.bytes(7));
+  for (const std::size_t size : {0U, 1U, 7U, 100U, 1400U}) {
+    batch.add(draw.bytes(size));
+    batch.set_state(state);
+  }
+  for (const PacketLiterals& finding : batch.scan(*stage, 3)) {
+    EXPECT_NE(finding.flags & PacketLiterals::kScanned, 0);
+    EXPECT_TRUE(finding.complete());
+    EXPECT_EQ(finding.count, 0);
+  }
+}
+
 TEST_P(ScanOnDevice, SaysWhereThereAreMoreThanItCanName) {
   std::vector<Literal> literals;
   for (char c = 'a'; c <= 'z'; ++c) literals.push_back(literal(std::string(1, c), true));

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "nf/nids/match/aho_corasick_core.h"
 #include "nf/nids/match/literals_for_test.h"
 
 namespace penstock::nids {
@@ -27,6 +28,17 @@ TEST(ScanTables, AreAnAutomatonOfFewShortLiteralsAndAFilterOfMany) {
   EXPECT_TRUE(is_automaton(build_scan_tables(drawn(5, 8))));
   EXPECT_FALSE(is_automaton(build_scan_tables(drawn(5'000, 8))));
   EXPECT_FALSE(is_automaton(build_scan_tables(drawn(5, 10))));
+}
+
+// After a reload there may be no literals any more, but the chain's plan still has the stage.
+TEST(ScanTables, CanBeOfNoLiterals) {
+  const auto tables = build_scan_tables({});
+  ASSERT_TRUE(is_automaton(tables));
+  const auto view = std::get<AhoCorasickTables>(tables->engine).view<std::uint16_t>();
+  EXPECT_EQ(view.first_accepting, 1U);
+  for (unsigned byte = 0; byte < 256; ++byte) {
+    EXPECT_EQ(ac_step(view.class_of, view.next, view.classes, 0, static_cast<std::uint8_t>(byte)), 0U);
+  }
 }
 
 TEST(ScanTables, UseTheRequestedEngineOrFail) {

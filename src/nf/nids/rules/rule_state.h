@@ -77,6 +77,8 @@ struct Threshold {
   // action that Suricata accepts but ignores (`log`, `sdrop`).
   std::optional<Action> new_action{};
   std::uint32_t timeout_s = 0;
+
+  friend bool operator==(const Threshold&, const Threshold&) = default;
 };
 
 /// `tag`: packets after the alert are logged too.

@@ -16,6 +16,8 @@
 
 #include "nf/nids/detect/content_search.h"
 #include "nf/nids/detect/testing/detection_bed.h"
+#include "packet/ip.h"
+#include "packet/transport.h"
 
 namespace penstock::nids::testing {
 
@@ -24,13 +26,15 @@ enum class SearchedBy : std::uint8_t { us, another };
 
 /// The literals whose first bytes are in the frame's payload, as a GPU reports them: in order, each once.
 inline std::vector<std::uint32_t> literals_in(const Detection& detection, const Frame& frame) {
-  constexpr std::size_t kCut = 8, kHeaders = 14 + 20 + 20;
+  constexpr std::size_t kCut = 8, kIp = 14;
+  const bool is_udp = frame[kIp + 9] == ip_protocol::kUdp;
+  const auto headers = static_cast<std::ptrdiff_t>(kIp + 20 + (is_udp ? sizeof(UdpHeader) : sizeof(TcpHeader)));
   const auto in_lower_case = [](auto from, auto to) {  // case of contents does not matter in these rules
     std::string text(from, to);
     for (char& c : text) c = static_cast<char>(to_lower(static_cast<std::uint8_t>(c)));
     return text;
   };
-  const std::string payload = in_lower_case(frame.begin() + kHeaders, frame.end());
+  const std::string payload = in_lower_case(frame.begin() + headers, frame.end());
   std::vector<std::uint32_t> found;
   for (std::uint32_t i = 0; i < detection.literals().size(); ++i) {
     const auto& bytes = detection.literals()[i].bytes;
@@ -43,10 +47,11 @@ inline std::vector<std::uint32_t> literals_in(const Detection& detection, const 
 
 /// Streams from client to server, one after the other, each cut at random, with acknowledgements at random. Inline,
 /// segments are also reordered and repeated.
-class CutStreams {
+template <typename Bed>
+class CutStreamsOf {
  public:
   /// `most_segment`: the maximum length, in streams with long segments.
-  CutStreams(std::string_view rules, Mode mode, SearchedBy who, std::uint32_t chunk_bytes, std::size_t most_segment)
+  CutStreamsOf(std::string_view rules, Mode mode, SearchedBy who, std::uint32_t chunk_bytes, std::size_t most_segment)
       : mode_(mode),
         who_(who),
         most_segment_(most_segment),
@@ -114,8 +119,10 @@ class CutStreams {
   Mode mode_;
   SearchedBy who_;
   std::size_t most_segment_;
-  DetectionBed bed_;
+  Bed bed_;
   std::uint16_t port_ = 1000;
 };
+
+using CutStreams = CutStreamsOf<DetectionBed>;
 
 }  // namespace penstock::nids::testing

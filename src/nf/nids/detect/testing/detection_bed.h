@@ -82,6 +82,7 @@ class TrackedFrames {
     tracker_.track({bytes.data(), &descriptor}, number_, sink);
   }
   void finish(stack::PacketSink& sink) { tracker_.finish(sink); }
+  void raise_seam(std::uint32_t bytes) { tracker_.raise_seam(bytes); }
 
  private:
   stack::Tracker tracker_;
