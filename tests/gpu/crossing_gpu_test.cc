@@ -71,6 +71,7 @@ TEST_P(CrossingBytes, AreThoseOfThePlanForEachPacketWhereNoneIsDropped) {
 class CountedLane final : public ring::Lane {
  public:
   CountedLane(std::unique_ptr<ring::Lane> lane, Crossed& sum) : lane_(std::move(lane)), sum_(sum) {}
+  void exchange_stages(ring::LaneStages& stages) noexcept override { lane_->exchange_stages(stages); }
   bool start(const Batch& batch, std::size_t segment, std::span<std::uint8_t* const> frames) noexcept override {
     return lane_->start(batch, segment, frames);
   }
