@@ -69,10 +69,10 @@ Result<std::unique_ptr<Firewall>> Firewall::build(classify::Ruleset rules, class
   return firewall;
 }
 
-std::mutex Firewall::mutex_;
+std::mutex Firewall::counters_mutex;
 
 RuleCounters& Firewall::add_counters() {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(counters_mutex);
   counters_.push_back(std::make_unique<RuleCounters>(rules_.rules.size()));
   return *counters_.back();
 }
@@ -111,7 +111,7 @@ Result<void> Firewall::take_over(function::NetworkFunction& predecessor) {
   std::vector<std::uint32_t> same = pair_rules(before.rules_, rules_);
   for (const NetworkLayer family : {NetworkLayer::ipv4, NetworkLayer::ipv6})
     same.push_back(static_cast<std::uint32_t>(RuleCounters::of_policy(before.rules_.rules.size(), family)));
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(counters_mutex);
   // If a reload is undone before this function's stages have ended, its counters stay its own.
   if (before.predecessor_ == this) before.predecessor_ = nullptr;
   before.ended_.resize(RuleCounters::cells_for(before.rules_.rules.size()));  // for predecessor_ended
@@ -122,7 +122,7 @@ Result<void> Firewall::take_over(function::NetworkFunction& predecessor) {
 }
 
 void Firewall::predecessor_ended() noexcept {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(counters_mutex);
   Firewall* const before = std::exchange(predecessor_, nullptr);
   if (before == nullptr) return;
   // Counts move, so that they are not counted twice if the predecessor takes its place back. Those of rules that are
@@ -159,7 +159,7 @@ std::vector<RuleCounters::Count> Firewall::sum_counts() const {
 }
 
 std::vector<RuleCounters::Count> Firewall::counts() const {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(counters_mutex);
   return sum_counts();
 }
 

@@ -84,14 +84,14 @@ class Firewall final : public function::NetworkFunction {
  private:
   explicit Firewall(classify::Ruleset rules);
   [[nodiscard]] RuleCounters& add_counters();
-  [[nodiscard]] std::vector<RuleCounters::Count> sum_counts() const;  // with mutex_ held
+  [[nodiscard]] std::vector<RuleCounters::Count> sum_counts() const;  // with counters_mutex held
 
   const classify::Ruleset rules_;
   std::unique_ptr<const classify::Classifier> classifier_;  // borrows rules_
   function::NfTraits traits_;
   // Guards the members below; only set-up, reloads and reports take it. One for all firewalls: a report adds up those
   // of a predecessor, and either may be the other's.
-  static std::mutex mutex_;
+  static std::mutex counters_mutex;
   std::vector<std::unique_ptr<RuleCounters>> counters_;  // of stages, which borrow them
   std::vector<RuleCounters::Count> ended_;               // of stages that have ended; empty: zeros
   Firewall* predecessor_ = nullptr;                      // if its stages may still count
