@@ -314,7 +314,8 @@ TEST_P(ReloadSeam, RulesThatStayGiveTheSameAlertsAsWithoutReloads) {
       "sid:9;)\n"
       "alert tcp any any -> any any (content:\"x\"; content:\"on\"; distance:0; detection_filter:track by_dst, count 4,"
       " seconds 1; sid:10;)\n";
-  const auto [mode, who] = GetParam();
+  const Mode mode = std::get<0>(GetParam());
+  const SearchedBy who = std::get<1>(GetParam());
   stack::TrackerOptions tracker;
   tracker.inline_streams = mode == Mode::inline_;
   tracker.chunk_bytes = 100;
