@@ -36,9 +36,6 @@ struct StageSet {
   std::vector<std::unique_ptr<function::StateStage>> states;
   std::vector<ring::LaneStages> lanes;  // by lane; those that a lane uses are in the lane instead
   std::size_t flights = 0;              // the worker's batches in flight that use them
-
-  /// In a worker that never processed a packet with them.
-  [[nodiscard]] bool empty() const noexcept { return twins.empty(); }
 };
 
 /// Makes a worker's stages on the CPU. `on_device`: the chain runs on a device, so functions have finish and state

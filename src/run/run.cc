@@ -189,7 +189,7 @@ class RunningChain final : public Run {
   bool collect_ended();
 
   Chain& chain_;
-  const RunOptions& options_;
+  const RunOptions options_;
   const std::atomic<bool>& stop_;
   std::atomic<bool> stop_asked_{false};
   Trace trace_;

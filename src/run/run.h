@@ -79,10 +79,10 @@ class Run {
   [[nodiscard]] virtual RunResult wait() = 0;
 };
 
-/// Starts a run, which ends early if `stop` is set. Borrows both; the chain must not be used otherwise meanwhile.
-/// Returns when packets flow. Fails if the chain cannot run as configured; outputs are then unchanged. If the run is
-/// stopped, or its time is up, while a port is still waiting to be opened, it is over at once: the report is empty and
-/// the errors say why. Throws gpu::CudaError.
+/// Starts a run, which ends early if `stop` is set. Borrows `chain` and `stop`; the chain must not be used otherwise
+/// meanwhile. Returns when packets flow. Fails if the chain cannot run as configured; outputs are then unchanged. If
+/// the run is stopped, or its time is up, while a port is still waiting to be opened, it is over at once: the report is
+/// empty and the errors say why. Throws gpu::CudaError.
 [[nodiscard]] Result<std::unique_ptr<Run>> start(Chain& chain, const RunOptions& options,
                                                  const std::atomic<bool>& stop);
 
