@@ -12,11 +12,13 @@
 
 namespace penstock::function {
 
-Changes& Changes::count(std::string_view thing, const Counts& counts) {
+Changes& Changes::count(std::string_view thing, const Counts& counts, std::string_view several) {
   bool named = false;
   const auto add_count = [&](std::size_t n, std::string_view what) {
     if (n == 0) return;
-    add(fmt::format("{} {}", named ? format_count(n) : format_count(n, thing), what));
+    const std::string first =
+        several.empty() ? format_count(n, thing) : fmt::format("{} {}", format_count(n), n == 1 ? thing : several);
+    add(fmt::format("{} {}", named ? format_count(n) : first, what));
     named = true;
   };
   add_count(counts.added, "added");

@@ -19,8 +19,8 @@ class Changes {
   struct Counts {
     std::size_t added = 0, removed = 0, changed = 0;
   };
-  /// "2 rules added, 1 removed"; the plural of `thing` must end in s.
-  Changes& count(std::string_view thing, const Counts& counts);
+  /// "2 rules added, 1 removed". `several`: the plural of `thing`, if it is not made with s.
+  Changes& count(std::string_view thing, const Counts& counts, std::string_view several = "");
   /// "policy drop → accept"; nothing if both are equal.
   Changes& value(std::string_view what, std::string_view before, std::string_view now);
   Changes& add(std::string change);

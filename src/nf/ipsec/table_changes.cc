@@ -14,7 +14,7 @@
 #include <tuple>
 #include <utility>
 
-#include "base/units.h"
+#include "function/changes.h"
 #include "nf/ipsec/sa/addresses.h"
 #include "nf/ipsec/selection/selection_core.h"
 #include "nf/ipsec/tables.h"
@@ -38,21 +38,14 @@ SecurityAssociation definition_of(const SecurityAssociation& sa) {
 }
 
 struct Change {
-  std::size_t added = 0, removed = 0, changed = 0;
+  function::Changes::Counts counts;
   bool reordered = false;  // nothing else
 
   /// "2 SAs added, 1 removed"
   [[nodiscard]] std::string text(std::string_view one, std::string_view several) const {
-    if (added + removed + changed == 0) return reordered ? fmt::format("{} in another order", several) : "";
-    std::vector<std::string> parts;
-    for (const auto& [count, what] :
-         {std::pair(added, "added"), std::pair(removed, "removed"), std::pair(changed, "changed")}) {
-      if (count == 0) continue;
-      const std::string counted =
-          parts.empty() ? fmt::format("{} {}", format_count(count), count == 1 ? one : several) : format_count(count);
-      parts.push_back(fmt::format("{} {}", counted, what));
-    }
-    return fmt::format("{}", fmt::join(parts, ", "));
+    const function::Changes counted = function::Changes().count(one, counts, several);
+    if (counted.empty()) return reordered ? fmt::format("{} in another order", several) : "";
+    return counted.text();
   }
 };
 
@@ -63,15 +56,15 @@ Change change_of_sas(const Tables& before, const Tables& after) {
   std::uint32_t last = 0;
   for (std::size_t i = 0; i < found.size(); ++i) {
     if (found[i] == kNoSa) {
-      ++change.added;
+      ++change.counts.added;
       continue;
     }
     ++stayed;
-    if (definition_of(after.sas()[i]) != definition_of(before.sas()[found[i]])) ++change.changed;
+    if (definition_of(after.sas()[i]) != definition_of(before.sas()[found[i]])) ++change.counts.changed;
     change.reordered |= found[i] < last;
     last = found[i];
   }
-  change.removed = before.sas().size() - stayed;
+  change.counts.removed = before.sas().size() - stayed;
   return change;
 }
 
@@ -84,10 +77,10 @@ Change change_of_policies(const Tables& before, const Tables& after) {
   std::ranges::sort(now);
   std::vector<std::uint64_t> difference;
   std::ranges::set_difference(now, old, std::back_inserter(difference));
-  change.added = difference.size();
+  change.counts.added = difference.size();
   difference.clear();
   std::ranges::set_difference(old, now, std::back_inserter(difference));
-  change.removed = difference.size();
+  change.counts.removed = difference.size();
   return change;
 }
 

@@ -4,6 +4,7 @@
 #include "nf/nids/nids.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -14,6 +15,7 @@
 #include <utility>
 
 #include "base/units.h"
+#include "function/changes.h"
 #include "gpu/cuda_error.h"
 #include "gpu/devices.h"
 #include "nf/nids/alert/eve_stats.h"
@@ -145,26 +147,24 @@ bool is_same(const Suppression& a, const Suppression& b) {
 std::string rule_changes(const RuleSet& from, const RuleSet& to) {
   std::unordered_map<std::uint64_t, const Rule*> former;
   for (const Rule& rule : from.rules) former.emplace(rule_key(rule), &rule);
-  std::uint64_t added = 0, changed = 0, stay = 0;
+  function::Changes::Counts counts;
   for (const Rule& rule : to.rules) {
     const auto found = former.find(rule_key(rule));
-    ++(found == former.end() ? added : stay);
-    if (found != former.end() && !is_same(*found->second, rule)) ++changed;
+    if (found == former.end()) {
+      ++counts.added;
+    } else if (!is_same(*found->second, rule)) {
+      ++counts.changed;
+    }
   }
-  std::vector<std::string> changes;
-  const auto tell = [&](std::uint64_t count, std::string_view what) {
-    if (count == 0) return;
-    changes.push_back(fmt::format("{} {}", changes.empty() ? format_count(count, "rule") : format_count(count), what));
-  };
-  tell(added, "added");
-  tell(from.rules.size() - stay, "removed");
-  tell(changed, "changed");
-  if (!changes.empty()) changes.back() += fmt::format(" (of {})", format_count(to.rules.size()));
+  counts.removed = from.rules.size() - (to.rules.size() - counts.added);
+  function::Changes changes;
+  const function::Changes of_rules = function::Changes().count("rule", counts);
+  if (!of_rules.empty()) changes.add(fmt::format("{} (of {})", of_rules.text(), format_count(to.rules.size())));
   const bool same_suppressions =
       std::equal(from.suppressions.begin(), from.suppressions.end(), to.suppressions.begin(), to.suppressions.end(),
                  [](const Suppression& a, const Suppression& b) { return is_same(a, b); });
-  if (!same_suppressions) changes.emplace_back("other suppressions");
-  return fmt::format("{}", fmt::join(changes, ", "));
+  if (!same_suppressions) changes.add("other suppressions");
+  return changes.text();
 }
 
 /// In captures taken at the sender, checksums are often filled in by the network card afterwards; then nearly all are
