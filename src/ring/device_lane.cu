@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -29,7 +30,9 @@ using gpu::kThreadsPerBlock;
 using gpu::launch_threads;
 using kernels::IndexEntry;
 using kernels::kCopyGroup;
+using kernels::kHeaderGroup;
 using kernels::Placement;
+using kernels::Sources;
 using kernels::Sum;
 
 constexpr std::size_t aligned8(std::size_t bytes) noexcept { return (bytes + 7) / 8 * 8; }
@@ -87,6 +90,9 @@ class DeviceLane final : public Lane {
   bool enqueue(const Batch& batch, std::span<std::uint8_t* const> frames) noexcept;
   [[nodiscard]] gpu::LaunchGraph& graph() noexcept;
   bool send_packets(const Batch& batch, std::span<std::uint8_t* const> frames) noexcept;
+  bool send_lent(const Batch& batch, std::span<std::uint8_t* const> frames) noexcept;
+  void choose_crossing(std::size_t header_bytes, std::size_t frame_bytes) noexcept;
+  bool describe(const IndexEntry* index, const Placement& placement) noexcept;
   bool send_changes(const Batch& batch, std::span<std::uint8_t* const> frames) noexcept;
   bool send_states() noexcept;
   bool run_stages() noexcept;
@@ -114,6 +120,7 @@ class DeviceLane final : public Lane {
   std::size_t segment_ = 0;
   std::uint32_t count_ = 0;
   bool whole_frames_ = false;                // for this batch
+  bool gathers_ = false;                     // likewise: it has lent frames
   Crossing crossing_ = Crossing::zero_copy;  // for this batch; never by_size
   Crossed crossed_;
   SegmentResults results_;
@@ -121,6 +128,8 @@ class DeviceLane final : public Lane {
 
   // Up:
   gpu::PinnedBuffer<IndexEntry> index_;
+  gpu::PinnedBuffer<std::uint32_t> lent_places_;
+  gpu::DeviceBuffer<std::uint32_t> device_lent_places_;
   gpu::PinnedBuffer<std::uint8_t> headers_;  // gathered by the host
   gpu::PinnedBuffer<std::uint8_t> changes_;  // verdicts, followed by records
   gpu::DeviceBuffer<IndexEntry> device_index_;
@@ -159,13 +168,11 @@ constexpr std::uint32_t aligned(std::uint32_t length) noexcept {
 DeviceLane::DeviceLane(LaneShape shape, LaneStages stages, SpanLog* log)
     : shape_(std::move(shape)), stages_(std::move(stages)) {
   const std::size_t packets = shape_.batch_packets;
-  const bool has_room = shape_.room.head + shape_.room.tail > 0;
   placement_.head = aligned(shape_.room.head);
   placement_.tail = aligned(shape_.room.tail);
   const std::size_t sent_bytes = std::max(shape_.sent_bytes, shape_.batch_bytes);
   const std::size_t slot_bytes = sent_bytes + packets * (placement_.head + placement_.tail);
   const bool copies = shape_.crossing != Crossing::zero_copy;
-  const bool by_kernels = shape_.crossing != Crossing::copy;
   bool headers_up = false;
   std::size_t change_bytes = 0;
   std::size_t result_bytes = 0;
@@ -194,11 +201,12 @@ DeviceLane::DeviceLane(LaneShape shape, LaneStages stages, SpanLog* log)
     device_states_ = gpu::DeviceBuffer<std::byte>(state_bytes);
   }
   if (copies) sent_ = gpu::DeviceBuffer<std::uint8_t>(sent_bytes + kSlack);
-  if (by_kernels || has_room) {
-    slots_ = gpu::DeviceBuffer<std::uint8_t>(std::max(slot_bytes, packets * kHeaderBytes) + kSlack);
-  }
+  slots_ = gpu::DeviceBuffer<std::uint8_t>(
+      std::max(slot_bytes + packets * kFrameAlignment, packets * kernels::kLentHeaderSlot) + kSlack);
+  lent_places_ = gpu::PinnedBuffer<std::uint32_t>(packets);
+  device_lent_places_ = gpu::DeviceBuffer<std::uint32_t>(packets);
   packets_ = gpu::DeviceBuffer<PacketDescriptor>(packets);
-  graphs_.resize(shape_.segments.size() * 4);
+  graphs_.resize(shape_.segments.size() * 8);
   sums_ = gpu::DeviceBuffer<Sum>(blocks_for(packets));
   places_ = gpu::DeviceBuffer<std::uint32_t>(packets);
   device_results_ = gpu::DeviceBuffer<std::uint8_t>(result_bytes);
@@ -271,13 +279,14 @@ bool DeviceLane::start(const Batch& batch, std::size_t segment, std::span<std::u
 
 bool DeviceLane::enqueue(const Batch& batch, std::span<std::uint8_t* const> frames) noexcept {
   crossed_ = {};
-  return (!segment().sends_packets || send_packets(batch, frames)) &&
+  if (segment().sends_packets) gathers_ = batch.lent() > 0;
+  return (!segment().sends_packets || (gathers_ ? send_lent(batch, frames) : send_packets(batch, frames))) &&
          (!segment().verdicts_up || send_changes(batch, frames)) && send_states() && run_stages() && fetch_results();
 }
 
 /// The graph for the kernels and copies of this batch, which are always the same in the same order.
 gpu::LaunchGraph& DeviceLane::graph() noexcept {
-  return graphs_[segment_ * 4 + (whole_frames_ ? 2 : 0) + (zero_copy() ? 1 : 0)];
+  return graphs_[segment_ * 8 + (gathers_ ? 4 : 0) + (whole_frames_ ? 2 : 0) + (zero_copy() ? 1 : 0)];
 }
 
 /// The memory from the first frame to the last. It starts at an aligned address, so that frames that a CPU twin has
@@ -295,6 +304,18 @@ DeviceLane::Source DeviceLane::source_of(const Batch& batch, std::span<std::uint
   return source;
 }
 
+/// For a frame that a CPU twin has moved: in its memory, or to memory of its own. Frames come in ascending order.
+void place_moved(IndexEntry& entry, const std::uint8_t* frame, Sources& sources, std::size_t region_bytes) noexcept {
+  const std::uint8_t* const home = sources.memory[entry.source];
+  const std::less<const std::uint8_t*> lies_before;
+  if (lies_before(frame, home) || !lies_before(frame, home + region_bytes)) {
+    const std::uint8_t*& moved = sources.memory[Sources::kMoved];
+    if (moved == nullptr) moved = frame - reinterpret_cast<std::uintptr_t>(frame) % kFrameAlignment;
+    entry.source = Sources::kMoved;
+  }
+  entry.offset = static_cast<std::uint32_t>(frame - sources.memory[entry.source]);
+}
+
 /// Sends the index, and frames or headers, and makes descriptors from them.
 bool DeviceLane::send_packets(const Batch& batch, std::span<std::uint8_t* const> frames) noexcept {
   count_ = static_cast<std::uint32_t>(batch.size());
@@ -307,13 +328,8 @@ bool DeviceLane::send_packets(const Batch& batch, std::span<std::uint8_t* const>
       if (is_sent(packet)) header_bytes += aligned(std::min(packet.length, kHeaderBytes));
     }
   }
-  whole_frames_ = segment().frames_up || header_bytes >= source.bytes;
+  choose_crossing(header_bytes, source.bytes);
   const std::size_t sent_bytes = whole_frames_ ? source.bytes : header_bytes;
-  if (segment_ == 0) {
-    crossing_ = shape_.crossing != Crossing::by_size ? shape_.crossing
-                : sent_bytes < kZeroCopyBytes        ? Crossing::zero_copy
-                                                     : Crossing::copy;
-  }
 
   std::uint32_t at = 0;
   std::size_t i = 0;
@@ -355,15 +371,84 @@ bool DeviceLane::send_packets(const Batch& batch, std::span<std::uint8_t* const>
   if (!begin(Work::kernels)) return false;
   if (!in_slots) crossed_.to_device += count_ * sizeof(IndexEntry);
   view_.frames = in_slots ? slots_.data() : sent_.data();
-  view_.packets = packets_.data();
-  view_.count = count_;
-  if (count_ == 0) return true;
-  if (in_slots && !launch_threads(kernels::lay_in_slots, std::size_t{count_} * kCopyGroup, stream_, sent, index,
-                                  view_.frames, placement, count_)) {
+  if (in_slots && count_ > 0 &&
+      !launch_threads(kernels::lay_in_slots, std::size_t{count_} * kCopyGroup, stream_, sent, index, view_.frames,
+                      placement, count_)) {
     return false;
   }
-  return launch_threads(kernels::describe, count_, stream_, index, view_.frames, view_.packets, placement,
-                        !whole_frames_, segment().parses, shape_.hash_flows, count_);
+  return describe(index, placement);
+}
+
+/// Whether whole frames cross, and by what.
+void DeviceLane::choose_crossing(std::size_t header_bytes, std::size_t frame_bytes) noexcept {
+  whole_frames_ = segment().frames_up || header_bytes >= frame_bytes;
+  if (segment_ != 0) return;
+  const std::size_t bytes = whole_frames_ ? frame_bytes : header_bytes;
+  crossing_ = shape_.crossing != Crossing::by_size ? shape_.crossing
+              : bytes < kZeroCopyBytes             ? Crossing::zero_copy
+                                                   : Crossing::copy;
+}
+
+bool DeviceLane::describe(const IndexEntry* index, const Placement& placement) noexcept {
+  view_.packets = packets_.data();
+  view_.count = count_;
+  return count_ == 0 || launch_threads(kernels::describe, count_, stream_, index, view_.frames, view_.packets,
+                                       placement, !whole_frames_, segment().parses, shape_.hash_flows, count_);
+}
+
+/// Like `send_packets`, for a batch with frames that are lent: a kernel gathers all of its frames, or their headers,
+/// from where they are in host memory. The host does not touch them.
+bool DeviceLane::send_lent(const Batch& batch, std::span<std::uint8_t* const> frames) noexcept {
+  count_ = static_cast<std::uint32_t>(batch.size());
+  const PacketMemory& memory = *batch.lent_memory();
+  Sources sources{};
+  for (std::size_t r = 0; r < memory.regions(); ++r)
+    sources.memory[r] = batch.memory_of(static_cast<PacketMemory::Region>(r));
+  std::size_t header_bytes = 0;
+  std::size_t frame_bytes = 0;
+  std::size_t i = 0;
+  for (const PacketDescriptor& packet : batch.packets()) {
+    if (i + kFetchAhead < batch.size()) __builtin_prefetch(&packet + kFetchAhead);
+    IndexEntry& entry = index_.data()[i];
+    entry = {packet.offset, packet.length, packet.wire_length, packet.in_port, packet.link_type, packet.region};
+    if (!frames.empty()) {
+      if (!packet.verdict.alive()) {
+        entry.offset = entry.length = 0;  // its frame may be elsewhere
+      } else if (frames[i] != batch.frame(packet)) {
+        const bool in_batch = packet.region == PacketMemory::kBatch;
+        place_moved(entry, frames[i], sources, in_batch ? batch.bytes().size() : memory.memory(packet.region).size());
+      }
+    }
+    header_bytes += aligned(std::min(entry.length, kHeaderBytes));
+    frame_bytes += aligned(entry.length);
+    ++i;
+  }
+  choose_crossing(header_bytes, frame_bytes);
+  crossed_.to_device += whole_frames_ ? frame_bytes : header_bytes;
+  Placement placement;
+  placement.kind = whole_frames_ ? Placement::Kind::lent : Placement::Kind::lent_headers;
+  if (whole_frames_) {
+    std::uint32_t place = 0;
+    for (std::uint32_t n = 0; n < count_; ++n) {
+      const IndexEntry& entry = index_.data()[n];
+      place += placement_.head;
+      lent_places_.data()[n] = place;
+      place += aligned(kernels::misalignment(entry.offset) + entry.length) + placement_.tail;
+    }
+    placement.places = device_lent_places_.data();
+    if (!up(device_lent_places_.data(), lent_places_.data(), count_ * sizeof(std::uint32_t))) return false;
+  }
+  if (!up(device_index_.data(), index_.data(), count_ * sizeof(IndexEntry))) return false;
+  if (!begin(Work::kernels)) return false;
+  view_.frames = slots_.data();
+  if (count_ > 0 &&
+      !(whole_frames_ ? launch_threads(kernels::gather_lent<kCopyGroup>, std::size_t{count_} * kCopyGroup, stream_,
+                                       sources, device_index_.data(), view_.frames, placement, count_)
+                      : launch_threads(kernels::gather_lent<kHeaderGroup>, std::size_t{count_} * kHeaderGroup, stream_,
+                                       sources, device_index_.data(), view_.frames, placement, count_))) {
+    return false;
+  }
+  return describe(device_index_.data(), placement);
 }
 
 /// Sends the verdicts, and the fields that the CPU changed.
@@ -377,8 +462,7 @@ bool DeviceLane::send_changes(const Batch& batch, std::span<std::uint8_t* const>
     verdicts[i] = packet.verdict;
     if (packet.verdict.alive() && !layout.empty()) {
       PacketDescriptor copy = packet;
-      std::uint8_t* const frame =
-          frames.empty() ? const_cast<std::uint8_t*>(batch.bytes().data()) + packet.offset : frames[i];
+      std::uint8_t* const frame = frames.empty() ? batch.frame(packet) : frames[i];
       gather(layout, {frame, &copy}, records + std::size_t{i} * layout.bytes);
     }
     ++i;

@@ -39,6 +39,7 @@ struct Executed {
     chain.open();
     counters = std::make_unique<WorkerCounters>(chain);
     executor = std::make_unique<CpuExecutor>(chain, 0, *counters, nullptr);
+    executor->begin();
     for (const Bytes& frame : frames) EXPECT_TRUE(testing::append(batch, frame));
     static_cast<void>(executor->submit(batch));
     static_cast<void>(executor->retire());

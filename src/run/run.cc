@@ -21,6 +21,7 @@
 #include "plan/device_plan.h"
 #include "plan/fit.h"
 #include "run/epoch.h"
+#include "run/gpu_run.h"
 #include "run/make_report.h"
 #include "run/measure_shares.h"
 #include "run/trace.h"
@@ -50,9 +51,9 @@ Errors close_outlets(Chain& chain) {
 }
 
 /// Stops at the first failure: opening the next port could wait for a pipe while the user waits for the error message.
-Result<void> open_outlets(Chain& chain) {
+Result<void> open_outlets(Chain& chain, const port::Opening& opening) {
   for (NamedPort& named : chain.ports) {
-    auto opened = named.port->open(chain.settings.workers);
+    auto opened = named.port->open(opening);
     if (opened) continue;
     Errors errors;
     append_named(errors, named, std::move(opened.error()));
@@ -148,7 +149,11 @@ namespace {
 class RunningChain final : public Run {
  public:
   RunningChain(Chain& chain, const RunOptions& options, const std::atomic<bool>& stop)
-      : chain_(chain), options_(options), stop_(stop), trace_(chain, options.trace_packets, options.trace_out) {}
+      : chain_(chain),
+        options_(options),
+        stop_(stop),
+        trace_(chain, options.trace_packets, options.trace_out),
+        memory_(registers_packet_memory(chain.settings)) {}
   RunningChain(const RunningChain&) = delete;
   RunningChain& operator=(const RunningChain&) = delete;
   ~RunningChain() override {
@@ -201,6 +206,7 @@ class RunningChain final : public Run {
   Functions former_;            // of the former epoch; empty: there was none
   std::mutex collecting_;       // guards the next member, and the destruction of stages
   std::vector<bool> changing_;  // by worker: it still has stages of the former epoch
+  PacketMemory memory_;         // that ports lend
   std::vector<std::unique_ptr<Worker>> workers_;
   std::atomic<bool> stop_workers_{false};
   std::atomic<unsigned> running_{0};
@@ -217,7 +223,10 @@ class RunningChain final : public Run {
 Result<bool> RunningChain::open() {
   const Clock::time_point opening_start = Clock::now();
   bool interrupted = false;
-  auto opening = std::async(std::launch::async, [this] { return open_outlets(chain_); });
+  port::Opening offer(chain_.settings.workers);
+  offer.memory = &memory_;
+  offer.room = workers_.front()->frame_room();
+  auto opening = std::async(std::launch::async, [this, offer] { return open_outlets(chain_, offer); });
   while (opening.wait_for(kStopCheckInterval) != std::future_status::ready) {
     if (!is_over(opening_start)) continue;
     interrupted = true;
@@ -225,6 +234,7 @@ Result<bool> RunningChain::open() {
   }
   auto opened = opening.get();
   if (opened) return true;
+  memory_.release();
   static_cast<void>(close_outlets(chain_));
   if (!interrupted) return failure(std::move(opened.error()));
   never_began_ = RunResult{make_report(chain_, {}, Clock::now() - opening_start), std::move(opened.error())};
@@ -236,9 +246,6 @@ Result<void> RunningChain::start() {
   for (NamedFunction& named : chain_.functions) {
     if (auto begun = named.function->begin_run(); !begun) return begun;
   }
-  const auto opened = open();
-  if (!opened) return failure(opened.error());
-  if (!*opened) return {};
   const RunSettings& settings = chain_.settings;
   planned_ = chain_.traits();
   if (settings.processor == function::Processor::gpu) {
@@ -246,8 +253,12 @@ Result<void> RunningChain::start() {
     if (auto plan = chain_.device_plan()) plan_ = std::move(*plan);
   }
   for (unsigned i = 0; i < settings.workers; ++i)
-    workers_.push_back(std::make_unique<Worker>(chain_, i, options_.trace_packets > 0 ? &trace_ : nullptr));
+    workers_.push_back(std::make_unique<Worker>(chain_, memory_, i, options_.trace_packets > 0 ? &trace_ : nullptr));
   changing_.assign(workers_.size(), false);
+  // The packet rings exist by now, and devices are ready for the ports' memory.
+  const auto opened = open();
+  if (!opened) return failure(opened.error());
+  if (!*opened) return {};
   if (auto started = start_workers(); !started) return started;
   supervisor_ = std::thread([this] { supervise(); });
   return {};
@@ -266,6 +277,7 @@ Result<void> RunningChain::start_workers() {
         });
   } catch (const std::system_error& error) {
     closed_ = {};
+    memory_.release();
     static_cast<void>(close_outlets(chain_));
     return failure({{},
                     "cannot start " + format_count(workers_.size(), "thread"),
@@ -274,11 +286,21 @@ Result<void> RunningChain::start_workers() {
   }
   threads_->begin();
   if (chain_.timeline != nullptr) chain_.timeline->begin();
-  for (NamedPort& named : chain_.ports) named.port->start();
+  Errors errors;
+  for (NamedPort& named : chain_.ports) {
+    auto started = named.port->start();
+    if (started) continue;
+    append_named(errors, named, std::move(started.error()));
+    stop_workers_.store(true);
+    break;
+  }
   for (const auto& log : chain_.logs) log->begin();
   start_ = Clock::now();
   threads_->start();
-  return {};
+  if (errors.empty()) return {};
+  end();
+  append(errors, closed_.get());
+  return failure(std::move(errors));
 }
 
 /// Called when all workers have ended.
@@ -287,6 +309,7 @@ Errors RunningChain::close() {
   const std::lock_guard lock(functions_);
   for (NamedFunction& named : chain_.functions) named.function->end_run();
   for (const auto& worker : workers_) ended_at_ = std::max(ended_at_, worker->ended_at());
+  memory_.release();
   return close_outlets(chain_);
 }
 
