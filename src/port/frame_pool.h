@@ -16,34 +16,32 @@ namespace penstock::port {
 
 class FramePool {
  public:
-  static constexpr std::uint32_t kChunk = 64;
-
-  /// `chunks`: at least 1.
-  explicit FramePool(std::uint32_t chunks) : free_(chunks), lent_(chunks) {
+  /// `chunks` of `slots` each: at least 1.
+  FramePool(std::uint32_t chunks, std::uint32_t slots) : chunk_slots_(slots), free_(chunks), lent_(chunks) {
     std::iota(free_.rbegin(), free_.rend(), 0U);
     chunk_ = free_.back();
     free_.pop_back();
   }
 
-  [[nodiscard]] std::uint32_t slots() const noexcept { return static_cast<std::uint32_t>(lent_.size()) * kChunk; }
+  [[nodiscard]] std::uint32_t slots() const noexcept { return static_cast<std::uint32_t>(lent_.size()) * chunk_slots_; }
   /// Whether there is a slot to lend.
-  [[nodiscard]] bool available() const noexcept { return used_ < kChunk || !free_.empty(); }
+  [[nodiscard]] bool available() const noexcept { return used_ < chunk_slots_ || !free_.empty(); }
   /// The slot to be lent next. Requires one.
   [[nodiscard]] std::uint32_t next() noexcept {
-    if (used_ == kChunk) begin_chunk();
-    return chunk_ * kChunk + used_;
+    if (used_ == chunk_slots_) begin_chunk();
+    return chunk_ * chunk_slots_ + used_;
   }
   /// Lends the slot that `next` returned.
   void lend() noexcept { ++used_; }
   /// The oldest `slots` lent slots are back.
   void take_back(std::size_t slots) noexcept {
     back_ += slots;
-    for (; back_ >= kChunk && lent_count_ > 0; back_ -= kChunk) {
+    for (; back_ >= chunk_slots_ && lent_count_ > 0; back_ -= chunk_slots_) {
       free_.push_back(lent_[first_lent_]);
       first_lent_ = first_lent_ + 1 == lent_.size() ? 0 : first_lent_ + 1;
       --lent_count_;
     }
-    assert(back_ <= kChunk);
+    assert(back_ <= chunk_slots_);
   }
 
  private:
@@ -56,6 +54,7 @@ class FramePool {
     take_back(0);  // all of the former chunk may be back already
   }
 
+  const std::uint32_t chunk_slots_;
   std::vector<std::uint32_t> free_;  // chunks; a stack
   std::uint32_t chunk_ = 0;          // from which slots are lent now
   std::uint32_t used_ = 0;           // its slots that are lent

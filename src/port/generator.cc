@@ -28,6 +28,7 @@ namespace {
 constexpr std::uint32_t kMostSize = 9000;
 /// For the frames that one worker's queue lends.
 constexpr std::size_t kMostMemory = std::size_t{128} << 20;
+constexpr std::size_t kLeastChunks = 8;
 
 constexpr std::array kParameters{
     Parameter{
@@ -155,16 +156,20 @@ class GeneratorPort final : public Port {
   Result<void> make_memory(const Opening& opening) {
     std::size_t longest = 0;
     for (const FrameTemplate& frame : frames_.templates) longest = std::max(longest, frame.bytes.size());
-    constexpr std::size_t kCacheLine = 64;
-    const auto lines = [](std::size_t bytes) { return (bytes + kCacheLine - 1) / kCacheLine; };
+    constexpr std::size_t kLine = 128;  // what PCIe reads at once
+    const auto lines = [](std::size_t bytes) { return (bytes + kLine - 1) / kLine; };
     const std::size_t head = lines(opening.room.head);
     // An odd number of lines, so that headers do not compete for a few sets of the caches.
     const std::size_t slot = (head + lines(longest + opening.room.tail)) | 1U;
-    lent_.head = static_cast<std::uint32_t>(head * kCacheLine);
-    lent_.stride = static_cast<std::uint32_t>(slot * kCacheLine);
-    const std::size_t chunk = lent_.stride * FramePool::kChunk;
-    lent_.chunks = static_cast<std::uint32_t>(
-        std::max<std::size_t>(1, std::min(kMostMemory, PacketMemory::kMostBytes / opening.workers) / chunk));
+    lent_.head = static_cast<std::uint32_t>(head * kLine);
+    lent_.stride = static_cast<std::uint32_t>(slot * kLine);
+    // A chunk for each batch, so that few copies bring a batch to a device.
+    const std::size_t share = std::min(kMostMemory, PacketMemory::kMostBytes / opening.workers);
+    const std::size_t fit = std::max<std::size_t>(1, opening.batch_bytes / lent_.stride);
+    const std::size_t slots = std::min(std::min(opening.batch_packets, fit), share / lent_.stride / kLeastChunks);
+    lent_.chunk_slots = static_cast<std::uint32_t>(std::max<std::size_t>(1, slots));
+    const std::size_t chunk = std::size_t{lent_.stride} * lent_.chunk_slots;
+    lent_.chunks = static_cast<std::uint32_t>(std::max<std::size_t>(kLeastChunks, share / chunk));
     memory_.resize(chunk * lent_.chunks * opening.workers);
     auto region = opening.memory->add(memory_);
     if (!region) return failure(std::move(region.error()));
@@ -175,7 +180,7 @@ class GeneratorPort final : public Port {
   [[nodiscard]] std::optional<LentFrames> share_of_memory(unsigned worker) {
     if (memory_.empty()) return std::nullopt;
     LentFrames share = lent_;
-    share.offset = worker * share.chunks * FramePool::kChunk * share.stride;
+    share.offset = worker * share.chunks * share.chunk_slots * share.stride;
     share.memory = memory_.data() + share.offset;
     return share;
   }

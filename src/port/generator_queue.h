@@ -43,7 +43,8 @@ struct LentFrames {
   PacketMemory::Region region = 0;
   std::uint32_t stride = 0;  // bytes per slot
   std::uint32_t head = 0;    // from the start of a slot to its frame
-  std::uint32_t chunks = 0;  // of slots
+  std::uint32_t chunks = 0;
+  std::uint32_t chunk_slots = 0;
 };
 
 /// `packets` is the total number of packets that the queue makes.
@@ -61,7 +62,7 @@ class GeneratorRx final : public RxQueue {
         ipv6_(ipv6),
         tcp_(tcp),
         lent_(lent),
-        pool_(lent ? lent->chunks : 1) {
+        pool_(lent ? lent->chunks : 1, lent ? lent->chunk_slots : 1) {
     // Each pass over the flows shifts their turns, so that each flow gets every turn after enough passes.
     while (std::gcd(flows_.size() + skip_, frames_->turns.size()) != 1) ++skip_;
     for (std::uint32_t slot = 0; lent_ && slot < pool_.slots(); ++slot) {
@@ -151,7 +152,8 @@ class GeneratorRx final : public RxQueue {
 
   /// Each slot always has the same frame.
   [[nodiscard]] const FrameTemplate& template_of(std::uint32_t slot) const noexcept {
-    return frames_->templates[frames_->turns[slot % frames_->turns.size()]];
+    const std::size_t turns = frames_->turns.size();
+    return frames_->templates[frames_->turns[turns == 1 ? 0 : slot % turns]];
   }
 
   /// Lends the frame of the slot. Functions may have changed its headers, so they must be written again. Null if it

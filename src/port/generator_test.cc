@@ -356,7 +356,7 @@ TEST(Generator, DoesNotWriteKeptPayloadsAgain) {
   EXPECT_EQ(lends.port->rx(0)->poll(batch), RxStatus::idle);  // starts the clock
   lends.port->rx(0)->take_back(1);
   std::map<const std::uint8_t*, std::uint8_t> last;
-  for (unsigned round = 0; round < 10; ++round) {
+  for (unsigned round = 0; round < 40; ++round) {
     batch.reset(0);
     fake_now += 100;
     EXPECT_EQ(lends.port->rx(0)->poll(batch), RxStatus::idle);
@@ -369,7 +369,7 @@ TEST(Generator, DoesNotWriteKeptPayloadsAgain) {
     }
     lends.port->rx(0)->take_back(100);
   }
-  EXPECT_LT(last.size(), 300U) << "frames that are back are lent again first: they are in the caches";
+  EXPECT_LT(last.size(), 2000U) << "of 4000: frames that are back are lent again first: they are in the caches";
 }
 
 TEST(Generator, NeverLendsAFrameThatIsNotBack) {

@@ -19,6 +19,7 @@
 #include "gpu/per_packet.cuh"
 #include "ring/lane.h"
 #include "ring/lane_kernels.cuh"
+#include "ring/lent_runs.h"
 #include "ring/span_marks.h"
 #include "ring/timeline.h"
 
@@ -31,6 +32,7 @@ using gpu::launch_threads;
 using kernels::IndexEntry;
 using kernels::kCopyGroup;
 using kernels::kHeaderGroup;
+using kernels::kLentGroup;
 using kernels::Placement;
 using kernels::Sources;
 using kernels::Sum;
@@ -91,7 +93,12 @@ class DeviceLane final : public Lane {
   [[nodiscard]] gpu::LaunchGraph& graph() noexcept;
   bool send_packets(const Batch& batch, std::span<std::uint8_t* const> frames) noexcept;
   bool send_lent(const Batch& batch, std::span<std::uint8_t* const> frames) noexcept;
+  [[nodiscard]] std::span<const LentRun> find_runs() noexcept;
+  bool send_runs(std::span<const LentRun> runs, const Sources& sources) noexcept;
+  bool gather_frames(const Sources& sources, std::size_t bytes) noexcept;
   void choose_crossing(std::size_t header_bytes, std::size_t frame_bytes) noexcept;
+  bool lay_out_sent() noexcept;
+  bool lay_in_slots(const std::uint8_t* sent, const Placement& placement) noexcept;
   bool describe(const IndexEntry* index, const Placement& placement) noexcept;
   bool send_changes(const Batch& batch, std::span<std::uint8_t* const> frames) noexcept;
   bool send_states() noexcept;
@@ -128,6 +135,7 @@ class DeviceLane final : public Lane {
 
   // Up:
   gpu::PinnedBuffer<IndexEntry> index_;
+  LentRuns lent_runs_;
   gpu::PinnedBuffer<std::uint32_t> lent_places_;
   gpu::DeviceBuffer<std::uint32_t> device_lent_places_;
   gpu::PinnedBuffer<std::uint8_t> headers_;  // gathered by the host
@@ -166,12 +174,15 @@ constexpr std::uint32_t aligned(std::uint32_t length) noexcept {
 }
 
 DeviceLane::DeviceLane(LaneShape shape, LaneStages stages, SpanLog* log)
-    : shape_(std::move(shape)), stages_(std::move(stages)) {
+    : shape_(std::move(shape)), stages_(std::move(stages)), lent_runs_(shape_.batch_bytes) {
   const std::size_t packets = shape_.batch_packets;
   placement_.head = aligned(shape_.room.head);
   placement_.tail = aligned(shape_.room.tail);
-  const std::size_t sent_bytes = std::max(shape_.sent_bytes, shape_.batch_bytes);
-  const std::size_t slot_bytes = sent_bytes + packets * (placement_.head + placement_.tail);
+  const std::size_t frame_bytes = std::max(shape_.sent_bytes, shape_.batch_bytes);
+  // Lent frames need not be aligned, and may come with gaps.
+  const std::size_t sent_bytes =
+      std::max(frame_bytes, LentRuns::with_gaps(shape_.batch_bytes + packets * kFrameAlignment));
+  const std::size_t room_bytes = packets * (placement_.head + placement_.tail);
   const bool copies = shape_.crossing != Crossing::zero_copy;
   bool headers_up = false;
   std::size_t change_bytes = 0;
@@ -184,7 +195,8 @@ DeviceLane::DeviceLane(LaneShape shape, LaneStages stages, SpanLog* log)
     result_bytes = std::max(result_bytes, result_places_.bytes);
     state_bytes = std::max(state_bytes, state_place(segment, segment.stages.size(), packets));
     headers_up |= segment.sends_packets && !segment.frames_up;
-    const std::size_t packed = aligned_frame(packets * segment.down.bytes) + (segment.frames_down ? slot_bytes : 0);
+    const std::size_t packed =
+        aligned_frame(packets * segment.down.bytes) + (segment.frames_down ? frame_bytes + room_bytes : 0);
     packed_bytes = std::max(packed_bytes, packed);
     host_packed_.emplace_back(packed);
   }
@@ -201,8 +213,8 @@ DeviceLane::DeviceLane(LaneShape shape, LaneStages stages, SpanLog* log)
     device_states_ = gpu::DeviceBuffer<std::byte>(state_bytes);
   }
   if (copies) sent_ = gpu::DeviceBuffer<std::uint8_t>(sent_bytes + kSlack);
-  slots_ = gpu::DeviceBuffer<std::uint8_t>(
-      std::max(slot_bytes + packets * kFrameAlignment, packets * kernels::kLentHeaderSlot) + kSlack);
+  slots_ =
+      gpu::DeviceBuffer<std::uint8_t>(std::max(sent_bytes + room_bytes, packets * kernels::kLentHeaderSlot) + kSlack);
   lent_places_ = gpu::PinnedBuffer<std::uint32_t>(packets);
   device_lent_places_ = gpu::DeviceBuffer<std::uint32_t>(packets);
   packets_ = gpu::DeviceBuffer<PacketDescriptor>(packets);
@@ -350,33 +362,36 @@ bool DeviceLane::send_packets(const Batch& batch, std::span<std::uint8_t* const>
     }
     ++i;
   }
-  const bool has_room = placement_.head + placement_.tail > 0;
-  Placement placement = placement_;
-  const std::uint8_t* sent = source.first;
   if (zero_copy()) {
+    Placement placement = placement_;
     placement.kind = whole_frames_ ? Placement::Kind::slots : Placement::Kind::headers;
     crossed_.to_device += sent_bytes;
-  } else {
-    placement.kind = whole_frames_ && has_room ? Placement::Kind::slots : Placement::Kind::as_sent;
-    if (!up(sent_.data(), whole_frames_ ? source.first : headers_.data(), sent_bytes)) return false;
-    sent = sent_.data();
+    return lay_in_slots(source.first, placement);
   }
-  const bool in_slots = placement.kind != Placement::Kind::as_sent;
-  // If the kernels read the index only once, they read it over PCIe, and the copy engine stays free for the frames.
-  const IndexEntry* index = index_.data();
-  if (in_slots) {
-    if (!up(device_index_.data(), index_.data(), count_ * sizeof(IndexEntry))) return false;
-    index = device_index_.data();
+  return up(sent_.data(), whole_frames_ ? source.first : headers_.data(), sent_bytes) && lay_out_sent();
+}
+
+/// Frames or headers are in `sent_`: makes room for them if stages need it, and describes them.
+bool DeviceLane::lay_out_sent() noexcept {
+  Placement placement = placement_;
+  if (whole_frames_ && placement_.head + placement_.tail > 0) {
+    placement.kind = Placement::Kind::slots;
+    return lay_in_slots(sent_.data(), placement);
   }
   if (!begin(Work::kernels)) return false;
-  if (!in_slots) crossed_.to_device += count_ * sizeof(IndexEntry);
-  view_.frames = in_slots ? slots_.data() : sent_.data();
-  if (in_slots && count_ > 0 &&
-      !launch_threads(kernels::lay_in_slots, std::size_t{count_} * kCopyGroup, stream_, sent, index, view_.frames,
-                      placement, count_)) {
-    return false;
-  }
-  return describe(index, placement);
+  // The index is read only once, so the kernel reads it over PCIe, and the copy engine stays free for the frames.
+  crossed_.to_device += count_ * sizeof(IndexEntry);
+  placement.kind = Placement::Kind::as_sent;
+  view_.frames = sent_.data();
+  return describe(index_.data(), placement);
+}
+
+bool DeviceLane::lay_in_slots(const std::uint8_t* sent, const Placement& placement) noexcept {
+  if (!up(device_index_.data(), index_.data(), count_ * sizeof(IndexEntry)) || !begin(Work::kernels)) return false;
+  view_.frames = slots_.data();
+  return (count_ == 0 || launch_threads(kernels::lay_in_slots, std::size_t{count_} * kCopyGroup, stream_, sent,
+                                        device_index_.data(), view_.frames, placement, count_)) &&
+         describe(device_index_.data(), placement);
 }
 
 /// Whether whole frames cross, and by what.
@@ -396,8 +411,8 @@ bool DeviceLane::describe(const IndexEntry* index, const Placement& placement) n
                                        placement, !whole_frames_, segment().parses, shape_.hash_flows, count_);
 }
 
-/// Like `send_packets`, for a batch with frames that are lent: a kernel gathers all of its frames, or their headers,
-/// from where they are in host memory. The host does not touch them.
+/// Like `send_packets`, for a batch with frames that are lent, which cross from where they are in host memory. The host
+/// does not touch them.
 bool DeviceLane::send_lent(const Batch& batch, std::span<std::uint8_t* const> frames) noexcept {
   count_ = static_cast<std::uint32_t>(batch.size());
   const PacketMemory& memory = *batch.lent_memory();
@@ -424,31 +439,68 @@ bool DeviceLane::send_lent(const Batch& batch, std::span<std::uint8_t* const> fr
     ++i;
   }
   choose_crossing(header_bytes, frame_bytes);
-  crossed_.to_device += whole_frames_ ? frame_bytes : header_bytes;
+  // Few launches are collected with copies, whose number differs.
+  if (whole_frames_ && !zero_copy() && batch.bytes().size() >= kCollectBytes) {
+    if (const std::span<const LentRun> runs = find_runs(); !runs.empty()) return send_runs(runs, sources);
+  }
+  return gather_frames(sources, whole_frames_ ? frame_bytes : header_bytes);
+}
+
+std::span<const LentRun> DeviceLane::find_runs() noexcept {
+  lent_runs_.begin();
+  for (std::uint32_t i = 0; i < count_; ++i) {
+    const IndexEntry& entry = index_.data()[i];
+    lent_runs_.add(entry.source, entry.offset, entry.length);
+  }
+  return lent_runs_.end();
+}
+
+/// By copy engines.
+bool DeviceLane::send_runs(std::span<const LentRun> runs, const Sources& sources) noexcept {
+  std::size_t at = 0;
+  std::uint32_t i = 0;
+  if (!begin(Work::to_device)) return false;
+  for (const LentRun& run : runs) {
+    for (std::uint32_t n = 0; n < run.packets; ++n, ++i) {
+      IndexEntry& entry = index_.data()[i];
+      entry.offset = static_cast<std::uint32_t>(at) + run.place(n, entry.offset);
+    }
+    if (!gpu::copy_rows_async(sent_.data() + at, sources.memory[run.source] + run.first, run.rows, run.width,
+                              run.stride, stream_)) {
+      return false;
+    }
+    at += run.bytes();
+  }
+  crossed_.to_device += at;
+  return lay_out_sent();
+}
+
+/// By a kernel that reads host memory.
+bool DeviceLane::gather_frames(const Sources& sources, std::size_t bytes) noexcept {
   Placement placement;
   placement.kind = whole_frames_ ? Placement::Kind::lent : Placement::Kind::lent_headers;
   if (whole_frames_) {
     std::uint32_t place = 0;
-    for (std::uint32_t n = 0; n < count_; ++n) {
-      const IndexEntry& entry = index_.data()[n];
+    for (std::uint32_t i = 0; i < count_; ++i) {
+      const IndexEntry& entry = index_.data()[i];
       place += placement_.head;
-      lent_places_.data()[n] = place;
+      lent_places_.data()[i] = place;
       place += aligned(kernels::misalignment(entry.offset) + entry.length) + placement_.tail;
     }
     placement.places = device_lent_places_.data();
     if (!up(device_lent_places_.data(), lent_places_.data(), count_ * sizeof(std::uint32_t))) return false;
   }
-  if (!up(device_index_.data(), index_.data(), count_ * sizeof(IndexEntry))) return false;
-  if (!begin(Work::kernels)) return false;
+  if (!up(device_index_.data(), index_.data(), count_ * sizeof(IndexEntry)) || !begin(Work::kernels)) return false;
+  crossed_.to_device += bytes;
   view_.frames = slots_.data();
-  if (count_ > 0 &&
-      !(whole_frames_ ? launch_threads(kernels::gather_lent<kCopyGroup>, std::size_t{count_} * kCopyGroup, stream_,
-                                       sources, device_index_.data(), view_.frames, placement, count_)
-                      : launch_threads(kernels::gather_lent<kHeaderGroup>, std::size_t{count_} * kHeaderGroup, stream_,
-                                       sources, device_index_.data(), view_.frames, placement, count_))) {
-    return false;
-  }
-  return describe(device_index_.data(), placement);
+  const IndexEntry* const index = device_index_.data();
+  const auto by = [&](auto kernel, unsigned group) {
+    return count_ == 0 || launch_threads(kernel, std::size_t{count_} * group, stream_, sources, index, view_.frames,
+                                         placement, count_);
+  };
+  return (whole_frames_ ? by(kernels::gather_lent<kLentGroup>, kLentGroup)
+                        : by(kernels::gather_lent<kHeaderGroup>, kHeaderGroup)) &&
+         describe(index, placement);
 }
 
 /// Sends the verdicts, and the fields that the CPU changed.

@@ -24,6 +24,7 @@
 #include "packet/testing/random_frames.h"
 #include "port/capture_reader.h"
 #include "ring/lane.h"
+#include "ring/lent_runs.h"
 
 namespace penstock::ring {
 namespace {
@@ -90,8 +91,16 @@ struct Way {
   FrameRoom room{};
   std::uint32_t head = 0;  // added by a second stage
   std::uint32_t tail = 0;
-  bool lent = false;  // two of three frames are lent, at any alignment
+  enum class Lent : std::uint8_t {
+    none,
+    some,   // two of three, at any alignment
+    close,  // all, with small gaps
+    slots,  // all, at 66 bytes from each multiple of kSlot
+  };
+  Lent lent = Lent::none;
+  static constexpr std::uint32_t kSlot = 2048;
 };
+using Lent = Way::Lent;
 constexpr Way kWays[] = {
     {"frames there and back", Crossing::copy, true, true},
     {"frames there, records back", Crossing::copy, true, false},
@@ -103,11 +112,15 @@ constexpr Way kWays[] = {
     {"growth by 16 and 8", Crossing::copy, true, true, {16, 8}, 16, 8},
     {"growth by 20 and 0", Crossing::copy, true, true, {20, 0}, 20, 0},
     {"zero copy: growth by 13 and 7", Crossing::zero_copy, true, true, {13, 7}, 13, 7},
-    {"lent: frames there and back", Crossing::copy, true, true, {}, 0, 0, true},
-    {"lent: frames there, records back", Crossing::by_size, true, false, {}, 0, 0, true},
-    {"lent: headers there, records back", Crossing::copy, false, false, {}, 0, 0, true},
-    {"lent: headers there, records back by kernels", Crossing::zero_copy, false, false, {}, 0, 0, true},
-    {"lent: growth by 13 and 7", Crossing::zero_copy, true, true, {13, 7}, 13, 7, true},
+    {"lent: frames there and back", Crossing::copy, true, true, {}, 0, 0, Lent::some},
+    {"lent: frames there, records back", Crossing::by_size, true, false, {}, 0, 0, Lent::some},
+    {"lent: headers there, records back", Crossing::copy, false, false, {}, 0, 0, Lent::some},
+    {"lent: headers there, records back by kernels", Crossing::zero_copy, false, false, {}, 0, 0, Lent::some},
+    {"lent: growth by 13 and 7", Crossing::zero_copy, true, true, {13, 7}, 13, 7, Lent::some},
+    {"close: frames there and back", Crossing::copy, true, true, {}, 0, 0, Lent::close},
+    {"close: growth by 20 and 0", Crossing::by_size, true, true, {20, 0}, 20, 0, Lent::close},
+    {"slots: frames there and back", Crossing::copy, true, true, {}, 0, 0, Lent::slots},
+    {"slots: headers there, records back", Crossing::by_size, false, false, {}, 0, 0, Lent::slots},
 };
 
 /// A host batch with pinned frames, and the lane that it passes.
@@ -133,7 +146,7 @@ class Twins {
 
   Batch& host() { return host_; }
   bool append(const Frame& frame) {
-    if (way_.lent && host_.size() % 3 != 1) return lend(frame);
+    if (way_.lent != Lent::none && (way_.lent != Lent::some || host_.size() % 3 != 1)) return lend(frame);
     return host_.append(frame.bytes, {.wire_length = frame.wire_length, .link_type = frame.link_type});
   }
   void start() { ASSERT_TRUE(lane_->start(host_, 0, {})); }
@@ -205,8 +218,18 @@ class Twins {
     const bool whole_frames = way_.frames_up || sent >= frame_bytes;
     const std::size_t n = host_.size();
     const auto padded = [](std::size_t size) { return (size + 7) / 8 * 8; };
-    expected.to_device = n * kIndexBytes + (whole_frames ? frame_bytes : sent);
-    if (whole_frames && host_.lent() > 0) expected.to_device += n * sizeof(std::uint32_t);  // their places
+    std::size_t in_runs = 0;
+    if (whole_frames && host_.lent() == n && way_.crossing != Crossing::zero_copy &&
+        host_.used_bytes() >= kCollectBytes) {
+      LentRuns runs(kBatchBytes);
+      runs.begin();
+      for (const PacketDescriptor& packet : host_.packets()) runs.add(packet.region, packet.offset, packet.length);
+      for (const LentRun& run : runs.end()) in_runs += run.bytes();
+    }
+    copied_in_runs_ += in_runs > 0 ? 1 : 0;
+    expected.to_device = n * kIndexBytes + (in_runs > 0 ? in_runs : whole_frames ? frame_bytes : sent);
+    if (in_runs == 0 && whole_frames && host_.lent() > 0)
+      expected.to_device += n * sizeof(std::uint32_t);  // their places
     expected.to_host += padded(n * kVerdictBytes) + padded(n * sizeof(ProbeCore::Finding));
     if (way_.head + way_.tail > 0) expected.to_host += padded(n * kLengthBytes);
     ASSERT_EQ(lane_->crossed().to_device, expected.to_device);
@@ -220,13 +243,16 @@ class Twins {
 
   [[nodiscard]] std::size_t packets() const { return packets_; }
   [[nodiscard]] std::size_t punted() const { return punted_; }
+  /// Batches that copy engines brought from where their frames were lent.
+  [[nodiscard]] std::size_t copied_in_runs() const { return copied_in_runs_; }
 
  private:
   /// The first frame begins at the region's first byte, and the last one may end at its last byte.
   bool lend(const Frame& frame) {
     const std::size_t length = frame.bytes.size();
+    if (way_.lent == Lent::slots) lent_used_ = (lent_used_ + Way::kSlot - 1) / Way::kSlot * Way::kSlot + 66;
+    if (lent_bytes_.size() < lent_used_ + length) return false;
     const std::size_t left = lent_bytes_.size() - lent_used_;
-    if (left < length) return false;
     const auto at = static_cast<std::uint32_t>(lent_used_);
     if (!host_.lend(region_, at, length, {.wire_length = frame.wire_length, .link_type = frame.link_type}))
       return false;
@@ -238,7 +264,7 @@ class Twins {
   Way way_;
   RecordLayout record_;
   gpu::PinnedBuffer<std::uint8_t> bytes_{kBatchBytes};
-  gpu::PinnedBuffer<std::uint8_t> lent_bytes_{kBatchBytes};
+  gpu::PinnedBuffer<std::uint8_t> lent_bytes_{2 * kBatchPackets * Way::kSlot};
   std::size_t lent_used_ = 0;
   PacketMemory memory_;
   PacketMemory::Region region_ = memory_.add(lent_bytes_.span()).value();
@@ -247,6 +273,7 @@ class Twins {
   std::unique_ptr<Lane> lane_;
   std::size_t packets_ = 0;
   std::size_t punted_ = 0;
+  std::size_t copied_in_runs_ = 0;
 };
 
 /// Enqueues nothing. Refuses the given number of times while launches are collected, and logs whether they were.
@@ -333,6 +360,19 @@ TEST_P(DeviceLane, DoesWhatTheHostDoesInAFullBatch) {
   EXPECT_EQ(twins.host().used_bytes(), kBatchBytes);
   ASSERT_NO_FATAL_FAILURE(twins.start());
   ASSERT_NO_FATAL_FAILURE(twins.expect_what_the_host_does());
+}
+
+TEST(LentFrames, CrossInAFewCopiesIfTheyLieInOrder) {
+  const Frame frame{testing::packet().eth().ipv4("10.0.0.1", "10.0.0.2").udp(1, 2).padded_to(1514).bytes(), 1514, {}};
+  for (const Way& way : kWays) {
+    SCOPED_TRACE(way.name);
+    Twins twins(way);
+    for (std::size_t n = 0; n < 2000; ++n) ASSERT_TRUE(twins.append(frame));
+    ASSERT_NO_FATAL_FAILURE(twins.start());
+    ASSERT_NO_FATAL_FAILURE(twins.expect_what_the_host_does());
+    const bool lie_in_order = way.lent == Lent::close || way.lent == Lent::slots;
+    EXPECT_EQ(twins.copied_in_runs(), lie_in_order && way.frames_up ? 1U : 0U);
+  }
 }
 
 TEST_P(DeviceLane, IsUsedAgainAndAgain) {

@@ -78,15 +78,18 @@ struct Placement {
 /// The number of threads that copy a frame together, 16 bytes each at a time.
 constexpr unsigned kCopyGroup = 16;
 
-/// `to` is aligned; so is `from`, unless a stage has moved the start of the frame.
+/// Both are aligned, unless a stage or a CPU twin has moved the start of the frame.
 inline __device__ void copy_frame(const std::uint8_t* from, std::uint8_t* to, std::uint32_t length, unsigned thread) {
   const std::uint32_t chunks = (length + kFrameAlignment - 1) / kFrameAlignment;
-  if (reinterpret_cast<std::uintptr_t>(from) % kFrameAlignment == 0) {
+  const auto misaligned = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(from) % kFrameAlignment);
+  if (reinterpret_cast<std::uintptr_t>(to) % kFrameAlignment != 0) {
+    for (std::uint32_t b = thread; b < length; b += kCopyGroup) to[b] = from[b];
+  } else if (misaligned == 0) {
     const auto* source = reinterpret_cast<const uint4*>(from);
     auto* target = reinterpret_cast<uint4*>(to);
     for (std::uint32_t c = thread; c < chunks; c += kCopyGroup) target[c] = source[c];
   } else {
-    const auto before = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(from) % 4);
+    const std::uint32_t before = misaligned % 4;
     const auto* source = reinterpret_cast<const std::uint32_t*>(from - before);
     auto* target = reinterpret_cast<std::uint32_t*>(to);
     for (std::uint32_t w = thread; w < (length + 3) / 4; w += kCopyGroup) {
@@ -110,7 +113,8 @@ static __global__ void __launch_bounds__(kThreadsPerBlock)
              headers ? min(entry.length, kHeaderBytes) : entry.length, thread % kCopyGroup);
 }
 
-/// The number of threads that copy the headers of a lent frame together.
+/// The number of threads that copy a lent frame, or its headers, together: PCIe is read in as long pieces as possible.
+constexpr unsigned kLentGroup = 32;
 constexpr unsigned kHeaderGroup = 8;
 static_assert(kHeaderGroup * kFrameAlignment >= kLentHeaderSlot);
 

@@ -225,7 +225,10 @@ Result<bool> RunningChain::open() {
   bool interrupted = false;
   port::Opening offer(chain_.settings.workers);
   offer.memory = &memory_;
-  offer.room = workers_.front()->frame_room();
+  const ring::RingShape& ring = workers_.front()->ring_shape();
+  offer.room = ring.room;
+  offer.batch_bytes = ring.most_lent_bytes == Batch::kNoLimit ? ring.batch_bytes : std::size_t{1} << 31;
+  offer.batch_packets = ring.batch_packets;
   auto opening = std::async(std::launch::async, [this, offer] { return open_outlets(chain_, offer); });
   while (opening.wait_for(kStopCheckInterval) != std::future_status::ready) {
     if (!is_over(opening_start)) continue;

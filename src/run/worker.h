@@ -51,8 +51,7 @@ class Worker {
   /// it began with them, the next ones. Null: there are none yet.
   [[nodiscard]] std::unique_ptr<StageSet> take_ended() noexcept;
 
-  /// The room that frames have in its batches.
-  [[nodiscard]] FrameRoom frame_room() const noexcept { return ring_.shape().room; }
+  [[nodiscard]] const ring::RingShape& ring_shape() const noexcept { return ring_.shape(); }
   [[nodiscard]] const WorkerCounters& counters() const noexcept { return counters_; }
   /// The time when all packets were done; valid after `run` has returned.
   [[nodiscard]] Batch::Clock::time_point ended_at() const noexcept { return ended_at_; }
