@@ -19,14 +19,14 @@ namespace {
 /// A mask of kMostCpus; the kernel may have more CPUs than one cpu_set_t.
 class CpuMask {
  public:
-  void add(unsigned cpu) noexcept { CPU_SET_S(cpu, bytes, sets_.data()); }
-  [[nodiscard]] bool has(unsigned cpu) const noexcept { return CPU_ISSET_S(cpu, bytes, sets_.data()) != 0; }
+  void add(unsigned cpu) noexcept { CPU_SET_S(cpu, kBytes, sets_.data()); }
+  [[nodiscard]] bool has(unsigned cpu) const noexcept { return CPU_ISSET_S(cpu, kBytes, sets_.data()) != 0; }
   [[nodiscard]] cpu_set_t* get() noexcept { return sets_.data(); }
 
-  static constexpr std::size_t bytes = kMostCpus / 8;
+  static constexpr std::size_t kBytes = kMostCpus / 8;
 
  private:
-  std::array<cpu_set_t, bytes / sizeof(cpu_set_t)> sets_{};
+  std::array<cpu_set_t, kBytes / sizeof(cpu_set_t)> sets_{};
 };
 
 using NodeMask = std::array<unsigned long, 1024 / (8 * sizeof(unsigned long))>;
@@ -46,13 +46,13 @@ int bind_this_thread(const CpuList& cpus) {
     if (cpu >= kMostCpus) return EINVAL;
     mask.add(cpu);
   }
-  return ::sched_setaffinity(0, CpuMask::bytes, mask.get()) == 0 ? 0 : errno;
+  return ::sched_setaffinity(0, CpuMask::kBytes, mask.get()) == 0 ? 0 : errno;
 }
 
 CpuList cpus_of_this_thread() {
   CpuMask mask;
   CpuList cpus;
-  if (::sched_getaffinity(0, CpuMask::bytes, mask.get()) != 0) return cpus;
+  if (::sched_getaffinity(0, CpuMask::kBytes, mask.get()) != 0) return cpus;
   for (unsigned cpu = 0; cpu < kMostCpus; ++cpu) {
     if (mask.has(cpu)) cpus.push_back(cpu);
   }
