@@ -6,7 +6,9 @@
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/mempolicy.h>
 #include <pthread.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -121,6 +123,48 @@ TEST(Run, RunsWorkersOnTheirCoresAndOtherThreadsElsewhere) {
   EXPECT_EQ(placement[0]["cores"], format_cpu_list(of_worker));
   EXPECT_EQ(placement[0]["bound"], true);
   EXPECT_THAT(report::to_tables(result->report), HasSubstr("cores of workers: " + format_cpu_list(of_worker)));
+}
+
+/// The calling thread's; -1: unknown.
+int memory_policy() {
+  int mode = -1;
+  return ::syscall(SYS_get_mempolicy, &mode, nullptr, 0UL, nullptr, 0UL) == 0 ? mode : -1;
+}
+
+TEST(Run, MakesAWorkerOnItsCoresAndTheNodeForItsMemory) {
+  const CpuList before = cpus_of_this_thread();
+  const CpuTopology topology = read_cpu_topology();
+  if (memory_policy() != MPOL_DEFAULT || topology.allowed_memory.empty()) GTEST_SKIP() << "no NUMA policies here";
+  const WorkerPlace with_gpu{.cores = {before.back()}, .gpu = 0, .memory_node = topology.allowed_memory.front()};
+  WorkerPlace without_gpu = with_gpu;
+  without_gpu.gpu.reset();
+  for (const WorkerPlace& place : {with_gpu, without_gpu}) {
+    FakeChain chain;
+    std::vector<std::uint64_t> given(1);
+    FakePort& in = chain.add_source("in", counted(given, 10));
+    testing::FakeFunction& function = chain.add_function("fake", {});
+    CpuList made_on;
+    int policy_making = -1;
+    int policy_opening = -1;
+    int policy_running = -1;
+    in.while_opening = [&] { policy_opening = memory_policy(); };
+    function.at_make = [&] {
+      made_on = cpus_of_this_thread();
+      policy_making = memory_policy();
+    };
+    function.process = [&](std::span<PacketView> packets) {
+      policy_running = memory_policy();
+      for (const PacketView packet : packets) packet.packet->verdict = Verdict::consume();
+    };
+    chain.settings.placement.workers = {place};
+    ASSERT_TRUE(run(chain, {}, kNeverStop));
+    EXPECT_EQ(made_on, place.cores);
+    EXPECT_EQ(policy_making, place.gpu ? MPOL_PREFERRED : MPOL_DEFAULT) << "on its core, it is the node's anyway";
+    EXPECT_EQ(policy_opening, MPOL_PREFERRED);
+    EXPECT_EQ(policy_running, MPOL_DEFAULT);
+    EXPECT_EQ(memory_policy(), MPOL_DEFAULT);
+    EXPECT_EQ(cpus_of_this_thread(), before);
+  }
 }
 
 TEST(Run, IsRefusedIfAWorkerCannotBeBound) {
