@@ -84,6 +84,7 @@ class PresetLane final : public ring::Lane {
     return gpu::Progress::kDone;
   }
   const ring::SegmentResults& results() const noexcept override { return results_; }
+  void exchange_stages(ring::LaneStages&) noexcept override {}
   void abandon() noexcept override {}
   void begin_batch() noexcept override {}
   Crossed crossed() const noexcept override { return {}; }

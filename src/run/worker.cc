@@ -18,7 +18,7 @@ namespace penstock::run {
 
 namespace {
 
-ring::RingShape ring_shape(const Chain& chain) {
+ring::RingShape shape_for(const Chain& chain) {
   const RunSettings& settings = chain.settings;
   const bool on_gpu = settings.processor == function::Processor::gpu;
   ring::RingShape shape;
@@ -53,7 +53,7 @@ Worker::Worker(const Chain& chain, const PacketMemory& memory, unsigned index, T
     : chain_(chain),
       index_(index),
       counters_(chain),
-      ring_(ring_shape(chain), &memory),
+      ring_(shape_for(chain), &memory),
       executor_(make_executor(chain, index, ring_, counters_, trace)),
       lending_({}, {}, 0) {}
 

@@ -189,6 +189,7 @@ class FakeFunction final : public function::NetworkFunction {
   Errors check_errors, begin_errors;
   std::function<void()> at_begin = [] {};  // of the run
   std::function<void()> at_end = [] {};
+  std::function<void()> at_make = [] {};  // of a stage
   Errors take_over_errors;
   function::NetworkFunction* predecessor = nullptr;  // whose place it has taken last
   int predecessors_ended = 0;
@@ -199,7 +200,10 @@ class FakeFunction final : public function::NetworkFunction {
   stack::Attachment* attachment = nullptr;  // ditto
 
   const function::NfTraits& traits() const noexcept override { return own_traits; }
-  std::unique_ptr<function::CpuStage> make_cpu_stage() override { return std::make_unique<Stage>(*this); }
+  std::unique_ptr<function::CpuStage> make_cpu_stage() override {
+    at_make();
+    return std::make_unique<Stage>(*this);
+  }
   Errors check() const override { return check_errors; }
   Result<void> begin_run() override {
     at_begin();
