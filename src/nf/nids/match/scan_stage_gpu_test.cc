@@ -73,7 +73,7 @@ class Batch {
   [[nodiscard]] std::vector<PacketLiterals> scan(gpu::GpuStage& stage, std::size_t misaligned) {
     fill_gap(misaligned == 0 ? 0 : 16);
     gpu::DeviceBuffer<std::uint8_t> frames(frames_.size() + 32);
-    gpu::copy(frames.data() + misaligned, frames_.data(), frames_.size());
+    gpu::copy_to_device(frames.data() + misaligned, frames_.data(), frames_.size());
     gpu::DeviceBuffer<PacketDescriptor> packets{std::span<const PacketDescriptor>(packets_)};
     const std::vector<PacketLiterals> poison(packets_.size(), {77, 77, {1, 2, 3, 4, 5, 6, 7}});
     gpu::DeviceBuffer<PacketLiterals> findings{std::span<const PacketLiterals>(poison)};
