@@ -48,7 +48,7 @@ DeviceTables::DeviceTables(const Tables& tables)
 
 DeviceTables::~DeviceTables() {
   try {
-    stream_.wait();  // copies may still be reading the statuses on the host
+    stream_.wait();                  // copies may still be reading the statuses on the host
   } catch (const gpu::CudaError&) {  // NOLINT(bugprone-empty-catch): the context is lost, and its copies with it
   }
 }
