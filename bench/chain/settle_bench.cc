@@ -14,8 +14,11 @@
 //
 // `C4State` is C4 over TCP connections that nids follows. They are played from memory, so `fill` copies them.
 //
-// Axes: frame size with FCS. Counters, in ns per packet: `fill`, the generator with `frames: kept`; `host`, submit and
-// retire.
+// `FirewallRouter` is the shortest chain: headers cross, and the fields that the router changes come back. Its batches
+// have 8,192 packets of any size.
+//
+// Axes: frame size with FCS. Counters, in ns per packet: `fill`, the generator with `frames: kept`, which lends them;
+// `host`, submit and retire.
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
@@ -50,7 +53,7 @@ class PresetLane final : public ring::Lane {
       : busy_(busy), verdicts_(packets, {VerdictKind::forward, 3, 1}), lengths_(packets, length + kGrowth) {
     const ring::SegmentShape& segment = plan.segments.at(0);
     if (plan.segments.size() == 1 && segment.stages.size() == 2 && !segment.frames_down && !segment.down.empty()) {
-      preset_nids_router(segment, packets);
+      preset_records(segment, packets);
       return;
     }
     if (plan.segments.size() != 1 || segment.stages.size() != 4 || !segment.frames_down || !segment.down.empty())
@@ -82,15 +85,20 @@ class PresetLane final : public ring::Lane {
     return gpu::Progress::kDone;
   }
   const ring::SegmentResults& results() const noexcept override { return results_; }
+  void exchange_stages(ring::LaneStages&) noexcept override {}
   void abandon() noexcept override {}
   void begin_batch() noexcept override {}
   Crossed crossed() const noexcept override { return {}; }
 
  private:
-  void preset_nids_router(const ring::SegmentShape& segment, std::size_t packets) {
+  /// For a function before the router: the firewall or nids.
+  void preset_records(const ring::SegmentShape& segment, std::size_t packets) {
+    const std::uint32_t rule = 0;
     nids::PacketLiterals literals;
     literals.flags = nids::PacketLiterals::kScanned;  // no literal of a payload, so nids looks at the packet
-    findings_[0] = repeated(&literals, sizeof literals, packets, segment.stages[0].findings_bytes);
+    const bool by_firewall = segment.stages[0].findings_bytes == sizeof rule;
+    findings_[0] = by_firewall ? repeated(&rule, sizeof rule, packets, segment.stages[0].findings_bytes)
+                               : repeated(&literals, sizeof literals, packets, segment.stages[0].findings_bytes);
     results_.findings = {findings_[0].data(), nullptr};
     results_.lengths = {nullptr, nullptr};
     const ring::RecordHeader header{14, 34, PacketLayout::kNetworkHeader | PacketLayout::kTransportHeader,
@@ -120,31 +128,36 @@ std::string generator(const std::string& destinations, std::int64_t size) {
                      experiments::yaml_text(destinations));
 }
 
-/// The chain with its ports open, and the default batches for a GPU.
+/// The chain, and the default batches for a GPU.
 config::LoadedChain load(const experiments::Workplace& workplace, const std::string& functions,
-                         const std::string& source) {
+                         const std::string& source, std::size_t packets = 16384) {
   const std::string yaml = fmt::format(
       "ports:\n  lan: {{{}}}\n  wan: {{'null': {{}}}}\nchain: {}\nrun: {{processor: cpu, batch: {{bytes: {}, packets: "
       "{}}}}}\n",
-      source, functions, kBatchBytes, 16384);
+      source, functions, kBatchBytes, packets);
   auto loaded = config::load_chain(workplace.put("chain.yaml", yaml), {});
   if (!loaded) throw std::runtime_error(to_string(loaded.error()));
-  for (const run::NamedPort& port : loaded->chain.ports) {
-    if (auto opened = port.port->open(1); !opened) throw std::runtime_error(to_string(opened.error()));
-  }
   return std::move(*loaded);
 }
 
 struct OwnBatch {
-  explicit OwnBatch(const run::RunSettings& settings)
-      : bytes(settings.batch_bytes), descriptors(settings.batch_packets), batch(bytes, descriptors, {}) {}
+  OwnBatch(const run::RunSettings& settings, const PacketMemory& memory, std::uint32_t most_lent_bytes)
+      : bytes(settings.batch_bytes),
+        descriptors(settings.batch_packets),
+        batch(bytes, descriptors, {}, &memory, most_lent_bytes) {}
   std::vector<std::uint8_t> bytes;
   std::vector<PacketDescriptor> descriptors;
   Batch batch;
 };
 
-void measure(benchmark::State& state, config::LoadedChain loaded) {
+void measure(benchmark::State& state, config::LoadedChain loaded, std::uint32_t most_lent_bytes = Batch::kNoLimit) {
   const run::Chain& chain = loaded.chain;
+  PacketMemory memory;
+  port::Opening opening(1);
+  opening.memory = &memory;
+  for (const run::NamedPort& port : chain.ports) {
+    if (auto opened = port.port->open(opening); !opened) throw std::runtime_error(to_string(opened.error()));
+  }
   const auto plan = plan::plan_device(chain.traits(), plan::WholeFrames::where_needed, plan::Sharing::packets);
   if (!plan) throw std::runtime_error(to_string(plan.error()));
   std::vector<std::unique_ptr<ring::Lane>> lanes;
@@ -155,8 +168,10 @@ void measure(benchmark::State& state, config::LoadedChain loaded) {
   }
   run::WorkerCounters counters(chain);
   run::DeviceExecutor executor(chain, *plan, std::move(lanes), 0, counters, nullptr);
-  std::vector<OwnBatch> batches;
-  for (std::size_t i = 0; i < kLanes + 1; ++i) batches.emplace_back(chain.settings);
+  executor.begin();
+  std::vector<std::unique_ptr<OwnBatch>> batches;
+  for (std::size_t i = 0; i < kLanes + 1; ++i)
+    batches.push_back(std::make_unique<OwnBatch>(chain.settings, memory, most_lent_bytes));
   port::RxQueue& source = *chain.ports[0].port->rx(0);
 
   std::uint64_t packets = 0;
@@ -164,7 +179,7 @@ void measure(benchmark::State& state, config::LoadedChain loaded) {
   std::chrono::nanoseconds hosting{0};
   std::size_t next = 0;
   const auto round = [&] {
-    Batch& batch = batches[next].batch;
+    Batch& batch = batches[next]->batch;
     next = (next + 1) % batches.size();
     batch.reset(0);
     const auto start = thread_time();
@@ -172,7 +187,7 @@ void measure(benchmark::State& state, config::LoadedChain loaded) {
     const auto filled = thread_time();
     batch.mark_arrivals(Batch::Clock::now());
     if (!executor.submit(batch)) throw std::runtime_error("no lane is free");
-    while (executor.retire() != nullptr) continue;
+    while (Batch* const done = executor.retire()) source.take_back(done->lent());
     const auto end = thread_time();
     packets += batch.size();
     filling += filled - start;
@@ -220,9 +235,18 @@ void NidsRouter(benchmark::State& state) {
   measure(state, load(workplace, functions, generator(router.destinations, state.range(0))));
 }
 
+void FirewallRouter(benchmark::State& state) {
+  const experiments::Workplace workplace;
+  experiments::Chains chains(workplace);
+  const experiments::MeasuredChain chain = chains.chain("firewall-router", "");
+  measure(state, load(workplace, chain.functions, generator(chain.destinations, state.range(0)), 8192),
+          ring::kHeaderBytes);
+}
+
 BENCHMARK(C4)->Arg(64)->Arg(512)->Arg(1518)->UseManualTime();
 BENCHMARK(C4State)->Arg(64)->Arg(512)->Arg(1518)->UseManualTime();
 BENCHMARK(NidsRouter)->Arg(64)->Arg(512)->Arg(1518)->UseManualTime();
+BENCHMARK(FirewallRouter)->Arg(64)->Arg(1518)->UseManualTime();
 
 }  // namespace
 }  // namespace penstock

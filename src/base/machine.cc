@@ -19,14 +19,15 @@
 #include <system_error>
 #include <utility>
 
+#include "base/cpu_topology.h"
+#include "base/system_file.h"
 #include "base/text_file.h"
+#include "base/thread_placement.h"
 
 namespace penstock {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string text_of(const fs::path& path) { return read_text_file(path.string()).value_or(std::string()); }
 
 /// The files of a folder, sorted by name; empty if it cannot be read.
 std::vector<fs::path> files_of(const fs::path& folder) {
@@ -45,23 +46,13 @@ std::uint64_t number(std::string_view text, int base = 10) {
   return value;
 }
 
-/// Calls `use(key, value)` for each line "key : value" of a file of /proc.
-template <typename Use>
-void for_each_pair(const std::string& text, Use use) {
-  LineReader lines(text);
-  for (Line line; lines.next(line);) {
-    const std::size_t colon = line.text.find(':');
-    if (colon != std::string_view::npos) use(trimmed(line.text.substr(0, colon)), trimmed(line.text.substr(colon + 1)));
-  }
-}
-
 void look_at_cpu(const fs::path& root, Machine& machine) {
   constexpr std::array<std::string_view, 8> kSimd{"sse4_2",      "avx2",       "avx512f", "avx512bw",
                                                   "avx512_vbmi", "vpclmulqdq", "vaes",    "gfni"};
   std::set<std::pair<std::uint64_t, std::uint64_t>> cores;
   std::uint64_t package = 0;
   unsigned processors = 0;
-  for_each_pair(text_of(root / "proc/cpuinfo"), [&](std::string_view key, std::string_view value) {
+  for_each_pair(system_file(root / "proc/cpuinfo"), [&](std::string_view key, std::string_view value) {
     if (key == "processor") ++processors;
     if (key == "model name" && machine.cpu_model.empty()) machine.cpu_model = value;
     if (key == "physical id") package = number(value);
@@ -80,20 +71,27 @@ void look_at_cpu(const fs::path& root, Machine& machine) {
       sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? static_cast<unsigned>(CPU_COUNT(&allowed)) : processors;
 }
 
+/// Prefers some node that this process may use, for a moment. Returns 0, or the errno.
+int try_memory_policy() {
+  const std::vector<unsigned> nodes = read_cpu_topology().allowed_memory;
+  return ThreadMemoryOnNode(nodes.empty() ? std::nullopt : std::optional(nodes.front())).error();
+}
+
 void look_at_memory(const fs::path& root, Machine& machine) {
+  machine.memory_policy_errno = try_memory_policy();
   const std::map<std::string_view, std::pair<std::uint64_t*, std::uint64_t>> facts{
       {"MemTotal", {&machine.memory_bytes, 1024}},        {"MemAvailable", {&machine.available_memory_bytes, 1024}},
       {"Hugepagesize", {&machine.huge_page_bytes, 1024}}, {"HugePages_Total", {&machine.huge_pages, 1}},
       {"HugePages_Free", {&machine.free_huge_pages, 1}},
   };
-  for_each_pair(text_of(root / "proc/meminfo"), [&](std::string_view key, std::string_view value) {
+  for_each_pair(system_file(root / "proc/meminfo"), [&](std::string_view key, std::string_view value) {
     if (const auto fact = facts.find(key); fact != facts.end())
       *fact->second.first = number(value) * fact->second.second;
   });
 }
 
 void look_at_process(const fs::path& root, Machine& machine) {
-  for_each_pair(text_of(root / "proc/self/status"), [&](std::string_view key, std::string_view value) {
+  for_each_pair(system_file(root / "proc/self/status"), [&](std::string_view key, std::string_view value) {
     if (key == "CapEff") machine.capabilities = number(value, 16);
   });
   rlimit limit{};
@@ -110,8 +108,8 @@ void look_at_gpus(const fs::path& root, Machine& machine) {
   constexpr std::uint64_t kNvidia = 0x10de;
   constexpr std::uint64_t kDisplay = 0x03;  // PCI class of graphics and compute controllers
   for (const fs::path& device : files_of(root / "sys/bus/pci/devices")) {
-    const bool is_nvidia = number(text_of(device / "vendor"), 16) == kNvidia;
-    if (is_nvidia && number(text_of(device / "class"), 16) >> 16 == kDisplay) ++machine.nvidia_pci_devices;
+    const bool is_nvidia = number(system_file(device / "vendor"), 16) == kNvidia;
+    if (is_nvidia && number(system_file(device / "class"), 16) >> 16 == kDisplay) ++machine.nvidia_pci_devices;
   }
   for (const fs::path& node : files_of(root / "dev"))
     if (node.filename().string().starts_with("nvidia"))
@@ -136,7 +134,7 @@ void look_at_network(const fs::path& root, Machine& machine) {
     std::error_code none;
     machine.interfaces.push_back({.name = interface.filename().string(),
                                   .driver = fs::read_symlink(interface / "device/driver", none).filename().string(),
-                                  .up = (number(text_of(interface / "flags"), 16) & kUp) != 0});
+                                  .up = (number(system_file(interface / "flags"), 16) & kUp) != 0});
   }
 }
 

@@ -35,7 +35,8 @@ struct Machine {
   std::uint64_t capabilities = 0;                          // effective capabilities, one bit each (linux/capability.h)
   std::optional<std::uint64_t> locked_memory_limit_bytes;  // empty: no limit
 
-  int af_packet_errno = 0;  // the error of opening an AF_PACKET socket; 0: success
+  int memory_policy_errno = 0;  // the error of choosing a NUMA node for memory; 0: success
+  int af_packet_errno = 0;      // the error of opening an AF_PACKET socket; 0: success
   int af_xdp_errno = 0;
 
   unsigned nvidia_pci_devices = 0;        // GPUs on the PCI bus, with or without a driver

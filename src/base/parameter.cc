@@ -33,6 +33,7 @@ std::string_view type_name(ParameterType type) {
     case ParameterType::output: return "a file to write";
     case ParameterType::integer: return "a whole number";
     case ParameterType::integers: return "distinct whole numbers such as 0,1";
+    case ParameterType::cpus: return "distinct numbers and ranges such as 2-5,8";
     case ParameterType::size: return "a size such as 4MiB";
     case ParameterType::duration: return "a time such as 500us or 1ms";
     case ParameterType::rate: return "a rate such as 10Gbps or 2Mpps";
@@ -119,6 +120,7 @@ std::string_view name(ParameterType type) noexcept {
     case ParameterType::output: return "output";
     case ParameterType::integer: return "integer";
     case ParameterType::integers: return "integers";
+    case ParameterType::cpus: return "cpus";
     case ParameterType::size: return "size";
     case ParameterType::duration: return "duration";
     case ParameterType::rate: return "rate";
@@ -167,9 +169,10 @@ Result<void> check_unique_keys(const Parameter& parameter, const RawParameter& r
 
 Result<Parameters::Value> Parameters::convert(const Parameter& parameter, const RawParameter& raw) {
   Value value{raw.place, raw.items, 0, {}, raw.item_places};
+  const bool is_numbers = parameter.type == ParameterType::integers || parameter.type == ParameterType::cpus;
   const auto wrong = [&] {
     std::string found = raw.items.empty() ? "an empty list"
-                        : parameter.type == ParameterType::integers && raw.shape == RawParameter::Shape::list
+                        : is_numbers && raw.shape == RawParameter::Shape::list
                             ? in_quotes(fmt::format("[{}]", fmt::join(raw.items, ", ")))
                         : raw.shape == RawParameter::Shape::list    ? "a list"
                         : raw.shape == RawParameter::Shape::mapping ? "a mapping"
@@ -198,6 +201,14 @@ Result<Parameters::Value> Parameters::convert(const Parameter& parameter, const 
       if (!numbers) return wrong();
       value.texts = {fmt::format("{}", fmt::join(*numbers, ","))};
       value.integers = std::move(*numbers);
+      return value;
+    }
+    case ParameterType::cpus: {
+      if (raw.shape == RawParameter::Shape::mapping || raw.items.empty()) return wrong();
+      auto cpus = parse_cpu_list(fmt::format("{}", fmt::join(raw.items, ",")));
+      if (!cpus) return wrong();
+      value.texts = {format_cpu_list(*cpus)};
+      value.cpus = std::move(*cpus);
       return value;
     }
     case ParameterType::pairs:
@@ -330,6 +341,7 @@ std::chrono::nanoseconds Parameters::duration(std::string_view name) const {
 }
 const std::vector<std::uint64_t>& Parameters::integers(std::string_view name) const { return at(name).integers; }
 Rate Parameters::rate(std::string_view name) const { return at(name).rate; }
+const CpuList& Parameters::cpus(std::string_view name) const { return at(name).cpus; }
 bool Parameters::flag(std::string_view name) const { return at(name).integer != 0; }
 
 std::string Parameters::normal_form(const Parameter& parameter) const {
@@ -347,6 +359,7 @@ std::string Parameters::normal_form(const Parameter& parameter) const {
     case ParameterType::paths:
     case ParameterType::output:
     case ParameterType::integers:
+    case ParameterType::cpus:
     case ParameterType::choice: break;
   }
   // With lengths, so that no text can look like several.

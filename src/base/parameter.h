@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/cpu_list.h"
 #include "base/error.h"
 #include "base/units.h"
 
@@ -26,6 +27,7 @@ enum class ParameterType : std::uint8_t {
   output,    // a file that will be written
   integer,   // `range` "least..most"
   integers,  // several distinct integers: "0,1" or a list; `range` applies to each
+  cpus,      // numbers of CPUs: "2-5,8" or a list of such texts
   size,      // bytes with a unit; `range` as for integers
   duration,  // time with a unit
   rate,      // bits or packets per second; `range` "1Mbps..1Tbps" requires bits
@@ -75,10 +77,11 @@ class Parameters {
   /// Where an item of a list or mapping was given; `item` is its index in `texts`.
   [[nodiscard]] const Place& place(std::string_view name, std::size_t item) const;
 
-  [[nodiscard]] const std::string& text(std::string_view name) const;  // text, choice, path (resolved), integers
+  [[nodiscard]] const std::string& text(std::string_view name) const;  // text, choice, path (resolved), integers, cpus
   [[nodiscard]] const std::vector<std::string>& texts(std::string_view name) const;
   [[nodiscard]] std::uint64_t integer(std::string_view name) const;  // integer, size
   [[nodiscard]] const std::vector<std::uint64_t>& integers(std::string_view name) const;
+  [[nodiscard]] const CpuList& cpus(std::string_view name) const;  // in the user's order
   [[nodiscard]] std::chrono::nanoseconds duration(std::string_view name) const;
   [[nodiscard]] Rate rate(std::string_view name) const;
   [[nodiscard]] bool flag(std::string_view name) const;
@@ -107,6 +110,7 @@ class Parameters {
     Rate rate;
     std::vector<Place> item_places{};
     std::vector<std::uint64_t> integers{};
+    CpuList cpus{};
   };
   static Result<Value> convert(const Parameter& parameter, const RawParameter& raw);
   [[nodiscard]] const Value& at(std::string_view name) const;

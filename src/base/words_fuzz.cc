@@ -1,14 +1,15 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Feeds arbitrary text to the readers of single words (numbers with units, addresses, prefixes), and to the splitters
-// of lines and words. An address that is read must be the same after it is printed and read again.
+// Feeds arbitrary text to the readers of single words (numbers with units, lists of CPUs, addresses, prefixes), and to
+// the splitters of lines and words. An address that is read must be the same after it is printed and read again.
 
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
 
+#include "base/cpu_list.h"
 #include "base/error.h"
 #include "base/ip_address.h"
 #include "base/text_file.h"
@@ -37,6 +38,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       static_cast<void>(parse_rate(word.text));
       static_cast<void>(parse_integer(word.text));
       static_cast<void>(parse_number(word.text));
+      if (const auto cpus = parse_cpu_list(word.text); cpus && parse_cpu_list(format_cpu_list(*cpus)) != cpus)
+        std::abort();
       read_back(word.text, parse_ipv4);
       read_back(word.text, parse_ipv6);
       read_back(word.text, parse_ipv4_prefix);

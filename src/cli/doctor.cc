@@ -11,12 +11,17 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
 
 #include "base/units.h"
+#include "cli/chain_arguments.h"
+#include "cli/doctor_placement.h"
+#include "config/chain_file.h"
 #include "gpu/cuda_error.h"
 #include "gpu/memory.h"
 
@@ -26,56 +31,50 @@ namespace {
 using State = Finding::State;
 using Availability = gpu::Availability;
 
-constexpr std::string_view kGpu = "GPU";
-constexpr std::string_view kCpu = "CPU and memory";
-constexpr std::string_view kLive = "live traffic";
 constexpr std::string_view kOnCpu = "chains run on the CPU only";
-
-Finding make(std::string_view area, std::string_view subject, State state, std::string found,
-             std::string_view means = {}, std::string_view fix = {}) {
-  return {std::string(area), std::string(subject), state, std::move(found), std::string(means), std::string(fix)};
-}
 
 Finding examine_program(const gpu::DeviceList& gpus) {
   if (gpus.availability == Availability::kBuiltWithoutCuda)
-    return make(kGpu, "program", State::missing, "built without CUDA", kOnCpu, "make setup build");
-  return make(kGpu, "program", State::ok, fmt::format("built with CUDA {}", gpus.runtime_cuda));
+    return make_finding(kGpuArea, "program", State::missing, "built without CUDA", kOnCpu, "make setup build");
+  return make_finding(kGpuArea, "program", State::ok, fmt::format("built with CUDA {}", gpus.runtime_cuda));
 }
 
 Finding examine_hardware(const Machine& machine, const gpu::DeviceList& gpus) {
   const std::size_t seen = std::max<std::size_t>(machine.nvidia_pci_devices, gpus.devices.size());
   if (seen == 0)
-    return make(kGpu, "hardware", State::missing, "no NVIDIA GPU on the PCI bus", kOnCpu,
-                "use a machine with a GPU, or pass one through to this virtual machine");
-  return make(kGpu, "hardware", State::ok, fmt::format("{} NVIDIA GPU{}", seen, seen == 1 ? "" : "s"));
+    return make_finding(kGpuArea, "hardware", State::missing, "no NVIDIA GPU on the PCI bus", kOnCpu,
+                        "use a machine with a GPU, or pass one through to this virtual machine");
+  return make_finding(kGpuArea, "hardware", State::ok, fmt::format("{} NVIDIA GPU{}", seen, seen == 1 ? "" : "s"));
 }
 
 Finding examine_driver(const Machine& machine, const gpu::DeviceList& gpus) {
   constexpr std::string_view kNewer = "install NVIDIA driver 580 or newer (it supports CUDA 13), and restart";
   switch (gpus.availability) {
     case Availability::kBuiltWithoutCuda:
-      if (machine.nvidia_kernel_module) return make(kGpu, "driver", State::ok, "the NVIDIA kernel module is loaded");
-      return make(kGpu, "driver", State::missing, "the NVIDIA kernel module is not loaded", kOnCpu, kNewer);
+      if (machine.nvidia_kernel_module)
+        return make_finding(kGpuArea, "driver", State::ok, "the NVIDIA kernel module is loaded");
+      return make_finding(kGpuArea, "driver", State::missing, "the NVIDIA kernel module is not loaded", kOnCpu, kNewer);
     case Availability::kNoDriver:
       if (machine.nvidia_kernel_module || !machine.nvidia_nodes.empty())
-        return make(
-            kGpu, "driver", State::missing, "the kernel module is loaded, but libcuda.so.1 is not found", kOnCpu,
+        return make_finding(
+            kGpuArea, "driver", State::missing, "the kernel module is loaded, but libcuda.so.1 is not found", kOnCpu,
             "in a container, start it with the NVIDIA container toolkit (docker run --gpus all); otherwise reinstall "
             "the driver");
-      return make(kGpu, "driver", State::missing, gpus.reason, kOnCpu, kNewer);
-    case Availability::kDriverTooOld: return make(kGpu, "driver", State::missing, gpus.reason, kOnCpu, kNewer);
+      return make_finding(kGpuArea, "driver", State::missing, gpus.reason, kOnCpu, kNewer);
+    case Availability::kDriverTooOld:
+      return make_finding(kGpuArea, "driver", State::missing, gpus.reason, kOnCpu, kNewer);
     default:
-      return make(kGpu, "driver", State::ok,
-                  fmt::format("NVIDIA driver {}, CUDA {}", gpus.driver.empty() ? "of unknown version" : gpus.driver,
-                              gpus.driver_cuda));
+      return make_finding(kGpuArea, "driver", State::ok,
+                          fmt::format("NVIDIA driver {}, CUDA {}",
+                                      gpus.driver.empty() ? "of unknown version" : gpus.driver, gpus.driver_cuda));
   }
 }
 
 Finding examine_nodes(const Machine& machine) {
   if (machine.nvidia_nodes.empty())
-    return make(kGpu, "device files", State::missing, "no /dev/nvidia*", kOnCpu,
-                "sudo nvidia-modprobe -u -c 0; in a container, start it with the NVIDIA container toolkit");
-  return make(kGpu, "device files", State::ok, fmt::format("{}", fmt::join(machine.nvidia_nodes, " ")));
+    return make_finding(kGpuArea, "device files", State::missing, "no /dev/nvidia*", kOnCpu,
+                        "sudo nvidia-modprobe -u -c 0; in a container, start it with the NVIDIA container toolkit");
+  return make_finding(kGpuArea, "device files", State::ok, fmt::format("{}", fmt::join(machine.nvidia_nodes, " ")));
 }
 
 void examine_devices(const gpu::DeviceList& gpus, const std::string& failure, std::vector<Finding>& findings) {
@@ -84,24 +83,24 @@ void examine_devices(const gpu::DeviceList& gpus, const std::string& failure, st
     const std::string what = fmt::format("{}, compute {}.{}, {}", device.name, device.compute_major,
                                          device.compute_minor, format_size(device.memory_bytes));
     if (!device.supported) {
-      findings.push_back(make(kGpu, name, State::missing,
-                              fmt::format("{}: this program has no code for such an old GPU", what),
-                              "this GPU is not used", "use a GPU of compute capability 8.0 or newer"));
+      findings.push_back(make_finding(kGpuArea, name, State::missing,
+                                      fmt::format("{}: this program has no code for such an old GPU", what),
+                                      "this GPU is not used", "use a GPU of compute capability 8.0 or newer"));
     } else if (!failure.empty()) {
-      findings.push_back(make(kGpu, name, State::missing, fmt::format("{}: {}", what, failure), kOnCpu,
-                              "nvidia-smi shows which processes use the GPU and whether it is healthy"));
+      findings.push_back(make_finding(kGpuArea, name, State::missing, fmt::format("{}: {}", what, failure), kOnCpu,
+                                      "nvidia-smi shows which processes use the GPU and whether it is healthy"));
     } else {
       findings.push_back(
-          make(kGpu, name, State::ok, fmt::format("{}: a test copy to the GPU and back succeeded", what)));
+          make_finding(kGpuArea, name, State::ok, fmt::format("{}: a test copy to the GPU and back succeeded", what)));
     }
   }
   // Any other status of the driver; the remaining reasons are covered above.
   if (gpus.availability == Availability::kNoDevice)
-    findings.push_back(make(kGpu, "devices", State::missing, gpus.reason, kOnCpu,
-                            "check CUDA_VISIBLE_DEVICES, and that nvidia-smi -L lists the GPU"));
+    findings.push_back(make_finding(kGpuArea, "devices", State::missing, gpus.reason, kOnCpu,
+                                    "check CUDA_VISIBLE_DEVICES, and that nvidia-smi -L lists the GPU"));
   if (gpus.availability == Availability::kFailed)
-    findings.push_back(make(kGpu, "devices", State::missing, gpus.reason, kOnCpu,
-                            "look for driver errors with nvidia-smi and in the kernel's log (sudo dmesg)"));
+    findings.push_back(make_finding(kGpuArea, "devices", State::missing, gpus.reason, kOnCpu,
+                                    "look for driver errors with nvidia-smi and in the kernel's log (sudo dmesg)"));
 }
 
 void examine_gpu(const Machine& machine, const gpu::DeviceList& gpus, const std::string& failure,
@@ -115,20 +114,21 @@ void examine_gpu(const Machine& machine, const gpu::DeviceList& gpus, const std:
   examine_devices(gpus, failure, findings);
 }
 
-void examine_cpu(const Machine& machine, std::vector<Finding>& findings) {
+void examine_cpu(const Machine& machine, const CpuTopology& topology, std::vector<Finding>& findings) {
   findings.push_back(
-      make(kCpu, "cores", State::ok,
-           fmt::format("{}, {} for this process: at most {} in parallel", format_count(machine.cores, "core"),
-                       format_count(machine.threads, "thread"), format_count(machine.threads, "worker"))));
+      make_finding(kCpuArea, "cores", State::ok,
+                   fmt::format("{}, {} for this process: at most {} in parallel", format_count(machine.cores, "core"),
+                               format_count(machine.threads, "thread"), format_count(machine.threads, "worker"))));
+  examine_cores(machine, topology, findings);
   const bool has_avx2 = std::find(machine.simd.begin(), machine.simd.end(), "avx2") != machine.simd.end();
   if (has_avx2) {
-    findings.push_back(make(kCpu, "SIMD", State::ok, fmt::format("{}", fmt::join(machine.simd, " "))));
+    findings.push_back(make_finding(kCpuArea, "SIMD", State::ok, fmt::format("{}", fmt::join(machine.simd, " "))));
   } else {
     findings.push_back(
-        make(kCpu, "SIMD", State::note, "no AVX2", "pattern matching and ciphers on the CPU are slower"));
+        make_finding(kCpuArea, "SIMD", State::note, "no AVX2", "pattern matching and ciphers on the CPU are slower"));
   }
-  findings.push_back(make(
-      kCpu, "memory", State::ok,
+  findings.push_back(make_finding(
+      kCpuArea, "memory", State::ok,
       fmt::format("{} free of {}", format_size(machine.available_memory_bytes), format_size(machine.memory_bytes))));
 }
 
@@ -147,58 +147,63 @@ void examine_capabilities(const Machine& machine, std::vector<Finding>& findings
     // CAP_SYS_ADMIN includes CAP_BPF.
     const bool has =
         has_capability(machine, capability) || (capability == CAP_BPF && has_capability(machine, CAP_SYS_ADMIN));
-    findings.push_back(has ? make(kLive, name, State::ok, "this process has it")
-                           : make(kLive, name, State::missing, "this process does not have it", for_what,
-                                  "run as root, or: sudo setcap cap_net_raw,cap_net_admin,cap_bpf+ep PENSTOCK"));
+    findings.push_back(
+        has ? make_finding(kLiveArea, name, State::ok, "this process has it")
+            : make_finding(kLiveArea, name, State::missing, "this process does not have it", for_what,
+                           "run as root, or: sudo setcap cap_net_raw,cap_net_admin,cap_bpf+ep PENSTOCK"));
   }
 }
 
 Finding examine_socket(std::string_view name, int error) {
-  if (error == 0) return make(kLive, name, State::ok, "a socket can be opened");
+  if (error == 0) return make_finding(kLiveArea, name, State::ok, "a socket can be opened");
   const std::string found = fmt::format("cannot open a socket: {}", std::strerror(error));
   const std::string means = fmt::format("no {} port", name);
-  if (error == EPERM) return make(kLive, name, State::missing, found, means, "it requires CAP_NET_RAW, see above");
-  return make(kLive, name, State::missing, found, means, "use a kernel that supports it (AF_XDP: Linux 5.4 or newer)");
+  if (error == EPERM)
+    return make_finding(kLiveArea, name, State::missing, found, means, "it requires CAP_NET_RAW, see above");
+  return make_finding(kLiveArea, name, State::missing, found, means,
+                      "use a kernel that supports it (AF_XDP: Linux 5.4 or newer)");
 }
 
 Finding examine_locked_memory(const Machine& machine) {
   constexpr std::uint64_t kEnough = std::uint64_t{64} << 20;
   if (!machine.locked_memory_limit_bytes || has_capability(machine, CAP_IPC_LOCK))
-    return make(kLive, "locked memory", State::ok, "no limit for this process");
+    return make_finding(kLiveArea, "locked memory", State::ok, "no limit for this process");
   const std::uint64_t limit = *machine.locked_memory_limit_bytes;
   const std::string found = fmt::format("at most {}", format_size(limit));
-  if (limit >= kEnough) return make(kLive, "locked memory", State::ok, found);
-  return make(kLive, "locked memory", State::missing, found, "an AF_XDP port's packet memory does not fit",
-              "ulimit -l unlimited (as root), or LimitMEMLOCK=infinity in the service");
+  if (limit >= kEnough) return make_finding(kLiveArea, "locked memory", State::ok, found);
+  return make_finding(kLiveArea, "locked memory", State::missing, found, "an AF_XDP port's packet memory does not fit",
+                      "ulimit -l unlimited (as root), or LimitMEMLOCK=infinity in the service");
 }
 
 Finding examine_huge_pages(const Machine& machine) {
   const std::string size = format_size(machine.huge_page_bytes);
   if (machine.free_huge_pages > 0)
-    return make(kLive, "huge pages", State::ok,
-                fmt::format("{} of {} pages of {} free", machine.free_huge_pages, machine.huge_pages, size));
+    return make_finding(kLiveArea, "huge pages", State::ok,
+                        fmt::format("{} of {} pages of {} free", machine.free_huge_pages, machine.huge_pages, size));
   const std::string found = machine.huge_pages > 0
                                 ? fmt::format("all {} pages of {} are in use", machine.huge_pages, size)
                                 : std::string("none are reserved");
-  return make(kLive, "huge pages", State::missing, found, "a DPDK port uses small pages and is slower",
-              "sudo sysctl -w vm.nr_hugepages=1024");
+  return make_finding(kLiveArea, "huge pages", State::missing, found, "a DPDK port uses small pages and is slower",
+                      "sudo sysctl -w vm.nr_hugepages=1024");
 }
 
 void examine_interfaces(const Machine& machine, std::vector<Finding>& findings) {
   for (const NetworkInterface& interface : machine.interfaces) {
     const std::string_view state = interface.up ? "up" : "down";
     if (interface.driver.empty()) {
-      findings.push_back(make(kLive, interface.name, State::note, fmt::format("{}, a virtual interface", state)));
+      findings.push_back(
+          make_finding(kLiveArea, interface.name, State::note, fmt::format("{}, a virtual interface", state)));
     } else if (!interface.up) {
-      findings.push_back(make(kLive, interface.name, State::missing,
-                              fmt::format("{}, driver {}", state, interface.driver), "it carries no packets",
-                              fmt::format("sudo ip link set {} up", interface.name)));
+      findings.push_back(make_finding(kLiveArea, interface.name, State::missing,
+                                      fmt::format("{}, driver {}", state, interface.driver), "it carries no packets",
+                                      fmt::format("sudo ip link set {} up", interface.name)));
     } else {
-      findings.push_back(make(kLive, interface.name, State::ok, fmt::format("{}, driver {}", state, interface.driver)));
+      findings.push_back(
+          make_finding(kLiveArea, interface.name, State::ok, fmt::format("{}, driver {}", state, interface.driver)));
     }
   }
   if (machine.interfaces.empty())
-    findings.push_back(make(kLive, "interfaces", State::missing, "none", "live traffic is not possible"));
+    findings.push_back(make_finding(kLiveArea, "interfaces", State::missing, "none", "live traffic is not possible"));
 }
 
 /// Uses each listed device, and returns why one cannot be used; empty if all can.
@@ -254,13 +259,16 @@ void print_json(const std::vector<Finding>& findings) {
 
 }  // namespace
 
-std::vector<Finding> examine(const Machine& machine, const gpu::DeviceList& gpus, const std::string& gpu_failure) {
+std::vector<Finding> examine(const Machine& machine, const CpuTopology& topology, const gpu::DeviceList& gpus,
+                             const std::string& gpu_failure) {
   std::vector<Finding> findings;
   examine_gpu(machine, gpus, gpu_failure, findings);
-  examine_cpu(machine, findings);
-  findings.push_back(make(kLive, "ports", State::note,
-                          "this version has no live ports yet; the following is for future AF_PACKET, AF_XDP and "
-                          "DPDK ports"));
+  examine_gpu_nodes(topology, gpus, findings);
+  examine_cpu(machine, topology, findings);
+  findings.push_back(
+      make_finding(kLiveArea, "ports", State::note,
+                   "this version has no live ports yet; the following is for future AF_PACKET, AF_XDP and "
+                   "DPDK ports"));
   examine_capabilities(machine, findings);
   findings.push_back(examine_socket("AF_PACKET", machine.af_packet_errno));
   findings.push_back(examine_socket("AF_XDP", machine.af_xdp_errno));
@@ -270,20 +278,40 @@ std::vector<Finding> examine(const Machine& machine, const gpu::DeviceList& gpus
   return findings;
 }
 
-void add_doctor(CLI::App& app, int& exit_code) {
+namespace {
+
+struct DoctorArguments {
+  std::string chain;
+  function::NfKinds functions;
+  bool json = false;
+};
+
+int examine_all(const DoctorArguments& arguments) {
+  std::optional<config::LoadedChain> loaded;
+  if (!arguments.chain.empty()) {
+    config::LoadOptions options;
+    options.functions = arguments.functions;
+    auto chain = config::load_chain(arguments.chain, options);
+    if (!chain) return refuse(chain.error());
+    loaded = std::move(*chain);
+  }
+  const gpu::DeviceList gpus = gpu::list_devices();
+  std::vector<Finding> findings = examine(look_at_machine(), read_cpu_topology(), gpus, try_devices(gpus));
+  if (loaded) examine_placement(loaded->chain.settings.placement, findings);
+  arguments.json ? print_json(findings) : print_text(findings);
+  return kDone;
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& app, function::NfKinds functions, int& exit_code) {
+  auto arguments = std::make_shared<DoctorArguments>();
+  arguments->functions = functions;
   CLI::App* command =
       app.add_subcommand("doctor", "Report what Penstock cannot use on this machine, why, and how to fix it");
-  command->add_flag("--json")->description("print JSON instead of text");
-  command->callback([command, &exit_code] {
-    const gpu::DeviceList gpus = gpu::list_devices();
-    const std::vector<Finding> findings = examine(look_at_machine(), gpus, try_devices(gpus));
-    if (command->count("--json") > 0) {
-      print_json(findings);
-    } else {
-      print_text(findings);
-    }
-    exit_code = 0;
-  });
+  command->add_option("CHAIN.yaml", arguments->chain, "also report where the workers of this chain would run");
+  command->add_flag("--json", arguments->json, "print JSON instead of text");
+  command->callback([arguments, &exit_code] { exit_code = examine_all(*arguments); });
 }
 
 }  // namespace penstock::cli

@@ -45,6 +45,15 @@ Machine good_machine() {
   return machine;
 }
 
+CpuTopology one_node() {
+  CpuTopology topology;
+  topology.present = topology.online = topology.allowed = {0, 1, 2, 3};
+  topology.physical_cores = {{0}, {1}, {2}, {3}};
+  topology.nodes = {{0, topology.online, 1 << 30}};
+  topology.allowed_memory = {0};
+  return topology;
+}
+
 gpu::DeviceList good_gpus() {
   gpu::DeviceList list;
   list.availability = Availability::kUsable;
@@ -66,14 +75,14 @@ gpu::DeviceList no_gpus(Availability why) {
 }
 
 TEST(Doctor, FindsNothingMissingOnAGoodMachine) {
-  for (const Finding& finding : examine(good_machine(), good_gpus(), "")) {
+  for (const Finding& finding : examine(good_machine(), one_node(), good_gpus(), "")) {
     EXPECT_NE(finding.state, State::missing) << finding.subject;
     EXPECT_THAT(finding.fix, IsEmpty()) << finding.subject;
   }
 }
 
 TEST(Doctor, ExplainsTheConsequenceOfEveryMissingThing) {
-  for (const Finding& finding : examine(Machine{}, no_gpus(Availability::kBuiltWithoutCuda), "")) {
+  for (const Finding& finding : examine(Machine{}, one_node(), no_gpus(Availability::kBuiltWithoutCuda), "")) {
     if (finding.state != State::missing) continue;
     EXPECT_FALSE(finding.found.empty()) << finding.subject;
     EXPECT_FALSE(finding.means.empty()) << finding.subject;
@@ -86,10 +95,10 @@ TEST(Doctor, DistinguishesABuildWithoutCudaFromAMissingDriver) {
   bare.nvidia_kernel_module = false;
   bare.nvidia_pci_devices = 0;
 
-  const auto without_cuda = examine(bare, no_gpus(Availability::kBuiltWithoutCuda), "");
+  const auto without_cuda = examine(bare, one_node(), no_gpus(Availability::kBuiltWithoutCuda), "");
   EXPECT_EQ(find(without_cuda, "program").state, State::missing);
 
-  const auto without_driver = examine(bare, no_gpus(Availability::kNoDriver), "");
+  const auto without_driver = examine(bare, one_node(), no_gpus(Availability::kNoDriver), "");
   EXPECT_EQ(find(without_driver, "program").state, State::ok);
   EXPECT_EQ(find(without_driver, "driver").state, State::missing);
   EXPECT_EQ(find(without_driver, "driver").found, "the reason");
@@ -97,47 +106,48 @@ TEST(Doctor, DistinguishesABuildWithoutCudaFromAMissingDriver) {
 }
 
 TEST(Doctor, RecognisesAContainerWithDevicesButWithoutTheLibrary) {
-  const Finding driver = find(examine(good_machine(), no_gpus(Availability::kNoDriver), ""), "driver");
+  const Finding driver = find(examine(good_machine(), one_node(), no_gpus(Availability::kNoDriver), ""), "driver");
   EXPECT_EQ(driver.state, State::missing);
   EXPECT_THAT(driver.fix, HasSubstr("container"));
 }
 
 TEST(Doctor, ReportsWhyADriverShowsNoDevice) {
   for (const Availability why : {Availability::kNoDevice, Availability::kFailed}) {
-    const Finding devices = find(examine(good_machine(), no_gpus(why), ""), "devices");
+    const Finding devices = find(examine(good_machine(), one_node(), no_gpus(why), ""), "devices");
     EXPECT_EQ(devices.state, State::missing);
     EXPECT_EQ(devices.found, "the reason");
   }
-  EXPECT_EQ(find(examine(good_machine(), no_gpus(Availability::kDriverTooOld), ""), "driver").found, "the reason");
+  EXPECT_EQ(find(examine(good_machine(), one_node(), no_gpus(Availability::kDriverTooOld), ""), "driver").found,
+            "the reason");
 }
 
 TEST(Doctor, DoesNotCallADeviceGoodThatFailedWhenUsed) {
-  const Finding device = find(examine(good_machine(), good_gpus(), "out of memory"), "gpu 0");
+  const Finding device = find(examine(good_machine(), one_node(), good_gpus(), "out of memory"), "gpu 0");
   EXPECT_EQ(device.state, State::missing);
   EXPECT_THAT(device.found, HasSubstr("out of memory"));
 
   gpu::DeviceList old = good_gpus();
   old.devices[0].supported = false;
-  EXPECT_EQ(find(examine(good_machine(), old, ""), "gpu 0").state, State::missing);
+  EXPECT_EQ(find(examine(good_machine(), one_node(), old, ""), "gpu 0").state, State::missing);
 }
 
 TEST(Doctor, NamesEachCapabilityThatIsMissing) {
   Machine machine = good_machine();
   machine.capabilities = std::uint64_t{1} << CAP_NET_ADMIN;
-  const auto findings = examine(machine, good_gpus(), "");
+  const auto findings = examine(machine, one_node(), good_gpus(), "");
   EXPECT_EQ(find(findings, "CAP_NET_RAW").state, State::missing);
   EXPECT_EQ(find(findings, "CAP_NET_ADMIN").state, State::ok);
   EXPECT_EQ(find(findings, "CAP_BPF").state, State::missing);
 
   machine.capabilities |= std::uint64_t{1} << CAP_SYS_ADMIN;
-  EXPECT_EQ(find(examine(machine, good_gpus(), ""), "CAP_BPF").state, State::ok);
+  EXPECT_EQ(find(examine(machine, one_node(), good_gpus(), ""), "CAP_BPF").state, State::ok);
 }
 
 TEST(Doctor, DistinguishesAForbiddenSocketFromAnUnsupportedOne) {
   Machine machine = good_machine();
   machine.af_packet_errno = EPERM;
   machine.af_xdp_errno = EAFNOSUPPORT;
-  const auto findings = examine(machine, good_gpus(), "");
+  const auto findings = examine(machine, one_node(), good_gpus(), "");
   EXPECT_THAT(find(findings, "AF_PACKET").fix, HasSubstr("CAP_NET_RAW"));
   EXPECT_THAT(find(findings, "AF_XDP").fix, HasSubstr("kernel"));
 }
@@ -145,25 +155,25 @@ TEST(Doctor, DistinguishesAForbiddenSocketFromAnUnsupportedOne) {
 TEST(Doctor, SuggestsMoreLockedMemoryOnlyIfItIsLimited) {
   Machine machine = good_machine();
   machine.locked_memory_limit_bytes = 8 << 20;
-  EXPECT_EQ(find(examine(machine, good_gpus(), ""), "locked memory").state, State::ok);
+  EXPECT_EQ(find(examine(machine, one_node(), good_gpus(), ""), "locked memory").state, State::ok);
   machine.capabilities = 0;
-  EXPECT_EQ(find(examine(machine, good_gpus(), ""), "locked memory").state, State::missing);
+  EXPECT_EQ(find(examine(machine, one_node(), good_gpus(), ""), "locked memory").state, State::missing);
   machine.locked_memory_limit_bytes.reset();
-  EXPECT_EQ(find(examine(machine, good_gpus(), ""), "locked memory").state, State::ok);
+  EXPECT_EQ(find(examine(machine, one_node(), good_gpus(), ""), "locked memory").state, State::ok);
 }
 
 TEST(Doctor, DistinguishesUsedHugePagesFromNone) {
   Machine machine = good_machine();
   machine.free_huge_pages = 0;
-  EXPECT_THAT(find(examine(machine, good_gpus(), ""), "huge pages").found, HasSubstr("in use"));
+  EXPECT_THAT(find(examine(machine, one_node(), good_gpus(), ""), "huge pages").found, HasSubstr("in use"));
   machine.huge_pages = 0;
-  EXPECT_THAT(find(examine(machine, good_gpus(), ""), "huge pages").found, HasSubstr("none"));
+  EXPECT_THAT(find(examine(machine, one_node(), good_gpus(), ""), "huge pages").found, HasSubstr("none"));
 }
 
 TEST(Doctor, HasAFixForAnInterfaceThatIsDown) {
   Machine machine = good_machine();
   machine.interfaces = {{"eth0", "ice", false}, {"lo", "", true}};
-  const auto findings = examine(machine, good_gpus(), "");
+  const auto findings = examine(machine, one_node(), good_gpus(), "");
   EXPECT_EQ(find(findings, "eth0").fix, "sudo ip link set eth0 up");
   EXPECT_EQ(find(findings, "lo").state, State::note);
 }

@@ -11,12 +11,14 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "base/cpu_list.h"
 #include "cli/chain_arguments.h"
 #include "packet/batch.h"
 #include "plan/device_plan.h"
 #include "plan/transfer_plan.h"
 #include "report/text_table.h"
 #include "ring/lane.h"
+#include "run/placement.h"
 
 namespace penstock::cli {
 
@@ -224,6 +226,43 @@ nlohmann::ordered_json device_plan_json(const run::Chain& chain, const plan::Dev
   return json;
 }
 
+/// Where the memory of a worker would be.
+std::string memory_text(const run::WorkerPlace& place) {
+  if (place.memory_node) return fmt::format("NUMA node {}", *place.memory_node);
+  return place.gpu ? "the GPU's NUMA node" : "where the worker runs";
+}
+
+void print_placement(const run::Placement& placement) {
+  if (placement.workers.empty()) return;  // not possible on this machine, for reasons that are printed as warnings
+  report::TextTable table({">worker", "GPU", "runs on", "memory"});
+  for (std::size_t w = 0; w < placement.workers.size(); ++w) {
+    const run::WorkerPlace& place = placement.workers[w];
+    table.add_row(
+        {std::to_string(w), place.gpu ? std::to_string(*place.gpu) : "-", cores_text(place), memory_text(place)});
+  }
+  fmt::print("\nPlacement on this machine:\n{}", table.text());
+  if (!placement.other_cores.empty())
+    fmt::print("All other threads run on cores {}.\n", format_cpu_list(placement.other_cores));
+  for (const Error& note : placement.notes) fmt::print("note: {}\n", to_string(note));
+}
+
+nlohmann::ordered_json placement_json(const run::Placement& placement) {
+  nlohmann::ordered_json json{{"workers", nlohmann::json::array()},
+                              {"other_cores", format_cpu_list(placement.other_cores)},
+                              {"warnings", nlohmann::json::array()},
+                              {"notes", nlohmann::json::array()}};
+  for (const run::WorkerPlace& place : placement.workers) {
+    auto& worker = json["workers"].emplace_back(nlohmann::ordered_json{
+        {"cores", format_cpu_list(place.cores)}, {"cores_node", nullptr}, {"gpu", nullptr}, {"memory_node", nullptr}});
+    if (place.cores_node) worker["cores_node"] = *place.cores_node;
+    if (place.gpu) worker["gpu"] = *place.gpu;
+    if (place.memory_node) worker["memory_node"] = *place.memory_node;
+  }
+  for (const Error& warning : placement.warnings) json["warnings"].push_back(to_string(warning));
+  for (const Error& note : placement.notes) json["notes"].push_back(to_string(note));
+  return json;
+}
+
 void print_json(const TransferPlan& plan, const run::Chain& chain, const plan::DevicePlan& on_device,
                 const std::vector<std::uint32_t>& sizes) {
   nlohmann::ordered_json json{{"stages", nlohmann::json::array()}};
@@ -243,6 +282,7 @@ void print_json(const TransferPlan& plan, const run::Chain& chain, const plan::D
   }
   json["to_host_at_end"] = fields_json(plan.to_host_at_end, sizes);
   if (!on_device.segments.empty()) json["on_the_wire"] = device_plan_json(chain, on_device, sizes);
+  json["placement"] = placement_json(chain.settings.placement);
   fmt::print("{}\n", json.dump(2));
 }
 
@@ -263,6 +303,7 @@ int plan_chain(const PlanArguments& arguments) {
   } else {
     print_plan(plan, loaded->chain, arguments.sizes);
     if (!on_device.segments.empty()) print_device_plan(loaded->chain, on_device, arguments.sizes);
+    print_placement(settings.placement);
   }
   return kDone;
 }
@@ -271,8 +312,8 @@ int plan_chain(const PlanArguments& arguments) {
 
 void add_plan(CLI::App& app, function::NfKinds functions, int& exit_code) {
   auto arguments = std::make_shared<PlanArguments>();
-  CLI::App* command =
-      app.add_subcommand("plan", "Show the stages of a chain, the fields they access, and what crosses PCIe");
+  CLI::App* command = app.add_subcommand(
+      "plan", "Show the stages of a chain, the fields they access, what crosses PCIe, and where workers run");
   arguments->chain.add_to(*command, functions);
   arguments->chain.add_override(*command, "--processor", "run.processor",
                                 "plan for this processor, cpu or gpu, even if it cannot run the chain");

@@ -117,7 +117,7 @@ int refuse_arguments(const CLI::App& app, const CLI::ParseError& error) {
 /// Adds a limit for the size of input files to every command that reads files.
 void add_file_limit(CLI::App& app) {
   for (CLI::App* const command : app.get_subcommands({})) {
-    if (command->get_name() == "devices" || command->get_name() == "doctor") continue;
+    if (command->get_name() == "devices") continue;
     command
         ->add_option_function<std::string>(
             "--file-limit",
@@ -158,7 +158,7 @@ int run_program(int argc, const char* const* argv, function::NfKinds further) {
   add_route(app, exit_code);
   add_classify(app, exit_code);
   add_devices(app, exit_code);
-  add_doctor(app, exit_code);
+  add_doctor(app, *functions, exit_code);
   add_bench(app, {argv, argv + argc}, exit_code);
   add_file_limit(app);
   try {

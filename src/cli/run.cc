@@ -140,6 +140,7 @@ void add_run(CLI::App& app, function::NfKinds functions, int& exit_code) {
   add_override("--processor", "run.processor", "auto, cpu or gpu");
   add_override("--gpus", "run.gpus", "indices of the GPUs to use, such as 0,1");
   add_override("--workers", "run.workers", "number of worker threads");
+  add_override("--cores", "run.cores", "cores to bind the workers to, such as 2-5,8");
   add_override("--duration", "run.duration", "stop after this time, such as 10s");
   add_override("--eve", "outputs.eve", "write alerts to this file as EVE JSON");
   add_override("--report", "outputs.report", "write the report to this file as JSON");

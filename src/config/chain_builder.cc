@@ -45,6 +45,8 @@ class Builder {
     run.choose_processor(options_.only_plan, functions_known_);
     plan_timeline();
     run.set_gpu_shares(functions_known_);
+    run.place_workers(options_.machine, options_.only_plan);
+    append(loaded_.cautions, loaded_.chain.settings.placement.warnings);
     if (options_.strict) refuse_unsupported(loaded_.unsupported, errors_);
     loaded_.writes_stdout = writes_stdout(description_.files);
     loaded_.fixed = fixed_parts(description_);

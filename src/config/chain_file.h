@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,7 +45,7 @@ struct LoadedChain {
   bool writes_stdout = false;            // a capture or the report goes to the standard output, so nothing else may
   Errors unsupported;                    // unsupported constructs that readers have skipped
   Errors without_effect;                 // settings of the run section without effect
-  Errors cautions;                       // protection that the chain file disables
+  Errors cautions;                       // protection that the chain file disables, and distant memory
   // For a reload (reload.h):
   FixedParts fixed;
   std::vector<function::NfTraits> planned;  // of the functions with which the chain was planned
@@ -56,6 +57,7 @@ struct LoadOptions {
   /// The chain is inspected but not run (`plan`). GPUs and captures need not exist.
   bool only_plan = false;
   function::NfKinds functions = nf::catalog();  // functions that the file can name
+  std::filesystem::path machine = "/";          // the machine's files, such as /sys, are below this folder
 };
 
 [[nodiscard]] Result<LoadedChain> load_chain(const std::string& path, const LoadOptions& options);

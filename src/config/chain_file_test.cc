@@ -2,13 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include "config/chain_file.h"
-#include "gpu/devices.h"
 
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+
+#include "base/testing/made_up_machine.h"
+#include "gpu/devices.h"
 
 namespace penstock::config {
 namespace {
@@ -306,6 +308,107 @@ TEST_F(ChainFile, ABatchLargerThanTheQueueIsReportedAtTheValueToCorrect) {
   expect_has(errors("  workers: 1\n", {"run.batch.bytes=2MiB", "run.queue.bytes=1MiB"}),
              "--set run.queue.bytes=1MiB: queue.bytes: smaller than one batch: found 1,048,576 bytes, "
              "expected at least batch.bytes (2,097,152 bytes; --set run.batch.bytes=2MiB)");
+}
+
+/// A chain on the machine of MadeUpMachine::two_nodes: cores 0-15.
+class ChainFileOnTwoNodes : public ChainFile {
+ protected:
+  void SetUp() override {
+    ChainFile::SetUp();
+    machine_.two_nodes();
+  }
+  [[nodiscard]] LoadOptions options(std::vector<const char*> overrides = {}) const {
+    LoadOptions options;
+    options.machine = machine_.root();
+    for (const char* const text : overrides) options.overrides.push_back(*parse_override(text));
+    return options;
+  }
+  [[nodiscard]] static std::string with(const std::string& run) {
+    return "ports: {lan: {pcap: {read: in.pcap}}, wan: {null: {}}}\nchain: []\nrun: {" + run + "}\n";
+  }
+  /// The workers' cores and the other threads': "5 0 | 1-4,6-15".
+  std::string placed(const std::string& run, std::vector<const char*> overrides = {}) {
+    const auto loaded = load(with(run), options(std::move(overrides)));
+    if (!loaded) return to_string(loaded.error());
+    const run::Placement& placement = loaded->chain.settings.placement;
+    EXPECT_EQ(placement.workers.size(), loaded->chain.settings.workers);
+    std::string text;
+    for (const run::WorkerPlace& worker : placement.workers) text += format_cpu_list(worker.cores) + " ";
+    return text + "| " + format_cpu_list(placement.other_cores);
+  }
+
+  const MadeUpMachine machine_;
+};
+
+TEST_F(ChainFileOnTwoNodes, NamesTheCoreOfEachWorker) {
+  EXPECT_EQ(placed("cores: 2-4"), "2 3 4 | 0-1,5-15") << "as many workers as cores";
+  EXPECT_EQ(placed("cores: [5, 0-1]"), "5 0 1 | 2-4,6-15");
+  EXPECT_EQ(placed("cores: '5,0-1', workers: 3"), "5 0 1 | 2-4,6-15");
+  EXPECT_EQ(placed("cores: 7"), "7 | 0-6,8-15");
+  EXPECT_EQ(placed("cores: 7", {"run.cores=2-3"}), "2 3 | 0-1,4-15");
+  EXPECT_EQ(placed("cores: 7", {"run.cores=[8, 2-3]"}), "8 2 3 | 0-1,4-7,9-15");
+  EXPECT_EQ(placed("workers: 2"), "  | ") << "on CPUs, nothing is bound by default";
+}
+
+TEST_F(ChainFileOnTwoNodes, DoesNotUseCoresWithoutAWorker) {
+  EXPECT_EQ(placed("cores: 2-5", {"run.workers=2"}), "2 3 | 0-1,4-15");
+  const auto loaded = load(with("cores: 2-5, workers: 2"), options());
+  ASSERT_TRUE(loaded);
+  expect_has(to_string(loaded->without_effect),
+             "chain.yaml:3:14: cores: more cores than workers; the last ones are not used: found 4 cores, expected 2 "
+             "cores");
+}
+
+TEST_F(ChainFileOnTwoNodes, RefusesFewerCoresThanWorkers) {
+  expect_has(errors_of(with("cores: [2, 3], workers: 3"), options()),
+             "chain.yaml:3:14: cores: fewer cores than workers: found 2 cores, expected 3 cores, one for each worker "
+             "(workers: " +
+                 folder_ + "/chain.yaml:3)");
+  expect_has(errors_of(with("cores: 2"), options({"run.workers=2"})), "(workers: --set run.workers=2)");
+}
+
+TEST_F(ChainFileOnTwoNodes, RefusesCoresThatCannotBeUsed) {
+  expect_has(errors_of(with("cores: 14-17"), options()),
+             "chain.yaml:3:14: cores: no such core: found 16-17, expected cores of 0-15");
+  machine_.cpus("0-15", "0-3,5-15", "");
+  expect_has(errors_of(with("cores: [4, 5]"), options()),
+             "chain.yaml:3:14: cores: offline: found 4, expected cores of 0-3,5-15");
+  machine_.process("0-3", "0-1");
+  expect_has(
+      errors_of(with("workers: 3"), options({"run.cores=3,8,9"})),
+      "--set run.cores=3,8,9: cores: outside the CPU affinity mask of this process: found 8-9, expected cores of "
+      "0-3");
+  machine_.write("proc/thread-self/cgroup", "0::/a\n");
+  machine_.write("sys/fs/cgroup/a/cpuset.cpus.effective", "0-3\n");
+  expect_has(errors_of(with("cores: 8"), options()), "cores: outside the cpuset of this process's cgroup: found 8");
+}
+
+TEST_F(ChainFileOnTwoNodes, AcceptsIsolatedCores) {
+  machine_.cpus("0-15", "0-15", "4-7");
+  machine_.process("0-3,8-15", "0-1");
+  EXPECT_EQ(placed("cores: 4-5"), "4 5 | 0-3,8-15");
+}
+
+TEST_F(ChainFileOnTwoNodes, RefusesWhatIsNotAListOfCores) {
+  for (const char* const wrong :
+       {"''", "[]", "{a: 1}", "-1", "5-2", "'2,2'", "[2-3, 3]", "[2, [3]]", "0x1", "1.5", "all", "99999999999999999999",
+        "0-8192", "[0-8191, 0-8191]", "~", "[~]", "2-", "2;3", "0-10:2"}) {
+    SCOPED_TRACE(wrong);
+    const std::string errors = errors_of(with(std::string("cores: ") + wrong), options());
+    expect_has(errors, "chain.yaml:3:");
+    expect_has(errors, "cores: wrong value");
+  }
+  expect_has(errors_of(with("cores: 5-2"), options()),
+             "chain.yaml:3:14: cores: wrong value: found '5-2', expected distinct numbers and ranges such as 2-5,8");
+}
+
+TEST_F(ChainFileOnTwoNodes, CanBePlannedForAnotherMachine) {
+  LoadOptions only_plan = options();
+  only_plan.only_plan = true;
+  const auto loaded = load(with("cores: 14-17"), only_plan);
+  ASSERT_TRUE(loaded) << to_string(loaded.error());
+  EXPECT_TRUE(loaded->chain.settings.placement.workers.empty());
+  expect_has(to_string(loaded->cautions), "cores: no such core: found 16-17");
 }
 
 TEST_F(ChainFile, AnUnknownKeyOfAnOverrideIsReportedByItsText) {

@@ -12,6 +12,8 @@
 #include <fstream>
 #include <string>
 
+#include "base/testing/made_up_machine.h"
+
 namespace penstock::config {
 namespace {
 
@@ -178,6 +180,22 @@ TEST_F(PlannedReload, KeepsTheNumbersOfPortsWhateverTheirOrderInTheFile) {
   const auto changes = reload->functions[1]->changes_from(*running_.chain.functions[1].function);
   ASSERT_TRUE(changes);
   EXPECT_THAT(reload->changes, IsEmpty()) << "the route leaves by the same port";
+}
+
+TEST_F(PlannedReload, DoesNotMoveWorkers) {
+  const MadeUpMachine machine;
+  machine.two_nodes();
+  options_.machine = machine.root();
+  const std::string with_cores = with(kChain, "workers: 2", "workers: 2, cores: 2-3");
+  start(with_cores);
+  EXPECT_EQ(changes(with(with_cores, "2-3", "[2, 3]")), "") << "the same";
+  EXPECT_EQ(errors(with(with_cores, "2-3", "'3,2'")),
+            "chain.yaml:8:26: run.cores cannot change in a reload: it needs a new run: found '3,2', expected '2-3'");
+  EXPECT_EQ(errors(kChain),
+            "chain.yaml:8:6: run.cores cannot change in a reload: it needs a new run: found nothing, expected '2-3'");
+  // The cores are not checked again: workers keep them, even if the machine has fewer meanwhile.
+  machine.cpus("0-15", "0-1", "");
+  EXPECT_EQ(changes(with_cores), "");
 }
 
 TEST_F(PlannedReload, RefusesToChangePortsWiresRunAndOutputs) {

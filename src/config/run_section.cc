@@ -10,25 +10,33 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <map>
 #include <utility>
 
+#include "base/cpu_topology.h"
 #include "base/text_file.h"
 #include "base/units.h"
 #include "config/file_conflicts.h"
-#include "gpu/devices.h"
 #include "plan/device_plan.h"
 #include "ring/packet_ring.h"
 #include "run/gpu_run.h"
+#include "run/placement.h"
 
 namespace penstock::config {
 
 namespace {
 
+constexpr std::size_t kMostWorkers = 256;
+
 constexpr auto kRun = std::to_array<Parameter>({
     {"processor", ParameterType::choice, "auto", "auto|cpu|gpu",
      "where functions with a GPU stage run; auto: on a GPU if there is one"},
     {"gpus", ParameterType::integers, "", "0..255", "indices of the GPUs to use; default: the first"},
-    {"workers", ParameterType::integer, "1", "1..256", "number of threads, each with its own queues, ring and stages"},
+    {"workers", ParameterType::integer, "1", "1..256",
+     "number of threads, each with its own queues, ring and stages; with `cores`, their number is the default"},
+    {"cores", ParameterType::cpus, "", "",
+     "logical CPUs to bind the workers to, one for each worker in this order; default: with a GPU, those of its NUMA "
+     "node"},
     {"batch.bytes", ParameterType::size, "", "64KiB..1GiB",
      "maximum size of a batch; default: 512KiB, on a GPU 4MiB or less as `latency` and `rate` require"},
     {"batch.packets", ParameterType::integer, "", "1..1048576",
@@ -69,12 +77,14 @@ RunSection::RunSection(const ChainDescription& description, run::Chain& chain, E
   for (const RawParameter& given : description.run_given) {
     if (given.name == "processor" && given.items == std::vector<std::string>{"gpu"}) gpu_asked_ = given.place;
     if (given.name == "queue.bytes") queue_place_ = given.place;
+    if (given.name == "workers") workers_place_ = given.place;
   }
 }
 
 void RunSection::set_basics() {
   if (!run_) return;
   settings_.workers = static_cast<unsigned>(run_->integer("workers"));
+  if (run_->has("cores")) take_cores();
   settings_.batch_timeout = run_->duration("batch.timeout");
   settings_.queue_bytes = run_->integer("queue.bytes");
   settings_.duration = run_->duration("duration");
@@ -90,6 +100,78 @@ void RunSection::set_basics() {
   if (run_->text("sharing") == "none") settings_.sharing = plan::Sharing::none;
   if (run_->text("sharing") == "parsing") settings_.sharing = plan::Sharing::parsing;
   if (run_->text("frames") == "whole") settings_.whole_frames = plan::WholeFrames::always;
+}
+
+/// One core for each worker.
+void RunSection::take_cores() {
+  cores_ = run_->cpus("cores");
+  const Place& place = run_->place("cores");
+  if (!workers_place_) {
+    settings_.workers = static_cast<unsigned>(std::min<std::size_t>(cores_.size(), kMostWorkers));
+  }
+  if (cores_.size() < settings_.workers) {
+    errors_.push_back({place, "cores: fewer cores than workers", format_count(cores_.size(), "core"),
+                       fmt::format("{}, one for each worker (workers: {})", format_count(settings_.workers, "core"),
+                                   place_text(*workers_place_))});
+    cores_.clear();
+  } else if (cores_.size() > settings_.workers) {
+    without_effect_.push_back({place, "cores: more cores than workers; the last ones are not used",
+                               format_count(cores_.size(), "core"), format_count(settings_.workers, "core")});
+    cores_.resize(settings_.workers);
+  }
+}
+
+namespace {
+
+/// An error for each reason for which workers cannot be bound to some of the cores.
+Errors check_cores(const CpuList& cores, const CpuTopology& topology, const Place& place) {
+  std::map<std::string, CpuList> by_reason;
+  for (const unsigned core : cores) {
+    if (std::string reason = topology.why_not_bindable(core); !reason.empty()) by_reason[reason].push_back(core);
+  }
+  Errors errors;
+  for (const auto& [reason, wrong] : by_reason) {
+    errors.push_back({place, "cores: " + reason, format_cpu_list(wrong),
+                      fmt::format("cores of {}", format_cpu_list(topology.bindable()))});
+  }
+  return errors;
+}
+
+}  // namespace
+
+void RunSection::place_workers(const std::filesystem::path& machine, bool only_plan) {
+  if (!run_) return;
+  const CpuTopology topology = read_cpu_topology(machine);
+  Errors impossible = check_cores(cores_, topology, run_->has("cores") ? run_->place("cores") : Place());
+  if (!impossible.empty()) {
+    // A plan may be for another machine.
+    append(only_plan ? settings_.placement.warnings : errors_, std::move(impossible));
+    return;
+  }
+  settings_.placement = run::place_workers(topology, settings_.workers, cores_, gpu_places(only_plan));
+  if (cores_.empty()) return;
+  for (Errors* const remarks : {&settings_.placement.warnings, &settings_.placement.notes}) {
+    for (Error& remark : *remarks) remark.place = run_->place("cores");
+  }
+}
+
+/// The GPUs that workers use, or would use: a plan may be for a GPU that is not there.
+std::vector<run::GpuPlace> RunSection::gpu_places(bool only_plan) {
+  std::vector<run::GpuPlace> places;
+  if (settings_.processor != function::Processor::gpu) return places;
+  if (!devices_) devices_ = gpu::list_devices();
+  std::vector<int> indices = settings_.gpus;
+  if (only_plan && run_->has("gpus")) {
+    for (const std::uint64_t number : run_->integers("gpus")) indices.push_back(static_cast<int>(number));
+  } else if (only_plan) {
+    const auto supported = std::ranges::find(devices_->devices, true, &gpu::Device::supported);
+    indices.push_back(supported == devices_->devices.end() ? 0 : supported->index);
+  }
+  for (const int index : indices) {
+    const auto device = std::ranges::find(devices_->devices, index, &gpu::Device::index);
+    places.push_back({index, device == devices_->devices.end() ? std::nullopt : device->numa_node});
+  }
+  return places;
 }
 
 void RunSection::note_without_effect(std::string_view name, std::string_view where) {
@@ -227,7 +309,8 @@ Result<std::vector<int>> RunSection::usable_gpus(bool functions_known) {
   if (functions_known && !any) {
     return refuse("no function of the chain has a GPU stage");
   }
-  const gpu::DeviceList list = gpu::list_devices();
+  devices_ = gpu::list_devices();
+  const gpu::DeviceList& list = *devices_;
   if (list.availability != gpu::Availability::kUsable) return refuse("no GPU can be used here: " + list.reason);
   if (!functions_known || !run_) return std::vector<int>{};
   if (auto plan = chain_.device_plan(); !plan) {

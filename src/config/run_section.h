@@ -1,20 +1,23 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Converts the section `run` of a chain file to the settings of a run: the processor, the GPUs, and what depends on
-// them.
+// Converts the section `run` of a chain file to the settings of a run: the processor, the GPUs, the cores, and what
+// depends on them.
 
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/cpu_list.h"
 #include "base/error.h"
 #include "base/parameter.h"
 #include "config/chain_description.h"
+#include "gpu/devices.h"
 #include "run/chain.h"
 
 namespace penstock::config {
@@ -34,9 +37,13 @@ class RunSection {
   void choose_processor(bool only_plan, bool functions_known);
   /// Sets `gpu_shares`: `whole`, `auto`, or shares of functions by their names.
   void set_gpu_shares(bool functions_known);
+  /// Decides where workers and memory are to be, by the machine's files below `machine`. Needs the processor.
+  void place_workers(const std::filesystem::path& machine, bool only_plan);
 
  private:
   void note_without_effect(std::string_view name, std::string_view where = "on the CPU");
+  void take_cores();
+  [[nodiscard]] std::vector<run::GpuPlace> gpu_places(bool only_plan);
   void refuse_sharing_in_forks();
   void refuse_batch_beyond_queue();
   [[nodiscard]] std::size_t most_batch_bytes_on_gpu() const;
@@ -50,6 +57,9 @@ class RunSection {
   Errors& without_effect_;
   std::optional<Place> gpu_asked_;             // the place of `processor: gpu`
   std::optional<Place> queue_place_;           // the place of `queue: bytes`, if given
+  std::optional<Place> workers_place_;         // the place of `workers`, if given
+  CpuList cores_;                              // one for each worker; empty: not given
+  std::optional<gpu::DeviceList> devices_;     // listed if needed, once
   std::uint32_t most_multiprocessors_ = 1024;  // of the GPUs; if unknown, more than any GPU has
 };
 

@@ -77,8 +77,8 @@ class CpuStage {
   /// traits write `frame_shape` may move `frame` and change `length`, inside the growth it asked for. Only by
   /// Emitter::replace_frame does a packet get a larger frame than that.
   virtual void process(std::span<PacketView> packets) noexcept = 0;
-  /// A fragment that another worker owns, but whose datagram may belong to a flow of this worker. Called between
-  /// batches; the layout is not parsed.
+  /// A fragment that another worker owns, but whose datagram may belong to a flow of this worker. It has a parsed
+  /// layout. Called between batches.
   virtual void observe(PacketView packet) noexcept { static_cast<void>(packet); }
   /// For the trace: explains the decision on this packet, in its state at entry, by the stage's current tables: "rule
   /// 12: -A FORWARD -p tcp …". Called by the worker's thread.

@@ -11,6 +11,7 @@
 #include <array>
 #include <cstdlib>
 
+#include "base/cpu_topology.h"
 #include "base/slow_notice.h"
 #include "gpu/check.cuh"
 #include "gpu/nvml.h"
@@ -38,7 +39,8 @@ Device describe(int index) {
           .memory_bytes = properties.totalGlobalMem,
           .l2_bytes = static_cast<std::size_t>(properties.l2CacheSize),
           .pci_bus_id = bus_id.data(),
-          .link = pcie_link(bus_id.data())};
+          .link = pcie_link(bus_id.data()),
+          .numa_node = numa_node_of_pci(bus_id.data())};
 }
 
 /// Explains to the user why the devices cannot be counted.

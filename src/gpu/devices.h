@@ -40,6 +40,7 @@ struct Device {
   std::size_t l2_bytes = 0;
   std::string pci_bus_id;  // "0000:17:00.0"
   std::optional<PcieLink> link;
+  std::optional<unsigned> numa_node;  // of the host; empty if Linux does not know it
 };
 
 struct DeviceList {

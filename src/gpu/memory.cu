@@ -163,6 +163,12 @@ bool copy_async(void* to, const void* from, std::size_t bytes, const Stream& str
   return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream.get()) == cudaSuccess;
 }
 
+bool copy_rows_async(void* to, const void* from, std::size_t rows, std::size_t width, std::size_t stride,
+                     const Stream& stream) noexcept {
+  if (rows == 1) return copy_async(to, from, width, stream);
+  return cudaMemcpy2DAsync(to, width, from, stride, width, rows, cudaMemcpyDefault, stream.get()) == cudaSuccess;
+}
+
 bool zero_async(void* to, std::size_t bytes, const Stream& stream) noexcept {
   return cudaMemsetAsync(to, 0, bytes, stream.get()) == cudaSuccess;
 }

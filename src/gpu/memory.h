@@ -48,6 +48,10 @@ struct MemoryUse {
 /// Enqueues a copy; the addresses determine the direction. Does not block if the host memory is pinned. False if the
 /// driver refuses, which means that the context is lost.
 [[nodiscard]] bool copy_async(void* to, const void* from, std::size_t bytes, const Stream& stream) noexcept;
+/// Likewise, `rows` pieces of `width` bytes each, which follow each other at `to`, and begin every `stride` bytes at
+/// `from`. With one row, `stride` does not matter.
+[[nodiscard]] bool copy_rows_async(void* to, const void* from, std::size_t rows, std::size_t width, std::size_t stride,
+                                   const Stream& stream) noexcept;
 [[nodiscard]] bool zero_async(void* to, std::size_t bytes, const Stream& stream) noexcept;
 
 /// Copy, and block until the copy is complete. Not for the packet path; throw CudaError. To the current device: in

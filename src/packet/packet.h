@@ -20,7 +20,7 @@ namespace penstock {
 /// The metadata of a frame: everything except its bytes. Owned by the batch.
 struct alignas(64) PacketDescriptor {
   std::uint64_t timestamp_ns = 0;  // since the epoch, as captured
-  std::uint32_t offset = 0;        // of the frame in the memory of the batch
+  std::uint32_t offset = 0;        // of the frame in its memory: `region`
   std::uint32_t length = 0;        // captured bytes of the frame
   std::uint32_t wire_length = 0;   // bytes on the wire: more than `length` if the capture truncated the frame
   std::uint32_t flow_hash = 0;     // symmetric; the same for all fragments of a packet
@@ -30,6 +30,7 @@ struct alignas(64) PacketDescriptor {
   PacketLayout layout;
   PortIndex in_port = 0;
   LinkType link_type = LinkType::ethernet;
+  std::uint8_t region = 0;   // of the packet memory (packet/packet_memory.h); 0: the memory of the batch
   std::uint32_t number = 0;  // position of the frame in its port's captures, from 1, modulo 2^32; 0: not from a capture
 };
 static_assert(sizeof(PacketDescriptor) == 64);

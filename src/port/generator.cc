@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/huge_page_allocator.h"
 #include "port/capture_reader.h"
 #include "port/generator_flows.h"
 #include "port/generator_frames.h"
@@ -25,6 +26,9 @@ namespace penstock::port {
 namespace {
 
 constexpr std::uint32_t kMostSize = 9000;
+/// For the frames that one worker's queue lends.
+constexpr std::size_t kMostMemory = std::size_t{128} << 20;
+constexpr std::size_t kLeastChunks = 8;
 
 constexpr std::array kParameters{
     Parameter{
@@ -43,10 +47,10 @@ constexpr std::array kParameters{
     Parameter{"port", ParameterType::integer, "80", "0..65535", "destination port; source ports are 1024 and up"},
     Parameter{"payload", ParameterType::choice, "zero", "zero|random|http|capture", "contents of the packets"},
     Parameter{"capture", ParameterType::path, "", "", "capture to take payloads from, with `payload: capture`"},
-    Parameter{
-        "frames", ParameterType::choice, "copied", "copied|kept",
-        "kept: write only headers if a batch's memory still holds an earlier frame, as if a NIC had written the rest; "
-        "for chains that change no payload"},
+    Parameter{"frames", ParameterType::choice, "copied", "copied|kept",
+              "kept: lend frames that are written once, and only write their headers again, as if a NIC had written "
+              "the rest; "
+              "for chains that change no payload"},
     Parameter{"rate", ParameterType::rate, "", "",
               "offered load; bits include the FCS; default: as fast as the chain accepts packets"},
     Parameter{"packets", ParameterType::integer, "", "1..", "number of packets; default: until the run ends"},
@@ -79,7 +83,8 @@ class GeneratorPort final : public Port {
   }
   void interrupt() noexcept override { stop_.signal(); }
 
-  Result<void> open(unsigned workers) override {
+  Result<void> open(const Opening& opening) override {
+    const unsigned workers = opening.workers;
     auto frames = make_frames(plan_.frames, stop_.fd());
     if (!frames) return tl::unexpected(std::move(frames.error()));
     auto flows = make_flows(plan_.flows);
@@ -96,11 +101,14 @@ class GeneratorPort final : public Port {
       share[worker].push_back((*flows)[i]);
       packets[worker] += rounds + (i < further ? 1 : 0);
     }
+    if (plan_.keeps_frames && opening.memory != nullptr) {
+      if (auto made = make_memory(opening); !made) return made;
+    }
     for (unsigned i = 0; i < workers; ++i) {
       const double part = static_cast<double>(share[i].size()) / static_cast<double>(flows->size());
       const std::uint64_t count = plan_.packets ? packets[i] : std::numeric_limits<std::uint64_t>::max();
       queues_.push_back(std::make_unique<GeneratorRx>(frames_, std::move(share[i]), count, pace_of(part), clock_,
-                                                      index_, plan_.frames.ipv6, plan_.frames.tcp, plan_.keeps_frames));
+                                                      index_, plan_.frames.ipv6, plan_.frames.tcp, share_of_memory(i)));
     }
     return {};
   }
@@ -144,6 +152,39 @@ class GeneratorPort final : public Port {
     return worker_of(frame, static_cast<std::uint32_t>(frame.size()), LinkType::ethernet, workers);
   }
 
+  /// Makes the memory for all queues' frames, and adds it to the chain's packet memory.
+  Result<void> make_memory(const Opening& opening) {
+    std::size_t longest = 0;
+    for (const FrameTemplate& frame : frames_.templates) longest = std::max(longest, frame.bytes.size());
+    constexpr std::size_t kLine = 128;  // what PCIe reads at once
+    const auto lines = [](std::size_t bytes) { return (bytes + kLine - 1) / kLine; };
+    const std::size_t head = lines(opening.room.head);
+    // An odd number of lines, so that headers do not compete for a few sets of the caches.
+    const std::size_t slot = (head + lines(longest + opening.room.tail)) | 1U;
+    lent_.head = static_cast<std::uint32_t>(head * kLine);
+    lent_.stride = static_cast<std::uint32_t>(slot * kLine);
+    // A chunk for each batch, so that few copies bring a batch to a device.
+    const std::size_t share = std::min(kMostMemory, PacketMemory::kMostBytes / opening.workers);
+    const std::size_t fit = std::max<std::size_t>(1, opening.batch_bytes / lent_.stride);
+    const std::size_t slots = std::min(std::min(opening.batch_packets, fit), share / lent_.stride / kLeastChunks);
+    lent_.chunk_slots = static_cast<std::uint32_t>(std::max<std::size_t>(1, slots));
+    const std::size_t chunk = std::size_t{lent_.stride} * lent_.chunk_slots;
+    lent_.chunks = static_cast<std::uint32_t>(std::max<std::size_t>(kLeastChunks, share / chunk));
+    memory_.resize(chunk * lent_.chunks * opening.workers);
+    auto region = opening.memory->add(memory_);
+    if (!region) return failure(std::move(region.error()));
+    lent_.region = *region;
+    return {};
+  }
+
+  [[nodiscard]] std::optional<LentFrames> share_of_memory(unsigned worker) {
+    if (memory_.empty()) return std::nullopt;
+    LentFrames share = lent_;
+    share.offset = worker * share.chunks * share.chunk_slots * share.stride;
+    share.memory = memory_.data() + share.offset;
+    return share;
+  }
+
   [[nodiscard]] Pace pace_of(double part) const {
     if (!plan_.rate) return {};
     return {true, plan_.rate->unit == Rate::Unit::bits_per_second, plan_.rate->value * part / 1e9};
@@ -154,6 +195,8 @@ class GeneratorPort final : public Port {
   const NanosecondClock clock_;
   StopEvent stop_;
   FrameSet frames_;
+  HugeVector<std::uint8_t> memory_;  // that is lent
+  LentFrames lent_;                  // of all queues
   std::vector<std::unique_ptr<GeneratorRx>> queues_;
 };
 

@@ -4,8 +4,8 @@
 // One worker's queue of the port `generator`. To make a packet, it copies a prebuilt frame, writes the flow's addresses
 // and ports, and folds two checksums. Owns its flows; the port owns the frames.
 //
-// With `frames: kept`, a batch's memory gets the same frames in the same order each time it is filled, and only their
-// headers are written again. So the worker spends its time on the chain, as if a NIC had written the frames.
+// With `frames: kept`, the queue lends frames from memory where they were written once, and only writes their headers
+// again. So the worker spends its time on the chain, as if a NIC had written the frames.
 
 #pragma once
 
@@ -16,7 +16,6 @@
 #include <cstring>
 #include <numeric>
 #include <optional>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -24,6 +23,7 @@
 #include "packet/ethernet.h"
 #include "packet/ip.h"
 #include "packet/transport.h"
+#include "port/frame_pool.h"
 #include "port/generator.h"
 #include "port/generator_flows.h"
 #include "port/generator_frames.h"
@@ -36,54 +36,22 @@ struct Pace {
   double units_per_ns = 0;  // bits or packets; the worker's part of the port's rate
 };
 
-/// The frames that an earlier fill left in a batch's memory.
-class KeptFrames {
- public:
-  /// Call it before the batch is filled or filled further.
-  void resume(const Batch& batch) noexcept {
-    if (batch.empty()) next_ = 0;
-    if (batch.size() != next_) frames_.resize(std::min(next_, frames_.size()));  // other ports' packets follow
-  }
-  /// The template of the frame that is already at the next position; `fallback` if there is none.
-  [[nodiscard]] std::uint32_t next_or(std::uint32_t fallback) const noexcept {
-    return next_ < frames_.size() ? frames_[next_].index : fallback;
-  }
-  /// Prefetches the headers of a later frame, since frames are too far apart for the hardware prefetcher.
-  void fetch_ahead(const std::uint8_t* memory) const noexcept {
-    constexpr std::size_t kAhead = 8;
-    if (next_ + kAhead >= frames_.size()) return;
-    const std::uint8_t* const frame = memory + frames_[next_ + kAhead].offset;
-    __builtin_prefetch(frame, 1);
-    __builtin_prefetch(frame + kCacheLine - 1, 1);
-  }
-  /// Records that the next packet was placed at `offset`. Returns whether its frame is already there. Allocates if the
-  /// batch was never this full before.
-  bool put(std::size_t i, std::uint32_t offset, std::uint32_t index, bool same_port) {
-    if (i != next_) return false;
-    const bool there = next_ < frames_.size() && same_port && frames_[next_].offset == offset;
-    if (!there) {
-      frames_.resize(std::min(next_, frames_.size()));
-      frames_.push_back({offset, index});
-    }
-    ++next_;
-    return there;
-  }
-
- private:
-  static constexpr std::size_t kCacheLine = 64;
-  struct Frame {
-    std::uint32_t offset;
-    std::uint32_t index;
-  };
-  std::vector<Frame> frames_;  // by position in the batch
-  std::size_t next_ = 0;
+/// Memory with prebuilt frames that a queue lends. The port owns it.
+struct LentFrames {
+  std::uint8_t* memory = nullptr;  // of the queue's slots
+  std::uint32_t offset = 0;        // of `memory` in its region
+  PacketMemory::Region region = 0;
+  std::uint32_t stride = 0;  // bytes per slot
+  std::uint32_t head = 0;    // from the start of a slot to its frame
+  std::uint32_t chunks = 0;
+  std::uint32_t chunk_slots = 0;
 };
 
 /// `packets` is the total number of packets that the queue makes.
 class GeneratorRx final : public RxQueue {
  public:
   GeneratorRx(const FrameSet& frames, std::vector<Flow> flows, std::uint64_t packets, Pace pace, NanosecondClock clock,
-              PortIndex port, bool ipv6, bool tcp, bool keeps_frames)
+              PortIndex port, bool ipv6, bool tcp, const std::optional<LentFrames>& lent)
       : frames_(&frames),
         flows_(std::move(flows)),
         left_(packets),
@@ -93,27 +61,14 @@ class GeneratorRx final : public RxQueue {
         port_(port),
         ipv6_(ipv6),
         tcp_(tcp),
-        keeps_frames_(keeps_frames) {
+        lent_(lent),
+        pool_(lent ? lent->chunks : 1, lent ? lent->chunk_slots : 1) {
     // Each pass over the flows shifts their turns, so that each flow gets every turn after enough passes.
     while (std::gcd(flows_.size() + skip_, frames_->turns.size()) != 1) ++skip_;
-  }
-
-  /// Fills the memory with frames, so that later only their headers must be written. The clock does not start yet.
-  void prepare(Batch& batch) noexcept override {
-    if (!keeps_frames_ || flows_.empty()) return;
-    KeptFrames& kept = kept_[batch.memory()];
-    kept.resume(batch);
-    for (;; ++prepared_) {
-      const std::uint32_t index = frames_->turns[prepared_ % frames_->turns.size()];
-      const std::vector<std::uint8_t>& frame = frames_->templates[index].bytes;
-      const auto length = static_cast<std::uint32_t>(frame.size());
-      const std::size_t i = batch.size();
-      std::uint8_t* const to = batch.append_unwritten(length, {0, length, port_, LinkType::ethernet});
-      if (to == nullptr) break;
-      std::memcpy(to, frame.data(), length);
-      kept.put(i, static_cast<std::uint32_t>(to - batch.memory()), index, false);
+    for (std::uint32_t slot = 0; lent_ && slot < pool_.slots(); ++slot) {
+      const std::vector<std::uint8_t>& frame = template_of(slot).bytes;
+      std::memcpy(lent_->memory + std::size_t{slot} * lent_->stride + lent_->head, frame.data(), frame.size());
     }
-    batch.reset(batch.packets().empty() ? batch.next_sequence() : batch.packets().front().sequence);
   }
 
   RxStatus poll(Batch& batch) noexcept override {
@@ -129,6 +84,8 @@ class GeneratorRx final : public RxQueue {
     if (pace_.limited) note_lateness(now);
     return status;
   }
+
+  void take_back(std::size_t frames) noexcept override { pool_.take_back(frames); }
 
   /// A packet's arrival time is the time at which it was due, even if it was made later.
   std::optional<std::chrono::nanoseconds> arrivals_to_clock() noexcept override {
@@ -165,29 +122,24 @@ class GeneratorRx final : public RxQueue {
  private:
   template <std::size_t AddressBytes, bool Tcp>
   RxStatus fill(Batch& batch, std::uint64_t now) noexcept {
-    KeptFrames* const kept = keeps_frames_ ? &kept_[batch.memory()] : nullptr;
-    if (kept != nullptr) kept->resume(batch);
     while (left_ != 0) {
-      const std::uint32_t index = kept != nullptr ? kept->next_or(frames_->turns[turn_]) : frames_->turns[turn_];
-      const FrameTemplate& frame = frames_->templates[index];
       std::uint64_t timestamp = now;
       if (pace_.limited) {
         timestamp = next_due_ns();
         if (timestamp > now) return RxStatus::idle;
       }
+      if (lent_ && !pool_.available()) return RxStatus::starved;
+      const std::uint32_t slot = lent_ ? pool_.next() : 0;
+      const FrameTemplate& frame = lent_ ? template_of(slot) : frames_->templates[frames_->turns[turn_]];
       const auto length = static_cast<std::uint32_t>(frame.bytes.size());
-      const std::size_t i = batch.size();
-      const auto unused = batch.unused_packets();
-      const bool same_port = kept != nullptr && !unused.empty() && unused.front().in_port == port_;
-      std::uint8_t* const to = batch.append_unwritten(length, {timestamp, length, port_, LinkType::ethernet});
+      const Arrival arrival{timestamp, length, port_, LinkType::ethernet};
+      std::uint8_t* const to = lent_ ? lend(batch, slot, length, arrival) : batch.append_unwritten(length, arrival);
       if (to == nullptr) {
         if (!batch.empty()) return RxStatus::more;
         oversized_ = length;
         return RxStatus::end;
       }
-      const auto offset = static_cast<std::uint32_t>(to - batch.memory());
-      if (kept != nullptr && kept->put(i, offset, index, same_port)) {
-        kept->fetch_ahead(batch.memory());
+      if (lent_) {
         copy_headers<AddressBytes, Tcp>(to, frame.bytes.data());
       } else {
         std::memcpy(to, frame.bytes.data(), length);
@@ -196,6 +148,27 @@ class GeneratorRx final : public RxQueue {
       pass(length);
     }
     return RxStatus::end;
+  }
+
+  /// Each slot always has the same frame.
+  [[nodiscard]] const FrameTemplate& template_of(std::uint32_t slot) const noexcept {
+    const std::size_t turns = frames_->turns.size();
+    return frames_->templates[frames_->turns[turns == 1 ? 0 : slot % turns]];
+  }
+
+  /// Lends the frame of the slot. Functions may have changed its headers, so they must be written again. Null if it
+  /// does not fit.
+  std::uint8_t* lend(Batch& batch, std::uint32_t slot, std::uint32_t length, const Arrival& arrival) noexcept {
+    const std::uint32_t at = slot * lent_->stride + lent_->head;
+    if (!batch.lend(lent_->region, lent_->offset + at, length, arrival)) return nullptr;
+    pool_.lend();
+    // Frames are too far apart for the hardware to prefetch them. Beyond the last slot, this does nothing.
+    constexpr std::size_t kAhead = 8;
+    constexpr std::size_t kCacheLine = 64;
+    std::uint8_t* const frame = lent_->memory + at;
+    __builtin_prefetch(frame + kAhead * lent_->stride, 1);
+    if (frames_->payload_at > kCacheLine) __builtin_prefetch(frame + kAhead * lent_->stride + kCacheLine, 1);
+    return frame;
   }
 
   /// Copies everything before the payload.
@@ -266,7 +239,6 @@ class GeneratorRx final : public RxQueue {
   std::size_t flow_ = 0;
   std::size_t turn_ = 0;
   std::size_t skip_ = 0;
-  std::size_t prepared_ = 0;  // frames made by `prepare`
   std::uint64_t left_;
   const std::uint64_t packets_;
   const Pace pace_;
@@ -276,8 +248,8 @@ class GeneratorRx final : public RxQueue {
   NanosecondClock clock_;
   PortIndex port_;
   bool ipv6_, tcp_;
-  bool keeps_frames_;
-  std::unordered_map<const std::uint8_t*, KeptFrames> kept_;  // by the batch's memory
+  std::optional<LentFrames> lent_;
+  FramePool pool_;  // only if frames are lent
   std::size_t oversized_ = 0;
   std::atomic<std::uint64_t> made_{0};
   std::atomic<std::uint64_t> missing_{0};

@@ -168,7 +168,8 @@ class MemoryPort final : public Port {
   Errors check() const override { return check_captures(paths_); }
   void interrupt() noexcept override { stop_.signal(); }
 
-  Result<void> open(unsigned workers) override {
+  Result<void> open(const Opening& opening) override {
+    const unsigned workers = opening.workers;
     ReadControl control;
     control.stop_fd = stop_.fd();
     auto captures = CaptureSequence::open(paths_, control);

@@ -11,7 +11,7 @@ class NullPort final : public Port, private TxQueue {
  public:
   bool reads() const noexcept override { return false; }
   bool writes() const noexcept override { return true; }
-  Result<void> open(unsigned) override { return {}; }
+  Result<void> open(const Opening&) override { return {}; }
   RxQueue* rx(unsigned) noexcept override { return nullptr; }
   TxQueue* tx(unsigned) noexcept override { return this; }  // stateless, so one serves all workers
   Errors close() override { return {}; }

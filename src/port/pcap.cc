@@ -149,7 +149,8 @@ class PcapPort final : public Port {
     return errors;
   }
 
-  Result<void> open(unsigned workers) override {
+  Result<void> open(const Opening& opening) override {
+    const unsigned workers = opening.workers;
     if (reads()) {
       auto captures = CaptureSequence::open(read_, control_, bad_);
       if (!captures) return tl::unexpected(std::move(captures.error()));
@@ -176,8 +177,9 @@ class PcapPort final : public Port {
     stop_reading_.signal();
     stop_writing_.signal();
   }
-  void start() noexcept override {
+  Result<void> start() override {
     if (writer_) writer_->begin();
+    return {};
   }
 
   RxQueue* rx(unsigned worker) noexcept override {

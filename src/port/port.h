@@ -3,6 +3,14 @@
 //
 // A port is where packets enter or leave the chain. Each worker has its own receive and send queue at every port, and
 // uses no others. If a port's workers share anything (such as one file), the port synchronises it.
+//
+// A port copies frames into batches, or lends them where they are, in memory that it has added to the chain's packet
+// memory:
+//
+//     Port::open     adds its memory: the chain's devices can then read and write it
+//     RxQueue::poll  lends frames (Batch::lend)
+//     TxQueue::send  copies frames, or sends them from where they are, and later says that they have left
+//     RxQueue::take_back  its frames have left everywhere: no function, device or port uses them any more
 
 #pragma once
 
@@ -16,14 +24,16 @@
 #include "base/error.h"
 #include "packet/batch.h"
 #include "packet/packet.h"
+#include "packet/packet_memory.h"
 
 namespace penstock::port {
 
 enum class RxStatus : std::uint8_t {
-  more,  // the batch is full, and there may be more packets
-  copy,  // one frame was appended to an empty batch, for inspection only: another worker owns the packet
-  idle,  // no packets now; poll again
-  end,   // no more packets will come
+  more,     // the batch is full, and there may be more packets
+  copy,     // one frame was appended to an empty batch, for inspection only: another worker owns the packet
+  idle,     // no packets now; poll again
+  starved,  // there are packets, but no memory to lend for them until the queue has taken frames back
+  end,      // no more packets will come
 };
 
 /// The receive side of one worker. All packets of a flow, in both directions, come to the same worker, in order.
@@ -32,12 +42,12 @@ enum class RxStatus : std::uint8_t {
 class RxQueue {
  public:
   virtual ~RxQueue() = default;
-  /// Called before the first `poll` for each empty batch, whose memory is already resident. A queue may write data
-  /// there that stays the same every time the batch is filled. The batch is empty again afterwards.
-  virtual void prepare(Batch& batch) noexcept { static_cast<void>(batch); }
   /// Appends the packets that are available now, until `batch` has no room for the next one. Does not block. A frame
   /// that does not fit in an empty batch is an error of the port (see `Port::close`) and ends the queue.
   virtual RxStatus poll(Batch& batch) noexcept = 0;
+  /// The oldest `frames` of the frames that it has lent and not taken back have left everywhere. Functions may have
+  /// changed their bytes and those around them, inside their room.
+  virtual void take_back(std::size_t frames) noexcept { static_cast<void>(frames); }
 
   /// For sources of recorded packets: the capture time of the next packet or, if that is not known yet, a lower bound
   /// for it (if the capture is in order of time). Workers merge such sources by time, so that the two directions of a
@@ -72,6 +82,12 @@ struct Lost {
   std::uint64_t bytes = 0;
 };
 
+/// Packets that a send queue has accepted since the run began. They leave in this order.
+struct Departures {
+  std::uint64_t accepted = 0;
+  std::uint64_t left = 0;  // their frames are not read any more
+};
+
 /// The send side of one worker.
 class TxQueue {
  public:
@@ -80,7 +96,13 @@ class TxQueue {
   /// because the output cannot hold their link type), and gives them a drop verdict, `Verdict::drop(0)`; the worker
   /// counts them as refused, with their bytes. Like `flush`, it blocks while the output cannot take more (a slow reader
   /// of a pipe): see `Port::interrupt`.
+  ///
+  /// It may go on reading frames that are in the chain's packet memory, their batch's included, until they have left;
+  /// it must copy all others before it returns.
   virtual std::size_t send(std::span<const PacketView> packets) noexcept = 0;
+  /// For queues that go on reading frames. Polled: must be quick. All accepted packets leave in the end, also after an
+  /// error.
+  [[nodiscard]] virtual Departures departures() noexcept { return {}; }
   /// Delivers everything that was sent. Called at the end of each batch. Returns what could not be delivered since the
   /// last call; the worker counts it as refused.
   virtual Lost flush() noexcept { return {}; }
@@ -101,6 +123,17 @@ struct FragmentCounts {
   std::uint64_t copied = 0;        // copies of such datagrams' fragments, for the workers of the other flows
 };
 
+/// What a chain offers to a port.
+struct Opening {
+  Opening(unsigned for_workers) : workers(for_workers) {}  // NOLINT(google-explicit-constructor): mostly all there is
+
+  unsigned workers;
+  PacketMemory* memory = nullptr;  // where ports add the memory from which they lend; null: frames are to be copied
+  FrameRoom room{};                // that lent frames must have before and after them
+  std::size_t batch_bytes = std::size_t{1} << 20;  // the most in a batch
+  std::size_t batch_packets = 512;
+};
+
 class Port {
  public:
   virtual ~Port() = default;
@@ -116,20 +149,22 @@ class Port {
   /// or changing anything: captures that are missing or cannot be read, folders that are not writable.
   [[nodiscard]] virtual Errors check() const { return {}; }
 
-  /// Opens files and interfaces, and makes the queues of `workers` workers. Called once, before the workers start. Does
-  /// not truncate outputs, since another port may still fail to open.
-  [[nodiscard]] virtual Result<void> open(unsigned workers) = 0;
+  /// Opens files and interfaces, and makes the queues of the workers. Called once, before the workers start; their
+  /// packet rings exist. Does not truncate outputs, since another port may still fail to open.
+  [[nodiscard]] virtual Result<void> open(const Opening& opening) = 0;
   /// Ends the run early. If `open` is blocked, for example because a pipe has no other end, it fails. During the run,
   /// an output whose reader takes nothing more is given up, and the data that it holds is lost. Thread-safe; may be
   /// called several times.
   virtual void interrupt() noexcept {}
-  /// Truncates the outputs, once all ports of the chain are open. Called at most once.
-  virtual void start() noexcept {}
+  /// Truncates the outputs, and lets packets in, once all ports of the chain are open. Called at most once. An error
+  /// prevents the run; ports that started before it are closed.
+  [[nodiscard]] virtual Result<void> start() { return {}; }
   /// The queues of a worker; null if the port does not read, or does not write. The port owns them.
   [[nodiscard]] virtual RxQueue* rx(unsigned worker) noexcept = 0;
   [[nodiscard]] virtual TxQueue* tx(unsigned worker) noexcept = 0;
-  /// Called once, after the workers have stopped. Writes the remaining data, and returns the errors of the run, such as
-  /// a truncated capture or a full disk. Without `start`, it leaves no trace.
+  /// Called once, after the workers have stopped, when no device uses the port's memory any more. Writes the remaining
+  /// data, and returns the errors of the run, such as a truncated capture or a full disk. Without `start`, it leaves no
+  /// trace.
   [[nodiscard]] virtual Errors close() = 0;
 
   /// Whether an error has occurred that `close` will return, so that the run may as well end. Thread-safe.

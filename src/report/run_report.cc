@@ -79,6 +79,13 @@ Json port_json(const PortReport& port) {
   return json;
 }
 
+Json placement_json(const WorkerPlacement& placement) {
+  Json json{{"cores", placement.cores}, {"bound", placement.bound}, {"gpu", nullptr}, {"memory_node", nullptr}};
+  if (placement.gpu) json["gpu"] = *placement.gpu;
+  if (placement.memory_node) json["memory_node"] = *placement.memory_node;
+  return json;
+}
+
 }  // namespace
 
 double FunctionReport::ns_per_packet() const noexcept { return mean(time, in.packets); }
@@ -113,6 +120,8 @@ Json to_json(const RunReport& report) {
   Json json;
   json["processor"] = report.processor;
   json["workers"] = report.workers;
+  json["placement"] = Json::array();
+  for (const WorkerPlacement& placement : report.placement) json["placement"].push_back(placement_json(placement));
   json["elapsed_s"] = report.elapsed_s();
   json["reloads"] = report.reloads;
   json["packets"] = totals(&TrafficSum::packets);

@@ -60,9 +60,17 @@ struct PortReport {
   std::optional<Fragments> fragments;
 };
 
+struct WorkerPlacement {
+  std::string cores;                    // where its thread might run: "4-7,12"
+  bool bound = false;                   // to these cores, by the run
+  std::optional<int> gpu;               // that it used
+  std::optional<unsigned> memory_node;  // the NUMA node chosen for its memory
+};
+
 struct RunReport {
   std::string processor;  // "cpu", "gpu"
   std::size_t workers = 0;
+  std::vector<WorkerPlacement> placement;  // by worker
   std::chrono::nanoseconds elapsed{};
   std::uint64_t reloads = 0;  // and rollbacks
   /// Each packet that was read and has left the chain is in exactly one of forwarded, dropped and consumed.

@@ -4,6 +4,7 @@
 // Renders a run's report for the terminal.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <functional>
@@ -87,6 +88,24 @@ std::string shares_text(const RunReport& report) {
   return text.empty() ? "" : "multiprocessors of the GPU: " + text + '\n';
 }
 
+/// "cores of workers: 2; 3, memory on NUMA node 1"
+std::string placement_text(const RunReport& report) {
+  std::vector<std::string> cores;
+  std::vector<std::string> nodes;
+  const auto add = [](std::vector<std::string>& texts, std::string text) {
+    if (std::ranges::find(texts, text) == texts.end()) texts.push_back(std::move(text));
+  };
+  for (const WorkerPlacement& worker : report.placement) {
+    if (!worker.bound) continue;
+    add(cores, worker.cores);
+    if (worker.memory_node) add(nodes, fmt::format("{}", *worker.memory_node));
+  }
+  if (cores.empty()) return "";
+  std::string text = fmt::format("cores of workers: {}", fmt::join(cores, "; "));
+  if (!nodes.empty()) text += fmt::format(", memory on NUMA node {}", fmt::join(nodes, ", "));
+  return text + '\n';
+}
+
 std::string missed_text(const RunReport& report) {
   std::string text;
   for (const PortReport& port : report.ports) {
@@ -108,7 +127,7 @@ std::string missed_text(const RunReport& report) {
 std::string to_tables(const RunReport& report) {
   const RunReport::Batches& batches = report.batches;
   return function_table(report) + '\n' + port_table(report) + generated_text(report) + details_text(report) +
-         shares_text(report) + missed_text(report) +
+         shares_text(report) + placement_text(report) + missed_text(report) +
          fmt::format(
              "\n{} worker{} on the {}, {:.3f} s: {}pps, {}bit/s; {} batch{} ({} full, {} by timeout, {} at the end)\n"
              "latency p50 {:.1f} us, p95 {:.1f} us, p99 {:.1f} us, p99.9 {:.1f} us\n",

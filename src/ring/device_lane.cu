@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -18,6 +19,7 @@
 #include "gpu/per_packet.cuh"
 #include "ring/lane.h"
 #include "ring/lane_kernels.cuh"
+#include "ring/lent_runs.h"
 #include "ring/span_marks.h"
 #include "ring/timeline.h"
 
@@ -29,7 +31,10 @@ using gpu::kThreadsPerBlock;
 using gpu::launch_threads;
 using kernels::IndexEntry;
 using kernels::kCopyGroup;
+using kernels::kHeaderGroup;
+using kernels::kLentGroup;
 using kernels::Placement;
+using kernels::Sources;
 using kernels::Sum;
 
 constexpr std::size_t aligned8(std::size_t bytes) noexcept { return (bytes + 7) / 8 * 8; }
@@ -87,6 +92,14 @@ class DeviceLane final : public Lane {
   bool enqueue(const Batch& batch, std::span<std::uint8_t* const> frames) noexcept;
   [[nodiscard]] gpu::LaunchGraph& graph() noexcept;
   bool send_packets(const Batch& batch, std::span<std::uint8_t* const> frames) noexcept;
+  bool send_lent(const Batch& batch, std::span<std::uint8_t* const> frames) noexcept;
+  [[nodiscard]] std::span<const LentRun> find_runs() noexcept;
+  bool send_runs(std::span<const LentRun> runs, const Sources& sources) noexcept;
+  bool gather_frames(const Sources& sources, std::size_t bytes) noexcept;
+  void choose_crossing(std::size_t header_bytes, std::size_t frame_bytes) noexcept;
+  bool lay_out_sent() noexcept;
+  bool lay_in_slots(const std::uint8_t* sent, const Placement& placement) noexcept;
+  bool describe(const IndexEntry* index, const Placement& placement) noexcept;
   bool send_changes(const Batch& batch, std::span<std::uint8_t* const> frames) noexcept;
   bool send_states() noexcept;
   bool run_stages() noexcept;
@@ -114,6 +127,7 @@ class DeviceLane final : public Lane {
   std::size_t segment_ = 0;
   std::uint32_t count_ = 0;
   bool whole_frames_ = false;                // for this batch
+  bool gathers_ = false;                     // likewise: it has lent frames
   Crossing crossing_ = Crossing::zero_copy;  // for this batch; never by_size
   Crossed crossed_;
   SegmentResults results_;
@@ -121,6 +135,9 @@ class DeviceLane final : public Lane {
 
   // Up:
   gpu::PinnedBuffer<IndexEntry> index_;
+  LentRuns lent_runs_;
+  gpu::PinnedBuffer<std::uint32_t> lent_places_;
+  gpu::DeviceBuffer<std::uint32_t> device_lent_places_;
   gpu::PinnedBuffer<std::uint8_t> headers_;  // gathered by the host
   gpu::PinnedBuffer<std::uint8_t> changes_;  // verdicts, followed by records
   gpu::DeviceBuffer<IndexEntry> device_index_;
@@ -157,15 +174,16 @@ constexpr std::uint32_t aligned(std::uint32_t length) noexcept {
 }
 
 DeviceLane::DeviceLane(LaneShape shape, LaneStages stages, SpanLog* log)
-    : shape_(std::move(shape)), stages_(std::move(stages)) {
+    : shape_(std::move(shape)), stages_(std::move(stages)), lent_runs_(shape_.batch_bytes) {
   const std::size_t packets = shape_.batch_packets;
-  const bool has_room = shape_.room.head + shape_.room.tail > 0;
   placement_.head = aligned(shape_.room.head);
   placement_.tail = aligned(shape_.room.tail);
-  const std::size_t sent_bytes = std::max(shape_.sent_bytes, shape_.batch_bytes);
-  const std::size_t slot_bytes = sent_bytes + packets * (placement_.head + placement_.tail);
+  const std::size_t frame_bytes = std::max(shape_.sent_bytes, shape_.batch_bytes);
+  // Lent frames need not be aligned, and may come with gaps.
+  const std::size_t sent_bytes =
+      std::max(frame_bytes, LentRuns::with_gaps(shape_.batch_bytes + packets * kFrameAlignment));
+  const std::size_t room_bytes = packets * (placement_.head + placement_.tail);
   const bool copies = shape_.crossing != Crossing::zero_copy;
-  const bool by_kernels = shape_.crossing != Crossing::copy;
   bool headers_up = false;
   std::size_t change_bytes = 0;
   std::size_t result_bytes = 0;
@@ -177,7 +195,8 @@ DeviceLane::DeviceLane(LaneShape shape, LaneStages stages, SpanLog* log)
     result_bytes = std::max(result_bytes, result_places_.bytes);
     state_bytes = std::max(state_bytes, state_place(segment, segment.stages.size(), packets));
     headers_up |= segment.sends_packets && !segment.frames_up;
-    const std::size_t packed = aligned_frame(packets * segment.down.bytes) + (segment.frames_down ? slot_bytes : 0);
+    const std::size_t packed =
+        aligned_frame(packets * segment.down.bytes) + (segment.frames_down ? frame_bytes + room_bytes : 0);
     packed_bytes = std::max(packed_bytes, packed);
     host_packed_.emplace_back(packed);
   }
@@ -194,11 +213,12 @@ DeviceLane::DeviceLane(LaneShape shape, LaneStages stages, SpanLog* log)
     device_states_ = gpu::DeviceBuffer<std::byte>(state_bytes);
   }
   if (copies) sent_ = gpu::DeviceBuffer<std::uint8_t>(sent_bytes + kSlack);
-  if (by_kernels || has_room) {
-    slots_ = gpu::DeviceBuffer<std::uint8_t>(std::max(slot_bytes, packets * kHeaderBytes) + kSlack);
-  }
+  slots_ =
+      gpu::DeviceBuffer<std::uint8_t>(std::max(sent_bytes + room_bytes, packets * kernels::kLentHeaderSlot) + kSlack);
+  lent_places_ = gpu::PinnedBuffer<std::uint32_t>(packets);
+  device_lent_places_ = gpu::DeviceBuffer<std::uint32_t>(packets);
   packets_ = gpu::DeviceBuffer<PacketDescriptor>(packets);
-  graphs_.resize(shape_.segments.size() * 4);
+  graphs_.resize(shape_.segments.size() * 8);
   sums_ = gpu::DeviceBuffer<Sum>(blocks_for(packets));
   places_ = gpu::DeviceBuffer<std::uint32_t>(packets);
   device_results_ = gpu::DeviceBuffer<std::uint8_t>(result_bytes);
@@ -271,13 +291,14 @@ bool DeviceLane::start(const Batch& batch, std::size_t segment, std::span<std::u
 
 bool DeviceLane::enqueue(const Batch& batch, std::span<std::uint8_t* const> frames) noexcept {
   crossed_ = {};
-  return (!segment().sends_packets || send_packets(batch, frames)) &&
+  if (segment().sends_packets) gathers_ = batch.lent() > 0;
+  return (!segment().sends_packets || (gathers_ ? send_lent(batch, frames) : send_packets(batch, frames))) &&
          (!segment().verdicts_up || send_changes(batch, frames)) && send_states() && run_stages() && fetch_results();
 }
 
 /// The graph for the kernels and copies of this batch, which are always the same in the same order.
 gpu::LaunchGraph& DeviceLane::graph() noexcept {
-  return graphs_[segment_ * 4 + (whole_frames_ ? 2 : 0) + (zero_copy() ? 1 : 0)];
+  return graphs_[segment_ * 8 + (gathers_ ? 4 : 0) + (whole_frames_ ? 2 : 0) + (zero_copy() ? 1 : 0)];
 }
 
 /// The memory from the first frame to the last. It starts at an aligned address, so that frames that a CPU twin has
@@ -295,6 +316,18 @@ DeviceLane::Source DeviceLane::source_of(const Batch& batch, std::span<std::uint
   return source;
 }
 
+/// For a frame that a CPU twin has moved: in its memory, or to memory of its own. Frames come in ascending order.
+void place_moved(IndexEntry& entry, const std::uint8_t* frame, Sources& sources, std::size_t region_bytes) noexcept {
+  const std::uint8_t* const home = sources.memory[entry.source];
+  const std::less<const std::uint8_t*> lies_before;
+  if (lies_before(frame, home) || !lies_before(frame, home + region_bytes)) {
+    const std::uint8_t*& moved = sources.memory[Sources::kMoved];
+    if (moved == nullptr) moved = frame - reinterpret_cast<std::uintptr_t>(frame) % kFrameAlignment;
+    entry.source = Sources::kMoved;
+  }
+  entry.offset = static_cast<std::uint32_t>(frame - sources.memory[entry.source]);
+}
+
 /// Sends the index, and frames or headers, and makes descriptors from them.
 bool DeviceLane::send_packets(const Batch& batch, std::span<std::uint8_t* const> frames) noexcept {
   count_ = static_cast<std::uint32_t>(batch.size());
@@ -307,13 +340,8 @@ bool DeviceLane::send_packets(const Batch& batch, std::span<std::uint8_t* const>
       if (is_sent(packet)) header_bytes += aligned(std::min(packet.length, kHeaderBytes));
     }
   }
-  whole_frames_ = segment().frames_up || header_bytes >= source.bytes;
+  choose_crossing(header_bytes, source.bytes);
   const std::size_t sent_bytes = whole_frames_ ? source.bytes : header_bytes;
-  if (segment_ == 0) {
-    crossing_ = shape_.crossing != Crossing::by_size ? shape_.crossing
-                : sent_bytes < kZeroCopyBytes        ? Crossing::zero_copy
-                                                     : Crossing::copy;
-  }
 
   std::uint32_t at = 0;
   std::size_t i = 0;
@@ -334,36 +362,145 @@ bool DeviceLane::send_packets(const Batch& batch, std::span<std::uint8_t* const>
     }
     ++i;
   }
-  const bool has_room = placement_.head + placement_.tail > 0;
-  Placement placement = placement_;
-  const std::uint8_t* sent = source.first;
   if (zero_copy()) {
+    Placement placement = placement_;
     placement.kind = whole_frames_ ? Placement::Kind::slots : Placement::Kind::headers;
     crossed_.to_device += sent_bytes;
-  } else {
-    placement.kind = whole_frames_ && has_room ? Placement::Kind::slots : Placement::Kind::as_sent;
-    if (!up(sent_.data(), whole_frames_ ? source.first : headers_.data(), sent_bytes)) return false;
-    sent = sent_.data();
+    return lay_in_slots(source.first, placement);
   }
-  const bool in_slots = placement.kind != Placement::Kind::as_sent;
-  // If the kernels read the index only once, they read it over PCIe, and the copy engine stays free for the frames.
-  const IndexEntry* index = index_.data();
-  if (in_slots) {
-    if (!up(device_index_.data(), index_.data(), count_ * sizeof(IndexEntry))) return false;
-    index = device_index_.data();
+  return up(sent_.data(), whole_frames_ ? source.first : headers_.data(), sent_bytes) && lay_out_sent();
+}
+
+/// Frames or headers are in `sent_`: makes room for them if stages need it, and describes them.
+bool DeviceLane::lay_out_sent() noexcept {
+  Placement placement = placement_;
+  if (whole_frames_ && placement_.head + placement_.tail > 0) {
+    placement.kind = Placement::Kind::slots;
+    return lay_in_slots(sent_.data(), placement);
   }
   if (!begin(Work::kernels)) return false;
-  if (!in_slots) crossed_.to_device += count_ * sizeof(IndexEntry);
-  view_.frames = in_slots ? slots_.data() : sent_.data();
+  // The index is read only once, so the kernel reads it over PCIe, and the copy engine stays free for the frames.
+  crossed_.to_device += count_ * sizeof(IndexEntry);
+  placement.kind = Placement::Kind::as_sent;
+  view_.frames = sent_.data();
+  return describe(index_.data(), placement);
+}
+
+bool DeviceLane::lay_in_slots(const std::uint8_t* sent, const Placement& placement) noexcept {
+  if (!up(device_index_.data(), index_.data(), count_ * sizeof(IndexEntry)) || !begin(Work::kernels)) return false;
+  view_.frames = slots_.data();
+  return (count_ == 0 || launch_threads(kernels::lay_in_slots, std::size_t{count_} * kCopyGroup, stream_, sent,
+                                        device_index_.data(), view_.frames, placement, count_)) &&
+         describe(device_index_.data(), placement);
+}
+
+/// Whether whole frames cross, and by what.
+void DeviceLane::choose_crossing(std::size_t header_bytes, std::size_t frame_bytes) noexcept {
+  whole_frames_ = segment().frames_up || header_bytes >= frame_bytes;
+  if (segment_ != 0) return;
+  const std::size_t bytes = whole_frames_ ? frame_bytes : header_bytes;
+  crossing_ = shape_.crossing != Crossing::by_size ? shape_.crossing
+              : bytes < kZeroCopyBytes             ? Crossing::zero_copy
+                                                   : Crossing::copy;
+}
+
+bool DeviceLane::describe(const IndexEntry* index, const Placement& placement) noexcept {
   view_.packets = packets_.data();
   view_.count = count_;
-  if (count_ == 0) return true;
-  if (in_slots && !launch_threads(kernels::lay_in_slots, std::size_t{count_} * kCopyGroup, stream_, sent, index,
-                                  view_.frames, placement, count_)) {
-    return false;
+  return count_ == 0 || launch_threads(kernels::describe, count_, stream_, index, view_.frames, view_.packets,
+                                       placement, !whole_frames_, segment().parses, shape_.hash_flows, count_);
+}
+
+/// Like `send_packets`, for a batch with frames that are lent, which cross from where they are in host memory. The host
+/// does not touch them.
+bool DeviceLane::send_lent(const Batch& batch, std::span<std::uint8_t* const> frames) noexcept {
+  count_ = static_cast<std::uint32_t>(batch.size());
+  const PacketMemory& memory = *batch.lent_memory();
+  Sources sources{};
+  for (std::size_t r = 0; r < memory.regions(); ++r)
+    sources.memory[r] = batch.memory_of(static_cast<PacketMemory::Region>(r));
+  std::size_t header_bytes = 0;
+  std::size_t frame_bytes = 0;
+  std::size_t i = 0;
+  for (const PacketDescriptor& packet : batch.packets()) {
+    if (i + kFetchAhead < batch.size()) __builtin_prefetch(&packet + kFetchAhead);
+    IndexEntry& entry = index_.data()[i];
+    entry = {packet.offset, packet.length, packet.wire_length, packet.in_port, packet.link_type, packet.region};
+    if (!frames.empty()) {
+      if (!packet.verdict.alive()) {
+        entry.offset = entry.length = 0;  // its frame may be elsewhere
+      } else if (frames[i] != batch.frame(packet)) {
+        const bool in_batch = packet.region == PacketMemory::kBatch;
+        place_moved(entry, frames[i], sources, in_batch ? batch.bytes().size() : memory.memory(packet.region).size());
+      }
+    }
+    header_bytes += aligned(std::min(entry.length, kHeaderBytes));
+    frame_bytes += aligned(entry.length);
+    ++i;
   }
-  return launch_threads(kernels::describe, count_, stream_, index, view_.frames, view_.packets, placement,
-                        !whole_frames_, segment().parses, shape_.hash_flows, count_);
+  choose_crossing(header_bytes, frame_bytes);
+  // Few launches are collected with copies, whose number differs.
+  if (whole_frames_ && !zero_copy() && batch.bytes().size() >= kCollectBytes) {
+    if (const std::span<const LentRun> runs = find_runs(); !runs.empty()) return send_runs(runs, sources);
+  }
+  return gather_frames(sources, whole_frames_ ? frame_bytes : header_bytes);
+}
+
+std::span<const LentRun> DeviceLane::find_runs() noexcept {
+  lent_runs_.begin();
+  for (std::uint32_t i = 0; i < count_; ++i) {
+    const IndexEntry& entry = index_.data()[i];
+    lent_runs_.add(entry.source, entry.offset, entry.length);
+  }
+  return lent_runs_.end();
+}
+
+/// By copy engines.
+bool DeviceLane::send_runs(std::span<const LentRun> runs, const Sources& sources) noexcept {
+  std::size_t at = 0;
+  std::uint32_t i = 0;
+  if (!begin(Work::to_device)) return false;
+  for (const LentRun& run : runs) {
+    for (std::uint32_t n = 0; n < run.packets; ++n, ++i) {
+      IndexEntry& entry = index_.data()[i];
+      entry.offset = static_cast<std::uint32_t>(at) + run.place(n, entry.offset);
+    }
+    if (!gpu::copy_rows_async(sent_.data() + at, sources.memory[run.source] + run.first, run.rows, run.width,
+                              run.stride, stream_)) {
+      return false;
+    }
+    at += run.bytes();
+  }
+  crossed_.to_device += at;
+  return lay_out_sent();
+}
+
+/// By a kernel that reads host memory.
+bool DeviceLane::gather_frames(const Sources& sources, std::size_t bytes) noexcept {
+  Placement placement;
+  placement.kind = whole_frames_ ? Placement::Kind::lent : Placement::Kind::lent_headers;
+  if (whole_frames_) {
+    std::uint32_t place = 0;
+    for (std::uint32_t i = 0; i < count_; ++i) {
+      const IndexEntry& entry = index_.data()[i];
+      place += placement_.head;
+      lent_places_.data()[i] = place;
+      place += aligned(kernels::misalignment(entry.offset) + entry.length) + placement_.tail;
+    }
+    placement.places = device_lent_places_.data();
+    if (!up(device_lent_places_.data(), lent_places_.data(), count_ * sizeof(std::uint32_t))) return false;
+  }
+  if (!up(device_index_.data(), index_.data(), count_ * sizeof(IndexEntry)) || !begin(Work::kernels)) return false;
+  crossed_.to_device += bytes;
+  view_.frames = slots_.data();
+  const IndexEntry* const index = device_index_.data();
+  const auto by = [&](auto kernel, unsigned group) {
+    return count_ == 0 || launch_threads(kernel, std::size_t{count_} * group, stream_, sources, index, view_.frames,
+                                         placement, count_);
+  };
+  return (whole_frames_ ? by(kernels::gather_lent<kLentGroup>, kLentGroup)
+                        : by(kernels::gather_lent<kHeaderGroup>, kHeaderGroup)) &&
+         describe(index, placement);
 }
 
 /// Sends the verdicts, and the fields that the CPU changed.
@@ -377,8 +514,7 @@ bool DeviceLane::send_changes(const Batch& batch, std::span<std::uint8_t* const>
     verdicts[i] = packet.verdict;
     if (packet.verdict.alive() && !layout.empty()) {
       PacketDescriptor copy = packet;
-      std::uint8_t* const frame =
-          frames.empty() ? const_cast<std::uint8_t*>(batch.bytes().data()) + packet.offset : frames[i];
+      std::uint8_t* const frame = frames.empty() ? batch.frame(packet) : frames[i];
       gather(layout, {frame, &copy}, records + std::size_t{i} * layout.bytes);
     }
     ++i;

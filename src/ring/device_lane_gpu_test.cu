@@ -24,6 +24,7 @@
 #include "packet/testing/random_frames.h"
 #include "port/capture_reader.h"
 #include "ring/lane.h"
+#include "ring/lent_runs.h"
 
 namespace penstock::ring {
 namespace {
@@ -90,7 +91,16 @@ struct Way {
   FrameRoom room{};
   std::uint32_t head = 0;  // added by a second stage
   std::uint32_t tail = 0;
+  enum class Lent : std::uint8_t {
+    none,
+    some,   // two of three, at any alignment
+    close,  // all, with small gaps
+    slots,  // all, at 66 bytes from each multiple of kSlot
+  };
+  Lent lent = Lent::none;
+  static constexpr std::uint32_t kSlot = 2048;
 };
+using Lent = Way::Lent;
 constexpr Way kWays[] = {
     {"frames there and back", Crossing::copy, true, true},
     {"frames there, records back", Crossing::copy, true, false},
@@ -102,6 +112,15 @@ constexpr Way kWays[] = {
     {"growth by 16 and 8", Crossing::copy, true, true, {16, 8}, 16, 8},
     {"growth by 20 and 0", Crossing::copy, true, true, {20, 0}, 20, 0},
     {"zero copy: growth by 13 and 7", Crossing::zero_copy, true, true, {13, 7}, 13, 7},
+    {"lent: frames there and back", Crossing::copy, true, true, {}, 0, 0, Lent::some},
+    {"lent: frames there, records back", Crossing::by_size, true, false, {}, 0, 0, Lent::some},
+    {"lent: headers there, records back", Crossing::copy, false, false, {}, 0, 0, Lent::some},
+    {"lent: headers there, records back by kernels", Crossing::zero_copy, false, false, {}, 0, 0, Lent::some},
+    {"lent: growth by 13 and 7", Crossing::zero_copy, true, true, {13, 7}, 13, 7, Lent::some},
+    {"close: frames there and back", Crossing::copy, true, true, {}, 0, 0, Lent::close},
+    {"close: growth by 20 and 0", Crossing::by_size, true, true, {20, 0}, 20, 0, Lent::close},
+    {"slots: frames there and back", Crossing::copy, true, true, {}, 0, 0, Lent::slots},
+    {"slots: headers there, records back", Crossing::by_size, false, false, {}, 0, 0, Lent::slots},
 };
 
 /// A host batch with pinned frames, and the lane that it passes.
@@ -127,6 +146,7 @@ class Twins {
 
   Batch& host() { return host_; }
   bool append(const Frame& frame) {
+    if (way_.lent != Lent::none && (way_.lent != Lent::some || host_.size() % 3 != 1)) return lend(frame);
     return host_.append(frame.bytes, {.wire_length = frame.wire_length, .link_type = frame.link_type});
   }
   void start() { ASSERT_TRUE(lane_->start(host_, 0, {})); }
@@ -143,6 +163,7 @@ class Twins {
     const std::uint8_t* frames = results.frames;
     Lane::Crossed expected;
     std::size_t sent = 0;
+    std::size_t frame_bytes = 0;
     for (std::size_t i = 0; i < host_.size(); ++i) {
       SCOPED_TRACE(i);
       PacketDescriptor original = host_.packets()[i];
@@ -153,6 +174,7 @@ class Twins {
       original.flow_hash = flow_hash(packet);
       if (whole != nullptr) *whole += packet.layout().has(PacketLayout::kTransportHeader) ? 1 : 0;
       ++packets_;
+      frame_bytes += aligned_frame(original.length);
       sent += way_.frames_up ? aligned_frame(original.length) : aligned_frame(std::min(original.length, kHeaderBytes));
       if (results.verdicts[i].kind == VerdictKind::punt) {
         ++punted_;
@@ -193,28 +215,65 @@ class Twins {
         expected.to_host += record_.bytes;
       }
     }
-    if (!way_.frames_up) sent = std::min(sent, host_.bytes().size());
+    const bool whole_frames = way_.frames_up || sent >= frame_bytes;
     const std::size_t n = host_.size();
     const auto padded = [](std::size_t size) { return (size + 7) / 8 * 8; };
-    expected.to_device = n * kIndexBytes + sent;
+    std::size_t in_runs = 0;
+    if (whole_frames && host_.lent() == n && way_.crossing != Crossing::zero_copy &&
+        host_.used_bytes() >= kCollectBytes) {
+      LentRuns runs(kBatchBytes);
+      runs.begin();
+      for (const PacketDescriptor& packet : host_.packets()) runs.add(packet.region, packet.offset, packet.length);
+      for (const LentRun& run : runs.end()) in_runs += run.bytes();
+    }
+    copied_in_runs_ += in_runs > 0 ? 1 : 0;
+    expected.to_device = n * kIndexBytes + (in_runs > 0 ? in_runs : whole_frames ? frame_bytes : sent);
+    if (in_runs == 0 && whole_frames && host_.lent() > 0)
+      expected.to_device += n * sizeof(std::uint32_t);  // their places
     expected.to_host += padded(n * kVerdictBytes) + padded(n * sizeof(ProbeCore::Finding));
     if (way_.head + way_.tail > 0) expected.to_host += padded(n * kLengthBytes);
     ASSERT_EQ(lane_->crossed().to_device, expected.to_device);
     ASSERT_EQ(lane_->crossed().to_host, expected.to_host);
   }
 
+  void reset() {
+    host_.reset(0);
+    lent_used_ = 0;
+  }
+
   [[nodiscard]] std::size_t packets() const { return packets_; }
   [[nodiscard]] std::size_t punted() const { return punted_; }
+  /// Batches that copy engines brought from where their frames were lent.
+  [[nodiscard]] std::size_t copied_in_runs() const { return copied_in_runs_; }
 
  private:
+  /// The first frame begins at the region's first byte, and the last one may end at its last byte.
+  bool lend(const Frame& frame) {
+    const std::size_t length = frame.bytes.size();
+    if (way_.lent == Lent::slots) lent_used_ = (lent_used_ + Way::kSlot - 1) / Way::kSlot * Way::kSlot + 66;
+    if (lent_bytes_.size() < lent_used_ + length) return false;
+    const std::size_t left = lent_bytes_.size() - lent_used_;
+    const auto at = static_cast<std::uint32_t>(lent_used_);
+    if (!host_.lend(region_, at, length, {.wire_length = frame.wire_length, .link_type = frame.link_type}))
+      return false;
+    if (length > 0) std::memcpy(lent_bytes_.data() + at, frame.bytes.data(), length);
+    lent_used_ += length + std::min<std::size_t>(left - length, at % 29);
+    return true;
+  }
+
   Way way_;
   RecordLayout record_;
   gpu::PinnedBuffer<std::uint8_t> bytes_{kBatchBytes};
+  gpu::PinnedBuffer<std::uint8_t> lent_bytes_{2 * kBatchPackets * Way::kSlot};
+  std::size_t lent_used_ = 0;
+  PacketMemory memory_;
+  PacketMemory::Region region_ = memory_.add(lent_bytes_.span()).value();
   std::vector<PacketDescriptor> descriptors_{kBatchPackets};
-  Batch host_{bytes_.span(), descriptors_, {}};
+  Batch host_{bytes_.span(), descriptors_, {}, &memory_};
   std::unique_ptr<Lane> lane_;
   std::size_t packets_ = 0;
   std::size_t punted_ = 0;
+  std::size_t copied_in_runs_ = 0;
 };
 
 /// Enqueues nothing. Refuses the given number of times while launches are collected, and logs whether they were.
@@ -275,7 +334,7 @@ TEST_P(DeviceLane, DoesWhatTheHostDoesInBatchesOfEverySize) {
   RandomFrames draw(1);
   Twins twins(GetParam());
   for (const std::size_t size : {0U, 1U, 31U, 32U, 33U, 255U, 256U, 257U, 1000U}) {
-    twins.host().reset(0);
+    twins.reset();
     while (twins.host().size() < size) ASSERT_TRUE(twins.append(draw.frame()));
     ASSERT_NO_FATAL_FAILURE(twins.start());
     ASSERT_NO_FATAL_FAILURE(twins.expect_what_the_host_does()) << size << " packets";
@@ -293,7 +352,7 @@ TEST_P(DeviceLane, DoesWhatTheHostDoesInAFullBatch) {
   EXPECT_EQ(whole, kBatchPackets);
 
   // A full batch, with frames of the maximum length in a capture, and the last frame at the very end.
-  twins.host().reset(0);
+  twins.reset();
   Frame jumbo{testing::packet().eth().ipv4("10.0.0.1", "10.0.0.2").tcp(1, 2).raw(Bytes(65000)).bytes(), 65054, {}};
   while (twins.append(jumbo)) continue;
   jumbo.bytes.resize(kBatchBytes - twins.host().used_bytes());
@@ -303,12 +362,25 @@ TEST_P(DeviceLane, DoesWhatTheHostDoesInAFullBatch) {
   ASSERT_NO_FATAL_FAILURE(twins.expect_what_the_host_does());
 }
 
+TEST(LentFrames, CrossInAFewCopiesIfTheyLieInOrder) {
+  const Frame frame{testing::packet().eth().ipv4("10.0.0.1", "10.0.0.2").udp(1, 2).padded_to(1514).bytes(), 1514, {}};
+  for (const Way& way : kWays) {
+    SCOPED_TRACE(way.name);
+    Twins twins(way);
+    for (std::size_t n = 0; n < 2000; ++n) ASSERT_TRUE(twins.append(frame));
+    ASSERT_NO_FATAL_FAILURE(twins.start());
+    ASSERT_NO_FATAL_FAILURE(twins.expect_what_the_host_does());
+    const bool lie_in_order = way.lent == Lent::close || way.lent == Lent::slots;
+    EXPECT_EQ(twins.copied_in_runs(), lie_in_order && way.frames_up ? 1U : 0U);
+  }
+}
+
 TEST_P(DeviceLane, IsUsedAgainAndAgain) {
   RandomFrames draw(2);
   Twins twins(GetParam());
   std::size_t whole = 0;
   for (int round = 0; round < 100; ++round) {
-    twins.host().reset(0);
+    twins.reset();
     for (std::uint32_t n = draw.below(2000); n > 0 && twins.append(draw.frame()); --n) continue;
     ASSERT_NO_FATAL_FAILURE(twins.start());
     ASSERT_NO_FATAL_FAILURE(twins.expect_what_the_host_does(&whole)) << "round " << round;
@@ -327,7 +399,7 @@ TEST_P(DeviceLane, SeveralAreInFlightOnSeveralStreams) {
   for (int i = 0; i < 8; ++i) in_flight.push_back(std::make_unique<Twins>(GetParam()));
   for (int round = 0; round < 4; ++round) {
     for (const auto& twins : in_flight) {
-      twins->host().reset(0);
+      twins->reset();
       for (std::uint32_t n = 200 + draw.below(1000); n > 0 && twins->append(draw.frame()); --n) continue;
     }
     for (const auto& twins : in_flight) ASSERT_NO_FATAL_FAILURE(twins->start());
@@ -335,12 +407,21 @@ TEST_P(DeviceLane, SeveralAreInFlightOnSeveralStreams) {
   }
 }
 
-/// Adds up to `size` random frames to the batch, as far as there is room.
-void fill(Batch& batch, RandomFrames& draw, std::size_t size) {
+/// Adds up to `size` random frames to the batch, as far as there is room. `lent`: every other one is lent from there.
+void fill(Batch& batch, RandomFrames& draw, std::size_t size, PacketMemory::Region lent = PacketMemory::kBatch) {
   batch.reset(0);
+  std::uint32_t at = 0;
   while (batch.size() < size) {
     const Frame frame = draw.frame();
-    if (!batch.append(frame.bytes, {.wire_length = frame.wire_length, .link_type = frame.link_type})) break;
+    const Arrival arrival{.wire_length = frame.wire_length, .link_type = frame.link_type};
+    if (lent == PacketMemory::kBatch || batch.size() % 2 == 0) {
+      if (!batch.append(frame.bytes, arrival)) break;
+      continue;
+    }
+    at += static_cast<std::uint32_t>(batch.size() % 33);
+    if (!batch.lend(lent, at, frame.bytes.size(), arrival)) break;
+    if (!frame.bytes.empty()) std::memcpy(batch.view(batch.size() - 1).frame, frame.bytes.data(), frame.bytes.size());
+    at += static_cast<std::uint32_t>(frame.bytes.size());
   }
 }
 
@@ -417,11 +498,14 @@ TEST_P(DeviceLaneTwice, TakesFramesThatHaveGrownAndMoved) {
   gpu::PinnedBuffer<std::uint8_t> memory(kBatchBytes);
   gpu::PinnedBuffer<std::uint8_t> moved(2 * kBatchBytes);
   std::vector<PacketDescriptor> descriptors(kBatchPackets);
-  Batch batch(memory.span(), descriptors, {});
+  gpu::PinnedBuffer<std::uint8_t> of_port(kBatchBytes);
+  PacketMemory lent;
+  const PacketMemory::Region region = lent.add(of_port.span()).value();
+  Batch batch(memory.span(), descriptors, {}, &lent);
   RandomFrames draw(4);
-  for (const std::size_t size : {1U, 40U, 1500U}) {
+  for (const std::size_t size : {1U, 2U, 40U, 41U, 1500U, 1501U}) {
     SCOPED_TRACE(size);
-    fill(batch, draw, size);
+    fill(batch, draw, size, size % 2 == 0 ? region : PacketMemory::kBatch);
     ASSERT_NO_FATAL_FAILURE(run_segment(*lane, batch, 0, {}));
 
     const SegmentResults& results = lane->results();
@@ -479,7 +563,7 @@ TEST_P(DeviceLane, DoesWhatTheHostDoesInCaptures) {
   const auto compare = [&] {
     ASSERT_NO_FATAL_FAILURE(twins.start());
     ASSERT_NO_FATAL_FAILURE(twins.expect_what_the_host_does(&whole));
-    twins.host().reset(0);
+    twins.reset();
   };
   port::ReadControl control;
   for (const std::string& path : paths) {

@@ -7,12 +7,17 @@
 //                available, by the host's clock. Axes: kind of transfer, frames or headers, packets
 //   kernels/…    as many kernels as a batch of a short chain has, launched one by one or as a CUDA graph, followed
 //                by an event. `enqueue_us` is the time until the host can continue, the time itself until the event
+//   lent/…       frames that are lent from host memory, one every `stride` bytes, 64 MiB in all, in batches of at most
+//                4 MiB and 16,384 frames: read by a kernel (`gather`), copied in rows without the gaps (`rows`), or
+//                together with them (`window`). With `back`, a copy engine brings as many bytes back at the same time.
+//                `Mpps`: million frames per second, `GBps`: bytes of frames
 //   pack/…       the kernels that determine the places of returning packets, for a batch of which every other
 //                packet was dropped: `measure`, then `pack_records` for frames. Device time for one such pair
 
 #include <benchmark/benchmark.h>
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -174,6 +179,73 @@ void pack(benchmark::State& state) {
   if (places.to_host()[last] != units_before_last) state.SkipWithError("the last packet's place is wrong");
 }
 
+enum class LentWay : std::uint8_t { gather, rows, window };
+
+void lent(benchmark::State& state, LentWay way) {
+  if (no_gpu(state)) return;
+  const auto bytes = static_cast<std::uint32_t>(state.range(0));
+  const auto stride = static_cast<std::uint32_t>(state.range(1));
+  const bool back = state.range(2) != 0;
+  constexpr std::size_t kMemory = std::size_t{64} << 20;
+  const auto in_batch =
+      static_cast<std::uint32_t>(std::min<std::size_t>(kBatchPackets, kBatchBytes / aligned_frame(bytes)));
+  const std::uint32_t batches = static_cast<std::uint32_t>(kMemory / stride) / in_batch;
+  gpu::PinnedBuffer<std::uint8_t> host(kMemory + stride);
+  gpu::DeviceBuffer<std::uint8_t> device(std::size_t{in_batch} * std::max(stride, 2048U));
+  std::vector<kernels::IndexEntry> entries;
+  std::vector<std::uint32_t> places;
+  for (std::uint32_t i = 0; i < batches * in_batch; ++i) {
+    entries.push_back({i * stride, bytes, bytes, 0, LinkType::ethernet, 0});
+    places.push_back(i % in_batch * static_cast<std::uint32_t>(aligned_frame(bytes)));
+  }
+  gpu::DeviceBuffer<kernels::IndexEntry> index{std::span<const kernels::IndexEntry>(entries)};
+  gpu::DeviceBuffer<std::uint32_t> device_places{std::span<const std::uint32_t>(places)};
+  kernels::Sources sources{};
+  sources.memory[0] = host.data();
+  const bool headers = bytes <= kHeaderBytes;
+  kernels::Placement placement;
+  placement.kind = headers ? kernels::Placement::Kind::lent_headers : kernels::Placement::Kind::lent;
+  placement.places = device_places.data();
+  const gpu::Stream streams[3];
+  const gpu::Stream returns;
+  gpu::PinnedBuffer<std::uint8_t> returned(kBatchBytes);
+  gpu::DeviceBuffer<std::uint8_t> to_return(kBatchBytes);
+  const auto bring = [&](std::uint32_t batch, const gpu::Stream& stream) {
+    const std::size_t from = std::size_t{batch} * in_batch * stride;
+    if (way == LentWay::window)
+      return gpu::copy_async(device.data(), host.data() + from, std::size_t{in_batch} * stride, stream);
+    if (way == LentWay::rows)
+      return gpu::copy_rows_async(device.data(), host.data() + from, in_batch, aligned_frame(bytes), stride, stream);
+    const kernels::IndexEntry* const of_batch = index.data() + std::size_t{batch} * in_batch;
+    return headers ? gpu::launch_threads(kernels::gather_lent<kernels::kHeaderGroup>,
+                                         std::size_t{in_batch} * kernels::kHeaderGroup, stream, sources, of_batch,
+                                         device.data(), placement, in_batch)
+                   : gpu::launch_threads(kernels::gather_lent<kernels::kLentGroup>,
+                                         std::size_t{in_batch} * kernels::kLentGroup, stream, sources, of_batch,
+                                         device.data(), placement, in_batch);
+  };
+  const gpu::Event ends[3];
+  for (auto _ : state) {
+    const auto start = Clock::now();
+    bool good = true;
+    for (std::uint32_t b = 0; good && b < batches; ++b) {
+      good = bring(b, streams[b % 3]) &&
+             (!back || gpu::copy_async(returned.data(), to_return.data(),
+                                       std::min<std::size_t>(kBatchBytes, in_batch * aligned_frame(bytes)), returns));
+    }
+    for (int i = 0; good && i < 3; ++i) good = ends[i].record(streams[i]);
+    for (const gpu::Event& end : ends) {
+      while (good && end.progress() == gpu::Progress::kRunning) continue;
+    }
+    state.SetIterationTime(seconds_since(start));
+    returns.wait();
+    if (!good) return state.SkipWithError("the device refused a batch");
+  }
+  const double frames = static_cast<double>(state.iterations()) * batches * in_batch;
+  state.counters["Mpps"] = benchmark::Counter(frames / 1e6, benchmark::Counter::kIsRate);
+  state.counters["GBps"] = benchmark::Counter(frames * bytes / 1e9, benchmark::Counter::kIsRate);
+}
+
 void add_all() {
   for (const auto& [crossing, name] :
        {std::pair{Crossing::copy, "copy"}, std::pair{Crossing::zero_copy, "zero_copy"}}) {
@@ -183,6 +255,16 @@ void add_all() {
           title.c_str(), [crossing = crossing, whole](benchmark::State& state) { lane(state, crossing, whole); });
       bench->UseManualTime()->Unit(benchmark::kMicrosecond)->ArgName("packets");
       for (const std::int64_t packets : {1, 8, 32, 64, 128, 256, 512, 1024, 2048}) bench->Arg(packets);
+    }
+  }
+  for (const auto& [way, name] :
+       {std::pair{LentWay::gather, "lent/gather"}, {LentWay::rows, "lent/rows"}, {LentWay::window, "lent/window"}}) {
+    auto* const bench = benchmark::RegisterBenchmark(name, [way = way](benchmark::State& state) { lent(state, way); });
+    bench->UseManualTime()->Unit(benchmark::kMicrosecond)->ArgNames({"bytes", "stride", "back"});
+    for (const std::int64_t bytes : {96, 256, 512, 1536}) {
+      for (const std::int64_t stride : {1600, 1664, 2048}) {
+        for (const std::int64_t back : {0, 1}) bench->Args({bytes, stride, back});
+      }
     }
   }
   auto* const packing = benchmark::RegisterBenchmark("pack", pack);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kernels of a lane: unpack (lay_in_slots, describe, bring_up_to_date) before the functions' stages, and pack
-// (measure, pack_records, pack_frames, publish) after them.
+// The kernels of a lane: unpack (lay_in_slots or gather_lent, describe, bring_up_to_date) before the functions' stages,
+// and pack (measure, pack_records, pack_frames, publish) after them.
 
 #pragma once
 
@@ -13,6 +13,7 @@
 #include "gpu/per_packet.cuh"
 #include "packet/batch.h"
 #include "packet/flow_hash.h"
+#include "packet/packet_memory.h"
 #include "packet/parse_core.h"
 #include "ring/lane.h"
 #include "ring/record.h"
@@ -23,30 +24,51 @@ using gpu::kThreadsPerBlock;
 
 /// The part of a packet's descriptor that the device needs.
 struct alignas(16) IndexEntry {
-  std::uint32_t offset;  // of the frame or its headers in the transferred memory
+  std::uint32_t offset;  // of the frame or its headers in the transferred memory; with Sources, in its source
   std::uint32_t length;
   std::uint32_t wire_length;
   PortIndex in_port;
   LinkType link_type;
-  std::uint8_t unused;
+  std::uint8_t source;  // only with Sources
 };
 static_assert(sizeof(IndexEntry) == kIndexBytes);
+
+/// Host memory in which the frames of a batch with lent frames are: the regions of the packet memory, and what a CPU
+/// twin has moved. All begin at multiples of kFrameAlignment.
+struct Sources {
+  static constexpr std::size_t kMoved = PacketMemory::kMostRegions;
+  const std::uint8_t* memory[kMoved + 1];
+};
+
+/// How far from a multiple of kFrameAlignment the frame is. It keeps this distance on the device, so that it can be
+/// copied in wide words.
+inline __host__ __device__ std::uint32_t misalignment(std::uint32_t offset) noexcept {
+  return offset % kFrameAlignment;
+}
+
+/// Slots for the headers of lent frames.
+constexpr std::uint32_t kLentHeaderSlot = kHeaderBytes + kFrameAlignment;
 
 /// Where frames are on the device.
 struct Placement {
   enum class Kind : std::uint8_t {
-    as_sent,  // where the copy engine put them
-    slots,    // in the same order, each with headroom and tailroom
-    headers,  // each in a slot of kHeaderBytes
+    as_sent,       // where the copy engine put them
+    slots,         // in the same order, each with headroom and tailroom
+    headers,       // each in a slot of kHeaderBytes
+    lent,          // each at its place
+    lent_headers,  // each in a slot of kLentHeaderSlot
   };
   Kind kind = Kind::as_sent;
   std::uint32_t head = 0;  // multiples of kFrameAlignment
   std::uint32_t tail = 0;
+  const std::uint32_t* places = nullptr;  // of lent frames: multiples of kFrameAlignment
 
   [[nodiscard]] __host__ __device__ std::uint32_t offset(std::uint32_t sent, std::uint32_t i) const noexcept {
     switch (kind) {
       case Kind::slots: return sent + i * (head + tail) + head;
       case Kind::headers: return i * kHeaderBytes;
+      case Kind::lent: return places[i] + misalignment(sent);
+      case Kind::lent_headers: return i * kLentHeaderSlot + misalignment(sent);
       case Kind::as_sent: break;
     }
     return sent;
@@ -56,19 +78,25 @@ struct Placement {
 /// The number of threads that copy a frame together, 16 bytes each at a time.
 constexpr unsigned kCopyGroup = 16;
 
-/// `to` is aligned; so is `from`, unless a stage has moved the start of the frame.
+/// Both are aligned, unless a stage or a CPU twin has moved the start of the frame.
 inline __device__ void copy_frame(const std::uint8_t* from, std::uint8_t* to, std::uint32_t length, unsigned thread) {
   const std::uint32_t chunks = (length + kFrameAlignment - 1) / kFrameAlignment;
-  if (reinterpret_cast<std::uintptr_t>(from) % kFrameAlignment == 0) {
+  const auto misaligned = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(from) % kFrameAlignment);
+  if (reinterpret_cast<std::uintptr_t>(to) % kFrameAlignment != 0) {
+    for (std::uint32_t b = thread; b < length; b += kCopyGroup) to[b] = from[b];
+  } else if (misaligned == 0) {
     const auto* source = reinterpret_cast<const uint4*>(from);
     auto* target = reinterpret_cast<uint4*>(to);
     for (std::uint32_t c = thread; c < chunks; c += kCopyGroup) target[c] = source[c];
-  } else if (reinterpret_cast<std::uintptr_t>(from) % 4 == 0) {
-    const auto* source = reinterpret_cast<const std::uint32_t*>(from);
-    auto* target = reinterpret_cast<std::uint32_t*>(to);
-    for (std::uint32_t w = thread; w < (length + 3) / 4; w += kCopyGroup) target[w] = source[w];
   } else {
-    for (std::uint32_t b = thread; b < length; b += kCopyGroup) to[b] = from[b];
+    const std::uint32_t before = misaligned % 4;
+    const auto* source = reinterpret_cast<const std::uint32_t*>(from - before);
+    auto* target = reinterpret_cast<std::uint32_t*>(to);
+    for (std::uint32_t w = thread; w < (length + 3) / 4; w += kCopyGroup) {
+      // Two words make one; the second is only read if it has bytes of the frame.
+      const std::uint32_t next = 4 * (w + 1) < before + length ? source[w + 1] : 0;
+      target[w] = __funnelshift_r(source[w], next, 8 * before);
+    }
   }
 }
 
@@ -83,6 +111,29 @@ static __global__ void __launch_bounds__(kThreadsPerBlock)
   const bool headers = placement.kind == Placement::Kind::headers;
   copy_frame(sent + entry.offset, frames + placement.offset(entry.offset, i),
              headers ? min(entry.length, kHeaderBytes) : entry.length, thread % kCopyGroup);
+}
+
+/// The number of threads that copy a lent frame, or its headers, together: PCIe is read in as long pieces as possible.
+constexpr unsigned kLentGroup = 32;
+constexpr unsigned kHeaderGroup = 8;
+static_assert(kHeaderGroup * kFrameAlignment >= kLentHeaderSlot);
+
+/// Copies frames, or their headers, from host memory to their places: `Group` threads for each, 16 bytes at a time.
+template <unsigned Group>
+static __global__ void __launch_bounds__(kThreadsPerBlock)
+    gather_lent(Sources sources, const IndexEntry* index, std::uint8_t* frames, Placement placement,
+                std::uint32_t count) {
+  const std::uint32_t thread = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  const std::uint32_t i = thread / Group;
+  if (i >= count) return;
+  const IndexEntry entry = index[i];
+  const bool headers = placement.kind == Placement::Kind::lent_headers;
+  const std::uint32_t length = headers ? min(entry.length, kHeaderBytes) : entry.length;
+  const std::uint32_t before = misalignment(entry.offset);
+  const auto* from = reinterpret_cast<const uint4*>(sources.memory[entry.source] + (entry.offset - before));
+  auto* to = reinterpret_cast<uint4*>(frames + (placement.offset(entry.offset, i) - before));
+  const std::uint32_t chunks = length == 0 ? 0 : (before + length + kFrameAlignment - 1) / kFrameAlignment;
+  for (std::uint32_t c = thread % Group; c < chunks; c += Group) to[c] = from[c];
 }
 
 /// Whether parsing has read beyond the first kHeaderBytes of a frame of which only these are present.

@@ -29,10 +29,11 @@ RingShape aligned(RingShape shape) noexcept {
 
 }  // namespace
 
-PacketRing::PacketRing(const RingShape& shape)
+PacketRing::PacketRing(const RingShape& shape, const PacketMemory* lent)
     : bytes_(nullptr, Unmap{0}),
       descriptors_(nullptr, Unmap{0}),
       shape_(aligned(shape)),
+      lent_(lent),
       batches_(nullptr, Unmap{0}),
       most_batches_(shape.waiting_batches + shape.taken_batches + 1),
       waiting_(std::make_unique_for_overwrite<Batch*[]>(shape.waiting_batches)) {
@@ -57,7 +58,7 @@ Batch* PacketRing::make_batch() noexcept {
   return new (static_cast<Batch*>(batches_.get()) + i) Batch(
       std::span(static_cast<std::uint8_t*>(bytes_.get()) + i * shape_.batch_bytes, shape_.batch_bytes),
       std::span(static_cast<PacketDescriptor*>(descriptors_.get()) + i * shape_.batch_packets, shape_.batch_packets),
-      shape_.room);
+      shape_.room, lent_, shape_.most_lent_bytes);
 }
 
 Batch* PacketRing::filling() noexcept {

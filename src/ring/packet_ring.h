@@ -34,12 +34,14 @@ struct RingShape {
   std::size_t waiting_bytes = 0;
   std::size_t taken_batches = 1;  // the most batches that are processed at the same time
   FrameRoom room;
+  std::uint32_t most_lent_bytes = Batch::kNoLimit;  // see Batch
 };
 
 class PacketRing {
  public:
-  /// Throws std::bad_alloc if there is not enough address space. Memory is only allocated when it is first used.
-  explicit PacketRing(const RingShape& shape);
+  /// `lent`: the packet memory in which its batches may have frames that are lent; borrowed, null: none. Throws
+  /// std::bad_alloc if there is not enough address space. Memory is only allocated when it is first used.
+  explicit PacketRing(const RingShape& shape, const PacketMemory* lent = nullptr);
 
   /// The batch that is being filled, opened if necessary; null if the waiting queue is full.
   [[nodiscard]] Batch* filling() noexcept;
@@ -54,16 +56,9 @@ class PacketRing {
   /// for the frames.
   void make_resident() noexcept;
 
-  /// Makes all batches and visits each of them while it is empty. Call it while none waits or is taken.
-  template <typename Visit>
-  void visit_all(Visit visit) noexcept {
-    while (made_batches_ < most_batches_) free_.push_back(make_batch());
-    for (Batch* batch : free_) visit(*batch);
-    if (filling_ != nullptr) visit(*filling_);
-  }
-
   [[nodiscard]] std::size_t waiting() const noexcept { return waiting_count_; }
   [[nodiscard]] const RingShape& shape() const noexcept { return shape_; }
+  [[nodiscard]] std::size_t most_batches() const noexcept { return most_batches_; }
   /// The memory of the frames of all batches.
   [[nodiscard]] std::span<std::uint8_t> memory() noexcept {
     return {static_cast<std::uint8_t*>(bytes_.get()), bytes_.get_deleter().length};
@@ -81,6 +76,7 @@ class PacketRing {
   Mapping bytes_;
   Mapping descriptors_;
   const RingShape shape_;
+  const PacketMemory* const lent_;
   Mapping batches_;  // made on demand, so that a queue of many small batches uses no memory before it is needed
   std::size_t most_batches_;
   std::size_t made_batches_ = 0;

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <array>
 #include <deque>
 #include <fstream>
 #include <random>
@@ -91,19 +92,6 @@ TEST(PacketRing, NeverHandsOutABatchTwice) {
   EXPECT_GT(out, 4000U);
 }
 
-TEST(PacketRing, VisitsTheMemoryOfEachBatchOnce) {
-  PacketRing ring({1024, 4, 5, 1 << 30, 3, {}});
-  ASSERT_TRUE(ring.filling()->append(kFrame, {}));
-  ring.close_filling();
-  ASSERT_NE(ring.filling(), nullptr);
-  ring.release(ring.take());
-  std::set<const std::uint8_t*> visited;
-  ring.visit_all([&](Batch& batch) { EXPECT_TRUE(visited.insert(batch.memory()).second); });
-  EXPECT_EQ(visited.size(), 9U) << "five that wait, three that are taken, one that is filled";
-  EXPECT_EQ(*visited.begin(), ring.memory().data());
-  EXPECT_EQ(*visited.rbegin(), ring.memory().data() + 8 * 1024);
-}
-
 TEST(Batch, LeavesHeadAndTailroomAroundEachFrame) {
   std::vector<std::uint8_t> bytes(400);
   std::vector<PacketDescriptor> descriptors(8);
@@ -113,6 +101,46 @@ TEST(Batch, LeavesHeadAndTailroomAroundEachFrame) {
   EXPECT_EQ(batch.packets()[0].offset, 32U);
   EXPECT_EQ(batch.packets()[1].offset, 32U + 80 + 32) << "60 bytes and 16 behind them, to a multiple of 16";
   EXPECT_EQ(batch.frame_bytes(), 120U);
+}
+
+TEST(Batch, HoldsLentFramesWhereTheyAreBesideCopiedOnes) {
+  alignas(kFrameAlignment) std::array<std::uint8_t, 256> bytes{};
+  alignas(kFrameAlignment) std::array<std::uint8_t, 512> of_port{};
+  PacketMemory memory;
+  const auto region = memory.add(of_port);
+  ASSERT_TRUE(region);
+  std::vector<PacketDescriptor> descriptors(8);
+  Batch batch(bytes, descriptors, {}, &memory);
+  ASSERT_TRUE(batch.append(kFrame, {}));
+  ASSERT_TRUE(batch.lend(*region, 131, 90, {.timestamp_ns = 7, .wire_length = 90, .in_port = 3}));
+  ASSERT_TRUE(batch.append(kFrame, {}));
+  EXPECT_EQ(batch.view(0).frame, bytes.data());
+  EXPECT_EQ(batch.view(1).frame, of_port.data() + 131);
+  EXPECT_EQ(batch.view(1).length(), 90U);
+  EXPECT_EQ(batch.view(1).packet->in_port, 3U);
+  EXPECT_EQ(batch.view(2).frame, bytes.data() + 64 + 96) << "a lent frame takes room, for the memory of a device";
+  EXPECT_EQ(batch.lent(), 1U);
+  EXPECT_EQ(batch.frame_bytes(), 60U + 90 + 60);
+  EXPECT_FALSE(batch.lend(*region, 300, 40, {})) << "no room";
+  EXPECT_EQ(batch.lent(), 1U);
+  batch.reset(0);
+  EXPECT_EQ(batch.lent(), 0U);
+  ASSERT_TRUE(batch.append(kFrame, {}));
+  EXPECT_EQ(batch.view(0).frame, bytes.data()) << "the descriptor's former frame was lent";
+}
+
+TEST(Batch, CountsLentFramesOnlyUpToTheGivenLength) {
+  alignas(kFrameAlignment) std::array<std::uint8_t, 256> bytes{};
+  alignas(kFrameAlignment) std::array<std::uint8_t, 2048> of_port{};
+  PacketMemory memory;
+  const PacketMemory::Region region = memory.add(of_port).value();
+  std::vector<PacketDescriptor> descriptors(8);
+  Batch batch(bytes, descriptors, {}, &memory, 96);
+  ASSERT_TRUE(batch.lend(region, 0, 1500, {}));
+  ASSERT_TRUE(batch.lend(region, 0, 1500, {}));
+  EXPECT_EQ(batch.used_bytes(), 2 * 96U);
+  EXPECT_FALSE(batch.lend(region, 0, 1500, {}));
+  EXPECT_TRUE(batch.lend(region, 0, 64, {}));
 }
 
 TEST(Batch, IsUnchangedByAFrameThatDoesNotFit) {

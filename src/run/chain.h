@@ -23,6 +23,7 @@
 #include "port/port.h"
 #include "report/event_log.h"
 #include "ring/timeline.h"
+#include "run/placement.h"
 
 namespace penstock::run {
 
@@ -57,6 +58,7 @@ struct RunSettings {
   std::chrono::nanoseconds duration{};  // 0: until the sources end
   std::chrono::nanoseconds latency{};   // upper bound; 0: none
   double bits_per_second = 0;           // target rate; 0: what PCIe carries
+  Placement placement{};                // with an entry for each worker, or for none
 
   [[nodiscard]] double wished_bits_per_second() const noexcept {
     constexpr double kOfPcie = 400e9;  // PCIe 5.0, 16 lanes

@@ -26,6 +26,7 @@ class CpuExecutor final : public Executor {
   CpuExecutor(const Chain& chain, unsigned worker, WorkerCounters& counters, Trace* trace);
 
   /// Processes the whole batch before it returns; the next `retire` returns the batch.
+  void begin() noexcept override { outlet_.connect(); }
   bool submit(Batch& batch) noexcept override;
   Batch* retire() noexcept override;
   /// Always false: processing starts no later for a full batch, and costs less per packet.

@@ -13,12 +13,17 @@
 #include <random>
 
 #include "packet/flow_hash.h"
+#include "packet/parse_core.h"
+#include "packet/testing/fragments.h"
+#include "packet/testing/packet_builder.h"
 #include "run/testing/fakes.h"
 #include "stack/shared_stack.h"
 
 namespace penstock::run {
 namespace {
 
+using penstock::testing::fragments_of;
+using penstock::testing::packet;
 using testing::Bytes;
 using testing::each;
 using ::testing::ElementsAre;
@@ -39,6 +44,7 @@ struct Executed {
     chain.open();
     counters = std::make_unique<WorkerCounters>(chain);
     executor = std::make_unique<CpuExecutor>(chain, 0, *counters, nullptr);
+    executor->begin();
     for (const Bytes& frame : frames) EXPECT_TRUE(testing::append(batch, frame));
     static_cast<void>(executor->submit(batch));
     static_cast<void>(executor->retire());
@@ -186,6 +192,33 @@ TEST(CpuExecutor, ShowsCopiesToFunctionsOfArmsThatTheirPortAdmits) {
   Executed done(chain, numbered_frames(1));
   done.executor->observe(done.batch.view(0));
   EXPECT_EQ(seen, "of port 0of all");
+}
+
+/// The descriptor still has the layout of a packet of the batch before.
+TEST(CpuExecutor, ParsesCopies) {
+  FakeChain chain;
+  chain.add_sink("out");
+  std::vector<PacketDescriptor> seen;
+  FakeFunction& function = chain.add_function("watch", [](std::span<PacketView>) {});
+  function.own_traits.cpu.reads = {Field::flow_hash};
+  function.observe = [&seen](PacketView packet) { seen.push_back(*packet.packet); };
+  const Bytes before = packet().eth().ipv6("fd00::1", "fd00::2").tcp(4000, 80).payload("a whole segment").bytes();
+  const Bytes whole = packet().eth().ipv4("10.0.0.1", "192.0.2.1").udp(4000, 53).payload("in two parts").bytes();
+  Executed done(chain, {before});
+  for (const Bytes& fragment : fragments_of(whole, {8}, 1)) {
+    done.batch.reset(0);
+    ASSERT_TRUE(testing::append(done.batch, fragment));
+    PacketDescriptor expected = done.descriptors[0];
+    const PacketView view{done.batch.view(0).frame, &expected};
+    parse(view);
+    expected.flow_hash = flow_hash(view);
+    done.executor->observe(done.batch.view(0));
+    ASSERT_FALSE(seen.empty());
+    EXPECT_EQ(seen.back().layout, expected.layout);
+    EXPECT_EQ(seen.back().flow_hash, expected.flow_hash);
+    EXPECT_TRUE(seen.back().layout.has(PacketLayout::kFragment));
+  }
+  EXPECT_EQ(seen.size(), 2U);
 }
 
 TEST(CpuExecutor, RecordsWhichFunctionDecided) {

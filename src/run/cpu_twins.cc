@@ -125,6 +125,7 @@ void CpuTwins::begin_batch() noexcept {
 
 /// Skips functions in arms that packets of its port cannot take. Which port a fork would choose for it is unknown.
 void CpuTwins::observe(PacketView packet) noexcept {
+  parse({&packet, 1});  // the descriptor still has the layout of an earlier batch's packet
   for (std::size_t i = 0; i < functions_.size(); ++i) {
     const auto arm = plan::arm_of(chain_.forks, i);
     if (!arm || chain_.forks[arm->fork].arms[arm->arm].admits(packet.packet->in_port))

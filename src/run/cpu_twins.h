@@ -50,6 +50,7 @@ class CpuTwins {
                                                    std::size_t last) noexcept;
   /// Takes one packet through the whole chain and records its path in `way`.
   [[nodiscard]] std::span<PacketView> run_traced(PacketView& packet, Trace::Way& way) noexcept;
+  /// Parses the packet, and shows it to the functions without deciding about it.
   void observe(PacketView packet) noexcept;
   /// Call when the function's finish stage has decided about the packets that it was given.
   void settle_flows(std::size_t function) noexcept { stack_.settle(function); }

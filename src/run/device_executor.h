@@ -55,6 +55,7 @@ class DeviceExecutor : public Executor {
     return run::warm_up(lanes_, plan_, batch, limit);
   }
 
+  void begin() noexcept override { outlet_.connect(); }
   bool submit(Batch& batch) noexcept override;
   Batch* retire() noexcept override;
   bool idle() const noexcept override;

@@ -392,6 +392,41 @@ class CountingFunction final : public function::NetworkFunction {
 };
 
 /// A chain of such functions with two sinks, and everything that leaves it.
+/// A batch, and memory with frames that are lent to it: at any alignment, each with exactly the room that it must have.
+struct BatchMemory {
+  explicit BatchMemory(FrameRoom in_batches) : room(in_batches), batch(bytes, descriptors, in_batches, &regions) {
+    lent_bytes.fill(kUntouched);
+    region = regions.add(lent_bytes).value();
+  }
+
+  bool lend(const Bytes& frame, PortIndex in_port) {
+    const std::size_t at = lent_used + kGap + room.head;
+    std::ranges::copy(frame, lent_bytes.begin() + static_cast<std::ptrdiff_t>(at));
+    lent_used = at + frame.size() + room.tail;
+    gaps.emplace_back(at - room.head - kGap, at - room.head);
+    const auto length = static_cast<std::uint32_t>(frame.size());
+    return batch.lend(region, static_cast<std::uint32_t>(at), length, {1, length, in_port, LinkType::ethernet});
+  }
+
+  void expect_untouched_around_frames() const {
+    for (const auto& [first, last] : gaps) {
+      for (std::size_t i = first; i < last; ++i) ASSERT_EQ(lent_bytes[i], kUntouched) << "outside the room of frames";
+    }
+  }
+
+  static constexpr std::uint8_t kUntouched = 0xc3;
+  static constexpr std::size_t kGap = 3;
+  FrameRoom room;
+  alignas(kFrameAlignment) std::array<std::uint8_t, 1 << 17> bytes;
+  alignas(kFrameAlignment) std::array<std::uint8_t, 1 << 17> lent_bytes;
+  std::size_t lent_used = 0;
+  std::vector<std::pair<std::size_t, std::size_t>> gaps;  // between frames with their room
+  PacketMemory regions;
+  PacketMemory::Region region = 0;
+  std::vector<PacketDescriptor> descriptors = std::vector<PacketDescriptor>(kMostPackets);
+  Batch batch;
+};
+
 struct Bed {
   explicit Bed(const std::vector<Position>& positions, std::vector<plan::Fork> forks = {}) {
     chain.forks = std::move(forks);
@@ -423,6 +458,7 @@ struct Bed {
     lane_count = lanes.size();
     on_device = true;
     executor = std::make_unique<DeviceExecutor>(chain, plan, std::move(lanes), 0, *counters, trace);
+    executor->begin();
   }
 
   /// The stages of the current epoch's functions.
@@ -469,18 +505,13 @@ struct Bed {
   /// Processes all batches, as many at a time as the executor accepts. An epoch begins before each of the batches in
   /// `reloads`, which are in ascending order.
   void run(const std::vector<std::vector<Bytes>>& batches, const std::vector<std::size_t>& reloads = {}) {
-    struct Memory {
-      explicit Memory(FrameRoom in_batches) : batch(bytes, descriptors, in_batches) {}
-      alignas(kFrameAlignment) std::array<std::uint8_t, 1 << 17> bytes;
-      std::vector<PacketDescriptor> descriptors = std::vector<PacketDescriptor>(kMostPackets);
-      Batch batch;
-    };
-    std::deque<std::unique_ptr<Memory>> in_flight;
+    std::deque<std::unique_ptr<BatchMemory>> in_flight;
     const auto retire = [&] {
       Batch* const done = executor->retire();
       if (done == nullptr) return;
       ASSERT_FALSE(in_flight.empty());
       ASSERT_EQ(done, &in_flight.front()->batch) << "out of order";
+      in_flight.front()->expect_untouched_around_frames();
       in_flight.pop_front();
     };
     std::uint64_t rounds = 0;
@@ -496,10 +527,11 @@ struct Bed {
         begin_next_epoch();
         changes = true;
       }
-      auto memory = std::make_unique<Memory>(room);
+      auto memory = std::make_unique<BatchMemory>(room);
       for (const Bytes& frame : frames) {
         const auto in_port = static_cast<PortIndex>(chain.forks.empty() ? 0 : memory->batch.size() % 3 % 2);
-        ASSERT_TRUE(testing::append(memory->batch, frame, in_port));
+        ASSERT_TRUE(lends(packets_in++) ? memory->lend(frame, in_port)
+                                        : testing::append(memory->batch, frame, in_port));
       }
       while (!executor->submit(memory->batch)) {
         ASSERT_NO_FATAL_FAILURE(retire());
@@ -518,7 +550,9 @@ struct Bed {
   }
 
   FakeChain chain;
-  FrameRoom room;  // of frames in batches
+  FrameRoom room;                                                                     // of frames in batches
+  std::function<bool(std::size_t packet)> lends = [](std::size_t) { return false; };  // instead of being copied
+  std::size_t packets_in = 0;
   plan::DevicePlan plan;
   std::unique_ptr<WorkerCounters> counters;
   bool on_device = false;  // even if no function has a stage there
@@ -588,16 +622,19 @@ std::vector<Position> chain_of(std::initializer_list<std::pair<int, bool>> posit
   return chain;
 }
 
-void expect_as_on_the_cpu(const std::vector<Position>& positions, const std::vector<std::vector<Bytes>>& batches,
-                          Behaviour& behaviour, std::size_t lanes,
-                          plan::WholeFrames whole = plan::WholeFrames::where_needed,
-                          plan::Sharing sharing = plan::Sharing::packets, const std::vector<plan::Fork>& forks = {},
-                          const std::vector<std::size_t>& reloads = {}) {
+void expect_as_on_the_cpu(
+    const std::vector<Position>& positions, const std::vector<std::vector<Bytes>>& batches, Behaviour& behaviour,
+    std::size_t lanes, plan::WholeFrames whole = plan::WholeFrames::where_needed,
+    plan::Sharing sharing = plan::Sharing::packets, const std::vector<plan::Fork>& forks = {},
+    const std::vector<std::size_t>& reloads = {},
+    const std::function<bool(std::size_t)>& lends = [](std::size_t) { return false; }) {
   Bed device(positions, forks);
+  device.lends = lends;
   ASSERT_NO_FATAL_FAILURE(device.put_on_lanes(lanes, behaviour, whole, sharing));
   ASSERT_NO_FATAL_FAILURE(device.run(batches, reloads));
   Bed cpu(positions, forks);
   cpu.executor = std::make_unique<CpuExecutor>(cpu.chain, 0, *cpu.counters, nullptr);
+  cpu.executor->begin();
   ASSERT_NO_FATAL_FAILURE(cpu.run(batches, reloads));
   ASSERT_NO_FATAL_FAILURE(expect_equal(device, cpu));
   EXPECT_EQ(behaviour.in_flight, 0U);
@@ -607,6 +644,24 @@ TEST(DeviceExecutor, DoesWhatTheCpuDoes) {
   Behaviour behaviour;
   expect_as_on_the_cpu(chain_of({{0, true}, {1, true}}), batches_of(20, 64), behaviour, 4);
   EXPECT_EQ(behaviour.most_in_flight, 4U);
+}
+
+TEST(DeviceExecutor, DoesTheSameWithFramesThatAreLent) {
+  const std::vector<std::vector<Position>> chains{
+      chain_of({{kFilters, true}, {kRoutes, true}}),  // headers and records cross
+      chain_of({{kFilters, true}, {kScrambles, true}, {kTags, true}, {kRoutes, true}}),
+      chain_of({{kPads, false}, {kRoutes, true}, {kMarks, false}, {kRoutes, true}, {kUntags, false}}),
+      chain_of({{kJoins, false}, {kFilters, true}, {kShies, true}}),
+      chain_of({{kTags, false}, {kPads, false}, {kCuts, false}}),
+  };
+  for (const auto& positions : chains) {
+    for (const std::size_t every : {1, 2, 5}) {
+      SCOPED_TRACE(positions.front().kind->name + std::string(", lent: one of ") + std::to_string(every));
+      Behaviour behaviour;
+      expect_as_on_the_cpu(positions, batches_of(20, 50), behaviour, 3, plan::WholeFrames::where_needed,
+                           plan::Sharing::packets, {}, {}, [every](std::size_t packet) { return packet % every == 0; });
+    }
+  }
 }
 
 TEST(DeviceExecutor, CopiesWholeFramesBack) {
@@ -961,6 +1016,7 @@ TEST(DeviceExecutor, GivesRoomToFramesThatAreTraced) {
   const auto positions = chain_of({{kRoutes, true}, {kTags, true}, {kPads, false}, {kCuts, false}});
   Bed cpu(positions);
   cpu.executor = std::make_unique<CpuExecutor>(cpu.chain, 0, *cpu.counters, nullptr);
+  cpu.executor->begin();
   ASSERT_NO_FATAL_FAILURE(cpu.run(batches_of(4, 60)));
   std::FILE* const nowhere = std::fopen("/dev/null", "w");
   ASSERT_NE(nowhere, nullptr);
@@ -1232,9 +1288,11 @@ RC_GTEST_PROP(DeviceExecutor, DoesWhatTheCpuDoesInAnyChainOverAnyDevice, ()) {
   for (std::size_t b = 0; b < batches.size(); ++b) {
     if (*rc::gen::inRange(0, 3) == 0) reloads.push_back(b);
   }
-  SCOPED_TRACE(fmt::format("{}{} batches, faults {}, epochs begin at {}", text, batches.size(), faults,
-                           fmt::join(reloads, " ")));
-  expect_as_on_the_cpu(positions, batches, behaviour, lanes, whole, sharing, forks, reloads);
+  const auto lent_of_three = static_cast<std::size_t>(*rc::gen::inRange(0, 4));
+  SCOPED_TRACE(fmt::format("{}{} batches, faults {}, epochs begin at {}, lent {} of 3", text, batches.size(), faults,
+                           fmt::join(reloads, " "), lent_of_three));
+  expect_as_on_the_cpu(positions, batches, behaviour, lanes, whole, sharing, forks, reloads,
+                       [=](std::size_t packet) { return packet * 2654435761U % 97 % 3 < lent_of_three; });
   RC_ASSERT(!::testing::Test::HasFailure());
 }
 

@@ -17,8 +17,8 @@ class Executor {
  public:
   virtual ~Executor() = default;
 
-  /// Called first, in the thread that makes all other calls.
-  virtual void begin() noexcept {}
+  /// Called first, in the thread that makes all other calls. The ports are open.
+  virtual void begin() noexcept = 0;
   /// Accepts a closed batch, whose memory must stay unchanged until `retire` returns it. False: there is no room now,
   /// and the batch stays with the caller.
   [[nodiscard]] virtual bool submit(Batch& batch) noexcept = 0;

@@ -211,6 +211,7 @@ Outcome run_on_cpu(const Shape& shape, const std::vector<Packet>& packets, std::
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> nowhere(std::fopen("/dev/null", "w"), &std::fclose);
   Trace trace(chain, traced, nowhere.get());
   CpuExecutor executor(chain, 0, counters, &trace);
+  executor.begin();
   std::vector<std::uint8_t> bytes(1 << 20);
   std::vector<PacketDescriptor> descriptors(packets.size());
   Batch batch(bytes, descriptors, {});

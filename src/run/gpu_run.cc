@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
@@ -96,6 +97,7 @@ class GpuExecutor final : private OnDevice, public DeviceExecutor {
   ~GpuExecutor() override { release(); }
 
   void begin() noexcept override {
+    DeviceExecutor::begin();
     // Selects the device for this thread. If that fails, all launches fail too, and the CPU twins do the work.
     try {
       gpu::use_device(device);
@@ -135,6 +137,29 @@ FrameRoom room_in_batches(const Chain& chain) {
   const std::vector<function::NfTraits> traits = chain.traits();
   const auto plan = chain.device_plan();
   return plan ? plan::growth_of(std::span(traits).first(plan::functions_before_device(*plan))) : FrameRoom{};
+}
+
+std::uint32_t most_lent_bytes(const Chain& chain) {
+  const FrameRoom growth = plan::growth_of(chain.traits());
+  const auto plan = chain.device_plan();
+  const auto carries_frames = [](const ring::SegmentShape& s) { return s.frames_up || s.frames_down; };
+  if (!plan || plan->segments.empty() || chain.emits() || growth.head + growth.tail > 0 ||
+      std::ranges::any_of(plan->segments, carries_frames)) {
+    return Batch::kNoLimit;
+  }
+  return ring::kHeaderBytes;
+}
+
+PacketMemory::Register registers_packet_memory(const RunSettings& settings) {
+  if (settings.processor != function::Processor::gpu) return {};
+  return [device = settings.gpus.front()](std::span<std::uint8_t> memory) -> Result<std::shared_ptr<void>> {
+    try {
+      gpu::use_device(device);
+      return std::make_shared<gpu::PinnedRegion>(memory);
+    } catch (const gpu::CudaError& error) {
+      return failure(Error{{}, "the GPU cannot use the memory of a port", error.what(), "memory that can be pinned"});
+    }
+  };
 }
 
 std::unique_ptr<StageSet> make_gpu_stages(const Chain& chain, std::span<const NamedFunction> functions,

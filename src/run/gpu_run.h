@@ -25,6 +25,13 @@ namespace penstock::run {
 /// functions get room elsewhere, on the device or in FrameScratch.
 [[nodiscard]] FrameRoom room_in_batches(const Chain& chain);
 
+/// The largest length for which a lent frame takes room in a batch: kHeaderBytes if nothing but headers ever crosses,
+/// and no function needs room for frames.
+[[nodiscard]] std::uint32_t most_lent_bytes(const Chain& chain);
+
+/// Lets the run's GPUs use memory that ports lend; empty on the CPU.
+[[nodiscard]] PacketMemory::Register registers_packet_memory(const RunSettings& settings);
+
 /// Makes a worker's stages of these functions, in the chain's place, with those for each of its lanes. Throws
 /// CudaError.
 [[nodiscard]] std::unique_ptr<StageSet> make_gpu_stages(const Chain& chain, std::span<const NamedFunction> functions,

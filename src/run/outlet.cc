@@ -17,8 +17,10 @@ using Clock = Batch::Clock;
 }  // namespace
 
 Outlet::Outlet(const Chain& chain, unsigned worker, WorkerCounters& counters)
-    : chain_(chain), counters_(counters), sent_(chain.ports.size()) {
-  for (const NamedPort& p : chain.ports) exits_.push_back(p.port->tx(worker));
+    : chain_(chain), worker_(worker), counters_(counters), exits_(chain.ports.size()), sent_(chain.ports.size()) {}
+
+void Outlet::connect() {
+  for (std::size_t p = 0; p < exits_.size(); ++p) exits_[p] = chain_.ports[p].port->tx(worker_);
 }
 
 PortIndex Outlet::exit_of(PacketView packet) const noexcept {

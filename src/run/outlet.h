@@ -23,6 +23,8 @@ class Outlet {
  public:
   /// Borrows `chain` and `counters`.
   Outlet(const Chain& chain, unsigned worker, WorkerCounters& counters);
+  /// Call it once the ports are open, before any packet is sent.
+  void connect();
 
   /// Sends packets that have passed all functions: at most kBurst, in batch order, together with the packets that
   /// functions emitted for them and for earlier packets. `emissions`: null if no function emits packets. Packets of a
@@ -50,6 +52,7 @@ class Outlet {
   void drop(ChainDrop reason, const Sent& lost) noexcept;
 
   const Chain& chain_;
+  const unsigned worker_;
   WorkerCounters& counters_;
   const Batch::Clock::time_point built_at_ = Batch::Clock::now();
   Batch::Clock::time_point left_at_;   // when the last batch left

@@ -5,8 +5,11 @@
 
 #include <fmt/format.h>
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <cstddef>
+#include <cstdio>
 #include <future>
 #include <latch>
 #include <memory>
@@ -16,11 +19,14 @@
 #include <utility>
 #include <vector>
 
+#include "base/thread_placement.h"
 #include "base/units.h"
 #include "gpu/cuda_error.h"
+#include "gpu/devices.h"
 #include "plan/device_plan.h"
 #include "plan/fit.h"
 #include "run/epoch.h"
+#include "run/gpu_run.h"
 #include "run/make_report.h"
 #include "run/measure_shares.h"
 #include "run/trace.h"
@@ -50,9 +56,9 @@ Errors close_outlets(Chain& chain) {
 }
 
 /// Stops at the first failure: opening the next port could wait for a pipe while the user waits for the error message.
-Result<void> open_outlets(Chain& chain) {
+Result<void> open_outlets(Chain& chain, const port::Opening& opening) {
   for (NamedPort& named : chain.ports) {
-    auto opened = named.port->open(chain.settings.workers);
+    auto opened = named.port->open(opening);
     if (opened) continue;
     Errors errors;
     append_named(errors, named, std::move(opened.error()));
@@ -148,7 +154,11 @@ namespace {
 class RunningChain final : public Run {
  public:
   RunningChain(Chain& chain, const RunOptions& options, const std::atomic<bool>& stop)
-      : chain_(chain), options_(options), stop_(stop), trace_(chain, options.trace_packets, options.trace_out) {}
+      : chain_(chain),
+        options_(options),
+        stop_(stop),
+        trace_(chain, options.trace_packets, options.trace_out),
+        memory_(registers_packet_memory(chain.settings)) {}
   RunningChain(const RunningChain&) = delete;
   RunningChain& operator=(const RunningChain&) = delete;
   ~RunningChain() override {
@@ -178,10 +188,14 @@ class RunningChain final : public Run {
     const std::lock_guard lock(functions_);
     report::RunReport report = make_report(chain_, workers_, elapsed);
     report.reloads = reloads_;
+    report.placement = placement_report();
     return report;
   }
+  [[nodiscard]] std::vector<report::WorkerPlacement> placement_report() const;
   [[nodiscard]] Result<bool> open();
+  [[nodiscard]] Result<void> make_workers();
   [[nodiscard]] Result<void> start_workers();
+  void begin_worker(std::size_t worker);
   [[nodiscard]] Errors close();
   void supervise();
   void end();
@@ -201,6 +215,8 @@ class RunningChain final : public Run {
   Functions former_;            // of the former epoch; empty: there was none
   std::mutex collecting_;       // guards the next member, and the destruction of stages
   std::vector<bool> changing_;  // by worker: it still has stages of the former epoch
+  PacketMemory memory_;         // that ports lend
+  std::vector<CpuList> cores_;  // by worker: where its thread may run; written before the first packet
   std::vector<std::unique_ptr<Worker>> workers_;
   std::atomic<bool> stop_workers_{false};
   std::atomic<unsigned> running_{0};
@@ -215,9 +231,17 @@ class RunningChain final : public Run {
 
 /// False: the run was over first.
 Result<bool> RunningChain::open() {
+  // Threads inherit this too. If the system refuses it, `make_workers` says so.
+  const ThreadMemoryOnNode near_workers(common_memory_node(chain_.settings.placement));
   const Clock::time_point opening_start = Clock::now();
   bool interrupted = false;
-  auto opening = std::async(std::launch::async, [this] { return open_outlets(chain_); });
+  port::Opening offer(chain_.settings.workers);
+  offer.memory = &memory_;
+  const ring::RingShape& ring = workers_.front()->ring_shape();
+  offer.room = ring.room;
+  offer.batch_bytes = ring.most_lent_bytes == Batch::kNoLimit ? ring.batch_bytes : std::size_t{1} << 31;
+  offer.batch_packets = ring.batch_packets;
+  auto opening = std::async(std::launch::async, [this, offer] { return open_outlets(chain_, offer); });
   while (opening.wait_for(kStopCheckInterval) != std::future_status::ready) {
     if (!is_over(opening_start)) continue;
     interrupted = true;
@@ -225,6 +249,7 @@ Result<bool> RunningChain::open() {
   }
   auto opened = opening.get();
   if (opened) return true;
+  memory_.release();
   static_cast<void>(close_outlets(chain_));
   if (!interrupted) return failure(std::move(opened.error()));
   never_began_ = RunResult{make_report(chain_, {}, Clock::now() - opening_start), std::move(opened.error())};
@@ -232,33 +257,88 @@ Result<bool> RunningChain::open() {
 }
 
 Result<void> RunningChain::start() {
+  // Threads of functions and ports start here, and inherit it.
+  const ThreadOnCpus off_workers(chain_.settings.placement.other_cores);
   // Before outputs are opened, which truncates them.
   for (NamedFunction& named : chain_.functions) {
     if (auto begun = named.function->begin_run(); !begun) return begun;
   }
-  const auto opened = open();
-  if (!opened) return failure(opened.error());
-  if (!*opened) return {};
   const RunSettings& settings = chain_.settings;
   planned_ = chain_.traits();
   if (settings.processor == function::Processor::gpu) {
     if (settings.gpu_shares.choice == plan::GpuShares::Choice::automatic) choose_gpu_shares(chain_);
     if (auto plan = chain_.device_plan()) plan_ = std::move(*plan);
   }
-  for (unsigned i = 0; i < settings.workers; ++i)
-    workers_.push_back(std::make_unique<Worker>(chain_, i, options_.trace_packets > 0 ? &trace_ : nullptr));
+  if (auto made = make_workers(); !made) return made;
   changing_.assign(workers_.size(), false);
+  // The packet rings exist by now, and devices are ready for the ports' memory.
+  const auto opened = open();
+  if (!opened) return failure(opened.error());
+  if (!*opened) return {};
   if (auto started = start_workers(); !started) return started;
   supervisor_ = std::thread([this] { supervise(); });
   return {};
 }
 
+/// Makes each worker on its cores, so that the memory that this touches is on their node, and pinned memory on that of
+/// the GPU.
+Result<void> RunningChain::make_workers() {
+  const RunSettings& settings = chain_.settings;
+  // The driver starts threads with the first use of a device; they must not be bound to a worker's core.
+  if (settings.processor == function::Processor::gpu) {
+    for (std::size_t i = 0; i < std::min<std::size_t>(settings.workers, settings.gpus.size()); ++i)
+      gpu::use_device(settings.gpus[i]);
+  }
+  int refused = 0;
+  for (unsigned i = 0; i < settings.workers; ++i) {
+    const WorkerPlace place = settings.placement.workers.empty() ? WorkerPlace() : settings.placement.workers[i];
+    const ThreadOnCpus on_cores(place.cores);
+    if (on_cores.error() != 0) {
+      return failure(Error{{},
+                           fmt::format("worker {} cannot be bound to {}", i, cores_text(place)),
+                           std::system_category().message(on_cores.error()),
+                           "cores that this process may use; `penstock doctor` has details"});
+    }
+    const ThreadMemoryOnNode on_node(place.gpu ? place.memory_node : std::nullopt);
+    if (on_node.error() != 0 && refused == 0) {
+      refused = on_node.error();
+      fmt::print(stderr,
+                 "warning: the NUMA node of memory cannot be chosen: {}; it is that of the core that uses it first "
+                 "(`penstock doctor` has details)\n",
+                 std::system_category().message(refused));
+    }
+    workers_.push_back(std::make_unique<Worker>(chain_, memory_, i, options_.trace_packets > 0 ? &trace_ : nullptr));
+  }
+  return {};
+}
+
+/// In the worker's thread.
+void RunningChain::begin_worker(std::size_t worker) {
+  const std::vector<WorkerPlace>& places = chain_.settings.placement.workers;
+  // If binding fails, it succeeded a moment ago in `make_workers`; the report shows where the thread is.
+  if (!places.empty() && !places[worker].cores.empty()) static_cast<void>(bind_this_thread(places[worker].cores));
+  static_cast<void>(::pthread_setname_np(::pthread_self(), fmt::format("worker-{}", worker).c_str()));
+  cores_[worker] = cpus_of_this_thread();
+  workers_[worker]->begin();
+}
+
+std::vector<report::WorkerPlacement> RunningChain::placement_report() const {
+  const std::vector<WorkerPlace>& places = chain_.settings.placement.workers;
+  std::vector<report::WorkerPlacement> report;
+  for (std::size_t w = 0; w < cores_.size(); ++w) {
+    const WorkerPlace place = places.empty() ? WorkerPlace() : places[w];
+    report.push_back({format_cpu_list(cores_[w]), !place.cores.empty(), place.gpu, place.memory_node});
+  }
+  return report;
+}
+
 Result<void> RunningChain::start_workers() {
+  cores_.resize(workers_.size());
   closed_ = close_.get_future().share();
   running_ = chain_.settings.workers;
   try {
     threads_.emplace(
-        workers_.size(), [this](std::size_t worker) { workers_[worker]->begin(); },
+        workers_.size(), [this](std::size_t worker) { begin_worker(worker); },
         [this](std::size_t worker) {
           workers_[worker]->run(stop_workers_);
           // In the last worker's thread, so that ports can be interrupted while they wait to write the rest.
@@ -266,6 +346,7 @@ Result<void> RunningChain::start_workers() {
         });
   } catch (const std::system_error& error) {
     closed_ = {};
+    memory_.release();
     static_cast<void>(close_outlets(chain_));
     return failure({{},
                     "cannot start " + format_count(workers_.size(), "thread"),
@@ -274,11 +355,21 @@ Result<void> RunningChain::start_workers() {
   }
   threads_->begin();
   if (chain_.timeline != nullptr) chain_.timeline->begin();
-  for (NamedPort& named : chain_.ports) named.port->start();
+  Errors errors;
+  for (NamedPort& named : chain_.ports) {
+    auto started = named.port->start();
+    if (started) continue;
+    append_named(errors, named, std::move(started.error()));
+    stop_workers_.store(true);
+    break;
+  }
   for (const auto& log : chain_.logs) log->begin();
   start_ = Clock::now();
   threads_->start();
-  return {};
+  if (errors.empty()) return {};
+  end();
+  append(errors, closed_.get());
+  return failure(std::move(errors));
 }
 
 /// Called when all workers have ended.
@@ -287,6 +378,7 @@ Errors RunningChain::close() {
   const std::lock_guard lock(functions_);
   for (NamedFunction& named : chain_.functions) named.function->end_run();
   for (const auto& worker : workers_) ended_at_ = std::max(ended_at_, worker->ended_at());
+  memory_.release();
   return close_outlets(chain_);
 }
 
@@ -308,6 +400,7 @@ void RunningChain::end() {
 
 RunResult RunningChain::wait() {
   if (never_began_) return std::move(*never_began_);
+  const ThreadOnCpus off_workers(chain_.settings.placement.other_cores);
   Clock::time_point next_progress = start_ + kProgressInterval;
   while (closed_.wait_for(kStopCheckInterval) != std::future_status::ready) {
     if (options_.on_tick) options_.on_tick(*this);
@@ -355,7 +448,12 @@ Result<void> RunningChain::change_to(Functions& next) {
   for (std::size_t i = 0; i < next.size(); ++i) functions.push_back({chain_.functions[i].name, std::move(next[i])});
   std::vector<std::unique_ptr<StageSet>> stages;
   try {
-    for (const auto& worker : workers_) stages.push_back(worker->make_stages(functions, plan_ ? &*plan_ : nullptr));
+    for (std::size_t w = 0; w < workers_.size(); ++w) {
+      // Not on the worker's cores, where it is busy.
+      const std::vector<WorkerPlace>& places = chain_.settings.placement.workers;
+      const ThreadMemoryOnNode on_node(places.empty() ? std::nullopt : places[w].memory_node);
+      stages.push_back(workers_[w]->make_stages(functions, plan_ ? &*plan_ : nullptr));
+    }
   } catch (const gpu::CudaError& error) {
     stages.clear();
     for (std::size_t i = 0; i < next.size(); ++i) next[i] = std::move(functions[i].function);

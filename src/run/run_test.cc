@@ -6,7 +6,9 @@
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/mempolicy.h>
 #include <pthread.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -16,7 +18,9 @@
 #include <limits>
 #include <thread>
 
+#include "base/cpu_topology.h"
 #include "base/testing/file_content.h"
+#include "base/thread_placement.h"
 #include "run/make_report.h"
 #include "run/testing/fakes.h"
 
@@ -85,6 +89,111 @@ TEST(Run, AddsUpWhatItsWorkersCounted) {
   EXPECT_EQ(report["workers"], 3);
   for (const auto& of_worker : out.sent) EXPECT_EQ(of_worker.size(), 500U);
   EXPECT_TRUE(out.closed);
+}
+
+TEST(Run, RunsWorkersOnTheirCoresAndOtherThreadsElsewhere) {
+  const CpuList before = cpus_of_this_thread();
+  if (before.size() < 2) GTEST_SKIP() << "only one core";
+  const CpuList of_worker{before.back()};
+  const CpuList others = difference(before, of_worker);
+  FakeChain chain;
+  CpuList polled_on;
+  CpuList opened_on;
+  CpuList waited_on;
+  std::atomic<bool> ticked{false};
+  FakePort& in = chain.add_source("in", [&](unsigned, Batch&) {
+    polled_on = cpus_of_this_thread();
+    return ticked ? RxStatus::end : RxStatus::idle;
+  });
+  in.while_opening = [&] { opened_on = cpus_of_this_thread(); };
+  chain.settings.placement = place_workers(read_cpu_topology(), 1, of_worker, {});
+  RunOptions options;
+  options.on_tick = [&](auto&) {
+    waited_on = cpus_of_this_thread();
+    ticked = true;
+  };
+  const auto result = run(chain, options, kNeverStop);
+  ASSERT_TRUE(result) << to_string(result.error());
+  EXPECT_EQ(polled_on, of_worker);
+  EXPECT_EQ(opened_on, others) << "and so do the threads that ports start";
+  EXPECT_EQ(waited_on, others);
+  EXPECT_EQ(cpus_of_this_thread(), before);
+  const auto placement = report::to_json(result->report)["placement"];
+  ASSERT_EQ(placement.size(), 1U);
+  EXPECT_EQ(placement[0]["cores"], format_cpu_list(of_worker));
+  EXPECT_EQ(placement[0]["bound"], true);
+  EXPECT_THAT(report::to_tables(result->report), HasSubstr("cores of workers: " + format_cpu_list(of_worker)));
+}
+
+/// The calling thread's; -1: unknown.
+int memory_policy() {
+  int mode = -1;
+  return ::syscall(SYS_get_mempolicy, &mode, nullptr, 0UL, nullptr, 0UL) == 0 ? mode : -1;
+}
+
+TEST(Run, MakesAWorkerOnItsCoresAndTheNodeForItsMemory) {
+  const CpuList before = cpus_of_this_thread();
+  const CpuTopology topology = read_cpu_topology();
+  if (memory_policy() != MPOL_DEFAULT || topology.allowed_memory.empty()) GTEST_SKIP() << "no NUMA policies here";
+  const WorkerPlace with_gpu{.cores = {before.back()}, .gpu = 0, .memory_node = topology.allowed_memory.front()};
+  WorkerPlace without_gpu = with_gpu;
+  without_gpu.gpu.reset();
+  for (const WorkerPlace& place : {with_gpu, without_gpu}) {
+    FakeChain chain;
+    std::vector<std::uint64_t> given(1);
+    FakePort& in = chain.add_source("in", counted(given, 10));
+    testing::FakeFunction& function = chain.add_function("fake", {});
+    CpuList made_on;
+    int policy_making = -1;
+    int policy_opening = -1;
+    int policy_running = -1;
+    in.while_opening = [&] { policy_opening = memory_policy(); };
+    function.at_make = [&] {
+      made_on = cpus_of_this_thread();
+      policy_making = memory_policy();
+    };
+    function.process = [&](std::span<PacketView> packets) {
+      policy_running = memory_policy();
+      for (const PacketView packet : packets) packet.packet->verdict = Verdict::consume();
+    };
+    chain.settings.placement.workers = {place};
+    ASSERT_TRUE(run(chain, {}, kNeverStop));
+    EXPECT_EQ(made_on, place.cores);
+    EXPECT_EQ(policy_making, place.gpu ? MPOL_PREFERRED : MPOL_DEFAULT) << "on its core, it is the node's anyway";
+    EXPECT_EQ(policy_opening, MPOL_PREFERRED);
+    EXPECT_EQ(policy_running, MPOL_DEFAULT);
+    EXPECT_EQ(memory_policy(), MPOL_DEFAULT);
+    EXPECT_EQ(cpus_of_this_thread(), before);
+  }
+}
+
+TEST(Run, IsRefusedIfAWorkerCannotBeBound) {
+  const CpuList before = cpus_of_this_thread();
+  FakeChain chain;
+  FakePort& in = chain.add_source("in", [](unsigned, Batch&) {
+    ADD_FAILURE() << "polled";
+    return RxStatus::end;
+  });
+  chain.settings.placement.workers = {{.cores = {kMostCpus - 1}}};  // no machine has that many
+  const auto result = run(chain, {}, kNeverStop);
+  ASSERT_FALSE(result);
+  EXPECT_THAT(to_string(result.error()), HasSubstr("worker 0 cannot be bound to core 8191: found Invalid argument"));
+  EXPECT_TRUE(in.closed);
+  EXPECT_EQ(cpus_of_this_thread(), before);
+}
+
+TEST(Run, ReportsWhereUnboundWorkersMayRun) {
+  FakeChain chain;
+  std::vector<std::uint64_t> given(2);
+  chain.add_source("in", counted(given, 10));
+  chain.settings.workers = 2;
+  const auto result = run(chain, {}, kNeverStop);
+  ASSERT_TRUE(result);
+  const auto placement = report::to_json(result->report)["placement"];
+  ASSERT_EQ(placement.size(), 2U);
+  EXPECT_EQ(placement[1]["cores"], format_cpu_list(cpus_of_this_thread()));
+  EXPECT_EQ(placement[1]["bound"], false);
+  EXPECT_EQ(report::to_tables(result->report).find("cores of workers"), std::string::npos);
 }
 
 TEST(Run, BeginsItsTimelineAfterTheWarmUp) {

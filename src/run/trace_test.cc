@@ -30,6 +30,7 @@ std::string trace_of(FakeChain& chain, std::uint64_t packets, std::uint64_t fram
     Trace trace(chain, packets, out);
     WorkerCounters counters(chain);
     CpuExecutor executor(chain, 0, counters, &trace);
+    executor.begin();
     std::vector<std::uint8_t> bytes(1 << 16);
     std::vector<PacketDescriptor> descriptors(frames);
     Batch batch(bytes, descriptors, {});

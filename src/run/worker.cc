@@ -18,11 +18,12 @@ namespace penstock::run {
 
 namespace {
 
-ring::RingShape ring_shape(const Chain& chain) {
+ring::RingShape shape_for(const Chain& chain) {
   const RunSettings& settings = chain.settings;
   const bool on_gpu = settings.processor == function::Processor::gpu;
   ring::RingShape shape;
   shape.room = on_gpu ? room_in_batches(chain) : plan::growth_of(chain.traits());
+  if (on_gpu) shape.most_lent_bytes = most_lent_bytes(chain);
   shape.batch_bytes = settings.batch_bytes;
   // Not more descriptors than the smallest frames that fit.
   shape.batch_packets = std::clamp<std::size_t>(settings.batch_bytes / kFrameAlignment, 1, settings.batch_packets);
@@ -48,20 +49,13 @@ std::unique_ptr<Executor> make_executor(const Chain& chain, unsigned worker, rin
 
 }  // namespace
 
-Worker::Worker(const Chain& chain, unsigned index, Trace* trace)
+Worker::Worker(const Chain& chain, const PacketMemory& memory, unsigned index, Trace* trace)
     : chain_(chain),
       index_(index),
       counters_(chain),
-      ring_(ring_shape(chain)),
-      executor_(make_executor(chain, index, ring_, counters_, trace)) {
-  for (std::size_t p = 0; p < chain.ports.size(); ++p) {
-    port::Port& port = *chain.ports[p].port;
-    port::RxQueue* queue = port.rx(index);
-    if (queue == nullptr) continue;
-    sources_.push_back({queue, static_cast<PortIndex>(p), port.lossless(), queue->next_time_ns().has_value()});
-    all_lossless_ &= port.lossless();
-  }
-}
+      ring_(shape_for(chain), &memory),
+      executor_(make_executor(chain, index, ring_, counters_, trace)),
+      lending_({}, {}, 0) {}
 
 Worker::~Worker() {
   delete next_stages_.load();
@@ -69,12 +63,19 @@ Worker::~Worker() {
 }
 
 void Worker::begin() noexcept {
+  std::vector<port::RxQueue*> sources;
+  std::vector<port::TxQueue*> exits;
+  for (std::size_t p = 0; p < chain_.ports.size(); ++p) {
+    port::Port& port = *chain_.ports[p].port;
+    if (port::TxQueue* const queue = port.tx(index_)) exits.push_back(queue);
+    port::RxQueue* const queue = port.rx(index_);
+    if (queue == nullptr) continue;
+    sources.push_back(queue);
+    sources_.push_back({queue, static_cast<PortIndex>(p), port.lossless(), queue->next_time_ns().has_value()});
+    all_lossless_ &= port.lossless();
+  }
+  lending_ = Lending(std::move(sources), std::move(exits), ring_.most_batches());
   executor_->begin();
-  // A GPU's ring is pinned, so all of it is resident. Other rings use memory only as the queue fills up.
-  if (chain_.settings.processor != function::Processor::gpu) return;
-  ring_.visit_all([this](Batch& batch) {
-    for (const Source& source : sources_) source.queue->prepare(batch);
-  });
 }
 
 void Worker::run(const std::atomic<bool>& stop) noexcept {
@@ -110,7 +111,7 @@ void Worker::run_until(const std::atomic<bool>& stop) noexcept {
       continue;
     }
     if (in_flight_ == 0) {
-      if (stopping || (all_ended() && !copy_waits_)) return;
+      if ((stopping || (all_ended() && !copy_waits_)) && !lending_.any_leaving()) return;
       executor_->pass_boundary();  // tables change even when no packets come
     }
     if (++idle_rounds > 64) std::this_thread::yield();
@@ -140,7 +141,8 @@ bool Worker::receive_from(Source& source) noexcept {
   for (unsigned round = 0; round < (source.lossless ? 1 : kMostRounds); ++round) {
     filling_ = ring_.filling();
     if (filling_ == nullptr && source.lossless) return received;
-    const port::RxStatus status = filling_ != nullptr ? take_in(source) : lose(source);
+    port::RxStatus status = filling_ != nullptr ? take_in(source) : lose(source);
+    if (status == port::RxStatus::starved) status = source.lossless ? port::RxStatus::idle : lose(source);
     received |= status != port::RxStatus::idle;
     source.ended = status == port::RxStatus::end;
     if (status != port::RxStatus::more || copy_waits_) break;
@@ -150,6 +152,7 @@ bool Worker::receive_from(Source& source) noexcept {
 
 port::RxStatus Worker::take_in(Source& source) noexcept {
   const std::size_t had = filling_->size();
+  const std::size_t had_lent = filling_->lent();
   const std::uint64_t had_bytes = filling_->frame_bytes();
   const port::RxStatus status =
       source.timed ? source.queue->poll_until(*filling_, others_come_at(source)) : source.queue->poll(*filling_);
@@ -158,6 +161,7 @@ port::RxStatus Worker::take_in(Source& source) noexcept {
     return status;
   }
   if (filling_->size() > had) {
+    lending_.lend(static_cast<std::size_t>(&source - sources_.data()), filling_->lent() - had_lent);
     filling_->mark_arrivals(Clock::now(), source.queue->arrivals_to_clock());
     count_arrivals(source, filling_->size() - had, filling_->frame_bytes() - had_bytes);
   }
@@ -203,6 +207,7 @@ void Worker::close(report::Counter& cause) noexcept {
                                     filling_->size() * 1000 / filling_->capacity_packets());
   counters_.batch_fill_permille.add(fill);
   ring_.close_filling();
+  lending_.close();
   filling_ = nullptr;
 }
 
@@ -220,8 +225,12 @@ bool Worker::execute() noexcept {
 bool Worker::retire() noexcept {
   bool retired = false;
   while (Batch* done = executor_->retire()) {
-    ring_.release(done);
+    lending_.done(*done);
     --in_flight_;
+    retired = true;
+  }
+  while (Batch* gone = lending_.next_gone()) {
+    ring_.release(gone);
     retired = true;
   }
   return retired;

@@ -17,20 +17,22 @@
 #include "run/counters.h"
 #include "run/epoch.h"
 #include "run/executor.h"
+#include "run/lending.h"
 #include "run/trace.h"
 
 namespace penstock::run {
 
 class Worker {
  public:
-  /// Borrows the chain, whose ports must be open, and `trace`, which may be null. Throws gpu::CudaError if the chain
-  /// cannot run on its GPU.
-  Worker(const Chain& chain, unsigned index, Trace* trace);
+  /// Borrows the chain, whose ports may be opened later, the memory from which they lend, and `trace`, which may be
+  /// null. Throws gpu::CudaError if the chain cannot run on its GPU.
+  Worker(const Chain& chain, const PacketMemory& memory, unsigned index, Trace* trace);
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  /// Makes the executor ready for packets. Called first, in the thread that will call `run`.
+  /// Takes the ports' queues, and makes the executor ready for packets. Called first, in the thread that will call
+  /// `run`, once the ports are open.
   void begin() noexcept;
 
   /// Returns when all sources have ended and all packets are done. If `stop` is set, it stops receiving, and returns
@@ -49,6 +51,7 @@ class Worker {
   /// it began with them, the next ones. Null: there are none yet.
   [[nodiscard]] std::unique_ptr<StageSet> take_ended() noexcept;
 
+  [[nodiscard]] const ring::RingShape& ring_shape() const noexcept { return ring_.shape(); }
   [[nodiscard]] const WorkerCounters& counters() const noexcept { return counters_; }
   /// The time when all packets were done; valid after `run` has returned.
   [[nodiscard]] Batch::Clock::time_point ended_at() const noexcept { return ended_at_; }
@@ -85,6 +88,7 @@ class Worker {
   WorkerCounters counters_;
   ring::PacketRing ring_;
   std::unique_ptr<Executor> executor_;
+  Lending lending_;
   Batch* next_ = nullptr;      // the oldest waiting batch, already taken from the ring's queue
   std::size_t in_flight_ = 0;  // batches that the executor holds
   std::vector<Source> sources_;

@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <functional>
 #include <numeric>
 
@@ -38,13 +40,14 @@ std::uint64_t dropped(const WorkerCounters& counters, ChainDrop reason) {
 struct Finished {
   explicit Finished(FakeChain& chain) {
     chain.open();
-    worker = std::make_unique<Worker>(chain, 0, nullptr);
+    worker = std::make_unique<Worker>(chain, memory, 0, nullptr);
     worker->begin();
     worker->run(stop);
   }
   const WorkerCounters& counters() const { return worker->counters(); }
 
   std::atomic<bool> stop{false};
+  PacketMemory memory;
   std::unique_ptr<Worker> worker;
 };
 
@@ -410,7 +413,8 @@ TEST(Worker, StarvesNoSource) {
   chain.settings.batch_packets = 5;
   chain.settings.batch_bytes = chain.settings.queue_bytes = 64 << 10;  // one batch waits: one source at a time
   chain.open();
-  Worker worker(chain, 0, nullptr);
+  const PacketMemory memory;
+  Worker worker(chain, memory, 0, nullptr);
   worker.begin();
   worker.run(stop);
   for (PortIndex i = 0; i < 3; ++i) EXPECT_GT(get(worker.counters().port_in[i].packets), 50U) << "source " << i;
@@ -432,13 +436,129 @@ TEST(Worker, FinishesReceivedPacketsWhenItIsStopped) {
   chain.settings.batch_packets = 300;
   chain.settings.batch_timeout = 10s;
   chain.open();
-  Worker worker(chain, 0, nullptr);
+  const PacketMemory memory;
+  Worker worker(chain, memory, 0, nullptr);
   worker.begin();
   worker.run(stop);
   EXPECT_GT(given, 1000U);
   EXPECT_EQ(out.numbers(), numbers(given));
   EXPECT_EQ(get(worker.counters().forwarded.packets), given);
   EXPECT_EQ(get(worker.counters().closed_by_end), 1U);
+}
+
+/// A source that lends numbered frames from a few slots, and checks that it gets them back in order.
+class Lender {
+ public:
+  static constexpr std::size_t kSlots = 40;
+  static constexpr std::size_t kSlotBytes = 128;
+
+  Lender(PacketMemory& memory, std::uint64_t frames, PortIndex port = 0) : frames_(frames), port_(port) {
+    region_ = memory.add(memory_).value();
+  }
+  RxStatus poll(Batch& batch, std::size_t most = kSlots) {
+    for (std::size_t n = 0; lent < frames_; ++lent, ++n) {
+      if (lent - back == kSlots) return RxStatus::starved;
+      if (n == most) return RxStatus::idle;
+      const testing::Bytes frame = testing::numbered(lent);
+      const std::size_t at = lent % kSlots * kSlotBytes;
+      const auto length = static_cast<std::uint32_t>(frame.size());
+      if (!batch.lend(region_, static_cast<std::uint32_t>(at), length, {1, length, port_, LinkType::ethernet}))
+        return RxStatus::more;
+      std::ranges::copy(frame, memory_.begin() + static_cast<std::ptrdiff_t>(at));
+    }
+    return RxStatus::end;
+  }
+
+  std::uint64_t lent = 0;
+  std::uint64_t back = 0;
+
+ private:
+  const std::uint64_t frames_;
+  const PortIndex port_;
+  PacketMemory::Region region_ = 0;
+  alignas(kFrameAlignment) std::array<std::uint8_t, kSlots * kSlotBytes> memory_{};
+};
+
+TEST(Worker, GivesLentFramesBackToTheirPorts) {
+  FakeChain chain;
+  PacketMemory memory;
+  Lender first(memory, 1000, 0);
+  Lender second(memory, 700, 1);
+  chain.add_source("a", [&](unsigned, Batch& batch) { return first.poll(batch, 7); }).takes_back =
+      [&](std::size_t frames) { first.back += frames; };
+  chain.add_source("b", [&](unsigned, Batch& batch) { return second.poll(batch, 3); }).takes_back =
+      [&](std::size_t frames) { second.back += frames; };
+  chain.add_source("c", script({numbered_frames(100, 5000), numbered_frames(100, 5100)}, 2));  // copied
+  FakePort& out = chain.add_sink("out");
+  chain.settings.batch_packets = 16;
+  chain.open();
+  Worker worker(chain, memory, 0, nullptr);
+  worker.begin();
+  std::atomic<bool> stop{false};
+  worker.run(stop);
+  EXPECT_EQ(first.back, 1000U);
+  EXPECT_EQ(second.back, 700U);
+  std::vector<std::vector<std::uint64_t>> by_port(3);
+  for (const FakePort::Sent& sent : out.sent[0])
+    by_port[sent.descriptor.in_port].push_back(testing::number_of(sent.bytes));
+  EXPECT_EQ(by_port[0], numbers(1000)) << "no frame was overwritten while it was lent";
+  EXPECT_EQ(by_port[1], numbers(700));
+  EXPECT_EQ(by_port[2].size(), 200U);
+}
+
+TEST(Worker, GivesFramesBackOnlyWhenTheyHaveLeftBySendQueues) {
+  FakeChain chain;
+  PacketMemory memory;
+  Lender lender(memory, 500);
+  std::uint64_t accepted = 0;
+  std::uint64_t left = 0;
+  std::uint64_t polls = 0;
+  chain.add_source("in", [&](unsigned, Batch& batch) { return lender.poll(batch); }).takes_back =
+      [&](std::size_t frames) {
+        lender.back += frames;
+        EXPECT_LE(lender.back, left);
+      };
+  FakePort& out = chain.add_sink("out");
+  out.refuses = [&](PacketView) { return ++accepted, false; };
+  out.departures = [&] {
+    if (++polls % 50 == 0) left = std::min(left + 3, accepted);
+    return port::Departures{accepted, left};
+  };
+  chain.settings.batch_packets = 8;
+  chain.open();
+  Worker worker(chain, memory, 0, nullptr);
+  worker.begin();
+  std::atomic<bool> stop{false};
+  worker.run(stop);
+  EXPECT_EQ(left, 500U) << "it ends when all packets have left";
+  EXPECT_EQ(lender.back, 500U);
+  EXPECT_EQ(out.numbers(), numbers(500));
+}
+
+TEST(Worker, DropsPacketsForWhichItsPortHasNoMemoryIfTheyCannotWait) {
+  FakeChain chain;
+  PacketMemory memory;
+  Lender lender(memory, 1'000'000);
+  std::atomic<bool> stop{false};
+  FakePort& in = chain.add_source("in", [&](unsigned, Batch& batch) {
+    if (batch.lent_memory() == nullptr) {  // to be discarded
+      EXPECT_TRUE(testing::append(batch, testing::numbered(0)));
+      stop = true;
+      return RxStatus::idle;
+    }
+    return lender.poll(batch);
+  });
+  in.waits = false;
+  FakePort& out = chain.add_sink("out");
+  out.departures = [&] { return port::Departures{1, stop ? 1U : 0U}; };  // nothing leaves until the run ends
+  chain.settings.batch_packets = 8;
+  chain.open();
+  Worker worker(chain, memory, 0, nullptr);
+  worker.begin();
+  worker.run(stop);
+  EXPECT_EQ(get(worker.counters().forwarded.packets), Lender::kSlots);
+  EXPECT_EQ(dropped(worker.counters(), ChainDrop::queue_full), 1U);
+  EXPECT_EQ(get(worker.counters().in.packets), Lender::kSlots + 1);
 }
 
 TEST(Worker, NumbersItsPacketsInTheOrderOfArrival) {

@@ -56,7 +56,7 @@ struct TrackerOptions {
   TunnelPorts tunnel_ports{};
   bool refuse_undecodable = false;  // inline: refuse frames that may hide an undecoded packet
   std::uint8_t flow_slots = 1;      // per flow (Flow::slots)
-  bool frames_are_parsed = false;   // descriptors already hold the layouts: do not parse again
+  bool frames_are_parsed = false;   // descriptors hold the layouts, also of observed frames: do not parse
   /// Use fast paths for expected frames and segments. The result is the same; tests turn them off to compare.
   bool shortcuts = true;
 

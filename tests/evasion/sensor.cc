@@ -197,8 +197,8 @@ void LiveSensor::process(unsigned worker, const port::CapturedFrame& frame) {
   descriptor.timestamp_ns = frame.timestamp_ns;
   descriptor.length = descriptor.wire_length = frame.wire_length;
   PacketView view{processed_.data(), &descriptor};
-  if (frame.copy) return stages_[worker]->observe(view);
   parse(view);
+  if (frame.copy) return stages_[worker]->observe(view);
   stages_[worker]->process({&view, 1});
   decisions_.push_back({frame.number, descriptor.verdict.alive()});
 }

@@ -143,6 +143,7 @@ TEST_P(CrossingBytes, AreReportedAsTheLanesCountThem) {
 
   run::WorkerCounters counters(chain);
   run::DeviceExecutor executor(chain, *plan, std::move(lanes), 0, counters, nullptr);
+  executor.begin();
   penstock::testing::RandomFrames draw(5);
   for (unsigned submitted = 0; submitted < kBatches || !in_flight.empty();) {
     if (submitted < kBatches && !free.empty()) {

@@ -44,7 +44,10 @@ class Gateway {
     counters = std::make_unique<run::WorkerCounters>(chain_);
   }
 
-  void use_cpu() { executor_ = std::make_unique<run::CpuExecutor>(chain_, 0, *counters, nullptr); }
+  void use_cpu() {
+    executor_ = std::make_unique<run::CpuExecutor>(chain_, 0, *counters, nullptr);
+    executor_->begin();
+  }
   void use_device(ring::testing::Behaviour& behaviour) {
     const auto plan = chain_.device_plan();
     ASSERT_TRUE(plan) << to_string(plan.error());
@@ -62,6 +65,7 @@ class Gateway {
       lanes.push_back(std::make_unique<ring::testing::SimulatedLane>(shape, std::move(works), behaviour));
     }
     executor_ = std::make_unique<run::DeviceExecutor>(chain_, *plan, std::move(lanes), 0, *counters, nullptr);
+    executor_->begin();
   }
 
   /// Runs the frames in batches of this many packets.

@@ -119,7 +119,7 @@ class SimulatedLane final : public Lane {
     const std::vector<Packet> before = std::exchange(packets_, {});
     for (std::size_t i = 0; i < batch.size(); ++i) {
       const PacketDescriptor& on_host = batch.packets()[i];
-      const std::uint8_t* const frame = frames.empty() ? batch.bytes().data() + on_host.offset : frames[i];
+      const std::uint8_t* const frame = frames.empty() ? batch.frame(on_host) : frames[i];
       const bool sent = frames.empty() || on_host.verdict.alive();
       Packet packet;
       packet.descriptor.length = sent ? on_host.length : 0;
@@ -155,8 +155,7 @@ class SimulatedLane final : public Lane {
       crossed_.to_device += kVerdictBytes + shape().up.bytes;
       if (packet.descriptor.verdict.kind != VerdictKind::punt) packet.descriptor.verdict = on_host.verdict;
       if (!packet.descriptor.verdict.alive() || shape().up.empty()) continue;
-      std::uint8_t* const frame =
-          frames.empty() ? const_cast<std::uint8_t*>(batch.bytes().data()) + on_host.offset : frames[i];
+      std::uint8_t* const frame = frames.empty() ? batch.frame(on_host) : frames[i];
       gather(shape().up, {frame, &on_host}, record.data());
       scatter(shape().up, record.data(), packet.view());
     }

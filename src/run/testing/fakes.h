@@ -71,15 +71,18 @@ class FakePort final : public port::Port {
   bool is_sink = false;
   Refuses refuses;  // empty: accepts all
   bool waits = true;
-  Errors check_errors, open_errors, close_errors;
+  Errors check_errors, open_errors, start_errors, close_errors;
   std::function<void()> while_opening = [] {};
   std::function<void()> while_closing = [] {};
   std::function<port::Lost()> loses = [] { return port::Lost{}; };  // called at each flush
+  std::function<void(std::size_t frames)> takes_back = [](std::size_t) {};
+  std::function<port::Departures()> departures = [] { return port::Departures{}; };
   std::optional<port::OfferedLoad> load;
   std::optional<port::FragmentCounts> fragment_counts;
   std::function<bool()> has_failed = [] { return false; };
 
   bool opened = false, started = false, closed = false;
+  PacketMemory* packet_memory = nullptr;  // once opened
   std::atomic<bool> interrupted{false};
   std::vector<std::vector<Sent>> sent;  // by worker
   std::vector<int> flushes;             // by worker
@@ -89,16 +92,21 @@ class FakePort final : public port::Port {
   bool lossless() const noexcept override { return waits; }
   Errors check() const override { return check_errors; }
   void interrupt() noexcept override { interrupted = true; }
-  void start() noexcept override { started = true; }
+  Result<void> start() override {
+    if (!start_errors.empty()) return failure(start_errors);
+    started = true;
+    return {};
+  }
   std::optional<port::OfferedLoad> offered() const noexcept override { return load; }
   std::optional<port::FragmentCounts> fragments() const noexcept override { return fragment_counts; }
-  Result<void> open(unsigned workers) override {
+  Result<void> open(const port::Opening& opening) override {
     while_opening();
     if (!open_errors.empty()) return failure(open_errors);
     opened = true;
-    sent.resize(workers);
-    flushes.resize(workers);
-    for (unsigned i = 0; i < workers; ++i) queues_.push_back(std::make_unique<Queue>(*this, i));
+    packet_memory = opening.memory;
+    sent.resize(opening.workers);
+    flushes.resize(opening.workers);
+    for (unsigned i = 0; i < opening.workers; ++i) queues_.push_back(std::make_unique<Queue>(*this, i));
     return {};
   }
   port::RxQueue* rx(unsigned worker) noexcept override { return poll ? queues_[worker].get() : nullptr; }
@@ -128,6 +136,8 @@ class FakePort final : public port::Port {
    public:
     Queue(FakePort& port, unsigned worker) : port_(port), worker_(worker) {}
     port::RxStatus poll(Batch& batch) noexcept override { return port_.poll(worker_, batch); }
+    void take_back(std::size_t frames) noexcept override { port_.takes_back(frames); }
+    port::Departures departures() noexcept override { return port_.departures(); }
     std::optional<std::chrono::nanoseconds> arrivals_to_clock() noexcept override { return port_.arrivals_to_clock; }
     Discarded discard(std::size_t most) noexcept override {
       std::vector<std::uint8_t> bytes(1 << 20);
@@ -179,6 +189,7 @@ class FakeFunction final : public function::NetworkFunction {
   Errors check_errors, begin_errors;
   std::function<void()> at_begin = [] {};  // of the run
   std::function<void()> at_end = [] {};
+  std::function<void()> at_make = [] {};  // of a stage
   Errors take_over_errors;
   function::NetworkFunction* predecessor = nullptr;  // whose place it has taken last
   int predecessors_ended = 0;
@@ -189,7 +200,10 @@ class FakeFunction final : public function::NetworkFunction {
   stack::Attachment* attachment = nullptr;  // ditto
 
   const function::NfTraits& traits() const noexcept override { return own_traits; }
-  std::unique_ptr<function::CpuStage> make_cpu_stage() override { return std::make_unique<Stage>(*this); }
+  std::unique_ptr<function::CpuStage> make_cpu_stage() override {
+    at_make();
+    return std::make_unique<Stage>(*this);
+  }
   Errors check() const override { return check_errors; }
   Result<void> begin_run() override {
     at_begin();
