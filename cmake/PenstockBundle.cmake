@@ -3,7 +3,7 @@
 # compatible ones. A plain `cmake --install` does not install the bundle.
 #
 #   dist/penstock-<version>-<arch>/
-#     bin/penstock  gpu-tests/  benches/  lib/  examples/  tests/golden/  gpu-test  bench  LICENSE
+#     bin/penstock  gpu-tests/  benches/  lib/  examples/  tests/golden/  gpu-test  bench  bench-reload  LICENSE
 
 get_property(gpu_tests GLOBAL PROPERTY PENSTOCK_GPU_TESTS)
 get_property(benches GLOBAL PROPERTY PENSTOCK_BENCHES)
@@ -40,6 +40,7 @@ if(bundled)
 endif()
 install(PROGRAMS tools/gpu_test DESTINATION . RENAME gpu-test COMPONENT bundle EXCLUDE_FROM_ALL)
 install(PROGRAMS tools/bench DESTINATION . RENAME bench COMPONENT bundle EXCLUDE_FROM_ALL)
+install(PROGRAMS bench/reload DESTINATION . RENAME bench-reload COMPONENT bundle EXCLUDE_FROM_ALL)
 install(PROGRAMS tools/machine_name DESTINATION . COMPONENT bundle EXCLUDE_FROM_ALL)
 install(FILES LICENSE DESTINATION . COMPONENT bundle EXCLUDE_FROM_ALL)
 install(DIRECTORY examples DESTINATION . COMPONENT bundle EXCLUDE_FROM_ALL

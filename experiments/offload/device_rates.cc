@@ -92,7 +92,7 @@ Result<std::vector<double>> DeviceRates::kernel(const DeviceTable& table, std::s
   constexpr std::size_t kMostLaunches = 256;  // between two checks of the clock
   const std::size_t key_bytes = work_.key_bytes();
   spoil(values_.span());
-  gpu::copy(device_values_.data(), values_.data(), values_.size_bytes());
+  gpu::copy_to_device(device_values_.data(), values_.data(), values_.size_bytes());
   const gpu::Stream stream;
   const gpu::Event start(gpu::Event::Timing::kOn);
   const gpu::Event end(gpu::Event::Timing::kOn);
@@ -119,7 +119,7 @@ Result<std::vector<double>> DeviceRates::kernel(const DeviceTable& table, std::s
   static_cast<void>(run_for(timing.duration / 5));
   std::vector<double> rates;
   for (unsigned repeat = 0; repeat < timing.repeats; ++repeat) rates.push_back(run_for(timing.duration));
-  gpu::copy(values_.data(), device_values_.data(), values_.size_bytes());
+  gpu::copy_to_host(values_.data(), device_values_.data(), values_.size_bytes());
   if (const auto right = check(values_.span(), batches * batch); !right) return tl::unexpected(right.error());
   return rates;
 }

@@ -23,6 +23,7 @@
 #include "cli/reload.h"
 #include "cli/stop_signals.h"
 #include "config/run_section.h"
+#include "gpu/devices.h"
 #include "report/run_report.h"
 #include "ring/trace_events.h"
 #include "run/run.h"
@@ -84,6 +85,7 @@ void handle_requests(RunSignals& signals, run::Run& running, const RunArguments&
 
 int run_chain(const RunArguments& arguments) {
   RunSignals& signals = take_run_signals();
+  gpu::load_kernels_at_once();
   auto loaded = arguments.chain.load();
   if (!loaded) return refuse(loaded.error(), false);
   print_warnings(*loaded);

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 
 #include "base/cpu_topology.h"
 #include "base/slow_notice.h"
@@ -62,6 +63,8 @@ void explain(DeviceList& list, cudaError_t status) {
 
 }  // namespace
 
+void load_kernels_at_once() noexcept { ::setenv("CUDA_MODULE_LOADING", "EAGER", 0); }
+
 DeviceList list_devices() {
   const SlowNotice notice(
       "waiting for the NVIDIA driver to list its GPUs (a GPU that hangs can block it: see `dmesg`) …");
@@ -107,25 +110,6 @@ int current_device() {
   int index = 0;
   check(cudaGetDevice(&index));
   return index;
-}
-
-void reach_memory_of(int device) {
-  const int here = current_device();
-  if (here == device) return;
-  int reachable = 0;
-  int counts = 0;
-  check(cudaDeviceCanAccessPeer(&reachable, here, device));
-  check(cudaDeviceGetP2PAttribute(&counts, cudaDevP2PAttrNativeAtomicSupported, here, device));
-  if (reachable == 0 || counts == 0) {
-    throw CudaError(0, "GPU " + std::to_string(here) + " cannot update counters in the memory of GPU " +
-                           std::to_string(device) + ": there is no NVLink between them");
-  }
-  const cudaError_t enabled = cudaDeviceEnablePeerAccess(device, 0);
-  if (enabled == cudaErrorPeerAccessAlreadyEnabled) {
-    static_cast<void>(cudaGetLastError());
-  } else {
-    check(enabled);
-  }
 }
 
 }  // namespace penstock::gpu

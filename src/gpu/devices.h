@@ -52,6 +52,12 @@ struct DeviceList {
   std::vector<Device> devices;
 };
 
+/// From now on, the driver loads all kernels of the program when it first uses a device, unless the environment says
+/// otherwise (CUDA_MODULE_LOADING). By default it loads a kernel when that is first used, for which it may stop the
+/// device: a reload whose tables need other kernels would hold up packets. Call it before all other functions here,
+/// while the process has one thread.
+void load_kernels_at_once() noexcept;
+
 /// Does not throw if there are no usable devices.
 [[nodiscard]] DeviceList list_devices();
 

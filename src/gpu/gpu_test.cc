@@ -63,7 +63,7 @@ TEST(DeviceBuffer, ThrowsWithAPlaceWhenTheDeviceIsFull) {
     const DeviceBuffer<std::uint8_t> too_large(std::size_t{1} << 50);
     FAIL() << "a petabyte was given";
   } catch (const CudaError& error) {
-    EXPECT_NE(std::string(error.what()).find("runtime.cu:"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("memory.cu:"), std::string::npos) << error.what();
   }
   // The error must not stick and be reported by the next call.
   EXPECT_NO_THROW(DeviceBuffer<std::uint8_t>(1));

@@ -2,13 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Owners of device memory and pinned host memory, and the copies between them. Needs no CUDA header. Memory belongs to
-// the device that was current when it was allocated. Allocating and freeing may block until the device is idle, so both
-// are only allowed at set-up. Kernels get a view: a pointer and a size, by value.
+// the device that was current when it was allocated. Kernels get a view: a pointer and a size, by value.
+//
+// Tables are made, filled and freed beside traffic (memory.cu), so none of that waits for other work on the device, and
+// none of it keeps copies or launches of other threads waiting for long. Only pinned memory beyond kMostPooled does: it
+// is for set-up. Memory may be freed once no enqueued work uses it any more.
 
 #pragma once
 
 #include <cassert>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <type_traits>
@@ -26,9 +30,20 @@ struct PinnedMemoryDeleter {
   void operator()(void* memory) const noexcept;
 };
 
+/// Pinned memory of up to this size comes from a pool.
+inline constexpr std::size_t kMostPooled = std::size_t{256} << 10;
+
 /// The memory is not zeroed; nullptr for 0 bytes. Throw CudaError.
 [[nodiscard]] void* take_device_memory(std::size_t bytes);
 [[nodiscard]] void* take_pinned_memory(std::size_t bytes);
+
+/// Memory of a device that this process holds in its pool: now, and the most so far. Includes memory that is kept for
+/// later. All 0 if nothing was taken yet, or if the device is lost.
+struct MemoryUse {
+  std::uint64_t bytes = 0;
+  std::uint64_t most_bytes = 0;
+};
+[[nodiscard]] MemoryUse memory_use(int device) noexcept;
 
 /// Enqueues a copy; the addresses determine the direction. Does not block if the host memory is pinned. False if the
 /// driver refuses, which means that the context is lost.
@@ -39,8 +54,13 @@ struct PinnedMemoryDeleter {
                                    const Stream& stream) noexcept;
 [[nodiscard]] bool zero_async(void* to, std::size_t bytes, const Stream& stream) noexcept;
 
-/// Copies, and blocks until the copy is complete. Not for the packet path; throws CudaError.
-void copy(void* to, const void* from, std::size_t bytes);
+/// Copy, and block until the copy is complete. Not for the packet path; throw CudaError. To the current device: in
+/// pieces, so that copies of traffic never wait for long. To the host: also waits for kernels of the default stream.
+void copy_to_device(void* to, const void* from, std::size_t bytes);
+void copy_to_host(void* to, const void* from, std::size_t bytes);
+
+/// For device memory with secrets that is about to be freed: zeroes it before others can have it. Does not block.
+void wipe(void* memory, std::size_t bytes) noexcept;
 
 /// `size()` elements in device memory, which the host must not access.
 template <typename T>
@@ -53,7 +73,7 @@ class DeviceBuffer {
       : memory_(static_cast<T*>(take_device_memory(size * sizeof(T)))), size_(size) {}
   /// A copy of a host table on the device.
   explicit DeviceBuffer(std::span<const T> host) : DeviceBuffer(host.size()) {
-    copy(memory_.get(), host.data(), host.size_bytes());
+    copy_to_device(memory_.get(), host.data(), host.size_bytes());
   }
 
   [[nodiscard]] T* data() noexcept { return memory_.get(); }
@@ -64,7 +84,7 @@ class DeviceBuffer {
   /// A copy of the contents, for tests and tools. Blocks until the device is done, but does not wait for other streams.
   [[nodiscard]] std::vector<T> to_host() const {
     std::vector<T> host(size_);
-    copy(host.data(), memory_.get(), size_bytes());
+    copy_to_host(host.data(), memory_.get(), size_bytes());
     return host;
   }
 

@@ -38,12 +38,17 @@ std::optional<double> Event::try_milliseconds_since(const Event&) const noexcept
 
 void* take_device_memory(std::size_t) { fail(); }
 void* take_pinned_memory(std::size_t) { fail(); }
+MemoryUse memory_use(int) noexcept { return {}; }
 bool copy_async(void*, const void*, std::size_t, const Stream&) noexcept { return false; }
 bool zero_async(void*, std::size_t, const Stream&) noexcept { return false; }
-void copy(void*, const void*, std::size_t) { fail(); }
+void copy_to_device(void*, const void*, std::size_t) { fail(); }
+void copy_to_host(void*, const void*, std::size_t) { fail(); }
+void wipe(void*, std::size_t) noexcept {}
 
 PinnedRegion::PinnedRegion(std::span<std::uint8_t>) : memory_(nullptr) { fail(); }
 PinnedRegion::~PinnedRegion() { static_cast<void>(memory_); }
+
+void load_kernels_at_once() noexcept {}
 
 DeviceList list_devices() {
   DeviceList list;

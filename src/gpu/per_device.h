@@ -30,6 +30,12 @@ class PerDevice {
     if (there == nullptr) there = make();
     return *there;
   }
+  /// The one for this device, or null.
+  T* find(int device) {
+    const std::lock_guard lock(mutex_);
+    const auto found = devices_.find(device);
+    return found != devices_.end() ? found->second.get() : nullptr;
+  }
   /// The first one for which `condition(T&)` is true, or null.
   template <typename Condition>
   T* find_if(Condition&& condition) {

@@ -1,15 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Streams, events and memory, implemented with the CUDA runtime. no_cuda.cc replaces this file, devices.cu and pcie.cu
-// in a build without CUDA.
+// Streams and events, implemented with the CUDA runtime. no_cuda.cc replaces this file, memory.cu, devices.cu and
+// pcie.cu in a build without CUDA.
 
 #include <cuda_runtime_api.h>
 
 #include <string>
 
 #include "gpu/check.cuh"
-#include "gpu/memory.h"
 #include "gpu/stream.h"
 
 namespace penstock::gpu {
@@ -43,8 +42,6 @@ void throw_cuda_error(cudaError_t status, std::source_location where) {
 // and these calls fail, so their statuses are ignored on purpose.
 void StreamDeleter::operator()(CUstream_st* stream) const noexcept { static_cast<void>(cudaStreamDestroy(stream)); }
 void EventDeleter::operator()(CUevent_st* event) const noexcept { static_cast<void>(cudaEventDestroy(event)); }
-void DeviceMemoryDeleter::operator()(void* memory) const noexcept { static_cast<void>(cudaFree(memory)); }
-void PinnedMemoryDeleter::operator()(void* memory) const noexcept { static_cast<void>(cudaFreeHost(memory)); }
 
 Stream::Stream() {
   cudaStream_t stream = nullptr;
@@ -87,40 +84,6 @@ std::optional<double> Event::try_milliseconds_since(const Event& start) const no
   if (cudaEventElapsedTime(&milliseconds, start.get(), event_.get()) == cudaSuccess) return milliseconds;
   static_cast<void>(cudaGetLastError());
   return std::nullopt;
-}
-
-void* take_device_memory(std::size_t bytes) {
-  void* memory = nullptr;
-  if (bytes > 0) check(cudaMalloc(&memory, bytes));
-  return memory;
-}
-
-void* take_pinned_memory(std::size_t bytes) {
-  void* memory = nullptr;
-  if (bytes > 0) check(cudaHostAlloc(&memory, bytes, cudaHostAllocPortable | cudaHostAllocMapped));
-  return memory;
-}
-
-bool copy_async(void* to, const void* from, std::size_t bytes, const Stream& stream) noexcept {
-  return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream.get()) == cudaSuccess;
-}
-
-bool copy_rows_async(void* to, const void* from, std::size_t rows, std::size_t width, std::size_t stride,
-                     const Stream& stream) noexcept {
-  if (rows == 1) return copy_async(to, from, width, stream);
-  return cudaMemcpy2DAsync(to, width, from, stride, width, rows, cudaMemcpyDefault, stream.get()) == cudaSuccess;
-}
-
-bool zero_async(void* to, std::size_t bytes, const Stream& stream) noexcept {
-  return cudaMemsetAsync(to, 0, bytes, stream.get()) == cudaSuccess;
-}
-
-void copy(void* to, const void* from, std::size_t bytes) {
-  if (bytes == 0) return;
-  check(cudaMemcpy(to, from, bytes, cudaMemcpyDefault));
-  // For memory that is not pinned, cudaMemcpy may return before the last bytes have arrived, and our streams do not
-  // wait for it.
-  check(cudaStreamSynchronize(cudaStreamLegacy));
 }
 
 }  // namespace penstock::gpu

@@ -35,6 +35,14 @@ class LatencyHistogram {
     return sum;
   }
 
+  /// The number of times above `limit`. Times less than 1/64 below it may count, too.
+  [[nodiscard]] std::uint64_t count_above(std::chrono::nanoseconds limit) const noexcept {
+    const auto limit_ns = static_cast<std::uint64_t>(limit.count());
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < buckets_.size(); ++i) sum += highest_of(i) > limit_ns ? buckets_[i].get() : 0;
+    return sum;
+  }
+
   /// The smallest recorded time (rounded up by less than 1/64) that is not exceeded by the given fraction of all times;
   /// 0 if the histogram is empty.
   [[nodiscard]] std::chrono::nanoseconds quantile(double fraction) const noexcept {

@@ -46,6 +46,23 @@ TEST(LatencyHistogram, AcceptsZeroNegativeAndVeryLongTimes) {
   EXPECT_GT(histogram->quantile(1.0), std::chrono::minutes{17});
 }
 
+TEST(LatencyHistogram, CountsTimesAboveALimitAndOmitsNone) {
+  auto histogram = std::make_unique<LatencyHistogram>();
+  std::vector<nanoseconds> times;
+  std::mt19937_64 random(5);
+  for (int i = 0; i < 5000; ++i) {
+    times.emplace_back(static_cast<std::int64_t>(random() >> (random() % 30 + 34)));
+    histogram->record(times.back());
+  }
+  for (const nanoseconds limit : {nanoseconds{0}, nanoseconds{1}, nanoseconds{1000}, nanoseconds{1'000'000}}) {
+    const auto above = [&](nanoseconds least) {
+      return static_cast<std::uint64_t>(std::ranges::count_if(times, [&](nanoseconds time) { return time > least; }));
+    };
+    EXPECT_GE(histogram->count_above(limit), above(limit));
+    EXPECT_LE(histogram->count_above(limit), above(limit - limit / 64 - nanoseconds{1}));
+  }
+}
+
 TEST(LatencyHistogram, MergesByAdding) {
   auto a = std::make_unique<LatencyHistogram>();
   auto b = std::make_unique<LatencyHistogram>();

@@ -30,6 +30,12 @@ Json object(const Pairs& pairs) {
   return json;
 }
 
+Json by_limit(const RunReport::LongTimes& times) {
+  Json json = Json::object();
+  for (const auto& [limit_us, count] : times) json[std::to_string(limit_us)] = count;
+  return json;
+}
+
 Json traffic_json(const TrafficSum& traffic) { return {{"packets", traffic.packets}, {"bytes", traffic.bytes}}; }
 
 /// Empty if the function may fill the whole GPU and nothing was measured.
@@ -134,13 +140,18 @@ Json to_json(const RunReport& report) {
                      {"mean_fill", report.batches.mean_fill}};
   json["pcie"] = {{"to_device_bytes", report.bytes_to_device}, {"to_host_bytes", report.bytes_to_host}};
   if (report.gpu) {
-    json["gpu"] = {{"devices", report.gpu->devices},   {"shares", report.gpu->shares},
-                   {"segments", report.gpu->segments}, {"punted", report.gpu->punted},
-                   {"failures", report.gpu->failures}, {"lanes_lost", report.gpu->lanes_lost}};
+    json["gpu"] = {{"devices", report.gpu->devices},           {"shares", report.gpu->shares},
+                   {"segments", report.gpu->segments},         {"punted", report.gpu->punted},
+                   {"failures", report.gpu->failures},         {"lanes_lost", report.gpu->lanes_lost},
+                   {"memory_bytes", report.gpu->memory_bytes}, {"most_memory_bytes", report.gpu->most_memory_bytes}};
   }
   json["cpu_s"] = seconds(report.cpu_time);
   json["time_s"] = {{"stack", seconds(report.stack_time)}, {"send", seconds(report.send_time)}};
   json["latency_us"] = object(report.latency_us);
+  json["latency_longer_than_us"] = by_limit(report.long_latencies);
+  json["gaps"] = {{"us", object(report.gaps.us)},
+                  {"longer_than_us", by_limit(report.gaps.longer)},
+                  {"longest_us_by_worker", report.gaps.longest_us}};
   return json;
 }
 

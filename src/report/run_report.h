@@ -89,10 +89,21 @@ struct RunReport {
     std::vector<int> devices;
     std::string shares;  // how the shares were chosen: "whole", "auto", "given"
     std::uint64_t segments = 0, punted = 0, failures = 0, lanes_lost = 0;
+    std::uint64_t memory_bytes = 0, most_memory_bytes = 0;  // on all devices: now, and the most so far
   };
   std::optional<Gpu> gpu;  // empty: the run used no GPU
   std::chrono::nanoseconds cpu_time{}, stack_time{}, send_time{};
+  /// Microseconds, and how many times are longer.
+  using LongTimes = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
   std::vector<std::pair<std::string, double>> latency_us;  // "p50", … "max"
+  LongTimes long_latencies;                                // packets
+  /// Gaps in forwarding: for each batch, the time in which its worker had packets and sent none.
+  struct Gaps {
+    std::vector<std::pair<std::string, double>> us;  // as of latencies
+    LongTimes longer;
+    std::vector<double> longest_us;  // by worker
+  };
+  Gaps gaps;
 
   [[nodiscard]] double elapsed_s() const noexcept { return std::chrono::duration<double>(elapsed).count(); }
   /// Packets per second; bits of frames per second.

@@ -71,6 +71,7 @@ struct WorkerCounters {
   report::Counter cpu_time_ns;  // of the worker's thread; set when it stops
   DeviceCounters device;
   report::LatencyHistogram latency;  // from arrival (or from the poll if that is unknown) to sending
+  report::LatencyHistogram gaps;     // in forwarding, by batch: Outlet::count_gap
 };
 
 }  // namespace penstock::run

@@ -33,6 +33,7 @@ DeviceExecutor::DeviceExecutor(const Chain& chain, plan::DevicePlan plan,
   twins_.begin_epoch(*current_);
   const std::size_t waiting = settlement_.waiting_stages();
   for (auto& lane : lanes) lanes_.push_back({std::move(lane), current_.get()});
+  current_->lanes.resize(lanes_.size());
   for (Flight& flight : flights_) {
     flight.plan = &plan_;
     flight.frames.resize(chain.settings.batch_packets);
@@ -124,10 +125,9 @@ void DeviceExecutor::begin_epoch(std::unique_ptr<StageSet> next) noexcept {
 /// Gives the lane the stages of the newest epoch. It must not be busy.
 void DeviceExecutor::update_lane(LaneState& state) noexcept {
   if (state.lane == nullptr || state.epoch == current_.get()) return;
-  ring::LaneStages& next = current_->lanes[static_cast<std::size_t>(&state - lanes_.data())];
-  state.lane->exchange_stages(next);
-  former_->lanes.push_back(std::move(next));
-  next.clear();
+  const auto lane = static_cast<std::size_t>(&state - lanes_.data());
+  state.lane->exchange_stages(current_->lanes[lane]);
+  former_->lanes[lane].swap(current_->lanes[lane]);
   state.epoch = current_.get();
 }
 

@@ -34,7 +34,7 @@ struct StageSet {
   // By function, null if it has none. They are destroyed before their twins.
   std::vector<std::unique_ptr<function::FinishStage>> finish;
   std::vector<std::unique_ptr<function::StateStage>> states;
-  std::vector<ring::LaneStages> lanes;  // by lane; those that a lane uses are in the lane instead
+  std::vector<ring::LaneStages> lanes;  // by lane; empty while the lane has them
   std::size_t flights = 0;              // the worker's batches in flight that use them
 };
 

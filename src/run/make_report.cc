@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "gpu/memory.h"
+
 namespace penstock::run {
 namespace {
 
@@ -93,16 +95,38 @@ report::PortReport port_report(const NamedPort& named, std::size_t index, const 
   return report;
 }
 
-std::vector<std::pair<std::string, double>> latencies(std::span<const std::unique_ptr<Worker>> workers) {
-  const auto all = std::make_unique<report::LatencyHistogram>();
-  for (const auto& worker : workers) all->merge(worker->counters().latency);
+double us(std::chrono::nanoseconds time) { return static_cast<double>(time.count()) / 1e3; }
+
+std::vector<std::pair<std::string, double>> quantiles_us(const report::LatencyHistogram& times) {
   constexpr std::pair<const char*, double> kQuantiles[] = {{"p1", 0.01},     {"p10", 0.1}, {"p25", 0.25}, {"p50", 0.5},
                                                            {"p75", 0.75},    {"p90", 0.9}, {"p95", 0.95}, {"p99", 0.99},
                                                            {"p99.9", 0.999}, {"max", 1.0}};
-  std::vector<std::pair<std::string, double>> us;
-  for (const auto& [name, fraction] : kQuantiles)
-    us.emplace_back(name, static_cast<double>(all->quantile(fraction).count()) / 1e3);
-  return us;
+  std::vector<std::pair<std::string, double>> quantiles;
+  for (const auto& [name, fraction] : kQuantiles) quantiles.emplace_back(name, us(times.quantile(fraction)));
+  return quantiles;
+}
+
+std::unique_ptr<report::LatencyHistogram> merged(std::span<const std::unique_ptr<Worker>> workers,
+                                                 report::LatencyHistogram WorkerCounters::*of) {
+  auto all = std::make_unique<report::LatencyHistogram>();
+  for (const auto& worker : workers) all->merge(worker->counters().*of);
+  return all;
+}
+
+report::RunReport::LongTimes long_times(const report::LatencyHistogram& times) {
+  constexpr std::uint64_t kLimitsUs[] = {100,  150,  200,  300,  400,  500,  600,    700,    800,    900,    1000,
+                                         1200, 1500, 2000, 3000, 5000, 7000, 10'000, 20'000, 50'000, 100'000};
+  report::RunReport::LongTimes longer;
+  for (const std::uint64_t limit : kLimitsUs)
+    longer.emplace_back(limit, times.count_above(std::chrono::microseconds{limit}));
+  return longer;
+}
+
+report::RunReport::Gaps gaps_of(std::span<const std::unique_ptr<Worker>> workers) {
+  const auto all = merged(workers, &WorkerCounters::gaps);
+  report::RunReport::Gaps gaps{quantiles_us(*all), long_times(*all), {}};
+  for (const auto& worker : workers) gaps.longest_us.push_back(us(worker->counters().gaps.quantile(1)));
+  return gaps;
 }
 
 }  // namespace
@@ -151,12 +175,22 @@ report::RunReport make_report(const Chain& chain, std::span<const std::unique_pt
                   sums.count(&DeviceCounters::segments),
                   sums.count(&DeviceCounters::punted),
                   sums.count(&DeviceCounters::failures),
-                  sums.count(&DeviceCounters::lanes_lost)};
+                  sums.count(&DeviceCounters::lanes_lost),
+                  0,
+                  0};
+    for (const int device : chain.settings.gpus) {
+      const gpu::MemoryUse use = gpu::memory_use(device);
+      report.gpu->memory_bytes += use.bytes;
+      report.gpu->most_memory_bytes += use.most_bytes;
+    }
   }
   report.cpu_time = sums.time(&C::cpu_time_ns);
   report.stack_time = sums.time(&C::stack_time_ns);
   report.send_time = sums.time(&C::send_time_ns);
-  report.latency_us = latencies(workers);
+  const auto latency = merged(workers, &C::latency);
+  report.latency_us = quantiles_us(*latency);
+  report.long_latencies = long_times(*latency);
+  report.gaps = gaps_of(workers);
   return report;
 }
 

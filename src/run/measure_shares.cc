@@ -69,8 +69,8 @@ class FullBatch {
 
   /// Restores the batch on the device, for the next stage.
   [[nodiscard]] gpu::DevicePackets put_on_device() {
-    gpu::copy(frames(), memory_.data(), batch_.bytes().size());
-    gpu::copy(packets_.data(), descriptors_.data(), batch_.size() * sizeof(PacketDescriptor));
+    gpu::copy_to_device(frames(), memory_.data(), batch_.bytes().size());
+    gpu::copy_to_device(packets_.data(), descriptors_.data(), batch_.size() * sizeof(PacketDescriptor));
     return {frames(), packets_.data(), static_cast<std::uint32_t>(batch_.size()), 0, findings_.data()};
   }
   [[nodiscard]] bool copy_up(const gpu::Stream& stream) noexcept {

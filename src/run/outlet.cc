@@ -141,23 +141,37 @@ void Outlet::end_batch(const Batch& batch, function::Emissions* emissions) noexc
   for (std::size_t p = 0; p < exits_.size(); ++p) {
     if (sent_[p].arrived.packets + sent_[p].made.packets != 0) flush(static_cast<PortIndex>(p));
   }
-  count_latency(batch);
+  const Clock::time_point now = Clock::now();
+  count_gap(batch, now);
+  count_latency(batch, now);
 }
 
-/// Latency counts from arrival if timestamps are arrival times, else from the poll. A timestamp from before the chain
-/// was built (such as in a capture read from a pipe) or in the future is not an arrival time.
-void Outlet::count_latency(const Batch& batch) noexcept {
-  const Clock::time_point now = Clock::now();
+/// How long nothing has left although packets were there: since the previous batch left or, if that was later, since
+/// the batch's first packet arrived.
+void Outlet::count_gap(const Batch& batch, Clock::time_point now) noexcept {
+  if (batch.empty()) return;
+  const Clock::time_point arrival = arrival_of(batch.packets().front(), batch.arrivals().front(), now);
+  counters_.gaps.record(now - std::max(arrival, std::exchange(left_at_, now)));
+}
+
+void Outlet::count_latency(const Batch& batch, Clock::time_point now) noexcept {
   std::size_t from = 0;
   for (const Batch::ArrivalMark& mark : batch.arrivals()) {
     if (!mark.to_clock) counters_.latency.record(now - mark.time, mark.end - from);
-    for (std::size_t i = from; mark.to_clock && i < mark.end; ++i) {
-      const std::chrono::nanoseconds time{static_cast<std::int64_t>(batch.packets()[i].timestamp_ns)};
-      const Clock::time_point arrival{time + *mark.to_clock};
-      counters_.latency.record(now - (arrival < built_at_ || arrival > now ? mark.time : arrival));
-    }
+    for (std::size_t i = from; mark.to_clock && i < mark.end; ++i)
+      counters_.latency.record(now - arrival_of(batch.packets()[i], mark, now));
     from = mark.end;
   }
+}
+
+/// The packet's timestamp if timestamps are arrival times, else the time of the poll. A timestamp from before the chain
+/// was built (such as in a capture read from a pipe) or in the future is not an arrival time.
+Clock::time_point Outlet::arrival_of(const PacketDescriptor& packet, const Batch::ArrivalMark& mark,
+                                     Clock::time_point now) const noexcept {
+  if (!mark.to_clock) return mark.time;
+  const std::chrono::nanoseconds time{static_cast<std::int64_t>(packet.timestamp_ns)};
+  const Clock::time_point arrival{time + *mark.to_clock};
+  return arrival < built_at_ || arrival > now ? mark.time : arrival;
 }
 
 /// At the end of a batch: only now is it known what reached the port's destination. Lost packets are taken to be

@@ -44,7 +44,10 @@ class Outlet {
   void send_merged(std::span<const PacketView> packets, function::Emissions& emissions, std::uint32_t end) noexcept;
   void send_burst(std::span<PacketView> packets, const function::Emissions* emissions) noexcept;
   void send_by(PortIndex port, std::span<const PacketView> packets, const function::Emissions* emissions) noexcept;
-  void count_latency(const Batch& batch) noexcept;
+  void count_latency(const Batch& batch, Batch::Clock::time_point now) noexcept;
+  void count_gap(const Batch& batch, Batch::Clock::time_point now) noexcept;
+  [[nodiscard]] Batch::Clock::time_point arrival_of(const PacketDescriptor& packet, const Batch::ArrivalMark& mark,
+                                                    Batch::Clock::time_point now) const noexcept;
   void flush(PortIndex port) noexcept;
   void drop(ChainDrop reason, const Sent& lost) noexcept;
 
@@ -52,6 +55,7 @@ class Outlet {
   const unsigned worker_;
   WorkerCounters& counters_;
   const Batch::Clock::time_point built_at_ = Batch::Clock::now();
+  Batch::Clock::time_point left_at_;   // when the last batch left
   std::vector<port::TxQueue*> exits_;  // by PortIndex; null if the port does not write
   std::vector<Sent> sent_;             // by PortIndex; counted as forwarded when the port is flushed
 };

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <numeric>
 
 #include "run/testing/fakes.h"
@@ -156,6 +157,51 @@ TEST(Worker, CountsLatencyFromTheArrivalIfThePortKnowsIt) {
   EXPECT_LT(latency_of_a_packet(-1h, -2h), 1h) << "a packet of an old recording counts from the poll";
   EXPECT_GT(latency_of_a_packet(-1h, 2h), 0ms) << "so does one whose time is yet to come";
   EXPECT_GT(latency_of_a_packet(std::nullopt, 0ms), 0ms);
+}
+
+/// Two batches of one packet. The second one is polled 20 ms after the first has left, and has arrived by its timestamp
+/// at `arrival(first poll, second poll)`.
+struct TwoBatches {
+  using Time = Batch::Clock::time_point;
+
+  explicit TwoBatches(const std::function<Time(Time, Time)>& arrival) {
+    FakeChain chain;
+    FakePort* out = nullptr;
+    Time first, left, second;
+    const auto receive = [](Batch& batch, Time at) {
+      const auto stamp = static_cast<std::uint64_t>(at.time_since_epoch().count());
+      const testing::Bytes frame = testing::numbered(0);
+      EXPECT_TRUE(batch.append(frame, {stamp, static_cast<std::uint32_t>(frame.size()), 0, LinkType::ethernet}));
+    };
+    int polls = 0;
+    FakePort& in = chain.add_source("in", [&](unsigned, Batch& batch) {
+      const Time now = Batch::Clock::now();
+      if (++polls == 1) receive(batch, first = now);
+      if (out->sent[0].empty()) return polls < kPatience ? RxStatus::idle : RxStatus::end;
+      if (left == Time{}) left = now;
+      if (now - left < 20ms) return RxStatus::idle;
+      receive(batch, arrival(first, second = now));
+      return RxStatus::end;
+    });
+    in.arrivals_to_clock = 0ns;
+    out = &chain.add_sink("out");
+    chain.settings.batch_timeout = 0ns;
+    const Finished run(chain);
+    EXPECT_EQ(run.counters().gaps.count(), 2U);
+    longest = run.counters().gaps.quantile(1);
+    with_packets = (left - first) + (Batch::Clock::now() - second);
+  }
+
+  std::chrono::nanoseconds longest;       // gap
+  std::chrono::nanoseconds with_packets;  // from the polls to when the batches had left
+};
+
+TEST(Worker, CountsAGapFromWhenItHadPackets) {
+  using Time = TwoBatches::Time;
+  const TwoBatches at_once([](Time, Time poll) { return poll; });
+  EXPECT_LE(at_once.longest, at_once.with_packets * 65 / 64) << "the time without packets is no gap";
+  EXPECT_GE(TwoBatches([](Time, Time poll) { return poll - 10ms; }).longest, 10ms) << "the packet was there";
+  EXPECT_GE(TwoBatches([](Time first, Time) { return first; }).longest, 20ms) << "since the first batch left";
 }
 
 TEST(Worker, CountsArrivalsOfMorePollsThanABatchStoresTimesFor) {

@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "gpu/cuda_error.h"
+
 namespace penstock::ipsec {
 
 namespace {
@@ -42,6 +44,13 @@ DeviceTables::DeviceTables(const Tables& tables)
       keys_(tables.keys().keys()) {
   tell_statuses();
   stream_.wait();
+}
+
+DeviceTables::~DeviceTables() {
+  try {
+    stream_.wait();                  // copies may still be reading the statuses on the host
+  } catch (const gpu::CudaError&) {  // NOLINT(bugprone-empty-catch): the context is lost, and its copies with it
+  }
 }
 
 Sender::Sender(const Tables& tables, std::uint32_t batch_packets)

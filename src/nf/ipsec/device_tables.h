@@ -24,6 +24,10 @@ class DeviceTables {
  public:
   /// Copies the tables to the current device and borrows the host's. Throws CudaError.
   explicit DeviceTables(const Tables& tables);
+  DeviceTables(const DeviceTables&) = delete;
+  DeviceTables& operator=(const DeviceTables&) = delete;
+  /// No stage may use it any more.
+  ~DeviceTables();
 
   // To be passed by value to kernels.
   [[nodiscard]] const DeviceSelection& selection() const noexcept { return selection_; }

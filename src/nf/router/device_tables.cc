@@ -41,7 +41,7 @@ const T* DeviceTables::Array<T>::assign(std::span<const T> host) {
     buffer = {};  // freed first, because the device may be nearly full
     buffer = gpu::DeviceBuffer<T>(host.size() + (grows ? host.size() / 2 : 0));
   }
-  gpu::copy(buffer.data(), host.data(), host.size_bytes());
+  gpu::copy_to_device(buffer.data(), host.data(), host.size_bytes());
   return buffer.data();
 }
 

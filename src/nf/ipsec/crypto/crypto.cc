@@ -3,8 +3,6 @@
 
 #include "nf/ipsec/crypto/crypto.h"
 
-#include "gpu/cuda_error.h"
-
 namespace penstock::ipsec {
 
 CryptoNeeds needs_of(std::span<const SaKeys> keys) noexcept {
@@ -21,12 +19,7 @@ CryptoNeeds needs_of(std::span<const SaKeys> keys) noexcept {
 }
 
 DeviceKeys::~DeviceKeys() {
-  if (keys_.size() == 0) return;
-  try {
-    const gpu::Stream stream;
-    if (gpu::zero_async(keys_.data(), keys_.size_bytes(), stream)) stream.wait();
-  } catch (const gpu::CudaError&) {  // NOLINT(bugprone-empty-catch): the context is lost, and its memory with it
-  }
+  if (keys_.data() != nullptr) gpu::wipe(keys_.data(), keys_.size_bytes());
 }
 
 }  // namespace penstock::ipsec

@@ -124,7 +124,8 @@ void protect(benchmark::State& state, std::span<const Algorithm> algorithms, boo
     if (!enqueue(*batch, true)) return state.SkipWithError("the driver refuses the work");
     batch->stream.wait();
     sealed.emplace_back(batch->frames.size());
-    gpu::copy(sealed.back().data(), batch->frames.data(), batch->frames.size());
+    static_cast<void>(gpu::copy_async(sealed.back().data(), batch->frames.data(), batch->frames.size(), batch->stream));
+    batch->stream.wait();
   }
 
   for (auto _ : state) {

@@ -89,7 +89,7 @@ std::unique_ptr<Resident> make_resident(std::uint32_t frame_bytes, std::uint32_t
   auto resident = std::make_unique<Resident>();
   resident->frames = gpu::DeviceBuffer<std::uint8_t>(at + kTextBytes);
   for (std::size_t done = 0; done < at; done += kTextBytes) {
-    gpu::copy(resident->frames.data() + done, text().data(), kTextBytes);
+    gpu::copy_to_device(resident->frames.data() + done, text().data(), kTextBytes);
   }
   resident->packets = gpu::DeviceBuffer<PacketDescriptor>(std::span<const PacketDescriptor>(packets));
   resident->findings = gpu::DeviceBuffer<PacketLiterals>(packets.size());

@@ -452,8 +452,9 @@ class ScanLauncher {
     gpu::check(cudaDeviceGetAttribute(&most_shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
     if (shared_bytes(scan, threads_) > static_cast<unsigned>(most_shared)) threads_ /= 2;
     shared_bytes_ = shared_bytes(scan, threads_);
-    gpu::check(cudaFuncSetAttribute(scan_packets<Scan>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                    static_cast<int>(shared_bytes_)));
+    // The limit belongs to the kernel, not to this launcher. A lower one would refuse the launches of those made
+    // before, which may have larger tables.
+    gpu::check(cudaFuncSetAttribute(scan_packets<Scan>, cudaFuncAttributeMaxDynamicSharedMemorySize, most_shared));
     gpu::check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, scan_packets<Scan>, static_cast<int>(threads_),
                                                              shared_bytes_));
     resident_blocks_ = gpu::multiprocessors_of_share(multiprocessors) * static_cast<std::uint32_t>(blocks);

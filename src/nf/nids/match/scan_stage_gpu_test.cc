@@ -73,7 +73,7 @@ class Batch {
   [[nodiscard]] std::vector<PacketLiterals> scan(gpu::GpuStage& stage, std::size_t misaligned) {
     fill_gap(misaligned == 0 ? 0 : 16);
     gpu::DeviceBuffer<std::uint8_t> frames(frames_.size() + 32);
-    gpu::copy(frames.data() + misaligned, frames_.data(), frames_.size());
+    gpu::copy_to_device(frames.data() + misaligned, frames_.data(), frames_.size());
     gpu::DeviceBuffer<PacketDescriptor> packets{std::span<const PacketDescriptor>(packets_)};
     const std::vector<PacketLiterals> poison(packets_.size(), {77, 77, {1, 2, 3, 4, 5, 6, 7}});
     gpu::DeviceBuffer<PacketLiterals> findings{std::span<const PacketLiterals>(poison)};
@@ -346,6 +346,25 @@ TEST_P(ScanOnDevice, FindsTheSameWithAnyShareOfTheDevice) {
     }
   }
   EXPECT_GT(found_, 1'000U);
+}
+
+// As a reload makes them, while batches still cross the stages from before.
+TEST_P(ScanOnDevice, ScansOnWhenStagesForFewerLiteralsWereMade) {
+  Draw draw(10);
+  use(rule_literals(150, draw));
+  const std::vector<Literal> few = {literal("needle")};
+  const auto tables = build_scan_tables(few, GetParam().engine);
+  ASSERT_TRUE(tables) << to_string(tables.error());
+  const DeviceLiterals on_device(*tables);
+  const auto later = make_scan_stage(on_device);
+  Batch batch(10, literals_);
+  for (int i = 0; i < 400; ++i) {
+    Bytes payload = draw.traffic(draw.below(400));
+    draw.plant(literals_[draw.below(150)], payload);
+    batch.add(payload);
+  }
+  ASSERT_NO_FATAL_FAILURE(expect_equal(batch));
+  EXPECT_GT(found_, 100U);
 }
 
 //   stream     ┄┄┄┄┄┄ n e e | d | l e ┄┄┄┄┄     in segments of 0 to 59 bytes, with the bytes before as state
