@@ -7,8 +7,12 @@
 
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "base/cpu_list.h"
@@ -24,7 +28,6 @@ namespace penstock::cli {
 
 namespace {
 
-using function::Processor;
 using plan::TransferPlan;
 
 struct PlanArguments {
@@ -32,8 +35,6 @@ struct PlanArguments {
   std::vector<std::uint32_t> sizes{64, 512, 1518};
   bool json = false;
 };
-
-std::string processor_name(Processor processor) { return processor == Processor::gpu ? "gpu" : "cpu"; }
 
 /// The function's name in this chain: "firewall#2 (finish)".
 std::string stage_name(const run::Chain& chain, const plan::PlannedStage& stage) {
@@ -83,7 +84,7 @@ void print_plan(const TransferPlan& plan, const run::Chain& chain, const std::ve
   const auto add_heading = [&](const std::string& text) { stages.add_row({text, ""}); };
   for (const auto& s : plan.stages) {
     headings.before(s.function, add_heading);
-    stages.add_row({(headings.inside() ? "  " : "") + stage_name(chain, s), processor_name(s.processor)});
+    stages.add_row({(headings.inside() ? "  " : "") + stage_name(chain, s), std::string(name(s.processor))});
     stages.add_note("reads " + to_string(s.access.reads));
     stages.add_note("writes " + to_string(s.access.writes));
   }
@@ -172,9 +173,9 @@ std::string path_text(const run::Chain& chain, const plan::Path& path) {
 void print_device_plan(const run::Chain& chain, const plan::DevicePlan& plan, const std::vector<std::uint32_t>& sizes) {
   report::TextTable table({"runs", "on"});
   for (const plan::DevicePlan::Run& run : plan.runs) {
-    table.add_row({functions_of(chain, run), processor_name(run.processor)});
+    table.add_row({functions_of(chain, run), std::string(name(run.processor))});
     if (run.arm) table.add_note("for packets of the arm: " + chain.forks[run.arm->fork].arms[run.arm->arm].text);
-    if (run.processor != Processor::gpu) continue;
+    if (!is_device(run.processor)) continue;
     if (const auto shares = shares_of(chain, run); !shares.empty())
       table.add_note("multiprocessors: " + shares_text(shares));
     table.add_note("crosses before: " + plan::describe_up(plan.segments[run.segment]));
@@ -199,12 +200,83 @@ void print_device_plan(const run::Chain& chain, const plan::DevicePlan& plan, co
       kFrameAlignment, ring::kIndexBytes);
 }
 
+/// What the choice of processors for single functions costs, compared with a chain in which all functions that can run
+/// on the device do.
+struct Cost {
+  std::vector<std::string> on_cpu;  // functions that could run on the device
+  plan::DevicePlan all_on_device;
+};
+
+std::optional<Cost> cost_of(const run::Chain& chain) {
+  const plan::Placement placement = chain.placement();
+  const plan::Placement all = plan::place_on(chain.settings.processor, chain.traits());
+  Cost cost;
+  for (std::size_t f = 0; f < all.size(); ++f) {
+    if (placement[f] != all[f]) cost.on_cpu.push_back(chain.functions[f].name);
+  }
+  const run::RunSettings& settings = chain.settings;
+  auto plan = plan::plan_device(chain.traits(), all, settings.whole_frames, settings.sharing, chain.forks);
+  if (cost.on_cpu.empty() || !plan) return std::nullopt;
+  cost.all_on_device = std::move(*plan);
+  return cost;
+}
+
+std::int64_t difference(std::size_t value, std::size_t from) {
+  return static_cast<std::int64_t>(value) - static_cast<std::int64_t>(from);
+}
+
+void print_cost(const run::Chain& chain, const plan::DevicePlan& plan, const Cost& cost,
+                const std::vector<std::uint32_t>& sizes) {
+  report::TextTable table({">frame", ">bytes to device", ">bytes to host", ">round trips", "on the path"});
+  const auto compared = [](std::size_t value, std::size_t from) {
+    return fmt::format("{} ({:+})", value, difference(value, from));
+  };
+  for (const plan::Path& path : plan::paths_of(chain.forks, kMostPaths)) {
+    for (const std::uint32_t size : sizes) {
+      const plan::CrossingBytes here = plan::crossing_bytes(plan, size, path);
+      const plan::CrossingBytes there = plan::crossing_bytes(cost.all_on_device, size, path);
+      table.add_row({std::to_string(size), compared(here.to_device, there.to_device),
+                     compared(here.to_host, there.to_host),
+                     compared(plan::round_trips(plan, path), plan::round_trips(cost.all_on_device, path)),
+                     path_text(chain, path)});
+    }
+  }
+  fmt::print(
+      "\nThe cost of `processor: cpu` for {}\n"
+      "(in brackets: the difference from the same chain without it), for each forwarded packet:\n{}",
+      fmt::join(cost.on_cpu, ", "), table.text());
+}
+
+nlohmann::ordered_json cost_json(const run::Chain& chain, const plan::DevicePlan& plan, const Cost& cost,
+                                 const std::vector<std::uint32_t>& sizes) {
+  const auto differences = [&](const plan::Path& path) {
+    nlohmann::ordered_json json{
+        {"round_trips", difference(plan::round_trips(plan, path), plan::round_trips(cost.all_on_device, path))},
+        {"bytes", nlohmann::ordered_json::object()}};
+    for (const std::uint32_t size : sizes) {
+      const plan::CrossingBytes here = plan::crossing_bytes(plan, size, path);
+      const plan::CrossingBytes there = plan::crossing_bytes(cost.all_on_device, size, path);
+      json["bytes"][std::to_string(size)] = {{"to_device", difference(here.to_device, there.to_device)},
+                                             {"to_host", difference(here.to_host, there.to_host)}};
+    }
+    return json;
+  };
+  nlohmann::ordered_json json{{"on_cpu", cost.on_cpu}};
+  json.update(differences({}));
+  for (const plan::Path& path : chain.forks.empty() ? std::vector<plan::Path>{} : paths_of(chain.forks, kMostPaths)) {
+    auto& one = json["paths"].emplace_back(nlohmann::ordered_json{{"arms", path_text(chain, path)}});
+    one.update(differences(path));
+  }
+  return json;
+}
+
 nlohmann::ordered_json device_plan_json(const run::Chain& chain, const plan::DevicePlan& plan,
                                         const std::vector<std::uint32_t>& sizes) {
   nlohmann::ordered_json json{{"runs", nlohmann::json::array()}, {"bytes", nlohmann::ordered_json::object()}};
   for (const plan::DevicePlan::Run& run : plan.runs) {
-    nlohmann::ordered_json one{{"functions", functions_of(chain, run)}, {"processor", processor_name(run.processor)}};
-    if (run.processor == Processor::gpu) {
+    nlohmann::ordered_json one{{"functions", functions_of(chain, run)},
+                               {"processor", std::string(name(run.processor))}};
+    if (is_device(run.processor)) {
       if (auto shares = shares_of(chain, run); !shares.empty()) one["multiprocessors"] = std::move(shares);
       one["before"] = plan::describe_up(plan.segments[run.segment]);
       one["after"] = plan::describe_down(plan.segments[run.segment]);
@@ -268,7 +340,7 @@ void print_json(const TransferPlan& plan, const run::Chain& chain, const plan::D
   nlohmann::ordered_json json{{"stages", nlohmann::json::array()}};
   for (const auto& s : plan.stages) {
     json["stages"].push_back({{"name", stage_name(chain, s)},
-                              {"processor", processor_name(s.processor)},
+                              {"processor", std::string(name(s.processor))},
                               {"reads", fields_json(s.access.reads, sizes)["fields"]},
                               {"writes", fields_json(s.access.writes, sizes)["fields"]},
                               {"to_device", fields_json(s.to_device, sizes)},
@@ -281,7 +353,10 @@ void print_json(const TransferPlan& plan, const run::Chain& chain, const plan::D
     }
   }
   json["to_host_at_end"] = fields_json(plan.to_host_at_end, sizes);
-  if (!on_device.segments.empty()) json["on_the_wire"] = device_plan_json(chain, on_device, sizes);
+  if (!on_device.segments.empty()) {
+    json["on_the_wire"] = device_plan_json(chain, on_device, sizes);
+    if (const auto cost = cost_of(chain)) json["cost_of_processors"] = cost_json(chain, on_device, *cost, sizes);
+  }
   json["placement"] = placement_json(chain.settings.placement);
   fmt::print("{}\n", json.dump(2));
 }
@@ -291,9 +366,10 @@ int plan_chain(const PlanArguments& arguments) {
   if (!loaded) return refuse(loaded.error());
   print_warnings(*loaded);
   const run::RunSettings& settings = loaded->chain.settings;
-  const TransferPlan plan = plan::plan_transfers(loaded->chain.traits(), settings.processor, loaded->chain.forks);
+  const TransferPlan plan =
+      plan::plan_transfers(loaded->chain.traits(), loaded->chain.placement(), loaded->chain.forks);
   plan::DevicePlan on_device;
-  if (settings.processor == Processor::gpu) {
+  if (is_device(settings.processor)) {
     auto planned = loaded->chain.device_plan();
     if (!planned) return refuse(planned.error());
     on_device = std::move(*planned);
@@ -302,7 +378,10 @@ int plan_chain(const PlanArguments& arguments) {
     print_json(plan, loaded->chain, on_device, arguments.sizes);
   } else {
     print_plan(plan, loaded->chain, arguments.sizes);
-    if (!on_device.segments.empty()) print_device_plan(loaded->chain, on_device, arguments.sizes);
+    if (!on_device.segments.empty()) {
+      print_device_plan(loaded->chain, on_device, arguments.sizes);
+      if (const auto cost = cost_of(loaded->chain)) print_cost(loaded->chain, on_device, *cost, arguments.sizes);
+    }
     print_placement(settings.placement);
   }
   return kDone;

@@ -15,12 +15,12 @@ namespace penstock::plan {
 
 namespace {
 
-std::vector<PlannedStage> stages_of(std::span<const function::NfTraits> chain, function::Processor processor) {
+std::vector<PlannedStage> stages_of(std::span<const function::NfTraits> chain, const Placement& placement) {
   std::vector<PlannedStage> stages;
   for (std::size_t f = 0; f < chain.size(); ++f) {
     const function::NfTraits& nf = chain[f];
-    if (processor == function::Processor::gpu && nf.gpu) {
-      stages.push_back({function::Processor::gpu, f, false, *nf.gpu, {}, {}});
+    if (is_device(placement[f])) {
+      stages.push_back({placement[f], f, false, *nf.gpu, {}, {}});
       if (nf.finish) stages.push_back({function::Processor::cpu, f, true, *nf.finish, {}, {}});
     } else {
       stages.push_back({function::Processor::cpu, f, false, nf.cpu, {}, {}});
@@ -220,7 +220,7 @@ class Planner {
 }  // namespace
 
 bool PlannedStage::divides() const {
-  if (processor == function::Processor::gpu) return false;
+  if (is_device(processor)) return false;
   return !finish || !(to_host - kWithResults).empty() || !crossing_access(*this).writes.empty();
 }
 
@@ -236,9 +236,16 @@ FieldSet TransferPlan::to_host() const {
   return fields;
 }
 
-TransferPlan plan_transfers(std::span<const function::NfTraits> chain, function::Processor processor,
+Placement place_on(function::Processor processor, std::span<const function::NfTraits> chain) {
+  Placement placement;
+  for (const function::NfTraits& nf : chain)
+    placement.push_back(processor == function::Processor::gpu && nf.gpu ? processor : function::Processor::cpu);
+  return placement;
+}
+
+TransferPlan plan_transfers(std::span<const function::NfTraits> chain, const Placement& placement,
                             std::span<const Fork> forks) {
-  TransferPlan plan{stages_of(chain, processor), {}};
+  TransferPlan plan{stages_of(chain, placement), {}};
   Planner(plan, forks).run();
   return plan;
 }

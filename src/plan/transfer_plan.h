@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "function/network_function.h"
+#include "function/processor.h"
 #include "packet/field.h"
 #include "plan/fork.h"
 
@@ -41,15 +42,21 @@ struct TransferPlan {
   [[nodiscard]] FieldSet to_host() const;
 };
 
-/// Plans the chain's stages in order. With `Processor::gpu`, each function that has a GPU stage runs there, followed by
-/// its finish stage on the CPU; the others run as CPU twins. A field crosses as early as possible: with the first
+/// The processor of each function of a chain.
+using Placement = std::vector<function::Processor>;
+
+/// Each function that has a stage on `processor` runs there, the others on the CPU.
+[[nodiscard]] Placement place_on(function::Processor processor, std::span<const function::NfTraits> chain);
+
+/// Plans the chain's stages in order. A function that `placement` puts on a device, where it has a stage, is followed
+/// by its finish stage on the CPU; the others run as CPU twins. A field crosses as early as possible: with the first
 /// crossing in its direction after its last change, so that all stages share one crossing (algorithm 1, lines 7-9).
 /// Verdicts and lengths return with the other results of a GPU stage. No stage on the device waits for a finish stage
 /// that reads them; the device gets the drops of a finish stage when it starts a new segment.
 /// With forks, this holds for each path through the chain. While the stages of an arm run, they skip packets of other
 /// arms by their verdicts. All packets cross together the first time, including those of other arms; later, only those
 /// of the stage's own arm cross.
-[[nodiscard]] TransferPlan plan_transfers(std::span<const function::NfTraits> chain, function::Processor processor,
+[[nodiscard]] TransferPlan plan_transfers(std::span<const function::NfTraits> chain, const Placement& placement,
                                           std::span<const Fork> forks = {});
 
 /// The bytes of `fields` in an Ethernet frame of `frame_length` bytes with IPv4 (20) and TCP (20) headers, for display.

@@ -11,6 +11,8 @@
 namespace penstock::plan {
 namespace {
 
+using function::Processor;
+
 constexpr FieldSet kHeaders{Field::ipv4_src, Field::ipv4_dst};
 constexpr FieldSet kTtl{Field::ipv4_ttl, Field::ipv4_checksum};
 
@@ -21,9 +23,13 @@ function::NfTraits cpu_nf(std::string_view name, FieldSet reads, FieldSet writes
   return {.name = name, .summary = "", .cpu = {reads, writes}, .gpu = {}, .finish = {}};
 }
 
+TransferPlan plan_on_gpu(std::span<const function::NfTraits> chain, std::span<const Fork> forks = {}) {
+  return plan_transfers(chain, place_on(Processor::gpu, chain), forks);
+}
+
 TEST(TransferPlan, NothingCrossesOnTheCpu) {
   const std::array chain{gpu_nf("firewall", kHeaders, {Field::verdict}), gpu_nf("router", kHeaders, kTtl)};
-  const TransferPlan plan = plan_transfers(chain, function::Processor::cpu);
+  const TransferPlan plan = plan_transfers(chain, place_on(Processor::cpu, chain));
   EXPECT_TRUE(plan.to_device().empty());
   EXPECT_TRUE(plan.to_host().empty());
 }
@@ -31,7 +37,7 @@ TEST(TransferPlan, NothingCrossesOnTheCpu) {
 TEST(TransferPlan, GpuStagesShareOneCrossing) {
   const std::array chain{gpu_nf("firewall", kHeaders, {Field::verdict}),
                          gpu_nf("router", kHeaders | kTtl, kTtl | FieldSet{Field::verdict})};
-  const TransferPlan plan = plan_transfers(chain, function::Processor::gpu);
+  const TransferPlan plan = plan_on_gpu(chain);
   EXPECT_TRUE(plan.stages[0].to_device == (kHeaders | kTtl));
   EXPECT_TRUE(plan.stages[1].to_device.empty());
   EXPECT_TRUE(plan.to_host_at_end == (kTtl | FieldSet{Field::verdict})) << "payloads stay where they are";
@@ -40,7 +46,7 @@ TEST(TransferPlan, GpuStagesShareOneCrossing) {
 TEST(TransferPlan, ACpuStageBetweenGpuStagesGetsOnlyWhatItReads) {
   const std::array chain{gpu_nf("ipsec", {Field::payload}, {Field::payload}), cpu_nf("log", kHeaders, {}),
                          cpu_nf("proxy", {Field::payload}, {Field::payload}), gpu_nf("nids", {Field::payload}, {})};
-  const TransferPlan plan = plan_transfers(chain, function::Processor::gpu);
+  const TransferPlan plan = plan_on_gpu(chain);
   EXPECT_TRUE(plan.stages[1].to_host.empty());
   EXPECT_TRUE(plan.stages[2].to_host == FieldSet{Field::payload});
   EXPECT_TRUE(plan.stages[3].to_device == FieldSet{Field::payload}) << "the proxy changed it";
@@ -49,7 +55,7 @@ TEST(TransferPlan, ACpuStageBetweenGpuStagesGetsOnlyWhatItReads) {
 
 TEST(TransferPlan, FieldsOverwrittenOnTheDeviceDoNotCross) {
   const std::array chain{gpu_nf("a", {}, {Field::mark}), gpu_nf("b", {Field::mark}, {})};
-  const TransferPlan plan = plan_transfers(chain, function::Processor::gpu);
+  const TransferPlan plan = plan_on_gpu(chain);
   EXPECT_TRUE(plan.to_device().empty());
   EXPECT_TRUE(plan.to_host_at_end == FieldSet{Field::mark});
 }
@@ -57,10 +63,10 @@ TEST(TransferPlan, FieldsOverwrittenOnTheDeviceDoNotCross) {
 TEST(TransferPlan, AFinishStageRunsOnTheCpu) {
   function::NfTraits nids = gpu_nf("nids", {Field::payload}, {Field::mark});
   nids.finish = Access{{Field::mark, Field::payload}, {}};
-  const TransferPlan plan = plan_transfers(std::span(&nids, 1), function::Processor::gpu);
+  const TransferPlan plan = plan_on_gpu(std::span(&nids, 1));
   ASSERT_EQ(plan.stages.size(), 2U);
   EXPECT_TRUE(plan.stages[1].finish);
-  EXPECT_EQ(plan.stages[1].processor, function::Processor::cpu);
+  EXPECT_EQ(plan.stages[1].processor, Processor::cpu);
   EXPECT_TRUE(plan.stages[1].to_host == FieldSet{Field::mark}) << "the payload is on the host still";
 }
 
@@ -69,13 +75,12 @@ TEST(TransferPlan, DropsOfAFinishStageReachTheDeviceWithTheNextSegment) {
   function::NfTraits window = gpu_nf("window", kHeaders | kVerdict, kVerdict | FieldSet{Field::frame_shape});
   window.finish = Access{kVerdict | FieldSet{Field::frame_shape}, kVerdict};
   const function::NfTraits filter = gpu_nf("filter", kHeaders | kVerdict, kVerdict);
-  const TransferPlan together = plan_transfers(std::array{window, filter}, function::Processor::gpu);
+  const TransferPlan together = plan_on_gpu(std::array{window, filter});
   EXPECT_TRUE(together.stages[1].to_host == (kVerdict | FieldSet{Field::frame_shape})) << "with what was found";
   EXPECT_FALSE(together.stages[1].divides());
   EXPECT_TRUE(together.stages[2].to_device.empty());
   EXPECT_TRUE(together.to_host_at_end == kVerdict) << "the filter's";
-  const TransferPlan apart =
-      plan_transfers(std::array{window, cpu_nf("log", kHeaders, {}), filter}, function::Processor::gpu);
+  const TransferPlan apart = plan_on_gpu(std::array{window, cpu_nf("log", kHeaders, {}), filter});
   EXPECT_TRUE(apart.stages[3].to_device == kVerdict);
 }
 
@@ -90,7 +95,7 @@ void expect_never_stale(const TransferPlan& plan, std::span<const Fork> forks = 
   for (const PlannedStage& stage : plan.stages) {
     const auto arm = arm_of(forks, stage.function);
     const bool passed_by = arm && path[arm->fork] != arm->arm;
-    const bool on_gpu = stage.processor == function::Processor::gpu;
+    const bool on_gpu = stage.processor == Processor::gpu;
     for (unsigned f = 0; f < kFieldCount; ++f) {
       const auto field = static_cast<Field>(f);
       const bool crosses = !passed_by || (!on_device && !in_records.has(field));
@@ -133,7 +138,7 @@ RC_GTEST_PROP(TransferPlan, NeverReadsStaleDataAndMovesNothingTwice, ()) {
   for (int n = *rc::gen::inRange(1, 7); n > 0; --n) {
     chain.push_back(random_function());
   }
-  const TransferPlan plan = plan_transfers(chain, function::Processor::gpu);
+  const TransferPlan plan = plan_on_gpu(chain);
   expect_never_stale(plan);
 
   // No field crosses if the other processor has it already, or changes it before reading it.
@@ -170,7 +175,7 @@ RC_GTEST_PROP(TransferPlan, NeverReadsStaleDataOnAnyPathThroughForks, ()) {
     forks.push_back(std::move(fork));
   }
   add_functions();
-  const TransferPlan plan = plan_transfers(chain, function::Processor::gpu, forks);
+  const TransferPlan plan = plan_on_gpu(chain, forks);
   for (const Path& path : paths_of(forks, 1000)) expect_never_stale(plan, forks, path);
 }
 
@@ -184,7 +189,7 @@ TEST(TransferPlan, PlansForEachPathThroughAFork) {
   const std::array chain{gpu_nf("filter", kHeaders | kVerdict, kVerdict), gpu_nf("nids", {Field::payload}, {}),
                          cpu_nf("proxy", {}, {Field::ipv4_ttl}), gpu_nf("router", kTtl | kVerdict, kTtl | kVerdict)};
   Fork fork{1, 3, {{1, 2, {{{0}, {}}}, ""}, {2, 3, {{{1}, {}}}, ""}}};
-  const TransferPlan plan = plan_transfers(chain, function::Processor::gpu, std::span(&fork, 1));
+  const TransferPlan plan = plan_on_gpu(chain, std::span(&fork, 1));
   EXPECT_TRUE(plan.stages[0].to_device == (kHeaders | kTtl | kVerdict | FieldSet{Field::payload}))
       << "for all arms at once: " << to_string(plan.stages[0].to_device);
   EXPECT_TRUE(plan.stages[0].to_host_after == kVerdict) << "the host chooses the arms";
