@@ -11,6 +11,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,7 +42,16 @@ std::string stage_name(const run::Chain& chain, const plan::PlannedStage& stage)
   return chain.functions[stage.function].name + (stage.finish ? " (finish)" : "");
 }
 
-/// "64, 512 and 1518-byte frames: 12, 12, 12 bytes"
+/// All fields of the crossings in one direction.
+FieldSet fields_of(std::span<const plan::Crossing> crossings, bool to_device) {
+  FieldSet fields;
+  for (const plan::Crossing& crossing : crossings) {
+    if (is_device(crossing.to) == to_device) fields |= crossing.fields;
+  }
+  return fields;
+}
+
+/// Their bytes in frames of these sizes: "12 / 12 / 12"
 std::string bytes_text(FieldSet fields, const std::vector<std::uint32_t>& sizes) {
   std::string text;
   for (const std::uint32_t size : sizes)
@@ -92,28 +102,30 @@ void print_plan(const TransferPlan& plan, const run::Chain& chain, const std::ve
   fmt::print("{}\n", stages.text());
   std::string heading = ">bytes per packet (" + fmt::format("{}", fmt::join(sizes, " / ")) + "-byte frames)";
   report::TextTable crossings({"what crosses PCIe", "direction", heading});
-  const auto add = [&](const std::string& when, const char* way, FieldSet fields) {
-    if (fields.empty()) return;
-    crossings.add_row({when, way, bytes_text(fields, sizes)});
-    crossings.add_note(to_string(fields));
+  const auto add = [&](const std::string& when, std::span<const plan::Crossing> those) {
+    for (const bool to_device : {true, false}) {
+      const FieldSet fields = fields_of(those, to_device);
+      if (fields.empty()) continue;
+      crossings.add_row({when, to_device ? "to device" : "to host", bytes_text(fields, sizes)});
+      crossings.add_note(to_string(fields));
+    }
   };
   for (const auto& s : plan.stages) {
     const std::string name = stage_name(chain, s);
-    add("before " + name, "to device", s.to_device);
-    add("before " + name, "to host", s.to_host);
+    add("before " + name, s.before);
     add("after " + name + (arm_of(chain.forks, s.function) ? ", where the arm ends" : ", where the chain forks"),
-        "to host", s.to_host_after);
+        s.after);
   }
-  add("at the end", "to host", plan.to_host_at_end);
-  add("total", "to device", plan.to_device());
-  add("total", "to host", plan.to_host());
-  if (plan.to_device().empty() && plan.to_host().empty()) {
+  add("at the end", plan.at_end);
+  const std::vector<plan::Crossing> all = plan.crossings();
+  add("total", all);
+  if (all.empty()) {
     fmt::print("Nothing crosses PCIe.\n");
   } else {
     fmt::print(
         "{}\nThe transfer plan: the fields that stages need on the other side of PCIe. Bytes are the sum of these\n"
         "fields' own sizes, for an Ethernet frame (without FCS) with IPv4 and TCP headers; metadata (such as\n"
-        "wire_length, in_port) included.\n",
+        "wire_length, in_port) included. The total counts each field once.\n",
         crossings.text());
   }
 }
@@ -343,16 +355,16 @@ void print_json(const TransferPlan& plan, const run::Chain& chain, const plan::D
                               {"processor", std::string(name(s.processor))},
                               {"reads", fields_json(s.access.reads, sizes)["fields"]},
                               {"writes", fields_json(s.access.writes, sizes)["fields"]},
-                              {"to_device", fields_json(s.to_device, sizes)},
-                              {"to_host", fields_json(s.to_host, sizes)}});
+                              {"to_device", fields_json(fields_of(s.before, true), sizes)},
+                              {"to_host", fields_json(fields_of(s.before, false), sizes)}});
     auto& stage = json["stages"].back();
-    if (!s.to_host_after.empty()) stage["to_host_after"] = fields_json(s.to_host_after, sizes);
+    if (!s.after.empty()) stage["to_host_after"] = fields_json(fields_of(s.after, false), sizes);
     if (const auto arm = arm_of(chain.forks, s.function)) {
       stage["fork"] = arm->fork;
       stage["arm"] = chain.forks[arm->fork].arms[arm->arm].text;
     }
   }
-  json["to_host_at_end"] = fields_json(plan.to_host_at_end, sizes);
+  json["to_host_at_end"] = fields_json(fields_of(plan.at_end, false), sizes);
   if (!on_device.segments.empty()) {
     json["on_the_wire"] = device_plan_json(chain, on_device, sizes);
     if (const auto cost = cost_of(chain)) json["cost_of_processors"] = cost_json(chain, on_device, *cost, sizes);

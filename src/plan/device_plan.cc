@@ -94,15 +94,15 @@ class Collector {
 
   void take(const PlannedStage& stage) {
     if (is_device(stage.processor)) {
-      if (open_ && (!stage.to_device.empty() || reads_changed(chain_[stage.function], segments_.back()))) end_segment();
+      if (open_ && (!stage.brought().empty() || reads_changed(chain_[stage.function], segments_.back()))) end_segment();
       if (!open_) {
-        stale_ -= stage.to_device;
+        stale_ -= stage.brought();
         stale_since_ = {};
         begin_segment(stage);
       }
       Collected& segment = segments_.back();
       const bool changes_shape = stage.access.writes.has(Field::frame_shape);
-      segment.up |= stage.to_device;
+      segment.up |= stage.brought();
       segment.reads |= stage.access.reads;
       segment.changes_shape |= changes_shape;
       segment.last = stage.function + 1;
