@@ -220,11 +220,11 @@ struct Cost {
 };
 
 std::optional<Cost> cost_of(const run::Chain& chain) {
-  const plan::Placement placement = chain.placement();
-  const plan::Placement all = plan::place_on(chain.settings.processor, chain.traits());
+  const plan::Processors processors = chain.processors();
+  const plan::Processors all = plan::prefer(chain.settings.processor, chain.traits());
   Cost cost;
   for (std::size_t f = 0; f < all.size(); ++f) {
-    if (placement[f] != all[f]) cost.on_cpu.push_back(chain.functions[f].name);
+    if (processors[f] != all[f]) cost.on_cpu.push_back(chain.functions[f].name);
   }
   const run::RunSettings& settings = chain.settings;
   auto plan = plan::plan_device(chain.traits(), all, settings.whole_frames, settings.sharing, chain.forks);
@@ -379,7 +379,7 @@ int plan_chain(const PlanArguments& arguments) {
   print_warnings(*loaded);
   const run::RunSettings& settings = loaded->chain.settings;
   const TransferPlan plan =
-      plan::plan_transfers(loaded->chain.traits(), loaded->chain.placement(), loaded->chain.forks);
+      plan::plan_transfers(loaded->chain.traits(), loaded->chain.processors(), loaded->chain.forks);
   plan::DevicePlan on_device;
   if (is_device(settings.processor)) {
     auto planned = loaded->chain.device_plan();

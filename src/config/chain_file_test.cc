@@ -642,32 +642,32 @@ std::string with_processors(std::string good, const std::string& firewall, const
 
 TEST_F(ChainFile, PlacesSingleFunctionsOnAnotherProcessor) {
   using function::Processor;
-  const auto placement = [&](const std::string& firewall, const std::string& router, const std::string& run) {
+  const auto processors = [&](const std::string& firewall, const std::string& router, const std::string& run) {
     auto loaded =
         load(with_processors(kGood, firewall, router), {{*parse_override("run.processor=" + run)}, false, true});
     EXPECT_TRUE(loaded) << to_string(loaded.error());
-    return loaded ? loaded->chain.placement() : plan::Placement{};
+    return loaded ? loaded->chain.processors() : plan::Processors{};
   };
-  const plan::Placement on_gpu{Processor::gpu, Processor::gpu};
-  const plan::Placement on_cpu{Processor::cpu, Processor::cpu};
-  const plan::Placement mixed{Processor::gpu, Processor::cpu};
-  EXPECT_EQ(placement("", "", "gpu"), on_gpu);
-  EXPECT_EQ(placement("auto", "gpu", "gpu"), on_gpu);
-  EXPECT_EQ(placement("auto", "cpu", "gpu"), mixed);
-  EXPECT_EQ(placement("cpu", "auto", "cpu"), on_cpu);
-  EXPECT_EQ(placement("gpu", "cpu", "auto"), mixed) << "one function asks for a GPU";
-  EXPECT_EQ(placement("gpu", "auto", "auto"), on_gpu) << "the others follow";
+  const plan::Processors on_gpu{Processor::gpu, Processor::gpu};
+  const plan::Processors on_cpu{Processor::cpu, Processor::cpu};
+  const plan::Processors mixed{Processor::gpu, Processor::cpu};
+  EXPECT_EQ(processors("", "", "gpu"), on_gpu);
+  EXPECT_EQ(processors("auto", "gpu", "gpu"), on_gpu);
+  EXPECT_EQ(processors("auto", "cpu", "gpu"), mixed);
+  EXPECT_EQ(processors("cpu", "auto", "cpu"), on_cpu);
+  EXPECT_EQ(processors("gpu", "cpu", "auto"), mixed) << "one function asks for a GPU";
+  EXPECT_EQ(processors("gpu", "auto", "auto"), on_gpu) << "the others follow";
 
   LoadOptions options;
   options.overrides = {*parse_override("run.processor=gpu"), *parse_override("chain.router.processor=cpu")};
   options.only_plan = true;
-  EXPECT_EQ(load(kGood, options)->chain.placement(), mixed);
+  EXPECT_EQ(load(kGood, options)->chain.processors(), mixed);
   const std::string forked =
       "ports: {lan: {pcap: {read: in.pcap}}, wan: {pcap: {write: out.pcap}}}\n"
       "chain: [fork: [{when: {in_port: lan}, chain: [firewall: {rules: rules}]}, {chain: [router: {routes: "
       "routes}]}]]\n";
   options.overrides[1] = *parse_override("chain.fork.1.chain.router.processor=cpu");
-  EXPECT_EQ(load(forked, options)->chain.placement(), mixed);
+  EXPECT_EQ(load(forked, options)->chain.processors(), mixed);
 }
 
 TEST_F(ChainFile, ReportsWhereProcessorsOfFunctionsCannotBe) {

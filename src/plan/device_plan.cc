@@ -232,9 +232,9 @@ class Runs {
   std::size_t next_ = 0;  // next function
 };
 
-DevicePlan plan_shared(std::span<const function::NfTraits> chain, const Placement& placement, WholeFrames whole,
+DevicePlan plan_shared(std::span<const function::NfTraits> chain, const Processors& processors, WholeFrames whole,
                        std::span<const Fork> forks) {
-  const TransferPlan transfers = plan_transfers(chain, placement, forks);
+  const TransferPlan transfers = plan_transfers(chain, processors, forks);
   std::vector<Collected> segments = Collector(transfers, chain, forks).collect(whole);
   DevicePlan plan;
   Runs runs(segments, forks);
@@ -262,23 +262,23 @@ std::uint32_t state_bytes(const ring::SegmentShape& segment) {
 }
 
 /// Plans each function separately. Its changes return after it, so no field has to cross on its own.
-DevicePlan plan_unshared(std::span<const function::NfTraits> chain, const Placement& placement, WholeFrames whole,
+DevicePlan plan_unshared(std::span<const function::NfTraits> chain, const Processors& processors, WholeFrames whole,
                          Sharing sharing) {
   DevicePlan plan;
   for (std::size_t f = 0; f < chain.size(); ++f) {
-    if (!is_device(placement[f])) {
+    if (!is_device(processors[f])) {
       if (plan.runs.empty() || is_device(plan.runs.back().processor))
         plan.runs.push_back({function::Processor::cpu, f, f});
       plan.runs.back().last = f + 1;
       continue;
     }
-    DevicePlan alone = plan_shared(chain.subspan(f, 1), {placement[f]}, whole, {});
+    DevicePlan alone = plan_shared(chain.subspan(f, 1), {processors[f]}, whole, {});
     ring::SegmentShape& shape = alone.segments.front();
     shape.stages.front().function = static_cast<std::uint8_t>(f);
     shape.verdicts_up |= f > 0;
     shape.parses =
-        sharing == Sharing::none || f == 0 || !is_device(placement[f - 1]) || finish_changes_frames(chain[f - 1]);
-    plan.runs.push_back({placement[f], f, f + 1, plan.segments.size()});
+        sharing == Sharing::none || f == 0 || !is_device(processors[f - 1]) || finish_changes_frames(chain[f - 1]);
+    plan.runs.push_back({processors[f], f, f + 1, plan.segments.size()});
     plan.segments.push_back(std::move(shape));
     plan.hash_flows |= alone.hash_flows;
   }
@@ -287,10 +287,10 @@ DevicePlan plan_unshared(std::span<const function::NfTraits> chain, const Placem
 
 }  // namespace
 
-Result<DevicePlan> plan_device(std::span<const function::NfTraits> chain, const Placement& placement, WholeFrames whole,
-                               Sharing sharing, std::span<const Fork> forks) {
-  if (sharing == Sharing::packets) return plan_shared(chain, placement, whole, forks);
-  if (forks.empty()) return plan_unshared(chain, placement, whole, sharing);
+Result<DevicePlan> plan_device(std::span<const function::NfTraits> chain, const Processors& processors,
+                               WholeFrames whole, Sharing sharing, std::span<const Fork> forks) {
+  if (sharing == Sharing::packets) return plan_shared(chain, processors, whole, forks);
+  if (forks.empty()) return plan_unshared(chain, processors, whole, sharing);
   return failure(Error{{},
                        "functions of a chain with forks must share packets on the GPU",
                        fmt::format("sharing: {}", kSharingNames[static_cast<std::size_t>(sharing)]),

@@ -52,12 +52,12 @@ struct DevicePlan {
   bool hash_flows = false;                   // a GPU stage reads the flow hash
 };
 
-/// Plans the segments and runs of a chain, whose functions run where `placement` says. `whole`: with `always`, whole
+/// Plans the segments and runs of a chain, whose functions run on `processors`. `whole`: with `always`, whole
 /// frames cross whatever the plan names. `sharing`: unless it is `packets`, each function is planned as if it were
 /// alone; with `parsing`, a function that follows another one on the device uses its layouts, unless the host has
 /// changed frames in between. `forks`: the arms of a fork with a device stage become consecutive runs. Fails for forks
 /// without shared packets.
-[[nodiscard]] Result<DevicePlan> plan_device(std::span<const function::NfTraits> chain, const Placement& placement,
+[[nodiscard]] Result<DevicePlan> plan_device(std::span<const function::NfTraits> chain, const Processors& processors,
                                              WholeFrames whole = WholeFrames::where_needed,
                                              Sharing sharing = Sharing::packets, std::span<const Fork> forks = {});
 

@@ -28,7 +28,7 @@ function::NfTraits on_cpu(std::string_view name, FieldSet reads, FieldSet writes
 }
 
 DevicePlan plan_of(const std::vector<function::NfTraits>& chain, WholeFrames whole = WholeFrames::where_needed) {
-  auto plan = plan_device(chain, place_on(Processor::gpu, chain), whole);
+  auto plan = plan_device(chain, prefer(Processor::gpu, chain), whole);
   EXPECT_TRUE(plan) << to_string(plan.error());
   return plan ? *plan : DevicePlan{};
 }
@@ -168,14 +168,14 @@ TEST(DevicePlan, SendsPacketsForEachFunctionIfTheyAreNotShared) {
   const std::vector<function::NfTraits> chain{on_gpu("firewall", kAddresses, kVerdict), on_cpu("log", kAddresses, {}),
                                               on_gpu("router", kAddresses | kTtl, kTtl),
                                               on_gpu("nids", {Field::payload}, kVerdict)};
-  const auto plan = plan_device(chain, place_on(Processor::gpu, chain), WholeFrames::where_needed, Sharing::none);
+  const auto plan = plan_device(chain, prefer(Processor::gpu, chain), WholeFrames::where_needed, Sharing::none);
   ASSERT_TRUE(plan);
   ASSERT_EQ(plan->segments.size(), 3U);
   ASSERT_EQ(plan->runs.size(), 4U);
   EXPECT_EQ(plan->runs[3].segment, 2U);
   for (const ring::SegmentShape& segment : plan->segments) EXPECT_TRUE(segment.sends_packets);
   EXPECT_TRUE(sends_packets_again(*plan));
-  EXPECT_FALSE(sends_packets_again(*plan_device(chain, place_on(Processor::gpu, chain))))
+  EXPECT_FALSE(sends_packets_again(*plan_device(chain, prefer(Processor::gpu, chain))))
       << "shared, they stay on the device";
   EXPECT_FALSE(plan->segments[0].verdicts_up);
   EXPECT_TRUE(plan->segments[1].verdicts_up) << "what the firewall dropped is not to be routed";
@@ -196,7 +196,7 @@ TEST(DevicePlan, ParsesOnceIfParsingIsSharedAndTheHostChangesNoFrame) {
                                               opener,
                                               on_gpu("filter", kTtl, kVerdict)};
   const auto parses = [&](Sharing sharing) {
-    const auto plan = plan_device(chain, place_on(Processor::gpu, chain), WholeFrames::where_needed, sharing);
+    const auto plan = plan_device(chain, prefer(Processor::gpu, chain), WholeFrames::where_needed, sharing);
     EXPECT_TRUE(plan);
     std::vector<bool> all;
     for (const ring::SegmentShape& segment : plan->segments) all.push_back(segment.parses);
@@ -204,9 +204,9 @@ TEST(DevicePlan, ParsesOnceIfParsingIsSharedAndTheHostChangesNoFrame) {
   };
   EXPECT_EQ(parses(Sharing::parsing), (std::vector<bool>{true, false, true, false, true}));
   EXPECT_EQ(parses(Sharing::none), (std::vector<bool>(5, true)));
-  const auto by_itself = plan_device(chain, place_on(Processor::gpu, chain), WholeFrames::where_needed, Sharing::none);
+  const auto by_itself = plan_device(chain, prefer(Processor::gpu, chain), WholeFrames::where_needed, Sharing::none);
   const auto parsed_once =
-      plan_device(chain, place_on(Processor::gpu, chain), WholeFrames::where_needed, Sharing::parsing);
+      plan_device(chain, prefer(Processor::gpu, chain), WholeFrames::where_needed, Sharing::parsing);
   EXPECT_EQ(crossing_bytes(*by_itself, 1518).to_device, crossing_bytes(*parsed_once, 1518).to_device);
   EXPECT_EQ(crossing_bytes(*by_itself, 1518).to_host, crossing_bytes(*parsed_once, 1518).to_host);
 }
@@ -261,18 +261,18 @@ TEST(DevicePlan, SendsPacketsOfAllArmsAgainOnceOneArmHasSentItsOwn) {
   const function::NfTraits router = on_cpu("router", kTtl, kTtl);
   const std::vector<function::NfTraits> chain{nids, proxy, nids, router, filter, filter, filter};
   const std::vector<Fork> forks{{1, 6, {{1, 5, {{{0}, {}}}, ""}, {5, 6, {{{1}, {}}}, ""}}}};
-  const auto sends = [&](const Placement& placement) {
-    const auto plan = plan_device(chain, placement, WholeFrames::where_needed, Sharing::packets, forks);
+  const auto sends = [&](const Processors& processors) {
+    const auto plan = plan_device(chain, processors, WholeFrames::where_needed, Sharing::packets, forks);
     EXPECT_TRUE(plan);
     std::vector<bool> all;
     for (const ring::SegmentShape& segment : plan->segments) all.push_back(segment.sends_packets);
     return all;
   };
-  const Placement on_device = place_on(Processor::gpu, chain);
+  const Processors on_device = prefer(Processor::gpu, chain);
   EXPECT_EQ(sends(on_device), (std::vector<bool>{true, true, false, true, true}));
-  Placement placement = on_device;
-  placement[2] = Processor::cpu;
-  EXPECT_EQ(sends(placement), (std::vector<bool>{true, false, false, false})) << "nobody reads the new payload there";
+  Processors processors = on_device;
+  processors[2] = Processor::cpu;
+  EXPECT_EQ(sends(processors), (std::vector<bool>{true, false, false, false})) << "nobody reads the new payload there";
 
   const auto plan = plan_device(chain, on_device, WholeFrames::where_needed, Sharing::packets, forks);
   const std::uint8_t first[] = {0}, second[] = {1};
@@ -286,16 +286,16 @@ TEST(DevicePlan, RunsFunctionsWhereTheyArePlaced) {
   const std::vector<function::NfTraits> chain{on_gpu("firewall", kAddresses, kVerdict),
                                               on_gpu("router", kAddresses | kTtl, kTtl),
                                               on_gpu("nids", {Field::payload}, kVerdict)};
-  Placement placement{Processor::gpu, Processor::cpu, Processor::gpu};
-  const auto plan = plan_device(chain, placement);
+  Processors processors{Processor::gpu, Processor::cpu, Processor::gpu};
+  const auto plan = plan_device(chain, processors);
   ASSERT_TRUE(plan);
   ASSERT_EQ(plan->runs.size(), 3U);
   EXPECT_EQ(plan->runs[1].processor, Processor::cpu);
   EXPECT_EQ(plan->segments.size(), 2U);
-  placement = {Processor::cpu, Processor::cpu, Processor::gpu};
-  EXPECT_EQ(plan_device(chain, placement)->runs.size(), 2U);
-  EXPECT_EQ(plan_device(chain, placement, WholeFrames::where_needed, Sharing::none)->segments.size(), 1U);
-  EXPECT_TRUE(plan_device(chain, place_on(Processor::cpu, chain))->segments.empty());
+  processors = {Processor::cpu, Processor::cpu, Processor::gpu};
+  EXPECT_EQ(plan_device(chain, processors)->runs.size(), 2U);
+  EXPECT_EQ(plan_device(chain, processors, WholeFrames::where_needed, Sharing::none)->segments.size(), 1U);
+  EXPECT_TRUE(plan_device(chain, prefer(Processor::cpu, chain))->segments.empty());
 }
 
 TEST(DevicePlan, ComputesTheRoomThatFramesNeed) {
@@ -305,7 +305,7 @@ TEST(DevicePlan, ComputesTheRoomThatFramesNeed) {
   tunnel.growth = {20, 8};
   const function::NfTraits router = on_gpu("router", kTtl, kTtl);
   const auto rooms = [](const std::vector<function::NfTraits>& chain, Sharing sharing) {
-    const auto plan = plan_device(chain, place_on(Processor::gpu, chain), WholeFrames::where_needed, sharing);
+    const auto plan = plan_device(chain, prefer(Processor::gpu, chain), WholeFrames::where_needed, sharing);
     EXPECT_TRUE(plan);
     const FrameRoom in_batches = growth_of(std::span(chain).first(functions_before_device(*plan)));
     const FrameRoom there = room_on_device(chain, *plan);

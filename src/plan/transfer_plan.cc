@@ -19,12 +19,12 @@ namespace {
 using function::Processor;
 constexpr Processor kHost = Processor::cpu;
 
-std::vector<PlannedStage> stages_of(std::span<const function::NfTraits> chain, const Placement& placement) {
+std::vector<PlannedStage> stages_of(std::span<const function::NfTraits> chain, const Processors& processors) {
   std::vector<PlannedStage> stages;
   for (std::size_t f = 0; f < chain.size(); ++f) {
     const function::NfTraits& nf = chain[f];
-    if (is_device(placement[f])) {
-      stages.push_back({placement[f], f, false, *nf.gpu});
+    if (is_device(processors[f])) {
+      stages.push_back({processors[f], f, false, *nf.gpu});
       if (nf.finish) stages.push_back({kHost, f, true, *nf.finish});
     } else {
       stages.push_back({kHost, f, false, nf.cpu});
@@ -311,16 +311,16 @@ std::vector<Crossing> TransferPlan::crossings() const {
   return all;
 }
 
-Placement place_on(function::Processor processor, std::span<const function::NfTraits> chain) {
-  Placement placement;
+Processors prefer(function::Processor processor, std::span<const function::NfTraits> chain) {
+  Processors processors;
   for (const function::NfTraits& nf : chain)
-    placement.push_back(processor == function::Processor::gpu && nf.gpu ? processor : function::Processor::cpu);
-  return placement;
+    processors.push_back(processor == function::Processor::gpu && nf.gpu ? processor : function::Processor::cpu);
+  return processors;
 }
 
-TransferPlan plan_transfers(std::span<const function::NfTraits> chain, const Placement& placement,
+TransferPlan plan_transfers(std::span<const function::NfTraits> chain, const Processors& processors,
                             std::span<const Fork> forks) {
-  TransferPlan plan{stages_of(chain, placement), {}};
+  TransferPlan plan{stages_of(chain, processors), {}};
   Planner(plan, forks).run();
   return plan;
 }

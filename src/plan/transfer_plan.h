@@ -51,12 +51,12 @@ struct TransferPlan {
 };
 
 /// The processor of each function of a chain.
-using Placement = std::vector<function::Processor>;
+using Processors = std::vector<function::Processor>;
 
 /// Each function that has a stage on `processor` runs there, the others on the CPU.
-[[nodiscard]] Placement place_on(function::Processor processor, std::span<const function::NfTraits> chain);
+[[nodiscard]] Processors prefer(function::Processor processor, std::span<const function::NfTraits> chain);
 
-/// Plans the chain's stages in order. A function that `placement` puts on a device, where it has a stage, is followed
+/// Plans the chain's stages in order. A function that `processors` puts on a device, where it has a stage, is followed
 /// by its finish stage on the CPU; the others run as CPU twins. A field crosses as early as possible: with the first
 /// crossing to its processor after its last change, or when a device starts a segment, so that all stages share one
 /// crossing (algorithm 1, lines 7-9). Devices do not read each other's memory: fields cross from one to another by way
@@ -65,7 +65,7 @@ using Placement = std::vector<function::Processor>;
 /// With forks, this holds for each path through the chain. While the stages of an arm run, they skip packets of other
 /// arms by their verdicts. All packets cross together the first time, including those of other arms; later, only those
 /// of the stage's own arm cross.
-[[nodiscard]] TransferPlan plan_transfers(std::span<const function::NfTraits> chain, const Placement& placement,
+[[nodiscard]] TransferPlan plan_transfers(std::span<const function::NfTraits> chain, const Processors& processors,
                                           std::span<const Fork> forks = {});
 
 /// The bytes of `fields` in an Ethernet frame of `frame_length` bytes with IPv4 (20) and TCP (20) headers, for display.

@@ -30,12 +30,12 @@ FieldSet fields_of(std::span<const Crossing> crossings) {
 }
 
 TransferPlan plan_on_gpu(std::span<const function::NfTraits> chain, std::span<const Fork> forks = {}) {
-  return plan_transfers(chain, place_on(Processor::gpu, chain), forks);
+  return plan_transfers(chain, prefer(Processor::gpu, chain), forks);
 }
 
 TEST(TransferPlan, NothingCrossesOnTheCpu) {
   const std::array chain{gpu_nf("firewall", kHeaders, {Field::verdict}), gpu_nf("router", kHeaders, kTtl)};
-  const TransferPlan plan = plan_transfers(chain, place_on(Processor::cpu, chain));
+  const TransferPlan plan = plan_transfers(chain, prefer(Processor::cpu, chain));
   EXPECT_TRUE(plan.crossings().empty());
 }
 
@@ -155,12 +155,12 @@ function::NfTraits random_function() {
 }
 
 /// Some of the functions that have a device stage run on the CPU.
-Placement random_placement(std::span<const function::NfTraits> chain) {
-  Placement placement = place_on(Processor::gpu, chain);
-  for (Processor& processor : placement) {
+Processors random_processors(std::span<const function::NfTraits> chain) {
+  Processors processors = prefer(Processor::gpu, chain);
+  for (Processor& processor : processors) {
     if (*rc::gen::inRange(0, 4) == 0) processor = Processor::cpu;
   }
-  return placement;
+  return processors;
 }
 
 RC_GTEST_PROP(TransferPlan, NeverReadsStaleDataAndMovesNothingTwice, ()) {
@@ -168,7 +168,7 @@ RC_GTEST_PROP(TransferPlan, NeverReadsStaleDataAndMovesNothingTwice, ()) {
   for (int n = *rc::gen::inRange(1, 7); n > 0; --n) {
     chain.push_back(random_function());
   }
-  const TransferPlan plan = plan_transfers(chain, random_placement(chain));
+  const TransferPlan plan = plan_transfers(chain, random_processors(chain));
   expect_never_stale(plan);
 
   // No field crosses to a processor that has it already, and none that changes before it is read there.
@@ -208,7 +208,7 @@ RC_GTEST_PROP(TransferPlan, NeverReadsStaleDataOnAnyPathThroughForks, ()) {
     forks.push_back(std::move(fork));
   }
   add_functions();
-  const TransferPlan plan = plan_transfers(chain, random_placement(chain), forks);
+  const TransferPlan plan = plan_transfers(chain, random_processors(chain), forks);
   for (const Path& path : paths_of(forks, 1000)) expect_never_stale(plan, forks, path);
 }
 

@@ -97,13 +97,13 @@ struct Chain {
     return all;
   }
   /// The processor of each function.
-  [[nodiscard]] plan::Placement placement() const {
-    plan::Placement placement = plan::place_on(settings.processor, traits());
-    for (std::size_t f = 0; f < functions.size(); ++f) placement[f] = functions[f].processor.value_or(placement[f]);
-    return placement;
+  [[nodiscard]] plan::Processors processors() const {
+    plan::Processors processors = plan::prefer(settings.processor, traits());
+    for (std::size_t f = 0; f < functions.size(); ++f) processors[f] = functions[f].processor.value_or(processors[f]);
+    return processors;
   }
   [[nodiscard]] Result<plan::DevicePlan> device_plan() const {
-    return plan::plan_device(traits(), placement(), settings.whole_frames, settings.sharing, forks);
+    return plan::plan_device(traits(), processors(), settings.whole_frames, settings.sharing, forks);
   }
 };
 

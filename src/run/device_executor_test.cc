@@ -448,7 +448,7 @@ struct Bed {
 
   void put_on_lanes(std::size_t count, Behaviour& behaviour, plan::WholeFrames whole = plan::WholeFrames::where_needed,
                     plan::Sharing sharing = plan::Sharing::packets, Trace* trace = nullptr) {
-    auto planned = plan::plan_device(chain.traits(), chain.placement(), whole, sharing, chain.forks);
+    auto planned = plan::plan_device(chain.traits(), chain.processors(), whole, sharing, chain.forks);
     ASSERT_TRUE(planned) << to_string(planned.error());
     plan = *planned;
     const std::vector<function::NfTraits> traits = chain.traits();

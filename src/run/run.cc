@@ -208,7 +208,7 @@ class RunningChain final : public Run {
   std::atomic<bool> stop_asked_{false};
   Trace trace_;
   std::vector<function::NfTraits> planned_;  // the traits of the first epoch
-  plan::Placement placement_;
+  plan::Processors processors_;
   std::optional<plan::DevicePlan> plan_;  // empty on the CPU
   mutable std::mutex functions_;          // guards the chain's functions, and the next member, against `apply`
   std::uint64_t reloads_ = 0;
@@ -266,7 +266,7 @@ Result<void> RunningChain::start() {
   }
   const RunSettings& settings = chain_.settings;
   planned_ = chain_.traits();
-  placement_ = chain_.placement();
+  processors_ = chain_.processors();
   if (settings.processor == function::Processor::gpu) {
     if (settings.gpu_shares.choice == plan::GpuShares::Choice::automatic) choose_gpu_shares(chain_);
     if (auto plan = chain_.device_plan()) plan_ = std::move(*plan);
@@ -440,7 +440,8 @@ Result<void> RunningChain::change_to(Functions& next) {
     return failure(Error{{}, "the run has ended", "", "a reload while packets flow"});
   Errors errors;
   for (std::size_t i = 0; i < next.size(); ++i)
-    append(errors, plan::check_fit(chain_.functions[i].name, planned_[i], next[i]->traits(), is_device(placement_[i])));
+    append(errors,
+           plan::check_fit(chain_.functions[i].name, planned_[i], next[i]->traits(), is_device(processors_[i])));
   if (!errors.empty()) return failure(std::move(errors));
 
   std::vector<NamedFunction> functions;

@@ -112,7 +112,7 @@ TEST_P(CrossingBytes, AreReportedAsTheLanesCountThem) {
   chain.open();
   gpu::use_device(chain.settings.gpus.front());
 
-  const auto plan = plan::plan_device(chain.traits(), chain.placement(), GetParam().frames, GetParam().sharing);
+  const auto plan = plan::plan_device(chain.traits(), chain.processors(), GetParam().frames, GetParam().sharing);
   ASSERT_TRUE(plan) << penstock::to_string(plan.error());
   const auto crossing = GetParam().transfer == run::Transfer::zero_copy   ? ring::Crossing::zero_copy
                         : GetParam().transfer == run::Transfer::automatic ? ring::Crossing::by_size
