@@ -158,7 +158,7 @@ void measure(benchmark::State& state, config::LoadedChain loaded, std::uint32_t 
   for (const run::NamedPort& port : chain.ports) {
     if (auto opened = port.port->open(opening); !opened) throw std::runtime_error(to_string(opened.error()));
   }
-  const auto plan = plan::plan_device(chain.traits(), plan::WholeFrames::where_needed, plan::Sharing::packets);
+  const auto plan = plan::plan_device(chain.traits(), plan::prefer(function::Processor::gpu, chain.traits()));
   if (!plan) throw std::runtime_error(to_string(plan.error()));
   std::vector<std::unique_ptr<ring::Lane>> lanes;
   std::size_t busy = 0;

@@ -56,6 +56,7 @@ void print_parameters_json(function::NfKinds functions) {
   };
   for (const function::NfKind* kind : functions) add("functions", *kind);
   for (const port::PortKind& kind : port::catalog()) add("ports", kind);
+  json["function"] = to_json(function::kCommonParameters);
   json["run"] = to_json(config::run_parameters());
   json["outputs"] = to_json(config::output_parameters(functions));
   print(json);
@@ -66,6 +67,7 @@ void print_parameters(function::NfKinds functions) {
   for (const function::NfKind* kind : functions) {
     fmt::print("\n{}: {}\n{}", kind->name, kind->summary, describe(kind->parameters));
   }
+  fmt::print("\nevery function also has:\n{}", describe(function::kCommonParameters));
   fmt::print("\nPorts (`ports: {{NAME: {{KIND: {{PARAMETER: VALUE}}}}}}`):\n");
   for (const port::PortKind& kind : port::catalog()) {
     fmt::print("\n{}: {}\n{}", kind.name, kind.summary, describe(kind.parameters));
@@ -78,6 +80,15 @@ void print_parameters(function::NfKinds functions) {
 std::string arm_text(const run::Chain& chain, std::size_t function) {
   const auto arm = plan::arm_of(chain.forks, function);
   return arm ? chain.forks[arm->fork].arms[arm->arm].text : "";
+}
+
+/// What distinguishes the function's place in the chain: " (arm: in_port lan, processor: cpu)"; "" for most.
+std::string place_text(const run::Chain& chain, std::size_t function) {
+  const std::string arm = arm_text(chain, function);
+  const auto processor = chain.functions[function].processor;
+  std::string text = arm.empty() ? "" : "arm: " + arm;
+  if (processor) text += fmt::format("{}processor: {}", text.empty() ? "" : ", ", name(*processor));
+  return text.empty() ? "" : fmt::format(" ({})", text);
 }
 
 /// Where packets that arrived on this port leave, if they are still forwarded at the end of the chain.
@@ -102,8 +113,7 @@ void print_loaded(const config::LoadedChain& loaded) {
   }
   for (std::size_t i = 0; i < loaded.chain.functions.size(); ++i) {
     const run::NamedFunction& f = loaded.chain.functions[i];
-    const std::string arm = arm_text(loaded.chain, i);
-    fmt::print("{}{}: {}\n", f.name, arm.empty() ? "" : fmt::format(" (arm: {})", arm), f.function->description());
+    fmt::print("{}{}: {}\n", f.name, place_text(loaded.chain, i), f.function->description());
     const std::string table = f.function->load_table();
     for (const std::string_view line : split(table, '\n')) {
       if (!line.empty()) fmt::print("  {}\n", line);
@@ -151,6 +161,7 @@ void print_json(const config::LoadedChain& loaded) {
     const run::NamedFunction& f = loaded.chain.functions[i];
     Json function{{"name", f.name}, {"description", f.function->description()}};
     if (const std::string arm = arm_text(loaded.chain, i); !arm.empty()) function["arm"] = arm;
+    if (f.processor) function["processor"] = name(*f.processor);
     Json load = Json::object();
     f.function->load_report(load);
     if (!load.empty()) function["load"] = std::move(load);

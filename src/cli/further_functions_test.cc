@@ -215,6 +215,16 @@ TEST_F(FurtherFunctions, AreRefusedIfTheirNameIsTaken) {
   EXPECT_THAT(err_, HasSubstr("two network functions have one name: found 'pass'"));
 }
 
+TEST_F(FurtherFunctions, AreRefusedIfAParameterHasTheNameOfOneThatAllFunctionsHave) {
+  static constexpr auto kProcessor = std::to_array<Parameter>(
+      {{"least", ParameterType::integer, "1", "1..9", ""}, {"processor", ParameterType::text, "", "", ""}});
+  function::NfKind kind = kPass;
+  kind.parameters = kProcessor;
+  EXPECT_EQ(run({"run", chain_.c_str()}, {&kind}), 2);
+  EXPECT_THAT(err_, HasSubstr("the network function pass has a parameter of a name that all functions use: found "
+                              "'processor', expected another name"));
+}
+
 TEST_F(FurtherFunctions, AreRefusedIfAChainFileCouldNotNameThem) {
   for (const char* name : {"", "7", "min.ttl", "pass#2", "MinTtl", "min ttl"}) {
     const function::NfKind kind = named(name);

@@ -7,8 +7,13 @@
 
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "base/cpu_list.h"
@@ -24,7 +29,6 @@ namespace penstock::cli {
 
 namespace {
 
-using function::Processor;
 using plan::TransferPlan;
 
 struct PlanArguments {
@@ -33,14 +37,21 @@ struct PlanArguments {
   bool json = false;
 };
 
-std::string processor_name(Processor processor) { return processor == Processor::gpu ? "gpu" : "cpu"; }
-
 /// The function's name in this chain: "firewall#2 (finish)".
 std::string stage_name(const run::Chain& chain, const plan::PlannedStage& stage) {
   return chain.functions[stage.function].name + (stage.finish ? " (finish)" : "");
 }
 
-/// "64, 512 and 1518-byte frames: 12, 12, 12 bytes"
+/// All fields of the crossings in one direction.
+FieldSet fields_of(std::span<const plan::Crossing> crossings, bool to_device) {
+  FieldSet fields;
+  for (const plan::Crossing& crossing : crossings) {
+    if (is_device(crossing.to) == to_device) fields |= crossing.fields;
+  }
+  return fields;
+}
+
+/// Their bytes in frames of these sizes: "12 / 12 / 12"
 std::string bytes_text(FieldSet fields, const std::vector<std::uint32_t>& sizes) {
   std::string text;
   for (const std::uint32_t size : sizes)
@@ -83,7 +94,7 @@ void print_plan(const TransferPlan& plan, const run::Chain& chain, const std::ve
   const auto add_heading = [&](const std::string& text) { stages.add_row({text, ""}); };
   for (const auto& s : plan.stages) {
     headings.before(s.function, add_heading);
-    stages.add_row({(headings.inside() ? "  " : "") + stage_name(chain, s), processor_name(s.processor)});
+    stages.add_row({(headings.inside() ? "  " : "") + stage_name(chain, s), std::string(name(s.processor))});
     stages.add_note("reads " + to_string(s.access.reads));
     stages.add_note("writes " + to_string(s.access.writes));
   }
@@ -91,28 +102,30 @@ void print_plan(const TransferPlan& plan, const run::Chain& chain, const std::ve
   fmt::print("{}\n", stages.text());
   std::string heading = ">bytes per packet (" + fmt::format("{}", fmt::join(sizes, " / ")) + "-byte frames)";
   report::TextTable crossings({"what crosses PCIe", "direction", heading});
-  const auto add = [&](const std::string& when, const char* way, FieldSet fields) {
-    if (fields.empty()) return;
-    crossings.add_row({when, way, bytes_text(fields, sizes)});
-    crossings.add_note(to_string(fields));
+  const auto add = [&](const std::string& when, std::span<const plan::Crossing> those) {
+    for (const bool to_device : {true, false}) {
+      const FieldSet fields = fields_of(those, to_device);
+      if (fields.empty()) continue;
+      crossings.add_row({when, to_device ? "to device" : "to host", bytes_text(fields, sizes)});
+      crossings.add_note(to_string(fields));
+    }
   };
   for (const auto& s : plan.stages) {
     const std::string name = stage_name(chain, s);
-    add("before " + name, "to device", s.to_device);
-    add("before " + name, "to host", s.to_host);
+    add("before " + name, s.before);
     add("after " + name + (arm_of(chain.forks, s.function) ? ", where the arm ends" : ", where the chain forks"),
-        "to host", s.to_host_after);
+        s.after);
   }
-  add("at the end", "to host", plan.to_host_at_end);
-  add("total", "to device", plan.to_device());
-  add("total", "to host", plan.to_host());
-  if (plan.to_device().empty() && plan.to_host().empty()) {
+  add("at the end", plan.at_end);
+  const std::vector<plan::Crossing> all = plan.crossings();
+  add("total", all);
+  if (all.empty()) {
     fmt::print("Nothing crosses PCIe.\n");
   } else {
     fmt::print(
         "{}\nThe transfer plan: the fields that stages need on the other side of PCIe. Bytes are the sum of these\n"
         "fields' own sizes, for an Ethernet frame (without FCS) with IPv4 and TCP headers; metadata (such as\n"
-        "wire_length, in_port) included.\n",
+        "wire_length, in_port) included. The total counts each field once.\n",
         crossings.text());
   }
 }
@@ -172,9 +185,9 @@ std::string path_text(const run::Chain& chain, const plan::Path& path) {
 void print_device_plan(const run::Chain& chain, const plan::DevicePlan& plan, const std::vector<std::uint32_t>& sizes) {
   report::TextTable table({"runs", "on"});
   for (const plan::DevicePlan::Run& run : plan.runs) {
-    table.add_row({functions_of(chain, run), processor_name(run.processor)});
+    table.add_row({functions_of(chain, run), std::string(name(run.processor))});
     if (run.arm) table.add_note("for packets of the arm: " + chain.forks[run.arm->fork].arms[run.arm->arm].text);
-    if (run.processor != Processor::gpu) continue;
+    if (!is_device(run.processor)) continue;
     if (const auto shares = shares_of(chain, run); !shares.empty())
       table.add_note("multiprocessors: " + shares_text(shares));
     table.add_note("crosses before: " + plan::describe_up(plan.segments[run.segment]));
@@ -199,12 +212,83 @@ void print_device_plan(const run::Chain& chain, const plan::DevicePlan& plan, co
       kFrameAlignment, ring::kIndexBytes);
 }
 
+/// What the choice of processors for single functions costs, compared with a chain in which all functions that can run
+/// on the device do.
+struct Cost {
+  std::vector<std::string> on_cpu;  // functions that could run on the device
+  plan::DevicePlan all_on_device;
+};
+
+std::optional<Cost> cost_of(const run::Chain& chain) {
+  const plan::Processors processors = chain.processors();
+  const plan::Processors all = plan::prefer(chain.settings.processor, chain.traits());
+  Cost cost;
+  for (std::size_t f = 0; f < all.size(); ++f) {
+    if (processors[f] != all[f]) cost.on_cpu.push_back(chain.functions[f].name);
+  }
+  const run::RunSettings& settings = chain.settings;
+  auto plan = plan::plan_device(chain.traits(), all, settings.whole_frames, settings.sharing, chain.forks);
+  if (cost.on_cpu.empty() || !plan) return std::nullopt;
+  cost.all_on_device = std::move(*plan);
+  return cost;
+}
+
+std::int64_t difference(std::size_t value, std::size_t from) {
+  return static_cast<std::int64_t>(value) - static_cast<std::int64_t>(from);
+}
+
+void print_cost(const run::Chain& chain, const plan::DevicePlan& plan, const Cost& cost,
+                const std::vector<std::uint32_t>& sizes) {
+  report::TextTable table({">frame", ">bytes to device", ">bytes to host", ">round trips", "on the path"});
+  const auto compared = [](std::size_t value, std::size_t from) {
+    return fmt::format("{} ({:+})", value, difference(value, from));
+  };
+  for (const plan::Path& path : plan::paths_of(chain.forks, kMostPaths)) {
+    for (const std::uint32_t size : sizes) {
+      const plan::CrossingBytes here = plan::crossing_bytes(plan, size, path);
+      const plan::CrossingBytes there = plan::crossing_bytes(cost.all_on_device, size, path);
+      table.add_row({std::to_string(size), compared(here.to_device, there.to_device),
+                     compared(here.to_host, there.to_host),
+                     compared(plan::round_trips(plan, path), plan::round_trips(cost.all_on_device, path)),
+                     path_text(chain, path)});
+    }
+  }
+  fmt::print(
+      "\nThe cost of `processor: cpu` for {}\n"
+      "(in brackets: the difference from the same chain without it), for each forwarded packet:\n{}",
+      fmt::join(cost.on_cpu, ", "), table.text());
+}
+
+nlohmann::ordered_json cost_json(const run::Chain& chain, const plan::DevicePlan& plan, const Cost& cost,
+                                 const std::vector<std::uint32_t>& sizes) {
+  const auto differences = [&](const plan::Path& path) {
+    nlohmann::ordered_json json{
+        {"round_trips", difference(plan::round_trips(plan, path), plan::round_trips(cost.all_on_device, path))},
+        {"bytes", nlohmann::ordered_json::object()}};
+    for (const std::uint32_t size : sizes) {
+      const plan::CrossingBytes here = plan::crossing_bytes(plan, size, path);
+      const plan::CrossingBytes there = plan::crossing_bytes(cost.all_on_device, size, path);
+      json["bytes"][std::to_string(size)] = {{"to_device", difference(here.to_device, there.to_device)},
+                                             {"to_host", difference(here.to_host, there.to_host)}};
+    }
+    return json;
+  };
+  nlohmann::ordered_json json{{"on_cpu", cost.on_cpu}};
+  json.update(differences({}));
+  for (const plan::Path& path : chain.forks.empty() ? std::vector<plan::Path>{} : paths_of(chain.forks, kMostPaths)) {
+    auto& one = json["paths"].emplace_back(nlohmann::ordered_json{{"arms", path_text(chain, path)}});
+    one.update(differences(path));
+  }
+  return json;
+}
+
 nlohmann::ordered_json device_plan_json(const run::Chain& chain, const plan::DevicePlan& plan,
                                         const std::vector<std::uint32_t>& sizes) {
   nlohmann::ordered_json json{{"runs", nlohmann::json::array()}, {"bytes", nlohmann::ordered_json::object()}};
   for (const plan::DevicePlan::Run& run : plan.runs) {
-    nlohmann::ordered_json one{{"functions", functions_of(chain, run)}, {"processor", processor_name(run.processor)}};
-    if (run.processor == Processor::gpu) {
+    nlohmann::ordered_json one{{"functions", functions_of(chain, run)},
+                               {"processor", std::string(name(run.processor))}};
+    if (is_device(run.processor)) {
       if (auto shares = shares_of(chain, run); !shares.empty()) one["multiprocessors"] = std::move(shares);
       one["before"] = plan::describe_up(plan.segments[run.segment]);
       one["after"] = plan::describe_down(plan.segments[run.segment]);
@@ -268,20 +352,23 @@ void print_json(const TransferPlan& plan, const run::Chain& chain, const plan::D
   nlohmann::ordered_json json{{"stages", nlohmann::json::array()}};
   for (const auto& s : plan.stages) {
     json["stages"].push_back({{"name", stage_name(chain, s)},
-                              {"processor", processor_name(s.processor)},
+                              {"processor", std::string(name(s.processor))},
                               {"reads", fields_json(s.access.reads, sizes)["fields"]},
                               {"writes", fields_json(s.access.writes, sizes)["fields"]},
-                              {"to_device", fields_json(s.to_device, sizes)},
-                              {"to_host", fields_json(s.to_host, sizes)}});
+                              {"to_device", fields_json(fields_of(s.before, true), sizes)},
+                              {"to_host", fields_json(fields_of(s.before, false), sizes)}});
     auto& stage = json["stages"].back();
-    if (!s.to_host_after.empty()) stage["to_host_after"] = fields_json(s.to_host_after, sizes);
+    if (!s.after.empty()) stage["to_host_after"] = fields_json(fields_of(s.after, false), sizes);
     if (const auto arm = arm_of(chain.forks, s.function)) {
       stage["fork"] = arm->fork;
       stage["arm"] = chain.forks[arm->fork].arms[arm->arm].text;
     }
   }
-  json["to_host_at_end"] = fields_json(plan.to_host_at_end, sizes);
-  if (!on_device.segments.empty()) json["on_the_wire"] = device_plan_json(chain, on_device, sizes);
+  json["to_host_at_end"] = fields_json(fields_of(plan.at_end, false), sizes);
+  if (!on_device.segments.empty()) {
+    json["on_the_wire"] = device_plan_json(chain, on_device, sizes);
+    if (const auto cost = cost_of(chain)) json["cost_of_processors"] = cost_json(chain, on_device, *cost, sizes);
+  }
   json["placement"] = placement_json(chain.settings.placement);
   fmt::print("{}\n", json.dump(2));
 }
@@ -291,9 +378,10 @@ int plan_chain(const PlanArguments& arguments) {
   if (!loaded) return refuse(loaded.error());
   print_warnings(*loaded);
   const run::RunSettings& settings = loaded->chain.settings;
-  const TransferPlan plan = plan::plan_transfers(loaded->chain.traits(), settings.processor, loaded->chain.forks);
+  const TransferPlan plan =
+      plan::plan_transfers(loaded->chain.traits(), loaded->chain.processors(), loaded->chain.forks);
   plan::DevicePlan on_device;
-  if (settings.processor == Processor::gpu) {
+  if (is_device(settings.processor)) {
     auto planned = loaded->chain.device_plan();
     if (!planned) return refuse(planned.error());
     on_device = std::move(*planned);
@@ -302,7 +390,10 @@ int plan_chain(const PlanArguments& arguments) {
     print_json(plan, loaded->chain, on_device, arguments.sizes);
   } else {
     print_plan(plan, loaded->chain, arguments.sizes);
-    if (!on_device.segments.empty()) print_device_plan(loaded->chain, on_device, arguments.sizes);
+    if (!on_device.segments.empty()) {
+      print_device_plan(loaded->chain, on_device, arguments.sizes);
+      if (const auto cost = cost_of(loaded->chain)) print_cost(loaded->chain, on_device, *cost, arguments.sizes);
+    }
     print_placement(settings.placement);
   }
   return kDone;

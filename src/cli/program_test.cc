@@ -220,6 +220,36 @@ TEST_F(Program, PrintsAPlanThatFitsATerminal) {
   EXPECT_THAT(run({"plan", chain_, "--processor", "cpu"}).out, HasSubstr("Nothing crosses PCIe."));
 }
 
+TEST_F(Program, ShowsWhatFunctionsOnTheCpuCost) {
+  const TestFile routes("routes");
+  routes.write("default via 10.0.0.1 dev wan\n");
+  const TestFile rules("rules");
+  rules.write("@0.0.0.0/0\t0.0.0.0/0\t0 : 65535\t0 : 65535\t0x00/0x00\n");
+  const std::string firewall = "firewall: {rules: " + rules.path() + "}";
+  write("ports: {load: generator, wan: {null: {}}}\nchain: [" + firewall + ", router: {routes: " + routes.path() +
+        ", processor: cpu}, " + firewall + "]\nrun: {processor: gpu}\n");
+  const std::string plan = run({"plan", chain_, "--packet-size", "1514"}).out;
+  EXPECT_THAT(plan, HasSubstr("\nrouter               cpu\n"));
+  // Headers, and a verdict before the second firewall; its verdict and finding come back.
+  EXPECT_THAT(plan, HasSubstr("\nThe cost of `processor: cpu` for router\n"
+                              "(in brackets: the difference from the same chain without it), for each forwarded "
+                              "packet:\n"
+                              "frame  bytes to device  bytes to host  round trips  on the path\n"
+                              " 1514         116 (+4)        16 (-8)       2 (+1)  all functions\n"));
+  std::istringstream lines(plan);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100U) << line;
+  const auto json = nlohmann::json::parse(run({"plan", chain_, "--packet-size", "1514", "--json"}).out);
+  EXPECT_EQ(json["cost_of_processors"], nlohmann::json::parse(R"({"on_cpu": ["router"], "round_trips": 1,
+                                      "bytes": {"1514": {"to_device": 4, "to_host": -8}}})"));
+  EXPECT_THAT(run({"plan", chain_, "--set", "chain.router.processor=auto"}).out, Not(HasSubstr("The cost of")));
+  EXPECT_THAT(run({"plan", chain_, "--processor", "cpu"}).out, Not(HasSubstr("The cost of")));
+  EXPECT_THAT(run({"check", chain_, "--set", "run.processor=cpu"}).out,
+              HasSubstr("\nrouter (processor: cpu): 1 IPv4 route "));
+  const auto checked = nlohmann::json::parse(run({"check", chain_, "--set", "run.processor=cpu", "--json"}).out);
+  EXPECT_EQ(checked["functions"][1]["processor"], "cpu");
+  EXPECT_FALSE(checked["functions"][0].contains("processor"));
+}
+
 //   load ─▶ router ─┬ in_port load: firewall ──┬─▶ wan
 //                   └ out_port wan: firewall#2 ┘
 TEST_F(Program, ShowsTheArmsOfAChainInPlanAndCheck) {

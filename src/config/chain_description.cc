@@ -214,7 +214,9 @@ class Reader {
       return mistake(item, "unknown network function", in_quotes(name),
                      expected_kind(name, functions_, [](const auto* k) { return k->name; }));
     }
-    function.parameters = read_parameters(function.kind->parameters, parameters, item);
+    std::vector<Parameter> table(function.kind->parameters.begin(), function.kind->parameters.end());
+    table.insert(table.end(), function::kCommonParameters.begin(), function::kCommonParameters.end());
+    function.parameters = read_parameters(table, parameters, item);
   }
 
   void read_wiring() {

@@ -30,7 +30,7 @@ struct PortDescription {
 struct FunctionDescription {
   Place place{};                           // of its item in the list
   const function::NfKind* kind = nullptr;  // null: unknown
-  std::optional<Parameters> parameters{};  // empty: there are mistakes
+  std::optional<Parameters> parameters{};  // with function::kCommonParameters; empty: there are mistakes
 };
 
 /// A port name in `wire` or `when`.

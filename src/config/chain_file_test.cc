@@ -630,6 +630,90 @@ TEST_F(ChainFile, ReportsWhyItCannotRunOnTheGpu) {
   EXPECT_TRUE(load(kGood, {{*parse_override("run.processor=gpu")}, false, true})) << "a plan may be made for it";
 }
 
+/// kGood with a processor for each function; "" for none.
+std::string with_processors(std::string good, const std::string& firewall, const std::string& router) {
+  const auto add = [&](const std::string& after, const std::string& processor) {
+    if (!processor.empty()) good.insert(good.find(after) + after.size(), ", processor: " + processor);
+  };
+  add("rules: rules", firewall);
+  add("routes: routes", router);
+  return good;
+}
+
+TEST_F(ChainFile, PlacesSingleFunctionsOnAnotherProcessor) {
+  using function::Processor;
+  const auto processors = [&](const std::string& firewall, const std::string& router, const std::string& run) {
+    auto loaded =
+        load(with_processors(kGood, firewall, router), {{*parse_override("run.processor=" + run)}, false, true});
+    EXPECT_TRUE(loaded) << to_string(loaded.error());
+    return loaded ? loaded->chain.processors() : plan::Processors{};
+  };
+  const plan::Processors on_gpu{Processor::gpu, Processor::gpu};
+  const plan::Processors on_cpu{Processor::cpu, Processor::cpu};
+  const plan::Processors mixed{Processor::gpu, Processor::cpu};
+  EXPECT_EQ(processors("", "", "gpu"), on_gpu);
+  EXPECT_EQ(processors("auto", "gpu", "gpu"), on_gpu);
+  EXPECT_EQ(processors("auto", "cpu", "gpu"), mixed);
+  EXPECT_EQ(processors("cpu", "auto", "cpu"), on_cpu);
+  EXPECT_EQ(processors("gpu", "cpu", "auto"), mixed) << "one function asks for a GPU";
+  EXPECT_EQ(processors("gpu", "auto", "auto"), on_gpu) << "the others follow";
+
+  LoadOptions options;
+  options.overrides = {*parse_override("run.processor=gpu"), *parse_override("chain.router.processor=cpu")};
+  options.only_plan = true;
+  EXPECT_EQ(load(kGood, options)->chain.processors(), mixed);
+  const std::string forked =
+      "ports: {lan: {pcap: {read: in.pcap}}, wan: {pcap: {write: out.pcap}}}\n"
+      "chain: [fork: [{when: {in_port: lan}, chain: [firewall: {rules: rules}]}, {chain: [router: {routes: "
+      "routes}]}]]\n";
+  options.overrides[1] = *parse_override("chain.fork.1.chain.router.processor=cpu");
+  EXPECT_EQ(load(forked, options)->chain.processors(), mixed);
+}
+
+TEST_F(ChainFile, ReportsWhereProcessorsOfFunctionsCannotBe) {
+  const auto refused = [&](const std::string& firewall, const std::string& router, const std::string& run,
+                           bool only_plan = true) {
+    return errors_of(with_processors(kGood, firewall, router),
+                     {{*parse_override("run.processor=" + run)}, false, only_plan});
+  };
+  expect_has(refused("fpga", "", "auto"),
+             "chain.yaml:5:41: processor: wrong value: found 'fpga', expected auto, cpu or gpu");
+  expect_has(refused("", "gpu", "cpu"),
+             "chain.yaml:6:41: processor: not possible in a run on the CPU (run.processor: --set run.processor=cpu): "
+             "found 'gpu', expected auto or cpu, or another run.processor");
+  expect_has(refused("cpu", "cpu", "gpu", false),
+             "--set run.processor=gpu: all functions of the chain that have a GPU stage are to run on the CPU: found "
+             "'gpu', expected auto or cpu");
+  EXPECT_TRUE(load(with_processors(kGood, "cpu", "cpu"))) << "no GPU is asked for";
+  const gpu::DeviceList list = gpu::list_devices();
+  if (list.availability != gpu::Availability::kUsable)
+    expect_has(refused("", "gpu", "auto", false), "chain.yaml:6:41: no GPU can be used here: " + list.reason);
+}
+
+TEST_F(ChainFile, RefusesAProcessorForWhichAFunctionHasNoStage) {
+  struct OnHost final : function::NetworkFunction {
+    const function::NfTraits& traits() const noexcept override { return own; }
+    std::unique_ptr<function::CpuStage> make_cpu_stage() override { return nullptr; }
+    std::string description() const override { return "on the host"; }
+    function::NfTraits own{.name = "on_host", .summary = ""};
+  };
+  static constexpr function::NfKind kOnHost{
+      "on_host",
+      "",
+      {},
+      [](const Parameters&, function::NfContext&) -> Result<std::unique_ptr<function::NetworkFunction>> {
+        return std::make_unique<OnHost>();
+      }};
+  const std::array kinds{&kOnHost};
+  LoadOptions options;
+  options.functions = kinds;
+  options.only_plan = true;
+  const std::string chain = "ports: {lan: {pcap: {read: in.pcap}}, wan: {null: {}}}\nchain: [on_host: {processor: ";
+  expect_has(errors_of(chain + "gpu}, on_host: {processor: gpu}]\n", options),
+             "chain.yaml:2:57: processor: on_host#2 has no stage for it: found 'gpu', expected auto or cpu");
+  EXPECT_TRUE(load(chain + "cpu}]\n", options));
+}
+
 TEST_F(ChainFile, MakesLargerBatchesForAGpu) {
   const auto settings = [&](std::vector<Override> overrides) {
     overrides.push_back(*parse_override("run.batch={}"));
@@ -723,6 +807,9 @@ TEST_F(GpuSharesInAChainFile, AreRefusedWithTheReason) {
              "gpu_shares: shares cannot limit this function's GPU stage: found 'router', expected one of nids, "
              "nids#2");
   expect_has(errors_of(kGood, with("router=3")), "expected whole: no function of the chain can have a share");
+  LoadOptions on_cpu = with("nids=3");
+  on_cpu.overrides.push_back(*parse_override("chain.nids.processor=cpu"));
+  expect_has(errors_of(kInspected, on_cpu), "gpu_shares: this function runs on the CPU: found 'nids', expected nids#2");
   const std::string both = refused("nids=0,router=3");
   expect_has(both, "wrong number");
   expect_has(both, "shares cannot limit");

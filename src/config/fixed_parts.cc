@@ -91,6 +91,14 @@ class Collector {
       const FunctionDescription& function = description_.functions[f];
       const std::string kind(function.kind == nullptr ? "" : function.kind->name);
       parts_.chain.push_back({"a function", kind, kind, function.place});
+      if (!function.parameters) {
+        parts_.chain.push_back({"a processor", "", "", function.place});
+      } else {
+        const std::string form = "processor: " + function.parameters->text("processor");
+        const Place& place = function.parameters->place("processor");
+        parts_.chain.push_back(
+            {"a processor", form, fmt::format("{} with {}", kind, form), place.file.empty() ? function.place : place});
+      }
     }
   }
 
@@ -182,8 +190,8 @@ class Comparison {
     const std::size_t both = std::min(running_.chain.size(), next_.chain.size());
     const auto chain_differs = [&](const Place& place, std::string found, std::string expected) {
       errors_.push_back({place,
-                         "the functions of the chain, their order and their forks cannot change in a reload: it needs "
-                         "a new run",
+                         "the functions of the chain, their order, processors and forks cannot change in a reload: it "
+                         "needs a new run",
                          std::move(found), std::move(expected)});
     };
     for (std::size_t i = 0; i < both; ++i) {

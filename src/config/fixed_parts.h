@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The parts of a chain that a reload cannot change: its ports, its wiring, the sections `run` and `outputs`, and which
-// functions it has in which order and in which forks. Kept in a normal form, so that a new version of the chain file
-// can be compared with what is running. Layout, comments, the order of keys and explicit defaults make no difference.
+// functions it has in which order, on which processors and in which forks. Kept in a normal form, so that a new version
+// of the chain file can be compared with what is running. Layout, comments, the order of keys and explicit defaults
+// make no difference.
 
 #pragma once
 
@@ -26,7 +27,8 @@ struct FixedParts {
   /// Sections whose parts are unknown, because they have mistakes: "run", "ports.lan".
   std::vector<std::string> unknown;
   std::vector<Part> values;  // by their names
-  /// The functions and the structure of forks, in the order of the file. The form is empty where a mistake hides it.
+  /// The functions, each with its processor, and the structure of forks, in the order of the file. The form is empty
+  /// where a mistake hides it.
   std::vector<Part> chain;
   bool chain_known = true;  // false: mistakes hide how many parts it has
   /// The places of sections, for parts that are missing in them: "run", "outputs", "ports", "wire", "chain".

@@ -44,7 +44,10 @@ class FunctionBuilder {
       if (function == nullptr) continue;
       const std::string_view name = description.kind->name;
       const int nth = ++count_by_name_[name];
-      built_.functions.push_back({nth == 1 ? std::string(name) : fmt::format("{}#{}", name, nth), std::move(function)});
+      run::NamedFunction& named = built_.functions.emplace_back(
+          run::NamedFunction{nth == 1 ? std::string(name) : fmt::format("{}#{}", name, nth), std::move(function),
+                             function::processor_named(description.parameters->text("processor"))});
+      check_processor(named, *description.parameters);
       built_.positions.push_back(f);
     }
   }
@@ -66,6 +69,13 @@ class FunctionBuilder {
     // Only functions that choose ports write the verdict's port; their traits say so.
     built_.out_port_known |= (*function)->traits().chooses_port;
     return std::move(*function);
+  }
+
+  void check_processor(const run::NamedFunction& named, const Parameters& parameters) {
+    if (named.processor != function::Processor::gpu || named.function->traits().gpu) return;
+    built_.errors.push_back({parameters.place("processor"),
+                             fmt::format("processor: {} has no stage for it", named.name),
+                             in_quotes(parameters.text("processor")), "auto or cpu"});
   }
 
   void make_fork(const ForkDescription& description) {

@@ -138,12 +138,13 @@ class Planner {
   void compare(const BuiltFunctions& built) {
     // If mistakes hide a part of the chain, positions have no meaning.
     if (description_.functions.size() != running_.chain.functions.size()) return;
-    const bool on_gpu = running_.chain.settings.processor == function::Processor::gpu;
+    const plan::Processors processors = running_.chain.processors();
     for (std::size_t i = 0; i < built.functions.size(); ++i) {
       const std::size_t at = built.positions[i];
       const run::NamedFunction& running = running_.chain.functions[at];
       const function::NetworkFunction& next = *built.functions[i].function;
-      const Errors misfits = plan::check_fit(running.name, running_.planned[at], next.traits(), on_gpu);
+      const Errors misfits =
+          plan::check_fit(running.name, running_.planned[at], next.traits(), is_device(processors[at]));
       for (const Error& error : misfits) refuse(at, error);
       if (!misfits.empty()) continue;
       auto changes = next.changes_from(*running.function);

@@ -232,7 +232,7 @@ TEST_F(PlannedReload, RefusesToChangePortsWiresRunAndOutputs) {
 TEST_F(PlannedReload, RefusesToChangeFunctionsAndTheirOrder) {
   start();
   const std::string cannot =
-      "the functions of the chain, their order and their forks cannot change in a reload: it needs a new run: ";
+      "the functions of the chain, their order, processors and forks cannot change in a reload: it needs a new run: ";
   EXPECT_EQ(errors_with("  - router: {routes: routes}\n  - probe: {word: first}\n",
                         "  - probe: {word: first}\n  - router: {routes: routes}\n"),
             "chain.yaml:6:5: " + cannot + "found probe, expected router");
@@ -244,6 +244,22 @@ TEST_F(PlannedReload, RefusesToChangeFunctionsAndTheirOrder) {
             "chain.yaml:7:5: " + cannot + "found a fork, expected probe");
 }
 
+TEST_F(PlannedReload, RefusesToMoveAFunctionToAnotherProcessor) {
+  const std::string on_cpu = with(kChain, "{routes: routes}", "{routes: routes, processor: cpu}");
+  const std::string cannot =
+      "the functions of the chain, their order, processors and forks cannot change in a reload: it needs a new run: ";
+  start();
+  EXPECT_EQ(changes(with(kChain, "{routes: routes}", "{routes: routes, processor: auto}")), "") << "a default";
+  EXPECT_EQ(errors(on_cpu),
+            "chain.yaml:6:41: " + cannot + "found router with processor: cpu, expected router with processor: auto");
+  start(on_cpu);
+  EXPECT_EQ(changes(on_cpu), "");
+  EXPECT_EQ(errors(kChain),
+            "chain.yaml:6:5: " + cannot + "found router with processor: auto, expected router with processor: cpu");
+  EXPECT_THAT(errors(with(on_cpu, "processor: cpu}\n  - probe", "processor: up}\n  - probe")), Not(HasSubstr(cannot)))
+      << "a mistake hides it";
+}
+
 TEST_F(PlannedReload, RefusesToChangeForksAndTheirConditions) {
   const std::string forked = with(kChain, "  - probe: {word: first}\n",
                                   "  - fork:\n"
@@ -253,9 +269,10 @@ TEST_F(PlannedReload, RefusesToChangeForksAndTheirConditions) {
   EXPECT_EQ(changes(forked), "");
   EXPECT_EQ(changes(with(forked, "out_port: [wan]", "out_port: wan")), "");
   EXPECT_EQ(changes(with(forked, "word: first", "word: second")), "probe: first → second\n");
-  EXPECT_THAT(errors(with(forked, "out_port: [wan]", "in_port: lan")),
-              HasSubstr("chain.yaml:8:9: the functions of the chain, their order and their forks cannot change in a "
-                        "reload: it needs a new run: found an arm for in_port lan, expected an arm for out_port wan"));
+  EXPECT_THAT(
+      errors(with(forked, "out_port: [wan]", "in_port: lan")),
+      HasSubstr("chain.yaml:8:9: the functions of the chain, their order, processors and forks cannot change in a "
+                "reload: it needs a new run: found an arm for in_port lan, expected an arm for out_port wan"));
   EXPECT_THAT(errors(with(forked, "      - {chain: []}\n", "")),
               HasSubstr("expected an arm for all remaining packets"));
   EXPECT_THAT(errors(with(forked, "chain: []", "chain: [probe]")),

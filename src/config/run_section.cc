@@ -29,8 +29,9 @@ namespace {
 constexpr std::size_t kMostWorkers = 256;
 
 constexpr auto kRun = std::to_array<Parameter>({
-    {"processor", ParameterType::choice, "auto", "auto|cpu|gpu",
-     "where functions with a GPU stage run; auto: on a GPU if there is one"},
+    {"processor", ParameterType::choice, "auto", function::kProcessorChoices,
+     "where functions with a GPU stage run, unless they have a `processor` of their own; auto: on a GPU if there is "
+     "one"},
     {"gpus", ParameterType::integers, "", "0..255", "indices of the GPUs to use; default: the first"},
     {"workers", ParameterType::integer, "1", "1..256",
      "number of threads, each with its own queues, ring and stages; with `cores`, their number is the default"},
@@ -69,7 +70,8 @@ constexpr auto kRun = std::to_array<Parameter>({
 ParameterTable run_parameters() { return kRun; }
 
 RunSection::RunSection(const ChainDescription& description, run::Chain& chain, Errors& errors, Errors& without_effect)
-    : run_(description.run),
+    : description_(description),
+      run_(description.run),
       chain_(chain),
       settings_(chain.settings),
       errors_(errors),
@@ -189,8 +191,26 @@ void RunSection::refuse_sharing_in_forks() {
   settings_.sharing = plan::Sharing::packets;
 }
 
+/// A function that is to run on a GPU asks for one, as the whole chain does, unless the chain is to run on the CPU.
+void RunSection::read_processors_of_functions() {
+  const bool none_allowed = run_ && run_->text("processor") == "cpu";
+  for (const FunctionDescription& function : description_.functions) {
+    if (!function.parameters || function.parameters->text("processor") != "gpu") continue;
+    const Place& place = function.parameters->place("processor");
+    if (!none_allowed) {
+      if (!gpu_asked_) gpu_asked_ = place;
+      continue;
+    }
+    errors_.push_back({place,
+                       fmt::format("processor: not possible in a run on the CPU (run.processor: {})",
+                                   place_text(run_->place("processor"))),
+                       "'gpu'", "auto or cpu, or another run.processor"});
+  }
+}
+
 void RunSection::choose_processor(bool only_plan, bool functions_known) {
   refuse_sharing_in_forks();
+  read_processors_of_functions();
   if (only_plan) {
     settings_.processor = gpu_asked_ ? function::Processor::gpu : function::Processor::cpu;
   } else if (gpu_asked_ || (run_ && run_->text("processor") == "auto" && errors_.empty())) {
@@ -264,12 +284,15 @@ void RunSection::set_gpu_share(std::string_view item, bool functions_known) {
     return wrong(fmt::format("wrong number of multiprocessors for {}", name), number,
                  fmt::format("a whole number in 1..{}", most_multiprocessors_));
   }
+  const auto can_have_share = [](const run::NamedFunction& f) {
+    return f.function->traits().fills_gpu && f.processor != function::Processor::cpu;
+  };
   std::vector<std::string_view> all;
   std::vector<std::string_view> with_share;
   std::vector<run::NamedFunction>& functions = chain_.functions;
   for (const run::NamedFunction& function : functions) {
     all.emplace_back(function.name);
-    if (function.function->traits().fills_gpu) with_share.emplace_back(function.name);
+    if (can_have_share(function)) with_share.emplace_back(function.name);
   }
   const auto found = std::ranges::find(functions, name, &run::NamedFunction::name);
   if (found == functions.end()) {
@@ -277,9 +300,11 @@ void RunSection::set_gpu_share(std::string_view item, bool functions_known) {
     if (functions_known) wrong("no such function in the chain", name, expected_name(name, all));
     return;
   }
-  if (!found->function->traits().fills_gpu) {
+  if (!can_have_share(*found)) {
     return wrong(
-        "shares cannot limit this function's GPU stage", name,
+        found->processor == function::Processor::cpu ? "this function runs on the CPU"
+                                                     : "shares cannot limit this function's GPU stage",
+        name,
         with_share.empty() ? "whole: no function of the chain can have a share" : expected_name(name, with_share));
   }
   plan::GpuShares::Share& share = settings_.gpu_shares.functions[static_cast<std::size_t>(found - functions.begin())];
@@ -304,19 +329,19 @@ Result<std::vector<int>> RunSection::usable_gpus(bool functions_known) {
   const auto refuse = [&](std::string message) {
     return failure(Error{place, std::move(message), "'gpu'", "auto or cpu; `penstock doctor` has details"});
   };
-  const std::vector<function::NfTraits> traits = chain_.traits();
-  const bool any = std::ranges::any_of(traits, [](const function::NfTraits& t) { return t.gpu.has_value(); });
-  if (functions_known && !any) {
-    return refuse("no function of the chain has a GPU stage");
+  const auto has_stage = [](const run::NamedFunction& f) { return f.function->traits().gpu.has_value(); };
+  const auto runs_there = [&](const run::NamedFunction& f) {
+    return has_stage(f) && f.processor != function::Processor::cpu;
+  };
+  if (functions_known && std::ranges::none_of(chain_.functions, runs_there)) {
+    return refuse(std::ranges::any_of(chain_.functions, has_stage)
+                      ? "all functions of the chain that have a GPU stage are to run on the CPU"
+                      : "no function of the chain has a GPU stage");
   }
   devices_ = gpu::list_devices();
   const gpu::DeviceList& list = *devices_;
   if (list.availability != gpu::Availability::kUsable) return refuse("no GPU can be used here: " + list.reason);
   if (!functions_known || !run_) return std::vector<int>{};
-  if (auto plan = chain_.device_plan(); !plan) {
-    for (Error& error : plan.error()) error.place = place;
-    return failure(std::move(plan.error()));
-  }
   std::vector<int> there;
   for (const gpu::Device& device : list.devices) {
     if (device.supported) there.push_back(device.index);

@@ -45,17 +45,19 @@ class RunSection {
   void take_cores();
   [[nodiscard]] std::vector<run::GpuPlace> gpu_places(bool only_plan);
   void refuse_sharing_in_forks();
+  void read_processors_of_functions();
   void refuse_batch_beyond_queue();
   [[nodiscard]] std::size_t most_batch_bytes_on_gpu() const;
   [[nodiscard]] Result<std::vector<int>> usable_gpus(bool functions_known);
   void set_gpu_share(std::string_view item, bool functions_known);
 
+  const ChainDescription& description_;
   const std::optional<Parameters>& run_;  // empty: there are mistakes
   run::Chain& chain_;
   run::RunSettings& settings_;
   Errors& errors_;
   Errors& without_effect_;
-  std::optional<Place> gpu_asked_;             // the place of `processor: gpu`
+  std::optional<Place> gpu_asked_;             // the place of the first `processor: gpu`
   std::optional<Place> queue_place_;           // the place of `queue: bytes`, if given
   std::optional<Place> workers_place_;         // the place of `workers`, if given
   CpuList cores_;                              // one for each worker; empty: not given

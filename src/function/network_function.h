@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -20,6 +21,7 @@
 #include "base/parameter.h"
 #include "function/emitter.h"
 #include "function/output.h"
+#include "function/processor.h"
 #include "gpu/stage.h"
 #include "packet/batch.h"
 #include "packet/field.h"
@@ -33,8 +35,6 @@ class Attachment;
 }
 
 namespace penstock::function {
-
-enum class Processor : std::uint8_t { cpu, gpu };
 
 struct NfTraits {
   std::string_view name;
@@ -228,6 +228,11 @@ struct NfContext {
     return nullptr;
   }
 };
+
+/// The parameters that every function of a chain has in addition to those of its kind. The chain reads them.
+inline constexpr std::array<Parameter, 1> kCommonParameters{
+    {{"processor", ParameterType::choice, "auto", kProcessorChoices,
+      "where the function runs, if it has a stage there; auto: as `run.processor` says"}}};
 
 /// An entry of the catalog.
 struct NfKind {

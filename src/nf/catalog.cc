@@ -3,6 +3,8 @@
 
 #include "nf/catalog.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <string>
@@ -23,6 +25,13 @@ bool good_name(std::string_view name) {
   const auto is_letter = [](char c) { return c >= 'a' && c <= 'z'; };
   return !name.empty() && is_letter(name.front()) &&
          std::ranges::all_of(name, [&](char c) { return is_letter(c) || (c >= '0' && c <= '9') || c == '_'; });
+}
+
+/// Null if it has none.
+const Parameter* common_parameter_of(const function::NfKind& kind) {
+  const auto found =
+      std::ranges::find_first_of(kind.parameters, function::kCommonParameters, {}, &Parameter::name, &Parameter::name);
+  return found == kind.parameters.end() ? nullptr : &*found;
 }
 
 }  // namespace
@@ -46,6 +55,12 @@ Result<std::vector<const function::NfKind*>> catalog_with(function::NfKinds furt
                         "wrong name of a network function",
                         in_quotes(kind->name),
                         "a lower-case letter, then such letters, digits and '_'"});
+    } else if (const Parameter* const common = common_parameter_of(*kind)) {
+      errors.push_back(
+          {{},
+           fmt::format("the network function {} has a parameter of a name that all functions use", kind->name),
+           in_quotes(common->name),
+           "another name"});
     } else if (find_kind(kind->name, kinds) != nullptr) {
       const bool built_in = find_kind(kind->name) != nullptr;
       errors.push_back(

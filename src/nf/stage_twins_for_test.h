@@ -49,7 +49,7 @@ class OwnLane {
   static constexpr std::size_t kBatchPackets = 4096;
 
   OwnLane(function::NetworkFunction& function, const Way& way) {
-    const auto plan = plan::plan_device({&function.traits(), 1}, way.whole);
+    const auto plan = plan::plan_device({&function.traits(), 1}, {function::Processor::gpu}, way.whole);
     EXPECT_TRUE(plan);
     EXPECT_EQ(plan->segments.size(), 1U);
     shape_ = plan->segments.at(0);

@@ -25,7 +25,12 @@ constexpr FieldSet kCarriedMetadata{Field::mark, Field::timestamp};
 struct Collected {
   FieldSet up;
   FieldSet down;
+  FieldSet reads;  // of its stages
   FieldSet stale;  // fields that differ from the CPU's copy on the device when the segment begins
+  std::optional<ArmPlace> arm;
+  function::Processor processor = function::Processor::gpu;
+  bool is_first = false;
+  bool packets_are_there = false;  // an earlier segment has sent them
   bool changes_shape = false;
   std::size_t first = 0;  // function
   std::size_t last = 0;
@@ -50,26 +55,34 @@ bool reads_changed(const function::NfTraits& function, const Collected& segment)
 /// segment. To make the fields that it reads available on the host by then, a segment may have to begin with its
 /// function. A segment also ends where a fork begins and where an arm ends, since the lane skips packets of other arms
 /// by their verdicts.
+///
+/// The first segment sends the packets, those of all arms. A later one sends them again if its stages need fields that
+/// records cannot carry, such as payloads that the host has changed. In an arm it sends only those of its arm, which
+/// take the place of all others on the device; so the next segment elsewhere sends its packets again too.
 class Collector {
  public:
   Collector(const TransferPlan& plan, std::span<const function::NfTraits> chain, std::span<const Fork> forks)
       : plan_(plan), chain_(chain), forks_(forks) {}
 
-  std::vector<Collected> collect() && {
+  std::vector<Collected> collect(WholeFrames whole) && {
     for (const Fork& fork : forks_) {
       take(fork.first);
+      end_segment();
       const FieldSet at_fork = std::exchange(stale_, {});
       FieldSet joined = fork.exhaustive() ? FieldSet{} : at_fork;
       for (const Arm& arm : fork.arms) {
-        open_ = false;
         stale_ = at_fork;
         take(arm.last);
+        end_segment();
         joined |= stale_;
       }
-      open_ = false;
       stale_ = joined;
     }
     take(chain_.size());
+    end_segment();
+    if (segments_.empty()) return {};
+    if (whole == WholeFrames::always) shape_transfers(segments_.back(), true);
+    send_what_segments_need(whole);
     return std::move(segments_);
   }
 
@@ -80,21 +93,21 @@ class Collector {
   }
 
   void take(const PlannedStage& stage) {
-    if (stage.processor == function::Processor::gpu) {
-      open_ = open_ && !reads_changed(chain_[stage.function], segments_.back());
-      if (!open_ || !stage.to_device.empty()) {
-        stale_ -= stage.to_device;
-        segments_.push_back({});
-        segments_.back().first = stage.function;
-        segments_.back().stale = stale_;
-        open_ = true;
+    if (is_device(stage.processor)) {
+      if (open_ && (!stage.brought().empty() || reads_changed(chain_[stage.function], segments_.back()))) end_segment();
+      if (!open_) {
+        stale_ -= stage.brought();
+        stale_since_ = {};
+        begin_segment(stage);
       }
       Collected& segment = segments_.back();
       const bool changes_shape = stage.access.writes.has(Field::frame_shape);
-      segment.up |= stage.to_device;
+      segment.up |= stage.brought();
+      segment.reads |= stage.access.reads;
       segment.changes_shape |= changes_shape;
       segment.last = stage.function + 1;
       stale_ -= stage.access.writes;
+      stale_since_ -= stage.access.writes;
       // Everything that a segment changes returns at its end, even if the host does not read it: the host must be able
       // to continue if the device fails later.
       segment.down |= stage.access.writes;
@@ -103,7 +116,63 @@ class Collector {
           {static_cast<std::uint8_t>(stage.function), function.findings_bytes, changes_shape, function.state_bytes});
     } else if (!segments_.empty()) {
       stale_ |= stage.access.writes;
-      if (stage.divides()) open_ = false;
+      stale_since_ |= stage.access.writes;
+      if (stage.divides()) end_segment();
+    }
+  }
+
+  void begin_segment(const PlannedStage& stage) {
+    Collected& segment = segments_.emplace_back();
+    segment.first = stage.function;
+    segment.stale = stale_;
+    segment.arm = arm_of(forks_, stage.function);
+    segment.processor = stage.processor;
+    segment.is_first = segments_.size() == 1;
+    segment.packets_are_there = !segment.is_first && (!sent_in_ || segment.arm == sent_in_);
+    open_ = true;
+  }
+
+  void end_segment() {
+    if (!std::exchange(open_, false)) return;
+    Collected& segment = segments_.back();
+    shape_transfers(segment, false);
+    if (!segment.shape.sends_packets) return;
+    stale_ = stale_since_;
+    sent_in_ = segment.is_first ? std::nullopt : segment.arm;
+  }
+
+  /// `whole`: all frames return.
+  static void shape_transfers(Collected& segment, bool whole) {
+    ring::SegmentShape& shape = segment.shape;
+    // Decide the way down first: frames that return whole must be up to date on the device, even if no stage there
+    // reads all fields.
+    const auto record_down = ring::record_layout(segment.down);
+    shape.frames_down = whole || segment.changes_shape || !record_down;
+    shape.down = shape.frames_down ? *ring::record_layout(segment.down & kCarriedMetadata) : *record_down;
+    const FieldSet up = shape.frames_down ? segment.up | segment.stale : segment.up;
+    const auto record_up = ring::record_layout(up);
+    shape.sends_packets = !segment.packets_are_there || !record_up || up.has(Field::frame_shape);
+    if (!shape.sends_packets) shape.up = *record_up;
+    shape.verdicts_up = segment.first > 0 || segment.arm;
+  }
+
+  /// What a segment sends lasts until the next one that sends packets.
+  void send_what_segments_need(WholeFrames whole) {
+    for (auto segment = segments_.begin(); segment != segments_.end();) {
+      const auto next = std::find_if(segment + 1, segments_.end(), [](auto& s) { return s.shape.sends_packets; });
+      ring::SegmentShape& shape = segment->shape;
+      shape.frames_up = whole == WholeFrames::always;
+      FieldSet reads;
+      for (const Collected& s : std::span(segment, next)) {
+        // Returned frames are the device's copies, so whole frames must be there.
+        shape.frames_up |= s.shape.frames_down || !(s.reads & kBeyondHeaders).empty();
+        reads |= s.reads;
+      }
+      // Packets that are sent again get new descriptors.
+      const FieldSet metadata = (segment == segments_.begin() ? segment->up : reads) & kCarriedMetadata;
+      shape.up = *ring::record_layout(metadata);
+      shape.verdicts_up |= !metadata.empty();
+      segment = next;
     }
   }
 
@@ -114,6 +183,8 @@ class Collector {
   std::size_t at_ = 0;  // index of the next stage
   bool open_ = false;
   FieldSet stale_;
+  FieldSet stale_since_;             // the same, since the last segment began
+  std::optional<ArmPlace> sent_in_;  // if the packets on the device are only those of an arm
 };
 
 /// The runs of a plan, added in order: segments, and CPU runs between them.
@@ -130,7 +201,7 @@ class Runs {
   void add_on_cpu(std::size_t function) {
     while (next_ < function) add(function::Processor::cpu, std::min(function, next_bound()), 0);
   }
-  void add_segment(std::size_t last, std::size_t segment) { add(function::Processor::gpu, last, segment); }
+  void add_segment(const Collected& segment, std::size_t index) { add(segment.processor, segment.last, index); }
   [[nodiscard]] std::vector<DevicePlan::Run> take() && { return std::move(runs_); }
 
  private:
@@ -161,68 +232,25 @@ class Runs {
   std::size_t next_ = 0;  // next function
 };
 
-Error cannot_cross(const function::NfTraits& before, FieldSet fields) {
-  Error error;
-  error.message = fmt::format("{} cannot run on the GPU after a function on the CPU", before.name);
-  error.found = fmt::format("variable-length fields that must cross PCIe between them: {}", to_string(fields));
-  error.expected = "fixed-length fields, or processor: cpu";
-  return error;
-}
-
-Result<DevicePlan> plan_shared(std::span<const function::NfTraits> chain, WholeFrames whole,
-                               std::span<const Fork> forks) {
-  const TransferPlan transfers = plan_transfers(chain, function::Processor::gpu, forks);
-  std::vector<Collected> segments = Collector(transfers, chain, forks).collect();
+DevicePlan plan_shared(std::span<const function::NfTraits> chain, const Processors& processors, WholeFrames whole,
+                       std::span<const Fork> forks) {
+  const TransferPlan transfers = plan_transfers(chain, processors, forks);
+  std::vector<Collected> segments = Collector(transfers, chain, forks).collect(whole);
   DevicePlan plan;
-  Errors errors;
   Runs runs(segments, forks);
   for (std::size_t s = 0; s < segments.size(); ++s) {
-    Collected& segment = segments[s];
-    ring::SegmentShape& shape = segment.shape;
-    const bool first = s == 0;
-    const bool last = s + 1 == segments.size();
-    runs.add_on_cpu(segment.first);
-    runs.add_segment(segment.last, s);
-    shape.sends_packets = first;
-    shape.verdicts_up = segment.first > 0 || arm_of(forks, segment.first);
-
-    // Decide the way down first: frames that return whole must have gone up whole.
-    const auto record_down = ring::record_layout(segment.down);
-    const bool always = whole == WholeFrames::always && last;
-    shape.frames_down = always || segment.changes_shape || !record_down;
-    if (shape.frames_down) {
-      shape.down = *ring::record_layout(segment.down & kCarriedMetadata);
-    } else {
-      shape.down = *record_down;
-    }
-    if (first) {
-      shape.frames_up = whole == WholeFrames::always || !(segment.up & kBeyondHeaders).empty();
-      const FieldSet metadata = segment.up & kCarriedMetadata;
-      shape.up = *ring::record_layout(metadata);
-      shape.verdicts_up |= !metadata.empty();
-      continue;
-    }
-    // Frames that return whole must be up to date on the device, even if no stage there reads all fields.
-    if (shape.frames_down) segment.up |= segment.stale;
-    if (const auto record_up = ring::record_layout(segment.up); record_up && !segment.up.has(Field::frame_shape)) {
-      shape.up = *record_up;
-    } else {
-      errors.push_back(cannot_cross(chain[segment.first], segment.up));
-    }
+    runs.add_on_cpu(segments[s].first);
+    runs.add_segment(segments[s], s);
   }
-  if (!errors.empty()) return failure(std::move(errors));
-  // Returned frames are the device's copies, so whole frames must be there.
-  const bool any_frames_down = std::ranges::any_of(segments, [](const Collected& s) { return s.shape.frames_down; });
-  if (!segments.empty()) segments.front().shape.frames_up |= any_frames_down;
   runs.add_on_cpu(chain.size());
   plan.runs = std::move(runs).take();
   for (DevicePlan::Run& run : plan.runs) {
-    const bool on_gpu = run.processor == function::Processor::gpu;
+    const bool on_gpu = is_device(run.processor);
     run.parses = on_gpu && !forks.empty() && !segments[run.segment].shape.up.empty();
   }
   for (Collected& segment : segments) plan.segments.push_back(std::move(segment.shape));
   for (const PlannedStage& stage : transfers.stages) {
-    plan.hash_flows |= stage.processor == function::Processor::gpu && stage.access.reads.has(Field::flow_hash);
+    plan.hash_flows |= is_device(stage.processor) && stage.access.reads.has(Field::flow_hash);
   }
   return plan;
 }
@@ -234,34 +262,35 @@ std::uint32_t state_bytes(const ring::SegmentShape& segment) {
 }
 
 /// Plans each function separately. Its changes return after it, so no field has to cross on its own.
-Result<DevicePlan> plan_unshared(std::span<const function::NfTraits> chain, WholeFrames whole, Sharing sharing) {
+DevicePlan plan_unshared(std::span<const function::NfTraits> chain, const Processors& processors, WholeFrames whole,
+                         Sharing sharing) {
   DevicePlan plan;
   for (std::size_t f = 0; f < chain.size(); ++f) {
-    if (!chain[f].gpu) {
-      if (plan.runs.empty() || plan.runs.back().processor == function::Processor::gpu)
+    if (!is_device(processors[f])) {
+      if (plan.runs.empty() || is_device(plan.runs.back().processor))
         plan.runs.push_back({function::Processor::cpu, f, f});
       plan.runs.back().last = f + 1;
       continue;
     }
-    auto alone = plan_shared(chain.subspan(f, 1), whole, {});
-    if (!alone) return alone;
-    ring::SegmentShape& shape = alone->segments.front();
+    DevicePlan alone = plan_shared(chain.subspan(f, 1), {processors[f]}, whole, {});
+    ring::SegmentShape& shape = alone.segments.front();
     shape.stages.front().function = static_cast<std::uint8_t>(f);
     shape.verdicts_up |= f > 0;
-    shape.parses = sharing == Sharing::none || f == 0 || !chain[f - 1].gpu || finish_changes_frames(chain[f - 1]);
-    plan.runs.push_back({function::Processor::gpu, f, f + 1, plan.segments.size()});
+    shape.parses =
+        sharing == Sharing::none || f == 0 || !is_device(processors[f - 1]) || finish_changes_frames(chain[f - 1]);
+    plan.runs.push_back({processors[f], f, f + 1, plan.segments.size()});
     plan.segments.push_back(std::move(shape));
-    plan.hash_flows |= alone->hash_flows;
+    plan.hash_flows |= alone.hash_flows;
   }
   return plan;
 }
 
 }  // namespace
 
-Result<DevicePlan> plan_device(std::span<const function::NfTraits> chain, WholeFrames whole, Sharing sharing,
-                               std::span<const Fork> forks) {
-  if (sharing == Sharing::packets) return plan_shared(chain, whole, forks);
-  if (forks.empty()) return plan_unshared(chain, whole, sharing);
+Result<DevicePlan> plan_device(std::span<const function::NfTraits> chain, const Processors& processors,
+                               WholeFrames whole, Sharing sharing, std::span<const Fork> forks) {
+  if (sharing == Sharing::packets) return plan_shared(chain, processors, whole, forks);
+  if (forks.empty()) return plan_unshared(chain, processors, whole, sharing);
   return failure(Error{{},
                        "functions of a chain with forks must share packets on the GPU",
                        fmt::format("sharing: {}", kSharingNames[static_cast<std::size_t>(sharing)]),
@@ -280,7 +309,7 @@ FrameRoom growth_of(std::span<const function::NfTraits> chain) {
 std::size_t functions_before_device(const DevicePlan& plan) {
   std::size_t before = 0;
   for (const DevicePlan::Run& run : plan.runs) {
-    if (run.processor == function::Processor::gpu) break;
+    if (is_device(run.processor)) break;
     before = run.last;
   }
   return before;
@@ -293,7 +322,7 @@ bool sends_packets_again(const DevicePlan& plan) {
 FrameRoom room_on_device(std::span<const function::NfTraits> chain, const DevicePlan& plan) {
   FrameRoom room;
   for (const DevicePlan::Run& run : plan.runs) {
-    if (run.processor == function::Processor::cpu) continue;
+    if (!is_device(run.processor)) continue;
     const FrameRoom of_run = growth_of(chain.subspan(run.first, run.last - run.first));
     room.head += of_run.head;
     room.tail += of_run.tail;
@@ -325,15 +354,31 @@ std::string describe_down(const ring::SegmentShape& segment) {
   return text;
 }
 
+namespace {
+
+bool passes_by(const DevicePlan::Run& run, std::span<const std::uint8_t> path) {
+  return run.arm && !path.empty() && path[run.arm->fork] != run.arm->arm;
+}
+
+}  // namespace
+
+std::size_t round_trips(const DevicePlan& plan, std::span<const std::uint8_t> path) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      plan.runs, [&](const DevicePlan::Run& run) { return is_device(run.processor) && !passes_by(run, path); }));
+}
+
 CrossingBytes crossing_bytes(const DevicePlan& plan, std::uint32_t frame_length, std::span<const std::uint8_t> path) {
   CrossingBytes bytes;
   const auto frame = static_cast<std::uint32_t>(aligned_frame(frame_length));
   for (const DevicePlan::Run& run : plan.runs) {
-    if (run.processor != function::Processor::gpu) continue;
+    if (!is_device(run.processor)) continue;
     const ring::SegmentShape& segment = plan.segments[run.segment];
+    const bool in_other_arm = passes_by(run, path);
     if (segment.sends_packets) {
       bytes.to_device += ring::kIndexBytes;
-      bytes.to_device += segment.frames_up ? frame : std::min(frame, ring::kHeaderBytes);
+      // The first segment sends the packets of all arms.
+      if (!in_other_arm || run.segment == 0)
+        bytes.to_device += segment.frames_up ? frame : std::min(frame, ring::kHeaderBytes);
     }
     if (segment.verdicts_up) bytes.to_device += ring::kVerdictBytes + segment.up.bytes;
     bytes.to_device += state_bytes(segment);
@@ -342,7 +387,7 @@ CrossingBytes crossing_bytes(const DevicePlan& plan, std::uint32_t frame_length,
       bytes.to_host += stage.findings_bytes + (stage.changes_shape ? ring::kLengthBytes : 0);
     }
     // Only packets that the segment forwards return.
-    if (run.arm && !path.empty() && path[run.arm->fork] != run.arm->arm) continue;
+    if (in_other_arm) continue;
     bytes.to_host += segment.down.bytes;
     if (segment.frames_down) bytes.to_host += frame;
   }

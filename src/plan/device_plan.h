@@ -4,7 +4,8 @@
 // Turns the transfer plan into bytes: which functions run on the device together, and how the planned fields cross PCIe
 // (ring/lane.h). Pure.
 //
-//   fields up      whole frames if a stage reads beyond the headers, else headers; in later segments, records
+//   fields up      whole frames if a stage reads beyond the headers, else headers; in later segments, records of the
+//                  fields that the host has changed, or frames or headers again if records cannot carry these
 //   fields down    whole frames if fields beyond the headers or the lengths have changed, else records of the changed
 //                  fields; at the end of each segment, so that the host can continue if the device fails later
 
@@ -51,12 +52,12 @@ struct DevicePlan {
   bool hash_flows = false;                   // a GPU stage reads the flow hash
 };
 
-/// Plans the segments and runs of a chain. `whole`: with `always`, whole frames cross whatever the plan names.
-/// `sharing`: unless it is `packets`, each function is planned as if it were alone; with `parsing`, a function that
-/// follows another one on the device uses its layouts, unless the host has changed frames in between. `forks`: the arms
-/// of a fork with a device stage become consecutive runs. Fails if a field would have to cross on its own between two
-/// GPU stages but has no fixed length, and for forks without shared packets.
-[[nodiscard]] Result<DevicePlan> plan_device(std::span<const function::NfTraits> chain,
+/// Plans the segments and runs of a chain, whose functions run on `processors`. `whole`: with `always`, whole
+/// frames cross whatever the plan names. `sharing`: unless it is `packets`, each function is planned as if it were
+/// alone; with `parsing`, a function that follows another one on the device uses its layouts, unless the host has
+/// changed frames in between. `forks`: the arms of a fork with a device stage become consecutive runs. Fails for forks
+/// without shared packets.
+[[nodiscard]] Result<DevicePlan> plan_device(std::span<const function::NfTraits> chain, const Processors& processors,
                                              WholeFrames whole = WholeFrames::where_needed,
                                              Sharing sharing = Sharing::packets, std::span<const Fork> forks = {});
 
@@ -82,6 +83,9 @@ struct CrossingBytes {
 /// arms.
 [[nodiscard]] CrossingBytes crossing_bytes(const DevicePlan& plan, std::uint32_t frame_length,
                                            std::span<const std::uint8_t> path = {});
+
+/// How often a packet on `path` crosses to the device and back. If the path is empty, as if it took all arms.
+[[nodiscard]] std::size_t round_trips(const DevicePlan& plan, std::span<const std::uint8_t> path = {});
 
 /// How the segment's fields cross: "headers (96 bytes)", "verdicts, records of 24 bytes".
 [[nodiscard]] std::string describe_up(const ring::SegmentShape& segment);

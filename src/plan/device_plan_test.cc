@@ -14,6 +14,8 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
+using function::Processor;
+
 constexpr FieldSet kAddresses{Field::ipv4_src, Field::ipv4_dst};
 constexpr FieldSet kTtl{Field::ipv4_ttl, Field::ipv4_checksum};
 constexpr FieldSet kVerdict{Field::verdict};
@@ -26,7 +28,7 @@ function::NfTraits on_cpu(std::string_view name, FieldSet reads, FieldSet writes
 }
 
 DevicePlan plan_of(const std::vector<function::NfTraits>& chain, WholeFrames whole = WholeFrames::where_needed) {
-  auto plan = plan_device(chain, whole);
+  auto plan = plan_device(chain, prefer(Processor::gpu, chain), whole);
   EXPECT_TRUE(plan) << to_string(plan.error());
   return plan ? *plan : DevicePlan{};
 }
@@ -102,8 +104,8 @@ TEST(DevicePlan, SplitsTheChainWhereAFunctionRunsOnTheCpu) {
                                    on_cpu("shaper", kTtl | kVerdict, {Field::ipv4_tos, Field::verdict}),
                                    on_gpu("filter", {Field::ipv4_tos, Field::ipv4_ttl}, kVerdict)});
   ASSERT_EQ(plan.runs.size(), 4U);
-  EXPECT_EQ(plan.runs[1].processor, function::Processor::gpu);
-  EXPECT_EQ(plan.runs[2].processor, function::Processor::cpu);
+  EXPECT_EQ(plan.runs[1].processor, Processor::gpu);
+  EXPECT_EQ(plan.runs[2].processor, Processor::cpu);
   ASSERT_EQ(plan.segments.size(), 2U);
   EXPECT_TRUE(plan.segments[0].verdicts_up) << "the log had a say";
   EXPECT_EQ(plan.segments[0].down.count, 2U);
@@ -166,14 +168,15 @@ TEST(DevicePlan, SendsPacketsForEachFunctionIfTheyAreNotShared) {
   const std::vector<function::NfTraits> chain{on_gpu("firewall", kAddresses, kVerdict), on_cpu("log", kAddresses, {}),
                                               on_gpu("router", kAddresses | kTtl, kTtl),
                                               on_gpu("nids", {Field::payload}, kVerdict)};
-  const auto plan = plan_device(chain, WholeFrames::where_needed, Sharing::none);
+  const auto plan = plan_device(chain, prefer(Processor::gpu, chain), WholeFrames::where_needed, Sharing::none);
   ASSERT_TRUE(plan);
   ASSERT_EQ(plan->segments.size(), 3U);
   ASSERT_EQ(plan->runs.size(), 4U);
   EXPECT_EQ(plan->runs[3].segment, 2U);
   for (const ring::SegmentShape& segment : plan->segments) EXPECT_TRUE(segment.sends_packets);
   EXPECT_TRUE(sends_packets_again(*plan));
-  EXPECT_FALSE(sends_packets_again(*plan_device(chain))) << "shared, they stay on the device";
+  EXPECT_FALSE(sends_packets_again(*plan_device(chain, prefer(Processor::gpu, chain))))
+      << "shared, they stay on the device";
   EXPECT_FALSE(plan->segments[0].verdicts_up);
   EXPECT_TRUE(plan->segments[1].verdicts_up) << "what the firewall dropped is not to be routed";
   EXPECT_EQ(plan->segments[1].stages[0].function, 2U);
@@ -193,7 +196,7 @@ TEST(DevicePlan, ParsesOnceIfParsingIsSharedAndTheHostChangesNoFrame) {
                                               opener,
                                               on_gpu("filter", kTtl, kVerdict)};
   const auto parses = [&](Sharing sharing) {
-    const auto plan = plan_device(chain, WholeFrames::where_needed, sharing);
+    const auto plan = plan_device(chain, prefer(Processor::gpu, chain), WholeFrames::where_needed, sharing);
     EXPECT_TRUE(plan);
     std::vector<bool> all;
     for (const ring::SegmentShape& segment : plan->segments) all.push_back(segment.parses);
@@ -201,8 +204,9 @@ TEST(DevicePlan, ParsesOnceIfParsingIsSharedAndTheHostChangesNoFrame) {
   };
   EXPECT_EQ(parses(Sharing::parsing), (std::vector<bool>{true, false, true, false, true}));
   EXPECT_EQ(parses(Sharing::none), (std::vector<bool>(5, true)));
-  const auto by_itself = plan_device(chain, WholeFrames::where_needed, Sharing::none);
-  const auto parsed_once = plan_device(chain, WholeFrames::where_needed, Sharing::parsing);
+  const auto by_itself = plan_device(chain, prefer(Processor::gpu, chain), WholeFrames::where_needed, Sharing::none);
+  const auto parsed_once =
+      plan_device(chain, prefer(Processor::gpu, chain), WholeFrames::where_needed, Sharing::parsing);
   EXPECT_EQ(crossing_bytes(*by_itself, 1518).to_device, crossing_bytes(*parsed_once, 1518).to_device);
   EXPECT_EQ(crossing_bytes(*by_itself, 1518).to_host, crossing_bytes(*parsed_once, 1518).to_host);
 }
@@ -222,14 +226,76 @@ TEST(DevicePlan, UpdatesTheDeviceBeforeWholeFramesReturn) {
   EXPECT_EQ(plan.segments[1].up.count, 2U) << "TTL and checksum, which no stage there reads";
 }
 
-TEST(DevicePlan, RefusesFieldsThatCannotCrossBetweenGpuStages) {
-  const std::vector<function::NfTraits> chain{on_gpu("a", {Field::payload}, {}),
-                                              on_cpu("proxy", {Field::payload}, {Field::payload}),
-                                              on_gpu("b", {Field::payload}, {})};
-  const auto plan = plan_device(chain);
-  ASSERT_FALSE(plan);
-  EXPECT_THAT(to_string(plan.error()), HasSubstr("b cannot run on the GPU after a function on the CPU: found "
-                                                 "variable-length fields that must cross PCIe between them: payload"));
+TEST(DevicePlan, SendsPacketsAgainAfterTheHostHasChangedWhatRecordsCannotCarry) {
+  const function::NfTraits nids = on_gpu("nids", {Field::payload, Field::mark}, {});
+  const function::NfTraits proxy = on_cpu("proxy", {Field::payload}, {Field::payload});
+  const function::NfTraits router = on_gpu("router", kAddresses | kTtl, kTtl);
+  const DevicePlan plan = plan_of({nids, proxy, nids, router, on_cpu("shaper", {}, {Field::ipv4_tos}), router});
+  ASSERT_EQ(plan.segments.size(), 3U);
+  EXPECT_FALSE(plan.segments[0].frames_down) << "nothing has changed on the device";
+  EXPECT_TRUE(plan.segments[1].sends_packets);
+  EXPECT_TRUE(plan.segments[1].frames_up);
+  EXPECT_TRUE(plan.segments[1].verdicts_up);
+  ASSERT_EQ(plan.segments[1].up.count, 1U) << "packets that are sent again have lost their metadata";
+  EXPECT_EQ(plan.segments[1].up.places[0].field, Field::mark);
+  EXPECT_FALSE(plan.segments[2].sends_packets) << "they are there";
+  EXPECT_EQ(describe_up(plan.segments[1]), "whole frames, verdicts, records of 12 bytes");
+  EXPECT_EQ(crossing_bytes(plan, 1518).to_device, (16U + 1520 + 4 + 12) + (16 + 1520 + 4 + 12) + 4);
+
+  const DevicePlan headers = plan_of({nids, proxy, router});
+  EXPECT_FALSE(headers.segments[1].sends_packets) << "the router does not read what has changed";
+  const DevicePlan longer = plan_of({nids, on_cpu("tunnel", kAddresses, {Field::frame_shape}),
+                                     on_gpu("filter", kAddresses | FieldSet{Field::frame_shape}, kVerdict)});
+  EXPECT_TRUE(longer.segments[1].sends_packets);
+  EXPECT_FALSE(longer.segments[1].frames_up) << "it reads only headers";
+}
+
+/// The packets of an arm replace all others on the device.
+///
+///     nids ─▶ ┬ proxy (CPU) ─▶ nids ─▶ filter ┬ ─▶ filter
+///             ├ filter ───────────────────────┤
+TEST(DevicePlan, SendsPacketsOfAllArmsAgainOnceOneArmHasSentItsOwn) {
+  const function::NfTraits nids = on_gpu("nids", {Field::payload}, {});
+  const function::NfTraits proxy = on_cpu("proxy", {Field::payload}, {Field::payload});
+  const function::NfTraits filter = on_gpu("filter", kAddresses | kTtl, kVerdict);
+  const function::NfTraits router = on_cpu("router", kTtl, kTtl);
+  const std::vector<function::NfTraits> chain{nids, proxy, nids, router, filter, filter, filter};
+  const std::vector<Fork> forks{{1, 6, {{1, 5, {{{0}, {}}}, ""}, {5, 6, {{{1}, {}}}, ""}}}};
+  const auto sends = [&](const Processors& processors) {
+    const auto plan = plan_device(chain, processors, WholeFrames::where_needed, Sharing::packets, forks);
+    EXPECT_TRUE(plan);
+    std::vector<bool> all;
+    for (const ring::SegmentShape& segment : plan->segments) all.push_back(segment.sends_packets);
+    return all;
+  };
+  const Processors on_device = prefer(Processor::gpu, chain);
+  EXPECT_EQ(sends(on_device), (std::vector<bool>{true, true, false, true, true}));
+  Processors processors = on_device;
+  processors[2] = Processor::cpu;
+  EXPECT_EQ(sends(processors), (std::vector<bool>{true, false, false, false})) << "nobody reads the new payload there";
+
+  const auto plan = plan_device(chain, on_device, WholeFrames::where_needed, Sharing::packets, forks);
+  const std::uint8_t first[] = {0}, second[] = {1};
+  EXPECT_EQ(crossing_bytes(*plan, 1518, first).to_device,
+            (16U + 1520) + (16 + 1520 + 4) + (4 + 12) + (16 + 4) + (16 + 96 + 4));
+  EXPECT_EQ(crossing_bytes(*plan, 1518, second).to_device,
+            (16U + 1520) + (16 + 4) + (4 + 12) + (16 + 96 + 4) + (16 + 96 + 4));
+}
+
+TEST(DevicePlan, RunsFunctionsWhereTheyArePlaced) {
+  const std::vector<function::NfTraits> chain{on_gpu("firewall", kAddresses, kVerdict),
+                                              on_gpu("router", kAddresses | kTtl, kTtl),
+                                              on_gpu("nids", {Field::payload}, kVerdict)};
+  Processors processors{Processor::gpu, Processor::cpu, Processor::gpu};
+  const auto plan = plan_device(chain, processors);
+  ASSERT_TRUE(plan);
+  ASSERT_EQ(plan->runs.size(), 3U);
+  EXPECT_EQ(plan->runs[1].processor, Processor::cpu);
+  EXPECT_EQ(plan->segments.size(), 2U);
+  processors = {Processor::cpu, Processor::cpu, Processor::gpu};
+  EXPECT_EQ(plan_device(chain, processors)->runs.size(), 2U);
+  EXPECT_EQ(plan_device(chain, processors, WholeFrames::where_needed, Sharing::none)->segments.size(), 1U);
+  EXPECT_TRUE(plan_device(chain, prefer(Processor::cpu, chain))->segments.empty());
 }
 
 TEST(DevicePlan, ComputesTheRoomThatFramesNeed) {
@@ -239,7 +305,7 @@ TEST(DevicePlan, ComputesTheRoomThatFramesNeed) {
   tunnel.growth = {20, 8};
   const function::NfTraits router = on_gpu("router", kTtl, kTtl);
   const auto rooms = [](const std::vector<function::NfTraits>& chain, Sharing sharing) {
-    const auto plan = plan_device(chain, WholeFrames::where_needed, sharing);
+    const auto plan = plan_device(chain, prefer(Processor::gpu, chain), WholeFrames::where_needed, sharing);
     EXPECT_TRUE(plan);
     const FrameRoom in_batches = growth_of(std::span(chain).first(functions_before_device(*plan)));
     const FrameRoom there = room_on_device(chain, *plan);

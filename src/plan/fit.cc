@@ -71,7 +71,7 @@ std::string_view name(stack::StackNeed need) {
 }  // namespace
 
 Errors check_fit(std::string_view function, const function::NfTraits& planned, const function::NfTraits& next,
-                 bool on_gpu) {
+                 bool on_device) {
   Fit fit(function);
   if (next.name != planned.name) {
     // Other differences follow from this one.
@@ -93,7 +93,7 @@ Errors check_fit(std::string_view function, const function::NfTraits& planned, c
   fit.at_most("head", planned.growth.head, next.growth.head);
   fit.at_most("tail", planned.growth.tail, next.growth.tail);
   fit.within("", planned.cpu, next.cpu);
-  if (!on_gpu || !planned.gpu) return std::move(fit).take();
+  if (!on_device || !planned.gpu) return std::move(fit).take();
 
   fit.same("has a GPU stage", true, next.gpu.has_value());
   if (next.gpu) fit.within("its GPU stage ", *planned.gpu, *next.gpu);

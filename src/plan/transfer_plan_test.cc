@@ -11,6 +11,8 @@
 namespace penstock::plan {
 namespace {
 
+using function::Processor;
+
 constexpr FieldSet kHeaders{Field::ipv4_src, Field::ipv4_dst};
 constexpr FieldSet kTtl{Field::ipv4_ttl, Field::ipv4_checksum};
 
@@ -21,47 +23,65 @@ function::NfTraits cpu_nf(std::string_view name, FieldSet reads, FieldSet writes
   return {.name = name, .summary = "", .cpu = {reads, writes}, .gpu = {}, .finish = {}};
 }
 
+FieldSet fields_of(std::span<const Crossing> crossings) {
+  FieldSet fields;
+  for (const Crossing& crossing : crossings) fields |= crossing.fields;
+  return fields;
+}
+
+TransferPlan plan_on_gpu(std::span<const function::NfTraits> chain, std::span<const Fork> forks = {}) {
+  return plan_transfers(chain, prefer(Processor::gpu, chain), forks);
+}
+
 TEST(TransferPlan, NothingCrossesOnTheCpu) {
   const std::array chain{gpu_nf("firewall", kHeaders, {Field::verdict}), gpu_nf("router", kHeaders, kTtl)};
-  const TransferPlan plan = plan_transfers(chain, function::Processor::cpu);
-  EXPECT_TRUE(plan.to_device().empty());
-  EXPECT_TRUE(plan.to_host().empty());
+  const TransferPlan plan = plan_transfers(chain, prefer(Processor::cpu, chain));
+  EXPECT_TRUE(plan.crossings().empty());
 }
 
 TEST(TransferPlan, GpuStagesShareOneCrossing) {
   const std::array chain{gpu_nf("firewall", kHeaders, {Field::verdict}),
                          gpu_nf("router", kHeaders | kTtl, kTtl | FieldSet{Field::verdict})};
-  const TransferPlan plan = plan_transfers(chain, function::Processor::gpu);
-  EXPECT_TRUE(plan.stages[0].to_device == (kHeaders | kTtl));
-  EXPECT_TRUE(plan.stages[1].to_device.empty());
-  EXPECT_TRUE(plan.to_host_at_end == (kTtl | FieldSet{Field::verdict})) << "payloads stay where they are";
+  const TransferPlan plan = plan_on_gpu(chain);
+  EXPECT_TRUE(plan.stages[0].brought() == (kHeaders | kTtl));
+  EXPECT_TRUE(plan.stages[1].brought().empty());
+  EXPECT_TRUE(fields_of(plan.at_end) == (kTtl | FieldSet{Field::verdict})) << "payloads stay where they are";
 }
 
 TEST(TransferPlan, ACpuStageBetweenGpuStagesGetsOnlyWhatItReads) {
   const std::array chain{gpu_nf("ipsec", {Field::payload}, {Field::payload}), cpu_nf("log", kHeaders, {}),
                          cpu_nf("proxy", {Field::payload}, {Field::payload}), gpu_nf("nids", {Field::payload}, {})};
-  const TransferPlan plan = plan_transfers(chain, function::Processor::gpu);
-  EXPECT_TRUE(plan.stages[1].to_host.empty());
-  EXPECT_TRUE(plan.stages[2].to_host == FieldSet{Field::payload});
-  EXPECT_TRUE(plan.stages[3].to_device == FieldSet{Field::payload}) << "the proxy changed it";
-  EXPECT_TRUE(plan.to_host_at_end.empty());
+  const TransferPlan plan = plan_on_gpu(chain);
+  EXPECT_TRUE(plan.stages[1].brought().empty());
+  EXPECT_TRUE(plan.stages[2].brought() == FieldSet{Field::payload});
+  EXPECT_TRUE(plan.stages[3].brought() == FieldSet{Field::payload}) << "the proxy changed it";
+  EXPECT_TRUE(fields_of(plan.at_end).empty());
+}
+
+TEST(TransferPlan, TheNextSegmentBringsAllThatItsStagesRead) {
+  const std::array chain{gpu_nf("filter", kHeaders, {}), gpu_nf("proxy", {Field::payload}, {Field::payload}),
+                         gpu_nf("filter", kHeaders, {}), gpu_nf("nids", {Field::payload}, {})};
+  const TransferPlan plan = plan_transfers(chain, {Processor::gpu, Processor::cpu, Processor::gpu, Processor::gpu});
+  EXPECT_TRUE(plan.stages[0].brought() == kHeaders) << "the payload would be stale by then";
+  EXPECT_TRUE(plan.stages[2].brought() == FieldSet{Field::payload}) << "though this stage does not read it";
+  EXPECT_TRUE(plan.stages[3].before.empty());
 }
 
 TEST(TransferPlan, FieldsOverwrittenOnTheDeviceDoNotCross) {
   const std::array chain{gpu_nf("a", {}, {Field::mark}), gpu_nf("b", {Field::mark}, {})};
-  const TransferPlan plan = plan_transfers(chain, function::Processor::gpu);
-  EXPECT_TRUE(plan.to_device().empty());
-  EXPECT_TRUE(plan.to_host_at_end == FieldSet{Field::mark});
+  const TransferPlan plan = plan_on_gpu(chain);
+  EXPECT_TRUE(plan.stages[0].before.empty() && plan.stages[1].before.empty());
+  EXPECT_TRUE(fields_of(plan.at_end) == FieldSet{Field::mark});
 }
 
 TEST(TransferPlan, AFinishStageRunsOnTheCpu) {
   function::NfTraits nids = gpu_nf("nids", {Field::payload}, {Field::mark});
   nids.finish = Access{{Field::mark, Field::payload}, {}};
-  const TransferPlan plan = plan_transfers(std::span(&nids, 1), function::Processor::gpu);
+  const TransferPlan plan = plan_on_gpu(std::span(&nids, 1));
   ASSERT_EQ(plan.stages.size(), 2U);
   EXPECT_TRUE(plan.stages[1].finish);
-  EXPECT_EQ(plan.stages[1].processor, function::Processor::cpu);
-  EXPECT_TRUE(plan.stages[1].to_host == FieldSet{Field::mark}) << "the payload is on the host still";
+  EXPECT_EQ(plan.stages[1].processor, Processor::cpu);
+  EXPECT_TRUE(plan.stages[1].brought() == FieldSet{Field::mark}) << "the payload is on the host still";
 }
 
 TEST(TransferPlan, DropsOfAFinishStageReachTheDeviceWithTheNextSegment) {
@@ -69,48 +89,54 @@ TEST(TransferPlan, DropsOfAFinishStageReachTheDeviceWithTheNextSegment) {
   function::NfTraits window = gpu_nf("window", kHeaders | kVerdict, kVerdict | FieldSet{Field::frame_shape});
   window.finish = Access{kVerdict | FieldSet{Field::frame_shape}, kVerdict};
   const function::NfTraits filter = gpu_nf("filter", kHeaders | kVerdict, kVerdict);
-  const TransferPlan together = plan_transfers(std::array{window, filter}, function::Processor::gpu);
-  EXPECT_TRUE(together.stages[1].to_host == (kVerdict | FieldSet{Field::frame_shape})) << "with what was found";
+  const TransferPlan together = plan_on_gpu(std::array{window, filter});
+  EXPECT_TRUE(together.stages[1].brought() == (kVerdict | FieldSet{Field::frame_shape})) << "with what was found";
   EXPECT_FALSE(together.stages[1].divides());
-  EXPECT_TRUE(together.stages[2].to_device.empty());
-  EXPECT_TRUE(together.to_host_at_end == kVerdict) << "the filter's";
-  const TransferPlan apart =
-      plan_transfers(std::array{window, cpu_nf("log", kHeaders, {}), filter}, function::Processor::gpu);
-  EXPECT_TRUE(apart.stages[3].to_device == kVerdict);
+  EXPECT_TRUE(together.stages[2].brought().empty());
+  EXPECT_TRUE(fields_of(together.at_end) == kVerdict) << "the filter's";
+  const TransferPlan apart = plan_on_gpu(std::array{window, cpu_nf("log", kHeaders, {}), filter});
+  EXPECT_TRUE(apart.stages[3].brought() == kVerdict);
 }
 
 /// An oracle that does not use sets or plans. Each processor has a version number for every field of a packet on this
 /// path; writes make new versions, and a read must see the newest. What crosses before a stage of another arm also
-/// crosses for this packet if it is the first crossing, except for fields in records.
+/// crosses for this packet if it is the first crossing to that processor, except for fields in records.
 void expect_never_stale(const TransferPlan& plan, std::span<const Fork> forks = {}, const Path& path = {}) {
   const FieldSet in_records{Field::verdict, Field::mark, Field::timestamp};
-  std::array<int, kFieldCount> newest{}, host{}, device{};
-  device.fill(-1);
-  bool on_device = false;  // a stage has run there
+  constexpr std::size_t kProcessors = 4;
+  std::array<int, kFieldCount> newest{};
+  std::array<std::array<int, kFieldCount>, kProcessors> versions;
+  for (auto& of_processor : versions) of_processor.fill(-1);
+  versions[0] = newest;
+  std::array<bool, kProcessors> has_run{};
+  const auto cross = [&](std::span<const Crossing> crossings, auto crosses) {
+    for (const Crossing& crossing : crossings) {
+      RC_ASSERT((crossing.from == Processor::cpu) != (crossing.to == Processor::cpu));
+      const auto from = static_cast<std::size_t>(crossing.from);
+      const auto to = static_cast<std::size_t>(crossing.to);
+      for (unsigned f = 0; f < kFieldCount; ++f) {
+        const auto field = static_cast<Field>(f);
+        if (crossing.fields.has(field) && crosses(field, to)) versions[to][f] = versions[from][f];
+      }
+    }
+  };
   for (const PlannedStage& stage : plan.stages) {
     const auto arm = arm_of(forks, stage.function);
     const bool passed_by = arm && path[arm->fork] != arm->arm;
-    const bool on_gpu = stage.processor == function::Processor::gpu;
-    for (unsigned f = 0; f < kFieldCount; ++f) {
-      const auto field = static_cast<Field>(f);
-      const bool crosses = !passed_by || (!on_device && !in_records.has(field));
-      if (stage.to_device.has(field) && crosses) device[f] = host[f];
-      if (passed_by) continue;
-      if (stage.to_host.has(field)) host[f] = device[f];
-      auto& here = on_gpu ? device : host;
-      if (stage.access.reads.has(field)) RC_ASSERT(here[f] == newest[f]);
-      if (stage.access.writes.has(field)) here[f] = ++newest[f];
-    }
-    on_device |= on_gpu;
-    // Packets of all arms return where an arm is chosen or left.
+    const auto here = static_cast<std::size_t>(stage.processor);
+    cross(stage.before, [&](Field field, std::size_t to) {
+      return !passed_by || (to != 0 && !has_run[to] && !in_records.has(field));
+    });
     for (unsigned f = 0; f < kFieldCount && !passed_by; ++f) {
-      if (stage.to_host_after.has(static_cast<Field>(f))) host[f] = device[f];
+      if (stage.access.reads.has(static_cast<Field>(f))) RC_ASSERT(versions[here][f] == newest[f]);
+      if (stage.access.writes.has(static_cast<Field>(f))) versions[here][f] = ++newest[f];
     }
+    has_run[here] = true;
+    // Packets of all arms return where an arm is chosen or left.
+    if (!passed_by) cross(stage.after, [](Field, std::size_t) { return true; });
   }
-  for (unsigned f = 0; f < kFieldCount; ++f) {
-    if (plan.to_host_at_end.has(static_cast<Field>(f))) host[f] = device[f];
-    RC_ASSERT(host[f] == newest[f]);
-  }
+  cross(plan.at_end, [](Field, std::size_t) { return true; });
+  for (unsigned f = 0; f < kFieldCount; ++f) RC_ASSERT(versions[0][f] == newest[f]);
 }
 
 FieldSet random_fields() {
@@ -128,24 +154,36 @@ function::NfTraits random_function() {
   return nf;
 }
 
+/// Some of the functions that have a device stage run on the CPU.
+Processors random_processors(std::span<const function::NfTraits> chain) {
+  Processors processors = prefer(Processor::gpu, chain);
+  for (Processor& processor : processors) {
+    if (*rc::gen::inRange(0, 4) == 0) processor = Processor::cpu;
+  }
+  return processors;
+}
+
 RC_GTEST_PROP(TransferPlan, NeverReadsStaleDataAndMovesNothingTwice, ()) {
   std::vector<function::NfTraits> chain;
   for (int n = *rc::gen::inRange(1, 7); n > 0; --n) {
     chain.push_back(random_function());
   }
-  const TransferPlan plan = plan_transfers(chain, function::Processor::gpu);
+  const TransferPlan plan = plan_transfers(chain, random_processors(chain));
   expect_never_stale(plan);
 
-  // No field crosses if the other processor has it already, or changes it before reading it.
-  std::array<int, kFieldCount> writes{}, moved_at_down{}, moved_at_up{};
-  moved_at_down.fill(-1);
-  moved_at_up.fill(-1);
+  // No field crosses to a processor that has it already, and none that changes before it is read there.
+  std::array<int, kFieldCount> writes{};
+  std::array<std::array<int, kFieldCount>, 2> moved_at;
+  for (auto& of_processor : moved_at) of_processor.fill(-1);
   for (const PlannedStage& stage : plan.stages) {
+    for (const Crossing& crossing : stage.before) {
+      for (unsigned f = 0; f < kFieldCount; ++f) {
+        if (!crossing.fields.has(static_cast<Field>(f))) continue;
+        RC_ASSERT(std::exchange(moved_at[static_cast<std::size_t>(crossing.to)][f], writes[f]) != writes[f]);
+      }
+    }
     for (unsigned f = 0; f < kFieldCount; ++f) {
-      const auto field = static_cast<Field>(f);
-      if (stage.to_device.has(field)) RC_ASSERT(std::exchange(moved_at_down[f], writes[f]) != writes[f]);
-      if (stage.to_host.has(field)) RC_ASSERT(std::exchange(moved_at_up[f], writes[f]) != writes[f]);
-      if (stage.access.writes.has(field)) ++writes[f];
+      if (stage.access.writes.has(static_cast<Field>(f))) ++writes[f];
     }
   }
 }
@@ -170,7 +208,7 @@ RC_GTEST_PROP(TransferPlan, NeverReadsStaleDataOnAnyPathThroughForks, ()) {
     forks.push_back(std::move(fork));
   }
   add_functions();
-  const TransferPlan plan = plan_transfers(chain, function::Processor::gpu, forks);
+  const TransferPlan plan = plan_transfers(chain, random_processors(chain), forks);
   for (const Path& path : paths_of(forks, 1000)) expect_never_stale(plan, forks, path);
 }
 
@@ -184,14 +222,14 @@ TEST(TransferPlan, PlansForEachPathThroughAFork) {
   const std::array chain{gpu_nf("filter", kHeaders | kVerdict, kVerdict), gpu_nf("nids", {Field::payload}, {}),
                          cpu_nf("proxy", {}, {Field::ipv4_ttl}), gpu_nf("router", kTtl | kVerdict, kTtl | kVerdict)};
   Fork fork{1, 3, {{1, 2, {{{0}, {}}}, ""}, {2, 3, {{{1}, {}}}, ""}}};
-  const TransferPlan plan = plan_transfers(chain, function::Processor::gpu, std::span(&fork, 1));
-  EXPECT_TRUE(plan.stages[0].to_device == (kHeaders | kTtl | kVerdict | FieldSet{Field::payload}))
-      << "for all arms at once: " << to_string(plan.stages[0].to_device);
-  EXPECT_TRUE(plan.stages[0].to_host_after == kVerdict) << "the host chooses the arms";
-  EXPECT_TRUE(plan.stages[1].to_device.empty()) << "it was there";
-  EXPECT_TRUE(plan.stages[3].to_device == (kVerdict | FieldSet{Field::ipv4_ttl}))
-      << "the proxy has changed it for some: " << to_string(plan.stages[3].to_device);
-  EXPECT_TRUE(plan.to_host_at_end == (kTtl | kVerdict));
+  const TransferPlan plan = plan_on_gpu(chain, std::span(&fork, 1));
+  EXPECT_TRUE(plan.stages[0].brought() == (kHeaders | kTtl | kVerdict | FieldSet{Field::payload}))
+      << "for all arms at once: " << to_string(plan.stages[0].brought());
+  EXPECT_TRUE(fields_of(plan.stages[0].after) == kVerdict) << "the host chooses the arms";
+  EXPECT_TRUE(plan.stages[1].brought().empty()) << "it was there";
+  EXPECT_TRUE(plan.stages[3].brought() == (kVerdict | FieldSet{Field::ipv4_ttl}))
+      << "the proxy has changed it for some: " << to_string(plan.stages[3].brought());
+  EXPECT_TRUE(fields_of(plan.at_end) == (kTtl | kVerdict));
 }
 
 TEST(TransferPlan, CountsBytesOfANominalFrame) {

@@ -35,6 +35,7 @@ struct NamedPort {
 struct NamedFunction {
   std::string name;  // name in the report: the function's name, with a suffix #2, #3 … if it occurs more than once
   std::unique_ptr<function::NetworkFunction> function;
+  std::optional<function::Processor> processor{};  // as given for it; empty: as for the whole chain
 };
 
 /// How batches cross PCIe (Hung & Guo §3.3). direct: one batch at a time, moved by the copy engines; streamed: several
@@ -43,7 +44,7 @@ struct NamedFunction {
 enum class Transfer : std::uint8_t { automatic, direct, streamed, zero_copy };
 
 struct RunSettings {
-  function::Processor processor = function::Processor::cpu;  // where functions with a GPU stage run
+  function::Processor processor = function::Processor::cpu;  // of functions that have a stage for it, and no own one
   std::vector<int> gpus;  // device numbers; workers are spread over them; not empty on a GPU
   unsigned streams = 3;   // batches in flight per worker
   Transfer transfer = Transfer::automatic;
@@ -95,8 +96,14 @@ struct Chain {
     for (const NamedFunction& f : functions) all.push_back(f.function->traits());
     return all;
   }
+  /// The processor of each function.
+  [[nodiscard]] plan::Processors processors() const {
+    plan::Processors processors = plan::prefer(settings.processor, traits());
+    for (std::size_t f = 0; f < functions.size(); ++f) processors[f] = functions[f].processor.value_or(processors[f]);
+    return processors;
+  }
   [[nodiscard]] Result<plan::DevicePlan> device_plan() const {
-    return plan::plan_device(traits(), settings.whole_frames, settings.sharing, forks);
+    return plan::plan_device(traits(), processors(), settings.whole_frames, settings.sharing, forks);
   }
 };
 

@@ -12,7 +12,7 @@ namespace penstock::run {
 CpuExecutor::CpuExecutor(const Chain& chain, unsigned worker, WorkerCounters& counters, Trace* trace)
     : chain_(chain),
       trace_(trace),
-      stages_(make_host_stages(chain.functions, false)),
+      stages_(make_host_stages(chain.functions, nullptr)),
       twins_(chain, {}, worker, counters, emitter_),
       outlet_(chain, worker, counters) {
   twins_.begin_epoch(*stages_);

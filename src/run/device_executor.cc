@@ -22,7 +22,7 @@ DeviceExecutor::DeviceExecutor(const Chain& chain, plan::DevicePlan plan,
       counters_(counters),
       trace_(trace),
       emits_(chain.emits()),
-      current_(make_host_stages(chain.functions, true)),
+      current_(make_host_stages(chain.functions, &plan_)),
       twins_(chain, plan_.runs, worker, counters, emitter_),
       flight_twins_(chain, plan_, twins_),
       settlement_(chain, plan_, worker, counters, twins_, emitter_, flight_twins_, *current_),
@@ -44,7 +44,8 @@ DeviceExecutor::DeviceExecutor(const Chain& chain, plan::DevicePlan plan,
     flight.waiting.reserve(waiting * chain.settings.batch_packets);
     if (waiting > 0) flight.exchanged.reserve(chain.settings.batch_packets);
     if (emits_) flight.emissions = chain.make_emissions();
-    if (flight_twins_.need_room(0, traits.size())) {
+    flight.gathers = gathers();
+    if (flight.gathers || flight_twins_.need_room(0, traits.size())) {
       flight.scratch = FrameScratch(chain.settings.batch_bytes, chain.settings.batch_packets, plan::growth_of(traits));
     }
   }
@@ -57,8 +58,8 @@ DeviceExecutor::~DeviceExecutor() {
 }
 
 std::vector<std::span<std::uint8_t>> DeviceExecutor::memory_sent_again() const {
-  bool grown = false;
-  bool sent_again = false;
+  bool grown = gathers();
+  bool sent_again = grown;
   for (const plan::DevicePlan::Run& run : plan_.runs) {
     grown |= run.processor == function::Processor::cpu && flight_twins_.need_room(run.first, run.last);
     sent_again |= grown && run.processor == function::Processor::gpu && plan_.segments[run.segment].sends_packets;
@@ -230,12 +231,14 @@ void DeviceExecutor::begin_run(Flight& flight) noexcept {
 bool DeviceExecutor::start_segment(Flight& flight) noexcept {
   // The first segment sends the packets of all arms, unless their frames are listed: then only those that it works on.
   // They are listed this early only if a function has replaced one of them, which is rare.
-  if (flight.listed && flight.current().arm && flight.shape().sends_packets) {
+  const bool sends_first = flight.current().segment == 0;
+  if (flight.listed && flight.current().arm && sends_first) {
     flight.on_device = false;
     return true;
   }
   flight.set_other_arms_aside();
   flight.set_punted_aside();
+  if (flight.shape().sends_packets && !sends_first) flight.gather();
   if (flight.current().parses) flight_twins_.parse(flight);
   fill_states(flight);
   flight.started = Batch::Clock::now();

@@ -84,6 +84,8 @@ class DeviceExecutor : public Executor {
   void advance(Flight& flight, std::size_t limit) noexcept;
   void begin_run(Flight& flight) noexcept;
   bool start_segment(Flight& flight) noexcept;
+  /// Whether the arms of a fork can leave frames in several memories, from which a later segment sends them again.
+  [[nodiscard]] bool gathers() const noexcept { return !chain_.forks.empty() && plan::sends_packets_again(plan_); }
   void fill_states(Flight& flight) noexcept;
   void fail(Flight& flight) noexcept;
   void send(Flight& flight) noexcept;

@@ -72,8 +72,9 @@ Verdict mark(PacketView& packet, unsigned epoch) {
 constexpr Access kMark{kParsedFields | kVerdict | FieldSet{Field::payload, Field::mark, Field::verdict},
                        {Field::mark, Field::verdict}};
 
-/// Inverts bits of each payload byte.
+/// Inverts bits of each payload byte. The bytes of an incomplete header count as payload too, but parsing reads them.
 Verdict scramble(PacketView& packet, unsigned epoch) {
+  if (!packet.layout().has(PacketLayout::kTransportHeader)) return packet.packet->verdict;
   for (std::uint32_t i = packet.layout().payload_offset; i < packet.layout().end; ++i)
     packet.frame[i] ^= static_cast<std::uint8_t>(0x55 + epoch);
   return packet.packet->verdict;
@@ -251,10 +252,11 @@ enum {
   kJoins
 };
 
-/// A function at its place in the chain, and whether it has a GPU stage.
+/// A function at its place in the chain, whether it has a GPU stage, and whether it runs on the CPU nevertheless.
 struct Position {
   const Kind* kind;
   bool on_gpu;
+  bool placed_on_cpu = false;
 };
 
 function::NfTraits traits_of(const Position& position) {
@@ -435,7 +437,9 @@ struct Bed {
     for (const Position& position : positions) {
       const function::NfTraits traits = traits_of(position);
       chain.functions.push_back({position.kind->name, std::make_unique<CountingFunction>(traits, *position.kind)});
+      if (position.placed_on_cpu) chain.functions.back().processor = function::Processor::cpu;
     }
+    chain.settings.processor = function::Processor::gpu;
     room = plan::growth_of(chain.traits());
     chain.settings.batch_packets = kMostPackets;
     chain.open();
@@ -444,7 +448,7 @@ struct Bed {
 
   void put_on_lanes(std::size_t count, Behaviour& behaviour, plan::WholeFrames whole = plan::WholeFrames::where_needed,
                     plan::Sharing sharing = plan::Sharing::packets, Trace* trace = nullptr) {
-    auto planned = plan::plan_device(chain.traits(), whole, sharing, chain.forks);
+    auto planned = plan::plan_device(chain.traits(), chain.processors(), whole, sharing, chain.forks);
     ASSERT_TRUE(planned) << to_string(planned.error());
     plan = *planned;
     const std::vector<function::NfTraits> traits = chain.traits();
@@ -453,6 +457,8 @@ struct Bed {
     for (std::size_t i = 0; i < count && !plan.segments.empty(); ++i) {
       ring::LaneShape shape{1 << 17,         kMostPackets,         plan::room_on_device(traits, plan),
                             plan.hash_flows, ring::Crossing::copy, plan.segments};
+      if (plan::sends_packets_again(plan))
+        shape.sent_bytes = FrameScratch::bytes_for(1 << 17, kMostPackets, plan::growth_of(traits));
       lanes.push_back(std::make_unique<SimulatedLane>(shape, lane_stages(), behaviour));
     }
     lane_count = lanes.size();
@@ -490,7 +496,7 @@ struct Bed {
       auto next = std::make_unique<CountingFunction>(static_cast<const CountingFunction&>(*named.function));
       former.push_back(std::exchange(named.function, std::move(next)));
     }
-    auto stages = make_host_stages(chain.functions, on_device);
+    auto stages = make_host_stages(chain.functions, on_device ? &plan : nullptr);
     for (std::size_t i = 0; i < lane_count; ++i) stages->lanes.push_back(lane_stages());
     executor->begin_epoch(std::move(stages));
   }
@@ -638,6 +644,7 @@ void expect_as_on_the_cpu(
   ASSERT_NO_FATAL_FAILURE(cpu.run(batches, reloads));
   ASSERT_NO_FATAL_FAILURE(expect_equal(device, cpu));
   EXPECT_EQ(behaviour.in_flight, 0U);
+  EXPECT_EQ(behaviour.scattered, 0U);
 }
 
 TEST(DeviceExecutor, DoesWhatTheCpuDoes) {
@@ -685,6 +692,38 @@ TEST(DeviceExecutor, RunsFunctionsOnTheCpuBetweenSegments) {
   expect_as_on_the_cpu(chain_of({{2, false}, {0, true}, {1, false}, {4, true}, {0, true}}), batches_of(20, 50),
                        behaviour, 4);
   expect_as_on_the_cpu(chain_of({{3, true}, {1, false}, {2, true}, {4, false}}), batches_of(20, 50), behaviour, 4);
+}
+
+TEST(DeviceExecutor, RunsFunctionsThatChangeFramesOnEitherProcessor) {
+  const std::vector<std::vector<Position>> chains{
+      chain_of({{kFilters, true}, {kScrambles, false}, {kMarks, true}, {kRoutes, true}}),  // in place
+      chain_of({{kMarks, true}, {kTags, false}, {kFilters, true}}),                        // longer
+      chain_of({{kTags, true}, {kPads, false}, {kUntags, true}, {kRoutes, true}}),
+      chain_of({{kTags, true}, {kUntags, false}, {kScrambles, true}, {kPads, false}, {kWatches, true}, {kPads, true}}),
+      chain_of({{kShies, true}, {kPads, false}, {kFilters, true}, {kTags, false}, {kMarks, true}, {kCuts, false}}),
+      chain_of({{kCuts, true}, {kFilters, true}, {kJoins, false}, {kMarks, true}, {kMeters, true}}),
+  };
+  for (const auto& positions : chains) {
+    for (const unsigned failing : {0U, 2U, 5U}) {
+      Behaviour behaviour;
+      unsigned calls = 0;
+      if (failing > 0) behaviour.fails = [&] { return ++calls % failing == 0; };
+      SCOPED_TRACE(positions[1].kind->name + std::string(", failing ") + std::to_string(failing));
+      expect_as_on_the_cpu(positions, batches_of(20, 64), behaviour, 3);
+    }
+  }
+}
+
+TEST(DeviceExecutor, RunsFunctionsOnTheCpuThoughTheyHaveADeviceStage) {
+  std::vector<Position> positions = chain_of({{kMeters, true}, {kPads, true}, {kWatches, true}, {kRoutes, true}});
+  positions[1].placed_on_cpu = positions[2].placed_on_cpu = true;
+  Behaviour behaviour;
+  expect_as_on_the_cpu(positions, batches_of(20, 64), behaviour, 3);
+  Bed bed(positions);
+  ASSERT_NO_FATAL_FAILURE(bed.put_on_lanes(2, behaviour));
+  ASSERT_NO_FATAL_FAILURE(bed.run(batches_of(4, 64)));
+  EXPECT_EQ(static_cast<CountingFunction&>(*bed.chain.functions[2].function).finished, 0U) << "on the twin";
+  EXPECT_EQ(bed.counters->device.segments.get(), 8U);
 }
 
 TEST(DeviceExecutor, LeavesPuntedPacketsToTheTwins) {
@@ -1199,6 +1238,43 @@ TEST(DeviceExecutor, SendsTheHostsChangesOfOneArmToTheDevice) {
                        fork_by_port(1));
 }
 
+/// Frames of both arms are sent again, from where their arms have left them, and in the order of the packets:
+///
+///     filter ─▶ ┬ tag ─▶ pad (CPU) ─▶ untag ─▶ scramble (CPU) ─▶ mark ─┬ ─▶ scramble (CPU) ─▶ mark
+///               ├ mark ─▶ tag (CPU) ─▶ pad ────────────────────────────┤
+TEST(DeviceExecutor, SendsFramesAgainInAndAfterTheArmsOfAFork) {
+  const std::vector<Position> positions = chain_of({{kFilters, true},
+                                                    {kTags, true},
+                                                    {kPads, false},
+                                                    {kUntags, true},
+                                                    {kScrambles, false},
+                                                    {kMarks, true},
+                                                    {kMarks, true},
+                                                    {kTags, false},
+                                                    {kPads, true},
+                                                    {kScrambles, false},
+                                                    {kMarks, true}});
+  for (const bool exhaustive : {false, true}) {
+    std::vector<plan::ArmCondition> second{{{1}, {}}};
+    if (exhaustive) second.clear();
+    const std::vector<plan::Fork> forks{{1, 9, {{1, 6, {{{0}, {}}}, ""}, {6, 9, second, ""}}}};
+    for (const unsigned failing : {0U, 3U, 7U}) {
+      Behaviour behaviour;
+      unsigned calls = 0;
+      if (failing > 0) behaviour.fails = [&] { return ++calls % failing == 0; };
+      expect_as_on_the_cpu(positions, batches_of(6, 200), behaviour, 2, plan::WholeFrames::where_needed,
+                           plan::Sharing::packets, forks);
+    }
+    Behaviour behaviour;
+    Bed bed(positions, forks);
+    ASSERT_NO_FATAL_FAILURE(bed.put_on_lanes(2, behaviour));
+    EXPECT_EQ(static_cast<DeviceExecutor&>(*bed.executor).memory_sent_again().size(), 2U);
+    ASSERT_NO_FATAL_FAILURE(bed.run(batches_of(4, 64)));
+    EXPECT_EQ(bed.counters->device.segments.get(), 4 * bed.plan.segments.size()) << "none is left to the CPU";
+    EXPECT_EQ(behaviour.scattered, 0U);
+  }
+}
+
 /*  in_port 0 ─ join (CPU) ─┐
     in_port 1 ─ scramble ───┤
                             └─ pad   a batch with a replaced frame stays on the CPU: the segment of one arm, which is
@@ -1227,7 +1303,8 @@ std::vector<plan::ArmCondition> random_conditions() {
 void add_random_part(std::vector<Position>& positions, std::vector<plan::Fork>& forks) {
   const auto add_functions = [&](int most) {
     for (int n = *rc::gen::inRange(0, most + 1); n > 0; --n)
-      positions.push_back({&kKinds[*rc::gen::inRange(0, kKindCount)], *rc::gen::inRange(0, 4) > 0});
+      positions.push_back(
+          {&kKinds[*rc::gen::inRange(0, kKindCount)], *rc::gen::inRange(0, 4) > 0, *rc::gen::inRange(0, 4) == 0});
   };
   if (*rc::gen::inRange(0, 3) > 0) return add_functions(2);
   plan::Fork fork{positions.size(), 0, {}};
@@ -1253,12 +1330,9 @@ RC_GTEST_PROP(DeviceExecutor, DoesWhatTheCpuDoesInAnyChainOverAnyDevice, ()) {
     }
     RC_PRE(!positions.empty());
   }
-  std::vector<function::NfTraits> traits;
-  for (const Position& p : positions) traits.push_back(traits_of(p));
   const auto sharing = forks.empty()
                            ? *rc::gen::element(plan::Sharing::packets, plan::Sharing::parsing, plan::Sharing::none)
                            : plan::Sharing::packets;
-  RC_PRE(plan::plan_device(traits, plan::WholeFrames::where_needed, sharing, forks).has_value());
   std::vector<std::vector<Bytes>> batches;
   std::uint64_t number = 0;
   for (int n = *rc::gen::inRange(1, 12); n > 0; --n) {
@@ -1275,9 +1349,9 @@ RC_GTEST_PROP(DeviceExecutor, DoesWhatTheCpuDoesInAnyChainOverAnyDevice, ()) {
   if (faults == 2) behaviour.refuses = [&] { return next() % 4 == 0; };
   const auto lanes = static_cast<std::size_t>(*rc::gen::inRange(1, 6));
   const auto whole = *rc::gen::arbitrary<bool>() ? plan::WholeFrames::always : plan::WholeFrames::where_needed;
-  RC_PRE(plan::plan_device(traits, whole, sharing, forks).has_value());
   std::string text;
-  for (const Position& p : positions) text += std::string(p.kind->name) + (p.on_gpu ? "@gpu " : "@cpu ");
+  for (const Position& p : positions)
+    text += std::string(p.kind->name) + (!p.on_gpu ? "@cpu " : p.placed_on_cpu ? "@cpu! " : "@gpu ");
   for (const plan::Fork& fork : forks) {
     text += fmt::format("fork [{}, {}): ", fork.first, fork.last);
     for (const plan::Arm& arm : fork.arms) text += fmt::format("[{}, {}) ", arm.first, arm.last);

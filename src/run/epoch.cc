@@ -9,14 +9,18 @@
 
 namespace penstock::run {
 
-std::unique_ptr<StageSet> make_host_stages(std::span<const NamedFunction> functions, bool on_device) {
+std::unique_ptr<StageSet> make_host_stages(std::span<const NamedFunction> functions, const plan::DevicePlan* plan) {
   auto set = std::make_unique<StageSet>();
-  for (const NamedFunction& named : functions) {
-    function::NetworkFunction& function = *named.function;
-    set->twins.push_back(function.make_cpu_stage());
-    if (!on_device) continue;
-    set->finish.push_back(function.make_finish_stage(*set->twins.back()));
-    set->states.push_back(function.traits().state_bytes > 0 ? function.make_state_stage() : nullptr);
+  for (const NamedFunction& named : functions) set->twins.push_back(named.function->make_cpu_stage());
+  if (plan == nullptr) return set;
+  set->finish.resize(functions.size());
+  set->states.resize(functions.size());
+  for (const ring::SegmentShape& segment : plan->segments) {
+    for (const ring::SegmentShape::Stage& stage : segment.stages) {
+      function::NetworkFunction& function = *functions[stage.function].function;
+      set->finish[stage.function] = function.make_finish_stage(*set->twins[stage.function]);
+      if (stage.state_bytes > 0) set->states[stage.function] = function.make_state_stage();
+    }
   }
   return set;
 }

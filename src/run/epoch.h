@@ -38,9 +38,10 @@ struct StageSet {
   std::size_t flights = 0;              // the worker's batches in flight that use them
 };
 
-/// Makes a worker's stages on the CPU. `on_device`: the chain runs on a device, so functions have finish and state
-/// stages.
-[[nodiscard]] std::unique_ptr<StageSet> make_host_stages(std::span<const NamedFunction> functions, bool on_device);
+/// Makes a worker's stages on the CPU. Functions that have a stage in `plan` also get finish and state stages; null: no
+/// function has one.
+[[nodiscard]] std::unique_ptr<StageSet> make_host_stages(std::span<const NamedFunction> functions,
+                                                         const plan::DevicePlan* plan);
 
 /// Makes the stages of one lane on the current device. Throws CudaError.
 [[nodiscard]] ring::LaneStages make_lane_stages(std::span<const NamedFunction> functions, const plan::DevicePlan& plan,

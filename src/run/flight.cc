@@ -36,6 +36,7 @@ void Flight::give_room(std::size_t packet) noexcept {
   list();
   std::uint8_t*& frame = frames[packet];
   if (emissions.has_frame(frame)) return;  // it has room
+  if (gathers && scratch.empty()) reserve_in_packet_order();
   frame = scratch.with_room(packet, frame, batch->packets()[packet].length);
 }
 
@@ -43,6 +44,25 @@ void Flight::give_room_to_all() noexcept {
   const std::span<const PacketDescriptor> packets = batch->packets();
   for (std::size_t i = 0; i < packets.size(); ++i) {
     if (packets[i].verdict.alive()) give_room(i);
+  }
+}
+
+/// Also for packets that are set aside, since arms run one after the other.
+void Flight::reserve_in_packet_order() noexcept {
+  const std::span<const PacketDescriptor> packets = batch->packets();
+  for (std::size_t i = 0; i < packets.size(); ++i) {
+    const Verdict verdict = is_in_arm(i) ? packets[i].verdict : set_aside[i];
+    const bool goes_on = verdict.alive() || verdict.kind == VerdictKind::punt;
+    if (goes_on && !emissions.has_frame(frames[i])) scratch.reserve(i, packets[i].length);
+  }
+}
+
+void Flight::gather() noexcept {
+  if (!listed && current().arm) list();
+  if (!listed || !gathers) return;
+  const std::span<const PacketDescriptor> packets = batch->packets();
+  for (std::size_t i = 0; i < packets.size(); ++i) {
+    if (packets[i].verdict.alive() && frames[i] != batch->view(i).frame) return give_room_to_all();
   }
 }
 

@@ -51,6 +51,7 @@ struct Flight {
                                       // the batch
   bool listed = false;
   FrameScratch scratch;               // for those that the twins are to make longer
+  bool gathers = false;               // a segment may send frames again that lie in several memories
   function::Emissions emissions;      // what functions made of its packets
   std::vector<std::uint32_t> punted;  // packets that are not worked on any more on the device; some more than once
   std::vector<Verdict> set_aside;     // by packet: of those that a segment leaves alone, while it runs
@@ -86,6 +87,9 @@ struct Flight {
 
   /// All frames are listed.
   void list() noexcept;
+  /// Before the current segment sends packets again: their frames are in one memory, in packet order, and in an arm
+  /// only those of the arm are sent.
+  void gather() noexcept;
 
   /// A segment is to leave those that an earlier one has left to the CPU alone; restore: it does not run after all.
   void set_punted_aside() noexcept;
@@ -97,6 +101,9 @@ struct Flight {
   [[nodiscard]] bool is_in_arm(std::size_t packet) const noexcept {
     return !current().arm || arms[packet] == current().arm->arm;
   }
+
+ private:
+  void reserve_in_packet_order() noexcept;
 };
 
 }  // namespace penstock::run

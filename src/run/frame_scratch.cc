@@ -30,19 +30,21 @@ void FrameScratch::reset() noexcept {
   used_ = 0;
 }
 
+void FrameScratch::reserve(std::size_t packet, std::uint32_t length) noexcept {
+  if (slots_[packet] != nullptr) return;
+  // Large enough for the rest of the chain: the frame may have to be copied here again after a segment, but it does not
+  // outgrow `growth_`.
+  slots_[packet] = memory().data() + used_;
+  used_ += aligned_frame(growth_.head) + aligned_frame(length + growth_.head + growth_.tail);
+  assert(used_ <= memory().size());
+}
+
 std::uint8_t* FrameScratch::with_room(std::size_t packet, std::uint8_t* frame, std::uint32_t length) noexcept {
   const std::span<std::uint8_t> all = memory();
   const std::less<const std::uint8_t*> lies_before;
   if (!lies_before(frame, all.data()) && lies_before(frame, all.data() + all.size())) return frame;
-  std::uint8_t*& slot = slots_[packet];
-  if (slot == nullptr) {
-    // Large enough for the rest of the chain: the frame may have to be copied here again after a segment, but it does
-    // not outgrow `growth_`.
-    slot = all.data() + used_;
-    used_ += aligned_frame(growth_.head) + aligned_frame(length + growth_.head + growth_.tail);
-    assert(used_ <= all.size());
-  }
-  std::uint8_t* const copy = slot + aligned_frame(growth_.head);
+  reserve(packet, length);
+  std::uint8_t* const copy = slots_[packet] + aligned_frame(growth_.head);
   std::memcpy(copy, frame, length);
   return copy;
 }

@@ -33,8 +33,12 @@ class FrameScratch {
 
   /// Called when a new batch begins.
   void reset() noexcept;
+  /// Whether no frame has been copied here since.
+  [[nodiscard]] bool empty() const noexcept { return used_ == 0; }
+  /// Reserves the memory for packet `packet`'s frame, of this length, after those that were reserved before.
+  void reserve(std::size_t packet, std::uint32_t length) noexcept;
   /// Returns packet `packet`'s frame with room for everything that the chain's functions add: the frame itself if it is
-  /// already here, else a copy. Frames first copied in packet order are stored in packet order.
+  /// already here, else a copy. Frames that are reserved or first copied in packet order are stored in packet order.
   [[nodiscard]] std::uint8_t* with_room(std::size_t packet, std::uint8_t* frame, std::uint32_t length) noexcept;
 
   [[nodiscard]] std::span<std::uint8_t> memory() const noexcept {

@@ -166,7 +166,7 @@ std::unique_ptr<StageSet> make_gpu_stages(const Chain& chain, std::span<const Na
                                           const plan::DevicePlan& plan, unsigned worker, std::size_t batch_packets) {
   const RunSettings& settings = chain.settings;
   gpu::use_device(settings.gpus[worker % settings.gpus.size()]);
-  auto stages = make_host_stages(functions, true);
+  auto stages = make_host_stages(functions, &plan);
   for (unsigned i = 0; i < lanes_of(settings); ++i)
     stages->lanes.push_back(make_lane_stages(functions, plan, settings.gpu_shares, worker, batch_packets));
   return stages;

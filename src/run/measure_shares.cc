@@ -133,6 +133,7 @@ std::uint32_t multiprocessors_of(int device) {
 void choose_gpu_shares(Chain& chain) {
   RunSettings& settings = chain.settings;
   const std::vector<function::NfTraits> traits = chain.traits();
+  const plan::Processors processors = chain.processors();
   const auto plan = chain.device_plan();
   if (!plan) throw gpu::CudaError(0, to_string(plan.error()));  // the configuration was checked
   gpu::use_device(settings.gpus.front());
@@ -143,7 +144,7 @@ void choose_gpu_shares(Chain& chain) {
   std::vector<plan::GpuShares::Share>& shares = settings.gpu_shares.functions;
   shares.assign(chain.functions.size(), {});
   for (std::size_t f = 0; f < chain.functions.size(); ++f) {
-    if (!traits[f].fills_gpu) continue;
+    if (!traits[f].fills_gpu || processors[f] != function::Processor::gpu) continue;
     for (const std::uint32_t share : plan::shares_to_measure(multiprocessors)) {
       const auto stage =
           chain.functions[f].function->make_gpu_stage({0, static_cast<std::uint32_t>(settings.batch_packets), share});

@@ -208,8 +208,9 @@ class RunningChain final : public Run {
   std::atomic<bool> stop_asked_{false};
   Trace trace_;
   std::vector<function::NfTraits> planned_;  // the traits of the first epoch
-  std::optional<plan::DevicePlan> plan_;     // empty on the CPU
-  mutable std::mutex functions_;             // guards the chain's functions, and the next member, against `apply`
+  plan::Processors processors_;
+  std::optional<plan::DevicePlan> plan_;  // empty on the CPU
+  mutable std::mutex functions_;          // guards the chain's functions, and the next member, against `apply`
   std::uint64_t reloads_ = 0;
   std::mutex control_;          // held by `apply` and `rollback`; guards the next member
   Functions former_;            // of the former epoch; empty: there was none
@@ -265,6 +266,7 @@ Result<void> RunningChain::start() {
   }
   const RunSettings& settings = chain_.settings;
   planned_ = chain_.traits();
+  processors_ = chain_.processors();
   if (settings.processor == function::Processor::gpu) {
     if (settings.gpu_shares.choice == plan::GpuShares::Choice::automatic) choose_gpu_shares(chain_);
     if (auto plan = chain_.device_plan()) plan_ = std::move(*plan);
@@ -438,7 +440,8 @@ Result<void> RunningChain::change_to(Functions& next) {
     return failure(Error{{}, "the run has ended", "", "a reload while packets flow"});
   Errors errors;
   for (std::size_t i = 0; i < next.size(); ++i)
-    append(errors, plan::check_fit(chain_.functions[i].name, planned_[i], next[i]->traits(), plan_.has_value()));
+    append(errors,
+           plan::check_fit(chain_.functions[i].name, planned_[i], next[i]->traits(), is_device(processors_[i])));
   if (!errors.empty()) return failure(std::move(errors));
 
   std::vector<NamedFunction> functions;

@@ -238,7 +238,7 @@ bool Worker::retire() noexcept {
 
 std::unique_ptr<StageSet> Worker::make_stages(std::span<const NamedFunction> functions,
                                               const plan::DevicePlan* plan) const {
-  if (plan == nullptr) return make_host_stages(functions, false);
+  if (plan == nullptr) return make_host_stages(functions, nullptr);
   return make_gpu_stages(chain_, functions, *plan, index_, ring_.shape().batch_packets);
 }
 

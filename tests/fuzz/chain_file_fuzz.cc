@@ -85,7 +85,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       const run::Chain& chain = loaded->chain;
       if (chain.ports.empty() || chain.wiring.size() != chain.ports.size()) std::abort();
       if (strict && !loaded->unsupported.empty()) std::abort();
-      static_cast<void>(plan::plan_transfers(chain.traits(), chain.settings.processor));
+      static_cast<void>(plan::plan_transfers(chain.traits(), chain.processors()));
     } else {
       if (loaded.error().empty()) std::abort();  // failed without a reason
       static_cast<void>(to_string(loaded.error()));

@@ -57,7 +57,7 @@ TEST_P(CrossingBytes, AreThoseOfThePlanForEachPacketWhereNoneIsDropped) {
 
       const auto loaded = config::load_chain(folder_ / "chain.yaml", {overrides_of(settings), false, false});
       ASSERT_TRUE(loaded) << penstock::to_string(loaded.error());
-      const auto plan = plan::plan_device(loaded->chain.traits(), GetParam().frames, GetParam().sharing);
+      const auto plan = loaded->chain.device_plan();
       ASSERT_TRUE(plan) << penstock::to_string(plan.error());
       // The generator's sizes include an FCS, which frames in memory do not have.
       const plan::CrossingBytes planned = plan::crossing_bytes(*plan, size - 4);
@@ -112,7 +112,7 @@ TEST_P(CrossingBytes, AreReportedAsTheLanesCountThem) {
   chain.open();
   gpu::use_device(chain.settings.gpus.front());
 
-  const auto plan = plan::plan_device(chain.traits(), GetParam().frames, GetParam().sharing);
+  const auto plan = plan::plan_device(chain.traits(), chain.processors(), GetParam().frames, GetParam().sharing);
   ASSERT_TRUE(plan) << penstock::to_string(plan.error());
   const auto crossing = GetParam().transfer == run::Transfer::zero_copy   ? ring::Crossing::zero_copy
                         : GetParam().transfer == run::Transfer::automatic ? ring::Crossing::by_size

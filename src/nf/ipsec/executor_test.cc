@@ -49,6 +49,7 @@ class Gateway {
     executor_->begin();
   }
   void use_device(ring::testing::Behaviour& behaviour) {
+    chain_.settings.processor = function::Processor::gpu;
     const auto plan = chain_.device_plan();
     ASSERT_TRUE(plan) << to_string(plan.error());
     auto steps = std::make_shared<DeviceSteps>(*ipsec_);

@@ -31,6 +31,8 @@ struct Behaviour {
   unsigned in_flight = 0;
   unsigned most_in_flight = 0;
   unsigned abandoned = 0;
+  // Segments that could not be sent in one piece: the frames are not in ascending order, or not in one memory.
+  unsigned scattered = 0;
 };
 
 /// A stage of a simulated lane.
@@ -115,8 +117,23 @@ class SimulatedLane final : public Lane {
     if (std::exchange(busy_, false)) --behaviour_.in_flight;
   }
 
+  [[nodiscard]] bool in_one_piece(const Batch& batch, std::span<std::uint8_t* const> frames) const {
+    const auto address = [&](std::size_t i) { return reinterpret_cast<std::uintptr_t>(frames[i]); };
+    std::uintptr_t first = 0;
+    std::uintptr_t next = 0;
+    for (std::size_t i = 0; i < frames.size(); ++i) {
+      const PacketDescriptor& packet = batch.packets()[i];
+      if (!packet.verdict.alive() || (batch.lent() > 0 && frames[i] == batch.frame(packet))) continue;
+      if (address(i) < next) return false;
+      if (first == 0) first = address(i);
+      next = address(i) + packet.length;
+    }
+    return next - first <= std::max(shape_.sent_bytes, shape_.batch_bytes);
+  }
+
   void take_in(const Batch& batch, std::span<std::uint8_t* const> frames) {
     const std::vector<Packet> before = std::exchange(packets_, {});
+    if (!in_one_piece(batch, frames)) ++behaviour_.scattered;
     for (std::size_t i = 0; i < batch.size(); ++i) {
       const PacketDescriptor& on_host = batch.packets()[i];
       const std::uint8_t* const frame = frames.empty() ? batch.frame(on_host) : frames[i];
