@@ -55,11 +55,15 @@ class LentRuns {
   }
   /// The next frame of the batch.
   void add(std::uint8_t source, std::uint32_t offset, std::uint32_t length) noexcept {
-    const auto first = static_cast<std::uint32_t>(offset / kFrameAlignment * kFrameAlignment);
-    const auto end = static_cast<std::uint32_t>(aligned_frame(std::size_t{offset} + length));
-    if (run_.packets > 0 && extend(source, first, end)) return;
+    // Nearly always, frames are of one length, at equal distances.
+    if (run_.in_rows && source == run_.source && offset - run_.offset == run_.stride && length == run_.length) {
+      run_.offset = offset;
+      ++run_.packets;
+      return;
+    }
+    if (run_.packets > 0 && extend(source, offset, length)) return;
     close();
-    run_ = {source, first, first, end, end - first, end - first, 0, 1, true};
+    run_ = {source, offset, offset, length, 1, 0, spanned(offset, length), false};
   }
   /// Returns the runs if copying them is better than reading the frames from where they are; otherwise none.
   [[nodiscard]] std::span<const LentRun> end() noexcept {
@@ -68,41 +72,60 @@ class LentRuns {
   }
 
  private:
-  /// The run so far.
+  /// The run so far: rows, or frames that are close to each other.
   struct Open {
     std::uint8_t source = 0;
-    std::uint32_t first = 0;  // of the run
-    std::uint32_t last = 0;   // start of the last frame
-    std::uint32_t end = 0;
-    std::uint32_t width = 0;  // of the first frame
-    std::uint64_t bytes = 0;  // in frames
-    std::uint32_t stride = 0;
+    std::uint32_t first = 0;   // offset of the first frame
+    std::uint32_t offset = 0;  // of the last one
+    std::uint32_t length = 0;  // of the last one
     std::uint32_t packets = 0;
-    bool in_rows = false;  // frames are equally wide and equally far apart
-
-    [[nodiscard]] bool is_dense() const noexcept { return end - first <= with_gaps(bytes); }
-    [[nodiscard]] bool has_good_rows() const noexcept { return in_rows && width >= kLeastWidth; }
+    std::uint32_t stride = 0;  // of the rows
+    std::uint64_t bytes = 0;   // in frames, if they are not in rows
+    bool in_rows = false;      // at least two frames of one length at equal distances
   };
 
-  bool extend(std::uint8_t source, std::uint32_t first, std::uint32_t end) noexcept {
-    if (source != run_.source || first < run_.end) return false;
-    Open longer = run_;
-    const std::uint32_t stride = first - run_.last;
-    longer.in_rows = run_.in_rows && end - first == run_.width && (run_.packets == 1 || stride == run_.stride);
-    longer.stride = stride;
-    longer.last = first;
-    longer.end = end;
-    longer.bytes += end - first;
-    ++longer.packets;
-    if (!longer.is_dense() && !longer.has_good_rows()) return false;
-    run_ = longer;
+  static constexpr std::uint32_t down(std::uint32_t offset) noexcept {
+    return offset - offset % static_cast<std::uint32_t>(kFrameAlignment);
+  }
+  /// The bytes that are copied for a frame on its own.
+  static constexpr std::uint32_t spanned(std::uint32_t offset, std::uint32_t length) noexcept {
+    return static_cast<std::uint32_t>(aligned_frame(std::size_t{offset} + length) - down(offset));
+  }
+  [[nodiscard]] std::uint64_t bytes() const noexcept {
+    return run_.in_rows ? std::uint64_t{run_.packets} * spanned(run_.offset, run_.length) : run_.bytes;
+  }
+
+  bool extend(std::uint8_t source, std::uint32_t offset, std::uint32_t length) noexcept {
+    if (source != run_.source || offset < run_.offset + run_.length) return false;
+    const std::uint32_t stride = offset - run_.offset;
+    const std::uint64_t now = bytes() + spanned(offset, length);
+    if (run_.packets == 1 && length == run_.length && can_be_rows(stride, offset, length)) {
+      run_.in_rows = true;
+      run_.stride = stride;
+    } else if (std::uint64_t{offset} + length - down(run_.first) <= with_gaps(now)) {
+      run_.in_rows = false;
+      run_.bytes = now;
+    } else {
+      return false;
+    }
+    run_.offset = offset;
+    run_.length = length;
+    ++run_.packets;
     return true;
+  }
+  /// Rows keep the alignment of frames, and are wide enough.
+  [[nodiscard]] static bool can_be_rows(std::uint32_t stride, std::uint32_t offset, std::uint32_t length) noexcept {
+    const std::uint32_t width = spanned(offset, length);
+    return stride % kFrameAlignment == 0 && width >= kLeastWidth && stride >= width;
   }
 
   void close() noexcept {
     if (run_.packets == 0) return;
-    LentRun run{run_.source, run_.first, 1, run_.end - run_.first, 0, run_.packets};
-    if (!run_.is_dense()) run = {run_.source, run_.first, run_.packets, run_.width, run_.stride, run_.packets};
+    const std::uint32_t first = down(run_.first);
+    const std::uint32_t width = spanned(run_.offset, run_.length);
+    const LentRun run = run_.in_rows
+                            ? LentRun{run_.source, first, run_.packets, width, run_.stride, run_.packets}
+                            : LentRun{run_.source, first, 1, down(run_.offset) + width - first, 0, run_.packets};
     run_ = {};
     too_many_ |= runs_.size() == runs_.capacity();
     if (!too_many_) runs_.push_back(run);

@@ -17,7 +17,7 @@ constexpr std::size_t kBatch = std::size_t{4} << 20;
 TEST(LentRuns, CopiesFramesWithSmallGapsTogetherWithTheGaps) {
   LentRuns runs(kBatch);
   runs.begin();
-  for (std::uint32_t i = 0; i < 2000; ++i) runs.add(3, 4096 + i * 1600, 1514);
+  for (std::uint32_t i = 0; i < 2000; ++i) runs.add(3, 4096 + i * 1600, 1513 + i % 2);
   const auto found = runs.end();
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].source, 3U);
@@ -25,6 +25,16 @@ TEST(LentRuns, CopiesFramesWithSmallGapsTogetherWithTheGaps) {
   EXPECT_EQ(found[0].rows, 1U);
   EXPECT_EQ(found[0].width, 1999 * 1600 + 1520U);
   EXPECT_EQ(found[0].place(7, 4096 + 7 * 1600), 7 * 1600U);
+}
+
+TEST(LentRuns, CopiesFramesThatFollowEachOtherDirectly) {
+  LentRuns runs(kBatch);
+  runs.begin();
+  for (std::uint32_t i = 0; i < 2000; ++i) runs.add(1, 5 + i * 99, 99);
+  const auto found = runs.end();
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].rows, 1U);
+  EXPECT_EQ(found[0].width, aligned_frame(5 + 2000 * 99));
 }
 
 TEST(LentRuns, LeavesLargeGapsBetweenFramesOut) {
@@ -50,11 +60,12 @@ TEST(LentRuns, FindsNoneInShortFramesThatAreFarApart) {
 TEST(LentRuns, BeginsAnotherOneWhereFramesGoBackOrToOtherMemory) {
   LentRuns runs(kBatch);
   runs.begin();
-  for (std::uint32_t i = 0; i < 100; ++i) runs.add(1, 1'000'000 + i * 1520, 1514);
-  for (std::uint32_t i = 0; i < 100; ++i) runs.add(1, i * 1520, 1514);
-  for (std::uint32_t i = 0; i < 100; ++i) runs.add(2, 200'000 + i * 1520, 1514);
+  for (std::uint32_t i = 0; i < 100; ++i) runs.add(1, 1'000'000 + i * 1536, 1514);
+  for (std::uint32_t i = 0; i < 100; ++i) runs.add(1, i * 1536, 1514);
+  for (std::uint32_t i = 0; i < 100; ++i) runs.add(2, 200'000 + i * 1536, 1514);
   const auto found = runs.end();
   ASSERT_EQ(found.size(), 3U);
+  EXPECT_EQ(found[0].rows, 100U);
   EXPECT_EQ(found[1].first, 0U);
   EXPECT_EQ(found[2].source, 2U);
   for (const LentRun& run : found) EXPECT_EQ(run.packets, 100U);

@@ -82,6 +82,7 @@ void Settlement::settle(Flight& flight) noexcept {
         {std::span(burst).first(std::exchange(count, 0)), std::exchange(bytes, 0), std::exchange(any_ended, false)});
   };
   const Widest findings = widest(flight.shape(), results);
+  const bool writes_headers = !flight.shape().frames_down && !flight.shape().down.empty();
   for (std::size_t i = 0; i < packets.size(); ++i) {
     if (i + kFetchAhead < packets.size()) __builtin_prefetch(&packets[i + kFetchAhead], 1);
     __builtin_prefetch(findings.findings + i * findings.bytes);  // needed when the burst is settled
@@ -95,8 +96,9 @@ void Settlement::settle(Flight& flight) noexcept {
       verdict = results.verdicts[i];
       any_ended |= !verdict.alive();
       bytes += packets[i].length;
-      burst[count++] = view_before(i);
-      if (count == function::kBurst) settle_those();
+      burst[count] = view_before(i);
+      if (writes_headers) __builtin_prefetch(burst[count].frame, 1);  // needed when the burst is settled
+      if (++count == function::kBurst) settle_those();
       continue;
     } else {
       counters_.device.punted.add(1);
