@@ -126,9 +126,17 @@ TEST_P(ShippedChains, SendAndCountAsOnTheCpuInAllWays) {
   compare(settings_of(kLarge) + small_tables(), kWays, kLarge.most_workers);
 }
 
+/// Each folder's chain runs in all ways and with all sizes. Of their combinations, it runs every other one, and the
+/// next folder's chain the others.
 TEST_P(ShippedChains, SendAndCountAsOnTheCpuInTinyBatches) {
+  const auto folders = chain_folders();
+  auto next = static_cast<std::size_t>(std::ranges::find(folders, GetParam()) - folders.begin());
   for (const Batches& batches : kTiny) {
-    ASSERT_NO_FATAL_FAILURE(compare(settings_of(batches) + small_tables(), kWays, batches.most_workers));
+    std::vector<Way> ways;
+    for (const Way& way : kWays) {
+      if (next++ % 2 == 0) ways.push_back(way);
+    }
+    ASSERT_NO_FATAL_FAILURE(compare(settings_of(batches) + small_tables(), ways, batches.most_workers));
     if (HasFailure()) return;
   }
 }
