@@ -71,7 +71,6 @@ class PresetLane final : public ring::Lane {
     results_.frames = frames_.data();
   }
 
-  void exchange_stages(ring::LaneStages&) noexcept override {}
   bool start(const Batch& batch, std::size_t, std::span<std::uint8_t* const>) noexcept override {
     results_.verdicts = std::span<const Verdict>(verdicts_).first(batch.size());
     for (std::size_t i = 0; i < batch.size(); ++i) lengths_[i] = batch.packets()[i].length + kGrowth;
