@@ -154,6 +154,9 @@ void measure(benchmark::State& state, config::LoadedChain loaded, std::uint32_t 
   PacketMemory memory;
   port::Opening opening(1);
   opening.memory = &memory;
+  opening.batch_bytes = most_lent_bytes == Batch::kNoLimit ? chain.settings.batch_bytes : std::size_t{1} << 31;
+  opening.batch_packets = chain.settings.batch_packets;
+  if (most_lent_bytes != Batch::kNoLimit) opening.lent_alignment = 128;
   for (const run::NamedPort& port : chain.ports) {
     if (auto opened = port.port->open(opening); !opened) throw std::runtime_error(to_string(opened.error()));
   }

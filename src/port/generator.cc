@@ -156,13 +156,14 @@ class GeneratorPort final : public Port {
   Result<void> make_memory(const Opening& opening) {
     std::size_t longest = 0;
     for (const FrameTemplate& frame : frames_.templates) longest = std::max(longest, frame.bytes.size());
-    constexpr std::size_t kLine = 128;  // what PCIe reads at once
-    const auto lines = [](std::size_t bytes) { return (bytes + kLine - 1) / kLine; };
-    const std::size_t head = lines(opening.room.head);
-    // An odd number of lines, so that headers do not compete for a few sets of the caches.
-    const std::size_t slot = (head + lines(longest + opening.room.tail)) | 1U;
-    lent_.head = static_cast<std::uint32_t>(head * kLine);
-    lent_.stride = static_cast<std::uint32_t>(slot * kLine);
+    const std::size_t unit = opening.lent_alignment;
+    const auto units = [unit](std::size_t bytes) { return (bytes + unit - 1) / unit; };
+    const std::size_t head = units(opening.room.head);
+    std::size_t slot = head + units(longest + opening.room.tail);
+    // An odd number of cache lines, so that headers do not compete for a few sets of the caches.
+    if (unit > kFrameAlignment) slot |= 1U;
+    lent_.head = static_cast<std::uint32_t>(head * unit);
+    lent_.stride = static_cast<std::uint32_t>(slot * unit);
     // A chunk for each batch, so that few copies bring a batch to a device.
     const std::size_t share = std::min(kMostMemory, PacketMemory::kMostBytes / opening.workers);
     const std::size_t fit = std::max<std::size_t>(1, opening.batch_bytes / lent_.stride);

@@ -164,10 +164,10 @@ class GeneratorRx final : public RxQueue {
     pool_.lend();
     // Frames are too far apart for the hardware to prefetch them. Beyond the last slot, this does nothing.
     constexpr std::size_t kAhead = 8;
-    constexpr std::size_t kCacheLine = 64;
     std::uint8_t* const frame = lent_->memory + at;
-    __builtin_prefetch(frame + kAhead * lent_->stride, 1);
-    if (frames_->payload_at > kCacheLine) __builtin_prefetch(frame + kAhead * lent_->stride + kCacheLine, 1);
+    const std::uint8_t* const later = frame + kAhead * lent_->stride;
+    __builtin_prefetch(later, 1);
+    __builtin_prefetch(later + frames_->payload_at - 1, 1);
     return frame;
   }
 

@@ -123,9 +123,9 @@ class LentRuns {
     if (run_.packets == 0) return;
     const std::uint32_t first = down(run_.first);
     const std::uint32_t width = spanned(run_.offset, run_.length);
-    const LentRun run = run_.in_rows
-                            ? LentRun{run_.source, first, run_.packets, width, run_.stride, run_.packets}
-                            : LentRun{run_.source, first, 1, down(run_.offset) + width - first, 0, run_.packets};
+    const bool has_gaps = run_.in_rows && run_.stride > width;
+    const LentRun run = has_gaps ? LentRun{run_.source, first, run_.packets, width, run_.stride, run_.packets}
+                                 : LentRun{run_.source, first, 1, down(run_.offset) + width - first, 0, run_.packets};
     run_ = {};
     too_many_ |= runs_.size() == runs_.capacity();
     if (!too_many_) runs_.push_back(run);

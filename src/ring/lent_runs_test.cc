@@ -50,6 +50,18 @@ TEST(LentRuns, LeavesLargeGapsBetweenFramesOut) {
   EXPECT_EQ(found[0].place(7, 66 + 7 * 2048), 7 * 1520U + 2);
 }
 
+TEST(LentRuns, CopiesRowsWithoutGapsAsOne) {
+  LentRuns runs(kBatch);
+  runs.begin();
+  for (std::uint32_t i = 0; i < 2000; ++i) runs.add(1, 32 + i * 1520, 1514);
+  const auto found = runs.end();
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].first, 32U);
+  EXPECT_EQ(found[0].rows, 1U);
+  EXPECT_EQ(found[0].width, 2000 * 1520U);
+  EXPECT_EQ(found[0].place(7, 32 + 7 * 1520), 7 * 1520U);
+}
+
 TEST(LentRuns, FindsNoneInShortFramesThatAreFarApart) {
   LentRuns runs(kBatch);
   runs.begin();

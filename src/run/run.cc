@@ -240,7 +240,13 @@ Result<bool> RunningChain::open() {
   offer.memory = &memory_;
   const ring::RingShape& ring = workers_.front()->ring_shape();
   offer.room = ring.room;
-  offer.batch_bytes = ring.most_lent_bytes == Batch::kNoLimit ? ring.batch_bytes : std::size_t{1} << 31;
+  if (ring.most_lent_bytes == Batch::kNoLimit) {
+    offer.batch_bytes = ring.batch_bytes;
+  } else {
+    // Only headers cross, read by a kernel: best from where PCIe's reads begin.
+    offer.batch_bytes = std::size_t{1} << 31;
+    offer.lent_alignment = 128;
+  }
   offer.batch_packets = ring.batch_packets;
   auto opening = std::async(std::launch::async, [this, offer] { return open_outlets(chain_, offer); });
   while (opening.wait_for(kStopCheckInterval) != std::future_status::ready) {
