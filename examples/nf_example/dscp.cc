@@ -53,7 +53,10 @@ const function::NfKind& dscp_kind() {
 std::unique_ptr<function::NetworkFunction> make_dscp(std::uint8_t value) {
   return function::per_packet_function<DscpCore>({
       .core = {value},
-      .traits = {.name = dscp_kind().name, .summary = dscp_kind().summary, .cpu = kAccess, .gpu = kAccess},
+      .traits = {.name = dscp_kind().name,
+                 .summary = dscp_kind().summary,
+                 .cpu = kAccess,
+                 .devices = {{penstock::function::Processor::gpu, kAccess}}},
       .description = fmt::format("DSCP {}", value),
       .explain = &explain,
       .make_gpu_stage = &make_dscp_gpu_stage,

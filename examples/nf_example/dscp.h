@@ -10,6 +10,7 @@
 
 #include "dscp_core.h"
 #include "function/network_function.h"
+#include "gpu/stage.h"
 
 namespace dscp {
 

@@ -70,13 +70,13 @@ class Builder {
     function_outputs_.read(*outputs, options_.functions, errors_);
   }
 
-  /// The timeline records only work on GPUs.
+  /// The timeline records only work on devices.
   void plan_timeline() {
     const std::optional<Parameters>& outputs = description_.outputs;
     if (!outputs) return;
     constexpr std::size_t kBatches = 1000;
     const bool asked = outputs->has("timeline");
-    if (asked && loaded_.chain.settings.processor == function::Processor::gpu) {
+    if (asked && is_device(loaded_.chain.settings.processor)) {
       loaded_.timeline_path = outputs->text("timeline");
       loaded_.chain.timeline = std::make_unique<ring::Timeline>(
           outputs->has("timeline_batches") ? outputs->integer("timeline_batches") : kBatches);

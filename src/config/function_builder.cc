@@ -72,7 +72,7 @@ class FunctionBuilder {
   }
 
   void check_processor(const run::NamedFunction& named, const Parameters& parameters) {
-    if (named.processor != function::Processor::gpu || named.function->traits().gpu) return;
+    if (!named.processor || named.function->traits().access_on(*named.processor) != nullptr) return;
     built_.errors.push_back({parameters.place("processor"),
                              fmt::format("processor: {} has no stage for it", named.name),
                              in_quotes(parameters.text("processor")), "auto or cpu"});

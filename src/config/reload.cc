@@ -143,8 +143,7 @@ class Planner {
       const std::size_t at = built.positions[i];
       const run::NamedFunction& running = running_.chain.functions[at];
       const function::NetworkFunction& next = *built.functions[i].function;
-      const Errors misfits =
-          plan::check_fit(running.name, running_.planned[at], next.traits(), is_device(processors[at]));
+      const Errors misfits = plan::check_fit(running.name, running_.planned[at], next.traits(), processors[at]);
       for (const Error& error : misfits) refuse(at, error);
       if (!misfits.empty()) continue;
       auto changes = next.changes_from(*running.function);

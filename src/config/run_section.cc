@@ -19,7 +19,7 @@
 #include "config/file_conflicts.h"
 #include "plan/device_plan.h"
 #include "ring/packet_ring.h"
-#include "run/gpu_run.h"
+#include "run/device_run.h"
 #include "run/placement.h"
 
 namespace penstock::config {
@@ -191,11 +191,13 @@ void RunSection::refuse_sharing_in_forks() {
   settings_.sharing = plan::Sharing::packets;
 }
 
-/// A function that is to run on a GPU asks for one, as the whole chain does, unless the chain is to run on the CPU.
+/// A function that is to run on a device asks for one, as the whole chain does, unless the chain is to run on the CPU.
 void RunSection::read_processors_of_functions() {
   const bool none_allowed = run_ && run_->text("processor") == "cpu";
   for (const FunctionDescription& function : description_.functions) {
-    if (!function.parameters || function.parameters->text("processor") != "gpu") continue;
+    if (!function.parameters) continue;
+    const auto processor = function::processor_named(function.parameters->text("processor"));
+    if (!processor || !is_device(*processor)) continue;
     const Place& place = function.parameters->place("processor");
     if (!none_allowed) {
       if (!gpu_asked_) gpu_asked_ = place;
@@ -204,7 +206,7 @@ void RunSection::read_processors_of_functions() {
     errors_.push_back({place,
                        fmt::format("processor: not possible in a run on the CPU (run.processor: {})",
                                    place_text(run_->place("processor"))),
-                       "'gpu'", "auto or cpu, or another run.processor"});
+                       in_quotes(name(*processor)), "auto or cpu, or another run.processor"});
   }
 }
 
@@ -222,13 +224,13 @@ void RunSection::choose_processor(bool only_plan, bool functions_known) {
     }
   }
   if (!run_) return;
-  const bool on_gpu = settings_.processor == function::Processor::gpu;
+  const bool on_device = is_device(settings_.processor);
   settings_.batch_bytes = run_->has("batch.bytes") ? run_->integer("batch.bytes")
-                          : on_gpu                 ? most_batch_bytes_on_gpu()
+                          : on_device              ? most_batch_bytes_on_device()
                                                    : 512 << 10;
-  settings_.batch_packets = run_->has("batch.packets") ? run_->integer("batch.packets") : on_gpu ? 16384 : 512;
+  settings_.batch_packets = run_->has("batch.packets") ? run_->integer("batch.packets") : on_device ? 16384 : 512;
   if (settings_.queue_bytes < settings_.batch_bytes) refuse_batch_beyond_queue();
-  if (on_gpu) {
+  if (on_device) {
     if (run_->has("rate") && !run_->has("latency") && run_->text("gpu_shares") != "auto")
       note_without_effect("rate", "without latency");
     return;
@@ -313,7 +315,7 @@ void RunSection::set_gpu_share(std::string_view item, bool functions_known) {
 }
 
 /// Limited by the latency bound, and by the size beyond which PCIe does not get faster.
-std::size_t RunSection::most_batch_bytes_on_gpu() const {
+std::size_t RunSection::most_batch_bytes_on_device() const {
   constexpr std::size_t kMost = 4 << 20;
   constexpr std::size_t kLeast = 64 << 10;
   if (settings_.latency.count() == 0) return kMost;
@@ -329,7 +331,9 @@ Result<std::vector<int>> RunSection::usable_gpus(bool functions_known) {
   const auto refuse = [&](std::string message) {
     return failure(Error{place, std::move(message), "'gpu'", "auto or cpu; `penstock doctor` has details"});
   };
-  const auto has_stage = [](const run::NamedFunction& f) { return f.function->traits().gpu.has_value(); };
+  const auto has_stage = [](const run::NamedFunction& f) {
+    return f.function->traits().access_on(function::Processor::gpu) != nullptr;
+  };
   const auto runs_there = [&](const run::NamedFunction& f) {
     return has_stage(f) && f.processor != function::Processor::cpu;
   };

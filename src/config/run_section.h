@@ -47,7 +47,7 @@ class RunSection {
   void refuse_sharing_in_forks();
   void read_processors_of_functions();
   void refuse_batch_beyond_queue();
-  [[nodiscard]] std::size_t most_batch_bytes_on_gpu() const;
+  [[nodiscard]] std::size_t most_batch_bytes_on_device() const;
   [[nodiscard]] Result<std::vector<int>> usable_gpus(bool functions_known);
   void set_gpu_share(std::string_view item, bool functions_known);
 

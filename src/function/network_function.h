@@ -22,8 +22,8 @@
 #include "function/emitter.h"
 #include "function/output.h"
 #include "function/processor.h"
-#include "gpu/stage.h"
 #include "packet/batch.h"
+#include "packet/device_stage.h"
 #include "packet/field.h"
 #include "packet/packet.h"
 #include "report/event_log.h"
@@ -39,20 +39,27 @@ namespace penstock::function {
 struct NfTraits {
   std::string_view name;
   std::string_view summary;
-  Access cpu{};                 // of the CPU twin
-  std::optional<Access> gpu{};  // of the GPU stage; empty: no GPU stage
-  std::optional<Access>
-      finish{};  // of the CPU stage that consumes what the GPU stage found; writes `verdict`: may drop
+  Access cpu{};  // of the CPU twin
+  /// Of the stage on each device; empty: it has no stage there.
+  PerProcessor<std::optional<Access>> devices{};
+  /// Of the CPU stage that consumes what a device stage found; writes `verdict`: may drop.
+  std::optional<Access> finish{};
   stack::StackNeed stack = stack::StackNeed::none;   // of the chain's stack: stages are attached to it
-  std::uint32_t findings_bytes = 0;                  // for each packet, from the GPU stage to the finish stage
-  std::uint32_t state_bytes = 0;                     // the same, from the state stage to the GPU stage; multiple of 8
+  std::uint32_t findings_bytes = 0;                  // for each packet, from a device stage to the finish stage
+  std::uint32_t state_bytes = 0;                     // the same, from the state stage to a device stage; multiple of 8
   FrameRoom growth{};                                // most bytes it adds at head and tail
   bool chooses_port = false;                         // decides where packets leave
   bool finish_waits = false;                         // its finish stage may run once packets have left: it only looks
   bool emits = false;                                // its CPU stages make packets: they are given an Emitter
   bool replaces_frames = false;                      // its CPU stages move packets to larger frames, by an Emitter
-  bool fills_gpu = false;                            // its GPU stage has kernels that StageUse::multiprocessors bounds
+  bool fills_gpu = false;                            // its stage on a GPU has kernels that StageUse bounds
   std::span<const std::string_view> drop_reasons{};  // by the value of Verdict::drop
+
+  /// Of the function's stage on this processor. Null: it has none.
+  [[nodiscard]] const Access* access_on(Processor processor) const noexcept {
+    if (!is_device(processor)) return &cpu;
+    return devices[processor] ? &*devices[processor] : nullptr;
+  }
 };
 
 /// The CPU twin of one function in one worker.
@@ -88,9 +95,9 @@ class CpuStage {
   }
 };
 
-/// A worker's CPU stage that provides per-flow state for the GPU stage with each packet (Gaviss §4.4). It runs before
-/// the function's segment is sent to the device. Earlier batches may still be on the device then, so it knows the
-/// previous packets, but not their results.
+/// A worker's CPU stage that provides per-flow state for the device stage with each packet (Gaviss §4.4). It runs
+/// before the function's segment is sent to the device. Earlier batches may still be on the device then, so it knows
+/// the previous packets, but not their results.
 class StateStage {
  public:
   virtual ~StateStage() = default;
@@ -99,12 +106,12 @@ class StateStage {
   virtual void fill(std::span<const PacketView> packets, std::span<std::byte* const> states) noexcept = 0;
 };
 
-/// A worker's CPU stage that consumes what the GPU stage found: counts, alerts, log lines, replays. It runs when the
-/// batch has returned, in packet order. Packets that the GPU stage left to the CPU twin are processed by the twin, at
-/// their place in this order. The finish stage sees the length of a packet before its function, and everything else as
-/// it was before the segment that contains the GPU stage. If an earlier function changes bytes that this stage reads,
-/// the segment starts with this stage's function. If this stage reads no bytes of the frame, and an earlier function of
-/// the same segment changes lengths, the frame may be shorter than the length says.
+/// A worker's CPU stage that consumes what the device stage found: counts, alerts, log lines, replays. It runs when the
+/// batch has returned, in packet order. Packets that the device stage left to the CPU twin are processed by the twin,
+/// at their place in this order. The finish stage sees the length of a packet before its function, and everything else
+/// as it was before the segment that contains the device stage. If an earlier function changes bytes that this stage
+/// reads, the segment starts with this stage's function. If this stage reads no bytes of the frame, and an earlier
+/// function of the same segment changes lengths, the frame may be shorter than the length says.
 ///
 /// If the stage waits (NfTraits::finish_waits), it runs after the batch was sent if possible, with the same packets in
 /// the same order. This is possible if the chain does nothing with the batch after the segment, and no packet of the
@@ -117,11 +124,11 @@ class FinishStage {
   /// Only if the function has a state stage: called before each `finish`, with the states that were sent with its
   /// packets. They are valid until `finish` returns.
   virtual void take_states(std::span<const std::byte* const> states) noexcept { static_cast<void>(states); }
-  /// `findings` has NfTraits::findings_bytes for each packet; the GPU stage has processed all of them. A stage whose
+  /// `findings` has NfTraits::findings_bytes for each packet; the device stage has processed all of them. A stage whose
   /// access writes `verdict` sees the verdicts of its function (with the port that has been chosen by now). It may
   /// change `forward` to a drop for a reason of its function, or change the reason of such a drop. The packet then ends
   /// here, whatever later functions of the segment did with it, and is counted with the length that it had before this
-  /// function. Later GPU stages have processed it nevertheless.
+  /// function. Later device stages have processed it nevertheless.
   virtual void finish(std::span<const PacketView> packets, std::span<const std::byte* const> findings) noexcept = 0;
   /// For a stage that waits, called before the packets are sent: selects the packets that `finish` will see. The stage
   /// does not see the others again. It may count them, but nothing more, since earlier waiting packets have not been
@@ -153,11 +160,13 @@ class NetworkFunction {
   /// Makes a stage for one more worker. The function outlives its stages, and may own their counters.
   [[nodiscard]] virtual std::unique_ptr<CpuStage> make_cpu_stage() = 0;
 
-  /// Makes a GPU stage for one more batch in flight of `use.worker`, on the current device. The stages of one worker
-  /// are called by one thread at a time, and enqueue their batches in order, so they may share state that continues
-  /// from batch to batch (gpu/turns.h keeps their work in order on the device). Stages of different workers run
-  /// concurrently. Null if this build has no GPU stage, although the traits have an access for it. Throws CudaError.
-  [[nodiscard]] virtual std::unique_ptr<gpu::GpuStage> make_gpu_stage(const gpu::StageUse& use) {
+  /// Makes a stage for one more batch in flight of `use.worker`, on a device for which the traits have an access. A GPU
+  /// is the current one, and the stage a gpu::GpuStage. The stages of one worker are called by one thread at a time,
+  /// and get their batches in order, so they may share state that continues from batch to batch (gpu/turns.h keeps
+  /// their work in order on a GPU). Stages of different workers run concurrently. Null if this build has no such stage,
+  /// although the traits have an access for it. Throws CudaError.
+  [[nodiscard]] virtual std::unique_ptr<DeviceStage> make_device_stage(Processor processor, const StageUse& use) {
+    static_cast<void>(processor);
     static_cast<void>(use);
     return nullptr;
   }

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "function/network_function.h"
+#include "gpu/stage.h"
 
 namespace penstock::function {
 
@@ -27,7 +28,7 @@ struct PerPacket {
   NfTraits traits;
   std::string description;                                                // NetworkFunction::description
   std::string (*explain)(const Core& core, PacketView packet) = nullptr;  // CpuStage::explain; null: no explanation
-  /// NetworkFunction::make_gpu_stage, defined in the function's .cu file. Null if the traits have no GPU access.
+  /// The stage on a GPU, made in the function's .cu file. Null if the traits have no access for it.
   std::unique_ptr<gpu::GpuStage> (*make_gpu_stage)(const Core& core) = nullptr;
 };
 
@@ -39,8 +40,9 @@ class PerPacketFunction final : public NetworkFunction {
   [[nodiscard]] const NfTraits& traits() const noexcept override { return parts_.traits; }
   [[nodiscard]] std::string description() const override { return parts_.description; }
   [[nodiscard]] std::unique_ptr<CpuStage> make_cpu_stage() override { return std::make_unique<Stage>(parts_); }
-  [[nodiscard]] std::unique_ptr<gpu::GpuStage> make_gpu_stage(const gpu::StageUse&) override {
-    return parts_.make_gpu_stage == nullptr ? nullptr : parts_.make_gpu_stage(parts_.core);
+  [[nodiscard]] std::unique_ptr<DeviceStage> make_device_stage(Processor processor, const StageUse& /*use*/) override {
+    if (processor != Processor::gpu || parts_.make_gpu_stage == nullptr) return nullptr;
+    return parts_.make_gpu_stage(parts_.core);
   }
 
  private:

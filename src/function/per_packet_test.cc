@@ -66,12 +66,12 @@ TEST(PerPacketFunction, HasOnlyTheGivenGpuStage) {
     bool enqueue(const gpu::DevicePackets&, const gpu::Stream&) noexcept override { return true; }
   };
   PerPacket<EvenCore> parts{.core = {7}, .traits = kTraits, .description = ""};
-  EXPECT_EQ(per_packet_function<EvenCore>(parts)->make_gpu_stage({}), nullptr);
+  EXPECT_EQ(per_packet_function<EvenCore>(parts)->make_device_stage(Processor::gpu, {}), nullptr);
   EXPECT_EQ(per_packet_function<EvenCore>(parts)->make_cpu_stage()->explain({}), "");
   parts.make_gpu_stage = [](const EvenCore& core) -> std::unique_ptr<gpu::GpuStage> {
     return core.step == 7 ? std::make_unique<Stage>() : nullptr;
   };
-  EXPECT_NE(per_packet_function<EvenCore>(parts)->make_gpu_stage({}), nullptr);
+  EXPECT_NE(per_packet_function<EvenCore>(parts)->make_device_stage(Processor::gpu, {}), nullptr);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string_view>
 
@@ -33,5 +34,29 @@ inline constexpr std::array<std::string_view, 2> kProcessorNames{"cpu", "gpu"};
 inline constexpr std::string_view kProcessorChoices = "auto|cpu|gpu";
 
 [[nodiscard]] constexpr bool is_device(Processor processor) noexcept { return processor != Processor::cpu; }
+
+/// A table with a value for each processor.
+template <typename Value>
+class PerProcessor {
+ public:
+  struct Entry {
+    Processor processor;
+    Value value;
+  };
+  constexpr PerProcessor() = default;
+  constexpr PerProcessor(std::initializer_list<Entry> entries) {
+    for (const Entry& entry : entries) (*this)[entry.processor] = entry.value;
+  }
+  [[nodiscard]] constexpr Value& operator[](Processor processor) noexcept {
+    return values_[static_cast<std::size_t>(processor)];
+  }
+  [[nodiscard]] constexpr const Value& operator[](Processor processor) const noexcept {
+    return values_[static_cast<std::size_t>(processor)];
+  }
+
+ private:
+  static constexpr std::size_t kMost = 4;  // tests add processors that are not in the enumeration
+  std::array<Value, kMost> values_{};
+};
 
 }  // namespace penstock::function

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "gpu/stream.h"
+#include "packet/device_stage.h"
 #include "packet/packet.h"
 
 namespace penstock::gpu {
@@ -24,24 +25,10 @@ struct DevicePackets {
   const std::byte* states = nullptr;  // count * NfTraits::state_bytes, aligned to 8: input from the state stage
 };
 
-/// Parameters for making a stage.
-struct StageUse {
-  unsigned worker = 0;
-  std::uint32_t batch_packets = 1;  // the most packets of a batch
-  /// How many multiprocessors of the device its kernels may fill while those of other functions and batches run
-  /// (G-NET's spatial sharing); 0: all. It limits the number of blocks of kernels that could fill the whole device: no
-  /// more are launched than this many multiprocessors can hold. The device chooses the multiprocessors. Kernels with
-  /// one thread per packet have too few blocks to be limited, and ignore this.
-  std::uint32_t multiprocessors = 0;
-};
-
 /// The GPU stage of one network function, for one batch in flight at a time. Belongs to the device that was current
 /// when it was made.
-class GpuStage {
+class GpuStage : public DeviceStage {
  public:
-  virtual ~GpuStage() = default;
-  /// A batch boundary: none of this stage's work is on the device. Tables may only be swapped here.
-  virtual void begin_batch() noexcept {}
   /// Enqueues the stage: for each packet whose verdict is `forward`, it decides and writes the verdict with `nf` set.
   /// Does not block; false if the driver refuses the work. The work may be collected into a CUDA graph, so it may
   /// consist only of launches, asynchronous copies and memsets, and turns (turns.h). If the driver refuses the graph,
@@ -56,9 +43,6 @@ class GpuStage {
     static_cast<void>(stream);
     return false;
   }
-  /// The device has failed during the last enqueued batch, of which nothing, a part or all may have run. None of it is
-  /// on the device any more, and the CPU twins will finish its packets.
-  virtual void abandoned() noexcept {}
 };
 
 }  // namespace penstock::gpu

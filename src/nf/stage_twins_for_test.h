@@ -54,7 +54,7 @@ class OwnLane {
     EXPECT_EQ(plan->segments.size(), 1U);
     shape_ = plan->segments.at(0);
     ring::LaneStages stages(1);
-    stages[0].push_back(function.make_gpu_stage({0, kBatchPackets}));
+    stages[0].push_back(function.make_device_stage(function::Processor::gpu, {0, kBatchPackets}));
     lane_ = ring::make_device_lane({kBatchBytes, kBatchPackets, {}, plan->hash_flows, way.crossing, plan->segments},
                                    std::move(stages));
   }

@@ -28,7 +28,7 @@ struct Collected {
   FieldSet reads;  // of its stages
   FieldSet stale;  // fields that differ from the CPU's copy on the device when the segment begins
   std::optional<ArmPlace> arm;
-  function::Processor processor = function::Processor::gpu;
+  function::Processor processor = function::Processor::cpu;
   bool is_first = false;
   bool packets_are_there = false;  // an earlier segment has sent them
   bool changes_shape = false;
@@ -244,9 +244,10 @@ DevicePlan plan_shared(std::span<const function::NfTraits> chain, const Processo
   }
   runs.add_on_cpu(chain.size());
   plan.runs = std::move(runs).take();
+  if (!segments.empty()) plan.device = segments.front().processor;
   for (DevicePlan::Run& run : plan.runs) {
-    const bool on_gpu = is_device(run.processor);
-    run.parses = on_gpu && !forks.empty() && !segments[run.segment].shape.up.empty();
+    const bool on_device = is_device(run.processor);
+    run.parses = on_device && !forks.empty() && !segments[run.segment].shape.up.empty();
   }
   for (Collected& segment : segments) plan.segments.push_back(std::move(segment.shape));
   for (const PlannedStage& stage : transfers.stages) {
@@ -281,6 +282,7 @@ DevicePlan plan_unshared(std::span<const function::NfTraits> chain, const Proces
     plan.runs.push_back({processors[f], f, f + 1, plan.segments.size()});
     plan.segments.push_back(std::move(shape));
     plan.hash_flows |= alone.hash_flows;
+    plan.device = alone.device;
   }
   return plan;
 }
@@ -289,10 +291,17 @@ DevicePlan plan_unshared(std::span<const function::NfTraits> chain, const Proces
 
 Result<DevicePlan> plan_device(std::span<const function::NfTraits> chain, const Processors& processors,
                                WholeFrames whole, Sharing sharing, std::span<const Fork> forks) {
+  std::optional<function::Processor> device;
+  for (const function::Processor processor : processors) {
+    if (!is_device(processor)) continue;
+    if (device.value_or(processor) != processor)
+      return failure(Error{{}, "the functions of a chain run on several devices", "", "one device beside the CPU"});
+    device = processor;
+  }
   if (sharing == Sharing::packets) return plan_shared(chain, processors, whole, forks);
   if (forks.empty()) return plan_unshared(chain, processors, whole, sharing);
   return failure(Error{{},
-                       "functions of a chain with forks must share packets on the GPU",
+                       "functions of a chain with forks must share packets on the device",
                        fmt::format("sharing: {}", kSharingNames[static_cast<std::size_t>(sharing)]),
                        "sharing: packets"});
 }

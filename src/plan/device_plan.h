@@ -29,9 +29,9 @@ namespace penstock::plan {
 /// Whether whole frames cross even if the transfer plan names only some of their fields; `always` is for comparisons.
 enum class WholeFrames : bool { where_needed, always };
 
-/// What the functions on a GPU share there. `packets` is the normal case; the others are for comparisons. `none`: each
-/// function transfers the packets both ways and parses them itself, as in G-NET (Gaviss §5.2). `parsing`: each function
-/// transfers the packets both ways, but layouts are shared (Gaviss §5.4, No-Memshare).
+/// What the functions on a device share there. `packets` is the normal case; the others are for comparisons. `none`:
+/// each function transfers the packets both ways and parses them itself, as in G-NET (Gaviss §5.2). `parsing`: each
+/// function transfers the packets both ways, but layouts are shared (Gaviss §5.4, No-Memshare).
 enum class Sharing : std::uint8_t { none, parsing, packets };
 inline constexpr std::string_view kSharingNames[] = {"none", "parsing", "packets"};
 
@@ -42,21 +42,22 @@ struct DevicePlan {
     function::Processor processor = function::Processor::cpu;
     std::size_t first = 0;
     std::size_t last = 0;
-    std::size_t segment = 0;            // index of the GPU segment
+    std::size_t segment = 0;            // on a device: the index of its segment
     std::optional<ArmPlace> arm{};      // the arm of its functions: packets of other arms skip the run
     std::optional<std::size_t> fork{};  // the fork that begins with it: arms are chosen before it runs
     bool parses = false;                // records are gathered from packets that no earlier CPU run may have parsed
   };
   std::vector<Run> runs;
-  std::vector<ring::SegmentShape> segments;  // empty: nothing runs on the device
-  bool hash_flows = false;                   // a GPU stage reads the flow hash
+  std::vector<ring::SegmentShape> segments;               // empty: nothing runs on a device
+  function::Processor device = function::Processor::cpu;  // of all segments; cpu: there are none
+  bool hash_flows = false;                                // a device stage reads the flow hash
 };
 
 /// Plans the segments and runs of a chain, whose functions run on `processors`. `whole`: with `always`, whole
 /// frames cross whatever the plan names. `sharing`: unless it is `packets`, each function is planned as if it were
 /// alone; with `parsing`, a function that follows another one on the device uses its layouts, unless the host has
 /// changed frames in between. `forks`: the arms of a fork with a device stage become consecutive runs. Fails for forks
-/// without shared packets.
+/// without shared packets, and for functions on several devices.
 [[nodiscard]] Result<DevicePlan> plan_device(std::span<const function::NfTraits> chain, const Processors& processors,
                                              WholeFrames whole = WholeFrames::where_needed,
                                              Sharing sharing = Sharing::packets, std::span<const Fork> forks = {});

@@ -21,10 +21,14 @@ constexpr FieldSet kTtl{Field::ipv4_ttl, Field::ipv4_checksum};
 constexpr FieldSet kVerdict{Field::verdict};
 
 function::NfTraits on_gpu(std::string_view name, FieldSet reads, FieldSet writes) {
-  return {.name = name, .summary = "", .cpu = {reads, writes}, .gpu = Access{reads, writes}, .finish = {}};
+  return {.name = name,
+          .summary = "",
+          .cpu = {reads, writes},
+          .devices = {{Processor::gpu, Access{reads, writes}}},
+          .finish = {}};
 }
 function::NfTraits on_cpu(std::string_view name, FieldSet reads, FieldSet writes) {
-  return {.name = name, .summary = "", .cpu = {reads, writes}, .gpu = {}, .finish = {}};
+  return {.name = name, .summary = "", .cpu = {reads, writes}, .devices = {}, .finish = {}};
 }
 
 DevicePlan plan_of(const std::vector<function::NfTraits>& chain, WholeFrames whole = WholeFrames::where_needed) {
@@ -125,7 +129,7 @@ TEST(DevicePlan, AFinishStageThatNeedsNothingFromTheDeviceEndsNoSegment) {
   EXPECT_EQ(crossing_bytes(plan, 64).to_host, 4U + 4 + 12);
 
   firewall.finish = Access{{Field::ipv4_tos}, {}};  // changed on the device
-  firewall.gpu->writes |= {Field::ipv4_tos};
+  firewall.devices[Processor::gpu]->writes |= {Field::ipv4_tos};
   EXPECT_EQ(plan_of({firewall, on_gpu("router", kTtl, kTtl)}).segments.size(), 2U);
 }
 
@@ -280,6 +284,17 @@ TEST(DevicePlan, SendsPacketsOfAllArmsAgainOnceOneArmHasSentItsOwn) {
             (16U + 1520) + (16 + 1520 + 4) + (4 + 12) + (16 + 4) + (16 + 96 + 4));
   EXPECT_EQ(crossing_bytes(*plan, 1518, second).to_device,
             (16U + 1520) + (16 + 4) + (4 + 12) + (16 + 96 + 4) + (16 + 96 + 4));
+}
+
+TEST(DevicePlan, RefusesSeveralDevices) {
+  function::NfTraits filter = on_gpu("filter", kAddresses, kVerdict);
+  const auto other = static_cast<Processor>(2);
+  filter.devices[other] = filter.cpu;
+  const std::vector<function::NfTraits> chain{filter, filter};
+  EXPECT_EQ(plan_device(chain, {other, Processor::cpu})->device, other);
+  const auto plan = plan_device(chain, {other, Processor::gpu});
+  ASSERT_FALSE(plan);
+  EXPECT_THAT(to_string(plan.error()), HasSubstr("the functions of a chain run on several devices"));
 }
 
 TEST(DevicePlan, RunsFunctionsWhereTheyArePlaced) {

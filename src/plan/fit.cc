@@ -18,7 +18,7 @@ class Fit {
  public:
   explicit Fit(std::string_view function) : function_(function) {}
 
-  /// `stage`: for example "its GPU stage "; empty for the CPU twin.
+  /// `stage`: for example "its stage for gpu "; empty for the CPU twin.
   void within(std::string_view stage, const Access& planned, const Access& next) {
     const auto compare = [&](std::string_view verb, FieldSet known, FieldSet wanted) {
       if (const FieldSet more = wanted - known; !more.empty())
@@ -58,7 +58,7 @@ class Fit {
   Errors errors_;
 };
 
-std::string_view name(stack::StackNeed need) {
+std::string_view name_of(stack::StackNeed need) {
   switch (need) {
     case stack::StackNeed::none: return "none";
     case stack::StackNeed::flow: return "flow";
@@ -71,7 +71,7 @@ std::string_view name(stack::StackNeed need) {
 }  // namespace
 
 Errors check_fit(std::string_view function, const function::NfTraits& planned, const function::NfTraits& next,
-                 bool on_device) {
+                 function::Processor processor) {
   Fit fit(function);
   if (next.name != planned.name) {
     // Other differences follow from this one.
@@ -84,8 +84,8 @@ Errors check_fit(std::string_view function, const function::NfTraits& planned, c
                       fmt::format("{}", fmt::join(planned.drop_reasons, ", ")));
   }
   if (next.stack != planned.stack) {
-    fit.needs_new_run("it needs another part of the chain's stack", std::string(name(next.stack)),
-                      std::string(name(planned.stack)));
+    fit.needs_new_run("it needs another part of the chain's stack", std::string(name_of(next.stack)),
+                      std::string(name_of(planned.stack)));
   }
   fit.same("makes packets", planned.emits, next.emits);
   fit.same("replaces frames", planned.replaces_frames, next.replaces_frames);
@@ -93,10 +93,12 @@ Errors check_fit(std::string_view function, const function::NfTraits& planned, c
   fit.at_most("head", planned.growth.head, next.growth.head);
   fit.at_most("tail", planned.growth.tail, next.growth.tail);
   fit.within("", planned.cpu, next.cpu);
-  if (!on_device || !planned.gpu) return std::move(fit).take();
+  if (!is_device(processor) || planned.access_on(processor) == nullptr) return std::move(fit).take();
 
-  fit.same("has a GPU stage", true, next.gpu.has_value());
-  if (next.gpu) fit.within("its GPU stage ", *planned.gpu, *next.gpu);
+  const std::string_view device = name(processor);
+  const Access* const access = next.access_on(processor);
+  fit.same(fmt::format("has a stage for {}", device), true, access != nullptr);
+  if (access != nullptr) fit.within(fmt::format("its stage for {} ", device), *planned.access_on(processor), *access);
   fit.same("has a finish stage", planned.finish.has_value(), next.finish.has_value());
   if (planned.finish && next.finish) fit.within("its finish stage ", *planned.finish, *next.finish);
   fit.same("has a finish stage that may run once packets have left", planned.finish_waits, next.finish_waits);

@@ -14,10 +14,10 @@
 namespace penstock::plan {
 
 /// An error for each trait in `next` that a chain planned for `planned` cannot provide. It may access fewer fields, but
-/// no others. `function` is the name for messages, such as "nids#2". `on_device`: whether it runs on a device if it
-/// has a stage there; otherwise, traits of device and finish stages may differ, and so they may if only `next` has a
-/// device stage, since the function then stays on the CPU. The errors have no place.
+/// no others. `function` is the name for messages, such as "nids#2". `processor`: where the chain runs the function if
+/// `planned` has a stage there. If it runs on the CPU, traits of device and finish stages may differ. The errors have
+/// no place.
 [[nodiscard]] Errors check_fit(std::string_view function, const function::NfTraits& planned,
-                               const function::NfTraits& next, bool on_device);
+                               const function::NfTraits& next, function::Processor processor);
 
 }  // namespace penstock::plan

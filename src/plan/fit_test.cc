@@ -11,6 +11,7 @@ namespace penstock::plan {
 namespace {
 
 using function::NfTraits;
+using function::Processor;
 using Reasons = std::array<std::string_view, 1>;
 constexpr Reasons kDenied{"denied"}, kBroken{"broken"};
 
@@ -18,7 +19,7 @@ NfTraits planned() {
   NfTraits traits;
   traits.name = "firewall";
   traits.cpu = {{Field::ipv4_src, Field::verdict}, {Field::verdict}};
-  traits.gpu = traits.cpu;
+  traits.devices[Processor::gpu] = traits.cpu;
   traits.finish = Access{{Field::frame_shape}, {}};
   traits.findings_bytes = 4;
   traits.growth = {16, 32};
@@ -26,15 +27,15 @@ NfTraits planned() {
   return traits;
 }
 
-std::string misfit(const NfTraits& next, bool on_gpu = true, const NfTraits& running = planned()) {
-  return to_string(check_fit("firewall#2", running, next, on_gpu));
+std::string misfit(const NfTraits& next, Processor processor = Processor::gpu, const NfTraits& running = planned()) {
+  return to_string(check_fit("firewall#2", running, next, processor));
 }
 
 TEST(Fit, AcceptsTheSameTraitsAndFewerFields) {
   NfTraits next = planned();
   EXPECT_EQ(misfit(next), "");
   next.cpu = {{Field::verdict}, {}};
-  next.gpu = next.cpu;
+  next.devices[Processor::gpu] = next.cpu;
   next.growth = {0, 32};
   EXPECT_EQ(misfit(next), "");
 }
@@ -42,15 +43,15 @@ TEST(Fit, AcceptsTheSameTraitsAndFewerFields) {
 TEST(Fit, NamesTheFieldsThatTheChainDoesNotProvide) {
   NfTraits next = planned();
   next.cpu.reads |= {Field::tcp_flags, Field::in_port};
-  next.gpu->writes |= {Field::ipv4_dst};
+  next.devices[Processor::gpu]->writes |= {Field::ipv4_dst};
   next.finish->reads |= {Field::l4_dst_port};
   EXPECT_EQ(misfit(next),
             "firewall#2: reads tcp_flags in_port, for which the running chain is not planned: it needs a new run\n"
-            "firewall#2: its GPU stage writes ipv4_dst, for which the running chain is not planned: it needs a new "
+            "firewall#2: its stage for gpu writes ipv4_dst, for which the running chain is not planned: it needs a new "
             "run\n"
             "firewall#2: its finish stage reads l4_dst_port, for which the running chain is not planned: it needs a "
             "new run");
-  EXPECT_EQ(misfit(next, false),
+  EXPECT_EQ(misfit(next, Processor::cpu),
             "firewall#2: reads tcp_flags in_port, for which the running chain is not planned: it needs a new run");
 }
 
@@ -84,20 +85,20 @@ TEST(Fit, RefusesEachTraitThatThePlanDependsOn) {
             "firewall#2: no longer has a finish stage, but the running chain is planned for it: it needs a new run");
 }
 
-TEST(Fit, AFunctionOnAGpuMustKeepItsGpuStage) {
+TEST(Fit, AFunctionOnADeviceMustKeepItsStageThere) {
   NfTraits next = planned();
-  next.gpu.reset();
+  next.devices = {};
   EXPECT_EQ(misfit(next),
-            "firewall#2: no longer has a GPU stage, but the running chain is planned for it: it needs a new run");
-  EXPECT_EQ(misfit(next, false), "") << "on the CPU, GPU stages do not count";
+            "firewall#2: no longer has a stage for gpu, but the running chain is planned for it: it needs a new run");
+  EXPECT_EQ(misfit(next, Processor::cpu), "") << "on the CPU, device stages do not count";
 }
 
-TEST(Fit, AFunctionOnTheCpuStaysThereIfOnlyTheNextOneHasAGpuStage) {
+TEST(Fit, AFunctionOnTheCpuStaysThereIfOnlyTheNextOneHasADeviceStage) {
   NfTraits running = planned();
-  running.gpu.reset();
+  running.devices = {};
   running.finish.reset();
   running.findings_bytes = 0;
-  EXPECT_EQ(misfit(planned(), true, running), "");
+  EXPECT_EQ(misfit(planned(), Processor::gpu, running), "");
 }
 
 }  // namespace

@@ -23,12 +23,8 @@ std::vector<PlannedStage> stages_of(std::span<const function::NfTraits> chain, c
   std::vector<PlannedStage> stages;
   for (std::size_t f = 0; f < chain.size(); ++f) {
     const function::NfTraits& nf = chain[f];
-    if (is_device(processors[f])) {
-      stages.push_back({processors[f], f, false, *nf.gpu});
-      if (nf.finish) stages.push_back({kHost, f, true, *nf.finish});
-    } else {
-      stages.push_back({kHost, f, false, nf.cpu});
-    }
+    stages.push_back({processors[f], f, false, *nf.access_on(processors[f])});
+    if (is_device(processors[f]) && nf.finish) stages.push_back({kHost, f, true, *nf.finish});
   }
   return stages;
 }
@@ -311,10 +307,10 @@ std::vector<Crossing> TransferPlan::crossings() const {
   return all;
 }
 
-Processors prefer(function::Processor processor, std::span<const function::NfTraits> chain) {
+Processors prefer(Processor processor, std::span<const function::NfTraits> chain) {
   Processors processors;
   for (const function::NfTraits& nf : chain)
-    processors.push_back(processor == function::Processor::gpu && nf.gpu ? processor : function::Processor::cpu);
+    processors.push_back(nf.access_on(processor) != nullptr ? processor : kHost);
   return processors;
 }
 

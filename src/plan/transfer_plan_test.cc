@@ -13,14 +13,21 @@ namespace {
 
 using function::Processor;
 
+/// The GPU, and two that no program knows.
+constexpr std::array kDevices{Processor::gpu, static_cast<Processor>(2), static_cast<Processor>(3)};
+
 constexpr FieldSet kHeaders{Field::ipv4_src, Field::ipv4_dst};
 constexpr FieldSet kTtl{Field::ipv4_ttl, Field::ipv4_checksum};
 
 function::NfTraits gpu_nf(std::string_view name, FieldSet reads, FieldSet writes) {
-  return {.name = name, .summary = "", .cpu = {reads, writes}, .gpu = Access{reads, writes}, .finish = {}};
+  return {.name = name,
+          .summary = "",
+          .cpu = {reads, writes},
+          .devices = {{Processor::gpu, Access{reads, writes}}},
+          .finish = {}};
 }
 function::NfTraits cpu_nf(std::string_view name, FieldSet reads, FieldSet writes) {
-  return {.name = name, .summary = "", .cpu = {reads, writes}, .gpu = {}, .finish = {}};
+  return {.name = name, .summary = "", .cpu = {reads, writes}, .devices = {}, .finish = {}};
 }
 
 FieldSet fields_of(std::span<const Crossing> crossings) {
@@ -65,6 +72,20 @@ TEST(TransferPlan, TheNextSegmentBringsAllThatItsStagesRead) {
   EXPECT_TRUE(plan.stages[0].brought() == kHeaders) << "the payload would be stale by then";
   EXPECT_TRUE(plan.stages[2].brought() == FieldSet{Field::payload}) << "though this stage does not read it";
   EXPECT_TRUE(plan.stages[3].before.empty());
+}
+
+TEST(TransferPlan, FieldsCrossBetweenDevicesByWayOfTheHost) {
+  const Processor other = kDevices[1];
+  function::NfTraits nids = gpu_nf("nids", {Field::payload}, {});
+  nids.devices[other] = nids.cpu;
+  const std::array chain{gpu_nf("cipher", {Field::payload}, {Field::payload}), nids, nids};
+  const TransferPlan plan = plan_transfers(chain, {Processor::gpu, other, Processor::gpu});
+  ASSERT_EQ(plan.stages[1].before.size(), 2U);
+  EXPECT_EQ(plan.stages[1].before[0].from, Processor::gpu);
+  EXPECT_EQ(plan.stages[1].before[0].to, Processor::cpu);
+  EXPECT_EQ(plan.stages[1].before[1].to, other);
+  EXPECT_TRUE(plan.stages[2].before.empty()) << "it is still up to date there";
+  EXPECT_TRUE(plan.at_end.empty());
 }
 
 TEST(TransferPlan, FieldsOverwrittenOnTheDeviceDoNotCross) {
@@ -148,17 +169,24 @@ FieldSet random_fields() {
 function::NfTraits random_function() {
   const FieldSet reads = random_fields();
   const FieldSet writes = random_fields();
-  function::NfTraits nf = *rc::gen::arbitrary<bool>() ? gpu_nf("g", reads, writes) : cpu_nf("c", reads, writes);
+  function::NfTraits nf = cpu_nf("f", reads, writes);
+  for (const Processor device : kDevices) {
+    if (*rc::gen::inRange(0, 4) > 0) nf.devices[device] = Access{reads, writes};
+  }
   // Its drops need not reach device stages that did not wait for it; see above.
   if (*rc::gen::inRange(0, 4) == 0) nf.finish = Access{random_fields(), random_fields() - FieldSet{Field::verdict}};
   return nf;
 }
 
-/// Some of the functions that have a device stage run on the CPU.
+/// Each function runs on any processor for which it has a stage.
 Processors random_processors(std::span<const function::NfTraits> chain) {
-  Processors processors = prefer(Processor::gpu, chain);
-  for (Processor& processor : processors) {
-    if (*rc::gen::inRange(0, 4) == 0) processor = Processor::cpu;
+  Processors processors;
+  for (const function::NfTraits& nf : chain) {
+    std::vector<Processor> possible{Processor::cpu};
+    for (const Processor device : kDevices) {
+      if (nf.access_on(device) != nullptr) possible.push_back(device);
+    }
+    processors.push_back(*rc::gen::elementOf(possible));
   }
   return processors;
 }
@@ -173,7 +201,7 @@ RC_GTEST_PROP(TransferPlan, NeverReadsStaleDataAndMovesNothingTwice, ()) {
 
   // No field crosses to a processor that has it already, and none that changes before it is read there.
   std::array<int, kFieldCount> writes{};
-  std::array<std::array<int, kFieldCount>, 2> moved_at;
+  std::array<std::array<int, kFieldCount>, 4> moved_at;
   for (auto& of_processor : moved_at) of_processor.fill(-1);
   for (const PlannedStage& stage : plan.stages) {
     for (const Crossing& crossing : stage.before) {

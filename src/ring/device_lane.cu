@@ -553,7 +553,7 @@ bool DeviceLane::run_stages() noexcept {
       view_.findings = reinterpret_cast<std::byte*>(device_results_.data() + at);
       results_.findings.back() = reinterpret_cast<const std::byte*>(host_results_.data() + at);
     }
-    if (!stages_[segment_][s]->enqueue(view_, stream_)) return false;
+    if (!static_cast<gpu::GpuStage&>(*stages_[segment_][s]).enqueue(view_, stream_)) return false;
     results_.lengths.push_back(nullptr);
     if (!stage.changes_shape) continue;
     const std::size_t at = result_places_.lengths[s];

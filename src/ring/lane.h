@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A lane holds what one batch in flight needs on a device, including the device copy of the ring's batch. A batch
-// passes the lane in segments: consecutive functions with a GPU stage. Between segments, functions run on the CPU. The
-// frames stay on the device from the first segment to the last; between segments, only the fields in the transfer plan
-// are transferred.
+// passes the lane in segments: consecutive functions with a stage on the device. Between segments, functions run on the
+// CPU. The frames stay on the device from the first segment to the last; between segments, only the fields in the
+// transfer plan are transferred.
 //
 //     host     frames, or their headers ──┐                            ┌─▶ verdicts, findings, then records or frames
 //     up                                  ▼                            │   of the packets that are still forwarded
@@ -22,9 +22,9 @@
 #include <span>
 #include <vector>
 
-#include "gpu/stage.h"
 #include "gpu/stream.h"
 #include "packet/batch.h"
+#include "packet/device_stage.h"
 #include "packet/verdict.h"
 #include "ring/record.h"
 
@@ -91,7 +91,7 @@ struct LaneShape {
   std::size_t batch_bytes = 0;
   std::size_t batch_packets = 0;
   FrameRoom room;           // of frames on the device
-  bool hash_flows = false;  // a GPU stage reads the flow hash
+  bool hash_flows = false;  // a stage reads the flow hash
   Crossing crossing = Crossing::copy;
   std::vector<SegmentShape> segments;
   /// The most bytes from the first frame sent to the last, for segments that send frames again after they have grown;
@@ -116,7 +116,7 @@ struct SegmentResults {
 };
 
 /// The stages of a lane: for each segment, those of its shape.
-using LaneStages = std::vector<std::vector<std::unique_ptr<gpu::GpuStage>>>;
+using LaneStages = std::vector<std::vector<std::unique_ptr<DeviceStage>>>;
 
 class Lane {
  public:
@@ -158,7 +158,8 @@ class Lane {
   [[nodiscard]] virtual Crossed crossed() const noexcept = 0;
 };
 
-/// Makes a lane on the current device; throws CudaError. `stages` has the stages of each segment, as in its shape. The
+/// Makes a lane on the current GPU; throws CudaError. `stages` has the stages of each segment, as in its shape; all of
+/// them are GpuStages. The
 /// frames of batches must be in pinned memory. If `log` is not null, the lane records there when its transfers and
 /// kernels ran (timeline.h); otherwise it takes no times.
 [[nodiscard]] std::unique_ptr<Lane> make_device_lane(LaneShape shape, LaneStages stages, SpanLog* log = nullptr);

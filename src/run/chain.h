@@ -75,7 +75,7 @@ struct Chain {
   /// By input port: where a packet leaves if no function has chosen a port. kNoPort: the packet is consumed.
   std::vector<PortIndex> wiring;
   RunSettings settings;
-  std::unique_ptr<ring::Timeline> timeline;  // of GPU activity; null: not recorded
+  std::unique_ptr<ring::Timeline> timeline;  // of activity on devices; null: not recorded
 
   /// Whether a function makes packets or replaces frames.
   [[nodiscard]] bool emits() const {

@@ -39,7 +39,7 @@ struct FunctionCounters {
 /// Counters of batches that were processed on a device.
 struct DeviceCounters {
   report::Counter segments;         // started
-  report::Counter punted;           // packets that GPU stages left to the CPU twins
+  report::Counter punted;           // packets that device stages left to the CPU twins
   report::Counter failures;         // segments that failed on the device; the CPU twins processed them
   report::Counter lanes_lost;       // disabled after too many failures
   report::Counter bytes_to_device;  // over PCIe, without failed segments

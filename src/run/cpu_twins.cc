@@ -33,7 +33,7 @@ std::vector<stack::StackUse> stack_uses(const Chain& chain, std::span<const plan
     stack::StackUse use = function::stack_use(*chain.functions[f].function);
     // Functions in different arms of a fork see different packets. Both terms only grow along the chain.
     use.run = run + plan::section_of(chain.forks, f);
-    use.in_batches = run < runs.size() && runs[run].processor == function::Processor::gpu;
+    use.in_batches = run < runs.size() && is_device(runs[run].processor);
     uses.push_back(use);
   }
   return uses;

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The CPU stages of a chain's functions. Takes bursts of packets through functions in order, and accounts for the
-// packets that end there. Used for the whole chain, for the part between two GPU segments, and for packets that cannot
-// continue on a GPU. Owned by one worker.
+// packets that end there. Used for the whole chain, for the part between two segments on a device, and for packets that
+// cannot continue there. Owned by one worker.
 
 #pragma once
 

@@ -61,8 +61,8 @@ std::vector<std::span<std::uint8_t>> DeviceExecutor::memory_sent_again() const {
   bool grown = gathers();
   bool sent_again = grown;
   for (const plan::DevicePlan::Run& run : plan_.runs) {
-    grown |= run.processor == function::Processor::cpu && flight_twins_.need_room(run.first, run.last);
-    sent_again |= grown && run.processor == function::Processor::gpu && plan_.segments[run.segment].sends_packets;
+    grown |= !is_device(run.processor) && flight_twins_.need_room(run.first, run.last);
+    sent_again |= grown && is_device(run.processor) && plan_.segments[run.segment].sends_packets;
   }
   std::vector<std::span<std::uint8_t>> memory;
   if (!sent_again) return memory;
@@ -101,7 +101,7 @@ bool DeviceExecutor::submit(Batch& batch) noexcept {
   begin_run(flight);
   if (!flight.on_device) return true;  // its turn comes in `retire`
   flight.lane->busy = true;
-  while (flight.current().processor == function::Processor::cpu) {
+  while (!is_device(flight.current().processor)) {
     flight_twins_.run(flight);
     ++flight.run;
     begin_run(flight);
@@ -203,7 +203,7 @@ void DeviceExecutor::advance(Flight& flight, std::size_t limit) noexcept {
   emitter_.go_into(emissions_of(flight));
   while (flight.run < limit) {
     const plan::DevicePlan::Run& run = flight.current();
-    if (run.processor == function::Processor::gpu && flight.on_device) {
+    if (is_device(run.processor) && flight.on_device) {
       const gpu::Progress progress = flight.lane->lane->progress();
       if (progress == gpu::Progress::kRunning) return;
       if (progress == gpu::Progress::kDone) {
@@ -218,7 +218,7 @@ void DeviceExecutor::advance(Flight& flight, std::size_t limit) noexcept {
     }
     ++flight.run;
     begin_run(flight);
-    const bool starts_segment = !flight.done() && flight.current().processor == function::Processor::gpu;
+    const bool starts_segment = !flight.done() && is_device(flight.current().processor);
     if (starts_segment && flight.on_device && !start_segment(flight)) fail(flight);
   }
 }

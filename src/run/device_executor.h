@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Processes batches in a chain that runs wholly or partly on a GPU. Several batches are in flight, each on its own lane
-// (Araujo's non-blocking stream pool). Lanes are polled and never blocked on.
+// Processes batches in a chain that runs wholly or partly on a device. Several batches are in flight, each on its own
+// lane (Araujo's non-blocking stream pool). Lanes are polled and never blocked on.
 //
 //     batch ─▶ [CPU run] ─▶ lane: segment ─▶ settle ─▶ [CPU run ─▶ segment ─▶ settle …] ─▶ out, in order of submission
 //                                   └── punted packets, and batches whose device fails: the CPU twins ──┘

@@ -33,6 +33,10 @@ using testing::FakeFunction;
 using testing::number_of;
 using testing::numbered;
 
+/// A device that no program knows: nothing but lanes and stages depends on which one it is.
+constexpr auto kDevice = static_cast<function::Processor>(2);
+static_assert(kDevice != function::Processor::gpu && is_device(kDevice));
+
 constexpr std::array<std::string_view, 2> kReasons{"expired", "unwanted"};
 constexpr FieldSet kTtl{Field::ipv4_ttl, Field::ipv4_checksum};
 constexpr FieldSet kVerdict{Field::verdict};
@@ -261,9 +265,9 @@ struct Position {
 
 function::NfTraits traits_of(const Position& position) {
   const Kind& kind = *position.kind;
-  function::NfTraits traits{.name = kind.name, .summary = "", .cpu = kind.access, .gpu = {}, .finish = {}};
+  function::NfTraits traits{.name = kind.name, .summary = "", .cpu = kind.access, .devices = {}, .finish = {}};
   if (position.on_gpu) {
-    traits.gpu = kind.access;
+    traits.devices[kDevice] = kind.access;
     if (kind.finds) {
       traits.finish = Access{{Field::frame_shape}, {}};
       traits.findings_bytes = 4;
@@ -332,6 +336,7 @@ class CountingFunction final : public function::NetworkFunction {
       for (PacketView& packet : packets) {
         PacketDescriptor& descriptor = *packet.packet;
         const PacketDescriptor before = descriptor;
+        EXPECT_LT(descriptor.offset, 1U << 24) << "positions that count from it would wrap";
         const std::uint32_t found = finding(packet);
         Verdict verdict = function_.kind_.decide(packet, function_.epoch_);
         descriptor.offset = before.offset;  // the executor sets it
@@ -439,7 +444,7 @@ struct Bed {
       chain.functions.push_back({position.kind->name, std::make_unique<CountingFunction>(traits, *position.kind)});
       if (position.placed_on_cpu) chain.functions.back().processor = function::Processor::cpu;
     }
-    chain.settings.processor = function::Processor::gpu;
+    chain.settings.processor = kDevice;
     room = plan::growth_of(chain.traits());
     chain.settings.batch_packets = kMostPackets;
     chain.open();
@@ -836,7 +841,11 @@ TEST(DeviceExecutor, DropsWhatAFinishStageDropsWhateverLaterFunctionsDid) {
 class NumberingFunction final : public function::NetworkFunction {
  public:
   explicit NumberingFunction(bool finish_waits) {
-    traits_ = {.name = "filter", .summary = "", .cpu = kFilter, .gpu = kFilter, .finish = Access{every_byte(), {}}};
+    traits_ = {.name = "filter",
+               .summary = "",
+               .cpu = kFilter,
+               .devices = {{kDevice, kFilter}},
+               .finish = Access{every_byte(), {}}};
     traits_.findings_bytes = traits_.state_bytes = 8;
     traits_.finish_waits = finish_waits;
     traits_.drop_reasons = kReasons;

@@ -3,6 +3,8 @@
 
 #include "run/epoch.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "gpu/cuda_error.h"
@@ -32,9 +34,10 @@ ring::LaneStages make_lane_stages(std::span<const NamedFunction> functions, cons
     stages.emplace_back();
     for (const ring::SegmentShape::Stage& stage : segment.stages) {
       const NamedFunction& named = functions[stage.function];
-      auto made = named.function->make_gpu_stage(
-          {worker, static_cast<std::uint32_t>(batch_packets), shares.of(stage.function)});
-      if (made == nullptr) throw gpu::CudaError(0, named.name + " has no GPU stage in this program");
+      auto made = named.function->make_device_stage(
+          plan.device, {worker, static_cast<std::uint32_t>(batch_packets), shares.of(stage.function)});
+      if (made == nullptr)
+        throw gpu::CudaError(0, fmt::format("{} has no stage for {} in this program", named.name, name(plan.device)));
       stages.back().push_back(std::move(made));
     }
   }

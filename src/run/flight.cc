@@ -37,7 +37,10 @@ void Flight::give_room(std::size_t packet) noexcept {
   std::uint8_t*& frame = frames[packet];
   if (emissions.has_frame(frame)) return;  // it has room
   if (gathers && scratch.empty()) reserve_in_packet_order();
-  frame = scratch.with_room(packet, frame, batch->packets()[packet].length);
+  PacketDescriptor& descriptor = batch->packets()[packet];
+  frame = scratch.with_room(packet, frame, descriptor.length);
+  // The start of a frame may move down by more than its place in the batch.
+  descriptor.offset = static_cast<std::uint32_t>(frame - scratch.memory().data());
 }
 
 void Flight::give_room_to_all() noexcept {
@@ -84,7 +87,7 @@ void Flight::restore_punted() noexcept {
 void Flight::set_other_arms_aside() noexcept {
   if (!current().arm) return;
   const std::span<PacketDescriptor> packets = batch->packets();
-  const bool will_be_listed = !listed && current().processor == function::Processor::gpu && shape().frames_down;
+  const bool will_be_listed = !listed && is_device(current().processor) && shape().frames_down;
   for (std::size_t i = 0; i < packets.size(); ++i) {
     if (is_in_arm(i)) continue;
     if (will_be_listed) frames[i] = batch->view(i).frame;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The CPU's part in a flight: runs of functions without a GPU stage, packets that the device punted, and whole batches
+// The CPU's part in a flight: runs of functions that run on the CPU, packets that the device punted, and whole batches
 // whose device failed.
 
 #pragma once

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory where the frames of one batch have room to grow. In a chain on a GPU, batches are compact, and frames that
+// Memory where the frames of one batch have room to grow. In a chain on a device, batches are compact, and frames that
 // return from the device follow each other without gaps; a frame that a CPU twin may make longer is copied here first.
 // Owns the memory; its pages are only used once frames are stored there.
 

@@ -137,7 +137,7 @@ report::RunReport make_report(const Chain& chain, std::span<const std::unique_pt
   const Sums sums(workers);
   const bool on_gpu = chain.settings.processor == function::Processor::gpu;
   report::RunReport report;
-  report.processor = on_gpu ? "gpu" : "cpu";
+  report.processor = name(chain.settings.processor);
   report.workers = workers.size();
   report.elapsed = elapsed;
   report.in = sums.traffic(&C::in);

@@ -21,7 +21,7 @@
 #include "packet/batch.h"
 #include "packet/parse_core.h"
 #include "plan/device_plan.h"
-#include "run/gpu_run.h"
+#include "run/device_run.h"
 
 namespace penstock::run {
 
@@ -146,9 +146,10 @@ void choose_gpu_shares(Chain& chain) {
   for (std::size_t f = 0; f < chain.functions.size(); ++f) {
     if (!traits[f].fills_gpu || processors[f] != function::Processor::gpu) continue;
     for (const std::uint32_t share : plan::shares_to_measure(multiprocessors)) {
-      const auto stage =
-          chain.functions[f].function->make_gpu_stage({0, static_cast<std::uint32_t>(settings.batch_packets), share});
-      if (stage == nullptr) throw gpu::CudaError(0, chain.functions[f].name + " has no GPU stage in this program");
+      const auto made = chain.functions[f].function->make_device_stage(
+          function::Processor::gpu, {0, static_cast<std::uint32_t>(settings.batch_packets), share});
+      if (made == nullptr) throw gpu::CudaError(0, chain.functions[f].name + " has no GPU stage in this program");
+      auto* const stage = static_cast<gpu::GpuStage*>(made.get());
       gpu::DevicePackets packets = batch.put_on_device();
       packets.function = static_cast<std::uint8_t>(f);
       if (!stage->rehearse(packets, stream)) break;  // nothing to measure, for example no SA

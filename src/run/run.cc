@@ -25,8 +25,9 @@
 #include "gpu/devices.h"
 #include "plan/device_plan.h"
 #include "plan/fit.h"
+#include "run/device_run.h"
 #include "run/epoch.h"
-#include "run/gpu_run.h"
+#include "run/lane_factory.h"
 #include "run/make_report.h"
 #include "run/measure_shares.h"
 #include "run/trace.h"
@@ -273,7 +274,7 @@ Result<void> RunningChain::start() {
   const RunSettings& settings = chain_.settings;
   planned_ = chain_.traits();
   processors_ = chain_.processors();
-  if (settings.processor == function::Processor::gpu) {
+  if (is_device(settings.processor)) {
     if (settings.gpu_shares.choice == plan::GpuShares::Choice::automatic) choose_gpu_shares(chain_);
     if (auto plan = chain_.device_plan()) plan_ = std::move(*plan);
   }
@@ -293,9 +294,8 @@ Result<void> RunningChain::start() {
 Result<void> RunningChain::make_workers() {
   const RunSettings& settings = chain_.settings;
   // The driver starts threads with the first use of a device; they must not be bound to a worker's core.
-  if (settings.processor == function::Processor::gpu) {
-    for (std::size_t i = 0; i < std::min<std::size_t>(settings.workers, settings.gpus.size()); ++i)
-      gpu::use_device(settings.gpus[i]);
+  for (unsigned i = 0; i < settings.workers; ++i) {
+    if (const auto factory = make_lane_factory(settings, i)) factory->select();
   }
   int refused = 0;
   for (unsigned i = 0; i < settings.workers; ++i) {
@@ -446,8 +446,7 @@ Result<void> RunningChain::change_to(Functions& next) {
     return failure(Error{{}, "the run has ended", "", "a reload while packets flow"});
   Errors errors;
   for (std::size_t i = 0; i < next.size(); ++i)
-    append(errors,
-           plan::check_fit(chain_.functions[i].name, planned_[i], next[i]->traits(), is_device(processors_[i])));
+    append(errors, plan::check_fit(chain_.functions[i].name, planned_[i], next[i]->traits(), processors_[i]));
   if (!errors.empty()) return failure(std::move(errors));
 
   std::vector<NamedFunction> functions;

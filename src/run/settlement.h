@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Applies the results of a segment to its batch, and counts packets as the CPU twins would: verdicts, lengths, frames
-// and records. Finish stages get the findings of GPU stages; packets that the device punted go to the CPU twins.
+// and records. Finish stages get the findings of device stages; packets that the device punted go to the CPU twins.
 
 #pragma once
 

@@ -12,7 +12,7 @@
 #include "base/thread_time.h"
 #include "plan/device_plan.h"
 #include "run/cpu_executor.h"
-#include "run/gpu_run.h"
+#include "run/device_run.h"
 
 namespace penstock::run {
 
@@ -20,30 +20,29 @@ namespace {
 
 ring::RingShape shape_for(const Chain& chain) {
   const RunSettings& settings = chain.settings;
-  const bool on_gpu = settings.processor == function::Processor::gpu;
+  const bool on_device = is_device(settings.processor);
   ring::RingShape shape;
-  shape.room = on_gpu ? room_in_batches(chain) : plan::growth_of(chain.traits());
-  if (on_gpu) shape.most_lent_bytes = most_lent_bytes(chain);
+  shape.room = on_device ? room_in_batches(chain) : plan::growth_of(chain.traits());
+  if (on_device) shape.most_lent_bytes = most_lent_bytes(chain);
   shape.batch_bytes = settings.batch_bytes;
   // Not more descriptors than the smallest frames that fit.
   shape.batch_packets = std::clamp<std::size_t>(settings.batch_bytes / kFrameAlignment, 1, settings.batch_packets);
   // Enough batches to fill the queue with the smallest frames. On the CPU, memory is only used once it is filled; for a
-  // GPU, all of it is pinned, so the number is that of full batches.
+  // device, all of it is pinned, so the number is that of full batches.
   const std::size_t least = std::min(shape.batch_bytes, shape.batch_packets * ring::kSmallestFrame);
   shape.waiting_bytes = settings.queue_bytes;
-  shape.waiting_batches = std::max<std::size_t>(1, settings.queue_bytes / (on_gpu ? shape.batch_bytes : least));
+  shape.waiting_batches = std::max<std::size_t>(1, settings.queue_bytes / (on_device ? shape.batch_bytes : least));
   // If all sources can wait, they are not polled while a batch waits, so a longer queue would only waste address space.
   const bool all_wait = std::ranges::all_of(
       chain.ports, [](const NamedPort& named) { return !named.port->reads() || named.port->lossless(); });
-  if (!on_gpu && all_wait) shape.waiting_batches = std::min<std::size_t>(shape.waiting_batches, 2);
-  shape.taken_batches = on_gpu ? lanes_of(settings) + 1 : 1;
+  if (!on_device && all_wait) shape.waiting_batches = std::min<std::size_t>(shape.waiting_batches, 2);
+  shape.taken_batches = on_device ? lanes_of(settings) + 1 : 1;
   return shape;
 }
 
 std::unique_ptr<Executor> make_executor(const Chain& chain, unsigned worker, ring::PacketRing& ring,
                                         WorkerCounters& counters, Trace* trace) {
-  if (chain.settings.processor == function::Processor::gpu)
-    return make_gpu_executor(chain, worker, ring, counters, trace);
+  if (is_device(chain.settings.processor)) return make_executor_on_device(chain, worker, ring, counters, trace);
   return std::make_unique<CpuExecutor>(chain, worker, counters, trace);
 }
 
@@ -239,7 +238,7 @@ bool Worker::retire() noexcept {
 std::unique_ptr<StageSet> Worker::make_stages(std::span<const NamedFunction> functions,
                                               const plan::DevicePlan* plan) const {
   if (plan == nullptr) return make_host_stages(functions, nullptr);
-  return make_gpu_stages(chain_, functions, *plan, index_, ring_.shape().batch_packets);
+  return make_device_stages(chain_, functions, *plan, index_, ring_.shape().batch_packets);
 }
 
 void Worker::begin_epoch(std::unique_ptr<StageSet> next) noexcept { next_stages_.store(next.release()); }

@@ -25,7 +25,7 @@ namespace penstock::run {
 class Worker {
  public:
   /// Borrows the chain, whose ports may be opened later, the memory from which they lend, and `trace`, which may be
-  /// null. Throws gpu::CudaError if the chain cannot run on its GPU.
+  /// null. Throws gpu::CudaError if the chain cannot run on its device.
   Worker(const Chain& chain, const PacketMemory& memory, unsigned index, Trace* trace);
   ~Worker();
   Worker(const Worker&) = delete;

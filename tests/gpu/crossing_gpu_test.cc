@@ -127,11 +127,12 @@ TEST_P(CrossingBytes, AreReportedAsTheLanesCountThem) {
   std::deque<std::unique_ptr<Memory>> free;
   std::deque<std::unique_ptr<Memory>> in_flight;
   for (int i = 0; i < 3; ++i) {
-    std::vector<std::vector<std::unique_ptr<gpu::GpuStage>>> stages;
+    ring::LaneStages stages;
     for (const ring::SegmentShape& segment : plan->segments) {
       stages.emplace_back();
       for (const auto& stage : segment.stages) {
-        stages.back().push_back(chain.functions[stage.function].function->make_gpu_stage({0, kBatchPackets}));
+        stages.back().push_back(
+            chain.functions[stage.function].function->make_device_stage(function::Processor::gpu, {0, kBatchPackets}));
       }
     }
     lanes.push_back(std::make_unique<CountedLane>(

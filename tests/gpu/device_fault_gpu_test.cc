@@ -27,7 +27,7 @@
 #include "packet/testing/random_frames.h"
 #include "property/conservation_check.h"
 #include "ring/lane.h"
-#include "run/gpu_run.h"
+#include "run/device_run.h"
 #include "run/run.h"
 #include "run/testing/fakes.h"
 

@@ -15,6 +15,7 @@
 
 #include "base/host_device.h"
 #include "function/network_function.h"
+#include "gpu/stage.h"
 
 namespace penstock::on_gpu {
 
@@ -64,7 +65,9 @@ class FaultyFunction final : public function::NetworkFunction {
   }
   const function::NfTraits& traits() const noexcept override { return traits_; }
   std::unique_ptr<function::CpuStage> make_cpu_stage() override { return std::make_unique<Twin>(); }
-  std::unique_ptr<gpu::GpuStage> make_gpu_stage(const gpu::StageUse&) override { return make_faulty_stage(plan); }
+  std::unique_ptr<DeviceStage> make_device_stage(function::Processor /*processor*/, const StageUse& /*use*/) override {
+    return make_faulty_stage(plan);
+  }
   std::string description() const override { return "misbehaves on a GPU"; }
 
   FaultPlan plan;
@@ -78,7 +81,8 @@ class FaultyFunction final : public function::NetworkFunction {
   };
   static constexpr Access kAccess{kParsedFields | FieldSet{Field::eth_src, Field::verdict},
                                   {Field::eth_src, Field::verdict}};
-  const function::NfTraits traits_{.name = "faulty", .summary = "", .cpu = kAccess, .gpu = kAccess, .finish = {}};
+  const function::NfTraits traits_{
+      .name = "faulty", .summary = "", .cpu = kAccess, .devices = {{function::Processor::gpu, kAccess}}, .finish = {}};
 };
 
 }  // namespace penstock::on_gpu

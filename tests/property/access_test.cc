@@ -90,14 +90,15 @@ std::vector<Stage> stages_of(const MakeFunction& make, const std::vector<Packet>
   const function::NfTraits traits = make().function->traits();
   std::vector<Stage> stages;
   stages.push_back({"CPU", traits.cpu, [make] { return std::make_unique<CpuRun>(make()); }, packets});
-  if (!traits.gpu) return stages;
+  const penstock::Access* const on_device_access = traits.access_on(function::Processor::gpu);
+  if (on_device_access == nullptr) return stages;
   const MakeRun on_device = [make] {
     return std::make_unique<DeviceRun>(make(),
                                        [](function::NetworkFunction& function) { return device_core_of(function); });
   };
-  stages.push_back({"GPU", *traits.gpu, on_device, packets});
+  stages.push_back({"GPU", *on_device_access, on_device, packets});
   if (!traits.finish) return stages;
-  Outcome all = outcome_of(on_device, *traits.gpu, packets);
+  Outcome all = outcome_of(on_device, *on_device_access, packets);
   std::vector<Packet> returned;
   for (std::size_t i = 0; i < packets.size(); ++i) {
     if (all.packets[i].descriptor.verdict.kind == VerdictKind::punt) continue;
@@ -116,7 +117,9 @@ TEST_F(Access, IsCheckedForEveryFunctionInTheCatalog) {
   for (const Configuration& configuration : configurations()) {
     checked.insert(configuration.kind);
     const MadeFunction made = make(configuration);
-    EXPECT_TRUE(!made.function->traits().gpu || device_core_of(*made.function)) << configuration.kind;
+    EXPECT_TRUE(made.function->traits().access_on(function::Processor::gpu) == nullptr ||
+                device_core_of(*made.function))
+        << configuration.kind;
   }
   for (const function::NfKind* kind : nf::catalog()) EXPECT_TRUE(checked.contains(kind->name)) << kind->name;
 }

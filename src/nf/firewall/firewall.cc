@@ -55,7 +55,7 @@ Firewall::Firewall(classify::Ruleset rules) : rules_(std::move(rules)) {
   traits_.name = firewall_kind().name;
   traits_.summary = firewall_kind().summary;
   traits_.cpu = access;
-  traits_.gpu = access;
+  traits_.devices = {{function::Processor::gpu, access}};
   traits_.finish = Access{{Field::frame_shape}, {}};  // for counting bytes
   traits_.findings_bytes = sizeof(JudgeCore<classify::LinearView>::Finding);
   traits_.drop_reasons = kDropReasons;
@@ -81,7 +81,7 @@ std::unique_ptr<function::CpuStage> Firewall::make_cpu_stage() {
   return std::make_unique<FirewallStage>(rules_, *classifier_, add_counters());
 }
 
-std::unique_ptr<gpu::GpuStage> Firewall::make_gpu_stage(const gpu::StageUse&) {
+std::unique_ptr<DeviceStage> Firewall::make_device_stage(function::Processor /*processor*/, const StageUse& /*use*/) {
   return make_firewall_gpu_stage(
       on_devices_.of_current([&] { return std::make_unique<const classify::DeviceTables>(rules_, *classifier_); }));
 }

@@ -63,7 +63,7 @@ class Firewall final : public function::NetworkFunction {
 
   const function::NfTraits& traits() const noexcept override { return traits_; }
   std::unique_ptr<function::CpuStage> make_cpu_stage() override;
-  std::unique_ptr<gpu::GpuStage> make_gpu_stage(const gpu::StageUse& use) override;
+  std::unique_ptr<DeviceStage> make_device_stage(function::Processor processor, const StageUse& use) override;
   std::unique_ptr<function::FinishStage> make_finish_stage(function::CpuStage& twin) override;
   /// "3 rules added, 1 removed, policy drop → accept"
   Result<std::string> changes_from(const function::NetworkFunction& running) const override;

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "function/network_function.h"
+#include "gpu/stage.h"
 #include "nf/firewall/firewall.h"
 
 namespace penstock::firewall {

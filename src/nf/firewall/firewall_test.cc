@@ -274,7 +274,7 @@ TEST(Firewall, ReadsAllFieldsThatRulesMayTest) {
   const function::NfTraits many =
       Firewall::build(rules_about_random_frames(), classify::Engine::linear).value()->traits();
   EXPECT_EQ(few.cpu.reads, many.cpu.reads) << "so that a reload may bring any rules";
-  EXPECT_EQ(few.gpu->reads, many.gpu->reads);
+  EXPECT_EQ(few.access_on(function::Processor::gpu)->reads, many.access_on(function::Processor::gpu)->reads);
   for (const Field field : {Field::ipv4_src, Field::ipv4_dst, Field::ipv6_src, Field::ipv6_dst, Field::l4_src_port,
                             Field::l4_dst_port, Field::tcp_flags, Field::icmp_type_code, Field::in_port})
     EXPECT_TRUE(few.cpu.reads.has(field)) << name(field);

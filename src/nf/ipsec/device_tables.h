@@ -98,8 +98,7 @@ static_assert(sizeof(InboundFinding) == 16);
 [[nodiscard]] std::unique_ptr<gpu::GpuStage> make_outbound_gpu_stage(const DeviceTables& tables,
                                                                      std::unique_ptr<const Sender> sender,
                                                                      gpu::Turns& turns, FrameRoom growth,
-                                                                     const gpu::StageUse& use);
-[[nodiscard]] std::unique_ptr<gpu::GpuStage> make_inbound_gpu_stage(const DeviceTables& tables,
-                                                                    const gpu::StageUse& use);
+                                                                     const StageUse& use);
+[[nodiscard]] std::unique_ptr<gpu::GpuStage> make_inbound_gpu_stage(const DeviceTables& tables, const StageUse& use);
 
 }  // namespace penstock::ipsec

@@ -52,7 +52,7 @@ Ipsec::Ipsec(std::unique_ptr<Tables> tables, std::string left_out, ParameterPlac
   traits_.name = kind_name();
   traits_.summary = ipsec_kind().summary;
   traits_.cpu = kAccess;
-  traits_.gpu = kAccess;
+  traits_.devices = {{function::Processor::gpu, kAccess}};
   traits_.finish = Access{{Field::verdict}, {Field::verdict}};  // most packets keep their verdict
   if (tables_->settings().cuts()) traits_.finish = Access{kAccess.reads, kAccess.writes};
   traits_.emits = tables_->settings().mtu != 0;
@@ -78,7 +78,7 @@ std::unique_ptr<function::CpuStage> Ipsec::make_cpu_stage() {
   return std::make_unique<OutboundStage>(*this);
 }
 
-std::unique_ptr<gpu::GpuStage> Ipsec::make_gpu_stage(const gpu::StageUse& use) {
+std::unique_ptr<DeviceStage> Ipsec::make_device_stage(function::Processor /*processor*/, const StageUse& use) {
   const std::lock_guard lock(mutex_);
   const DeviceTables& tables = on_devices_.of_current([&] {
     has_new_devices_ = true;

@@ -155,7 +155,7 @@ bool enqueue_rehearsal(const DeviceTables& tables, const gpu::DevicePackets& bat
 class OutboundGpuStage final : public gpu::GpuStage {
  public:
   OutboundGpuStage(const DeviceTables& tables, std::unique_ptr<const Sender> sender, gpu::Turns& turns,
-                   FrameRoom growth, const gpu::StageUse& use)
+                   FrameRoom growth, const StageUse& use)
       : tables_(tables),
         sender_(std::move(sender)),
         numbers_(sender_->numbers()),
@@ -293,7 +293,7 @@ __global__ void __launch_bounds__(kThreadsPerBlock)
 
 class InboundGpuStage final : public gpu::GpuStage {
  public:
-  InboundGpuStage(const DeviceTables& tables, const gpu::StageUse& use)
+  InboundGpuStage(const DeviceTables& tables, const StageUse& use)
       : tables_(tables),
         inward_{tables.selection().view(), tables.inbound().view(),     tables.inbound().ports(), tables.tops(),
                 tables.windows(),          tables.host().has_policies()},
@@ -323,11 +323,11 @@ class InboundGpuStage final : public gpu::GpuStage {
 }  // namespace
 
 std::unique_ptr<gpu::GpuStage> make_outbound_gpu_stage(const DeviceTables& tables, std::unique_ptr<const Sender> sender,
-                                                       gpu::Turns& turns, FrameRoom growth, const gpu::StageUse& use) {
+                                                       gpu::Turns& turns, FrameRoom growth, const StageUse& use) {
   return std::make_unique<OutboundGpuStage>(tables, std::move(sender), turns, growth, use);
 }
 
-std::unique_ptr<gpu::GpuStage> make_inbound_gpu_stage(const DeviceTables& tables, const gpu::StageUse& use) {
+std::unique_ptr<gpu::GpuStage> make_inbound_gpu_stage(const DeviceTables& tables, const StageUse& use) {
   return std::make_unique<InboundGpuStage>(tables, use);
 }
 

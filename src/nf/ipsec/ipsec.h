@@ -55,7 +55,7 @@ class Ipsec final : public function::NetworkFunction {
   const function::NfTraits& traits() const noexcept override { return traits_; }
   stack::TrackerOptions stack_options() const override { return FragmentWait::stack_options(); }
   std::unique_ptr<function::CpuStage> make_cpu_stage() override;
-  std::unique_ptr<gpu::GpuStage> make_gpu_stage(const gpu::StageUse& use) override;
+  std::unique_ptr<DeviceStage> make_device_stage(function::Processor processor, const StageUse& use) override;
   std::unique_ptr<function::FinishStage> make_finish_stage(function::CpuStage& twin) override;
   Errors check() const override { return tables_->numbers().check(tables_->used_states()); }
   Result<void> begin_run() override;

@@ -25,11 +25,11 @@ bool enqueue_open(const CryptoJob*, std::uint32_t, const DeviceKeys&, std::uint8
 }
 
 std::unique_ptr<gpu::GpuStage> make_outbound_gpu_stage(const DeviceTables&, std::unique_ptr<const Sender>, gpu::Turns&,
-                                                       FrameRoom, const gpu::StageUse&) {
+                                                       FrameRoom, const StageUse&) {
   throw gpu::CudaError(0, "this program was built without CUDA");
 }
 
-std::unique_ptr<gpu::GpuStage> make_inbound_gpu_stage(const DeviceTables&, const gpu::StageUse&) {
+std::unique_ptr<gpu::GpuStage> make_inbound_gpu_stage(const DeviceTables&, const StageUse&) {
   throw gpu::CudaError(0, "this program was built without CUDA");
 }
 

@@ -48,7 +48,8 @@ function::NfTraits make_traits(const Detection& detection, const NidsSettings& s
   traits.stack = settings.tracker.keep_flows ? stack::StackNeed::tcp_stream : stack::StackNeed::ip_reassembly;
   if (!detection.literals().empty()) {
     // The device only searches for literals, in the bytes that the layout gives.
-    traits.gpu = Access{traits.cpu.reads - FieldSet{Field::timestamp, Field::in_port, Field::verdict}, {}};
+    traits.devices = {{function::Processor::gpu,
+                       Access{traits.cpu.reads - FieldSet{Field::timestamp, Field::in_port, Field::verdict}, {}}}};
     traits.finish = traits.cpu;
     traits.findings_bytes = sizeof(PacketLiterals);
     traits.state_bytes = settings.flow_state ? sizeof(FlowState) : 0;
@@ -208,7 +209,7 @@ std::unique_ptr<function::CpuStage> Nids::make_cpu_stage() {
   return std::make_unique<NidsStage>(*detection_, *run_->hosts, settings_, ids_, run_->workers.back(), stages_.back());
 }
 
-std::unique_ptr<gpu::GpuStage> Nids::make_gpu_stage(const gpu::StageUse& use) {
+std::unique_ptr<DeviceStage> Nids::make_device_stage(function::Processor /*processor*/, const StageUse& use) {
   const std::lock_guard lock(mutex_);
   if (!scan_tables_) {
     auto built = build_scan_tables(cut_literals(detection_->literals()));
@@ -278,7 +279,7 @@ Result<void> Nids::take_over(function::NetworkFunction& predecessor) {
 
   // The chain's plan stays.
   const function::NfTraits& plan = running.traits_;
-  traits_.gpu = plan.gpu;
+  traits_.devices = plan.devices;
   traits_.finish = plan.finish;
   traits_.findings_bytes = plan.findings_bytes;
   traits_.state_bytes = plan.state_bytes;

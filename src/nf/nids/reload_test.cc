@@ -333,10 +333,10 @@ const std::string kNoLiterals = "alert udp any any -> any 53 (dsize:>2; sid:9;)\
 
 TEST_F(Reloads, KeepTheStagesOfThePlanWithoutLiterals) {
   begin(alert_on("one", 1), {{"flow_state", {"automaton"}}});
-  ASSERT_TRUE(nids().traits().gpu);
-  ASSERT_FALSE(make(kNoLiterals, {})->traits().gpu);
+  ASSERT_TRUE(nids().traits().devices[function::Processor::gpu]);
+  ASSERT_FALSE(make(kNoLiterals, {})->traits().devices[function::Processor::gpu]);
   reload(kNoLiterals);
-  EXPECT_TRUE(nids().traits().gpu);
+  EXPECT_TRUE(nids().traits().devices[function::Processor::gpu]);
   EXPECT_EQ(nids().traits().findings_bytes, sizeof(PacketLiterals));
   EXPECT_EQ(nids().traits().state_bytes, sizeof(FlowState));
   EXPECT_NE(nids().make_state_stage(), nullptr);
@@ -352,13 +352,13 @@ TEST_F(Reloads, KeepTheStagesOfThePlanWithoutLiterals) {
   finish->finish(frames.views, findings);
   EXPECT_THAT(alerts(), ElementsAre(std::pair(9, 1)));
   roll_back();
-  EXPECT_TRUE(nids().traits().gpu);
+  EXPECT_TRUE(nids().traits().devices[function::Processor::gpu]);
 }
 
 TEST_F(Reloads, StayOnTheCpuIfThePlanHasNoGpuStage) {
   begin(kNoLiterals);
   reload(alert_on("one", 1));
-  EXPECT_FALSE(nids().traits().gpu);
+  EXPECT_FALSE(nids().traits().devices[function::Processor::gpu]);
   EXPECT_EQ(nids().traits().findings_bytes, 0U);
   EXPECT_EQ(nids().make_finish_stage(*worker().stages.back()), nullptr);
   worker().process({question("one")});

@@ -80,7 +80,7 @@ Router::Router(RouterConfig config, std::unique_ptr<const RouterTables> tables)
 
 std::unique_ptr<function::CpuStage> Router::make_cpu_stage() { return make_router_stage(snapshot_, rules_, devices_); }
 
-std::unique_ptr<gpu::GpuStage> Router::make_gpu_stage(const gpu::StageUse&) {
+std::unique_ptr<DeviceStage> Router::make_device_stage(function::Processor /*processor*/, const StageUse& /*use*/) {
   DeviceSide& side = on_devices_.of_current([&] {
     // An update in progress waits for this reader, and then sees the new DeviceSide.
     const function::Snapshot<RouterTables>::Reader newest(snapshot_);

@@ -59,7 +59,8 @@ class Router final : public function::NetworkFunction {
 
   [[nodiscard]] const function::NfTraits& traits() const noexcept override { return traits_; }
   [[nodiscard]] std::unique_ptr<function::CpuStage> make_cpu_stage() override;
-  [[nodiscard]] std::unique_ptr<gpu::GpuStage> make_gpu_stage(const gpu::StageUse& use) override;
+  [[nodiscard]] std::unique_ptr<DeviceStage> make_device_stage(function::Processor processor,
+                                                               const StageUse& use) override;
   /// "12 IPv4 routes added, 3 removed, 1 changed, 1 neighbour added"
   [[nodiscard]] Result<std::string> changes_from(const function::NetworkFunction& running) const override;
   /// There is no state to take over. The predecessor keeps its tables, as updated, to take its place back.

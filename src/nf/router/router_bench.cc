@@ -211,7 +211,9 @@ void update_with_gpu(benchmark::State& state) {
   const gpu::DeviceList devices = gpu::list_devices();
   if (devices.availability != gpu::Availability::kUsable) return state.SkipWithError(devices.reason.c_str());
   const auto router = Router::build(read_config(text4(), false));
-  (*router)->make_gpu_stage({}).reset();  // no batches to wait for, but the device keeps its tables
+  (*router)
+      ->make_device_stage(function::Processor::gpu, {})
+      .reset();  // no batches to wait for, but the device keeps its tables
   update_routes(state, **router);
 }
 

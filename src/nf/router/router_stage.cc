@@ -134,7 +134,7 @@ function::NfTraits router_traits(CheckRules rules, bool rewrites_destination, bo
   return {.name = "router",
           .summary = "forwards by longest prefix match",
           .cpu = access,
-          .gpu = access,
+          .devices = {{function::Processor::gpu, access}},
           .finish = {},
           .growth = {},
           .chooses_port = true,

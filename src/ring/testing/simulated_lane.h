@@ -36,14 +36,13 @@ struct Behaviour {
 };
 
 /// A stage of a simulated lane.
-class SimulatedStage final : public gpu::GpuStage {
+class SimulatedStage final : public DeviceStage {
  public:
-  /// Returns the verdict on a packet, like a GPU stage. `finding` has findings_bytes; null if the stage has no
+  /// Returns the verdict on a packet, like a stage on a device. `finding` has findings_bytes; null if the stage has no
   /// findings. `state` has state_bytes; null if the stage takes none.
   using Work = std::function<Verdict(PacketView packet, std::byte* finding, const std::byte* state)>;
 
   explicit SimulatedStage(Work does) : work(std::move(does)) {}
-  bool enqueue(const gpu::DevicePackets&, const gpu::Stream&) noexcept override { return false; }
 
   const Work work;
 };

@@ -184,7 +184,7 @@ class FakeFunction final : public function::NetworkFunction {
  public:
   using Process = std::function<void(std::span<PacketView> packets)>;
 
-  function::NfTraits own_traits{.name = "fake", .summary = "", .cpu = {}, .gpu = {}, .finish = {}};
+  function::NfTraits own_traits{.name = "fake", .summary = "", .cpu = {}, .devices = {}, .finish = {}};
   Process process = [](std::span<PacketView>) {};
   Errors check_errors, begin_errors;
   std::function<void()> at_begin = [] {};  // of the run

@@ -1,26 +1,24 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "run/gpu_run.h"
+#include "run/device_run.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <deque>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/slow_notice.h"
 #include "gpu/cuda_error.h"
-#include "gpu/devices.h"
-#include "gpu/pinned_region.h"
 #include "plan/device_plan.h"
 #include "ring/lane.h"
 #include "run/device_executor.h"
 #include "run/epoch.h"
+#include "run/lane_factory.h"
 
 namespace penstock::run {
 
@@ -38,8 +36,9 @@ std::vector<std::string> segment_names(const Chain& chain, const plan::DevicePla
   return names;
 }
 
-std::vector<std::unique_ptr<ring::Lane>> make_lanes(const Chain& chain, const plan::DevicePlan& plan, int device,
-                                                    unsigned worker, const ring::RingShape& of_ring) {
+std::vector<std::unique_ptr<ring::Lane>> make_lanes(const Chain& chain, const plan::DevicePlan& plan,
+                                                    const LaneFactory& factory, unsigned worker,
+                                                    const ring::RingShape& of_ring) {
   const auto crossing = [&] {
     switch (chain.settings.transfer) {
       case Transfer::zero_copy: return ring::Crossing::zero_copy;
@@ -64,43 +63,40 @@ std::vector<std::unique_ptr<ring::Lane>> make_lanes(const Chain& chain, const pl
   for (unsigned i = 0; i < lanes_of(chain.settings); ++i) {
     ring::LaneStages stages =
         make_lane_stages(chain.functions, plan, chain.settings.gpu_shares, worker, of_ring.batch_packets);
-    ring::SpanLog* log = nullptr;
-    if (ring::Timeline* const timeline = chain.timeline.get()) {
-      log = &timeline->add_stream({device, worker, i}, plan.segments, &timeline->clock_of(device));
-    }
-    lanes.push_back(ring::make_device_lane(shape, std::move(stages), log));
+    lanes.push_back(factory.make_lane(shape, std::move(stages), worker, i, chain.timeline.get()));
   }
   return lanes;
 }
 
 /// Bases are constructed before the lanes and destroyed after them.
 struct OnDevice {
-  int device;
-  gpu::PinnedRegion pinned;
+  std::unique_ptr<LaneFactory> factory;
+  std::shared_ptr<void> ring_memory;  // open to the device
 };
 
-class GpuExecutor final : private OnDevice, public DeviceExecutor {
+class WorkerOnDevice final : private OnDevice, public DeviceExecutor {
  public:
-  GpuExecutor(const Chain& chain, int on_device, const plan::DevicePlan& plan, unsigned worker, ring::PacketRing& ring,
-              WorkerCounters& counters, Trace* trace)
-      : OnDevice{on_device, gpu::PinnedRegion(ring.memory())},
-        DeviceExecutor(chain, plan, make_lanes(chain, plan, on_device, worker, ring.shape()), worker, counters, trace),
+  WorkerOnDevice(const Chain& chain, std::unique_ptr<LaneFactory> lanes, const plan::DevicePlan& plan, unsigned worker,
+                 ring::PacketRing& ring, WorkerCounters& counters, Trace* trace)
+      : OnDevice{std::move(lanes), {}},
+        DeviceExecutor(chain, plan, make_lanes_for(chain, plan, worker, ring), worker, counters, trace),
         ring_(ring) {
-    for (const std::span<std::uint8_t> memory : memory_sent_again()) pinned_scratch_.emplace_back(memory);
+    for (const std::span<std::uint8_t> memory : memory_sent_again()) scratch_memory_.push_back(factory->open(memory));
     ring.make_resident();
-    if (!send_first_batches()) throw gpu::CudaError(0, "the first batch did not come back from the GPU");
+    if (!send_first_batches())
+      throw gpu::CudaError(0, fmt::format("the first batch did not come back from {}", factory->device()));
   }
 
-  GpuExecutor(const GpuExecutor&) = delete;
-  GpuExecutor& operator=(const GpuExecutor&) = delete;
-  /// Destroys the lanes first, because they use the pinned scratch memory.
-  ~GpuExecutor() override { release(); }
+  WorkerOnDevice(const WorkerOnDevice&) = delete;
+  WorkerOnDevice& operator=(const WorkerOnDevice&) = delete;
+  /// Destroys the lanes first, because they use the scratch memory.
+  ~WorkerOnDevice() override { release(); }
 
   void begin() noexcept override {
     DeviceExecutor::begin();
-    // Selects the device for this thread. If that fails, all launches fail too, and the CPU twins do the work.
+    // If that fails, all launches fail too, and the CPU twins do the work.
     try {
-      gpu::use_device(device);
+      factory->select();
     } catch (const gpu::CudaError&) {
     }
     // The CUDA runtime has state per thread, so this thread warms up as well.
@@ -108,23 +104,28 @@ class GpuExecutor final : private OnDevice, public DeviceExecutor {
   }
 
  private:
+  std::vector<std::unique_ptr<ring::Lane>> make_lanes_for(const Chain& chain, const plan::DevicePlan& plan,
+                                                          unsigned worker, ring::PacketRing& ring) {
+    ring_memory = factory->open(ring.memory());
+    return make_lanes(chain, plan, *factory, worker, ring.shape());
+  }
+
   /// False if the device fails. If it hangs, the process ends: destroying its resources would block in the driver.
   bool send_first_batches() noexcept {
-    const SlowNotice notice(fmt::format("waiting for GPU {} to finish its first batch; giving up after {} s …", device,
-                                        kMostWarmUp.count()));
+    const SlowNotice notice(fmt::format("waiting for {} to finish its first batch; giving up after {} s …",
+                                        factory->device(), kMostWarmUp.count()));
     const WarmUp result = warm_up(*ring_.filling());
     if (result == WarmUp::hangs) {
       fmt::print(stderr,
-                 "GPU {} has not finished its first batch within {} s: it hangs, or other processes keep it busy; see "
-                 "`nvidia-smi` and `dmesg`, or use another one (`--gpus`) or the CPU (`--processor cpu`)\n",
-                 device, kMostWarmUp.count());
+                 "{} has not finished its first batch within {} s: it hangs, or other processes keep it busy; {}\n",
+                 factory->device(), kMostWarmUp.count(), factory->advice());
       std::_Exit(1);
     }
     return result == WarmUp::done;
   }
 
   ring::PacketRing& ring_;
-  std::deque<gpu::PinnedRegion> pinned_scratch_;
+  std::vector<std::shared_ptr<void>> scratch_memory_;  // open to the device
 };
 
 }  // namespace
@@ -151,35 +152,35 @@ std::uint32_t most_lent_bytes(const Chain& chain) {
 }
 
 PacketMemory::Register registers_packet_memory(const RunSettings& settings) {
-  if (settings.processor != function::Processor::gpu) return {};
-  return [device = settings.gpus.front()](std::span<std::uint8_t> memory) -> Result<std::shared_ptr<void>> {
+  std::shared_ptr<const LaneFactory> factory = make_lane_factory(settings, 0);
+  if (factory == nullptr) return {};
+  return [factory = std::move(factory)](std::span<std::uint8_t> memory) -> Result<std::shared_ptr<void>> {
     try {
-      gpu::use_device(device);
-      return std::make_shared<gpu::PinnedRegion>(memory);
+      factory->select();
+      return factory->open(memory);
     } catch (const gpu::CudaError& error) {
-      return failure(Error{{}, "the GPU cannot use the memory of a port", error.what(), "memory that can be pinned"});
+      return failure(
+          Error{{}, factory->device() + " cannot use the memory of a port", error.what(), "memory that can be pinned"});
     }
   };
 }
 
-std::unique_ptr<StageSet> make_gpu_stages(const Chain& chain, std::span<const NamedFunction> functions,
-                                          const plan::DevicePlan& plan, unsigned worker, std::size_t batch_packets) {
-  const RunSettings& settings = chain.settings;
-  gpu::use_device(settings.gpus[worker % settings.gpus.size()]);
+std::unique_ptr<StageSet> make_device_stages(const Chain& chain, std::span<const NamedFunction> functions,
+                                             const plan::DevicePlan& plan, unsigned worker, std::size_t batch_packets) {
+  make_lane_factory(chain.settings, worker)->select();
   auto stages = make_host_stages(functions, &plan);
-  for (unsigned i = 0; i < lanes_of(settings); ++i)
-    stages->lanes.push_back(make_lane_stages(functions, plan, settings.gpu_shares, worker, batch_packets));
+  for (unsigned i = 0; i < lanes_of(chain.settings); ++i)
+    stages->lanes.push_back(make_lane_stages(functions, plan, chain.settings.gpu_shares, worker, batch_packets));
   return stages;
 }
 
-std::unique_ptr<Executor> make_gpu_executor(const Chain& chain, unsigned worker, ring::PacketRing& ring,
-                                            WorkerCounters& counters, Trace* trace) {
-  const RunSettings& settings = chain.settings;
-  const int device = settings.gpus[worker % settings.gpus.size()];
-  gpu::use_device(device);
+std::unique_ptr<Executor> make_executor_on_device(const Chain& chain, unsigned worker, ring::PacketRing& ring,
+                                                  WorkerCounters& counters, Trace* trace) {
+  std::unique_ptr<LaneFactory> factory = make_lane_factory(chain.settings, worker);
+  factory->select();
   auto plan = chain.device_plan();
   if (!plan) throw gpu::CudaError(0, to_string(plan.error()));  // the configuration was checked
-  return std::make_unique<GpuExecutor>(chain, device, *plan, worker, ring, counters, trace);
+  return std::make_unique<WorkerOnDevice>(chain, std::move(factory), *plan, worker, ring, counters, trace);
 }
 
 }  // namespace penstock::run

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a worker needs to run its chain on a GPU: a pinned ring, and lanes with the functions' GPU stages.
+// What a worker needs to run its chain on a device: a ring that the device can access, and lanes with the functions'
+// stages there.
 
 #pragma once
 
@@ -21,7 +22,7 @@ namespace penstock::run {
 /// The largest number of batches that one worker has in flight.
 [[nodiscard]] unsigned lanes_of(const RunSettings& settings) noexcept;
 
-/// Headroom and tailroom of frames in a batch: enough for the CPU functions before the first GPU function. Later
+/// Headroom and tailroom of frames in a batch: enough for the CPU functions before the first one on the device. Later
 /// functions get room elsewhere, on the device or in FrameScratch.
 [[nodiscard]] FrameRoom room_in_batches(const Chain& chain);
 
@@ -29,17 +30,18 @@ namespace penstock::run {
 /// and no function needs room for frames.
 [[nodiscard]] std::uint32_t most_lent_bytes(const Chain& chain);
 
-/// Lets the run's GPUs use memory that ports lend; empty on the CPU.
+/// Lets the run's devices use memory that ports lend; empty on the CPU.
 [[nodiscard]] PacketMemory::Register registers_packet_memory(const RunSettings& settings);
 
 /// Makes a worker's stages of these functions, in the chain's place, with those for each of its lanes. Throws
 /// CudaError.
-[[nodiscard]] std::unique_ptr<StageSet> make_gpu_stages(const Chain& chain, std::span<const NamedFunction> functions,
-                                                        const plan::DevicePlan& plan, unsigned worker,
-                                                        std::size_t batch_packets);
+[[nodiscard]] std::unique_ptr<StageSet> make_device_stages(const Chain& chain, std::span<const NamedFunction> functions,
+                                                           const plan::DevicePlan& plan, unsigned worker,
+                                                           std::size_t batch_packets);
 
 /// Chooses the worker's device. Borrows all arguments. Throws CudaError.
-[[nodiscard]] std::unique_ptr<Executor> make_gpu_executor(const Chain& chain, unsigned worker, ring::PacketRing& ring,
-                                                          WorkerCounters& counters, Trace* trace);
+[[nodiscard]] std::unique_ptr<Executor> make_executor_on_device(const Chain& chain, unsigned worker,
+                                                                ring::PacketRing& ring, WorkerCounters& counters,
+                                                                Trace* trace);
 
 }  // namespace penstock::run

@@ -1,0 +1,45 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// How a run uses a kind of processor that is not the host. lane_factory.cc has the table of them.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "ring/lane.h"
+#include "ring/timeline.h"
+#include "run/chain.h"
+
+namespace penstock::run {
+
+/// Makes lanes on one device.
+class LaneFactory {
+ public:
+  LaneFactory() = default;
+  LaneFactory(const LaneFactory&) = delete;
+  LaneFactory& operator=(const LaneFactory&) = delete;
+  virtual ~LaneFactory() = default;
+
+  /// "GPU 0"
+  [[nodiscard]] virtual std::string device() const = 0;
+  /// For the user: what to do if the device does not respond.
+  [[nodiscard]] virtual std::string advice() const = 0;
+  /// Selects the device for the calling thread. Call it before stages or lanes are made, and before lanes are used.
+  /// Throws CudaError.
+  virtual void select() const = 0;
+  /// Lets the device access this memory until the result is destroyed. Throws CudaError.
+  [[nodiscard]] virtual std::shared_ptr<void> open(std::span<std::uint8_t> memory) const = 0;
+  /// Makes lane `lane` of a worker. If `timeline` is not null, the lane records its times there. Throws CudaError.
+  [[nodiscard]] virtual std::unique_ptr<ring::Lane> make_lane(const ring::LaneShape& shape, ring::LaneStages stages,
+                                                              unsigned worker, unsigned lane,
+                                                              ring::Timeline* timeline) const = 0;
+};
+
+/// For the device that the worker uses. Null on the CPU.
+[[nodiscard]] std::unique_ptr<LaneFactory> make_lane_factory(const RunSettings& settings, unsigned worker);
+
+}  // namespace penstock::run
