@@ -141,6 +141,29 @@ TEST_P(ShippedChains, SendAndCountAsOnTheCpuInTinyBatches) {
   }
 }
 
+/// Functions that run on the CPU, between others on the GPU.
+std::vector<std::vector<std::string>> on_cpu_in(const std::string& folder) {
+  if (folder == "tests/golden/gateway_tunnel")
+    return {{"firewall"}, {"ipsec"}, {"ipsec#2"}, {"router", "ipsec"}, {"firewall", "ipsec#2"}};
+  if (folder == "tests/golden/inspected_gateway_drop")
+    return {{"nids"}, {"ipsec"}, {"router", "ipsec#2"}, {"nids", "ipsec"}, {"firewall", "router", "ipsec#2"}};
+  if (folder == "tests/golden/branches")
+    return {
+        {"fork.0.chain.nids"}, {"fork.0.chain.ipsec"}, {"fork.0.chain.firewall", "ipsec"}, {"fork.1.chain.firewall"}};
+  return {};
+}
+
+TEST_P(ShippedChains, SendAndCountAsOnTheCpuWithSingleFunctionsThere) {
+  const auto choices = on_cpu_in(GetParam());
+  if (choices.empty()) GTEST_SKIP() << "other chains are tested with it";
+  for (const std::vector<std::string>& functions : choices) {
+    std::vector<std::string> settings = settings_of(kTiny[3]) + small_tables();
+    for (const std::string& function : functions) settings.push_back("chain." + function + ".processor=cpu");
+    ASSERT_NO_FATAL_FAILURE(compare(settings, kWays, 1));
+    if (HasFailure()) return;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Folders, ShippedChains, ::testing::ValuesIn(chain_folders()), [](const auto& one) {
   // Two folders may have the same name.
   std::string name = one.param.starts_with("examples/") ? "example_" : "";

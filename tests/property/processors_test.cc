@@ -200,5 +200,13 @@ TEST(Processors, OfTheInspectedGatewayMakeNoDifference) {
   expect_as_on_the_cpu("inspected_gateway_drop", {"firewall", "nids", "router", "ipsec", "ipsec#2"});
 }
 
+//   router ─▶ ┬ firewall ─▶ nids ─▶ ipsec (out) ─┬ ─▶ ipsec (in)
+//             ├ firewall ────────────────────────┤
+//             └──────────────────────────────────┘
+TEST(Processors, OfBranchesMakeNoDifference) {
+  expect_as_on_the_cpu("branches", {"router", "fork.0.chain.firewall", "fork.0.chain.nids", "fork.0.chain.ipsec",
+                                    "fork.1.chain.firewall", "ipsec"});
+}
+
 }  // namespace
 }  // namespace penstock::property
