@@ -26,7 +26,7 @@ std::string heading() {
 
 void refuse_reload(const Errors& errors) {
   print_errors(errors);
-  fmt::print(stderr, "{}: refused, see above; the run continues as before\n", heading());
+  fmt::print(stderr, "{}: refused, see above; nothing has changed\n", heading());
 }
 
 }  // namespace

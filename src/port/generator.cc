@@ -49,8 +49,7 @@ constexpr std::array kParameters{
     Parameter{"capture", ParameterType::path, "", "", "capture to take payloads from, with `payload: capture`"},
     Parameter{"frames", ParameterType::choice, "copied", "copied|kept",
               "kept: lend frames that are written once, and only write their headers again, as if a NIC had written "
-              "the rest; "
-              "for chains that change no payload"},
+              "the rest"},
     Parameter{"rate", ParameterType::rate, "", "",
               "offered load; bits include the FCS; default: as fast as the chain accepts packets"},
     Parameter{"packets", ParameterType::integer, "", "1..", "number of packets; default: until the run ends"},
@@ -168,12 +167,17 @@ class GeneratorPort final : public Port {
     const std::size_t share = std::min(kMostMemory, PacketMemory::kMostBytes / opening.workers);
     const std::size_t fit = std::max<std::size_t>(1, opening.batch_bytes / lent_.stride);
     const std::size_t slots = std::min(std::min(opening.batch_packets, fit), share / lent_.stride / kLeastChunks);
-    lent_.chunk_slots = static_cast<std::uint32_t>(std::max<std::size_t>(1, slots));
+    const std::size_t turns = frames_.turns.size();
+    lent_.chunk_slots = static_cast<std::uint32_t>(std::max<std::size_t>(1, slots / turns) * turns);
+    lent_.payload_changes = opening.host_changes_payload;
     const std::size_t chunk = std::size_t{lent_.stride} * lent_.chunk_slots;
     lent_.chunks = static_cast<std::uint32_t>(std::max<std::size_t>(kLeastChunks, share / chunk));
     memory_.resize(chunk * lent_.chunks * opening.workers);
     auto region = opening.memory->add(memory_);
-    if (!region) return failure(std::move(region.error()));
+    if (!region) {
+      for (Error& error : region.error()) error.message = "frames: kept: " + error.message;
+      return failure(std::move(region.error()));
+    }
     lent_.region = *region;
     return {};
   }

@@ -44,7 +44,8 @@ struct LentFrames {
   std::uint32_t stride = 0;  // bytes per slot
   std::uint32_t head = 0;    // from the start of a slot to its frame
   std::uint32_t chunks = 0;
-  std::uint32_t chunk_slots = 0;
+  std::uint32_t chunk_slots = 0;  // a multiple of the number of turns, so that the mix of frames is exact
+  bool payload_changes = false;   // whole frames must be written each time
 };
 
 /// `packets` is the total number of packets that the queue makes.
@@ -139,7 +140,7 @@ class GeneratorRx final : public RxQueue {
         oversized_ = length;
         return RxStatus::end;
       }
-      if (lent_) {
+      if (lent_ && !lent_->payload_changes) {
         copy_headers<AddressBytes, Tcp>(to, frame.bytes.data());
       } else {
         std::memcpy(to, frame.bytes.data(), length);

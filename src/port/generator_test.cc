@@ -372,6 +372,43 @@ TEST(Generator, DoesNotWriteKeptPayloadsAgain) {
   EXPECT_LT(last.size(), 2000U) << "of 4000: frames that are back are lent again first: they are in the caches";
 }
 
+TEST(Generator, KeepsTheExactMixOfSizesHoweverBatchesComeBack) {
+  for (const std::size_t in_batch : {1U, 4U, 8U, 32U, 500U}) {
+    Lends lends({{"size", {"imix"}}, {"packets", {"12000"}}});
+    LentBatch memory(lends.memory, in_batch);
+    std::map<std::uint32_t, int> sizes;
+    for (RxStatus status = RxStatus::more; status != RxStatus::end;) {
+      memory.batch.reset(0);
+      status = lends.port->rx(0)->poll(memory.batch);
+      for (const PacketDescriptor& packet : memory.batch.packets()) ++sizes[packet.length];
+      lends.port->rx(0)->take_back(memory.batch.size());
+    }
+    EXPECT_EQ(sizes, (std::map<std::uint32_t, int>{{60, 7000}, {590, 4000}, {1514, 1000}})) << in_batch;
+  }
+}
+
+TEST(Generator, WritesWholeFramesIfTheHostChangesPayloads) {
+  PacketMemory memory;
+  auto port = with_fake_clock({{"frames", {"kept"}}, {"size", {"1000"}}, {"packets", {"100000"}}});
+  Opening opening(1);
+  opening.memory = &memory;
+  opening.host_changes_payload = true;
+  ASSERT_TRUE(port->open(opening));
+  LentBatch lent(memory);
+  for (unsigned round = 0; round < 20; ++round) {
+    lent.batch.reset(0);
+    EXPECT_EQ(port->rx(0)->poll(lent.batch), RxStatus::more);
+    ASSERT_EQ(lent.batch.lent(), 256U);
+    for (std::size_t i = 0; i < lent.batch.size(); ++i) {
+      const PacketView view = lent.batch.view(i);
+      const Bytes frame(view.frame, view.frame + view.length());
+      ASSERT_TRUE(Decoded(frame).checksums_right);
+      std::fill_n(view.frame, view.length(), std::uint8_t{0xdd});
+    }
+    port->rx(0)->take_back(256);
+  }
+}
+
 TEST(Generator, NeverLendsAFrameThatIsNotBack) {
   for (const unsigned workers : {1U, 3U}) {
     Lends lends({{"size", {"9000"}}, {"flows", {"99"}}}, workers, {100, 60});

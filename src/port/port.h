@@ -128,8 +128,9 @@ struct Opening {
   Opening(unsigned for_workers) : workers(for_workers) {}  // NOLINT(google-explicit-constructor): mostly all there is
 
   unsigned workers;
-  PacketMemory* memory = nullptr;  // where ports add the memory from which they lend; null: frames are to be copied
-  FrameRoom room{};                // that lent frames must have before and after them
+  PacketMemory* memory = nullptr;     // where ports add the memory from which they lend; null: frames are to be copied
+  FrameRoom room{};                   // that lent frames must have before and after them
+  bool host_changes_payload = false;  // functions on the host may change lent frames behind their headers
   std::size_t lent_alignment = kFrameAlignment;    // of lent frames, if the port can choose
   std::size_t batch_bytes = std::size_t{1} << 20;  // the most in a batch
   std::size_t batch_packets = 512;

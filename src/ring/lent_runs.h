@@ -56,7 +56,8 @@ class LentRuns {
   /// The next frame of the batch.
   void add(std::uint8_t source, std::uint32_t offset, std::uint32_t length) noexcept {
     // Nearly always, frames are of one length, at equal distances.
-    if (run_.in_rows && source == run_.source && offset - run_.offset == run_.stride && length == run_.length) {
+    if (run_.in_rows && source == run_.source && length == run_.length && offset > run_.offset &&
+        offset - run_.offset == run_.stride) {
       run_.offset = offset;
       ++run_.packets;
       return;
@@ -96,7 +97,7 @@ class LentRuns {
   }
 
   bool extend(std::uint8_t source, std::uint32_t offset, std::uint32_t length) noexcept {
-    if (source != run_.source || offset < run_.offset + run_.length) return false;
+    if (source != run_.source || offset < std::uint64_t{run_.offset} + run_.length) return false;
     const std::uint32_t stride = offset - run_.offset;
     const std::uint64_t now = bytes() + spanned(offset, length);
     if (run_.packets == 1 && length == run_.length && can_be_rows(stride, offset, length)) {

@@ -62,6 +62,20 @@ TEST(LentRuns, CopiesRowsWithoutGapsAsOne) {
   EXPECT_EQ(found[0].place(7, 32 + 7 * 1520), 7 * 1520U);
 }
 
+TEST(LentRuns, BeginsAnotherOneAfterTheEndOfTheLargestRegion) {
+  for (const std::uint32_t next : {0x80000000U, 0U, 512U}) {
+    LentRuns runs(kBatch);
+    runs.begin();
+    runs.add(1, 0xfffff800, 1024);
+    runs.add(1, 0xfffffc00, 1024);
+    runs.add(1, next, 1024);
+    const auto found = runs.end();
+    ASSERT_EQ(found.size(), 2U);
+    EXPECT_EQ(found[0].packets, 2U);
+    EXPECT_EQ(found[1].first, next);
+  }
+}
+
 TEST(LentRuns, FindsNoneInShortFramesThatAreFarApart) {
   LentRuns runs(kBatch);
   runs.begin();

@@ -12,8 +12,8 @@ namespace penstock::run {
 CpuExecutor::CpuExecutor(const Chain& chain, unsigned worker, WorkerCounters& counters, Trace* trace)
     : chain_(chain),
       trace_(trace),
-      stages_(make_host_stages(chain.functions, nullptr)),
       twins_(chain, {}, worker, counters, emitter_),
+      stages_(make_host_stages(chain.functions, nullptr)),
       outlet_(chain, worker, counters) {
   twins_.begin_epoch(*stages_);
   if (!chain.emits()) return;

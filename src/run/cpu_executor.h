@@ -42,9 +42,9 @@ class CpuExecutor final : public Executor {
   Trace* trace_;
   function::Emissions emissions_;
   function::Emitter emitter_;
+  CpuTwins twins_;  // has the trackers that stages use until they are destroyed
   std::unique_ptr<StageSet> stages_;
   std::unique_ptr<StageSet> ended_;
-  CpuTwins twins_;
   Outlet outlet_;
   Batch* done_ = nullptr;
 };

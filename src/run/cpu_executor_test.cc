@@ -685,5 +685,18 @@ TEST(CpuExecutorDeathTest, StopsAtADropForAReasonThatIsNotNamed) {
   EXPECT_DEATH(Executed(chain, numbered_frames(5)), "liar: drops for a reason that it does not declare \\(packet 4 of");
 }
 
+// A run that fails to start destroys executors that never ended. Stages write their last counts then.
+TEST(CpuExecutor, DestroysStagesBeforeTheTrackersThatTheyUse) {
+  FakeChain chain;
+  chain.add_sink("out");
+  FakeFunction& function = chain.add_function("follows", [](std::span<PacketView>) {});
+  function.own_traits.stack = stack::StackNeed::flow;
+  std::optional<std::uint64_t> counted;
+  function.at_stage_end = [&] { counted = function.attachment->counters().packets; };
+  WorkerCounters counters(chain);
+  std::make_unique<CpuExecutor>(chain, 0, counters, nullptr).reset();
+  EXPECT_EQ(counted, 0U);
+}
+
 }  // namespace
 }  // namespace penstock::run

@@ -98,10 +98,10 @@ class DeviceExecutor : public Executor {
   Trace* trace_;
   const bool emits_;
   function::Emitter emitter_;
+  CpuTwins twins_;                     // has the trackers that stages use until they are destroyed
   std::unique_ptr<StageSet> current_;  // of the newest epoch
   std::unique_ptr<StageSet> former_;   // of the epoch before, while batches or lanes use it
   std::unique_ptr<StageSet> ended_;
-  CpuTwins twins_;
   FlightTwins flight_twins_;
   Settlement settlement_;
   Outlet outlet_;

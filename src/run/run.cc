@@ -56,6 +56,19 @@ Errors close_outlets(Chain& chain) {
   return errors;
 }
 
+/// Whether a function that runs on the host changes the payload of packets. `plan`: null if all do.
+bool host_changes_payload(const Chain& chain, const plan::DevicePlan* plan) {
+  const auto on_host = [plan](std::size_t function) {
+    return plan == nullptr || std::ranges::any_of(plan->runs, [function](const plan::DevicePlan::Run& run) {
+             return run.processor == function::Processor::cpu && function >= run.first && function < run.last;
+           });
+  };
+  for (std::size_t f = 0; f < chain.functions.size(); ++f) {
+    if (on_host(f) && chain.functions[f].function->traits().cpu.writes.has(Field::payload)) return true;
+  }
+  return false;
+}
+
 /// Stops at the first failure: opening the next port could wait for a pipe while the user waits for the error message.
 Result<void> open_outlets(Chain& chain, const port::Opening& opening) {
   for (NamedPort& named : chain.ports) {
@@ -249,6 +262,7 @@ Result<bool> RunningChain::open() {
     offer.lent_alignment = 128;
   }
   offer.batch_packets = ring.batch_packets;
+  offer.host_changes_payload = host_changes_payload(chain_, plan_ ? &*plan_ : nullptr);
   auto opening = std::async(std::launch::async, [this, offer] { return open_outlets(chain_, offer); });
   while (opening.wait_for(kStopCheckInterval) != std::future_status::ready) {
     if (!is_over(opening_start)) continue;
@@ -285,7 +299,14 @@ Result<void> RunningChain::start() {
   if (!opened) return failure(opened.error());
   if (!*opened) return {};
   if (auto started = start_workers(); !started) return started;
-  supervisor_ = std::thread([this] { supervise(); });
+  try {
+    supervisor_ = std::thread([this] { supervise(); });
+  } catch (const std::system_error& error) {
+    stop_workers_.store(true);
+    interrupt(chain_);
+    end();
+    return failure(Error{{}, "cannot start a thread", error.code().message(), "a higher process limit"});
+  }
   return {};
 }
 
@@ -369,9 +390,12 @@ Result<void> RunningChain::start_workers() {
     if (started) continue;
     append_named(errors, named, std::move(started.error()));
     stop_workers_.store(true);
+    interrupt(chain_);
     break;
   }
-  for (const auto& log : chain_.logs) log->begin();
+  for (const auto& log : chain_.logs) {
+    if (errors.empty()) log->begin();
+  }
   start_ = Clock::now();
   threads_->start();
   if (errors.empty()) return {};

@@ -141,7 +141,7 @@ bool Worker::receive_from(Source& source) noexcept {
     filling_ = ring_.filling();
     if (filling_ == nullptr && source.lossless) return received;
     port::RxStatus status = filling_ != nullptr ? take_in(source) : lose(source);
-    if (status == port::RxStatus::starved) status = source.lossless ? port::RxStatus::idle : lose(source);
+    if (status == port::RxStatus::starved) status = pass_starved(source);
     received |= status != port::RxStatus::idle;
     source.ended = status == port::RxStatus::end;
     if (status != port::RxStatus::more || copy_waits_) break;
@@ -175,6 +175,16 @@ bool Worker::observe_copy() noexcept {
   filling_->reset(filling_->packets().front().sequence);
   copy_waits_ = false;
   return true;
+}
+
+/// The source has no memory to lend until batches have left. So the open batch must not wait for more packets.
+port::RxStatus Worker::pass_starved(Source& source) noexcept {
+  if (!filling_->empty()) {
+    close(counters_.closed_by_size);
+  } else if (!source.lossless) {
+    return lose(source);
+  }
+  return port::RxStatus::idle;
 }
 
 /// The capture time of the next packet among the other sources with timestamps.

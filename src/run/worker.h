@@ -73,6 +73,7 @@ class Worker {
   /// Polls into the open batch.
   port::RxStatus take_in(Source& source) noexcept;
   [[nodiscard]] std::uint64_t others_come_at(const Source& source) noexcept;
+  port::RxStatus pass_starved(Source& source) noexcept;
   port::RxStatus lose(Source& source) noexcept;
   void close(report::Counter& cause) noexcept;
   bool observe_copy() noexcept;

@@ -535,6 +535,24 @@ TEST(Worker, GivesFramesBackOnlyWhenTheyHaveLeftBySendQueues) {
   EXPECT_EQ(out.numbers(), numbers(500));
 }
 
+TEST(Worker, ClosesTheBatchOfASourceThatHasNoMemoryLeft) {
+  FakeChain chain;
+  PacketMemory memory;
+  Lender lender(memory, 500);
+  chain.add_source("in", [&](unsigned, Batch& batch) { return lender.poll(batch); }).takes_back =
+      [&](std::size_t frames) { lender.back += frames; };
+  FakePort& out = chain.add_sink("out");
+  chain.settings.batch_packets = 5000;
+  chain.settings.batch_bytes = std::size_t{1} << 20;
+  chain.settings.batch_timeout = std::chrono::hours{1};  // the test would never end
+  chain.open();
+  Worker worker(chain, memory, 0, nullptr);
+  worker.begin();
+  std::atomic<bool> stop{false};
+  worker.run(stop);
+  EXPECT_EQ(out.numbers(), numbers(500));
+}
+
 TEST(Worker, DropsPacketsForWhichItsPortHasNoMemoryIfTheyCannotWait) {
   FakeChain chain;
   PacketMemory memory;

@@ -122,7 +122,7 @@ TEST_F(RunningProgram, RefusesToReloadABadFileAndContinues) {
             0);
   EXPECT_THAT(read("err"), HasSubstr("endless.yaml:1:")) << "a port cannot change";
   EXPECT_THAT(read("err"), HasSubstr("nids.rules")) << "and all mistakes are reported";
-  EXPECT_THAT(read("err"), ContainsRegex("Reload at .* refused, see above; the run continues as before\n$"));
+  EXPECT_THAT(read("err"), ContainsRegex("Reload at .* refused, see above; nothing has changed\n$"));
   EXPECT_EQ(json("report.json")["reloads"], 0);
 }
 

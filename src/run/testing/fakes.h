@@ -196,6 +196,7 @@ class FakeFunction final : public function::NetworkFunction {
   std::atomic<int> stages{0};      // that exist now
   std::atomic<int> boundaries{0};  // calls of begin_batch, over all stages
   std::function<void(PacketView packet)> observe = [](PacketView) {};
+  std::function<void()> at_stage_end = [] {};
   function::Emitter* emitter = nullptr;     // of the latest stage, if the traits request one
   stack::Attachment* attachment = nullptr;  // ditto
 
@@ -223,7 +224,10 @@ class FakeFunction final : public function::NetworkFunction {
   class Stage final : public function::CpuStage {
    public:
     explicit Stage(FakeFunction& function) : function_(function) { ++function_.stages; }
-    ~Stage() override { --function_.stages; }
+    ~Stage() override {
+      function_.at_stage_end();
+      --function_.stages;
+    }
     Stage(const Stage&) = delete;
     Stage& operator=(const Stage&) = delete;
     void set_emitter(function::Emitter& emitter) noexcept override { function_.emitter = &emitter; }
