@@ -367,6 +367,8 @@ void print_json(const TransferPlan& plan, const run::Chain& chain, const plan::D
   json["to_host_at_end"] = fields_json(fields_of(plan.at_end, false), sizes);
   if (!on_device.segments.empty()) {
     json["on_the_wire"] = device_plan_json(chain, on_device, sizes);
+  }
+  if (is_device(chain.settings.processor)) {
     if (const auto cost = cost_of(chain)) json["cost_of_processors"] = cost_json(chain, on_device, *cost, sizes);
   }
   json["placement"] = placement_json(chain.settings.placement);
@@ -390,8 +392,8 @@ int plan_chain(const PlanArguments& arguments) {
     print_json(plan, loaded->chain, on_device, arguments.sizes);
   } else {
     print_plan(plan, loaded->chain, arguments.sizes);
-    if (!on_device.segments.empty()) {
-      print_device_plan(loaded->chain, on_device, arguments.sizes);
+    if (!on_device.segments.empty()) print_device_plan(loaded->chain, on_device, arguments.sizes);
+    if (is_device(settings.processor)) {
       if (const auto cost = cost_of(loaded->chain)) print_cost(loaded->chain, on_device, *cost, arguments.sizes);
     }
     print_placement(settings.placement);
