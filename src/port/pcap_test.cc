@@ -141,7 +141,7 @@ TEST(Pcap, ReportsTimesThatNeedMoreDigitsThanTheFileHas) {
   const TemporaryFolder folder;
   auto port = must_make("pcap", {{"write", {folder / "a.pcap"}}});
   ASSERT_TRUE(port->open(1));
-  port->start();
+  ASSERT_TRUE(port->start());
   auto first = some_packets(3);
   auto second = some_packets(3, 1);
   EXPECT_EQ(testing::send(*port->tx(0), first), 3U);
@@ -223,7 +223,7 @@ TEST(Pcap, ReportsAFullDiskAndCountsBufferedPacketsAsLost) {
   for (const char* precision : {"us", "ns"}) {
     auto port = must_make("pcap", {{"write", {"/dev/full"}}, {"precision", {precision}}});
     ASSERT_TRUE(port->open(1));
-    port->start();
+    ASSERT_TRUE(port->start());
     auto packets = some_packets(10);
     EXPECT_FALSE(port->failed());
     Lost lost;
@@ -263,7 +263,7 @@ TEST(Pcap, DoesNotCountWrittenPacketsAsLostOnAFullDisk) {
   for (const char* name : {"a.pcap", "a.pcapng"}) {
     auto port = must_make("pcap", {{"write", {folder / name}}});
     ASSERT_TRUE(port->open(1));
-    port->start();
+    ASSERT_TRUE(port->start());
     Lost lost;
     {
       const FileSizeLimit limit(1'500'000);
@@ -283,7 +283,7 @@ TEST(Pcap, CountsPacketsThatACompressorHasNotWrittenAsLost) {
     ASSERT_EQ(::symlink("/dev/full", (folder / name).c_str()), 0);
     auto port = must_make("pcap", {{"write", {folder / name}}});
     ASSERT_TRUE(port->open(1));
-    port->start();
+    ASSERT_TRUE(port->start());
     std::mt19937 random(1);
     auto packets = some_packets(5000);
     for (Captured& packet : packets) {
@@ -301,7 +301,7 @@ TEST(Pcap, BuffersAtMostOneBlockWhenItCompresses) {
   for (const char* name : {"a.pcap.gz", "a.pcapng.zst"}) {
     auto port = must_make("pcap", {{"write", {folder / name}}});
     ASSERT_TRUE(port->open(1));
-    port->start();
+    ASSERT_TRUE(port->start());
     // Zeros compress so well that a compressor would buffer all of them.
     std::vector<Captured> one{{kSecond, 250'000, LinkType::ethernet, Bytes(250'000)}};
     for (int i = 0; i < 40; ++i) testing::send(*port->tx(0), one);
@@ -653,7 +653,7 @@ TEST(Pcap, KeepsEachWorkersOrderInTheSharedFile) {
     auto port = must_make("pcap", {{"write", {folder / name}}});
     constexpr unsigned kWorkers = 4;
     ASSERT_TRUE(port->open(kWorkers));
-    port->start();
+    ASSERT_TRUE(port->start());
     std::vector<std::thread> threads;
     for (unsigned worker = 0; worker < kWorkers; ++worker) {
       threads.emplace_back([&, worker] {

@@ -53,7 +53,7 @@ std::unique_ptr<Port> open_port(std::string_view name, const Given& given) {
   if (!parameters) std::abort();
   auto port = kind->make(*parameters, 0);
   if (!port || !(*port)->open(1)) std::abort();
-  (*port)->start();
+  if (!(*port)->start()) std::abort();
   return std::move(*port);
 }
 

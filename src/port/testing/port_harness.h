@@ -182,7 +182,7 @@ inline Written write_capture(const std::string& path, std::vector<Captured> pack
                              const std::string& precision = "auto") {
   auto port = must_make("pcap", {{"write", {path}}, {"precision", {precision}}});
   if (auto opened = port->open(1); !opened) return {0, opened.error()};
-  port->start();
+  if (auto started = port->start(); !started) return {0, started.error()};
   Written result;
   result.taken = send(*port->tx(0), packets);
   result.errors = port->close();
