@@ -33,7 +33,7 @@ using NodeMask = std::array<unsigned long, 1024 / (8 * sizeof(unsigned long))>;
 constexpr unsigned long kNodeBits = 8 * sizeof(NodeMask);
 
 long set_memory_policy(int mode, const NodeMask* nodes) {
-  // The kernel reads one bit less than it is told.
+  // The kernel reads one bit less than the argument says.
   return ::syscall(SYS_set_mempolicy, mode, nodes == nullptr ? nullptr : nodes->data(),
                    nodes == nullptr ? 0UL : kNodeBits + 1);
 }

@@ -130,7 +130,7 @@ struct Opening {
   unsigned workers;
   PacketMemory* memory = nullptr;     // where ports add the memory from which they lend; null: frames are to be copied
   FrameRoom room{};                   // that lent frames must have before and after them
-  bool host_changes_payload = false;  // functions on the host may change lent frames behind their headers
+  bool host_changes_payload = false;  // functions on the host may change lent frames beyond their headers
   std::size_t lent_alignment = kFrameAlignment;    // of lent frames, if the port can choose
   std::size_t batch_bytes = std::size_t{1} << 20;  // the most in a batch
   std::size_t batch_packets = 512;

@@ -127,7 +127,7 @@ class DeviceLane final : public Lane {
   std::size_t segment_ = 0;
   std::uint32_t count_ = 0;
   bool whole_frames_ = false;                // for this batch
-  bool gathers_ = false;                     // likewise: it has lent frames
+  bool has_lent_ = false;                    // likewise: some of its frames are lent
   Crossing crossing_ = Crossing::zero_copy;  // for this batch; never by_size
   Crossed crossed_;
   SegmentResults results_;
@@ -180,8 +180,7 @@ DeviceLane::DeviceLane(LaneShape shape, LaneStages stages, SpanLog* log)
   placement_.tail = aligned(shape_.room.tail);
   const std::size_t frame_bytes = std::max(shape_.sent_bytes, shape_.batch_bytes);
   // Lent frames need not be aligned, and may come with gaps.
-  const std::size_t sent_bytes =
-      std::max(frame_bytes, LentRuns::with_gaps(shape_.batch_bytes + packets * kFrameAlignment));
+  const std::size_t sent_bytes = LentRuns::with_gaps(frame_bytes + packets * kFrameAlignment);
   const std::size_t room_bytes = packets * (placement_.head + placement_.tail);
   const bool copies = shape_.crossing != Crossing::zero_copy;
   bool headers_up = false;
@@ -291,14 +290,14 @@ bool DeviceLane::start(const Batch& batch, std::size_t segment, std::span<std::u
 
 bool DeviceLane::enqueue(const Batch& batch, std::span<std::uint8_t* const> frames) noexcept {
   crossed_ = {};
-  if (segment().sends_packets) gathers_ = batch.lent() > 0;
-  return (!segment().sends_packets || (gathers_ ? send_lent(batch, frames) : send_packets(batch, frames))) &&
+  if (segment().sends_packets) has_lent_ = batch.lent() > 0;
+  return (!segment().sends_packets || (has_lent_ ? send_lent(batch, frames) : send_packets(batch, frames))) &&
          (!segment().verdicts_up || send_changes(batch, frames)) && send_states() && run_stages() && fetch_results();
 }
 
 /// The graph for the kernels and copies of this batch, which are always the same in the same order.
 gpu::LaunchGraph& DeviceLane::graph() noexcept {
-  return graphs_[segment_ * 8 + (gathers_ ? 4 : 0) + (whole_frames_ ? 2 : 0) + (zero_copy() ? 1 : 0)];
+  return graphs_[segment_ * 8 + (has_lent_ ? 4 : 0) + (whole_frames_ ? 2 : 0) + (zero_copy() ? 1 : 0)];
 }
 
 /// The memory from the first frame to the last. It starts at an aligned address, so that frames that a CPU twin has

@@ -14,6 +14,15 @@ namespace {
 
 constexpr std::size_t kBatch = std::size_t{4} << 20;
 
+/// The runs of 2,000 frames of equal length and distance.
+std::vector<LentRun> runs_of(std::uint32_t first, std::uint32_t stride, std::uint32_t length) {
+  LentRuns runs(kBatch);
+  runs.begin();
+  for (std::uint32_t i = 0; i < 2000; ++i) runs.add(1, first + i * stride, length);
+  const auto found = runs.end();
+  return {found.begin(), found.end()};
+}
+
 TEST(LentRuns, CopiesFramesWithSmallGapsTogetherWithTheGaps) {
   LentRuns runs(kBatch);
   runs.begin();
@@ -28,20 +37,14 @@ TEST(LentRuns, CopiesFramesWithSmallGapsTogetherWithTheGaps) {
 }
 
 TEST(LentRuns, CopiesFramesThatFollowEachOtherDirectly) {
-  LentRuns runs(kBatch);
-  runs.begin();
-  for (std::uint32_t i = 0; i < 2000; ++i) runs.add(1, 5 + i * 99, 99);
-  const auto found = runs.end();
+  const auto found = runs_of(5, 99, 99);
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].rows, 1U);
   EXPECT_EQ(found[0].width, aligned_frame(5 + 2000 * 99));
 }
 
 TEST(LentRuns, LeavesLargeGapsBetweenFramesOut) {
-  LentRuns runs(kBatch);
-  runs.begin();
-  for (std::uint32_t i = 0; i < 2000; ++i) runs.add(1, 66 + i * 2048, 1514);
-  const auto found = runs.end();
+  const auto found = runs_of(66, 2048, 1514);
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].first, 64U);
   EXPECT_EQ(found[0].rows, 2000U);
@@ -51,10 +54,7 @@ TEST(LentRuns, LeavesLargeGapsBetweenFramesOut) {
 }
 
 TEST(LentRuns, CopiesRowsWithoutGapsAsOne) {
-  LentRuns runs(kBatch);
-  runs.begin();
-  for (std::uint32_t i = 0; i < 2000; ++i) runs.add(1, 32 + i * 1520, 1514);
-  const auto found = runs.end();
+  const auto found = runs_of(32, 1520, 1514);
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].first, 32U);
   EXPECT_EQ(found[0].rows, 1U);
@@ -76,12 +76,7 @@ TEST(LentRuns, BeginsAnotherOneAfterTheEndOfTheLargestRegion) {
   }
 }
 
-TEST(LentRuns, FindsNoneInShortFramesThatAreFarApart) {
-  LentRuns runs(kBatch);
-  runs.begin();
-  for (std::uint32_t i = 0; i < 2000; ++i) runs.add(1, i * 2048, 60);
-  EXPECT_TRUE(runs.end().empty());
-}
+TEST(LentRuns, FindsNoneInShortFramesThatAreFarApart) { EXPECT_TRUE(runs_of(0, 2048, 60).empty()); }
 
 TEST(LentRuns, BeginsAnotherOneWhereFramesGoBackOrToOtherMemory) {
   LentRuns runs(kBatch);

@@ -96,7 +96,7 @@ class ReloadedGateway {
     EXPECT_EQ(mixed_, 0U) << "packets that another version has decided than the first of their batch";
     EXPECT_EQ(let_through_, 0U) << "packets that a function of their version drops";
     EXPECT_EQ(incomplete_, 0U) << "batches that lack packets, or have others too many";
-    EXPECT_EQ(out_of_order_, 0U) << "packets behind later ones, or a second time";
+    EXPECT_EQ(out_of_order_, 0U) << "packets after later ones, or a second time";
     EXPECT_EQ(not_in_place_, 0U) << "batches by a version that is not in place yet, or not any more";
     EXPECT_EQ(numbers_twice_, 0U) << "packets with the number of another one";
     const std::uint64_t made = batches_made_ * kBatch;
