@@ -1,0 +1,49 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Programs of the classic BPF machine (McCanne & Jacobson, USENIX 1993): accumulator A, index register X, 16 words of
+// scratch memory, and jumps that only go forward. A `Program` has been verified: it ends, and reads nothing outside the
+// packet and the scratch memory. It owns its instructions and is immutable.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+
+namespace penstock::filter {
+
+/// As in `struct bpf_insn` of libpcap and `struct sock_filter` of Linux, with the same layout.
+struct Instruction {
+  std::uint16_t code = 0;
+  std::uint8_t jump_true = 0;   // instructions to skip if the condition holds
+  std::uint8_t jump_false = 0;  // … if it does not
+  std::uint32_t k = 0;
+  friend bool operator==(const Instruction&, const Instruction&) = default;
+};
+static_assert(sizeof(Instruction) == 8);
+
+/// The number of words of scratch memory, M[].
+inline constexpr std::uint32_t kScratchWords = 16;
+/// The longest program: BPF_MAXINSNS of Linux.
+inline constexpr std::size_t kMostInstructions = 4096;
+
+class Program {
+ public:
+  /// Verifies instructions. Reports the first wrong one with its number, from 0, and the reason. `place` is where the
+  /// program comes from; if instruction i is in line `place.line` + i of a file, `one_per_line` says so.
+  static Result<Program> verify(std::vector<Instruction> instructions, const Place& place, bool one_per_line = false);
+
+  [[nodiscard]] std::span<const Instruction> instructions() const noexcept { return instructions_; }
+
+ private:
+  explicit Program(std::vector<Instruction> instructions) noexcept : instructions_(std::move(instructions)) {}
+
+  std::vector<Instruction> instructions_;
+};
+
+}  // namespace penstock::filter
