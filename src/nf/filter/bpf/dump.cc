@@ -9,6 +9,7 @@
 #include <iterator>
 
 #include "nf/filter/bpf/ancillary.h"
+#include "nf/filter/bpf/assembly.h"
 #include "nf/filter/bpf/opcodes.h"
 
 namespace penstock::filter {
@@ -103,8 +104,6 @@ std::string operand_text(Operand operand, std::uint32_t k, std::size_t number) {
   }
   return {};
 }
-
-bool is_branch(std::uint16_t code) noexcept { return (code & kClassMask) == kClassJump && code != kJump; }
 
 }  // namespace
 
