@@ -4,6 +4,7 @@
 #include "nf/filter/bpf/matcher.h"
 
 #include "nf/filter/bpf/interpreter_core.h"
+#include "nf/filter/bpf/jit.h"
 #include "nf/filter/bpf/libpcap_matcher.h"
 
 namespace penstock::filter {
@@ -36,9 +37,9 @@ Result<std::unique_ptr<Matcher>> make_matcher(Engine engine, std::vector<Program
   switch (engine) {
     case Engine::interpreter: return std::make_unique<Interpreter>(std::move(programs));
     case Engine::libpcap: return make_libpcap_matcher(programs);
-    case Engine::jit: break;
+    case Engine::jit: return make_jit_matcher(programs);
   }
-  return failure(Error{{}, "this build has no JIT for BPF programs", "engine jit", "interpreter or libpcap"});
+  return failure(Error{{}, "no such engine for BPF programs", {}, "interpreter, libpcap or jit"});
 }
 
 }  // namespace penstock::filter
