@@ -110,13 +110,4 @@ std::vector<Instruction> random_program(std::mt19937& random) {
   return program;
 }
 
-std::vector<std::uint8_t> random_packet(std::mt19937& random) {
-  std::vector<std::uint8_t> packet(below(random, 100));
-  for (std::uint8_t& byte : packet) {
-    byte = static_cast<std::uint8_t>(random());
-    if (below(random, 2) == 0) byte &= 15;
-  }
-  return packet;
-}
-
 }  // namespace penstock::filter

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random programs that the verifier accepts, and packets for them.
+// Random programs that the verifier accepts.
 
 #pragma once
 
@@ -15,8 +15,5 @@ namespace penstock::filter {
 
 /// Uses all instructions, with offsets, constants and shifts near their limits. Jumps go forwards.
 [[nodiscard]] std::vector<Instruction> random_program(std::mt19937& random);
-
-/// Bytes that are often small, so that header lengths and comparisons hit.
-[[nodiscard]] std::vector<std::uint8_t> random_packet(std::mt19937& random);
 
 }  // namespace penstock::filter
