@@ -18,7 +18,8 @@ FilterTables::FilterTables(const FilterList& list) {
 }
 
 FilterView FilterTables::view(const FilterList& list) const noexcept {
-  FilterView view{instructions.data(), starts.data(), actions.data(), static_cast<std::uint32_t>(list.filters.size()),
+  FilterView view{instructions.data(), starts.data(),
+                  actions.data(),      static_cast<std::uint32_t>(list.filters.size()),
                   list.otherwise,      list.headers_only};
   for (std::size_t type = 0; type < kLinkTypes; ++type) view.takes[type] = list.takes(static_cast<LinkType>(type));
   return view;
