@@ -348,6 +348,8 @@ class Jit final : public Matcher {
 
 }  // namespace
 
+bool has_jit() noexcept { return true; }
+
 Result<std::unique_ptr<Matcher>> make_jit_matcher(const std::vector<Program>& programs) {
   auto jit = std::make_unique<Jit>();
   for (const Program& program : programs)

@@ -12,6 +12,7 @@
 
 namespace penstock::filter {
 
+[[nodiscard]] bool has_jit() noexcept;
 /// Fails if this build has no AsmJit or is not for x86-64, or if the system grants no executable memory.
 [[nodiscard]] Result<std::unique_ptr<Matcher>> make_jit_matcher(const std::vector<Program>& programs);
 

@@ -19,6 +19,7 @@ TEST(Matcher, HasEnginesThatAgree) {
   for (const char* name : {"interpreter", "libpcap", "jit"}) {
     const auto matcher = make_matcher(engine_of(name), {*program, *other});
 #ifndef PENSTOCK_HAS_JIT
+    EXPECT_EQ(has_engine(engine_of(name)), engine_of(name) != Engine::jit);
     if (engine_of(name) == Engine::jit) {
       ASSERT_FALSE(matcher);
       EXPECT_EQ(to_string(matcher.error()),
@@ -27,6 +28,7 @@ TEST(Matcher, HasEnginesThatAgree) {
       continue;
     }
 #endif
+    EXPECT_TRUE(has_engine(engine_of(name)));
     ASSERT_TRUE(matcher) << to_string(matcher.error());
     EXPECT_EQ((*matcher)->name(), name);
     EXPECT_EQ((*matcher)->programs(), 2u);

@@ -7,6 +7,8 @@
 
 namespace penstock::filter {
 
+bool has_jit() noexcept { return false; }
+
 Result<std::unique_ptr<Matcher>> make_jit_matcher(const std::vector<Program>& /*programs*/) {
   return failure(Error{{},
                        "this build has no JIT for BPF programs: it needs AsmJit and x86-64",

@@ -29,9 +29,7 @@ Packets random_packets(std::mt19937& random, int count) {
 std::vector<std::unique_ptr<Matcher>> all_matchers(const std::vector<Program>& programs) {
   std::vector<std::unique_ptr<Matcher>> matchers;
   for (const Engine engine : {Engine::libpcap, Engine::interpreter, Engine::jit}) {
-#ifndef PENSTOCK_HAS_JIT
-    if (engine == Engine::jit) continue;
-#endif
+    if (!has_engine(engine)) continue;
     auto matcher = make_matcher(engine, programs);
     EXPECT_TRUE(matcher) << to_string(matcher.error());
     if (matcher) matchers.push_back(std::move(*matcher));
