@@ -4,6 +4,8 @@
 #include "nf/filter/bpf/packets_for_test.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -14,6 +16,22 @@ void Packets::add(std::span<const std::uint8_t> bytes, std::uint32_t wire_length
   std::ranges::copy(bytes, copy.get());
   views_.push_back({copy.get(), static_cast<std::uint32_t>(bytes.size()), wire_length});
   bytes_.push_back(std::move(copy));
+}
+
+void Packets::Unmap::operator()(std::uint8_t* pages) const noexcept { munmap(pages, bytes); }
+
+void Packets::add_guarded(std::span<const std::uint8_t> bytes, std::uint32_t wire_length) {
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  ASSERT_LE(bytes.size(), page);
+  void* memory = mmap(nullptr, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  auto* first = static_cast<std::uint8_t*>(memory);
+  pages_.emplace_back(first, Unmap{3 * page});
+  ASSERT_EQ(mprotect(first + page, page, PROT_NONE), 0);
+  for (std::uint8_t* at : {first + page - bytes.size(), first + 2 * page}) {
+    std::ranges::copy(bytes, at);
+    views_.push_back({at, static_cast<std::uint32_t>(bytes.size()), wire_length});
+  }
 }
 
 Packets random_packets(std::mt19937& random, int count) {

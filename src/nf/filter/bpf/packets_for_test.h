@@ -5,6 +5,8 @@
 
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <random>
 #include <span>
@@ -19,10 +21,17 @@ namespace penstock::filter {
 class Packets {
  public:
   void add(std::span<const std::uint8_t> bytes, std::uint32_t wire_length);
+  /// Twice: directly before and directly after a page that cannot be read, so that loads of machine code are seen too.
+  void add_guarded(std::span<const std::uint8_t> bytes, std::uint32_t wire_length);
   [[nodiscard]] const std::vector<PacketBytes>& views() const noexcept { return views_; }
 
  private:
+  struct Unmap {
+    std::size_t bytes;
+    void operator()(std::uint8_t* pages) const noexcept;
+  };
   std::vector<std::unique_ptr<std::uint8_t[]>> bytes_;
+  std::vector<std::unique_ptr<std::uint8_t, Unmap>> pages_;
   std::vector<PacketBytes> views_;
 };
 
