@@ -1,15 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random programs that pass the verifier, random packets, and filters like those of users.
+// Random programs that pass the verifier, random packets, and filters like those of users. For tests and benches.
 
 #pragma once
-
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <iterator>
 #include <random>
@@ -17,27 +16,27 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "nf/filter/bpf/opcodes.h"
 #include "nf/filter/bpf/program.h"
 #include "nf/filter/bpf/read_program.h"
 
 namespace penstock::filter::testing {
 
+[[noreturn]] inline void stop(const std::string& what) {
+  std::fprintf(stderr, "%s\n", what.c_str());
+  std::abort();
+}
+
 inline Program verified(std::vector<Instruction> instructions) {
   auto program = Program::verify(std::move(instructions), {});
-  if (!program) {
-    ADD_FAILURE() << to_string(program.error());
-    std::abort();
-  }
+  if (!program) stop(to_string(program.error()));
   return std::move(*program);
 }
 
 inline Program compiled(const std::string& expression) {
   auto program = compile_expression(expression, {}, {});
-  if (!program) {
-    ADD_FAILURE() << expression << ": " << to_string(program.error());
-    std::abort();
-  }
+  if (!program) stop(expression + ": " + to_string(program.error()));
   return std::move(*program);
 }
 
@@ -153,6 +152,17 @@ inline std::vector<std::uint8_t> random_frame(RandomPrograms& draw) {
 inline std::vector<Program> port_filters(std::size_t count) {
   std::vector<Program> programs;
   for (std::size_t i = 0; i < count; ++i) programs.push_back(compiled("tcp port " + std::to_string(i)));
+  return programs;
+}
+
+/// No two with the same code, but for constants.
+inline std::vector<Program> distinct_filters(std::size_t count) {
+  std::vector<Program> programs;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::string n = std::to_string(i);
+    programs.push_back(compiled("port " + n + " and ip[" + std::to_string(i % 40) + "] & " +
+                                std::to_string(1 + i / 40) + " != " + std::to_string(i % 7)));
+  }
   return programs;
 }
 
