@@ -57,10 +57,10 @@ bool jumps_backwards(const Assembly& lines) noexcept {
 
 std::optional<std::vector<Instruction>> assemble_unrolled(const Assembly& lines) {
   for (std::size_t rounds = kMostRounds; rounds >= kFewestRounds; rounds -= 4) {
-    const auto forwards = unrolled(lines, rounds, kMostUnrolled);
+    const auto forwards = unrolled(lines, rounds, kMostLowered);
     if (!forwards) continue;
     auto instructions = assemble(*forwards);
-    if (instructions.size() <= kMostUnrolled) return instructions;
+    if (instructions.size() <= kMostLowered) return instructions;
   }
   return std::nullopt;
 }
@@ -71,7 +71,7 @@ std::optional<std::vector<Instruction>> lower(std::span<const Instruction> instr
   const Assembly lines = with_protocol_loads(to_assembly(instructions), link_type);
   if (jumps_backwards(lines)) return assemble_unrolled(lines);
   auto result = assemble(lines);
-  if (result.size() > kMostUnrolled) return std::nullopt;
+  if (result.size() > kMostLowered) return std::nullopt;
   return result;
 }
 

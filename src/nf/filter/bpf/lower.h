@@ -16,7 +16,7 @@
 namespace penstock::filter {
 
 /// Loops are what libpcap generates for `protochain`: a round for each header of the chain. A program returns 0 after
-/// kMostRounds jumps backwards, or fewer if it would be longer than kMostUnrolled, but not fewer than kFewestRounds.
+/// kMostRounds jumps backwards, or fewer if it would be longer than kMostLowered, but not fewer than kFewestRounds.
 inline constexpr std::size_t kMostRounds = 128;
 inline constexpr std::size_t kFewestRounds = 8;
 /// Nothing if the program would be too long.

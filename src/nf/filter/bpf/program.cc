@@ -115,7 +115,7 @@ Result<Program> Program::verify(std::vector<Instruction> instructions, const Pla
   if (!lowered)
     return failure(Error{place, "the BPF program is too long once its loops are unrolled",
                          fmt::format("{} instructions", instructions.size()),
-                         fmt::format("at most {} with {} rounds of the loops", kMostUnrolled, kFewestRounds)});
+                         fmt::format("at most {} with {} rounds of the loops", kMostLowered, kFewestRounds)});
   if (*lowered == instructions) instructions.clear();
   return Program(std::move(*lowered), std::move(instructions));
 }

@@ -32,7 +32,7 @@ inline constexpr std::uint32_t kScratchWords = 16;
 /// The longest program: BPF_MAXINSNS of Linux.
 inline constexpr std::size_t kMostInstructions = 4096;
 /// The longest program in the terms of engines, with loops unrolled.
-inline constexpr std::size_t kMostUnrolled = 8192;
+inline constexpr std::size_t kMostLowered = 8192;
 
 class Program {
  public:

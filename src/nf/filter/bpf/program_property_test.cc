@@ -63,7 +63,7 @@ TEST(AcceptedPrograms, TakeAtMostAsManyStepsAsTheyHaveInstructions) {
     const auto program = Program::verify(any_program(random), {}, false, i % 2 == 0 ? 1 : 12);
     if (!program) continue;
     ASSERT_TRUE(goes_forwards(program->instructions())) << dump(program->source(), DumpForm::listing);
-    ASSERT_LE(program->instructions().size(), kMostUnrolled);
+    ASSERT_LE(program->instructions().size(), kMostLowered);
     unrolled += program->instructions().size() != program->source().size() ? 1 : 0;
   }
   EXPECT_GT(unrolled, testing::rounds(3000) / 4);
