@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
@@ -32,6 +33,7 @@ namespace {
 constexpr int kGzipLevel = 1;
 constexpr int kZstdLevel = 3;
 constexpr std::size_t kChunk = 256 << 10;
+constexpr std::size_t kMostPieces = 1024;  // of one writev(2): IOV_MAX of Linux
 
 // A block of compressed output ends with the first write after either limit.
 constexpr std::size_t kBlockBytes = 1 << 20;
@@ -66,6 +68,12 @@ class PlainSink : public ByteSink {
     if (output_.emptied_first && ::ftruncate(output_.fd, 0) != 0) reason_ = std::strerror(errno);
   }
   std::size_t write(std::span<const std::uint8_t> bytes) noexcept override { return write_fd(bytes); }
+  bool write_all(std::span<const std::span<const std::uint8_t>> pieces) noexcept override {
+    if (output_.waits) return ByteSink::write_all(pieces);
+    while (!pieces.empty() && reason_.empty()) pieces = pieces.subspan(write_some(pieces));
+    return reason_.empty();
+  }
+  bool takes_pieces() const noexcept override { return !output_.waits; }
   bool finish() noexcept override { return close_fd(); }
   const std::string& reason() const noexcept override { return reason_; }
 
@@ -99,6 +107,29 @@ class PlainSink : public ByteSink {
   std::string reason_;
 
  private:
+  /// Returns the number of pieces that are written, at least one unless writing fails.
+  std::size_t write_some(std::span<const std::span<const std::uint8_t>> pieces) noexcept {
+    std::array<iovec, kMostPieces> vector;
+    const std::size_t count = std::min(pieces.size(), vector.size());
+    for (std::size_t i = 0; i < count; ++i) {
+      vector[i] = {const_cast<std::uint8_t*>(pieces[i].data()), pieces[i].size()};
+    }
+    ssize_t wrote = 0;
+    do {
+      wrote = ::writev(output_.fd, vector.data(), static_cast<int>(count));
+    } while (wrote < 0 && (errno == EINTR || errno == EAGAIN));
+    if (wrote < 0) reason_ = std::strerror(errno);
+    std::size_t done = 0;
+    for (auto left = static_cast<std::size_t>(std::max<ssize_t>(wrote, 0)); done < count; ++done) {
+      if (left < pieces[done].size()) {  // the system has written a part of this piece
+        if (reason_.empty()) write_fd(pieces[done++].subspan(left));
+        break;
+      }
+      left -= pieces[done].size();
+    }
+    return done;
+  }
+
   /// Blocks until there is room. False if there is none and the run is to end; a slow reader that still reads gets all
   /// data.
   bool wait() noexcept {
@@ -128,6 +159,10 @@ class CompressingSink : public PlainSink {
     const bool is_due = block_bytes_ >= kBlockBytes || Clock::now() - block_start_ >= kBlockTime;
     return !is_due || end_block() ? bytes.size() : 0;
   }
+  bool write_all(std::span<const std::span<const std::uint8_t>> pieces) noexcept override {
+    return ByteSink::write_all(pieces);
+  }
+  bool takes_pieces() const noexcept override { return false; }
   bool finish() noexcept override {
     if (block_bytes_ != 0) end_block();
     return close_fd();
@@ -295,6 +330,12 @@ Result<Output> open_output(const std::string& path, int stop_fd) {
 }
 
 }  // namespace
+
+bool ByteSink::write_all(std::span<const std::span<const std::uint8_t>> pieces) noexcept {
+  return std::ranges::all_of(pieces, [this](std::span<const std::uint8_t> piece) {
+    return write(piece) == piece.size();
+  });
+}
 
 Result<std::unique_ptr<ByteSink>> ByteSink::open(const std::string& path, int stop_fd) {
   if (auto named = check_compression(path, kCompressions); !named) return tl::unexpected(std::move(named.error()));
