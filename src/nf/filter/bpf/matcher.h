@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The engines that run BPF programs on the CPU, behind one interface. A matcher owns its programs, is immutable, and may
-// be used by many workers at once.
+// The engines that run BPF programs on the CPU, behind one interface. A matcher owns its programs, is immutable, and
+// may be used by many workers at once.
 
 #pragma once
 
@@ -24,7 +24,8 @@ class Matcher {
   virtual ~Matcher() = default;
   /// The return value of program `program` for each packet: 0 if it does not match. `returns` has room for one per
   /// packet.
-  virtual void run(std::size_t program, std::span<const PacketBytes> packets, std::uint32_t* returns) const noexcept = 0;
+  virtual void run(std::size_t program, std::span<const PacketBytes> packets,
+                   std::uint32_t* returns) const noexcept = 0;
   [[nodiscard]] virtual std::size_t programs() const noexcept = 0;
   [[nodiscard]] virtual std::string_view name() const noexcept = 0;
 };

@@ -1,0 +1,30 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Linux's extensions of absolute loads (linux/filter.h): large offsets stand for what the kernel knows of a packet, and
+// for positions relative to its headers.
+
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace penstock::filter {
+
+inline constexpr std::uint32_t kAncillary = 0xfffff000;      // SKF_AD_OFF
+inline constexpr std::uint32_t kNetworkHeader = 0xfff00000;  // SKF_NET_OFF
+inline constexpr std::uint32_t kLinkHeader = 0xffe00000;     // SKF_LL_OFF
+
+inline constexpr std::uint32_t kAncillaryProtocol = kAncillary + 0;
+inline constexpr std::uint32_t kAncillaryVlanTci = kAncillary + 44;
+inline constexpr std::uint32_t kAncillaryVlanPresent = kAncillary + 48;
+inline constexpr std::uint32_t kAncillaryVlanTpid = kAncillary + 60;
+
+[[nodiscard]] constexpr bool is_ancillary(std::uint32_t k) noexcept { return k >= kAncillary; }
+
+/// "protocol", "vlan_tci" …, as linux/filter.h names them; empty if no ancillary data is at this offset.
+[[nodiscard]] std::string_view ancillary_name(std::uint32_t k) noexcept;
+/// "proto", "vlan_tci" …, as libpcap's bpf_image() prints them.
+[[nodiscard]] std::string_view ancillary_abbreviation(std::uint32_t k) noexcept;
+
+}  // namespace penstock::filter

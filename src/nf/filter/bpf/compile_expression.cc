@@ -1,0 +1,48 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <pcap/pcap.h>
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+
+#include "nf/filter/bpf/libpcap_instructions.h"
+#include "nf/filter/bpf/read_program.h"
+
+namespace penstock::filter {
+
+namespace {
+
+struct ClosePcap {
+  void operator()(pcap_t* pcap) const noexcept { pcap_close(pcap); }
+};
+
+/// Frees what pcap_compile() allocated. It leaves an empty program if it fails.
+struct Compiled {
+  bpf_program program{};
+  Compiled() = default;
+  Compiled(const Compiled&) = delete;
+  Compiled& operator=(const Compiled&) = delete;
+  ~Compiled() { pcap_freecode(&program); }
+};
+
+}  // namespace
+
+Result<Program> compile_expression(const std::string& expression, const CompileOptions& options, const Place& place) {
+  if (expression.find('\0') != std::string::npos)
+    return failure(Error{place, "a filter expression contains a NUL character", in_quotes(expression), {}});
+  const int snap_length =
+      static_cast<int>(std::min<std::uint32_t>(options.snap_length, std::numeric_limits<int>::max()));
+  const std::unique_ptr<pcap_t, ClosePcap> pcap(pcap_open_dead(options.link_type, snap_length));
+  if (!pcap) return failure(Error{place, "libpcap: out of memory", {}, {}});
+  Compiled compiled;
+  if (pcap_compile(pcap.get(), &compiled.program, expression.c_str(), options.optimize ? 1 : 0, options.netmask) != 0)
+    return failure(Error{place,
+                         std::string("cannot compile the filter expression: ") + pcap_geterr(pcap.get()),
+                         in_quotes(expression),
+                         {}});
+  return Program::verify(from_libpcap({compiled.program.bf_insns, compiled.program.bf_len}), place);
+}
+
+}  // namespace penstock::filter

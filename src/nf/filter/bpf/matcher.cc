@@ -1,0 +1,44 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "nf/filter/bpf/matcher.h"
+
+#include "nf/filter/bpf/interpreter_core.h"
+#include "nf/filter/bpf/libpcap_matcher.h"
+
+namespace penstock::filter {
+
+namespace {
+
+class Interpreter final : public Matcher {
+ public:
+  explicit Interpreter(std::vector<Program> programs) noexcept : programs_(std::move(programs)) {}
+
+  void run(std::size_t program, std::span<const PacketBytes> packets, std::uint32_t* returns) const noexcept override {
+    const Instruction* instructions = programs_[program].instructions().data();
+    for (const PacketBytes& packet : packets) *returns++ = interpret(instructions, packet);
+  }
+  [[nodiscard]] std::size_t programs() const noexcept override { return programs_.size(); }
+  [[nodiscard]] std::string_view name() const noexcept override { return "interpreter"; }
+
+ private:
+  std::vector<Program> programs_;
+};
+
+}  // namespace
+
+Engine engine_of(std::string_view name) {
+  if (name == "libpcap") return Engine::libpcap;
+  return name == "jit" ? Engine::jit : Engine::interpreter;
+}
+
+Result<std::unique_ptr<Matcher>> make_matcher(Engine engine, std::vector<Program> programs) {
+  switch (engine) {
+    case Engine::interpreter: return std::make_unique<Interpreter>(std::move(programs));
+    case Engine::libpcap: return make_libpcap_matcher(programs);
+    case Engine::jit: break;
+  }
+  return failure(Error{{}, "this build has no JIT for BPF programs", "engine jit", "interpreter or libpcap"});
+}
+
+}  // namespace penstock::filter
