@@ -332,9 +332,8 @@ Result<Output> open_output(const std::string& path, int stop_fd) {
 }  // namespace
 
 bool ByteSink::write_all(std::span<const std::span<const std::uint8_t>> pieces) noexcept {
-  return std::ranges::all_of(pieces, [this](std::span<const std::uint8_t> piece) {
-    return write(piece) == piece.size();
-  });
+  return std::ranges::all_of(pieces,
+                             [this](std::span<const std::uint8_t> piece) { return write(piece) == piece.size(); });
 }
 
 Result<std::unique_ptr<ByteSink>> ByteSink::open(const std::string& path, int stop_fd) {
