@@ -14,7 +14,7 @@ namespace penstock::port {
 
 namespace {
 
-constexpr std::uint64_t kPieceBytes = 4 << 20;  // large enough that mapping it costs little
+constexpr std::uint64_t kPieceBytes = 8 << 20;  // large enough that mapping it costs little
 constexpr std::size_t kWindowBytes = 1 << 20;   // stays in the L2 cache
 constexpr std::size_t kReadBytes = 256 << 10;
 

@@ -33,6 +33,8 @@ class CaptureWindow {
   [[nodiscard]] virtual const std::string& reason() const noexcept = 0;
   [[nodiscard]] virtual std::uint64_t size_on_disk() const noexcept = 0;
   [[nodiscard]] virtual bool is_live() const noexcept = 0;
+  /// Whether the bytes of a view have just been written to the cache.
+  [[nodiscard]] virtual bool is_in_cache() const noexcept = 0;
 };
 
 /// The pages of a regular file, mapped piece by piece. If the file is truncated or a page cannot be read meanwhile, the
@@ -50,6 +52,7 @@ class MappedWindow final : public CaptureWindow {
   const std::string& reason() const noexcept override { return reason_; }
   std::uint64_t size_on_disk() const noexcept override { return size_; }
   bool is_live() const noexcept override { return false; }
+  bool is_in_cache() const noexcept override { return false; }
 
  private:
   void unmap() noexcept;
@@ -74,6 +77,7 @@ class BufferWindow final : public CaptureWindow {
   const std::string& reason() const noexcept override { return source_->reason(); }
   std::uint64_t size_on_disk() const noexcept override { return source_->size_on_disk(); }
   bool is_live() const noexcept override { return !source_->is_regular_file(); }
+  bool is_in_cache() const noexcept override { return true; }
 
  private:
   std::unique_ptr<ByteSource> source_;
