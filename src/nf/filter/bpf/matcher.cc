@@ -32,6 +32,17 @@ Engine engine_of(std::string_view name) {
   return name == "jit" ? Engine::jit : Engine::interpreter;
 }
 
+std::string_view name(Engine engine) noexcept {
+  switch (engine) {
+    case Engine::interpreter: return "interpreter";
+    case Engine::libpcap: return "libpcap";
+    case Engine::jit: return "jit";
+  }
+  return "";
+}
+
+bool has_engine(Engine engine) noexcept { return engine != Engine::jit; }
+
 Result<std::unique_ptr<Matcher>> make_matcher(Engine engine, std::vector<Program> programs) {
   switch (engine) {
     case Engine::interpreter: return std::make_unique<Interpreter>(std::move(programs));

@@ -36,6 +36,9 @@ enum class Engine : std::uint8_t { interpreter, libpcap, jit };
 
 /// "interpreter", "libpcap" or "jit".
 [[nodiscard]] Engine engine_of(std::string_view name);
+[[nodiscard]] std::string_view name(Engine engine) noexcept;
+/// Whether this build has the engine.
+[[nodiscard]] bool has_engine(Engine engine) noexcept;
 
 /// Fails if this build lacks the engine.
 [[nodiscard]] Result<std::unique_ptr<Matcher>> make_matcher(Engine engine, std::vector<Program> programs);
