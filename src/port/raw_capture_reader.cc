@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "port/capture_window.h"
-#include "port/record_prefetch.h"
+#include "port/record_finder.h"
 
 namespace penstock::port {
 
@@ -28,7 +28,7 @@ using FileHeader = RawCaptureReader::FileHeader;
 
 constexpr std::uint32_t kMicroseconds = 0xa1b2c3d4;
 constexpr std::uint32_t kNanoseconds = 0xa1b23c4d;
-constexpr std::size_t kMostCaptured = 262144;  // libpcap's limit for most link types
+constexpr std::size_t kMostCaptured = RecordFinder::kMostCaptured;  // libpcap's limit for most link types
 
 struct ClassicHeader {
   std::uint32_t magic;
@@ -117,7 +117,8 @@ class PlainReader final : public RawCaptureReader {
     records_.clear();
     headers_.clear();
     if (!reason_.empty() || control_->stopped.load(std::memory_order_relaxed)) return {};
-    std::span<const std::uint8_t> bytes = prefetched(window_->view(sizeof(RecordHeader)));
+    if (find_records()) return records_;
+    std::span<const std::uint8_t> bytes = window_->view(sizeof(RecordHeader));
     std::size_t at = 0;  // in `bytes`
     // Moving the window would invalidate the records that were found in it.
     const auto reaches = [&](std::size_t length) {
@@ -126,7 +127,8 @@ class PlainReader final : public RawCaptureReader {
       bytes = window_->view(length);
       return bytes.size() >= length;
     };
-    while (records_.size() < kMostRecords) {
+    const std::size_t most = window_->is_in_cache() ? kMostRecords : 1;
+    while (records_.size() < most) {
       if (!reaches(sizeof(RecordHeader))) {
         if (records_.empty() && !bytes.empty()) truncated("header", sizeof(RecordHeader), bytes.size());
         break;
@@ -144,7 +146,6 @@ class PlainReader final : public RawCaptureReader {
       at += sizeof(RecordHeader) + header.length;
     }
     window_->advance(at);
-    prefetched_ -= std::min(prefetched_, at);
     packets_ += records_.size();
     return records_;
   }
@@ -168,14 +169,22 @@ class PlainReader final : public RawCaptureReader {
     records_.push_back({written, at + sizeof(RecordHeader), header.length, header.wire_length});
   }
 
-  /// The part of `bytes` that is in the cache, or soon will be.
-  std::span<const std::uint8_t> prefetched(std::span<const std::uint8_t> bytes) noexcept {
-    if (window_->is_in_cache()) return bytes;
-    if (prefetched_ < kPrefetched / 8) {
-      prefetched_ = std::min(bytes.size(), kPrefetched);
-      RecordPrefetch::run(bytes.first(prefetched_));
+  /// Takes records from a block that is not in the cache yet. False if the next record must be looked at more closely.
+  bool find_records() noexcept {
+    if (window_->is_in_cache()) return false;
+    if (taken_ == finder_.places().size()) {
+      const std::span<const std::uint8_t> bytes = window_->view(RawRecord::kHeaderBytes);
+      finder_.find(bytes);
+      block_ = bytes.data();
+      taken_ = 0;
+      window_->advance(finder_.end());
     }
-    return bytes.first(std::min(bytes.size(), prefetched_));
+    const auto places = finder_.places().subspan(taken_);
+    const std::size_t count = std::min(places.size(), kMostRecords);
+    for (std::size_t i = 0; i < count; ++i) add(load<RecordHeader>(block_ + places[i]), block_ + places[i]);
+    taken_ += count;
+    packets_ += count;
+    return count > 0;
   }
 
   // In libpcap's words.
@@ -191,12 +200,12 @@ class PlainReader final : public RawCaptureReader {
                   : fmt::format("invalid packet capture length {}, bigger than maximum of {}", length, kMostCaptured);
   }
 
-  static constexpr std::size_t kPrefetched = 1 << 20;  // half of the L2 cache of many processors
-
   std::unique_ptr<FileHeader> header_;
   std::unique_ptr<CaptureWindow> window_;
   const ReadControl* control_;
-  std::size_t prefetched_ = 0;  // bytes from the window's position on
+  RecordFinder finder_;
+  const std::uint8_t* block_ = nullptr;  // in which `finder_` has found records
+  std::size_t taken_ = 0;                // of them
   std::uint32_t snap_length_;
   bool nanoseconds_;
   std::vector<RawRecord> records_;
