@@ -34,6 +34,9 @@ constexpr int kGzipLevel = 1;
 constexpr int kZstdLevel = 3;
 constexpr std::size_t kChunk = 256 << 10;
 constexpr std::size_t kMostPieces = 1024;  // of one writev(2): IOV_MAX of Linux
+// For larger writes, the kernel takes larger blocks of memory. In a virtual machine that returns free memory to its
+// host, these are slow to get.
+constexpr std::size_t kMostAtOnce = 256 << 10;
 
 // A block of compressed output ends with the first write after either limit.
 constexpr std::size_t kBlockBytes = 1 << 20;
@@ -65,12 +68,22 @@ class PlainSink : public ByteSink {
 
   void begin() noexcept override {
     output_.made.clear();
-    if (output_.emptied_first && ::ftruncate(output_.fd, 0) != 0) reason_ = std::strerror(errno);
+    // After truncating even an empty file, ext4 writes the new content to the disk when the file is closed.
+    struct stat status {};
+    const bool is_empty = ::fstat(output_.fd, &status) == 0 && status.st_size == 0;
+    if (output_.emptied_first && !is_empty && ::ftruncate(output_.fd, 0) != 0) reason_ = std::strerror(errno);
   }
   std::size_t write(std::span<const std::uint8_t> bytes) noexcept override { return write_fd(bytes); }
   bool write_all(std::span<const std::span<const std::uint8_t>> pieces) noexcept override {
     if (output_.waits) return ByteSink::write_all(pieces);
-    while (!pieces.empty() && reason_.empty()) pieces = pieces.subspan(write_some(pieces));
+    for (std::size_t offset = 0; !pieces.empty() && reason_.empty();) {
+      std::size_t wrote = write_some(pieces, offset) + offset;  // from the begin of the first piece on
+      while (!pieces.empty() && pieces.front().size() <= wrote) {
+        wrote -= pieces.front().size();
+        pieces = pieces.subspan(1);
+      }
+      offset = wrote;
+    }
     return reason_.empty();
   }
   bool takes_pieces() const noexcept override { return !output_.waits; }
@@ -107,27 +120,22 @@ class PlainSink : public ByteSink {
   std::string reason_;
 
  private:
-  /// Returns the number of pieces that are written, at least one unless writing fails.
-  std::size_t write_some(std::span<const std::span<const std::uint8_t>> pieces) noexcept {
+  /// Writes bytes from `offset` of the first piece on, and returns how many.
+  std::size_t write_some(std::span<const std::span<const std::uint8_t>> pieces, std::size_t offset) noexcept {
     std::array<iovec, kMostPieces> vector;
-    const std::size_t count = std::min(pieces.size(), vector.size());
-    for (std::size_t i = 0; i < count; ++i) {
-      vector[i] = {const_cast<std::uint8_t*>(pieces[i].data()), pieces[i].size()};
+    std::size_t count = 0, bytes = 0;
+    for (; count < std::min(pieces.size(), vector.size()) && bytes < kMostAtOnce; ++count) {
+      const auto piece = pieces[count].subspan(count == 0 ? offset : 0);
+      vector[count] = {const_cast<std::uint8_t*>(piece.data()), std::min(piece.size(), kMostAtOnce - bytes)};
+      bytes += vector[count].iov_len;
     }
-    ssize_t wrote = 0;
-    do {
-      wrote = ::writev(output_.fd, vector.data(), static_cast<int>(count));
-    } while (wrote < 0 && (errno == EINTR || errno == EAGAIN));
-    if (wrote < 0) reason_ = std::strerror(errno);
-    std::size_t done = 0;
-    for (auto left = static_cast<std::size_t>(std::max<ssize_t>(wrote, 0)); done < count; ++done) {
-      if (left < pieces[done].size()) {  // the system has written a part of this piece
-        if (reason_.empty()) write_fd(pieces[done++].subspan(left));
-        break;
-      }
-      left -= pieces[done].size();
+    for (;;) {
+      const ssize_t wrote = ::writev(output_.fd, vector.data(), static_cast<int>(count));
+      if (wrote >= 0) return static_cast<std::size_t>(wrote);
+      if (errno == EINTR || errno == EAGAIN) continue;
+      reason_ = std::strerror(errno);
+      return 0;
     }
-    return done;
   }
 
   /// Blocks until there is room. False if there is none and the run is to end; a slow reader that still reads gets all
