@@ -64,6 +64,34 @@ class BitVectorClassifier final : public Classifier {
   BitVectorView view_;
 };
 
+/// The entries of at most kGroup keys.
+inline void find_group(const RfcView& view, std::span<const Key> group, std::uint32_t* entries) noexcept {
+  std::array<RfcPlace, Classifier::kGroup> places;
+  std::array<std::uint32_t, Classifier::kGroup> last;
+  // As for bit vectors: the tables of the later phases are large, and are fetched for all packets at once.
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    const RfcFamily& tables = family_of(view, group[i]);
+    places[i] = locate(view.memory, tables, group[i], view.port_count);
+    if (tables.has_first) view.memory.prefetch(tables.first, places[i].first);
+  }
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    const RfcFamily& tables = family_of(view, group[i]);
+    last[i] = last_element(view.memory, tables, places[i]);
+    view.memory.prefetch(tables.last, last[i]);
+  }
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    entries[i] = entry_at(view.memory, family_of(view, group[i]), last[i]);
+  }
+}
+
+/// The same, with the processor's instruction that counts bits; our programs also run without it.
+[[gnu::target("popcnt"), gnu::flatten]] void find_group_by_popcnt(const RfcView& view, std::span<const Key> group,
+                                                                  std::uint32_t* entries) noexcept {
+  find_group(view, group, entries);
+}
+
+const bool kHasPopcnt = __builtin_cpu_supports("popcnt") != 0;
+
 class RfcClassifier final : public Classifier {
  public:
   explicit RfcClassifier(RfcTables tables) noexcept : tables_(std::move(tables)), view_(tables_.view()) {}
@@ -71,22 +99,7 @@ class RfcClassifier final : public Classifier {
   void classify(std::span<const Key> keys, std::uint32_t* entries) const noexcept override {
     while (!keys.empty()) {
       const std::span<const Key> group = keys.first(std::min(keys.size(), kGroup));
-      std::array<RfcPlace, kGroup> places;
-      std::array<std::uint32_t, kGroup> last;
-      // As for bit vectors: the tables of the later phases are large, and are fetched for all packets at once.
-      for (std::size_t i = 0; i < group.size(); ++i) {
-        const RfcFamily& tables = family_of(view_, group[i]);
-        places[i] = locate(view_.memory, tables, group[i], view_.port_count);
-        if (tables.has_first) view_.memory.prefetch(tables.first, places[i].first);
-      }
-      for (std::size_t i = 0; i < group.size(); ++i) {
-        const RfcFamily& tables = family_of(view_, group[i]);
-        last[i] = last_element(view_.memory, tables, places[i]);
-        view_.memory.prefetch(tables.last, last[i]);
-      }
-      for (std::size_t i = 0; i < group.size(); ++i) {
-        entries[i] = entry_at(view_.memory, family_of(view_, group[i]), last[i]);
-      }
+      (kHasPopcnt ? find_group_by_popcnt : find_group)(view_, group, entries);
       keys = keys.subspan(group.size());
       entries += group.size();
     }

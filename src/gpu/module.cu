@@ -9,11 +9,11 @@
 
 namespace penstock::gpu {
 
-bool ModuleKernel::launch(std::size_t threads, unsigned block, const Stream& stream,
+bool ModuleKernel::launch(std::size_t threads, unsigned block, unsigned rows, const Stream& stream,
                           const void* parameter) const noexcept {
   if (threads == 0) return true;
   cudaLaunchConfig_t launch{};
-  launch.gridDim = static_cast<unsigned>((threads + block - 1) / block);
+  launch.gridDim = dim3(static_cast<unsigned>((threads + block - 1) / block), rows);
   launch.blockDim = block;
   launch.stream = stream.get();
   void* parameters[] = {const_cast<void*>(parameter)};

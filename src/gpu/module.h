@@ -23,16 +23,20 @@ class ModuleKernel {
   ModuleKernel() = default;
   explicit ModuleKernel(CUkern_st* kernel) noexcept : kernel_(kernel) {}
 
-  /// Enqueues a launch of at least `threads` threads, in blocks of `block`. `parameter` is the kernel's only parameter,
-  /// by value. False if the driver refuses. Nothing is launched for 0 threads.
+  /// For launches in other ways: the runtime takes it in place of a function.
+  [[nodiscard]] CUkern_st* get() const noexcept { return kernel_; }
+
+  /// Enqueues a launch of at least `threads` threads, in blocks of `block`, `rows` times (the grid's second dimension).
+  /// `parameter` is the kernel's only parameter, by value. False if the driver refuses. Nothing is launched for 0
+  /// threads.
   template <typename Parameter>
-  [[nodiscard]] bool launch(std::size_t threads, unsigned block, const Stream& stream,
-                            const Parameter& parameter) const noexcept {
-    return launch(threads, block, stream, static_cast<const void*>(&parameter));
+  [[nodiscard]] bool launch(std::size_t threads, unsigned block, const Stream& stream, const Parameter& parameter,
+                            unsigned rows = 1) const noexcept {
+    return launch(threads, block, rows, stream, static_cast<const void*>(&parameter));
   }
 
  private:
-  [[nodiscard]] bool launch(std::size_t threads, unsigned block, const Stream& stream,
+  [[nodiscard]] bool launch(std::size_t threads, unsigned block, unsigned rows, const Stream& stream,
                             const void* parameter) const noexcept;
 
   CUkern_st* kernel_ = nullptr;

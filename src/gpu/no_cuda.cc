@@ -52,7 +52,7 @@ void wipe(void*, std::size_t) noexcept {}
 PinnedRegion::PinnedRegion(std::span<std::uint8_t>) : memory_(nullptr) { fail(); }
 PinnedRegion::~PinnedRegion() { static_cast<void>(memory_); }
 
-bool ModuleKernel::launch(std::size_t, unsigned, const Stream&, const void*) const noexcept {
+bool ModuleKernel::launch(std::size_t, unsigned, unsigned, const Stream&, const void*) const noexcept {
   return kernel_ != nullptr;
 }
 void ModuleDeleter::operator()(CUlib_st*) const noexcept {}

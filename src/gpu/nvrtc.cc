@@ -7,7 +7,6 @@
 #include <link.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <filesystem>
 #include <memory>
@@ -16,8 +15,7 @@
 namespace penstock::gpu {
 namespace {
 
-/// Newer ones first. Code of any of them runs with our driver if the driver is at least as new.
-constexpr std::array kNames{"libnvrtc.so.13", "libnvrtc.so.12"};
+constexpr const char* kName = "libnvrtc.so.13";
 
 /// The folders in which to look beside the usual places: lib beside the program's folder, as in a bundle; the toolkit's
 /// wheel in a folder above the program, as in a source tree; and the toolkit's default folder.
@@ -40,13 +38,10 @@ std::vector<std::filesystem::path> folders() {
 
 /// What dlopen is asked for, in order. A plain name stands for LD_LIBRARY_PATH and the system's libraries.
 std::vector<std::string> candidates() {
-  std::vector<std::string> all;
-  for (const char* const name : kNames) {
-    all.emplace_back(name);
-    for (const auto& folder : folders()) {
-      std::error_code error;
-      if (std::filesystem::exists(folder / name, error)) all.push_back(folder / name);
-    }
+  std::vector<std::string> all{kName};
+  for (const auto& folder : folders()) {
+    std::error_code error;
+    if (std::filesystem::exists(folder / kName, error)) all.push_back(folder / kName);
   }
   return all;
 }

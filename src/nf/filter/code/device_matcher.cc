@@ -18,13 +18,16 @@ namespace {
 class GeneratedMatcher final : public DeviceMatcher {
  public:
   GeneratedMatcher(const MachineCode& code, std::span<const char> machine_code)
-      : DeviceMatcher(code.programs(), code.reach()), module_(machine_code), match_(module_.kernel(kMatchKernel)) {
+      : DeviceMatcher(code.programs(), code.reach()),
+        module_(machine_code),
+        match_(module_.kernel(kMatchKernel)),
+        parts_(code.generated().parts) {
     if (code.options().returns) returns_ = module_.kernel(kReturnsKernel);
     has_returns_ = code.options().returns;
   }
 
   bool match(const MatchBatch& batch, const gpu::Stream& stream) const noexcept override {
-    return match_.launch(batch.packets.count, kGeneratedBlock, stream, batch);
+    return match_.launch(batch.packets.count, kGeneratedBlock, stream, batch, parts_);
   }
   bool returns(const MatchBatch& batch, const gpu::Stream& stream) const noexcept override {
     return has_returns_ && returns_.launch(batch.packets.count, kGeneratedBlock, stream, batch);
@@ -34,6 +37,7 @@ class GeneratedMatcher final : public DeviceMatcher {
  private:
   gpu::Module module_;
   gpu::ModuleKernel match_;
+  std::uint32_t parts_;
   gpu::ModuleKernel returns_;
   bool has_returns_ = false;
 };

@@ -23,6 +23,10 @@ namespace {
 
 /// Smaller groups become straight-line code.
 constexpr std::size_t kLeastLooped = 8;
+/// Functions of words in one part of the bitmap: some 100 KiB of machine code.
+constexpr std::size_t kWordsPerPart = 8;
+/// The compiler takes so many times as long for code with branches.
+constexpr std::size_t kEffortOfDirect = 4;
 /// Roots of undecided() in one function.
 constexpr std::size_t kRootsPerFunction = 32;
 
@@ -44,7 +48,7 @@ namespace penstock::filter {
 using u32 = std::uint32_t;
 )";
 
-/// 0 is for the block size.
+/// 0 is for the block size, 1 for the number of parts.
 constexpr std::string_view kClosing = R"(
 }}  // namespace penstock::filter
 using namespace penstock::filter;
@@ -53,12 +57,12 @@ extern "C" __global__ void __launch_bounds__({0}) match_packets(const MatchBatch
   const u32 i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= batch.packets.count || !is_alive(batch.packets, i)) return;
   const PacketWindow packet = window_of(batch.packets, i);
-  match_all(packet, batch.words + std::uint64_t{{i}} * batch.row_words);
-  if (batch.undecided != nullptr) batch.undecided[i] = packet.available < packet.length && any_undecided(packet);
+  match_part(packet, batch.words + std::uint64_t{{i}} * batch.row_words, blockIdx.y);
+  if (batch.undecided != nullptr && blockIdx.y == 0) batch.undecided[i] = packet.available < packet.length && any_undecided(packet);
 }}
 #else
 extern "C" void penstock_match(const std::uint8_t* data, u32 available, u32 length, u32 wire_length, u32* words) {{
-  match_all(window_at(data, available, length, wire_length), words);
+  for (u32 part = 0; part < {1}; ++part) match_part(window_at(data, available, length, wire_length), words, part);
 }}
 extern "C" int penstock_undecided(const std::uint8_t* data, u32 available, u32 length, u32 wire_length) {{
   return available < length && any_undecided(window_at(data, available, length, wire_length));
@@ -96,11 +100,12 @@ class Generator {
     write_direct();
     write_groups();
     write_words();
-    write_match_all();
+    write_match_part();
     write_undecided();
     if (options_.returns) write_return_all();
-    code_.text += fmt::format(kClosing, kGeneratedBlock);
+    code_.text += fmt::format(kClosing, kGeneratedBlock, code_.parts);
     if (options_.returns) code_.text += fmt::format(kReturnsClosing, kGeneratedBlock);
+    code_.effort += code_.text.size();
     return std::move(code_);
   }
 
@@ -135,14 +140,16 @@ class Generator {
   void write_direct() {
     for (std::size_t i = 0; i < programs_.size(); ++i) {
       if (!roots_[i] || options_.returns) {
-        code_.text += direct_text(programs_[i].instructions(), name_of_direct(i));
+        const std::string text = direct_text(programs_[i].instructions(), name_of_direct(i));
+        code_.effort += (kEffortOfDirect - 1) * text.size();
+        code_.text += text;
       }
     }
   }
 
   void write_groups() {
     for (std::size_t i = 0; i < groups_.size(); ++i) {
-      GroupText text(graph_, groups_[i], i, programs_.size());
+      const GroupText& text = group_texts_.emplace_back(graph_, groups_[i], i, programs_.size());
       code_.text += text.text(constant_bytes_);
       for (const std::uint32_t word : text.whole_words()) whole_.insert(word);
     }
@@ -174,16 +181,26 @@ class Generator {
     }
   }
 
-  void write_match_all() {
-    code_.text += "PENSTOCK_INLINE void match_all(const PacketWindow packet, u32* const words) {\n";
-    for (std::uint32_t word = 0; word < words_; ++word) {
-      if (with_code_.contains(word)) {
-        code_.text += fmt::format("words[{0}] = word_{0}(packet);\n", word);
-      } else if (!whole_.contains(word)) {
-        code_.text += fmt::format("words[{}] = 0;\n", word);
+  void write_match_part() {
+    code_.text += "PENSTOCK_INLINE void match_part(const PacketWindow packet, u32* const words, const u32 part) {\n";
+    code_.parts = 0;
+    for (std::uint32_t word = 0; word < words_ || word == 0;) {
+      const std::uint32_t first = word;
+      std::string text;
+      std::size_t functions = 0;
+      for (; word < words_; ++word) {
+        if (with_code_.contains(word)) {
+          if (functions++ == kWordsPerPart) break;
+          text += fmt::format("words[{0}] = word_{0}(packet);\n", word);
+        } else if (!whole_.contains(word)) {
+          text += fmt::format("words[{}] = 0;\n", word);
+        }
       }
+      for (const GroupText& group : group_texts_) text += group.call(first, word);
+      code_.text += fmt::format("if (part == {}u) {{\n{}}}\n", code_.parts, text);
+      ++code_.parts;
+      if (words_ == 0) break;
     }
-    for (std::size_t i = 0; i < groups_.size(); ++i) code_.text += fmt::format("group_{}(packet, words);\n", i);
     code_.text += "}\n";
   }
 
@@ -237,6 +254,7 @@ class Generator {
   std::vector<std::optional<NodeId>> roots_;  // by program
   std::vector<bool> straight_;                // by program: straight-line code
   std::vector<ProgramGroup> groups_;
+  std::vector<GroupText> group_texts_;
   std::set<std::uint32_t> whole_;      // words that groups write as a whole
   std::set<std::uint32_t> with_code_;  // words that have a function
   std::size_t constant_bytes_ = 0;

@@ -47,10 +47,14 @@ struct GeneratedCode {
   std::size_t loops = 0;          // … and how many loops
   std::size_t straight = 0;       // programs as straight-line code
   std::size_t direct = 0;         // programs instruction by instruction
+  std::uint32_t parts = 1;        // of the bitmap: the second dimension of the grid of kMatchKernel
+  /// How long the compiler will take, in bytes of straight-line code.
+  std::size_t effort = 0;
 };
 
 /// The names of the kernels. They take a MatchBatch (packet_window.h), whose `words` get the bitmaps or the return
-/// values, and need a thread per packet, in blocks of kGeneratedBlock threads.
+/// values, and need a thread per packet, in blocks of kGeneratedBlock threads. Blocks of different parts of the bitmap
+/// run different code, so that the code of each fits into the instruction cache.
 inline constexpr const char* kMatchKernel = "match_packets";
 inline constexpr const char* kReturnsKernel = "return_values";
 inline constexpr unsigned kGeneratedBlock = 128;

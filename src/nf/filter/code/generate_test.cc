@@ -92,6 +92,23 @@ TEST(GeneratedCode, HasABitForEachProgramInSetsOfEverySize) {
   }
 }
 
+TEST(GeneratedCode, WritesTheBitmapInPartsOfManyFiltersThatShareNoCode) {
+  auto programs = testing::distinct_filters(600);
+  EXPECT_GT(generate(programs).parts, 1U);
+  const auto ports = testing::port_filters(64);
+  programs.insert(programs.begin() + 32, ports.begin(), ports.end());
+  const HostCode code(programs, {});
+  EXPECT_GE(code.code().straight, 550U);
+  RandomPrograms draw(2);
+  Seen seen;
+  for (int i = 0; i < 200; ++i) {
+    const Packet packet = testing::random_frame(draw);
+    ASSERT_NO_FATAL_FAILURE(
+        expect_as_interpreted(code, programs, packet, static_cast<std::uint32_t>(packet.size()), seen));
+  }
+  EXPECT_GT(seen.matches, 50U);
+}
+
 TEST(GeneratedCode, KeepsTheOrderOfProgramsOfGroupsThatInterleave) {
   std::vector<Program> programs;
   const auto ports = testing::port_filters(600);

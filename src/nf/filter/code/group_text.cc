@@ -17,7 +17,7 @@ constexpr std::size_t kMostConstantBytes = std::size_t{56} << 10;
 /// The most nodes of all loops together. Beyond that, one loop asks all tests.
 constexpr std::size_t kMostLoopNodes = 256;
 /// Programs whose code is unrolled are limited to this many statements.
-constexpr std::size_t kMostUnrolled = 1024;
+constexpr std::size_t kMostUnrolledNodes = 1024;
 
 }  // namespace
 
@@ -92,17 +92,20 @@ std::string GroupText::word_number() const {
   return in_sequence ? fmt::format("{} + w", words_.front()) : fmt::format("words_of_{}[w]", number_);
 }
 
+std::string GroupText::set_single() const {
+  return fmt::format("words[singles_of_{0}[s] / 32] |= 1u << singles_of_{0}[s] % 32;\n", number_);
+}
+
 std::string GroupText::constant_case(bool match) const {
   std::string text;
   if (!words_.empty()) {
     const std::string mask =
         match ? fmt::format("w == {} ? {} : 0xffffffffu", words_.size() - 1, literal(last_mask_)) : "0";
-    text += fmt::format("for (u32 w = 0; w < {}; ++w) words[{}] = {};\n", words_.size(), word_number(), mask);
+    text += fmt::format("for (u32 w = first_word; w < end_word; ++w) words[{}] = {};\n", word_number(), mask);
   }
   if (!singles_.empty() && match) {
-    text +=
-        fmt::format("for (u32 s = 0; s < {1}; ++s) words[singles_of_{0}[s] / 32] |= 1u << singles_of_{0}[s] % 32;\n",
-                    number_, singles_.size());
+    text += "for (u32 s = first_single; s < end_single; ++s) ";
+    text += set_single();
   }
   return text;
 }
@@ -140,8 +143,8 @@ std::string GroupText::loop_case(NodeId entry, NodeText nodes) const {
   std::string body;
   const std::string name = bit(entry, nodes, body);
   if (!words_.empty()) {
-    text += fmt::format("for (u32 w = 0; w < {}; ++w) {{\nu32 bits = 0;\n", words_.size());
-    if (32 * reachable.size() <= kMostUnrolled) text += "PENSTOCK_UNROLL\n";
+    text += "for (u32 w = first_word; w < end_word; ++w) {\nu32 bits = 0;\n";
+    if (32 * reachable.size() <= kMostUnrolledNodes) text += "PENSTOCK_UNROLL\n";
     text += fmt::format("for (u32 j = 0; j < 32; ++j) {{\nconst u32 i = 32 * w + j;\n{}bits |= u32({}) << j;\n}}\n",
                         body, name);
     if (last_mask_ != 0xffffffff) {
@@ -150,14 +153,27 @@ std::string GroupText::loop_case(NodeId entry, NodeText nodes) const {
     text += fmt::format("words[{}] = bits;\n}}\n", word_number());
   }
   if (!singles_.empty()) {
-    text += fmt::format("for (u32 s = 0; s < {}; ++s) {{\nconst u32 i = {} + s;\n{}", singles_.size(),
+    text += fmt::format("for (u32 s = first_single; s < end_single; ++s) {{\nconst u32 i = {} + s;\n{}",
                         32 * words_.size(), body);
-    text += fmt::format("if ({1}) words[singles_of_{0}[s] / 32] |= 1u << singles_of_{0}[s] % 32;\n}}\n", number_, name);
+    text += fmt::format("if ({}) {}}}\n", name, set_single());
   }
   return text;
 }
 
-std::string GroupText::text(std::size_t& constant_bytes) {
+std::string GroupText::call(std::uint32_t first, std::uint32_t end) const {
+  const auto index = [](const std::vector<std::uint32_t>& sorted, std::uint32_t value) {
+    return std::ranges::lower_bound(sorted, value) - sorted.begin();
+  };
+  const auto first_word = index(words_, first);
+  const auto end_word = index(words_, end);
+  const auto first_single = index(singles_, 32 * first);
+  const auto end_single = index(singles_, 32 * end);
+  if (first_word == end_word && first_single == end_single) return {};
+  return fmt::format("group_{}(packet, words, {}u, {}u, {}u, {}u);\n", number_, first_word, end_word, first_single,
+                     end_single);
+}
+
+std::string GroupText::text(std::size_t& constant_bytes) const {
   std::string text;
   if (!words_.empty() && words_.back() - words_.front() + 1 != words_.size()) {
     text += table(fmt::format("words_of_{}", number_), words_, constant_bytes);
@@ -168,7 +184,10 @@ std::string GroupText::text(std::size_t& constant_bytes) {
     for (const std::size_t member : row_member_) rows.push_back(group_.columns[column][member]);
     text += table(fmt::format("constants_{}_{}", number_, column), rows, constant_bytes);
   }
-  text += fmt::format("PENSTOCK_FUNCTION void group_{}(const PacketWindow packet, u32* const words) {{\n", number_);
+  text += fmt::format(
+      "PENSTOCK_FUNCTION void group_{}(const PacketWindow packet, u32* const words, const u32 first_word, const u32 "
+      "end_word, const u32 first_single, const u32 end_single) {{\n",
+      number_);
   // The number of the case at each common node: 0 and 1 for none and all, then the entries'.
   NodeText nodes(graph_);
   const auto case_of = [&](NodeId id) {

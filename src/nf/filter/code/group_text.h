@@ -23,12 +23,16 @@ class GroupText {
   /// `number` is part of all names. `programs` is the number of all programs.
   GroupText(const DecisionGraph& graph, const ProgramGroup& group, std::size_t number, std::size_t programs);
 
-  /// Words of the bitmap whose programs are all members. The function writes them, and sets bits in others.
+  /// Words of the bitmap whose programs are all members. The function writes them, and sets bits in other words, which
+  /// must have been written.
   [[nodiscard]] const std::vector<std::uint32_t>& whole_words() const noexcept { return words_; }
 
-  /// The tables, and void group_NUMBER(PacketWindow packet, u32* words). Adds the tables' size to `constant_bytes`;
+  /// The statement that calls the function for the words from `first` to `end`; empty if no member is there.
+  [[nodiscard]] std::string call(std::uint32_t first, std::uint32_t end) const;
+
+  /// The tables and the function. Adds the tables' size to `constant_bytes`;
   /// tables that would exceed the constant memory of a device are placed in its global memory.
-  [[nodiscard]] std::string text(std::size_t& constant_bytes);
+  [[nodiscard]] std::string text(std::size_t& constant_bytes) const;
 
  private:
   void arrange(std::size_t programs);
@@ -39,6 +43,7 @@ class GroupText {
   [[nodiscard]] std::string loop_case(NodeId entry, NodeText nodes) const;
   [[nodiscard]] std::string bit(NodeId entry, NodeText nodes, std::string& body) const;
   [[nodiscard]] std::string word_number() const;
+  [[nodiscard]] std::string set_single() const;
   [[nodiscard]] bool varies(NodeId node) const { return group_.columns_of.contains(node); }
 
   const DecisionGraph& graph_;

@@ -3,6 +3,8 @@
 
 #include "nf/filter/code/machine_code.h"
 
+#include <string>
+
 #include "gpu/nvrtc.h"
 
 namespace penstock::filter {
@@ -14,6 +16,12 @@ MachineCode::MachineCode(std::span<const Program> programs, const GenerateOption
       code_(generate(programs, options)) {}
 
 Result<std::span<const char>> MachineCode::for_devices(int compute_major, int compute_minor) {
+  if (code_.effort > kMostEffort) {
+    return failure(Error{{},
+                         "the BPF programs are too long to generate code for all of them",
+                         std::to_string(code_.text.size() >> 10) + " KiB of code",
+                         "fewer or shorter programs; the engine gpu takes them"});
+  }
   const std::lock_guard lock(mutex_);
   std::vector<char>& code = compiled_[{compute_major, compute_minor}];
   if (code.empty()) {

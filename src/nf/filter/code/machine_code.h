@@ -5,6 +5,8 @@
 
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <mutex>
 #include <span>
@@ -15,6 +17,10 @@
 #include "nf/filter/code/generate.h"
 
 namespace penstock::filter {
+
+/// Code of more effort is not compiled. The compiler takes about a minute for this much; 1,024 filters of users have a
+/// fifth of it.
+inline constexpr std::size_t kMostEffort = std::size_t{4} << 20;
 
 /// Thread-safe. Devices share it, and the matchers that it makes do not need it any more.
 class MachineCode {
@@ -28,7 +34,7 @@ class MachineCode {
   [[nodiscard]] std::uint32_t reach() const noexcept { return reach_; }
 
   /// For devices of this compute capability. The first call for each compiles, which takes from a tenth of a second to
-  /// some seconds. The machine code stays valid as long as this object.
+  /// some seconds. Fails if there is no NVRTC, or too much code. The machine code stays valid as long as this object.
   [[nodiscard]] Result<std::span<const char>> for_devices(int compute_major, int compute_minor);
 
  private:

@@ -49,6 +49,19 @@ TEST_F(Compiled, IsASetOfAThousandFiltersWhoseConstantsExceedConstantMemory) {
   EXPECT_TRUE(code.for_devices(9, 0));
 }
 
+TEST(MachineCode, RefusesProgramsThatTakeTooLongToCompile) {
+  std::vector<Program> programs;
+  for (std::uint32_t i = 0; programs.size() < 20; ++i) {
+    testing::RandomPrograms draw(i);
+    Program program = draw.program(kMostInstructions);
+    if (program.instructions().size() > 3000) programs.push_back(std::move(program));
+  }
+  MachineCode code(programs, {kUnbounded, true});
+  const auto compiled = code.for_devices(9, 0);
+  ASSERT_FALSE(compiled);
+  EXPECT_NE(to_string(compiled.error()).find("too long"), std::string::npos) << to_string(compiled.error());
+}
+
 TEST_F(Compiled, IsDoneOnceForEachKindOfDevice) {
   MachineCode code(testing::port_filters(2), {});
   const auto first = code.for_devices(9, 0);
