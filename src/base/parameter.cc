@@ -40,6 +40,7 @@ std::string_view type_name(ParameterType type) {
     case ParameterType::choice: return "one of";
     case ParameterType::flag: return "true or false";
     case ParameterType::pairs: return "a mapping";
+    case ParameterType::entries: return "a list of mappings";
   }
   return "";
 }
@@ -57,6 +58,9 @@ std::string expected_of(const Parameter& parameter) {
   }
   if (parameter.type == ParameterType::rate && !range.empty()) return "a rate in " + range;  // the range shows the unit
   std::string text(type_name(parameter.type));
+  if (parameter.type == ParameterType::pairs && !range.empty()) {
+    return fmt::format("{} or {}", fmt::join(split(range, '|'), ", "), text);
+  }
   if (parameter.type == ParameterType::path && !range.empty()) return "a path, or " + range;
   if (!range.empty()) text += " in " + range;
   return text;
@@ -127,6 +131,7 @@ std::string_view name(ParameterType type) noexcept {
     case ParameterType::choice: return "choice";
     case ParameterType::flag: return "flag";
     case ParameterType::pairs: return "pairs";
+    case ParameterType::entries: return "entries";
   }
   return "";
 }
@@ -171,11 +176,12 @@ Result<Parameters::Value> Parameters::convert(const Parameter& parameter, const 
   Value value{raw.place, raw.items, 0, {}, raw.item_places};
   const bool is_numbers = parameter.type == ParameterType::integers || parameter.type == ParameterType::cpus;
   const auto wrong = [&] {
-    std::string found = raw.items.empty() ? "an empty list"
+    std::string found = raw.items.empty() && raw.entries.empty() ? "an empty list"
                         : is_numbers && raw.shape == RawParameter::Shape::list
                             ? in_quotes(fmt::format("[{}]", fmt::join(raw.items, ", ")))
                         : raw.shape == RawParameter::Shape::list    ? "a list"
                         : raw.shape == RawParameter::Shape::mapping ? "a mapping"
+                        : raw.shape == RawParameter::Shape::entries ? "a list"
                                                                     : in_quotes(raw.items.front());
     return failure({raw.place, fmt::format("{}: wrong value", parameter.name), found, expected_of(parameter)});
   };
@@ -211,7 +217,14 @@ Result<Parameters::Value> Parameters::convert(const Parameter& parameter, const 
       value.cpus = std::move(*cpus);
       return value;
     }
+    case ParameterType::entries:
+      if (raw.shape != RawParameter::Shape::entries || raw.entries.empty()) return wrong();
+      return convert_entries(parameter, raw);
     case ParameterType::pairs:
+      if (const auto words = split(parameter.range, '|');
+          scalar && !parameter.range.empty() && std::ranges::find(words, raw.items.front()) != words.end()) {
+        return value;
+      }
       if (raw.shape != RawParameter::Shape::mapping) return wrong();
       if (auto unique = check_unique_keys(parameter, raw); !unique) return tl::unexpected(unique.error());
       return value;
@@ -270,6 +283,22 @@ Result<Parameters::Value> Parameters::convert(const Parameter& parameter, const 
   }
 }
 
+Result<Parameters::Value> Parameters::convert_entries(const Parameter& parameter, const RawParameter& raw) {
+  Value value{raw.place, {}, 0, {}, raw.item_places};
+  Errors errors;
+  for (std::size_t i = 0; i < raw.entries.size(); ++i) {
+    const Place& place = i < raw.item_places.size() ? raw.item_places[i] : raw.place;
+    auto entry = read(*parameter.entries, raw.entries[i], place);
+    if (entry) {
+      value.entries.push_back(std::move(*entry));
+    } else {
+      append(errors, std::move(entry.error()));
+    }
+  }
+  if (!errors.empty()) return failure(std::move(errors));
+  return value;
+}
+
 Result<Parameters> Parameters::read(ParameterTable table, const std::vector<RawParameter>& given, const Place& owner) {
   Parameters parameters;
   Errors errors;
@@ -299,6 +328,9 @@ Result<Parameters> Parameters::read(ParameterTable table, const std::vector<RawP
       for (std::size_t i = 0; names_files && i < placed->second.texts.size(); ++i) {
         if (parameter->type == ParameterType::path && placed->second.texts[i] == parameter->range) continue;
         parameters.files_.push_back({placed->second.texts[i], parameters.place(raw.name, i), written});
+      }
+      for (const Parameters& entry : placed->second.entries) {
+        parameters.files_.insert(parameters.files_.end(), entry.files_.begin(), entry.files_.end());
       }
     } else {
       append(errors, std::move(value.error()));
@@ -343,6 +375,7 @@ const std::vector<std::uint64_t>& Parameters::integers(std::string_view name) co
 Rate Parameters::rate(std::string_view name) const { return at(name).rate; }
 const CpuList& Parameters::cpus(std::string_view name) const { return at(name).cpus; }
 bool Parameters::flag(std::string_view name) const { return at(name).integer != 0; }
+const std::vector<Parameters>& Parameters::entries(std::string_view name) const { return at(name).entries; }
 
 std::string Parameters::normal_form(const Parameter& parameter) const {
   const Value& value = at(parameter.name);
@@ -354,6 +387,13 @@ std::string Parameters::normal_form(const Parameter& parameter) const {
     case ParameterType::flag: return std::to_string(value.integer);
     case ParameterType::rate: return fmt::format("{} {}", value.rate.value, static_cast<int>(value.rate.unit));
     case ParameterType::pairs: std::ranges::sort(texts); break;  // the order of keys has no meaning
+    case ParameterType::entries:
+      for (const Parameters& entry : value.entries) {
+        for (const Parameter& inner : *parameter.entries) {
+          texts.push_back(entry.has(inner.name) ? fmt::format("{}={}", inner.name, entry.normal_form(inner)) : "");
+        }
+      }
+      break;
     case ParameterType::text:
     case ParameterType::path:
     case ParameterType::paths:
@@ -368,7 +408,18 @@ std::string Parameters::normal_form(const Parameter& parameter) const {
   return form;
 }
 
-std::string Parameters::shown(std::string_view name) const { return fmt::format("{}", fmt::join(texts(name), ", ")); }
+std::string Parameters::shown(std::string_view name) const {
+  const Value& value = at(name);
+  if (value.entries.empty()) return fmt::format("{}", fmt::join(value.texts, ", "));
+  std::vector<std::string> entries;
+  for (const Parameters& entry : value.entries) {
+    std::vector<std::string> members;
+    for (const auto& [member, unused] : entry.values_)
+      members.push_back(fmt::format("{}: {}", member, entry.shown(member)));
+    entries.push_back(fmt::format("{{{}}}", fmt::join(members, ", ")));
+  }
+  return fmt::format("[{}]", fmt::join(entries, ", "));
+}
 
 Errors Parameters::placed(Errors errors) const { return penstock::placed(std::move(errors), files_); }
 
@@ -394,6 +445,11 @@ std::string describe(ParameterTable table) {
                                  : parameter.default_text.empty() ? "optional"
                                                                   : fmt::format("default {}", parameter.default_text);
     text += fmt::format("  {:<18} {} ({}; {})\n", parameter.name, parameter.help, kind, fallback);
+    if (parameter.entries == nullptr) continue;
+    const std::string inner = describe(*parameter.entries);
+    for (const std::string_view line : split(std::string_view(inner).substr(0, inner.size() - 1), '\n')) {
+      text += fmt::format("  {}\n", line);
+    }
   }
   return text;
 }

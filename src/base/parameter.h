@@ -33,11 +33,16 @@ enum class ParameterType : std::uint8_t {
   rate,      // bits or packets per second; `range` "1Mbps..1Tbps" requires bits
   choice,    // one of `range`, "a|b|c"
   flag,      // true or false
-  pairs,     // a mapping, read as "key=value" in its order; a list as a value is read as "[a,b]"
+  pairs,     // a mapping, read as "key=value" in its order; a list as a value is read as "[a,b]". `range`: words that
+             // may stand for a mapping, "a|b"
+  entries,   // a list of mappings, each with the parameters of the table `entries`
 };
 
 /// "text", "path", …
 [[nodiscard]] std::string_view name(ParameterType type) noexcept;
+
+struct Parameter;
+using ParameterTable = std::span<const Parameter>;
 
 struct Parameter {
   std::string_view name;
@@ -46,9 +51,8 @@ struct Parameter {
   std::string_view range;         // see ParameterType; "": all values
   std::string_view help;          // one line
   bool required = false;
+  const ParameterTable* entries = nullptr;  // of ParameterType::entries
 };
-
-using ParameterTable = std::span<const Parameter>;
 
 /// A value as the user wrote it, not yet checked against a table.
 struct RawParameter {
@@ -56,10 +60,12 @@ struct RawParameter {
   Place name_place;
   Place place;                     // of the value
   std::vector<std::string> items;  // one for a scalar; "key=value" for each entry of a mapping
-  // wrong: a mistake in the value has been reported already, and only its name counts.
-  enum class Shape : std::uint8_t { scalar, list, mapping, wrong } shape = Shape::scalar;
+  // entries: a list of mappings, in `entries`. wrong: a mistake in the value has been reported already, and only its
+  // name counts.
+  enum class Shape : std::uint8_t { scalar, list, mapping, entries, wrong } shape = Shape::scalar;
   std::string base_directory;        // relative paths start here
   std::vector<Place> item_places{};  // of the items of a list or mapping; if empty, all are at `place`
+  std::vector<std::vector<RawParameter>> entries{};
 };
 
 /// Checked values, by their names in one table. Owns its strings.
@@ -85,6 +91,8 @@ class Parameters {
   [[nodiscard]] std::chrono::nanoseconds duration(std::string_view name) const;
   [[nodiscard]] Rate rate(std::string_view name) const;
   [[nodiscard]] bool flag(std::string_view name) const;
+  /// One for each mapping of a list, at `place(name, i)`.
+  [[nodiscard]] const std::vector<Parameters>& entries(std::string_view name) const;
   /// The value in a normal form, for comparisons: texts with the same meaning, such as 1ms and 1000us, have the same
   /// form.
   [[nodiscard]] std::string normal_form(const Parameter& parameter) const;
@@ -111,8 +119,10 @@ class Parameters {
     std::vector<Place> item_places{};
     std::vector<std::uint64_t> integers{};
     CpuList cpus{};
+    std::vector<Parameters> entries{};
   };
   static Result<Value> convert(const Parameter& parameter, const RawParameter& raw);
+  static Result<Value> convert_entries(const Parameter& parameter, const RawParameter& raw);
   [[nodiscard]] const Value& at(std::string_view name) const;
 
   std::map<std::string, Value, std::less<>> values_;

@@ -158,5 +158,72 @@ TEST(Parameters, RefusesDuplicateNames) {
   EXPECT_FALSE(Parameters::read(kTable, {raw("rules", "r"), raw("rules", "q")}, {}));
 }
 
+constexpr std::array<Parameter, 3> kEntry{{
+    {"name", ParameterType::text, "", "", "a name", true},
+    {"count", ParameterType::integer, "3", "1..9", "a number"},
+    {"file", ParameterType::path, "", "", "a file"},
+}};
+constexpr ParameterTable kEntryTable{kEntry};
+constexpr std::array<Parameter, 2> kWithEntries{{
+    {"list", ParameterType::entries, "", "", "several things", true, &kEntryTable},
+    {"way", ParameterType::pairs, "", "left|right", "where to"},
+}};
+
+RawParameter list_of(std::vector<std::vector<RawParameter>> entries) {
+  RawParameter list{"list", {"c.yaml", 2, 3}, {"c.yaml", 3, 1}, {}, RawParameter::Shape::entries, ""};
+  for (std::uint32_t i = 0; i < entries.size(); ++i) list.item_places.push_back({"c.yaml", 4 + i, 3});
+  list.entries = std::move(entries);
+  return list;
+}
+
+TEST(Parameters, ReadsAListOfMappingsWithATableOfItsOwn) {
+  const auto parameters = Parameters::read(
+      kWithEntries, {list_of({{raw("name", "a")}, {raw("name", "b"), raw("count", "5"), raw("file", "f")}})}, {});
+  ASSERT_TRUE(parameters) << to_string(parameters.error());
+  const std::vector<Parameters>& entries = parameters->entries("list");
+  ASSERT_EQ(entries.size(), 2U);
+  EXPECT_EQ(entries[0].text("name"), "a");
+  EXPECT_EQ(entries[0].integer("count"), 3U);
+  EXPECT_EQ(entries[1].integer("count"), 5U);
+  ASSERT_EQ(parameters->files().size(), 1U) << "so that errors in the file are placed";
+  EXPECT_EQ(parameters->files()[0].path, "/etc/penstock/f");
+  EXPECT_EQ(parameters->shown("list"), "[{count: 3, name: a}, {count: 5, file: /etc/penstock/f, name: b}]");
+  const auto again = Parameters::read(
+      kWithEntries,
+      {list_of({{raw("name", "a"), raw("count", "3")}, {raw("file", "f"), raw("count", "5"), raw("name", "b")}})}, {});
+  EXPECT_EQ(again->normal_form(kWithEntries[0]), parameters->normal_form(kWithEntries[0]));
+  EXPECT_NE(again->normal_form(kWithEntries[0]),
+            Parameters::read(kWithEntries, {list_of({{raw("name", "a")}})}, {})->normal_form(kWithEntries[0]));
+}
+
+TEST(Parameters, ReportsMistakesInAListOfMappingsAtTheirPlaces) {
+  const auto parameters =
+      Parameters::read(kWithEntries, {list_of({{raw("nam", "a")}, {raw("name", "b"), raw("count", "x")}})}, {});
+  ASSERT_FALSE(parameters);
+  const std::string text = to_string(parameters.error());
+  EXPECT_NE(text.find("c.yaml:2:3: unknown parameter: found 'nam', expected name"), std::string::npos) << text;
+  EXPECT_NE(text.find("c.yaml:4:3: name is missing"), std::string::npos) << text;
+  EXPECT_NE(text.find("c.yaml:2:10: count: wrong value: found 'x'"), std::string::npos) << text;
+  const auto word = Parameters::read(kWithEntries, {raw("list", "a")}, {});
+  ASSERT_FALSE(word);
+  EXPECT_NE(to_string(word.error()).find("list: wrong value: found 'a', expected a list of mappings"),
+            std::string::npos);
+}
+
+TEST(Parameters, AWordMayStandForAMapping) {
+  const RawParameter list = list_of({{raw("name", "a")}});
+  const auto left = Parameters::read(kWithEntries, {list, raw("way", "left")}, {});
+  ASSERT_TRUE(left) << to_string(left.error());
+  EXPECT_EQ(left->texts("way"), std::vector<std::string>{"left"});
+  RawParameter mapping = raw("way", "to=there");
+  mapping.shape = RawParameter::Shape::mapping;
+  EXPECT_TRUE(Parameters::read(kWithEntries, {list, mapping}, {}));
+  const auto wrong = Parameters::read(kWithEntries, {list, raw("way", "up")}, {});
+  ASSERT_FALSE(wrong);
+  EXPECT_NE(to_string(wrong.error()).find("way: wrong value: found 'up', expected left, right or a mapping"),
+            std::string::npos)
+      << to_string(wrong.error());
+}
+
 }  // namespace
 }  // namespace penstock

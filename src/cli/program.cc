@@ -26,6 +26,7 @@
 #include "cli/classify.h"
 #include "cli/devices.h"
 #include "cli/doctor.h"
+#include "cli/filter.h"
 #include "cli/plan.h"
 #include "cli/route.h"
 #include "cli/run.h"
@@ -155,6 +156,7 @@ int run_program(int argc, const char* const* argv, function::NfKinds further) {
   add_check(app, *functions, exit_code);
   add_plan(app, *functions, exit_code);
   add_scan(app, exit_code);
+  add_filter(app, exit_code);
   add_route(app, exit_code);
   add_classify(app, exit_code);
   add_devices(app, exit_code);

@@ -180,6 +180,12 @@ std::vector<std::string_view> names_in(ParameterTable table, std::string_view se
   return names;
 }
 
+/// Null if the table has no list of mappings of this name.
+const Parameter* list_of_entries(ParameterTable table, std::string_view name) {
+  const auto found = std::ranges::find(table, name, &Parameter::name);
+  return found != table.end() && found->type == ParameterType::entries ? &*found : nullptr;
+}
+
 /// A word, or a list of words in its form on one line: "[10.0.0.0/8,192.168.0.0/16]". Empty for other nodes.
 std::optional<std::string> text_in_mapping(const YAML::Node& value) {
   if (value.IsScalar()) return value.Scalar();
@@ -388,6 +394,19 @@ RawParameter YamlFile::parameter(std::string name, const YAML::Node& key, const 
   return raw;
 }
 
+RawParameter YamlFile::entries(const Parameter& list, const YAML::Node& key, const YAML::Node& value,
+                               Errors& errors) const {
+  using Shape = RawParameter::Shape;
+  RawParameter raw{std::string(list.name), place(key), place(value), {}, Shape::entries, base_directory(value)};
+  const std::size_t mistakes = errors.size();
+  for (const auto& item : value) {
+    raw.entries.push_back(parameters(item, *list.entries, errors));
+    raw.item_places.push_back(place(item));
+  }
+  if (errors.size() > mistakes) raw.shape = Shape::wrong;
+  return raw;
+}
+
 std::vector<RawParameter> YamlFile::parameters(const YAML::Node& node, ParameterTable table, Errors& errors) const {
   std::vector<RawParameter> all;
   if (!node.IsDefined() || node.IsNull()) return all;
@@ -404,7 +423,9 @@ std::vector<RawParameter> YamlFile::parameters(const YAML::Node& node, Parameter
     }
     const std::string& name = member.first.Scalar();
     const std::vector<std::string_view> inner_names = names_in(table, name);
-    if (inner_names.empty()) {
+    if (const Parameter* list = list_of_entries(table, name); list != nullptr && member.second.IsSequence()) {
+      all.push_back(entries(*list, member.first, member.second, errors));
+    } else if (inner_names.empty()) {
       all.push_back(parameter(name, member.first, member.second, errors));
     } else if (member.second.IsMap()) {
       for (const auto& inner : member.second) {

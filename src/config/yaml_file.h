@@ -70,6 +70,9 @@ class YamlFile {
   [[nodiscard]] Result<void> count_values(const YAML::Node& node, std::size_t depth, std::size_t& values) const;
   [[nodiscard]] RawParameter parameter(std::string name, const YAML::Node& key, const YAML::Node& value,
                                        Errors& errors) const;
+  /// A list of mappings, each with the members of `list.entries`.
+  [[nodiscard]] RawParameter entries(const Parameter& list, const YAML::Node& key, const YAML::Node& value,
+                                     Errors& errors) const;
 
   std::string path_;
   std::string directory_;

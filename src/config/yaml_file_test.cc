@@ -79,5 +79,42 @@ TEST(YamlFile, TruncatesTheTextOfALongOverride) {
   for (const auto& item : items) EXPECT_EQ(file->place(item).file, "--set a=" + list.substr(0, 192) + "…");
 }
 
+constexpr auto kEntry = std::to_array<Parameter>(
+    {{"name", ParameterType::text, "", "", "", true}, {"way", ParameterType::pairs, "", "left|right", ""}});
+constexpr ParameterTable kEntryTable{kEntry};
+constexpr auto kList = std::to_array<Parameter>({{"list", ParameterType::entries, "", "", "", false, &kEntryTable}});
+
+Result<Parameters> read_list(const std::string& text) {
+  const auto file = YamlFile::of_text(text, "c.yaml");
+  if (!file) return failure(file.error());
+  Errors errors;
+  const std::vector<RawParameter> raw = file->parameters(file->root(), kList, errors);
+  Result<Parameters> read = Parameters::read(kList, raw, {"c.yaml", 1, 1});
+  if (!read) append(errors, read.error());
+  if (!errors.empty()) return failure(std::move(errors));
+  return read;
+}
+
+TEST(YamlFile, ReadsListsOfMappings) {
+  const auto read = read_list("list:\n  - {name: a, way: left}\n  - name: b\n    way: {to: there}\n");
+  ASSERT_TRUE(read) << to_string(read.error());
+  const std::vector<Parameters>& entries = read->entries("list");
+  ASSERT_EQ(entries.size(), 2U);
+  EXPECT_EQ(entries[1].text("name"), "b");
+  EXPECT_EQ(entries[1].texts("way"), std::vector<std::string>{"to=there"});
+}
+
+TEST(YamlFile, ReportsMistakesInListsOfMappingsAtTheirPlaces) {
+  EXPECT_EQ(to_string(read_list("list:\n  - {way: left}\n  - a\n  - {name: c, colour: red}\n").error()).substr(0, 6),
+            "c.yaml");
+  EXPECT_THAT(to_string(read_list("list:\n  - a\n").error()),
+              HasSubstr("c.yaml:2:5: wrong value: found 'a', expected a mapping of parameters"));
+  EXPECT_THAT(to_string(read_list("list:\n  - {way: left}\n").error()), HasSubstr("c.yaml:2:5: name is missing"));
+  EXPECT_THAT(to_string(read_list("list:\n  - {name: c, colour: red}\n").error()),
+              HasSubstr("c.yaml:2:15: unknown parameter: found 'colour'"));
+  EXPECT_THAT(to_string(read_list("list: {name: a}\n").error()), HasSubstr("list: wrong value"));
+  EXPECT_THAT(to_string(read_list("list: []\n").error()), HasSubstr("list: wrong value: found an empty list"));
+}
+
 }  // namespace
 }  // namespace penstock::config

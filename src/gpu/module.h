@@ -23,6 +23,9 @@ class ModuleKernel {
   ModuleKernel() = default;
   explicit ModuleKernel(CUkern_st* kernel) noexcept : kernel_(kernel) {}
 
+  /// For launches in other ways: the runtime takes it in place of a function.
+  [[nodiscard]] CUkern_st* get() const noexcept { return kernel_; }
+
   /// Enqueues a launch of at least `threads` threads, in blocks of `block`, `rows` times (the grid's second dimension).
   /// `parameter` is the kernel's only parameter, by value. False if the driver refuses. Nothing is launched for 0
   /// threads.

@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "nf/filter/filter.h"
 #include "nf/firewall/firewall.h"
 #include "nf/ipsec/ipsec.h"
 #include "nf/nids/nids.h"
@@ -38,6 +39,7 @@ const Parameter* common_parameter_of(const function::NfKind& kind) {
 
 function::NfKinds catalog() {
   static const std::array kKinds{
+      &filter::filter_kind(),
       &firewall::firewall_kind(),
       &ipsec::ipsec_kind(),
       &nids::nids_kind(),

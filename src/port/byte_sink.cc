@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
@@ -32,6 +33,10 @@ namespace {
 constexpr int kGzipLevel = 1;
 constexpr int kZstdLevel = 3;
 constexpr std::size_t kChunk = 256 << 10;
+constexpr std::size_t kMostPieces = 1024;  // of one writev(2): IOV_MAX of Linux
+// For larger writes, the kernel takes larger blocks of memory. In a virtual machine that returns free memory to its
+// host, these are slow to get.
+constexpr std::size_t kMostAtOnce = 256 << 10;
 
 // A block of compressed output ends with the first write after either limit.
 constexpr std::size_t kBlockBytes = 1 << 20;
@@ -63,9 +68,25 @@ class PlainSink : public ByteSink {
 
   void begin() noexcept override {
     output_.made.clear();
-    if (output_.emptied_first && ::ftruncate(output_.fd, 0) != 0) reason_ = std::strerror(errno);
+    // After truncating even an empty file, ext4 writes the new content to the disk when the file is closed.
+    struct stat status {};
+    const bool is_empty = ::fstat(output_.fd, &status) == 0 && status.st_size == 0;
+    if (output_.emptied_first && !is_empty && ::ftruncate(output_.fd, 0) != 0) reason_ = std::strerror(errno);
   }
   std::size_t write(std::span<const std::uint8_t> bytes) noexcept override { return write_fd(bytes); }
+  bool write_all(std::span<const std::span<const std::uint8_t>> pieces) noexcept override {
+    if (output_.waits) return ByteSink::write_all(pieces);
+    for (std::size_t offset = 0; !pieces.empty() && reason_.empty();) {
+      std::size_t wrote = write_some(pieces, offset) + offset;  // from the begin of the first piece on
+      while (!pieces.empty() && pieces.front().size() <= wrote) {
+        wrote -= pieces.front().size();
+        pieces = pieces.subspan(1);
+      }
+      offset = wrote;
+    }
+    return reason_.empty();
+  }
+  bool takes_pieces() const noexcept override { return !output_.waits; }
   bool finish() noexcept override { return close_fd(); }
   const std::string& reason() const noexcept override { return reason_; }
 
@@ -99,6 +120,24 @@ class PlainSink : public ByteSink {
   std::string reason_;
 
  private:
+  /// Writes bytes from `offset` of the first piece on, and returns how many.
+  std::size_t write_some(std::span<const std::span<const std::uint8_t>> pieces, std::size_t offset) noexcept {
+    std::array<iovec, kMostPieces> vector;
+    std::size_t count = 0, bytes = 0;
+    for (; count < std::min(pieces.size(), vector.size()) && bytes < kMostAtOnce; ++count) {
+      const auto piece = pieces[count].subspan(count == 0 ? offset : 0);
+      vector[count] = {const_cast<std::uint8_t*>(piece.data()), std::min(piece.size(), kMostAtOnce - bytes)};
+      bytes += vector[count].iov_len;
+    }
+    for (;;) {
+      const ssize_t wrote = ::writev(output_.fd, vector.data(), static_cast<int>(count));
+      if (wrote >= 0) return static_cast<std::size_t>(wrote);
+      if (errno == EINTR || errno == EAGAIN) continue;
+      reason_ = std::strerror(errno);
+      return 0;
+    }
+  }
+
   /// Blocks until there is room. False if there is none and the run is to end; a slow reader that still reads gets all
   /// data.
   bool wait() noexcept {
@@ -128,6 +167,10 @@ class CompressingSink : public PlainSink {
     const bool is_due = block_bytes_ >= kBlockBytes || Clock::now() - block_start_ >= kBlockTime;
     return !is_due || end_block() ? bytes.size() : 0;
   }
+  bool write_all(std::span<const std::span<const std::uint8_t>> pieces) noexcept override {
+    return ByteSink::write_all(pieces);
+  }
+  bool takes_pieces() const noexcept override { return false; }
   bool finish() noexcept override {
     if (block_bytes_ != 0) end_block();
     return close_fd();
@@ -295,6 +338,11 @@ Result<Output> open_output(const std::string& path, int stop_fd) {
 }
 
 }  // namespace
+
+bool ByteSink::write_all(std::span<const std::span<const std::uint8_t>> pieces) noexcept {
+  return std::ranges::all_of(pieces,
+                             [this](std::span<const std::uint8_t> piece) { return write(piece) == piece.size(); });
+}
 
 Result<std::unique_ptr<ByteSink>> ByteSink::open(const std::string& path, int stop_fd) {
   if (auto named = check_compression(path, kCompressions); !named) return tl::unexpected(std::move(named.error()));

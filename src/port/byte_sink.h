@@ -37,6 +37,10 @@ class ByteSink {
   /// is killed, at most the last block is lost. A block always ends at the end of a write. Both functions block for a
   /// slow reader of a pipe; once `stop_fd` is readable, they give up on a reader that takes nothing for one second.
   virtual std::size_t write(std::span<const std::uint8_t> bytes) noexcept = 0;
+  /// Writes the pieces one after the other, as `write` would. False if not all are written.
+  virtual bool write_all(std::span<const std::span<const std::uint8_t>> pieces) noexcept;
+  /// Whether `write_all` writes many pieces with one system call, so that the caller need not join them.
+  [[nodiscard]] virtual bool takes_pieces() const noexcept = 0;
   /// Writes what is left and closes the file. Call it once.
   virtual bool finish() noexcept = 0;
   [[nodiscard]] virtual const std::string& reason() const noexcept = 0;

@@ -185,6 +185,16 @@ inline void add_firewalls(std::vector<Configuration>& all) {
   }
 }
 
+inline void add_filters(std::vector<Configuration>& all) {
+  for (const char* engine : {"interpreter", "libpcap"}) {
+    const Given with{"engine", {engine}};
+    all.push_back({"header tests", "filter", {{"expression", {"tcp dst port 80 or udp or icmp"}}, with}});
+    all.push_back({"headers only", "filter", {{"expression", {"udp[8] = 0x71 or ip6"}}, {"sees", {"headers"}}, with}});
+    all.push_back({"payload, dropped", "filter", {{"expression", {"ip[40] & 1 = 0"}}, {"match", {"drop"}}, with}});
+    all.push_back({"lengths", "filter", {{"expression", {"greater 100 and not net 10.0.0.0/8"}}, with}});
+  }
+}
+
 inline void add_routers(std::vector<Configuration>& all) {
   const Given routes{"routes", {"@routes"}}, neighbours{"neighbours", {"@neighbours"}}, trie{"ipv4", {"trie4"}},
       macs{"macs", {"wan=02:00:00:00:00:aa", "lan=02:00:00:00:00:bb"}}, any_sum{"verify_checksum", {"false"}},
@@ -247,6 +257,7 @@ inline void add_nids(std::vector<Configuration>& all) {
 inline std::vector<Configuration> configurations() {
   std::vector<Configuration> all;
   add_firewalls(all);
+  add_filters(all);
   add_routers(all);
   add_ipsecs(all);
   add_nids(all);

@@ -36,7 +36,8 @@ class Access : public ::testing::Test {
       for (std::string& item : items) {
         if (item[0] == '@') item = folder_ / item.substr(1);
       }
-      const bool pairs = items[0].find('=') != std::string::npos;
+      // A libpcap expression may contain '=' too.
+      const bool pairs = items.front().find('=') != std::string::npos && name != "expression";
       raw.push_back({name, {}, {}, items, pairs ? RawParameter::Shape::mapping : RawParameter::Shape::scalar, ""});
     }
     MadeFunction made;

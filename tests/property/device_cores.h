@@ -12,6 +12,8 @@
 #include <variant>
 
 #include "classify/bitvector_build.h"
+#include "nf/filter/filter.h"
+#include "nf/filter/filter_core.h"
 #include "nf/firewall/firewall.h"
 #include "nf/ipsec/device_steps_for_test.h"
 #include "nf/nids/detect/detection.h"
@@ -32,6 +34,15 @@ inline DeviceCore device_core_of(firewall::Firewall& firewall) {
     std::uint32_t counter = 0;
     packet.packet->verdict = core(packet, counter);
     std::memcpy(finding, &counter, sizeof counter);
+  };
+}
+
+inline DeviceCore device_core_of(filter::Filter& filter) {
+  auto tables = std::make_shared<const filter::FilterTables>(filter.list());
+  return [tables, &filter](PacketView& packet, std::byte* finding) {
+    std::uint32_t words[filter::kMostFilters / 32] = {};
+    packet.packet->verdict = filter::interpret_all(tables->view(filter.list()), packet, words);
+    std::memcpy(finding, words, filter.traits().findings_bytes);
   };
 }
 
@@ -69,6 +80,7 @@ inline DeviceCore device_core_of(function::NetworkFunction& function) {
   const auto try_as = [&]<typename Function>(std::type_identity<Function>) {
     if (auto* const as = dynamic_cast<Function*>(&function)) core = device_core_of(*as);
   };
+  try_as(std::type_identity<filter::Filter>{});
   try_as(std::type_identity<firewall::Firewall>{});
   try_as(std::type_identity<router::Router>{});
   try_as(std::type_identity<ipsec::Ipsec>{});

@@ -5,7 +5,8 @@
 // what it does to them which version it is of:
 //
 //     firewall   drops the packets of one kind
-//     nids       drops those of another kind, by their content
+//     filter     drops those of another kind, by their source port
+//     nids       drops those of a third kind, by their content
 //     router     sends packets to a next hop whose MAC contains the version
 //     ipsec      protects them with an SA that belongs to two versions, so it stays in every other reload
 //
@@ -116,7 +117,7 @@ class ReloadedGateway {
   static constexpr std::uint32_t kFirstSpi = 0x1000;
 
   static bool drops(std::uint32_t version, std::uint32_t kind) {
-    return kind == version % kKinds || kind == (version + 3) % kKinds;
+    return kind == version % kKinds || kind == (version + 3) % kKinds || kind == (version + 5) % kKinds;
   }
 
   void put(const std::string& name, const std::string& text) const { std::ofstream(folder_ / name) << text; }
@@ -153,15 +154,21 @@ class ReloadedGateway {
     put("policy.txt", fmt::format("src 0.0.0.0/0 dst 10.1.0.0/24 \n\tdir out priority 1\n\ttmpl src 192.0.2.1 dst "
                                   "192.0.2.2\n\t\tproto esp spi 0x{:08x} reqid 1 mode tunnel\n",
                                   spi));
+    std::string filters =
+        fmt::format("{{name: this, expression: udp src port {}, match: drop}}", 1024 + (version + 5) % kKinds);
+    for (std::uint64_t i = 0, count = random() % 60; i < count; ++i) {
+      filters += fmt::format(", {{name: other{}, expression: tcp dst port {}, match: drop}}", i, 1 + random() % 60000);
+    }
     put("chain.yaml",
         fmt::format("ports: {{in: {{generator: {{rate: 1pps}}}}, out: {{'null': {{}}}}}}\n"
                     "chain:\n"
                     "  - firewall: {{rules: rules.txt}}\n"
+                    "  - filter: {{filters: [{}], most_filters: 64}}\n"
                     "  - nids: {{rules: [nids.rules], action: drop, tracking: packets}}\n"
                     "  - router: {{routes: routes.txt, neighbours: neighbours.txt, ipv4: trie4}}\n"
                     "  - ipsec: {{state: state.txt, policy: policy.txt}}\n"
                     "run: {{workers: {}, batch: {{packets: {}, bytes: 256KiB}}, queue: {{bytes: 1MiB}}}}\n",
-                    kWorkers, kBatch));
+                    filters, kWorkers, kBatch));
     return config::load_chain(folder_ / "chain.yaml", {.overrides = settings_});
   }
 

@@ -30,12 +30,14 @@ class Matcher {
   [[nodiscard]] virtual std::string_view name() const noexcept = 0;
 };
 
-/// interpreter: ours (interpreter_core.h). libpcap: bpf_filter(). jit: machine code by DPDK's librte_bpf; programs that
-/// it cannot take are interpreted.
+/// interpreter: ours (interpreter_core.h). libpcap: bpf_filter(). jit: machine code (jit.h).
 enum class Engine : std::uint8_t { interpreter, libpcap, jit };
 
 /// "interpreter", "libpcap" or "jit".
 [[nodiscard]] Engine engine_of(std::string_view name);
+[[nodiscard]] std::string_view name(Engine engine) noexcept;
+/// Whether this build has the engine.
+[[nodiscard]] bool has_engine(Engine engine) noexcept;
 
 /// Fails if this build lacks the engine.
 [[nodiscard]] Result<std::unique_ptr<Matcher>> make_matcher(Engine engine, std::vector<Program> programs);
