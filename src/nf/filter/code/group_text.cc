@@ -16,8 +16,8 @@ namespace {
 constexpr std::size_t kMostConstantBytes = std::size_t{56} << 10;
 /// The most nodes of all loops together. Beyond that, one loop asks all tests.
 constexpr std::size_t kMostLoopNodes = 256;
-/// Programs whose code is unrolled are limited to this many statements.
-constexpr std::size_t kMostUnrolled = 1024;
+/// Loops over the programs of a word are unrolled if they then have at most so many nodes.
+constexpr std::size_t kMostUnrolledNodes = 1024;
 
 }  // namespace
 
@@ -144,7 +144,7 @@ std::string GroupText::loop_case(NodeId entry, NodeText nodes) const {
   const std::string name = bit(entry, nodes, body);
   if (!words_.empty()) {
     text += "for (u32 w = first_word; w < end_word; ++w) {\nu32 bits = 0;\n";
-    if (32 * reachable.size() <= kMostUnrolled) text += "PENSTOCK_UNROLL\n";
+    if (32 * reachable.size() <= kMostUnrolledNodes) text += "PENSTOCK_UNROLL\n";
     text += fmt::format("for (u32 j = 0; j < 32; ++j) {{\nconst u32 i = 32 * w + j;\n{}bits |= u32({}) << j;\n}}\n",
                         body, name);
     if (last_mask_ != 0xffffffff) {
