@@ -108,6 +108,7 @@ class Nvrtc {
     }
     const std::unique_ptr<void, Destroy> program(raw, Destroy{destroy_});
     std::vector<const char*> arguments;
+    arguments.reserve(options.size());
     for (const std::string& option : options) arguments.push_back(option.c_str());
     if (const int error = compile_(raw, static_cast<int>(arguments.size()), arguments.data()); error != 0) {
       std::size_t size = 0;
@@ -157,7 +158,7 @@ class Nvrtc {
 };
 
 const Nvrtc& nvrtc() {
-  static const Nvrtc loaded;
+  static Nvrtc loaded;
   return loaded;
 }
 

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kMostConstantBytes = std::size_t{56} << 10;
 /// The most nodes of all loops together. Beyond that, one loop asks all tests.
 constexpr std::size_t kMostLoopNodes = 256;
-/// Programs whose code is unrolled are limited to this many statements.
+/// Loops over the programs of a word are unrolled if they then have at most so many nodes.
 constexpr std::size_t kMostUnrolledNodes = 1024;
 
 }  // namespace

@@ -34,7 +34,7 @@ std::string NodeText::operand(ValueId id) const {
 }
 
 std::string NodeText::word(ValueId base, std::uint32_t offset, std::string& text) {
-  const std::string name = base == kNoValue ? fmt::format("w{}", offset) : fmt::format("w{}_{}", base, offset);
+  std::string name = base == kNoValue ? fmt::format("w{}", offset) : fmt::format("w{}_{}", base, offset);
   if (!words_.insert({base, offset}).second) return name;
   const std::string at = base == kNoValue ? literal(offset) : fmt::format("{} + {}", operand(base), literal(offset));
   text += fmt::format("const u32 {} = word_at(packet, {});\n", name, at);
@@ -82,24 +82,27 @@ void NodeText::define_value(ValueId root, std::string& text) {
       const std::string a = operand(value.a);
       const std::string b = operand(value.b);
       const bool by_constant = graph_.is_constant(value.b);
-      const auto shifts = [&](const char* name, const char* op) {
-        if (!by_constant) return fmt::format("{}({}, {})", name, a, b);
-        return graph_.value(value.b).k > 31 ? std::string("0u") : fmt::format("{} {} {}", a, op, b);
-      };
-      const auto divides = [&](const char* name, const char* op) {
-        return by_constant ? fmt::format("{} {} {}", a, op, b) : fmt::format("{}({}, {})", name, a, b);
+      const auto infix = [&](const char* op) { return fmt::format("{} {} {}", a, op, b); };
+      // By a constant, these need no check.
+      const auto checked = [&](const char* function, const char* op) {
+        return by_constant ? infix(op) : fmt::format("{}({}, {})", function, a, b);
       };
       switch (value.kind) {
-        case Value::Kind::add: expression = a + " + " + b; break;
-        case Value::Kind::subtract: expression = a + " - " + b; break;
-        case Value::Kind::multiply: expression = a + " * " + b; break;
-        case Value::Kind::divide: expression = divides("divide", "/"); break;
-        case Value::Kind::modulo: expression = divides("modulo", "%"); break;
-        case Value::Kind::bit_or: expression = a + " | " + b; break;
-        case Value::Kind::bit_and: expression = a + " & " + b; break;
-        case Value::Kind::bit_xor: expression = a + " ^ " + b; break;
-        case Value::Kind::shift_left: expression = shifts("shift_left", "<<"); break;
-        default: expression = shifts("shift_right", ">>"); break;
+        case Value::Kind::add: expression = infix("+"); break;
+        case Value::Kind::subtract: expression = infix("-"); break;
+        case Value::Kind::multiply: expression = infix("*"); break;
+        case Value::Kind::divide: expression = checked("divide", "/"); break;
+        case Value::Kind::modulo: expression = checked("modulo", "%"); break;
+        case Value::Kind::bit_or: expression = infix("|"); break;
+        case Value::Kind::bit_and: expression = infix("&"); break;
+        case Value::Kind::bit_xor: expression = infix("^"); break;
+        default: {
+          const bool left = value.kind == Value::Kind::shift_left;
+          expression = by_constant && graph_.value(value.b).k > 31
+                           ? "0u"
+                           : checked(left ? "shift_left" : "shift_right", left ? "<<" : ">>");
+          break;
+        }
       }
     }
     text += fmt::format("const u32 v{} = {};\n", id, expression);

@@ -88,13 +88,14 @@ class RandomPrograms {
     }
     const std::uint16_t code = kCodes[below(std::size(kCodes))];
     switch (code) {
+      // Sometimes beyond any packet. Greater absolute offsets would be Linux's extensions.
       case kLoadWordAbs:
       case kLoadHalfAbs:
-      case kLoadByteAbs:
+      case kLoadByteAbs: return {code, 0, 0, below(60) == 0 ? 0xffdffff0 + below(16) : below(24)};
       case kLoadWordInd:
       case kLoadHalfInd:
       case kLoadByteInd:
-      case kLoadXHeaderLength: return {code, 0, 0, below(60) == 0 ? 0xffffeff0 + below(16) : below(24)};
+      case kLoadXHeaderLength: return {code, 0, 0, below(60) == 0 ? 0xfffffff0 + below(16) : below(24)};
       case kLoadScratch:
       case kLoadXScratch:
       case kStore:

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "nf/filter/bpf/interpreter_core.h"
 #include "nf/filter/code/host_code_for_test.h"
 #include "nf/filter/code/random_programs_for_test.h"
 
@@ -127,6 +128,37 @@ TEST(GeneratedCodeByVectors, ReturnsWhatLibpcapExpects) {
     }
   }
   EXPECT_GT(programs.size(), 300U);
+  expect_results(programs, cases, names);
+}
+
+TEST(GeneratedCodeByVectors, MatchesAsTheInterpreterByLibpcapsExpressions) {
+  const auto tests = tests_of("libpcap_accept.json");
+  if (tests.is_null()) GTEST_SKIP() << "no vectors; PENSTOCK_CORPUS names a folder with bpf/";
+  testing::RandomPrograms draw(11);
+  std::vector<std::vector<std::uint8_t>> frames;
+  while (frames.size() < 20) frames.push_back(testing::random_frame(draw));
+  std::vector<Program> programs;
+  std::vector<std::vector<Case>> cases;
+  std::vector<std::string> names;
+  std::size_t matches = 0;
+  for (const auto& test : tests) {
+    for (const char* const kind : {"opt", "unopt"}) {
+      if (!test.contains(kind) || !test.at(kind).is_array() || test.at(kind).empty()) continue;
+      auto program = program_of(test.at(kind));
+      if (!program) continue;
+      auto& packets = cases.emplace_back();
+      for (const auto& frame : frames) {
+        const auto length = static_cast<std::uint32_t>(frame.size());
+        const std::uint32_t expected = interpret(program->instructions().data(), {frame.data(), length, length});
+        matches += expected != 0 ? 1 : 0;
+        packets.push_back({in_words(frame), length, length, expected});
+      }
+      programs.push_back(std::move(*program));
+      names.push_back(test.at("name").get<std::string>() + " " + kind);
+    }
+  }
+  EXPECT_GT(programs.size(), 1000U);
+  EXPECT_GT(matches, 1000U);
   expect_results(programs, cases, names);
 }
 
