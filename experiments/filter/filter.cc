@@ -37,7 +37,17 @@ std::size_t whole(const Point& point, const char* key, std::size_t otherwise) {
 
 Deciding deciding_of(const Point& point) { return point.text("match") == "first" ? Deciding::first : Deciding::last; }
 
-std::string reason_of(const Errors& errors) { return errors.empty() ? "" : errors.front().message; }
+std::string reason_of(const Errors& errors) {
+  if (errors.empty()) return "";
+  const Error& error = errors.front();
+  return error.found.empty() ? error.message : error.message + ": " + error.found;
+}
+
+Result<classify::Ruleset> classbench_rules(std::size_t count) {
+  auto read = firewall::read_rules(rules_text(count), "synthetic rules", {});
+  if (!read) return tl::unexpected(std::move(read.error()));
+  return std::move(read->value);
+}
 
 /// Points on keys: the paper's.
 class KeyPoints {
@@ -151,8 +161,9 @@ class KeyPoints {
       set_copies(point, options);
       return rates;
     } catch (const gpu::CudaError& error) {
-      // A device may refuse to read host memory through textures; all else ends the run.
-      if (!options.texture || options.transfer != Transfer::zero_copy || error.code() == 0) throw;
+      // A device may refuse to read host memory through textures, or to launch in a part of it; all else ends the run.
+      const bool may_refuse = (options.texture && options.transfer == Transfer::zero_copy) || options.share != 100;
+      if (!may_refuse) throw;
       return refuse(error.what());
     }
   }
@@ -259,9 +270,9 @@ class ClassbenchPoints {
     if (rules != rules_) {
       forget_engine();
       device_.reset();
-      auto read = firewall::read_rules(rules_text(rules), "synthetic rules", {});
+      auto read = classbench_rules(rules);
       if (!read) return tl::unexpected(std::move(read.error()));
-      auto work = make_firewall(std::move(read->value));
+      auto work = make_firewall(std::move(*read));
       if (!work) return tl::unexpected(std::move(work.error()));
       work_ = std::move(*work);
       rules_ = rules;
@@ -270,6 +281,14 @@ class ClassbenchPoints {
     if (engine == engine_name_) return {};
     forget_engine();
     engine_name_ = engine;
+    if (engine == "rfc" && rules > kMostForPatience) {
+      const auto read = classbench_rules(rules);
+      const auto built = classify::build_rfc(*read, {.steps = kFewSteps});
+      if (!built) {
+        refused_ = reason_of(built.error());
+        return {};
+      }
+    }
     auto made = work_->engine(engine);
     if (made) {
       engine_ = std::move(*made);
@@ -285,6 +304,10 @@ class ClassbenchPoints {
     engine_.reset();
     engine_name_.clear();
   }
+
+  // The builder may take minutes before it refuses: so large sets get fewer steps, of some 50 ns.
+  static constexpr std::size_t kMostForPatience = 10'000;
+  static constexpr std::uint64_t kFewSteps = std::uint64_t{1} << 27;
 
   const Setting& setting_;
   std::size_t rules_ = 0;
