@@ -1,5 +1,5 @@
 # `make help` lists the targets. Variables: CUDA=off builds without GPU code; BENCH=REGEX picks benches; PREFIX and DESTDIR
-# say where `make install` goes; COMPUTE_SANITIZER=memcheck (racecheck, initcheck, synccheck) runs the GPU tests under that tool.
+# say where `make install` goes; NVRTC=off makes `make dist` half as big; COMPUTE_SANITIZER=memcheck (racecheck, initcheck, synccheck) runs the GPU tests under that tool.
 
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
@@ -9,6 +9,7 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 CUDA  ?= on
 BENCH ?= .
 PREFIX ?= /usr/local
+NVRTC ?= on
 JOBS  ?= $(shell nproc)
 
 CMAKE := .venv/bin/cmake
@@ -86,7 +87,7 @@ bench: setup-build-test-bench ## run the benches; JSON in bench/results/<machine
 
 .PHONY: dist
 dist: setup-build-test-bench ## bundle program, GPU tests and benches in dist/, to run on machines with nothing installed
-	@$(call release,-DPENSTOCK_TESTS=ON -DPENSTOCK_BENCH=ON)
+	@$(call release,-DPENSTOCK_TESTS=ON -DPENSTOCK_BENCH=ON -DPENSTOCK_BUNDLE_NVRTC=$(if $(filter off,$(NVRTC)),OFF,ON))
 	@$(call compile,release,bundle)
 
 .PHONY: gpu-tests

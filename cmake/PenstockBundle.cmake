@@ -38,6 +38,27 @@ if(bundled)
     PRE_EXCLUDE_REGEXES "^ld-linux" "^lib(c|m|dl|rt|pthread|gcc_s|stdc\\+\\+)\\.so" "^libcuda\\.so"
     LIBRARY DESTINATION lib COMPONENT bundle EXCLUDE_FROM_ALL)
 endif()
+
+# NVRTC, which compiles generated code on the GPU machine. It is loaded at run time, so it is no dependency that CMake
+# sees. It doubles the size of the bundle; without it, programs look for it in the usual places (gpu/nvrtc.cc).
+option(PENSTOCK_BUNDLE_NVRTC "include NVIDIA's runtime compiler in the bundle" ON)
+if(PENSTOCK_CUDA AND PENSTOCK_BUNDLE_NVRTC)
+  get_filename_component(toolkit ${CMAKE_CUDA_COMPILER} REALPATH)
+  get_filename_component(toolkit ${toolkit}/../.. ABSOLUTE)
+  foreach(folder lib64 lib)
+    file(GLOB nvrtc ${toolkit}/${folder}/libnvrtc.so.1[0-9] ${toolkit}/${folder}/libnvrtc-builtins.so.1[0-9].[0-9])
+    if(nvrtc)
+      break()
+    endif()
+  endforeach()
+  if(nvrtc)
+    list(JOIN nvrtc " " nvrtc)
+    install(CODE "file(INSTALL ${nvrtc} DESTINATION \"\${CMAKE_INSTALL_PREFIX}/lib\" FOLLOW_SYMLINK_CHAIN)"
+            COMPONENT bundle EXCLUDE_FROM_ALL)
+  else()
+    message(WARNING "The bundle will have no NVRTC: there is none in ${toolkit}. Generated filters need one on the GPU machine.")
+  endif()
+endif()
 install(PROGRAMS tools/gpu_test DESTINATION . RENAME gpu-test COMPONENT bundle EXCLUDE_FROM_ALL)
 install(PROGRAMS tools/bench DESTINATION . RENAME bench COMPONENT bundle EXCLUDE_FROM_ALL)
 install(PROGRAMS bench/reload DESTINATION . RENAME bench-reload COMPONENT bundle EXCLUDE_FROM_ALL)

@@ -14,6 +14,8 @@ pkg_check_modules(PCAP REQUIRED IMPORTED_TARGET libpcap)
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(HYPERSCAN REQUIRED IMPORTED_TARGET libhs)
 pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
+# Optional: machine code for packet filters.
+find_package(asmjit CONFIG QUIET)
 # It has no pkg-config file.
 if(NOT TARGET penstock_ipsec_mb)
   find_path(IPSEC_MB_INCLUDE_DIR intel-ipsec-mb.h REQUIRED)

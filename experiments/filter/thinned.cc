@@ -44,7 +44,7 @@ void Thinned::plan(std::vector<Point>& points) const {
     }
   };
   add_all("cpu", {"filter"}, 1);
-  add_all("cpu", {"filter"}, setting_.workers);
+  if (setting_.workers > 1) add_all("cpu", {"filter"}, setting_.workers);
   add_all("gpu", {"filter", "filter-on-cpu"}, kGpuWorkers);
 }
 

@@ -19,12 +19,11 @@ namespace penstock::experiments {
 class Thinned {
  public:
   /// Borrows the setting.
-  explicit Thinned(const Setting& setting)
-      : setting_(setting), runner_(*setting.stop), chains_(runner_.workplace()) {}
+  explicit Thinned(const Setting& setting) : setting_(setting), runner_(*setting.stop), chains_(runner_.workplace()) {}
 
   /// Points with `sweep` "thinned": `mode` "nids" has no filter; in "filter", both functions run on the processor; in
-  /// "filter-on-cpu", only intrusion detection runs on the GPU. `kept` is the share of the packets that the filter keeps,
-  /// in percent. Results: see results_of; `mpps` counts the packets before the filter.
+  /// "filter-on-cpu", only intrusion detection runs on the GPU. `kept` is the share of the packets that the filter
+  /// keeps, in percent. Results: see results_of; `mpps` counts the packets before the filter.
   void plan(std::vector<Point>& points) const;
   [[nodiscard]] Result<void> measure(Point& point, const Point& limits);
 

@@ -6,6 +6,7 @@
 #include <cuda_runtime.h>
 
 #include "classify/bitvector_core.h"
+#include "classify/rfc_core.h"
 #include "experiments/offload/tuple_key.h"
 #include "gpu/per_packet.cuh"
 #include "nf/router/multibit_core.h"

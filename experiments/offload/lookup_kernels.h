@@ -11,6 +11,7 @@
 
 #include "classify/bitvector_layout.h"
 #include "classify/linear_core.h"
+#include "classify/rfc_layout.h"
 #include "gpu/stream.h"
 #include "nf/router/multibit_layout.h"
 
@@ -18,7 +19,7 @@ namespace penstock::experiments {
 
 /// A table on a device, passed by value. Routing tables take Ipv4Address keys, firewalls TupleKeys.
 using TableView = std::variant<router::Dir24View, router::Trie4View, router::Trie1View, classify::BitVectorView,
-                               classify::LinearView>;
+                               classify::RfcView, classify::LinearView>;
 
 inline constexpr std::size_t kKeysPerThread = 4;
 

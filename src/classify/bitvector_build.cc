@@ -30,15 +30,6 @@ struct Steps {
   bool used = false;        // some entry does not match all values
 };
 
-std::uint32_t count_ports(const Ruleset& rules) {
-  std::uint64_t named = 0;
-  for (const Condition& condition : rules.conditions) {
-    if (condition.subject != Subject::in_port && condition.subject != Subject::out_port) continue;
-    named |= static_cast<std::uint64_t>(condition.high) << 32 | condition.low;
-  }
-  return static_cast<std::uint32_t>(std::bit_width(named));
-}
-
 /// Sweeps over a dimension from its lowest value to its highest, and stores the vector of each interval. Stops if the
 /// pool exceeds `limit`.
 Steps sweep(const Ruleset& rules, Dimension dimension, std::uint32_t port_count, std::size_t limit, VectorPool& pool) {

@@ -10,6 +10,8 @@
 #include "classify/bitvector_build.h"
 #include "classify/bitvector_core.h"
 #include "classify/linear_core.h"
+#include "classify/rfc_build.h"
+#include "classify/rfc_core.h"
 
 namespace penstock::classify {
 
@@ -26,7 +28,6 @@ class LinearClassifier final : public Classifier {
   void classify(std::span<const Key> keys, std::uint32_t* entries) const noexcept override {
     for (std::size_t i = 0; i < keys.size(); ++i) entries[i] = deciding_entry(view_, keys[i]);
   }
-  const BitVectorTables* bitvectors() const noexcept override { return nullptr; }
   std::size_t memory_bytes() const noexcept override { return bytes_; }
   std::string_view name() const noexcept override { return "linear"; }
 
@@ -63,12 +64,69 @@ class BitVectorClassifier final : public Classifier {
   BitVectorView view_;
 };
 
+/// The entries of at most kGroup keys.
+inline void find_group(const RfcView& view, std::span<const Key> group, std::uint32_t* entries) noexcept {
+  std::array<RfcPlace, Classifier::kGroup> places;
+  std::array<std::uint32_t, Classifier::kGroup> last;
+  // As for bit vectors: the tables of the later phases are large, and are fetched for all packets at once.
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    const RfcFamily& tables = family_of(view, group[i]);
+    places[i] = locate(view.memory, tables, group[i], view.port_count);
+    if (tables.has_first) view.memory.prefetch(tables.first, places[i].first);
+  }
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    const RfcFamily& tables = family_of(view, group[i]);
+    last[i] = last_element(view.memory, tables, places[i]);
+    view.memory.prefetch(tables.last, last[i]);
+  }
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    entries[i] = entry_at(view.memory, family_of(view, group[i]), last[i]);
+  }
+}
+
+/// The same, with the processor's instruction that counts bits; our programs also run without it.
+[[gnu::target("popcnt"), gnu::flatten]] void find_group_by_popcnt(const RfcView& view, std::span<const Key> group,
+                                                                  std::uint32_t* entries) noexcept {
+  find_group(view, group, entries);
+}
+
+const bool kHasPopcnt = __builtin_cpu_supports("popcnt") != 0;
+
+class RfcClassifier final : public Classifier {
+ public:
+  explicit RfcClassifier(RfcTables tables) noexcept : tables_(std::move(tables)), view_(tables_.view()) {}
+
+  void classify(std::span<const Key> keys, std::uint32_t* entries) const noexcept override {
+    while (!keys.empty()) {
+      const std::span<const Key> group = keys.first(std::min(keys.size(), kGroup));
+      (kHasPopcnt ? find_group_by_popcnt : find_group)(view_, group, entries);
+      keys = keys.subspan(group.size());
+      entries += group.size();
+    }
+  }
+  const RfcTables* rfc() const noexcept override { return &tables_; }
+  std::size_t memory_bytes() const noexcept override { return tables_.memory_bytes(); }
+  std::string_view name() const noexcept override { return "rfc"; }
+
+ private:
+  RfcTables tables_;
+  RfcView view_;
+};
+
 }  // namespace
 
-Engine engine_of(std::string_view name) { return name == "linear" ? Engine::linear : Engine::bitvector; }
+Engine engine_of(std::string_view name) {
+  if (name == "linear") return Engine::linear;
+  return name == "rfc" ? Engine::rfc : Engine::bitvector;
+}
 
 Result<std::unique_ptr<Classifier>> make_classifier(Engine engine, const Ruleset& rules) {
   if (engine == Engine::linear) return std::make_unique<LinearClassifier>(rules);
+  if (engine == Engine::rfc) {
+    return build_rfc(rules).map([](RfcTables&& tables) -> std::unique_ptr<Classifier> {
+      return std::make_unique<RfcClassifier>(std::move(tables));
+    });
+  }
   Result<BitVectorTables> tables = build_bitvectors(rules);
   if (!tables) return tl::unexpected(std::move(tables.error()));
   return std::make_unique<BitVectorClassifier>(rules, std::move(*tables));

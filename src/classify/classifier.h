@@ -19,6 +19,7 @@
 namespace penstock::classify {
 
 struct BitVectorTables;
+struct RfcTables;
 
 class Classifier {
  public:
@@ -29,15 +30,16 @@ class Classifier {
   /// Finds for each key the entry that decides it, or kNoEntry: then the policy decides. `entries` must have room for
   /// one per key.
   virtual void classify(std::span<const Key> keys, std::uint32_t* entries) const noexcept = 0;
-  /// The tables to copy to devices in addition to the rule set; null if the engine has none.
-  [[nodiscard]] virtual const BitVectorTables* bitvectors() const noexcept = 0;
+  /// The tables to copy to devices in addition to the rule set; null if they are another engine's.
+  [[nodiscard]] virtual const BitVectorTables* bitvectors() const noexcept { return nullptr; }
+  [[nodiscard]] virtual const RfcTables* rfc() const noexcept { return nullptr; }
   [[nodiscard]] virtual std::size_t memory_bytes() const noexcept = 0;
   [[nodiscard]] virtual std::string_view name() const noexcept = 0;
 };
 
-enum class Engine : std::uint8_t { linear, bitvector };
+enum class Engine : std::uint8_t { linear, bitvector, rfc };
 
-/// "linear" or "bitvector".
+/// "linear", "bitvector" or "rfc".
 [[nodiscard]] Engine engine_of(std::string_view name);
 
 /// Fails if there are too many rules for the engine.

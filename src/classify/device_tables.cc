@@ -11,6 +11,8 @@ DeviceTables::DeviceTables(const Ruleset& rules, const Classifier& classifier) :
   rules_.entries = copy_of(rules.entries);
   if (const BitVectorTables* const tables = classifier.bitvectors()) {
     engine_ = bitvectors(*tables);
+  } else if (const RfcTables* const phases = classifier.rfc()) {
+    engine_ = rfc(*phases);
   } else {
     engine_ = linear(rules);
   }
@@ -53,6 +55,12 @@ BitVectorView DeviceTables::bitvectors(const BitVectorTables& tables) {
   view.combined = copy_of(tables.combined);
   view.words = copy_of(tables.words);
   view.blocks = copy_of(tables.blocks);
+  return view;
+}
+
+RfcView DeviceTables::rfc(const RfcTables& tables) {
+  RfcView view = tables.view();
+  view.memory.base = reinterpret_cast<const std::byte*>(copy_of(tables.memory));
   return view;
 }
 

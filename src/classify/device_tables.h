@@ -13,6 +13,8 @@
 #include "classify/bitvector_core.h"
 #include "classify/classifier.h"
 #include "classify/linear_core.h"
+#include "classify/rfc_build.h"
+#include "classify/rfc_core.h"
 #include "classify/rules_view.h"
 #include "gpu/memory.h"
 
@@ -20,7 +22,7 @@ namespace penstock::classify {
 
 class DeviceTables {
  public:
-  using EngineView = std::variant<LinearView, BitVectorView>;
+  using EngineView = std::variant<LinearView, BitVectorView, RfcView>;
 
   /// Copies the tables to the current device; throws CudaError. `classifier` must be built from `rules`.
   DeviceTables(const Ruleset& rules, const Classifier& classifier);
@@ -37,6 +39,7 @@ class DeviceTables {
   SmallView copy_of(const SmallTable& table);
   [[nodiscard]] LinearView linear(const Ruleset& rules);
   [[nodiscard]] BitVectorView bitvectors(const BitVectorTables& tables);
+  [[nodiscard]] RfcView rfc(const RfcTables& tables);
 
   std::vector<gpu::DeviceBuffer<std::byte>> copies_;
   RulesView rules_;

@@ -4,6 +4,7 @@
 #include "classify/interval_set.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "classify/bitvector_core.h"
 #include "classify/key.h"
@@ -171,6 +172,15 @@ IntervalSet complement(const IntervalSet& set, const Interval& domain) {
   }
   rest.push_back({next, domain.high});
   return rest;
+}
+
+std::uint32_t count_ports(const Ruleset& rules) {
+  std::uint64_t named = 0;
+  for (const Condition& condition : rules.conditions) {
+    if (condition.subject != Subject::in_port && condition.subject != Subject::out_port) continue;
+    named |= static_cast<std::uint64_t>(condition.high) << 32 | condition.low;
+  }
+  return static_cast<std::uint32_t>(std::bit_width(named));
 }
 
 Interval domain_of(Dimension dimension, std::uint32_t port_count) {

@@ -49,6 +49,9 @@ enum class Dimension : std::uint8_t {
 };
 inline constexpr std::uint32_t kDimensionCount = 8;
 
+/// How many ports the rules distinguish: one more than the highest that a condition names.
+[[nodiscard]] std::uint32_t count_ports(const Ruleset& rules);
+
 /// The values of `dimension` for which `entry` matches. `port_count` as in place_of().
 [[nodiscard]] IntervalSet values_of(const Ruleset& rules, const Entry& entry, Dimension dimension,
                                     std::uint32_t port_count);

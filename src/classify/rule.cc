@@ -3,6 +3,8 @@
 
 #include "classify/rule.h"
 
+#include <algorithm>
+
 #include "packet/ip.h"
 
 namespace penstock::classify {
@@ -15,6 +17,8 @@ std::string_view name(Target target) {
   }
   return "";
 }
+
+std::string_view name(Match match) { return match == Match::first ? "first" : "last"; }
 
 Condition ipv4_condition(Subject subject, Ipv4Address low, Ipv4Address high, bool negated) {
   return {subject, negated, 0, 0, low.bits, high.bits};
@@ -53,6 +57,11 @@ void add_entry(Ruleset& rules, const std::vector<Condition>& conditions, Entry e
   entry.condition_count = static_cast<std::uint16_t>(conditions.size());
   rules.conditions.insert(rules.conditions.end(), conditions.begin(), conditions.end());
   rules.entries.push_back(entry);
+}
+
+void let_last_decide(Ruleset& rules) {
+  std::ranges::reverse(rules.entries);
+  rules.decides = Match::last;
 }
 
 }  // namespace penstock::classify

@@ -24,6 +24,11 @@ enum class Target : std::uint8_t { accept, drop, reject };
 
 [[nodiscard]] std::string_view name(Target target);
 
+/// Which of several rules that match a packet decides.
+enum class Match : std::uint8_t { first, last };
+
+[[nodiscard]] std::string_view name(Match match);
+
 /// A rule as users see it. Its index counts from 0, in the order of the file.
 struct Rule {
   std::uint32_t line = 0;
@@ -103,6 +108,7 @@ struct Ruleset {
   std::vector<Condition> conditions;
   std::vector<PortRange> port_ranges;
   std::vector<Ipv6Range> ranges6;
+  Match decides = Match::first;         // the entries are in the order of evaluation: for `last`, the last rule's first
   Target ipv4_policy = Target::accept;  // for packets that no rule decides
   Target ipv6_policy = Target::accept;
   std::set<std::string, std::less<>> interface_names{};  // in all rules of the file, used or not, including patterns
@@ -129,5 +135,9 @@ struct Ruleset {
 [[nodiscard]] Condition icmp_condition(std::uint8_t protocol, std::uint16_t value, std::uint16_t mask, bool negated);
 [[nodiscard]] Condition interface_condition(Subject subject, std::uint64_t ports, bool negated);
 void add_entry(Ruleset& rules, const std::vector<Condition>& conditions, Entry entry);
+
+/// Lets the last match decide instead of the first, once all entries are added: they are evaluated from the last to the
+/// first, so engines need not know about it. The rules keep their indices. No entry may skip others.
+void let_last_decide(Ruleset& rules);
 
 }  // namespace penstock::classify

@@ -31,7 +31,7 @@ struct ClassifyOptions {
   std::vector<std::string> tuples;
   std::string engine = "bitvector";
   std::string format = "auto";
-  std::string chain, match, policy;  // empty if not given
+  std::string chain, match, policy, decides;  // empty if not given
   std::string in, out;
   std::uint64_t most_rules = firewall::kMostRules;
   std::string unsupported = "refuse";
@@ -50,11 +50,11 @@ std::string join_arguments(const std::vector<std::string>& arguments) {
   return text;
 }
 
-firewall::ReadOptions read_options(const ClassifyOptions& options) {
+Result<firewall::ReadOptions> read_options(const ClassifyOptions& options) {
   firewall::ReadOptions read;
   read.format = firewall::rule_format_of(options.format);
   if (!options.chain.empty()) read.chain = options.chain;
-  if (!options.match.empty()) read.match = firewall::target_of(options.match);
+  if (auto set = set_match(read, options.match, options.decides, {"--match", 0, 0}); !set) return failure(set.error());
   if (!options.policy.empty()) read.policy = firewall::target_of(options.policy);
   read.most_rules = options.most_rules;
   for (const std::string& name : {options.in, options.out}) {
@@ -142,8 +142,9 @@ int classify(const ClassifyOptions& options) {
   }
   const Result<std::string> file = read_lines(options.file);
   if (!file) return refuse(file.error());
-  const firewall::ReadOptions read_as = read_options(options);
-  Result<Read<classify::Ruleset>> read = firewall::read_rules(*file, input_name(options.file), read_as);
+  const Result<firewall::ReadOptions> read_as = read_options(options);
+  if (!read_as) return refuse(read_as.error());
+  Result<Read<classify::Ruleset>> read = firewall::read_rules(*file, input_name(options.file), *read_as);
   if (!read) return refuse(read.error());
   if (!read->unsupported.empty() && options.unsupported == "refuse") {
     return refuse(function::refusal_of(std::move(read->unsupported), {"--rules", 0, 0}, "--unsupported skip"), false);
@@ -153,15 +154,15 @@ int classify(const ClassifyOptions& options) {
   if (!classifier) return refuse(classifier.error());
   append(read->unsupported, std::move(read->harmless));
   print_left_out(read->unsupported);
-  warn(rules, options, read_as.interfaces);
+  warn(rules, options, read_as->interfaces);
 
   const auto answer = [&](std::string_view text, const char* from, std::uint32_t first_line) {
     Result<std::vector<classify::Key>> keys = firewall::read_tuples(text, from, first_line);
     // If any tuple is wrong, none of its block is answered, so that each answer stays in line with its tuple.
     if (!keys) return refuse(keys.error());
     for (classify::Key& key : *keys) {
-      key.in_port = port_of(read_as.interfaces, options.in);
-      key.out_port = port_of(read_as.interfaces, options.out);
+      key.in_port = port_of(read_as->interfaces, options.in);
+      key.out_port = port_of(read_as->interfaces, options.out);
     }
     std::vector<std::uint32_t> entries(keys->size());
     (*classifier)->classify(*keys, entries.data());
@@ -185,7 +186,7 @@ int classify(const ClassifyOptions& options) {
 
 void add_classify(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<ClassifyOptions>();
-  CLI::App* command = app.add_subcommand("classify", "Find the first firewall rule that matches");
+  CLI::App* command = app.add_subcommand("classify", "Find the firewall rule that decides");
   command
       ->add_option("--rules", options->file,
                    "output of iptables-save or ip6tables-save, or a ClassBench set; - is standard input")
@@ -193,7 +194,7 @@ void add_classify(CLI::App& app, int& exit_code) {
   command->add_option("tuples", options->tuples,
                       "SOURCE DESTINATION PROTOCOL SOURCE-PORT DESTINATION-PORT; default: from stdin, one per line");
   command->add_option("--engine", options->engine, "classification algorithm")
-      ->check(CLI::IsMember({"bitvector", "linear"}))
+      ->check(CLI::IsMember({"bitvector", "linear", "rfc"}))
       ->capture_default_str();
   command->add_option("--format", options->format, "format of the rules")
       ->check(CLI::IsMember({"auto", "classbench", "iptables", "ip6tables"}))
@@ -201,8 +202,13 @@ void add_classify(CLI::App& app, int& exit_code) {
   command->add_option("--chain", options->chain, "iptables: the chain where packets start, instead of FORWARD");
   command->add_option("--policy", options->policy, "verdict if no rule matches, instead of the chain's policy")
       ->check(CLI::IsMember({"accept", "drop", "reject"}));
-  command->add_option("--match", options->match, "ClassBench: verdict of packets that match a rule, instead of accept")
-      ->check(CLI::IsMember({"accept", "drop", "reject"}));
+  command
+      ->add_option("--match", options->match,
+                   "ClassBench: verdict of packets that match a rule, instead of accept; first and last: the same as "
+                   "--decides")
+      ->check(CLI::IsMember({"accept", "drop", "reject", "first", "last"}));
+  command->add_option("--decides", options->decides, "which of several matching rules decides, instead of the first")
+      ->check(CLI::IsMember({"first", "last"}));
   command->add_option("--in", options->in, "interface that the packets arrive on");
   command->add_option("--out", options->out, "interface that the packets leave on");
   command

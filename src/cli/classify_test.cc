@@ -49,7 +49,7 @@ class ClassifyCommand : public ::testing::Test {
 };
 
 TEST_F(ClassifyCommand, PrintsTheRuleAndTheVerdictOfEachTuple) {
-  for (const char* const engine : {"bitvector", "linear"}) {
+  for (const char* const engine : {"bitvector", "linear", "rfc"}) {
     const Outcome outcome =
         run(kIptables, {"--engine", engine, "10.1.2.3 8.8.8.8 tcp 999 80", "10.1.2.3 8.8.8.8 tcp 999 81",
                         "10.1.2.3 192.0.2.1 udp 999 53", "2001:db8::1 ::1 udp 1 2", "fe80::1 ::1 udp 1 2"});
@@ -81,6 +81,24 @@ TEST_F(ClassifyCommand, AppliesTheGivenActionsToClassBenchRules) {
   std::vector<std::string> arguments{"--match", "drop", "--policy", "accept"};
   arguments.insert(arguments.end(), tuples.begin(), tuples.end());
   EXPECT_EQ(run(kClassBench, arguments).out, "0 drop\n1 drop\n- accept\n");
+}
+
+TEST_F(ClassifyCommand, LetsTheLastMatchDecideIfAsked) {
+  constexpr std::string_view kOverlapping =
+      "@10.0.0.0/8 0.0.0.0/0 0 : 65535 0 : 65535 0x00/0x00\n"
+      "@0.0.0.0/0 192.0.2.0/24 0 : 65535 0 : 65535 0x00/0x00\n";
+  const std::string tuple = "10.1.2.3 192.0.2.1 tcp 1 2";
+  EXPECT_EQ(run(kOverlapping, {tuple}).out, "0 accept\n");
+  for (const char* const engine : {"bitvector", "linear", "rfc"}) {
+    EXPECT_EQ(run(kOverlapping, {"--engine", engine, "--decides", "last", "--match", "drop", tuple}).out, "1 drop\n");
+    EXPECT_EQ(run(kOverlapping, {"--engine", engine, "--match", "last", tuple}).out, "1 accept\n");
+  }
+  EXPECT_EQ(run(kOverlapping, {"--match", "last", "--decides", "first", tuple}).err,
+            "--match: `match` and `decides` contradict each other: found 'last', expected match: first, or one of them "
+            "alone\n");
+  EXPECT_THAT(run(kIptables, {"--decides", "last", tuple}).err,
+              HasSubstr(":5:23: jump in a chain whose last match decides: found 'guests', expected a chain without "
+                        "jumps, or `decides: first`"));
 }
 
 TEST_F(ClassifyCommand, RefusesAnOptionOfTheOtherFormat) {

@@ -8,6 +8,7 @@
 #include "gpu/cuda_error.h"
 #include "gpu/devices.h"
 #include "gpu/memory.h"
+#include "gpu/module.h"
 #include "gpu/pcie.h"
 #include "gpu/pinned_region.h"
 #include "gpu/stream.h"
@@ -40,6 +41,9 @@ void* take_device_memory(std::size_t) { fail(); }
 void* take_pinned_memory(std::size_t) { fail(); }
 MemoryUse memory_use(int) noexcept { return {}; }
 bool copy_async(void*, const void*, std::size_t, const Stream&) noexcept { return false; }
+bool copy_rows_async(void*, const void*, std::size_t, std::size_t, std::size_t, const Stream&) noexcept {
+  return false;
+}
 bool zero_async(void*, std::size_t, const Stream&) noexcept { return false; }
 void copy_to_device(void*, const void*, std::size_t) { fail(); }
 void copy_to_host(void*, const void*, std::size_t) { fail(); }
@@ -47,6 +51,13 @@ void wipe(void*, std::size_t) noexcept {}
 
 PinnedRegion::PinnedRegion(std::span<std::uint8_t>) : memory_(nullptr) { fail(); }
 PinnedRegion::~PinnedRegion() { static_cast<void>(memory_); }
+
+bool ModuleKernel::launch(std::size_t, unsigned, unsigned, const Stream&, const void*) const noexcept {
+  return kernel_ != nullptr;
+}
+void ModuleDeleter::operator()(CUlib_st*) const noexcept {}
+Module::Module(std::span<const char>) { fail(); }
+ModuleKernel Module::kernel(const char*) const { fail(); }
 
 void load_kernels_at_once() noexcept {}
 

@@ -10,21 +10,24 @@
 #include <string_view>
 
 #include "gpu/stage.h"
+#include "nf/filter/code/device_matcher.h"
+#include "nf/filter/code/machine_code.h"
 #include "nf/filter/filter_list.h"
 
 namespace penstock::filter {
 
-/// automatic: generated code if NVRTC is there, else the interpreter.
-enum class DeviceEngine : std::uint8_t { automatic, interpreter, generated };
+/// How filters run on a GPU. automatic: generated code if NVRTC can be used, else the interpreter.
+enum class GpuEngine : std::uint8_t { automatic, interpreter, generated };
 
 /// "auto", "interpreter" or "generated".
-[[nodiscard]] DeviceEngine device_engine_of(std::string_view name);
-[[nodiscard]] std::string_view name(DeviceEngine engine) noexcept;
+[[nodiscard]] GpuEngine gpu_engine_of(std::string_view name);
+[[nodiscard]] std::string_view name(GpuEngine engine) noexcept;
 
 class DeviceTables {
  public:
-  /// For the current device. Throws CudaError, also if the engine cannot be used.
-  DeviceTables(const FilterList& list, DeviceEngine engine);
+  /// For the current device. `code`: of the programs for Ethernet, or null to interpret them; programs for other link
+  /// types are always interpreted. Throws CudaError.
+  DeviceTables(const FilterList& list, MachineCode* code);
   DeviceTables(const DeviceTables&) = delete;
   DeviceTables& operator=(const DeviceTables&) = delete;
   ~DeviceTables();
@@ -35,8 +38,10 @@ class DeviceTables {
   std::unique_ptr<const Parts> parts_;
 };
 
-/// Borrows the tables, which must be on the current device. `findings_bytes` per packet hold the bitmap.
+/// Borrows the tables, which must be on the current device. `findings_bytes` per packet hold the bitmap. A batch has at
+/// most `batch_packets`. Throws CudaError.
 [[nodiscard]] std::unique_ptr<gpu::GpuStage> make_filter_gpu_stage(const DeviceTables& tables,
-                                                                   std::uint32_t findings_bytes);
+                                                                   std::uint32_t findings_bytes,
+                                                                   std::uint32_t batch_packets);
 
 }  // namespace penstock::filter

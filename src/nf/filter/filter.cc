@@ -11,6 +11,7 @@
 
 #include "base/units.h"
 #include "function/changes.h"
+#include "gpu/nvrtc.h"
 
 namespace penstock::filter {
 
@@ -66,10 +67,18 @@ std::unique_ptr<function::CpuStage> Filter::make_cpu_stage() {
   return std::make_unique<FilterStage>(list_, matchers_, tallies_);
 }
 
-std::unique_ptr<DeviceStage> Filter::make_device_stage(function::Processor /*processor*/, const StageUse& /*use*/) {
-  return make_filter_gpu_stage(
-      on_devices_.of_current([&] { return std::make_unique<const DeviceTables>(list_, options_.device_engine); }),
-      traits_.findings_bytes);
+std::unique_ptr<DeviceStage> Filter::make_device_stage(function::Processor /*processor*/, const StageUse& use) {
+  const DeviceTables& tables =
+      on_devices_.of_current([&] { return std::make_unique<const DeviceTables>(list_, machine_code()); });
+  return make_filter_gpu_stage(tables, traits_.findings_bytes, use.batch_packets);
+}
+
+MachineCode* Filter::machine_code() {
+  const bool generate = options_.gpu_engine == GpuEngine::generated ||
+                        (options_.gpu_engine == GpuEngine::automatic && gpu::nvrtc_status().available);
+  if (!generate || !list_.takes(LinkType::ethernet)) return nullptr;
+  if (!code_) code_ = std::make_unique<MachineCode>(list_.programs(LinkType::ethernet), GenerateOptions{});
+  return code_.get();
 }
 
 std::unique_ptr<function::FinishStage> Filter::make_finish_stage(function::CpuStage& /*twin*/) {
@@ -97,7 +106,7 @@ Result<std::string> Filter::changes_from(const function::NetworkFunction& runnin
   changes.value("sees", before.headers_only ? "headers" : "frame", list_.headers_only ? "headers" : "frame");
   const FilterOptions& options = static_cast<const Filter&>(running).options_;
   changes.value("engine", name(options.engine), name(options_.engine));
-  changes.value("gpu_engine", name(options.device_engine), name(options_.device_engine));
+  changes.value("gpu_engine", name(options.gpu_engine), name(options_.gpu_engine));
   return changes.text();
 }
 

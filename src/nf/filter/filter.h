@@ -24,7 +24,7 @@ namespace penstock::filter {
 /// What a function is made of, beside its filters.
 struct FilterOptions {
   Engine engine = Engine::interpreter;
-  DeviceEngine device_engine = DeviceEngine::automatic;
+  GpuEngine gpu_engine = GpuEngine::automatic;
   std::size_t most_filters = 32;  // that a reload may bring; a multiple of 32
 };
 
@@ -54,6 +54,8 @@ class Filter final : public function::NetworkFunction {
 
  private:
   Filter(FilterList list, const FilterOptions& options);
+  /// Null if GPUs interpret the programs. Called with the lock of `on_devices_`.
+  [[nodiscard]] MachineCode* machine_code();
 
   const FilterList list_;
   const FilterOptions options_;
@@ -61,6 +63,7 @@ class Filter final : public function::NetworkFunction {
   function::NfTraits traits_;
   std::vector<std::shared_ptr<Tally>> tallies_;  // by filter, and one more for packets that match none
   Filter* predecessor_ = nullptr;                // whose device tables are still in use
+  std::unique_ptr<MachineCode> code_;  // once it is needed
   gpu::PerDevice<const DeviceTables> on_devices_;
 };
 

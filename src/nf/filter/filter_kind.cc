@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/text_file.h"
+#include "gpu/nvrtc.h"
 #include "nf/filter/bpf/read_program.h"
 #include "nf/filter/filter.h"
 
@@ -206,12 +207,16 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
       list.filters.push_back(std::move(*filter));
     }
   }
+  if (const gpu::NvrtcStatus nvrtc = gpu::nvrtc_status();
+      parameters.text("gpu_engine") == "generated" && !nvrtc.available) {
+    errors.push_back({parameters.place("gpu_engine"), "code cannot be generated: " + nvrtc.reason, "", "interpreter"});
+  }
   if (!errors.empty()) return failure(std::move(errors));
 
   list.otherwise = read_otherwise(parameters, list);
   FilterOptions options;
   options.engine = engine_for(parameters.text("engine"));
-  options.device_engine = device_engine_of(parameters.text("gpu_engine"));
+  options.gpu_engine = gpu_engine_of(parameters.text("gpu_engine"));
   std::size_t most = parameters.has("most_filters") ? parameters.integer("most_filters") : list.filters.size();
   if (most < list.filters.size()) {
     return failure({parameters.place("most_filters"), "fewer filters are allowed than there are", std::to_string(most),

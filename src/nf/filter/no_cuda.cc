@@ -15,10 +15,11 @@ namespace {
 }  // namespace
 
 struct DeviceTables::Parts {};
-DeviceTables::DeviceTables(const FilterList& /*list*/, DeviceEngine /*engine*/) { refuse(); }
+DeviceTables::DeviceTables(const FilterList& /*list*/, MachineCode* /*code*/) { refuse(); }
 DeviceTables::~DeviceTables() = default;
 
-std::unique_ptr<gpu::GpuStage> make_filter_gpu_stage(const DeviceTables& /*tables*/, std::uint32_t /*bytes*/) {
+std::unique_ptr<gpu::GpuStage> make_filter_gpu_stage(const DeviceTables& /*tables*/, std::uint32_t /*bytes*/,
+                                                     std::uint32_t /*packets*/) {
   refuse();
 }
 

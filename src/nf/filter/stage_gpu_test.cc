@@ -42,12 +42,12 @@ constexpr Action kToOne{Action::Kind::to, 1};
 
 /// Two equal functions: one runs on the device, the other is its CPU twin.
 struct Filters {
-  Filters(const FilterList& list, DeviceEngine engine)
-      : on_device(made(list, engine)), on_host(made(list, DeviceEngine::automatic)) {}
+  Filters(const FilterList& list, GpuEngine engine)
+      : on_device(made(list, engine)), on_host(made(list, GpuEngine::automatic)) {}
 
-  static std::unique_ptr<Filter> made(const FilterList& list, DeviceEngine engine) {
+  static std::unique_ptr<Filter> made(const FilterList& list, GpuEngine engine) {
     FilterOptions options;
-    options.device_engine = engine;
+    options.gpu_engine = engine;
     options.most_filters = (list.filters.size() + 31) / 32 * 32;
     return std::move(*Filter::build(list, options));
   }
@@ -64,7 +64,7 @@ struct Filters {
   std::unique_ptr<Filter> on_device, on_host;
 };
 
-void expect_twins(const FilterList& list, DeviceEngine engine, const Way& way, int rounds) {
+void expect_twins(const FilterList& list, GpuEngine engine, const Way& way, int rounds) {
   Filters nfs(list, engine);
   StageTwins twins(*nfs.on_device, *nfs.on_host, way);
   RandomFrames draw(3);
@@ -85,14 +85,14 @@ void expect_twins(const FilterList& list, DeviceEngine engine, const Way& way, i
 
 struct Case {
   Way way;
-  DeviceEngine engine;
+  GpuEngine engine;
 };
 void PrintTo(const Case& tested, std::ostream* out) { *out << tested.way.name << name(tested.engine); }
 
 std::vector<Case> cases() {
   std::vector<Case> all;
   for (const Way& way : testing::kWays) {
-    for (const DeviceEngine engine : {DeviceEngine::interpreter, DeviceEngine::generated}) all.push_back({way, engine});
+    for (const GpuEngine engine : {GpuEngine::interpreter, GpuEngine::generated}) all.push_back({way, engine});
   }
   return all;
 }

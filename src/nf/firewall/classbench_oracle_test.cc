@@ -1,13 +1,15 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests both engines with ClassBench sets: against the corpus's expected results, which come from an independent linear
+// Tests the engines with ClassBench sets: against the corpus's expected results, which come from an independent linear
 // search, and, with keys at the edges of rules and TCP flags, against each other.
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
+#include "classify/linear_core.h"
 #include "nf/firewall/corpus_for_test.h"
 #include "nf/firewall/rules_for_test.h"
 
@@ -47,6 +49,20 @@ class ClassBench : public ::testing::TestWithParam<const char*> {
     return keys;
   }
 
+  void expect_truth(classify::Engine engine) const {
+    if (set_->truth.empty()) GTEST_SKIP() << "the corpus has no truth for this set";
+    const std::vector<std::uint32_t> entries = classify(engine, set_->keys);
+    ASSERT_EQ(entries.size(), set_->truth.size());
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      const std::int64_t rule = entries[i] == classify::kNoEntry ? -1 : rules_.entries[entries[i]].rule;
+      ASSERT_EQ(rule, set_->truth[i]) << "line " << i + 1 << " of the trace";
+    }
+  }
+  static bool fits_rfc() {
+    const std::string_view set = GetParam();
+    return set.ends_with("_1k") || set == "acl_10k";
+  }
+
   std::optional<CorpusSet> set_;
   classify::Ruleset rules_;
 
@@ -79,19 +95,42 @@ class ClassBench : public ::testing::TestWithParam<const char*> {
   }
 };
 
-TEST_P(ClassBench, BitVectorsGiveTheExpectedResults) {
-  if (set_->truth.empty()) GTEST_SKIP() << "the corpus has no truth for this set";
-  const std::vector<std::uint32_t> entries = classify(classify::Engine::bitvector, set_->keys);
-  ASSERT_EQ(entries.size(), set_->truth.size());
-  for (std::size_t i = 0; i < entries.size(); ++i) {
-    const std::int64_t rule = entries[i] == classify::kNoEntry ? -1 : rules_.entries[entries[i]].rule;
-    ASSERT_EQ(rule, set_->truth[i]) << "line " << i + 1 << " of the trace";
+TEST_P(ClassBench, BitVectorsGiveTheExpectedResults) { expect_truth(classify::Engine::bitvector); }
+
+TEST_P(ClassBench, RfcGivesTheExpectedResults) {
+  if (!fits_rfc()) GTEST_SKIP() << "building RFC's tables takes too long for a test";
+  expect_truth(classify::Engine::rfc);
+}
+
+TEST_P(ClassBench, TheEnginesAgreeAtTheRulesEdges) {
+  const std::vector<classify::Key> keys = edge_keys(20'000'000 / rules_.rules.size());
+  const std::vector<std::uint32_t> entries = classify(classify::Engine::linear, keys);
+  EXPECT_EQ(entries, classify(classify::Engine::bitvector, keys));
+  if (fits_rfc()) {
+    EXPECT_EQ(entries, classify(classify::Engine::rfc, keys));
   }
 }
 
-TEST_P(ClassBench, BitVectorsAgreeWithTheLinearSearchAtTheRulesEdges) {
-  const std::vector<classify::Key> keys = edge_keys(20'000'000 / rules_.rules.size());
-  EXPECT_EQ(classify(classify::Engine::linear, keys), classify(classify::Engine::bitvector, keys));
+TEST_P(ClassBench, TheEnginesAgreeIfTheLastMatchDecides) {
+  let_last_decide(rules_);
+  const std::vector<classify::Key> keys = edge_keys(10'000'000 / rules_.rules.size());
+  const std::vector<std::uint32_t> entries = classify(classify::Engine::linear, keys);
+  EXPECT_EQ(entries, classify(classify::Engine::bitvector, keys));
+  if (fits_rfc()) {
+    EXPECT_EQ(entries, classify(classify::Engine::rfc, keys));
+  }
+  // The entries are reversed, and so the expectation does not depend on the order in which engines search.
+  std::ranges::reverse(rules_.entries);
+  const classify::LinearView forwards{rules_.entries.data(), rules_.conditions.data(), rules_.port_ranges.data(),
+                                      rules_.ranges6.data(), static_cast<std::uint32_t>(rules_.entries.size())};
+  for (std::size_t i = 0; i < keys.size(); i += 50) {
+    std::uint32_t last = classify::kNoEntry;
+    for (std::uint32_t e = 0; e < rules_.entries.size(); ++e) {
+      if (matches(forwards, rules_.entries[e], keys[i])) last = e;
+    }
+    const std::uint32_t mirrored = static_cast<std::uint32_t>(rules_.entries.size()) - 1 - entries[i];
+    ASSERT_EQ(entries[i] == classify::kNoEntry ? classify::kNoEntry : mirrored, last) << "key " << i;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Sets, ClassBench,

@@ -100,6 +100,7 @@ Result<std::string> Firewall::changes_from(const function::NetworkFunction& runn
   std::ranges::copy_if(same, std::back_inserter(in_order), [](std::uint32_t rule) { return rule != kNoRule; });
   if (!std::ranges::is_sorted(in_order)) changes.add("rules in another order");
   add_policy_changes(before.rules_, rules_, changes);
+  changes.value("decides", name(before.rules_.decides), name(rules_.decides));
   changes.value("engine", before.classifier_->name(), classifier_->name());
   // For example, if interfaces are mapped to other ports.
   if (changes.empty() && !same_meaning(before.rules_, rules_)) changes.add("the same rules, for other packets");
@@ -140,6 +141,7 @@ std::string Firewall::description() const {
       std::count_if(rules_.rules.begin(), rules_.rules.end(), [](const classify::Rule& r) { return r.left_out; });
   std::string text = format_count(rules_.rules.size(), "rule");
   if (left_out > 0) text += fmt::format(" ({} left out)", format_count(static_cast<std::uint64_t>(left_out)));
+  if (rules_.decides == classify::Match::last) text += ", the last match decides";
   text += fmt::format(", {}, {}; policy {}", classifier_->name(), format_size(classifier_->memory_bytes()),
                       name(rules_.ipv4_policy));
   if (rules_.ipv6_policy != rules_.ipv4_policy) text += fmt::format(", for IPv6 {}", name(rules_.ipv6_policy));

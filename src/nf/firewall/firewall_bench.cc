@@ -1,11 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Classification by both engines and by DPDK's rte_acl, in one run. The 4,096 keys are in host memory and stay in the
+// Classification by all engines and by DPDK's rte_acl, in one run. The 4,096 keys are in host memory and stay in the
 // second-level cache; only their classification is timed. `stage` is the whole CPU stage: from a parsed packet of 64
 // bytes to its verdict and counters.
 //
-// Axes: the rules (of a synthetic gateway, or a ClassBench set if the corpus is there) and the engine.
+// Axes: the rules (of a synthetic gateway, or a ClassBench set if the corpus is there), the engine, and whether the
+// first or the last match decides.
 
 #include <benchmark/benchmark.h>
 
@@ -13,6 +14,7 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "nf/firewall/bench_workload.h"
 #include "nf/firewall/corpus_for_test.h"
@@ -27,6 +29,8 @@ namespace penstock::firewall {
 namespace {
 
 constexpr std::size_t kKeys = 4096;
+constexpr std::pair<classify::Engine, const char*> kEngines[] = {
+    {classify::Engine::linear, "linear"}, {classify::Engine::bitvector, "bitvector"}, {classify::Engine::rfc, "rfc"}};
 
 void count(benchmark::State& state, const Workload& work, double bytes) {
   const auto keys = static_cast<double>(state.iterations()) * static_cast<double>(work.keys.size());
@@ -37,8 +41,9 @@ void count(benchmark::State& state, const Workload& work, double bytes) {
   if (bytes > 0) state.counters["bytes"] = benchmark::Counter(bytes, {}, benchmark::Counter::kIs1024);
 }
 
-void run_engine(benchmark::State& state, const Workload& work, classify::Engine engine) {
-  const auto classifier = classify::make_classifier(engine, work.rules);
+void run_engine(benchmark::State& state, const Workload& work, const classify::Ruleset& rules,
+                classify::Engine engine) {
+  const auto classifier = classify::make_classifier(engine, rules);
   if (!classifier) return state.SkipWithError(to_string(classifier.error()).c_str());
   std::vector<std::uint32_t> entries(work.keys.size());
   for (auto _ : state) {
@@ -104,11 +109,19 @@ void add(const std::string& name, Workload workload) {
   static std::vector<std::unique_ptr<Workload>> kept;
   kept.push_back(std::make_unique<Workload>(std::move(workload)));
   const Workload& work = *kept.back();
-  const auto bench = [&](const char* what, auto run) {
+  const auto bench = [&](const std::string& what, auto run) {
     benchmark::RegisterBenchmark((name + "/" + what).c_str(), [&work, run](benchmark::State& s) { run(s, work); });
   };
-  bench("linear", [](benchmark::State& s, const Workload& w) { run_engine(s, w, classify::Engine::linear); });
-  bench("bitvector", [](benchmark::State& s, const Workload& w) { run_engine(s, w, classify::Engine::bitvector); });
+  for (const auto& [engine, engine_name] : kEngines) {
+    const classify::Engine used = engine;
+    bench(engine_name, [used](benchmark::State& s, const Workload& w) { run_engine(s, w, w.rules, used); });
+    // Linear search is slower if the rules that most packets match are at the end of its way.
+    bench(std::string(engine_name) + "/last", [used](benchmark::State& s, const Workload& w) {
+      classify::Ruleset rules = w.rules;
+      let_last_decide(rules);
+      run_engine(s, w, rules, used);
+    });
+  }
   if (work.rules.entries.front().family == NetworkLayer::ipv4) {
     bench("stage", run_stage);
 #ifdef PENSTOCK_HAS_DPDK

@@ -26,9 +26,12 @@ constexpr auto kParameters = std::to_array<Parameter>({
      "iptables: the chain of the filter table where packets start, instead of FORWARD", false},
     {"policy", ParameterType::choice, "", "accept|drop|reject",
      "verdict if no rule matches, instead of the chain's policy; default for ClassBench: drop", false},
-    {"match", ParameterType::choice, "", "accept|drop|reject",
-     "ClassBench: verdict of packets that match a rule, instead of accept", false},
-    {"engine", ParameterType::choice, "bitvector", "bitvector|linear", "classification algorithm", false},
+    {"match", ParameterType::choice, "", "accept|drop|reject|first|last",
+     "ClassBench: verdict of packets that match a rule, instead of accept; first and last: the same as `decides`",
+     false},
+    {"decides", ParameterType::choice, "", "first|last",
+     "which of several matching rules decides, instead of the first", false},
+    {"engine", ParameterType::choice, "bitvector", "bitvector|linear|rfc", "classification algorithm", false},
     {"interfaces", ParameterType::pairs, "", "",
      "ports for the interfaces in the rules: {eth0: lan, ppp*: wan, lo: none}", false},
     {"most_rules", ParameterType::integer, "1000000", "1..100000000",
@@ -65,7 +68,13 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
   ReadOptions options;
   options.format = rule_format_of(parameters.text("format"));
   if (parameters.has("chain")) options.chain = parameters.text("chain");
-  if (parameters.has("match")) options.match = target_of(parameters.text("match"));
+  const auto text_or_empty = [&](std::string_view name) -> std::string_view {
+    return parameters.has(name) ? std::string_view(parameters.text(name)) : std::string_view();
+  };
+  const Place place = parameters.has("match") ? parameters.place("match") : Place{};
+  if (auto set = set_match(options, text_or_empty("match"), text_or_empty("decides"), place); !set) {
+    return failure(std::move(set).error());
+  }
   if (parameters.has("policy")) options.policy = target_of(parameters.text("policy"));
 
   options.most_rules = parameters.integer("most_rules");
@@ -98,8 +107,8 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
 }  // namespace
 
 const function::NfKind& firewall_kind() {
-  static constexpr function::NfKind kKind{"firewall", "filters packets by rules; the first match decides", kParameters,
-                                          &make};
+  static constexpr function::NfKind kKind{"firewall", "filters packets by rules; the first or the last match decides",
+                                          kParameters, &make};
   return kKind;
 }
 

@@ -100,6 +100,10 @@ TEST(FirewallReload, DescribesWhatChanges) {
 TEST(FirewallReload, DescribesChangesThatAreNotInTheTextOfRules) {
   const classify::Ruleset rules = rules_of("@1.0.0.0/8\t0.0.0.0/0\t0 : 65535\t0 : 65535\t0x00/0x00\t0x0000/0x0000\n");
   EXPECT_EQ(changes(*build(rules), *build(rules, classify::Engine::linear)), "engine bitvector → linear");
+  EXPECT_EQ(changes(*build(rules), *build(rules, classify::Engine::rfc)), "engine bitvector → rfc");
+  classify::Ruleset last = rules;
+  let_last_decide(last);
+  EXPECT_EQ(changes(*build(rules), *build(last)), "decides first → last");
   ReadOptions denied;
   denied.match = classify::Target::drop;
   EXPECT_EQ(changes(*build(rules), *build(rules_of("@1.0.0.0/8\t0.0.0.0/0\t0 : 65535\t0 : 65535\t0x00/0x00\t"

@@ -113,11 +113,9 @@ Verdict decide(Firewall& firewall, Packet packet) {
 }
 
 class FirewallOnEngine : public ::testing::TestWithParam<classify::Engine> {};
-INSTANTIATE_TEST_SUITE_P(Engines, FirewallOnEngine,
-                         ::testing::Values(classify::Engine::linear, classify::Engine::bitvector),
-                         [](const auto& engine) {
-                           return engine.param == classify::Engine::linear ? "linear" : "bitvector";
-                         });
+INSTANTIATE_TEST_SUITE_P(Engines, FirewallOnEngine, ::testing::ValuesIn(kEngines), [](const auto& engine) {
+  return std::string((*classify::make_classifier(engine.param, {}))->name());
+});
 
 TEST_P(FirewallOnEngine, ForwardsDeniesAndRejectsByTheFirstMatch) {
   const auto nf = firewall(forward_table("-A FORWARD -p tcp -m tcp --dport 80 -j ACCEPT\n"
@@ -126,6 +124,24 @@ TEST_P(FirewallOnEngine, ForwardsDeniesAndRejectsByTheFirstMatch) {
   EXPECT_EQ(decide(*nf, Packet::ipv4("10.0.0.1", "1.1.1.1", kTcp).ports(1, 80)), Verdict::forward());
   EXPECT_EQ(decide(*nf, Packet::ipv4("10.0.0.1", "1.1.1.1", kTcp).ports(80, 1)), Verdict::drop(DropReason::rejected));
   EXPECT_EQ(decide(*nf, Packet::ipv4("11.0.0.1", "1.1.1.1", kTcp).ports(80, 1)), Verdict::drop(DropReason::denied));
+}
+
+TEST_P(FirewallOnEngine, LetsTheLastMatchDecideIfAsked) {
+  ReadOptions options;
+  options.decides = classify::Match::last;
+  auto nf = Firewall::build(rules_of(forward_table("-A FORWARD -p tcp -m tcp --dport 80 -j ACCEPT\n"
+                                                   "-A FORWARD -s 10.0.0.0/8 -p tcp -j REJECT\n"
+                                                   "-A FORWARD -p udp -m multiport --ports 53,54 -j ACCEPT\n"),
+                                     options),
+                            GetParam());
+  ASSERT_TRUE(nf);
+  EXPECT_EQ(decide(**nf, Packet::ipv4("10.0.0.1", "1.1.1.1", kTcp).ports(1, 80)), Verdict::drop(DropReason::rejected));
+  EXPECT_EQ(decide(**nf, Packet::ipv4("11.0.0.1", "1.1.1.1", kTcp).ports(1, 80)), Verdict::forward());
+  EXPECT_EQ(decide(**nf, Packet::ipv4("11.0.0.1", "1.1.1.1", kTcp).ports(1, 81)), Verdict::drop(DropReason::denied));
+  const auto counts = (*nf)->counts();
+  EXPECT_EQ(counts[0].packets, 1U) << "rules keep their indices";
+  EXPECT_EQ(counts[1].packets, 1U);
+  EXPECT_THAT((*nf)->description(), HasSubstr("3 rules, the last match decides, "));
 }
 
 TEST_P(FirewallOnEngine, TestsTcpFlagsAndIcmpTypesOfPackets) {

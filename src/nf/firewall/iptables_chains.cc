@@ -255,6 +255,19 @@ Errors check_jumps(const IptablesTable& table, const std::string& file) {
   return errors;
 }
 
+Errors check_flat(const IptablesTable& table, const std::string& chain, const std::string& file) {
+  ErrorList errors;
+  for (const IptablesRule& rule : table.chains.find(chain)->second.rules) {
+    const bool calls = (rule.jump == Jump::call || rule.jump == Jump::go) && table.chains.contains(rule.target);
+    if (!calls && rule.jump != Jump::give_back) continue;
+    errors.add({{file, rule.line, rule.target_column},
+                "jump in a chain whose last match decides",
+                in_quotes(calls ? rule.target : "RETURN"),
+                "a chain without jumps, or `decides: first`"});
+  }
+  return std::move(errors).take({file, 0, 0});
+}
+
 Errors write_out(const IptablesTable& table, const std::string& chain, std::size_t most_rules,
                  Read<classify::Ruleset>& read) {
   return ChainWriter(table, most_rules, read).write(chain);

@@ -33,6 +33,10 @@ struct IptablesTable {
 /// built-in chain. In the order of the file.
 [[nodiscard]] Errors check_jumps(const IptablesTable& table, const std::string& file);
 
+/// Errors for the rules of `chain` that jump, goto or return: the last match can only decide among rules that are all
+/// evaluated.
+[[nodiscard]] Errors check_flat(const IptablesTable& table, const std::string& chain, const std::string& file);
+
 /// The most conditions of all entries together, per rule that is allowed.
 inline constexpr std::size_t kMostConditionsPerRule = 8;
 

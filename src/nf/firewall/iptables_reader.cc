@@ -199,6 +199,13 @@ Result<Read<classify::Ruleset>> IptablesReader::finish() {
     // A family without a table gets the policy of the other: the safer guess.
     if (tables_.size() == 1) rules.ipv4_policy = rules.ipv6_policy = *policy;
     (table.family == NetworkLayer::ipv4 ? rules.ipv4_policy : rules.ipv6_policy) = *policy;
+    if (options_.decides == classify::Match::last) {
+      Errors jumps = check_flat(table, first_chain, file_);
+      if (!jumps.empty()) {
+        append(errors, std::move(jumps));
+        continue;
+      }
+    }
     append(errors, write_out(table, first_chain, options_.most_rules, read_));
   }
   if (!errors.empty()) return failure(std::move(errors));

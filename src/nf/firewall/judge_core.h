@@ -14,6 +14,7 @@
 #include "classify/bitvector_core.h"
 #include "classify/key.h"
 #include "classify/linear_core.h"
+#include "classify/rfc_core.h"
 #include "classify/rule.h"
 #include "classify/rules_view.h"
 #include "packet/packet.h"
@@ -89,7 +90,7 @@ enum class Standing : std::uint8_t {
   return Verdict::drop(action == classify::Action::reject ? DropReason::rejected : DropReason::denied);
 }
 
-/// The complete decision for one packet. `Engine` is LinearView or BitVectorView.
+/// The complete decision for one packet. `Engine` is LinearView, BitVectorView or RfcView.
 template <typename Engine>
 struct JudgeCore {
   using Finding = std::uint32_t;  // index of the packet's counter, or kNoCounter

@@ -60,7 +60,22 @@ classify::Target target_of(std::string_view name) {
   return name == "reject" ? classify::Target::reject : classify::Target::drop;
 }
 
-Result<Read<classify::Ruleset>> read_rules(std::string_view text, const std::string& file, const ReadOptions& options) {
+Result<void> set_match(ReadOptions& options, std::string_view match, std::string_view decides, const Place& place) {
+  const bool is_order = match == "first" || match == "last";
+  if (is_order && !decides.empty() && match != decides) {
+    return failure({place, "`match` and `decides` contradict each other", in_quotes(match),
+                    fmt::format("match: {}, or one of them alone", decides)});
+  }
+  if (!is_order && !match.empty()) options.match = target_of(match);
+  const std::string_view order = is_order ? match : decides;
+  options.decides = order == "last" ? classify::Match::last : classify::Match::first;
+  return {};
+}
+
+namespace {
+
+Result<Read<classify::Ruleset>> read_in_order_of_file(std::string_view text, const std::string& file,
+                                                      const ReadOptions& options) {
   const RuleFormat format = options.format == RuleFormat::automatic ? detected(text) : options.format;
   if (format == RuleFormat::classbench) {
     if (options.chain) {
@@ -85,6 +100,14 @@ Result<Read<classify::Ruleset>> read_rules(std::string_view text, const std::str
                   first.number == 0 ? "no rules in the file" : "unknown rule format",
                   first.number == 0 ? "" : in_quotes(first.text),
                   "output of iptables-save or ip6tables-save, or a ClassBench filter set"});
+}
+
+}  // namespace
+
+Result<Read<classify::Ruleset>> read_rules(std::string_view text, const std::string& file, const ReadOptions& options) {
+  Result<Read<classify::Ruleset>> read = read_in_order_of_file(text, file, options);
+  if (read && options.decides == classify::Match::last) let_last_decide(read->value);
+  return read;
 }
 
 }  // namespace penstock::firewall

@@ -33,6 +33,7 @@ struct ReadOptions {
   std::optional<classify::Target> match;   // ClassBench only, which has no actions: the action of its rules, instead of
                                            // accept
   std::optional<classify::Target> policy;  // overrides the file's; a ClassBench set has none and drops
+  classify::Match decides = classify::Match::first;
   std::size_t most_rules = kMostRules;
 };
 
@@ -41,6 +42,11 @@ struct ReadOptions {
 
 /// Parses "accept", "drop" or "reject".
 [[nodiscard]] classify::Target target_of(std::string_view name);
+
+/// Applies the parameters `match` and `decides`, which are empty if not given. `match` is the verdict of rules without
+/// one, or, as another name of `decides`, the order. An error, at `place`, if both name an order and differ.
+[[nodiscard]] Result<void> set_match(ReadOptions& options, std::string_view match, std::string_view decides,
+                                     const Place& place);
 
 /// Reads `text`, the content of `file`; errors contain this name.
 [[nodiscard]] Result<Read<classify::Ruleset>> read_rules(std::string_view text, const std::string& file,

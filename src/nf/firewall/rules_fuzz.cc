@@ -7,6 +7,8 @@
 #include <string_view>
 
 #include "classify/classifier.h"
+#include "classify/rfc_build.h"
+#include "classify/rfc_core.h"
 #include "nf/firewall/rule_reader.h"
 #include "nf/firewall/tuple_reader.h"
 
@@ -32,5 +34,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   (*linear)->classify(keys, slow.data());
   (*bitvector)->classify(keys, quick.data());
   if (slow != quick) std::abort();
+  // RFC's tables grow fast; most small inputs fit.
+  if (const auto tables = classify::build_rfc(read->value, {std::size_t{1} << 22, std::uint64_t{1} << 18})) {
+    const classify::RfcView view = tables->view();
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      if (deciding_entry(view, keys[i]) != slow[i]) std::abort();
+    }
+  }
   return 0;
 }

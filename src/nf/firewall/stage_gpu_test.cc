@@ -46,7 +46,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, FirewallOnDevice, ::testing::ValuesIn(testing::kW
                          [](const auto& way) { return way.param.name; });
 
 TEST_P(FirewallOnDevice, DecidesAndCountsAsItsTwinInBatchesOfEverySize) {
-  for (const classify::Engine engine : {classify::Engine::linear, classify::Engine::bitvector}) {
+  for (const classify::Engine engine : kEngines) {
     Firewalls nfs(rules_about_random_frames(), engine);
     StageTwins twins(*nfs.on_device, *nfs.on_host, GetParam());
     RandomFrames draw(1);
@@ -68,6 +68,24 @@ TEST_P(FirewallOnDevice, DecidesAndCountsAsItsTwinInBatchesOfEverySize) {
     // A rule that calls a chain, one that returns from it, and one on the output port.
     EXPECT_LE(unused, 3) << "the packets do not meet the rules";
     EXPECT_LT(twins.punted(), twins.packets() / 4);
+  }
+}
+
+TEST_P(FirewallOnDevice, DecidesAsItsTwinIfTheLastMatchDecides) {
+  classify::Ruleset rules = rules_of(
+      "@10.0.0.0/24 0.0.0.0/0 0 : 65535 0 : 65535 0x06/0xFF\n@0.0.0.0/0 192.0.2.0/25 0 : 65535 53 : 443 0x00/0x00\n"
+      "@10.0.0.128/25 0.0.0.0/0 1024 : 40000 0 : 65535 0x00/0x00\n@0.0.0.0/0 0.0.0.0/0 0 : 65535 443 : 443 "
+      "0x06/0xFF\n");
+  for (classify::Entry& entry : rules.entries) entry.action = static_cast<classify::Action>(entry.rule % 3);
+  let_last_decide(rules);
+  for (const classify::Engine engine : kEngines) {
+    Firewalls nfs(rules, engine);
+    StageTwins twins(*nfs.on_device, *nfs.on_host, GetParam());
+    RandomFrames draw(2);
+    while (twins.lane().append(draw.frame(), static_cast<PortIndex>(draw.below(4)))) continue;
+    ASSERT_NO_FATAL_FAILURE(twins.run());
+    ASSERT_NO_FATAL_FAILURE(nfs.expect_equal_counts());
+    EXPECT_GT(nfs.on_device->counts()[3].packets, 0U);
   }
 }
 
@@ -113,7 +131,8 @@ TEST_P(FirewallOnDevice, DecidesAndCountsAsItsTwinByClassBenchSets) {
     any = true;
     const auto read = read_rules(set->rules, name, {});
     ASSERT_TRUE(read);
-    Firewalls nfs(read->value, classify::Engine::bitvector);
+    const bool small = std::string_view(name).ends_with("_1k");
+    Firewalls nfs(read->value, small ? classify::Engine::rfc : classify::Engine::bitvector);
     StageTwins twins(*nfs.on_device, *nfs.on_host, GetParam());
     RandomFrames draw(1);
     for (const classify::Key& key : set->keys) {

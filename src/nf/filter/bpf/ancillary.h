@@ -8,6 +8,9 @@
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
+
+#include "nf/filter/bpf/program.h"
 
 namespace penstock::filter {
 
@@ -26,5 +29,9 @@ inline constexpr std::uint32_t kAncillaryVlanTpid = kAncillary + 60;
 [[nodiscard]] std::string_view ancillary_name(std::uint32_t k) noexcept;
 /// "proto", "vlan_tci" …, as libpcap's bpf_image() prints them.
 [[nodiscard]] std::string_view ancillary_abbreviation(std::uint32_t k) noexcept;
+
+/// What gives the frame's EtherType as the kernel has it, `protocol`, in A. X is kept, and all jumps go to the end at
+/// most. Empty if frames of this link type (DLT_ or LINKTYPE_) have none.
+[[nodiscard]] std::vector<Instruction> protocol_of_frame(int link_type);
 
 }  // namespace penstock::filter

@@ -27,6 +27,18 @@ struct Compiled {
   ~Compiled() { pcap_freecode(&program); }
 };
 
+/// Captures have LINKTYPE_ numbers where the DLT_ numbers of systems differ.
+int dlt_of(int link_type) noexcept {
+  switch (link_type) {
+    case 100: return DLT_ATM_RFC1483;
+    case 101: return DLT_RAW;
+    case 102: return DLT_SLIP_BSDOS;
+    case 103: return DLT_PPP_BSDOS;
+    case 106: return DLT_ATM_CLIP;
+    default: return link_type;
+  }
+}
+
 }  // namespace
 
 Result<Program> compile_expression(const std::string& expression, const CompileOptions& options, const Place& place) {
@@ -34,7 +46,7 @@ Result<Program> compile_expression(const std::string& expression, const CompileO
     return failure(Error{place, "a filter expression contains a NUL character", in_quotes(expression), {}});
   const int snap_length =
       static_cast<int>(std::min<std::uint32_t>(options.snap_length, std::numeric_limits<int>::max()));
-  const std::unique_ptr<pcap_t, ClosePcap> pcap(pcap_open_dead(options.link_type, snap_length));
+  const std::unique_ptr<pcap_t, ClosePcap> pcap(pcap_open_dead(dlt_of(options.link_type), snap_length));
   if (!pcap) return failure(Error{place, "libpcap: out of memory", {}, {}});
   Compiled compiled;
   if (pcap_compile(pcap.get(), &compiled.program, expression.c_str(), options.optimize ? 1 : 0, options.netmask) != 0)
@@ -42,7 +54,8 @@ Result<Program> compile_expression(const std::string& expression, const CompileO
                          std::string("cannot compile the filter expression: ") + pcap_geterr(pcap.get()),
                          in_quotes(expression),
                          {}});
-  return Program::verify(from_libpcap({compiled.program.bf_insns, compiled.program.bf_len}), place);
+  return Program::verify(from_libpcap({compiled.program.bf_insns, compiled.program.bf_len}), place, false,
+                         options.link_type);
 }
 
 }  // namespace penstock::filter

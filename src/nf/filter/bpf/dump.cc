@@ -104,8 +104,6 @@ std::string operand_text(Operand operand, std::uint32_t k, std::size_t number) {
   return {};
 }
 
-bool is_branch(std::uint16_t code) noexcept { return (code & kClassMask) == kClassJump && code != kJump; }
-
 }  // namespace
 
 bool is_known(std::uint16_t code) noexcept { return form_of(code) != nullptr; }
@@ -126,7 +124,9 @@ std::string listing_line(const Instruction& instruction, std::size_t number) {
   const std::string mnemonic = form != nullptr ? form->mnemonic : "unimp";
   const std::string operand =
       form != nullptr ? operand_text(form->operand, instruction.k, number) : fmt::format("{:#x}", instruction.code);
-  if (!is_branch(instruction.code)) return fmt::format("({:03}) {:<8} {}", number, mnemonic, operand);
+  // As libpcap: codes that are unknown may be branches, too.
+  const bool branches = (instruction.code & kClassMask) == kClassJump && (instruction.code & 0xf0) != 0;
+  if (!branches) return fmt::format("({:03}) {:<8} {}", number, mnemonic, operand);
   return fmt::format("({:03}) {:<8} {:<16} jt {}\tjf {}", number, mnemonic, operand, number + 1 + instruction.jump_true,
                      number + 1 + instruction.jump_false);
 }

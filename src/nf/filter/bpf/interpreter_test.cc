@@ -6,7 +6,6 @@
 #include <array>
 
 #include "nf/filter/bpf/interpreter_core.h"
-#include "nf/filter/bpf/matcher.h"
 #include "nf/filter/bpf/opcodes.h"
 
 namespace penstock::filter {
@@ -53,20 +52,6 @@ TEST(Interpreter, ShiftsLikeLibpcap) {
 TEST(Interpreter, LenIsTheWireLength) { EXPECT_EQ(value_of({{kLoadLength, 0, 0, 0}}), 99u); }
 
 TEST(Interpreter, ScratchMemoryStartsAtZero) { EXPECT_EQ(value_of({{kLoadScratch, 0, 0, 15}}), 0u); }
-
-TEST(Matcher, HasEnginesThatAgree) {
-  const auto program = Program::verify({{kLoadWordAbs, 0, 0, 4}, {kReturnA, 0, 0, 0}}, {});
-  ASSERT_TRUE(program);
-  for (const Engine engine : {Engine::interpreter, Engine::libpcap}) {
-    const auto matcher = make_matcher(engine, {*program});
-    ASSERT_TRUE(matcher);
-    const PacketBytes packets[] = {{kPacket.data(), 8, 8}, {kPacket.data(), 7, 8}};
-    std::uint32_t returns[2] = {9, 9};
-    (*matcher)->run(0, packets, returns);
-    EXPECT_EQ(returns[0], 0x04050607u) << (*matcher)->name();
-    EXPECT_EQ(returns[1], 0u) << (*matcher)->name();
-  }
-}
 
 }  // namespace
 }  // namespace penstock::filter

@@ -3,7 +3,10 @@
 
 #include "nf/filter/bpf/matcher.h"
 
+#include <algorithm>
+
 #include "nf/filter/bpf/interpreter_core.h"
+#include "nf/filter/bpf/jit.h"
 #include "nf/filter/bpf/libpcap_matcher.h"
 
 namespace penstock::filter {
@@ -12,17 +15,27 @@ namespace {
 
 class Interpreter final : public Matcher {
  public:
-  explicit Interpreter(std::vector<Program> programs) noexcept : programs_(std::move(programs)) {}
+  explicit Interpreter(std::vector<Program> programs) : programs_(std::move(programs)) {
+    for (const Program& program : programs_)
+      loads_scratch_.push_back(std::ranges::any_of(program.instructions(), [](const Instruction& at) {
+        return at.code == kLoadScratch || at.code == kLoadXScratch;
+      }));
+  }
 
   void run(std::size_t program, std::span<const PacketBytes> packets, std::uint32_t* returns) const noexcept override {
     const Instruction* instructions = programs_[program].instructions().data();
-    for (const PacketBytes& packet : packets) *returns++ = interpret(instructions, packet);
+    std::uint32_t scratch[kScratchWords];
+    for (const PacketBytes& packet : packets) {
+      if (loads_scratch_[program]) std::ranges::fill(scratch, 0u);
+      *returns++ = interpret(instructions, packet, scratch);
+    }
   }
   [[nodiscard]] std::size_t programs() const noexcept override { return programs_.size(); }
   [[nodiscard]] std::string_view name() const noexcept override { return "interpreter"; }
 
  private:
   std::vector<Program> programs_;
+  std::vector<bool> loads_scratch_;
 };
 
 }  // namespace
@@ -41,15 +54,15 @@ std::string_view name(Engine engine) noexcept {
   return "";
 }
 
-bool has_engine(Engine engine) noexcept { return engine != Engine::jit; }
+bool has_engine(Engine engine) noexcept { return engine != Engine::jit || has_jit(); }
 
 Result<std::unique_ptr<Matcher>> make_matcher(Engine engine, std::vector<Program> programs) {
   switch (engine) {
     case Engine::interpreter: return std::make_unique<Interpreter>(std::move(programs));
     case Engine::libpcap: return make_libpcap_matcher(programs);
-    case Engine::jit: break;
+    case Engine::jit: return make_jit_matcher(programs);
   }
-  return failure(Error{{}, "this build has no JIT for BPF programs", "engine jit", "interpreter or libpcap"});
+  return failure(Error{{}, "no such engine for BPF programs", {}, "interpreter, libpcap or jit"});
 }
 
 }  // namespace penstock::filter

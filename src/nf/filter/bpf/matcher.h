@@ -30,8 +30,7 @@ class Matcher {
   [[nodiscard]] virtual std::string_view name() const noexcept = 0;
 };
 
-/// interpreter: ours (interpreter_core.h). libpcap: bpf_filter(). jit: machine code by DPDK's librte_bpf; programs that
-/// it cannot take are interpreted.
+/// interpreter: ours (interpreter_core.h). libpcap: bpf_filter(). jit: machine code (jit.h).
 enum class Engine : std::uint8_t { interpreter, libpcap, jit };
 
 /// "interpreter", "libpcap" or "jit".

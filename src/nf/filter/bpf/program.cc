@@ -9,6 +9,7 @@
 
 #include "nf/filter/bpf/ancillary.h"
 #include "nf/filter/bpf/dump.h"
+#include "nf/filter/bpf/lower.h"
 #include "nf/filter/bpf/opcodes.h"
 
 namespace penstock::filter {
@@ -28,10 +29,8 @@ Mistake beyond_end(std::uint64_t target, std::size_t length) {
 
 std::optional<Mistake> check_jump(const Instruction& at, std::size_t number, std::size_t length) {
   if (at.code == kJump) {
-    // Like libpcap, modulo 2^32: a jump may go backwards.
+    // As in libpcap: modulo 2^32, so that `ja` may go backwards.
     const std::uint32_t target = static_cast<std::uint32_t>(number) + 1 + at.k;
-    if (target <= number)
-      return Mistake{"jumps backwards", fmt::format("a jump to instruction {}", target), "a jump forwards"};
     if (target >= length) return beyond_end(target, length);
     return {};
   }
@@ -40,22 +39,31 @@ std::optional<Mistake> check_jump(const Instruction& at, std::size_t number, std
   return {};
 }
 
-std::optional<Mistake> check_absolute_load(std::uint32_t k) {
+std::optional<Mistake> check_absolute_load(std::uint32_t k, int link_type) {
   if (k == kAncillaryVlanTci || k == kAncillaryVlanPresent || k == kAncillaryVlanTpid) return {};
+  const std::string found = fmt::format("offset {:#x}", k);
+  if (k == kAncillaryProtocol) {
+    if (!protocol_of_frame(link_type).empty()) return {};
+    return Mistake{"'protocol' is not defined for this link type", fmt::format("link type {}", link_type),
+                   "Ethernet, raw IP or Linux cooked capture"};
+  }
   if (is_ancillary(k)) {
     const std::string_view name = ancillary_name(k);
-    return Mistake{name.empty() ? "unknown ancillary data of Linux"
+    return Mistake{name.empty() ? "no ancillary data of Linux is at this offset"
                                 : fmt::format("'{}' is known only to the kernel that received the packet", name),
-                   fmt::format("offset {:#x}", k), "vlan_tci, vlan_tpid or vlan_tag_present"};
+                   found, "protocol, vlan_tci, vlan_tpid or vlan_tag_present"};
   }
+  if (k >= kNetworkHeader)
+    return Mistake{"the offset is relative to the network header, which is known only to the kernel", found,
+                   "an offset from the start of the frame"};
   return {};
 }
 
-std::optional<Mistake> check(const Instruction& at, std::size_t number, std::size_t length) {
+std::optional<Mistake> check(const Instruction& at, std::size_t number, std::size_t length, int link_type) {
   switch (at.code) {
     case kLoadWordAbs:
     case kLoadHalfAbs:
-    case kLoadByteAbs: return check_absolute_load(at.k);
+    case kLoadByteAbs: return check_absolute_load(at.k, link_type);
     case kLoadScratch:
     case kLoadXScratch:
     case kStore:
@@ -83,25 +91,10 @@ std::optional<Mistake> check(const Instruction& at, std::size_t number, std::siz
   }
 }
 
-/// Instructions that the engines do not know, in terms of those that they do.
-Instruction lowered(Instruction at) noexcept {
-  switch (at.code) {
-    // Frames carry their VLAN tags inline, as in captures, and the kernel has taken none out.
-    case kLoadWordAbs:
-    case kLoadHalfAbs:
-    case kLoadByteAbs:
-      if (is_ancillary(at.k)) return {kLoadImmediate, 0, 0, 0};
-      return at;
-    // libpcap shifts by K with the processor's instruction, which uses five bits of it.
-    case kShiftLeftK:
-    case kShiftRightK: at.k &= 31; return at;
-    default: return at;
-  }
-}
-
 }  // namespace
 
-Result<Program> Program::verify(std::vector<Instruction> instructions, const Place& place, bool one_per_line) {
+Result<Program> Program::verify(std::vector<Instruction> instructions, const Place& place, bool one_per_line,
+                                int link_type) {
   if (instructions.empty())
     return failure(Error{place, "a BPF program needs at least one instruction", "none", "an instruction"});
   if (instructions.size() > kMostInstructions)
@@ -115,11 +108,16 @@ Result<Program> Program::verify(std::vector<Instruction> instructions, const Pla
               std::move(mistake.found), std::move(mistake.expected)});
   };
   for (std::size_t i = 0; i < instructions.size(); ++i)
-    if (auto mistake = check(instructions[i], i, instructions.size())) return refuse(i, std::move(*mistake));
+    if (auto mistake = check(instructions[i], i, instructions.size(), link_type)) return refuse(i, std::move(*mistake));
   if ((instructions.back().code & kClassMask) != kClassReturn)
     return refuse(instructions.size() - 1, {"the last instruction does not return", {}, "ret"});
-  for (Instruction& at : instructions) at = lowered(at);
-  return Program(std::move(instructions));
+  auto lowered = lower(instructions, link_type);
+  if (!lowered)
+    return failure(Error{place, "the BPF program is too long once its loops are unrolled",
+                         fmt::format("{} instructions", instructions.size()),
+                         fmt::format("at most {} with {} rounds of the loops", kMostUnrolled, kFewestRounds)});
+  if (*lowered == instructions) instructions.clear();
+  return Program(std::move(*lowered), std::move(instructions));
 }
 
 }  // namespace penstock::filter

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Programs of the classic BPF machine (McCanne & Jacobson, USENIX 1993): accumulator A, index register X, 16 words of
-// scratch memory, and jumps that only go forward. A `Program` has been verified: it ends, and reads nothing outside the
-// packet and the scratch memory. It owns its instructions and is immutable.
+// scratch memory, and jumps. A `Program` has been verified: it ends, and reads nothing outside the packet and the
+// scratch memory. It owns its instructions and is immutable.
 
 #pragma once
 
@@ -31,19 +31,32 @@ static_assert(sizeof(Instruction) == 8);
 inline constexpr std::uint32_t kScratchWords = 16;
 /// The longest program: BPF_MAXINSNS of Linux.
 inline constexpr std::size_t kMostInstructions = 4096;
+/// The longest program in the terms of engines, with loops unrolled.
+inline constexpr std::size_t kMostUnrolled = 8192;
 
 class Program {
  public:
-  /// Verifies instructions. Reports the first wrong one with its number, from 0, and the reason. `place` is where the
-  /// program comes from; if instruction i is in line `place.line` + i of a file, `one_per_line` says so.
-  static Result<Program> verify(std::vector<Instruction> instructions, const Place& place, bool one_per_line = false);
+  /// Verifies instructions: those that libpcap's bpf_validate() accepts and its bpf_filter() can run, unless they load
+  /// what only a kernel knows. Reports the first wrong one with its number, from 0, and the reason. `place` is where
+  /// the program comes from; if instruction i is in line `place.line` + i of a file, `one_per_line` says so.
+  /// `link_type` (DLT_ or LINKTYPE_) is that of the packets; it matters to programs that load Linux's `protocol`.
+  static Result<Program> verify(std::vector<Instruction> instructions, const Place& place, bool one_per_line = false,
+                                int link_type = 1);
 
+  /// What engines run. All jumps go forwards, no load has an offset of Linux's extensions, and shifts by K are by 0 to
+  /// 31 (lower.h).
   [[nodiscard]] std::span<const Instruction> instructions() const noexcept { return instructions_; }
+  /// The instructions as they were given, for `tcpdump -d`.
+  [[nodiscard]] std::span<const Instruction> source() const noexcept {
+    return source_.empty() ? instructions_ : source_;
+  }
 
  private:
-  explicit Program(std::vector<Instruction> instructions) noexcept : instructions_(std::move(instructions)) {}
+  Program(std::vector<Instruction> instructions, std::vector<Instruction> source) noexcept
+      : instructions_(std::move(instructions)), source_(std::move(source)) {}
 
   std::vector<Instruction> instructions_;
+  std::vector<Instruction> source_;  // empty if they are the same
 };
 
 }  // namespace penstock::filter

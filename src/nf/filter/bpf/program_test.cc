@@ -21,7 +21,7 @@ TEST(Program, NamesTheInstructionAndTheReason) {
   EXPECT_EQ(
       refusal({{kLoadByteAbs, 0, 0, 12}, {kLoadByteAbs, 0, 0, 0xfffff004}, kReturn}),
       "prog.bpf:3: instruction 1 (ldb [0xfffff004]): 'pkttype' is known only to the kernel that received the packet: "
-      "found offset 0xfffff004, expected vlan_tci, vlan_tpid or vlan_tag_present");
+      "found offset 0xfffff004, expected protocol, vlan_tci, vlan_tpid or vlan_tag_present");
   EXPECT_EQ(
       refusal({{kStore, 0, 0, 16}, kReturn}),
       "prog.bpf:2: instruction 0 (st M[16]): no such word of scratch memory: found M[16], expected M[0] to M[15]");

@@ -42,7 +42,7 @@ Result<Instruction> read_instruction(const std::vector<Word>& words, const Place
 
 }  // namespace
 
-Result<Program> read_program(std::string_view text, const std::string& file) {
+Result<Program> read_program(std::string_view text, const std::string& file, int link_type) {
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.remove_suffix(1);
   LineReader lines(text);
   Line line;
@@ -76,7 +76,7 @@ Result<Program> read_program(std::string_view text, const std::string& file) {
                          "the BPF program is truncated",
                          fmt::format("{} instructions", instructions.size()),
                          fmt::format("{}, as the first line says", *count)});
-  return Program::verify(std::move(instructions), {file, 2, 0}, true);
+  return Program::verify(std::move(instructions), {file, 2, 0}, true, link_type);
 }
 
 }  // namespace penstock::filter

@@ -15,7 +15,7 @@
 namespace penstock::filter {
 
 struct CompileOptions {
-  int link_type = 1;                   // DLT_…
+  int link_type = 1;                   // DLT_… or LINKTYPE_…
   std::uint32_t snap_length = 262144;  // the return value of programs that match
   bool optimize = true;
   std::uint32_t netmask = 0xffffffff;  // for "ip broadcast"; PCAP_NETMASK_UNKNOWN
@@ -27,6 +27,7 @@ struct CompileOptions {
                                                  const Place& place);
 
 /// Reads the output of `tcpdump -ddd`: the number of instructions, then one per line: "code jt jf k", in decimal.
-[[nodiscard]] Result<Program> read_program(std::string_view text, const std::string& file);
+/// `link_type` is as for `Program::verify`.
+[[nodiscard]] Result<Program> read_program(std::string_view text, const std::string& file, int link_type = 1);
 
 }  // namespace penstock::filter

@@ -1,0 +1,213 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "nf/filter/code/group_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <unordered_set>
+
+namespace penstock::filter {
+namespace {
+
+/// Of 64 KiB, the rest is for the compiler's constants.
+constexpr std::size_t kMostConstantBytes = std::size_t{56} << 10;
+/// The most nodes of all loops together. Beyond that, one loop asks all tests.
+constexpr std::size_t kMostLoopNodes = 256;
+/// Programs whose code is unrolled are limited to this many statements.
+constexpr std::size_t kMostUnrolledNodes = 1024;
+
+}  // namespace
+
+GroupText::GroupText(const DecisionGraph& graph, const ProgramGroup& group, std::size_t number, std::size_t programs)
+    : graph_(graph), group_(group), number_(number) {
+  arrange(programs);
+  find_entries();
+}
+
+void GroupText::arrange(std::size_t programs) {
+  const std::vector<std::uint32_t>& members = group_.members;
+  std::vector<std::size_t> single_members;
+  for (std::size_t i = 0; i < members.size();) {
+    const std::uint32_t word = members[i] / 32;
+    std::size_t end = i;
+    while (end < members.size() && members[end] / 32 == word) ++end;
+    const std::size_t in_word = std::min<std::size_t>(32, programs - std::size_t{32} * word);
+    if (end - i == in_word) {
+      words_.push_back(word);
+      for (std::size_t bit = 0; bit < 32; ++bit) row_member_.push_back(i + std::min(bit, in_word - 1));
+      if (in_word < 32) last_mask_ = (1U << in_word) - 1;
+    } else {
+      for (std::size_t k = i; k < end; ++k) single_members.push_back(k);
+    }
+    i = end;
+  }
+  for (const std::size_t member : single_members) {
+    row_member_.push_back(member);
+    singles_.push_back(members[member]);
+  }
+}
+
+void GroupText::find_entries() {
+  std::set<NodeId> common;
+  std::set<NodeId> entries;
+  std::vector<NodeId> open{group_.root};
+  while (!open.empty()) {
+    const NodeId id = open.back();
+    open.pop_back();
+    if (id <= kMatch || common.contains(id)) continue;
+    if (varies(id)) {
+      entries.insert(id);
+      continue;
+    }
+    common.insert(id);
+    open.push_back(graph_.node(id).yes);
+    open.push_back(graph_.node(id).no);
+  }
+  std::size_t nodes = 0;
+  for (const NodeId entry : entries) nodes += graph_.reachable({entry}).size();
+  if (entries.size() > 1 && nodes > kMostLoopNodes) {
+    common.clear();
+    entries = {group_.root};
+  }
+  common_.assign(common.begin(), common.end());
+  entries_.assign(entries.begin(), entries.end());
+}
+
+std::string GroupText::table(const std::string& name, const std::vector<std::uint32_t>& numbers,
+                             std::size_t& constant_bytes) const {
+  const std::size_t bytes = 4 * numbers.size() + 16;
+  const bool fits = constant_bytes + bytes <= kMostConstantBytes;
+  if (fits) constant_bytes += bytes;
+  std::string text = fmt::format("alignas(16) {} u32 {}[{}] = {{",
+                                 fits ? "PENSTOCK_CONSTANTS" : "PENSTOCK_MORE_CONSTANTS", name, numbers.size());
+  for (const std::uint32_t number : numbers) text += literal(number) + ",";
+  return text + "};\n";
+}
+
+std::string GroupText::word_number() const {
+  const bool in_sequence = words_.back() - words_.front() + 1 == words_.size();
+  return in_sequence ? fmt::format("{} + w", words_.front()) : fmt::format("words_of_{}[w]", number_);
+}
+
+std::string GroupText::set_single() const {
+  return fmt::format("words[singles_of_{0}[s] / 32] |= 1u << singles_of_{0}[s] % 32;\n", number_);
+}
+
+std::string GroupText::constant_case(bool match) const {
+  std::string text;
+  if (!words_.empty()) {
+    const std::string mask =
+        match ? fmt::format("w == {} ? {} : 0xffffffffu", words_.size() - 1, literal(last_mask_)) : "0";
+    text += fmt::format("for (u32 w = first_word; w < end_word; ++w) words[{}] = {};\n", word_number(), mask);
+  }
+  if (!singles_.empty() && match) {
+    text += "for (u32 s = first_single; s < end_single; ++s) ";
+    text += set_single();
+  }
+  return text;
+}
+
+std::string GroupText::bit(NodeId entry, NodeText nodes, std::string& body) const {
+  for (const NodeId id : graph_.reachable({entry})) {
+    if (varies(id)) {
+      nodes.define_node(id, fmt::format("constants_{}_{}[i]", number_, group_.columns_of.at(id)), body);
+    } else {
+      nodes.define_node(id, body);
+    }
+  }
+  return NodeText::name_of_node(entry);
+}
+
+std::string GroupText::loop_case(NodeId entry, NodeText nodes) const {
+  // What does not depend on the program comes before the loop.
+  std::string text;
+  std::unordered_set<NodeId> varying;
+  const std::vector<NodeId> reachable = graph_.reachable({entry});
+  for (const NodeId id : reachable) {
+    const Node& node = graph_.node(id);
+    if (varies(id)) {
+      nodes.define_value(graph_.test(node.test).a, text);
+      varying.insert(id);
+    } else {
+      nodes.define_test(node.test, text);
+      if (varying.contains(node.yes) || varying.contains(node.no)) {
+        varying.insert(id);
+      } else {
+        nodes.define_node(id, text);
+      }
+    }
+  }
+  std::string body;
+  const std::string name = bit(entry, nodes, body);
+  if (!words_.empty()) {
+    text += "for (u32 w = first_word; w < end_word; ++w) {\nu32 bits = 0;\n";
+    if (32 * reachable.size() <= kMostUnrolledNodes) text += "PENSTOCK_UNROLL\n";
+    text += fmt::format("for (u32 j = 0; j < 32; ++j) {{\nconst u32 i = 32 * w + j;\n{}bits |= u32({}) << j;\n}}\n",
+                        body, name);
+    if (last_mask_ != 0xffffffff) {
+      text += fmt::format("if (w == {}) bits &= {};\n", words_.size() - 1, literal(last_mask_));
+    }
+    text += fmt::format("words[{}] = bits;\n}}\n", word_number());
+  }
+  if (!singles_.empty()) {
+    text += fmt::format("for (u32 s = first_single; s < end_single; ++s) {{\nconst u32 i = {} + s;\n{}",
+                        32 * words_.size(), body);
+    text += fmt::format("if ({}) {}}}\n", name, set_single());
+  }
+  return text;
+}
+
+std::string GroupText::call(std::uint32_t first, std::uint32_t end) const {
+  const auto index = [](const std::vector<std::uint32_t>& sorted, std::uint32_t value) {
+    return std::ranges::lower_bound(sorted, value) - sorted.begin();
+  };
+  const auto first_word = index(words_, first);
+  const auto end_word = index(words_, end);
+  const auto first_single = index(singles_, 32 * first);
+  const auto end_single = index(singles_, 32 * end);
+  if (first_word == end_word && first_single == end_single) return {};
+  return fmt::format("group_{}(packet, words, {}u, {}u, {}u, {}u);\n", number_, first_word, end_word, first_single,
+                     end_single);
+}
+
+std::string GroupText::text(std::size_t& constant_bytes) const {
+  std::string text;
+  if (!words_.empty() && words_.back() - words_.front() + 1 != words_.size()) {
+    text += table(fmt::format("words_of_{}", number_), words_, constant_bytes);
+  }
+  if (!singles_.empty()) text += table(fmt::format("singles_of_{}", number_), singles_, constant_bytes);
+  for (std::size_t column = 0; column < group_.columns.size(); ++column) {
+    std::vector<std::uint32_t> rows;
+    for (const std::size_t member : row_member_) rows.push_back(group_.columns[column][member]);
+    text += table(fmt::format("constants_{}_{}", number_, column), rows, constant_bytes);
+  }
+  text += fmt::format(
+      "PENSTOCK_FUNCTION void group_{}(const PacketWindow packet, u32* const words, const u32 first_word, const u32 "
+      "end_word, const u32 first_single, const u32 end_single) {{\n",
+      number_);
+  // The number of the case at each common node: 0 and 1 for none and all, then the entries'.
+  NodeText nodes(graph_);
+  const auto case_of = [&](NodeId id) {
+    if (id <= kMatch) return fmt::format("{}u", id);
+    const auto entry = std::ranges::find(entries_, id);
+    return entry != entries_.end() ? fmt::format("{}u", entry - entries_.begin() + 2) : fmt::format("e{}", id);
+  };
+  for (const NodeId id : common_) {
+    const Node& node = graph_.node(id);
+    nodes.define_test(node.test, text);
+    text += fmt::format("const u32 e{} = {} ? {} : {};\n", id, NodeText::name_of_test(node.test), case_of(node.yes),
+                        case_of(node.no));
+  }
+  text += fmt::format("const u32 entry = {};\n", case_of(group_.root));
+  text += fmt::format("if (entry == 0u) {{\n{}}} else if (entry == 1u) {{\n{}}}", constant_case(false),
+                      constant_case(true));
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    text += fmt::format(" else if (entry == {}u) {{\n{}}}", i + 2, loop_case(entries_[i], nodes));
+  }
+  return text + "\n}\n";
+}
+
+}  // namespace penstock::filter
