@@ -343,11 +343,8 @@ int filter(const FilterArguments& arguments) {
 void add_filter(CLI::App& app, int& exit_code) {
   const auto arguments = std::make_shared<FilterArguments>();
   CLI::App* command = app.add_subcommand("filter", "Write the packets of a capture that match, like tcpdump -r -w");
-  command
-      ->add_option("EXPRESSION", arguments->expression,
-                   "libpcap expression (pcap-filter(7)), as one or several arguments; default: all packets match")
-      ->allow_extra_args(false)
-      ->take_all();
+  command->add_option("EXPRESSION", arguments->expression,
+                      "libpcap expression (pcap-filter(7)), as one or several arguments; default: all packets match");
   command
       ->add_option("-r", arguments->read,
                    "pcap or pcapng file, also compressed with gzip or zstd; - is standard input (the default)")

@@ -1,0 +1,162 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// `penstock filter` as a script calls it: files and pipes, several outputs, programs, damaged captures, wrong usage.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "program/program_for_test.h"
+
+namespace penstock {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+constexpr const char* kProgram = "4\n40 0 0 12\n21 0 1 2048\n6 0 0 7\n6 0 0 0\n";  // 7 for IPv4
+
+class FilterProgram : public Program {
+ protected:
+  [[nodiscard]] std::size_t packets(const std::string& name) const { return records(name).size(); }
+};
+
+TEST_F(FilterProgram, WritesTheWholeCaptureUnchanged) {
+  EXPECT_EQ(shell("penstock filter -r in.pcap -w out.pcap"), 0) << read("err");
+  EXPECT_EQ(read("out.pcap"), read("in.pcap"));
+  EXPECT_EQ(read("out") + read("err"), "");
+}
+
+TEST_F(FilterProgram, WritesTheSameFromFilesPipesAndCompressedFiles) {
+  ASSERT_EQ(shell("penstock filter -r in.pcap -w file.pcap tcp && gzip -k in.pcap && zstd -q in.pcap"), 0);
+  EXPECT_GT(packets("file.pcap"), 0U);
+  EXPECT_LT(packets("file.pcap"), 231U);
+  EXPECT_EQ(shell("cat in.pcap | penstock filter -r - -w - tcp | cmp - file.pcap &&\n"
+                  "penstock filter -w - tcp <in.pcap | cmp - file.pcap &&\n"
+                  "penstock filter -r in.pcap.gz -w - tcp | cmp - file.pcap &&\n"
+                  "penstock filter -r in.pcap.zst -w - tcp | cmp - file.pcap &&\n"
+                  "cat in.pcap.gz | penstock filter -w out.pcap.gz tcp && gunzip -c out.pcap.gz | cmp - file.pcap"),
+            0)
+      << read("err");
+}
+
+TEST_F(FilterProgram, WritesSeveralOutputsInOnePass) {
+  ASSERT_EQ(shell("penstock filter -r in.pcap -w tcp.one tcp && penstock filter -r in.pcap -w udp.one udp port 53 &&\n"
+                  "penstock filter -r in.pcap -w few.one -c 3"),
+            0);
+  EXPECT_EQ(shell("penstock filter -r in.pcap -w tcp.pcap=tcp -w 'udp.pcap=udp port 53' -w none.pcap='len = 9999' "
+                  "--count"),
+            0)
+      << read("err");
+  EXPECT_EQ(read("tcp.pcap"), read("tcp.one"));
+  EXPECT_EQ(read("udp.pcap"), read("udp.one"));
+  EXPECT_EQ(read("none.pcap"), read("tcp.one").substr(0, 24));
+  EXPECT_EQ(read("out"), "tcp.pcap: " + std::to_string(packets("tcp.pcap")) + " packets\nudp.pcap: " +
+                             std::to_string(packets("udp.pcap")) + " packets\nnone.pcap: 0 packets\n");
+  EXPECT_EQ(shell("penstock filter -r in.pcap -c 3 -w all.pcap -w more.pcap=ip"), 0) << read("err");
+  EXPECT_EQ(read("all.pcap"), read("few.one"));
+  EXPECT_EQ(packets("more.pcap"), 3U);
+}
+
+TEST_F(FilterProgram, TakesAFileNameWithAnEqualsSignLikeTcpdump) {
+  EXPECT_EQ(shell("penstock filter -r in.pcap -w date=1.pcap tcp"), 0) << read("err");
+  EXPECT_TRUE(exists("date=1.pcap"));
+}
+
+TEST_F(FilterProgram, CountsLikeTcpdump) {
+  EXPECT_EQ(shell("penstock filter -r in.pcap"), 0);
+  EXPECT_EQ(read("out"), "231 packets\n");
+  EXPECT_EQ(shell("penstock filter -nr in.pcap --count -c 1 -w out.pcap"), 0);
+  EXPECT_EQ(read("out"), "1 packet\n");
+  EXPECT_EQ(shell("penstock filter -r in.pcap --json -w out.pcap tcp or udp"), 0);
+  const nlohmann::json summary = json("out");
+  EXPECT_EQ(summary["packets"], 231);
+  EXPECT_EQ(summary["filters"][0]["expression"], "tcp or udp");
+  EXPECT_EQ(summary["filters"][0]["matches"], packets("out.pcap"));
+  EXPECT_THAT(summary["errors"], SizeIs(0));
+}
+
+TEST_F(FilterProgram, RunsAProgramAndPrintsItsReturns) {
+  write("program", kProgram);
+  EXPECT_EQ(shell("penstock filter -F program -r in.pcap --returns >returns && sort -u returns && wc -l <returns"), 0)
+      << read("err");
+  EXPECT_EQ(read("out"), "0\n7\n231\n");
+  EXPECT_EQ(shell("penstock filter -F program -r in.pcap -w a.pcap && penstock filter -r in.pcap -w b.pcap ip && "
+                  "cmp a.pcap b.pcap"),
+            0)
+      << read("err");
+  EXPECT_EQ(
+      shell("penstock filter -r in.pcap -ddd ip | penstock filter -F - -r in.pcap -w a.pcap && cmp a.pcap b.pcap"), 0)
+      << read("err");
+  write("expression", "ip # all of it\n and tcp\n");
+  EXPECT_EQ(shell("penstock filter -F expression -r in.pcap -w a.pcap && penstock filter -r in.pcap -w b.pcap ip and "
+                  "tcp && cmp a.pcap b.pcap"),
+            0)
+      << read("err");
+}
+
+TEST_F(FilterProgram, JoinsTheWordsOfAnExpression) {
+  EXPECT_EQ(shell("penstock filter -r in.pcap -w a.pcap 'tcp[13]' '&' 2 != 0 and not '(' port 80 ')' &&\n"
+                  "penstock filter -r in.pcap -w b.pcap 'tcp[13] & 2 != 0 and not (port 80)' && cmp a.pcap b.pcap"),
+            0)
+      << read("err");
+  EXPECT_GT(packets("a.pcap"), 0U);
+}
+
+TEST_F(FilterProgram, PrintsProgramsLikeTcpdump) {
+  EXPECT_EQ(shell("penstock filter -r in.pcap -ddd ip"), 0);
+  EXPECT_EQ(read("out"), "4\n40 0 0 12\n21 0 1 2048\n6 0 0 262144\n6 0 0 0\n");
+  EXPECT_EQ(shell("penstock filter -d -y RAW -s 96 ip"), 0) << read("err");
+  EXPECT_THAT(read("out"), HasSubstr("#96"));
+}
+
+TEST_F(FilterProgram, RefusesWhatIsWrongBeforeItWrites) {
+  write("program", "2\n5 0 0 7\n6 0 0 0\n");
+  EXPECT_EQ(shell("penstock filter -r in.pcap -F program -w out.pcap"), 2);
+  EXPECT_THAT(read("err"), HasSubstr("program:2: instruction 0"));
+  for (const char* const wrong :
+       {"-w out.pcap 'tcp prt 80'", "-w out.pcap=tcp -w b.pcap='foo bar'", "-w out.pcap -F /nonexistent",
+        "-w out.pcap -F program tcp", "-w out.pcap --returns", "-w - --count", "-w in.pcap tcp", "-w ./in.pcap",
+        "-w out.pcap -w ./out.pcap", "-w out.pcap --engine fast", "-w out.pcap -c 0", "-w out.pcap --nano",
+        "-w out.pcap=tcp -w b.pcap=udp ip", "-w =tcp", "-y FOO -d"}) {
+    const std::string input = std::string(wrong).starts_with("-y") ? "" : "-r in.pcap ";
+    EXPECT_EQ(shell("penstock filter " + input + wrong), 2) << wrong;
+    EXPECT_NE(read("err"), "") << wrong;
+    EXPECT_FALSE(exists("out.pcap")) << wrong;
+  }
+  EXPECT_EQ(packets("in.pcap"), 231U);
+}
+
+TEST_F(FilterProgram, WritesWhatIsBeforeTheDamage) {
+  ASSERT_EQ(shell("head -c 3000 in.pcap >cut.pcap"), 0);
+  EXPECT_EQ(shell("penstock filter -r cut.pcap -w out.pcap --count"), 1);
+  EXPECT_EQ(packets("out.pcap"), 8U);
+  EXPECT_EQ(read("out"), "8 packets\n");
+  EXPECT_THAT(read("err"), HasSubstr("cut.pcap: the capture is broken after packet 8: truncated dump file"));
+  EXPECT_EQ(shell("penstock filter -r cut.pcap -w out.pcap -c 8"), 0) << "tcpdump does not read on either";
+  EXPECT_EQ(shell("cat cut.pcap | penstock filter -w piped.pcap"), 1);
+  EXPECT_EQ(read("piped.pcap"), read("out.pcap"));
+  EXPECT_EQ(shell("echo garbled | penstock filter -w none.pcap"), 1);
+  EXPECT_FALSE(exists("none.pcap"));
+  EXPECT_EQ(shell("penstock filter -r nonexistent -w none.pcap"), 1);
+  EXPECT_EQ(shell("penstock filter -r in.pcap -w nonexistent/out.pcap"), 1);
+  EXPECT_EQ(shell("penstock filter -r in.pcap -w /dev/full"), 1);
+  EXPECT_THAT(read("err"), HasSubstr("No space left on device"));
+}
+
+TEST_F(FilterProgram, EndsCleanlyWhileItWaitsForAPipe) {
+  EXPECT_EQ(shell("mkfifo pipe && (head -c 3000 in.pcap; sleep 20) >pipe & \n"
+                  "penstock() { '" PENSTOCK_PROGRAM "' \"$@\"; }\n"
+                  "for i in 1 2 3 4 5; do [ -p pipe ] || sleep 0.1; done\n"
+                  "'" PENSTOCK_PROGRAM "' filter -r pipe -w out.pcap & child=$!\n"
+                  "for i in $(seq 100); do [ -s out.pcap ] && break; sleep 0.05; done\n"
+                  "kill -INT $child; wait $child; status=$?; kill %1; exit $status"),
+            0)
+      << read("err");
+  EXPECT_EQ(packets("out.pcap"), 8U);
+}
+
+}  // namespace
+}  // namespace penstock
