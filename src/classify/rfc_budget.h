@@ -29,6 +29,11 @@ class RfcBudget {
     steps_left_ -= steps;
     return true;
   }
+  /// False if an estimate of the steps to come exceeds those that are left by far.
+  [[nodiscard]] bool expect(std::uint64_t estimate) {
+    if (excess_) return false;
+    return estimate / 2 <= steps_left_ || refuse("takes too long to build");
+  }
   /// False if the tables, or the builder's lists, may not take so many bytes in total.
   [[nodiscard]] bool fits(std::size_t bytes) {
     if (excess_) return false;

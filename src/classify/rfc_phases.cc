@@ -181,6 +181,8 @@ void RfcPruner::prune(std::vector<std::uint32_t>& positions) {
 ListPool combine(const RfcNode& x, const RfcNode& y, std::span<const std::uint32_t> x_of,
                  std::span<const std::uint32_t> y_of, RfcPruner* pruner, RfcBudget& budget,
                  const CombinedRowSink& sink) {
+  constexpr std::uint64_t kStepsPerCell = 4;
+  constexpr std::uint32_t kSample = 256;
   const Inverse y_classes_with(y);
   const std::vector<bool> in_all = groups_in_all(y, y_classes_with);
   RowItems items(x, y.groups, x_of, y_of);
@@ -188,8 +190,20 @@ ListPool combine(const RfcNode& x, const RfcNode& y, std::span<const std::uint32
   std::vector<std::uint32_t> row(y.classes.size());
   std::vector<std::vector<std::uint32_t>> lists_of(y.classes.size());  // by cell: those that not all cells have
   std::vector<std::uint32_t> touched, common, lists;
+  const auto steps_of_row = [&](std::uint32_t a) {
+    std::uint64_t steps = items.gather(a) + row.size() / 8;
+    for (const std::uint32_t group : items.groups()) {
+      if (!in_all[group]) steps += kStepsPerCell * y_classes_with[group].size();
+    }
+    return steps;
+  };
+  // Some rows show how long all of them will take.
+  const std::uint32_t stride = x.classes.size() / kSample + 1;
+  std::uint64_t sampled = 0;
+  for (std::uint32_t a = 0; a < x.classes.size(); a += stride) sampled += steps_of_row(a);
+  if (!budget.expect(sampled * stride)) return {};
   for (std::uint32_t a = 0; a < x.classes.size(); ++a) {
-    std::size_t steps = items.gather(a) + row.size() / 8;
+    if (!budget.spend(steps_of_row(a))) break;
     common.clear();
     touched.clear();
     for (const std::uint32_t group : items.groups()) {
@@ -198,7 +212,6 @@ ListPool combine(const RfcNode& x, const RfcNode& y, std::span<const std::uint32
         common.push_back(list);
         continue;
       }
-      steps += 4 * y_classes_with[group].size();
       for (const std::uint32_t b : y_classes_with[group]) {
         if (lists_of[b].empty()) touched.push_back(b);
         lists_of[b].push_back(list);
@@ -211,7 +224,7 @@ ListPool combine(const RfcNode& x, const RfcNode& y, std::span<const std::uint32
       lists_of[b].clear();
       row[b] = cells.class_of(lists);
     }
-    if (!budget.spend(steps) || !budget.fits(cells.memory_bytes()) || !sink(cells.classes(), row)) break;
+    if (!budget.fits(cells.memory_bytes()) || !sink(cells.classes(), row)) break;
   }
   return cells.take_classes();
 }
