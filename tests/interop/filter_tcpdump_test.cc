@@ -51,6 +51,7 @@ class FilterInterop : public ::testing::Test {
     std::string name = (fs::temp_directory_path() / "penstock-filter-XXXXXX").string();
     ASSERT_NE(::mkdtemp(name.data()), nullptr);
     folder_ = name;
+    if (cli::make_filter_engine("jit", {})) engines_.emplace_back("jit");
   }
   void TearDown() override {
     if (!folder_.empty()) fs::remove_all(folder_);
