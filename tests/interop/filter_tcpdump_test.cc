@@ -24,6 +24,7 @@
 #include "cli/filter_pass.h"
 #include "cli/filter_programs.h"
 #include "interop/filter_expressions.h"
+#include "nf/filter/bpf/matcher.h"
 #include "nf/filter/bpf/program.h"
 #include "port/raw_capture_reader.h"
 
@@ -51,6 +52,7 @@ class FilterInterop : public ::testing::Test {
     std::string name = (fs::temp_directory_path() / "penstock-filter-XXXXXX").string();
     ASSERT_NE(::mkdtemp(name.data()), nullptr);
     folder_ = name;
+    if (filter::has_engine(filter::Engine::jit)) engines_.emplace_back("jit");
   }
   void TearDown() override {
     if (!folder_.empty()) fs::remove_all(folder_);
