@@ -298,7 +298,7 @@ int filter(const FilterArguments& arguments) {
 
   std::vector<filter::Program> programs;
   for (Compiled& one : *compiled) programs.push_back(std::move(one.program));
-  auto engine = make_filter_engine(arguments.engine, std::move(programs));
+  auto engine = make_filter_engine(arguments.engine, std::move(programs), arguments.returns);
   if (!engine) return refuse(engine.error());
 
   FilterPass pass(**reader, **engine, filters->size());
@@ -386,9 +386,11 @@ void add_filter(CLI::App& app, int& exit_code) {
           "-n,-U", [](std::int64_t) {}, "for scripts written for tcpdump: no effect")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command
-      ->add_option("--engine", arguments->engine,
-                   "what runs the programs: auto is jit, machine code, if this build has it, or else interpreter;\n"
-                   "libpcap is the interpreter of libpcap")
+      ->add_option(
+          "--engine", arguments->engine,
+          "what runs the programs: auto is jit, machine code, if this build has it, or else interpreter;\n"
+          "libpcap is the interpreter of libpcap; gpu interprets on a GPU, and gpu-generated runs code that was\n"
+          "generated from the programs, which pays with many of them")
       ->check(CLI::IsMember(filter_engine_names()))
       ->capture_default_str();
   command->add_flag("--json", arguments->json, "print the numbers of packets as JSON");

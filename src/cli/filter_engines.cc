@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "cli/filter_gpu_engine.h"
 #include "nf/filter/bpf/matcher.h"
 
 namespace penstock::cli {
@@ -38,9 +39,15 @@ class CpuEngine final : public FilterEngine {
 
 }  // namespace
 
-std::vector<std::string> filter_engine_names() { return {"auto", "interpreter", "libpcap", "jit"}; }
+std::vector<std::string> filter_engine_names() {
+  return {"auto", "interpreter", "libpcap", "jit", "gpu", "gpu-generated"};
+}
 
-Result<std::unique_ptr<FilterEngine>> make_filter_engine(std::string_view name, std::vector<filter::Program> programs) {
+Result<std::unique_ptr<FilterEngine>> make_filter_engine(std::string_view name, std::vector<filter::Program> programs,
+                                                         bool returns) {
+  for (const filter::DeviceEngine engine : {filter::DeviceEngine::interpreter, filter::DeviceEngine::generated}) {
+    if (name == to_string(engine)) return make_gpu_filter_engine(engine, std::move(programs), returns);
+  }
   if (name == "auto") {
     if (auto jit = filter::make_matcher(filter::Engine::jit, programs)) {
       return std::make_unique<CpuEngine>(std::move(*jit));

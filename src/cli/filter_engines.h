@@ -53,9 +53,12 @@ class FilterEngine {
   [[nodiscard]] virtual std::string_view name() const noexcept = 0;
 };
 
-/// The names for `--engine`: auto is the fastest one on the CPU that this build has.
+/// The names for `--engine`: auto is the fastest one on the CPU that this build has; gpu interprets the programs on a
+/// GPU, and gpu-generated runs code that was generated from them.
 [[nodiscard]] std::vector<std::string> filter_engine_names();
+/// `returns`: for `run` instead of `match`, which engines on a GPU have to know.
 [[nodiscard]] Result<std::unique_ptr<FilterEngine>> make_filter_engine(std::string_view name,
-                                                                       std::vector<filter::Program> programs);
+                                                                       std::vector<filter::Program> programs,
+                                                                       bool returns = false);
 
 }  // namespace penstock::cli
