@@ -36,10 +36,19 @@ static __device__ __forceinline__ u32 deciding_rule(const u32 w0, const u32 w1, 
 constexpr const char* kTail = R"(  return found;
 }
 
+// NVRTC does not know tex1Dfetch.
+static __device__ __forceinline__ uint4 fetch(const unsigned long long texture, const u32 i) {
+  uint4 words;
+  asm("tex.1d.v4.u32.s32 {%0, %1, %2, %3}, [%4, {%5}];"
+      : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
+      : "l"(texture), "r"(i));
+  return words;
+}
+
 extern "C" __global__ void __launch_bounds__(1024) filter_keys(const Keys keys, const u32 count, const Results results) {
   const u32 i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= count) return;
-  const uint4 key = keys.texture != 0 ? tex1Dfetch<uint4>(keys.texture, static_cast<int>(i)) : __ldg(keys.memory + i);
+  const uint4 key = keys.texture != 0 ? fetch(keys.texture, i) : __ldg(keys.memory + i);
   const u32 found = deciding_rule(key.x, key.y, key.z, key.w);
   __syncwarp();
   put_result(results, i, found);

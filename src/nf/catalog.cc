@@ -39,11 +39,8 @@ const Parameter* common_parameter_of(const function::NfKind& kind) {
 
 function::NfKinds catalog() {
   static const std::array kKinds{
-      &filter::filter_kind(),
-      &firewall::firewall_kind(),
-      &ipsec::ipsec_kind(),
-      &nids::nids_kind(),
-      &router::router_kind(),
+      &filter::filter_kind(), &firewall::firewall_kind(), &ipsec::ipsec_kind(),
+      &nids::nids_kind(),     &router::router_kind(),
   };
   return kKinds;
 }

@@ -63,7 +63,7 @@ class Filter final : public function::NetworkFunction {
   function::NfTraits traits_;
   std::vector<std::shared_ptr<Tally>> tallies_;  // by filter, and one more for packets that match none
   Filter* predecessor_ = nullptr;                // whose device tables are still in use
-  std::unique_ptr<MachineCode> code_;  // once it is needed
+  std::unique_ptr<MachineCode> code_;            // once it is needed
   gpu::PerDevice<const DeviceTables> on_devices_;
 };
 
