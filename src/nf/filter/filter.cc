@@ -11,6 +11,7 @@
 
 #include "base/units.h"
 #include "function/changes.h"
+#include "gpu/devices.h"
 #include "gpu/nvrtc.h"
 
 namespace penstock::filter {
@@ -78,7 +79,10 @@ MachineCode* Filter::machine_code() {
                         (options_.gpu_engine == GpuEngine::automatic && gpu::nvrtc_status().available);
   if (!generate || !list_.takes(LinkType::ethernet)) return nullptr;
   if (!code_) code_ = std::make_unique<MachineCode>(list_.programs(LinkType::ethernet), GenerateOptions{});
-  return code_.get();
+  if (options_.gpu_engine == GpuEngine::generated) return code_.get();
+  // Some sets are too large to generate code for.
+  const gpu::Device device = gpu::list_devices().devices.at(static_cast<std::size_t>(gpu::current_device()));
+  return code_->for_devices(device.compute_major, device.compute_minor) ? code_.get() : nullptr;
 }
 
 std::unique_ptr<function::FinishStage> Filter::make_finish_stage(function::CpuStage& /*twin*/) {

@@ -23,7 +23,7 @@ namespace {
 /// What generated code needs to know of a packet.
 struct PacketRecord {
   std::uint32_t offset, length, wire_length;
-  std::uint32_t skip;  // not 0: the packet is none of its business
+  std::uint32_t skip;  // not 0: generated code ignores the packet
 };
 
 [[nodiscard]] __device__ std::uint32_t* words_of(const gpu::DevicePackets& batch, std::uint32_t packet,

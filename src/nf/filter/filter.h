@@ -21,7 +21,7 @@
 
 namespace penstock::filter {
 
-/// What a function is made of, beside its filters.
+/// Options of the function other than its filters.
 struct FilterOptions {
   Engine engine = Engine::interpreter;
   GpuEngine gpu_engine = GpuEngine::automatic;

@@ -51,7 +51,7 @@ constexpr auto kParameters = std::to_array<Parameter>({
     {"engine", ParameterType::choice, "auto", "auto|interpreter|libpcap|jit",
      "how filters run on the CPU; auto: jit if this build has it, else interpreter"},
     {"gpu_engine", ParameterType::choice, "auto", "auto|interpreter|generated",
-     "how filters run on a GPU; auto: generated if NVRTC is installed, else interpreter"},
+     "how filters run on a GPU; auto: generated if NVRTC is installed and can compile them, else interpreter"},
     {"most_filters", ParameterType::integer, "", "1..1024",
      "number of filters up to which a reload may grow; default: the number of filters, rounded up to a multiple of 32"},
 });
@@ -118,9 +118,10 @@ std::optional<NamedFilter> read_filter(const Parameters& parameters, const Place
       return std::nullopt;
     }
     if (!filter.programs[static_cast<std::size_t>(LinkType::ethernet)]) {
-      context.cautions.push_back({parameters.place("expression"),
-                                  "the expression makes no sense for Ethernet: Ethernet frames are dropped (link_type)",
-                                  in_quotes(filter.text), "an expression for the link type of the ports"});
+      context.cautions.push_back(
+          {parameters.place("expression"),
+           "the expression cannot be compiled for Ethernet: Ethernet frames are dropped (link_type)",
+           in_quotes(filter.text), "an expression for the link type of the ports"});
     }
   } else {
     filter.text = parameters.text("program");
@@ -130,7 +131,7 @@ std::optional<NamedFilter> read_filter(const Parameters& parameters, const Place
       append(errors, text.error());
       return std::nullopt;
     }
-    Result<Program> read = read_program(*text, input_name(filter.text));
+    Result<Program> read = read_program(*text, input_name(filter.text), dlt_of(link_type));
     if (!read) {
       append(errors, std::move(read.error()));
       return std::nullopt;
@@ -154,7 +155,7 @@ void read_entries(const Parameters& parameters, LinkType link_type, function::Nf
                   Errors& errors) {
   for (const std::string_view other : {"expression", "program", "match"}) {
     if (!parameters.has(other)) continue;
-    errors.push_back({parameters.place(other), fmt::format("{} stands beside `filters`", other), "",
+    errors.push_back({parameters.place(other), fmt::format("`{}` cannot be combined with `filters`", other), "",
                       "each filter's own, in the list"});
   }
   const std::vector<Parameters>& entries = parameters.entries("filters");
@@ -170,7 +171,7 @@ void read_entries(const Parameters& parameters, LinkType link_type, function::Nf
       errors.push_back({entries[i].place("name"), "wrong name of a filter", in_quotes(name),
                         "at most 64 letters, digits, '_', '-' and '.'"});
     } else if (!names.insert(name).second) {
-      errors.push_back({entries[i].place("name"), "two filters have one name", in_quotes(name), "another name"});
+      errors.push_back({entries[i].place("name"), "two filters have the same name", in_quotes(name), "another name"});
     }
     auto filter = read_filter(entries[i], entries[i].place("name"), link_type, context, errors);
     if (!filter) continue;

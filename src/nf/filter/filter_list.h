@@ -32,13 +32,14 @@ struct NamedFilter {
   bool is_expression = true;
   Action action;
   std::string action_text;  // "forward", "drop" or "to: wan"
-  /// By link type; empty where the expression makes no sense. A program that was read from a file is for one link type.
+  /// By link type; empty where the expression cannot be compiled. A program that was read from a file is for one link
+  /// type.
   std::array<std::optional<Program>, kLinkTypes> programs{};
 
   [[nodiscard]] std::size_t instructions() const noexcept;  // of the longest program
 };
 
-/// Compiles an expression for all link types. Fails if it makes sense for none; the error is that for Ethernet.
+/// Compiles an expression for all link types. Fails if it cannot be compiled for any; the error is that for Ethernet.
 [[nodiscard]] Result<void> compile_for_all(NamedFilter& filter, const Place& place);
 
 struct FilterList {

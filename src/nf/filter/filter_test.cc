@@ -235,16 +235,16 @@ TEST_F(FilterTest, ReportsMistakesWithTheirPlace) {
   EXPECT_THAT(errors({{"expression", "tcp"}, {"match", "to=lan"}}),
               HasSubstr("match: the port does not write: found 'lan', expected wan"));
   EXPECT_THAT(errors({{"expression", "tcp"}}, {{{"name", "a"}, {"expression", "udp"}}}),
-              HasSubstr("expression stands beside `filters`"));
+              HasSubstr("`expression` cannot be combined with `filters`"));
   EXPECT_THAT(errors({}, {{{"name", "a"}, {"expression", "udp"}}, {{"name", "a"}, {"expression", "tcp"}}}),
-              HasSubstr("two filters have one name: found 'a'"));
+              HasSubstr("two filters have the same name: found 'a'"));
   EXPECT_THAT(errors({}, {{{"expression", "udp"}}}), HasSubstr("chain.yaml:6:5: name is missing"));
   EXPECT_THAT(errors({}, {{{"name", "a b"}, {"expression", "udp"}}}), HasSubstr("wrong name of a filter"));
 }
 
 TEST_F(FilterTest, WarnsOfAnExpressionThatMakesNoSenseForEthernet) {
   EXPECT_TRUE(make({{"expression", "inbound"}}));
-  EXPECT_THAT(to_string(context_.cautions), HasSubstr("makes no sense for Ethernet"));
+  EXPECT_THAT(to_string(context_.cautions), HasSubstr("cannot be compiled for Ethernet"));
 }
 
 TEST_F(FilterTest, ExplainsItsDecision) {
