@@ -163,7 +163,7 @@ class Generator {
       bool any = false;
       bool bits_set = false;
       // From the highest bit down, each shifted in. Of ORs of many bits at their positions, ptxas 13.0 makes P2R.B1
-      // instructions that put bits of the lowest byte into the next one.
+      // instructions, some of which also put bits of the lowest byte into the next one.
       std::size_t shift = 0;
       for (std::size_t i = std::min<std::size_t>(32 * (word + 1), programs_.size()); i-- > 32 * word; ++shift) {
         std::string bit;
