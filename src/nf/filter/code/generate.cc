@@ -161,7 +161,11 @@ class Generator {
       std::string text;
       NodeText nodes(graph_);
       bool any = false;
-      for (std::size_t i = 32 * word; i < std::min<std::size_t>(32 * (word + 1), programs_.size()); ++i) {
+      bool bits_set = false;
+      // From the highest bit down, each shifted in. Of ORs of many bits at their positions, ptxas 13.0 makes P2R.B1
+      // instructions, some of which also put bits of the lowest byte into the next one.
+      std::size_t shift = 0;
+      for (std::size_t i = std::min<std::size_t>(32 * (word + 1), programs_.size()); i-- > 32 * word; ++shift) {
         std::string bit;
         if (!roots_[i]) {
           text += fmt::format("bool u{0} = false;\n", i);
@@ -172,8 +176,12 @@ class Generator {
           continue;
         }
         any = true;
-        if (bit != "false") text += fmt::format("bits |= u32({}) << {};\n", bit, i % 32);
+        if (bit == "false") continue;
+        text += fmt::format("bits = bits << {} | u32({});\n", bits_set ? shift : 0, bit);
+        bits_set = true;
+        shift = 0;
       }
+      if (shift > 1) text += fmt::format("bits <<= {};\n", shift - 1);
       if (!any) continue;
       with_code_.insert(word);
       code_.text += fmt::format("{} u32 word_{}(const PacketWindow packet) {{\nu32 bits = 0;\n{}return bits;\n}}\n",

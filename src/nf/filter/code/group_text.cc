@@ -145,8 +145,10 @@ std::string GroupText::loop_case(NodeId entry, NodeText nodes) const {
   if (!words_.empty()) {
     text += "for (u32 w = first_word; w < end_word; ++w) {\nu32 bits = 0;\n";
     if (32 * reachable.size() <= kMostUnrolledNodes) text += "PENSTOCK_UNROLL\n";
-    text += fmt::format("for (u32 j = 0; j < 32; ++j) {{\nconst u32 i = 32 * w + j;\n{}bits |= u32({}) << j;\n}}\n",
-                        body, name);
+    // From the highest bit down, as in the functions of words.
+    text += fmt::format(
+        "for (u32 j = 32; j > 0; --j) {{\nconst u32 i = 32 * w + j - 1;\n{}bits = bits << 1 | u32({});\n}}\n", body,
+        name);
     if (last_mask_ != 0xffffffff) {
       text += fmt::format("if (w == {}) bits &= {};\n", words_.size() - 1, literal(last_mask_));
     }
