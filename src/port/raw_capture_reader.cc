@@ -299,6 +299,8 @@ Result<std::unique_ptr<RawCaptureReader>> open_plain(const std::string& path, co
 /// becomes its header.
 std::unique_ptr<CaptureWindow> map_plain(const std::string& path, FileHeader& first, ReadControl& control) {
   struct stat status {};
+  // Opening a pipe to look at it would release its writer, whose bytes would then be lost.
+  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return nullptr;
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return nullptr;
   if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size < static_cast<off_t>(first.size()) ||

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
 
 #include "program/program_for_test.h"
@@ -144,6 +145,15 @@ TEST_F(FilterProgram, WritesWhatIsBeforeTheDamage) {
   EXPECT_EQ(shell("penstock filter -r in.pcap -w nonexistent/out.pcap"), 1);
   EXPECT_EQ(shell("penstock filter -r in.pcap -w /dev/full"), 1);
   EXPECT_THAT(read("err"), HasSubstr("No space left on device"));
+}
+
+TEST_F(FilterProgram, ReadsAllThatAShortWriterPutsIntoANamedPipe) {
+  // The writer waits in open() until the pipe is read, and has closed it before its bytes are looked at.
+  ASSERT_EQ(shell("penstock filter -r in.pcap -c 3 -w short.pcap && mkfifo pipe"), 0);
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_EQ(shell("cat short.pcap >pipe & sleep 0.1; penstock filter -r pipe -w out.pcap"), 0) << read("err");
+    ASSERT_EQ(read("out.pcap"), read("short.pcap"));
+  }
 }
 
 TEST_F(FilterProgram, EndsCleanlyWhileItWaitsForAPipe) {
