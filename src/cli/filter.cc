@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 #include <pcap/pcap.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <CLI/App.hpp>
@@ -16,7 +17,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <filesystem>
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -24,7 +24,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -104,16 +103,25 @@ Result<std::vector<Filter>> filters_of(const FilterArguments& arguments) {
   return filters;
 }
 
+/// The file behind a path; "-" is the descriptor. None unless it is a regular file.
+std::optional<struct stat> regular_file(const std::string& path, int descriptor) {
+  struct stat status {};
+  const int result = path == "-" ? ::fstat(descriptor, &status) : ::stat(path.c_str(), &status);
+  if (result != 0 || !S_ISREG(status.st_mode)) return {};
+  return status;
+}
+
 /// Two names of one file, or of the input, would destroy it.
 Errors check_files(const FilterArguments& arguments, const std::vector<Filter>& filters) {
   const std::string input = arguments.read.value_or("-");
+  const auto input_file = regular_file(input, STDIN_FILENO);
   Errors errors;
   for (std::size_t i = 0; i < filters.size(); ++i) {
     const std::string& output = filters[i].output;
     if (output.empty()) continue;
-    std::error_code none;
-    if (input != "-" && output != "-" && std::filesystem::is_regular_file(output, none) &&
-        std::filesystem::equivalent(input, output, none)) {
+    const auto output_file = regular_file(output, STDOUT_FILENO);
+    if (input_file && output_file && input_file->st_dev == output_file->st_dev &&
+        input_file->st_ino == output_file->st_ino) {
       errors.push_back({{"-w", 0, 0}, "would overwrite the input", in_quotes(output), "another file"});
     }
     const auto same = [&](const Filter& other) {

@@ -156,6 +156,21 @@ TEST_F(FilterProgram, ReadsAllThatAShortWriterPutsIntoANamedPipe) {
   }
 }
 
+TEST_F(FilterProgram, RefusesToOverwriteItsStandardInput) {
+  const std::string before = read("in.pcap");
+  for (const char* const command :
+       {"penstock filter -w in.pcap tcp <in.pcap", "penstock filter -r - -w ./in.pcap <in.pcap",
+        "penstock filter -w in.pcap=tcp -w other.pcap=udp <in.pcap", "penstock filter -w - tcp <in.pcap 1<>in.pcap",
+        "penstock filter -r in.pcap -w - tcp >>in.pcap",
+        "ln -f in.pcap link.pcap; penstock filter -w link.pcap <in.pcap"}) {
+    EXPECT_EQ(shell(command), 2) << command;
+    EXPECT_THAT(read("err"), HasSubstr("would overwrite the input")) << command;
+    EXPECT_EQ(read("in.pcap"), before) << command;
+  }
+  EXPECT_EQ(shell("penstock filter -w out.pcap <in.pcap && penstock filter -r in.pcap -w - >more.pcap"), 0)
+      << read("err");
+}
+
 TEST_F(FilterProgram, EndsCleanlyWhileItWaitsForAPipe) {
   EXPECT_EQ(shell("mkfifo pipe && (head -c 3000 in.pcap; sleep 20) >pipe & \n"
                   "penstock() { '" PENSTOCK_PROGRAM "' \"$@\"; }\n"
