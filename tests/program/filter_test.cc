@@ -171,6 +171,27 @@ TEST_F(FilterProgram, RefusesToOverwriteItsStandardInput) {
       << read("err");
 }
 
+TEST_F(FilterProgram, EndsAfterTheNumberOfMatches) {
+  EXPECT_EQ(shell("penstock filter -r in.pcap --returns -c 3"), 0) << read("err");
+  EXPECT_EQ(read("out"), "262144\n262144\n262144\n");
+  // The same packets without -c tell which one is the third to match.
+  ASSERT_EQ(shell("penstock filter -r in.pcap --returns udp >all && "
+                  "awk '{print} $1 != 0 && ++n == 3 {exit}' all >third && grep -c . third"),
+            0);
+  const int third = std::stoi(read("out"));
+  ASSERT_GT(third, 3);
+  EXPECT_EQ(shell("penstock filter -r in.pcap --returns -c 3 udp | cmp - third"), 0) << read("err");
+  EXPECT_EQ(shell("penstock filter -r in.pcap --json -c 3 udp"), 0);
+  EXPECT_EQ(json("out")["packets"], third);
+  EXPECT_EQ(json("out")["filters"][0]["matches"], 3);
+  EXPECT_EQ(shell("penstock filter -r in.pcap --json -c 3 -w all.pcap= -w udp.pcap=udp"), 0) << read("err");
+  EXPECT_EQ(json("out")["packets"], third) << "the slower filter";
+  EXPECT_EQ(shell("penstock filter -r in.pcap --json -c 231"), 0);
+  EXPECT_EQ(json("out")["packets"], 231);
+  EXPECT_EQ(shell("penstock filter -r in.pcap --json -c 500"), 0);
+  EXPECT_EQ(json("out")["packets"], 231);
+}
+
 TEST_F(FilterProgram, EndsCleanlyWhileItWaitsForAPipe) {
   EXPECT_EQ(shell("mkfifo pipe && (head -c 3000 in.pcap; sleep 20) >pipe & \n"
                   "penstock() { '" PENSTOCK_PROGRAM "' \"$@\"; }\n"
