@@ -158,13 +158,14 @@ struct Compiled {
 Result<Compiled> compile(const Filter& filter, pcap* capture, bool optimize) {
   std::string expression = filter.expression;
   Place place = filter.place;
+  const int link_type = pcap_datalink(capture);
   if (filter.from_file) {
     auto file = read_filter_file(filter.expression);
     if (!file) return tl::unexpected(std::move(file.error()));
     if (file->is_program) {
-      auto program = filter::read_program(file->text, file->name);
+      auto program = filter::read_program(file->text, file->name, link_type);
       if (!program) return tl::unexpected(std::move(program.error()));
-      const auto instructions = program->instructions();
+      const auto instructions = program->source();
       return Compiled{{instructions.begin(), instructions.end()}, std::move(*program)};
     }
     expression = std::move(file->text);
@@ -172,7 +173,7 @@ Result<Compiled> compile(const Filter& filter, pcap* capture, bool optimize) {
   }
   auto instructions = compile_for(capture, expression, optimize, place);
   if (!instructions) return tl::unexpected(std::move(instructions.error()));
-  auto program = filter::Program::verify(*instructions, place);
+  auto program = filter::Program::verify(*instructions, place, false, link_type);
   if (!program) return tl::unexpected(std::move(program.error()));
   return Compiled{std::move(*instructions), std::move(*program)};
 }

@@ -192,6 +192,32 @@ TEST_F(FilterProgram, EndsAfterTheNumberOfMatches) {
   EXPECT_EQ(json("out")["packets"], 231);
 }
 
+TEST_F(FilterProgram, TakesTheProtocolThatLinuxLoadsFromTheLinkTypeOfTheCapture) {
+  const auto put = [](std::string& to, std::uint32_t value) {
+    to.append(reinterpret_cast<const char*>(&value), sizeof value);
+  };
+  write("protocol", "4\n40 0 0 4294963200\n21 0 1 2048\n6 0 0 7\n6 0 0 0\n");
+  EXPECT_EQ(shell("penstock filter -r in.pcap -F protocol "
+                  "--returns | grep -c 7; penstock filter -r in.pcap --count ip"),
+            0);
+  const std::string ethernet = read("out");
+  EXPECT_THAT(ethernet, HasSubstr(ethernet.substr(0, ethernet.find('\n')) + " packets"));
+  for (const std::uint32_t link_type : {101U, 147U}) {  // raw IP, and one without a protocol
+    std::string capture;
+    for (const std::uint32_t field : {0xa1b2c3d4U, 2U | 4U << 16, 0U, 0U, 262144U, link_type, 1U, 0U, 20U, 20U}) {
+      put(capture, field);
+    }
+    write("other.pcap", capture + '\x45' + std::string(19, '\0'));
+    const int status = shell("penstock filter -r other.pcap -F protocol --returns");
+    EXPECT_EQ(status, link_type == 101 ? 0 : 2);
+    EXPECT_EQ(read("out"), link_type == 101 ? "7\n" : "");
+  }
+  EXPECT_THAT(read("err"), HasSubstr("'protocol' is not defined for this link type"));
+  EXPECT_EQ(shell("penstock filter -ddd -y RAW -F protocol"), 0) << read("err");
+  EXPECT_EQ(read("out"), read("protocol"));
+  EXPECT_EQ(shell("penstock filter -d -y USER0 -F protocol"), 2);
+}
+
 TEST_F(FilterProgram, EndsCleanlyWhileItWaitsForAPipe) {
   EXPECT_EQ(shell("mkfifo pipe && (head -c 3000 in.pcap; sleep 20) >pipe & \n"
                   "penstock() { '" PENSTOCK_PROGRAM "' \"$@\"; }\n"
