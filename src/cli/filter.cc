@@ -406,8 +406,8 @@ void add_filter(CLI::App& app, int& exit_code) {
   command->footer(
       "The output is, byte for byte, what tcpdump -r FILE -w FILE EXPRESSION writes. Packets are not printed: without\n"
       "-w and --returns, the result is their number. Of a damaged capture, the packets before the damage are written,\n"
-      "and the exit code is 1. A wrong expression, or a program that could read outside the packet or never end, is\n"
-      "refused with exit code 2.");
+      "and the exit code is 1. A wrong expression is refused with exit code 2. So is a program that jumps\n"
+      "beyond its end, has an unknown instruction or divides by the constant 0.");
   command->callback([arguments, &exit_code] { exit_code = filter(*arguments); });
 }
 
