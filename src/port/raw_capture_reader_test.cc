@@ -3,12 +3,17 @@
 
 #include "port/raw_capture_reader.h"
 
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <csignal>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -96,6 +101,44 @@ TEST(RawCaptureReader, ReadsAFileThatCannotBeMapped) {
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
   EXPECT_EQ(WEXITSTATUS(status), 0) << "2: not all records, 3: the file was mapped";
+}
+
+TEST(RawCaptureReader, OpensANamedPipeOnlyOnce) {
+  const std::string path =
+      (std::filesystem::temp_directory_path() / fmt::format("penstock-pipe-{}", ::getpid())).string();
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  const std::array<std::uint32_t, 10> capture{0xa1b2c3d4, 2 | 4 << 16, 0, 0, 262144, 1, 1, 0, 0, 0};
+  for (int round = 0; round < 20; ++round) {
+    const pid_t writer = ::fork();
+    ASSERT_GE(writer, 0);
+    if (writer == 0) {
+      // Writes as soon as there is a reader, and leaves.
+      ::signal(SIGPIPE, SIG_IGN);
+      ::alarm(10);
+      int fd = -1;
+      while (fd < 0) fd = ::open(path.c_str(), O_WRONLY | O_NONBLOCK);
+      ::_exit(::write(fd, capture.data(), sizeof capture) == sizeof capture ? 0 : 1);
+    }
+    ::usleep(2000);
+    const int timer = ::timerfd_create(CLOCK_MONOTONIC, 0);
+    const itimerspec limit{{}, {5, 0}};
+    ::timerfd_settime(timer, 0, &limit, nullptr);
+    ReadControl control;
+    control.stop_fd = timer;
+    {
+      const auto reader = RawCaptureReader::open(path, control);
+      EXPECT_TRUE(reader) << "round " << round;
+      if (reader) {
+        EXPECT_EQ((*reader)->next().size(), 1U);
+      }
+    }
+    ::close(timer);
+    int status = 0;
+    ::waitpid(writer, &status, 0);
+    EXPECT_EQ(status, 0) << "its reader went away";
+    if (HasFailure()) break;
+  }
+  std::filesystem::remove(path);
 }
 
 TEST(RawCaptureReader, RefusesAFileShorterThanAHeader) {
