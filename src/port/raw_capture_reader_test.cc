@@ -108,7 +108,7 @@ TEST(RawCaptureReader, OpensANamedPipeOnlyOnce) {
       (std::filesystem::temp_directory_path() / fmt::format("penstock-pipe-{}", ::getpid())).string();
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
   const std::array<std::uint32_t, 10> capture{0xa1b2c3d4, 2 | 4 << 16, 0, 0, 262144, 1, 1, 0, 0, 0};
-  for (int round = 0; round < 20; ++round) {
+  for (int round = 0; round < 300; ++round) {  // the moment between two openings is short
     const pid_t writer = ::fork();
     ASSERT_GE(writer, 0);
     if (writer == 0) {
@@ -119,7 +119,7 @@ TEST(RawCaptureReader, OpensANamedPipeOnlyOnce) {
       while (fd < 0) fd = ::open(path.c_str(), O_WRONLY | O_NONBLOCK);
       ::_exit(::write(fd, capture.data(), sizeof capture) == sizeof capture ? 0 : 1);
     }
-    ::usleep(2000);
+    ::usleep(500);
     const int timer = ::timerfd_create(CLOCK_MONOTONIC, 0);
     const itimerspec limit{{}, {5, 0}};
     ::timerfd_settime(timer, 0, &limit, nullptr);
