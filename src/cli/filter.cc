@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 #include <pcap/pcap.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <CLI/App.hpp>
@@ -16,7 +17,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <filesystem>
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -24,7 +24,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -104,16 +103,25 @@ Result<std::vector<Filter>> filters_of(const FilterArguments& arguments) {
   return filters;
 }
 
+/// The file behind a path; "-" is the descriptor. None unless it is a regular file.
+std::optional<struct stat> regular_file(const std::string& path, int descriptor) {
+  struct stat status {};
+  const int result = path == "-" ? ::fstat(descriptor, &status) : ::stat(path.c_str(), &status);
+  if (result != 0 || !S_ISREG(status.st_mode)) return {};
+  return status;
+}
+
 /// Two names of one file, or of the input, would destroy it.
 Errors check_files(const FilterArguments& arguments, const std::vector<Filter>& filters) {
   const std::string input = arguments.read.value_or("-");
+  const auto input_file = regular_file(input, STDIN_FILENO);
   Errors errors;
   for (std::size_t i = 0; i < filters.size(); ++i) {
     const std::string& output = filters[i].output;
     if (output.empty()) continue;
-    std::error_code none;
-    if (input != "-" && output != "-" && std::filesystem::is_regular_file(output, none) &&
-        std::filesystem::equivalent(input, output, none)) {
+    const auto output_file = regular_file(output, STDOUT_FILENO);
+    if (input_file && output_file && input_file->st_dev == output_file->st_dev &&
+        input_file->st_ino == output_file->st_ino) {
       errors.push_back({{"-w", 0, 0}, "would overwrite the input", in_quotes(output), "another file"});
     }
     const auto same = [&](const Filter& other) {
@@ -150,13 +158,14 @@ struct Compiled {
 Result<Compiled> compile(const Filter& filter, pcap* capture, bool optimize) {
   std::string expression = filter.expression;
   Place place = filter.place;
+  const int link_type = pcap_datalink(capture);
   if (filter.from_file) {
     auto file = read_filter_file(filter.expression);
     if (!file) return tl::unexpected(std::move(file.error()));
     if (file->is_program) {
-      auto program = filter::read_program(file->text, file->name);
+      auto program = filter::read_program(file->text, file->name, link_type);
       if (!program) return tl::unexpected(std::move(program.error()));
-      const auto instructions = program->instructions();
+      const auto instructions = program->source();
       return Compiled{{instructions.begin(), instructions.end()}, std::move(*program)};
     }
     expression = std::move(file->text);
@@ -164,7 +173,7 @@ Result<Compiled> compile(const Filter& filter, pcap* capture, bool optimize) {
   }
   auto instructions = compile_for(capture, expression, optimize, place);
   if (!instructions) return tl::unexpected(std::move(instructions.error()));
-  auto program = filter::Program::verify(*instructions, place);
+  auto program = filter::Program::verify(*instructions, place, false, link_type);
   if (!program) return tl::unexpected(std::move(program.error()));
   return Compiled{std::move(*instructions), std::move(*program)};
 }
@@ -397,8 +406,8 @@ void add_filter(CLI::App& app, int& exit_code) {
   command->footer(
       "The output is, byte for byte, what tcpdump -r FILE -w FILE EXPRESSION writes. Packets are not printed: without\n"
       "-w and --returns, the result is their number. Of a damaged capture, the packets before the damage are written,\n"
-      "and the exit code is 1. A wrong expression, or a program that could read outside the packet or never end, is\n"
-      "refused with exit code 2.");
+      "and the exit code is 1. A wrong expression is refused with exit code 2. So is a program that jumps\n"
+      "beyond its end, has an unknown instruction or divides by the constant 0.");
   command->callback([arguments, &exit_code] { exit_code = filter(*arguments); });
 }
 

@@ -40,6 +40,7 @@ class FilterPass {
   /// Runs to the end of the capture, or until `stop` is set. Returns what went wrong. Call it once.
   [[nodiscard]] Errors run(const std::atomic<bool>& stop);
 
+  /// Packets up to the one at which the pass ended.
   [[nodiscard]] std::uint64_t packets() const noexcept { return packets_; }
   [[nodiscard]] std::uint64_t matches(std::size_t program) const noexcept { return filters_[program].matches; }
 
@@ -50,7 +51,10 @@ class FilterPass {
   };
 
   bool take(std::span<const port::RawRecord> records);
-  void select(Filter& filter, std::span<const std::uint64_t> bits, std::span<const port::RawRecord> records) noexcept;
+  bool run_for_returns();
+  /// Returns how many of the records the filter has needed.
+  std::size_t select(Filter& filter, std::span<const std::uint64_t> bits,
+                     std::span<const port::RawRecord> records) noexcept;
 
   port::RawCaptureReader* reader_;
   FilterEngine* engine_;

@@ -286,29 +286,33 @@ class LibpcapReader final : public RawCaptureReader {
   bool ended_ = false, broken_ = false;
 };
 
-Result<std::unique_ptr<RawCaptureReader>> open_plain(const std::string& path, std::span<const std::uint8_t> first,
+Result<std::unique_ptr<RawCaptureReader>> open_plain(const std::string& path, const FileHeader& first,
                                                      std::unique_ptr<CaptureWindow> window,
                                                      const ReadControl& control) {
-  auto header = std::make_unique<FileHeader>();
-  std::copy_n(first.begin(), header->size(), header->begin());
+  auto header = std::make_unique<FileHeader>(first);
   auto pcap = open_header(*header, path);
   if (!pcap) return tl::unexpected(std::move(pcap.error()));
   return std::make_unique<PlainReader>(path, std::move(*pcap), std::move(header), std::move(window), control);
 }
 
-/// A window onto the file's pages if it is a plain capture that is not compressed.
-std::unique_ptr<CaptureWindow> map_plain(const std::string& path, ReadControl& control) {
+/// A window onto the file's pages if it is a plain capture that is not compressed, and its pages can be mapped. `first`
+/// becomes its header.
+std::unique_ptr<CaptureWindow> map_plain(const std::string& path, FileHeader& first, ReadControl& control) {
+  struct stat status {};
+  // Opening a pipe to look at it would release its writer, whose bytes would then be lost.
+  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return nullptr;
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return nullptr;
-  struct stat status {};
-  FileHeader first{};
-  if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) ||
+  if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size < static_cast<off_t>(first.size()) ||
       ::pread(fd, first.data(), first.size(), 0) != static_cast<ssize_t>(first.size()) || !is_plain(first)) {
     ::close(fd);
     return nullptr;
   }
   ::posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
-  return std::make_unique<MappedWindow>(fd, static_cast<std::uint64_t>(status.st_size), control);
+  auto window = std::make_unique<MappedWindow>(fd, static_cast<std::uint64_t>(status.st_size), control);
+  if (window->view(first.size()).size() >= first.size()) return window;
+  control.bytes_read.store(0, std::memory_order_relaxed);
+  return nullptr;
 }
 
 }  // namespace
@@ -317,17 +321,18 @@ void ClosePcap::operator()(pcap* capture) const noexcept { pcap_close(capture); 
 
 Result<std::unique_ptr<RawCaptureReader>> RawCaptureReader::open(const std::string& path, ReadControl& control) {
   const std::string name = path == "-" ? "standard input" : path;
-  std::unique_ptr<CaptureWindow> window = path == "-" ? nullptr : map_plain(path, control);
-  if (window) {
-    const auto first = window->view(std::tuple_size_v<FileHeader>);
-    return open_plain(name, first, std::move(window), control);
-  }
+  FileHeader header{};
+  std::unique_ptr<CaptureWindow> window = path == "-" ? nullptr : map_plain(path, header, control);
+  if (window) return open_plain(name, header, std::move(window), control);
   auto source = ByteSource::open(path, control);
   if (!source) return tl::unexpected(std::move(source.error()));
   window = std::make_unique<BufferWindow>(std::move(*source));
   const auto first = window->view(std::tuple_size_v<FileHeader>);
   if (control.stopped.load()) return failure({{name, 0, 0}, "stopped before the capture began", "", ""});
-  if (is_plain(first)) return open_plain(name, first, std::move(window), control);
+  if (is_plain(first)) {
+    std::copy_n(first.begin(), header.size(), header.begin());
+    return open_plain(name, header, std::move(window), control);
+  }
 
   const cookie_io_functions_t functions{read_window, nullptr, nullptr, nullptr};
   std::unique_ptr<std::FILE, CloseFile> stream(::fopencookie(window.get(), "r", functions));

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
 
 #include "program/program_for_test.h"
@@ -144,6 +145,77 @@ TEST_F(FilterProgram, WritesWhatIsBeforeTheDamage) {
   EXPECT_EQ(shell("penstock filter -r in.pcap -w nonexistent/out.pcap"), 1);
   EXPECT_EQ(shell("penstock filter -r in.pcap -w /dev/full"), 1);
   EXPECT_THAT(read("err"), HasSubstr("No space left on device"));
+}
+
+TEST_F(FilterProgram, ReadsAllThatAShortWriterPutsIntoANamedPipe) {
+  // The writer waits in open() until the pipe is read, and has closed it before its bytes are looked at.
+  ASSERT_EQ(shell("penstock filter -r in.pcap -c 3 -w short.pcap && mkfifo pipe"), 0);
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_EQ(shell("cat short.pcap >pipe & sleep 0.1; penstock filter -r pipe -w out.pcap"), 0) << read("err");
+    ASSERT_EQ(read("out.pcap"), read("short.pcap"));
+  }
+}
+
+TEST_F(FilterProgram, RefusesToOverwriteItsStandardInput) {
+  const std::string before = read("in.pcap");
+  for (const char* const command :
+       {"penstock filter -w in.pcap tcp <in.pcap", "penstock filter -r - -w ./in.pcap <in.pcap",
+        "penstock filter -w in.pcap=tcp -w other.pcap=udp <in.pcap", "penstock filter -w - tcp <in.pcap 1<>in.pcap",
+        "penstock filter -r in.pcap -w - tcp >>in.pcap",
+        "ln -f in.pcap link.pcap; penstock filter -w link.pcap <in.pcap"}) {
+    EXPECT_EQ(shell(command), 2) << command;
+    EXPECT_THAT(read("err"), HasSubstr("would overwrite the input")) << command;
+    EXPECT_EQ(read("in.pcap"), before) << command;
+  }
+  EXPECT_EQ(shell("penstock filter -w out.pcap <in.pcap && penstock filter -r in.pcap -w - >more.pcap"), 0)
+      << read("err");
+}
+
+TEST_F(FilterProgram, EndsAfterTheNumberOfMatches) {
+  EXPECT_EQ(shell("penstock filter -r in.pcap --returns -c 3"), 0) << read("err");
+  EXPECT_EQ(read("out"), "262144\n262144\n262144\n");
+  // The same packets without -c tell which one is the third to match.
+  ASSERT_EQ(shell("penstock filter -r in.pcap --returns udp >all && "
+                  "awk '{print} $1 != 0 && ++n == 3 {exit}' all >third && grep -c . third"),
+            0);
+  const int third = std::stoi(read("out"));
+  ASSERT_GT(third, 3);
+  EXPECT_EQ(shell("penstock filter -r in.pcap --returns -c 3 udp | cmp - third"), 0) << read("err");
+  EXPECT_EQ(shell("penstock filter -r in.pcap --json -c 3 udp"), 0);
+  EXPECT_EQ(json("out")["packets"], third);
+  EXPECT_EQ(json("out")["filters"][0]["matches"], 3);
+  EXPECT_EQ(shell("penstock filter -r in.pcap --json -c 3 -w all.pcap= -w udp.pcap=udp"), 0) << read("err");
+  EXPECT_EQ(json("out")["packets"], third) << "the slower filter";
+  EXPECT_EQ(shell("penstock filter -r in.pcap --json -c 231"), 0);
+  EXPECT_EQ(json("out")["packets"], 231);
+  EXPECT_EQ(shell("penstock filter -r in.pcap --json -c 500"), 0);
+  EXPECT_EQ(json("out")["packets"], 231);
+}
+
+TEST_F(FilterProgram, TakesTheProtocolThatLinuxLoadsFromTheLinkTypeOfTheCapture) {
+  const auto put = [](std::string& to, std::uint32_t value) {
+    to.append(reinterpret_cast<const char*>(&value), sizeof value);
+  };
+  write("protocol", "4\n40 0 0 4294963200\n21 0 1 2048\n6 0 0 7\n6 0 0 0\n");
+  EXPECT_EQ(shell("penstock filter -r in.pcap -F protocol "
+                  "--returns | grep -c 7; penstock filter -r in.pcap --count ip"),
+            0);
+  const std::string ethernet = read("out");
+  EXPECT_THAT(ethernet, HasSubstr(ethernet.substr(0, ethernet.find('\n')) + " packets"));
+  for (const std::uint32_t link_type : {101U, 147U}) {  // raw IP, and one without a protocol
+    std::string capture;
+    for (const std::uint32_t field : {0xa1b2c3d4U, 2U | 4U << 16, 0U, 0U, 262144U, link_type, 1U, 0U, 20U, 20U}) {
+      put(capture, field);
+    }
+    write("other.pcap", capture + '\x45' + std::string(19, '\0'));
+    const int status = shell("penstock filter -r other.pcap -F protocol --returns");
+    EXPECT_EQ(status, link_type == 101 ? 0 : 2);
+    EXPECT_EQ(read("out"), link_type == 101 ? "7\n" : "");
+  }
+  EXPECT_THAT(read("err"), HasSubstr("'protocol' is not defined for this link type"));
+  EXPECT_EQ(shell("penstock filter -ddd -y RAW -F protocol"), 0) << read("err");
+  EXPECT_EQ(read("out"), read("protocol"));
+  EXPECT_EQ(shell("penstock filter -d -y USER0 -F protocol"), 2);
 }
 
 TEST_F(FilterProgram, EndsCleanlyWhileItWaitsForAPipe) {
