@@ -21,6 +21,7 @@ std::vector<bpf_insn> with_cleared_scratch(const Program& program) {
   for (const Instruction& at : program.instructions())
     if (at.code == kLoadScratch || at.code == kLoadXScratch) loaded.insert(at.k);
   std::vector<bpf_insn> instructions;
+  instructions.reserve(loaded.size() + program.instructions().size());
   for (const std::uint32_t k : loaded) instructions.push_back({kStore, 0, 0, k});
   const auto own = to_libpcap(program.instructions());
   instructions.insert(instructions.end(), own.begin(), own.end());
