@@ -75,7 +75,7 @@ class PlainSink : public ByteSink {
   }
   std::size_t write(std::span<const std::uint8_t> bytes) noexcept override { return write_fd(bytes); }
   bool write_all(std::span<const std::span<const std::uint8_t>> pieces) noexcept override {
-    if (output_.waits) return ByteSink::write_all(pieces);
+    if (output_.waits) return write_one_by_one(pieces);
     for (std::size_t offset = 0; !pieces.empty() && reason_.empty();) {
       std::size_t wrote = write_some(pieces, offset) + offset;  // from the begin of the first piece on
       while (!pieces.empty() && pieces.front().size() <= wrote) {
@@ -168,7 +168,7 @@ class CompressingSink : public PlainSink {
     return !is_due || end_block() ? bytes.size() : 0;
   }
   bool write_all(std::span<const std::span<const std::uint8_t>> pieces) noexcept override {
-    return ByteSink::write_all(pieces);
+    return write_one_by_one(pieces);
   }
   bool takes_pieces() const noexcept override { return false; }
   bool finish() noexcept override {
@@ -340,6 +340,10 @@ Result<Output> open_output(const std::string& path, int stop_fd) {
 }  // namespace
 
 bool ByteSink::write_all(std::span<const std::span<const std::uint8_t>> pieces) noexcept {
+  return write_one_by_one(pieces);
+}
+
+bool ByteSink::write_one_by_one(std::span<const std::span<const std::uint8_t>> pieces) noexcept {
   return std::ranges::all_of(pieces,
                              [this](std::span<const std::uint8_t> piece) { return write(piece) == piece.size(); });
 }

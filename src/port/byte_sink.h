@@ -44,6 +44,9 @@ class ByteSink {
   /// Writes what is left and closes the file. Call it once.
   virtual bool finish() noexcept = 0;
   [[nodiscard]] virtual const std::string& reason() const noexcept = 0;
+
+ protected:
+  bool write_one_by_one(std::span<const std::span<const std::uint8_t>> pieces) noexcept;
 };
 
 }  // namespace penstock::port

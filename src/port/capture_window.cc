@@ -31,7 +31,7 @@ void MappedWindow::unmap() noexcept {
 }
 
 bool MappedWindow::map(std::size_t least) noexcept {
-  static const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   unmap();
   begin_ = at_ / page * page;
   end_ = std::min(size_, std::max(begin_ + kPieceBytes, at_ + least));
