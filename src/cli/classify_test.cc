@@ -97,7 +97,7 @@ TEST_F(ClassifyCommand, LetsTheLastMatchDecideIfAsked) {
             "--match: `match` and `decides` contradict each other: found 'last', expected match: first, or one of them "
             "alone\n");
   EXPECT_THAT(run(kIptables, {"--decides", "last", tuple}).err,
-              HasSubstr(":5:23: jump in a chain whose last match decides: found 'guests', expected a chain without "
+              HasSubstr(":5:22: jump in a chain whose last match decides: found 'guests', expected a chain without "
                         "jumps, or `decides: first`"));
 }
 

@@ -16,7 +16,7 @@
 
 namespace penstock::filter {
 
-/// How filters run on a GPU. automatic: generated code if NVRTC can be used, else the interpreter.
+/// How filters run on a GPU. automatic: the interpreter.
 enum class GpuEngine : std::uint8_t { automatic, interpreter, generated };
 
 /// "auto", "interpreter" or "generated".

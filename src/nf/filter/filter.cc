@@ -11,8 +11,6 @@
 
 #include "base/units.h"
 #include "function/changes.h"
-#include "gpu/devices.h"
-#include "gpu/nvrtc.h"
 
 namespace penstock::filter {
 
@@ -75,14 +73,10 @@ std::unique_ptr<DeviceStage> Filter::make_device_stage(function::Processor /*pro
 }
 
 MachineCode* Filter::machine_code() {
-  const bool generate = options_.gpu_engine == GpuEngine::generated ||
-                        (options_.gpu_engine == GpuEngine::automatic && gpu::nvrtc_status().available);
-  if (!generate || !list_.takes(LinkType::ethernet)) return nullptr;
+  // Code for sets of hundreds of filters has been wrong on sm_90 (code/README.md), so only users choose it.
+  if (options_.gpu_engine != GpuEngine::generated || !list_.takes(LinkType::ethernet)) return nullptr;
   if (!code_) code_ = std::make_unique<MachineCode>(list_.programs(LinkType::ethernet), GenerateOptions{});
-  if (options_.gpu_engine == GpuEngine::generated) return code_.get();
-  // Some sets are too large to generate code for.
-  const gpu::Device device = gpu::list_devices().devices.at(static_cast<std::size_t>(gpu::current_device()));
-  return code_->for_devices(device.compute_major, device.compute_minor) ? code_.get() : nullptr;
+  return code_.get();
 }
 
 std::unique_ptr<function::FinishStage> Filter::make_finish_stage(function::CpuStage& /*twin*/) {
