@@ -5,7 +5,7 @@
 
 #pragma once
 
-#include <pcap/bpf.h>
+#include <pcap/pcap.h>
 
 #include <span>
 #include <vector>
