@@ -61,6 +61,18 @@ Figure by(const char* sweep, const char* key, const char* label, const char* tit
           .panels = "method"};
 }
 
+Figure unrolled(const std::string& match, const char* title) {
+  return {.id = "unroll-" + match,
+          .title = title,
+          .where = {{"sweep", {"unroll"}}, {"match", {match}}},
+          .x = {"unroll", "rules in an iteration", AxisKind::logarithmic},
+          .y = kRate,
+          .series = {"storage", "transfer"},
+          .limit = kPcie,
+          .references = {},
+          .panels = "storage"};
+}
+
 Figure by_engine(const char* sweep, const char* key, const char* label, const char* title) {
   return {.id = sweep,
           .title = title,
@@ -80,24 +92,8 @@ const std::vector<Figure>& filter_figures() {
       speedup("bpf", "one-core", "times_one_core",
               "Linear matching on a GPU, compared with one core (Hung & Guo, table 3, figure 9)", bpf_speedups()),
       speedup("bpf", "all-cores", "times_all_cores", "Linear matching on a GPU, compared with all cores", {}),
-      {.id = "unroll-last",
-       .title = "Loop over 1,000 rules in constant memory, unrolled, last match (Hung & Guo, figure 10)",
-       .where = {{"sweep", {"unroll"}}, {"match", {"last"}}},
-       .x = {"unroll", "rules in an iteration", AxisKind::logarithmic},
-       .y = kRate,
-       .series = {"storage", "transfer"},
-       .limit = kPcie,
-       .references = {},
-       .panels = "storage"},
-      {.id = "unroll-first",
-       .title = "Loop over 1,000 rules in constant memory, unrolled, first match (Hung & Guo, figure 10)",
-       .where = {{"sweep", {"unroll"}}, {"match", {"first"}}},
-       .x = {"unroll", "rules in an iteration", AxisKind::logarithmic},
-       .y = kRate,
-       .series = {"storage", "transfer"},
-       .limit = kPcie,
-       .references = {},
-       .panels = "storage"},
+      unrolled("last", "Loop over 1,000 rules in constant memory, unrolled, last match (Hung & Guo, figure 10)"),
+      unrolled("first", "Loop over 1,000 rules in constant memory, unrolled, first match (Hung & Guo, figure 10)"),
       speedup("rfc", "one-core", "times_one_core",
               "RFC on a GPU, compared with one core (Hung & Guo, table 4, figure 11)", rfc_speedups()),
       speedup("rfc", "all-cores", "times_all_cores", "RFC on a GPU, compared with all cores", {}),

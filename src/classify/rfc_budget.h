@@ -20,7 +20,6 @@ class RfcBudget {
 
   /// What follows is part of this phase, for a message: "source × destination".
   void begin(std::string phase) { phase_ = std::move(phase); }
-  [[nodiscard]] const std::string& phase() const noexcept { return phase_; }
 
   /// False if no time is left for so many steps.
   [[nodiscard]] bool spend(std::uint64_t steps) {

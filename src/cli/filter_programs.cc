@@ -3,13 +3,11 @@
 
 #include "cli/filter_programs.h"
 
-#include <pcap/pcap.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "base/text_file.h"
-#include "nf/filter/bpf/libpcap_instructions.h"
+#include "nf/filter/bpf/read_program.h"
 
 namespace penstock::cli {
 
@@ -40,17 +38,7 @@ Result<FilterFile> read_filter_file(const std::string& path) {
 
 Result<std::vector<filter::Instruction>> compile_for(pcap* capture, const std::string& expression, bool optimize,
                                                      const Place& place) {
-  if (expression.find('\0') != expression.npos) {
-    return failure({place, "the filter expression contains a NUL character", in_quotes(expression), ""});
-  }
-  bpf_program program{};
-  if (pcap_compile(capture, &program, expression.c_str(), optimize ? 1 : 0, 0) != 0) {
-    return failure({place, std::string("cannot compile the filter expression: ") + pcap_geterr(capture),
-                    in_quotes(expression), ""});
-  }
-  auto instructions = filter::from_libpcap({program.bf_insns, program.bf_len});
-  pcap_freecode(&program);
-  return instructions;
+  return filter::compile_for(capture, expression, optimize, 0, place);
 }
 
 }  // namespace penstock::cli

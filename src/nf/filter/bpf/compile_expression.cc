@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <utility>
 
 #include "nf/filter/bpf/libpcap_instructions.h"
 #include "nf/filter/bpf/read_program.h"
@@ -28,7 +29,7 @@ struct Compiled {
 };
 
 /// Captures have LINKTYPE_ numbers where the DLT_ numbers of systems differ.
-int dlt_of(int link_type) noexcept {
+int dlt_of_linktype(int link_type) noexcept {
   switch (link_type) {
     case 100: return DLT_ATM_RFC1483;
     case 101: return DLT_RAW;
@@ -41,21 +42,27 @@ int dlt_of(int link_type) noexcept {
 
 }  // namespace
 
-Result<Program> compile_expression(const std::string& expression, const CompileOptions& options, const Place& place) {
+Result<std::vector<Instruction>> compile_for(pcap* capture, const std::string& expression, bool optimize,
+                                             std::uint32_t netmask, const Place& place) {
   if (expression.find('\0') != std::string::npos)
     return failure(Error{place, "a filter expression contains a NUL character", in_quotes(expression), {}});
-  const int snap_length =
-      static_cast<int>(std::min<std::uint32_t>(options.snap_length, std::numeric_limits<int>::max()));
-  const std::unique_ptr<pcap_t, ClosePcap> pcap(pcap_open_dead(dlt_of(options.link_type), snap_length));
-  if (!pcap) return failure(Error{place, "libpcap: out of memory", {}, {}});
   Compiled compiled;
-  if (pcap_compile(pcap.get(), &compiled.program, expression.c_str(), options.optimize ? 1 : 0, options.netmask) != 0)
+  if (pcap_compile(capture, &compiled.program, expression.c_str(), optimize ? 1 : 0, netmask) != 0)
     return failure(Error{place,
-                         std::string("cannot compile the filter expression: ") + pcap_geterr(pcap.get()),
+                         std::string("cannot compile the filter expression: ") + pcap_geterr(capture),
                          in_quotes(expression),
                          {}});
-  return Program::verify(from_libpcap({compiled.program.bf_insns, compiled.program.bf_len}), place, false,
-                         options.link_type);
+  return from_libpcap({compiled.program.bf_insns, compiled.program.bf_len});
+}
+
+Result<Program> compile_expression(const std::string& expression, const CompileOptions& options, const Place& place) {
+  const int snap_length =
+      static_cast<int>(std::min<std::uint32_t>(options.snap_length, std::numeric_limits<int>::max()));
+  const std::unique_ptr<pcap_t, ClosePcap> pcap(pcap_open_dead(dlt_of_linktype(options.link_type), snap_length));
+  if (!pcap) return failure(Error{place, "libpcap: out of memory", {}, {}});
+  auto instructions = compile_for(pcap.get(), expression, options.optimize, options.netmask, place);
+  if (!instructions) return tl::unexpected(std::move(instructions.error()));
+  return Program::verify(std::move(*instructions), place, false, options.link_type);
 }
 
 }  // namespace penstock::filter

@@ -8,9 +8,12 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/error.h"
 #include "nf/filter/bpf/program.h"
+
+struct pcap;
 
 namespace penstock::filter {
 
@@ -20,6 +23,10 @@ struct CompileOptions {
   bool optimize = true;
   std::uint32_t netmask = 0xffffffff;  // for "ip broadcast"; PCAP_NETMASK_UNKNOWN
 };
+
+/// Compiles an expression for an open capture of libpcap, without verifying it. The error has libpcap's message.
+[[nodiscard]] Result<std::vector<Instruction>> compile_for(pcap* capture, const std::string& expression, bool optimize,
+                                                           std::uint32_t netmask, const Place& place);
 
 /// Compiles an expression (pcap-filter(7)). An empty expression matches all packets. Thread-safe. The error has
 /// libpcap's message.
