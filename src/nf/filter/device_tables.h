@@ -16,7 +16,8 @@
 
 namespace penstock::filter {
 
-/// How filters run on a GPU. automatic: the interpreter.
+/// How filters run on a GPU. automatic: generated code on devices of compute capability 9.0 (H100, H200), where it has
+/// been tested, if NVRTC is there and takes the programs; else the interpreter.
 enum class GpuEngine : std::uint8_t { automatic, interpreter, generated };
 
 /// "auto", "interpreter" or "generated".

@@ -11,6 +11,8 @@
 
 #include "base/units.h"
 #include "function/changes.h"
+#include "gpu/devices.h"
+#include "gpu/nvrtc.h"
 
 namespace penstock::filter {
 
@@ -29,6 +31,10 @@ bool chooses_port(const FilterList& list) {
   return std::ranges::any_of(list.filters,
                              [](const NamedFilter& filter) { return filter.action.kind == Action::Kind::to; });
 }
+
+/// Whether generated code has been compared with the interpreter on such a device. NVIDIA's assembler has translated it
+/// wrongly more than once (code/README.md), so on other devices only users choose it.
+bool is_tested(const gpu::Device& device) { return device.compute_major == 9 && device.compute_minor == 0; }
 
 /// Null if there is none.
 const NamedFilter* find(const FilterList& list, std::string_view name) {
@@ -73,10 +79,13 @@ std::unique_ptr<DeviceStage> Filter::make_device_stage(function::Processor /*pro
 }
 
 MachineCode* Filter::machine_code() {
-  // Code for sets of hundreds of filters has been wrong on sm_90 (code/README.md), so only users choose it.
-  if (options_.gpu_engine != GpuEngine::generated || !list_.takes(LinkType::ethernet)) return nullptr;
+  if (options_.gpu_engine == GpuEngine::interpreter || !list_.takes(LinkType::ethernet)) return nullptr;
+  const gpu::Device device = gpu::list_devices().devices.at(static_cast<std::size_t>(gpu::current_device()));
+  const bool chosen = options_.gpu_engine == GpuEngine::generated;
+  if (!chosen && !(is_tested(device) && gpu::nvrtc_status().available)) return nullptr;
   if (!code_) code_ = std::make_unique<MachineCode>(list_.programs(LinkType::ethernet), GenerateOptions{});
-  return code_.get();
+  // Some sets are too large to generate code for. If the user has chosen it, that is an error.
+  return chosen || code_->for_devices(device.compute_major, device.compute_minor) ? code_.get() : nullptr;
 }
 
 std::unique_ptr<function::FinishStage> Filter::make_finish_stage(function::CpuStage& /*twin*/) {

@@ -51,7 +51,7 @@ constexpr auto kParameters = std::to_array<Parameter>({
     {"engine", ParameterType::choice, "auto", "auto|interpreter|libpcap|jit",
      "how filters run on the CPU; auto: jit if this build has it, else interpreter"},
     {"gpu_engine", ParameterType::choice, "auto", "auto|interpreter|generated",
-     "how filters run on a GPU; auto: interpreter; generated needs NVRTC and is experimental"},
+     "how filters run on a GPU; auto: generated on H100 and H200 if NVRTC is installed, else interpreter"},
     {"most_filters", ParameterType::integer, "", "1..1024",
      "number of filters up to which a reload may grow; default: the number of filters, rounded up to a multiple of 32"},
 });

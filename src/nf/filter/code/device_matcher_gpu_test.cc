@@ -134,6 +134,16 @@ TEST_P(DeviceMatchers, MatchAsTheInterpreterByRandomPrograms) {
   }
 }
 
+TEST_P(DeviceMatchers, MatchAsTheInterpreterByRandomProgramsThatDifferInConstants) {
+  for (const std::uint32_t seed : {1U, 2U, 3U, 4U}) {
+    RandomPrograms draw(seed);
+    const auto programs = draw.programs_of_kinds(1000, 5 * seed);
+    std::vector<Packet> packets;
+    while (packets.size() < 5000) packets.push_back(draw.packet(40));
+    ASSERT_NO_FATAL_FAILURE(expect_as_interpreted(*matcher(programs), programs, packets, false)) << seed;
+  }
+}
+
 TEST_P(DeviceMatchers, MatchAsTheInterpreterByAThousandFilters) {
   RandomPrograms draw(4);
   std::vector<Packet> packets;

@@ -37,12 +37,14 @@ constexpr std::string_view kOpening = R"(
 #define PENSTOCK_CONSTANTS __constant__ const
 #define PENSTOCK_MORE_CONSTANTS __device__ const
 #define PENSTOCK_UNROLL _Pragma("unroll")
+#define PENSTOCK_UNROLL_SOME _Pragma("unroll 4")
 #else
 #define PENSTOCK_FUNCTION static
 #define PENSTOCK_INLINE static inline
 #define PENSTOCK_CONSTANTS static const
 #define PENSTOCK_MORE_CONSTANTS static const
 #define PENSTOCK_UNROLL
+#define PENSTOCK_UNROLL_SOME
 #endif
 namespace penstock::filter {
 using u32 = std::uint32_t;
@@ -98,9 +100,9 @@ class Generator {
     code_.text = std::string(prelude());
     code_.text += kOpening;
     write_direct();
-    write_groups();
+    find_whole_words();
     write_words();
-    write_match_part();
+    write_parts();
     write_undecided();
     if (options_.returns) write_return_all();
     code_.text += fmt::format(kClosing, kGeneratedBlock, code_.parts);
@@ -147,10 +149,9 @@ class Generator {
     }
   }
 
-  void write_groups() {
+  void find_whole_words() {
     for (std::size_t i = 0; i < groups_.size(); ++i) {
       const GroupText& text = group_texts_.emplace_back(graph_, groups_[i], i, programs_.size());
-      code_.text += text.text(constant_bytes_);
       for (const std::uint32_t word : text.whole_words()) whole_.insert(word);
     }
   }
@@ -189,10 +190,14 @@ class Generator {
     }
   }
 
-  void write_match_part() {
-    code_.text += "PENSTOCK_INLINE void match_part(const PacketWindow packet, u32* const words, const u32 part) {\n";
+  /// The groups' functions for each part of the bitmap, and match_part(), which calls them and those of words.
+  void write_parts() {
+    for (const GroupText& group : group_texts_) code_.text += group.tables(constant_bytes_);
+    std::string match_part =
+        "PENSTOCK_INLINE void match_part(const PacketWindow packet, u32* const words, const u32 part) {\n";
     code_.parts = 0;
-    for (std::uint32_t word = 0; word < words_ || word == 0;) {
+    std::uint32_t word = 0;
+    do {
       const std::uint32_t first = word;
       std::string text;
       std::size_t functions = 0;
@@ -204,12 +209,16 @@ class Generator {
           text += fmt::format("words[{}] = 0;\n", word);
         }
       }
-      for (const GroupText& group : group_texts_) text += group.call(first, word);
-      code_.text += fmt::format("if (part == {}u) {{\n{}}}\n", code_.parts, text);
+      for (const GroupText& group : group_texts_) {
+        const std::string function = group.function(code_.parts, first, word);
+        if (function.empty()) continue;
+        code_.text += function;
+        text += group.call(code_.parts);
+      }
+      match_part += fmt::format("if (part == {}u) {{\n{}}}\n", code_.parts, text);
       ++code_.parts;
-      if (words_ == 0) break;
-    }
-    code_.text += "}\n";
+    } while (word < words_);
+    code_.text += match_part + "}\n";
   }
 
   void write_undecided() {

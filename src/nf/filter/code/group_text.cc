@@ -19,6 +19,10 @@ constexpr std::size_t kMostLoopNodes = 256;
 /// Loops over the programs of a word are unrolled if they then have at most so many nodes.
 constexpr std::size_t kMostUnrolledNodes = 1024;
 
+std::string loop(const char* variable, std::size_t first, std::size_t end) {
+  return fmt::format("for (u32 {0} = {1}; {0} < {2}; ++{0}) ", variable, first, end);
+}
+
 }  // namespace
 
 GroupText::GroupText(const DecisionGraph& graph, const ProgramGroup& group, std::size_t number, std::size_t programs)
@@ -96,16 +100,15 @@ std::string GroupText::set_single() const {
   return fmt::format("words[singles_of_{0}[s] / 32] |= 1u << singles_of_{0}[s] % 32;\n", number_);
 }
 
-std::string GroupText::constant_case(bool match) const {
+std::string GroupText::constant_case(bool match, const Range& range) const {
   std::string text;
-  if (!words_.empty()) {
+  if (range.first_word < range.end_word) {
     const std::string mask =
         match ? fmt::format("w == {} ? {} : 0xffffffffu", words_.size() - 1, literal(last_mask_)) : "0";
-    text += fmt::format("for (u32 w = first_word; w < end_word; ++w) words[{}] = {};\n", word_number(), mask);
+    text += fmt::format("{}words[{}] = {};\n", loop("w", range.first_word, range.end_word), word_number(), mask);
   }
-  if (!singles_.empty() && match) {
-    text += "for (u32 s = first_single; s < end_single; ++s) ";
-    text += set_single();
+  if (range.first_single < range.end_single && match) {
+    text += "PENSTOCK_UNROLL_SOME\n" + loop("s", range.first_single, range.end_single) + set_single();
   }
   return text;
 }
@@ -121,7 +124,7 @@ std::string GroupText::bit(NodeId entry, NodeText nodes, std::string& body) cons
   return NodeText::name_of_node(entry);
 }
 
-std::string GroupText::loop_case(NodeId entry, NodeText nodes) const {
+std::string GroupText::loop_case(NodeId entry, NodeText nodes, const Range& range) const {
   // What does not depend on the program comes before the loop.
   std::string text;
   std::unordered_set<NodeId> varying;
@@ -142,8 +145,8 @@ std::string GroupText::loop_case(NodeId entry, NodeText nodes) const {
   }
   std::string body;
   const std::string name = bit(entry, nodes, body);
-  if (!words_.empty()) {
-    text += "for (u32 w = first_word; w < end_word; ++w) {\nu32 bits = 0;\n";
+  if (range.first_word < range.end_word) {
+    text += loop("w", range.first_word, range.end_word) + "{\nu32 bits = 0;\n";
     if (32 * reachable.size() <= kMostUnrolledNodes) text += "PENSTOCK_UNROLL\n";
     // From the highest bit down, as in the functions of words.
     text += fmt::format(
@@ -154,28 +157,15 @@ std::string GroupText::loop_case(NodeId entry, NodeText nodes) const {
     }
     text += fmt::format("words[{}] = bits;\n}}\n", word_number());
   }
-  if (!singles_.empty()) {
-    text += fmt::format("for (u32 s = first_single; s < end_single; ++s) {{\nconst u32 i = {} + s;\n{}",
-                        32 * words_.size(), body);
+  if (range.first_single < range.end_single) {
+    text += "PENSTOCK_UNROLL_SOME\n" + loop("s", range.first_single, range.end_single);
+    text += fmt::format("{{\nconst u32 i = {} + s;\n{}", 32 * words_.size(), body);
     text += fmt::format("if ({}) {}}}\n", name, set_single());
   }
   return text;
 }
 
-std::string GroupText::call(std::uint32_t first, std::uint32_t end) const {
-  const auto index = [](const std::vector<std::uint32_t>& sorted, std::uint32_t value) {
-    return std::ranges::lower_bound(sorted, value) - sorted.begin();
-  };
-  const auto first_word = index(words_, first);
-  const auto end_word = index(words_, end);
-  const auto first_single = index(singles_, 32 * first);
-  const auto end_single = index(singles_, 32 * end);
-  if (first_word == end_word && first_single == end_single) return {};
-  return fmt::format("group_{}(packet, words, {}u, {}u, {}u, {}u);\n", number_, first_word, end_word, first_single,
-                     end_single);
-}
-
-std::string GroupText::text(std::size_t& constant_bytes) const {
+std::string GroupText::tables(std::size_t& constant_bytes) const {
   std::string text;
   if (!words_.empty() && words_.back() - words_.front() + 1 != words_.size()) {
     text += table(fmt::format("words_of_{}", number_), words_, constant_bytes);
@@ -186,10 +176,20 @@ std::string GroupText::text(std::size_t& constant_bytes) const {
     for (const std::size_t member : row_member_) rows.push_back(group_.columns[column][member]);
     text += table(fmt::format("constants_{}_{}", number_, column), rows, constant_bytes);
   }
-  text += fmt::format(
-      "PENSTOCK_FUNCTION void group_{}(const PacketWindow packet, u32* const words, const u32 first_word, const u32 "
-      "end_word, const u32 first_single, const u32 end_single) {{\n",
-      number_);
+  return text;
+}
+
+std::string GroupText::function(std::uint32_t part, std::uint32_t first, std::uint32_t end) const {
+  const auto index = [](const std::vector<std::uint32_t>& sorted, std::uint32_t value) {
+    return static_cast<std::size_t>(std::ranges::lower_bound(sorted, value) - sorted.begin());
+  };
+  const Range range{index(words_, first), index(words_, end), index(singles_, 32 * first), index(singles_, 32 * end)};
+  if (range.first_word == range.end_word && range.first_single == range.end_single) return {};
+  // The range is not an argument: ptxas 13.0 passes what is the same for all threads in a uniform register, which is
+  // one for a whole warp, and reuses it where some of the threads have branched off. The others then find another
+  // number.
+  std::string text = fmt::format("PENSTOCK_FUNCTION void group_{}_{}(const PacketWindow packet, u32* const words) {{\n",
+                                 number_, part);
   // The number of the case at each common node: 0 and 1 for none and all, then the entries'.
   NodeText nodes(graph_);
   const auto case_of = [&](NodeId id) {
@@ -204,12 +204,16 @@ std::string GroupText::text(std::size_t& constant_bytes) const {
                         case_of(node.no));
   }
   text += fmt::format("const u32 entry = {};\n", case_of(group_.root));
-  text += fmt::format("if (entry == 0u) {{\n{}}} else if (entry == 1u) {{\n{}}}", constant_case(false),
-                      constant_case(true));
+  text += fmt::format("if (entry == 0u) {{\n{}}} else if (entry == 1u) {{\n{}}}", constant_case(false, range),
+                      constant_case(true, range));
   for (std::size_t i = 0; i < entries_.size(); ++i) {
-    text += fmt::format(" else if (entry == {}u) {{\n{}}}", i + 2, loop_case(entries_[i], nodes));
+    text += fmt::format(" else if (entry == {}u) {{\n{}}}", i + 2, loop_case(entries_[i], nodes, range));
   }
   return text + "\n}\n";
+}
+
+std::string GroupText::call(std::uint32_t part) const {
+  return fmt::format("group_{}_{}(packet, words);\n", number_, part);
 }
 
 }  // namespace penstock::filter

@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The function of a group of programs that differ only in constants. It first asks the tests that are the same for all
-// members, which lead to "none matches", "all match" or one of a few nodes whose test is not the same. Then it loops
-// over the members from there, for each word of the bitmap. All threads of a warp read the same constants.
+// The functions of a group of programs that differ only in constants, one for each part of the bitmap. A function first
+// asks the tests that are the same for all members, which lead to "none matches", "all match" or one of a few nodes
+// whose test is not the same. Then it loops over the members from there, for each word of the bitmap. All threads of a
+// warp read the same constants.
 
 #pragma once
 
@@ -23,24 +24,34 @@ class GroupText {
   /// `number` is part of all names. `programs` is the number of all programs.
   GroupText(const DecisionGraph& graph, const ProgramGroup& group, std::size_t number, std::size_t programs);
 
-  /// Words of the bitmap whose programs are all members. The function writes them, and sets bits in other words, which
+  /// Words of the bitmap whose programs are all members. The functions write them, and set bits in other words, which
   /// must have been written.
   [[nodiscard]] const std::vector<std::uint32_t>& whole_words() const noexcept { return words_; }
 
-  /// The statement that calls the function for the words from `first` to `end`; empty if no member is there.
-  [[nodiscard]] std::string call(std::uint32_t first, std::uint32_t end) const;
+  /// The tables. Adds their size to `constant_bytes`; tables that would exceed the constant memory of a device are
+  /// placed in its global memory.
+  [[nodiscard]] std::string tables(std::size_t& constant_bytes) const;
 
-  /// The tables and the function. Adds the tables' size to `constant_bytes`;
-  /// tables that would exceed the constant memory of a device are placed in its global memory.
-  [[nodiscard]] std::string text(std::size_t& constant_bytes) const;
+  /// The function for the words from `first` to `end`, which are part number `part`; empty if no member is there.
+  [[nodiscard]] std::string function(std::uint32_t part, std::uint32_t first, std::uint32_t end) const;
+  /// The statement that calls it.
+  [[nodiscard]] std::string call(std::uint32_t part) const;
 
  private:
+  /// Indices into words_ and singles_.
+  struct Range {
+    std::size_t first_word;
+    std::size_t end_word;
+    std::size_t first_single;
+    std::size_t end_single;
+  };
+
   void arrange(std::size_t programs);
   void find_entries();
   [[nodiscard]] std::string table(const std::string& name, const std::vector<std::uint32_t>& numbers,
                                   std::size_t& constant_bytes) const;
-  [[nodiscard]] std::string constant_case(bool match) const;
-  [[nodiscard]] std::string loop_case(NodeId entry, NodeText nodes) const;
+  [[nodiscard]] std::string constant_case(bool match, const Range& range) const;
+  [[nodiscard]] std::string loop_case(NodeId entry, NodeText nodes, const Range& range) const;
   [[nodiscard]] std::string bit(NodeId entry, NodeText nodes, std::string& body) const;
   [[nodiscard]] std::string word_number() const;
   [[nodiscard]] std::string set_single() const;

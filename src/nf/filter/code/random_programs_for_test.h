@@ -47,19 +47,34 @@ class RandomPrograms {
   std::uint32_t below(std::uint32_t limit) { return static_cast<std::uint32_t>(random_() % limit); }
 
   /// A program of up to `most` instructions that often gets to its end.
-  Program program(std::size_t most) {
-    const std::size_t length = 1 + below(static_cast<std::uint32_t>(most));
-    std::vector<Instruction> instructions;
-    while (instructions.size() + 1 < length) {
-      instructions.push_back(instruction(static_cast<std::uint32_t>(length - instructions.size() - 2)));
-    }
-    instructions.push_back(below(2) == 0 ? Instruction{kReturnA, 0, 0, 0} : Instruction{kReturnK, 0, 0, below(3)});
-    return verified(std::move(instructions));
-  }
+  Program program(std::size_t most) { return verified(instructions(most)); }
 
   std::vector<Program> programs(std::size_t count, std::size_t most) {
     std::vector<Program> all;
     while (all.size() < count) all.push_back(program(most));
+    return all;
+  }
+
+  /// Programs of `kinds` kinds, in random order. Those of a kind differ only in the constants of comparisons.
+  std::vector<Program> programs_of_kinds(std::size_t count, std::size_t kinds) {
+    std::vector<std::vector<Instruction>> models;
+    while (models.size() < kinds) {
+      models.push_back(instructions(12));
+      // So that something is compared with constants at all.
+      const std::vector<Instruction> compare{{kLoadByteAbs, 0, 0, below(20)}, {kJumpEqualK, 0, 1, 0}};
+      models.back().insert(models.back().begin(), compare.begin(), compare.end());
+      models.back().push_back({kReturnK, 0, 0, below(2)});
+    }
+    std::vector<Program> all;
+    while (all.size() < count) {
+      std::vector<Instruction> program = models[below(static_cast<std::uint32_t>(kinds))];
+      for (Instruction& instruction : program) {
+        const bool compares = instruction.code == kJumpEqualK || instruction.code == kJumpGreaterK ||
+                              instruction.code == kJumpGreaterEqualK || instruction.code == kJumpSetK;
+        if (compares) instruction.k = below(below(2) == 0 ? 8 : 256);
+      }
+      all.push_back(verified(std::move(program)));
+    }
     return all;
   }
 
@@ -71,6 +86,16 @@ class RandomPrograms {
   }
 
  private:
+  std::vector<Instruction> instructions(std::size_t most) {
+    const std::size_t length = 1 + below(static_cast<std::uint32_t>(most));
+    std::vector<Instruction> instructions;
+    while (instructions.size() + 1 < length) {
+      instructions.push_back(instruction(static_cast<std::uint32_t>(length - instructions.size() - 2)));
+    }
+    instructions.push_back(below(2) == 0 ? Instruction{kReturnA, 0, 0, 0} : Instruction{kReturnK, 0, 0, below(3)});
+    return instructions;
+  }
+
   Instruction instruction(std::uint32_t instructions_after) {
     static constexpr std::uint16_t kCodes[] = {
         kLoadWordAbs,   kLoadHalfAbs, kLoadByteAbs, kLoadByteAbs,    kLoadWordInd,  kLoadHalfInd, kLoadByteInd,
