@@ -34,15 +34,13 @@ constexpr std::string_view kOpening = R"(
 #ifdef __CUDACC__
 #define PENSTOCK_FUNCTION static __device__ __noinline__
 #define PENSTOCK_INLINE static __device__ __forceinline__
-#define PENSTOCK_CONSTANTS __constant__ const
-#define PENSTOCK_MORE_CONSTANTS __device__ const
+#define PENSTOCK_TABLE __device__ const
 #define PENSTOCK_UNROLL _Pragma("unroll")
-#define PENSTOCK_UNROLL_SOME _Pragma("unroll 4")
+#define PENSTOCK_UNROLL_SOME _Pragma("unroll 16")
 #else
 #define PENSTOCK_FUNCTION static
 #define PENSTOCK_INLINE static inline
-#define PENSTOCK_CONSTANTS static const
-#define PENSTOCK_MORE_CONSTANTS static const
+#define PENSTOCK_TABLE static const
 #define PENSTOCK_UNROLL
 #define PENSTOCK_UNROLL_SOME
 #endif
@@ -192,7 +190,7 @@ class Generator {
 
   /// The groups' functions for each part of the bitmap, and match_part(), which calls them and those of words.
   void write_parts() {
-    for (const GroupText& group : group_texts_) code_.text += group.tables(constant_bytes_);
+    for (const GroupText& group : group_texts_) code_.text += group.tables();
     std::string match_part =
         "PENSTOCK_INLINE void match_part(const PacketWindow packet, u32* const words, const u32 part) {\n";
     code_.parts = 0;
@@ -274,7 +272,6 @@ class Generator {
   std::vector<GroupText> group_texts_;
   std::set<std::uint32_t> whole_;      // words that groups write as a whole
   std::set<std::uint32_t> with_code_;  // words that have a function
-  std::size_t constant_bytes_ = 0;
   GeneratedCode code_;
 };
 

@@ -12,12 +12,16 @@
 namespace penstock::filter {
 namespace {
 
-/// Of 64 KiB, the rest is for the compiler's constants.
-constexpr std::size_t kMostConstantBytes = std::size_t{56} << 10;
 /// The most nodes of all loops together. Beyond that, one loop asks all tests.
 constexpr std::size_t kMostLoopNodes = 256;
 /// Loops over the programs of a word are unrolled if they then have at most so many nodes.
 constexpr std::size_t kMostUnrolledNodes = 1024;
+
+std::string table(const std::string& name, const std::vector<std::uint32_t>& numbers) {
+  std::string text = fmt::format("alignas(16) PENSTOCK_TABLE u32 {}[{}] = {{", name, numbers.size());
+  for (const std::uint32_t number : numbers) text += literal(number) + ",";
+  return text + "};\n";
+}
 
 std::string loop(const char* variable, std::size_t first, std::size_t end) {
   return fmt::format("for (u32 {0} = {1}; {0} < {2}; ++{0}) ", variable, first, end);
@@ -78,17 +82,6 @@ void GroupText::find_entries() {
   }
   common_.assign(common.begin(), common.end());
   entries_.assign(entries.begin(), entries.end());
-}
-
-std::string GroupText::table(const std::string& name, const std::vector<std::uint32_t>& numbers,
-                             std::size_t& constant_bytes) const {
-  const std::size_t bytes = 4 * numbers.size() + 16;
-  const bool fits = constant_bytes + bytes <= kMostConstantBytes;
-  if (fits) constant_bytes += bytes;
-  std::string text = fmt::format("alignas(16) {} u32 {}[{}] = {{",
-                                 fits ? "PENSTOCK_CONSTANTS" : "PENSTOCK_MORE_CONSTANTS", name, numbers.size());
-  for (const std::uint32_t number : numbers) text += literal(number) + ",";
-  return text + "};\n";
 }
 
 std::string GroupText::word_number() const {
@@ -165,16 +158,16 @@ std::string GroupText::loop_case(NodeId entry, NodeText nodes, const Range& rang
   return text;
 }
 
-std::string GroupText::tables(std::size_t& constant_bytes) const {
+std::string GroupText::tables() const {
   std::string text;
   if (!words_.empty() && words_.back() - words_.front() + 1 != words_.size()) {
-    text += table(fmt::format("words_of_{}", number_), words_, constant_bytes);
+    text += table(fmt::format("words_of_{}", number_), words_);
   }
-  if (!singles_.empty()) text += table(fmt::format("singles_of_{}", number_), singles_, constant_bytes);
+  if (!singles_.empty()) text += table(fmt::format("singles_of_{}", number_), singles_);
   for (std::size_t column = 0; column < group_.columns.size(); ++column) {
     std::vector<std::uint32_t> rows;
     for (const std::size_t member : row_member_) rows.push_back(group_.columns[column][member]);
-    text += table(fmt::format("constants_{}_{}", number_, column), rows, constant_bytes);
+    text += table(fmt::format("constants_{}_{}", number_, column), rows);
   }
   return text;
 }

@@ -28,9 +28,9 @@ class GroupText {
   /// must have been written.
   [[nodiscard]] const std::vector<std::uint32_t>& whole_words() const noexcept { return words_; }
 
-  /// The tables. Adds their size to `constant_bytes`; tables that would exceed the constant memory of a device are
-  /// placed in its global memory.
-  [[nodiscard]] std::string tables(std::size_t& constant_bytes) const;
+  /// The tables. They are in global memory, where caches for data hold them. Of constant memory, a multiprocessor
+  /// caches only a few KiB, and a thousand filters need more.
+  [[nodiscard]] std::string tables() const;
 
   /// The function for the words from `first` to `end`, which are part number `part`; empty if no member is there.
   [[nodiscard]] std::string function(std::uint32_t part, std::uint32_t first, std::uint32_t end) const;
@@ -48,8 +48,6 @@ class GroupText {
 
   void arrange(std::size_t programs);
   void find_entries();
-  [[nodiscard]] std::string table(const std::string& name, const std::vector<std::uint32_t>& numbers,
-                                  std::size_t& constant_bytes) const;
   [[nodiscard]] std::string constant_case(bool match, const Range& range) const;
   [[nodiscard]] std::string loop_case(NodeId entry, NodeText nodes, const Range& range) const;
   [[nodiscard]] std::string bit(NodeId entry, NodeText nodes, std::string& body) const;

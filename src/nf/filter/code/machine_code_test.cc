@@ -54,7 +54,7 @@ TEST_F(Compiled, IsEachKindOfCode) {
   EXPECT_EQ(mistakes(testing::port_filters(100), {}), "");
 }
 
-TEST_F(Compiled, IsASetOfAThousandFiltersWhoseConstantsExceedConstantMemory) {
+TEST_F(Compiled, IsASetOfAThousandFiltersWithLargeTables) {
   std::vector<Program> programs;
   for (std::size_t i = 0; i < kMostPrograms; ++i) {
     std::string expression = "ip[0] = 0";
@@ -66,7 +66,6 @@ TEST_F(Compiled, IsASetOfAThousandFiltersWhoseConstantsExceedConstantMemory) {
   }
   MachineCode code(programs, {});
   EXPECT_EQ(code.generated().looped, kMostPrograms);
-  EXPECT_NE(code.generated().text.find("PENSTOCK_MORE_CONSTANTS u32 constants"), std::string::npos);
   EXPECT_TRUE(code.for_devices(9, 0));
 }
 
