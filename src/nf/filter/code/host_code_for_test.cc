@@ -20,9 +20,8 @@ HostCode::HostCode(std::span<const Program> programs, const GenerateOptions& opt
   std::string folder = (std::filesystem::temp_directory_path() / "penstock-code-XXXXXX").string();
   if (mkdtemp(folder.data()) == nullptr) std::abort();
   std::ofstream(folder + "/code.cc") << code_.text;
-  const std::string compile = std::string(PENSTOCK_CXX) +
-                              " -std=c++20 -O0 -Wall -Wextra -Werror -Wno-unused -Wno-unused-parameter"
-                              " -Wno-type-limits -shared -fPIC -o " +
+  const std::string compile = std::string(PENSTOCK_GXX) +
+                              " -std=c++20 -O0 -Wall -Wextra -Werror -Wno-unused -Wno-type-limits -shared -fPIC -o " +
                               folder + "/code.so " + folder + "/code.cc";
   const int status = std::system(compile.c_str());
   if (status == 0) library_ = dlopen((folder + "/code.so").c_str(), RTLD_NOW | RTLD_LOCAL);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Generated code, compiled for the host by the C++ compiler and loaded.
+// Generated code, compiled for the host by GCC and loaded.
 
 #pragma once
 
