@@ -91,6 +91,14 @@ Result<std::vector<Filter>> filters_of(const FilterArguments& arguments) {
     }
     is_used |= is_name;
     if (filter.output.empty()) return failure({{"-w", 0, 0}, "no file", in_quotes(output), "NAME=EXPRESSION"});
+    // All packets would match, which is hardly what a script with an unset variable wants.
+    if (!is_name && trimmed(filter.expression).empty()) {
+      return failure({{"-w", 0, 0}, "no expression", in_quotes(output), "NAME=EXPRESSION"});
+    }
+    if (!is_name && trimmed(filter.output) != filter.output) {
+      return failure(
+          {{"-w", 0, 0}, "the name of the file begins or ends with a space", in_quotes(output), "NAME=EXPRESSION"});
+    }
     filters.push_back(std::move(filter));
   }
   if (!filters.empty() && has_expression && !is_used) {
@@ -103,30 +111,47 @@ Result<std::vector<Filter>> filters_of(const FilterArguments& arguments) {
   return filters;
 }
 
-/// The file behind a path; "-" is the descriptor. None unless it is a regular file.
-std::optional<struct stat> regular_file(const std::string& path, int descriptor) {
+/// The file or pipe behind a path; "-" is the descriptor. None for devices, such as /dev/null.
+std::optional<struct stat> file_of(const std::string& path, int descriptor) {
   struct stat status {};
   const int result = path == "-" ? ::fstat(descriptor, &status) : ::stat(path.c_str(), &status);
-  if (result != 0 || !S_ISREG(status.st_mode)) return {};
+  if (result != 0 || !(S_ISREG(status.st_mode) || S_ISFIFO(status.st_mode))) return {};
   return status;
+}
+
+bool is_same(const std::optional<struct stat>& a, const std::optional<struct stat>& b) {
+  return a && b && a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+/// Whether the path names a descriptor that this program does not have yet, but may open for its input.
+bool is_missing_descriptor(const std::string& path) {
+  struct stat status {};
+  return (path.starts_with("/dev/fd/") || path.starts_with("/proc/")) && ::stat(path.c_str(), &status) != 0;
 }
 
 /// Two names of one file, or of the input, would destroy it.
 Errors check_files(const FilterArguments& arguments, const std::vector<Filter>& filters) {
   const std::string input = arguments.read.value_or("-");
-  const auto input_file = regular_file(input, STDIN_FILENO);
+  const auto input_file = file_of(input, STDIN_FILENO);
+  const auto program_file = arguments.program ? file_of(*arguments.program, STDIN_FILENO) : std::nullopt;
   Errors errors;
   for (std::size_t i = 0; i < filters.size(); ++i) {
     const std::string& output = filters[i].output;
     if (output.empty()) continue;
-    const auto output_file = regular_file(output, STDOUT_FILENO);
-    if (input_file && output_file && input_file->st_dev == output_file->st_dev &&
-        input_file->st_ino == output_file->st_ino) {
+    const auto output_file = file_of(output, STDOUT_FILENO);
+    if (is_same(input_file, output_file) && S_ISREG(input_file->st_mode)) {
       errors.push_back({{"-w", 0, 0}, "would overwrite the input", in_quotes(output), "another file"});
     }
+    if (is_same(program_file, output_file) && S_ISREG(program_file->st_mode)) {
+      errors.push_back({{"-w", 0, 0}, "would overwrite the file of -F", in_quotes(output), "another file"});
+    }
+    if (is_missing_descriptor(output)) {
+      errors.push_back({{"-w", 0, 0}, "no such descriptor", in_quotes(output), "one that is open"});
+    }
     const auto same = [&](const Filter& other) {
-      return other.output == output || (output != "-" && other.output != "-" && !other.output.empty() &&
-                                        resolved_path(other.output) == resolved_path(output));
+      return other.output == output || is_same(file_of(other.output, STDOUT_FILENO), output_file) ||
+             (output != "-" && other.output != "-" && !other.output.empty() &&
+              resolved_path(other.output) == resolved_path(output));
     };
     if (std::any_of(filters.begin(), filters.begin() + static_cast<std::ptrdiff_t>(i), same)) {
       errors.push_back({{"-w", 0, 0}, "given twice for the same file", in_quotes(output), "another file"});
@@ -214,7 +239,8 @@ int print_programs_of(const std::vector<Filter>& filters, const FilterArguments&
       return refuse({{{"-y", 0, 0}, "unknown link type", in_quotes(arguments.link_type), "a name such as EN10MB"}});
     }
   }
-  const port::PcapHandle dead(pcap_open_dead(link_type, static_cast<int>(arguments.snap_length)));
+  const std::uint64_t snap_length = arguments.snap_length == 0 ? FilterArguments{}.snap_length : arguments.snap_length;
+  const port::PcapHandle dead(pcap_open_dead(link_type, static_cast<int>(snap_length)));
   const auto programs = compile(filters, dead.get(), !arguments.no_optimize);
   return programs ? print_programs(*programs, arguments.dump) : refuse(programs.error());
 }
@@ -301,7 +327,10 @@ int filter(const FilterArguments& arguments) {
   control.stop_fd = watch.fd();
   auto reader = port::RawCaptureReader::open(arguments.read.value_or("-"), control);
   if (!reader) return fail(reader.error());
+  // libpcap takes minutes for some expressions.
+  std::optional<SignalsEndProgram> compiling(std::in_place);
   auto compiled = compile(*filters, (*reader)->capture(), !arguments.no_optimize);
+  compiling.reset();
   if (!compiled) return refuse(compiled.error());
   if (arguments.dump > 0) return print_programs(*compiled, arguments.dump);
 
@@ -385,21 +414,22 @@ void add_filter(CLI::App& app, int& exit_code) {
   command
       ->add_option("-s", arguments->snap_length,
                    "snapshot length for -d without -r: what programs return for packets that match. As in tcpdump,\n"
-                   "packets that are read from a capture are not truncated")
-      ->check(whole_number(1, std::numeric_limits<std::int32_t>::max()))
+                   "packets that are read from a capture are not truncated, and 0 means the default")
+      ->check(whole_number(0, std::numeric_limits<std::int32_t>::max()))
       ->type_name("N")
       ->capture_default_str();
   command->add_flag("-O", arguments->no_optimize, "do not optimise the program");
   command
       ->add_flag_function(
-          "-n,-U", [](std::int64_t) {}, "for scripts written for tcpdump: no effect")
+          "-n,-U,-v,-e,-q,-t,-A,-X,-x,-l,-K,-N,-S,-p", [](std::int64_t) {},
+          "for scripts written for tcpdump: no effect, as packets are not printed")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command
       ->add_option(
           "--engine", arguments->engine,
           "what runs the programs: auto is jit, machine code, if this build has it, or else interpreter;\n"
           "libpcap is the interpreter of libpcap; gpu interprets on a GPU, and gpu-generated runs code that was\n"
-          "generated from the programs, which pays with many of them")
+          "generated from the programs, which pays off with many of them")
       ->check(CLI::IsMember(filter_engine_names()))
       ->capture_default_str();
   command->add_flag("--json", arguments->json, "print the numbers of packets as JSON");

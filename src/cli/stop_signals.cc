@@ -63,4 +63,12 @@ RunSignals& take_run_signals() {
 
 void nothing_left_to_stop() noexcept { run_is_over.store(true); }
 
+SignalsEndProgram::SignalsEndProgram() noexcept
+    : interrupt_(std::signal(SIGINT, SIG_DFL)), terminate_(std::signal(SIGTERM, SIG_DFL)) {}
+
+SignalsEndProgram::~SignalsEndProgram() {
+  std::signal(SIGINT, interrupt_);
+  std::signal(SIGTERM, terminate_);
+}
+
 }  // namespace penstock::cli

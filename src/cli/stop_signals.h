@@ -24,6 +24,20 @@ enum class HangUp : std::uint8_t {
 /// From here on, a single signal ends the program, because the remaining work may block on a reader for ever.
 void nothing_left_to_stop() noexcept;
 
+/// While this exists, a single SIGINT or SIGTERM ends the program at once: for long work that can neither be stopped
+/// nor leaves anything half done.
+class SignalsEndProgram {
+ public:
+  SignalsEndProgram() noexcept;
+  ~SignalsEndProgram();
+  SignalsEndProgram(const SignalsEndProgram&) = delete;
+  SignalsEndProgram& operator=(const SignalsEndProgram&) = delete;
+
+ private:
+  void (*interrupt_)(int);
+  void (*terminate_)(int);
+};
+
 /// Requests to a run, made by signals.
 struct RunSignals {
   std::atomic<bool> reopen_logs{false};  // SIGHUP

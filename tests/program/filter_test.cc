@@ -66,6 +66,18 @@ TEST_F(FilterProgram, TakesAFileNameWithAnEqualsSignLikeTcpdump) {
   EXPECT_TRUE(exists("date=1.pcap"));
 }
 
+TEST_F(FilterProgram, TakesOptionsThatOnlyChangeHowTcpdumpPrints) {
+  ASSERT_EQ(shell("penstock filter -r in.pcap -w plain.pcap tcp"), 0);
+  EXPECT_EQ(shell("penstock filter -nnvvK -s 0 -e -tttt -l -r in.pcap -w out.pcap tcp"), 0) << read("err");
+  EXPECT_EQ(read("out.pcap"), read("plain.pcap"));
+}
+
+TEST_F(FilterProgram, EndsByOneSignalWhileItCompiles) {
+  write("many", "print(' or '.join(f'host 10.{i // 250}.{i % 250}.1' for i in range(3000)))\n");
+  EXPECT_EQ(shell("python3 many >long && timeout 2 '" PENSTOCK_PROGRAM "' filter -r in.pcap -w out.pcap -F long"), 124);
+  EXPECT_FALSE(exists("out.pcap"));
+}
+
 TEST_F(FilterProgram, CountsLikeTcpdump) {
   EXPECT_EQ(shell("penstock filter -r in.pcap"), 0);
   EXPECT_EQ(read("out"), "231 packets\n");
@@ -121,11 +133,34 @@ TEST_F(FilterProgram, RefusesWhatIsWrongBeforeItWrites) {
        {"-w out.pcap 'tcp prt 80'", "-w out.pcap=tcp -w b.pcap='foo bar'", "-w out.pcap -F /nonexistent",
         "-w out.pcap -F program tcp", "-w out.pcap --returns", "-w - --count", "-w in.pcap tcp", "-w ./in.pcap",
         "-w out.pcap -w ./out.pcap", "-w out.pcap --engine fast", "-w out.pcap -c 0", "-w out.pcap --nano",
-        "-w out.pcap=tcp -w b.pcap=udp ip", "-w =tcp", "-y FOO -d"}) {
+        "-w out.pcap=tcp -w b.pcap=udp ip", "-w =tcp", "-w 'out.pcap= ' -w b.pcap=udp", "-w 'out.pcap =tcp'",
+        "-y FOO -d"}) {
     const std::string input = std::string(wrong).starts_with("-y") ? "" : "-r in.pcap ";
     EXPECT_EQ(shell("penstock filter " + input + wrong), 2) << wrong;
     EXPECT_NE(read("err"), "") << wrong;
     EXPECT_FALSE(exists("out.pcap")) << wrong;
+  }
+  EXPECT_EQ(packets("in.pcap"), 231U);
+}
+
+TEST_F(FilterProgram, RefusesTwoOutputsToOneFileByAnyName) {
+  for (const char* const wrong : {"-w -=tcp -w two.pcap=udp >two.pcap", "-w -=tcp -w /dev/stdout=udp >two.pcap",
+                                  "-w -=tcp -w /dev/stdout=udp | cat >piped", "-w one.pcap=tcp -w link.pcap=udp"}) {
+    ASSERT_EQ(shell("printf old >one.pcap && ln -f one.pcap link.pcap"), 0);
+    EXPECT_EQ(shell(std::string("set -o pipefail; penstock filter -r in.pcap ") + wrong), 2) << wrong;
+    EXPECT_EQ(read("one.pcap"), "old") << wrong;
+  }
+}
+
+TEST_F(FilterProgram, RefusesToOverwriteItsInputs) {
+  write("expression", "tcp\n");
+  EXPECT_EQ(shell("penstock filter -r in.pcap -F expression -w expression"), 2);
+  EXPECT_EQ(read("expression"), "tcp\n");
+  // Also by the number that the descriptor of its input may get.
+  for (int descriptor = 3; descriptor < 12; ++descriptor) {
+    for (const char* const folder : {"/dev/fd/", "/proc/self/fd/"}) {
+      static_cast<void>(shell("penstock filter -r in.pcap udp -w " + (folder + std::to_string(descriptor))));
+    }
   }
   EXPECT_EQ(packets("in.pcap"), 231U);
 }
@@ -184,7 +219,7 @@ TEST_F(FilterProgram, EndsAfterTheNumberOfMatches) {
   EXPECT_EQ(shell("penstock filter -r in.pcap --json -c 3 udp"), 0);
   EXPECT_EQ(json("out")["packets"], third);
   EXPECT_EQ(json("out")["filters"][0]["matches"], 3);
-  EXPECT_EQ(shell("penstock filter -r in.pcap --json -c 3 -w all.pcap= -w udp.pcap=udp"), 0) << read("err");
+  EXPECT_EQ(shell("penstock filter -r in.pcap --json -c 3 -w all.pcap -w udp.pcap=udp"), 0) << read("err");
   EXPECT_EQ(json("out")["packets"], third) << "the slower filter";
   EXPECT_EQ(shell("penstock filter -r in.pcap --json -c 231"), 0);
   EXPECT_EQ(json("out")["packets"], 231);

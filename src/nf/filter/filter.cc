@@ -27,9 +27,13 @@ Access access_of(const FilterList& list) noexcept {
 
 std::string_view text_of(Action action) { return action.kind == Action::Kind::drop ? "drop" : "forward"; }
 
+/// Whether a filter has chosen the port of every packet that goes on.
 bool chooses_port(const FilterList& list) {
-  return std::ranges::any_of(list.filters,
-                             [](const NamedFilter& filter) { return filter.action.kind == Action::Kind::to; });
+  const auto has = [&](Action::Kind kind) {
+    return list.otherwise.kind == kind ||
+           std::ranges::any_of(list.filters, [&](const NamedFilter& filter) { return filter.action.kind == kind; });
+  };
+  return has(Action::Kind::to) && !has(Action::Kind::pass);
 }
 
 /// Whether generated code has been compared with the interpreter on such a device. NVIDIA's assembler has translated it

@@ -115,10 +115,19 @@ TEST_F(FilterTest, DropsWhatMatchesAndForwardsTheRest) {
 
 TEST_F(FilterTest, SendsWhatMatchesToAPort) {
   const auto function = filter({{"expression", "udp"}, {"match", "to=dmz"}});
-  EXPECT_TRUE(function->traits().chooses_port);
   const auto stage = function->make_cpu_stage();
   EXPECT_EQ(decide(*stage, dns()), Verdict::forward(2));
   EXPECT_EQ(decide(*stage, web()), kPassed);
+}
+
+TEST_F(FilterTest, ChoosesPortsOnlyIfNothingIsJustForwarded) {
+  EXPECT_TRUE(filter({{"expression", "udp"}, {"match", "to=dmz"}, {"otherwise", "drop"}})->traits().chooses_port);
+  EXPECT_FALSE(filter({{"expression", "udp"}, {"match", "to=dmz"}})->traits().chooses_port);
+  EXPECT_FALSE(filter({{"expression", "udp"}, {"match", "drop"}})->traits().chooses_port);
+  EXPECT_FALSE(filter({{"otherwise", "drop"}}, {{{"name", "names"}, {"expression", "udp port 53"}, {"match", "to=dmz"}},
+                                                {{"name", "web"}, {"expression", "tcp port 80"}}})
+                   ->traits()
+                   .chooses_port);
 }
 
 TEST_F(FilterTest, TheFirstOfSeveralFiltersDecides) {

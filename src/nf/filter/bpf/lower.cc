@@ -19,11 +19,17 @@ bool is_absolute_load(std::uint16_t code) noexcept {
 
 bool loads_protocol(const Instruction& at) noexcept { return is_absolute_load(at.code) && at.k == kAncillaryProtocol; }
 
+bool is_vlan_tag(std::uint32_t k) noexcept {
+  return k == kAncillaryVlanTci || k == kAncillaryVlanPresent || k == kAncillaryVlanTpid;
+}
+
 /// All but `protocol`, for which one instruction is not enough.
 Instruction lowered(Instruction at) noexcept {
   if (is_absolute_load(at.code)) {
     // Frames carry their VLAN tags inline, as in captures: no tag was taken out of the frame.
-    if (is_ancillary(at.k)) return {kLoadImmediate, 0, 0, 0};
+    if (is_vlan_tag(at.k)) return {kLoadImmediate, 0, 0, 0};
+    // The verifier has refused what only a kernel knows. Others are outside of every packet, which ends the program.
+    if (is_ancillary(at.k)) return {kReturnK, 0, 0, 0};
     if (at.k >= kLinkHeader && at.k < kNetworkHeader) at.k -= kLinkHeader;
   }
   // libpcap shifts by K with the processor's instruction, which uses five bits of it.

@@ -81,6 +81,17 @@ TEST(LinuxExtensions, RefuseWhatOnlyAKernelKnows) {
   EXPECT_EQ(refusal(0xffffffff), "accepted");
 }
 
+TEST(LinuxExtensions, EndProgramsThatLoadWhatHasNoName) {
+  const std::vector<std::uint8_t> frame(100, 1);
+  for (const std::uint32_t offset : {kAncillary + 1, kAncillary + 64, 0xfffffffeU, 0xffffffffU}) {
+    for (const std::uint16_t load : {kLoadWordAbs, kLoadHalfAbs, kLoadByteAbs}) {
+      const auto program = Program::verify({{load, 0, 0, offset}, {kReturnK, 0, 0, 1}}, {});
+      ASSERT_TRUE(program);
+      EXPECT_EQ(interpret(program->instructions().data(), {frame.data(), 100, 100}), 0U) << offset;
+    }
+  }
+}
+
 TEST(LinuxExtensions, RefuseOffsetsOfTheNetworkLayer) {
   EXPECT_EQ(refusal(kNetworkHeader),
             "instruction 0 (ldh [-1048576]): the offset is relative to the network header, which is known only to the "
