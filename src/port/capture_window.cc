@@ -18,6 +18,15 @@ constexpr std::uint64_t kPieceBytes = 8 << 20;  // large enough that mapping it 
 constexpr std::size_t kWindowBytes = 1 << 20;   // stays in the L2 cache
 constexpr std::size_t kReadBytes = 256 << 10;
 
+/// Maps all pages of these bytes, in order. A page fault also maps the pages around it that are in the page cache,
+/// which takes less time than MAP_POPULATE, since that looks up each page once more.
+void touch(std::span<const std::uint8_t> bytes) noexcept {
+  constexpr std::size_t kMappedByAFault = 64 << 10;
+  for (std::size_t at = 0; at < bytes.size(); at += kMappedByAFault) {
+    static_cast<void>(*static_cast<const volatile std::uint8_t*>(bytes.data() + at));
+  }
+}
+
 }  // namespace
 
 MappedWindow::~MappedWindow() {
@@ -36,15 +45,14 @@ bool MappedWindow::map(std::size_t least) noexcept {
   begin_ = at_ / page * page;
   end_ = std::min(size_, std::max(begin_ + kPieceBytes, at_ + least));
   if (begin_ == end_) return true;
-  // MAP_POPULATE: one call maps all pages, instead of a page fault for each few.
-  void* const pages =
-      ::mmap(nullptr, end_ - begin_, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd_, static_cast<off_t>(begin_));
+  void* const pages = ::mmap(nullptr, end_ - begin_, PROT_READ, MAP_PRIVATE, fd_, static_cast<off_t>(begin_));
   if (pages == MAP_FAILED) {
     reason_ = std::strerror(errno);
     end_ = begin_;
     return false;
   }
   pages_ = static_cast<std::uint8_t*>(pages);
+  touch({pages_, end_ - begin_});
   control_->bytes_read.store(end_, std::memory_order_relaxed);
   return true;
 }

@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// A block:  | type | length | body, padded to 4 bytes | length |      32 bits each, in the section's byte order
 
 #include "port/pcapng_reader.h"
 
@@ -14,38 +12,15 @@
 
 #include "base/units.h"
 #include "port/link_types.h"
+#include "port/pcapng_blocks.h"
 
 namespace penstock::port {
 
 namespace {
 
-// Block types.
-constexpr std::uint32_t kSection = 0x0a0d0d0a;  // the same in both byte orders
-constexpr std::uint32_t kInterface = 1;
-constexpr std::uint32_t kObsoletePacket = 2;
-constexpr std::uint32_t kSimplePacket = 3;
-constexpr std::uint32_t kEnhancedPacket = 6;
+using namespace pcapng;
 
-// Options of an interface.
-constexpr std::uint16_t kEndOfOptions = 0;
-constexpr std::uint16_t kTimeResolution = 9;
-constexpr std::uint16_t kTimeOffset = 14;
-
-constexpr std::size_t kHead = 8;  // of any block
-constexpr std::size_t kTail = 4;  // the length again
 constexpr std::size_t kSectionHead = 24;
-
-constexpr std::size_t padded(std::size_t length) noexcept { return (length + 3) / 4 * 4; }
-
-/// Ticks per second for an if_tsresol value: a power of 10 or 2. Empty if it does not fit in 64 bits.
-std::optional<std::uint64_t> ticks_of(std::uint8_t resolution) noexcept {
-  const unsigned power = resolution & 0x7fU;
-  if ((resolution & 0x80) != 0) return power < 64 ? std::optional(std::uint64_t{1} << power) : std::nullopt;
-  if (power > 19) return std::nullopt;
-  std::uint64_t ticks = 1;
-  for (unsigned i = 0; i < power; ++i) ticks *= 10;
-  return ticks;
-}
 
 /// Nanoseconds since 1970, clamped to the representable range.
 std::uint64_t nanoseconds_of(std::uint64_t ticks, std::uint64_t per_second, std::int64_t offset_seconds) noexcept {
@@ -150,7 +125,6 @@ PcapngReader::Block PcapngReader::read_block() noexcept {
 }
 
 PcapngReader::Block PcapngReader::read_section() noexcept {
-  constexpr std::uint32_t kByteOrderMagic = 0x1a2b3c4d;
   const auto head = source_->peek(kSectionHead);
   if (head.size() < kSectionHead) return cut();
   big_endian_ = head[8] == 0x1a;

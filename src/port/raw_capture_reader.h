@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reads the records of a capture as libpcap does: all its formats and link types, the same packets, the same errors.
-// For programs that copy records to another capture. Classic captures of this machine's byte order are parsed in place,
-// in the pages of the file if they are not compressed; libpcap reads all others.
+// For programs that copy records to another capture. Captures of this machine's byte order are parsed in place: classic
+// ones in the pages of the file or, if they come through a pipe or are compressed, in a buffer; pcapng in the pages of
+// the file. libpcap reads all others.
 
 #pragma once
 

@@ -19,92 +19,139 @@ void add_word(Bytes& to, std::uint32_t value) {
   for (int i = 0; i < 4; ++i) to.push_back(static_cast<std::uint8_t>(value >> 8 * i));
 }
 
-void add_record(Bytes& to, std::uint32_t seconds, std::uint32_t length, const Bytes& packet) {
-  add_word(to, seconds);
-  add_word(to, 7);
-  add_word(to, length);
-  add_word(to, length);
-  to.insert(to.end(), packet.begin(), packet.end());
-}
-
 std::uint32_t word_at(const Bytes& bytes, std::size_t at) {
   std::uint32_t value = 0;
   std::memcpy(&value, bytes.data() + at, sizeof value);
   return value;
 }
 
-/// One walk from the first record.
-std::vector<std::uint32_t> expected_places(const Bytes& bytes) {
-  std::vector<std::uint32_t> places;
-  for (std::size_t at = 0; bytes.size() - at >= 16;) {
-    const std::size_t length = word_at(bytes, at + 8);
-    if (length > RecordFinder::kMostCaptured || length > bytes.size() - at - 16) break;
-    places.push_back(static_cast<std::uint32_t>(at));
-    at += 16 + length;
+struct Classic {
+  using Format = ClassicRecords;
+  static constexpr std::uint32_t kOverhead = 16;
+  static constexpr std::size_t kLengthAt = 8;
+
+  static void add(Bytes& to, std::uint32_t seconds, const Bytes& packet) {
+    const auto length = static_cast<std::uint32_t>(packet.size());
+    for (const std::uint32_t word : {seconds, 7U, length, length}) add_word(to, word);
+    to.insert(to.end(), packet.begin(), packet.end());
   }
-  return places;
-}
+  /// 0 if the record is incomplete or too long.
+  static std::size_t length_of(const Bytes& bytes, std::size_t at) {
+    if (bytes.size() - at < 16) return 0;
+    const std::size_t length = word_at(bytes, at + 8);
+    return length <= ClassicRecords::kMostCaptured && length <= bytes.size() - at - 16 ? 16 + length : 0;
+  }
+};
 
-void expect_as_one_walk(RecordFinder& finder, const Bytes& bytes) {
-  const auto expected = expected_places(bytes);
-  finder.find(bytes);
-  EXPECT_EQ(std::vector(finder.places().begin(), finder.places().end()), expected);
-  const std::size_t end = expected.empty() ? 0 : expected.back() + 16 + word_at(bytes, expected.back() + 8);
-  EXPECT_EQ(finder.end(), end);
-}
+struct Pcapng {
+  using Format = PcapngBlocks;
+  static constexpr std::uint32_t kOverhead = 32;
+  static constexpr std::size_t kLengthAt = 4;
 
-TEST(RecordFinder, FindsTheRecordsOfOneWalk) {
-  RecordFinder finder;
+  static void add(Bytes& to, std::uint32_t seconds, const Bytes& packet) {
+    const auto length = static_cast<std::uint32_t>(packet.size());
+    const std::uint32_t padded = (length + 3) / 4 * 4;
+    for (const std::uint32_t word : {6U, 32 + padded, 0U, seconds / 4000, seconds, length, length}) add_word(to, word);
+    to.insert(to.end(), packet.begin(), packet.end());
+    to.resize(to.size() + padded - length);
+    add_word(to, 32 + padded);
+  }
+  static std::size_t length_of(const Bytes& bytes, std::size_t at) {
+    if (bytes.size() - at < 12) return 0;
+    const std::size_t length = word_at(bytes, at + 4);
+    const bool is_complete = length >= 12 && length % 4 == 0 && length <= bytes.size() - at;
+    return is_complete && word_at(bytes, at + length - 4) == length ? length : 0;
+  }
+};
+
+template <typename Kind>
+class RecordFinderTest : public ::testing::Test {
+ protected:
+  /// Compares with one walk from the first record.
+  void expect_as_one_walk(const Bytes& bytes) {
+    std::vector<std::uint32_t> expected;
+    std::size_t at = 0;
+    while (const std::size_t length = Kind::length_of(bytes, at)) {
+      expected.push_back(static_cast<std::uint32_t>(at));
+      at += length;
+    }
+    finder_.find(bytes);
+    EXPECT_EQ(std::vector(finder_.places().begin(), finder_.places().end()), expected);
+    EXPECT_EQ(finder_.end(), at);
+  }
+
+  RecordFinder<typename Kind::Format> finder_;
+};
+
+using Kinds = ::testing::Types<Classic, Pcapng>;
+TYPED_TEST_SUITE(RecordFinderTest, Kinds);
+
+TYPED_TEST(RecordFinderTest, FindsTheRecordsOfOneWalk) {
   std::mt19937 random(1);
   for (const std::uint32_t most : {0U, 40U, 1500U, 9000U, 65535U, 200000U}) {
     Bytes bytes;
     for (std::uint32_t i = 0; bytes.size() < 900'000; ++i) {
       const std::uint32_t length = static_cast<std::uint32_t>(random()) % (most + 1);
-      add_record(bytes, 1'700'000'000 + i, length, Bytes(length, static_cast<std::uint8_t>(random())));
+      TypeParam::add(bytes, 1'700'000'000 + i, Bytes(length, static_cast<std::uint8_t>(random())));
     }
     for (const std::size_t size : {bytes.size(), bytes.size() - 1, std::size_t{500'001}, std::size_t{65536}}) {
-      expect_as_one_walk(finder, Bytes(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size)));
+      this->expect_as_one_walk(Bytes(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size)));
     }
   }
 }
 
-TEST(RecordFinder, IsNotMisledByRecordsWithinPackets) {
-  RecordFinder finder;
-  Bytes inner;
-  for (std::uint32_t i = 0; i < 50; ++i) add_record(inner, 1'700'000'000, 100, Bytes(100, 1));
-  Bytes bytes;
-  while (bytes.size() < 900'000) {
-    add_record(bytes, 1'700'000'000, static_cast<std::uint32_t>(inner.size() - 3),
-               Bytes(inner.begin() + 3, inner.end()));
+TYPED_TEST(RecordFinderTest, IsNotMisledByRecordsWithinPackets) {
+  for (const std::ptrdiff_t cut : {3, 4}) {
+    Bytes inner;
+    for (std::uint32_t i = 0; i < 50; ++i) TypeParam::add(inner, 1'700'000'000, Bytes(100, 1));
+    Bytes bytes;
+    while (bytes.size() < 900'000) TypeParam::add(bytes, 1'700'000'000, Bytes(inner.begin() + cut, inner.end()));
+    this->expect_as_one_walk(bytes);
   }
-  expect_as_one_walk(finder, bytes);
 }
 
-TEST(RecordFinder, StopsAtDamageInAnyPart) {
-  RecordFinder finder;
+TYPED_TEST(RecordFinderTest, StopsAtDamageInAnyPart) {
+  constexpr std::size_t kRecordBytes = 84 + TypeParam::kOverhead;
   Bytes bytes;
-  for (std::uint32_t i = 0; bytes.size() < 400'000; ++i) add_record(bytes, 1'700'000'000 + i, 84, Bytes(84, 0));
-  for (std::size_t record = 0; record < 4000; record += 97) {
+  for (std::uint32_t i = 0; bytes.size() < 400'000; ++i) TypeParam::add(bytes, 1'700'000'000 + i, Bytes(84, 0));
+  for (std::size_t record = 0; record < 3400; record += 97) {
     Bytes damaged = bytes;
-    damaged[record * 100 + 10] = 0xff;  // 16 MiB
-    expect_as_one_walk(finder, damaged);
-    EXPECT_EQ(finder.places().size(), record);
+    damaged[record * kRecordBytes + TypeParam::kLengthAt + 2] = 0xff;  // 16 MiB
+    this->expect_as_one_walk(damaged);
+    EXPECT_EQ(this->finder_.places().size(), record);
   }
 }
 
-TEST(RecordFinder, FindsTheRecordsOfOneWalkInNoise) {
-  RecordFinder finder;
+TYPED_TEST(RecordFinderTest, FindsTheRecordsOfOneWalkInNoise) {
   std::mt19937 random(2);
   for (int round = 0; round < 200; ++round) {
     Bytes bytes(70'000 + random() % 100'000);
     // Mostly zeros: many places look like records.
     for (std::size_t i = 0; i < bytes.size(); i += 1 + random() % 40) bytes[i] = static_cast<std::uint8_t>(random());
     for (std::size_t i = 9; i + 2 < bytes.size(); i += 4) bytes[i + 1] = bytes[i + 2] = 0;
-    expect_as_one_walk(finder, bytes);
+    this->expect_as_one_walk(bytes);
   }
-  expect_as_one_walk(finder, {});
-  expect_as_one_walk(finder, Bytes(15, 0));
-  expect_as_one_walk(finder, Bytes(16, 0));
+  this->expect_as_one_walk({});
+  this->expect_as_one_walk(Bytes(15, 0));
+  this->expect_as_one_walk(Bytes(16, 0));
+}
+
+TEST(RecordFinder, FindsBlocksOfAllTypes) {
+  RecordFinder<PcapngBlocks> finder;
+  std::mt19937 random(3);
+  Bytes bytes;
+  std::vector<std::uint32_t> expected;
+  while (bytes.size() < 900'000) {
+    expected.push_back(static_cast<std::uint32_t>(bytes.size()));
+    const std::uint32_t length = 12 + 4 * static_cast<std::uint32_t>(random() % 30);
+    add_word(bytes, static_cast<std::uint32_t>(random() % 10));
+    add_word(bytes, length);
+    // Enhanced Packet Blocks seem to begin here, in many places.
+    for (std::uint32_t i = 12; i < length; i += 4) add_word(bytes, random() % 2 == 0 ? 6 : 32);
+    add_word(bytes, length);
+  }
+  finder.find(bytes);
+  EXPECT_EQ(std::vector(finder.places().begin(), finder.places().end()), expected);
 }
 
 }  // namespace

@@ -46,6 +46,14 @@ class CaptureBytes {
   }
 
   CaptureBytes& section() { return u32(0x0a0d0d0a).u32(28).u32(0x1a2b3c4d).u16(1).u16(0).u32(~0U).u32(~0U).u32(28); }
+  /// A pcapng block of any type.
+  CaptureBytes& block(std::uint32_t type, const std::vector<std::uint8_t>& body) {
+    const auto padding = static_cast<std::uint32_t>(-body.size() % 4);
+    const auto length = static_cast<std::uint32_t>(12 + body.size()) + padding;
+    u32(type).u32(length).raw(body);
+    for (std::uint32_t i = 0; i < padding; ++i) u8(0);
+    return u32(length);
+  }
   /// `resolution`: the byte of the if_tsresol option; 6 (microseconds) is the format's default.
   CaptureBytes& interface(std::uint32_t link_type, std::uint8_t resolution = 6, std::uint32_t snap_length = 65535) {
     return u32(1)
