@@ -44,6 +44,9 @@ namespace penstock::cli {
 
 namespace {
 
+/// libpcap's greatest, and tcpdump's default.
+constexpr std::uint64_t kMostSnapLength = 262144;
+
 struct FilterArguments {
   std::optional<std::string> read;
   std::vector<std::string> outputs;
@@ -52,7 +55,7 @@ struct FilterArguments {
   std::string engine = "auto";
   std::uint64_t most = FilterPass::kAll;
   std::string link_type;
-  std::uint64_t snap_length = 262144;
+  std::uint64_t snap_length = kMostSnapLength;
   int dump = 0;
   bool count = false, returns = false, json = false, no_optimize = false;
 };
@@ -134,11 +137,14 @@ Errors check_files(const FilterArguments& arguments, const std::vector<Filter>& 
   const std::string input = arguments.read.value_or("-");
   const auto input_file = file_of(input, STDIN_FILENO);
   const auto program_file = arguments.program ? file_of(*arguments.program, STDIN_FILENO) : std::nullopt;
+  std::vector<std::optional<struct stat>> output_files;
+  output_files.reserve(filters.size());
+  for (const Filter& filter : filters) output_files.push_back(file_of(filter.output, STDOUT_FILENO));
   Errors errors;
   for (std::size_t i = 0; i < filters.size(); ++i) {
     const std::string& output = filters[i].output;
     if (output.empty()) continue;
-    const auto output_file = file_of(output, STDOUT_FILENO);
+    const auto& output_file = output_files[i];
     if (is_same(input_file, output_file) && S_ISREG(input_file->st_mode)) {
       errors.push_back({{"-w", 0, 0}, "would overwrite the input", in_quotes(output), "another file"});
     }
@@ -148,13 +154,14 @@ Errors check_files(const FilterArguments& arguments, const std::vector<Filter>& 
     if (is_missing_descriptor(output)) {
       errors.push_back({{"-w", 0, 0}, "no such descriptor", in_quotes(output), "one that is open"});
     }
-    const auto same = [&](const Filter& other) {
-      return other.output == output || is_same(file_of(other.output, STDOUT_FILENO), output_file) ||
-             (output != "-" && other.output != "-" && !other.output.empty() &&
-              resolved_path(other.output) == resolved_path(output));
-    };
-    if (std::any_of(filters.begin(), filters.begin() + static_cast<std::ptrdiff_t>(i), same)) {
-      errors.push_back({{"-w", 0, 0}, "given twice for the same file", in_quotes(output), "another file"});
+    for (std::size_t j = 0; j < i; ++j) {
+      const std::string& other = filters[j].output;
+      const bool same_path =
+          output != "-" && other != "-" && !other.empty() && resolved_path(other) == resolved_path(output);
+      if (other == output || is_same(output_files[j], output_file) || same_path) {
+        errors.push_back({{"-w", 0, 0}, "given twice for the same file", in_quotes(output), "another file"});
+        break;
+      }
     }
     if (output == "-" && (arguments.count || arguments.returns || arguments.json)) {
       errors.push_back(
@@ -239,7 +246,7 @@ int print_programs_of(const std::vector<Filter>& filters, const FilterArguments&
       return refuse({{{"-y", 0, 0}, "unknown link type", in_quotes(arguments.link_type), "a name such as EN10MB"}});
     }
   }
-  const std::uint64_t snap_length = arguments.snap_length == 0 ? FilterArguments{}.snap_length : arguments.snap_length;
+  const std::uint64_t snap_length = arguments.snap_length == 0 ? kMostSnapLength : arguments.snap_length;
   const port::PcapHandle dead(pcap_open_dead(link_type, static_cast<int>(snap_length)));
   const auto programs = compile(filters, dead.get(), !arguments.no_optimize);
   return programs ? print_programs(*programs, arguments.dump) : refuse(programs.error());
@@ -327,10 +334,10 @@ int filter(const FilterArguments& arguments) {
   control.stop_fd = watch.fd();
   auto reader = port::RawCaptureReader::open(arguments.read.value_or("-"), control);
   if (!reader) return fail(reader.error());
-  // libpcap takes minutes for some expressions.
-  std::optional<SignalsEndProgram> compiling(std::in_place);
-  auto compiled = compile(*filters, (*reader)->capture(), !arguments.no_optimize);
-  compiling.reset();
+  auto compiled = [&] {
+    const SignalsEndProgram compiling;  // libpcap takes minutes for some expressions
+    return compile(*filters, (*reader)->capture(), !arguments.no_optimize);
+  }();
   if (!compiled) return refuse(compiled.error());
   if (arguments.dump > 0) return print_programs(*compiled, arguments.dump);
 

@@ -53,7 +53,8 @@ constexpr auto kParameters = std::to_array<Parameter>({
     {"gpu_engine", ParameterType::choice, "auto", "auto|interpreter|generated",
      "how filters run on a GPU; auto: generated on H100 and H200 if NVRTC is installed, else interpreter"},
     {"most_filters", ParameterType::integer, "", "1..1024",
-     "number of filters up to which a reload may grow; default: the number of filters, rounded up to a multiple of 32"},
+     "number of filters up to which a reload on a GPU may grow; default: the number of filters, rounded up to a "
+     "multiple of 32"},
 });
 
 std::optional<Action> read_action(const Parameters& parameters, const function::NfContext& context, std::string& text,

@@ -24,6 +24,10 @@ inline constexpr std::uint32_t kAncillaryVlanPresent = kAncillary + 48;
 inline constexpr std::uint32_t kAncillaryVlanTpid = kAncillary + 60;
 
 [[nodiscard]] constexpr bool is_ancillary(std::uint32_t k) noexcept { return k >= kAncillary; }
+/// The VLAN tag that a kernel has taken out of the frame.
+[[nodiscard]] constexpr bool is_vlan_tag(std::uint32_t k) noexcept {
+  return k == kAncillaryVlanTci || k == kAncillaryVlanPresent || k == kAncillaryVlanTpid;
+}
 
 /// "protocol", "vlan_tci" …, as linux/filter.h names them; empty if no ancillary data is at this offset.
 [[nodiscard]] std::string_view ancillary_name(std::uint32_t k) noexcept;

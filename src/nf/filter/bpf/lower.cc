@@ -19,10 +19,6 @@ bool is_absolute_load(std::uint16_t code) noexcept {
 
 bool loads_protocol(const Instruction& at) noexcept { return is_absolute_load(at.code) && at.k == kAncillaryProtocol; }
 
-bool is_vlan_tag(std::uint32_t k) noexcept {
-  return k == kAncillaryVlanTci || k == kAncillaryVlanPresent || k == kAncillaryVlanTpid;
-}
-
 /// All but `protocol`, for which one instruction is not enough.
 Instruction lowered(Instruction at) noexcept {
   if (is_absolute_load(at.code)) {

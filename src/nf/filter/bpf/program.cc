@@ -40,7 +40,7 @@ std::optional<Mistake> check_jump(const Instruction& at, std::size_t number, std
 }
 
 std::optional<Mistake> check_absolute_load(std::uint32_t k, int link_type) {
-  if (k == kAncillaryVlanTci || k == kAncillaryVlanPresent || k == kAncillaryVlanTpid) return {};
+  if (is_vlan_tag(k)) return {};
   const std::string found = fmt::format("offset {:#x}", k);
   if (k == kAncillaryProtocol) {
     if (!protocol_of_frame(link_type).empty()) return {};
