@@ -65,6 +65,12 @@ asan: setup-build-test-check ## the same tests under the address and undefined-b
 	@$(call compile,asan,all)
 	@tools/run_tests build/asan -LE fuzz
 
+.PHONY: asan-unit
+asan-unit: setup-build-test-check ## the unit tests alone under these sanitizers, as CI runs them
+	@$(call configure,asan)
+	@$(call compile,asan,unit_tests)
+	@tools/run_tests build/asan -L unit -E '_NOT_BUILT'
+
 # Those whose code runs in several threads. The others of the folder are not built, and so not run.
 threaded := run_test port_test ring_test ipsec_numbers_test ipsec_replay_test conservation_test table_swap_test
 .PHONY: tsan

@@ -49,6 +49,7 @@ function(penstock_test name)
   if(PENSTOCK_FUZZ)  # the coverage of tests is not used
     target_compile_options(${name} PRIVATE -fno-sanitize=fuzzer-no-link)
   endif()
+  set_property(GLOBAL APPEND PROPERTY PENSTOCK_TESTS_${ARG_LABEL} ${name})
   set(properties "RC_PARAMS=seed=20261")
   if(PENSTOCK_SANITIZE)
     target_compile_definitions(${name} PRIVATE PENSTOCK_SANITIZED)

@@ -62,6 +62,10 @@ constexpr auto kRun = std::to_array<Parameter>({
      "measurement at the start, for `rate` and `latency`"},
     {"queue.bytes", ParameterType::size, "128MiB", "64KiB..64GiB",
      "size of a worker's waiting queue; when it is full, packets are dropped and counted"},
+    {"polling", ParameterType::choice, "adaptive", "adaptive|busy",
+     "how a worker waits for packets of interfaces. adaptive: sleeps while there are none; busy: polls all the time, "
+     "for "
+     "the lowest latency"},
     {"duration", ParameterType::duration, "0", "0..8760h", "stop after this time; 0: run until the sources end"},
 });
 
@@ -90,6 +94,7 @@ void RunSection::set_basics() {
   settings_.batch_timeout = run_->duration("batch.timeout");
   settings_.queue_bytes = run_->integer("queue.bytes");
   settings_.duration = run_->duration("duration");
+  if (run_->text("polling") == "busy") settings_.polling = run::Polling::busy;
   if (run_->has("latency")) {
     settings_.latency = run_->duration("latency");
     settings_.batch_timeout = std::min(settings_.batch_timeout, settings_.latency);

@@ -7,6 +7,8 @@
 #include <array>
 
 #include "port/generator.h"
+#include "port/live/af_packet.h"
+#include "port/live/tap.h"
 #include "port/memory.h"
 #include "port/null.h"
 #include "port/pcap.h"
@@ -15,10 +17,7 @@ namespace penstock::port {
 
 std::span<const PortKind> catalog() noexcept {
   static const std::array kKinds{
-      pcap_kind(),
-      memory_kind(),
-      generator_kind(),
-      null_kind(),
+      pcap_kind(), memory_kind(), generator_kind(), null_kind(), af_packet_kind(), tap_kind(),
   };
   return kKinds;
 }

@@ -15,6 +15,7 @@
 #include <boost/intrusive/list.hpp>
 #include <vector>
 
+#include "base/counter.h"
 #include "base/keyed_hash.h"
 #include "packet/ip.h"
 #include "port/frame_shelf.h"
@@ -25,16 +26,6 @@ namespace {
 
 constexpr std::size_t kWays = 128;         // datagrams per set. Linux accepts 64 per pair of hosts at a time
 constexpr std::size_t kMostData = 0xffff;  // payload bytes of a datagram
-
-/// Written by one thread, read by any thread.
-class Counter {
- public:
-  void add(std::uint64_t n) noexcept { count_.store(get() + n, std::memory_order_relaxed); }
-  [[nodiscard]] std::uint64_t get() const noexcept { return count_.load(std::memory_order_relaxed); }
-
- private:
-  std::atomic<std::uint64_t> count_{0};
-};
 
 using Workers = std::bitset<256>;
 namespace intrusive = boost::intrusive;

@@ -14,13 +14,18 @@
 
 #pragma once
 
+#include <poll.h>
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "base/capabilities.h"
 #include "base/error.h"
 #include "packet/batch.h"
 #include "packet/packet.h"
@@ -62,6 +67,13 @@ class RxQueue {
   /// For sources whose timestamps say when packets arrived here or were due: what to add to a timestamp to get a time
   /// of `Batch::Clock`. Empty for other sources: their packets count as arrived when they are polled.
   [[nodiscard]] virtual std::optional<std::chrono::nanoseconds> arrivals_to_clock() noexcept { return std::nullopt; }
+
+  /// Appends what to wait for, so that an idle worker can sleep until there are packets to poll. False: nothing tells
+  /// when packets come, and the queue is polled all the time. Called by the worker before it sleeps.
+  virtual bool add_wake_ups(std::vector<pollfd>& to) noexcept {
+    static_cast<void>(to);
+    return false;
+  }
 
   struct Discarded {
     RxStatus status = RxStatus::idle;  // as for `poll`; `more`: discarded `most` packets
@@ -123,6 +135,16 @@ struct FragmentCounts {
   std::uint64_t copied = 0;        // copies of such datagrams' fragments, for the workers of the other flows
 };
 
+/// Statistics of a port on an interface of the system, by name.
+struct InterfaceCounts {
+  using Counts = std::vector<std::pair<std::string, std::uint64_t>>;
+  /// Packets that came to the interface for the chain, but to no worker. With those that came in, they are all that the
+  /// interface has received for it.
+  Counts lost;
+  /// What else happened: frames that were split, refusals by reason, changes of the interface.
+  Counts events;
+};
+
 /// What a chain offers to a port.
 struct Opening {
   Opening(unsigned for_workers) : workers(for_workers) {}  // NOLINT(google-explicit-constructor): mostly all there is
@@ -177,6 +199,12 @@ class Port {
 
   /// Empty if the port does not assign packets to workers in software. Thread-safe.
   [[nodiscard]] virtual std::optional<FragmentCounts> fragments() const noexcept { return std::nullopt; }
+
+  /// What the port needs to open and reopen its interface; empty if it is on none. A process with such ports gives up
+  /// all other capabilities.
+  [[nodiscard]] virtual std::optional<std::vector<Capability>> capabilities() const { return std::nullopt; }
+  /// Empty if the port is not on an interface. Thread-safe.
+  [[nodiscard]] virtual std::optional<InterfaceCounts> interface_counts() const { return std::nullopt; }
 
   /// The fraction of the input that has been read, 0..1, for the progress line; empty if unknown. Thread-safe.
   [[nodiscard]] virtual std::optional<double> progress() const noexcept { return std::nullopt; }

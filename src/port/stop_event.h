@@ -21,8 +21,12 @@ class StopEvent {
 
   /// Thread-safe; may be called several times.
   void signal() noexcept { static_cast<void>(::eventfd_write(fd_, 1)); }
-  /// Readable once the event is signalled; stays readable.
+  /// Readable once the event is signalled; stays readable until `clear`.
   [[nodiscard]] int fd() const noexcept { return fd_; }
+  void clear() noexcept {
+    eventfd_t value = 0;
+    static_cast<void>(::eventfd_read(fd_, &value));
+  }
 
  private:
   int fd_;

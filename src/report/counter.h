@@ -5,20 +5,13 @@
 
 #pragma once
 
-#include <atomic>
 #include <cstdint>
+
+#include "base/counter.h"
 
 namespace penstock::report {
 
-/// A count with a single writer: adding needs only a plain load and store, and reads never tear.
-class Counter {
- public:
-  void add(std::uint64_t n) noexcept { value_.store(get() + n, std::memory_order_relaxed); }
-  [[nodiscard]] std::uint64_t get() const noexcept { return value_.load(std::memory_order_relaxed); }
-
- private:
-  std::atomic<std::uint64_t> value_{0};
-};
+using penstock::Counter;
 
 /// Packets and the bytes of their frames.
 struct Traffic {

@@ -66,6 +66,12 @@ Json function_json(const FunctionReport& function) {
   return json;
 }
 
+Json counts_json(const DropCounts& counts) {
+  Json json = Json::object();
+  for (const auto& [name, count] : counts) json[name] = count;
+  return json;
+}
+
 Json port_json(const PortReport& port) {
   Json json{{"in", traffic_json(port.in)}, {"out", traffic_json(port.out)}};
   if (port.offered) json["offered"] = {{"packets", port.offered->packets}, {"behind_s", seconds(port.offered->behind)}};
@@ -75,6 +81,10 @@ Json port_json(const PortReport& port) {
                          {"not_followed", port.fragments->not_followed},
                          {"ambiguous", port.fragments->ambiguous},
                          {"copied", port.fragments->copied}};
+  }
+  if (port.interface) {
+    json["lost"] = counts_json(port.interface->lost);
+    json["events"] = counts_json(port.interface->events);
   }
   return json;
 }

@@ -58,6 +58,11 @@ struct PortReport {
     std::uint64_t packets = 0, waited = 0, not_followed = 0, ambiguous = 0, copied = 0;
   };
   std::optional<Fragments> fragments;
+  /// For a port on an interface (port::InterfaceCounts).
+  struct Interface {
+    DropCounts lost, events;
+  };
+  std::optional<Interface> interface;
 };
 
 struct WorkerPlacement {

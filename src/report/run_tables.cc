@@ -119,6 +119,12 @@ std::string missed_text(const RunReport& report) {
                         n(port.fragments->not_followed), format_count(port.fragments->packets, "fragment"),
                         port.fragments->not_followed == 1 ? "was" : "were");
   }
+  for (const PortReport& port : report.ports) {
+    if (!port.interface) continue;
+    for (const auto& [reason, packets] : port.interface->lost) {
+      if (packets > 0) text += fmt::format("{} lost {}: {}\n", port.name, format_count(packets, "packet"), reason);
+    }
+  }
   return text;
 }
 

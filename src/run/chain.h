@@ -43,6 +43,10 @@ struct NamedFunction {
 /// moved by kernels.
 enum class Transfer : std::uint8_t { automatic, direct, streamed, zero_copy };
 
+/// What a worker does while no packets come. busy: polls all the time; adaptive: sleeps until there are some, if all of
+/// its sources can wake it (port::RxQueue::wait_fd).
+enum class Polling : std::uint8_t { adaptive, busy };
+
 struct RunSettings {
   function::Processor processor = function::Processor::cpu;  // of functions that have a stage for it, and no own one
   std::vector<int> gpus;  // device numbers; workers are spread over them; not empty on a GPU
@@ -56,6 +60,7 @@ struct RunSettings {
   std::size_t batch_packets = 512;  // with their descriptors, they fit into the second-level cache
   std::chrono::nanoseconds batch_timeout = std::chrono::microseconds{500};
   std::size_t queue_bytes = 128 << 20;  // per worker
+  Polling polling = Polling::adaptive;
   std::chrono::nanoseconds duration{};  // 0: until the sources end
   std::chrono::nanoseconds latency{};   // upper bound; 0: none
   double bits_per_second = 0;           // target rate; 0: what PCIe carries

@@ -92,6 +92,8 @@ report::PortReport port_report(const NamedPort& named, std::size_t index, const 
   if (const auto counts = named.port->fragments()) {
     report.fragments = {counts->packets, counts->waited, counts->not_followed, counts->ambiguous, counts->copied};
   }
+  if (auto counts = named.port->interface_counts())
+    report.interface = {std::move(counts->lost), std::move(counts->events)};
   return report;
 }
 

@@ -18,6 +18,8 @@ namespace penstock::run {
 
 namespace {
 
+constexpr std::chrono::milliseconds kLongestSleep{20};
+
 ring::RingShape shape_for(const Chain& chain) {
   const RunSettings& settings = chain.settings;
   const bool on_device = is_device(settings.processor);
@@ -73,6 +75,7 @@ void Worker::begin() noexcept {
     sources_.push_back({queue, static_cast<PortIndex>(p), port.lossless(), queue->next_time_ns().has_value()});
     all_lossless_ &= port.lossless();
   }
+  can_sleep_ = !sources_.empty() && collect_wake_ups();
   lending_ = Lending(std::move(sources), std::move(exits), ring_.most_batches());
   executor_->begin();
 }
@@ -98,7 +101,10 @@ void Worker::run_until(const std::atomic<bool>& stop) noexcept {
       if (stopping || all_ended()) {
         close(counters_.closed_by_end);
       } else if (!any_waits()) {  // else it would not be processed sooner
-        if (executor_->idle()) {
+        // Interfaces that are quiet now, so that waiting for more packets would only add latency. Under load, batches
+        // fill while the former ones are executed.
+        const bool quiet = !received && can_sleep_ && !is_device(chain_.settings.processor);
+        if (executor_->idle() || quiet) {
           close(counters_.closed_by_idleness);
         } else if (Clock::now() - filling_->opened_at() >= chain_.settings.batch_timeout) {
           close(counters_.closed_by_time);
@@ -113,8 +119,35 @@ void Worker::run_until(const std::atomic<bool>& stop) noexcept {
       if ((stopping || (all_ended() && !copy_waits_)) && !lending_.any_leaving()) return;
       executor_->pass_boundary();  // tables change even when no packets come
     }
-    if (++idle_rounds > 64) std::this_thread::yield();
+    rest(++idle_rounds);
   }
+}
+
+bool Worker::collect_wake_ups() noexcept {
+  wake_ups_.clear();
+  return std::ranges::all_of(
+      sources_, [this](const Source& source) { return source.ended || source.queue->add_wake_ups(wake_ups_); });
+}
+
+/// After rounds without anything to do.
+void Worker::rest(unsigned idle_rounds) noexcept {
+  constexpr unsigned kPolls = 64, kYields = 128;
+  if (idle_rounds <= kPolls) return;
+  const bool may_sleep = chain_.settings.polling == Polling::adaptive && can_sleep_ && in_flight_ == 0 &&
+                         !any_waits() && !lending_.any_leaving();
+  if (!may_sleep || idle_rounds <= kYields || !collect_wake_ups()) {
+    std::this_thread::yield();
+    return;
+  }
+  // Until packets come. The time bounds how late the worker notices that it is to stop or that tables have changed, and
+  // when the open batch is due.
+  std::chrono::nanoseconds most = kLongestSleep;
+  if (filling_ != nullptr && !filling_->empty())
+    most = std::clamp(filling_->opened_at() + chain_.settings.batch_timeout - Clock::now(), Clock::duration(0),
+                      Clock::duration(most));
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(most);
+  const timespec time{static_cast<time_t>(seconds.count()), static_cast<long>((most - seconds).count())};
+  static_cast<void>(::ppoll(wake_ups_.data(), wake_ups_.size(), &time, nullptr));
 }
 
 bool Worker::receive() noexcept {

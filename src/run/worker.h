@@ -7,6 +7,8 @@
 
 #pragma once
 
+#include <poll.h>
+
 #include <atomic>
 #include <memory>
 #include <span>
@@ -80,6 +82,8 @@ class Worker {
   bool execute() noexcept;
   bool retire() noexcept;
   [[nodiscard]] bool all_ended() const noexcept;
+  void rest(unsigned idle_rounds) noexcept;
+  bool collect_wake_ups() noexcept;
   /// Whether closed batches wait for the executor.
   [[nodiscard]] bool any_waits() const noexcept { return next_ != nullptr || ring_.waiting() > 0; }
   void change_epoch() noexcept;
@@ -94,6 +98,8 @@ class Worker {
   std::size_t in_flight_ = 0;  // batches that the executor holds
   std::vector<Source> sources_;
   bool all_lossless_ = true;
+  bool can_sleep_ = false;        // all sources can wake the worker
+  std::vector<pollfd> wake_ups_;  // scratch
   std::size_t next_source_ = 0;
   Batch* filling_ = nullptr;
   bool copy_waits_ = false;  // a copy is alone in the open batch until all packets before it are done

@@ -1,0 +1,167 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "port/live/exchange.h"
+
+#include <cstring>
+
+namespace penstock::port {
+
+namespace {
+
+constexpr std::size_t kRingBytes = std::size_t{1} << 20;
+
+/// Precedes each frame in a ring.
+struct RingHeader {
+  std::uint64_t timestamp_ns;
+  std::uint32_t wire_length;
+  LinkType link_type;
+  bool copy;
+  bool to_table;  // a fragment whose worker is not known yet
+};
+
+}  // namespace
+
+Exchange::Exchange(unsigned workers) : workers_(workers), fragments_(workers) {
+  for (unsigned from = 0; from < workers; ++from) {
+    Part& part = *parts_.emplace_back(std::make_unique<Part>());
+    for (unsigned to = 0; to < workers; ++to) part.to.push_back(std::make_unique<SpscByteRing>(kRingBytes));
+    part.has_sent.assign(workers, false);
+  }
+}
+
+bool Exchange::keeps(unsigned here, const CapturedFrame& frame) noexcept {
+  Part& part = *parts_[here];
+  const WorkerKey key = worker_key_of(frame.bytes, frame.wire_length, frame.link_type, part.scratch);
+  if (key.is_fragment) {
+    part.entered.add(1);
+    if (here == 0) {
+      take_fragment(frame);
+    } else {
+      send(here, 0, frame, true);
+    }
+    return false;
+  }
+  const unsigned worker = worker_of_hash(key.hash, workers_);
+  if (worker == here) return true;
+  part.entered.add(1);
+  send(here, worker, frame, false);
+  return false;
+}
+
+/// In worker 0.
+void Exchange::take_fragment(const CapturedFrame& frame) noexcept {
+  Part& part = *parts_[0];
+  const auto use = [this](unsigned worker, const CapturedFrame& delivered) noexcept {
+    send(0, worker, delivered, false);
+    return true;
+  };
+  const WorkerKey key = worker_key_of(frame.bytes, frame.wire_length, frame.link_type, part.scratch);
+  if (fragments_.has_timed_out(frame.timestamp_ns)) static_cast<void>(fragments_.give_up_old(frame.timestamp_ns, use));
+  auto to_rings = use;
+  static_cast<void>(fragments_.take(key, part.scratch, frame, to_rings));
+}
+
+void Exchange::send(unsigned from, unsigned to, const CapturedFrame& frame, bool to_table) noexcept {
+  Part& part = *parts_[from];
+  SpscByteRing& ring = *part.to[to];
+  const std::size_t length = sizeof(RingHeader) + frame.bytes.size();
+  const bool too_long = length > ring.longest_record();
+  std::uint8_t* const record = too_long ? nullptr : ring.begin_write(length);
+  if (record == nullptr) {
+    if (!frame.copy) (too_long ? part.too_long : part.ring_full).add(1);
+    return;
+  }
+  const RingHeader header{frame.timestamp_ns, frame.wire_length, frame.link_type, frame.copy, to_table};
+  std::memcpy(record, &header, sizeof header);
+  std::memcpy(record + sizeof header, frame.bytes.data(), frame.bytes.size());
+  ring.end_write();
+  part.has_sent[to] = true;
+}
+
+void Exchange::wake_others(unsigned here) noexcept {
+  Part& part = *parts_[here];
+  for (unsigned to = 0; to < workers_; ++to) {
+    if (!part.has_sent[to]) continue;
+    part.has_sent[to] = false;
+    // The write to the ring comes before this, and the reader clears the signal before it reads the ring.
+    if (!parts_[to]->signalled.exchange(true)) parts_[to]->event.signal();
+  }
+}
+
+void Exchange::clear_signal(Part& part) noexcept {
+  if (part.signalled.load(std::memory_order_relaxed) && part.signalled.exchange(false)) part.event.clear();
+}
+
+RxStatus Exchange::poll(unsigned here, Batch& batch, PortIndex in_port) noexcept {
+  Part& part = *parts_[here];
+  clear_signal(part);
+  for (unsigned turn = 0; turn < workers_; ++turn) {
+    const unsigned from = (part.next + turn) % workers_;
+    SpscByteRing& ring = *parts_[from]->to[here];
+    for (std::span<const std::uint8_t> record = ring.front(); !record.empty(); record = ring.front()) {
+      RingHeader header;
+      std::memcpy(&header, record.data(), sizeof header);
+      const std::span<const std::uint8_t> bytes = record.subspan(sizeof header);
+      if (header.to_table) {
+        take_fragment({bytes, header.timestamp_ns, header.wire_length, header.link_type, 0, false});
+        ring.pop();
+        continue;
+      }
+      if (header.copy && !batch.empty()) return RxStatus::more;
+      if (!batch.append(bytes, {header.timestamp_ns, header.wire_length, in_port, header.link_type})) {
+        if (!batch.empty()) return RxStatus::more;
+        part.too_long.add(header.copy ? 0 : 1);
+        ring.pop();
+        continue;
+      }
+      ring.pop();
+      if (header.copy) return RxStatus::copy;
+      part.received.add(1);
+    }
+  }
+  part.next = (part.next + 1) % workers_;
+  return RxStatus::idle;
+}
+
+RxQueue::Discarded Exchange::discard(unsigned here, std::size_t most) noexcept {
+  Part& part = *parts_[here];
+  clear_signal(part);
+  RxQueue::Discarded lost;
+  for (unsigned from = 0; from < workers_; ++from) {
+    SpscByteRing& ring = *parts_[from]->to[here];
+    for (std::span<const std::uint8_t> record = ring.front(); !record.empty(); record = ring.front()) {
+      if (lost.packets == most) {
+        lost.status = RxStatus::more;
+        return lost;
+      }
+      RingHeader header;
+      std::memcpy(&header, record.data(), sizeof header);
+      // Copies are for inspection only, and nothing is waiting for fragments that would have to go on to their worker.
+      if (!header.copy) {
+        part.received.add(1);
+        ++lost.packets;
+        lost.bytes += record.size() - sizeof header;
+      }
+      ring.pop();
+    }
+  }
+  return lost;
+}
+
+Exchange::Counts Exchange::counts() const noexcept {
+  Counts counts;
+  std::uint64_t entered = 0;
+  for (const auto& part : parts_) {
+    entered += part->entered.get();
+    counts.handed_over += part->received.get();
+    counts.ring_full += part->ring_full.get();
+    counts.too_long += part->too_long.get();
+  }
+  const std::uint64_t gone = counts.handed_over + counts.ring_full + counts.too_long;
+  counts.left = entered > gone ? entered - gone : 0;
+  counts.fragments = fragments_.counts();
+  return counts;
+}
+
+}  // namespace penstock::port

@@ -1,0 +1,82 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Takes each frame to the worker of its flow, whichever queue of an interface it came by. The hardware or the kernel
+// spreads frames by a hash of its own, and fragments by addresses only. Frames that came to the right worker stay where
+// they are; others are copied to a ring for their worker:
+//
+//    queue of worker 0 ──▶ own frames ──▶ batch                        ┌────▶ inbox of worker 1
+//                     └──▶ others ─────────────────────────────────────┤
+//    queue of worker 1 ──▶ fragments ──▶ worker 0: fragment_table.h ───┴────▶ inbox of worker 0, …
+//
+// Fragments all go to worker 0, because one table has to know them all. A full ring drops frames and counts them.
+
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/counter.h"
+#include "packet/batch.h"
+#include "port/capture_format.h"
+#include "port/fragment_table.h"
+#include "port/port.h"
+#include "port/spsc_byte_ring.h"
+#include "port/stop_event.h"
+#include "port/worker_key.h"
+
+namespace penstock::port {
+
+class Exchange {
+ public:
+  /// `workers`: at least 2; with a single worker, there is nothing to exchange.
+  explicit Exchange(unsigned workers);
+
+  /// Called by worker `here` for each frame that its queue has received. True: the frame is its own, and not a
+  /// fragment. False: the frame has been copied for its worker, or dropped and counted.
+  [[nodiscard]] bool keeps(unsigned here, const CapturedFrame& frame) noexcept;
+  /// Wakes the workers for which `keeps` has copied frames. Called by worker `here` at the end of each poll.
+  void wake_others(unsigned here) noexcept;
+  /// Appends frames that came to other queues, until the batch is full or there are none. Called by worker `here`.
+  RxStatus poll(unsigned here, Batch& batch, PortIndex in_port) noexcept;
+  /// Discards at most `most` of these frames.
+  RxQueue::Discarded discard(unsigned here, std::size_t most) noexcept;
+  /// Readable when there may be frames for worker `here`.
+  [[nodiscard]] int wait_fd(unsigned here) const noexcept { return parts_[here]->event.fd(); }
+
+  struct Counts {
+    std::uint64_t handed_over = 0;  // frames that reached their worker
+    std::uint64_t ring_full = 0;    // frames that were dropped
+    std::uint64_t too_long = 0;     // frames that fit in no ring or batch, and were dropped
+    std::uint64_t left = 0;         // frames still in rings, or waiting for their datagram
+    FragmentCounts fragments;
+  };
+  /// Thread-safe. `left` is exact once the workers have stopped.
+  [[nodiscard]] Counts counts() const noexcept;
+
+ private:
+  /// What worker `index` has done. Frames that are copies (RxStatus::copy) do not count.
+  struct alignas(64) Part {
+    Counter entered;   // frames that it has given away
+    Counter received;  // frames that it has taken from its inbox
+    Counter ring_full, too_long;
+    std::vector<std::unique_ptr<SpscByteRing>> to;  // rings, by receiving worker
+    std::vector<bool> has_sent;                     // since the last `wake_others`, by receiving worker
+    StopEvent event;                                // for its inbox
+    std::atomic<bool> signalled{false};
+    unsigned next = 0;  // the worker whose ring is looked at first
+    Fragment scratch;
+  };
+
+  void send(unsigned from, unsigned to, const CapturedFrame& frame, bool to_table) noexcept;
+  void take_fragment(const CapturedFrame& frame) noexcept;
+  void clear_signal(Part& part) noexcept;
+
+  const unsigned workers_;
+  std::vector<std::unique_ptr<Part>> parts_;
+  FragmentTable fragments_;  // used by worker 0 only
+};
+
+}  // namespace penstock::port

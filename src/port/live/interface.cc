@@ -1,0 +1,188 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "port/live/interface.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <linux/ethtool.h>
+#include <linux/rtnetlink.h>
+#include <linux/sockios.h>
+#include <net/if.h>
+#include <net/if_arp.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <system_error>
+#include <vector>
+
+#include "base/parameter.h"
+
+namespace penstock::port {
+
+namespace {
+
+/// An ioctl about an interface. False if it fails.
+bool ask(const FileDescriptor& socket, const std::string& name, unsigned long request, ifreq& answer) noexcept {
+  std::memset(&answer.ifr_name, 0, sizeof answer.ifr_name);
+  name.copy(answer.ifr_name, IFNAMSIZ - 1);
+  return ::ioctl(socket.get(), request, &answer) == 0;
+}
+
+FileDescriptor any_socket() noexcept { return FileDescriptor(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)); }
+
+std::vector<std::string> interface_names() {
+  std::vector<std::string> names;
+  if (struct if_nameindex* const all = ::if_nameindex()) {
+    for (const struct if_nameindex* one = all; one->if_index != 0; ++one) names.emplace_back(one->if_name);
+    ::if_freenameindex(all);
+  }
+  return names;
+}
+
+std::optional<Interface> find_interface(const FileDescriptor& socket, const std::string& name) {
+  if (name.empty() || name.size() >= IFNAMSIZ) return std::nullopt;
+  Interface found;
+  ifreq answer{};
+  if (!ask(socket, name, SIOCGIFINDEX, answer)) return std::nullopt;
+  found.index = answer.ifr_ifindex;
+  if (!ask(socket, name, SIOCGIFFLAGS, answer)) return std::nullopt;
+  found.up = (answer.ifr_flags & IFF_UP) != 0;
+  found.carrier = found.up && (answer.ifr_flags & IFF_RUNNING) != 0;
+  if (!ask(socket, name, SIOCGIFMTU, answer)) return std::nullopt;
+  found.mtu = static_cast<std::uint32_t>(answer.ifr_mtu);
+  if (!ask(socket, name, SIOCGIFHWADDR, answer)) return std::nullopt;
+  found.is_ethernet = answer.ifr_hwaddr.sa_family == ARPHRD_ETHER || answer.ifr_hwaddr.sa_family == ARPHRD_LOOPBACK;
+  std::memcpy(found.mac.bytes, answer.ifr_hwaddr.sa_data, sizeof found.mac.bytes);
+  return found;
+}
+
+/// Statistics of the driver, as `ethtool -S` prints them; empty if it has none.
+InterfaceCounts::Counts driver_statistics(const FileDescriptor& socket, const std::string& name) {
+  ifreq request{};
+  ethtool_drvinfo info{};
+  info.cmd = ETHTOOL_GDRVINFO;
+  request.ifr_data = reinterpret_cast<char*>(&info);
+  if (!ask(socket, name, SIOCETHTOOL, request) || info.n_stats == 0 || info.n_stats > 65536) return {};
+  // Both end in arrays of n_stats entries.
+  std::vector<std::uint64_t> names(
+      (sizeof(ethtool_gstrings) + info.n_stats * std::size_t{ETH_GSTRING_LEN}) / sizeof(std::uint64_t) + 1);
+  std::vector<std::uint64_t> values(sizeof(ethtool_stats) / sizeof(std::uint64_t) + info.n_stats + 1);
+  auto& strings = *reinterpret_cast<ethtool_gstrings*>(names.data());
+  strings.cmd = ETHTOOL_GSTRINGS;
+  strings.string_set = ETH_SS_STATS;
+  strings.len = info.n_stats;
+  request.ifr_data = reinterpret_cast<char*>(&strings);
+  if (!ask(socket, name, SIOCETHTOOL, request)) return {};
+  auto& stats = *reinterpret_cast<ethtool_stats*>(values.data());
+  stats.cmd = ETHTOOL_GSTATS;
+  stats.n_stats = info.n_stats;
+  request.ifr_data = reinterpret_cast<char*>(&stats);
+  if (!ask(socket, name, SIOCETHTOOL, request)) return {};
+  InterfaceCounts::Counts counts;
+  const auto* const text = reinterpret_cast<const char*>(names.data()) + sizeof(ethtool_gstrings);
+  for (std::size_t i = 0; i < std::min(strings.len, stats.n_stats); ++i) {
+    const char* const one = text + i * ETH_GSTRING_LEN;
+    counts.emplace_back(std::string(one, ::strnlen(one, ETH_GSTRING_LEN)), values[sizeof(ethtool_stats) / 8 + i]);
+  }
+  return counts;
+}
+
+}  // namespace
+
+std::optional<Interface> find_interface(const std::string& name) { return find_interface(any_socket(), name); }
+
+Result<Interface> require_interface(const std::string& name, const Place& place) {
+  if (auto found = find_interface(name)) {
+    if (found->is_ethernet) return *found;
+    return failure({place, "the interface carries no Ethernet frames", in_quotes(name), "an Ethernet interface"});
+  }
+  const std::vector<std::string> names = interface_names();
+  return failure({place, "there is no such interface in this network namespace", in_quotes(name),
+                  names.empty() ? "" : fmt::format("one of {}", fmt::join(names, ", "))});
+}
+
+InterfaceWatch::InterfaceWatch(std::string name, std::function<void(const Interface&)> returned)
+    : name_(std::move(name)), returned_(std::move(returned)) {}
+
+InterfaceWatch::~InterfaceWatch() {
+  stop_.signal();
+  if (thread_.joinable()) thread_.join();
+}
+
+Result<void> InterfaceWatch::start() {
+  queries_ = any_socket();
+  changes_ = FileDescriptor(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE));
+  sockaddr_nl address{};
+  address.nl_family = AF_NETLINK;
+  address.nl_groups = RTMGRP_LINK;
+  if (!queries_ || !changes_ ||
+      ::bind(changes_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+    return failure(system_error(name_, "cannot follow the interface", std::system_category().message(errno)));
+  statistics_at_start_ = driver_statistics(queries_, name_);
+  update();
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error& error) {
+    return failure(Error{{}, "cannot start a thread", error.code().message(), "a higher process limit"});
+  }
+  return {};
+}
+
+void InterfaceWatch::run() {
+  std::array<pollfd, 2> wait{{{changes_.get(), POLLIN, 0}, {stop_.fd(), POLLIN, 0}}};
+  std::array<char, 16384> message;
+  while (::poll(wait.data(), wait.size(), -1) >= 0 || errno == EINTR) {
+    if (wait[1].revents != 0) return;
+    // What has changed does not matter: only how it is now. So lost messages (ENOBUFS) do no harm either.
+    while (::recv(changes_.get(), message.data(), message.size(), 0) > 0 || errno == ENOBUFS) errno = 0;
+    update();
+  }
+}
+
+void InterfaceWatch::update() {
+  const std::optional<Interface> now = find_interface(queries_, name_);
+  note(now);
+  last_ = now;
+  if (!now) return;
+  if (known_index_ == 0) known_index_ = now->index;
+  if (known_index_ == now->index) return;
+  known_index_ = now->index;
+  returns_.fetch_add(1, std::memory_order_relaxed);
+  if (returned_) returned_(*now);
+}
+
+void InterfaceWatch::note(const std::optional<Interface>& now) {
+  if (last_) {
+    if (!now || now->index != last_->index) deletions_.fetch_add(1, std::memory_order_relaxed);
+    if (now && last_->up && !now->up) downs_.fetch_add(1, std::memory_order_relaxed);
+    if (now && now->up && last_->carrier && !now->carrier) lost_carriers_.fetch_add(1, std::memory_order_relaxed);
+  }
+  can_send_.store(now && now->carrier, std::memory_order_relaxed);
+  if (now) mtu_.store(now->mtu, std::memory_order_relaxed);
+}
+
+InterfaceCounts::Counts InterfaceWatch::events() const {
+  InterfaceCounts::Counts counts{{"interface_down", downs_.load(std::memory_order_relaxed)},
+                                 {"carrier_lost", lost_carriers_.load(std::memory_order_relaxed)},
+                                 {"interface_deleted", deletions_.load(std::memory_order_relaxed)},
+                                 {"interface_returned", returns_.load(std::memory_order_relaxed)}};
+  // Of the driver's many counters, those of losses.
+  constexpr std::array<std::string_view, 5> kWords{"drop", "miss", "discard", "err", "no_buf"};
+  for (auto& [name, value] : driver_statistics(queries_, name_)) {
+    const auto before = std::ranges::find(statistics_at_start_, name, &std::pair<std::string, std::uint64_t>::first);
+    const std::uint64_t first = before == statistics_at_start_.end() ? 0 : before->second;
+    const bool is_loss = std::ranges::any_of(
+        kWords, [&](std::string_view word) { return std::string_view(name).find(word) != std::string_view::npos; });
+    if (is_loss && value > first) counts.emplace_back("driver." + name, value - first);
+  }
+  return counts;
+}
+
+}  // namespace penstock::port

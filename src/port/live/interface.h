@@ -1,0 +1,75 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A network interface of the system: what it is now, and what happens to it during a run.
+
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "base/error.h"
+#include "packet/ethernet.h"
+#include "port/live/file_descriptor.h"
+#include "port/port.h"
+#include "port/stop_event.h"
+
+namespace penstock::port {
+
+struct Interface {
+  int index = 0;
+  bool up = false;       // administratively
+  bool carrier = false;  // up, and the other end is there
+  std::uint32_t mtu = 0;
+  bool is_ethernet = false;
+  MacAddress mac{};
+};
+
+/// Empty if there is none with this name in the network namespace of the calling thread.
+[[nodiscard]] std::optional<Interface> find_interface(const std::string& name);
+/// An error says which interfaces there are.
+[[nodiscard]] Result<Interface> require_interface(const std::string& name, const Place& place);
+
+/// Follows an interface by its name, in a thread of its own. Members that return states are thread-safe.
+class InterfaceWatch {
+ public:
+  /// `returned`: called in that thread when the interface has been deleted, and another one with its name is there.
+  explicit InterfaceWatch(std::string name, std::function<void(const Interface&)> returned = {});
+  ~InterfaceWatch();
+  InterfaceWatch(const InterfaceWatch&) = delete;
+  InterfaceWatch& operator=(const InterfaceWatch&) = delete;
+
+  /// Opens the socket in the calling thread's network namespace, and starts the thread.
+  [[nodiscard]] Result<void> start();
+
+  /// Whether frames can be sent: it exists, is up and has a carrier.
+  [[nodiscard]] bool can_send() const noexcept { return can_send_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::uint32_t mtu() const noexcept { return mtu_.load(std::memory_order_relaxed); }
+  /// Changes so far, and what the driver and the system have counted since the start.
+  [[nodiscard]] InterfaceCounts::Counts events() const;
+
+ private:
+  void run();
+  void update();
+  void note(const std::optional<Interface>& now);
+
+  const std::string name_;
+  const std::function<void(const Interface&)> returned_;
+  FileDescriptor changes_;  // netlink
+  FileDescriptor queries_;  // for questions, in the same namespace
+  StopEvent stop_;
+  std::thread thread_;
+  std::optional<Interface> last_;  // used by the thread, once it has started
+  int known_index_ = 0;            // of the interface for which the port's sockets are
+  std::atomic<bool> can_send_{false};
+  std::atomic<std::uint32_t> mtu_{0};
+  std::atomic<std::uint64_t> downs_{0}, lost_carriers_{0}, deletions_{0}, returns_{0};
+  InterfaceCounts::Counts statistics_at_start_;
+};
+
+}  // namespace penstock::port
