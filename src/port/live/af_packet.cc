@@ -20,6 +20,7 @@
 #include <atomic>
 #include <cstring>
 #include <mutex>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -75,11 +76,12 @@ class PacketRx final : public RxQueue {
   ~PacketRx() override { delete next_.load(); }
 
   RxStatus poll(Batch& batch) noexcept override {
-    if (exchange_ != nullptr) {
-      if (const RxStatus status = exchange_->poll(worker_, batch, port_); status != RxStatus::idle) return status;
-    }
-    const RxStatus status = receive(batch);
-    if (exchange_ != nullptr) exchange_->wake_others(worker_);
+    if (exchange_ == nullptr) return receive(batch);
+    // In turns, so that a full batch of one kind does not keep out the other.
+    own_first_ = !own_first_;
+    RxStatus status = own_first_ ? receive(batch) : exchange_->poll(worker_, batch, port_);
+    if (status == RxStatus::idle) status = own_first_ ? exchange_->poll(worker_, batch, port_) : receive(batch);
+    exchange_->wake_others(worker_);
     return status;
   }
 
@@ -100,15 +102,11 @@ class PacketRx final : public RxQueue {
   Discarded discard(std::size_t most) noexcept override {
     Discarded all;
     if (exchange_ != nullptr) all = exchange_->discard(worker_, most);
-    for (tpacket3_hdr* header = nullptr; all.packets < most && (header = next_frame()) != nullptr;) {
-      ReceivedFrame frame = frame_of(*header);
-      if (!is_ignored(*header)) {
-        const Discarded left = intake_.give_up(frame);
-        all.packets += left.packets;
-        all.bytes += left.bytes;
-      }
-      is_open_ = false;
-      ring_.pop(false);
+    while (all.packets < most && open_frame()) {
+      const Discarded left = intake_.give_up(frame_);
+      all.packets += left.packets;
+      all.bytes += left.bytes;
+      pop(false);
     }
     all.status = all.packets >= most ? RxStatus::more : RxStatus::idle;
     return all;
@@ -117,41 +115,67 @@ class PacketRx final : public RxQueue {
   /// From another thread: the ring of the interface that has come back.
   void change_to(ReceiveRing ring) noexcept { delete next_.exchange(new ReceiveRing(std::move(ring))); }
 
-  [[nodiscard]] const Intake::Counts& counts() const noexcept { return intake_.counts(); }
-  [[nodiscard]] std::uint64_t other_hosts() const noexcept { return other_hosts_.get(); }
-  /// Frames that the kernel dropped. Thread-safe, if only one thread at a time calls it.
-  [[nodiscard]] std::uint64_t collect_drops() noexcept {
+  [[nodiscard]] bool start() noexcept { return ring_.start(); }
+  void stop() noexcept {
     const std::lock_guard lock(changing_);
-    drops_ += ring_.drops();
-    return drops_;
+    ring_.stop();
   }
+
+  struct Counts {
+    std::uint64_t dropped = 0;  // by the kernel
+    std::uint64_t waiting = 0;  // in the ring, not taken yet
+    std::uint64_t other_hosts = 0;
+  };
+  [[nodiscard]] Counts counts() noexcept {
+    const std::lock_guard lock(changing_);
+    count_arrivals();
+    const std::uint64_t taken = popped_.get();
+    return {dropped_, arrived_ > dropped_ + taken ? arrived_ - dropped_ - taken : 0, other_hosts_.get()};
+  }
+  [[nodiscard]] const Intake::Counts& intake() const noexcept { return intake_.counts(); }
 
  private:
   RxStatus receive(Batch& batch) noexcept {
-    while (tpacket3_hdr* const header = next_frame()) {
-      if (is_ignored(*header)) {
-        other_hosts_.add(1);
-        ring_.pop(false);
-        continue;
-      }
-      // A frame of several segments may be offered again: its tag has been inserted by then.
-      if (!is_open_) {
-        frame_ = frame_of(*header);
-        is_open_ = true;
-      }
+    while (open_frame()) {
       const Intake::Taken taken = intake_.take(batch, frame_);
       if (taken == Intake::Taken::full) return RxStatus::more;
-      is_open_ = false;
-      ring_.pop(taken == Intake::Taken::lent);
+      pop(taken == Intake::Taken::lent);
     }
     return ring_.starved() ? RxStatus::starved : RxStatus::idle;
+  }
+
+  /// Makes `frame_` the next frame, unless it is one that has not been taken completely. False: there is none.
+  bool open_frame() noexcept {
+    if (is_open_) return true;
+    while (tpacket3_hdr* const header = next_frame()) {
+      if (!is_ignored(*header)) {
+        frame_ = frame_of(*header);
+        is_open_ = true;
+        return true;
+      }
+      other_hosts_.add(1);
+      pop(false);
+    }
+    return false;
+  }
+  void pop(bool lent) noexcept {
+    is_open_ = false;
+    ring_.pop(lent);
+    popped_.add(1);
+  }
+
+  /// With `changing_` held.
+  void count_arrivals() noexcept {
+    const ReceiveRing::Arrivals arrivals = ring_.arrivals();
+    arrived_ += arrivals.frames;
+    dropped_ += arrivals.dropped;
   }
 
   tpacket3_hdr* next_frame() noexcept {
     tpacket3_hdr* const header = ring_.front();
     if (header != nullptr || next_.load(std::memory_order_relaxed) == nullptr || ring_.lent() > 0) return header;
     const std::lock_guard lock(changing_);
-    drops_ += ring_.drops();
+    count_arrivals();
     const std::unique_ptr<ReceiveRing> next(next_.exchange(nullptr));
     ring_ = std::move(*next);
     region_.reset();  // the chain's devices do not know the new memory
@@ -165,7 +189,7 @@ class PacketRx final : public RxQueue {
     return address.sll_pkttype == PACKET_OTHERHOST;
   }
 
-  /// The frame as it was on the wire, but for what the NIC has left to do.
+  /// The frame as it was on the wire, but for what is left for the NIC. Moves its MAC addresses if it has a tag.
   [[nodiscard]] ReceivedFrame frame_of(tpacket3_hdr& header) const noexcept {
     constexpr std::size_t kMacs = 12;
     std::uint8_t* start = reinterpret_cast<std::uint8_t*>(&header) + header.tp_mac;
@@ -182,10 +206,6 @@ class PacketRx final : public RxQueue {
       length += sizeof(VlanTag);
       frame.wire_length += sizeof(VlanTag);
       frame.offload_shift = sizeof(VlanTag);
-      header.tp_status &= ~std::uint32_t{TP_STATUS_VLAN_VALID};  // `discard` and `receive` may both look at it
-      header.tp_mac = static_cast<std::uint16_t>(header.tp_mac - sizeof(VlanTag));
-      header.tp_snaplen = static_cast<std::uint32_t>(length);
-      header.tp_len = frame.wire_length;
     }
     frame.bytes = {start, length};
     frame.timestamp_ns = std::uint64_t{header.tp_sec} * 1'000'000'000 + header.tp_nsec;
@@ -208,10 +228,12 @@ class PacketRx final : public RxQueue {
   ReceivedFrame frame_;   // that is being taken, if
   bool is_open_ = false;  // it has not been taken completely
   RealtimeOffset offset_;
-  Counter other_hosts_;
+  bool own_first_ = false;
+  Counter other_hosts_, popped_;
   std::atomic<ReceiveRing*> next_{nullptr};
-  std::mutex changing_;  // guards the ring against `collect_drops`
-  std::uint64_t drops_ = 0;
+  std::mutex changing_;        // guards the change of the ring, and the next members
+  std::uint64_t arrived_ = 0;  // frames, at this ring and former ones
+  std::uint64_t dropped_ = 0;
 };
 
 class PacketTx final : public TxQueue {
@@ -228,6 +250,7 @@ class PacketTx final : public TxQueue {
         continue;
       }
       ++accepted;
+      accepted_bytes_ += view.length();
     }
     accepted_ += accepted;
     return accepted;
@@ -235,7 +258,14 @@ class PacketTx final : public TxQueue {
 
   Lost flush() noexcept override {
     offer();
-    const Lost lost = std::exchange(lost_, {});
+    // Frames of earlier batches have been counted as sent.
+    Lost lost = std::exchange(lost_, {});
+    if (lost.packets > accepted_ - flushed_) {
+      refusals_.after_flush.add(lost.packets - (accepted_ - flushed_));
+      lost = {accepted_ - flushed_, accepted_bytes_};
+    }
+    flushed_ = accepted_;
+    accepted_bytes_ = 0;
     return lost;
   }
 
@@ -252,6 +282,7 @@ class PacketTx final : public TxQueue {
 
   struct Refusals {
     Counter down, too_long, ring_full;
+    Counter after_flush;  // of these, frames that had been counted as sent
   };
   [[nodiscard]] const Refusals& refusals() const noexcept { return refusals_; }
 
@@ -305,7 +336,8 @@ class PacketTx final : public TxQueue {
 
   SendRing ring_;
   const InterfaceWatch& watch_;
-  std::uint64_t accepted_ = 0;
+  std::uint64_t accepted_ = 0, flushed_ = 0;  // frames; up to the last flush
+  std::uint64_t accepted_bytes_ = 0;          // since then
   unsigned tries_ = 0;
   Lost lost_;
   Refusals refusals_;
@@ -360,6 +392,14 @@ class AfPacketPort final : public Port {
     return in_network_namespace(settings_.netns, [&]() -> Result<void> { return open_here(opening); });
   }
 
+  Result<void> start() override {
+    for (const auto& queue : rx_) {
+      if (!queue->start())
+        return failure(Error{settings_.place, "cannot let packets in", std::system_category().message(errno), ""});
+    }
+    return {};
+  }
+
   void interrupt() noexcept override {
     for (const auto& queue : tx_) queue->stop();
   }
@@ -374,7 +414,11 @@ class AfPacketPort final : public Port {
   RxQueue* rx(unsigned worker) noexcept override { return worker < rx_.size() ? rx_[worker].get() : nullptr; }
   TxQueue* tx(unsigned worker) noexcept override { return worker < tx_.size() ? tx_[worker].get() : nullptr; }
 
-  Errors close() override { return {}; }
+  Errors close() override {
+    for (const auto& queue : rx_) queue->stop();
+    closed_.store(true);
+    return {};
+  }
 
   std::optional<FragmentCounts> fragments() const noexcept override {
     if (!exchange_) return std::nullopt;
@@ -384,40 +428,48 @@ class AfPacketPort final : public Port {
   std::optional<InterfaceCounts> interface_counts() const override {
     const std::lock_guard lock(counting_);
     InterfaceCounts counts;
-    std::uint64_t drops = 0, other_hosts = 0, malformed = 0, too_long = 0, checksums = 0, split = 0, segments = 0;
+    std::uint64_t drops = 0, left = 0, other_hosts = 0, malformed = 0, too_long = 0, checksums = 0, split = 0,
+                  segments = 0;
     for (const auto& queue : rx_) {
-      const Intake::Counts& intake = queue->counts();
-      drops += queue->collect_drops();
-      other_hosts += queue->other_hosts();
+      const Intake::Counts& intake = queue->intake();
+      const PacketRx::Counts own = queue->counts();
+      drops += own.dropped;
+      left += own.waiting;
+      other_hosts += own.other_hosts;
       malformed += intake.malformed.get();
       too_long += intake.too_long.get();
       checksums += intake.checksums.get();
       split += intake.split.get();
       segments += intake.segments.get();
     }
+    Exchange::Counts exchange;
+    if (exchange_) exchange = exchange_->counts();
+    left += exchange.left;
     if (settings_.reads) {
       counts.lost = {{"receive_ring_full", drops}, {"malformed_offload", malformed}, {"too_long", too_long}};
+      if (closed_.load()) counts.lost.emplace_back("left_at_the_end", left);  // before that, they wait
       counts.events = {{"checksums_completed", checksums},
                        {"frames_split", split},
                        {"segments", segments},
                        {"for_other_hosts", other_hosts}};
     }
     if (exchange_) {
-      const Exchange::Counts exchange = exchange_->counts();
-      counts.lost.insert(counts.lost.end(), {{"worker_ring_full", exchange.ring_full},
-                                             {"too_long_for_worker_ring", exchange.too_long},
-                                             {"left_at_the_end", exchange.left}});
+      counts.lost.insert(counts.lost.end(),
+                         {{"worker_ring_full", exchange.ring_full}, {"too_long_for_worker_ring", exchange.too_long}});
       counts.events.emplace_back("handed_over", exchange.handed_over);
     }
-    std::uint64_t down = 0, long_sent = 0, full = 0;
+    std::uint64_t down = 0, long_sent = 0, full = 0, late = 0;
     for (const auto& queue : tx_) {
       down += queue->refusals().down.get();
       long_sent += queue->refusals().too_long.get();
       full += queue->refusals().ring_full.get();
+      late += queue->refusals().after_flush.get();
     }
     if (settings_.writes) {
-      counts.events.insert(counts.events.end(),
-                           {{"refused_down", down}, {"refused_too_long", long_sent}, {"refused_ring_full", full}});
+      counts.events.insert(counts.events.end(), {{"refused_down", down},
+                                                 {"refused_too_long", long_sent},
+                                                 {"refused_ring_full", full},
+                                                 {"refused_after_forwarding", late}});
     }
     for (auto& event : watch_.events()) counts.events.push_back(std::move(event));
     return counts;
@@ -497,6 +549,9 @@ class AfPacketPort final : public Port {
     auto receive = open_receive_rings(interface, nullptr);
     auto send = open_send_rings(interface);
     if (!receive || !send) return;  // it is gone again; the watch calls again when it is back
+    for (ReceiveRing& ring : *receive) {
+      if (!ring.start()) return;
+    }
     for (std::size_t w = 0; w < rx_.size(); ++w) rx_[w]->change_to(std::move((*receive)[w]));
     for (std::size_t w = 0; w < tx_.size(); ++w) tx_[w]->change_to(std::move((*send)[w]));
   }
@@ -510,6 +565,7 @@ class AfPacketPort final : public Port {
   std::vector<std::unique_ptr<PacketRx>> rx_;
   std::vector<std::unique_ptr<PacketTx>> tx_;
   mutable std::mutex counting_;
+  std::atomic<bool> closed_{false};
   InterfaceWatch watch_;  // its thread uses the queues
 };
 

@@ -4,6 +4,7 @@
 #include "port/live/packet_rings.h"
 
 #include <arpa/inet.h>
+#include <linux/filter.h>
 #include <linux/if_ether.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -91,6 +92,8 @@ Result<ReceiveRing> ReceiveRing::open(const std::string& name, const Interface& 
     return refused(name, "cannot ignore frames that this host sends");
   if (!ring.mapping_.map(socket, shape.block_bytes * shape.blocks, memory))
     return refused(name, "cannot map the receive ring");
+  // Until it has joined its group, a socket would get all frames of the interface.
+  ring.stop();
   if (!bind_to(socket, interface.index, ETH_P_ALL)) return refused(name, "cannot bind to the interface");
   if (shape.promiscuous) {
     packet_mreq membership{};
@@ -158,11 +161,22 @@ void ReceiveRing::give_blocks_back() noexcept {
   }
 }
 
-std::uint64_t ReceiveRing::drops() const noexcept {
+bool ReceiveRing::start() noexcept {
+  const int none = 0;
+  return set_option(socket_, SOL_SOCKET, SO_DETACH_FILTER, none);
+}
+
+void ReceiveRing::stop() noexcept {
+  sock_filter reject{BPF_RET | BPF_K, 0, 0, 0};
+  const sock_fprog program{1, &reject};
+  static_cast<void>(set_option(socket_, SOL_SOCKET, SO_ATTACH_FILTER, program));
+}
+
+ReceiveRing::Arrivals ReceiveRing::arrivals() const noexcept {
   tpacket_stats_v3 stats{};
   socklen_t length = sizeof stats;
-  if (::getsockopt(socket_.get(), SOL_PACKET, PACKET_STATISTICS, &stats, &length) != 0) return 0;
-  return stats.tp_drops;
+  if (::getsockopt(socket_.get(), SOL_PACKET, PACKET_STATISTICS, &stats, &length) != 0) return {};
+  return {stats.tp_packets, stats.tp_drops};
 }
 
 Result<SendRing> SendRing::open(const std::string& name, const Interface& interface, std::size_t slots,

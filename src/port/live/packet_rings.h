@@ -56,9 +56,15 @@ struct Fanout {
 /// frames of a block are back.
 class ReceiveRing {
  public:
-  /// Opens a socket in the calling thread's network namespace; `memory`: where to map its ring, or null.
+  /// Opens a socket in the calling thread's network namespace, which receives nothing before `start`; `memory`: where
+  /// to map its ring, or null.
   [[nodiscard]] static Result<ReceiveRing> open(const std::string& name, const Interface& interface,
                                                 const ReceiveShape& shape, const Fanout* fanout, std::uint8_t* memory);
+
+  /// Lets frames in.
+  [[nodiscard]] bool start() noexcept;
+  /// Lets no more frames in. What is in the ring stays there.
+  void stop() noexcept;
 
   /// The frame to take next; null: there is none now.
   [[nodiscard]] tpacket3_hdr* front() noexcept;
@@ -72,8 +78,12 @@ class ReceiveRing {
 
   [[nodiscard]] int fd() const noexcept { return socket_.get(); }
   [[nodiscard]] std::uint8_t* memory() const noexcept { return mapping_.bytes().data(); }
-  /// What the kernel dropped, because there was no room, since the last call.
-  [[nodiscard]] std::uint64_t drops() const noexcept;
+  struct Arrivals {
+    std::uint64_t frames = 0;   // that came for this socket
+    std::uint64_t dropped = 0;  // of these, by the kernel, because there was no room
+  };
+  /// Since the last call.
+  [[nodiscard]] Arrivals arrivals() const noexcept;
 
  private:
   ReceiveRing() = default;
