@@ -129,6 +129,7 @@ int try_socket(int family) {
 void look_at_network(const fs::path& root, Machine& machine) {
   machine.af_packet_errno = try_socket(AF_PACKET);
   machine.af_xdp_errno = try_socket(AF_XDP);
+  machine.tap_errno = ::access((root / "dev/net/tun").c_str(), R_OK | W_OK) == 0 ? 0 : errno;
   constexpr std::uint64_t kUp = 1;  // IFF_UP
   for (const fs::path& interface : files_of(root / "sys/class/net")) {
     std::error_code none;

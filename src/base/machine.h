@@ -38,6 +38,7 @@ struct Machine {
   int memory_policy_errno = 0;  // the error of choosing a NUMA node for memory; 0: success
   int af_packet_errno = 0;      // the error of opening an AF_PACKET socket; 0: success
   int af_xdp_errno = 0;
+  int tap_errno = 0;  // the error of opening /dev/net/tun
 
   unsigned nvidia_pci_devices = 0;        // GPUs on the PCI bus, with or without a driver
   std::vector<std::string> nvidia_nodes;  // "/dev/nvidia0", …

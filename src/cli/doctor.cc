@@ -4,6 +4,7 @@
 #include "cli/doctor.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <linux/capability.h>
 
 #include <CLI/CLI.hpp>
@@ -11,6 +12,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -24,6 +26,7 @@
 #include "config/chain_file.h"
 #include "gpu/cuda_error.h"
 #include "gpu/memory.h"
+#include "port/catalog.h"
 
 namespace penstock::cli {
 namespace {
@@ -140,8 +143,8 @@ void examine_capabilities(const Machine& machine, std::vector<Finding>& findings
   };
   constexpr std::array<Need, 3> kNeeds{{
       {CAP_NET_RAW, "CAP_NET_RAW", "AF_PACKET and AF_XDP ports cannot be opened"},
-      {CAP_NET_ADMIN, "CAP_NET_ADMIN", "interfaces cannot be put into promiscuous mode, nor SAs read from the kernel"},
-      {CAP_BPF, "CAP_BPF", "the XDP program of an AF_XDP port cannot be loaded"},
+      {CAP_NET_ADMIN, "CAP_NET_ADMIN", "TAP interfaces cannot be created, nor SAs read from the kernel"},
+      {CAP_BPF, "CAP_BPF", "programs for AF_XDP ports, and for several workers of other ports, cannot be loaded"},
   }};
   for (const auto& [capability, name, for_what] : kNeeds) {
     // CAP_SYS_ADMIN includes CAP_BPF.
@@ -152,6 +155,20 @@ void examine_capabilities(const Machine& machine, std::vector<Finding>& findings
             : make_finding(kLiveArea, name, State::missing, "this process does not have it", for_what,
                            "run as root, or: sudo setcap cap_net_raw,cap_net_admin,cap_bpf+ep PENSTOCK"));
   }
+}
+
+Finding examine_ports() {
+  constexpr std::array<std::string_view, 4> kLive{"af_packet", "tap", "af_xdp", "dpdk"};
+  std::vector<std::string_view> built;
+  std::ranges::copy_if(kLive, std::back_inserter(built),
+                       [](std::string_view name) { return port::find_kind(name) != nullptr; });
+  return make_finding(kLiveArea, "ports", State::note, fmt::format("this build has {}", fmt::join(built, ", ")));
+}
+
+Finding examine_tap(int error) {
+  if (error == 0) return make_finding(kLiveArea, "TAP", State::ok, "/dev/net/tun can be opened");
+  return make_finding(kLiveArea, "TAP", State::missing, fmt::format("/dev/net/tun: {}", std::strerror(error)),
+                      "no tap port", error == ENOENT ? "sudo modprobe tun" : "access to this device");
 }
 
 Finding examine_socket(std::string_view name, int error) {
@@ -265,13 +282,11 @@ std::vector<Finding> examine(const Machine& machine, const CpuTopology& topology
   examine_gpu(machine, gpus, gpu_failure, findings);
   examine_gpu_nodes(topology, gpus, findings);
   examine_cpu(machine, topology, findings);
-  findings.push_back(
-      make_finding(kLiveArea, "ports", State::note,
-                   "this version has no live ports yet; the following is for future AF_PACKET, AF_XDP and "
-                   "DPDK ports"));
+  findings.push_back(examine_ports());
   examine_capabilities(machine, findings);
   findings.push_back(examine_socket("AF_PACKET", machine.af_packet_errno));
   findings.push_back(examine_socket("AF_XDP", machine.af_xdp_errno));
+  findings.push_back(examine_tap(machine.tap_errno));
   findings.push_back(examine_locked_memory(machine));
   findings.push_back(examine_huge_pages(machine));
   examine_interfaces(machine, findings);
