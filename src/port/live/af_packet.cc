@@ -113,7 +113,7 @@ class PacketRx final : public RxQueue {
   }
 
   /// From another thread: the ring of the interface that has come back.
-  void change_to(ReceiveRing ring) noexcept { delete next_.exchange(new ReceiveRing(std::move(ring))); }
+  void change_to(std::unique_ptr<ReceiveRing> ring) noexcept { delete next_.exchange(ring.release()); }
 
   [[nodiscard]] bool start() noexcept { return ring_.start(); }
   void stop() noexcept {
@@ -276,7 +276,7 @@ class PacketTx final : public TxQueue {
   }
 
   /// From another thread: the ring of the interface that has come back.
-  void change_to(SendRing ring) noexcept { delete next_.exchange(new SendRing(std::move(ring))); }
+  void change_to(std::unique_ptr<SendRing> ring) noexcept { delete next_.exchange(ring.release()); }
   /// From another thread: the run ends, and frames that the kernel does not take are given up.
   void stop() noexcept { stopping_.store(true, std::memory_order_relaxed); }
 
@@ -552,8 +552,9 @@ class AfPacketPort final : public Port {
     for (ReceiveRing& ring : *receive) {
       if (!ring.start()) return;
     }
-    for (std::size_t w = 0; w < rx_.size(); ++w) rx_[w]->change_to(std::move((*receive)[w]));
-    for (std::size_t w = 0; w < tx_.size(); ++w) tx_[w]->change_to(std::move((*send)[w]));
+    for (std::size_t w = 0; w < rx_.size(); ++w)
+      rx_[w]->change_to(std::make_unique<ReceiveRing>(std::move((*receive)[w])));
+    for (std::size_t w = 0; w < tx_.size(); ++w) tx_[w]->change_to(std::make_unique<SendRing>(std::move((*send)[w])));
   }
 
   Settings settings_;

@@ -175,11 +175,13 @@ InterfaceCounts::Counts InterfaceWatch::events() const {
                                  {"interface_returned", returns_.load(std::memory_order_relaxed)}};
   // Of the driver's many counters, those of losses.
   constexpr std::array<std::string_view, 5> kWords{"drop", "miss", "discard", "err", "no_buf"};
-  for (auto& [name, value] : driver_statistics(queries_, name_)) {
+  for (const auto& statistic : driver_statistics(queries_, name_)) {
+    const std::string& name = statistic.first;
+    const std::uint64_t value = statistic.second;
     const auto before = std::ranges::find(statistics_at_start_, name, &std::pair<std::string, std::uint64_t>::first);
     const std::uint64_t first = before == statistics_at_start_.end() ? 0 : before->second;
-    const bool is_loss = std::ranges::any_of(
-        kWords, [&](std::string_view word) { return std::string_view(name).find(word) != std::string_view::npos; });
+    const bool is_loss =
+        std::ranges::any_of(kWords, [&](std::string_view word) { return name.find(word) != std::string::npos; });
     if (is_loss && value > first) counts.emplace_back("driver." + name, value - first);
   }
   return counts;
