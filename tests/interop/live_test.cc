@@ -1,0 +1,61 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The program on live interfaces between two hosts, in network namespaces that end with each test. The scenarios are in
+// live.py. Skipped where namespaces, virtual links or the tools are not available.
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <tuple>
+
+namespace penstock {
+namespace {
+
+class Live : public ::testing::TestWithParam<std::tuple<const char*, const char*>> {
+ protected:
+  void SetUp() override {
+    directory_ = ::testing::TempDir() + "/live_XXXXXX";
+    ASSERT_NE(::mkdtemp(directory_.data()), nullptr);
+    // A process without privileges in this directory is part of a scenario.
+    std::filesystem::permissions(directory_, std::filesystem::perms::others_exec, std::filesystem::perm_options::add);
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  std::string directory_;
+};
+
+TEST_P(Live, Passes) {
+  const auto [kind, scenario] = GetParam();
+  std::ostringstream command;
+#ifdef PENSTOCK_SANITIZED
+  command << "PENSTOCK_SANITIZED=1 ";
+#endif
+  command << "unshare " << (::geteuid() == 0 ? "-nm" : "-rnm") << " python3 -B " PENSTOCK_SOURCE_DIR
+          << "/tests/interop/live.py " << scenario << ' ' << kind << " " PENSTOCK_PROGRAM " " << directory_ << " >"
+          << directory_ << "/log 2>&1";
+  const int status = std::system(command.str().c_str());
+  std::stringstream log;
+  log << std::ifstream(directory_ + "/log").rdbuf();
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  // 1: unshare itself is not permitted; 77: the script lacks a dependency; 127: unshare does not exist.
+  if (code == 77 || code == 127 || log.str().starts_with("unshare:")) GTEST_SKIP() << log.str();
+  EXPECT_EQ(code, 0) << log.str();
+}
+
+constexpr const char* kScenarios[] = {"Basics1", "Basics2", "Download1", "Download3"};
+
+INSTANTIATE_TEST_SUITE_P(, Live,
+                         ::testing::Combine(::testing::Values("af_packet", "tap"), ::testing::ValuesIn(kScenarios)),
+                         [](const auto& test) {
+                           return std::string(std::get<0>(test.param)) + "_" + std::get<1>(test.param);
+                         });
+
+}  // namespace
+}  // namespace penstock
