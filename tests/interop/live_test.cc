@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The program on live interfaces between two hosts, in network namespaces that end with each test. The scenarios are in
-// live.py. Skipped where namespaces, virtual links or the tools are not available.
+// live/. Skipped where namespaces, virtual links or the tools are not available.
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -31,14 +31,14 @@ class Live : public ::testing::TestWithParam<std::tuple<const char*, const char*
   std::string directory_;
 };
 
-TEST_P(Live, Passes) {
+TEST_P(Live, Scenario) {
   const auto [kind, scenario] = GetParam();
   std::ostringstream command;
 #ifdef PENSTOCK_SANITIZED
   command << "PENSTOCK_SANITIZED=1 ";
 #endif
   command << "unshare " << (::geteuid() == 0 ? "-nm" : "-rnm") << " python3 -B " PENSTOCK_SOURCE_DIR
-          << "/tests/interop/live.py " << scenario << ' ' << kind << " " PENSTOCK_PROGRAM " " << directory_ << " >"
+          << "/tests/interop/live/main.py " << scenario << ' ' << kind << " " PENSTOCK_PROGRAM " " << directory_ << " >"
           << directory_ << "/log 2>&1";
   const int status = std::system(command.str().c_str());
   std::stringstream log;
@@ -49,13 +49,57 @@ TEST_P(Live, Passes) {
   EXPECT_EQ(code, 0) << log.str();
 }
 
-constexpr const char* kScenarios[] = {"Basics1", "Basics2", "Download1", "Download3"};
+constexpr const char* kForAll[] = {"Basics1",
+                                   "Basics2",
+                                   "Download1",
+                                   "Download3",
+                                   "Jumbo",
+                                   "Fragments2",
+                                   "Fragments3",
+                                   "UdpSegments",
+                                   "Vlans1",
+                                   "Vlans2",
+                                   "Segments1",
+                                   "Segments2",
+                                   "OwnFrames1",
+                                   "OwnFrames2",
+                                   "Flood1",
+                                   "Flood2",
+                                   "FloodOfAStoppedProgram1",
+                                   "FloodOfAStoppedProgram2",
+                                   "EndsUnderLoad1",
+                                   "EndsUnderLoad2",
+                                   "Refusals",
+                                   "FilterAlone",
+                                   "Router",
+                                   "FirewallRouter2",
+                                   "Everything",
+                                   "Detects1",
+                                   "Detects2",
+                                   "Killed1",
+                                   "Killed2",
+                                   "GoesDown1",
+                                   "GoesDown2",
+                                   "Idle1",
+                                   "Idle2",
+                                   "Capabilities"};
+// What a TAP device cannot do, or what needs more capabilities for one.
+constexpr const char* kForInterfaces[] = {"Deleted1",    "Deleted2",      "MovedAway",
+                                          "LargeFrames", "LongestFrames", "Tunnel"};
+constexpr const char* kForPacketSockets[] = {"Unprivileged1", "Unprivileged2"};
+constexpr const char* kForTap[] = {"TapDeleted"};
 
-INSTANTIATE_TEST_SUITE_P(, Live,
-                         ::testing::Combine(::testing::Values("af_packet", "tap"), ::testing::ValuesIn(kScenarios)),
-                         [](const auto& test) {
-                           return std::string(std::get<0>(test.param)) + "_" + std::get<1>(test.param);
-                         });
+std::string name_of(const ::testing::TestParamInfo<Live::ParamType>& test) {
+  return std::string(std::get<0>(test.param)) + "_" + std::get<1>(test.param);
+}
+
+using ::testing::Combine;
+using ::testing::Values;
+using ::testing::ValuesIn;
+INSTANTIATE_TEST_SUITE_P(All, Live, Combine(Values("af_packet", "tap"), ValuesIn(kForAll)), name_of);
+INSTANTIATE_TEST_SUITE_P(Interfaces, Live, Combine(Values("af_packet"), ValuesIn(kForInterfaces)), name_of);
+INSTANTIATE_TEST_SUITE_P(PacketSockets, Live, Combine(Values("af_packet"), ValuesIn(kForPacketSockets)), name_of);
+INSTANTIATE_TEST_SUITE_P(Tap, Live, Combine(Values("tap"), ValuesIn(kForTap)), name_of);
 
 }  // namespace
 }  // namespace penstock

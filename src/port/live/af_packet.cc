@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <mutex>
 #include <utility>
@@ -117,7 +118,19 @@ class PacketRx final : public RxQueue {
   /// From another thread: the ring of the interface that has come back.
   void change_to(ReceiveRing ring) noexcept { delete next_.exchange(new ReceiveRing(std::move(ring))); }
 
+  /// Once the worker has stopped: counts the packets that are in the ring now.
+  void count_left() noexcept {
+    const std::lock_guard lock(changing_);
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    while (tpacket3_hdr* const header = ring_.front()) {
+      if (std::chrono::seconds(header->tp_sec) + std::chrono::nanoseconds(header->tp_nsec) > now) return;
+      if (!is_ignored(*header)) left_.add(intake_.give_up(frame_of(*header)).packets);
+      ring_.pop(false);
+    }
+  }
+
   [[nodiscard]] const Intake::Counts& counts() const noexcept { return intake_.counts(); }
+  [[nodiscard]] std::uint64_t left() const noexcept { return left_.get(); }
   [[nodiscard]] std::uint64_t other_hosts() const noexcept { return other_hosts_.get(); }
   /// Frames that the kernel dropped. Thread-safe, if only one thread at a time calls it.
   [[nodiscard]] std::uint64_t collect_drops() noexcept {
@@ -208,7 +221,7 @@ class PacketRx final : public RxQueue {
   ReceivedFrame frame_;   // that is being taken, if
   bool is_open_ = false;  // it has not been taken completely
   RealtimeOffset offset_;
-  Counter other_hosts_;
+  Counter other_hosts_, left_;
   std::atomic<ReceiveRing*> next_{nullptr};
   std::mutex changing_;  // guards the ring against `collect_drops`
   std::uint64_t drops_ = 0;
@@ -374,7 +387,10 @@ class AfPacketPort final : public Port {
   RxQueue* rx(unsigned worker) noexcept override { return worker < rx_.size() ? rx_[worker].get() : nullptr; }
   TxQueue* tx(unsigned worker) noexcept override { return worker < tx_.size() ? tx_[worker].get() : nullptr; }
 
-  Errors close() override { return {}; }
+  Errors close() override {
+    for (const auto& queue : rx_) queue->count_left();
+    return {};
+  }
 
   std::optional<FragmentCounts> fragments() const noexcept override {
     if (!exchange_) return std::nullopt;
@@ -384,10 +400,12 @@ class AfPacketPort final : public Port {
   std::optional<InterfaceCounts> interface_counts() const override {
     const std::lock_guard lock(counting_);
     InterfaceCounts counts;
+    std::uint64_t left = 0;
     std::uint64_t drops = 0, other_hosts = 0, malformed = 0, too_long = 0, checksums = 0, split = 0, segments = 0;
     for (const auto& queue : rx_) {
       const Intake::Counts& intake = queue->counts();
       drops += queue->collect_drops();
+      left += queue->left();
       other_hosts += queue->other_hosts();
       malformed += intake.malformed.get();
       too_long += intake.too_long.get();
@@ -404,11 +422,12 @@ class AfPacketPort final : public Port {
     }
     if (exchange_) {
       const Exchange::Counts exchange = exchange_->counts();
-      counts.lost.insert(counts.lost.end(), {{"worker_ring_full", exchange.ring_full},
-                                             {"too_long_for_worker_ring", exchange.too_long},
-                                             {"left_at_the_end", exchange.left}});
+      counts.lost.insert(counts.lost.end(),
+                         {{"worker_ring_full", exchange.ring_full}, {"too_long_for_worker_ring", exchange.too_long}});
+      left += exchange.left;
       counts.events.emplace_back("handed_over", exchange.handed_over);
     }
+    if (settings_.reads) counts.lost.emplace_back("left_at_the_end", left);
     std::uint64_t down = 0, long_sent = 0, full = 0;
     for (const auto& queue : tx_) {
       down += queue->refusals().down.get();

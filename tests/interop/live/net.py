@@ -6,12 +6,13 @@
 
 Runs in a network and mount namespace of its own (unshare -nm), so that all of this ends with the process."""
 
+import contextlib
+import ctypes
 import json
 import os
 import re
 import signal
 import subprocess
-import sys
 import time
 
 SKIPPED = 77
@@ -36,6 +37,27 @@ def wait_until(condition, what, seconds=20):
         if time.monotonic() > end:
             raise AssertionError(f"after {seconds} s: {what}")
         time.sleep(0.02)
+
+
+def check(condition, *what):
+    if not condition:
+        raise AssertionError(" ".join(str(part) for part in what))
+
+
+@contextlib.contextmanager
+def entering(host):
+    """Sockets that this thread opens are the host's."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    here = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
+    there = os.open(f"/run/netns/{host}", os.O_RDONLY)
+    try:
+        if libc.setns(there, 0) != 0:
+            raise OSError(ctypes.get_errno(), "setns")
+        yield
+    finally:
+        libc.setns(here, 0)
+        os.close(here)
+        os.close(there)
 
 
 def in_host(host, command):
@@ -76,10 +98,13 @@ class VethKind:
 
     def up(self, net):
         for host, port in net.ports.items():
-            queues = f"numrxqueues {net.workers} numtxqueues {net.workers}"
-            net.make_link(f"ip link add eth0 netns {host} {queues} type veth peer name {port} netns gw {queues}")
-            sh(f"ip -n gw link set {port} addrgenmode none mtu {net.mtu} up")
-            sh(f"ip -n {host} link set eth0 mtu {net.mtu} up")
+            self.link(net, host, port)
+
+    def link(self, net, host, port):
+        queues = f"numrxqueues {net.workers} numtxqueues {net.workers}"
+        net.make_link(f"ip link add eth0 netns {host} {queues} type veth peer name {port} netns gw {queues}")
+        sh(f"ip -n gw link set {port} addrgenmode none mtu {net.mtu} up")
+        sh(f"ip -n {host} link set eth0 mtu {net.mtu} up")
 
     def port(self, net, host, port):
         return f"{{{self.kind}: {{interface: {port}{self.parameters}{net.port_parameters}}}}}"
@@ -116,11 +141,12 @@ class Net:
     # The gateway's MAC addresses, for chains with a router.
     MACS = {"lan": "02:00:00:00:01:01", "wan": "02:00:00:00:02:01"}
 
-    def __init__(self, kind, directory, program, workers=1, mtu=1500, routed=False, port_parameters=""):
+    def __init__(self, kind, directory, program, workers=1, mtu=1500, routed=False, ipv6=True, port_parameters=""):
         self.kind, self.directory, self.program = KINDS[kind], directory, program
         self.workers, self.mtu, self.routed, self.port_parameters = workers, mtu, routed, port_parameters
         self.ports = {"la": "lan", "lb": "wan"}
         self.addresses = {"la": ("10.1.0.1", "fd01::1"), "lb": ("10.2.0.2", "fd02::2") if routed else ("10.1.0.2", "fd01::2")}
+        self.ipv6 = ipv6
         self.penstock = None
         self.background = []
         self.runs = 0
@@ -130,24 +156,34 @@ class Net:
         for host in self.ports:
             self.configure(host)
 
+    def remove(self):
+        """So that there can be another one."""
+        for server in self.background:
+            server.end(signal.SIGKILL)
+        for host in ("la", "lb", "gw"):
+            sh(f"ip netns del {host}")
+
     def make_link(self, command):
         done = subprocess.run(command, shell=True, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         if done.returncode != 0:
             raise Skip(f"{command}: {done.stdout}")
 
     def configure(self, host):
-        """Static neighbours and no router solicitations: the hosts send nothing by themselves."""
         ipv4, ipv6 = self.addresses[host]
         other = "lb" if host == "la" else "la"
         sh(f"ip -n {host} link set eth0 addrgenmode none")
-        sh(f"ip -n {host} addr add {ipv4}/24 dev eth0 && ip -n {host} addr add {ipv6}/64 dev eth0 nodad")
+        if not self.ipv6:  # then the hosts send nothing by themselves: no reports of multicast groups
+            sh(in_host(host, "sysctl -qw net.ipv6.conf.eth0.disable_ipv6=1"))
+        sh(f"ip -n {host} addr add {ipv4}/24 dev eth0")
+        if self.ipv6:
+            sh(f"ip -n {host} addr add {ipv6}/64 dev eth0 nodad")
         if self.routed:
             gate4, gate6 = (("10.1.0.254", "fd01::fe") if host == "la" else ("10.2.0.254", "fd02::fe"))
             for gate in (gate4, gate6):
                 sh(f"ip -n {host} neigh replace {gate} lladdr {self.MACS[self.ports[host]]} dev eth0 nud permanent")
             sh(f"ip -n {host} route add default via {gate4} && ip -n {host} -6 route add default via {gate6}")
         else:
-            for address in self.addresses[other]:
+            for address in self.addresses[other][:2 if self.ipv6 else 1]:
                 sh(f"ip -n {host} neigh replace {address} lladdr {self.mac(other)} dev eth0 nud permanent")
 
     def mac(self, host):
@@ -234,7 +270,7 @@ class Net:
     def iperf(self, options="", version=4, bytes_="40M", server="lb", client="la"):
         """Moves `bytes_`. Returns iperf3's results."""
         self.serve(server, "iperf3 -s -1 -p 5201", 5201)
-        out = self.host(client, f"iperf3 -{version} -J -c {self.address(server, version)} -p 5201 -n {bytes_} {options}")
+        out = self.host(client, f"iperf3 -{version} -J -c {self.address(server, version)} -p 5201 -n {bytes_} {options} 2>/dev/null")
         return json.loads(out)["end"]
 
 
@@ -249,21 +285,3 @@ def received_by(report, port):
 
 def events(report, port):
     return report["ports"][port]["events"]
-
-
-def main(scenarios):
-    """usage: live.py SCENARIO KIND PROGRAM DIRECTORY. Exit status 77: it cannot run on this machine."""
-    name, kind, program, directory = sys.argv[1:]
-    try:
-        sh("mount -t tmpfs tmpfs /run && mkdir /run/netns")
-        for tool in ("ip", "nsenter", "setpriv", "ping", "ethtool", "iperf3", "curl", "ss"):
-            sh(f"command -v {tool}")
-        sh("ip netns add probe && ip netns del probe")
-    except AssertionError as error:
-        print(error)
-        sys.exit(SKIPPED)
-    try:
-        scenarios[name](lambda **shape: Net(kind, directory, program, **shape))
-    except Skip as skip:
-        print("skipped:", skip)
-        sys.exit(SKIPPED)
