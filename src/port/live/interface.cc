@@ -19,6 +19,7 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <system_error>
 #include <vector>
 
@@ -137,12 +138,38 @@ Result<void> InterfaceWatch::start() {
 
 void InterfaceWatch::run() {
   std::array<pollfd, 2> wait{{{changes_.get(), POLLIN, 0}, {stop_.fd(), POLLIN, 0}}};
-  std::array<char, 16384> message;
+  std::array<std::uint64_t, 2048> messages;
   while (::poll(wait.data(), wait.size(), -1) >= 0 || errno == EINTR) {
     if (wait[1].revents != 0) return;
-    // What has changed does not matter: only how it is now. So lost messages (ENOBUFS) do no harm either.
-    while (::recv(changes_.get(), message.data(), message.size(), 0) > 0 || errno == ENOBUFS) errno = 0;
+    // Except for deletions, what has changed does not matter: only how it is now. So lost messages (ENOBUFS) do little
+    // harm.
+    for (;;) {
+      errno = 0;
+      const ssize_t length = ::recv(changes_.get(), messages.data(), sizeof messages, 0);
+      if (length > 0) {
+        note_deletion({reinterpret_cast<const std::uint8_t*>(messages.data()), static_cast<std::size_t>(length)});
+      } else if (errno != ENOBUFS) {
+        break;
+      }
+    }
     update();
+  }
+}
+
+/// An interface may be deleted and come back with the same index before the thread looks at it, for example if it is
+/// moved to another namespace and back.
+void InterfaceWatch::note_deletion(std::span<const std::uint8_t> messages) {
+  constexpr std::size_t kLeast = NLMSG_LENGTH(sizeof(ifinfomsg));
+  while (messages.size() >= kLeast) {
+    const auto& header = *reinterpret_cast<const nlmsghdr*>(messages.data());
+    const auto& link = *reinterpret_cast<const ifinfomsg*>(messages.data() + NLMSG_HDRLEN);
+    if (header.nlmsg_len < kLeast) return;
+    // Another family: the interface has left a bridge.
+    if (header.nlmsg_type == RTM_DELLINK && link.ifi_family == AF_UNSPEC && last_ && link.ifi_index == last_->index) {
+      note(std::nullopt);
+      last_.reset();
+    }
+    messages = messages.subspan(std::min<std::size_t>(NLMSG_ALIGN(header.nlmsg_len), messages.size()));
   }
 }
 
@@ -150,17 +177,18 @@ void InterfaceWatch::update() {
   const std::optional<Interface> now = find_interface(queries_, name_);
   note(now);
   last_ = now;
-  if (!now) return;
-  if (known_index_ == 0) known_index_ = now->index;
-  if (known_index_ == now->index) return;
-  known_index_ = now->index;
+  if (!now || !is_new_) return;
+  is_new_ = false;
   returns_.fetch_add(1, std::memory_order_relaxed);
   if (returned_) returned_(*now);
 }
 
 void InterfaceWatch::note(const std::optional<Interface>& now) {
   if (last_) {
-    if (!now || now->index != last_->index) deletions_.fetch_add(1, std::memory_order_relaxed);
+    if (!now || now->index != last_->index) {
+      deletions_.fetch_add(1, std::memory_order_relaxed);
+      is_new_ = true;
+    }
     if (now && last_->up && !now->up) downs_.fetch_add(1, std::memory_order_relaxed);
     if (now && now->up && last_->carrier && !now->carrier) lost_carriers_.fetch_add(1, std::memory_order_relaxed);
   }

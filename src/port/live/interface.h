@@ -10,6 +10,7 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 
@@ -55,6 +56,7 @@ class InterfaceWatch {
 
  private:
   void run();
+  void note_deletion(std::span<const std::uint8_t> messages);
   void update();
   void note(const std::optional<Interface>& now);
 
@@ -65,7 +67,7 @@ class InterfaceWatch {
   StopEvent stop_;
   std::thread thread_;
   std::optional<Interface> last_;  // used by the thread, once it has started
-  int known_index_ = 0;            // of the interface for which the port's sockets are
+  bool is_new_ = false;            // the port's sockets are for one that has been deleted
   std::atomic<bool> can_send_{false};
   std::atomic<std::uint32_t> mtu_{0};
   std::atomic<std::uint64_t> downs_{0}, lost_carriers_{0}, deletions_{0}, returns_{0};

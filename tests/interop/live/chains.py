@@ -1,0 +1,113 @@
+# SPDX-FileCopyrightText: 2026 The Penstock Authors
+# SPDX-License-Identifier: Apache-2.0
+"""Chains of network functions between the hosts."""
+
+import json
+import os
+
+from net import check, lost
+from streams import download
+
+# Both directions go into a tunnel and come out of it again, in the same chain.
+STATE = """src 10.1.0.254 dst 10.2.0.254
+	proto esp spi 0x00001001 reqid 1 mode tunnel
+	replay-window 32 flag af-unspec
+	aead rfc4106(gcm(aes)) 0x0102030405060708090a0b0c0d0e0f1011121314 128
+	anti-replay context: seq 0x0, oseq 0x0, bitmap 0x00000000
+	sel src 0.0.0.0/0 dst 0.0.0.0/0
+"""
+POLICY = """src 10.1.0.0/24 dst 10.2.0.0/24
+	dir out priority 1 ptype main
+	tmpl src 10.1.0.254 dst 10.2.0.254
+		proto esp reqid 1 mode tunnel
+"""
+MARK = "penstock crosses segments"
+
+
+def firewall(net):
+    net.write("rules", "*filter\n:INPUT ACCEPT [0:0]\n:FORWARD ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n"
+                       "-A FORWARD -p tcp -m tcp --dport 9 -j DROP\n"
+                       "-A FORWARD -p udp -m udp --dport 7 -j DROP\nCOMMIT\n")
+    return "  - firewall: {rules: rules, policy: accept}\n"
+
+
+def nids(net, action="alert"):
+    net.write("nids.rules", f'alert tcp any any -> any any (msg:"mark"; content:"{MARK}"; sid:1; rev:1;)\n')
+    return f"  - nids: {{rules: nids.rules, action: {action}}}\n"
+
+
+def exchange(net):
+    for version in (4, 6):
+        check(" 0% packet loss" in net.ping(version=version))
+        net.iperf("", version, bytes_="15M")
+        net.iperf("-R", version, bytes_="15M")
+
+
+def chain_of(make, functions, **shape):
+    net = make(routed=True, **shape)
+    net.start("".join(function(net) for function in functions))
+    exchange(net)
+    report = net.stop()
+    check(lost(report, "lan") == 0 and lost(report, "wan") == 0, report["ports"])
+    return report
+
+
+def router(net):
+    return net.router()
+
+
+def ipsec(net):
+    net.write("state", STATE)
+    net.write("policy", POLICY)
+    return ("  - ipsec: {state: state, policy: policy, state_dir: none}\n"
+            "  - ipsec: {state: state, direction: in, state_dir: none}\n")
+
+
+def everything(make):
+    # Room for the tunnel's headers: TCP sends less than the MTU.
+    report = chain_of(make, [firewall, nids, ipsec, router])
+    for function in report["functions"][2:4]:
+        sas = function["details"]["sas"]
+        check(len(sas) == 1 and sas[0]["packets"] > 1000, function["name"], sas)
+
+
+def detects(make, workers):
+    """The same alerts and drops, whether the hosts' stacks or Penstock split the data into segments."""
+    results = []
+    for on in (True, False):
+        net = make(workers=workers)
+        net.offloads(on)
+        eve = net.path(f"eve-{on}.json")
+        net.start(firewall(net) + nids(net), outputs=f", eve: {eve}")
+        folder = net.path(f"www-{on}")
+        os.mkdir(folder)
+        # The mark at each place of a segment, and so across segments of any size.
+        text = "".join("." * (1400 + i) + MARK for i in range(1500))
+        with open(folder + "/file", "w") as file:
+            file.write(text)
+        net.serve("lb", f"python3 -m http.server -d {folder} --bind :: 8000", 8000)
+        got = net.host("la", f"curl -sS http://{net.address('lb')}:8000/file | wc -c")
+        check(int(got) == len(text), got)
+        blocked = net.host("la", f"curl -sS --connect-timeout 0.5 http://{net.address('lb')}:9/ 2>&1", check=False)
+        check("timed out" in blocked.lower() or "timeout" in blocked.lower(), blocked)
+        report = net.stop()
+        check(lost(report, "lan") == 0 and lost(report, "wan") == 0, report["ports"])
+        split = report["ports"]["wan"]["events"]["frames_split"]
+        check((split > 0) == on, "frames split with offloads", on, split)
+        with open(eve) as file:
+            alerts = [json.loads(line) for line in file]
+        results.append({(alert["src_ip"], alert["alert"]["signature"]) for alert in alerts if alert["event_type"] == "alert"})
+        dropped = report["functions"][0]["dropped"]
+        check(dropped["packets"] >= 1, dropped)
+        net.remove()
+    check(results[0] == results[1] and results[0], results)
+
+
+SCENARIOS = {
+    "FilterAlone": lambda make: download(make, 1, "  - filter: {expression: ip or ip6, match: forward}\n", 8),
+    "Router": lambda make: chain_of(make, [router]),
+    "FirewallRouter2": lambda make: chain_of(make, [firewall, router], workers=2),
+    "Everything": everything,
+    "Detects1": lambda make: detects(make, 1),
+    "Detects2": lambda make: detects(make, 2),
+}

@@ -1,0 +1,196 @@
+# SPDX-FileCopyrightText: 2026 The Penstock Authors
+# SPDX-License-Identifier: Apache-2.0
+"""Interfaces that go and come back, restarts, an idle program, and capabilities."""
+
+import os
+import shutil
+import signal
+import time
+
+from net import SANITIZED, Skip, check, events, in_host, sh, wait_until
+
+CAPABILITIES = {"dac_override": 1, "net_admin": 12, "net_raw": 13, "sys_admin": 21, "bpf": 39}
+
+
+def passes(net):
+    return " 0% packet loss" in net.host("la", f"ping -q -c 1 -W 0.3 {net.address('lb')}", check=False)
+
+
+def killed(make, workers):
+    net = make(workers=workers)
+    net.start()
+    for _ in range(3):
+        check(" 0% packet loss" in net.ping())
+        net.penstock.end(signal.SIGKILL)
+        net.start()
+    check(" 0% packet loss" in net.ping())
+    net.stop()
+
+
+def port_link(net, state):
+    if net.kind.kind == "tap":
+        sh(f"ip -n la link set eth0 {state}")
+    else:
+        sh(f"ip -n gw link set lan {state}")
+
+
+def goes_down(make, workers):
+    net = make(workers=workers, ipv6=False)
+    net.start()
+    check(passes(net))
+    net.serve("la", f"ping -q -i 0.005 {net.address('lb')}")
+    net.serve("lb", f"ping -q -i 0.005 {net.address('la')}")
+    for _ in range(3):
+        time.sleep(0.1)
+        port_link(net, "down")
+        time.sleep(0.1)
+        check(not passes(net), "a packet passed an interface that is down")
+        port_link(net, "up")
+        if net.kind.kind == "tap":  # the neighbour has been forgotten
+            sh(f"ip -n la neigh replace {net.address('lb')} lladdr {net.mac('lb')} dev eth0 nud permanent")
+        wait_until(lambda: passes(net), "nothing passes after the interface has come up")
+    report = net.stop()
+    check(events(report, "lan")["interface_down"] == 3, report["ports"]["lan"])
+    check(events(report, "lan")["refused_down"] > 0, report["ports"]["lan"])
+
+
+def deleted(make, workers):
+    """The interface is deleted, and there is another one with its name."""
+    net = make(workers=workers, ipv6=False)
+    if net.kind.kind == "tap":
+        raise Skip("without its interface, a tap port ends")
+    net.start()
+    check(passes(net))
+    mac = net.mac("la")
+    net.serve("lb", f"ping -q -i 0.005 {net.address('la')}")
+    for _ in range(3):
+        time.sleep(0.1)
+        sh("ip -n gw link del lan")
+        time.sleep(0.1)
+        net.kind.link(net, "la", "lan")
+        sh(f"ip -n la link set eth0 address {mac}")
+        net.configure("la")
+        wait_until(lambda: passes(net), "nothing passes after the interface has come back")
+    report = net.stop()
+    check(events(report, "lan")["interface_deleted"] == 3, report["ports"]["lan"])
+    check(events(report, "lan")["interface_returned"] == 3, report["ports"]["lan"])
+
+
+def moved_away(make):
+    """The interface goes to another namespace and comes back, with the same index."""
+    net = make(ipv6=False)
+    if net.kind.kind == "tap":
+        raise Skip("without its interface, a tap port ends")
+    sh("ip netns add spare")
+    net.start()
+    check(passes(net))
+    index = sh("ip -n gw -o link show lan").split(":")[0]
+    for _ in range(2):
+        sh("ip -n gw link set lan netns spare")
+        sh("ip -n spare link set lan netns gw")
+        sh("ip -n gw link set lan up")
+        check(sh("ip -n gw -o link show lan").split(":")[0] == index, "another index")
+        wait_until(lambda: passes(net), "nothing passes after the interface has come back", 5)
+    report = net.stop()
+    check(events(report, "lan")["interface_returned"] == 2, report["ports"]["lan"])
+
+
+def tap_deleted(make):
+    net = make(ipv6=False)
+    if net.kind.kind != "tap":
+        raise Skip("only a tap port ends with its interface")
+    net.start()
+    check(passes(net))
+    sh("ip -n la link del eth0")
+    status = net.penstock.process.wait(10)
+    check(status != 0, "exit status", status)
+    check("the interface was deleted during the run" in net.penstock.text(), net.penstock.text())
+
+
+def processor_time(net):
+    with open(f"/proc/{net.penstock.pid}/stat") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def idle(make, workers):
+    """Less than 2 % of a core, before and after packets, and while an interface is down."""
+    net = make(workers=workers, ipv6=False)
+    net.start()
+
+    def check_idle(when):
+        times = []
+        for _ in range(3):
+            before = processor_time(net)
+            time.sleep(1)
+            times.append(processor_time(net) - before)
+            if times[-1] < 0.02:
+                return
+        check(SANITIZED or min(times) < 0.02, when, "it used", times)
+
+    check_idle("before packets")
+    net.ping(options="-f -c 500 -W 2")
+    net.iperf("-P 4", bytes_="10M")
+    check_idle("after packets")
+    port_link(net, "down")
+    check_idle("while an interface is down")
+    net.stop()
+
+
+def capability_sets(net):
+    with open(f"/proc/{net.penstock.pid}/status") as file:
+        status = dict(line.split(":", 1) for line in file)
+    return {name: int(status[name], 16) for name in ("CapEff", "CapPrm", "CapInh", "CapAmb")}
+
+
+def keeps_few_capabilities(make):
+    net = make(workers=2)
+    net.start()
+    wanted = {"tap": ("net_admin", "bpf", "sys_admin")}.get(net.kind.kind, ("net_raw", "bpf"))
+    allowed = sum(1 << CAPABILITIES[name] for name in (*wanted, "dac_override"))
+    for name, value in capability_sets(net).items():
+        check(value & ~allowed == 0, name, hex(value), "allowed", hex(allowed))
+    net.stop()
+
+
+def unprivileged(make, workers):
+    """As another user with CAP_NET_RAW alone, and without it."""
+    net = make(workers=workers)
+    if net.kind.kind != "af_packet":
+        raise Skip("only packet sockets need just CAP_NET_RAW")
+    if os.geteuid() != 0 or open("/proc/self/uid_map").read().split()[2] == "1":
+        raise Skip("there is no other user here")
+    # The build folder may be in a home directory.
+    place = net.path("program")
+    shutil.copy(net.program, place)
+    os.chmod(place, 0o755)
+    os.chmod(net.directory, 0o777)
+    net.program = place
+    as_nobody = "setpriv --reuid=nobody --regid=nogroup --clear-groups "
+    net.start(prefix=as_nobody + "--bounding-set=-all", wait=False)
+    check(net.penstock.process.wait(10) != 0, "it runs without the capability")
+    text = net.penstock.text()
+    check("CAP_NET_RAW" in text and "setcap" in text, text)
+    net.start(prefix=as_nobody + "--inh-caps=-all,+net_raw --ambient-caps=-all,+net_raw --bounding-set=-all,+net_raw")
+    check(capability_sets(net)["CapEff"] == 1 << CAPABILITIES["net_raw"], capability_sets(net))
+    for version in (4, 6):
+        check(" 0% packet loss" in net.ping(version=version))
+    net.iperf(bytes_="10M")
+    net.stop()
+
+
+SCENARIOS = {
+    "Killed1": lambda make: killed(make, 1),
+    "Killed2": lambda make: killed(make, 2),
+    "GoesDown1": lambda make: goes_down(make, 1),
+    "GoesDown2": lambda make: goes_down(make, 2),
+    "Deleted1": lambda make: deleted(make, 1),
+    "Deleted2": lambda make: deleted(make, 2),
+    "MovedAway": moved_away,
+    "TapDeleted": tap_deleted,
+    "Idle1": lambda make: idle(make, 1),
+    "Idle2": lambda make: idle(make, 2),
+    "Capabilities": keeps_few_capabilities,
+    "Unprivileged1": lambda make: unprivileged(make, 1),
+    "Unprivileged2": lambda make: unprivileged(make, 2),
+}

@@ -1,0 +1,37 @@
+# SPDX-FileCopyrightText: 2026 The Penstock Authors
+# SPDX-License-Identifier: Apache-2.0
+"""Runs one scenario with live ports. usage: main.py SCENARIO KIND PROGRAM DIRECTORY, in `unshare -nm`; see live_test.cc.
+Exit status 77: this machine cannot run it."""
+
+import sys
+
+import chains
+import counts
+import frames
+import lifecycle
+import streams
+from net import SKIPPED, Net, Skip, sh
+
+
+def main():
+    name, kind, program, directory = sys.argv[1:]
+    scenarios = {}
+    for module in (streams, frames, counts, chains, lifecycle):
+        scenarios.update(module.SCENARIOS)
+    try:
+        sh("mount -t tmpfs tmpfs /run && mkdir /run/netns")
+        for tool in ("ip", "nsenter", "setpriv", "ping", "ethtool", "iperf3", "curl", "ss"):
+            sh(f"command -v {tool}")
+        sh("ip netns add probe && ip netns del probe")
+    except AssertionError as error:
+        print(error)
+        sys.exit(SKIPPED)
+    try:
+        scenarios[name](lambda **shape: Net(kind, directory, program, **shape))
+    except Skip as skip:
+        print("skipped:", skip)
+        sys.exit(SKIPPED)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,287 @@
+# SPDX-FileCopyrightText: 2026 The Penstock Authors
+# SPDX-License-Identifier: Apache-2.0
+"""Two hosts in network namespaces, with Penstock between them:
+
+    la: eth0 ──── lan: Penstock in gw :wan ──── eth0: lb
+
+Runs in a network and mount namespace of its own (unshare -nm), so that all of this ends with the process."""
+
+import contextlib
+import ctypes
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+
+SKIPPED = 77
+SANITIZED = os.environ.get("PENSTOCK_SANITIZED") == "1"
+
+
+class Skip(Exception):
+    pass
+
+
+def sh(command, check=True, timeout=60):
+    """Runs a command line. Returns what it prints."""
+    done = subprocess.run(command, shell=True, text=True, timeout=timeout, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if check and done.returncode != 0:
+        raise AssertionError(f"{command}: exit status {done.returncode}\n{done.stdout}")
+    return done.stdout
+
+
+def wait_until(condition, what, seconds=20):
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError(f"after {seconds} s: {what}")
+        time.sleep(0.02)
+
+
+def check(condition, *what):
+    if not condition:
+        raise AssertionError(" ".join(str(part) for part in what))
+
+
+@contextlib.contextmanager
+def entering(host):
+    """Sockets that this thread opens are the host's."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    here = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
+    there = os.open(f"/run/netns/{host}", os.O_RDONLY)
+    try:
+        if libc.setns(there, 0) != 0:
+            raise OSError(ctypes.get_errno(), "setns")
+        yield
+    finally:
+        libc.setns(here, 0)
+        os.close(here)
+        os.close(there)
+
+
+def in_host(host, command):
+    return f"nsenter --net=/run/netns/{host} {command}"
+
+
+class Background:
+    """A process that ends with this one."""
+
+    def __init__(self, host, command, output):
+        self.output = output
+        with open(output, "w") as file:
+            self.process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "sh", "-c", "exec " + in_host(host, command)],
+                                            stdout=file, stderr=subprocess.STDOUT)
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def text(self):
+        with open(self.output) as file:
+            return file.read()
+
+    def is_running(self):
+        return self.process.poll() is None
+
+    def end(self, number=signal.SIGINT):
+        if self.is_running():
+            self.process.send_signal(number)
+        return self.process.wait(30)
+
+
+class VethKind:
+    """Ports on one end of a veth pair. The other end is the host's eth0."""
+
+    def __init__(self, kind, parameters=""):
+        self.kind, self.parameters = kind, parameters
+
+    def up(self, net):
+        for host, port in net.ports.items():
+            self.link(net, host, port)
+
+    def link(self, net, host, port):
+        queues = f"numrxqueues {net.workers} numtxqueues {net.workers}"
+        net.make_link(f"ip link add eth0 netns {host} {queues} type veth peer name {port} netns gw {queues}")
+        sh(f"ip -n gw link set {port} addrgenmode none mtu {net.mtu} up")
+        sh(f"ip -n {host} link set eth0 mtu {net.mtu} up")
+
+    def port(self, net, host, port):
+        return f"{{{self.kind}: {{interface: {port}{self.parameters}{net.port_parameters}}}}}"
+
+    def is_ready(self, net):
+        # Each worker has a socket to receive and one to send, at each port.
+        with open(f"/proc/{net.penstock.pid}/net/packet") as file:
+            return len(file.readlines()) - 1 >= 2 * 2 * net.workers
+
+
+class TapKind:
+    """Ports that are the hosts' eth0."""
+
+    kind = "tap"
+
+    def up(self, net):
+        if not os.path.exists("/dev/net/tun"):
+            raise Skip("there is no /dev/net/tun")
+        for host in net.ports:
+            net.make_link(f"ip -n {host} tuntap add dev eth0 mode tap {'multi_queue' if net.workers > 1 else ''} vnet_hdr")
+            sh(f"ip -n {host} link set eth0 mtu {net.mtu} up")
+
+    def port(self, net, host, port):
+        return f"{{tap: {{interface: eth0, netns: {host}{net.port_parameters}}}}}"
+
+    def is_ready(self, net):
+        return all("LOWER_UP" in sh(f"ip -n {host} link show eth0") for host in net.ports)
+
+
+KINDS = {"af_packet": VethKind("af_packet"), "tap": TapKind()}
+
+
+class Net:
+    # The gateway's MAC addresses, for chains with a router.
+    MACS = {"lan": "02:00:00:00:01:01", "wan": "02:00:00:00:02:01"}
+
+    def __init__(self, kind, directory, program, workers=1, mtu=1500, routed=False, ipv6=True, port_parameters=""):
+        self.kind, self.directory, self.program = KINDS[kind], directory, program
+        self.workers, self.mtu, self.routed, self.port_parameters = workers, mtu, routed, port_parameters
+        self.ports = {"la": "lan", "lb": "wan"}
+        self.addresses = {"la": ("10.1.0.1", "fd01::1"), "lb": ("10.2.0.2", "fd02::2") if routed else ("10.1.0.2", "fd01::2")}
+        self.ipv6 = ipv6
+        self.penstock = None
+        self.background = []
+        self.runs = 0
+        for host in ("la", "lb", "gw"):
+            sh(f"ip netns add {host} && ip -n {host} link set lo up")
+        self.kind.up(self)
+        for host in self.ports:
+            self.configure(host)
+
+    def remove(self):
+        """So that there can be another one."""
+        for server in self.background:
+            server.end(signal.SIGKILL)
+        for host in ("la", "lb", "gw"):
+            sh(f"ip netns del {host}")
+
+    def make_link(self, command):
+        done = subprocess.run(command, shell=True, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        if done.returncode != 0:
+            raise Skip(f"{command}: {done.stdout}")
+
+    def configure(self, host):
+        ipv4, ipv6 = self.addresses[host]
+        other = "lb" if host == "la" else "la"
+        sh(f"ip -n {host} link set eth0 addrgenmode none")
+        if not self.ipv6:  # then the hosts send nothing by themselves: no reports of multicast groups
+            sh(in_host(host, "sysctl -qw net.ipv6.conf.eth0.disable_ipv6=1"))
+        sh(f"ip -n {host} addr add {ipv4}/24 dev eth0")
+        if self.ipv6:
+            sh(f"ip -n {host} addr add {ipv6}/64 dev eth0 nodad")
+        if self.routed:
+            gate4, gate6 = (("10.1.0.254", "fd01::fe") if host == "la" else ("10.2.0.254", "fd02::fe"))
+            for gate in (gate4, gate6):
+                sh(f"ip -n {host} neigh replace {gate} lladdr {self.MACS[self.ports[host]]} dev eth0 nud permanent")
+            sh(f"ip -n {host} route add default via {gate4} && ip -n {host} -6 route add default via {gate6}")
+        else:
+            for address in self.addresses[other][:2 if self.ipv6 else 1]:
+                sh(f"ip -n {host} neigh replace {address} lladdr {self.mac(other)} dev eth0 nud permanent")
+
+    def mac(self, host):
+        return re.search(r"link/ether (\S+)", sh(f"ip -n {host} link show eth0"))[1]
+
+    def address(self, host, version=4):
+        return self.addresses[host][0 if version == 4 else 1]
+
+    def path(self, name):
+        return os.path.join(self.directory, name)
+
+    def write(self, name, text):
+        with open(self.path(name), "w") as file:
+            file.write(text)
+        return self.path(name)
+
+    def router(self):
+        """The router of a routed chain, with its files."""
+        self.write("routes", "10.1.0.0/24 dev lan\n10.2.0.0/24 dev wan\nfd01::/64 dev lan\nfd02::/64 dev wan\n")
+        self.write("neighbours", "".join(f"{address} dev {port} lladdr {self.mac(host)} PERMANENT\n"
+                                         for host, port in self.ports.items() for address in self.addresses[host]))
+        return ("  - router: {routes: routes, neighbours: neighbours, macs: {"
+                + ", ".join(f'{port}: "{mac}"' for port, mac in self.MACS.items()) + "}}\n")
+
+    def start(self, chain="", run="", outputs="", prefix="", wait=True):
+        """Starts Penstock, and waits until it takes packets."""
+        self.runs += 1
+        self.report_path = self.path(f"report-{self.runs}.json")
+        text = "ports:\n" + "".join(f"  {port}: {self.kind.port(self, host, port)}\n" for host, port in self.ports.items())
+        text += "wire: {lan: wan, wan: lan}\n"
+        text += f"chain:\n{chain or '  - filter: {expression: not tcp port 9, match: forward}' + chr(10)}"
+        text += f"run: {{processor: cpu, workers: {self.workers}{run}}}\n"
+        text += f"outputs: {{report: {self.report_path}{outputs}}}\n"
+        chain_path = self.write(f"chain-{self.runs}.yaml", text)
+        self.penstock = Background("gw", f"{prefix} {self.program} run {chain_path}", self.path(f"penstock-{self.runs}.log"))
+        if wait:
+            self.wait_until_ready()
+
+    def wait_until_ready(self):
+        def ready():
+            if not self.penstock.is_running():
+                raise AssertionError("Penstock has ended: " + self.penstock.text())
+            return self.kind.is_ready(self)
+        wait_until(ready, "Penstock does not receive")
+
+    def stop(self):
+        """Ends Penstock. Returns its report."""
+        status = self.penstock.end()
+        if status != 0:
+            raise AssertionError(f"Penstock: exit status {status}\n{self.penstock.text()}")
+        with open(self.report_path) as file:
+            return json.load(file)
+
+    def serve(self, host, command, port=None, version=4):
+        """Starts a server, and waits until it listens on a TCP port."""
+        server = Background(host, command, self.path(f"server-{len(self.background)}.log"))
+        self.background.append(server)
+        if port is not None:
+            def listens():
+                if not server.is_running():
+                    raise AssertionError(f"{command}: {server.text()}")
+                return f":{port} " in sh(in_host(host, "ss -Hltn"))
+            wait_until(listens, f"{command} does not listen: {server.text()}")
+        return server
+
+    def host(self, host, command, check=True, timeout=60):
+        return sh(in_host(host, command), check, timeout)
+
+    def offloads(self, on, hosts=("la", "lb")):
+        state = "on" if on else "off"
+        for host in hosts:
+            for feature in ("tx", "sg", "tso", "gso", "gro"):
+                self.host(host, f"ethtool -K eth0 {feature} {state}", check=False)
+
+    def sent(self, host):
+        return json.loads(sh(f"ip -n {host} -j -s link show eth0"))[0]["stats64"]["tx"]["packets"]
+
+    def received(self, host):
+        return json.loads(sh(f"ip -n {host} -j -s link show eth0"))[0]["stats64"]["rx"]["packets"]
+
+    def ping(self, source="la", target="lb", options="-c 5 -i 0.02 -W 2", version=4):
+        return self.host(source, f"ping -{version} -q {options} {self.address(target, version)}")
+
+    def iperf(self, options="", version=4, bytes_="40M", server="lb", client="la"):
+        """Moves `bytes_`. Returns iperf3's results."""
+        self.serve(server, "iperf3 -s -1 -p 5201", 5201)
+        out = self.host(client, f"iperf3 -{version} -J -c {self.address(server, version)} -p 5201 -n {bytes_} {options} 2>/dev/null")
+        return json.loads(out)["end"]
+
+
+def lost(report, port):
+    """Packets that came to the port and that no worker got."""
+    return sum(report["ports"][port]["lost"].values())
+
+
+def received_by(report, port):
+    return report["ports"][port]["in"]["packets"]
+
+
+def events(report, port):
+    return report["ports"][port]["events"]
