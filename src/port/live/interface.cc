@@ -108,6 +108,24 @@ Result<Interface> require_interface(const std::string& name, const Place& place)
                   names.empty() ? "" : fmt::format("one of {}", fmt::join(names, ", "))});
 }
 
+std::string driver_of(const std::string& name) {
+  ifreq request{};
+  ethtool_drvinfo info{};
+  info.cmd = ETHTOOL_GDRVINFO;
+  request.ifr_data = reinterpret_cast<char*>(&info);
+  if (!ask(any_socket(), name, SIOCETHTOOL, request)) return {};
+  return std::string(info.driver, ::strnlen(info.driver, sizeof info.driver));
+}
+
+std::optional<QueueCounts> queues_of(const std::string& name) {
+  ifreq request{};
+  ethtool_channels channels{};
+  channels.cmd = ETHTOOL_GCHANNELS;
+  request.ifr_data = reinterpret_cast<char*>(&channels);
+  if (!ask(any_socket(), name, SIOCETHTOOL, request)) return std::nullopt;
+  return QueueCounts{channels.combined_count + channels.rx_count, channels.combined_count + channels.tx_count};
+}
+
 InterfaceWatch::InterfaceWatch(std::string name, std::function<void(const Interface&)> returned)
     : name_(std::move(name)), returned_(std::move(returned)) {}
 
@@ -178,8 +196,9 @@ InterfaceCounts::Counts InterfaceWatch::events() const {
   for (auto& [name, value] : driver_statistics(queries_, name_)) {
     const auto before = std::ranges::find(statistics_at_start_, name, &std::pair<std::string, std::uint64_t>::first);
     const std::uint64_t first = before == statistics_at_start_.end() ? 0 : before->second;
-    const bool is_loss = std::ranges::any_of(
-        kWords, [&](std::string_view word) { return std::string_view(name).find(word) != std::string_view::npos; });
+    const bool is_loss = std::ranges::any_of(kWords, [text = std::string_view(name)](std::string_view word) {
+      return text.find(word) != std::string_view::npos;
+    });
     if (is_loss && value > first) counts.emplace_back("driver." + name, value - first);
   }
   return counts;
