@@ -109,6 +109,24 @@ Result<Interface> require_interface(const std::string& name, const Place& place)
                   names.empty() ? "" : fmt::format("one of {}", fmt::join(names, ", "))});
 }
 
+std::string driver_of(const std::string& name) {
+  ifreq request{};
+  ethtool_drvinfo info{};
+  info.cmd = ETHTOOL_GDRVINFO;
+  request.ifr_data = reinterpret_cast<char*>(&info);
+  if (!ask(any_socket(), name, SIOCETHTOOL, request)) return {};
+  return std::string(info.driver, ::strnlen(info.driver, sizeof info.driver));
+}
+
+std::optional<QueueCounts> queues_of(const std::string& name) {
+  ifreq request{};
+  ethtool_channels channels{};
+  channels.cmd = ETHTOOL_GCHANNELS;
+  request.ifr_data = reinterpret_cast<char*>(&channels);
+  if (!ask(any_socket(), name, SIOCETHTOOL, request)) return std::nullopt;
+  return QueueCounts{channels.combined_count + channels.rx_count, channels.combined_count + channels.tx_count};
+}
+
 InterfaceWatch::InterfaceWatch(std::string name, std::function<void(const Interface&)> returned)
     : name_(std::move(name)), returned_(std::move(returned)) {}
 

@@ -36,6 +36,17 @@ struct Interface {
 /// An error says which interfaces there are.
 [[nodiscard]] Result<Interface> require_interface(const std::string& name, const Place& place);
 
+/// The name of its driver, such as "veth" or "ixgbe"; empty if unknown.
+[[nodiscard]] std::string driver_of(const std::string& name);
+
+/// How many queues its driver uses now.
+struct QueueCounts {
+  std::uint32_t receive = 0;
+  std::uint32_t send = 0;
+};
+/// Empty if the driver does not say.
+[[nodiscard]] std::optional<QueueCounts> queues_of(const std::string& name);
+
 /// Follows an interface by its name, in a thread of its own. Members that return states are thread-safe.
 class InterfaceWatch {
  public:
@@ -51,6 +62,7 @@ class InterfaceWatch {
   /// Whether frames can be sent: it exists, is up and has a carrier.
   [[nodiscard]] bool can_send() const noexcept { return can_send_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint32_t mtu() const noexcept { return mtu_.load(std::memory_order_relaxed); }
+  [[nodiscard]] bool was_deleted() const noexcept { return deletions_.load(std::memory_order_relaxed) > 0; }
   /// Changes so far, and what the driver and the system have counted since the start.
   [[nodiscard]] InterfaceCounts::Counts events() const;
 

@@ -4,6 +4,7 @@
 #include "port/live/offload.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 
 #include "packet/checksum.h"
@@ -54,6 +55,35 @@ bool complete_checksum(std::span<std::uint8_t> frame, const VirtioHeader& header
   if (sum == 0 && header.checksum_offset == kUdpChecksum) sum = 0xffff;
   reinterpret_cast<Be16*>(frame.data() + field)->set(sum);
   return true;
+}
+
+VirtioHeader find_offload(std::span<const std::uint8_t> frame, std::uint32_t mtu) noexcept {
+  const auto length = static_cast<std::uint32_t>(frame.size());
+  const PacketLayout layout = parse(frame.data(), length, length, LinkType::ethernet);
+  const bool is_tcp = layout.transport == ip_protocol::kTcp;
+  // A frame with a trailer came from a wire.
+  if (!layout.has(PacketLayout::kTransportHeader) || layout.has(PacketLayout::kFragment) || layout.end != length ||
+      (!is_tcp && layout.transport != ip_protocol::kUdp)) {
+    return {};
+  }
+  const std::uint8_t* const ip = frame.data() + layout.network_offset;
+  const std::uint8_t* const transport = frame.data() + layout.transport_offset;
+  const bool is_ipv4 = layout.network == NetworkLayer::ipv4;
+  const std::uint32_t seed = layout.transport + (length - layout.transport_offset);
+  const std::uint32_t sum = is_ipv4 ? checksum_add(ip + offsetof(Ipv4Header, source), 8, seed)
+                                    : checksum_add(ip + offsetof(Ipv6Header, source), 32, seed);
+  const std::size_t field = is_tcp ? offsetof(TcpHeader, checksum) : offsetof(UdpHeader, checksum);
+  if (reinterpret_cast<const Be16*>(transport + field)->value() != folded(sum)) return {};
+  VirtioHeader header;
+  header.flags = VirtioHeader::kNeedsChecksum;
+  header.checksum_start = layout.transport_offset;
+  header.checksum_offset = static_cast<std::uint16_t>(field);
+  const std::uint32_t headers = layout.payload_offset - layout.network_offset;
+  if (is_tcp && layout.ip_bytes() > mtu && mtu > headers) {
+    header.gso_type = is_ipv4 ? VirtioHeader::kTcp4 : VirtioHeader::kTcp6;
+    header.gso_size = static_cast<std::uint16_t>(std::min<std::uint32_t>(mtu - headers, 0xffff));
+  }
+  return header;
 }
 
 std::optional<Segmenter> Segmenter::of(std::span<const std::uint8_t> frame, const VirtioHeader& header,

@@ -39,6 +39,14 @@ static_assert(sizeof(VirtioHeader) == 10);
 [[nodiscard]] bool complete_checksum(std::span<std::uint8_t> frame, const VirtioHeader& header,
                                      std::size_t shift) noexcept;
 
+/// What is left to do with a frame that comes without a `VirtioHeader`, as through XDP: all zero if nothing.
+///
+/// A sender that leaves a TCP or UDP checksum to the NIC stores the sum of the pseudo header, folded to 16 bits, in its
+/// place. A correct checksum may have the same value by chance; completing it gives the same checksum again. TCP
+/// frames with such a sum and a packet longer than `mtu` were to be split too; their segments get as long as `mtu`
+/// allows.
+[[nodiscard]] VirtioHeader find_offload(std::span<const std::uint8_t> frame, std::uint32_t mtu) noexcept;
+
 /// Splits a frame into the segments that a NIC would send: TCP over IPv4 and IPv6, and UDP segmentation
 /// (each segment a datagram). Each has complete headers and checksums. Borrows the frame.
 class Segmenter {

@@ -57,9 +57,10 @@ RingMapping::~RingMapping() {
   if (!bytes_.empty()) ::munmap(bytes_.data(), bytes_.size());
 }
 
-bool RingMapping::map(const FileDescriptor& socket, std::size_t bytes, std::uint8_t* at) noexcept {
-  void* const memory =
-      ::mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | (at != nullptr ? MAP_FIXED : 0), socket.get(), 0);
+bool RingMapping::map(const FileDescriptor& socket, std::size_t bytes, std::uint8_t* at,
+                      std::uint64_t offset) noexcept {
+  void* const memory = ::mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | (at != nullptr ? MAP_FIXED : 0),
+                              socket.get(), static_cast<off_t>(offset));
   if (memory == MAP_FAILED) return false;
   bytes_ = {static_cast<std::uint8_t*>(memory), bytes};
   return true;

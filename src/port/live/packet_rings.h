@@ -30,7 +30,8 @@ class RingMapping {
   }
   ~RingMapping();
   /// `at`: null, or memory that the caller has reserved and that this replaces. False, with errno set, on an error.
-  [[nodiscard]] bool map(const FileDescriptor& socket, std::size_t bytes, std::uint8_t* at) noexcept;
+  [[nodiscard]] bool map(const FileDescriptor& socket, std::size_t bytes, std::uint8_t* at,
+                         std::uint64_t offset = 0) noexcept;
   [[nodiscard]] std::span<std::uint8_t> bytes() const noexcept { return bytes_; }
 
  private:
