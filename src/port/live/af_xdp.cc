@@ -63,7 +63,7 @@ struct Settings {
 
 /// Drivers through which frames come from senders on this host, or on the host of this virtual machine.
 bool is_virtual(std::string_view driver) noexcept {
-  constexpr std::array<std::string_view, 6> kDrivers{"veth", "tun", "bridge", "macvlan", "virtio_net", "vmxnet3"};
+  constexpr std::array<std::string_view, 5> kDrivers{"veth", "tun", "bridge", "macvlan", "virtio_net"};
   return std::ranges::find(kDrivers, driver) != kDrivers.end();
 }
 
@@ -177,19 +177,19 @@ class AfXdpPort final : public Port {
       no_chunk += one.fill_ring_empty;
       invalid += one.invalid_chunks;
     }
-    std::uint64_t malformed = 0, too_long = 0, checksums = 0, split = 0, segments = 0;
+    std::uint64_t malformed = 0, wrong_length = 0, checksums = 0, split = 0, segments = 0;
     for (const auto& queue : rx_) {
       const Intake::Counts& intake = queue->counts();
       malformed += intake.malformed.get();
-      too_long += queue->too_long();
+      wrong_length += queue->wrong_length();
       checksums += intake.checksums.get();
       split += intake.split.get();
       segments += intake.segments.get();
     }
-    counts.lost = {{"no_memory_or_too_long", dropped},
+    counts.lost = {{"no_memory", dropped},
                    {"receive_ring_full", full},
                    {"malformed_offload", malformed},
-                   {"too_long", too_long}};
+                   {"wrong_length", wrong_length}};
     counts.events = {{"fill_ring_empty", no_chunk},
                      {"invalid_chunks", invalid},
                      {"checksums_completed", checksums},

@@ -81,7 +81,7 @@ void XdpRx::close_frame(Source& source, bool lent) noexcept {
 }
 
 void XdpRx::end_turn(Source& source) noexcept {
-  too_long_.add(source.receiver.take_too_long());
+  wrong_length_.add(source.receiver.take_wrong_length());
   source.receiver.publish();
   if (source.receiver.needs_wakeup() || (how_.busy_polls && source.receiver.available() == 0))
     static_cast<void>(::recvfrom(source.socket->fd().get(), nullptr, 0, MSG_DONTWAIT, nullptr, nullptr));

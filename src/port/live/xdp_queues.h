@@ -49,8 +49,8 @@ class XdpRx final : public RxQueue {
   Discarded discard(std::size_t most) noexcept override;
 
   [[nodiscard]] const Intake::Counts& counts() const noexcept { return intake_.counts(); }
-  /// Frames that are longer than any batch takes.
-  [[nodiscard]] std::uint64_t too_long() const noexcept { return counts().too_long.get() + too_long_.get(); }
+  /// Frames that were left out, because of their length.
+  [[nodiscard]] std::uint64_t wrong_length() const noexcept { return counts().too_long.get() + wrong_length_.get(); }
 
  private:
   struct Lent {
@@ -69,7 +69,7 @@ class XdpRx final : public RxQueue {
   Exchange* const exchange_;
   const InterfaceWatch& watch_;
   Intake intake_;
-  Counter too_long_;
+  Counter wrong_length_;
   std::vector<Source> sources_;
   std::size_t current_ = 0;   // the source whose turn it is
   ReceivedFrame frame_;       // of that source, if

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "packet/ethernet.h"
 #include "port/live/xdp_rings.h"
 
 namespace penstock::port {
@@ -42,8 +43,8 @@ class XdpReceiver {
       length += ring_.peek(entries).len;
     } while ((ring_.peek(entries++).options & kXdpContinues) != 0);
     entries_ = entries;
-    if (length > kLongestFrame) {
-      ++too_long_;
+    if (length > kLongestFrame || length < sizeof(EthernetHeader)) {
+      ++wrong_length_;
       pop(false);
       return front();
     }
@@ -85,8 +86,8 @@ class XdpReceiver {
   [[nodiscard]] bool starved() const noexcept { return lent_ == chunks_; }
   /// The driver waits for a system call to go on.
   [[nodiscard]] bool needs_wakeup() const noexcept { return fill_.needs_wakeup(); }
-  /// Frames that were too long to be joined since the last call.
-  [[nodiscard]] std::uint64_t take_too_long() noexcept { return std::exchange(too_long_, 0); }
+  /// Frames that were left out since the last call: too long to be joined, or shorter than their header.
+  [[nodiscard]] std::uint64_t take_wrong_length() noexcept { return std::exchange(wrong_length_, 0); }
 
  private:
   /// More than a TCP segment that the sender has left to be split, in generic mode.
@@ -103,7 +104,7 @@ class XdpReceiver {
   std::uint32_t lent_ = 0;
   std::uint32_t entries_ = 0;  // of the frame of `front`
   std::vector<std::uint8_t> joined_;
-  std::uint64_t too_long_ = 0;
+  std::uint64_t wrong_length_ = 0;
 };
 
 }  // namespace penstock::port

@@ -57,7 +57,7 @@ class XdpSocket {
   /// In the calling thread's network namespace. `memory`: of `shape.bytes()`, at a page.
   [[nodiscard]] static Result<XdpSocket> open(const std::string& name, const Interface& interface, std::uint32_t queue,
                                               std::span<std::uint8_t> memory, const XdpShape& shape, XdpCopies copies);
-  /// Whether the interface has a queue of this number. Needs a page of memory.
+  /// Whether the interface has a queue of this number, which no other socket uses.
   [[nodiscard]] static bool has_queue(const std::string& name, const Interface& interface, std::uint32_t queue);
 
   [[nodiscard]] const FileDescriptor& fd() const noexcept { return socket_; }
