@@ -93,6 +93,19 @@ void Exchange::clear_signal(Part& part) noexcept {
   if (part.signalled.load(std::memory_order_relaxed) && part.signalled.exchange(false)) part.event.clear();
 }
 
+/// `clear_signal` may come between a sender's `exchange` and its `signal`, which then stays for frames that have been
+/// taken. So the event is cleared here, and signalled again if there are frames.
+int Exchange::wait_fd(unsigned here) noexcept {
+  Part& part = *parts_[here];
+  part.event.clear();
+  for (const auto& from : parts_) {
+    if (from->to[here]->front().empty()) continue;
+    part.event.signal();
+    break;
+  }
+  return part.event.fd();
+}
+
 RxStatus Exchange::poll(unsigned here, Batch& batch, PortIndex in_port) noexcept {
   Part& part = *parts_[here];
   clear_signal(part);

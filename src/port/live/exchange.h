@@ -43,8 +43,8 @@ class Exchange {
   RxStatus poll(unsigned here, Batch& batch, PortIndex in_port) noexcept;
   /// Discards at most `most` of these frames.
   RxQueue::Discarded discard(unsigned here, std::size_t most) noexcept;
-  /// Readable when there may be frames for worker `here`.
-  [[nodiscard]] int wait_fd(unsigned here) const noexcept { return parts_[here]->event.fd(); }
+  /// Readable when there may be frames for worker `here`, which calls this before it waits.
+  [[nodiscard]] int wait_fd(unsigned here) noexcept;
 
   struct Counts {
     std::uint64_t handed_over = 0;  // frames that reached their worker

@@ -8,6 +8,10 @@ namespace penstock::port {
 Intake::Taken Intake::take(Batch& batch, ReceivedFrame& frame) noexcept {
   if (segmenter_) return take_segments(batch, frame);
   if (!frame.offload.is_segmented()) return take_whole(batch, frame);
+  if (frame.bytes.size() < frame.wire_length) {  // its end is missing
+    counts_.too_long.add(1);
+    return Taken::copied;
+  }
   segmenter_ = Segmenter::of(frame.bytes, frame.offload, frame.offload_shift);
   if (!segmenter_) {
     counts_.malformed.add(1);
@@ -48,7 +52,7 @@ Intake::Taken Intake::take_segments(Batch& batch, const ReceivedFrame& frame) no
     const std::size_t length = segmenter_->length(next_segment_);
     const Arrival arrival = arrival_of(frame, length);
     if (exchange_ != nullptr) {
-      // Segments have at most the length of the frame, which fits.
+      // Segments are IP packets of at most 64 KiB, which fit.
       segmenter_->write(next_segment_, scratch_.data());
       const std::span<const std::uint8_t> segment(scratch_.data(), length);
       if (exchange_->keeps(worker_, {segment, frame.timestamp_ns, arrival.wire_length}) &&

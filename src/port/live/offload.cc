@@ -4,11 +4,11 @@
 #include "port/live/offload.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstring>
 
 #include "packet/checksum.h"
-#include "packet/ethernet.h"
 #include "packet/ip.h"
 #include "packet/parse_core.h"
 #include "packet/transport.h"
@@ -17,22 +17,25 @@ namespace penstock::port {
 
 namespace {
 
-/// The offset of the IP header; empty if the frame has none. Tags may be nested.
-std::optional<std::size_t> network_offset(std::span<const std::uint8_t> frame, std::uint16_t& type) noexcept {
-  std::size_t at = sizeof(EthernetHeader);
-  if (frame.size() < at) return std::nullopt;
-  type = reinterpret_cast<const EthernetHeader*>(frame.data())->type.value();
-  while (type == ether_type::kVlan || type == ether_type::kQinQ) {
-    if (frame.size() < at + sizeof(VlanTag)) return std::nullopt;
-    type = reinterpret_cast<const VlanTag*>(frame.data() + at)->type.value();
-    at += sizeof(VlanTag);
-  }
-  return at;
-}
-
 std::uint32_t folded(std::uint32_t sum) noexcept {
   sum = (sum & 0xffff) + (sum >> 16);
   return (sum & 0xffff) + (sum >> 16);
+}
+
+/// CRC32c (RFC 9260 §6.8 and appendix A).
+std::uint32_t crc32c(std::span<const std::uint8_t> bytes) noexcept {
+  static constexpr auto kTable = [] {
+    std::array<std::uint32_t, 256> table{};
+    for (std::uint32_t i = 0; i < table.size(); ++i) {
+      std::uint32_t value = i;
+      for (int bit = 0; bit < 8; ++bit) value = value >> 1 ^ ((value & 1) != 0 ? 0x82f63b78U : 0);
+      table[i] = value;
+    }
+    return table;
+  }();
+  std::uint32_t crc = ~std::uint32_t{0};
+  for (const std::uint8_t byte : bytes) crc = crc >> 8 ^ kTable[(crc ^ byte) & 0xff];
+  return ~crc;
 }
 
 }  // namespace
@@ -41,6 +44,13 @@ bool complete_checksum(std::span<std::uint8_t> frame, const VirtioHeader& header
   const std::size_t start = header.checksum_start + shift;
   const std::size_t field = start + header.checksum_offset;
   if (field + 2 > frame.size()) return false;
+  if (header.checksum_offset == offsetof(SctpHeader, checksum)) {  // of no other protocol
+    if (field + sizeof(Be32) > frame.size()) return false;
+    auto& crc = *reinterpret_cast<Be32*>(frame.data() + field);
+    crc.set(0);
+    crc.set(__builtin_bswap32(crc32c(frame.subspan(start))));
+    return true;
+  }
   // The field holds the sum of the pseudo header.
   std::uint16_t sum = 0;
   // Longer than checksum_add takes: in two parts, the first of even length.
@@ -88,62 +98,105 @@ VirtioHeader find_offload(std::span<const std::uint8_t> frame, std::uint32_t mtu
 
 std::optional<Segmenter> Segmenter::of(std::span<const std::uint8_t> frame, const VirtioHeader& header,
                                        std::size_t shift) noexcept {
+  using Kind = SegmentHeaders::Kind;
   Segmenter result;
   result.frame_ = frame;
   result.size_ = header.gso_size;
   const unsigned kind = header.gso_type & ~unsigned{VirtioHeader::kEcn};
-  const bool is_tcp = kind == VirtioHeader::kTcp4 || kind == VirtioHeader::kTcp6;
-  if ((!is_tcp && kind != VirtioHeader::kUdp) || !header.lacks_checksum() || result.size_ == 0) return std::nullopt;
-  std::uint16_t type = 0;
-  const auto network = network_offset(frame, type);
-  if (!network) return std::nullopt;
-  result.network_ = *network;
-  result.tcp_ = is_tcp;
-  result.ipv4_ = type == ether_type::kIpv4;
-  if ((!result.ipv4_ && type != ether_type::kIpv6) || (kind == VirtioHeader::kTcp4 && !result.ipv4_) ||
-      (kind == VirtioHeader::kTcp6 && result.ipv4_)) {
+  result.tcp_ = kind == VirtioHeader::kTcp4 || kind == VirtioHeader::kTcp6;
+  if ((!result.tcp_ && kind != VirtioHeader::kUdp) || !header.lacks_checksum() || result.size_ == 0)
     return std::nullopt;
-  }
-  result.transport_ = header.checksum_start + shift;
-  const std::size_t least = *network + (result.ipv4_ ? sizeof(Ipv4Header) : sizeof(Ipv6Header));
-  const std::size_t base = is_tcp ? sizeof(TcpHeader) : sizeof(UdpHeader);
-  if (result.transport_ < least || frame.size() < result.transport_ + base) return std::nullopt;
+  const std::size_t transport = header.checksum_start + shift;
+  const std::size_t base = result.tcp_ ? sizeof(TcpHeader) : sizeof(UdpHeader);
+  if (frame.size() < transport + base) return std::nullopt;
+  const auto layers = find_segment_headers(frame, transport, result.tcp_ ? ip_protocol::kTcp : ip_protocol::kUdp);
+  if (!layers) return std::nullopt;
+  result.layers_ = *layers;
+  const Kind last = layers->layers[layers->count - 1].kind;
+  if ((kind == VirtioHeader::kTcp4 && last != Kind::ipv4) || (kind == VirtioHeader::kTcp6 && last != Kind::ipv6))
+    return std::nullopt;
   std::size_t transport_header = base;
-  if (is_tcp) {
-    transport_header = reinterpret_cast<const TcpHeader*>(frame.data() + result.transport_)->header_length();
+  if (result.tcp_) {
+    transport_header = reinterpret_cast<const TcpHeader*>(frame.data() + transport)->header_length();
     if (transport_header < base) return std::nullopt;
   }
-  if (result.ipv4_) {
-    const auto& ip = *reinterpret_cast<const Ipv4Header*>(frame.data() + *network);
-    if (*network + ip.header_length() != result.transport_) return std::nullopt;
-  }
-  result.headers_ = result.transport_ + transport_header;
-  if (frame.size() <= result.headers_) return std::nullopt;
-  result.count_ = (frame.size() - result.headers_ + result.size_ - 1) / result.size_;
+  result.payload_at_ = transport + transport_header;
+  if (frame.size() <= result.payload_at_) return std::nullopt;
+  const std::size_t removed = layers->jumbo_at != 0 ? SegmentHeaders::kJumboBytes : 0;
+  result.transport_ = transport - removed;
+  result.headers_ = result.payload_at_ - removed;
+  const std::size_t payload = frame.size() - result.payload_at_;
+  constexpr std::size_t kMostIpBytes = 65535;
+  if (result.headers_ - layers->layers[0].at + std::min(payload, result.size_) > kMostIpBytes) return std::nullopt;
+  result.count_ = (payload + result.size_ - 1) / result.size_;
   return result;
+}
+
+/// Of the addresses (RFC 9293 §3.1, RFC 8200 §8.1).
+std::uint32_t Segmenter::pseudo_header_sum(std::size_t ip_layer, const std::uint8_t* frame) const noexcept {
+  const SegmentHeaders::Layer& ip = layers_.layers[ip_layer];
+  const bool is_ipv4 = ip.kind == SegmentHeaders::Kind::ipv4;
+  const std::uint32_t bytes = is_ipv4 ? 4 : 16;
+  const std::size_t source = is_ipv4 ? offsetof(Ipv4Header, source) : offsetof(Ipv6Header, source);
+  return checksum_add(frame + ip.destination, bytes, checksum_add(frame + ip.at + source, bytes));
+}
+
+/// `length`: of the segment from this layer on. What comes after it is complete.
+void Segmenter::write_layer(std::size_t layer, std::size_t segment, std::uint8_t* frame,
+                            std::size_t length) const noexcept {
+  using Kind = SegmentHeaders::Kind;
+  std::uint8_t* const at = frame + layers_.layers[layer].at;
+  const auto bytes = static_cast<std::uint32_t>(length);
+  switch (layers_.layers[layer].kind) {
+    case Kind::ipv4: {
+      auto& ip = *reinterpret_cast<Ipv4Header*>(at);
+      ip.total_length.set(static_cast<std::uint16_t>(length));
+      ip.id.set(static_cast<std::uint16_t>(ip.id.value() + segment));
+      ip.checksum.set(0);
+      ip.checksum.set(checksum(at, ip.header_length()));
+      break;
+    }
+    case Kind::ipv6: {
+      auto& ip = *reinterpret_cast<Ipv6Header*>(at);
+      ip.payload_length.set(static_cast<std::uint16_t>(length - sizeof ip));
+      break;
+    }
+    case Kind::tunnel_udp: {
+      auto& udp = *reinterpret_cast<UdpHeader*>(at);
+      udp.length.set(static_cast<std::uint16_t>(length));
+      if (udp.checksum.value() == 0) break;  // a tunnel may do without
+      udp.checksum.set(0);
+      const std::uint32_t sum = pseudo_header_sum(layer - 1, frame) + ip_protocol::kUdp + bytes;
+      const std::uint16_t check = checksum_finish(checksum_add(at, bytes, sum));
+      udp.checksum.set(check != 0 ? check : 0xffff);
+      break;
+    }
+    case Kind::tunnel_gre: {
+      auto& check = *reinterpret_cast<Be16*>(at + sizeof(GreHeader));
+      check.set(0);
+      check.set(checksum(at, bytes));
+      break;
+    }
+  }
 }
 
 void Segmenter::write(std::size_t segment, std::uint8_t* to) const noexcept {
   const std::size_t payload = payload_of(segment);
   const std::size_t before = segment * size_;
   const bool is_last = segment + 1 == count_;
-  std::memcpy(to, frame_.data(), headers_);
-  std::memcpy(to + headers_, frame_.data() + headers_ + before, payload);
-  const auto length = static_cast<std::uint32_t>(headers_ - transport_ + payload);  // with the transport header
-  // The checksum of the pseudo header (RFC 9293 §3.1, RFC 8200 §8.1).
-  std::uint32_t sum = (tcp_ ? ip_protocol::kTcp : ip_protocol::kUdp) + length;
-  if (ipv4_) {
-    auto& ip = *reinterpret_cast<Ipv4Header*>(to + network_);
-    ip.total_length.set(static_cast<std::uint16_t>(transport_ - network_ + length));
-    ip.id.set(static_cast<std::uint16_t>(ip.id.value() + segment));
-    ip.checksum.set(0);
-    ip.checksum.set(checksum(to + network_, static_cast<std::uint32_t>(transport_ - network_)));
-    sum = checksum_add(reinterpret_cast<const std::uint8_t*>(&ip.source), 8, sum);
+  if (layers_.jumbo_at == 0) {
+    std::memcpy(to, frame_.data(), headers_);
   } else {
-    auto& ip = *reinterpret_cast<Ipv6Header*>(to + network_);
-    ip.payload_length.set(static_cast<std::uint16_t>(transport_ - network_ - sizeof(Ipv6Header) + length));
-    sum = checksum_add(reinterpret_cast<const std::uint8_t*>(&ip.source), 32, sum);
+    constexpr std::size_t kRemoved = SegmentHeaders::kJumboBytes;
+    const std::size_t until = layers_.jumbo_at;
+    std::memcpy(to, frame_.data(), until);
+    std::memcpy(to + until, frame_.data() + until + kRemoved, headers_ - until);
+    reinterpret_cast<Ipv6Header*>(to + until - sizeof(Ipv6Header))->next_header = frame_[until];
   }
+  std::memcpy(to + headers_, frame_.data() + payload_at_ + before, payload);
+  const auto length = static_cast<std::uint32_t>(headers_ - transport_ + payload);  // with the transport header
+  const std::uint32_t sum =
+      pseudo_header_sum(layers_.count - 1, to) + (tcp_ ? ip_protocol::kTcp : ip_protocol::kUdp) + length;
   if (tcp_) {
     auto& tcp = *reinterpret_cast<TcpHeader*>(to + transport_);
     tcp.sequence.set(tcp.sequence.value() + static_cast<std::uint32_t>(before));
@@ -159,6 +212,8 @@ void Segmenter::write(std::size_t segment, std::uint8_t* to) const noexcept {
     const std::uint16_t check = checksum_finish(checksum_add(to + transport_, length, sum));
     udp.checksum.set(check != 0 ? check : 0xffff);  // 0 would mean "no checksum" (RFC 768)
   }
+  for (std::size_t layer = layers_.count; layer-- > 0;)
+    write_layer(layer, segment, to, headers_ - layers_.layers[layer].at + payload);
 }
 
 }  // namespace penstock::port

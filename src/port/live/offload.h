@@ -12,6 +12,8 @@
 #include <optional>
 #include <span>
 
+#include "port/live/segment_headers.h"
+
 namespace penstock::port {
 
 /// What the NIC is to do with a frame: `struct virtio_net_hdr`, in the host's byte order. (The kernel's header is not
@@ -33,7 +35,7 @@ struct VirtioHeader {
 };
 static_assert(sizeof(VirtioHeader) == 10);
 
-/// Computes the checksum from `header.checksum_start` to the end of the frame, and stores it at
+/// Computes the checksum from `header.checksum_start` to the end of the frame (for SCTP, its CRC32c), and stores it at
 /// `header.checksum_offset` from there. `shift`: how many bytes have been inserted before that place since (a VLAN
 /// tag). Returns false, and changes nothing, if the places are not in the frame.
 [[nodiscard]] bool complete_checksum(std::span<std::uint8_t> frame, const VirtioHeader& header,
@@ -48,11 +50,12 @@ static_assert(sizeof(VirtioHeader) == 10);
 [[nodiscard]] VirtioHeader find_offload(std::span<const std::uint8_t> frame, std::uint32_t mtu) noexcept;
 
 /// Splits a frame into the segments that a NIC would send: TCP over IPv4 and IPv6, and UDP segmentation
-/// (each segment a datagram). Each has complete headers and checksums. Borrows the frame.
+/// (each segment a datagram), also in a tunnel (IP in IP, GRE, and those over UDP). Each has complete headers and
+/// checksums. Borrows the frame.
 class Segmenter {
  public:
-  /// Empty if the frame does not have the headers that `header` says, or is of another kind (UDP fragmentation and
-  /// tunnels). The checksum must not have been completed.
+  /// Empty if the frame does not have the headers that `header` says, or is of another kind (UDP fragmentation). The
+  /// checksum must not have been completed.
   [[nodiscard]] static std::optional<Segmenter> of(std::span<const std::uint8_t> frame, const VirtioHeader& header,
                                                    std::size_t shift) noexcept;
 
@@ -65,14 +68,18 @@ class Segmenter {
  private:
   Segmenter() = default;
   [[nodiscard]] std::size_t payload_of(std::size_t segment) const noexcept {
-    return segment + 1 < count_ ? size_ : frame_.size() - headers_ - segment * size_;
+    return segment + 1 < count_ ? size_ : frame_.size() - payload_at_ - segment * size_;
   }
+  [[nodiscard]] std::uint32_t pseudo_header_sum(std::size_t ip_layer, const std::uint8_t* frame) const noexcept;
+  void write_layer(std::size_t layer, std::size_t segment, std::uint8_t* frame, std::size_t length) const noexcept;
 
   std::span<const std::uint8_t> frame_;
-  std::size_t network_ = 0, transport_ = 0, headers_ = 0;  // offsets; `headers_`: of the payload
-  std::size_t size_ = 0;                                   // of a segment's payload; the last one's may be less
+  SegmentHeaders layers_;
+  std::size_t payload_at_ = 0;               // in the frame
+  std::size_t transport_ = 0, headers_ = 0;  // in a segment: the offset of the transport header, and of the payload
+  std::size_t size_ = 0;                     // of a segment's payload; the last one's may be less
   std::size_t count_ = 0;
-  bool ipv4_ = false, tcp_ = false;
+  bool tcp_ = false;
 };
 
 }  // namespace penstock::port
