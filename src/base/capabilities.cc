@@ -33,6 +33,7 @@ std::string_view name(Capability capability) noexcept {
     case Capability::dac_override: return "CAP_DAC_OVERRIDE";
     case Capability::net_admin: return "CAP_NET_ADMIN";
     case Capability::net_raw: return "CAP_NET_RAW";
+    case Capability::ipc_lock: return "CAP_IPC_LOCK";
     case Capability::sys_admin: return "CAP_SYS_ADMIN";
     case Capability::bpf: return "CAP_BPF";
   }

@@ -12,7 +12,14 @@
 
 namespace penstock {
 
-enum class Capability : std::uint8_t { dac_override = 1, net_admin = 12, net_raw = 13, sys_admin = 21, bpf = 39 };
+enum class Capability : std::uint8_t {
+  dac_override = 1,
+  net_admin = 12,
+  net_raw = 13,
+  ipc_lock = 14,
+  sys_admin = 21,
+  bpf = 39
+};
 
 /// "CAP_NET_RAW"
 [[nodiscard]] std::string_view name(Capability capability) noexcept;
