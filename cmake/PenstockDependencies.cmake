@@ -15,7 +15,7 @@ if(PENSTOCK_BENCH)
   find_package(benchmark REQUIRED)
 endif()
 
-if(PENSTOCK_TESTS OR PENSTOCK_BENCH)
-  # Used for comparison by benchmarks and tests, which are left out if it is not installed.
+if(PENSTOCK_DPDK OR PENSTOCK_TESTS OR PENSTOCK_BENCH)
+  # For the port `dpdk`, and for comparison by benchmarks and tests. All are left out if it is not installed.
   pkg_check_modules(DPDK IMPORTED_TARGET libdpdk)
 endif()

@@ -46,6 +46,10 @@ penstock_modules_below(cli modules)
 list(TRANSFORM modules PREPEND penstock_)
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/Penstock)
 install(TARGETS penstock RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+# Not in the bundle, which runs where nothing is installed: it needs DPDK's libraries and drivers.
+if(TARGET penstock_dpdk)
+  install(TARGETS penstock_dpdk LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
 install(TARGETS penstock_package ${modules} EXPORT penstock
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
   FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/penstock)

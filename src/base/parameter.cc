@@ -29,6 +29,7 @@ std::string_view type_name(ParameterType type) {
   switch (type) {
     case ParameterType::text: return "text";
     case ParameterType::path: return "a file";
+    case ParameterType::texts: return "a text or a list of texts";
     case ParameterType::paths: return "a file or a list of files";
     case ParameterType::output: return "a file to write";
     case ParameterType::integer: return "a whole number";
@@ -119,6 +120,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 std::string_view name(ParameterType type) noexcept {
   switch (type) {
     case ParameterType::text: return "text";
+    case ParameterType::texts: return "texts";
     case ParameterType::path: return "path";
     case ParameterType::paths: return "paths";
     case ParameterType::output: return "output";
@@ -187,6 +189,7 @@ Result<Parameters::Value> Parameters::convert(const Parameter& parameter, const 
   };
   const bool scalar = raw.shape == RawParameter::Shape::scalar;
   switch (parameter.type) {
+    case ParameterType::texts:
     case ParameterType::paths:
       if (raw.shape == RawParameter::Shape::mapping || raw.items.empty()) return wrong();
       if (const auto empty = std::ranges::find(raw.items, ""); empty != raw.items.end()) {
@@ -194,6 +197,7 @@ Result<Parameters::Value> Parameters::convert(const Parameter& parameter, const 
         return failure({at < raw.item_places.size() ? raw.item_places[at] : raw.place,
                         fmt::format("{}: wrong value", parameter.name), "''", expected_of(parameter)});
       }
+      if (parameter.type == ParameterType::texts) return value;
       for (std::string& path : value.texts) path = resolve_path(path, raw.base_directory);
       return value;
     case ParameterType::integers: {
@@ -395,6 +399,7 @@ std::string Parameters::normal_form(const Parameter& parameter) const {
       }
       break;
     case ParameterType::text:
+    case ParameterType::texts:
     case ParameterType::path:
     case ParameterType::paths:
     case ParameterType::output:

@@ -22,6 +22,7 @@ namespace penstock {
 
 enum class ParameterType : std::uint8_t {
   text,      // one word or line
+  texts,     // one text or a list of texts
   path,      // a file; relative to the file that names it. `range`: a word that means "no file"
   paths,     // one file or a list of files
   output,    // a file that will be written

@@ -5,8 +5,6 @@
 
 #include <dlfcn.h>
 #include <link.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -14,17 +12,12 @@
 #include <memory>
 #include <system_error>
 
+#include "base/trusted_folder.h"
+
 namespace penstock::gpu {
 namespace {
 
 constexpr const char* kName = "libnvrtc.so.13";
-
-/// Whether only this user or root can have put files there. Code from other folders is not run.
-bool is_ours(const std::filesystem::path& folder) {
-  struct stat status {};
-  return ::stat(folder.c_str(), &status) == 0 && (status.st_uid == 0 || status.st_uid == ::geteuid()) &&
-         (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
-}
 
 /// The folders in which to look beside the usual places: lib beside the program's folder, as in a bundle; the toolkit's
 /// wheel in a folder above the program, as in a source tree; and the toolkit's default folder.
@@ -36,7 +29,7 @@ std::vector<std::filesystem::path> folders() {
   if (!error) {
     all.push_back(program.parent_path().parent_path() / "lib");
     for (fs::path above = program.parent_path(); above != above.root_path(); above = above.parent_path()) {
-      if (!is_ours(above / ".venv/lib")) continue;
+      if (!is_trusted_folder(above / ".venv/lib")) continue;
       for (fs::directory_iterator python(above / ".venv/lib", error), end; !error && python != end;
            python.increment(error)) {
         all.push_back(python->path() / "site-packages/nvidia/cu13/lib");

@@ -9,6 +9,7 @@
 #include "port/generator.h"
 #include "port/live/af_packet.h"
 #include "port/live/af_xdp.h"
+#include "port/live/dpdk.h"
 #include "port/live/tap.h"
 #include "port/memory.h"
 #include "port/null.h"
@@ -19,6 +20,7 @@ namespace penstock::port {
 std::span<const PortKind> catalog() noexcept {
   static const std::array kKinds{
       pcap_kind(), memory_kind(), generator_kind(), null_kind(), af_packet_kind(), af_xdp_kind(), tap_kind(),
+      pcap_kind(), memory_kind(), generator_kind(), null_kind(), af_packet_kind(), tap_kind(), dpdk_kind(),
   };
   return kKinds;
 }

@@ -1,0 +1,44 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "port/live/dpdk/module.h"
+
+#include <rte_eal.h>
+#include <rte_errno.h>
+
+#include <thread>
+
+#include "port/live/dpdk/eth_device.h"
+#include "port/live/dpdk/log.h"
+
+namespace penstock::port::dpdk {
+
+namespace {
+
+std::string start(const std::vector<std::string>& arguments) {
+  std::vector<std::string> copies = arguments;
+  std::vector<char*> argv;
+  for (std::string& argument : copies) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  std::string wrong;
+  // DPDK binds the thread that starts it to cores.
+  std::thread([&] {
+    const Log log;
+    if (rte_eal_init(static_cast<int>(arguments.size()), argv.data()) < 0) {
+      wrong = log.reason("DPDK cannot start", rte_errno);
+    } else if (const std::string warnings = log.text(); !warnings.empty()) {
+      std::fprintf(stderr, "warning: %s\n", warnings.c_str());
+    }
+  }).join();
+  return wrong;
+}
+
+}  // namespace
+
+}  // namespace penstock::port::dpdk
+
+extern "C" __attribute__((visibility("default"))) const penstock::port::dpdk::Module* penstock_dpdk_module() {
+  namespace dpdk = penstock::port::dpdk;
+  static const dpdk::Module module{dpdk::Module::kVersion, dpdk::start, dpdk::open_device};
+  return &module;
+}
