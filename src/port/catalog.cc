@@ -19,8 +19,8 @@ namespace penstock::port {
 
 std::span<const PortKind> catalog() noexcept {
   static const std::array kKinds{
-      pcap_kind(), memory_kind(), generator_kind(), null_kind(), af_packet_kind(), af_xdp_kind(), tap_kind(),
-      pcap_kind(), memory_kind(), generator_kind(), null_kind(), af_packet_kind(), tap_kind(), dpdk_kind(),
+      pcap_kind(),      memory_kind(), generator_kind(), null_kind(),
+      af_packet_kind(), af_xdp_kind(), dpdk_kind(),      tap_kind(),
   };
   return kKinds;
 }
