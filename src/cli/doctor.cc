@@ -178,7 +178,7 @@ Finding examine_socket(std::string_view name, int error) {
   if (error == EPERM)
     return make_finding(kLiveArea, name, State::missing, found, means, "it requires CAP_NET_RAW, see above");
   return make_finding(kLiveArea, name, State::missing, found, means,
-                      "use a kernel that supports it (AF_XDP: Linux 5.4 or newer)");
+                      "use a kernel that supports it (AF_XDP: Linux 5.9 or newer)");
 }
 
 Finding examine_locked_memory(const Machine& machine) {

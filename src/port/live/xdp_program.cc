@@ -49,14 +49,18 @@ FileDescriptor load(const FileDescriptor& sockets, std::uint32_t flags) noexcept
       instruction(BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_redirect_map),
       instruction(BPF_JMP | BPF_EXIT, 0, 0, 0, 0),
   };
-  LIBBPF_OPTS(bpf_prog_load_opts, options, .prog_flags = flags);
+  bpf_prog_load_opts options{};
+  options.sz = sizeof options;
+  options.prog_flags = flags;
   // The licence only decides which helpers a program may call; this one is open to all.
   return FileDescriptor(
       ::bpf_prog_load(BPF_PROG_TYPE_XDP, "penstock_xdp", "Apache-2.0", code.data(), code.size(), &options));
 }
 
 FileDescriptor link(const FileDescriptor& program, const Interface& interface, std::uint32_t flags) noexcept {
-  LIBBPF_OPTS(bpf_link_create_opts, options, .flags = flags);
+  bpf_link_create_opts options{};
+  options.sz = sizeof options;
+  options.flags = flags;
   return FileDescriptor(::bpf_link_create(program.get(), interface.index, BPF_XDP, &options));
 }
 

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -24,7 +25,7 @@ bool set_option(const FileDescriptor& socket, int level, int name, const Value& 
   return ::setsockopt(socket.get(), level, name, &value, sizeof value) == 0;
 }
 
-tl::unexpected<Errors> refused(const std::string& name, std::string what, std::string expected = {}) {
+tl::unexpected<Errors> refused(const std::string& name, std::string_view what, std::string expected = {}) {
   const int error = errno;
   Error message = system_error(name, what, std::system_category().message(error));
   message.expected = std::move(expected);
