@@ -354,7 +354,9 @@ class AfPacketPort final : public Port {
   AfPacketPort(Settings settings, PortIndex index)
       : settings_(std::move(settings)),
         index_(index),
-        watch_(settings_.interface, [this](const Interface& interface) { reopen(interface); }) {}
+        watch_(
+            settings_.interface, [this](const Interface& interface) { reopen(interface); },
+            [this](const Interface& interface) { lengthen_slots(interface); }) {}
 
   bool reads() const noexcept override { return settings_.reads; }
   bool writes() const noexcept override { return settings_.writes; }
@@ -517,6 +519,13 @@ class AfPacketPort final : public Port {
     auto send = open_send_rings(interface);
     if (!receive || !send) return;  // it is gone again; the watch calls again when it is back
     for (std::size_t w = 0; w < rx_.size(); ++w) rx_[w]->change_to(std::move((*receive)[w]));
+    for (std::size_t w = 0; w < tx_.size(); ++w) tx_[w]->change_to(std::move((*send)[w]));
+  }
+
+  /// In the watch's thread: frames may be longer than the slots of the send rings.
+  void lengthen_slots(const Interface& interface) {
+    auto send = open_send_rings(interface);
+    if (!send) return;  // then they are refused as too long
     for (std::size_t w = 0; w < tx_.size(); ++w) tx_[w]->change_to(std::move((*send)[w]));
   }
 
