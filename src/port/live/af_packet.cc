@@ -373,7 +373,9 @@ class AfPacketPort final : public Port {
   AfPacketPort(Settings settings, PortIndex index)
       : settings_(std::move(settings)),
         index_(index),
-        watch_(settings_.interface, [this](const Interface& interface) { reopen(interface); }) {}
+        watch_(
+            settings_.interface, [this](const Interface& interface) { reopen(interface); },
+            [this](const Interface& interface) { lengthen_slots(interface); }) {}
 
   bool reads() const noexcept override { return settings_.reads; }
   bool writes() const noexcept override { return settings_.writes; }
@@ -555,6 +557,13 @@ class AfPacketPort final : public Port {
     for (std::size_t w = 0; w < rx_.size(); ++w)
       rx_[w]->change_to(std::make_unique<ReceiveRing>(std::move((*receive)[w])));
     for (std::size_t w = 0; w < tx_.size(); ++w) tx_[w]->change_to(std::make_unique<SendRing>(std::move((*send)[w])));
+  }
+
+  /// In the watch's thread: frames may be longer than the slots of the send rings.
+  void lengthen_slots(const Interface& interface) {
+    auto send = open_send_rings(interface);
+    if (!send) return;  // then they are refused as too long
+    for (std::size_t w = 0; w < tx_.size(); ++w) tx_[w]->change_to(std::move((*send)[w]));
   }
 
   Settings settings_;

@@ -127,8 +127,8 @@ std::optional<QueueCounts> queues_of(const std::string& name) {
   return QueueCounts{channels.combined_count + channels.rx_count, channels.combined_count + channels.tx_count};
 }
 
-InterfaceWatch::InterfaceWatch(std::string name, std::function<void(const Interface&)> returned)
-    : name_(std::move(name)), returned_(std::move(returned)) {}
+InterfaceWatch::InterfaceWatch(std::string name, Callback returned, Callback mtu_grown)
+    : name_(std::move(name)), returned_(std::move(returned)), mtu_grown_(std::move(mtu_grown)) {}
 
 InterfaceWatch::~InterfaceWatch() {
   stop_.signal();
@@ -193,8 +193,10 @@ void InterfaceWatch::note_deletion(std::span<const std::uint8_t> messages) {
 
 void InterfaceWatch::update() {
   const std::optional<Interface> now = find_interface(queries_, name_);
+  const bool grown = now && last_ && now->index == last_->index && now->mtu > last_->mtu;
   note(now);
   last_ = now;
+  if (grown && !is_new_ && mtu_grown_) mtu_grown_(*now);
   if (!now || !is_new_) return;
   is_new_ = false;
   returns_.fetch_add(1, std::memory_order_relaxed);
@@ -210,6 +212,7 @@ void InterfaceWatch::note(const std::optional<Interface>& now) {
     if (now && last_->up && !now->up) downs_.fetch_add(1, std::memory_order_relaxed);
     if (now && now->up && last_->carrier && !now->carrier) lost_carriers_.fetch_add(1, std::memory_order_relaxed);
   }
+  exists_.store(now.has_value(), std::memory_order_relaxed);
   can_send_.store(now && now->carrier, std::memory_order_relaxed);
   if (now) mtu_.store(now->mtu, std::memory_order_relaxed);
 }

@@ -50,8 +50,10 @@ struct QueueCounts {
 /// Follows an interface by its name, in a thread of its own. Members that return states are thread-safe.
 class InterfaceWatch {
  public:
+  using Callback = std::function<void(const Interface&)>;
   /// `returned`: called in that thread when the interface has been deleted, and another one with its name is there.
-  explicit InterfaceWatch(std::string name, std::function<void(const Interface&)> returned = {});
+  /// `mtu_grown`: called there when the MTU of the same interface has become larger.
+  explicit InterfaceWatch(std::string name, Callback returned = {}, Callback mtu_grown = {});
   ~InterfaceWatch();
   InterfaceWatch(const InterfaceWatch&) = delete;
   InterfaceWatch& operator=(const InterfaceWatch&) = delete;
@@ -61,6 +63,8 @@ class InterfaceWatch {
 
   /// Whether frames can be sent: it exists, is up and has a carrier.
   [[nodiscard]] bool can_send() const noexcept { return can_send_.load(std::memory_order_relaxed); }
+  /// Whether there is one with this name in the network namespace where it was at the start.
+  [[nodiscard]] bool exists() const noexcept { return exists_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint32_t mtu() const noexcept { return mtu_.load(std::memory_order_relaxed); }
   [[nodiscard]] bool was_deleted() const noexcept { return deletions_.load(std::memory_order_relaxed) > 0; }
   /// Changes so far, and what the driver and the system have counted since the start.
@@ -73,14 +77,14 @@ class InterfaceWatch {
   void note(const std::optional<Interface>& now);
 
   const std::string name_;
-  const std::function<void(const Interface&)> returned_;
+  const Callback returned_, mtu_grown_;
   FileDescriptor changes_;  // netlink
   FileDescriptor queries_;  // for questions, in the same namespace
   StopEvent stop_;
   std::thread thread_;
   std::optional<Interface> last_;  // used by the thread, once it has started
   bool is_new_ = false;            // the port's sockets are for one that has been deleted
-  std::atomic<bool> can_send_{false};
+  std::atomic<bool> can_send_{false}, exists_{false};
   std::atomic<std::uint32_t> mtu_{0};
   std::atomic<std::uint64_t> downs_{0}, lost_carriers_{0}, deletions_{0}, returns_{0};
   InterfaceCounts::Counts statistics_at_start_;

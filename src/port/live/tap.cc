@@ -155,11 +155,14 @@ class TapQueue final : public RxQueue, public TxQueue {
 
   bool write_frame(const PacketView& view) noexcept {
     const std::size_t length = view.length();
-    if (!watch_.can_send() || gone()) {
+    // It may have been moved to another namespace, where its state is not known.
+    const bool known = watch_.exists();
+    if ((known && !watch_.can_send()) || gone()) {
       counts_.down.add(1);
       return false;
     }
-    if (length < sizeof(EthernetHeader) || length > watch_.mtu() + sizeof(EthernetHeader) + sizeof(VlanTag) ||
+    if (length < sizeof(EthernetHeader) ||
+        (known && length > watch_.mtu() + sizeof(EthernetHeader) + sizeof(VlanTag)) ||
         view.packet->link_type != LinkType::ethernet) {
       counts_.too_long.add(1);
       return false;

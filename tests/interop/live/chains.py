@@ -39,8 +39,8 @@ def nids(net, action="alert"):
 def exchange(net):
     for version in (4, 6):
         check(" 0% packet loss" in net.ping(version=version))
-        net.iperf("", version, bytes_="15M")
-        net.iperf("-R", version, bytes_="15M")
+        net.iperf("", version)
+        net.iperf("-R", version)
 
 
 def chain_of(make, functions, **shape):
@@ -104,7 +104,7 @@ def detects(make, workers):
 
 
 SCENARIOS = {
-    "FilterAlone": lambda make: download(make, 1, "  - filter: {expression: ip or ip6, match: forward}\n", 8),
+    "FilterAlone": lambda make: download(make, 1, "  - filter: {expression: ip or ip6, match: forward}\n", 4),
     "Router": lambda make: chain_of(make, [router]),
     "FirewallRouter2": lambda make: chain_of(make, [firewall, router], workers=2),
     "Everything": everything,

@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every packet that an interface has sent to Penstock is in its report: it came in, or it is counted as lost."""
 
+import random
 import signal
 import struct
 import time
 
 from frames import NOBODY, ethernet, ipv4, raw_socket, udp
-from net import check, lost, received_by
+from net import check, left, lost, received_by
 
 
 def flood_frames(net, flows=64, length=900):
@@ -28,7 +29,7 @@ def send_all(sender, frames, count):
 
 def check_sums(net, report, sent, delivered):
     came = received_by(report, "lan")
-    dropped = lost(report, "lan")
+    dropped = lost(report, "lan") + left(report, "lan")
     check(came + dropped == sent, "sent", sent, "received", came, "lost", report["ports"]["lan"]["lost"])
     packets = report["packets"]
     check(packets["in"] == packets["forwarded"] + packets["dropped"], packets)
@@ -77,6 +78,40 @@ def ends_under_load(make, workers):
     check_sums(net, net.stop(), sent, delivered)
 
 
+def garbage(make, workers):
+    """Frames, and what is to be done with them, by chance: the kernel refuses some, and Penstock some."""
+    net = make(workers=workers, ipv6=False)
+    net.start()
+    random_ = random.Random(20261)
+    sender = raw_socket("la", with_header=True)
+    head = ethernet(net, "la", to=NOBODY) + b"\x08\x00"
+    before = net.sent("la")
+    accepted = 0
+    for _ in range(20000):
+        protocol = random_.choice((6, 17))
+        payload = random_.randbytes(random_.choice((0, 8, 20, 60, 1400, 9000)))
+        frame = bytearray(head + ipv4(protocol, payload))
+        for _ in range(random_.randrange(4)):
+            frame[random_.randrange(12, len(frame))] = random_.randrange(256)
+        kind = random_.choice((0, 0x01, 0x81, 4, 5, random_.randrange(256)))
+        start = random_.choice((34, 34, 54, random_.randrange(100)))
+        offset = random_.choice((6, 16, random_.randrange(40)))
+        try:
+            sender.send(struct.pack("=BBHHHH", random_.choice((0, 1, 3)), kind, 54, random_.choice((1, 100, 1448)), start,
+                                    offset) + frame)
+            accepted += 1
+        except OSError:
+            pass
+    check(accepted > 1000, "the kernel refuses everything:", accepted)
+    time.sleep(0.3)
+    sent = net.sent("la") - before
+    check(" 0% packet loss" in net.ping(), "pings are lost after garbage")
+    report = net.stop()
+    counts = report["ports"]["lan"]
+    came = received_by(report, "lan") - 5 - counts["events"]["segments"] + counts["events"]["frames_split"]
+    check(came + lost(report, "lan") + left(report, "lan") == sent, "sent", sent, "came", came, counts)
+
+
 def refusals(make):
     """Frames longer than the MTU of the output are refused and counted."""
     net = make(ipv6=False, mtu=3000)
@@ -106,5 +141,7 @@ SCENARIOS = {
     "FloodOfAStoppedProgram2": lambda make: flood(make, 2, True),
     "EndsUnderLoad1": lambda make: ends_under_load(make, 1),
     "EndsUnderLoad2": lambda make: ends_under_load(make, 2),
+    "Garbage1": lambda make: garbage(make, 1),
+    "Garbage2": lambda make: garbage(make, 2),
     "Refusals": refusals,
 }

@@ -54,6 +54,19 @@ def goes_down(make, workers):
     check(events(report, "lan")["refused_down"] > 0, report["ports"]["lan"])
 
 
+def starts_down(make):
+    """The interfaces are down when the run begins."""
+    net = make(workers=2, ipv6=False)
+    port_link(net, "down")
+    net.start(wait=False)
+    time.sleep(0.5)
+    port_link(net, "up")
+    if net.kind.kind == "tap":
+        sh(f"ip -n la neigh replace {net.address('lb')} lladdr {net.mac('lb')} dev eth0 nud permanent")
+    wait_until(lambda: passes(net), "nothing passes after the interface has come up")
+    net.stop()
+
+
 def deleted(make, workers):
     """The interface is deleted, and there is another one with its name."""
     net = make(workers=workers, ipv6=False)
@@ -107,6 +120,31 @@ def tap_deleted(make):
     check("the interface was deleted during the run" in net.penstock.text(), net.penstock.text())
 
 
+def mtu_grows(make):
+    """Frames that became possible during the run."""
+    net = make(ipv6=False)
+    net.start()
+    check(passes(net))
+    for port in net.ports.values():
+        if net.kind.kind != "tap":
+            sh(f"ip -n gw link set {port} mtu 9000")
+    for host in net.ports:
+        sh(f"ip -n {host} link set eth0 mtu 9000")
+    wait_until(lambda: " 0% packet loss" in net.host(
+        "la", f"ping -q -c 1 -W 0.3 -s 8900 -M do {net.address('lb')}", check=False), "no long frame passes", 5)
+    net.stop()
+
+
+def tap_moved(make):
+    """Interfaces that the run has made, and that are moved to the hosts afterwards."""
+    net = make(ipv6=False, tap_moves=True)
+    net.start()
+    net.kind.move(net)
+    wait_until(lambda: passes(net), "nothing passes after the interfaces have been moved", 5)
+    net.iperf()
+    net.stop()
+
+
 def processor_time(net):
     with open(f"/proc/{net.penstock.pid}/stat") as file:
         fields = file.read().rsplit(")", 1)[1].split()
@@ -122,8 +160,8 @@ def idle(make, workers):
         times = []
         for _ in range(3):
             before = processor_time(net)
-            time.sleep(1)
-            times.append(processor_time(net) - before)
+            time.sleep(0.75)
+            times.append((processor_time(net) - before) / 0.75)
             if times[-1] < 0.02:
                 return
         check(SANITIZED or min(times) < 0.02, when, "it used", times)
@@ -184,6 +222,9 @@ SCENARIOS = {
     "Killed2": lambda make: killed(make, 2),
     "GoesDown1": lambda make: goes_down(make, 1),
     "GoesDown2": lambda make: goes_down(make, 2),
+    "MtuGrows": mtu_grows,
+    "TapMoved": tap_moved,
+    "StartsDown": starts_down,
     "Deleted1": lambda make: deleted(make, 1),
     "Deleted2": lambda make: deleted(make, 2),
     "MovedAway": moved_away,

@@ -123,14 +123,26 @@ class TapKind:
     def up(self, net):
         if not os.path.exists("/dev/net/tun"):
             raise Skip("there is no /dev/net/tun")
+        if net.tap_moves:
+            return
         for host in net.ports:
             net.make_link(f"ip -n {host} tuntap add dev eth0 mode tap {'multi_queue' if net.workers > 1 else ''} vnet_hdr")
             sh(f"ip -n {host} link set eth0 mtu {net.mtu} up")
 
     def port(self, net, host, port):
-        return f"{{tap: {{interface: eth0, netns: {host}{net.port_parameters}}}}}"
+        place = f"interface: {port}" if net.tap_moves else f"interface: eth0, netns: {host}"
+        return f"{{tap: {{{place}{net.port_parameters}}}}}"
+
+    def move(self, net):
+        for host, port in net.ports.items():
+            sh(f"ip -n gw link set {port} down && ip -n gw link set {port} name eth0 netns {host}")
+            sh(f"ip -n {host} link set eth0 up")
+        for host in net.ports:
+            net.configure(host)
 
     def is_ready(self, net):
+        if net.tap_moves:
+            return all("LOWER_UP" in sh(f"ip -n gw link show {port}", check=False) for port in net.ports.values())
         return all("LOWER_UP" in sh(f"ip -n {host} link show eth0") for host in net.ports)
 
 
@@ -141,12 +153,13 @@ class Net:
     # The gateway's MAC addresses, for chains with a router.
     MACS = {"lan": "02:00:00:00:01:01", "wan": "02:00:00:00:02:01"}
 
-    def __init__(self, kind, directory, program, workers=1, mtu=1500, routed=False, ipv6=True, port_parameters=""):
+    def __init__(self, kind, directory, program, workers=1, mtu=1500, routed=False, ipv6=True, port_parameters="",
+                 tap_moves=False):
         self.kind, self.directory, self.program = KINDS[kind], directory, program
         self.workers, self.mtu, self.routed, self.port_parameters = workers, mtu, routed, port_parameters
         self.ports = {"la": "lan", "lb": "wan"}
         self.addresses = {"la": ("10.1.0.1", "fd01::1"), "lb": ("10.2.0.2", "fd02::2") if routed else ("10.1.0.2", "fd01::2")}
-        self.ipv6 = ipv6
+        self.ipv6, self.tap_moves = ipv6, tap_moves
         self.penstock = None
         self.background = []
         self.runs = 0
@@ -154,7 +167,8 @@ class Net:
             sh(f"ip netns add {host} && ip -n {host} link set lo up")
         self.kind.up(self)
         for host in self.ports:
-            self.configure(host)
+            if not tap_moves:
+                self.configure(host)
 
     def remove(self):
         """So that there can be another one."""
@@ -267,7 +281,7 @@ class Net:
     def ping(self, source="la", target="lb", options="-c 5 -i 0.02 -W 2", version=4):
         return self.host(source, f"ping -{version} -q {options} {self.address(target, version)}")
 
-    def iperf(self, options="", version=4, bytes_="40M", server="lb", client="la"):
+    def iperf(self, options="", version=4, bytes_="15M", server="lb", client="la"):
         """Moves `bytes_`. Returns iperf3's results."""
         self.serve(server, "iperf3 -s -1 -p 5201", 5201)
         out = self.host(client, f"iperf3 -{version} -J -c {self.address(server, version)} -p 5201 -n {bytes_} {options} 2>/dev/null")
@@ -275,8 +289,13 @@ class Net:
 
 
 def lost(report, port):
-    """Packets that came to the port and that no worker got."""
-    return sum(report["ports"][port]["lost"].values())
+    """Packets that came to the port and that no worker got. Without those that came when the run ended: the hosts may
+    send something by themselves then."""
+    return sum(count for name, count in report["ports"][port]["lost"].items() if name != "left_at_the_end")
+
+
+def left(report, port):
+    return report["ports"][port]["lost"].get("left_at_the_end", 0)
 
 
 def received_by(report, port):

@@ -32,7 +32,7 @@ def url(net, host, version):
     return f"http://{net.address(host, 4) if version == 4 else '[' + net.address(host, 6) + ']'}:8000/file"
 
 
-def download(make, workers, chain="", megabytes=16):
+def download(make, workers, chain="", megabytes=8):
     """Files of both hosts over HTTP, with offloads on and off at either side."""
     net = make(workers=workers)
     net.start(chain)
@@ -108,7 +108,7 @@ def large_frames(make, most):
         net.host(host, "sysctl -qw net.ipv4.tcp_wmem='4096 4000000 8000000'")
     net.start()
     for version in (4, 6):
-        net.iperf("", version, bytes_="30M")
+        net.iperf("", version, bytes_="20M")
     counts = net.stop()["ports"]["lan"]
     # Frames that do not fit in a block of the receive ring cannot be split.
     fits = most < 256 << 10
