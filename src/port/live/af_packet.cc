@@ -563,7 +563,7 @@ class AfPacketPort final : public Port {
   void lengthen_slots(const Interface& interface) {
     auto send = open_send_rings(interface);
     if (!send) return;  // then they are refused as too long
-    for (std::size_t w = 0; w < tx_.size(); ++w) tx_[w]->change_to(std::move((*send)[w]));
+    for (std::size_t w = 0; w < tx_.size(); ++w) tx_[w]->change_to(std::make_unique<SendRing>(std::move((*send)[w])));
   }
 
   Settings settings_;
