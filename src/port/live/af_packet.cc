@@ -21,6 +21,7 @@
 #include <chrono>
 #include <cstring>
 #include <mutex>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -118,12 +119,12 @@ class PacketRx final : public RxQueue {
   /// From another thread: the ring of the interface that has come back.
   void change_to(ReceiveRing ring) noexcept { delete next_.exchange(new ReceiveRing(std::move(ring))); }
 
-  /// Once the worker has stopped: counts the packets that are in the ring now.
-  void count_left() noexcept {
+  /// Once the worker has stopped: counts the packets in the ring that came before `end`.
+  void count_left(std::chrono::system_clock::time_point end) noexcept {
     const std::lock_guard lock(changing_);
-    const auto now = std::chrono::system_clock::now().time_since_epoch();
     while (tpacket3_hdr* const header = ring_.front()) {
-      if (std::chrono::seconds(header->tp_sec) + std::chrono::nanoseconds(header->tp_nsec) > now) return;
+      if (std::chrono::seconds(header->tp_sec) + std::chrono::nanoseconds(header->tp_nsec) > end.time_since_epoch())
+        return;
       if (!is_ignored(*header)) left_.add(intake_.give_up(frame_of(*header)).packets);
       ring_.pop(false);
     }
@@ -390,7 +391,11 @@ class AfPacketPort final : public Port {
   TxQueue* tx(unsigned worker) noexcept override { return worker < tx_.size() ? tx_[worker].get() : nullptr; }
 
   Errors close() override {
-    for (const auto& queue : rx_) queue->count_left();
+    const auto now = std::chrono::system_clock::now();
+    // The kernel hands over a block that is not full at the second expiry of its timer, at the latest.
+    const std::chrono::milliseconds timeout(settings_.receive.block_timeout_ms);
+    if (settings_.reads) std::this_thread::sleep_for(2 * timeout + std::chrono::milliseconds(5));
+    for (const auto& queue : rx_) queue->count_left(now);
     return {};
   }
 
