@@ -5,7 +5,7 @@
 import json
 import os
 
-from net import check, lost
+from net import check, spoilt
 from streams import download
 
 # Both directions go into a tunnel and come out of it again, in the same chain.
@@ -48,7 +48,7 @@ def chain_of(make, functions, **shape):
     net.start("".join(function(net) for function in functions))
     exchange(net)
     report = net.stop()
-    check(lost(report, "lan") == 0 and lost(report, "wan") == 0, report["ports"])
+    check(spoilt(report, "lan") == 0 and spoilt(report, "wan") == 0, report["ports"])
     return report
 
 
@@ -91,7 +91,7 @@ def detects(make, workers):
         blocked = net.host("la", f"curl -sS --connect-timeout 0.5 http://{net.address('lb')}:9/ 2>&1", check=False)
         check("timed out" in blocked.lower() or "timeout" in blocked.lower(), blocked)
         report = net.stop()
-        check(lost(report, "lan") == 0 and lost(report, "wan") == 0, report["ports"])
+        check(spoilt(report, "lan") == 0 and spoilt(report, "wan") == 0, report["ports"])
         split = report["ports"]["wan"]["events"]["frames_split"]
         check((split > 0) == on, "frames split with offloads", on, split)
         with open(eve) as file:

@@ -6,7 +6,7 @@ import socket
 import struct
 import time
 
-from net import check, entering, events, lost, received_by
+from net import check, entering, events, received_by, spoilt
 
 SOL_PACKET, PACKET_AUXDATA, PACKET_VNET_HDR = 263, 8, 15  # linux/if_packet.h
 STATUS_VLAN_VALID, STATUS_VLAN_TPID_VALID = 1 << 4, 1 << 6
@@ -112,7 +112,7 @@ def vlans(make, workers):
                 check(receive(receiver) == frame, "changed, with a partial checksum:", name, length)
     report = net.stop()
     for port in ("lan", "wan"):
-        check(lost(report, port) == 0, report["ports"][port])
+        check(spoilt(report, port) == 0, report["ports"][port])
         check(events(report, port)["checksums_completed"] == 15, report["ports"][port])
 
 
