@@ -84,11 +84,11 @@ class DpdkPort final : public Port {
   TxQueue* tx(unsigned worker) noexcept override { return worker < tx_.size() ? tx_[worker].get() : nullptr; }
 
   Errors close() override {
+    const std::lock_guard lock(counting_);
     for (const auto& queue : rx_) left_ += queue->end();
     for (const auto& queue : tx_) queue->end();
     if (device_ == nullptr) return {};
     device_->stop();
-    const std::lock_guard lock(counting_);
     last_ = device_->counts();
     device_.reset();
     return {};
@@ -141,7 +141,9 @@ class DpdkPort final : public Port {
   }
 
   [[nodiscard]] tl::unexpected<Errors> refused(const std::string& reason) const {
-    return failure({settings_.place, "device: DPDK refuses " + in_quotes(settings_.given), reason, ""});
+    const bool lacks_memory = reason.starts_with("no memory");
+    return failure({settings_.place, "device: DPDK refuses " + in_quotes(settings_.given), reason,
+                    lacks_memory ? "more memory (eal: [-m, MEGABYTES]), or fewer lent_frames and slots" : ""});
   }
 
   Settings settings_;
@@ -153,9 +155,9 @@ class DpdkPort final : public Port {
   std::vector<dpdk::SendQueue> turns_;
   std::vector<std::unique_ptr<DpdkRx>> rx_;
   std::vector<std::unique_ptr<DpdkTx>> tx_;
-  std::uint64_t left_ = 0;
-  mutable std::mutex counting_;  // guards `device_` while it is closed, and the next member
+  mutable std::mutex counting_;  // guards `device_` while it is closed, and the next two
   dpdk::DeviceCounts last_;      // when it was closed
+  std::uint64_t left_ = 0;       // frames that no worker has taken in
 };
 
 std::optional<InterfaceCounts> DpdkPort::interface_counts() const {

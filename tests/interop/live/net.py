@@ -119,6 +119,17 @@ class VethKind:
         return "bpf filter" not in sh(in_host("gw", "ss -H0b"))
 
 
+class XdpKind(VethKind):
+    """A veth interface does not run XDP programs for its queues unless it has as many as the other end."""
+
+    def is_ready(self, net):
+        # The program is there before frames are handed over, which the first worker's thread shows.
+        if not all("xdp" in sh(f"ip -n gw link show {port}") for port in net.ports.values()):
+            return False
+        time.sleep(0.1)
+        return True
+
+
 class TapKind:
     """Ports that are the hosts' eth0."""
 
@@ -150,7 +161,12 @@ class TapKind:
         return all("LOWER_UP" in sh(f"ip -n {host} link show eth0") for host in net.ports)
 
 
-KINDS = {"af_packet": VethKind("af_packet"), "tap": TapKind()}
+KINDS = {
+    "af_packet": VethKind("af_packet"),
+    "af_xdp": XdpKind("af_xdp", ", mode: native"),
+    "af_xdp_generic": XdpKind("af_xdp", ", mode: generic"),
+    "tap": TapKind(),
+}
 
 
 class Net:

@@ -42,7 +42,8 @@ class KnownThread {
 void make_thread_known() noexcept {
   if (rte_lcore_id() != LCORE_ID_ANY) [[likely]]
     return;
-  static const thread_local KnownThread known;
+  static thread_local KnownThread known;
+  static_cast<void>(known);
 }
 
 std::string lower(std::string text) {
@@ -197,6 +198,12 @@ std::string EthDevice::configure() {
   }
   receive_queues_ = std::min<unsigned>(queues, info.max_rx_queues);
   send_queues_ = std::min<unsigned>(queues, info.max_tx_queues);
+  // These spread frames to all queues that they have, used or not.
+  const std::string_view driver = info.driver_name;
+  if (settings_.reads && (driver == "net_af_packet" || driver == "net_pcap") && info.max_rx_queues > queues) {
+    return "it has " + std::to_string(info.max_rx_queues) + " receive queues, more than there are workers (" +
+           std::to_string(settings_.workers) + ") or send queues";
+  }
   if (settings_.reads && receive_queues_ == 0) return "the device cannot receive";
   if (settings_.writes && send_queues_ == 0) return "the device cannot send";
 
@@ -257,12 +264,13 @@ std::string EthDevice::make_pools() {
 std::string EthDevice::make_queues() {
   const Log log;
   const auto node = static_cast<unsigned>(rte_eth_dev_socket_id(port_));
-  for (std::uint16_t q = 0; q < receive_queues_; ++q) {
-    const int error = rte_eth_rx_queue_setup(port_, q, receive_slots_, node, nullptr, receive_pool_.get());
+  for (unsigned q = 0; q < receive_queues_; ++q) {
+    const int error = rte_eth_rx_queue_setup(port_, static_cast<std::uint16_t>(q), receive_slots_, node, nullptr,
+                                             receive_pool_.get());
     if (error != 0) return log.reason("cannot make a receive queue", error);
   }
-  for (std::uint16_t q = 0; q < send_queues_; ++q) {
-    const int error = rte_eth_tx_queue_setup(port_, q, send_slots_, node, nullptr);
+  for (unsigned q = 0; q < send_queues_; ++q) {
+    const int error = rte_eth_tx_queue_setup(port_, static_cast<std::uint16_t>(q), send_slots_, node, nullptr);
     if (error != 0) return log.reason("cannot make a send queue", error);
   }
   return "";

@@ -18,6 +18,7 @@ namespace {
 std::string start(const std::vector<std::string>& arguments) {
   std::vector<std::string> copies = arguments;
   std::vector<char*> argv;
+  argv.reserve(copies.size() + 1);
   for (std::string& argument : copies) argv.push_back(argument.data());
   argv.push_back(nullptr);
   std::string wrong;
@@ -39,6 +40,6 @@ std::string start(const std::vector<std::string>& arguments) {
 
 extern "C" __attribute__((visibility("default"))) const penstock::port::dpdk::Module* penstock_dpdk_module() {
   namespace dpdk = penstock::port::dpdk;
-  static const dpdk::Module module{dpdk::Module::kVersion, dpdk::start, dpdk::open_device};
-  return &module;
+  static constexpr dpdk::Module kModule{dpdk::Module::kVersion, dpdk::start, dpdk::open_device};
+  return &kModule;
 }
