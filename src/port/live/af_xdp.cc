@@ -16,10 +16,14 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cerrno>
+#include <chrono>
+#include <limits>
 #include <memory>
 #include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -139,6 +143,9 @@ class AfXdpPort final : public Port {
   /// Sockets and program end with their interface.
   bool failed() const noexcept override { return watch_.was_deleted(); }
   Errors close() override {
+    for (std::uint32_t q = 0; settings_.reads && q < receive_queues_; ++q) program_.give_to_system(q);
+    std::this_thread::sleep_for(std::chrono::milliseconds{2});  // for frames that are on their way to a socket
+    for (const auto& queue : rx_) left_ += queue->discard(std::numeric_limits<std::size_t>::max()).packets;
     if (!failed()) return {};
     return {{settings_.place, "the interface was deleted during the run", in_quotes(settings_.interface), ""}};
   }
@@ -151,13 +158,15 @@ class AfXdpPort final : public Port {
   std::optional<InterfaceCounts> interface_counts() const override {
     InterfaceCounts counts;
     if (settings_.reads) add_received(counts);
+    std::uint64_t left = left_.load();
     if (exchange_) {
       const Exchange::Counts exchange = exchange_->counts();
-      counts.lost.insert(counts.lost.end(), {{"worker_ring_full", exchange.ring_full},
-                                             {"too_long_for_worker_ring", exchange.too_long},
-                                             {"left_at_the_end", exchange.left}});
+      counts.lost.insert(counts.lost.end(),
+                         {{"worker_ring_full", exchange.ring_full}, {"too_long_for_worker_ring", exchange.too_long}});
+      left += exchange.left;
       counts.events.emplace_back("handed_over", exchange.handed_over);
     }
+    if (settings_.reads) counts.lost.emplace_back("left_at_the_end", left);
     if (settings_.writes) add_sent(counts);
     const auto zero_copy = std::ranges::count_if(sockets_, [](const XdpSocket& one) { return one.is_zero_copy(); });
     counts.events.insert(counts.events.end(), {{"queues", sockets_.size()},
@@ -359,6 +368,7 @@ class AfXdpPort final : public Port {
   std::vector<std::mutex> sharing_;
   std::vector<std::unique_ptr<XdpRx>> rx_;
   std::vector<std::unique_ptr<XdpTx>> tx_;
+  std::atomic<std::uint64_t> left_{0};  // packets that had come when the run ended, and no worker took
 };
 
 Result<std::unique_ptr<Port>> make(const Parameters& given, PortIndex index) {

@@ -112,4 +112,8 @@ Result<void> XdpProgram::hand_over(const std::string& name, std::uint32_t queue,
   return {};
 }
 
+void XdpProgram::give_to_system(std::uint32_t queue) noexcept {
+  static_cast<void>(::bpf_map_delete_elem(sockets_.get(), &queue));
+}
+
 }  // namespace penstock::port

@@ -30,6 +30,8 @@ class XdpProgram {
 
   /// From now on, `socket` gets the frames of this receive queue, to which it is bound.
   [[nodiscard]] Result<void> hand_over(const std::string& name, std::uint32_t queue, const FileDescriptor& socket);
+  /// Frames of the receive queue go to the system again.
+  void give_to_system(std::uint32_t queue) noexcept;
 
   [[nodiscard]] bool is_native() const noexcept { return is_native_; }
   /// Whether it accepts frames of several chunks: the kernel knows them (Linux 5.18).

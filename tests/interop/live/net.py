@@ -93,6 +93,8 @@ class Background:
 class VethKind:
     """Ports on one end of a veth pair. The other end is the host's eth0."""
 
+    splits = True  # frames of several segments come
+
     def __init__(self, kind, parameters=""):
         self.kind, self.parameters = kind, parameters
 
@@ -120,7 +122,11 @@ class VethKind:
 
 
 class XdpKind(VethKind):
-    """A veth interface does not run XDP programs for its queues unless it has as many as the other end."""
+    """In native mode, the other end is not allowed to send frames of several segments."""
+
+    def __init__(self, mode):
+        super().__init__("af_xdp", f", mode: {mode}")
+        self.splits = mode == "generic"
 
     def is_ready(self, net):
         # The program is there before frames are handed over, which the first worker's thread shows.
@@ -134,6 +140,7 @@ class TapKind:
     """Ports that are the hosts' eth0."""
 
     kind = "tap"
+    splits = True
 
     def up(self, net):
         if not os.path.exists("/dev/net/tun"):
@@ -163,8 +170,8 @@ class TapKind:
 
 KINDS = {
     "af_packet": VethKind("af_packet"),
-    "af_xdp": XdpKind("af_xdp", ", mode: native"),
-    "af_xdp_generic": XdpKind("af_xdp", ", mode: generic"),
+    "af_xdp": XdpKind("native"),
+    "af_xdp_generic": XdpKind("generic"),
     "tap": TapKind(),
 }
 

@@ -24,7 +24,7 @@ def basics(make, workers):
     report = net.stop()
     for port in ("lan", "wan"):
         check(spoilt(report, port) == 0, port, report["ports"][port])
-        check(events(report, port)["frames_split"] > 0, "no frame was split", report["ports"][port])
+        check(events(report, port)["frames_split"] > 0 or not net.kind.splits, "no frame was split", report["ports"][port])
         check(events(report, port)["checksums_completed"] > 0, report["ports"][port])
 
 
