@@ -265,7 +265,7 @@ Result<bool> RunningChain::open() {
   offer.memory = &memory_;
   const ring::RingShape& ring = workers_.front()->ring_shape();
   if (!is_shared()) offer.room = ring.room;  // the receiver copies frames to where there is room
-  if (ring.most_lent_bytes == Batch::kNoLimit) {
+  if (ring.most_lent_bytes == Batch::kNoLimit || is_shared()) {
     offer.batch_bytes = ring.batch_bytes;
   } else {
     // Only headers cross, read by a kernel: best from where PCIe's reads begin.
