@@ -158,6 +158,14 @@ TEST(LiveRecommendation, IsShownWithTheSpeedups) {
   EXPECT_EQ(live_tables({}, Style::terminal), "");
 }
 
+TEST(LiveRecommendation, SaysWhereTheRateWasNotReached) {
+  Record record = made_up();
+  record.points[3].set("sent_mbps", 399.0);
+  EXPECT_THAT(live_tables(record, Style::markdown), HasSubstr("| 400 | GPU (256KiB)"));
+  record.points[3].set("sent_mbps", 300.0);
+  EXPECT_THAT(live_tables(record, Style::markdown), HasSubstr("| 400 (300 sent) | GPU (256KiB)"));
+}
+
 TEST(LiveRecommendation, IsAChainFileThatCanBeLoaded) {
   const Workplace folder;
   std::size_t chains = 0;

@@ -55,6 +55,17 @@ std::string name_of(const Point& point) {
   return point.text("buffer") == "none" ? name : fmt::format("{} ({})", name, point.text("buffer"));
 }
 
+/// The rate; what was really sent, if a point got less than 95 percent of it.
+std::string rate_text(const Record& record, const std::string& rate) {
+  const auto wished = parse_number(rate);
+  double least = std::numeric_limits<double>::infinity();
+  for (const Point& point : record.points) {
+    if (is_system(point) && point.text("rate") == rate) least = std::min(least, number(point, "sent_mbps"));
+  }
+  constexpr double kReached = 0.95;
+  return !wished || least >= kReached * *wished ? rate : fmt::format("{} ({:.0f} sent)", rate, least);
+}
+
 using Rows = std::vector<std::vector<std::string>>;
 
 std::string table_text(const std::string& title, const std::vector<std::string>& head, const Rows& rows, Style style) {
@@ -110,7 +121,7 @@ std::string recommendations(const Record& record, const std::vector<std::string>
   for (const double bound : kBoundsMs) head.push_back(fmt::format("{:.0f} ms", bound));
   Rows rows;
   for (const std::string& rate : rates) {
-    std::vector<std::string>& row = rows.emplace_back(1, rate);
+    std::vector<std::string>& row = rows.emplace_back(1, rate_text(record, rate));
     for (const double bound : kBoundsMs) {
       const Point* const point = recommended(record, rate, bound);
       row.push_back(point == nullptr ? "none" : name_of(*point));
@@ -148,7 +159,7 @@ std::vector<ChainFile> live_chain_files(const Record& record) {
     for (const double bound : kBoundsMs) {
       const Point* const point = recommended(record, rate, bound);
       if (point == nullptr) continue;
-      const std::string what = fmt::format("{} Mbit/s within {:.0f} ms", rate, bound);
+      const std::string what = fmt::format("{} Mbit/s within {:.0f} ms", rate_text(record, rate), bound);
       files.push_back({fmt::format("live-{}-{:.0f}ms.yaml", rate, bound),
                        fmt::format("# {}: {}. Measured: {:.3g} ms, {:.3g} % lost.\n", what, name_of(*point),
                                    number(*point, "delay_ms"), number(*point, "lost_percent")) +
