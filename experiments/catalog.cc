@@ -9,6 +9,7 @@
 #include "experiments/chain/chain.h"
 #include "experiments/detection/detection.h"
 #include "experiments/filter/filter.h"
+#include "experiments/live/live.h"
 #include "experiments/offload/offload.h"
 #include "experiments/streams/streams.h"
 #include "experiments/transfer/transfer.h"
@@ -16,9 +17,9 @@
 namespace penstock::experiments {
 
 std::span<const Experiment* const> experiments() {
-  static const std::array<const Experiment*, 6> kExperiments{
-      &offload_experiment(), &transfer_experiment(),  &chain_experiment(),
-      &streams_experiment(), &detection_experiment(), &filter_experiment(),
+  static const std::array<const Experiment*, 7> kExperiments{
+      &offload_experiment(),   &transfer_experiment(), &chain_experiment(), &streams_experiment(),
+      &detection_experiment(), &filter_experiment(),   &live_experiment(),
   };
   return kExperiments;
 }

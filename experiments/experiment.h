@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "experiments/figure.h"
 #include "experiments/point.h"
+#include "experiments/record.h"
 #include "gpu/devices.h"
 
 namespace penstock::experiments {
@@ -48,6 +49,12 @@ class Trial {
   [[nodiscard]] virtual Result<void> measure(Point& point, const Point& limits) = 0;
 };
 
+/// A file that a user can run, made from a record.
+struct ChainFile {
+  std::string name;
+  std::string text;
+};
+
 struct Experiment {
   std::string_view name;     // as users type it
   std::string_view summary;  // one line
@@ -61,6 +68,10 @@ struct Experiment {
   const std::vector<Figure>& (*figures)();
   /// Fails on mistakes in the user's files; nothing has been measured then.
   Result<std::unique_ptr<Trial>> (*start)(const Setting&);
+  /// Tables that no figure makes, such as those that compare points; null: none.
+  std::string (*further_tables)(const Record&, Style) = nullptr;
+  /// The configurations that the record recommends, with the files that they name; null: none.
+  std::vector<ChainFile> (*chain_files)(const Record&) = nullptr;
 };
 
 }  // namespace penstock::experiments

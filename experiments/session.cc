@@ -13,6 +13,7 @@
 
 #include "base/machine.h"
 #include "base/parameter.h"
+#include "base/text_file.h"
 #include "base/units.h"
 #include "base/version.h"
 #include "experiments/limits.h"
@@ -67,6 +68,14 @@ void check_files(const Experiment& experiment, const Options& options, Errors& e
   }
 }
 
+/// Whether `measured` is the planned point with its results.
+bool is_result_of(const Point& measured, const Point& planned) {
+  return std::ranges::all_of(planned, [&](const auto& parameter) {
+    const Value* const value = measured.find(parameter.first);
+    return value != nullptr && *value == parameter.second;
+  });
+}
+
 bool is_on_gpu(const Point& point) { return point.text("processor") == "gpu"; }
 
 }  // namespace
@@ -99,6 +108,10 @@ Result<Session> Session::open(const Experiment& experiment, const Options& optio
   if (!trial) return tl::unexpected(std::move(trial.error()));
   session.trial_ = std::move(*trial);
   session.plan_ = session.trial_->plan();
+  if (!options.resume.empty()) {
+    session.all_ = session.plan_;
+    if (errors = session.resume(options.resume); !errors.empty()) return failure(std::move(errors));
+  }
   if (errors = session.choose_points(options); !errors.empty()) return failure(std::move(errors));
   return session;
 }
@@ -143,13 +156,56 @@ Errors Session::choose_points(const Options& options) {
   if (!errors.empty()) return errors;
   std::erase_if(plan_, [&](const Point& point) { return !satisfies(point, options.only); });
   if (plan_.empty()) return {{{"--only", 0, 0}, "no point has all of these values", "", ""}};
+  std::erase_if(plan_, [&](const Point& planned) {
+    return std::ranges::any_of(record_.points, [&](const Point& kept) { return is_result_of(kept, planned); });
+  });
+  if (plan_.empty()) return errors;  // the resumed record has them all
   if (!setting_->gpus.empty()) return errors;
   const auto left_out = std::erase_if(plan_, is_on_gpu);
   if (left_out == 0) return errors;
-  if (plan_.empty()) return {{{}, "all requested points need a GPU", no_gpu_, ""}};
+  if (plan_.empty() && record_.points.empty()) return {{{}, "all requested points need a GPU", no_gpu_, ""}};
   record_.left_out.push_back(
       fmt::format("{} of {}, those on a GPU: {}", left_out, format_count(left_out + plan_.size(), "point"), no_gpu_));
   return errors;
+}
+
+/// Takes the points of a record of the same experiment on the same machine. It may have been measured with other GPUs
+/// or none, but no point may be from a GPU other than those of this run.
+Errors Session::resume(const std::string& path) {
+  const auto text = read_input(path);
+  auto earlier = text ? parse_record(*text, input_name(path)) : tl::unexpected(text.error());
+  if (!earlier) return earlier.error();
+  Errors errors;
+  const auto expect_same = [&](const char* what, const std::string& found, const std::string& expected) {
+    if (found != expected)
+      errors.push_back({{path, 0, 0},
+                        fmt::format("the record to resume has another {}", what),
+                        in_quotes(found),
+                        in_quotes(expected)});
+  };
+  expect_same("experiment", earlier->experiment, record_.experiment);
+  expect_same("program (commit)", earlier->commit, record_.commit);
+  expect_same("CPU", earlier->machine.cpu, record_.machine.cpu);
+  expect_same("number of cores", std::to_string(earlier->machine.cores), std::to_string(record_.machine.cores));
+  const bool any_on_gpu = std::ranges::any_of(earlier->points, is_on_gpu);
+  if (any_on_gpu && !record_.machine.gpus.empty() && earlier->machine.gpus != record_.machine.gpus)
+    errors.push_back({{path, 0, 0}, "the record to resume has points of other GPUs", "", "the same GPUs"});
+  if (!errors.empty()) return errors;
+  record_.points = std::move(earlier->points);
+  if (any_on_gpu && record_.machine.gpus.empty()) {
+    record_.machine.gpus = std::move(earlier->machine.gpus);
+    record_.machine.driver = std::move(earlier->machine.driver);
+  }
+  return {};
+}
+
+/// In the order of the plan, which tables and plots keep for values that are not numbers.
+void Session::sort_points() {
+  const auto place = [&](const Point& point) {
+    return std::ranges::find_if(all_, [&](const Point& planned) { return is_result_of(point, planned); }) -
+           all_.begin();
+  };
+  std::ranges::stable_sort(record_.points, {}, place);
 }
 
 Errors Session::run(const std::function<void(const Progress&)>& on_progress) {
@@ -170,8 +226,10 @@ Errors Session::run(const std::function<void(const Progress&)>& on_progress) {
       return measured.error();
     }
     record_.points.push_back(std::move(point));
+    ++measured_;
+    if (!all_.empty()) sort_points();
   }
-  record_.complete = record_.points.size() == plan_.size();
+  record_.complete = measured_ == plan_.size();
   return {};
 }
 

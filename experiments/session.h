@@ -29,6 +29,7 @@ struct Options {
   std::vector<int> gpus;  // empty: the first usable one
   std::string rules, routes;
   std::vector<Condition> only;
+  std::string resume;   // a record whose points are kept instead of measured again; empty: none
   std::string command;  // for the record
 };
 
@@ -46,7 +47,11 @@ class Session {
   [[nodiscard]] static Result<Session> open(const Experiment& experiment, const Options& options,
                                             const std::atomic<bool>& stop);
 
+  /// Those to measure.
   [[nodiscard]] std::size_t points() const noexcept { return plan_.size(); }
+
+  /// Those that have been measured.
+  [[nodiscard]] std::size_t measured() const noexcept { return measured_; }
 
   /// Measures limits and points into the record. The record always contains everything measured so far, also if this
   /// throws (gpu::CudaError). Returned errors ended the run early. Call once.
@@ -58,10 +63,14 @@ class Session {
   Session() = default;
   [[nodiscard]] Errors choose_gpus(const Experiment& experiment, const Options& options);
   [[nodiscard]] Errors choose_points(const Options& options);
+  [[nodiscard]] Errors resume(const std::string& path);
+  void sort_points();
 
   std::unique_ptr<Setting> setting_;  // the trial may hold a pointer to it
   std::unique_ptr<Trial> trial_;
   std::vector<Point> plan_;
+  std::vector<Point> all_;  // all points that the trial has planned, in order; only if another record is resumed
+  std::size_t measured_ = 0;
   std::string no_gpu_;  // why there is none
   Record record_;
 };

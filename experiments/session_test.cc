@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "experiments/limits.h"
+#include "experiments/workload.h"
 #include "gpu/devices.h"
 
 namespace penstock::experiments {
@@ -174,6 +175,66 @@ TEST_F(Sessions, DiscardThePointThatWasStopped) {
     EXPECT_TRUE(session.record().errors.empty());
     EXPECT_FALSE(session.record().complete);
   }
+}
+
+class ResumedSessions : public Sessions {
+ protected:
+  std::string record(const std::vector<Point>& points, const std::function<void(Record&)>& change = {}) const {
+    Session of_now = open({});
+    Record record = of_now.record();
+    record.points = points;
+    if (change) change(record);
+    return folder_.put("record.json", to_json(record));
+  }
+  static Point kept(int size) { return Point().set("size", size).set("processor", "cpu").set("repeats", 99); }
+  const Workplace folder_;
+};
+
+TEST_F(ResumedSessions, MeasureOnlyWhatTheRecordLacksInTheOrderOfThePlan) {
+  Options options;
+  options.resume = record({kept(3), kept(1), kept(3).set("processor", "gpu")});
+  Session session = open(options);
+  EXPECT_EQ(session.points(), 1U);
+  EXPECT_TRUE(session.run({}).empty());
+  EXPECT_TRUE(session.record().complete);
+  EXPECT_THAT(sizes(session.record()), ElementsAre("1", "2", "3", "3")) << "the point of a GPU is kept without one";
+  EXPECT_EQ(session.record().points[0].number("repeats"), 99);
+  EXPECT_EQ(session.record().points[1].number("repeats"), 5);
+}
+
+TEST_F(ResumedSessions, KeepPointsThatAreNotSelected) {
+  Options options;
+  options.resume = record({kept(1)});
+  options.only = {{"size", {"2"}}};
+  Session session = open(options);
+  EXPECT_TRUE(session.run({}).empty());
+  EXPECT_THAT(sizes(session.record()), ElementsAre("1", "2"));
+}
+
+TEST_F(ResumedSessions, HaveNothingToMeasureIfTheRecordHasAllPoints) {
+  Options options;
+  options.resume = record({kept(2)});
+  options.only = {{"size", {"2"}}};
+  Session session = open(options);
+  EXPECT_EQ(session.points(), 0U);
+  EXPECT_TRUE(session.run({}).empty());
+  EXPECT_TRUE(session.record().complete);
+  EXPECT_THAT(sizes(session.record()), ElementsAre("2"));
+}
+
+TEST_F(ResumedSessions, RefuseARecordOfAnotherMachineOrProgram) {
+  Options options;
+  options.resume = record({kept(1)}, [](Record& record) {
+    record.machine.cores += 1;
+    record.commit = "0123";
+    record.experiment = "other";
+  });
+  const std::string all = refusal(options);
+  EXPECT_THAT(all, HasSubstr("the record to resume has another experiment: found 'other', expected 'fake'"));
+  EXPECT_THAT(all, HasSubstr("the record to resume has another program (commit): found '0123'"));
+  EXPECT_THAT(all, HasSubstr("the record to resume has another number of cores"));
+  options.resume = "no-such-record.json";
+  EXPECT_THAT(refusal(options), HasSubstr("no-such-record.json"));
 }
 
 TEST(Limits, IncludeOnlyCompletedMeasurements) {

@@ -43,6 +43,7 @@ struct BenchArguments {
   experiments::Options options;
   std::string json;
   std::string plots;
+  std::string chains;
   std::string from;
   bool markdown = false;
   experiments::Costs costs;
@@ -133,16 +134,34 @@ std::string rendered(const Experiment& experiment, const Record& record, Style s
   for (const experiments::Figure& figure : experiment.figures()) {
     if (has_points(figure, record)) text += '\n' + experiments::table(figure, record, style);
   }
-  return text;
+  if (experiment.further_tables == nullptr) return text;
+  const std::string further = experiment.further_tables(record, style);
+  return further.empty() ? text : text + '\n' + further;
+}
+
+Errors make_folder(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return {{{folder, 0, 0}, "cannot create the folder", error.message(), ""}};
+  return {};
+}
+
+/// Creates the folder with the first file.
+Errors write_chains(const Experiment& experiment, const Record& record, const std::string& folder) {
+  for (const experiments::ChainFile& file : experiment.chain_files(record)) {
+    if (Errors errors = make_folder(folder); !errors.empty()) return errors;
+    const std::string path = folder + "/" + file.name;
+    if (const auto written = write_text_file(path, file.text); !written) return written.error();
+    fmt::print(stderr, "{}\n", printable(path));
+  }
+  return {};
 }
 
 /// Creates the folder with the first plot.
 Errors write_plots(const Experiment& experiment, const Record& record, const std::string& folder) {
   for (const experiments::Figure& figure : experiment.figures()) {
     if (!has_plot(figure, record)) continue;
-    std::error_code error;
-    std::filesystem::create_directories(folder, error);
-    if (error) return {{{folder, 0, 0}, "cannot create the folder", error.message(), ""}};
+    if (Errors errors = make_folder(folder); !errors.empty()) return errors;
     const auto path = write_plot(figure, record, folder);
     if (!path) return path.error();
     fmt::print(stderr, "{}\n", printable(*path));
@@ -167,6 +186,7 @@ Errors write_all(const Experiment& experiment, const Record& record, const Bench
                      : write_text_file(arguments.json, to_json(record)));
   }
   if (!arguments.plots.empty()) append(errors, write_plots(experiment, record, arguments.plots));
+  if (!arguments.chains.empty()) append(errors, write_chains(experiment, record, arguments.chains));
   note(write_stdout(json_to_stdout
                         ? to_json(record)
                         : rendered(experiment, record, arguments.markdown ? Style::markdown : Style::terminal)));
@@ -187,8 +207,11 @@ Result<void> check_folder_writable(const std::string& folder) {
 }
 
 /// Errors about the paths of the outputs. Creates nothing.
-Errors check_outputs(const BenchArguments& arguments) {
+Errors check_outputs(const BenchArguments& arguments, const Experiment* experiment) {
   Errors errors;
+  if (!arguments.chains.empty() && experiment != nullptr && experiment->chain_files == nullptr)
+    errors.push_back(
+        {{"--chains", 0, 0}, fmt::format("the experiment {} recommends no chains", experiment->name), "", ""});
   const std::pair<const char*, const std::string*> inputs[] = {
       {"--rules", &arguments.options.rules}, {"--routes", &arguments.options.routes}, {"--from", &arguments.from}};
   for (const auto& [option, path] : inputs) {
@@ -203,6 +226,9 @@ Errors check_outputs(const BenchArguments& arguments) {
   }
   if (!arguments.plots.empty()) {
     if (const auto right = check_folder_writable(arguments.plots); !right) append(errors, right.error());
+  }
+  if (!arguments.chains.empty()) {
+    if (const auto right = check_folder_writable(arguments.chains); !right) append(errors, right.error());
   }
   return errors;
 }
@@ -238,7 +264,7 @@ int run_experiment(const Experiment& experiment, const BenchArguments& arguments
   append(errors, write_all(experiment, record, arguments));
   print_errors(errors);
   if (errors.empty() && !record.complete) {
-    fmt::print(stderr, "stopped after {} of {}\n", record.points.size(), format_count(session->points(), "point"));
+    fmt::print(stderr, "stopped after {} of {}\n", session->measured(), format_count(session->points(), "point"));
   }
   return errors.empty() && record.complete ? kDone : kFailed;
 }
@@ -264,15 +290,15 @@ int render_record(const BenchArguments& arguments) {
     return refuse(Errors{Error{{from, 0, 0}, "nothing to plot", "a record without points", ""}});
   }
   add_costs(*record, arguments.costs);
-  if (const Errors wrong = check_outputs(arguments); !wrong.empty()) return refuse(wrong);
+  if (const Errors wrong = check_outputs(arguments, known); !wrong.empty()) return refuse(wrong);
   const Errors errors = write_all(*known, *record, arguments);
   return errors.empty() ? kDone : fail(errors);
 }
 
 int bench(const BenchArguments& arguments) {
   if (!arguments.from.empty()) return render_record(arguments);
-  if (const Errors errors = check_outputs(arguments); !errors.empty()) return refuse(errors);
   const Experiment* const known = experiments::find_experiment(arguments.name);
+  if (const Errors errors = check_outputs(arguments, known); !errors.empty()) return refuse(errors);
   if (known != nullptr) return run_experiment(*known, arguments);
   return refuse(Errors{Error{{},
                              arguments.name.empty() ? "NAME is missing" : "unknown experiment",
@@ -331,11 +357,20 @@ void add_bench(CLI::App& app, std::vector<std::string> command_line, int& exit_c
           ->type_name("KEY=VALUE")
           ->allow_extra_args(false)
           ->take_all(),
+      command
+          ->add_option(
+              "--resume", options.resume,
+              "keep the points of this record, which may be that of --json, and measure only those that it lacks")
+          ->check(not_empty("a file"))
+          ->type_name("FILE"),
   };
   command->add_option("--json", arguments->json, "write the record to this file as JSON; - prints it instead of tables")
       ->check(not_empty("a file, or -"))
       ->type_name("FILE");
   command->add_option("--plots", arguments->plots, "write the plots as SVG files to this folder")
+      ->check(not_empty("a folder"))
+      ->type_name("DIR");
+  command->add_option("--chains", arguments->chains, "write the chain files that the record recommends to this folder")
       ->check(not_empty("a folder"))
       ->type_name("DIR");
   CLI::Option* const from =

@@ -3,6 +3,7 @@
 
 #include "config/chain_file.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -279,6 +280,30 @@ TEST_F(ChainFile, AWrongOverrideIsReportedByItsText) {
   expect_has(errors("run.workers.deep=1"), "no such value");
   EXPECT_FALSE(parse_override("run.workers"));
   EXPECT_FALSE(parse_override("=x"));
+}
+
+TEST_F(ChainFile, ASharedQueueNeedsFunctionsWithoutFlows) {
+  const auto chain = [](const char* tracking, const char* run) {
+    return fmt::format(
+        "ports: {{a: {{generator: {{}}}}}}\nchain:\n  - nids: {{rules: nids.rules, tracking: {}}}\nrun: {}\n", tracking,
+        run);
+  };
+  put("nids.rules", "alert ip any any -> any any (msg:\"x\"; sid:1;)\n");
+  expect_has(errors_of(chain("streams", "{workers: 3, queueing: shared}")),
+             folder_ +
+                 "/chain.yaml:4:29: queueing: nids follows flows, whose packets would go to different workers: "
+                 "found 'shared' with 3 workers, expected per_worker");
+  const auto loaded = load(chain("packets", "{workers: 3, queueing: shared, polling: busy}"));
+  ASSERT_TRUE(loaded) << to_string(loaded.error());
+  EXPECT_EQ(loaded->chain.settings.queueing, run::Queueing::shared);
+  expect_has(to_string(loaded->cautions), "queueing: nids joins fragments");
+  expect_has(to_string(loaded->without_effect), "polling has no effect with `queueing: shared`");
+  const auto alone = load(chain("streams", "{workers: 1, queueing: shared}"));
+  ASSERT_TRUE(alone) << to_string(alone.error());
+  EXPECT_TRUE(alone->cautions.empty());
+  const auto usual = load(chain("streams", "{workers: 3}"));
+  ASSERT_TRUE(usual) << to_string(usual.error());
+  EXPECT_EQ(usual->chain.settings.queueing, run::Queueing::per_worker);
 }
 
 TEST_F(ChainFile, ABatchLargerThanTheQueueIsReportedAtTheValueToCorrect) {

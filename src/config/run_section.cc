@@ -48,7 +48,8 @@ constexpr auto kRun = std::to_array<Parameter>({
      "`rate`"},
     {"rate", ParameterType::rate, "", "1Mbps..100Tbps",
      "target rate of the whole chain, for `latency` and `gpu_shares: auto`; default: 400Gbps for each GPU"},
-    {"streams", ParameterType::integer, "3", "1..64", "batches in flight on the GPU, for each worker"},
+    {"streams", ParameterType::integer, "3", "1..64",
+     "batches in flight on the GPU, for each worker; with `queueing: shared`, for all workers together"},
     {"transfer", ParameterType::choice, "auto", "auto|direct|streamed|zero_copy",
      "how batches cross PCIe. direct: one at a time; streamed: several at once; zero_copy: kernels access host memory; "
      "auto: streamed, and zero_copy for small batches"},
@@ -60,8 +61,12 @@ constexpr auto kRun = std::to_array<Parameter>({
     {"gpu_shares", ParameterType::text, "whole", "",
      "GPU multiprocessors for each function. whole: no limit; `nids=66,ipsec=33`: these numbers; auto: chosen by "
      "measurement at the start, for `rate` and `latency`"},
+    {"queueing", ParameterType::choice, "per_worker", "per_worker|shared",
+     "per_worker: each worker receives its own flows; shared: one more thread receives all packets into one queue, "
+     "from "
+     "which workers take them in any order, and only size and time close a batch"},
     {"queue.bytes", ParameterType::size, "128MiB", "64KiB..64GiB",
-     "size of a worker's waiting queue; when it is full, packets are dropped and counted"},
+     "size of a worker's waiting queue, or of the shared one; when it is full, packets are dropped and counted"},
     {"polling", ParameterType::choice, "adaptive", "adaptive|busy",
      "how a worker waits for packets of interfaces. adaptive: sleeps while there are none; busy: polls all the time, "
      "for "
@@ -95,6 +100,7 @@ void RunSection::set_basics() {
   settings_.queue_bytes = run_->integer("queue.bytes");
   settings_.duration = run_->duration("duration");
   if (run_->text("polling") == "busy") settings_.polling = run::Polling::busy;
+  if (run_->text("queueing") == "shared") settings_.queueing = run::Queueing::shared;
   if (run_->has("latency")) {
     settings_.latency = run_->duration("latency");
     settings_.batch_timeout = std::min(settings_.batch_timeout, settings_.latency);
@@ -263,6 +269,37 @@ void RunSection::refuse_batch_beyond_queue() {
   }
 }
 
+Errors RunSection::check_queueing() {
+  Errors cautions;
+  if (!run_ || settings_.queueing == run::Queueing::per_worker) return cautions;
+  note_without_effect("polling", "with `queueing: shared`");
+  if (is_device(settings_.processor) && settings_.streams < settings_.workers) {
+    cautions.push_back({run_->has("streams") ? run_->place("streams") : run_->place("queueing"),
+                        "streams: fewer than workers, which have one each with `queueing: shared`",
+                        std::to_string(settings_.streams), fmt::format("at least {}", settings_.workers)});
+  }
+  if (settings_.workers == 1) return cautions;
+  for (const run::NamedFunction& named : chain_.functions) {
+    const stack::StackNeed need = named.function->traits().stack;
+    const bool follows_flows = need == stack::StackNeed::flow || need == stack::StackNeed::tcp_stream;
+    if (follows_flows) {
+      errors_.push_back(
+          {run_->place("queueing"),
+           fmt::format("queueing: {} follows flows, whose packets would go to different workers", named.name),
+           "'shared' with " + format_count(settings_.workers, "worker"),
+           "per_worker, one worker, or a function without flows"});
+    } else if (need == stack::StackNeed::ip_reassembly) {
+      cautions.push_back(
+          {run_->place("queueing"),
+           fmt::format("queueing: {} joins fragments, and those of a datagram may go to different workers, "
+                       "which do not join them",
+                       named.name),
+           "'shared' with " + format_count(settings_.workers, "worker"), "per_worker, or one worker"});
+    }
+  }
+  return cautions;
+}
+
 void RunSection::set_gpu_shares(bool functions_known) {
   if (!run_) return;
   const std::string& text = run_->text("gpu_shares");
@@ -326,7 +363,7 @@ std::size_t RunSection::most_batch_bytes_on_device() const {
   if (settings_.latency.count() == 0) return kMost;
   const std::size_t all = ring::ring_bytes(settings_.wished_bits_per_second() / 8, settings_.latency);
   // Each worker has these batches on the GPU, one that waits, and one that is being filled.
-  const std::size_t batches = std::size_t{settings_.workers} * (run::lanes_of(settings_) + 2);
+  const std::size_t batches = std::size_t{settings_.workers} * (run::lanes_of(settings_, 0) + 2);
   return std::clamp(all / batches / kFrameAlignment * kFrameAlignment, kLeast, kMost);
 }
 

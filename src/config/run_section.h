@@ -35,6 +35,9 @@ class RunSection {
   /// Chooses the processor for the functions, and what depends on it. `functions_known`: no function is missing because
   /// of mistakes.
   void choose_processor(bool only_plan, bool functions_known);
+  /// Refuses a shared queue if a function follows flows over several workers. Returns what it weakens. Needs the
+  /// processor.
+  [[nodiscard]] Errors check_queueing();
   /// Sets `gpu_shares`: `whole`, `auto`, or shares of functions by their names.
   void set_gpu_shares(bool functions_known);
   /// Decides where workers and memory are to be, by the machine's files below `machine`. Needs the processor.

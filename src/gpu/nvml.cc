@@ -67,4 +67,27 @@ std::optional<PcieLink> pcie_link(const std::string& pci_bus_id) {
   return link;
 }
 
+struct Utilization::Handle {
+  struct Rates {  // nvmlUtilization_t
+    unsigned gpu, memory;
+  };
+  Nvml nvml;
+  int (*rates)(void*, Rates*) = nullptr;
+  void* device = nullptr;
+};
+
+Utilization::Utilization(const std::string& pci_bus_id) : handle_(std::make_unique<Handle>()) {
+  const auto by_bus_id = handle_->nvml.find<int(const char*, void**)>("nvmlDeviceGetHandleByPciBusId_v2");
+  if (!handle_->nvml.ready() || by_bus_id == nullptr || by_bus_id(pci_bus_id.c_str(), &handle_->device) != 0) return;
+  handle_->rates = handle_->nvml.find<int(void*, Handle::Rates*)>("nvmlDeviceGetUtilizationRates");
+}
+
+Utilization::~Utilization() = default;
+
+std::optional<unsigned> Utilization::percent() const noexcept {
+  Handle::Rates rates{};
+  if (handle_->rates == nullptr || handle_->rates(handle_->device, &rates) != 0) return std::nullopt;
+  return rates.gpu;
+}
+
 }  // namespace penstock::gpu

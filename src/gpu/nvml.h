@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -17,5 +18,21 @@ namespace penstock::gpu {
 [[nodiscard]] std::string nvidia_driver_version();
 
 [[nodiscard]] std::optional<PcieLink> pcie_link(const std::string& pci_bus_id);
+
+/// How busy a GPU is.
+class Utilization {
+ public:
+  explicit Utilization(const std::string& pci_bus_id);
+  Utilization(const Utilization&) = delete;
+  Utilization& operator=(const Utilization&) = delete;
+  ~Utilization();
+
+  /// The percentage of the last sampling period, of up to a second, in which a kernel was running; empty if unknown.
+  [[nodiscard]] std::optional<unsigned> percent() const noexcept;
+
+ private:
+  struct Handle;
+  std::unique_ptr<Handle> handle_;
+};
 
 }  // namespace penstock::gpu

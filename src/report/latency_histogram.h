@@ -58,6 +58,19 @@ class LatencyHistogram {
     return {};
   }
 
+  /// To within 1/128; 0 if the histogram is empty.
+  [[nodiscard]] std::chrono::nanoseconds mean() const noexcept {
+    double sum = 0;
+    double total = 0;
+    for (std::size_t i = 0; i < buckets_.size(); ++i) {
+      const auto count = static_cast<double>(buckets_[i].get());
+      const double lowest = i == 0 ? 0 : static_cast<double>(highest_of(i - 1) + 1);
+      sum += count * (lowest + static_cast<double>(highest_of(i))) / 2;
+      total += count;
+    }
+    return std::chrono::nanoseconds{total > 0 ? static_cast<std::int64_t>(sum / total) : 0};
+  }
+
  private:
   static constexpr unsigned kBits = 6;
   static constexpr std::uint64_t kPerOctave = 1U << kBits;

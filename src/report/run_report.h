@@ -100,7 +100,7 @@ struct RunReport {
   std::chrono::nanoseconds cpu_time{}, stack_time{}, send_time{};
   /// Microseconds, and how many times are longer.
   using LongTimes = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
-  std::vector<std::pair<std::string, double>> latency_us;  // "p50", … "max"
+  std::vector<std::pair<std::string, double>> latency_us;  // "p50", … "max", "mean"
   LongTimes long_latencies;                                // packets
   /// Gaps in forwarding: for each batch, the time in which its worker had packets and sent none.
   struct Gaps {

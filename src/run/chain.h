@@ -47,10 +47,14 @@ enum class Transfer : std::uint8_t { automatic, direct, streamed, zero_copy };
 /// its sources can wake it (port::RxQueue::wait_fd).
 enum class Polling : std::uint8_t { adaptive, busy };
 
+/// Where received packets wait. per_worker: each worker receives the packets of its own flows. shared: one thread
+/// receives all packets into one queue, from which the workers take them (run/shared_queue.h).
+enum class Queueing : std::uint8_t { per_worker, shared };
+
 struct RunSettings {
   function::Processor processor = function::Processor::cpu;  // of functions that have a stage for it, and no own one
   std::vector<int> gpus;  // device numbers; workers are spread over them; not empty on a GPU
-  unsigned streams = 3;   // batches in flight per worker
+  unsigned streams = 3;   // batches in flight per worker; with shared queueing, of all workers together
   Transfer transfer = Transfer::automatic;
   plan::WholeFrames whole_frames = plan::WholeFrames::where_needed;  // for comparisons only
   plan::Sharing sharing = plan::Sharing::packets;                    // ditto
@@ -59,7 +63,8 @@ struct RunSettings {
   std::size_t batch_bytes = 512 << 10;
   std::size_t batch_packets = 512;  // with their descriptors, they fit into the second-level cache
   std::chrono::nanoseconds batch_timeout = std::chrono::microseconds{500};
-  std::size_t queue_bytes = 128 << 20;  // per worker
+  std::size_t queue_bytes = 128 << 20;  // per worker, unless it is shared
+  Queueing queueing = Queueing::per_worker;
   Polling polling = Polling::adaptive;
   std::chrono::nanoseconds duration{};  // 0: until the sources end
   std::chrono::nanoseconds latency{};   // upper bound; 0: none

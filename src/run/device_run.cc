@@ -60,7 +60,7 @@ std::vector<std::unique_ptr<ring::Lane>> make_lanes(const Chain& chain, const pl
                               plan::sends_packets_again(plan) ? grown_bytes : 0};
   if (chain.timeline != nullptr) chain.timeline->name_segments(segment_names(chain, plan));
   std::vector<std::unique_ptr<ring::Lane>> lanes;
-  for (unsigned i = 0; i < lanes_of(chain.settings); ++i) {
+  for (unsigned i = 0; i < lanes_of(chain.settings, worker); ++i) {
     ring::LaneStages stages =
         make_lane_stages(chain.functions, plan, chain.settings.gpu_shares, worker, of_ring.batch_packets);
     lanes.push_back(factory.make_lane(shape, std::move(stages), worker, i, chain.timeline.get()));
@@ -130,8 +130,11 @@ class WorkerOnDevice final : private OnDevice, public DeviceExecutor {
 
 }  // namespace
 
-unsigned lanes_of(const RunSettings& settings) noexcept {
-  return settings.transfer == Transfer::direct ? 1 : settings.streams;
+unsigned lanes_of(const RunSettings& settings, unsigned worker) noexcept {
+  if (settings.transfer == Transfer::direct) return 1;
+  if (settings.queueing == Queueing::per_worker) return settings.streams;
+  const unsigned more = worker < settings.streams % settings.workers ? 1 : 0;
+  return std::max(1U, settings.streams / settings.workers + more);
 }
 
 FrameRoom room_in_batches(const Chain& chain) {
@@ -169,7 +172,7 @@ std::unique_ptr<StageSet> make_device_stages(const Chain& chain, std::span<const
                                              const plan::DevicePlan& plan, unsigned worker, std::size_t batch_packets) {
   make_lane_factory(chain.settings, worker)->select();
   auto stages = make_host_stages(functions, &plan);
-  for (unsigned i = 0; i < lanes_of(chain.settings); ++i)
+  for (unsigned i = 0; i < lanes_of(chain.settings, worker); ++i)
     stages->lanes.push_back(make_lane_stages(functions, plan, chain.settings.gpu_shares, worker, batch_packets));
   return stages;
 }

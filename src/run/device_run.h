@@ -19,8 +19,9 @@
 
 namespace penstock::run {
 
-/// The largest number of batches that one worker has in flight.
-[[nodiscard]] unsigned lanes_of(const RunSettings& settings) noexcept;
+/// The largest number of batches that this worker has in flight. With shared queueing, the streams are shared out as
+/// evenly as possible, and the first workers have one more; each has at least one.
+[[nodiscard]] unsigned lanes_of(const RunSettings& settings, unsigned worker) noexcept;
 
 /// Headroom and tailroom of frames in a batch: enough for the CPU functions before the first one on the device. Later
 /// functions get room elsewhere, on the device or in FrameScratch.

@@ -12,21 +12,24 @@ namespace {
 
 using report::TrafficSum;
 
-/// The workers' counters. `pick` selects what is added up.
+/// The counters of the workers, and of the receiver if there is one. `pick` selects what is added up.
 class Sums {
  public:
-  explicit Sums(std::span<const std::unique_ptr<Worker>> workers) : workers_(workers) {}
+  Sums(std::span<const std::unique_ptr<Worker>> workers, const Receiver* receiver) {
+    for (const auto& worker : workers) all_.push_back(&worker->counters());
+    if (receiver != nullptr) all_.push_back(&receiver->counters());
+  }
 
   template <typename Pick>
   [[nodiscard]] TrafficSum traffic(Pick pick) const {
     TrafficSum sum;
-    for (const auto& worker : workers_) sum += pick(worker->counters());
+    for (const WorkerCounters* const counters : all_) sum += pick(*counters);
     return sum;
   }
   template <typename Pick>
   [[nodiscard]] std::uint64_t count(Pick pick) const {
     std::uint64_t sum = 0;
-    for (const auto& worker : workers_) sum += pick(worker->counters()).get();
+    for (const WorkerCounters* const counters : all_) sum += pick(*counters).get();
     return sum;
   }
   [[nodiscard]] TrafficSum traffic(report::Traffic WorkerCounters::*of) const {
@@ -50,7 +53,7 @@ class Sums {
   }
 
  private:
-  std::span<const std::unique_ptr<Worker>> workers_;
+  std::vector<const WorkerCounters*> all_;
 };
 
 report::FunctionReport function_report(const NamedFunction& named, std::size_t index, const Sums& sums) {
@@ -134,9 +137,9 @@ report::RunReport::Gaps gaps_of(std::span<const std::unique_ptr<Worker>> workers
 }  // namespace
 
 report::RunReport make_report(const Chain& chain, std::span<const std::unique_ptr<Worker>> workers,
-                              std::chrono::nanoseconds elapsed) {
+                              std::chrono::nanoseconds elapsed, const Receiver* receiver) {
   using C = WorkerCounters;
-  const Sums sums(workers);
+  const Sums sums(workers, receiver);
   const bool on_gpu = chain.settings.processor == function::Processor::gpu;
   report::RunReport report;
   report.processor = name(chain.settings.processor);
@@ -191,6 +194,7 @@ report::RunReport make_report(const Chain& chain, std::span<const std::unique_pt
   report.send_time = sums.time(&C::send_time_ns);
   const auto latency = merged(workers, &C::latency);
   report.latency_us = quantiles_us(*latency);
+  report.latency_us.emplace_back("mean", us(latency->mean()));
   report.long_latencies = long_times(*latency);
   report.gaps = gaps_of(workers);
   return report;

@@ -162,7 +162,7 @@ void choose_gpu_shares(Chain& chain) {
                         {.bits_per_second = settings.wished_bits_per_second() / gpus,
                          .batch_bytes = batch.bytes(),
                          .workers = workers,
-                         .batches_in_flight = workers * lanes_of(settings),
+                         .batches_in_flight = workers * lanes_of(settings, 0),
                          .latency = settings.latency,
                          .transfer_us = transfer_us(batch, *plan, stream)});
 }

@@ -30,6 +30,8 @@
 #include "run/lane_factory.h"
 #include "run/make_report.h"
 #include "run/measure_shares.h"
+#include "run/receiver.h"
+#include "run/shared_queue.h"
 #include "run/trace.h"
 #include "run/worker.h"
 
@@ -84,11 +86,16 @@ Result<void> open_outlets(Chain& chain, const port::Opening& opening) {
   return {};
 }
 
-Progress progress_of(const Chain& chain, std::span<const std::unique_ptr<Worker>> workers, Clock::time_point start) {
+Progress progress_of(const Chain& chain, std::span<const std::unique_ptr<Worker>> workers, const Receiver* receiver,
+                     Clock::time_point start) {
   Progress progress{Clock::now() - start, 0, 0, std::nullopt};
   for (const auto& worker : workers) {
     progress.packets_in += worker->counters().in.packets.get();
     progress.bytes_in += worker->counters().in.bytes.get();
+  }
+  if (receiver != nullptr) {
+    progress.packets_in += receiver->counters().in.packets.get();
+    progress.bytes_in += receiver->counters().in.bytes.get();
   }
   for (const NamedPort& named : chain.ports) {
     const auto part = named.port->progress();
@@ -172,7 +179,7 @@ class RunningChain final : public Run {
         options_(options),
         stop_(stop),
         trace_(chain, options.trace_packets, options.trace_out),
-        memory_(registers_packet_memory(chain.settings)) {}
+        memory_(is_shared() ? PacketMemory::Register() : registers_packet_memory(chain.settings)) {}
   RunningChain(const RunningChain&) = delete;
   RunningChain& operator=(const RunningChain&) = delete;
   ~RunningChain() override {
@@ -194,13 +201,14 @@ class RunningChain final : public Run {
   [[nodiscard]] RunResult wait() override;
 
  private:
+  [[nodiscard]] bool is_shared() const noexcept { return chain_.settings.queueing == Queueing::shared; }
   [[nodiscard]] bool is_over(Clock::time_point start) const {
     const std::chrono::nanoseconds duration = chain_.settings.duration;
     return stop_.load() || stop_asked_.load() || (duration.count() > 0 && Clock::now() - start >= duration);
   }
   [[nodiscard]] report::RunReport report_after(std::chrono::nanoseconds elapsed) const {
     const std::lock_guard lock(functions_);
-    report::RunReport report = make_report(chain_, workers_, elapsed);
+    report::RunReport report = make_report(chain_, workers_, elapsed, receiver_.get());
     report.reloads = reloads_;
     report.placement = placement_report();
     return report;
@@ -210,6 +218,7 @@ class RunningChain final : public Run {
   [[nodiscard]] Result<void> make_workers();
   [[nodiscard]] Result<void> start_workers();
   void begin_worker(std::size_t worker);
+  void begin_receiver();
   [[nodiscard]] Errors close();
   void supervise();
   void end();
@@ -226,12 +235,14 @@ class RunningChain final : public Run {
   std::optional<plan::DevicePlan> plan_;  // empty on the CPU
   mutable std::mutex functions_;          // guards the chain's functions, and the next member, against `apply`
   std::uint64_t reloads_ = 0;
-  std::mutex control_;          // held by `apply` and `rollback`; guards the next member
-  Functions former_;            // of the former epoch; empty: there was none
-  std::mutex collecting_;       // guards the next member, and the destruction of stages
-  std::vector<bool> changing_;  // by worker: it still has stages of the former epoch
-  PacketMemory memory_;         // that ports lend
-  std::vector<CpuList> cores_;  // by worker: where its thread may run; written before the first packet
+  std::mutex control_;                  // held by `apply` and `rollback`; guards the next member
+  Functions former_;                    // of the former epoch; empty: there was none
+  std::mutex collecting_;               // guards the next member, and the destruction of stages
+  std::vector<bool> changing_;          // by worker: it still has stages of the former epoch
+  PacketMemory memory_;                 // that ports lend
+  std::vector<CpuList> cores_;          // by worker: where its thread may run; written before the first packet
+  std::unique_ptr<SharedQueue> queue_;  // of shared queueing, like the next member; else null
+  std::unique_ptr<Receiver> receiver_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::atomic<bool> stop_workers_{false};
   std::atomic<unsigned> running_{0};
@@ -253,8 +264,8 @@ Result<bool> RunningChain::open() {
   port::Opening offer(chain_.settings.workers);
   offer.memory = &memory_;
   const ring::RingShape& ring = workers_.front()->ring_shape();
-  offer.room = ring.room;
-  if (ring.most_lent_bytes == Batch::kNoLimit) {
+  if (!is_shared()) offer.room = ring.room;  // the receiver copies frames to where there is room
+  if (ring.most_lent_bytes == Batch::kNoLimit || is_shared()) {
     offer.batch_bytes = ring.batch_bytes;
   } else {
     // Only headers cross, read by a kernel: best from where PCIe's reads begin.
@@ -318,6 +329,10 @@ Result<void> RunningChain::make_workers() {
   for (unsigned i = 0; i < settings.workers; ++i) {
     if (const auto factory = make_lane_factory(settings, i)) factory->select();
   }
+  if (is_shared()) {
+    queue_ = std::make_unique<SharedQueue>(settings.queue_bytes);
+    receiver_ = std::make_unique<Receiver>(chain_, memory_, *queue_);
+  }
   int refused = 0;
   for (unsigned i = 0; i < settings.workers; ++i) {
     const WorkerPlace place = settings.placement.workers.empty() ? WorkerPlace() : settings.placement.workers[i];
@@ -336,7 +351,8 @@ Result<void> RunningChain::make_workers() {
                  "(`penstock doctor` has details)\n",
                  std::system_category().message(refused));
     }
-    workers_.push_back(std::make_unique<Worker>(chain_, memory_, i, options_.trace_packets > 0 ? &trace_ : nullptr));
+    workers_.push_back(
+        std::make_unique<Worker>(chain_, memory_, i, options_.trace_packets > 0 ? &trace_ : nullptr, queue_.get()));
   }
   return {};
 }
@@ -349,6 +365,12 @@ void RunningChain::begin_worker(std::size_t worker) {
   static_cast<void>(::pthread_setname_np(::pthread_self(), fmt::format("worker-{}", worker).c_str()));
   cores_[worker] = cpus_of_this_thread();
   workers_[worker]->begin();
+}
+
+/// In the receiver's thread, which runs where threads other than workers do.
+void RunningChain::begin_receiver() {
+  static_cast<void>(::pthread_setname_np(::pthread_self(), "receiver"));
+  receiver_->begin();
 }
 
 std::vector<report::WorkerPlacement> RunningChain::placement_report() const {
@@ -364,12 +386,19 @@ std::vector<report::WorkerPlacement> RunningChain::placement_report() const {
 Result<void> RunningChain::start_workers() {
   cores_.resize(workers_.size());
   closed_ = close_.get_future().share();
-  running_ = chain_.settings.workers;
+  const std::size_t threads = workers_.size() + (is_shared() ? 1 : 0);  // the receiver is the last one
+  running_ = static_cast<unsigned>(threads);
   try {
     threads_.emplace(
-        workers_.size(), [this](std::size_t worker) { begin_worker(worker); },
-        [this](std::size_t worker) {
-          workers_[worker]->run(stop_workers_);
+        threads, [this](std::size_t thread) { thread < workers_.size() ? begin_worker(thread) : begin_receiver(); },
+        [this](std::size_t thread) {
+          if (thread == workers_.size()) {
+            receiver_->run(stop_workers_);
+          } else {
+            // The receiver stops; workers take what it has left in the shared queue.
+            static const std::atomic<bool> kNever{false};
+            workers_[thread]->run(is_shared() ? kNever : stop_workers_);
+          }
           // In the last worker's thread, so that ports can be interrupted while they wait to write the rest.
           if (running_.fetch_sub(1) == 1) close_();
         });
@@ -378,7 +407,7 @@ Result<void> RunningChain::start_workers() {
     memory_.release();
     static_cast<void>(close_outlets(chain_));
     return failure({{},
-                    "cannot start " + format_count(workers_.size(), "thread"),
+                    "cannot start " + format_count(threads, "thread"),
                     error.code().message(),
                     "fewer workers, or a higher process limit"});
   }
@@ -438,7 +467,7 @@ RunResult RunningChain::wait() {
     if (options_.on_tick) options_.on_tick(*this);
     const Clock::time_point now = Clock::now();
     if (options_.on_progress && now >= next_progress) {
-      options_.on_progress(progress_of(chain_, workers_, start_));
+      options_.on_progress(progress_of(chain_, workers_, receiver_.get(), start_));
       next_progress = now + kProgressInterval;
     }
   }

@@ -19,8 +19,9 @@ namespace penstock::run {
 namespace {
 
 constexpr std::chrono::milliseconds kLongestSleep{20};
+constexpr std::chrono::microseconds kLaneSleep{50};  // between looks at lanes, with a shared queue
 
-ring::RingShape shape_for(const Chain& chain) {
+ring::RingShape shape_for(const Chain& chain, unsigned worker) {
   const RunSettings& settings = chain.settings;
   const bool on_device = is_device(settings.processor);
   ring::RingShape shape;
@@ -38,7 +39,9 @@ ring::RingShape shape_for(const Chain& chain) {
   const bool all_wait = std::ranges::all_of(
       chain.ports, [](const NamedPort& named) { return !named.port->reads() || named.port->lossless(); });
   if (!on_device && all_wait) shape.waiting_batches = std::min<std::size_t>(shape.waiting_batches, 2);
-  shape.taken_batches = on_device ? lanes_of(settings) + 1 : 1;
+  // Packets wait in the shared queue instead.
+  if (settings.queueing == Queueing::shared) shape.waiting_batches = 1;
+  shape.taken_batches = on_device ? lanes_of(settings, worker) + 1 : 1;
   return shape;
 }
 
@@ -50,11 +53,12 @@ std::unique_ptr<Executor> make_executor(const Chain& chain, unsigned worker, rin
 
 }  // namespace
 
-Worker::Worker(const Chain& chain, const PacketMemory& memory, unsigned index, Trace* trace)
+Worker::Worker(const Chain& chain, const PacketMemory& memory, unsigned index, Trace* trace, SharedQueue* shared)
     : chain_(chain),
       index_(index),
+      shared_(shared),
       counters_(chain),
-      ring_(shape_for(chain), &memory),
+      ring_(shape_for(chain, index), &memory),
       executor_(make_executor(chain, index, ring_, counters_, trace)),
       lending_({}, {}, 0) {}
 
@@ -66,11 +70,16 @@ Worker::~Worker() {
 void Worker::begin() noexcept {
   std::vector<port::RxQueue*> sources;
   std::vector<port::TxQueue*> exits;
+  if (shared_ != nullptr) {
+    // It waits while this worker has a closed batch, so it is lossless for the worker.
+    sources.push_back(shared_);
+    sources_.push_back({shared_, kNoPort, true, false});
+  }
   for (std::size_t p = 0; p < chain_.ports.size(); ++p) {
     port::Port& port = *chain_.ports[p].port;
     if (port::TxQueue* const queue = port.tx(index_)) exits.push_back(queue);
     port::RxQueue* const queue = port.rx(index_);
-    if (queue == nullptr) continue;
+    if (queue == nullptr || shared_ != nullptr) continue;
     sources.push_back(queue);
     sources_.push_back({queue, static_cast<PortIndex>(p), port.lossless(), queue->next_time_ns().has_value()});
     all_lossless_ &= port.lossless();
@@ -104,9 +113,9 @@ void Worker::run_until(const std::atomic<bool>& stop) noexcept {
         // Interfaces that are quiet now, so that waiting for more packets would only add latency. Under load, batches
         // fill while the former ones are executed.
         const bool quiet = !received && can_sleep_ && !is_device(chain_.settings.processor);
-        if (executor_->idle() || quiet) {
+        if (shared_ == nullptr && (executor_->idle() || quiet)) {
           close(counters_.closed_by_idleness);
-        } else if (Clock::now() - filling_->opened_at() >= chain_.settings.batch_timeout) {
+        } else if (Clock::now() >= batch_due()) {
           close(counters_.closed_by_time);
         }
       }
@@ -131,6 +140,7 @@ bool Worker::collect_wake_ups() noexcept {
 
 /// After rounds without anything to do.
 void Worker::rest(unsigned idle_rounds) noexcept {
+  if (shared_ != nullptr) return rest_at_shared_queue();
   constexpr unsigned kPolls = 64, kYields = 128;
   if (idle_rounds <= kPolls) return;
   const bool may_sleep = chain_.settings.polling == Polling::adaptive && can_sleep_ && in_flight_ == 0 &&
@@ -143,11 +153,21 @@ void Worker::rest(unsigned idle_rounds) noexcept {
   // when the open batch is due.
   std::chrono::nanoseconds most = kLongestSleep;
   if (filling_ != nullptr && !filling_->empty())
-    most = std::clamp(filling_->opened_at() + chain_.settings.batch_timeout - Clock::now(), Clock::duration(0),
-                      Clock::duration(most));
+    most = std::clamp(batch_due() - Clock::now(), Clock::duration(0), Clock::duration(most));
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(most);
   const timespec time{static_cast<time_t>(seconds.count()), static_cast<long>((most - seconds).count())};
   static_cast<void>(::ppoll(wake_ups_.data(), wake_ups_.size(), &time, nullptr));
+}
+
+/// Until there are packets or the open batch is due. While lanes are in flight or packets have not left, the worker
+/// looks at them now and then.
+void Worker::rest_at_shared_queue() noexcept {
+  const bool waits_for_work = in_flight_ > 0 || any_waits() || lending_.any_leaving();
+  if (any_waits() || all_ended()) return std::this_thread::sleep_for(kLaneSleep);
+  Clock::time_point until =
+      Clock::now() + (waits_for_work ? Clock::duration(kLaneSleep) : Clock::duration(kLongestSleep));
+  if (filling_ != nullptr && !filling_->empty()) until = std::min(until, batch_due());
+  shared_->wait(until);
 }
 
 bool Worker::receive() noexcept {
@@ -194,8 +214,12 @@ port::RxStatus Worker::take_in(Source& source) noexcept {
   }
   if (filling_->size() > had) {
     lending_.lend(static_cast<std::size_t>(&source - sources_.data()), filling_->lent() - had_lent);
-    filling_->mark_arrivals(Clock::now(), source.queue->arrivals_to_clock());
-    count_arrivals(source, filling_->size() - had, filling_->frame_bytes() - had_bytes);
+    const Clock::time_point now = Clock::now();
+    if (had == 0) opened_ = now;
+    if (shared_ == nullptr) {  // else the receiver did it
+      filling_->mark_arrivals(now, source.queue->arrivals_to_clock());
+      count_arrivals(source, filling_->size() - had, filling_->frame_bytes() - had_bytes);
+    }
   }
   if (status == port::RxStatus::more && !filling_->empty()) close(counters_.closed_by_size);
   return status;

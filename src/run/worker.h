@@ -4,6 +4,7 @@
 // A worker owns everything that it touches: receive and send queues, packet ring, stages and counters (ARCHITECTURE.md,
 // "The life of a packet"). It receives packets, closes batches when they are full or too old, and executes the oldest
 // waiting batch. It blocks only on an output without room (`TxQueue::send`), and not even there once the run is ending.
+// With `queueing: shared`, a shared queue is its only source, and batches are closed by size and time only.
 
 #pragma once
 
@@ -20,15 +21,17 @@
 #include "run/epoch.h"
 #include "run/executor.h"
 #include "run/lending.h"
+#include "run/shared_queue.h"
 #include "run/trace.h"
 
 namespace penstock::run {
 
 class Worker {
  public:
-  /// Borrows the chain, whose ports may be opened later, the memory from which they lend, and `trace`, which may be
-  /// null. Throws gpu::CudaError if the chain cannot run on its device.
-  Worker(const Chain& chain, const PacketMemory& memory, unsigned index, Trace* trace);
+  /// Borrows the chain, whose ports may be opened later, the memory from which they lend, `trace`, which may be null,
+  /// and `shared`, the queue from which it takes its packets; null: it has receive queues of its own. Throws
+  /// gpu::CudaError if the chain cannot run on its device.
+  Worker(const Chain& chain, const PacketMemory& memory, unsigned index, Trace* trace, SharedQueue* shared = nullptr);
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
@@ -38,7 +41,8 @@ class Worker {
   void begin() noexcept;
 
   /// Returns when all sources have ended and all packets are done. If `stop` is set, it stops receiving, and returns
-  /// when the packets received so far are done.
+  /// when the packets received so far are done. With a shared queue, only the queue's end ends it, so that no packet
+  /// stays there.
   void run(const std::atomic<bool>& stop) noexcept;
 
   // The next epoch, from another thread.
@@ -83,6 +87,8 @@ class Worker {
   bool retire() noexcept;
   [[nodiscard]] bool all_ended() const noexcept;
   void rest(unsigned idle_rounds) noexcept;
+  void rest_at_shared_queue() noexcept;
+  [[nodiscard]] Clock::time_point batch_due() const noexcept { return opened_ + chain_.settings.batch_timeout; }
   bool collect_wake_ups() noexcept;
   /// Whether closed batches wait for the executor.
   [[nodiscard]] bool any_waits() const noexcept { return next_ != nullptr || ring_.waiting() > 0; }
@@ -90,6 +96,7 @@ class Worker {
 
   const Chain& chain_;
   const unsigned index_;
+  SharedQueue* const shared_;
   WorkerCounters counters_;
   ring::PacketRing ring_;
   std::unique_ptr<Executor> executor_;
@@ -102,7 +109,8 @@ class Worker {
   std::vector<pollfd> wake_ups_;  // scratch
   std::size_t next_source_ = 0;
   Batch* filling_ = nullptr;
-  bool copy_waits_ = false;  // a copy is alone in the open batch until all packets before it are done
+  Clock::time_point opened_;  // when its first packet was taken
+  bool copy_waits_ = false;   // a copy is alone in the open batch until all packets before it are done
   Clock::time_point ended_at_;
   // The stages of the next epoch on their way in, and those of the former one on their way out. Owned.
   std::atomic<StageSet*> next_stages_{nullptr};
