@@ -374,8 +374,8 @@ class AfPacketPort final : public Port {
       : settings_(std::move(settings)),
         index_(index),
         watch_(
-            settings_.interface, [this](const Interface& interface) { reopen(interface); },
-            [this](const Interface& interface) { lengthen_slots(interface); }) {}
+            settings_.interface, [this](const Interface& interface) { return reopen(interface); },
+            [this](const Interface& interface) { return lengthen_slots(interface); }) {}
 
   bool reads() const noexcept override { return settings_.reads; }
   bool writes() const noexcept override { return settings_.writes; }
@@ -547,23 +547,25 @@ class AfPacketPort final : public Port {
   }
 
   /// In the watch's thread: the interface has been deleted, and there is one with its name again.
-  void reopen(const Interface& interface) {
+  bool reopen(const Interface& interface) {
     auto receive = open_receive_rings(interface, nullptr);
     auto send = open_send_rings(interface);
-    if (!receive || !send) return;  // it is gone again; the watch calls again when it is back
+    if (!receive || !send) return false;
     for (ReceiveRing& ring : *receive) {
-      if (!ring.start()) return;
+      if (!ring.start()) return false;
     }
     for (std::size_t w = 0; w < rx_.size(); ++w)
       rx_[w]->change_to(std::make_unique<ReceiveRing>(std::move((*receive)[w])));
     for (std::size_t w = 0; w < tx_.size(); ++w) tx_[w]->change_to(std::make_unique<SendRing>(std::move((*send)[w])));
+    return true;
   }
 
   /// In the watch's thread: frames may be longer than the slots of the send rings.
-  void lengthen_slots(const Interface& interface) {
+  bool lengthen_slots(const Interface& interface) {
     auto send = open_send_rings(interface);
-    if (!send) return;  // then they are refused as too long
+    if (!send) return false;  // then they are refused as too long
     for (std::size_t w = 0; w < tx_.size(); ++w) tx_[w]->change_to(std::make_unique<SendRing>(std::move((*send)[w])));
+    return true;
   }
 
   Settings settings_;

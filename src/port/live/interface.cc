@@ -157,7 +157,8 @@ Result<void> InterfaceWatch::start() {
 void InterfaceWatch::run() {
   std::array<pollfd, 2> wait{{{changes_.get(), POLLIN, 0}, {stop_.fd(), POLLIN, 0}}};
   std::array<std::uint64_t, 2048> messages;
-  while (::poll(wait.data(), wait.size(), -1) >= 0 || errno == EINTR) {
+  constexpr int kRetryMs = 1000;
+  while (::poll(wait.data(), wait.size(), is_new_ ? kRetryMs : -1) >= 0 || errno == EINTR) {
     if (wait[1].revents != 0) return;
     // Except for deletions, what has changed does not matter: only how it is now. So lost messages (ENOBUFS) do little
     // harm.
@@ -196,11 +197,10 @@ void InterfaceWatch::update() {
   const bool grown = now && last_ && now->index == last_->index && now->mtu > last_->mtu;
   note(now);
   last_ = now;
-  if (grown && !is_new_ && mtu_grown_) mtu_grown_(*now);
-  if (!now || !is_new_) return;
+  if (grown && !is_new_ && mtu_grown_) static_cast<void>(mtu_grown_(*now));
+  if (!now || !is_new_ || (returned_ && !returned_(*now))) return;
   is_new_ = false;
   returns_.fetch_add(1, std::memory_order_relaxed);
-  if (returned_) returned_(*now);
 }
 
 void InterfaceWatch::note(const std::optional<Interface>& now) {

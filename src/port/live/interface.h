@@ -50,8 +50,9 @@ struct QueueCounts {
 /// Follows an interface by its name, in a thread of its own. Members that return states are thread-safe.
 class InterfaceWatch {
  public:
-  using Callback = std::function<void(const Interface&)>;
+  using Callback = std::function<bool(const Interface&)>;
   /// `returned`: called in that thread when the interface has been deleted, and another one with its name is there.
+  /// If it returns false, it is called again after a second.
   /// `mtu_grown`: called there when the MTU of the same interface has become larger.
   explicit InterfaceWatch(std::string name, Callback returned = {}, Callback mtu_grown = {});
   ~InterfaceWatch();
