@@ -1,35 +1,31 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// In the order of a packet's way: frames come in blocks of the receive ring; a frame's VLAN tag, which the kernel has
-// removed, is inserted again; the intake takes it; and on the way out it is copied into a slot of the send ring.
-//
-// If the interface is deleted and comes back, a thread opens sockets on the new one, and each queue changes to its own
-// once the frames that it has lent from the old ring are back.
+// Opens the rings of all workers (packet_rings.h), and makes their queues (packet_queues.h). If the interface is
+// deleted and comes back, a thread opens sockets on the new one, and each queue changes to its own.
 
 #include "port/live/af_packet.h"
 
-#include <fmt/format.h>
-#include <linux/if_ether.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cstring>
+#include <cerrno>
+#include <chrono>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "port/live/exchange.h"
-#include "port/live/intake.h"
 #include "port/live/interface.h"
 #include "port/live/namespace_thread.h"
+#include "port/live/packet_queues.h"
 #include "port/live/packet_rings.h"
-#include "port/live/realtime_offset.h"
 #include "port/live/steering.h"
 
 namespace penstock::port {
@@ -59,290 +55,6 @@ struct Settings {
   bool reads = true, writes = true, bypass_qdisc = false;
   std::size_t send_slots = 0;
   ReceiveShape receive;
-};
-
-class PacketRx final : public RxQueue {
- public:
-  PacketRx(unsigned worker, PortIndex port, Exchange* exchange, bool promiscuous, ReceiveRing ring,
-           std::optional<PacketMemory::Region> region, std::size_t region_offset)
-      : worker_(worker),
-        port_(port),
-        exchange_(exchange),
-        promiscuous_(promiscuous),
-        intake_(worker, port, exchange),
-        ring_(std::move(ring)),
-        region_(region),
-        region_offset_(region_offset) {}
-  ~PacketRx() override { delete next_.load(); }
-
-  RxStatus poll(Batch& batch) noexcept override {
-    if (exchange_ == nullptr) return receive(batch);
-    // In turns, so that a full batch of one kind does not keep out the other.
-    own_first_ = !own_first_;
-    RxStatus status = own_first_ ? receive(batch) : exchange_->poll(worker_, batch, port_);
-    if (status == RxStatus::idle) status = own_first_ ? exchange_->poll(worker_, batch, port_) : receive(batch);
-    exchange_->wake_others(worker_);
-    return status;
-  }
-
-  void take_back(std::size_t frames) noexcept override { ring_.take_back(frames); }
-
-  bool add_wake_ups(std::vector<pollfd>& to) noexcept override {
-    // An interface that goes down leaves an error, which would wake the worker again and again.
-    int error = 0;
-    socklen_t length = sizeof error;
-    static_cast<void>(::getsockopt(ring_.fd(), SOL_SOCKET, SO_ERROR, &error, &length));
-    to.push_back({ring_.fd(), POLLIN, 0});
-    if (exchange_ != nullptr) to.push_back({exchange_->wait_fd(worker_), POLLIN, 0});
-    return true;
-  }
-
-  std::optional<std::chrono::nanoseconds> arrivals_to_clock() noexcept override { return offset_.get(); }
-
-  Discarded discard(std::size_t most) noexcept override {
-    Discarded all;
-    if (exchange_ != nullptr) all = exchange_->discard(worker_, most);
-    while (all.packets < most && open_frame()) {
-      const Discarded left = intake_.give_up(frame_);
-      all.packets += left.packets;
-      all.bytes += left.bytes;
-      pop(false);
-    }
-    all.status = all.packets >= most ? RxStatus::more : RxStatus::idle;
-    return all;
-  }
-
-  /// From another thread: the ring of the interface that has come back.
-  void change_to(std::unique_ptr<ReceiveRing> ring) noexcept { delete next_.exchange(ring.release()); }
-
-  [[nodiscard]] bool start() noexcept { return ring_.start(); }
-  void stop() noexcept {
-    const std::lock_guard lock(changing_);
-    ring_.stop();
-  }
-
-  struct Counts {
-    std::uint64_t dropped = 0;  // by the kernel
-    std::uint64_t waiting = 0;  // in the ring, not taken yet
-    std::uint64_t other_hosts = 0;
-  };
-  [[nodiscard]] Counts counts() noexcept {
-    const std::lock_guard lock(changing_);
-    count_arrivals();
-    const std::uint64_t taken = popped_.get();
-    return {dropped_, arrived_ > dropped_ + taken ? arrived_ - dropped_ - taken : 0, other_hosts_.get()};
-  }
-  [[nodiscard]] const Intake::Counts& intake() const noexcept { return intake_.counts(); }
-
- private:
-  RxStatus receive(Batch& batch) noexcept {
-    while (open_frame()) {
-      const Intake::Taken taken = intake_.take(batch, frame_);
-      if (taken == Intake::Taken::full) return RxStatus::more;
-      pop(taken == Intake::Taken::lent);
-    }
-    return ring_.starved() ? RxStatus::starved : RxStatus::idle;
-  }
-
-  /// Makes `frame_` the next frame, unless it is one that has not been taken completely. False: there is none.
-  bool open_frame() noexcept {
-    if (is_open_) return true;
-    while (tpacket3_hdr* const header = next_frame()) {
-      if (!is_ignored(*header)) {
-        frame_ = frame_of(*header);
-        is_open_ = true;
-        return true;
-      }
-      other_hosts_.add(1);
-      pop(false);
-    }
-    return false;
-  }
-  void pop(bool lent) noexcept {
-    is_open_ = false;
-    ring_.pop(lent);
-    popped_.add(1);
-  }
-
-  /// With `changing_` held.
-  void count_arrivals() noexcept {
-    const ReceiveRing::Arrivals arrivals = ring_.arrivals();
-    arrived_ += arrivals.frames;
-    dropped_ += arrivals.dropped;
-  }
-
-  tpacket3_hdr* next_frame() noexcept {
-    tpacket3_hdr* const header = ring_.front();
-    if (header != nullptr || next_.load(std::memory_order_relaxed) == nullptr || ring_.lent() > 0) return header;
-    const std::lock_guard lock(changing_);
-    count_arrivals();
-    const std::unique_ptr<ReceiveRing> next(next_.exchange(nullptr));
-    ring_ = std::move(*next);
-    region_.reset();  // the chain's devices do not know the new memory
-    return ring_.front();
-  }
-
-  [[nodiscard]] bool is_ignored(const tpacket3_hdr& header) const noexcept {
-    if (promiscuous_) return false;
-    const auto& address = *reinterpret_cast<const sockaddr_ll*>(reinterpret_cast<const std::uint8_t*>(&header) +
-                                                                TPACKET_ALIGN(sizeof(tpacket3_hdr)));
-    return address.sll_pkttype == PACKET_OTHERHOST;
-  }
-
-  /// The frame as it was on the wire, but for what is left for the NIC. Moves its MAC addresses if it has a tag.
-  [[nodiscard]] ReceivedFrame frame_of(tpacket3_hdr& header) const noexcept {
-    constexpr std::size_t kMacs = 12;
-    std::uint8_t* start = reinterpret_cast<std::uint8_t*>(&header) + header.tp_mac;
-    std::size_t length = header.tp_snaplen;
-    ReceivedFrame frame;
-    std::memcpy(&frame.offload, start - sizeof frame.offload, sizeof frame.offload);
-    frame.wire_length = header.tp_len;
-    if ((header.tp_status & TP_STATUS_VLAN_VALID) != 0 && length >= kMacs) {
-      start -= sizeof(VlanTag);
-      std::memmove(start, start + sizeof(VlanTag), kMacs);
-      auto& type = *reinterpret_cast<Be16*>(start + kMacs);
-      type.set((header.tp_status & TP_STATUS_VLAN_TPID_VALID) != 0 ? header.hv1.tp_vlan_tpid : ETH_P_8021Q);
-      reinterpret_cast<Be16*>(start + kMacs + 2)->set(static_cast<std::uint16_t>(header.hv1.tp_vlan_tci));
-      length += sizeof(VlanTag);
-      frame.wire_length += sizeof(VlanTag);
-      frame.offload_shift = sizeof(VlanTag);
-    }
-    frame.bytes = {start, length};
-    frame.timestamp_ns = std::uint64_t{header.tp_sec} * 1'000'000'000 + header.tp_nsec;
-    if (region_) {
-      frame.can_be_lent = true;
-      frame.region = *region_;
-      frame.offset = static_cast<std::uint32_t>(region_offset_ + static_cast<std::size_t>(start - ring_.memory()));
-    }
-    return frame;
-  }
-
-  const unsigned worker_;
-  const PortIndex port_;
-  Exchange* const exchange_;
-  const bool promiscuous_;
-  Intake intake_;
-  ReceiveRing ring_;
-  std::optional<PacketMemory::Region> region_;  // of the ring's memory; empty: frames are copied
-  std::size_t region_offset_;
-  ReceivedFrame frame_;   // that is being taken, if
-  bool is_open_ = false;  // it has not been taken completely
-  RealtimeOffset offset_;
-  bool own_first_ = false;
-  Counter other_hosts_, popped_;
-  std::atomic<ReceiveRing*> next_{nullptr};
-  std::mutex changing_;        // guards the change of the ring, and the next members
-  std::uint64_t arrived_ = 0;  // frames, at this ring and former ones
-  std::uint64_t dropped_ = 0;
-};
-
-class PacketTx final : public TxQueue {
- public:
-  PacketTx(SendRing ring, const InterfaceWatch& watch) : ring_(std::move(ring)), watch_(watch) {}
-  ~PacketTx() override { delete next_.load(); }
-
-  std::size_t send(std::span<const PacketView> packets) noexcept override {
-    take_next();
-    std::size_t accepted = 0;
-    for (const PacketView& view : packets) {
-      if (!put(view)) {
-        view.packet->verdict = Verdict::drop(0);
-        continue;
-      }
-      ++accepted;
-      accepted_bytes_ += view.length();
-    }
-    accepted_ += accepted;
-    return accepted;
-  }
-
-  Lost flush() noexcept override {
-    offer();
-    // Frames of earlier batches have been counted as sent.
-    Lost lost = std::exchange(lost_, {});
-    if (lost.packets > accepted_ - flushed_) {
-      refusals_.after_flush.add(lost.packets - (accepted_ - flushed_));
-      lost = {accepted_ - flushed_, accepted_bytes_};
-    }
-    flushed_ = accepted_;
-    accepted_bytes_ = 0;
-    return lost;
-  }
-
-  /// Frames were copied, but those that the kernel has not taken are to be offered again.
-  Departures departures() noexcept override {
-    if (ring_.pending() > 0) offer();
-    return {accepted_, accepted_ - ring_.pending()};
-  }
-
-  /// From another thread: the ring of the interface that has come back.
-  void change_to(std::unique_ptr<SendRing> ring) noexcept { delete next_.exchange(ring.release()); }
-  /// From another thread: the run ends, and frames that the kernel does not take are given up.
-  void stop() noexcept { stopping_.store(true, std::memory_order_relaxed); }
-
-  struct Refusals {
-    Counter down, too_long, ring_full;
-    Counter after_flush;  // of these, frames that had been counted as sent
-  };
-  [[nodiscard]] const Refusals& refusals() const noexcept { return refusals_; }
-
- private:
-  bool put(const PacketView& view) noexcept {
-    if (!watch_.can_send()) {
-      refusals_.down.add(1);
-      return false;
-    }
-    const std::size_t length = view.length();
-    const bool tagged = length >= sizeof(EthernetHeader) && view.ethernet().type.value() == ether_type::kVlan;
-    const std::size_t most = watch_.mtu() + sizeof(EthernetHeader) + (tagged ? sizeof(VlanTag) : 0);
-    if (length > most || length > ring_.longest_frame() || length < sizeof(EthernetHeader) ||
-        view.packet->link_type != LinkType::ethernet) {
-      refusals_.too_long.add(1);
-      return false;
-    }
-    const std::span<const std::uint8_t> frame(view.frame, length);
-    if (ring_.put(frame)) return true;
-    offer();
-    if (ring_.put(frame)) return true;
-    refusals_.ring_full.add(1);
-    return false;
-  }
-
-  void offer() noexcept {
-    SendRing::Sent sent;
-    if (ring_.pending() > 0 && !watch_.can_send()) {
-      sent = ring_.discard(SendRing::Refused::down);
-    } else {
-      sent = ring_.send();
-      constexpr unsigned kMostTries = 1000;
-      if (ring_.pending() > 0 && stopping_.load(std::memory_order_relaxed) && ++tries_ > kMostTries)
-        sent = ring_.discard(SendRing::Refused::down);
-    }
-    lost_.packets += sent.lost;
-    lost_.bytes += sent.lost_bytes;
-    if (sent.lost > 0)
-      (sent.reason == SendRing::Refused::too_long ? refusals_.too_long : refusals_.down).add(sent.lost);
-  }
-
-  void take_next() noexcept {
-    if (next_.load(std::memory_order_relaxed) == nullptr) return;
-    const std::unique_ptr<SendRing> next(next_.exchange(nullptr));
-    const SendRing::Sent sent = ring_.discard(SendRing::Refused::down);
-    lost_.packets += sent.lost;
-    lost_.bytes += sent.lost_bytes;
-    refusals_.down.add(sent.lost);
-    ring_ = std::move(*next);
-  }
-
-  SendRing ring_;
-  const InterfaceWatch& watch_;
-  std::uint64_t accepted_ = 0, flushed_ = 0;  // frames; up to the last flush
-  std::uint64_t accepted_bytes_ = 0;          // since then
-  unsigned tries_ = 0;
-  Lost lost_;
-  Refusals refusals_;
-  std::atomic<SendRing*> next_{nullptr};
-  std::atomic<bool> stopping_{false};
 };
 
 /// Memory for all workers' receive rings, one after another, so that the chain knows it as one region.
