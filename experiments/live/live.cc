@@ -5,10 +5,10 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <time.h>
 
 #include <algorithm>
 #include <atomic>
+#include <ctime>
 #include <map>
 #include <memory>
 #include <optional>

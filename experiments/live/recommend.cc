@@ -91,8 +91,8 @@ std::string speedups(const Record& record, const std::vector<std::string>& rates
   Rows rows;
   bool any = false;
   const auto loses = [](const Point& point) { return point.number("lost_percent").value_or(0) > 0; };
-  const auto add = [&](const char* system, const char* processor, const char* buffer, std::string name) {
-    std::vector<std::string>& row = rows.emplace_back(1, std::move(name));
+  const auto add = [&](const char* system, const char* processor, const char* buffer, const std::string& name) {
+    std::vector<std::string>& row = rows.emplace_back(1, name);
     for (const std::string& rate : rates) {
       const Point* const cpu = point_of(record, "araujo", "cpu", "none", rate);
       const Point* const here = point_of(record, system, processor, buffer, rate);

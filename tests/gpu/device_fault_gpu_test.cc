@@ -171,7 +171,7 @@ void PrintTo(const FaultyRun& run, std::ostream* out) { *out << name_of(run); }
 void expect_that_the_cpu_goes_on(const FaultyRun& faulty, Bed& bed) {
   ASSERT_NO_FATAL_FAILURE(put_on_gpu(bed.chain.settings, faulty.way));
   ASSERT_NO_FATAL_FAILURE(bed.run());
-  const unsigned lanes = faulty.workers * run::lanes_of(bed.chain.settings);
+  const unsigned lanes = faulty.workers * run::lanes_of(bed.chain.settings, 0);
   EXPECT_GT(bed.faulty->hit, 0U) << "nothing failed";
   EXPECT_EQ(bed.report["gpu"]["lanes_lost"], lanes);
   EXPECT_EQ(bed.report["gpu"]["failures"], 3 * lanes) << "a lane is given up after three";
@@ -276,7 +276,7 @@ TEST(LostDeviceWithChangingTablesDeathTest, HoldsNoUpdateUpAndMixesNoTables) {
     ASSERT_NO_FATAL_FAILURE(put_on_gpu(bed.chain.settings, kWays[2]));
     ASSERT_NO_FATAL_FAILURE(bed.run(120));
     bed.expect_sound();
-    EXPECT_EQ(bed.report["gpu"]["lanes_lost"], SwapBed::kWorkers * run::lanes_of(bed.chain.settings));
+    EXPECT_EQ(bed.report["gpu"]["lanes_lost"], SwapBed::kWorkers * run::lanes_of(bed.chain.settings, 0));
   });
 }
 
