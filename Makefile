@@ -1,5 +1,6 @@
 # `make help` lists the targets. Variables: CUDA=off builds without GPU code; BENCH=REGEX picks benches; PREFIX and DESTDIR
-# say where `make install` goes; NVRTC=off makes `make dist` half as big; COMPUTE_SANITIZER=memcheck (racecheck, initcheck, synccheck) runs the GPU tests under that tool.
+# say where `make install` goes; CUDA_ARCHITECTURES=90 compiles GPU code for this compute capability only; NVRTC=off makes `make dist` half as
+# big; COMPUTE_SANITIZER=memcheck (racecheck, initcheck, synccheck) runs the GPU tests under that tool.
 
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
@@ -13,12 +14,13 @@ NVRTC ?= on
 JOBS  ?= $(shell nproc)
 
 CMAKE := .venv/bin/cmake
+archs := $(if $(CUDA_ARCHITECTURES),-DCMAKE_CUDA_ARCHITECTURES=$(CUDA_ARCHITECTURES))
 on    := $(if $(filter off,$(CUDA)),OFF,ON)
 
 # A build folder keeps what was once switched on: `make test` then `make build` recompiles nothing.
 configure = $(CMAKE) --preset $(1) --log-level=WARNING $(2) >build/$(1).log || { cat build/$(1).log; exit 1; }
 compile   = $(CMAKE) --build build/$(1) --parallel $(JOBS) --target $(2)
-release   = $(call configure,release,-DPENSTOCK_CUDA=$(on) $(1))
+release   = $(call configure,release,-DPENSTOCK_CUDA=$(on) $(archs) $(1))
 first     = $(if $(wildcard build/release/CMakeCache.txt),,-DPENSTOCK_TESTS=OFF)
 
 .PHONY: help
@@ -66,7 +68,7 @@ asan: setup-build-test-check ## the same tests under the address and undefined-b
 	@tools/run_tests build/asan -LE fuzz
 
 .PHONY: asan-unit
-asan-unit: setup-build-test-check ## the unit tests alone under these sanitizers, as CI runs them
+asan-unit: setup-build-test-check ## the unit tests of src/ alone under these sanitizers, as CI runs them
 	@$(call configure,asan)
 	@$(call compile,asan,unit_tests)
 	@tools/run_tests build/asan -L unit -E '_NOT_BUILT'

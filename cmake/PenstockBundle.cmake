@@ -18,7 +18,7 @@ foreach(kind gpu_tests benches)
   file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/${kind}.txt CONTENT "${paths}")
 endforeach()
 
-get_property(unit_tests GLOBAL PROPERTY PENSTOCK_TESTS_unit)
+get_property(unit_tests GLOBAL PROPERTY PENSTOCK_UNIT_TESTS)
 add_custom_target(unit_tests DEPENDS ${unit_tests})
 add_custom_target(gpu_tests DEPENDS ${gpu_tests})
 add_custom_target(benches DEPENDS ${benches})
