@@ -1,17 +1,25 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What to add to a time of the system's clock to get a time of Batch::Clock. Measured once a second, since the system's
-// clock may be set or slewed.
+// The system's clock, whose times are those of packets, and what to add to them to get a time of Batch::Clock.
 
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 
 #include "packet/batch.h"
 
 namespace penstock::port {
 
+/// Now, in nanoseconds since the epoch, for frames without a time of their own.
+[[nodiscard]] inline std::uint64_t system_time_ns() noexcept {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
+          .count());
+}
+
+/// Measured once a second, since the system's clock may be set or slewed.
 class RealtimeOffset {
  public:
   [[nodiscard]] std::chrono::nanoseconds get() noexcept {

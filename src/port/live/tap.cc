@@ -18,7 +18,6 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -30,6 +29,7 @@
 #include "port/live/intake.h"
 #include "port/live/interface.h"
 #include "port/live/namespace_thread.h"
+#include "port/live/realtime_offset.h"
 #include "port/live/steering.h"
 
 namespace penstock::port {
@@ -146,9 +146,7 @@ class TapQueue final : public RxQueue, public TxQueue {
     frame_.bytes = {buffer_.data(), length - sizeof header};
     frame_.wire_length = static_cast<std::uint32_t>(frame_.bytes.size());
     frame_.offload = header;
-    frame_.timestamp_ns = static_cast<std::uint64_t>(
-        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
-            .count());
+    frame_.timestamp_ns = system_time_ns();
     is_open_ = true;
     return true;
   }

@@ -6,8 +6,9 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
+
+#include "port/live/realtime_offset.h"
 
 namespace penstock::port {
 
@@ -25,9 +26,7 @@ RxStatus XdpRx::poll(Batch& batch) noexcept {
   if (exchange_ != nullptr) {
     if (const RxStatus status = exchange_->poll(worker_, batch, how_.port); status != RxStatus::idle) return status;
   }
-  now_ns_ = static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
-          .count());
+  now_ns_ = system_time_ns();
   const bool is_full = receive(batch);
   if (exchange_ != nullptr) exchange_->wake_others(worker_);
   if (is_full) return RxStatus::more;

@@ -3,10 +3,10 @@
 
 #include "port/live/dpdk/queues.h"
 
-#include <chrono>
 #include <utility>
 
 #include "packet/ethernet.h"
+#include "port/live/realtime_offset.h"
 
 namespace penstock::port::dpdk {
 
@@ -48,9 +48,7 @@ bool DpdkRx::next_frame() noexcept {
       next_ = 0;
       received_ = side_.device->receive(worker_, burst_);
       if (received_ == 0) return false;
-      received_at_ns_ = static_cast<std::uint64_t>(
-          std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
-              .count());
+      received_at_ns_ = system_time_ns();
     }
     const Received& received = burst_[next_];
     frame_ = {};
