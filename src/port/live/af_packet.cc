@@ -142,36 +142,27 @@ class AfPacketPort final : public Port {
   std::optional<InterfaceCounts> interface_counts() const override {
     const std::lock_guard lock(counting_);
     InterfaceCounts counts;
-    std::uint64_t drops = 0, left = 0, other_hosts = 0, malformed = 0, too_long = 0, checksums = 0, split = 0,
-                  segments = 0;
+    std::uint64_t drops = 0, left = 0, other_hosts = 0;
+    Intake::Sums sums;
     for (const auto& queue : rx_) {
-      const Intake::Counts& intake = queue->intake();
       const PacketRx::Counts own = queue->counts();
       drops += own.dropped;
       left += own.waiting;
       other_hosts += own.other_hosts;
-      malformed += intake.malformed.get();
-      too_long += intake.too_long.get();
-      checksums += intake.checksums.get();
-      split += intake.split.get();
-      segments += intake.segments.get();
+      sums.add(queue->intake());
     }
     Exchange::Counts exchange;
     if (exchange_) exchange = exchange_->counts();
     left += exchange.left;
     if (settings_.reads) {
-      counts.lost = {{"receive_ring_full", drops}, {"malformed_offload", malformed}, {"too_long", too_long}};
+      counts.lost = {{"receive_ring_full", drops}, {"malformed_offload", sums.malformed}, {"too_long", sums.too_long}};
       if (closed_.load()) counts.lost.emplace_back("left_at_the_end", left);  // before that, they wait
-      counts.events = {{"checksums_completed", checksums},
-                       {"frames_split", split},
-                       {"segments", segments},
+      counts.events = {{"checksums_completed", sums.checksums},
+                       {"frames_split", sums.split},
+                       {"segments", sums.segments},
                        {"for_other_hosts", other_hosts}};
     }
-    if (exchange_) {
-      counts.lost.insert(counts.lost.end(),
-                         {{"worker_ring_full", exchange.ring_full}, {"too_long_for_worker_ring", exchange.too_long}});
-      counts.events.emplace_back("handed_over", exchange.handed_over);
-    }
+    if (exchange_) exchange.add_to(counts);
     std::uint64_t down = 0, long_sent = 0, full = 0, late = 0;
     for (const auto& queue : tx_) {
       down += queue->refusals().down.get();

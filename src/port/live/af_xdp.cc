@@ -161,10 +161,8 @@ class AfXdpPort final : public Port {
     std::uint64_t left = left_.load();
     if (exchange_) {
       const Exchange::Counts exchange = exchange_->counts();
-      counts.lost.insert(counts.lost.end(),
-                         {{"worker_ring_full", exchange.ring_full}, {"too_long_for_worker_ring", exchange.too_long}});
       left += exchange.left;
-      counts.events.emplace_back("handed_over", exchange.handed_over);
+      exchange.add_to(counts);
     }
     if (settings_.reads) counts.lost.emplace_back("left_at_the_end", left);
     if (settings_.writes) add_sent(counts);
@@ -186,24 +184,21 @@ class AfXdpPort final : public Port {
       no_chunk += one.fill_ring_empty;
       invalid += one.invalid_chunks;
     }
-    std::uint64_t malformed = 0, wrong_length = 0, checksums = 0, split = 0, segments = 0;
+    std::uint64_t wrong_length = 0;
+    Intake::Sums sums;
     for (const auto& queue : rx_) {
-      const Intake::Counts& intake = queue->counts();
-      malformed += intake.malformed.get();
+      sums.add(queue->counts());
       wrong_length += queue->wrong_length();
-      checksums += intake.checksums.get();
-      split += intake.split.get();
-      segments += intake.segments.get();
     }
     counts.lost = {{"no_memory", dropped},
                    {"receive_ring_full", full},
-                   {"malformed_offload", malformed},
+                   {"malformed_offload", sums.malformed},
                    {"wrong_length", wrong_length}};
     counts.events = {{"fill_ring_empty", no_chunk},
                      {"invalid_chunks", invalid},
-                     {"checksums_completed", checksums},
-                     {"frames_split", split},
-                     {"segments", segments}};
+                     {"checksums_completed", sums.checksums},
+                     {"frames_split", sums.split},
+                     {"segments", sums.segments}};
   }
 
   void add_sent(InterfaceCounts& counts) const {

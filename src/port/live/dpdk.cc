@@ -180,9 +180,7 @@ std::optional<InterfaceCounts> DpdkPort::interface_counts() const {
   if (exchange_) {
     const Exchange::Counts exchange = exchange_->counts();
     counts.lost.back().second += exchange.left;
-    counts.lost.insert(counts.lost.end(),
-                       {{"worker_ring_full", exchange.ring_full}, {"too_long_for_worker_ring", exchange.too_long}});
-    counts.events.emplace_back("handed_over", exchange.handed_over);
+    exchange.add_to(counts);
   }
   std::uint64_t down = 0, long_sent = 0, full = 0;
   for (const auto& queue : tx_) {

@@ -177,4 +177,9 @@ Exchange::Counts Exchange::counts() const noexcept {
   return counts;
 }
 
+void Exchange::Counts::add_to(InterfaceCounts& counts) const {
+  counts.lost.insert(counts.lost.end(), {{"worker_ring_full", ring_full}, {"too_long_for_worker_ring", too_long}});
+  counts.events.emplace_back("handed_over", handed_over);
+}
+
 }  // namespace penstock::port

@@ -52,6 +52,8 @@ class Exchange {
     std::uint64_t too_long = 0;     // frames that fit in no ring or batch, and were dropped
     std::uint64_t left = 0;         // frames still in rings, or waiting for their datagram
     FragmentCounts fragments;
+    /// Adds all of these but `left` and `fragments`, under the names that all ports use.
+    void add_to(InterfaceCounts& counts) const;
   };
   /// Thread-safe. `left` is exact once the workers have stopped.
   [[nodiscard]] Counts counts() const noexcept;

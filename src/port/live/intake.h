@@ -55,6 +55,17 @@ class Intake {
   };
   /// Thread-safe.
   [[nodiscard]] const Counts& counts() const noexcept { return counts_; }
+  /// The counts of a port's queues, added up.
+  struct Sums {
+    std::uint64_t checksums = 0, split = 0, segments = 0, malformed = 0, too_long = 0;
+    void add(const Counts& counts) noexcept {
+      checksums += counts.checksums.get();
+      split += counts.split.get();
+      segments += counts.segments.get();
+      malformed += counts.malformed.get();
+      too_long += counts.too_long.get();
+    }
+  };
 
  private:
   static constexpr std::size_t kLongestFrame = 128 << 10;

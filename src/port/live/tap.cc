@@ -247,33 +247,27 @@ class TapPort final : public Port {
 
   std::optional<InterfaceCounts> interface_counts() const override {
     InterfaceCounts counts;
-    std::uint64_t malformed = 0, too_long = 0, checksums = 0, split = 0, segments = 0;
+    Intake::Sums sums;
     std::uint64_t down = 0, long_sent = 0, full = 0, read_errors = 0;
     for (const auto& queue : queues_) {
-      malformed += queue->intake().malformed.get();
-      too_long += queue->intake().too_long.get();
-      checksums += queue->intake().checksums.get();
-      split += queue->intake().split.get();
-      segments += queue->intake().segments.get();
+      sums.add(queue->intake());
       down += queue->counts().down.get();
       long_sent += queue->counts().too_long.get();
       full += queue->counts().full.get();
       read_errors += queue->counts().read_errors.get();
     }
-    counts.lost = {{"malformed_offload", malformed}, {"too_long", too_long}};
-    counts.events = {{"checksums_completed", checksums},
-                     {"frames_split", split},
-                     {"segments", segments},
+    counts.lost = {{"malformed_offload", sums.malformed}, {"too_long", sums.too_long}};
+    counts.events = {{"checksums_completed", sums.checksums},
+                     {"frames_split", sums.split},
+                     {"segments", sums.segments},
                      {"refused_down", down},
                      {"refused_too_long", long_sent},
                      {"refused_full", full},
                      {"read_errors", read_errors}};
     if (exchange_) {
       const Exchange::Counts exchange = exchange_->counts();
-      counts.lost.insert(counts.lost.end(), {{"worker_ring_full", exchange.ring_full},
-                                             {"too_long_for_worker_ring", exchange.too_long},
-                                             {"left_at_the_end", exchange.left}});
-      counts.events.emplace_back("handed_over", exchange.handed_over);
+      exchange.add_to(counts);
+      counts.lost.emplace_back("left_at_the_end", exchange.left);
     }
     for (auto& event : watch_.events()) counts.events.push_back(std::move(event));
     return counts;
