@@ -50,7 +50,7 @@ constexpr unsigned kSameLoadWorkers = 4;
 constexpr unsigned kStateWorkers = 16;
 constexpr unsigned kStateStreams = 3;
 constexpr std::size_t kConnections = 8'000;
-constexpr std::size_t kQuickConnections = 1'000;
+constexpr std::size_t kQuickConnections = 128;  // a slow core repeats them several times in a quick run
 
 /// Workers that keep one GPU busy, from the sweep over workers. With large frames a few are enough, and more only load
 /// the memory; small frames are limited by the host's work per packet.

@@ -132,6 +132,8 @@ const std::string& Chains::connections(const TableSizes& sizes, const std::strin
     constexpr Ipv4Prefix kOfRules{{0xc612'0000}, 15};
     ConversationPlan plan = connections_of(size);
     plan.connections = count;
+    // Connections still open when a run ends have not been seen completely, so they must be few.
+    plan.at_once = std::max<std::size_t>(1, count / 8);
     for (const Ipv4Prefix& prefix : route_prefixes(std::min(sizes.routes, 2 * kServers))) {
       const std::uint32_t host = prefix.address.bits | 1;
       const bool is_of_rules = (host & ipv4_mask(kOfRules.length)) == kOfRules.address.bits;
