@@ -17,6 +17,7 @@ import time
 
 SKIPPED = 77
 SANITIZED = os.environ.get("PENSTOCK_SANITIZED") == "1"
+PROCESSOR = os.environ.get("PENSTOCK_PROCESSOR", "cpu")
 
 
 class Skip(Exception):
@@ -256,7 +257,7 @@ class Net:
         text = "ports:\n" + "".join(f"  {port}: {self.kind.port(self, host, port)}\n" for host, port in self.ports.items())
         text += "wire: {lan: wan, wan: lan}\n"
         text += f"chain:\n{chain or '  - filter: {expression: not tcp port 9, match: forward}' + chr(10)}"
-        text += f"run: {{processor: cpu, workers: {self.workers}{run}}}\n"
+        text += f"run: {{processor: {PROCESSOR}, workers: {self.workers}{run}}}\n"
         text += f"outputs: {{report: {self.report_path}{outputs}}}\n"
         chain_path = self.write(f"chain-{self.runs}.yaml", text)
         self.penstock = Background("gw", f"{prefix} {self.program} run {chain_path}", self.path(f"penstock-{self.runs}.log"))
