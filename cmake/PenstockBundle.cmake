@@ -3,7 +3,8 @@
 # compatible ones. A plain `cmake --install` does not install the bundle.
 #
 #   dist/penstock-<version>-<arch>/
-#     bin/penstock  gpu-tests/  benches/  lib/  examples/  tests/golden/  gpu-test  bench  bench-reload  LICENSE
+#     bin/penstock  gpu-tests/  benches/  lib/  examples/  tests/{golden,interop/live}/  gpu-test  bench  bench-reload
+#     LICENSE
 
 get_property(gpu_tests GLOBAL PROPERTY PENSTOCK_GPU_TESTS)
 get_property(benches GLOBAL PROPERTY PENSTOCK_BENCHES)
@@ -76,6 +77,9 @@ install(DIRECTORY tests/golden DESTINATION tests COMPONENT bundle EXCLUDE_FROM_A
   PATTERN "*.py" EXCLUDE
   PATTERN "__pycache__" EXCLUDE
   PATTERN "make" EXCLUDE)
+# The scenarios of live_gpu_test.
+install(DIRECTORY tests/interop/live DESTINATION tests/interop COMPONENT bundle EXCLUDE_FROM_ALL
+  PATTERN "__pycache__" EXCLUDE)
 
 set(name penstock-${PROJECT_VERSION}-${CMAKE_SYSTEM_PROCESSOR})
 set(dist ${PROJECT_SOURCE_DIR}/dist)

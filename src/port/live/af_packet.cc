@@ -160,6 +160,7 @@ class AfPacketPort final : public Port {
       counts.events = {{"checksums_completed", sums.checksums},
                        {"frames_split", sums.split},
                        {"segments", sums.segments},
+                       {"frames_lent", sums.lent},
                        {"for_other_hosts", other_hosts}};
     }
     if (exchange_) exchange.add_to(counts);

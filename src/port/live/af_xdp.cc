@@ -194,11 +194,9 @@ class AfXdpPort final : public Port {
                    {"receive_ring_full", full},
                    {"malformed_offload", sums.malformed},
                    {"wrong_length", wrong_length}};
-    counts.events = {{"fill_ring_empty", no_chunk},
-                     {"invalid_chunks", invalid},
-                     {"checksums_completed", sums.checksums},
-                     {"frames_split", sums.split},
-                     {"segments", sums.segments}};
+    counts.events = {
+        {"fill_ring_empty", no_chunk}, {"invalid_chunks", invalid}, {"checksums_completed", sums.checksums},
+        {"frames_split", sums.split},  {"segments", sums.segments}, {"frames_lent", sums.lent}};
   }
 
   void add_sent(InterfaceCounts& counts) const {

@@ -39,6 +39,7 @@ Intake::Taken Intake::take_whole(Batch& batch, ReceivedFrame& frame) noexcept {
   Taken taken = Taken::copied;
   if (frame.can_be_lent && batch.lend(frame.region, frame.offset, frame.bytes.size(), arrival)) {
     taken = Taken::lent;
+    counts_.lent.add(1);
   } else if (frame.can_be_lent || !batch.append(frame.bytes, arrival)) {
     if (!batch.empty()) return Taken::full;
     counts_.too_long.add(1);

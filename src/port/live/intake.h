@@ -50,6 +50,7 @@ class Intake {
     Counter checksums;  // completed
     Counter split;      // frames that were split into segments
     Counter segments;   // of these
+    Counter lent;       // frames that were not copied
     Counter malformed;  // dropped: what the NIC was to do is not possible
     Counter too_long;   // dropped: they fit in no batch
   };
@@ -57,11 +58,12 @@ class Intake {
   [[nodiscard]] const Counts& counts() const noexcept { return counts_; }
   /// The counts of a port's queues, added up.
   struct Sums {
-    std::uint64_t checksums = 0, split = 0, segments = 0, malformed = 0, too_long = 0;
+    std::uint64_t checksums = 0, split = 0, segments = 0, lent = 0, malformed = 0, too_long = 0;
     void add(const Counts& counts) noexcept {
       checksums += counts.checksums.get();
       split += counts.split.get();
       segments += counts.segments.get();
+      lent += counts.lent.get();
       malformed += counts.malformed.get();
       too_long += counts.too_long.get();
     }

@@ -30,7 +30,8 @@ def send_all(sender, frames, count):
 def check_sums(net, report, sent, delivered):
     came = received_by(report, "lan")
     dropped = lost(report, "lan")
-    check(came + dropped == sent, "sent", sent, "received", came, "lost", report["ports"]["lan"]["lost"])
+    check(came + dropped == sent or not net.kind.counts_losses and came + dropped < sent, "sent", sent, "received", came,
+          "lost", report["ports"]["lan"]["lost"])
     packets = report["packets"]
     check(packets["in"] == packets["forwarded"] + packets["dropped"], packets)
     check(packets["forwarded"] == report["ports"]["wan"]["out"]["packets"], report["ports"]["wan"])
@@ -41,10 +42,8 @@ def check_sums(net, report, sent, delivered):
 
 def flood(make, workers, stops):
     """More than Penstock can take, with little memory; `stops`: it does not run for a while."""
-    memory = ", memory: 1MiB"
     net = make(workers=workers, ipv6=False)
-    if net.kind.kind != "tap":
-        net.port_parameters = memory
+    net.port_parameters = net.kind.little_memory
     net.start(run=", queue.bytes: 64KiB, batch.bytes: 64KiB, batch.packets: 16")
     frames, sender = flood_frames(net), raw_socket("la")
     before, delivered_before = net.sent("la"), net.received("lb")
@@ -58,7 +57,7 @@ def flood(make, workers, stops):
     sent, delivered = net.sent("la") - before, net.received("lb") - delivered_before
     check(sent > 1000, "sent", sent)
     _, dropped = check_sums(net, net.stop(), sent, delivered)
-    if stops and net.kind.kind != "tap":  # a TAP device's queue drops before it counts
+    if stops and net.kind.little_memory:  # a TAP device's queue drops before it counts
         check(dropped > 0, "nothing was lost: the test does not reach the limit")
 
 

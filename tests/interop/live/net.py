@@ -95,6 +95,10 @@ class VethKind:
     """Ports on one end of a veth pair. The other end is the host's eth0."""
 
     splits = True  # frames of several segments come
+    completes = True  # so do frames without their checksum
+    lends = True  # frames stay where the kernel has put them
+    counts_losses = True  # all of them
+    little_memory = ", memory: 1MiB"
 
     def __init__(self, kind, parameters=""):
         self.kind, self.parameters = kind, parameters
@@ -141,7 +145,9 @@ class TapKind:
     """Ports that are the hosts' eth0."""
 
     kind = "tap"
-    splits = True
+    splits = completes = counts_losses = True
+    lends = False
+    little_memory = ""
 
     def up(self, net):
         if not os.path.exists("/dev/net/tun"):
@@ -169,11 +175,39 @@ class TapKind:
         return all("LOWER_UP" in sh(f"ip -n {host} link show eth0") for host in net.ports)
 
 
+class DpdkKind(VethKind):
+    """The same, through DPDK's driver for packet sockets. The driver neither reports what the hosts leave to a NIC, nor
+    how many frames did not fit in its ring."""
+
+    splits = completes = lends = counts_losses = False
+    little_memory = ""
+
+    def __init__(self):
+        super().__init__("dpdk")
+
+    def up(self, net):
+        if not os.path.exists(os.path.join(os.path.dirname(net.program), "lib", "libpenstock_dpdk.so")):
+            raise Skip("built without DPDK")
+        super().up(net)
+
+    def link(self, net, host, port):
+        super().link(net, host, port)
+        net.host(host, "ethtool -K eth0 tx off")
+
+    def port(self, net, host, port):
+        device = f"net_af_packet_{port},iface={port},qpairs={net.workers}"
+        return f'{{dpdk: {{device: "{device}", eal: [--no-huge]{net.port_parameters}}}}}'
+
+    def is_ready(self, net):
+        return net.has_worker()
+
+
 KINDS = {
     "af_packet": VethKind("af_packet"),
     "af_xdp": XdpKind("native"),
     "af_xdp_generic": XdpKind("generic"),
     "tap": TapKind(),
+    "dpdk": DpdkKind(),
 }
 
 
@@ -270,6 +304,13 @@ class Net:
                 raise AssertionError("Penstock has ended: " + self.penstock.text())
             return self.kind.is_ready(self)
         wait_until(ready, "Penstock does not receive")
+
+    def has_worker(self):
+        """Workers begin when all ports have started."""
+        def name(thread):
+            with open(f"/proc/{self.penstock.pid}/task/{thread}/comm") as file:
+                return file.read().strip()
+        return "worker-0" in map(name, os.listdir(f"/proc/{self.penstock.pid}/task"))
 
     def stop(self):
         """Ends Penstock. Returns its report."""
