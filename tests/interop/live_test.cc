@@ -48,13 +48,21 @@ constexpr const char* kForInterfaces[] = {"Deleted1",    "Deleted2",      "Moved
 constexpr const char* kForPacketSockets[] = {"Unprivileged1", "Unprivileged2"};
 constexpr const char* kForTap[] = {"TapDeleted", "TapMoved"};
 // What depends little on the kind of port.
-constexpr const char* kForOne[] = {"Download1",   "Fragments3", "Flood2",          "EndsUnderLoad1", "Idle1",
-                                   "FilterAlone", "Router",     "FirewallRouter2", "Everything",     "Detects1"};
+constexpr const char* kForOne[] = {"Download1",  "Fragments3",  "Flood2", "EndsUnderLoad1",
+                                   "Idle1",      "FilterAlone", "Router", "FirewallRouter2",
+                                   "Everything", "Detects1",    "Soak"};
 
 // Frames of several segments from raw sockets, and of UDP, are not for AF_XDP (src/port/README.md).
 constexpr const char* kForXdp[] = {"Basics1",        "Basics2",  "Download1",  "Jumbo",      "Fragments2", "Vlans1",
                                    "Flood1",         "Flood2",   "OwnFrames1", "OwnFrames2", "Router",     "Everything",
                                    "EndsUnderLoad1", "Refusals", "Killed1",    "GoesDown1",  "Idle1"};
+
+// Their drivers neither split frames nor count all losses, and take no more than an MTU of 1500 (docs/live.md).
+constexpr const char* kForDpdk[] = {"Basics1",    "Basics2", "Vlans1",  "Flood1",    "EndsUnderLoad2", "OwnFrames1",
+                                    "OwnFrames2", "Router",  "Killed1", "GoesDown2", "Everything"};
+constexpr const char* kForDpdkOnPacketSockets[] = {"Vlans2",  "UdpSegments", "Flood2",      "FirewallRouter2",
+                                                   "Killed2", "StartsDown",  "Capabilities"};
+constexpr const char* kForDpdkOnTap[] = {"Fragments2"};
 
 using ::testing::Combine;
 using ::testing::Values;
@@ -64,6 +72,10 @@ INSTANTIATE_TEST_SUITE_P(Interfaces, Live, Combine(Values("af_packet"), ValuesIn
 INSTANTIATE_TEST_SUITE_P(PacketSockets, Live, Combine(Values("af_packet"), ValuesIn(kForPacketSockets)),
                          name_of_scenario);
 INSTANTIATE_TEST_SUITE_P(Xdp, Live, Combine(Values("af_xdp", "af_xdp_generic"), ValuesIn(kForXdp)), name_of_scenario);
+INSTANTIATE_TEST_SUITE_P(Dpdk, Live, Combine(Values("dpdk", "dpdk_tap"), ValuesIn(kForDpdk)), name_of_scenario);
+INSTANTIATE_TEST_SUITE_P(DpdkOnPacketSockets, Live, Combine(Values("dpdk"), ValuesIn(kForDpdkOnPacketSockets)),
+                         name_of_scenario);
+INSTANTIATE_TEST_SUITE_P(DpdkOnTap, Live, Combine(Values("dpdk_tap"), ValuesIn(kForDpdkOnTap)), name_of_scenario);
 INSTANTIATE_TEST_SUITE_P(Once, Live, Combine(Values("af_packet"), ValuesIn(kForOne)), name_of_scenario);
 INSTANTIATE_TEST_SUITE_P(Tap, Live, Combine(Values("tap"), ValuesIn(kForTap)), name_of_scenario);
 

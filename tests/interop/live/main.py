@@ -9,6 +9,7 @@ import chains
 import counts
 import frames
 import lifecycle
+import soak
 import streams
 from net import SKIPPED, Net, Skip, sh
 
@@ -16,7 +17,7 @@ from net import SKIPPED, Net, Skip, sh
 def main():
     name, kind, program, directory = sys.argv[1:]
     scenarios = {}
-    for module in (streams, frames, counts, chains, lifecycle):
+    for module in (streams, frames, counts, chains, lifecycle, soak):
         scenarios.update(module.SCENARIOS)
     try:
         sh("mount -t tmpfs tmpfs /run && mkdir /run/netns")
