@@ -100,12 +100,16 @@ def vlans(make, workers):
         sender, receiver = raw_socket(source), raw_socket(target)
         partial = raw_socket(source, with_header=True)
         for name, tags in TAGS.items():
+            if name in net.kind.lost_tags:
+                continue
             for length in (18, 19, 1400):
                 payload = bytes(i % 251 for i in range(length))
                 head = ethernet(net, source, tags) + b"\x08\x00"
                 frame = head + ipv4(17, udp(payload))
                 sender.send(frame)
                 check(receive(receiver) == frame, "changed:", name, length)
+                if not net.kind.completes:
+                    continue
                 # virtio_net_hdr: the checksum begins after the IP header, and is 6 bytes from there.
                 start = len(head) + 20
                 partial.send(struct.pack("=BBHHHH", 1, 0, 0, 0, start, 6) + head + ipv4(17, udp(payload, complete=False)))
@@ -113,7 +117,8 @@ def vlans(make, workers):
     report = net.stop()
     for port in ("lan", "wan"):
         check(spoilt(report, port) == 0, report["ports"][port])
-        check(events(report, port)["checksums_completed"] == 15, report["ports"][port])
+        if net.kind.completes:
+            check(events(report, port)["checksums_completed"] == 15, report["ports"][port])
 
 
 def segments(make, workers):

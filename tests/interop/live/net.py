@@ -91,13 +91,20 @@ class Background:
         return self.process.wait(30)
 
 
+def skip_without_tun():
+    if not os.path.exists("/dev/net/tun"):
+        raise Skip("there is no /dev/net/tun")
+
+
 class VethKind:
     """Ports on one end of a veth pair. The other end is the host's eth0."""
 
+    takes_offloads = True  # the hosts may leave work to a NIC
     splits = True  # frames of several segments come
     completes = True  # so do frames without their checksum
     lends = True  # frames stay where the kernel has put them
     counts_losses = True  # all of them
+    lost_tags = ()  # VLAN tags that do not pass unchanged
     little_memory = ", memory: 1MiB"
 
     def __init__(self, kind, parameters=""):
@@ -145,13 +152,14 @@ class TapKind:
     """Ports that are the hosts' eth0."""
 
     kind = "tap"
+    takes_offloads = True
     splits = completes = counts_losses = True
     lends = False
+    lost_tags = ()
     little_memory = ""
 
     def up(self, net):
-        if not os.path.exists("/dev/net/tun"):
-            raise Skip("there is no /dev/net/tun")
+        skip_without_tun()
         if net.tap_moves:
             return
         for host in net.ports:
@@ -179,7 +187,8 @@ class DpdkKind(VethKind):
     """The same, through DPDK's driver for packet sockets. The driver neither reports what the hosts leave to a NIC, nor
     how many frames did not fit in its ring."""
 
-    splits = completes = lends = counts_losses = False
+    takes_offloads = splits = completes = lends = counts_losses = False
+    lost_tags = ("802.1ad",)  # it becomes 802.1Q
     little_memory = ""
 
     def __init__(self):
@@ -202,12 +211,42 @@ class DpdkKind(VethKind):
         return net.has_worker()
 
 
+class DpdkTapKind(DpdkKind):
+    """TAP interfaces that DPDK makes, with bridges to the hosts. The kernel completes what the hosts send, since these
+    interfaces ask for no offloads."""
+
+    takes_offloads = True
+    lost_tags = ()
+
+    def up(self, net):
+        skip_without_tun()
+        super().up(net)
+
+    def link(self, net, host, port):
+        net.make_link(f"ip link add eth0 netns {host} type veth peer name to_{host} netns gw")
+        net.make_link(f"ip -n gw link add bridge_{port} type bridge mcast_snooping 0")
+        net.host("gw", "sysctl -qw net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1")
+        sh(f"ip -n gw link set to_{host} master bridge_{port} up && ip -n gw link set bridge_{port} up")
+        sh(f"ip -n {host} link set eth0 up")
+
+    def port(self, net, host, port):
+        return f'{{dpdk: {{device: "net_tap_{port},iface={port}", eal: [--no-huge]{net.port_parameters}}}}}'
+
+    def is_ready(self, net):
+        if not net.has_worker():
+            return False
+        for port in net.ports.values():
+            sh(f"ip -n gw link set {port} master bridge_{port}")
+        return True
+
+
 KINDS = {
     "af_packet": VethKind("af_packet"),
     "af_xdp": XdpKind("native"),
     "af_xdp_generic": XdpKind("generic"),
     "tap": TapKind(),
     "dpdk": DpdkKind(),
+    "dpdk_tap": DpdkTapKind(),
 }
 
 
@@ -307,10 +346,7 @@ class Net:
 
     def has_worker(self):
         """Workers begin when all ports have started."""
-        def name(thread):
-            with open(f"/proc/{self.penstock.pid}/task/{thread}/comm") as file:
-                return file.read().strip()
-        return "worker-0" in map(name, os.listdir(f"/proc/{self.penstock.pid}/task"))
+        return "worker-0" in sh(f"cat /proc/{self.penstock.pid}/task/*/comm", check=False).split()
 
     def stop(self):
         """Ends Penstock. Returns its report."""
@@ -336,7 +372,7 @@ class Net:
         return sh(in_host(host, command), check, timeout)
 
     def offloads(self, on, hosts=("la", "lb")):
-        state = "on" if on else "off"
+        state = "on" if on and self.kind.takes_offloads else "off"
         for host in hosts:
             for feature in ("tx", "sg", "tso", "gso", "gro"):
                 self.host(host, f"ethtool -K eth0 {feature} {state}", check=False)

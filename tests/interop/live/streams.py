@@ -142,7 +142,6 @@ SCENARIOS = {
     "Download1": lambda make: download(make, 1),
     "Download3": lambda make: download(make, 3),
     "Jumbo": jumbo,
-    "Fragments1": lambda make: fragments(make, 1),
     "Fragments2": lambda make: fragments(make, 2),
     "Fragments3": lambda make: fragments(make, 3),
     "UdpSegments": udp_segments,
