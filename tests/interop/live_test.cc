@@ -76,6 +76,10 @@ INSTANTIATE_TEST_SUITE_P(Dpdk, Live, Combine(Values("dpdk", "dpdk_tap"), ValuesI
 INSTANTIATE_TEST_SUITE_P(DpdkOnPacketSockets, Live, Combine(Values("dpdk"), ValuesIn(kForDpdkOnPacketSockets)),
                          name_of_scenario);
 INSTANTIATE_TEST_SUITE_P(DpdkOnTap, Live, Combine(Values("dpdk_tap"), ValuesIn(kForDpdkOnTap)), name_of_scenario);
+INSTANTIATE_TEST_SUITE_P(Large, Live,
+                         Combine(Values("af_packet", "tap", "af_xdp", "af_xdp_generic", "dpdk", "dpdk_tap"),
+                                 Values("LargeDownload")),
+                         name_of_scenario);
 INSTANTIATE_TEST_SUITE_P(Once, Live, Combine(Values("af_packet"), ValuesIn(kForOne)), name_of_scenario);
 INSTANTIATE_TEST_SUITE_P(Tap, Live, Combine(Values("tap"), ValuesIn(kForTap)), name_of_scenario);
 

@@ -104,7 +104,7 @@ def detects(make, workers):
 
 
 SCENARIOS = {
-    "FilterAlone": lambda make: download(make, 1, "  - filter: {expression: ip or ip6, match: forward}\n", 4),
+    "FilterAlone": lambda make: download(make, 1, "  - filter: {expression: ip or ip6, match: forward}\n"),
     "Router": lambda make: chain_of(make, [router]),
     "FirewallRouter2": lambda make: chain_of(make, [firewall, router], workers=2),
     "Everything": everything,

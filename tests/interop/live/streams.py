@@ -34,24 +34,42 @@ def url(net, host, version):
     return f"http://{net.address(host, 4) if version == 4 else '[' + net.address(host, 6) + ']'}:8000/file"
 
 
-def download(make, workers, chain="", megabytes=8):
+def serve_file(net, host, megabytes):
+    """Serves a file over HTTP. Returns its SHA-256."""
+    contents = os.urandom(megabytes << 20)
+    folder = net.path(f"www-{host}")
+    os.mkdir(folder)
+    with open(folder + "/file", "wb") as file:
+        file.write(contents)
+    net.serve(host, f"python3 -m http.server -d {folder} --bind :: 8000", 8000)
+    return hashlib.sha256(contents).hexdigest()
+
+
+def fetch(net, client, server, version):
+    """Returns the SHA-256 of what came."""
+    return net.host(client, f"curl -sS --max-time 60 -g {url(net, server, version)} | sha256sum").split()[0]
+
+
+def download(make, workers, chain=""):
     """Files of both hosts over HTTP, with offloads on and off at either side."""
     net = make(workers=workers)
     net.start(chain)
-    contents = os.urandom(1 << 20) * megabytes
-    for host in ("la", "lb"):
-        folder = net.path(f"www-{host}")
-        os.mkdir(folder)
-        with open(folder + "/file", "wb") as file:
-            file.write(contents)
-        net.serve(host, f"python3 -m http.server -d {folder} --bind :: 8000", 8000)
-    expected = hashlib.sha256(contents).hexdigest()
+    sums = {host: serve_file(net, host, 8) for host in ("la", "lb")}
     for on_la, on_lb in ((True, True), (False, True), (True, False), (False, False)):
         net.offloads(on_la, ["la"])
         net.offloads(on_lb, ["lb"])
         for client, server, version in (("la", "lb", 4), ("lb", "la", 6)):
-            total = net.host(client, f"curl -sS --max-time 60 -g {url(net, server, version)} | sha256sum")
-            check(total.split()[0] == expected, "the file is damaged", client, on_la, on_lb)
+            check(fetch(net, client, server, version) == sums[server], "the file is damaged", client, on_la, on_lb)
+    net.stop()
+
+
+def large_download(make):
+    """100 MB over HTTP in each direction, with the hosts' offloads on."""
+    net = make()
+    net.start()
+    for client, server, version in (("la", "lb", 4), ("lb", "la", 6)):
+        expected = serve_file(net, server, 100)
+        check(fetch(net, client, server, version) == expected, "the file is damaged", client)
     net.stop()
 
 
@@ -141,6 +159,7 @@ SCENARIOS = {
     "Basics2": lambda make: basics(make, 2),
     "Download1": lambda make: download(make, 1),
     "Download3": lambda make: download(make, 3),
+    "LargeDownload": large_download,
     "Jumbo": jumbo,
     "Fragments2": lambda make: fragments(make, 2),
     "Fragments3": lambda make: fragments(make, 3),
