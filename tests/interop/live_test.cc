@@ -80,6 +80,12 @@ INSTANTIATE_TEST_SUITE_P(Large, Live,
                          Combine(Values("af_packet", "tap", "af_xdp", "af_xdp_generic", "dpdk", "dpdk_tap"),
                                  Values("LargeDownload")),
                          name_of_scenario);
+INSTANTIATE_TEST_SUITE_P(Tunnel, Live,
+                         Combine(Values("af_packet", "tap", "af_xdp", "af_xdp_generic", "dpdk"), Values("EspRouted")),
+                         name_of_scenario);
+// In generic mode, AF_XDP does not know the segments' size (src/port/README.md).
+INSTANTIATE_TEST_SUITE_P(TunnelPath, Live, Combine(Values("af_packet", "tap", "af_xdp"), Values("EspPathMtu")),
+                         name_of_scenario);
 INSTANTIATE_TEST_SUITE_P(Once, Live, Combine(Values("af_packet"), ValuesIn(kForOne)), name_of_scenario);
 INSTANTIATE_TEST_SUITE_P(Tap, Live, Combine(Values("tap"), ValuesIn(kForTap)), name_of_scenario);
 

@@ -52,10 +52,10 @@ def tcp(payload, sequence, flags, sum_=0):
     return struct.pack("!HHIIBBHHH", 5000, 6000, sequence, 1, 5 << 4, flags, 1000, sum_, 0) + payload
 
 
-def raw_socket(host, with_header=False):
+def raw_socket(host, with_header=False, interface="eth0"):
     with entering(host):
         raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
-    raw.bind(("eth0", ETH_P_ALL))
+    raw.bind((interface, ETH_P_ALL))
     raw.setsockopt(SOL_PACKET, PACKET_AUXDATA, 1)
     raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 << 20)
     if with_header:

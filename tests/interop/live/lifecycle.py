@@ -77,14 +77,12 @@ def deleted(make, workers):
         raise Skip("without its interface, a tap port ends")
     net.start()
     check(passes(net))
-    mac = net.mac("la")
     net.serve("lb", f"ping -q -i 0.005 {net.address('la')}")
     for _ in range(3):
         time.sleep(0.1)
         sh("ip -n gw link del lan")
         time.sleep(0.1)
         net.kind.link(net, "la", "lan")
-        sh(f"ip -n la link set eth0 address {mac}")
         net.configure("la")
         wait_until(lambda: passes(net), "nothing passes after the interface has come back")
     report = net.stop()
@@ -128,11 +126,8 @@ def mtu_grows(make):
     net = make(ipv6=False)
     net.start()
     check(passes(net))
-    for port in net.ports.values():
-        if net.kind.kind != "tap":
-            sh(f"ip -n gw link set {port} mtu 9000")
     for host in net.ports:
-        sh(f"ip -n {host} link set eth0 mtu 9000")
+        net.kind.set_mtu(net, host, 9000)
     wait_until(lambda: " 0% packet loss" in net.host(
         "la", f"ping -q -c 1 -W 0.3 -s 8900 -M do {net.address('lb')}", check=False), "no long frame passes", 5)
     net.stop()

@@ -11,13 +11,14 @@ import frames
 import lifecycle
 import soak
 import streams
+import tunnels
 from net import SKIPPED, Net, Skip, sh
 
 
 def main():
     name, kind, program, directory = sys.argv[1:]
     scenarios = {}
-    for module in (streams, frames, counts, chains, lifecycle, soak):
+    for module in (streams, frames, counts, chains, lifecycle, soak, tunnels):
         scenarios.update(module.SCENARIOS)
     try:
         sh("mount -t tmpfs tmpfs /run && mkdir /run/netns")

@@ -10,7 +10,6 @@ import contextlib
 import ctypes
 import json
 import os
-import re
 import signal
 import subprocess
 import time
@@ -116,9 +115,12 @@ class VethKind:
 
     def link(self, net, host, port):
         queues = f"numrxqueues {net.workers} numtxqueues {net.workers}"
-        net.make_link(f"ip link add eth0 netns {host} {queues} type veth peer name {port} netns gw {queues}")
-        sh(f"ip -n gw link set {port} addrgenmode none mtu {net.mtu} up")
+        net.make_link(f"ip link add eth0 netns {host} {queues} type veth peer name {port} netns {net.gateway} {queues}")
+        sh(f"ip -n {net.gateway} link set {port} addrgenmode none mtu {net.mtu} up")
         sh(f"ip -n {host} link set eth0 mtu {net.mtu} up")
+
+    def set_mtu(self, net, host, mtu):
+        sh(f"ip -n {net.gateway} link set {net.ports[host]} mtu {mtu} && ip -n {host} link set eth0 mtu {mtu}")
 
     def port(self, net, host, port):
         return f"{{{self.kind}: {{interface: {port}{self.parameters}{net.port_parameters}}}}}"
@@ -130,7 +132,7 @@ class VethKind:
         if len(interfaces) < 2 * 2 * net.workers or "0" in interfaces:
             return False
         # Until the ports have started, a filter rejects all frames.
-        return "bpf filter" not in sh(in_host("gw", "ss -H0b"))
+        return "bpf filter" not in sh(in_host(net.gateway, "ss -H0b"))
 
 
 class XdpKind(VethKind):
@@ -142,7 +144,7 @@ class XdpKind(VethKind):
 
     def is_ready(self, net):
         # The program is there before frames are handed over, which the first worker's thread shows.
-        if not all("xdp" in sh(f"ip -n gw link show {port}") for port in net.ports.values()):
+        if not all("xdp" in sh(f"ip -n {net.gateway} link show {port}") for port in net.ports.values()):
             return False
         time.sleep(0.1)
         return True
@@ -166,20 +168,22 @@ class TapKind:
             net.make_link(f"ip -n {host} tuntap add dev eth0 mode tap {'multi_queue' if net.workers > 1 else ''} vnet_hdr")
             sh(f"ip -n {host} link set eth0 mtu {net.mtu} up")
 
+    def set_mtu(self, net, host, mtu):
+        sh(f"ip -n {host} link set eth0 mtu {mtu}")
+
     def port(self, net, host, port):
         place = f"interface: {port}" if net.tap_moves else f"interface: eth0, netns: {host}"
         return f"{{tap: {{{place}{net.port_parameters}}}}}"
 
     def move(self, net):
         for host, port in net.ports.items():
-            sh(f"ip -n gw link set {port} down && ip -n gw link set {port} name eth0 netns {host}")
+            sh(f"ip -n {net.gateway} link set {port} down && ip -n {net.gateway} link set {port} name eth0 netns {host}")
             sh(f"ip -n {host} link set eth0 up")
-        for host in net.ports:
             net.configure(host)
 
     def is_ready(self, net):
         if net.tap_moves:
-            return all("LOWER_UP" in sh(f"ip -n gw link show {port}", check=False) for port in net.ports.values())
+            return all("LOWER_UP" in sh(f"ip -n {net.gateway} link show {port}", check=False) for port in net.ports.values())
         return all("LOWER_UP" in sh(f"ip -n {host} link show eth0") for host in net.ports)
 
 
@@ -223,10 +227,11 @@ class DpdkTapKind(DpdkKind):
         super().up(net)
 
     def link(self, net, host, port):
-        net.make_link(f"ip link add eth0 netns {host} type veth peer name to_{host} netns gw")
-        net.make_link(f"ip -n gw link add bridge_{port} type bridge mcast_snooping 0")
-        net.host("gw", "sysctl -qw net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1")
-        sh(f"ip -n gw link set to_{host} master bridge_{port} up && ip -n gw link set bridge_{port} up")
+        net.make_link(f"ip link add eth0 netns {host} type veth peer name to_{host} netns {net.gateway}")
+        net.make_link(f"ip -n {net.gateway} link add bridge_{port} type bridge mcast_snooping 0")
+        net.host(net.gateway, "sysctl -qw net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1")
+        sh(f"ip -n {net.gateway} link set to_{host} master bridge_{port} up")
+        sh(f"ip -n {net.gateway} link set bridge_{port} up")
         sh(f"ip -n {host} link set eth0 up")
 
     def port(self, net, host, port):
@@ -236,7 +241,7 @@ class DpdkTapKind(DpdkKind):
         if not net.has_worker():
             return False
         for port in net.ports.values():
-            sh(f"ip -n gw link set {port} master bridge_{port}")
+            sh(f"ip -n {net.gateway} link set {port} master bridge_{port}")
         return True
 
 
@@ -253,18 +258,21 @@ KINDS = {
 class Net:
     # The gateway's MAC addresses, for chains with a router.
     MACS = {"lan": "02:00:00:00:01:01", "wan": "02:00:00:00:02:01"}
+    HOST_MACS = {"la": "02:00:00:00:00:0a", "lb": "02:00:00:00:00:0b"}
 
     def __init__(self, kind, directory, program, workers=1, mtu=1500, routed=False, ipv6=True, port_parameters="",
-                 tap_moves=False):
-        self.kind, self.directory, self.program = KINDS[kind], directory, program
+                 tap_moves=False, gateway="gw", ports=(("la", "lan"), ("lb", "wan")), folder=""):
+        """With `gateway`, `ports` and `folder`, there can be several of them at once; see tunnels.py."""
+        self.kind, self.directory, self.program = KINDS[kind], os.path.join(directory, folder), program
+        os.makedirs(self.directory, exist_ok=True)
+        self.gateway, self.ports = gateway, dict(ports)
         self.workers, self.mtu, self.routed, self.port_parameters = workers, mtu, routed, port_parameters
-        self.ports = {"la": "lan", "lb": "wan"}
         self.addresses = {"la": ("10.1.0.1", "fd01::1"), "lb": ("10.2.0.2", "fd02::2") if routed else ("10.1.0.2", "fd01::2")}
         self.ipv6, self.tap_moves = ipv6, tap_moves
         self.penstock = None
         self.background = []
         self.runs = 0
-        for host in ("la", "lb", "gw"):
+        for host in (*self.ports, self.gateway):
             sh(f"ip netns add {host} && ip -n {host} link set lo up")
         self.kind.up(self)
         for host in self.ports:
@@ -275,7 +283,7 @@ class Net:
         """So that there can be another one."""
         for server in self.background:
             server.end(signal.SIGKILL)
-        for host in ("la", "lb", "gw"):
+        for host in (*self.ports, self.gateway):
             sh(f"ip netns del {host}")
 
     def make_link(self, command):
@@ -284,9 +292,12 @@ class Net:
             raise Skip(f"{command}: {done.stdout}")
 
     def configure(self, host):
+        sh(f"ip -n {host} link set eth0 addrgenmode none")
+        if host not in self.addresses:
+            return
         ipv4, ipv6 = self.addresses[host]
         other = "lb" if host == "la" else "la"
-        sh(f"ip -n {host} link set eth0 addrgenmode none")
+        sh(f"ip -n {host} link set eth0 address {self.mac(host)}")
         if not self.ipv6:  # then the hosts send nothing by themselves: no reports of multicast groups
             sh(in_host(host, "sysctl -qw net.ipv6.conf.eth0.disable_ipv6=1"))
         sh(f"ip -n {host} addr add {ipv4}/24 dev eth0")
@@ -302,7 +313,7 @@ class Net:
                 sh(f"ip -n {host} neigh replace {address} lladdr {self.mac(other)} dev eth0 nud permanent")
 
     def mac(self, host):
-        return re.search(r"link/ether (\S+)", sh(f"ip -n {host} link show eth0"))[1]
+        return self.HOST_MACS[host]
 
     def address(self, host, version=4):
         return self.addresses[host][0 if version == 4 else 1]
@@ -333,7 +344,7 @@ class Net:
         text += f"run: {{processor: {PROCESSOR}, workers: {self.workers}{run}}}\n"
         text += f"outputs: {{report: {self.report_path}{outputs}}}\n"
         chain_path = self.write(f"chain-{self.runs}.yaml", text)
-        self.penstock = Background("gw", f"{prefix} {self.program} run {chain_path}", self.path(f"penstock-{self.runs}.log"))
+        self.penstock = Background(self.gateway, f"{prefix} {self.program} run {chain_path}", self.path(f"penstock-{self.runs}.log"))
         if wait:
             self.wait_until_ready()
 
