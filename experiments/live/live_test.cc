@@ -14,7 +14,7 @@
 #include "config/chain_file.h"
 #include "experiments/live/arrangement.h"
 #include "experiments/live/network.h"
-#include "experiments/live/program.h"
+#include "experiments/program.h"
 #include "experiments/live/recommend.h"
 #include "experiments/session.h"
 #include "experiments/workload.h"
