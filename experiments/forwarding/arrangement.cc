@@ -42,14 +42,15 @@ Point point_of(const char* sweep, const System& system, const char* chain, unsig
 void add_rates(std::vector<Point>& points, unsigned size, unsigned workers) {
   for (const char* const limit : kLimits) points.push_back(point_of("limits", {limit, "cpu"}, "none", size, workers));
   for (const System& system : kSystems) points.push_back(point_of("rate", system, "router", size, workers));
+  if (size != kSizes.front()) return;  // rules cost time for each packet, whatever its size
   for (const System& system : std::span(kSystems).subspan(1))
     points.push_back(point_of("rate", system, "firewall-router", size, workers));
 }
 
-void add_latencies(std::vector<Point>& points, unsigned size, unsigned workers) {
+void add_latencies(std::vector<Point>& points) {
   for (const unsigned load : kLoads) {
     for (const System& system : kSystems)
-      points.push_back(point_of("latency", system, "router", size, workers).set("load_percent", load));
+      points.push_back(point_of("latency", system, "router", kSizes.front(), 1).set("load_percent", load));
   }
 }
 
@@ -71,10 +72,8 @@ std::vector<Point> forwarding_points(bool quick, unsigned threads) {
   if (threads >= kThreadsForFour) workers.push_back(4);
   std::vector<Point> points;
   for (const unsigned count : quick ? std::vector<unsigned>{1} : workers) {
-    for (const unsigned size : std::span(kSizes).first(quick ? 1 : kSizes.size())) {
-      add_rates(points, size, count);
-      if (count == 1) add_latencies(points, size, count);
-    }
+    for (const unsigned size : std::span(kSizes).first(quick ? 1 : kSizes.size())) add_rates(points, size, count);
+    if (count == 1) add_latencies(points);
   }
   return points;
 }
@@ -118,7 +117,7 @@ std::string gateway_chain(const Point& point, const ForwardingCores& cores, cons
                         ForwardingNetwork::kWanMac);
   }
   text += fmt::format("run:\n  processor: {}\n", point.text("processor"));
-  if (point.text("processor") == "gpu") text += fmt::format("  gpus: \"{}\"\n", gpus);
+  if (point.text("processor") == "gpu" && !gpus.empty()) text += fmt::format("  gpus: \"{}\"\n", gpus);
   return text + workers_text(static_cast<unsigned>(point.number("workers").value_or(1)), cores.workers);
 }
 

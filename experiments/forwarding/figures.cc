@@ -3,6 +3,10 @@
 
 #include "experiments/forwarding/figures.h"
 
+#include <optional>
+#include <string>
+#include <utility>
+
 namespace penstock::experiments {
 namespace {
 
@@ -10,7 +14,7 @@ Figure by_workers(const char* id, const char* title, std::vector<Condition> wher
   return {.id = id,
           .title = title,
           .where = std::move(where),
-          .x = {"workers", "workers of Penstock, receiving cores of Linux"},
+          .x = {"workers", "workers (Linux: cores)"},
           .y = std::move(y),
           .series = {"system", "processor", "size"},
           .limit = std::nullopt,
@@ -25,11 +29,9 @@ Figure by_load(const char* id, const char* title, Axis y) {
           .where = {{"sweep", {"latency"}}},
           .x = {"load_percent", "% of the system's own rate"},
           .y = std::move(y),
-          .series = {"system", "processor", "size"},
+          .series = {"system", "processor"},
           .limit = std::nullopt,
-          .references = {},
-          .bars = std::nullopt,
-          .panels = "size"};
+          .references = {}};
 }
 
 }  // namespace
@@ -46,11 +48,14 @@ const std::vector<Figure>& forwarding_figures() {
                  {{"sweep", {"limits"}}}, {"mpps", "million packets/s"}),
       by_workers("lost", "Packets lost under that load: router", kRouter, {"lost_percent", "% lost"}),
       by_workers("cores", "Busy cores of the whole machine, with the load: router", kRouter, {"busy_cores", "cores"}),
-      by_load("delay", "Delay of single packets, by load: 99 of 100 are faster",
+      by_load("delay", "Delay of single packets, one worker, load of 64-byte frames: 99th percentile",
               {"p99_us", "us", AxisKind::logarithmic}),
-      by_load("delay-median", "Delay of single packets, by load: median", {"p50_us", "us", AxisKind::logarithmic}),
-      by_load("delay-longest", "Delay of single packets, by load: longest", {"max_us", "us", AxisKind::logarithmic}),
-      by_load("probes-lost", "Single packets lost, by load", {"probes_lost_percent", "% lost"}),
+      by_load("delay-median", "Delay of single packets, one worker, load of 64-byte frames: median",
+              {"p50_us", "us", AxisKind::logarithmic}),
+      by_load("delay-longest", "Delay of single packets, one worker, load of 64-byte frames: longest",
+              {"max_us", "us", AxisKind::logarithmic}),
+      by_load("probes-lost", "Single packets lost, one worker, load of 64-byte frames",
+              {"probes_lost_percent", "% lost"}),
   };
   return kFigures;
 }
