@@ -3,6 +3,7 @@
 
 #include "experiments/forwarding/forwarding.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -29,6 +30,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using ::testing::HasSubstr;
 
 const ReceiveCores kFirstCore{{0}, {0}};
 
@@ -145,7 +147,7 @@ TEST_F(Forwarding, AProberNamesAnInterfaceThatIsNotThere) {
   path.to = {"", "penstock-none"};
   const auto prober = Prober::start(path);
   ASSERT_FALSE(prober);
-  EXPECT_NE(to_string(prober.error()).find("penstock-none"), std::string::npos) << to_string(prober.error());
+  EXPECT_THAT(to_string(prober.error()), HasSubstr("penstock-none"));
 }
 
 TEST(ForwardingDelays, QuantilesAreDelaysThatWereMeasured) {
@@ -209,6 +211,13 @@ TEST(ForwardingPlan, EveryPlannedChainCanBeLoaded) {
     load(load_chain(point, "af_packet", cores, std::nullopt));
     load(load_chain(point, "af_xdp", cores, 0.125));
   }
+}
+
+TEST(ForwardingPlan, BindsThreadsToTheirCores) {
+  const Point point = Point().set("system", "af_packet").set("processor", "cpu").set("size", 64).set("workers", 2);
+  const ForwardingCores cores = forwarding_cores(2, {1, 2, 3, 5, 7, 9, 11, 13});
+  EXPECT_THAT(gateway_chain(point, cores, {}, ""), HasSubstr("  workers: 2\n  cores: \"3,5\"\n"));
+  EXPECT_THAT(load_chain(point, "af_packet", cores, std::nullopt), HasSubstr("  workers: 2\n  cores: \"11,13\"\n"));
 }
 
 }  // namespace
