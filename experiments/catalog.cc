@@ -9,6 +9,7 @@
 #include "experiments/chain/chain.h"
 #include "experiments/detection/detection.h"
 #include "experiments/filter/filter.h"
+#include "experiments/forwarding/forwarding.h"
 #include "experiments/live/live.h"
 #include "experiments/offload/offload.h"
 #include "experiments/streams/streams.h"
@@ -17,9 +18,9 @@
 namespace penstock::experiments {
 
 std::span<const Experiment* const> experiments() {
-  static const std::array<const Experiment*, 7> kExperiments{
+  static const std::array<const Experiment*, 8> kExperiments{
       &offload_experiment(),   &transfer_experiment(), &chain_experiment(), &streams_experiment(),
-      &detection_experiment(), &filter_experiment(),   &live_experiment(),
+      &detection_experiment(), &filter_experiment(),   &live_experiment(),  &forwarding_experiment(),
   };
   return kExperiments;
 }

@@ -8,14 +8,14 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <filesystem>
 #include <thread>
 
 #include "config/chain_file.h"
 #include "experiments/live/arrangement.h"
 #include "experiments/live/network.h"
-#include "experiments/live/program.h"
 #include "experiments/live/recommend.h"
+#include "experiments/namespaces_for_test.h"
+#include "experiments/program.h"
 #include "experiments/session.h"
 #include "experiments/workload.h"
 
@@ -25,16 +25,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using ::testing::HasSubstr;
-
-/// Of this process.
-bool any_namespace() {
-  const std::string own = "penstock-" + std::to_string(::getpid()) + "-";
-  std::error_code none;
-  for (const auto& entry : std::filesystem::directory_iterator("/run/netns", none)) {
-    if (entry.path().filename().string().starts_with(own)) return true;
-  }
-  return false;
-}
 
 /// Tests that need root, iproute2 and iperf3.
 class Live : public ::testing::Test {
@@ -106,18 +96,6 @@ TEST_F(Live, RemovesItsNetworkAfterAnError) {
   const Errors errors = session->run({});
   ASSERT_FALSE(errors.empty());
   EXPECT_THAT(to_string(errors), HasSubstr("system=ours processor=cpu buffer=none rate=100: "));
-}
-
-TEST(LivePrograms, SayWhyTheyFail) {
-  const Workplace folder;
-  const auto failed = run_program({"sh", "-c", "echo no such thing; exit 3"}, folder.path("out"));
-  ASSERT_FALSE(failed);
-  EXPECT_THAT(to_string(failed.error()), HasSubstr("failed: found no such thing"));
-  EXPECT_FALSE(run_program({"penstock-no-such-program"}, folder.path("out")));
-  EXPECT_FALSE(is_installed("penstock-no-such-program"));
-  auto endless = Program::start({"sleep", "1000"}, folder.path("out"));
-  ASSERT_TRUE(endless);
-  EXPECT_FALSE(endless->ended_within(milliseconds{20}));
 }
 
 Point point(const char* system, const char* processor, const char* buffer, double delay_ms, double lost,

@@ -4,7 +4,6 @@
 #include "experiments/live/network.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -12,27 +11,12 @@
 
 #include "base/text_file.h"
 #include "base/units.h"
+#include "experiments/program.h"
 
 namespace penstock::experiments {
 namespace {
 
 constexpr const char* kServerAddress = "198.18.0.2";  // of the range for benchmarks, RFC 2544
-
-Result<void> check_tools() {
-  Errors errors;
-  if (::geteuid() != 0) {
-    errors.push_back({{},
-                      "no privileges to make network namespaces",
-                      fmt::format("user {}", ::geteuid()),
-                      "root, in a container with CAP_SYS_ADMIN and CAP_NET_ADMIN"});
-  }
-  for (const auto& [program, package] : {std::pair{"ip", "iproute2"}, std::pair{"iperf3", "iperf3"}}) {
-    if (!is_installed(program))
-      errors.push_back({{}, fmt::format("{} is not installed", program), "", fmt::format("the package {}", package)});
-  }
-  if (errors.empty()) return {};
-  return failure(std::move(errors));
-}
 
 std::optional<LiveNetwork::Sent> parse(const std::string& text) {
   const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
@@ -51,45 +35,30 @@ std::optional<LiveNetwork::Sent> parse(const std::string& text) {
 
 }  // namespace
 
-LiveNetwork::LiveNetwork(const Workplace& folder)
+LiveNetwork::LiveNetwork(const Workplace& folder, std::unique_ptr<NetworkNamespaces> namespaces)
     : folder_(folder),
-      client_(fmt::format("penstock-{}-client", ::getpid())),
-      server_(fmt::format("penstock-{}-server", ::getpid())) {}
-
-LiveNetwork::~LiveNetwork() {
-  // The interfaces go with their namespaces. One that could not be made cannot be deleted either.
-  for (const std::string& name : {client_, server_}) static_cast<void>(ip({"netns", "delete", name}));
-}
-
-Result<void> LiveNetwork::ip(const std::vector<std::string>& words) const {
-  std::vector<std::string> all{"ip"};
-  all.insert(all.end(), words.begin(), words.end());
-  return run_program(all, folder_.path("ip.txt"));
-}
+      namespaces_(std::move(namespaces)),
+      client_(NetworkNamespaces::name("client")),
+      server_(NetworkNamespaces::name("server")) {}
 
 Result<std::unique_ptr<LiveNetwork>> LiveNetwork::make(const Workplace& folder) {
-  if (auto there = check_tools(); !there) return tl::unexpected(std::move(there.error()));
-  std::unique_ptr<LiveNetwork> network(new LiveNetwork(folder));
+  auto namespaces = NetworkNamespaces::make(folder, {"client", "server"}, {"iperf3"});
+  if (!namespaces) return tl::unexpected(std::move(namespaces.error()));
+  std::unique_ptr<LiveNetwork> network(new LiveNetwork(folder, std::move(*namespaces)));
   if (auto made = network->set_up(); !made) return tl::unexpected(std::move(made.error()));
   return network;
 }
 
 Result<void> LiveNetwork::set_up() {
   // With one segment in a frame, TCP sends the frames that a NIC would put on the wire.
-  const std::vector<std::vector<std::string>> steps{
-      {"netns", "add", client_},
-      {"netns", "add", server_},
-      {"-netns", client_, "link", "add", kInterface, "gso_max_segs", "1", "type", "veth", "peer", "name", kInterface,
-       "netns", server_},
-      {"-netns", server_, "link", "set", kInterface, "gso_max_segs", "1"},
-      {"-netns", client_, "address", "add", "198.18.0.1/30", "dev", kInterface},
-      {"-netns", server_, "address", "add", std::string(kServerAddress) + "/30", "dev", kInterface},
-      {"-netns", client_, "link", "set", kInterface, "addrgenmode", "none", "up"},
-      {"-netns", server_, "link", "set", kInterface, "addrgenmode", "none", "up"}};
-  for (const auto& step : steps) {
-    if (auto done = ip(step); !done) return done;
-  }
-  return {};
+  return namespaces_->ip_all(
+      {{"-netns", client_, "link", "add", kInterface, "gso_max_segs", "1", "type", "veth", "peer", "name", kInterface,
+        "netns", server_},
+       {"-netns", server_, "link", "set", kInterface, "gso_max_segs", "1"},
+       {"-netns", client_, "address", "add", "198.18.0.1/30", "dev", kInterface},
+       {"-netns", server_, "address", "add", std::string(kServerAddress) + "/30", "dev", kInterface},
+       {"-netns", client_, "link", "set", kInterface, "addrgenmode", "none", "up"},
+       {"-netns", server_, "link", "set", kInterface, "addrgenmode", "none", "up"}});
 }
 
 Result<LiveNetwork::Sent> LiveNetwork::send(const std::string& rate, std::chrono::nanoseconds time,

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The network of the experiment `live`: two network namespaces, joined by a pair of veth interfaces, and iPerf3 between
-// them. Owns the namespaces, whose names have this process's number, and removes them.
+// them.
 //
 //    namespace penstock-PID-client        namespace penstock-PID-server
 //       iperf3 --client ── eth0 ════ veth ════ eth0 ── iperf3 --server
@@ -17,7 +17,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "experiments/live/program.h"
+#include "experiments/namespaces.h"
 #include "experiments/workload.h"
 
 namespace penstock::experiments {
@@ -26,9 +26,6 @@ class LiveNetwork {
  public:
   /// Fails without the privileges, `ip` or `iperf3`. Borrows the folder for what programs print.
   [[nodiscard]] static Result<std::unique_ptr<LiveNetwork>> make(const Workplace& folder);
-  LiveNetwork(const LiveNetwork&) = delete;
-  LiveNetwork& operator=(const LiveNetwork&) = delete;
-  ~LiveNetwork();
 
   /// Of the server, and the name of its interface.
   [[nodiscard]] const std::string& server() const noexcept { return server_; }
@@ -44,11 +41,11 @@ class LiveNetwork {
                                   const std::function<void()>& look);
 
  private:
-  explicit LiveNetwork(const Workplace& folder);
+  LiveNetwork(const Workplace& folder, std::unique_ptr<NetworkNamespaces> namespaces);
   [[nodiscard]] Result<void> set_up();
-  [[nodiscard]] Result<void> ip(const std::vector<std::string>& words) const;
 
   const Workplace& folder_;
+  const std::unique_ptr<NetworkNamespaces> namespaces_;
   const std::string client_, server_;
 };
 

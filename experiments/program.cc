@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "experiments/live/program.h"
+#include "experiments/program.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Programs of the system that the experiment starts, without a shell. Each is in a process group of its own, so that
+// Programs of the system that experiments start, without a shell. Each is in a process group of its own, so that
 // Ctrl-C reaches only this process, which then ends them in order.
 
 #pragma once
