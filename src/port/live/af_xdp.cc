@@ -240,8 +240,7 @@ class AfXdpPort final : public Port {
   }
 
   Result<void> count_queues(const Interface& interface) {
-    const auto counts = queues_of(settings_.interface);
-    if (counts && counts->receive > 0 && counts->send > 0) {
+    if (const auto counts = queues_of(settings_.interface)) {
       receive_queues_ = counts->receive;
       send_queues_ = counts->send;
       return {};

@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "base/error.h"
 #include "packet/ethernet.h"
@@ -27,9 +28,13 @@ struct Interface {
   bool up = false;       // administratively
   bool carrier = false;  // up, and the other end is there
   std::uint32_t mtu = 0;
-  bool is_ethernet = false;
+  bool is_ethernet = false;  // or the loopback interface, whose frames have an Ethernet header too
+  bool is_loopback = false;
   MacAddress mac{};
 };
+
+/// The names of all interfaces in the network namespace of the calling thread.
+[[nodiscard]] std::vector<std::string> interface_names();
 
 /// Empty if there is none with this name in the network namespace of the calling thread.
 [[nodiscard]] std::optional<Interface> find_interface(const std::string& name);
