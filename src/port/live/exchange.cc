@@ -121,9 +121,15 @@ RxStatus Exchange::poll(unsigned here, Batch& batch, PortIndex in_port) noexcept
         ring.pop();
         continue;
       }
-      if (header.copy && !batch.empty()) return RxStatus::more;
+      if (header.copy && !batch.empty()) {
+        part.next = from;  // the copy needs the next batch, while that is empty
+        return RxStatus::more;
+      }
       if (!batch.append(bytes, {header.timestamp_ns, header.wire_length, in_port, header.link_type})) {
-        if (!batch.empty()) return RxStatus::more;
+        if (!batch.empty()) {
+          part.next = (from + 1) % workers_;
+          return RxStatus::more;
+        }
         part.too_long.add(header.copy ? 0 : 1);
         ring.pop();
         continue;

@@ -46,12 +46,7 @@ class PacketRx final : public RxQueue {
 
   RxStatus poll(Batch& batch) noexcept override {
     if (exchange_ == nullptr) return receive(batch);
-    // In turns, so that a full batch of one kind does not keep out the other.
-    own_first_ = !own_first_;
-    RxStatus status = own_first_ ? receive(batch) : exchange_->poll(worker_, batch, port_);
-    if (status == RxStatus::idle) status = own_first_ ? exchange_->poll(worker_, batch, port_) : receive(batch);
-    exchange_->wake_others(worker_);
-    return status;
+    return exchange_->poll_in_turns(worker_, batch, port_, [&] { return receive(batch); });
   }
 
   void take_back(std::size_t frames) noexcept override { ring_.take_back(frames); }
@@ -197,7 +192,6 @@ class PacketRx final : public RxQueue {
   ReceivedFrame frame_;   // that is being taken, if
   bool is_open_ = false;  // it has not been taken completely
   RealtimeOffset offset_;
-  bool own_first_ = false;
   Counter other_hosts_, popped_;
   std::atomic<ReceiveRing*> next_{nullptr};
   std::mutex changing_;        // guards the change of the ring, and the next members

@@ -70,12 +70,8 @@ class TapQueue final : public RxQueue, public TxQueue {
         buffer_(kLongestFrame) {}
 
   RxStatus poll(Batch& batch) noexcept override {
-    if (exchange_ != nullptr) {
-      if (const RxStatus status = exchange_->poll(worker_, batch, port_); status != RxStatus::idle) return status;
-    }
-    const RxStatus status = receive(batch);
-    if (exchange_ != nullptr) exchange_->wake_others(worker_);
-    return status;
+    if (exchange_ == nullptr) return receive(batch);
+    return exchange_->poll_in_turns(worker_, batch, port_, [&] { return receive(batch); });
   }
 
   bool add_wake_ups(std::vector<pollfd>& to) noexcept override {

@@ -23,18 +23,13 @@ XdpRx::XdpRx(unsigned worker, const XdpReceiving& how, Exchange* exchange, const
       lent_(chunks) {}
 
 RxStatus XdpRx::poll(Batch& batch) noexcept {
-  if (exchange_ != nullptr) {
-    if (const RxStatus status = exchange_->poll(worker_, batch, how_.port); status != RxStatus::idle) return status;
-  }
-  now_ns_ = system_time_ns();
-  const bool is_full = receive(batch);
-  if (exchange_ != nullptr) exchange_->wake_others(worker_);
-  if (is_full) return RxStatus::more;
-  return starved(!batch.empty()) ? RxStatus::starved : RxStatus::idle;
+  if (exchange_ == nullptr) return receive(batch);
+  return exchange_->poll_in_turns(worker_, batch, how_.port, [&] { return receive(batch); });
 }
 
-/// Returns whether the batch is full. Takes what each source has now, so that others have their turn.
-bool XdpRx::receive(Batch& batch) noexcept {
+/// Takes what each source has now, so that others have their turn.
+RxStatus XdpRx::receive(Batch& batch) noexcept {
+  now_ns_ = system_time_ns();
   for (std::size_t turn = 0; turn < sources_.size(); ++turn) {
     Source& source = sources_[current_];
     bool is_full = false;
@@ -44,10 +39,10 @@ bool XdpRx::receive(Batch& batch) noexcept {
       if (!is_full) close_frame(source, taken == Intake::Taken::lent);
     }
     end_turn(source);
-    if (is_full) return true;
+    if (is_full) return RxStatus::more;
     current_ = current_ + 1 == sources_.size() ? 0 : current_ + 1;
   }
-  return false;
+  return starved(!batch.empty()) ? RxStatus::starved : RxStatus::idle;
 }
 
 /// Takes the source's next frame, unless there is one that has not been taken completely.
