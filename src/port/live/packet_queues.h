@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "port/live/exchange.h"
+#include "port/live/fits_link.h"
 #include "port/live/intake.h"
 #include "port/live/interface.h"
 #include "port/live/packet_rings.h"
@@ -255,15 +256,11 @@ class PacketTx final : public TxQueue {
       refusals_.down.add(1);
       return false;
     }
-    const std::size_t length = view.length();
-    const bool tagged = length >= sizeof(EthernetHeader) && view.ethernet().type.value() == ether_type::kVlan;
-    const std::size_t most = watch_.mtu() + sizeof(EthernetHeader) + (tagged ? sizeof(VlanTag) : 0);
-    if (length > most || length > ring_.longest_frame() || length < sizeof(EthernetHeader) ||
-        view.packet->link_type != LinkType::ethernet) {
+    const std::span<const std::uint8_t> frame(view.frame, view.length());
+    if (!fits_link(view, watch_.mtu()) || frame.size() > ring_.longest_frame()) {
       refusals_.too_long.add(1);
       return false;
     }
-    const std::span<const std::uint8_t> frame(view.frame, length);
     if (ring_.put(frame)) return true;
     offer();
     if (ring_.put(frame)) return true;

@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "port/live/exchange.h"
+#include "port/live/fits_link.h"
 #include "port/live/intake.h"
 #include "port/live/interface.h"
 #include "port/live/namespace_thread.h"
@@ -155,9 +156,7 @@ class TapQueue final : public RxQueue, public TxQueue {
       counts_.down.add(1);
       return false;
     }
-    if (length < sizeof(EthernetHeader) ||
-        (known && length > watch_.mtu() + sizeof(EthernetHeader) + sizeof(VlanTag)) ||
-        view.packet->link_type != LinkType::ethernet) {
+    if (!fits_link(view, known ? watch_.mtu() : kLongestFrame)) {
       counts_.too_long.add(1);
       return false;
     }

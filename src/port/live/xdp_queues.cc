@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "port/live/fits_link.h"
 #include "port/live/realtime_offset.h"
 
 namespace penstock::port {
@@ -141,15 +142,11 @@ bool XdpTx::put(const PacketView& view) noexcept {
     refusals_.down.add(1);
     return false;
   }
-  const std::size_t length = view.length();
-  const bool tagged = length >= sizeof(EthernetHeader) && view.ethernet().type.value() == ether_type::kVlan;
-  const std::size_t most = watch_.mtu() + sizeof(EthernetHeader) + (tagged ? sizeof(VlanTag) : 0);
-  if (length < sizeof(EthernetHeader) || length > std::min(most, sender_.longest_frame()) ||
-      view.packet->link_type != LinkType::ethernet) {
+  const std::span<const std::uint8_t> frame(view.frame, view.length());
+  if (!fits_link(view, watch_.mtu()) || frame.size() > sender_.longest_frame()) {
     refusals_.too_long.add(1);
     return false;
   }
-  const std::span<const std::uint8_t> frame(view.frame, length);
   if (sender_.put(frame)) return true;
   offer();
   if (sender_.put(frame)) return true;

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "packet/ethernet.h"
+#include "port/live/fits_link.h"
 #include "port/live/realtime_offset.h"
 
 namespace penstock::port::dpdk {
@@ -153,9 +153,7 @@ bool DpdkTx::put(const PacketView& view) noexcept {
     return false;
   }
   const std::size_t length = view.length();
-  const bool tagged = length >= sizeof(EthernetHeader) && view.ethernet().type.value() == ether_type::kVlan;
-  if (length < sizeof(EthernetHeader) || length > mtu_ + sizeof(EthernetHeader) + (tagged ? sizeof(VlanTag) : 0) ||
-      view.packet->link_type != LinkType::ethernet) {
+  if (!fits_link(view, mtu_)) {
     refusals_.too_long.add(1);
     return false;
   }
