@@ -93,14 +93,7 @@ class AfPacketPort final : public Port {
   bool writes() const noexcept override { return settings_.writes; }
   bool lossless() const noexcept override { return false; }
 
-  Errors check() const override {
-    auto found = in_network_namespace(settings_.netns, [this]() -> Result<void> {
-      if (auto interface = require_interface(settings_.interface, settings_.place); !interface)
-        return failure(std::move(interface.error()));
-      return {};
-    });
-    return found ? Errors{} : std::move(found.error());
-  }
+  Errors check() const override { return check_interface(settings_.interface, settings_.netns, settings_.place); }
 
   Result<void> open(const Opening& opening) override {
     return in_network_namespace(settings_.netns, [&]() -> Result<void> { return open_here(opening); });

@@ -23,6 +23,7 @@
 #include <system_error>
 
 #include "base/parameter.h"
+#include "port/live/namespace_thread.h"
 
 namespace penstock::port {
 
@@ -107,6 +108,14 @@ Result<Interface> require_interface(const std::string& name, const Place& place)
   const std::vector<std::string> names = interface_names();
   return failure({place, "there is no such interface in this network namespace", in_quotes(name),
                   names.empty() ? "" : fmt::format("one of {}", fmt::join(names, ", "))});
+}
+
+Errors check_interface(const std::string& name, const std::string& netns, const Place& place) {
+  auto found = in_network_namespace(netns, [&]() -> Result<void> {
+    if (auto interface = require_interface(name, place); !interface) return failure(std::move(interface.error()));
+    return {};
+  });
+  return found ? Errors{} : std::move(found.error());
 }
 
 std::string driver_of(const std::string& name) {

@@ -40,6 +40,8 @@ struct Interface {
 [[nodiscard]] std::optional<Interface> find_interface(const std::string& name);
 /// An error says which interfaces there are.
 [[nodiscard]] Result<Interface> require_interface(const std::string& name, const Place& place);
+/// Whether there is one in this network namespace (namespace_thread.h).
+[[nodiscard]] Errors check_interface(const std::string& name, const std::string& netns, const Place& place);
 
 /// The name of its driver, such as "veth" or "ixgbe"; empty if unknown.
 [[nodiscard]] std::string driver_of(const std::string& name);
