@@ -92,7 +92,7 @@ class Exchange {
   };
 
   void send(unsigned from, unsigned to, const CapturedFrame& frame, bool to_table) noexcept;
-  void take_fragment(const CapturedFrame& frame) noexcept;
+  void take_fragment(const WorkerKey& key, const CapturedFrame& frame) noexcept;
   void clear_signal(Part& part) noexcept;
 
   const unsigned workers_;
