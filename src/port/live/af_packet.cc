@@ -252,7 +252,7 @@ class AfPacketPort final : public Port {
     }
     for (std::size_t w = 0; w < rx_.size(); ++w)
       rx_[w]->change_to(std::make_unique<ReceiveRing>(std::move((*receive)[w])));
-    for (std::size_t w = 0; w < tx_.size(); ++w) tx_[w]->change_to(std::make_unique<SendRing>(std::move((*send)[w])));
+    change_send_rings(*send);
     return true;
   }
 
@@ -260,8 +260,12 @@ class AfPacketPort final : public Port {
   bool lengthen_slots(const Interface& interface) {
     auto send = open_send_rings(interface);
     if (!send) return false;  // then they are refused as too long
-    for (std::size_t w = 0; w < tx_.size(); ++w) tx_[w]->change_to(std::make_unique<SendRing>(std::move((*send)[w])));
+    change_send_rings(*send);
     return true;
+  }
+
+  void change_send_rings(std::vector<SendRing>& rings) {
+    for (std::size_t w = 0; w < tx_.size(); ++w) tx_[w]->change_to(std::make_unique<SendRing>(std::move(rings[w])));
   }
 
   Settings settings_;
