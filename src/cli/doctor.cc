@@ -23,10 +23,12 @@
 #include "base/units.h"
 #include "cli/chain_arguments.h"
 #include "cli/doctor_placement.h"
+#include "cli/doctor_xdp.h"
 #include "config/chain_file.h"
 #include "gpu/cuda_error.h"
 #include "gpu/memory.h"
 #include "port/catalog.h"
+#include "port/live/xdp_support.h"
 
 namespace penstock::cli {
 namespace {
@@ -261,7 +263,7 @@ void print_text(const std::vector<Finding>& findings) {
   }
 }
 
-void print_json(const std::vector<Finding>& findings) {
+void print_json(const std::vector<Finding>& findings, const std::vector<port::XdpInterface>& interfaces) {
   auto json = nlohmann::ordered_json::array();
   for (const Finding& finding : findings) {
     json.push_back({{"area", finding.area},
@@ -271,7 +273,7 @@ void print_json(const std::vector<Finding>& findings) {
                     {"means", finding.means},
                     {"fix", finding.fix}});
   }
-  fmt::print("{}\n", nlohmann::ordered_json{{"findings", json}}.dump(2));
+  fmt::print("{}\n", nlohmann::ordered_json{{"findings", json}, {"interfaces", interfaces_json(interfaces)}}.dump(2));
 }
 
 }  // namespace
@@ -311,9 +313,12 @@ int examine_all(const DoctorArguments& arguments) {
     loaded = std::move(*chain);
   }
   const gpu::DeviceList gpus = gpu::list_devices();
-  std::vector<Finding> findings = examine(look_at_machine(), read_cpu_topology(), gpus, try_devices(gpus));
+  const Machine machine = look_at_machine();
+  const std::vector<port::XdpInterface> interfaces = port::list_xdp_interfaces();
+  std::vector<Finding> findings = examine(machine, read_cpu_topology(), gpus, try_devices(gpus));
+  examine_xdp(interfaces, machine.kernel, findings);
   if (loaded) examine_placement(loaded->chain.settings.placement, findings);
-  arguments.json ? print_json(findings) : print_text(findings);
+  arguments.json ? print_json(findings, interfaces) : print_text(findings);
   return kDone;
 }
 

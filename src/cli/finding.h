@@ -34,6 +34,7 @@ struct Finding {
 inline constexpr std::string_view kGpuArea = "GPU";
 inline constexpr std::string_view kCpuArea = "CPU and memory";
 inline constexpr std::string_view kLiveArea = "live traffic";
+inline constexpr std::string_view kXdpArea = "AF_XDP";
 inline constexpr std::string_view kChainArea = "chain";
 
 }  // namespace penstock::cli

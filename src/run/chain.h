@@ -44,7 +44,7 @@ struct NamedFunction {
 enum class Transfer : std::uint8_t { automatic, direct, streamed, zero_copy };
 
 /// What a worker does while no packets come. busy: polls all the time; adaptive: sleeps until there are some, if all of
-/// its sources can wake it (port::RxQueue::wait_fd).
+/// its sources can wake it (port::RxQueue::add_wake_ups).
 enum class Polling : std::uint8_t { adaptive, busy };
 
 /// Where received packets wait. per_worker: each worker receives the packets of its own flows. shared: one thread

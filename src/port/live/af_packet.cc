@@ -93,14 +93,7 @@ class AfPacketPort final : public Port {
   bool writes() const noexcept override { return settings_.writes; }
   bool lossless() const noexcept override { return false; }
 
-  Errors check() const override {
-    auto found = in_network_namespace(settings_.netns, [this]() -> Result<void> {
-      if (auto interface = require_interface(settings_.interface, settings_.place); !interface)
-        return failure(std::move(interface.error()));
-      return {};
-    });
-    return found ? Errors{} : std::move(found.error());
-  }
+  Errors check() const override { return check_interface(settings_.interface, settings_.netns, settings_.place); }
 
   Result<void> open(const Opening& opening) override {
     return in_network_namespace(settings_.netns, [&]() -> Result<void> { return open_here(opening); });
@@ -260,7 +253,7 @@ class AfPacketPort final : public Port {
     }
     for (std::size_t w = 0; w < rx_.size(); ++w)
       rx_[w]->change_to(std::make_unique<ReceiveRing>(std::move((*receive)[w])));
-    for (std::size_t w = 0; w < tx_.size(); ++w) tx_[w]->change_to(std::make_unique<SendRing>(std::move((*send)[w])));
+    change_send_rings(*send);
     return true;
   }
 
@@ -268,8 +261,12 @@ class AfPacketPort final : public Port {
   bool lengthen_slots(const Interface& interface) {
     auto send = open_send_rings(interface);
     if (!send) return false;  // then they are refused as too long
-    for (std::size_t w = 0; w < tx_.size(); ++w) tx_[w]->change_to(std::make_unique<SendRing>(std::move((*send)[w])));
+    change_send_rings(*send);
     return true;
+  }
+
+  void change_send_rings(std::vector<SendRing>& rings) {
+    for (std::size_t w = 0; w < tx_.size(); ++w) tx_[w]->change_to(std::make_unique<SendRing>(std::move(rings[w])));
   }
 
   Settings settings_;

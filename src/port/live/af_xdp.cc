@@ -101,14 +101,7 @@ class AfXdpPort final : public Port {
   bool writes() const noexcept override { return settings_.writes; }
   bool lossless() const noexcept override { return false; }
 
-  Errors check() const override {
-    auto found = in_network_namespace(settings_.netns, [this]() -> Result<void> {
-      if (auto interface = require_interface(settings_.interface, settings_.place); !interface)
-        return failure(std::move(interface.error()));
-      return {};
-    });
-    return found ? Errors{} : std::move(found.error());
-  }
+  Errors check() const override { return check_interface(settings_.interface, settings_.netns, settings_.place); }
 
   Result<void> open(const Opening& opening) override {
     return in_network_namespace(settings_.netns, [&]() -> Result<void> {
@@ -238,8 +231,7 @@ class AfXdpPort final : public Port {
   }
 
   Result<void> count_queues(const Interface& interface) {
-    const auto counts = queues_of(settings_.interface);
-    if (counts && counts->receive > 0 && counts->send > 0) {
+    if (const auto counts = queues_of(settings_.interface)) {
       receive_queues_ = counts->receive;
       send_queues_ = counts->send;
       return {};

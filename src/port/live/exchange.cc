@@ -36,7 +36,7 @@ bool Exchange::keeps(unsigned here, const CapturedFrame& frame) noexcept {
   if (key.is_fragment) {
     part.entered.add(1);
     if (here == 0) {
-      take_fragment(frame);
+      take_fragment(key, frame);
     } else {
       send(here, 0, frame, true);
     }
@@ -49,14 +49,13 @@ bool Exchange::keeps(unsigned here, const CapturedFrame& frame) noexcept {
   return false;
 }
 
-/// In worker 0.
-void Exchange::take_fragment(const CapturedFrame& frame) noexcept {
+/// In worker 0. The fragment's key has just been computed, into the worker's scratch.
+void Exchange::take_fragment(const WorkerKey& key, const CapturedFrame& frame) noexcept {
   Part& part = *parts_[0];
   const auto use = [this](unsigned worker, const CapturedFrame& delivered) noexcept {
     send(0, worker, delivered, false);
     return true;
   };
-  const WorkerKey key = worker_key_of(frame.bytes, frame.wire_length, frame.link_type, part.scratch);
   if (fragments_.has_timed_out(frame.timestamp_ns)) static_cast<void>(fragments_.give_up_old(frame.timestamp_ns, use));
   auto to_rings = use;
   static_cast<void>(fragments_.take(key, part.scratch, frame, to_rings));
@@ -117,13 +116,20 @@ RxStatus Exchange::poll(unsigned here, Batch& batch, PortIndex in_port) noexcept
       std::memcpy(&header, record.data(), sizeof header);
       const std::span<const std::uint8_t> bytes = record.subspan(sizeof header);
       if (header.to_table) {
-        take_fragment({bytes, header.timestamp_ns, header.wire_length, header.link_type, 0, false});
+        const CapturedFrame frame{bytes, header.timestamp_ns, header.wire_length, header.link_type, 0, false};
+        take_fragment(worker_key_of(bytes, header.wire_length, header.link_type, part.scratch), frame);
         ring.pop();
         continue;
       }
-      if (header.copy && !batch.empty()) return RxStatus::more;
+      if (header.copy && !batch.empty()) {
+        part.next = from;  // the copy needs the next batch, while that is empty
+        return RxStatus::more;
+      }
       if (!batch.append(bytes, {header.timestamp_ns, header.wire_length, in_port, header.link_type})) {
-        if (!batch.empty()) return RxStatus::more;
+        if (!batch.empty()) {
+          part.next = (from + 1) % workers_;
+          return RxStatus::more;
+        }
         part.too_long.add(header.copy ? 0 : 1);
         ring.pop();
         continue;

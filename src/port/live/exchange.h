@@ -37,10 +37,28 @@ class Exchange {
   /// Called by worker `here` for each frame that its queue has received. True: the frame is its own, and not a
   /// fragment. False: the frame has been copied for its worker, or dropped and counted.
   [[nodiscard]] bool keeps(unsigned here, const CapturedFrame& frame) noexcept;
-  /// Wakes the workers for which `keeps` has copied frames. Called by worker `here` at the end of each poll.
+  /// Wakes the workers for which `keeps` has copied frames.
   void wake_others(unsigned here) noexcept;
-  /// Appends frames that came to other queues, until the batch is full or there are none. Called by worker `here`.
+  /// Appends frames that came to other queues, until the batch is full or there are none. Called by worker `here`. The
+  /// other workers' rings have their turns.
   RxStatus poll(unsigned here, Batch& batch, PortIndex in_port) noexcept;
+  /// A whole poll of worker `here`: appends frames that came to other queues, and those of its own queue, by `receive`,
+  /// which returns an RxStatus. In turns, so that full batches of one kind do not keep out the other.
+  template <typename Receive>
+  [[nodiscard]] RxStatus poll_in_turns(unsigned here, Batch& batch, PortIndex in_port,
+                                       const Receive& receive) noexcept {
+    bool& own_first = parts_[here]->own_first;
+    own_first = !own_first;
+    const auto take = [&](bool own) { return own ? receive() : poll(here, batch, in_port); };
+    RxStatus status = take(own_first);
+    // A queue without memory to lend does not keep out frames that are copied.
+    if (status == RxStatus::idle || status == RxStatus::starved) {
+      const RxStatus second = take(!own_first);
+      if (second != RxStatus::idle) status = second;
+    }
+    wake_others(here);
+    return status;
+  }
   /// Discards at most `most` of these frames.
   RxQueue::Discarded discard(unsigned here, std::size_t most) noexcept;
   /// Readable when there may be frames for worker `here`, which calls this before it waits.
@@ -68,12 +86,13 @@ class Exchange {
     std::vector<bool> has_sent;                     // since the last `wake_others`, by receiving worker
     StopEvent event;                                // for its inbox
     std::atomic<bool> signalled{false};
-    unsigned next = 0;  // the worker whose ring is looked at first
+    unsigned next = 0;       // the worker whose ring is looked at first
+    bool own_first = false;  // its last poll began with its own queue
     Fragment scratch;
   };
 
   void send(unsigned from, unsigned to, const CapturedFrame& frame, bool to_table) noexcept;
-  void take_fragment(const CapturedFrame& frame) noexcept;
+  void take_fragment(const WorkerKey& key, const CapturedFrame& frame) noexcept;
   void clear_signal(Part& part) noexcept;
 
   const unsigned workers_;

@@ -246,6 +246,94 @@ TEST(Exchange, CountsFramesThatFitNowhere) {
   FAIL() << "all flows are worker 0's";
 }
 
+/// A frame that belongs to this worker of `workers`, from some flow.
+Frame frame_for(unsigned worker, unsigned workers) {
+  for (std::uint16_t port = 1;; ++port) {
+    Frame frame = packet().eth().ipv4("10.0.0.1", "10.1.0.1").udp(port, 53).payload("x").bytes();
+    if (worker_of(frame, static_cast<std::uint32_t>(frame.size()), LinkType::ethernet, workers) == worker) return frame;
+  }
+}
+
+/// Worker 0 of three, with small batches. Its own frames have the number 0, others that of the worker they came from.
+class ExchangeTurns : public ::testing::Test {
+ protected:
+  static constexpr std::size_t kBatch = 4;
+
+  void flood_from(unsigned worker) {
+    for (std::size_t i = 0; i < kBatch; ++i) comes_from(worker);
+  }
+  void comes_from(unsigned worker) { ASSERT_FALSE(exchange_.keeps(worker, Numbered{frame_, worker}.captured())); }
+  /// Polls with an empty batch. Returns the numbers of its frames.
+  std::vector<std::uint64_t> poll() {
+    OwnBatch batch(64 << 10, kBatch);
+    last_ = exchange_.poll_in_turns(0, *batch, 0, [&] {
+      for (; own_ > 0; --own_) {
+        if (!batch->append(frame_, {0, static_cast<std::uint32_t>(frame_.size()), 0, LinkType::ethernet}))
+          return RxStatus::more;
+      }
+      return own_status_;
+    });
+    std::vector<std::uint64_t> numbers;
+    for (const PacketDescriptor& one : batch->packets()) numbers.push_back(one.timestamp_ns);
+    return numbers;
+  }
+
+  Exchange exchange_{3};
+  Frame frame_ = frame_for(0, 3);
+  std::size_t own_ = 0;  // frames in the worker's own queue
+  RxStatus own_status_ = RxStatus::idle;
+  RxStatus last_{};
+};
+
+TEST_F(ExchangeTurns, LetsAQueueReceiveDuringAFloodFromOthers) {
+  constexpr std::size_t kPolls = 20;
+  std::size_t own = 0;
+  for (std::size_t i = 0; i < kPolls; ++i) {
+    flood_from(1);
+    own_ = kBatch;
+    for (const std::uint64_t number : poll()) own += number == 0 ? 1 : 0;
+  }
+  EXPECT_EQ(own, kPolls * kBatch / 2);
+}
+
+TEST_F(ExchangeTurns, LetsOthersFramesInDuringAFloodOfTheQueue) {
+  comes_from(1);
+  own_ = 100 * kBatch;
+  std::vector<std::uint64_t> two_polls = poll();
+  for (const std::uint64_t number : poll()) two_polls.push_back(number);
+  EXPECT_EQ(std::ranges::count(two_polls, 1), 1);
+}
+
+TEST_F(ExchangeTurns, LetsEachWorkersFramesInDuringAFloodFromAnother) {
+  comes_from(2);
+  std::vector<std::uint64_t> some_polls;
+  for (int i = 0; i < 4; ++i) {
+    flood_from(1);
+    flood_from(1);
+    for (const std::uint64_t number : poll()) some_polls.push_back(number);
+  }
+  EXPECT_EQ(std::ranges::count(some_polls, 2), 1);
+}
+
+TEST_F(ExchangeTurns, FillsABatchFromBothIfThereIsRoom) {
+  for (int i = 0; i < 2; ++i) {
+    comes_from(1);
+    comes_from(2);
+    own_ = 1;
+    EXPECT_THAT(poll(), ::testing::UnorderedElementsAre(0, 1, 2));
+    EXPECT_EQ(last_, RxStatus::idle);
+  }
+}
+
+TEST_F(ExchangeTurns, TakesOthersFramesWhileTheQueueHasNoMemoryToLend) {
+  own_status_ = RxStatus::starved;
+  for (int i = 0; i < 2; ++i) {
+    comes_from(1);
+    EXPECT_THAT(poll(), ::testing::ElementsAre(1));
+    EXPECT_EQ(last_, RxStatus::starved);
+  }
+}
+
 bool is_readable(int fd) {
   pollfd wait{fd, POLLIN, 0};
   return ::poll(&wait, 1, 0) == 1;
@@ -255,11 +343,7 @@ bool is_readable(int fd) {
 TEST(Exchange, WakesAWorkerUntilItHasTakenItsFrames) {
   constexpr unsigned kWorkers = 2;
   Exchange exchange(kWorkers);
-  Numbered frame{{}, 1, 1};
-  for (std::uint16_t port = 1; frame.bytes.empty(); ++port) {
-    const Frame one = packet().eth().ipv4("10.0.0.1", "10.1.0.1").udp(port, 53).payload("x").bytes();
-    if (worker_of(one, static_cast<std::uint32_t>(one.size()), LinkType::ethernet, kWorkers) == 1) frame.bytes = one;
-  }
+  const Numbered frame{frame_for(1, kWorkers), 1, 1};
   const int rounds = static_cast<int>(penstock::testing::rounds(300));
   std::atomic<int> given{0};
   std::atomic<int> taken{0};

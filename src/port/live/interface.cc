@@ -21,9 +21,9 @@
 #include <memory>
 #include <span>
 #include <system_error>
-#include <vector>
 
 #include "base/parameter.h"
+#include "port/live/namespace_thread.h"
 
 namespace penstock::port {
 
@@ -38,15 +38,6 @@ bool ask(const FileDescriptor& socket, const std::string& name, unsigned long re
 
 FileDescriptor any_socket() noexcept { return FileDescriptor(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)); }
 
-std::vector<std::string> interface_names() {
-  std::vector<std::string> names;
-  if (struct if_nameindex* const all = ::if_nameindex()) {
-    for (const struct if_nameindex* one = all; one->if_index != 0; ++one) names.emplace_back(one->if_name);
-    ::if_freenameindex(all);
-  }
-  return names;
-}
-
 std::optional<Interface> find_interface(const FileDescriptor& socket, const std::string& name) {
   if (name.empty() || name.size() >= IFNAMSIZ) return std::nullopt;
   Interface found;
@@ -59,7 +50,8 @@ std::optional<Interface> find_interface(const FileDescriptor& socket, const std:
   if (!ask(socket, name, SIOCGIFMTU, answer)) return std::nullopt;
   found.mtu = static_cast<std::uint32_t>(answer.ifr_mtu);
   if (!ask(socket, name, SIOCGIFHWADDR, answer)) return std::nullopt;
-  found.is_ethernet = answer.ifr_hwaddr.sa_family == ARPHRD_ETHER || answer.ifr_hwaddr.sa_family == ARPHRD_LOOPBACK;
+  found.is_loopback = answer.ifr_hwaddr.sa_family == ARPHRD_LOOPBACK;
+  found.is_ethernet = answer.ifr_hwaddr.sa_family == ARPHRD_ETHER || found.is_loopback;
   std::memcpy(found.mac.bytes, answer.ifr_hwaddr.sa_data, sizeof found.mac.bytes);
   return found;
 }
@@ -97,6 +89,15 @@ InterfaceCounts::Counts driver_statistics(const FileDescriptor& socket, const st
 
 }  // namespace
 
+std::vector<std::string> interface_names() {
+  std::vector<std::string> names;
+  if (struct if_nameindex* const all = ::if_nameindex()) {
+    for (const struct if_nameindex* one = all; one->if_index != 0; ++one) names.emplace_back(one->if_name);
+    ::if_freenameindex(all);
+  }
+  return names;
+}
+
 std::optional<Interface> find_interface(const std::string& name) { return find_interface(any_socket(), name); }
 
 Result<Interface> require_interface(const std::string& name, const Place& place) {
@@ -107,6 +108,14 @@ Result<Interface> require_interface(const std::string& name, const Place& place)
   const std::vector<std::string> names = interface_names();
   return failure({place, "there is no such interface in this network namespace", in_quotes(name),
                   names.empty() ? "" : fmt::format("one of {}", fmt::join(names, ", "))});
+}
+
+Errors check_interface(const std::string& name, const std::string& netns, const Place& place) {
+  auto found = in_network_namespace(netns, [&]() -> Result<void> {
+    if (auto interface = require_interface(name, place); !interface) return failure(std::move(interface.error()));
+    return {};
+  });
+  return found ? Errors{} : std::move(found.error());
 }
 
 std::string driver_of(const std::string& name) {
@@ -124,7 +133,9 @@ std::optional<QueueCounts> queues_of(const std::string& name) {
   channels.cmd = ETHTOOL_GCHANNELS;
   request.ifr_data = reinterpret_cast<char*>(&channels);
   if (!ask(any_socket(), name, SIOCETHTOOL, request)) return std::nullopt;
-  return QueueCounts{channels.combined_count + channels.rx_count, channels.combined_count + channels.tx_count};
+  const QueueCounts counts{channels.combined_count + channels.rx_count, channels.combined_count + channels.tx_count};
+  if (counts.receive == 0 || counts.send == 0) return std::nullopt;  // such as a TAP interface that nobody uses
+  return counts;
 }
 
 InterfaceWatch::InterfaceWatch(std::string name, Callback returned, Callback mtu_grown)

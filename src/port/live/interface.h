@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "base/error.h"
 #include "packet/ethernet.h"
@@ -27,14 +28,20 @@ struct Interface {
   bool up = false;       // administratively
   bool carrier = false;  // up, and the other end is there
   std::uint32_t mtu = 0;
-  bool is_ethernet = false;
+  bool is_ethernet = false;  // or the loopback interface, whose frames have an Ethernet header too
+  bool is_loopback = false;
   MacAddress mac{};
 };
+
+/// The names of all interfaces in the network namespace of the calling thread.
+[[nodiscard]] std::vector<std::string> interface_names();
 
 /// Empty if there is none with this name in the network namespace of the calling thread.
 [[nodiscard]] std::optional<Interface> find_interface(const std::string& name);
 /// An error says which interfaces there are.
 [[nodiscard]] Result<Interface> require_interface(const std::string& name, const Place& place);
+/// Whether there is one in this network namespace (namespace_thread.h).
+[[nodiscard]] Errors check_interface(const std::string& name, const std::string& netns, const Place& place);
 
 /// The name of its driver, such as "veth" or "ixgbe"; empty if unknown.
 [[nodiscard]] std::string driver_of(const std::string& name);

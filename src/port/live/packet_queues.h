@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "port/live/exchange.h"
+#include "port/live/fits_link.h"
 #include "port/live/intake.h"
 #include "port/live/interface.h"
 #include "port/live/packet_rings.h"
@@ -46,12 +47,7 @@ class PacketRx final : public RxQueue {
 
   RxStatus poll(Batch& batch) noexcept override {
     if (exchange_ == nullptr) return receive(batch);
-    // In turns, so that a full batch of one kind does not keep out the other.
-    own_first_ = !own_first_;
-    RxStatus status = own_first_ ? receive(batch) : exchange_->poll(worker_, batch, port_);
-    if (status == RxStatus::idle) status = own_first_ ? exchange_->poll(worker_, batch, port_) : receive(batch);
-    exchange_->wake_others(worker_);
-    return status;
+    return exchange_->poll_in_turns(worker_, batch, port_, [&] { return receive(batch); });
   }
 
   void take_back(std::size_t frames) noexcept override { ring_.take_back(frames); }
@@ -90,9 +86,10 @@ class PacketRx final : public RxQueue {
     ring_.stop();
   }
 
+  /// In frames as the kernel hands them over, each of which may be several packets.
   struct Counts {
     std::uint64_t dropped = 0;  // by the kernel
-    std::uint64_t waiting = 0;  // in the ring, not taken yet
+    std::uint64_t waiting = 0;  // in the ring, not taken yet: by the kernel's count, since blocks may still be its own
     std::uint64_t other_hosts = 0;
   };
   [[nodiscard]] Counts counts() noexcept {
@@ -197,7 +194,6 @@ class PacketRx final : public RxQueue {
   ReceivedFrame frame_;   // that is being taken, if
   bool is_open_ = false;  // it has not been taken completely
   RealtimeOffset offset_;
-  bool own_first_ = false;
   Counter other_hosts_, popped_;
   std::atomic<ReceiveRing*> next_{nullptr};
   std::mutex changing_;        // guards the change of the ring, and the next members
@@ -261,15 +257,11 @@ class PacketTx final : public TxQueue {
       refusals_.down.add(1);
       return false;
     }
-    const std::size_t length = view.length();
-    const bool tagged = length >= sizeof(EthernetHeader) && view.ethernet().type.value() == ether_type::kVlan;
-    const std::size_t most = watch_.mtu() + sizeof(EthernetHeader) + (tagged ? sizeof(VlanTag) : 0);
-    if (length > most || length > ring_.longest_frame() || length < sizeof(EthernetHeader) ||
-        view.packet->link_type != LinkType::ethernet) {
+    const std::span<const std::uint8_t> frame(view.frame, view.length());
+    if (!fits_link(view, watch_.mtu()) || frame.size() > ring_.longest_frame()) {
       refusals_.too_long.add(1);
       return false;
     }
-    const std::span<const std::uint8_t> frame(view.frame, length);
     if (ring_.put(frame)) return true;
     offer();
     if (ring_.put(frame)) return true;

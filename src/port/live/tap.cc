@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "port/live/exchange.h"
+#include "port/live/fits_link.h"
 #include "port/live/intake.h"
 #include "port/live/interface.h"
 #include "port/live/namespace_thread.h"
@@ -70,12 +71,8 @@ class TapQueue final : public RxQueue, public TxQueue {
         buffer_(kLongestFrame) {}
 
   RxStatus poll(Batch& batch) noexcept override {
-    if (exchange_ != nullptr) {
-      if (const RxStatus status = exchange_->poll(worker_, batch, port_); status != RxStatus::idle) return status;
-    }
-    const RxStatus status = receive(batch);
-    if (exchange_ != nullptr) exchange_->wake_others(worker_);
-    return status;
+    if (exchange_ == nullptr) return receive(batch);
+    return exchange_->poll_in_turns(worker_, batch, port_, [&] { return receive(batch); });
   }
 
   bool add_wake_ups(std::vector<pollfd>& to) noexcept override {
@@ -159,9 +156,7 @@ class TapQueue final : public RxQueue, public TxQueue {
       counts_.down.add(1);
       return false;
     }
-    if (length < sizeof(EthernetHeader) ||
-        (known && length > watch_.mtu() + sizeof(EthernetHeader) + sizeof(VlanTag)) ||
-        view.packet->link_type != LinkType::ethernet) {
+    if (!fits_link(view, known ? watch_.mtu() : kLongestFrame)) {
       counts_.too_long.add(1);
       return false;
     }

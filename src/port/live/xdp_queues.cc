@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "port/live/fits_link.h"
 #include "port/live/realtime_offset.h"
 
 namespace penstock::port {
@@ -23,18 +24,13 @@ XdpRx::XdpRx(unsigned worker, const XdpReceiving& how, Exchange* exchange, const
       lent_(chunks) {}
 
 RxStatus XdpRx::poll(Batch& batch) noexcept {
-  if (exchange_ != nullptr) {
-    if (const RxStatus status = exchange_->poll(worker_, batch, how_.port); status != RxStatus::idle) return status;
-  }
-  now_ns_ = system_time_ns();
-  const bool is_full = receive(batch);
-  if (exchange_ != nullptr) exchange_->wake_others(worker_);
-  if (is_full) return RxStatus::more;
-  return starved(!batch.empty()) ? RxStatus::starved : RxStatus::idle;
+  if (exchange_ == nullptr) return receive(batch);
+  return exchange_->poll_in_turns(worker_, batch, how_.port, [&] { return receive(batch); });
 }
 
-/// Returns whether the batch is full. Takes what each source has now, so that others have their turn.
-bool XdpRx::receive(Batch& batch) noexcept {
+/// Takes what each source has now, so that others have their turn.
+RxStatus XdpRx::receive(Batch& batch) noexcept {
+  now_ns_ = system_time_ns();
   for (std::size_t turn = 0; turn < sources_.size(); ++turn) {
     Source& source = sources_[current_];
     bool is_full = false;
@@ -44,10 +40,10 @@ bool XdpRx::receive(Batch& batch) noexcept {
       if (!is_full) close_frame(source, taken == Intake::Taken::lent);
     }
     end_turn(source);
-    if (is_full) return true;
+    if (is_full) return RxStatus::more;
     current_ = current_ + 1 == sources_.size() ? 0 : current_ + 1;
   }
-  return false;
+  return starved(!batch.empty()) ? RxStatus::starved : RxStatus::idle;
 }
 
 /// Takes the source's next frame, unless there is one that has not been taken completely.
@@ -146,15 +142,11 @@ bool XdpTx::put(const PacketView& view) noexcept {
     refusals_.down.add(1);
     return false;
   }
-  const std::size_t length = view.length();
-  const bool tagged = length >= sizeof(EthernetHeader) && view.ethernet().type.value() == ether_type::kVlan;
-  const std::size_t most = watch_.mtu() + sizeof(EthernetHeader) + (tagged ? sizeof(VlanTag) : 0);
-  if (length < sizeof(EthernetHeader) || length > std::min(most, sender_.longest_frame()) ||
-      view.packet->link_type != LinkType::ethernet) {
+  const std::span<const std::uint8_t> frame(view.frame, view.length());
+  if (!fits_link(view, watch_.mtu()) || frame.size() > sender_.longest_frame()) {
     refusals_.too_long.add(1);
     return false;
   }
-  const std::span<const std::uint8_t> frame(view.frame, length);
   if (sender_.put(frame)) return true;
   offer();
   if (sender_.put(frame)) return true;

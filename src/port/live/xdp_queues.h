@@ -58,7 +58,7 @@ class XdpRx final : public RxQueue {
     std::uint64_t at;  // in the memory of the source
   };
 
-  [[nodiscard]] bool receive(Batch& batch) noexcept;
+  [[nodiscard]] RxStatus receive(Batch& batch) noexcept;
   [[nodiscard]] bool open_frame(Source& source) noexcept;
   void close_frame(Source& source, bool lent) noexcept;
   void end_turn(Source& source) noexcept;

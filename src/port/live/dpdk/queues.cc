@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "packet/ethernet.h"
+#include "port/live/fits_link.h"
 #include "port/live/realtime_offset.h"
 
 namespace penstock::port::dpdk {
@@ -19,17 +19,12 @@ DpdkRx::DpdkRx(unsigned worker, bool receives, const ReceiveSide& side)
       joined_(receives ? kLongestFrame : 0) {}
 
 RxStatus DpdkRx::poll(Batch& batch) noexcept {
-  Exchange* const exchange = side_.exchange;
-  if (exchange != nullptr) {
-    if (const RxStatus status = exchange->poll(worker_, batch, side_.port); status != RxStatus::idle) return status;
-  }
-  const RxStatus status = receives_ ? receive(batch) : RxStatus::idle;
-  if (exchange != nullptr) exchange->wake_others(worker_);
-  return status;
+  if (side_.exchange == nullptr) return receive(batch);
+  return side_.exchange->poll_in_turns(worker_, batch, side_.port, [&] { return receive(batch); });
 }
 
 RxStatus DpdkRx::receive(Batch& batch) noexcept {
-  while (next_frame()) {
+  while (receives_ && next_frame()) {
     const bool may_lend = frame_.can_be_lent;
     const Intake::Taken taken = intake_.take(batch, frame_);
     if (taken == Intake::Taken::full) return RxStatus::more;
@@ -158,9 +153,7 @@ bool DpdkTx::put(const PacketView& view) noexcept {
     return false;
   }
   const std::size_t length = view.length();
-  const bool tagged = length >= sizeof(EthernetHeader) && view.ethernet().type.value() == ether_type::kVlan;
-  if (length < sizeof(EthernetHeader) || length > mtu_ + sizeof(EthernetHeader) + (tagged ? sizeof(VlanTag) : 0) ||
-      view.packet->link_type != LinkType::ethernet) {
+  if (!fits_link(view, mtu_)) {
     refusals_.too_long.add(1);
     return false;
   }

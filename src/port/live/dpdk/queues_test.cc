@@ -81,9 +81,10 @@ class DpdkRxTest : public ::testing::Test {
  protected:
   DpdkRxTest() : region_(memory_.add(device_.receive_memory()).value()) {}
 
-  [[nodiscard]] DpdkRx queue(std::size_t most_lent, FrameRoom room = {}) {
+  [[nodiscard]] DpdkRx queue(std::size_t most_lent, FrameRoom room = {}, Exchange* exchange = nullptr) {
     ReceiveSide side;
     side.device = &device_;
+    side.exchange = exchange;
     side.region = region_;
     side.memory = device_.receive_memory();
     side.room = room;
@@ -158,6 +159,22 @@ TEST_F(DpdkRxTest, ContinuesAFullBatchInTheNext) {
   Batch second = batch();
   EXPECT_EQ(rx.poll(second), RxStatus::idle);
   EXPECT_THAT(frames_of(second), ElementsAre(3));
+}
+
+TEST_F(DpdkRxTest, ReceivesDuringAFloodFromOtherWorkers) {
+  Exchange exchange(2);
+  DpdkRx rx = queue(8, {}, &exchange);
+  device_.arrives(1);
+  device_.arrives(2);
+  const std::vector<std::uint8_t> other(60, 9);  // not IP, so it belongs to worker 0 too
+  std::vector<int> received;
+  for (int poll = 0; poll < 2; ++poll) {
+    for (int i = 0; i < 2; ++i) ASSERT_FALSE(exchange.keeps(1, {other, 0, 60}));
+    Batch small = batch(2);
+    EXPECT_EQ(rx.poll(small), RxStatus::more);
+    for (const int frame : frames_of(small)) received.push_back(frame);
+  }
+  EXPECT_THAT(received, ::testing::UnorderedElementsAre(1, 2, 9, 9));
 }
 
 TEST_F(DpdkRxTest, EndsWithAllBuffersGivenBack) {
