@@ -48,9 +48,9 @@ constexpr const char* kForInterfaces[] = {"Deleted1",    "Deleted2",      "Moved
 constexpr const char* kForPacketSockets[] = {"Unprivileged1", "Unprivileged2"};
 constexpr const char* kForTap[] = {"TapDeleted", "TapMoved"};
 // What depends little on the kind of port.
-constexpr const char* kForOne[] = {"Download1",  "Fragments3",  "Flood2", "EndsUnderLoad1",
-                                   "Idle1",      "FilterAlone", "Router", "FirewallRouter2",
-                                   "Everything", "Detects1",    "Soak"};
+constexpr const char* kForOne[] = {"Download1",   "Fragments3", "Flood2",          "EndsUnderLoad1", "Idle1",
+                                   "FilterAlone", "Router",     "FirewallRouter2", "Everything",     "Detects1",
+                                   "Soak",        "EspToLinux", "EspToRteIpsec"};
 
 // Frames of several segments from raw sockets, and of UDP, are not for AF_XDP (src/port/README.md).
 constexpr const char* kForXdp[] = {"Basics1",        "Basics2",  "Download1",  "Jumbo",      "Fragments2", "Vlans1",

@@ -9,6 +9,7 @@ import chains
 import counts
 import frames
 import lifecycle
+import peers
 import soak
 import streams
 import tunnels
@@ -18,7 +19,7 @@ from net import SKIPPED, Net, Skip, sh
 def main():
     name, kind, program, directory = sys.argv[1:]
     scenarios = {}
-    for module in (streams, frames, counts, chains, lifecycle, soak, tunnels):
+    for module in (streams, frames, counts, chains, lifecycle, soak, tunnels, peers):
         scenarios.update(module.SCENARIOS)
     try:
         sh("mount -t tmpfs tmpfs /run && mkdir /run/netns")
