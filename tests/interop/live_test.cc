@@ -86,6 +86,10 @@ INSTANTIATE_TEST_SUITE_P(Tunnel, Live,
 // In generic mode, AF_XDP does not know the segments' size (src/port/README.md).
 INSTANTIATE_TEST_SUITE_P(TunnelPath, Live, Combine(Values("af_packet", "tap", "af_xdp"), Values("EspPathMtu")),
                          name_of_scenario);
+INSTANTIATE_TEST_SUITE_P(Detecting, Live,
+                         Combine(Values("tap", "af_xdp", "af_xdp_generic", "dpdk", "dpdk_tap"), Values("Detects1")),
+                         name_of_scenario);
+INSTANTIATE_TEST_SUITE_P(DetectingByTwo, Live, Combine(Values("af_xdp_generic"), Values("Detects2")), name_of_scenario);
 INSTANTIATE_TEST_SUITE_P(Once, Live, Combine(Values("af_packet"), ValuesIn(kForOne)), name_of_scenario);
 INSTANTIATE_TEST_SUITE_P(Tap, Live, Combine(Values("tap"), ValuesIn(kForTap)), name_of_scenario);
 

@@ -365,7 +365,9 @@ class Net:
         if status != 0:
             raise AssertionError(f"Penstock: exit status {status}\n{self.penstock.text()}")
         with open(self.report_path) as file:
-            return json.load(file)
+            report = json.load(file)
+        check(report["processor"] == PROCESSOR, "it ran on", report["processor"])
+        return report
 
     def serve(self, host, command, port=None, version=4):
         """Starts a server, and waits until it listens on a TCP port."""
