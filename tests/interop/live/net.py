@@ -396,7 +396,8 @@ class Net:
     def received(self, host):
         return json.loads(sh(f"ip -n {host} -j -s link show eth0"))[0]["stats64"]["rx"]["packets"]
 
-    def ping(self, source="la", target="lb", options="-c 5 -i 0.02 -W 2", version=4):
+    def ping(self, source="la", target="lb", options="-c 5 -i 0.2 -W 2", version=4):
+        """ping waits for the last reply as long as an interval or two round trips, and for `-W` only if none has come."""
         return self.host(source, f"ping -{version} -q {options} {self.address(target, version)}")
 
     def iperf(self, options="", version=4, bytes_="15M", server="lb", client="la"):

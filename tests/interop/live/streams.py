@@ -77,7 +77,7 @@ def jumbo(make):
     net = make(mtu=9000)
     net.start()
     for version in (4, 6):
-        check(" 0% packet loss" in net.ping(options="-c 3 -i 0.02 -W 2 -s 8900 -M do", version=version))
+        check(" 0% packet loss" in net.ping(options="-c 3 -i 0.2 -W 2 -s 8900 -M do", version=version))
         net.iperf("", version)
     net.stop()
 
@@ -87,7 +87,7 @@ def fragments(make, workers):
     net = make(workers=workers)
     net.start()
     for version in (4, 6):
-        out = net.ping(options="-c 20 -i 0.01 -W 2 -s 20000", version=version)
+        out = net.ping(options="-c 20 -i 0.1 -W 2 -s 20000", version=version)
         check(" 0% packet loss" in out, out)
     net.iperf("-u -b 20M -l 20000 -P 4", bytes_="1M")
     report = net.stop()

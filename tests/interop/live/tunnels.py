@@ -181,7 +181,7 @@ def path_mtu(make):
         net.start("".join(ipsec(net, side, ", mtu: 1500")))
     middle.wait_until_open()
     net = nets[0]
-    out = net.ping(options="-c 5 -i 0.02 -W 2 -s 1472 -M dont")
+    out = net.ping(options="-c 5 -i 0.2 -W 2 -s 1472 -M dont")
     check(" 0% packet loss" in out, "not fragmented:", out)
     for version, size, said in ((4, 1472, "mtu = 1446"), (6, 1452, "mtu=1446")):
         out = net.host("la", f"ping -{version} -c 1 -W 2 -s {size} -M do {net.address('lb', version)}", check=False)
