@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 
 #include "base/units.h"
@@ -39,6 +40,8 @@ std::vector<Shown> shown_points(const Figure& figure, const Record& record, std:
   }
   return shown;
 }
+
+double place_of(const Value& x) { return parse_number(to_text(x)).value_or(std::numeric_limits<double>::infinity()); }
 
 void sort_points(Curve& curve) {
   std::stable_sort(curve.points.begin(), curve.points.end(), [](const auto& a, const auto& b) { return a.x < b.x; });
@@ -96,7 +99,12 @@ Curves curves_of(const Figure& figure, const Record& record) {
   for (const Shown& s : shown) {
     if (std::find(curves.xs.begin(), curves.xs.end(), *s.x) == curves.xs.end()) curves.xs.push_back(*s.x);
   }
-  if (!has_text) std::sort(curves.xs.begin(), curves.xs.end());
+  if (!has_text) {
+    std::sort(curves.xs.begin(), curves.xs.end());
+  } else {  // numbers, and names such as "imix" in the order of the points
+    std::stable_sort(curves.xs.begin(), curves.xs.end(),
+                     [](const Value& a, const Value& b) { return place_of(a) < place_of(b); });
+  }
 
   std::map<std::vector<std::string>, std::size_t> number_of;
   std::vector<Curve> limits;  // one per series

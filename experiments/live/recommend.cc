@@ -99,7 +99,7 @@ std::string speedups(const Record& record, const std::vector<std::string>& rates
       const bool both = cpu != nullptr && here != nullptr && number(*here, "delay_ms") > 0;
       any |= both;
       row.push_back(!both ? ""
-                          : fmt::format("{:.2f}{}", number(*cpu, "delay_ms") / number(*here, "delay_ms"),
+                          : fmt::format("{:.3g}{}", number(*cpu, "delay_ms") / number(*here, "delay_ms"),
                                         loses(*cpu) && loses(*here) ? "*" : ""));
     }
     if (std::ranges::all_of(row.begin() + 1, row.end(), [](const std::string& cell) { return cell.empty(); }))

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include "experiments/plot/chart.h"
@@ -26,7 +27,9 @@ class Placement {
       : x_kind_(figure.x.kind), y_kind_(figure.y.kind), data_(data), frame_(frame) {
     const auto categories = static_cast<double>(data.categories.size());
     const double all = frame.width() / std::max(1.0, categories);
-    slot_ = data.numbers.empty() ? all : std::min(frame.width() * 0.4 / std::max(1.0, categories), 44.0);
+    double wide = 44;  // room for the longest name
+    for (const std::string& name : data.categories) wide = std::max(wide, text_width(name, 12) + 10);
+    slot_ = data.numbers.empty() ? all : std::min(frame.width() * 0.4 / std::max(1.0, categories), wide);
     divider_ = frame.right - slot_ * categories;
   }
 

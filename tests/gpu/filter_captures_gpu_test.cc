@@ -5,6 +5,7 @@
 // over captures of all link types.
 
 #include <gtest/gtest.h>
+#include <pcap/pcap.h>
 
 #include <algorithm>
 #include <bit>
@@ -54,10 +55,14 @@ std::vector<fs::path> captures() {
   return captures;
 }
 
+/// All expressions for Ethernet. For other link types, which differ in where headers are, every eighth: to compile all
+/// of them takes ten seconds or more for each link type.
 std::vector<filter::Program> programs_for(pcap* capture, const std::vector<std::string>& expressions) {
+  const int link_type = ::pcap_datalink(capture);
+  const std::size_t step = link_type == DLT_EN10MB ? 1 : 8;
   std::vector<filter::Program> programs;
-  for (const std::string& expression : expressions) {
-    auto instructions = cli::compile_for(capture, expression, true, {});
+  for (std::size_t i = static_cast<std::size_t>(link_type) % step; i < expressions.size(); i += step) {
+    auto instructions = cli::compile_for(capture, expressions[i], true, {});
     if (!instructions) continue;  // makes no sense for this link type
     auto program = filter::Program::verify(std::move(*instructions), {});
     if (program) programs.push_back(std::move(*program));
