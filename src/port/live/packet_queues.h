@@ -86,9 +86,10 @@ class PacketRx final : public RxQueue {
     ring_.stop();
   }
 
+  /// In frames as the kernel hands them over, each of which may be several packets.
   struct Counts {
     std::uint64_t dropped = 0;  // by the kernel
-    std::uint64_t waiting = 0;  // in the ring, not taken yet
+    std::uint64_t waiting = 0;  // in the ring, not taken yet: by the kernel's count, since blocks may still be its own
     std::uint64_t other_hosts = 0;
   };
   [[nodiscard]] Counts counts() noexcept {
