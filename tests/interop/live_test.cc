@@ -87,9 +87,9 @@ constexpr const char* kForOne[] = {"Download1",   "Fragments3", "Flood2",       
                                    "FilterAlone", "Router",     "FirewallRouter2", "Everything",     "Detects1"};
 
 // Frames of several segments from raw sockets, and of UDP, are not for AF_XDP (src/port/README.md).
-constexpr const char* kForXdp[] = {"Basics1",  "Basics2", "Download1",  "Jumbo",  "Fragments2", "Vlans1",
-                                   "Flood1",   "Flood2",  "OwnFrames2", "Router", "Everything", "EndsUnderLoad1",
-                                   "Refusals", "Killed1", "GoesDown1",  "Idle1"};
+constexpr const char* kForXdp[] = {"Basics1",  "Basics2", "Download1",  "Jumbo",  "Fragments2",  "Vlans1",
+                                   "Flood1",   "Flood2",  "OwnFrames2", "Router", "Everything",  "EndsUnderLoad1",
+                                   "Refusals", "Killed1", "GoesDown1",  "Idle1",  "Capabilities"};
 
 std::string name_of(const ::testing::TestParamInfo<Live::ParamType>& test) {
   return std::string(std::get<0>(test.param)) + "_" + std::get<1>(test.param);
