@@ -5,7 +5,6 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
@@ -16,10 +15,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <system_error>
 #include <vector>
 
-#include "base/capabilities.h"
 #include "base/text_file.h"
 #include "base/version.h"
 #include "cli/chain_arguments.h"
@@ -87,23 +84,6 @@ void handle_requests(RunSignals& signals, run::Run& running, const RunArguments&
   if (reloads) reload(running, loaded, arguments.chain);
 }
 
-/// A process that is open to packets from anywhere keeps only the capabilities that its ports need.
-void give_up_capabilities(const run::Chain& chain) {
-  bool any = false;
-  std::vector<Capability> needed;
-  for (const run::NamedPort& named : chain.ports) {
-    if (const auto of_port = named.port->capabilities()) {
-      any = true;
-      needed.insert(needed.end(), of_port->begin(), of_port->end());
-    }
-  }
-  if (!any) return;
-  // Root's access to files of other users stays: its outputs may belong to them.
-  if (::geteuid() == 0) needed.push_back(Capability::dac_override);
-  if (const int error = keep_only(needed); error != 0)
-    fmt::print(stderr, "warning: cannot give up capabilities: {}\n", std::system_category().message(error));
-}
-
 int run_chain(const RunArguments& arguments) {
   RunSignals& signals = take_run_signals();
   gpu::load_kernels_at_once();
@@ -116,10 +96,10 @@ int run_chain(const RunArguments& arguments) {
   }
   if (const Errors errors = config::check_files(*loaded); !errors.empty()) return refuse(errors);
   if (const auto written = config::write_text_outputs(loaded->texts); !written) return refuse(written.error());
-  give_up_capabilities(loaded->chain);
   std::FILE* const tables_out = loaded->writes_stdout ? stderr : stdout;
 
   run::RunOptions options;
+  options.gives_up_capabilities = true;
   options.trace_packets = arguments.trace;
   options.trace_out = arguments.json ? stderr : tables_out;
   const bool terminal = shows_progress() && !arguments.quiet;

@@ -145,6 +145,13 @@ struct InterfaceCounts {
   Counts events;
 };
 
+/// The capabilities that a port on an interface needs.
+struct CapabilityNeeds {
+  std::vector<Capability>
+      to_open;  // for `open` and `start`. A thread that `open` starts has them, and gives up the rest
+  std::vector<Capability> to_run;  // afterwards, for any member, in any thread
+};
+
 /// What a chain offers to a port.
 struct Opening {
   Opening(unsigned for_workers) : workers(for_workers) {}  // NOLINT(google-explicit-constructor): mostly all there is
@@ -200,9 +207,8 @@ class Port {
   /// Empty if the port does not assign packets to workers in software. Thread-safe.
   [[nodiscard]] virtual std::optional<FragmentCounts> fragments() const noexcept { return std::nullopt; }
 
-  /// What the port needs to open and reopen its interface; empty if it is on none. A process with such ports gives up
-  /// all other capabilities.
-  [[nodiscard]] virtual std::optional<std::vector<Capability>> capabilities() const { return std::nullopt; }
+  /// Empty if the port is on no interface. A process with such ports gives up all other capabilities.
+  [[nodiscard]] virtual std::optional<CapabilityNeeds> capabilities() const { return std::nullopt; }
   /// Empty if the port is not on an interface. Thread-safe.
   [[nodiscard]] virtual std::optional<InterfaceCounts> interface_counts() const { return std::nullopt; }
 

@@ -30,6 +30,7 @@
 #include "run/lane_factory.h"
 #include "run/make_report.h"
 #include "run/measure_shares.h"
+#include "run/opener.h"
 #include "run/receiver.h"
 #include "run/shared_queue.h"
 #include "run/trace.h"
@@ -82,6 +83,17 @@ Result<void> open_outlets(Chain& chain, const port::Opening& opening) {
   }
   for (const auto& log : chain.logs) {
     if (auto opened = log->open(); !opened) return opened;
+  }
+  return {};
+}
+
+Result<void> start_ports(Chain& chain) {
+  for (NamedPort& named : chain.ports) {
+    auto started = named.port->start();
+    if (started) continue;
+    Errors errors;
+    append_named(errors, named, std::move(started.error()));
+    return failure(std::move(errors));
   }
   return {};
 }
@@ -214,6 +226,7 @@ class RunningChain final : public Run {
     return report;
   }
   [[nodiscard]] std::vector<report::WorkerPlacement> placement_report() const;
+  [[nodiscard]] Result<void> make_opener();
   [[nodiscard]] Result<bool> open();
   [[nodiscard]] Result<void> make_workers();
   [[nodiscard]] Result<void> start_workers();
@@ -240,6 +253,7 @@ class RunningChain final : public Run {
   std::mutex collecting_;               // guards the next member, and the destruction of stages
   std::vector<bool> changing_;          // by worker: it still has stages of the former epoch
   PacketMemory memory_;                 // that ports lend
+  std::unique_ptr<Opener> opener_;      // until the ports have started
   std::vector<CpuList> cores_;          // by worker: where its thread may run; written before the first packet
   std::unique_ptr<SharedQueue> queue_;  // of shared queueing, like the next member; else null
   std::unique_ptr<Receiver> receiver_;
@@ -257,8 +271,6 @@ class RunningChain final : public Run {
 
 /// False: the run was over first.
 Result<bool> RunningChain::open() {
-  // Threads inherit this too. If the system refuses it, `make_workers` says so.
-  const ThreadMemoryOnNode near_workers(common_memory_node(chain_.settings.placement));
   const Clock::time_point opening_start = Clock::now();
   bool interrupted = false;
   port::Opening offer(chain_.settings.workers);
@@ -274,7 +286,11 @@ Result<bool> RunningChain::open() {
   }
   offer.batch_packets = ring.batch_packets;
   offer.host_changes_payload = host_changes_payload(chain_, plan_ ? &*plan_ : nullptr);
-  auto opening = std::async(std::launch::async, [this, offer] { return open_outlets(chain_, offer); });
+  auto opening = opener_->run([this, offer] {
+    // Threads inherit this too. If the system refuses it, `make_workers` says so.
+    const ThreadMemoryOnNode near_workers(common_memory_node(chain_.settings.placement));
+    return open_outlets(chain_, offer);
+  });
   while (opening.wait_for(kStopCheckInterval) != std::future_status::ready) {
     if (!is_over(opening_start)) continue;
     interrupted = true;
@@ -292,6 +308,7 @@ Result<bool> RunningChain::open() {
 Result<void> RunningChain::start() {
   // Threads of functions and ports start here, and inherit it.
   const ThreadOnCpus off_workers(chain_.settings.placement.other_cores);
+  if (auto made = make_opener(); !made) return made;
   // Before outputs are opened, which truncates them.
   for (NamedFunction& named : chain_.functions) {
     if (auto begun = named.function->begin_run(); !begun) return begun;
@@ -318,6 +335,21 @@ Result<void> RunningChain::start() {
     end();
     return failure(Error{{}, "cannot start a thread", error.code().message(), "a higher process limit"});
   }
+  return {};
+}
+
+/// Threads that are started later have only what is kept here.
+Result<void> RunningChain::make_opener() {
+  std::optional<port::CapabilityNeeds> needs;
+  if (options_.gives_up_capabilities) needs = capability_needs(chain_);
+  try {
+    opener_ = std::make_unique<Opener>(needs ? std::optional(needs->to_open) : std::nullopt);
+  } catch (const std::system_error& error) {
+    return failure(Error{{}, "cannot start a thread", error.code().message(), "a higher process limit"});
+  }
+  if (!needs) return {};
+  if (const int error = keep_only(needs->to_run); error != 0)
+    fmt::print(stderr, "warning: cannot give up capabilities: {}\n", std::system_category().message(error));
   return {};
 }
 
@@ -414,14 +446,12 @@ Result<void> RunningChain::start_workers() {
   threads_->begin();
   if (chain_.timeline != nullptr) chain_.timeline->begin();
   Errors errors;
-  for (NamedPort& named : chain_.ports) {
-    auto started = named.port->start();
-    if (started) continue;
-    append_named(errors, named, std::move(started.error()));
+  if (auto started = opener_->run([this] { return start_ports(chain_); }).get(); !started) {
+    errors = std::move(started.error());
     stop_workers_.store(true);
     interrupt(chain_);
-    break;
   }
+  opener_.reset();
   for (const auto& log : chain_.logs) {
     if (errors.empty()) log->begin();
   }

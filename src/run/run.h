@@ -34,6 +34,9 @@ class Run;
 struct RunOptions {
   std::uint64_t trace_packets = 0;
   std::FILE* trace_out = nullptr;
+  /// If a port is on an interface: the calling thread, and those of the run, give up for good all capabilities that the
+  /// ports do not need (port::CapabilityNeeds). Those for opening the ports end with that.
+  bool gives_up_capabilities = false;
   // Called by `Run::wait`; may be empty.
   std::function<void(const Progress&)> on_progress;  // a few times per second
   std::function<void(Run&)> on_tick;                 // many times per second while packets flow

@@ -18,6 +18,7 @@
 #include <limits>
 #include <thread>
 
+#include "base/capabilities.h"
 #include "base/cpu_topology.h"
 #include "base/testing/file_content.h"
 #include "base/thread_placement.h"
@@ -241,6 +242,67 @@ TEST(Run, StartsEveryPortOnceAllAreOpen) {
   ASSERT_TRUE(run(chain, {}, kNeverStop));
   EXPECT_TRUE(in.started);
   EXPECT_TRUE(out.started);
+}
+
+/// The capabilities of the thread that does it, at each step of a run.
+struct CapabilitiesSeen {
+  using Capabilities = std::vector<Capability>;
+  Capabilities beginning, opening, starting, polling, ticking, closing;
+
+  static Capabilities now() {
+    Capabilities all;
+    for (const Capability one : {Capability::net_admin, Capability::net_raw, Capability::bpf}) {
+      if (has_capability(one)) all.push_back(one);
+    }
+    return all;
+  }
+};
+
+/// In a thread of its own, which may lose its capabilities.
+CapabilitiesSeen capabilities_in_run(std::optional<port::CapabilityNeeds> needs, bool gives_up) {
+  CapabilitiesSeen seen;
+  std::thread([&] {
+    FakeChain chain;
+    std::atomic<bool> ticked{false};
+    FakePort& in = chain.add_source("in", [&](unsigned, Batch&) {
+      seen.polling = CapabilitiesSeen::now();
+      return ticked ? RxStatus::end : RxStatus::idle;
+    });
+    in.needs = std::move(needs);
+    in.while_opening = [&] { seen.opening = CapabilitiesSeen::now(); };
+    in.while_starting = [&] { seen.starting = CapabilitiesSeen::now(); };
+    in.while_closing = [&] { seen.closing = CapabilitiesSeen::now(); };
+    chain.add_function("one", [](std::span<PacketView>) {}).at_begin = [&] {
+      seen.beginning = CapabilitiesSeen::now();
+    };
+    RunOptions options;
+    options.gives_up_capabilities = gives_up;
+    options.on_tick = [&](auto&) {
+      seen.ticking = CapabilitiesSeen::now();
+      ticked = true;
+    };
+    EXPECT_TRUE(run(chain, options, kNeverStop));
+  }).join();
+  return seen;
+}
+
+TEST(Run, HasTheCapabilitiesForOpeningPortsOnlyWhereTheyOpen) {
+  if (CapabilitiesSeen::now().size() != 3) GTEST_SKIP() << "without capabilities";
+  const std::vector<Capability> to_open{Capability::net_admin, Capability::net_raw}, to_run{Capability::net_admin};
+  const CapabilitiesSeen seen = capabilities_in_run(port::CapabilityNeeds{to_open, to_run}, true);
+  EXPECT_EQ(seen.opening, to_open);
+  EXPECT_EQ(seen.starting, to_open);
+  EXPECT_EQ(seen.beginning, to_run);
+  EXPECT_EQ(seen.polling, to_run);
+  EXPECT_EQ(seen.ticking, to_run);
+  EXPECT_EQ(seen.closing, to_run);
+}
+
+TEST(Run, KeepsCapabilitiesIfNoPortIsOnAnInterfaceOrNobodyAsks) {
+  const std::vector<Capability> all = CapabilitiesSeen::now();
+  if (all.empty()) GTEST_SKIP() << "without capabilities";
+  EXPECT_EQ(capabilities_in_run(std::nullopt, true).polling, all);
+  EXPECT_EQ(capabilities_in_run(port::CapabilityNeeds{}, false).polling, all);
 }
 
 TEST(Run, FunctionsBeginBeforePortsOpen) {

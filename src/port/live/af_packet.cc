@@ -87,7 +87,7 @@ class AfPacketPort final : public Port {
         index_(index),
         watch_(
             settings_.interface, [this](const Interface& interface) { return reopen(interface); },
-            [this](const Interface& interface) { return lengthen_slots(interface); }) {}
+            [this](const Interface& interface) { return lengthen_slots(interface); }, {Capability::net_raw}) {}
 
   bool reads() const noexcept override { return settings_.reads; }
   bool writes() const noexcept override { return settings_.writes; }
@@ -111,11 +111,12 @@ class AfPacketPort final : public Port {
     for (const auto& queue : tx_) queue->stop();
   }
 
-  std::optional<std::vector<Capability>> capabilities() const override {
-    std::vector<Capability> needed{Capability::net_raw};
-    if (settings_.reads) needed.push_back(Capability::bpf);  // a program spreads frames to several workers better
-    if (!settings_.netns.empty()) needed.push_back(Capability::sys_admin);
-    return needed;
+  std::optional<CapabilityNeeds> capabilities() const override {
+    CapabilityNeeds needs{{Capability::net_raw}, {}};
+    if (settings_.reads)
+      needs.to_open.push_back(Capability::bpf);  // a program spreads frames to several workers better
+    if (!settings_.netns.empty()) needs.to_open.push_back(Capability::sys_admin);
+    return needs;
   }
 
   RxQueue* rx(unsigned worker) noexcept override { return worker < rx_.size() ? rx_[worker].get() : nullptr; }

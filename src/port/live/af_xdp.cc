@@ -124,10 +124,10 @@ class AfXdpPort final : public Port {
     for (const auto& queue : tx_) queue->stop();
   }
 
-  std::optional<std::vector<Capability>> capabilities() const override {
-    std::vector<Capability> needed{Capability::net_raw, Capability::net_admin, Capability::bpf, Capability::ipc_lock};
-    if (!settings_.netns.empty()) needed.push_back(Capability::sys_admin);
-    return needed;
+  std::optional<CapabilityNeeds> capabilities() const override {
+    CapabilityNeeds needs{{Capability::net_raw, Capability::net_admin, Capability::bpf, Capability::ipc_lock}, {}};
+    if (!settings_.netns.empty()) needs.to_open.push_back(Capability::sys_admin);
+    return needs;
   }
 
   RxQueue* rx(unsigned worker) noexcept override { return worker < rx_.size() ? rx_[worker].get() : nullptr; }

@@ -99,16 +99,17 @@ class DpdkPort final : public Port {
     return exchange_->counts().fragments;
   }
 
-  std::optional<std::vector<Capability>> capabilities() const override {
+  /// DPDK's drivers may use them at any time, for example to set up the device again or to close it.
+  std::optional<CapabilityNeeds> capabilities() const override {
     const std::string_view device = settings_.device.device;
     const bool is_interface = device.find("iface=") != std::string_view::npos;
     for (const std::string_view driver : {"net_pcap", "net_ring", "net_null"}) {
-      if (device.starts_with(driver) && !is_interface) return std::vector<Capability>{};
+      if (device.starts_with(driver) && !is_interface) return CapabilityNeeds{};
     }
     std::vector<Capability> needed{Capability::net_admin, Capability::net_raw};
     // Locked memory for DMA, and the physical addresses of huge pages.
     if (!device.starts_with("net_")) needed.insert(needed.end(), {Capability::ipc_lock, Capability::sys_admin});
-    return needed;
+    return CapabilityNeeds{needed, needed};
   }
 
   std::optional<InterfaceCounts> interface_counts() const override;

@@ -11,6 +11,7 @@
 #include <net/if.h>
 #include <net/if_arp.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
@@ -18,6 +19,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <future>
 #include <memory>
 #include <span>
 #include <system_error>
@@ -138,8 +140,11 @@ std::optional<QueueCounts> queues_of(const std::string& name) {
   return counts;
 }
 
-InterfaceWatch::InterfaceWatch(std::string name, Callback returned, Callback mtu_grown)
-    : name_(std::move(name)), returned_(std::move(returned)), mtu_grown_(std::move(mtu_grown)) {}
+InterfaceWatch::InterfaceWatch(std::string name, Callback returned, Callback mtu_grown, std::vector<Capability> needs)
+    : name_(std::move(name)),
+      returned_(std::move(returned)),
+      mtu_grown_(std::move(mtu_grown)),
+      needs_(std::move(needs)) {}
 
 InterfaceWatch::~InterfaceWatch() {
   stop_.signal();
@@ -157,11 +162,19 @@ Result<void> InterfaceWatch::start() {
     return failure(system_error(name_, "cannot follow the interface", std::system_category().message(errno)));
   statistics_at_start_ = driver_statistics(queries_, name_);
   update();
+  std::promise<void> begun;
+  const auto has_begun = begun.get_future();
   try {
-    thread_ = std::thread([this] { run(); });
+    thread_ = std::thread([this, begun = std::move(begun)]() mutable {
+      static_cast<void>(keep_only(needs_));  // if this fails, so it does for the run, which warns
+      static_cast<void>(::pthread_setname_np(::pthread_self(), "interface-watch"));
+      begun.set_value();
+      run();
+    });
   } catch (const std::system_error& error) {
     return failure(Error{{}, "cannot start a thread", error.code().message(), "a higher process limit"});
   }
+  has_begun.wait();  // until then, the thread has more capabilities than it needs
   return {};
 }
 

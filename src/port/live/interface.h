@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/capabilities.h"
 #include "base/error.h"
 #include "packet/ethernet.h"
 #include "port/live/file_descriptor.h"
@@ -61,7 +62,9 @@ class InterfaceWatch {
   /// `returned`: called in that thread when the interface has been deleted, and another one with its name is there.
   /// If it returns false, it is called again after a second.
   /// `mtu_grown`: called there when the MTU of the same interface has become larger.
-  explicit InterfaceWatch(std::string name, Callback returned = {}, Callback mtu_grown = {});
+  /// `needs`: the capabilities that the callbacks need. The thread gives up all others.
+  explicit InterfaceWatch(std::string name, Callback returned = {}, Callback mtu_grown = {},
+                          std::vector<Capability> needs = {});
   ~InterfaceWatch();
   InterfaceWatch(const InterfaceWatch&) = delete;
   InterfaceWatch& operator=(const InterfaceWatch&) = delete;
@@ -86,6 +89,7 @@ class InterfaceWatch {
 
   const std::string name_;
   const Callback returned_, mtu_grown_;
+  const std::vector<Capability> needs_;
   FileDescriptor changes_;  // netlink
   FileDescriptor queries_;  // for questions, in the same namespace
   StopEvent stop_;

@@ -217,10 +217,10 @@ class TapPort final : public Port {
     return in_network_namespace(settings_.netns, [&]() -> Result<void> { return open_here(opening); });
   }
 
-  std::optional<std::vector<Capability>> capabilities() const override {
-    std::vector<Capability> needed{Capability::net_admin, Capability::bpf};
-    if (!settings_.netns.empty()) needed.push_back(Capability::sys_admin);
-    return needed;
+  std::optional<CapabilityNeeds> capabilities() const override {
+    CapabilityNeeds needs{{Capability::net_admin, Capability::bpf}, {}};
+    if (!settings_.netns.empty()) needs.to_open.push_back(Capability::sys_admin);
+    return needs;
   }
 
   RxQueue* rx(unsigned worker) noexcept override { return worker < queues_.size() ? queues_[worker].get() : nullptr; }

@@ -73,6 +73,7 @@ class FakePort final : public port::Port {
   bool waits = true;
   Errors check_errors, open_errors, start_errors, close_errors;
   std::function<void()> while_opening = [] {};
+  std::function<void()> while_starting = [] {};
   std::function<void()> while_closing = [] {};
   std::function<port::Lost()> loses = [] { return port::Lost{}; };  // called at each flush
   std::function<void(std::size_t frames)> takes_back = [](std::size_t) {};
@@ -80,6 +81,7 @@ class FakePort final : public port::Port {
   std::optional<port::OfferedLoad> load;
   std::optional<port::FragmentCounts> fragment_counts;
   std::function<bool()> has_failed = [] { return false; };
+  std::optional<port::CapabilityNeeds> needs;
 
   bool opened = false, started = false, closed = false;
   PacketMemory* packet_memory = nullptr;  // once opened
@@ -93,6 +95,7 @@ class FakePort final : public port::Port {
   Errors check() const override { return check_errors; }
   void interrupt() noexcept override { interrupted = true; }
   Result<void> start() override {
+    while_starting();
     if (!start_errors.empty()) return failure(start_errors);
     started = true;
     return {};
@@ -117,6 +120,7 @@ class FakePort final : public port::Port {
     return close_errors;
   }
   bool failed() const noexcept override { return has_failed(); }
+  std::optional<port::CapabilityNeeds> capabilities() const override { return needs; }
 
   [[nodiscard]] std::vector<std::uint64_t> numbers(unsigned worker = 0) const {
     std::vector<std::uint64_t> all;
