@@ -304,10 +304,10 @@ class Net:
         if self.ipv6:
             sh(f"ip -n {host} addr add {ipv6}/64 dev eth0 nodad")
         if self.routed:
-            gate4, gate6 = (("10.1.0.254", "fd01::fe") if host == "la" else ("10.2.0.254", "fd02::fe"))
-            for gate in (gate4, gate6):
+            gates = ("10.1.0.254", "fd01::fe") if host == "la" else ("10.2.0.254", "fd02::fe")
+            for gate in gates[:2 if self.ipv6 else 1]:
                 sh(f"ip -n {host} neigh replace {gate} lladdr {self.MACS[self.ports[host]]} dev eth0 nud permanent")
-            sh(f"ip -n {host} route add default via {gate4} && ip -n {host} -6 route add default via {gate6}")
+                sh(f"ip -n {host} route add default via {gate}")
         else:
             for address in self.addresses[other][:2 if self.ipv6 else 1]:
                 sh(f"ip -n {host} neigh replace {address} lladdr {self.mac(other)} dev eth0 nud permanent")

@@ -43,10 +43,7 @@ def frames_sent_and_counted(net, report, sent):
 
 
 def soak(make):
-    net = make(workers=2, routed=True)
-    for host in net.ports:  # that is all that a host sends by itself, once it has reported its multicast groups
-        net.host(host, "sysctl -qw net.ipv6.conf.eth0.router_solicitations=0")
-    time.sleep(2.5)
+    net = make(workers=2, routed=True, ipv6=False)  # the hosts send nothing by themselves
     before = {host: net.sent(host) for host in net.ports}
     net.start(firewall(net) + nids(net) + net.router())
     folder = net.path("www")
@@ -61,7 +58,7 @@ def soak(make):
     client = stream_rate(net, SECONDS, f"-b {LOAD * most / 2 / STREAMS:.0f}")
     # Connections that come and go, beside the long ones.
     pages = net.serve("la", f"sh -c 'while curl -s -m 5 -o /dev/null http://{net.address('lb')}:8000/page; do sleep 0.05; done'")
-    pings = net.serve("la", f"ping -6 -q -i 0.02 {net.address('lb', 6)}")
+    pings = net.serve("la", f"ping -q -i 0.02 {net.address('lb')}")
     samples = []
     while client.is_running():
         check(time.monotonic() < began + SECONDS + 60, "the traffic does not end")
@@ -77,7 +74,8 @@ def soak(make):
 
     carried = result["sum_received"]["bits_per_second"] + result["sum_received_bidir_reverse"]["bits_per_second"]
     record = {"kind": net.kind.kind, "seconds": SECONDS, "most_mbps": most / 1e6, "offered_mbps": LOAD * most / 1e6,
-              "carried_mbps": carried / 1e6, "packets": report["packets"], "ports": report["ports"],
+              "carried_mbps": carried / 1e6, "frames_sent_to": {port: sent[host] for host, port in net.ports.items()},
+              "packets": report["packets"], "ports": report["ports"],
               "dropped_by_chain": report["dropped_by_chain"], "memory_kib": samples}
     net.write("soak.json", json.dumps(record, indent=1))
     for port, frames, came, gone in frames_sent_and_counted(net, report, sent):
