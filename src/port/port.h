@@ -145,6 +145,10 @@ struct InterfaceCounts {
   Counts events;
 };
 
+/// The interface that a port is on: there is none with its name, frames cannot be sent (it is down, or the other end
+/// is), or they can.
+enum class LinkState : std::uint8_t { absent, down, up };
+
 /// What a chain offers to a port.
 struct Opening {
   Opening(unsigned for_workers) : workers(for_workers) {}  // NOLINT(google-explicit-constructor): mostly all there is
@@ -205,6 +209,9 @@ class Port {
   [[nodiscard]] virtual std::optional<std::vector<Capability>> capabilities() const { return std::nullopt; }
   /// Empty if the port is not on an interface. Thread-safe.
   [[nodiscard]] virtual std::optional<InterfaceCounts> interface_counts() const { return std::nullopt; }
+
+  /// Empty if the port is on no interface, or does not know. Valid once the port has started. Thread-safe.
+  [[nodiscard]] virtual std::optional<LinkState> link() const noexcept { return std::nullopt; }
 
   /// The fraction of the input that has been read, 0..1, for the progress line; empty if unknown. Thread-safe.
   [[nodiscard]] virtual std::optional<double> progress() const noexcept { return std::nullopt; }
