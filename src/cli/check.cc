@@ -20,6 +20,7 @@
 #include "cli/chain_arguments.h"
 #include "config/run_section.h"
 #include "port/catalog.h"
+#include "report/error_json.h"
 
 namespace penstock::cli {
 
@@ -121,21 +122,6 @@ void print_loaded(const config::LoadedChain& loaded) {
   }
 }
 
-/// The form of every error, warning and skipped construct.
-Json to_json(const Errors& errors) {
-  const auto or_null = [](const auto& value) { return value == decltype(value){} ? Json() : Json(value); };
-  Json list = Json::array();
-  for (const Error& error : errors) {
-    list.push_back({{"file", or_null(error.place.file)},
-                    {"line", or_null(error.place.line)},
-                    {"column", or_null(error.place.column)},
-                    {"message", error.message},
-                    {"found", or_null(error.found)},
-                    {"expected", or_null(error.expected)}});
-  }
-  return list;
-}
-
 /// "no mistakes" only if the chain does everything that its files say.
 std::string summary_of(const config::LoadedChain& loaded) {
   const std::size_t warnings = loaded.without_effect.size() + loaded.cautions.size();
@@ -167,15 +153,15 @@ void print_json(const config::LoadedChain& loaded) {
     if (!load.empty()) function["load"] = std::move(load);
     json["functions"].push_back(std::move(function));
   }
-  json["unsupported"] = to_json(loaded.unsupported);
-  json["without_effect"] = to_json(loaded.without_effect);
-  json["cautions"] = to_json(loaded.cautions);
+  json["unsupported"] = report::to_json(loaded.unsupported);
+  json["without_effect"] = report::to_json(loaded.without_effect);
+  json["cautions"] = report::to_json(loaded.cautions);
   print(json);
 }
 
 int refuse_chain(const Errors& errors, const CheckArguments& arguments) {
   if (!arguments.json) return refuse(errors, arguments.verbose);
-  print({{"errors", to_json(errors)}});
+  print({{"errors", report::to_json(errors)}});
   return kWrongUsage;
 }
 

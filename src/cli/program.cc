@@ -24,6 +24,7 @@
 #include "cli/chain_arguments.h"
 #include "cli/check.h"
 #include "cli/classify.h"
+#include "cli/ctl.h"
 #include "cli/devices.h"
 #include "cli/doctor.h"
 #include "cli/filter.h"
@@ -100,6 +101,8 @@ Error usage_error(const CLI::App& app, const CLI::ParseError& error) {
   std::vector<std::string> unknown = command.remaining();
   if (unknown.empty()) unknown = app.remaining();
   if (unknown.empty() && parsed.empty()) return {{}, "no command", "", expected_word(app, "")};
+  if (unknown.empty() && !command.get_subcommands({}).empty() && command.get_subcommands().empty())
+    return {{}, "no command", "", expected_word(command, "")};
   if (unknown.empty()) return in_our_words(error.what());
   const std::string& word = unknown.front();
   const char* message = word.starts_with('-') ? "unknown option"
@@ -118,7 +121,7 @@ int refuse_arguments(const CLI::App& app, const CLI::ParseError& error) {
 /// Adds a limit for the size of input files to every command that reads files.
 void add_file_limit(CLI::App& app) {
   for (CLI::App* const command : app.get_subcommands({})) {
-    if (command->get_name() == "devices") continue;
+    if (command->get_name() == "devices" || command->get_name() == "ctl") continue;
     command
         ->add_option_function<std::string>(
             "--file-limit",
@@ -161,6 +164,7 @@ int run_program(int argc, const char* const* argv, function::NfKinds further) {
   add_classify(app, exit_code);
   add_devices(app, exit_code);
   add_doctor(app, *functions, exit_code);
+  add_ctl(app, exit_code);
   add_bench(app, {argv, argv + argc}, exit_code);
   add_file_limit(app);
   try {

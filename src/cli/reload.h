@@ -1,18 +1,19 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// `penstock run` on SIGUSR2: reads the chain file and its files again, and puts them in use while packets flow.
+// Prints what a reload or rollback of a running chain has done.
 
 #pragma once
 
-#include "cli/chain_arguments.h"
+#include <string_view>
+
 #include "config/chain_file.h"
-#include "run/run.h"
+#include "control/reload.h"
 
 namespace penstock::cli {
 
-/// Reloads the chain `loaded`, which runs as `run`. Prints on stderr what has changed, or all reasons why nothing has.
-/// Afterwards, the warnings in `loaded` are those of the configuration in use.
-void reload(run::Run& run, config::LoadedChain& loaded, const ChainArguments& arguments);
+/// Prints on stderr what has changed, or all reasons why nothing has. `loaded` has the warnings of the configuration in
+/// use. `asked_by`: "SIGUSR2".
+void print_reload(const control::ReloadOutcome& outcome, const config::LoadedChain& loaded, std::string_view asked_by);
 
 }  // namespace penstock::cli

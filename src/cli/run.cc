@@ -9,6 +9,7 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <ctime>
 #include <limits>
@@ -18,12 +19,14 @@
 #include <vector>
 
 #include "base/text_file.h"
-#include "base/version.h"
 #include "cli/chain_arguments.h"
 #include "cli/progress.h"
 #include "cli/reload.h"
 #include "cli/stop_signals.h"
 #include "config/run_section.h"
+#include "control/control_server.h"
+#include "control/reload.h"
+#include "control/status.h"
 #include "gpu/devices.h"
 #include "report/run_report.h"
 #include "ring/trace_events.h"
@@ -42,16 +45,6 @@ struct RunArguments {
 
 using Json = nlohmann::ordered_json;
 
-/// The report as written to the file.
-Json complete_report(const report::RunReport& of_run, const RunArguments& arguments, const Errors& errors) {
-  Json report{{"penstock", {{"version", build_info().version}, {"commit", build_info().commit}}},
-              {"chain", arguments.chain.file}};
-  report.update(report::to_json(of_run));
-  report["errors"] = Json::array();
-  for (const Error& error : errors) report["errors"].push_back(to_string(error));
-  return report;
-}
-
 /// Data from captures may not be valid UTF-8, but the report must be written nevertheless.
 std::string text_of(const Json& report) { return report.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
@@ -66,8 +59,8 @@ std::string heading_of(const report::RunReport& report) {
 }
 
 /// Handles the requests that signals have made since the last call. Errors are reported, and the run continues.
-void handle_requests(RunSignals& signals, run::Run& running, const RunArguments& arguments, config::LoadedChain& loaded,
-                     bool progress) {
+void handle_signals(RunSignals& signals, run::Run& running, const RunArguments& arguments,
+                    const config::LoadedChain& loaded, control::Reloader& reloader, bool progress) {
   const bool reopen = signals.reopen_logs.exchange(false);
   const bool report = signals.report.exchange(false);
   const bool reloads = signals.reload.exchange(false);
@@ -77,11 +70,13 @@ void handle_requests(RunSignals& signals, run::Run& running, const RunArguments&
     const report::RunReport now = running.report();
     if (loaded.report_path.empty()) {
       fmt::print(stderr, "{}{}", heading_of(now), report::to_tables(now));
-    } else if (const auto written = write_report(loaded.report_path, complete_report(now, arguments, {})); !written) {
+    } else if (const auto written =
+                   write_report(loaded.report_path, control::report_json(now, arguments.chain.file, {}));
+               !written) {
       print_errors(written.error());
     }
   }
-  if (reloads) reload(running, loaded, arguments.chain);
+  if (reloads) print_reload(reloader.reload(running), loaded, "SIGUSR2");
 }
 
 int run_chain(const RunArguments& arguments) {
@@ -104,13 +99,37 @@ int run_chain(const RunArguments& arguments) {
   options.trace_out = arguments.json ? stderr : tables_out;
   const bool terminal = shows_progress() && !arguments.quiet;
   if (terminal) options.on_progress = print_progress;
-  options.on_tick = [&](run::Run& running) { handle_requests(signals, running, arguments, *loaded, terminal); };
-  auto result = run::run(loaded->chain, options, stop_on_signals(HangUp::reopens));
+  const std::atomic<bool>& stop = stop_on_signals(HangUp::reopens);
+  control::Reloader reloader(*loaded,
+                             [&](const config::LoadedChain& running) { return arguments.chain.plan_reload(running); });
+  std::unique_ptr<control::ControlServer> server;
+  if (!loaded->control_path.empty()) {
+    const auto on_reload = [&](const control::ReloadOutcome& outcome) {
+      if (terminal) end_progress();
+      print_reload(outcome, *loaded, "penstock ctl");
+    };
+    auto opened = control::ControlServer::open(
+        loaded->control_path, {*loaded, arguments.chain.file, reloader, stop, stop_as_by_signal, on_reload});
+    if (!opened) return refuse(opened.error());
+    server = std::move(*opened);
+  }
+  options.on_tick = [&](run::Run& running) {
+    handle_signals(signals, running, arguments, *loaded, reloader, terminal);
+    if (server != nullptr) server->tick();
+  };
+  auto running = run::start(loaded->chain, options, stop);
+  run::RunResult result;
+  if (running) {
+    if (server != nullptr) server->begin(**running);
+    result = (*running)->wait();
+    if (server != nullptr) server->end(result);
+    running->reset();
+  }
   nothing_left_to_stop();
   if (terminal) end_progress();
-  if (!result) return refuse(result.error());  // the run has not started
-  const Json report = complete_report(result->report, arguments, result->errors);
-  Errors errors = std::move(result->errors);
+  if (!running) return refuse(running.error());  // the run has not started
+  const Json report = control::report_json(result.report, arguments.chain.file, result.errors);
+  Errors errors = std::move(result.errors);
   const auto note = [&errors](Result<void> written) {
     if (!written) append(errors, std::move(written.error()));
   };
@@ -123,7 +142,7 @@ int run_chain(const RunArguments& arguments) {
   if (arguments.json) {
     text = text_of(report);
   } else if (!arguments.quiet) {
-    text = report::to_tables(result->report);
+    text = report::to_tables(result.report);
   }
   const int code = print_results(text, !arguments.json && loaded->writes_stdout, std::move(errors));
   print_left_out(loaded->unsupported);
@@ -145,6 +164,7 @@ void add_run(CLI::App& app, function::NfKinds functions, int& exit_code) {
   add_override("--cores", "run.cores", "cores to bind the workers to, such as 2-5,8");
   add_override("--duration", "run.duration", "stop after this time, such as 10s");
   add_override("--eve", "outputs.eve", "write alerts to this file as EVE JSON");
+  add_override("--control", "outputs.control", "listen for `penstock ctl` on this unix socket");
   add_override("--report", "outputs.report", "write the report to this file as JSON");
   add_override("--timeline", "outputs.timeline",
                "write the times of the last transfers and kernels on the GPU to this file, for Perfetto");

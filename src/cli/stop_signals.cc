@@ -61,6 +61,10 @@ RunSignals& take_run_signals() {
   return run_signals;
 }
 
+void stop_as_by_signal() noexcept {
+  if (!stop_asked.exchange(true)) stop_asked_at.store(Clock::now().time_since_epoch().count());
+}
+
 void nothing_left_to_stop() noexcept { run_is_over.store(true); }
 
 SignalsEndProgram::SignalsEndProgram() noexcept

@@ -21,6 +21,9 @@ enum class HangUp : std::uint8_t {
 /// immediately. SIGPIPE (`| head`) no longer ends the program.
 [[nodiscard]] const std::atomic<bool>& stop_on_signals(HangUp hang_up = HangUp::stops);
 
+/// Does what the first signal does, for a request by other means. A signal afterwards counts as the second one.
+void stop_as_by_signal() noexcept;
+
 /// From here on, a single signal ends the program, because the remaining work may block on a reader for ever.
 void nothing_left_to_stop() noexcept;
 

@@ -68,6 +68,7 @@ class Builder {
     const std::optional<Parameters>& outputs = description_.outputs;
     if (!outputs) return;
     if (outputs->has("report")) loaded_.report_path = outputs->text("report");
+    if (outputs->has("control")) loaded_.control_path = outputs->text("control");
     function_outputs_.read(*outputs, options_.functions, errors_);
   }
 

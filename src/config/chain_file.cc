@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/output_file.h"
+#include "base/socket_path.h"
 #include "base/text_file.h"
 #include "config/chain_builder.h"
 #include "config/chain_description.h"
@@ -71,6 +72,9 @@ Errors check_files(const LoadedChain& loaded) {
     if (log->path() == "-") continue;
     if (auto named = check_compression(log->path()); !named) append(errors, std::move(named.error()));
     if (auto writable = check_writable(log->path()); !writable) append(errors, std::move(writable.error()));
+  }
+  if (!loaded.control_path.empty()) {
+    if (auto possible = check_socket_path(loaded.control_path); !possible) append(errors, std::move(possible.error()));
   }
   return placed(std::move(errors), loaded.files);
 }

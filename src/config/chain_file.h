@@ -40,6 +40,7 @@ struct LoadedChain {
   std::string report_path;               // "": no report
   std::vector<TextOutput> texts;         // texts that the functions write
   std::vector<function::NamedLog> logs;  // the chain's logs by the names of their outputs
+  std::string control_path;              // unix socket for the operator; "": none
   std::string timeline_path;             // output file of the chain's timeline; "": no timeline
   std::vector<Parameters::File> files;   // all files that the chain file names, and itself
   bool writes_stdout = false;            // a capture or the report goes to the standard output, so nothing else may

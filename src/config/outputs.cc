@@ -21,6 +21,8 @@ namespace {
 constexpr Parameter kReport{"report", ParameterType::output, "", "", "the report, as JSON"};
 
 constexpr auto kGeneral = std::to_array<Parameter>({
+    {"control", ParameterType::output, "", "",
+     "unix socket at which `penstock ctl` finds the run; only its user can connect"},
     {"append", ParameterType::flag, "true", "", "append to existing logs; false: overwrite them in each run"},
     {"timeline", ParameterType::output, "", "",
      "times of transfers and kernels on the GPU for the last batches, for Perfetto and chrome://tracing"},

@@ -147,10 +147,15 @@ struct InterfaceCounts {
 
 /// The capabilities that a port on an interface needs.
 struct CapabilityNeeds {
-  std::vector<Capability>
-      to_open;  // for `open` and `start`. A thread that `open` starts has them, and gives up the rest
-  std::vector<Capability> to_run;  // afterwards, for any member, in any thread
+  /// For `open` and `start`. A thread that `open` starts has them, and gives up the rest.
+  std::vector<Capability> to_open;
+  /// Afterwards, for any member, in any thread.
+  std::vector<Capability> to_run;
 };
+
+/// The interface that a port is on: there is none with its name, frames cannot be sent (it is down, or the other end
+/// is), or they can.
+enum class LinkState : std::uint8_t { absent, down, up };
 
 /// What a chain offers to a port.
 struct Opening {
@@ -211,6 +216,9 @@ class Port {
   [[nodiscard]] virtual std::optional<CapabilityNeeds> capabilities() const { return std::nullopt; }
   /// Empty if the port is not on an interface. Thread-safe.
   [[nodiscard]] virtual std::optional<InterfaceCounts> interface_counts() const { return std::nullopt; }
+
+  /// Empty if the port is on no interface, or does not know. Valid once the port has started. Thread-safe.
+  [[nodiscard]] virtual std::optional<LinkState> link() const noexcept { return std::nullopt; }
 
   /// The fraction of the input that has been read, 0..1, for the progress line; empty if unknown. Thread-safe.
   [[nodiscard]] virtual std::optional<double> progress() const noexcept { return std::nullopt; }

@@ -96,6 +96,14 @@ Json placement_json(const WorkerPlacement& placement) {
   return json;
 }
 
+Json worker_json(const WorkerReport& worker) {
+  return {{"in", traffic_json(worker.in)},
+          {"forwarded", traffic_json(worker.forwarded)},
+          {"dropped", traffic_json(worker.dropped)},
+          {"consumed", traffic_json(worker.consumed)},
+          {"batches", worker.batches}};
+}
+
 }  // namespace
 
 double FunctionReport::ns_per_packet() const noexcept { return mean(time, in.packets); }
@@ -132,6 +140,8 @@ Json to_json(const RunReport& report) {
   json["workers"] = report.workers;
   json["placement"] = Json::array();
   for (const WorkerPlacement& placement : report.placement) json["placement"].push_back(placement_json(placement));
+  json["by_worker"] = Json::array();
+  for (const WorkerReport& worker : report.by_worker) json["by_worker"].push_back(worker_json(worker));
   json["elapsed_s"] = report.elapsed_s();
   json["reloads"] = report.reloads;
   json["packets"] = totals(&TrafficSum::packets);

@@ -72,10 +72,16 @@ struct WorkerPlacement {
   std::optional<unsigned> memory_node;  // the NUMA node chosen for its memory
 };
 
+struct WorkerReport {
+  TrafficSum in, forwarded, dropped, consumed;
+  std::uint64_t batches = 0;
+};
+
 struct RunReport {
   std::string processor;  // "cpu", "gpu"
   std::size_t workers = 0;
   std::vector<WorkerPlacement> placement;  // by worker
+  std::vector<WorkerReport> by_worker;
   std::chrono::nanoseconds elapsed{};
   std::uint64_t reloads = 0;  // and rollbacks
   /// Each packet that was read and has left the chain is in exactly one of forwarded, dropped and consumed.

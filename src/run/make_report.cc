@@ -134,6 +134,26 @@ report::RunReport::Gaps gaps_of(std::span<const std::unique_ptr<Worker>> workers
   return gaps;
 }
 
+TrafficSum sum_of(const std::deque<report::Traffic>& all) {
+  TrafficSum sum;
+  for (const report::Traffic& traffic : all) sum += traffic;
+  return sum;
+}
+
+report::WorkerReport worker_report(const WorkerCounters& counters) {
+  report::WorkerReport report;
+  report.in += counters.in;
+  report.forwarded += counters.forwarded;
+  report.consumed += counters.consumed;
+  for (const FunctionCounters& function : counters.functions) {
+    report.dropped += sum_of(function.dropped);
+    report.consumed += function.consumed;
+  }
+  for (const report::Traffic& dropped : counters.dropped_by_chain) report.dropped += dropped;
+  report.batches = counters.batches.get();
+  return report;
+}
+
 }  // namespace
 
 report::RunReport make_report(const Chain& chain, std::span<const std::unique_ptr<Worker>> workers,
@@ -144,6 +164,7 @@ report::RunReport make_report(const Chain& chain, std::span<const std::unique_pt
   report::RunReport report;
   report.processor = name(chain.settings.processor);
   report.workers = workers.size();
+  for (const auto& worker : workers) report.by_worker.push_back(worker_report(worker->counters()));
   report.elapsed = elapsed;
   report.in = sums.traffic(&C::in);
   report.forwarded = sums.traffic(&C::forwarded);

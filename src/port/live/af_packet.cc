@@ -133,6 +133,7 @@ class AfPacketPort final : public Port {
     return exchange_->counts().fragments;
   }
 
+  std::optional<LinkState> link() const noexcept override { return watch_.link(); }
   std::optional<InterfaceCounts> interface_counts() const override {
     const std::lock_guard lock(counting_);
     InterfaceCounts counts;

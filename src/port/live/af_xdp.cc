@@ -148,6 +148,7 @@ class AfXdpPort final : public Port {
     return exchange_->counts().fragments;
   }
 
+  std::optional<LinkState> link() const noexcept override { return watch_.link(); }
   std::optional<InterfaceCounts> interface_counts() const override {
     InterfaceCounts counts;
     if (settings_.reads) add_received(counts);

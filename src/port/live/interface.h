@@ -76,6 +76,9 @@ class InterfaceWatch {
   [[nodiscard]] bool can_send() const noexcept { return can_send_.load(std::memory_order_relaxed); }
   /// Whether there is one with this name in the network namespace where it was at the start.
   [[nodiscard]] bool exists() const noexcept { return exists_.load(std::memory_order_relaxed); }
+  [[nodiscard]] LinkState link() const noexcept {
+    return !exists() ? LinkState::absent : can_send() ? LinkState::up : LinkState::down;
+  }
   [[nodiscard]] std::uint32_t mtu() const noexcept { return mtu_.load(std::memory_order_relaxed); }
   [[nodiscard]] bool was_deleted() const noexcept { return deletions_.load(std::memory_order_relaxed) > 0; }
   /// Changes so far, and what the driver and the system have counted since the start.

@@ -240,6 +240,7 @@ class TapPort final : public Port {
     return exchange_->counts().fragments;
   }
 
+  std::optional<LinkState> link() const noexcept override { return watch_.link(); }
   std::optional<InterfaceCounts> interface_counts() const override {
     InterfaceCounts counts;
     Intake::Sums sums;

@@ -1,0 +1,35 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "base/socket_path.h"
+
+#include <fmt/format.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <system_error>
+
+namespace penstock {
+
+std::string folder_of_socket(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+Result<void> check_socket_path(const std::string& path) {
+  constexpr std::size_t kMost = sizeof(sockaddr_un::sun_path) - 1;
+  const Place place{path.empty() ? "''" : path, 0, 0};
+  if (path.empty() || path == "-" || path.ends_with('/'))
+    return failure(Error{place, "not a path for a socket", in_quotes(path), "a file name, such as gateway.sock"});
+  if (path.size() > kMost) {
+    return failure(Error{place, "the path of a socket is too long", fmt::format("{} bytes", path.size()),
+                         fmt::format("at most {} (the system's limit)", kMost)});
+  }
+  if (::access(folder_of_socket(path).c_str(), W_OK | X_OK) == 0) return {};
+  return failure(system_error(path, "cannot create a socket in its folder", std::system_category().message(errno)));
+}
+
+}  // namespace penstock

@@ -1,0 +1,184 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cli/ctl.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "base/text_file.h"
+#include "base/units.h"
+#include "cli/chain_arguments.h"
+#include "cli/ctl_text.h"
+#include "cli/stop_signals.h"
+#include "control/client.h"
+
+namespace penstock::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using control::Command;
+
+constexpr const char* kFolder = "/run/penstock";
+
+struct CtlArguments {
+  std::string socket;
+  bool json = false;
+  bool dry_run = false;
+  bool watch = false;
+  double interval_s = 1;
+};
+
+/// The socket that the user has not named: the only one in the usual folder.
+Result<std::string> usual_socket() {
+  std::vector<std::string> sockets;
+  std::error_code none;
+  for (std::filesystem::directory_iterator file(kFolder, none), end; !none && file != end; file.increment(none)) {
+    if (file->path().extension() == ".sock") sockets.push_back(file->path().string());
+  }
+  if (sockets.size() == 1) return sockets.front();
+  std::ranges::sort(sockets);
+  return failure(Error{{},
+                       sockets.empty() ? fmt::format("no run listens in {}", kFolder) : "several runs listen",
+                       fmt::format("{}", fmt::join(sockets, ", ")),
+                       sockets.empty() ? "--socket PATH, with the path of `penstock run --control PATH` or of outputs: "
+                                         "{control: PATH}"
+                                       : "--socket PATH, with one of these"});
+}
+
+int code_of(const control::NoResult& failure) {
+  return failure.kind == name(control::Failure::request) || failure.kind == name(control::Failure::mistakes)
+             ? kWrongUsage
+             : kFailed;
+}
+
+int fail_to(const control::NoResult& failure) {
+  print_errors(failure.errors);
+  if (failure.kind == name(control::Failure::mistakes)) fmt::print(stderr, "refused, see above; nothing has changed\n");
+  return code_of(failure);
+}
+
+std::string json_text(const Json& json, int indent) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+/// What to print of the result of a command other than `stats --watch`.
+std::string text_of(Command command, const Json& result) {
+  switch (command) {
+    case Command::status: return status_text(result);
+    case Command::stats: return stats_text(result);
+    case Command::reload:
+    case Command::rollback: return reload_text(result);
+    case Command::drain: {
+      const Json& packets = result.at("packets");
+      std::string text;
+      for (const Json& error : result.at("errors")) text += printable(error.get<std::string>()) + '\n';
+      return text + fmt::format("the run has ended: {} in, {} forwarded, {} dropped, {} consumed\n",
+                                format_count(packets.at("in").get<std::uint64_t>(), "packet"),
+                                format_count(packets.at("forwarded").get<std::uint64_t>()),
+                                format_count(packets.at("dropped").get<std::uint64_t>()),
+                                format_count(packets.at("consumed").get<std::uint64_t>()));
+    }
+    case Command::stop: return "the run is ending\n";
+    case Command::reopen_logs: break;
+  }
+  return "the logs are reopened\n";
+}
+
+/// Waits for a while, or for the user's signal.
+void pause(double seconds) { static_cast<void>(::poll(nullptr, 0, static_cast<int>(seconds * 1000))); }
+
+int watch(control::Client& client, const CtlArguments& arguments) {
+  const std::atomic<bool>& stop = stop_on_signals();
+  const bool terminal = ::isatty(STDOUT_FILENO) == 1 && !arguments.json;
+  std::optional<Json> before;
+  for (bool first = true; !stop.load(); first = false) {
+    auto now = client.ask(Command::stats);
+    if (!now) return fail_to(now.error());
+    std::string text = arguments.json ? json_text(*now, -1) : before ? rates_text(*before, *now) : stats_text(*now);
+    // The cursor goes home, and what is left of the last screen is cleared.
+    if (terminal) text = "\033[H\033[J" + text;
+    if (!terminal && !arguments.json && !first) text = '\n' + text;
+    if (const auto written = write_stdout(text); !written) return fail(written.error());
+    before = std::move(*now);
+    pause(arguments.interval_s);
+  }
+  return kDone;
+}
+
+int run_command(Command command, const CtlArguments& arguments) {
+  std::string path = arguments.socket;
+  if (path.empty()) {
+    auto usual = usual_socket();
+    if (!usual) return fail(usual.error());
+    path = std::move(*usual);
+  }
+  auto client = control::Client::connect(path);
+  if (!client) return fail(client.error());
+  try {
+    if (arguments.watch) return watch(*client, arguments);
+    const auto result = client->ask(command, arguments.dry_run);
+    if (!result) return fail_to(result.error());
+    return print_results(arguments.json ? json_text(*result, 2) : text_of(command, *result), false, {});
+  } catch (const Json::exception& error) {
+    return fail({Error{{path, 0, 0}, "an answer of another version of penstock", error.what(), "the same version"}});
+  }
+}
+
+void add_watch(CLI::App& command, CtlArguments& arguments) {
+  command
+      .add_option_function<std::string>(
+          "--watch",
+          [&arguments](const std::string& text) {
+            constexpr double kLeast = 0.1, kMost = 600;
+            const auto seconds = text.empty() ? std::optional(1.0) : parse_number(text);
+            if (!seconds || !(*seconds >= kLeast && *seconds <= kMost)) {
+              throw CLI::ValidationError(fmt::format("--watch: wrong value: found {}, expected seconds in {}..{}",
+                                                     in_quotes(text), kLeast, kMost));
+            }
+            arguments.watch = true;
+            arguments.interval_s = *seconds;
+          },
+          "print the rates again and again, every second or in this interval")
+      ->expected(0, 1)
+      ->type_name("[SECONDS]");
+}
+
+}  // namespace
+
+void add_ctl(CLI::App& app, int& exit_code) {
+  auto arguments = std::make_shared<CtlArguments>();
+  CLI::App* command = app.add_subcommand("ctl", "Control a run: status, counters, reload, end");
+  command->require_subcommand(1);
+  command->add_option("--socket", arguments->socket,
+                      fmt::format("the run's socket (`penstock run --control`); default: the only one in {}", kFolder));
+  command->add_flag("--json", arguments->json, "print the result as JSON, as it came (docs/control.md)");
+  for (const control::CommandKind& kind : control::commands()) {
+    CLI::App* const sub = command->add_subcommand(std::string(kind.name), std::string(kind.help));
+    sub->fallthrough();  // --socket and --json may follow
+    if (kind.has_dry_run) {
+      sub->add_flag("--dry-run", arguments->dry_run, "only say what a reload would change; nothing changes");
+    }
+    if (kind.command == Command::stats) add_watch(*sub, *arguments);
+    sub->callback([arguments, &exit_code, asked = kind.command] { exit_code = run_command(asked, *arguments); });
+  }
+}
+
+}  // namespace penstock::cli

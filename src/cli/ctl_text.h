@@ -1,0 +1,22 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Results of the control protocol as text for the terminal. All functions throw nlohmann::json::exception if a result
+// lacks what this version of the program expects.
+
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace penstock::cli {
+
+[[nodiscard]] std::string status_text(const nlohmann::ordered_json& status);
+/// Of a reload, a dry run or a rollback.
+[[nodiscard]] std::string reload_text(const nlohmann::ordered_json& outcome);
+/// Counts since the run began.
+[[nodiscard]] std::string stats_text(const nlohmann::ordered_json& now);
+/// Rates between two results of `stats`.
+[[nodiscard]] std::string rates_text(const nlohmann::ordered_json& before, const nlohmann::ordered_json& now);
+
+}  // namespace penstock::cli

@@ -1,0 +1,77 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "control/client.h"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <system_error>
+#include <utility>
+
+#include "control/unix_socket.h"
+
+namespace penstock::control {
+
+namespace {
+
+/// Far more than a run sends; the socket may be somebody else's.
+constexpr std::size_t kLongestAnswer = std::size_t{64} << 20;
+
+}  // namespace
+
+Result<Client> Client::connect(const std::string& path) {
+  auto socket = connect_to(path);
+  if (!socket) return failure(std::move(socket.error()));
+  return Client(path, std::move(*socket));
+}
+
+Error Client::lost(const std::string& reason) const {
+  return {{path_, 0, 0}, "the connection was closed before the answer came", reason, "a run that goes on"};
+}
+
+tl::expected<Json, NoResult> Client::ask(Command command, bool dry_run) {
+  const auto no_answer = [](Error error) { return tl::unexpected(NoResult{"", {std::move(error)}}); };
+  const std::string text = request_text({++last_id_, command, dry_run});
+  std::size_t sent = 0;
+  while (sent < text.size()) {
+    const ssize_t count = ::send(socket_.get(), text.data() + sent, text.size() - sent, MSG_NOSIGNAL);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) break;  // a run that takes no requests from us has said why
+    sent += static_cast<std::size_t>(count);
+  }
+  auto line = read_line();
+  if (!line) return no_answer(std::move(line.error().front()));
+  Json answer = Json::parse(*line, nullptr, false);
+  const auto has = [&](const char* key) { return answer.is_object() && answer.contains(key); };
+  if (has("ok") && answer["ok"] == true && has("result") && has("id") && answer["id"] == last_id_)
+    return std::move(answer["result"]);
+  if (has("ok") && answer["ok"] == false && has("error") && answer["error"].is_object()) {
+    const Json& kind = answer["error"]["kind"];
+    return tl::unexpected(NoResult{kind.is_string() ? kind.get<std::string>() : "", errors_of(answer["error"])});
+  }
+  return no_answer({{path_, 0, 0}, "not an answer of penstock", in_quotes(*line), "an answer to the request"});
+}
+
+Result<std::string> Client::read_line() {
+  std::size_t searched = 0;
+  for (;;) {
+    const std::size_t end = received_.find('\n', searched);
+    if (end != std::string::npos) {
+      std::string line = received_.substr(0, end);
+      received_.erase(0, end + 1);
+      return line;
+    }
+    searched = received_.size();
+    if (searched > kLongestAnswer)
+      return failure(Error{{path_, 0, 0}, "the answer is too long", "", "an answer of penstock"});
+    char buffer[std::size_t{64} << 10];
+    const ssize_t count = ::recv(socket_.get(), buffer, sizeof buffer, 0);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return failure(lost(count < 0 ? std::system_category().message(errno) : ""));
+    received_.append(buffer, static_cast<std::size_t>(count));
+  }
+}
+
+}  // namespace penstock::control

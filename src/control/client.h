@@ -1,0 +1,44 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The operator's end of the control socket: asks a run, and waits for its answers.
+
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+
+#include "base/error.h"
+#include "control/request.h"
+#include "port/live/file_descriptor.h"
+
+namespace penstock::control {
+
+/// Why there is no result.
+struct NoResult {
+  std::string kind;  // a name of control::Failure; "" if the connection failed
+  Errors errors;
+};
+
+class Client {
+ public:
+  [[nodiscard]] static Result<Client> connect(const std::string& path);
+
+  /// Waits for the answer, without a time limit. The result of the command, as it came.
+  [[nodiscard]] tl::expected<Json, NoResult> ask(Command command, bool dry_run = false);
+
+ private:
+  Client(std::string path, port::FileDescriptor socket) : path_(std::move(path)), socket_(std::move(socket)) {}
+
+  [[nodiscard]] Result<std::string> read_line();
+  [[nodiscard]] Error lost(const std::string& reason) const;
+
+  std::string path_;
+  port::FileDescriptor socket_;
+  std::string received_;
+  std::uint64_t last_id_ = 0;
+};
+
+}  // namespace penstock::control

@@ -1,0 +1,230 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "control/control_server.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <exception>
+#include <system_error>
+#include <utility>
+
+#include "base/thread_placement.h"
+#include "base/units.h"
+#include "control/status.h"
+
+namespace penstock::control {
+
+namespace {
+
+bool is_reload(Command command) { return command == Command::reload || command == Command::rollback; }
+
+Error error_of(std::string message, std::string found = "", std::string expected = "") {
+  return {{}, std::move(message), std::move(found), std::move(expected)};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ControlServer>> ControlServer::open(const std::string& path, Subject subject) {
+  auto listener = UnixListener::open(path);
+  if (!listener) return failure(std::move(listener.error()));
+  const ThreadOnCpus off_workers(subject.loaded.chain.settings.placement.other_cores);
+  try {
+    return std::unique_ptr<ControlServer>(new ControlServer(std::move(*listener), std::move(subject)));
+  } catch (const std::system_error& error) {
+    return failure(Error{{}, "cannot start a thread", error.code().message(), "a higher process limit"});
+  }
+}
+
+ControlServer::ControlServer(UnixListener listener, Subject subject)
+    : listener_(std::move(listener)), subject_(std::move(subject)), server_(listener_.fd(), {}, *this), thread_([this] {
+        static_cast<void>(::pthread_setname_np(::pthread_self(), "control"));
+        server_.run();
+      }) {}
+
+ControlServer::~ControlServer() {
+  listener_.remove_path();  // whoever waits for the end may start the next run at once
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Asked& asked : queue_) send_failure(asked, Failure::not_running, no_run());
+    for (const Asked& asked : draining_) {
+      if (!result_) {
+        send_failure(asked, Failure::not_running, no_run());
+      } else {
+        const Json report = report_json(result_->report, subject_.chain_file, result_->errors);
+        send_result(asked, {{"state", "ended"}, {"packets", report["packets"]}, {"errors", report["errors"]}});
+      }
+    }
+  }
+  server_.stop();
+  thread_.join();
+}
+
+void ControlServer::begin(run::Run& run) {
+  const std::lock_guard lock(mutex_);
+  run_ = &run;
+}
+
+void ControlServer::tick() {
+  for (;;) {
+    std::unique_lock lock(mutex_);
+    if (queue_.empty()) return;
+    const Asked asked = std::move(queue_.front());
+    queue_.pop_front();
+    lock.unlock();
+    carry_out(asked, *run_);
+  }
+}
+
+void ControlServer::end(const run::RunResult& result) {
+  const std::lock_guard lock(mutex_);
+  run_ = nullptr;
+  result_ = result;
+}
+
+std::optional<std::string> ControlServer::refuse(int socket) {
+  const auto peer = peer_of(socket);
+  if (peer && (peer->uid == 0 || peer->uid == ::geteuid())) return std::nullopt;
+  return failure_text(nullptr, Failure::refused,
+                      {error_of("this user may not control the run", peer ? fmt::format("user {}", peer->uid) : "",
+                                ::geteuid() == 0 ? "root" : fmt::format("user {}, or root", ::geteuid()))});
+}
+
+LineHandler::Next ControlServer::received(ClientId client, std::string_view line) {
+  if (line.empty() || line == "\r") return Next::line;
+  auto request = read_request(line);
+  if (!request) {
+    server_.send(client, failure_text(request.error().id, Failure::request, {request.error().error}));
+    return Next::answer;
+  }
+  const Asked asked{client, std::move(*request)};
+  try {
+    answer(asked);
+  } catch (const std::exception& error) {  // no memory for a long answer, or a GPU that is lost
+    send_failure(asked, Failure::failed, error_of("the run cannot answer", error.what()));
+  }
+  return Next::answer;
+}
+
+std::string ControlServer::farewell(Closing reason) {
+  const LineServer::Limits& limits = server_.limits();
+  const auto text = [](std::string message, std::string found, std::string expected) {
+    return failure_text(nullptr, Failure::refused,
+                        {error_of(std::move(message), std::move(found), std::move(expected))});
+  };
+  switch (reason) {
+    case Closing::too_many_clients:
+      return text("too many clients", "", fmt::format("at most {} at a time", limits.clients));
+    case Closing::line_too_long:
+      return text("the request is too long", "", fmt::format("a line of at most {}", format_size(limits.line_bytes)));
+    case Closing::line_unfinished:
+      return text("the request is not finished", "",
+                  fmt::format("the whole line within {}", format_duration(limits.line_time)));
+    case Closing::idle: break;
+  }
+  return text("no request came", "", fmt::format("one within {}", format_duration(limits.idle_time)));
+}
+
+void ControlServer::answer(const Asked& asked) {
+  switch (asked.request.command) {
+    case Command::status: return send_result(asked, status());
+    case Command::stats: return answer_stats(asked);
+    case Command::stop:
+    case Command::drain: return ask_to_stop(asked);
+    case Command::reload:
+    case Command::rollback:
+    case Command::reopen_logs: return queue(asked);
+  }
+}
+
+void ControlServer::send_result(const Asked& asked, const Json& result) {
+  std::string text = result_text(asked.request.id, result);
+  const std::size_t most = server_.limits().unsent_bytes;
+  if (text.size() <= most) return server_.send(asked.client, std::move(text));
+  send_failure(asked, Failure::failed,
+               error_of("the answer is too long", format_size(text.size()), "at most " + format_size(most)));
+}
+
+void ControlServer::send_failure(const Asked& asked, Failure kind, Error error) {
+  server_.send(asked.client, failure_text(asked.request.id, kind, {std::move(error)}));
+}
+
+/// Empty: the run has not begun. Call it with the lock.
+std::optional<report::RunReport> ControlServer::report() const {
+  if (run_ != nullptr) return run_->report();
+  if (result_) return result_->report;
+  return std::nullopt;
+}
+
+Json ControlServer::status() const {
+  const std::lock_guard lock(mutex_);
+  RunState state{"starting", subject_.chain_file, started_, 0, 0, run_ != nullptr};
+  if (const auto report = this->report()) {
+    state.name = run_ == nullptr ? "ended" : subject_.stop_asked.load() ? "ending" : "running";
+    state.elapsed_s = report->elapsed_s();
+    state.reloads = report->reloads;
+  }
+  return status_json(subject_.loaded, subject_.reloader, state);
+}
+
+void ControlServer::answer_stats(const Asked& asked) {
+  const std::lock_guard lock(mutex_);
+  const auto report = this->report();
+  if (!report) return send_failure(asked, Failure::not_running, no_run());
+  send_result(asked, report_json(*report, subject_.chain_file, result_ ? result_->errors : Errors()));
+}
+
+void ControlServer::ask_to_stop(const Asked& asked) {
+  subject_.stop();
+  if (asked.request.command == Command::stop) return send_result(asked, {{"state", "ending"}});
+  const std::lock_guard lock(mutex_);
+  draining_.push_back(asked);
+}
+
+void ControlServer::queue(const Asked& asked) {
+  const std::lock_guard lock(mutex_);
+  if (run_ == nullptr) return send_failure(asked, Failure::not_running, no_run());
+  if (is_reload(asked.request.command)) {
+    if (reload_asked_) {
+      return send_failure(asked, Failure::busy,
+                          error_of("another reload or rollback is under way", "", "a request when it is done"));
+    }
+    reload_asked_ = true;
+  }
+  queue_.push_back(asked);
+}
+
+void ControlServer::carry_out(const Asked& asked, run::Run& run) {
+  if (asked.request.command == Command::reopen_logs) {
+    if (const Errors errors = run.reopen_logs(); !errors.empty())
+      return server_.send(asked.client, failure_text(asked.request.id, Failure::failed, errors));
+    return send_result(asked, Json::object());
+  }
+  Reloader& reloader = subject_.reloader;
+  const ReloadOutcome outcome = asked.request.command == Command::rollback ? reloader.rollback(run)
+                                : asked.request.dry_run                    ? reloader.dry_run()
+                                                                           : reloader.reload(run);
+  if (outcome.what != ReloadOutcome::What::dry_run) subject_.on_reload(outcome);
+  {
+    const std::lock_guard lock(mutex_);
+    reload_asked_ = false;
+  }
+  send_outcome(asked, outcome);
+}
+
+void ControlServer::send_outcome(const Asked& asked, const ReloadOutcome& outcome) {
+  using Result = ReloadOutcome::Result;
+  if (outcome.result == Result::in_use || outcome.result == Result::unchanged)
+    return send_result(asked, to_json(outcome));
+  const Failure kind = outcome.result == Result::refused ? Failure::mistakes : Failure::failed;
+  server_.send(asked.client, failure_text(asked.request.id, kind, outcome.errors));
+}
+
+Error ControlServer::no_run() const {
+  return !result_ ? error_of("the run has not begun", "", "a request when packets flow")
+                  : error_of("the run has ended", "", "a request while packets flow");
+}
+
+}  // namespace penstock::control

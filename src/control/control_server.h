@@ -1,0 +1,100 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Lets the operator control a run over a unix socket (docs/control.md). A thread of its own, off the workers' cores,
+// talks with the clients and answers what only looks at the run. What takes longer, such as a reload, waits for the
+// thread that waits for the run (`tick`), which does one thing at a time.
+
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "base/error.h"
+#include "config/chain_file.h"
+#include "control/line_server.h"
+#include "control/reload.h"
+#include "control/request.h"
+#include "control/unix_socket.h"
+#include "run/run.h"
+
+namespace penstock::control {
+
+/// What a server controls; all of it is borrowed.
+struct Subject {
+  const config::LoadedChain& loaded;
+  const std::string& chain_file;
+  Reloader& reloader;
+  const std::atomic<bool>& stop_asked;
+  std::function<void()> stop;  // the sources are not read any more; called in the server's thread
+  std::function<void(const ReloadOutcome&)> on_reload;  // called by `tick`
+};
+
+class ControlServer final : LineHandler {
+ public:
+  /// Listens at `path`, and starts the thread. The run has not begun yet.
+  [[nodiscard]] static Result<std::unique_ptr<ControlServer>> open(const std::string& path, Subject subject);
+  /// Answers whatever is still waiting, and removes the socket.
+  ~ControlServer() override;
+  ControlServer(const ControlServer&) = delete;
+  ControlServer& operator=(const ControlServer&) = delete;
+
+  // Only the thread that waits for the run may call these.
+
+  /// Packets flow. `run` must live until `end`, or until the server is destroyed.
+  void begin(run::Run& run);
+  /// Does what clients have asked for. Called many times per second while packets flow.
+  void tick();
+  /// The run has ended. Clients that wait for that are answered by the destructor, so that outputs can be written
+  /// before.
+  void end(const run::RunResult& result);
+
+ private:
+  struct Asked {
+    ClientId client;
+    Request request;
+  };
+
+  ControlServer(UnixListener listener, Subject subject);
+
+  std::optional<std::string> refuse(int socket) override;
+  Next received(ClientId client, std::string_view line) override;
+  std::string farewell(Closing reason) override;
+
+  void answer(const Asked& asked);
+  void send_result(const Asked& asked, const Json& result);
+  void send_failure(const Asked& asked, Failure kind, Error error);
+  [[nodiscard]] Json status() const;
+  void answer_stats(const Asked& asked);
+  void ask_to_stop(const Asked& asked);
+  void queue(const Asked& asked);
+  void carry_out(const Asked& asked, run::Run& run);
+  void send_outcome(const Asked& asked, const ReloadOutcome& outcome);
+  [[nodiscard]] std::optional<report::RunReport> report() const;
+  [[nodiscard]] Error no_run() const;
+
+  UnixListener listener_;
+  const Subject subject_;
+  const std::chrono::system_clock::time_point started_ = std::chrono::system_clock::now();
+  mutable std::mutex mutex_;  // guards the members up to the next empty line
+  run::Run* run_ = nullptr;   // null: it has not begun, or has ended
+  std::optional<run::RunResult> result_;
+  std::deque<Asked> queue_;    // for `tick`; one for each client at most
+  bool reload_asked_ = false;  // a reload, dry run or rollback is in the queue, or under way
+  std::vector<Asked> draining_;
+
+  LineServer server_;
+  std::thread thread_;  // the last member: it uses the others
+};
+
+}  // namespace penstock::control

@@ -1,0 +1,111 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "control/reload.h"
+
+#include <utility>
+
+#include "config/outputs.h"
+
+namespace penstock::control {
+
+using What = ReloadOutcome::What;
+using Outcome = ReloadOutcome::Result;
+
+std::string_view name_of_result(const ReloadOutcome& outcome) {
+  switch (outcome.result) {
+    case Outcome::refused: return "refused";
+    case Outcome::failed: return "failed";
+    case Outcome::unchanged: return "unchanged";
+    case Outcome::in_use: break;
+  }
+  return outcome.what == What::dry_run ? "would_change" : "in_use";
+}
+
+Reloader::Reloader(config::LoadedChain& loaded, Plan plan)
+    : loaded_(loaded), plan_(std::move(plan)), texts_(loaded.texts) {}
+
+ReloadOutcome Reloader::reload(run::Run& run) {
+  const auto start = std::chrono::steady_clock::now();
+  ReloadOutcome outcome{What::reload, Outcome::refused, {}, {}, {}, {}, {}, {}};
+  auto planned = plan_(loaded_);
+  if (!planned) {
+    outcome.errors = std::move(planned.error());
+  } else if (planned->changes.empty()) {
+    outcome.result = Outcome::unchanged;
+  } else if (auto applied = run.apply(std::move(planned->functions)); !applied) {
+    outcome.result = Outcome::failed;
+    outcome.errors = std::move(applied.error());
+  } else {
+    outcome.changes = std::move(planned->changes);
+    put_in_use({{std::move(planned->unsupported), std::move(planned->without_effect), std::move(planned->cautions)},
+                std::move(planned->texts)},
+               outcome);
+  }
+  return finished(std::move(outcome), start);
+}
+
+ReloadOutcome Reloader::dry_run() {
+  const auto start = std::chrono::steady_clock::now();
+  ReloadOutcome outcome{What::dry_run, Outcome::refused, {}, {}, {}, {}, {}, {}};
+  auto planned = plan_(loaded_);
+  if (!planned) {
+    outcome.errors = std::move(planned.error());
+  } else {
+    outcome.result = planned->changes.empty() ? Outcome::unchanged : Outcome::in_use;
+    outcome.changes = std::move(planned->changes);
+    outcome.unsupported = std::move(planned->unsupported);
+    outcome.without_effect = std::move(planned->without_effect);
+    outcome.cautions = std::move(planned->cautions);
+  }
+  return finished(std::move(outcome), start);
+}
+
+ReloadOutcome Reloader::rollback(run::Run& run) {
+  const auto start = std::chrono::steady_clock::now();
+  ReloadOutcome outcome{What::rollback, Outcome::failed, {}, {}, {}, {}, {}, {}};
+  if (auto changed = run.rollback(); !changed) {
+    outcome.errors = std::move(changed.error());
+  } else {
+    put_in_use(std::exchange(former_, {}), outcome);
+  }
+  return finished(std::move(outcome), start);
+}
+
+/// The functions are in use already.
+void Reloader::put_in_use(Version next, ReloadOutcome& outcome) {
+  outcome.result = Outcome::in_use;
+  outcome.unsupported = next.warnings.unsupported;
+  outcome.without_effect = next.warnings.without_effect;
+  outcome.cautions = next.warnings.cautions;
+  former_.texts = std::exchange(texts_, std::move(next.texts));
+  {
+    const std::lock_guard lock(mutex_);
+    former_.warnings.unsupported = std::exchange(loaded_.unsupported, std::move(next.warnings.unsupported));
+    former_.warnings.without_effect = std::exchange(loaded_.without_effect, std::move(next.warnings.without_effect));
+    former_.warnings.cautions = std::exchange(loaded_.cautions, std::move(next.warnings.cautions));
+  }
+  if (auto written = config::write_text_outputs(texts_); !written) outcome.errors = std::move(written.error());
+}
+
+ReloadOutcome Reloader::finished(ReloadOutcome outcome, std::chrono::steady_clock::time_point start) {
+  outcome.at = std::chrono::system_clock::now();
+  outcome.elapsed = std::chrono::steady_clock::now() - start;
+  if (outcome.what != What::dry_run) {
+    const std::lock_guard lock(mutex_);
+    last_ = outcome;
+  }
+  return outcome;
+}
+
+Reloader::Warnings Reloader::warnings() const {
+  const std::lock_guard lock(mutex_);
+  return {loaded_.unsupported, loaded_.without_effect, loaded_.cautions};
+}
+
+std::optional<ReloadOutcome> Reloader::last() const {
+  const std::lock_guard lock(mutex_);
+  return last_;
+}
+
+}  // namespace penstock::control

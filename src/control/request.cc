@@ -1,0 +1,205 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "control/request.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/parameter.h"
+#include "report/error_json.h"
+
+namespace penstock::control {
+
+namespace {
+
+constexpr auto kCommands = std::to_array<CommandKind>({
+    {Command::status, "status", false, "what runs, since when, with which ports and warnings"},
+    {Command::stats, "stats", false, "the counters of the run: the report, as of now"},
+    {Command::reload, "reload", true, "read the chain file and its files again, and put them in use"},
+    {Command::rollback, "rollback", false, "return to the configuration before the last reload"},
+    {Command::drain, "drain", false, "end the run, and wait until all packets that were read are done"},
+    {Command::stop, "stop", false, "end the run, without waiting"},
+    {Command::reopen_logs, "reopen-logs", false, "reopen the logs, for logrotate"},
+});
+
+constexpr std::string_view kExample = R"(an object such as {"version": 1, "command": "status"})";
+constexpr std::size_t kLongestId = 256;  // bytes
+
+Error wrong(std::string message, std::string found, std::string expected) {
+  return {{}, std::move(message), std::move(found), std::move(expected)};
+}
+
+std::string text_of(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+/// Collects the members of one object, all of which are plain values. Stops at the first mistake.
+class Reader final : public nlohmann::json_sax<Json> {
+ public:
+  struct Member {
+    std::string name;
+    Json value;
+  };
+
+  [[nodiscard]] const std::optional<Error>& mistake() const noexcept { return mistake_; }
+  [[nodiscard]] const std::vector<Member>& members() const noexcept { return members_; }
+
+  bool null() override { return add(nullptr); }
+  bool boolean(bool value) override { return add(value); }
+  bool number_integer(number_integer_t value) override { return add(value); }
+  bool number_unsigned(number_unsigned_t value) override { return add(value); }
+  bool number_float(number_float_t value, const string_t&) override { return add(value); }
+  bool string(string_t& value) override { return add(value); }
+  bool binary(binary_t&) override { return add(nullptr); }  // not in JSON text
+  bool start_object(std::size_t) override { return open_ ? refuse_nesting("an object") : (open_ = true); }
+  bool end_object() override { return true; }
+  bool start_array(std::size_t) override { return open_ ? refuse_nesting("a list") : refuse_other("a list"); }
+  bool end_array() override { return true; }
+  bool key(string_t& name) override {
+    if (std::ranges::find(members_, name, &Member::name) != members_.end())
+      return refuse(wrong(fmt::format("{}: given twice", in_quotes(name)), "", "once"));
+    members_.push_back({name, nullptr});
+    return true;
+  }
+  bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception&) override {
+    return refuse(wrong(fmt::format("not valid JSON at byte {}", position), "", std::string(kExample)));
+  }
+
+ private:
+  template <typename Value>
+  bool add(const Value& value) {
+    if (!open_) return refuse_other(in_quotes(text_of(value)));
+    members_.back().value = value;
+    return true;
+  }
+  bool refuse(Error error) {
+    if (!mistake_) mistake_ = std::move(error);
+    return false;
+  }
+  bool refuse_nesting(std::string found) {
+    return refuse(wrong(in_quotes(members_.back().name) + ": wrong value", std::move(found),
+                        "a text, a number, true, false or null"));
+  }
+  bool refuse_other(std::string found) {
+    return refuse(wrong("not a request", std::move(found), std::string(kExample)));
+  }
+
+  bool open_ = false;
+  std::vector<Member> members_;
+  std::optional<Error> mistake_;
+};
+
+bool is_id(const Json& value) {
+  if (value.is_string()) return value.get_ref<const std::string&>().size() <= kLongestId;
+  return value.is_null() || value.is_number_integer();
+}
+
+std::vector<std::string_view> command_names() {
+  std::vector<std::string_view> names;
+  for (const CommandKind& kind : kCommands) names.push_back(kind.name);
+  return names;
+}
+
+/// The members that a request may have; without a known command, those of all commands.
+std::vector<std::string_view> member_names(const CommandKind* kind) {
+  std::vector<std::string_view> names{"version", "id", "command"};
+  if (kind == nullptr || kind->has_dry_run) names.emplace_back("dry_run");
+  return names;
+}
+
+}  // namespace
+
+std::span<const CommandKind> commands() { return kCommands; }
+
+const CommandKind& kind_of(Command command) { return kCommands[static_cast<std::size_t>(command)]; }
+
+std::string_view name(Failure kind) {
+  constexpr std::string_view kNames[] = {"request", "refused", "busy", "mistakes", "not_running", "failed"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+tl::expected<Request, BadRequest> read_request(std::string_view line) {
+  Reader reader;
+  const bool parsed = Json::sax_parse(line, &reader);
+  const auto member = [&](std::string_view name) -> const Json* {
+    const auto found = std::ranges::find(reader.members(), name, &Reader::Member::name);
+    return found == reader.members().end() ? nullptr : &found->value;
+  };
+  Request request;
+  const Json* const id = member("id");
+  const bool id_known = id != nullptr && is_id(*id);
+  if (id_known) request.id = *id;
+  const auto refuse = [&](Error error) { return tl::unexpected(BadRequest{request.id, std::move(error)}); };
+  if (!parsed || reader.mistake())
+    return refuse(reader.mistake().value_or(wrong("not a request", "", std::string(kExample))));
+
+  const Json* const version = member("version");
+  if (version == nullptr || *version != kProtocolVersion) {
+    return refuse(wrong("version: " + std::string(version == nullptr ? "missing" : "not supported"),
+                        version == nullptr ? "" : in_quotes(text_of(*version)), std::to_string(kProtocolVersion)));
+  }
+  if (id != nullptr && !id_known) {
+    return refuse(wrong("id: wrong value", in_quotes(text_of(*id)),
+                        fmt::format("a whole number, or a text of at most {} bytes", kLongestId)));
+  }
+  const Json* const command = member("command");
+  const CommandKind* kind = nullptr;
+  if (command != nullptr && command->is_string()) {
+    const auto found = std::ranges::find(kCommands, command->get_ref<const std::string&>(), &CommandKind::name);
+    if (found != kCommands.end()) kind = &*found;
+  }
+  if (kind == nullptr) {
+    const std::string given = command != nullptr && command->is_string() ? command->get<std::string>() : "";
+    return refuse(wrong(command == nullptr ? "command: missing" : "unknown command",
+                        command == nullptr ? "" : in_quotes(command->is_string() ? given : text_of(*command)),
+                        expected_name(given, command_names())));
+  }
+  for (const Reader::Member& given : reader.members()) {
+    const auto known = member_names(kind);
+    if (std::ranges::find(known, given.name) != known.end()) continue;
+    return refuse(wrong(fmt::format("unknown member of a {} request", kind->name), in_quotes(given.name),
+                        expected_name(given.name, known)));
+  }
+  request.command = kind->command;
+  if (const Json* const dry_run = member("dry_run")) {
+    if (!dry_run->is_boolean())
+      return refuse(wrong("dry_run: wrong value", in_quotes(text_of(*dry_run)), "true or false"));
+    request.dry_run = dry_run->get<bool>();
+  }
+  return request;
+}
+
+std::string result_text(const Json& id, const Json& result) {
+  return text_of({{"version", kProtocolVersion}, {"id", id}, {"ok", true}, {"result", result}}) + "\n";
+}
+
+std::string failure_text(const Json& id, Failure kind, const Errors& errors) {
+  Json error{{"kind", name(kind)}};
+  Json all = report::to_json(errors);
+  if (!all.empty()) {
+    error.update(all.front());
+    all.erase(0);
+  }
+  error["further"] = std::move(all);
+  return text_of({{"version", kProtocolVersion}, {"id", id}, {"ok", false}, {"error", error}}) + "\n";
+}
+
+Errors errors_of(const Json& error) {
+  Json all = Json::array({error});
+  if (error.is_object() && error.contains("further") && error["further"].is_array())
+    all.insert(all.end(), error["further"].begin(), error["further"].end());
+  return report::errors_of(all);
+}
+
+std::string request_text(const Request& request) {
+  Json json{{"version", kProtocolVersion}, {"id", request.id}, {"command", kind_of(request.command).name}};
+  if (request.dry_run) json["dry_run"] = true;
+  return text_of(json) + "\n";
+}
+
+}  // namespace penstock::control

@@ -1,0 +1,68 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The control protocol (docs/control.md): requests and answers, one JSON object a line each way.
+
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace penstock::control {
+
+inline constexpr int kProtocolVersion = 1;
+
+using Json = nlohmann::ordered_json;
+
+enum class Command : std::uint8_t { status, stats, reload, rollback, drain, stop, reopen_logs };
+
+struct CommandKind {
+  Command command;
+  std::string_view name;
+  bool has_dry_run;
+  std::string_view help;
+};
+[[nodiscard]] std::span<const CommandKind> commands();
+[[nodiscard]] const CommandKind& kind_of(Command command);
+
+struct Request {
+  Json id;  // a text, a whole number or null
+  Command command = Command::status;
+  bool dry_run = false;  // of reload
+};
+
+/// Why there is no result. The names of the kinds are part of the protocol.
+enum class Failure : std::uint8_t {
+  request,      // the request is wrong
+  refused,      // the client may not ask, or not now: too many clients, too slow
+  busy,         // another request has to be done first
+  mistakes,     // a reload was refused because of mistakes in the chain file and its files
+  not_running,  // the run has not begun, or has ended
+  failed,       // the run could not do it
+};
+[[nodiscard]] std::string_view name(Failure kind);
+
+struct BadRequest {
+  Json id;  // null if it could not be read
+  Error error;
+};
+
+/// Reads a line of a client, who may send anything. Members are values without members of their own, so that nothing
+/// in a request can be deep.
+[[nodiscard]] tl::expected<Request, BadRequest> read_request(std::string_view line);
+
+/// Answers, each with its line end. Bytes that are not valid UTF-8 are replaced.
+[[nodiscard]] std::string result_text(const Json& id, const Json& result);
+[[nodiscard]] std::string failure_text(const Json& id, Failure kind, const Errors& errors);
+/// Those of the member `error` that `failure_text` has written.
+[[nodiscard]] Errors errors_of(const Json& error);
+
+/// The request, with its line end.
+[[nodiscard]] std::string request_text(const Request& request);
+
+}  // namespace penstock::control

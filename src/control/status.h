@@ -1,0 +1,41 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a run says about itself, as JSON: docs/control.md and docs/report.md.
+
+#pragma once
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/error.h"
+#include "config/chain_file.h"
+#include "control/reload.h"
+#include "report/run_report.h"
+
+namespace penstock::control {
+
+/// The report of a run of this program: the content of report.json, and the result of `stats`.
+[[nodiscard]] nlohmann::ordered_json report_json(const report::RunReport& report, const std::string& chain_file,
+                                                 const Errors& errors);
+
+/// The result of `reload` and `rollback`.
+[[nodiscard]] nlohmann::ordered_json to_json(const ReloadOutcome& outcome);
+
+/// "2026-03-01T12:00:00Z"
+[[nodiscard]] std::string utc_text(std::chrono::system_clock::time_point time);
+
+struct RunState {
+  std::string_view name;  // "starting", "running", "ending", "ended"
+  const std::string& chain_file;
+  std::chrono::system_clock::time_point started;  // the program
+  double elapsed_s = 0;                           // since packets flow
+  std::uint64_t reloads = 0;                      // and rollbacks
+  bool ports_started = false;
+};
+/// The result of `status`.
+[[nodiscard]] nlohmann::ordered_json status_json(const config::LoadedChain& loaded, const Reloader& reloader,
+                                                 const RunState& state);
+
+}  // namespace penstock::control

@@ -1,0 +1,154 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "control/unix_socket.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "base/socket_path.h"
+
+namespace penstock::control {
+
+namespace {
+
+using port::FileDescriptor;
+
+std::string reason_of(int error) { return std::system_category().message(error); }
+
+/// `path` must not be too long.
+sockaddr_un address_of(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.data(), std::min(path.size(), sizeof address.sun_path - 1));
+  return address;
+}
+
+const sockaddr* generic(const sockaddr_un& address) { return reinterpret_cast<const sockaddr*>(&address); }
+
+FileDescriptor make_socket() {
+  return FileDescriptor(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+}
+
+/// Keeps two processes from both replacing the socket of a dead one. Waits for a moment if another one holds it.
+FileDescriptor lock_folder(const std::string& folder) {
+  constexpr std::chrono::milliseconds kWait{10};
+  FileDescriptor fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) return fd;
+  for (int attempt = 0; attempt < 200; ++attempt) {
+    if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
+    if (errno != EWOULDBLOCK && errno != EINTR) break;
+    std::this_thread::sleep_for(kWait);
+  }
+  return FileDescriptor();
+}
+
+/// Removes the socket of a dead process, if there is one.
+Result<void> make_way(const std::string& path, const sockaddr_un& address) {
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0) {
+    if (errno == ENOENT) return {};
+    return failure(system_error(path, "cannot listen", reason_of(errno)));
+  }
+  if (!S_ISSOCK(status.st_mode))
+    return failure(
+        Error{{path, 0, 0}, "not a socket, so it is not replaced", "another file", "a new path, or a socket"});
+  const FileDescriptor probe = make_socket();
+  if (::connect(probe.get(), generic(address), sizeof address) == 0 || errno == EAGAIN) {
+    const auto owner = peer_of(probe.get());
+    return failure(Error{{path, 0, 0},
+                         "a process listens on this socket",
+                         owner ? fmt::format("process {}", owner->pid) : "",
+                         "another path (--control), or the end of that process"});
+  }
+  if (errno != ECONNREFUSED) return failure(system_error(path, "cannot replace the socket", reason_of(errno)));
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT)
+    return failure(system_error(path, "cannot replace the socket", reason_of(errno)));
+  return {};
+}
+
+}  // namespace
+
+std::optional<Peer> peer_of(int socket) {
+  ucred credentials{};
+  socklen_t size = sizeof credentials;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0 || credentials.pid == 0)
+    return std::nullopt;
+  return Peer{credentials.pid, credentials.uid};
+}
+
+Result<UnixListener> UnixListener::open(const std::string& path) {
+  if (auto possible = check_socket_path(path); !possible) return failure(std::move(possible.error()));
+  const sockaddr_un address = address_of(path);
+  const FileDescriptor locked = lock_folder(folder_of_socket(path));
+  if (!locked) return failure(system_error(path, "cannot listen: cannot lock the folder", reason_of(errno)));
+  if (auto free = make_way(path, address); !free) return failure(std::move(free.error()));
+
+  const auto cannot = [&](int error) { return failure(system_error(path, "cannot listen", reason_of(error))); };
+  FileDescriptor socket = make_socket();
+  if (!socket) return cannot(errno);
+  // Linux gives the file the mode of the socket, less the umask: nobody else can connect at any time.
+  if (::fchmod(socket.get(), 0600) != 0) return cannot(errno);
+  if (::bind(socket.get(), generic(address), sizeof address) != 0) return cannot(errno);
+  constexpr int kBacklog = 64;
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0 || ::listen(socket.get(), kBacklog) != 0) {
+    const int error = errno;
+    ::unlink(path.c_str());
+    return cannot(error);
+  }
+  return UnixListener(path, std::move(socket), status.st_dev, status.st_ino);
+}
+
+UnixListener::UnixListener(std::string path, FileDescriptor socket, dev_t device, ino_t inode)
+    : path_(std::move(path)), socket_(std::move(socket)), device_(device), inode_(inode) {}
+
+UnixListener::UnixListener(UnixListener&& other) noexcept
+    : path_(std::exchange(other.path_, {})),
+      socket_(std::move(other.socket_)),
+      device_(other.device_),
+      inode_(other.inode_) {}
+
+UnixListener::~UnixListener() { remove_path(); }
+
+void UnixListener::remove_path() noexcept {
+  struct stat status {};
+  // Somebody may have removed it, and another process may listen there now.
+  const bool there = !path_.empty() && ::lstat(path_.c_str(), &status) == 0;
+  if (there && status.st_dev == device_ && status.st_ino == inode_) ::unlink(path_.c_str());
+  path_.clear();
+}
+
+Result<FileDescriptor> connect_to(const std::string& path) {
+  const sockaddr_un address = address_of(path);
+  FileDescriptor socket = make_socket();
+  // A truncated path could name another socket.
+  const bool fits = path.size() < sizeof address.sun_path;
+  if (!fits || !socket || ::connect(socket.get(), generic(address), sizeof address) != 0) {
+    const int error = fits ? errno : ENAMETOOLONG;
+    std::string expected;
+    if (error == ENOENT || error == ECONNREFUSED)
+      expected = "a running `penstock run` with --control, or with outputs: {control: …} in its chain file";
+    if (error == EACCES) expected = "the user of the run, or root";
+    if (error == EAGAIN) expected = "fewer clients at once";
+    return failure(Error{{path, 0, 0}, "cannot connect", reason_of(error), std::move(expected)});
+  }
+  const int flags = ::fcntl(socket.get(), F_GETFL);
+  static_cast<void>(::fcntl(socket.get(), F_SETFL, flags & ~O_NONBLOCK));
+  return socket;
+}
+
+}  // namespace penstock::control

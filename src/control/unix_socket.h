@@ -1,0 +1,53 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Unix stream sockets: the one on which a run listens for its operator, and the operator's end.
+
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+
+#include "base/error.h"
+#include "port/live/file_descriptor.h"
+
+namespace penstock::control {
+
+/// The process at the other end of a connected socket, as the kernel knows it.
+struct Peer {
+  pid_t pid = 0;
+  uid_t uid = 0;
+};
+[[nodiscard]] std::optional<Peer> peer_of(int socket);
+
+/// Listens at a path, with mode 0600 from the first moment on. Removes the path in its destructor.
+class UnixListener {
+ public:
+  /// Replaces a socket that a dead process has left, but neither one at which a process listens, nor any other file.
+  [[nodiscard]] static Result<UnixListener> open(const std::string& path);
+  UnixListener(UnixListener&& other) noexcept;
+  UnixListener& operator=(UnixListener&& other) = delete;
+  ~UnixListener();
+
+  /// Nobody can connect any more, and another process can listen at the path. Connections go on.
+  void remove_path() noexcept;
+
+  /// Non-blocking.
+  [[nodiscard]] int fd() const noexcept { return socket_.get(); }
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+
+ private:
+  UnixListener(std::string path, port::FileDescriptor socket, dev_t device, ino_t inode);
+
+  std::string path_;  // empty: removed, or moved from
+  port::FileDescriptor socket_;
+  dev_t device_;
+  ino_t inode_;
+};
+
+/// Connects to the socket at `path`, without waiting. The result blocks in reads and writes.
+[[nodiscard]] Result<port::FileDescriptor> connect_to(const std::string& path);
+
+}  // namespace penstock::control

@@ -1,0 +1,335 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A run that is controlled over its socket: `penstock ctl`, and clients that speak the protocol themselves. All answers
+// are checked against docs/control.schema.json.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <cstring>
+#include <regex>
+#include <string>
+
+#include "program/program_for_test.h"
+#include "program/schema_for_test.h"
+
+namespace penstock {
+namespace {
+
+using Json = nlohmann::json;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+
+/// A client of the protocol, without our code.
+class ControlClient {
+ public:
+  explicit ControlClient(const fs::path& path) : socket_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
+    connected_ = ::connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  }
+  ControlClient(const ControlClient&) = delete;
+  ControlClient& operator=(const ControlClient&) = delete;
+  ~ControlClient() { ::close(socket_); }
+
+  [[nodiscard]] bool connected() const noexcept { return connected_; }
+  void send(std::string_view text) const { static_cast<void>(::send(socket_, text.data(), text.size(), MSG_NOSIGNAL)); }
+  /// "": the connection was closed.
+  [[nodiscard]] std::string line() {
+    for (;;) {
+      if (const std::size_t end = buffer_.find('\n'); end != std::string::npos) {
+        std::string line = buffer_.substr(0, end);
+        buffer_.erase(0, end + 1);
+        return line;
+      }
+      char bytes[4096];
+      const ssize_t count = ::recv(socket_, bytes, sizeof bytes, 0);
+      if (count <= 0) return "";
+      buffer_.append(bytes, static_cast<std::size_t>(count));
+    }
+  }
+  [[nodiscard]] Json ask(const Json& request) {
+    send(request.dump() + "\n");
+    return Json::parse(line());
+  }
+
+ private:
+  int socket_;
+  bool connected_ = false;
+  std::string buffer_;
+};
+
+/// A run over generated packets, with `nids` and two ports.
+class ControlledProgram : public Program {
+ protected:
+  void SetUp() override {
+    Program::SetUp();
+    write("nids.rules", kRule + "\n");
+    write("endless.yaml",
+          "ports: {lan: {generator: {rate: 2kpps}}, wan: {null: {}}}\n"
+          "chain: [nids: {rules: [nids.rules]}]\n"
+          "outputs: {control: run.sock, fast_log: fast.log}\n");
+    ASSERT_EQ(shell("'" PENSTOCK_PROGRAM "' run endless.yaml -q --report report.json --duration 100s "
+                    ">run.out 2>run.err & echo $! >pid\n"
+                    "until [ -S run.sock ] && [ -s fast.log ]; do kill -0 $(cat pid) || exit 99; sleep 0.02; done"),
+              0)
+        << read("run.err");
+  }
+  void TearDown() override {
+    static_cast<void>(shell("kill -9 $(cat pid)"));
+    Program::TearDown();
+  }
+
+  /// Runs `penstock ctl`. Its output is in the files `out` and `err`.
+  [[nodiscard]] int ctl(const std::string& arguments) const {
+    return shell("penstock ctl --socket run.sock " + arguments);
+  }
+  [[nodiscard]] Json ctl_json(const std::string& arguments) const {
+    EXPECT_EQ(ctl(arguments + " --json"), 0) << read("err");
+    return Json::parse(read("out"), nullptr, false);
+  }
+  /// An answer, which must be as the schema says.
+  [[nodiscard]] Json ask(const std::string& command, Json members = Json::object()) const {
+    ControlClient client(folder_ / "run.sock");
+    members.update({{"version", 1}, {"id", 7}, {"command", command}});
+    Json answer = client.ask(members);
+    EXPECT_EQ(mismatch(schema(), schema(), answer), "") << answer.dump(2).substr(0, 2000);
+    if (answer["ok"] == true) {
+      EXPECT_EQ(mismatch(schema(), schema()["$defs"][command], answer["result"]), "") << command;
+    }
+    return answer;
+  }
+  static const Json& schema() {
+    static const Json loaded = [] {
+      std::ifstream file(PENSTOCK_SOURCE_DIR "/docs/control.schema.json");
+      return Json::parse(file);
+    }();
+    return loaded;
+  }
+  /// Waits for the end of the run, which must be clean.
+  void expect_end() const {
+    EXPECT_EQ(shell("while kill -0 $(cat pid) 2>/dev/null; do sleep 0.02; done"), 0);
+    const Json report = Json::parse(read("report.json"), nullptr, false);
+    ASSERT_TRUE(report.is_object()) << read("run.err");
+    EXPECT_TRUE(report["errors"].empty());
+    const Json& packets = report["packets"];
+    EXPECT_EQ(packets["in"].get<std::uint64_t>(), packets["forwarded"].get<std::uint64_t>() +
+                                                      packets["dropped"].get<std::uint64_t>() +
+                                                      packets["consumed"].get<std::uint64_t>());
+    EXPECT_FALSE(exists("run.sock"));
+  }
+
+  const std::string kRule = "alert udp any any -> any any (msg:\"any packet\"; sid:1;)";
+  const std::string kOther = "alert udp any any -> any any (msg:\"other\"; dsize:>0; sid:2;)";
+};
+
+TEST_F(ControlledProgram, SaysWhatItIs) {
+  const Json status = ask("status")["result"];
+  EXPECT_EQ(status["pid"], std::stoi(read("pid")));
+  EXPECT_EQ(status["state"], "running");
+  EXPECT_EQ(status["chain"], fs::canonical(folder_ / "endless.yaml").string());
+  EXPECT_EQ(status["functions"], Json({"nids"}));
+  EXPECT_EQ(status["ports"][0]["kind"], "generator");
+  EXPECT_EQ(status["reloads"], 0);
+  ASSERT_EQ(ctl("status"), 0) << read("err");
+  EXPECT_THAT(read("out"), HasSubstr("port lan: generator, reads\n"));
+  EXPECT_THAT(read("out"), ContainsRegex("chain .*endless.yaml: nids; 1 worker on the CPU"));
+}
+
+TEST_F(ControlledProgram, CountsByPortFunctionAndWorker) {
+  const Json stats = ask("stats")["result"];
+  EXPECT_GT(stats["ports"]["lan"]["in"]["packets"], 0);
+  EXPECT_EQ(stats["by_worker"].size(), 1U);
+  EXPECT_EQ(stats["by_worker"][0]["in"], stats["ports"]["lan"]["in"]);
+  ASSERT_EQ(ctl("stats"), 0) << read("err");
+  for (const std::string what : {"\nport ", "\nfunction ", "\nworker ", "\nlan ", "\nnids "}) {
+    EXPECT_THAT(read("out"), HasSubstr(what));
+  }
+  EXPECT_GE(ctl_json("stats")["packets"]["in"], stats["packets"]["in"]);
+}
+
+TEST_F(ControlledProgram, WatchesRatesUntilItIsStopped) {
+  ASSERT_EQ(shell("'" PENSTOCK_PROGRAM "' ctl --socket run.sock stats --watch 0.1 >watched & watch=$!\n"
+                  "until [ $(grep -c packets/s watched) -gt 4 ]; do sleep 0.02; done; kill -INT $watch; wait $watch"),
+            0)
+      << read("err");
+  EXPECT_THAT(read("watched"), HasSubstr("packets/s in"));
+  EXPECT_THAT(read("watched"), Not(HasSubstr("\033"))) << "no control characters in a file";
+}
+
+TEST_F(ControlledProgram, ReloadsAndReturns) {
+  write("nids.rules", kRule + "\n" + kOther + "\n");
+  const Json dry = ask("reload", {{"dry_run", true}})["result"];
+  EXPECT_EQ(dry["outcome"], "would_change");
+  ASSERT_EQ(dry["changes"].size(), 1U);
+  EXPECT_EQ(dry["changes"][0]["function"], "nids");
+  EXPECT_EQ(dry["changes"][0]["change"], "1 rule added (of 2)");
+  EXPECT_EQ(ask("status")["result"]["reloads"], 0) << "a dry run changes nothing";
+  EXPECT_EQ(read("run.err"), "");
+
+  ASSERT_EQ(ctl("reload"), 0) << read("err");
+  EXPECT_THAT(read("out"), ContainsRegex("^in use after [0-9.]+ s\n  nids: 1 rule added \\(of 2\\)\n$"));
+  EXPECT_THAT(read("run.err"), ContainsRegex("^Reload at [0-9-]{10} [0-9:]{8} UTC \\(penstock ctl\\): in use after"));
+  ASSERT_EQ(shell("until grep -q '\\[1:2:' fast.log; do kill -0 $(cat pid) || exit 99; sleep 0.02; done"), 0);
+  Json status = ask("status")["result"];
+  EXPECT_EQ(status["reloads"], 1);
+  EXPECT_EQ(status["last_reload"]["outcome"], "in_use");
+  EXPECT_EQ(ask("reload")["result"]["outcome"], "unchanged");
+
+  EXPECT_EQ(ask("rollback")["result"]["outcome"], "in_use");
+  status = ask("status")["result"];
+  EXPECT_EQ(status["reloads"], 2);
+  EXPECT_EQ(status["last_reload"]["what"], "rollback");
+  EXPECT_EQ(ask("reload", {{"dry_run", true}})["result"]["outcome"], "would_change") << "the former rules are in use";
+}
+
+TEST_F(ControlledProgram, RefusesAReloadWithMistakes) {
+  write("nids.rules", kRule + "\n");
+  ASSERT_EQ(shell("sed -i 's/2kpps/3kpps/' endless.yaml; rm nids.rules"), 0);
+  for (const bool dry_run : {true, false}) {
+    const Json answer = ask("reload", {{"dry_run", dry_run}});
+    EXPECT_EQ(answer["error"]["kind"], "mistakes");
+    EXPECT_EQ(answer["error"]["line"], 1);
+    EXPECT_EQ(answer["error"]["further"].size(), 1U) << "all mistakes are reported";
+  }
+  EXPECT_EQ(ctl("reload"), 2);
+  EXPECT_THAT(read("err"), HasSubstr("cannot change in a reload: it needs a new run"));
+  EXPECT_THAT(read("err"), HasSubstr("refused, see above; nothing has changed\n"));
+  EXPECT_EQ(ask("status")["result"]["last_reload"]["outcome"], "refused");
+}
+
+TEST_F(ControlledProgram, SaysThatThereIsNothingToReturnTo) {
+  EXPECT_EQ(ctl("rollback"), 1);
+  EXPECT_THAT(read("err"), HasSubstr("there is no former configuration to return to"));
+  EXPECT_EQ(ask("rollback")["error"]["kind"], "failed");
+}
+
+TEST_F(ControlledProgram, ReopensItsLogs) {
+  ASSERT_EQ(shell("mv fast.log fast.1"), 0);
+  EXPECT_EQ(ask("reopen-logs")["ok"], true);
+  EXPECT_TRUE(exists("fast.log"));
+  ASSERT_EQ(shell("rm fast.log; mkdir fast.log"), 0);
+  EXPECT_EQ(ctl("reopen-logs"), 1);
+  EXPECT_THAT(read("err"), HasSubstr("fast.log: cannot reopen the log"));
+}
+
+TEST_F(ControlledProgram, EndsWhenAsked) {
+  EXPECT_EQ(ask("stop")["result"]["state"], "ending");
+  expect_end();
+}
+
+TEST_F(ControlledProgram, DrainsAndSaysWhatBecameOfThePackets) {
+  const Json result = ask("drain")["result"];
+  EXPECT_EQ(result["state"], "ended");
+  EXPECT_EQ(result["packets"], Json::parse(read("report.json"))["packets"]) << "outputs are written before the answer";
+  EXPECT_FALSE(exists("run.sock")) << "and the next run may listen";
+  expect_end();
+}
+
+TEST_F(ControlledProgram, AnswersWrongRequestsAndGoesOn) {
+  ControlClient client(folder_ / "run.sock");
+  for (const std::string line : {"nonsense", "{}", "[]", R"({"version":1,"command":"explode"})",
+                                 R"({"version":1,"command":"stop","force":true})"}) {
+    client.send(line + "\n");
+    const Json answer = Json::parse(client.line());
+    EXPECT_EQ(answer["ok"], false) << line;
+    EXPECT_EQ(answer["error"]["kind"], "request") << line;
+    EXPECT_EQ(mismatch(schema(), schema(), answer), "") << answer;
+  }
+  EXPECT_EQ(client.ask({{"version", 1}, {"command", "status"}})["result"]["state"], "running");
+}
+
+TEST_F(ControlledProgram, IsNotDisturbedByHostileClients) {
+  std::vector<std::unique_ptr<ControlClient>> clients;
+  for (int i = 0; i < 200; ++i) {
+    clients.push_back(std::make_unique<ControlClient>(folder_ / "run.sock"));
+    clients.back()->send(i % 3 == 0   ? "half a li"
+                         : i % 3 == 1 ? std::string(300'000, '\0')
+                                      : std::string("\xff\n\xfe\n"));
+  }
+  clients.clear();
+  EXPECT_EQ(ctl("status"), 0) << read("err");
+  EXPECT_EQ(ctl("drain"), 0) << read("err");
+  EXPECT_THAT(read("out"), HasSubstr("the run has ended: "));
+  expect_end();
+}
+
+TEST_F(ControlledProgram, IsForItsUserOnly) {
+  struct stat status {};
+  ASSERT_EQ(::stat((folder_ / "run.sock").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 07777, 0600U);
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  fs::permissions(folder_, fs::perms::all);
+  const std::string as_other = "cp '" PENSTOCK_PROGRAM
+                               "' program && chmod 755 program && setpriv --reuid=65534 --clear-groups ./program ctl "
+                               "--socket run.sock stop";
+  EXPECT_EQ(shell(as_other), 1);
+  EXPECT_THAT(read("err"), HasSubstr("cannot connect: found Permission denied"));
+  fs::permissions(folder_ / "run.sock", fs::perms::all);
+  EXPECT_EQ(shell(as_other), 1);
+  EXPECT_THAT(read("err"), HasSubstr("this user may not control the run: found user 65534, expected root"));
+  EXPECT_EQ(ask("status")["result"]["state"], "running");
+}
+
+TEST_F(ControlledProgram, RefusesASecondRunAtItsSocket) {
+  EXPECT_EQ(shell("penstock run endless.yaml --set outputs.fast_log=other.log --duration 1s"), 2);
+  EXPECT_THAT(read("err"), ContainsRegex("run.sock: a process listens on this socket: found process [0-9]+"));
+  EXPECT_EQ(ctl("status"), 0);
+}
+
+TEST_F(Program, SaysWhatToDoWithoutASocket) {
+  EXPECT_EQ(shell("penstock ctl --socket none.sock status"), 1);
+  EXPECT_THAT(read("err"), HasSubstr("none.sock: cannot connect: found No such file or directory, expected a running "
+                                     "`penstock run` with --control"));
+  EXPECT_EQ(shell("penstock ctl --socket none.sock stats --watch 0"), 2);
+  EXPECT_EQ(shell("penstock ctl"), 2);
+}
+
+TEST_F(Program, StopsARunThatHasNotBegun) {
+  EXPECT_EQ(shell("mkfifo pipe; penstock run chain.yaml --set ports.lan.pcap.read=pipe --control run.sock 2>run.err & "
+                  "until [ -S run.sock ]; do sleep 0.02; done\n"
+                  "penstock ctl --socket run.sock status; penstock ctl --socket run.sock stats; echo $? >code\n"
+                  "penstock ctl --socket run.sock stop; wait"),
+            0);
+  EXPECT_THAT(read("out"), HasSubstr(": starting, 0.0 s with packets"));
+  EXPECT_EQ(read("code"), "1\n");
+  EXPECT_THAT(read("err"), HasSubstr("the run has not begun"));
+}
+
+TEST_F(Program, RefusesAPathThatCannotBeASocket) {
+  EXPECT_EQ(shell("penstock check chain.yaml --set outputs.control=none/run.sock"), 2);
+  EXPECT_THAT(read("err"), HasSubstr("cannot create a socket in its folder: No such file or directory"));
+}
+
+TEST_F(Program, ShowsNoKeysToTheOperator) {
+  fs::copy(PENSTOCK_SOURCE_DIR "/examples/gateway", folder_ / "gateway");
+  ASSERT_EQ(shell("mkfifo pipe; cd gateway && { '" PENSTOCK_PROGRAM "' run chain.yaml -q --control ../run.sock "
+                  "--set ports.lan.pcap.read=../pipe >/dev/null & }\n"
+                  "cd ..; until [ -S run.sock ]; do sleep 0.02; done\n"
+                  "{ cat in.pcap; sleep 100; } >pipe & feeder=$!\n"
+                  "until penstock ctl --socket run.sock stats --json >stats 2>/dev/null; do sleep 0.02; done\n"
+                  "penstock ctl --socket run.sock status --json >status\n"
+                  "sed -i 's/reqid 1/reqid 2/' gateway/xfrm-state.txt\n"
+                  "penstock ctl --socket run.sock reload --dry-run --json >reload 2>&1\n"
+                  "penstock ctl --socket run.sock stop >/dev/null; kill $feeder; wait; exit 0"),
+            0);
+  std::ifstream state(folder_ / "gateway" / "xfrm-state.txt");
+  const std::string text{std::istreambuf_iterator<char>(state), {}};
+  const std::regex key("0x([0-9a-f]{16,})");
+  int keys = 0;
+  for (std::sregex_iterator match(text.begin(), text.end(), key), end; match != end; ++match, ++keys) {
+    for (const char* const file : {"stats", "status", "reload"}) {
+      EXPECT_NE(read(file), "") << file;
+      EXPECT_THAT(read(file), Not(HasSubstr((*match)[1].str().substr(0, 16)))) << file;
+    }
+  }
+  EXPECT_GT(keys, 0);
+}
+
+}  // namespace
+}  // namespace penstock
