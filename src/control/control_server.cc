@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/capabilities.h"
 #include "base/thread_placement.h"
 #include "base/units.h"
 #include "control/status.h"
@@ -41,6 +42,8 @@ Result<std::unique_ptr<ControlServer>> ControlServer::open(const std::string& pa
 ControlServer::ControlServer(UnixListener listener, Subject subject)
     : listener_(std::move(listener)), subject_(std::move(subject)), server_(listener_.fd(), {}, *this), thread_([this] {
         static_cast<void>(::pthread_setname_np(::pthread_self(), "control"));
+        // It began before the run, which gives up what it does not need, and needs nothing itself.
+        static_cast<void>(keep_only({}));
         server_.run();
       }) {}
 

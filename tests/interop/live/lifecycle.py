@@ -187,14 +187,14 @@ def thread_capabilities(net):
 def keeps_few_capabilities(make):
     """In all threads. Only those that reopen an interface can open packet sockets."""
     net = make(workers=2)
-    net.start()
+    net.start(outputs=f", control: {net.path('control')}")
     check(" 0% packet loss" in net.ping())
     # DPDK's drivers may use them at any time.
     in_run = {"dpdk": ("net_admin", "net_raw")}.get(net.kind.kind, ())
     watches = 0 if net.kind.kind == "dpdk" else len(net.ports)
     threads = thread_capabilities(net)
     check(sum(name == "interface-watch" for name, _ in threads) == watches, threads)
-    check(len(threads) >= watches + 3, "workers are missing", threads)
+    check(len(threads) >= watches + 4, "workers are missing", threads)
     for thread, sets in threads:
         if PROCESSOR == "gpu" and thread.startswith("cuda"):  # from before the ports were known (docs/live.md)
             continue
