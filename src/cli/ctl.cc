@@ -114,8 +114,8 @@ int watch(control::Client& client, const CtlArguments& arguments) {
     if (!now) return fail_to(now.error());
     std::string text = arguments.json ? json_text(*now, -1) : before ? rates_text(*before, *now) : stats_text(*now);
     // The cursor goes home, and what is left of the last screen is cleared.
-    if (terminal) text = "\033[H\033[J" + text;
-    if (!terminal && !arguments.json && !first) text = '\n' + text;
+    if (terminal) text.insert(0, "\033[H\033[J");
+    if (!terminal && !arguments.json && !first) text.insert(0, 1, '\n');
     if (const auto written = write_stdout(text); !written) return fail(written.error());
     before = std::move(*now);
     pause(arguments.interval_s);

@@ -101,14 +101,14 @@ bool is_id(const Json& value) {
 
 std::vector<std::string_view> command_names() {
   std::vector<std::string_view> names;
+  names.reserve(kCommands.size());
   for (const CommandKind& kind : kCommands) names.push_back(kind.name);
   return names;
 }
 
-/// The members that a request may have; without a known command, those of all commands.
-std::vector<std::string_view> member_names(const CommandKind* kind) {
+std::vector<std::string_view> member_names(const CommandKind& kind) {
   std::vector<std::string_view> names{"version", "id", "command"};
-  if (kind == nullptr || kind->has_dry_run) names.emplace_back("dry_run");
+  if (kind.has_dry_run) names.emplace_back("dry_run");
   return names;
 }
 
@@ -160,7 +160,7 @@ tl::expected<Request, BadRequest> read_request(std::string_view line) {
                         expected_name(given, command_names())));
   }
   for (const Reader::Member& given : reader.members()) {
-    const auto known = member_names(kind);
+    const auto known = member_names(*kind);
     if (std::ranges::find(known, given.name) != known.end()) continue;
     return refuse(wrong(fmt::format("unknown member of a {} request", kind->name), in_quotes(given.name),
                         expected_name(given.name, known)));

@@ -145,7 +145,7 @@ TEST_F(ControlledProgram, CountsByPortFunctionAndWorker) {
   const Json stats = ask("stats")["result"];
   EXPECT_GT(stats["ports"]["lan"]["in"]["packets"], 0);
   EXPECT_EQ(stats["by_worker"].size(), 1U);
-  EXPECT_EQ(stats["by_worker"][0]["in"], stats["ports"]["lan"]["in"]);
+  EXPECT_GT(stats["by_worker"][0]["in"]["packets"], 0);
   ASSERT_EQ(ctl("stats"), 0) << read("err");
   for (const std::string what : {"\nport ", "\nfunction ", "\nworker ", "\nlan ", "\nnids "}) {
     EXPECT_THAT(read("out"), HasSubstr(what));
@@ -226,7 +226,9 @@ TEST_F(ControlledProgram, EndsWhenAsked) {
 TEST_F(ControlledProgram, DrainsAndSaysWhatBecameOfThePackets) {
   const Json result = ask("drain")["result"];
   EXPECT_EQ(result["state"], "ended");
-  EXPECT_EQ(result["packets"], Json::parse(read("report.json"))["packets"]) << "outputs are written before the answer";
+  const Json report = Json::parse(read("report.json"));
+  EXPECT_EQ(result["packets"], report["packets"]) << "outputs are written before the answer";
+  EXPECT_EQ(report["by_worker"][0]["in"], report["ports"]["lan"]["in"]);
   EXPECT_FALSE(exists("run.sock")) << "and the next run may listen";
   expect_end();
 }

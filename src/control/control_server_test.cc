@@ -1,0 +1,177 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "control/control_server.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <future>
+#include <latch>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "control/client.h"
+
+namespace penstock::control {
+namespace {
+
+class FakeRun final : public run::Run {
+ public:
+  int applied = 0, rolled_back = 0, reopened = 0;
+
+  report::RunReport report() const override {
+    report::RunReport report;
+    report.processor = "cpu";
+    report.in.packets = 7;
+    report.consumed.packets = 7;
+    return report;
+  }
+  Errors reopen_logs() override {
+    ++reopened;
+    return {};
+  }
+  Result<void> apply(run::Functions) override {
+    ++applied;
+    return {};
+  }
+  Result<void> rollback() override {
+    ++rolled_back;
+    return {};
+  }
+  void stop() noexcept override {}
+  run::RunResult wait() override { return {report(), {}}; }
+};
+
+class ControlServerTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    path_ = ::testing::TempDir() + "/penstock-control-" + std::to_string(::getpid()) + ".sock";
+    auto opened = ControlServer::open(path_, {loaded_, file_, reloader_, stop_, [this] { stop_ = true; },
+                                              [this](const ReloadOutcome&) { ++reported_; }});
+    ASSERT_TRUE(opened) << to_string(opened.error());
+    server_ = std::move(*opened);
+  }
+
+  /// The kind of failure; "": there was none.
+  [[nodiscard]] std::string failure_of(Command command, bool dry_run = false) const {
+    auto client = Client::connect(path_);
+    const auto answer = client->ask(command, dry_run);
+    return answer ? "" : answer.error().kind;
+  }
+  [[nodiscard]] std::string state() const {
+    auto client = Client::connect(path_);
+    return (*client->ask(Command::status))["state"].get<std::string>();
+  }
+  [[nodiscard]] std::future<std::string> ask_in_background(Command command, bool dry_run = false) const {
+    return std::async(std::launch::async, [this, command, dry_run] { return failure_of(command, dry_run); });
+  }
+  /// Does what clients ask for until the answer is there.
+  [[nodiscard]] std::string answer_to(std::future<std::string> asked) const {
+    while (asked.wait_for(std::chrono::milliseconds{1}) != std::future_status::ready) server_->tick();
+    return asked.get();
+  }
+
+  std::string path_;
+  const std::string file_ = "chain.yaml";
+  config::LoadedChain loaded_;
+  std::function<Result<config::Reload>()> plan_ = [] {
+    config::Reload reload;
+    reload.changes.push_back({"nids", "1 rule added"});
+    return reload;
+  };
+  Reloader reloader_{loaded_, [this](const config::LoadedChain&) { return plan_(); }};
+  std::atomic<bool> stop_{false};
+  int reported_ = 0;
+  FakeRun run_;
+  std::unique_ptr<ControlServer> server_;
+};
+
+TEST_F(ControlServerTest, KnowsTheStateOfTheRun) {
+  EXPECT_EQ(state(), "starting");
+  EXPECT_EQ(failure_of(Command::stats), "not_running");
+  EXPECT_EQ(failure_of(Command::reload), "not_running");
+  EXPECT_EQ(failure_of(Command::reopen_logs), "not_running");
+  server_->begin(run_);
+  EXPECT_EQ(state(), "running");
+  EXPECT_EQ(failure_of(Command::stats), "");
+  EXPECT_EQ(failure_of(Command::stop), "");
+  EXPECT_TRUE(stop_);
+  EXPECT_EQ(state(), "ending");
+  server_->end(run_.wait());
+  EXPECT_EQ(state(), "ended");
+  EXPECT_EQ(failure_of(Command::stats), "") << "the last report";
+  EXPECT_EQ(failure_of(Command::reload), "not_running");
+}
+
+TEST_F(ControlServerTest, CarriesOutWhatTakesLongerInTheThreadOfTheRun) {
+  server_->begin(run_);
+  EXPECT_EQ(answer_to(ask_in_background(Command::reload, true)), "");
+  EXPECT_EQ(run_.applied, 0) << "a dry run changes nothing";
+  EXPECT_EQ(reported_, 0);
+  EXPECT_EQ(answer_to(ask_in_background(Command::reload)), "");
+  EXPECT_EQ(answer_to(ask_in_background(Command::rollback)), "");
+  EXPECT_EQ(answer_to(ask_in_background(Command::reopen_logs)), "");
+  EXPECT_EQ(run_.applied, 1);
+  EXPECT_EQ(run_.rolled_back, 1);
+  EXPECT_EQ(run_.reopened, 1);
+  EXPECT_EQ(reported_, 2);
+}
+
+TEST_F(ControlServerTest, IsBusyWhileAReloadIsUnderWay) {
+  server_->begin(run_);
+  std::latch planning(1), may_go_on(1);
+  plan_ = [&]() -> Result<config::Reload> {
+    planning.count_down();
+    may_go_on.wait();
+    return failure(Error{{}, "a mistake", "", ""});
+  };
+  auto first = ask_in_background(Command::reload);
+  auto ticks = std::async(std::launch::async, [&] { return answer_to(std::move(first)); });
+  planning.wait();
+  EXPECT_EQ(failure_of(Command::reload), "busy");
+  EXPECT_EQ(failure_of(Command::reload, true), "busy");
+  EXPECT_EQ(failure_of(Command::rollback), "busy");
+  EXPECT_EQ(state(), "running") << "what only looks is answered";
+  may_go_on.count_down();
+  EXPECT_EQ(ticks.get(), "mistakes");
+  EXPECT_EQ(answer_to(ask_in_background(Command::rollback)), "") << "no longer busy";
+}
+
+TEST_F(ControlServerTest, AnswersWhoeverWaitsWhenItEnds) {
+  server_->begin(run_);
+  auto client = Client::connect(path_);
+  auto drained = std::async(std::launch::async, [&] { return client->ask(Command::drain); });
+  while (!stop_) std::this_thread::yield();
+  // The server has taken the request once it has answered a later one.
+  EXPECT_EQ(state(), "ending");
+  server_->end(run_.wait());
+  server_.reset();
+  const auto result = drained.get();
+  ASSERT_TRUE(result);
+  EXPECT_EQ((*result)["packets"]["in"], 7);
+}
+
+TEST_F(ControlServerTest, AnswersAQueuedRequestWhenTheRunEndsFirst) {
+  server_->begin(run_);
+  // One of the two is in the queue, and the other one is answered as busy: then nothing is left to come.
+  auto one = ask_in_background(Command::reload);
+  auto other = ask_in_background(Command::reload);
+  const auto is_ready = [](const auto& future) {
+    return future.wait_for(std::chrono::milliseconds{1}) == std::future_status::ready;
+  };
+  while (!is_ready(one) && !is_ready(other)) continue;
+  server_->end(run_.wait());
+  server_.reset();
+  const std::string first = one.get(), second = other.get();
+  EXPECT_EQ(std::min(first, second), "busy");
+  EXPECT_EQ(std::max(first, second), "not_running");
+}
+
+}  // namespace
+}  // namespace penstock::control
