@@ -33,7 +33,20 @@ struct Setting {
   std::string rules;                    // the user's file, or - (read_input); empty: synthetic rules (workload.h)
   std::string routes;                   // likewise
   const std::atomic<bool>* stop = nullptr;  // ends a measurement early; the point is then discarded
+
+  [[nodiscard]] std::vector<int> gpu_indices() const {
+    std::vector<int> indices;
+    for (const gpu::Device& gpu : gpus) indices.push_back(gpu.index);
+    return indices;
+  }
 };
+
+/// What measuring the point has returned. The message of each error then begins with the point.
+[[nodiscard]] inline Result<void> with_point(Result<void> measured, const Point& point) {
+  if (measured) return {};
+  for (Error& error : measured.error()) error.message = describe(point) + ": " + error.message;
+  return measured;
+}
 
 /// One run of an experiment. Owns what its points share: tables, packets, device memory. Used by one thread.
 class Trial {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests that an experiment leaves no network namespace behind.
+// For tests that an experiment removes its network namespaces.
 
 #pragma once
 

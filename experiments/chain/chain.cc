@@ -136,14 +136,12 @@ class ChainTrial final : public Trial {
   Result<void> measure(Point& point, const Point& limits) override {
     const std::string sweep = point.text("sweep");
     const bool of_load = sweep == "latency" || sweep == "same-load" || sweep == "share-latency";
-    auto measured = of_load               ? measure_latency(point, limits)
-                    : sweep == "length"   ? measure_length(point, limits)
-                    : sweep == "timeline" ? measure_timeline(point, limits)
-                    : sweep == "state"    ? measure_state(point, limits)
-                                          : measure_rate(point, limits);
-    if (measured) return {};
-    for (Error& error : measured.error()) error.message = describe(point) + ": " + error.message;
-    return measured;
+    return with_point(of_load               ? measure_latency(point, limits)
+                      : sweep == "length"   ? measure_length(point, limits)
+                      : sweep == "timeline" ? measure_timeline(point, limits)
+                      : sweep == "state"    ? measure_state(point, limits)
+                                            : measure_rate(point, limits),
+                      point);
   }
 
  private:

@@ -127,7 +127,7 @@ class DetectionTrial final : public Trial {
     }
     chain.size = point.text("size");
     chain.on_gpu = point.text("processor") == "gpu";
-    for (const gpu::Device& gpu : setting_.gpus) chain.gpus.push_back(gpu.index);
+    chain.gpus = setting_.gpu_indices();
     chain.workers = static_cast<unsigned>(*point.number("workers"));
     chain.streams = kStreamsOfAWorker;
     chain.transfer = "streamed";

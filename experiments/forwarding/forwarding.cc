@@ -154,12 +154,7 @@ class ForwardingTrial final : public Trial {
 
   std::vector<Point> plan() override { return forwarding_points(setting_.quick, setting_.workers); }
 
-  Result<void> measure(Point& point, const Point& /*limits*/) override {
-    auto measured = measure_all(point);
-    if (measured) return {};
-    for (Error& error : measured.error()) error.message = describe(point) + ": " + error.message;
-    return measured;
-  }
+  Result<void> measure(Point& point, const Point& /*limits*/) override { return with_point(measure_all(point), point); }
 
  private:
   Result<void> measure_all(Point& point) {
@@ -226,7 +221,7 @@ class ForwardingTrial final : public Trial {
 
     std::unique_ptr<RunningChain> gateway, load;
     if (system != "linux" && !system.starts_with("send_")) {
-      const std::string gpus = fmt::format("{}", fmt::join(gpu_indices(), ","));
+      const std::string gpus = fmt::format("{}", fmt::join(setting_.gpu_indices(), ","));
       if (auto done = start(gateway, "gateway.yaml", gateway_chain(point, cores_, files_, gpus)); !done) return done;
     }
     if (!offered_mpps || *offered_mpps > 0) {
@@ -319,12 +314,6 @@ class ForwardingTrial final : public Trial {
             ForwardingNetwork::kGatewayMac,
             *parse_ipv4("10.0.1.2"),
             *parse_ipv4("203.0.113.1")};
-  }
-
-  [[nodiscard]] std::vector<int> gpu_indices() const {
-    std::vector<int> indices;
-    for (const gpu::Device& gpu : setting_.gpus) indices.push_back(gpu.index);
-    return indices;
   }
 
   const Setting& setting_;

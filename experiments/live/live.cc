@@ -114,12 +114,7 @@ class LiveTrial final : public Trial {
 
   std::vector<Point> plan() override { return live_points(setting_.quick); }
 
-  Result<void> measure(Point& point, const Point& /*limits*/) override {
-    auto measured = measure_all(point);
-    if (measured) return {};
-    for (Error& error : measured.error()) error.message = describe(point) + ": " + error.message;
-    return measured;
-  }
+  Result<void> measure(Point& point, const Point& /*limits*/) override { return with_point(measure_all(point), point); }
 
  private:
   Result<void> measure_all(Point& point) {
@@ -156,9 +151,7 @@ class LiveTrial final : public Trial {
 
   Result<void> measure_chain(const Point& point, std::map<std::string, std::vector<double>>& results) {
     std::vector<int> gpus;
-    if (point.text("processor") == "gpu") {
-      for (const gpu::Device& gpu : setting_.gpus) gpus.push_back(gpu.index);
-    }
+    if (point.text("processor") == "gpu") gpus = setting_.gpu_indices();
     const std::string file = folder_.put("chain.yaml", live_chain(point, LiveNetwork::kInterface, network_->server(),
                                                                   rules_, fmt::format("{}", fmt::join(gpus, ","))));
     auto loaded = config::load_chain(file, {});

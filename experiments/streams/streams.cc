@@ -127,7 +127,7 @@ class StreamsTrial final : public Trial {
     if (point.text("function") == "nids") chain.payloads = payloads_;
     chain.size = point.text("size");
     chain.on_gpu = point.text("processor") == "gpu";
-    for (const gpu::Device& gpu : setting_.gpus) chain.gpus.push_back(gpu.index);
+    chain.gpus = setting_.gpu_indices();
     chain.workers = static_cast<unsigned>(*point.number("workers"));
     chain.frames = point.text("function") == "nids" ? "planned" : "whole";
     if (const auto streams = point.number("streams")) chain.streams = static_cast<unsigned>(*streams);

@@ -27,7 +27,7 @@ Reloader::Reloader(config::LoadedChain& loaded, Plan plan)
 
 ReloadOutcome Reloader::reload(run::Run& run) {
   const auto start = std::chrono::steady_clock::now();
-  ReloadOutcome outcome{What::reload, Outcome::refused, {}, {}, {}, {}, {}, {}};
+  ReloadOutcome outcome{What::reload, Outcome::refused};
   auto planned = plan_(loaded_);
   if (!planned) {
     outcome.errors = std::move(planned.error());
@@ -47,23 +47,22 @@ ReloadOutcome Reloader::reload(run::Run& run) {
 
 ReloadOutcome Reloader::dry_run() {
   const auto start = std::chrono::steady_clock::now();
-  ReloadOutcome outcome{What::dry_run, Outcome::refused, {}, {}, {}, {}, {}, {}};
+  ReloadOutcome outcome{What::dry_run, Outcome::refused};
   auto planned = plan_(loaded_);
   if (!planned) {
     outcome.errors = std::move(planned.error());
   } else {
     outcome.result = planned->changes.empty() ? Outcome::unchanged : Outcome::in_use;
     outcome.changes = std::move(planned->changes);
-    outcome.unsupported = std::move(planned->unsupported);
-    outcome.without_effect = std::move(planned->without_effect);
-    outcome.cautions = std::move(planned->cautions);
+    outcome.warnings = {std::move(planned->unsupported), std::move(planned->without_effect),
+                        std::move(planned->cautions)};
   }
   return finished(std::move(outcome), start);
 }
 
 ReloadOutcome Reloader::rollback(run::Run& run) {
   const auto start = std::chrono::steady_clock::now();
-  ReloadOutcome outcome{What::rollback, Outcome::failed, {}, {}, {}, {}, {}, {}};
+  ReloadOutcome outcome{What::rollback, Outcome::failed};
   if (auto changed = run.rollback(); !changed) {
     outcome.errors = std::move(changed.error());
   } else {
@@ -75,9 +74,7 @@ ReloadOutcome Reloader::rollback(run::Run& run) {
 /// The functions are in use already.
 void Reloader::put_in_use(Version next, ReloadOutcome& outcome) {
   outcome.result = Outcome::in_use;
-  outcome.unsupported = next.warnings.unsupported;
-  outcome.without_effect = next.warnings.without_effect;
-  outcome.cautions = next.warnings.cautions;
+  outcome.warnings = next.warnings;
   former_.texts = std::exchange(texts_, std::move(next.texts));
   {
     const std::lock_guard lock(mutex_);
@@ -98,7 +95,7 @@ ReloadOutcome Reloader::finished(ReloadOutcome outcome, std::chrono::steady_cloc
   return outcome;
 }
 
-Reloader::Warnings Reloader::warnings() const {
+Warnings Reloader::warnings() const {
   const std::lock_guard lock(mutex_);
   return {loaded_.unsupported, loaded_.without_effect, loaded_.cautions};
 }

@@ -21,14 +21,19 @@
 
 namespace penstock::control {
 
+/// Of a configuration, as in config::LoadedChain.
+struct Warnings {
+  Errors unsupported, without_effect, cautions;
+};
+
 struct ReloadOutcome {
   enum class What : std::uint8_t { reload, dry_run, rollback } what;
   /// refused: mistakes in the chain file and its files; failed: the run cannot take them. Nothing has changed then.
   enum class Result : std::uint8_t { refused, failed, unchanged, in_use } result;
-  Errors errors;  // why it was refused, or failed; in_use: texts that could not be written again
-  std::vector<config::Reload::Change> changes;
-  Errors unsupported, without_effect, cautions;  // of the configuration; not if it was refused
-  std::chrono::system_clock::time_point at;
+  Errors errors{};  // why it was refused, or failed; in_use: texts that could not be written again
+  std::vector<config::Reload::Change> changes{};
+  Warnings warnings{};  // of the configuration; not if it was refused
+  std::chrono::system_clock::time_point at{};
   std::chrono::duration<double> elapsed{};
 };
 /// "refused", "failed", "unchanged", "in_use"; for a dry run, "would_change" instead of the last one.
@@ -51,9 +56,6 @@ class Reloader {
   // Any thread may call these.
 
   /// Of the configuration in use.
-  struct Warnings {
-    Errors unsupported, without_effect, cautions;
-  };
   [[nodiscard]] Warnings warnings() const;
   /// Empty: there was none. Dry runs do not count.
   [[nodiscard]] std::optional<ReloadOutcome> last() const;

@@ -44,6 +44,17 @@ Json port_json(const run::NamedPort& named, const config::FixedParts& parts, boo
   return json;
 }
 
+/// ISO 8601
+std::string utc_text(std::chrono::system_clock::time_point time) {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::chrono::system_clock::to_time_t(time)));
+}
+
+void add_warnings(Json& json, const Warnings& warnings) {
+  json["unsupported"] = report::to_json(warnings.unsupported);
+  json["without_effect"] = report::to_json(warnings.without_effect);
+  json["cautions"] = report::to_json(warnings.cautions);
+}
+
 }  // namespace
 
 Json report_json(const report::RunReport& report, const std::string& chain_file, const Errors& errors) {
@@ -54,24 +65,19 @@ Json report_json(const report::RunReport& report, const std::string& chain_file,
   return json;
 }
 
-std::string utc_text(std::chrono::system_clock::time_point time) {
-  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::chrono::system_clock::to_time_t(time)));
-}
-
 Json to_json(const ReloadOutcome& outcome) {
   constexpr std::string_view kNames[] = {"reload", "dry_run", "rollback"};
   Json changes = Json::array();
   for (const config::Reload::Change& change : outcome.changes)
     changes.push_back({{"function", change.function}, {"change", change.what}});
-  return {{"what", kNames[static_cast<std::size_t>(outcome.what)]},
-          {"outcome", name_of_result(outcome)},
-          {"at", utc_text(outcome.at)},
-          {"elapsed_s", outcome.elapsed.count()},
-          {"changes", changes},
-          {"unsupported", report::to_json(outcome.unsupported)},
-          {"without_effect", report::to_json(outcome.without_effect)},
-          {"cautions", report::to_json(outcome.cautions)},
-          {"errors", report::to_json(outcome.errors)}};
+  Json json{{"what", kNames[static_cast<std::size_t>(outcome.what)]},
+            {"outcome", name_of_result(outcome)},
+            {"at", utc_text(outcome.at)},
+            {"elapsed_s", outcome.elapsed.count()},
+            {"changes", changes}};
+  add_warnings(json, outcome.warnings);
+  json["errors"] = report::to_json(outcome.errors);
+  return json;
 }
 
 Json status_json(const config::LoadedChain& loaded, const Reloader& reloader, const RunState& state) {
@@ -80,24 +86,22 @@ Json status_json(const config::LoadedChain& loaded, const Reloader& reloader, co
   for (const run::NamedPort& port : chain.ports) ports.push_back(port_json(port, loaded.fixed, state.ports_started));
   Json functions = Json::array();
   for (const run::NamedFunction& function : chain.functions) functions.push_back(function.name);
-  const Reloader::Warnings warnings = reloader.warnings();
   const auto last = reloader.last();
-  return {{"penstock", program_json()},
-          {"pid", ::getpid()},
-          {"chain", resolved_path(state.chain_file)},
-          {"state", state.name},
-          {"started", utc_text(state.started)},
-          {"elapsed_s", state.elapsed_s},
-          {"processor", function::name(chain.settings.processor)},
-          {"gpus", chain.settings.gpus},
-          {"workers", chain.settings.workers},
-          {"functions", functions},
-          {"ports", ports},
-          {"reloads", state.reloads},
-          {"last_reload", last ? to_json(*last) : Json()},
-          {"unsupported", report::to_json(warnings.unsupported)},
-          {"without_effect", report::to_json(warnings.without_effect)},
-          {"cautions", report::to_json(warnings.cautions)}};
+  Json json{{"penstock", program_json()},
+            {"pid", ::getpid()},
+            {"chain", resolved_path(state.chain_file)},
+            {"state", state.name},
+            {"started", utc_text(state.started)},
+            {"elapsed_s", state.elapsed_s},
+            {"processor", function::name(chain.settings.processor)},
+            {"gpus", chain.settings.gpus},
+            {"workers", chain.settings.workers},
+            {"functions", functions},
+            {"ports", ports},
+            {"reloads", state.reloads},
+            {"last_reload", last ? to_json(*last) : Json()}};
+  add_warnings(json, reloader.warnings());
+  return json;
 }
 
 }  // namespace penstock::control

@@ -23,9 +23,6 @@ namespace penstock::control {
 /// The result of `reload` and `rollback`.
 [[nodiscard]] nlohmann::ordered_json to_json(const ReloadOutcome& outcome);
 
-/// "2026-03-01T12:00:00Z"
-[[nodiscard]] std::string utc_text(std::chrono::system_clock::time_point time);
-
 struct RunState {
   std::string_view name;  // "starting", "running", "ending", "ended"
   const std::string& chain_file;

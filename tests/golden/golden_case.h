@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "bundle.h"
 #include "config/chain_file.h"
 #include "golden/capture_file.h"
 #include "nf/catalog.h"
@@ -32,12 +33,7 @@ namespace penstock::golden {
 
 /// The root of tests/ and examples/: the bundle that contains this program, or else the source tree.
 [[nodiscard]] inline const std::filesystem::path& root() {
-  static const std::filesystem::path found = [] {
-    std::error_code none;
-    const auto bundle = std::filesystem::read_symlink("/proc/self/exe", none).parent_path().parent_path();
-    return std::filesystem::is_directory(bundle / "tests/golden", none) ? bundle
-                                                                        : std::filesystem::path(PENSTOCK_SOURCE_DIR);
-  }();
+  static const std::filesystem::path found = bundle().value_or(PENSTOCK_SOURCE_DIR);
   return found;
 }
 

@@ -11,6 +11,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "bundle.h"
+
 namespace penstock {
 namespace {
 
@@ -20,12 +22,8 @@ struct Places {
   fs::path scripts, program;
 };
 
-/// In a bundle beside this test, or where both were built.
 Places places() {
-  std::error_code none;
-  const fs::path bundle = fs::read_symlink("/proc/self/exe", none).parent_path().parent_path();
-  if (fs::is_directory(bundle / "tests/interop/live", none))
-    return {bundle / "tests/interop/live", bundle / "bin/penstock"};
+  if (const auto here = bundle()) return {*here / "tests/interop/live", *here / "bin/penstock"};
   return {fs::path(PENSTOCK_SOURCE_DIR) / "tests/interop/live", PENSTOCK_PROGRAM};
 }
 

@@ -36,11 +36,12 @@ def nids(net, action="alert"):
     return f"  - nids: {{rules: nids.rules, action: {action}}}\n"
 
 
-def exchange(net):
+def exchange(net, bytes_="15M"):
     for version in (4, 6):
-        check(" 0% packet loss" in net.ping(version=version))
-        net.iperf("", version)
-        net.iperf("-R", version)
+        out = net.ping(version=version)
+        check(" 0% packet loss" in out, out)
+        net.iperf("", version, bytes_)
+        net.iperf("-R", version, bytes_)
 
 
 def chain_of(make, functions, **shape):

@@ -7,9 +7,10 @@ import struct
 import subprocess
 import threading
 
+from chains import exchange
 from frames import mac_bytes, raw_socket, receive
 from net import Skip, check, sh, wait_until
-from tunnels import INNER6, OUTER, OUTER_MACS, SAS, check_opened, exchange, gateways, start_router
+from tunnels import INNER6, OUTER, OUTER_MACS, SAS, check_opened, gateways, start_router
 
 
 def with_peer(make, start_peer, bytes_):

@@ -11,6 +11,7 @@ import socket
 import struct
 import time
 
+from chains import exchange
 from frames import ipv4, mac_bytes, raw_socket, udp
 from net import check, sh, spoilt, wait_until
 
@@ -130,14 +131,6 @@ def gateways(make, **shape):
     nets = [make(gateway=f"gw{i}", folder=f"gw{i}", ports=((host, "lan"), (f"m{i}", "wan")), **shape)
             for i, host in enumerate(HOSTS, 1)]
     return nets, Middle(nets[0])
-
-
-def exchange(net, bytes_="15M"):
-    for version in (4, 6):
-        out = net.ping(version=version)
-        check(" 0% packet loss" in out, out)
-        net.iperf("", version, bytes_)
-        net.iperf("-R", version, bytes_)
 
 
 def check_opened(report, side):
