@@ -46,6 +46,8 @@ constexpr const char* kForXdp[] = {
     "Basics1",         "Basics2",    "Download1",      "Jumbo",      "Fragments2", "Vlans1",
     "Flood1",          "Flood2",     "OwnFrames1",     "OwnFrames2", "Router",     "Refusals",
     "FirewallRouter2", "Everything", "EndsUnderLoad1", "Killed1",    "GoesDown1",  "Idle1"};
+constexpr const char* kForDpdk[] = {"Basics1", "Basics2",    "OwnFrames1", "OwnFrames2",
+                                    "Router",  "Everything", "Killed1"};
 
 using ::testing::Combine;
 using ::testing::Values;
@@ -55,6 +57,7 @@ INSTANTIATE_TEST_SUITE_P(Interfaces, LiveOnGpu, Combine(Values("af_packet"), Val
                          name_of_scenario);
 INSTANTIATE_TEST_SUITE_P(Xdp, LiveOnGpu, Combine(Values("af_xdp", "af_xdp_generic"), ValuesIn(kForXdp)),
                          name_of_scenario);
+INSTANTIATE_TEST_SUITE_P(Dpdk, LiveOnGpu, Combine(Values("dpdk", "dpdk_tap"), ValuesIn(kForDpdk)), name_of_scenario);
 
 }  // namespace
 }  // namespace penstock

@@ -165,9 +165,9 @@ std::optional<InterfaceCounts> DpdkPort::interface_counts() const {
   const std::lock_guard lock(counting_);
   const dpdk::DeviceCounts device = device_ != nullptr ? device_->counts() : last_;
   InterfaceCounts counts;
-  std::uint64_t copied = 0, too_long = 0;
+  std::uint64_t lent = 0, too_long = 0;
   for (const auto& queue : rx_) {
-    copied += queue->copied();
+    lent += queue->lent();
     too_long += queue->too_long();
   }
   if (settings_.device.reads) {
@@ -176,7 +176,7 @@ std::optional<InterfaceCounts> DpdkPort::interface_counts() const {
                    {"no_buffer", device.no_buffer},
                    {"too_long", too_long},
                    {"left_at_the_end", left_}};
-    counts.events.emplace_back("copied", copied);
+    counts.events.emplace_back("frames_lent", lent);
   }
   if (exchange_) {
     const Exchange::Counts exchange = exchange_->counts();

@@ -101,7 +101,7 @@ class VethKind:
     takes_offloads = True  # the hosts may leave work to a NIC
     splits = True  # frames of several segments come
     completes = True  # so do frames without their checksum
-    lends = True  # frames stay where the kernel has put them
+    most_copied = 0  # of some hundred frames that are received; the others stay where the port has put them
     counts_losses = True  # all of them
     lost_tags = ()  # VLAN tags that do not pass unchanged
     little_memory = ", memory: 1MiB"
@@ -156,7 +156,7 @@ class TapKind:
     kind = "tap"
     takes_offloads = True
     splits = completes = counts_losses = True
-    lends = False
+    most_copied = None
     lost_tags = ()
     little_memory = ""
 
@@ -191,7 +191,8 @@ class DpdkKind(VethKind):
     """The same, through DPDK's driver for packet sockets. The driver neither reports what the hosts leave to a NIC, nor
     how many frames did not fit in its ring."""
 
-    takes_offloads = splits = completes = lends = counts_losses = False
+    takes_offloads = splits = completes = counts_losses = False
+    most_copied = 5  # their buffers cross the ends of DPDK's pieces of memory
     lost_tags = ("802.1ad",)  # it becomes 802.1Q
     little_memory = ""
 

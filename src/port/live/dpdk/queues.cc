@@ -25,10 +25,8 @@ RxStatus DpdkRx::poll(Batch& batch) noexcept {
 
 RxStatus DpdkRx::receive(Batch& batch) noexcept {
   while (receives_ && next_frame()) {
-    const bool may_lend = frame_.can_be_lent;
     const Intake::Taken taken = intake_.take(batch, frame_);
     if (taken == Intake::Taken::full) return RxStatus::more;
-    if (!may_lend) copied_.add(1);
     done_with_frame(taken == Intake::Taken::lent);
   }
   return RxStatus::idle;

@@ -40,8 +40,8 @@ class DpdkRx final : public RxQueue {
   void take_back(std::size_t frames) noexcept override;
   Discarded discard(std::size_t most) noexcept override;
 
-  /// Frames that have been copied, since too many are lent, or they lack room or are in several buffers. Thread-safe.
-  [[nodiscard]] std::uint64_t copied() const noexcept { return copied_.get(); }
+  /// Frames that have been lent. The others were copied. Thread-safe.
+  [[nodiscard]] std::uint64_t lent() const noexcept { return intake_.counts().lent.get(); }
   /// Frames that fit in no batch, and were dropped. Thread-safe.
   [[nodiscard]] std::uint64_t too_long() const noexcept { return too_long_.get() + intake_.counts().too_long.get(); }
   /// Once the worker has stopped: gives back all buffers. Returns how many frames it had received, but not taken in.
@@ -71,7 +71,7 @@ class DpdkRx final : public RxQueue {
   std::vector<Buffer> lent_;  // a ring buffer
   std::size_t first_lent_ = 0, lent_count_ = 0;
   std::vector<std::uint8_t> joined_;  // a frame of several buffers
-  Counter copied_, too_long_;
+  Counter too_long_;
 };
 
 /// A send queue of the device. Its users take turns.

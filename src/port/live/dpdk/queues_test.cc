@@ -132,7 +132,7 @@ TEST_F(DpdkRxTest, CopiesFramesBeyondThoseThatItMayLend) {
   EXPECT_EQ(rx.poll(all), RxStatus::idle);
   EXPECT_THAT(frames_of(all), ElementsAre(1, 2, 3, 4));
   EXPECT_EQ(all.lent(), 2U);
-  EXPECT_EQ(rx.copied(), 2U);
+  EXPECT_EQ(rx.lent(), 2U);
   EXPECT_THAT(device_.back, ElementsAre(3, 4));
 }
 
