@@ -213,8 +213,12 @@ def unprivileged(make, workers):
         raise Skip("only packet sockets need just CAP_NET_RAW")
     if os.geteuid() != 0 or open("/proc/self/uid_map").read().split()[2] == "1":
         raise Skip("there is no other user here")
-    # The build folder may be in a home directory.
-    place = net.path("program")
+    # The program may be in a home directory. A bundle has its libraries in lib/ beside its bin/.
+    place = net.path("copy/bin/penstock")
+    libraries = os.path.join(os.path.dirname(net.program), "../lib")
+    os.makedirs(os.path.dirname(place))
+    if os.path.isdir(libraries):
+        shutil.copytree(libraries, net.path("copy/lib"))
     shutil.copy(net.program, place)
     os.chmod(place, 0o755)
     os.chmod(net.directory, 0o777)
