@@ -5,8 +5,10 @@
 
 #include <fmt/format.h>
 #include <pthread.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <exception>
 #include <system_error>
 #include <utility>
@@ -24,6 +26,14 @@ bool is_reload(Command command) { return command == Command::reload || command =
 
 Error error_of(std::string message, std::string found = "", std::string expected = "") {
   return {{}, std::move(message), std::move(found), std::move(expected)};
+}
+
+/// Where workers have no cores of their own, busy clients must not keep them from theirs.
+void yield_to_workers() noexcept {
+  constexpr int kLess = 10;
+  errno = 0;
+  const int now = ::getpriority(PRIO_PROCESS, 0);  // of this thread, as everywhere in Linux
+  if (errno == 0) static_cast<void>(::setpriority(PRIO_PROCESS, 0, now + kLess));
 }
 
 }  // namespace
@@ -44,6 +54,7 @@ ControlServer::ControlServer(UnixListener listener, Subject subject)
         static_cast<void>(::pthread_setname_np(::pthread_self(), "control"));
         // It began before the run, which gives up what it does not need, and needs nothing itself.
         static_cast<void>(keep_only({}));
+        yield_to_workers();
         server_.run();
       }) {}
 

@@ -39,8 +39,8 @@ sockaddr_un address_of(const std::string& path) {
 
 const sockaddr* generic(const sockaddr_un& address) { return reinterpret_cast<const sockaddr*>(&address); }
 
-FileDescriptor make_socket() {
-  return FileDescriptor(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+FileDescriptor make_socket(int flags = SOCK_NONBLOCK) {
+  return FileDescriptor(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | flags, 0));
 }
 
 /// Keeps two processes from both replacing the socket of a dead one. Waits for a moment if another one holds it.
@@ -134,7 +134,10 @@ void UnixListener::remove_path() noexcept {
 
 Result<FileDescriptor> connect_to(const std::string& path) {
   const sockaddr_un address = address_of(path);
-  FileDescriptor socket = make_socket();
+  FileDescriptor socket = make_socket(0);
+  // How long to wait in the queue of connections, which others may keep full.
+  const timeval longest{5, 0}, none{};
+  static_cast<void>(::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &longest, sizeof longest));
   // A truncated path could name another socket.
   const bool fits = path.size() < sizeof address.sun_path;
   if (!fits || !socket || ::connect(socket.get(), generic(address), sizeof address) != 0) {
@@ -146,8 +149,7 @@ Result<FileDescriptor> connect_to(const std::string& path) {
     if (error == EAGAIN) expected = "fewer clients at once";
     return failure(Error{{path, 0, 0}, "cannot connect", reason_of(error), std::move(expected)});
   }
-  const int flags = ::fcntl(socket.get(), F_GETFL);
-  static_cast<void>(::fcntl(socket.get(), F_SETFL, flags & ~O_NONBLOCK));
+  static_cast<void>(::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &none, sizeof none));
   return socket;
 }
 

@@ -47,7 +47,8 @@ class UnixListener {
   ino_t inode_;
 };
 
-/// Connects to the socket at `path`, without waiting. The result blocks in reads and writes.
+/// Connects to the socket at `path`. Waits for some seconds if many others want to connect. The result blocks in reads
+/// and writes.
 [[nodiscard]] Result<port::FileDescriptor> connect_to(const std::string& path);
 
 }  // namespace penstock::control

@@ -46,6 +46,7 @@ constexpr const char* kForXdp[] = {
     "Basics1",         "Basics2",    "Download1",      "Jumbo",      "Fragments2", "Vlans1",
     "Flood1",          "Flood2",     "OwnFrames1",     "OwnFrames2", "Router",     "Refusals",
     "FirewallRouter2", "Everything", "EndsUnderLoad1", "Killed1",    "GoesDown1",  "Idle1"};
+constexpr const char* kReloads[] = {"Reloads1", "Reloads2"};
 constexpr const char* kForDpdk[] = {"Basics1", "Basics2",    "OwnFrames1", "OwnFrames2",
                                     "Router",  "Everything", "Killed1"};
 
@@ -56,6 +57,8 @@ INSTANTIATE_TEST_SUITE_P(All, LiveOnGpu, Combine(Values("af_packet", "tap"), Val
 INSTANTIATE_TEST_SUITE_P(Interfaces, LiveOnGpu, Combine(Values("af_packet"), ValuesIn(kForInterfaces)),
                          name_of_scenario);
 INSTANTIATE_TEST_SUITE_P(Xdp, LiveOnGpu, Combine(Values("af_xdp", "af_xdp_generic"), ValuesIn(kForXdp)),
+                         name_of_scenario);
+INSTANTIATE_TEST_SUITE_P(Reloading, LiveOnGpu, Combine(Values("af_packet", "tap", "af_xdp"), ValuesIn(kReloads)),
                          name_of_scenario);
 INSTANTIATE_TEST_SUITE_P(Dpdk, LiveOnGpu, Combine(Values("dpdk", "dpdk_tap"), ValuesIn(kForDpdk)), name_of_scenario);
 

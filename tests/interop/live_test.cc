@@ -47,10 +47,11 @@ constexpr const char* kForInterfaces[] = {"Deleted1",    "Deleted2",      "Moved
                                           "LargeFrames", "LongestFrames", "Tunnel"};
 constexpr const char* kForPacketSockets[] = {"Unprivileged1", "Unprivileged2"};
 constexpr const char* kForTap[] = {"TapDeleted", "TapMoved"};
+constexpr const char* kReloads[] = {"Reloads1", "Reloads2"};
 // What depends little on the kind of port.
 constexpr const char* kForOne[] = {"Download1",   "Fragments3", "Flood2",          "EndsUnderLoad1", "Idle1",
                                    "FilterAlone", "Router",     "FirewallRouter2", "Everything",     "Detects1",
-                                   "Soak",        "EspToLinux", "EspToRteIpsec"};
+                                   "Soak",        "EspToLinux", "EspToRteIpsec",   "HostileClients"};
 
 // Frames of several segments from raw sockets, and of UDP, are not for AF_XDP (src/port/README.md).
 constexpr const char* kForXdp[] = {"Basics1",   "Basics2",    "Download1",      "Jumbo",      "Fragments2",
@@ -91,6 +92,9 @@ INSTANTIATE_TEST_SUITE_P(Detecting, Live,
                          Combine(Values("tap", "af_xdp", "af_xdp_generic", "dpdk", "dpdk_tap"), Values("Detects1")),
                          name_of_scenario);
 INSTANTIATE_TEST_SUITE_P(DetectingByTwo, Live, Combine(Values("af_xdp_generic"), Values("Detects2")), name_of_scenario);
+INSTANTIATE_TEST_SUITE_P(Reloading, Live,
+                         Combine(Values("af_packet", "tap", "af_xdp", "af_xdp_generic"), ValuesIn(kReloads)),
+                         name_of_scenario);
 INSTANTIATE_TEST_SUITE_P(Once, Live, Combine(Values("af_packet"), ValuesIn(kForOne)), name_of_scenario);
 INSTANTIATE_TEST_SUITE_P(Tap, Live, Combine(Values("tap"), ValuesIn(kForTap)), name_of_scenario);
 

@@ -6,6 +6,7 @@ Exit status 77: this machine cannot run it."""
 import sys
 
 import chains
+import control
 import counts
 import frames
 import lifecycle
@@ -19,7 +20,7 @@ from net import SKIPPED, Net, Skip, sh
 def main():
     name, kind, program, directory = sys.argv[1:]
     scenarios = {}
-    for module in (streams, frames, counts, chains, lifecycle, soak, tunnels, peers):
+    for module in (streams, frames, counts, chains, lifecycle, control, soak, tunnels, peers):
         scenarios.update(module.SCENARIOS)
     try:
         sh("mount -t tmpfs tmpfs /run && mkdir /run/netns")

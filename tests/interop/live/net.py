@@ -104,7 +104,7 @@ class VethKind:
     most_copied = 0  # of some hundred frames that are received; the others stay where the port has put them
     counts_losses = True  # all of them
     lost_tags = ()  # VLAN tags that do not pass unchanged
-    little_memory = ", memory: 1MiB"
+    little_memory, much_memory = ", memory: 1MiB", ", memory: 64MiB"
 
     def __init__(self, kind, parameters=""):
         self.kind, self.parameters = kind, parameters
@@ -158,7 +158,7 @@ class TapKind:
     splits = completes = counts_losses = True
     most_copied = None
     lost_tags = ()
-    little_memory = ""
+    little_memory = much_memory = ""
 
     def up(self, net):
         skip_without_tun()
@@ -194,7 +194,7 @@ class DpdkKind(VethKind):
     takes_offloads = splits = completes = counts_losses = False
     most_copied = 5  # their buffers cross the ends of DPDK's pieces of memory
     lost_tags = ("802.1ad",)  # it becomes 802.1Q
-    little_memory = ""
+    little_memory = much_memory = ""
 
     def __init__(self):
         super().__init__("dpdk")
