@@ -41,7 +41,8 @@ build: setup-build ## build/penstock (the default)
 	@ln -sfn release/penstock build/penstock
 
 .PHONY: install
-install: build ## program, headers, libraries and CMake package, to PREFIX=/usr/local
+install: build ## program, manual pages, headers, libraries and CMake package, to PREFIX=/usr/local
+	@$(call compile,release,pages)
 	@DESTDIR='$(DESTDIR)' $(CMAKE) --install build/release --prefix '$(PREFIX)'
 	@echo "installed in $(DESTDIR)$(PREFIX)"
 
