@@ -46,6 +46,13 @@ install: build ## program, manual pages, headers, libraries and CMake package, t
 	@DESTDIR='$(DESTDIR)' $(CMAKE) --install build/release --prefix '$(PREFIX)'
 	@echo "installed in $(DESTDIR)$(PREFIX)"
 
+.PHONY: deb
+deb: setup-build-package ## dist/penstock_VERSION_ARCH.deb, the Debian package with the service, checked by lintian
+	@$(call release,$(first))
+	@$(call compile,release,penstock pages)
+	@tools/make_deb build/release dist
+	@lintian --no-cfg --fail-on error dist/penstock_*.deb
+
 .PHONY: demo
 demo: build ## run firewall, intrusion detection, router and IPsec over a gateway's captures
 	build/penstock run examples/inspected_gateway/chain.yaml --trace 6
