@@ -41,9 +41,17 @@ build: setup-build ## build/penstock (the default)
 	@ln -sfn release/penstock build/penstock
 
 .PHONY: install
-install: build ## program, headers, libraries and CMake package, to PREFIX=/usr/local
+install: build ## program, manual pages, headers, libraries and CMake package, to PREFIX=/usr/local
+	@$(call compile,release,pages)
 	@DESTDIR='$(DESTDIR)' $(CMAKE) --install build/release --prefix '$(PREFIX)'
 	@echo "installed in $(DESTDIR)$(PREFIX)"
+
+.PHONY: deb
+deb: setup-build-package ## dist/penstock_VERSION_ARCH.deb, the Debian package with the service, checked by lintian
+	@$(call release,$(first))
+	@$(call compile,release,penstock pages)
+	@tools/make_deb build/release dist
+	@lintian --no-cfg --fail-on error dist/penstock_*.deb
 
 .PHONY: demo
 demo: build ## run firewall, intrusion detection, router and IPsec over a gateway's captures

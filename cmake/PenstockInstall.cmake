@@ -1,6 +1,7 @@
 # What `cmake --install` installs, for users of Penstock and for programs that are built on it:
 #
 #   bin/penstock  lib/libpenstock_*.a  include/penstock/  lib/cmake/Penstock/  share/doc/penstock/
+#   share/man/  share/bash-completion/  share/zsh/  share/fish/
 #
 # find_package(Penstock) defines the target Penstock::penstock: everything except the program's main. In
 # include/penstock, headers have the same relative paths as in src/, by which they include each other.
@@ -61,3 +62,12 @@ install(FILES ${PROJECT_BINARY_DIR}/PenstockConfig.cmake ${PROJECT_BINARY_DIR}/P
               ${CMAKE_CURRENT_LIST_DIR}/PenstockLibraries.cmake
   DESTINATION ${package})
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+# Of the target `pages`.
+set(pages ${PROJECT_BINARY_DIR}/pages)
+install(DIRECTORY ${pages}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR} OPTIONAL)
+foreach(script penstock:bash-completion/completions _penstock:zsh/site-functions penstock.fish:fish/vendor_completions.d)
+  string(REPLACE ":" ";" parts ${script})
+  list(GET parts 0 file)
+  list(GET parts 1 folder)
+  install(FILES ${pages}/completions/${file} DESTINATION ${CMAKE_INSTALL_DATADIR}/${folder} OPTIONAL)
+endforeach()

@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <cstdio>
@@ -140,6 +139,26 @@ void add_file_limit(CLI::App& app) {
 
 }  // namespace
 
+void define_command_line(CLI::App& app, function::NfKinds functions, const std::vector<std::string>& arguments,
+                         int& exit_code) {
+  app.name("penstock");
+  app.description("Penstock runs chains of network functions on CPUs and GPUs, with the same results on both.");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", version_text());
+  add_run(app, functions, exit_code);
+  add_check(app, functions, exit_code);
+  add_plan(app, functions, exit_code);
+  add_scan(app, exit_code);
+  add_filter(app, exit_code);
+  add_route(app, exit_code);
+  add_classify(app, exit_code);
+  add_devices(app, exit_code);
+  add_doctor(app, functions, exit_code);
+  add_ctl(app, exit_code);
+  add_bench(app, arguments, exit_code);
+  add_file_limit(app);
+}
+
 int run_program(int argc, const char* const* argv, function::NfKinds further) {
   const auto functions = nf::catalog_with(further);
   if (!functions) {
@@ -150,23 +169,9 @@ int run_program(int argc, const char* const* argv, function::NfKinds further) {
     for (const Error& error : errors) fmt::print(stderr, "penstock: {}\n", to_string(error));
     return kWrongUsage;
   }
-  CLI::App app("Penstock runs chains of network functions on CPUs and GPUs, with the same results on both.",
-               "penstock");
-  app.require_subcommand(1);
-  app.set_version_flag("--version", version_text());
+  CLI::App app;
   int exit_code = kDone;
-  add_run(app, *functions, exit_code);
-  add_check(app, *functions, exit_code);
-  add_plan(app, *functions, exit_code);
-  add_scan(app, exit_code);
-  add_filter(app, exit_code);
-  add_route(app, exit_code);
-  add_classify(app, exit_code);
-  add_devices(app, exit_code);
-  add_doctor(app, *functions, exit_code);
-  add_ctl(app, exit_code);
-  add_bench(app, {argv, argv + argc}, exit_code);
-  add_file_limit(app);
+  define_command_line(app, *functions, {argv, argv + argc}, exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

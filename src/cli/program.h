@@ -5,9 +5,18 @@
 
 #pragma once
 
+#include <CLI/App.hpp>
+#include <string>
+#include <vector>
+
 #include "function/network_function.h"
 
 namespace penstock::cli {
+
+/// Names the program and adds all commands. `functions` must outlive `app`. When a command has run, `exit_code` is set.
+/// `arguments`: the command line.
+void define_command_line(CLI::App& app, function::NfKinds functions, const std::vector<std::string>& arguments,
+                         int& exit_code);
 
 /// Runs the command line and returns the exit code. `argv` is as for `main`. Chain files can name the functions of the
 /// catalog and the `further` ones. Exceptions are passed on: see cli/program_main.h.

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/text_file.h"
+#include "base/thread_placement.h"
 #include "cli/chain_arguments.h"
 #include "cli/progress.h"
 #include "cli/reload.h"
@@ -26,7 +27,9 @@
 #include "config/run_section.h"
 #include "control/control_server.h"
 #include "control/reload.h"
+#include "control/service_manager.h"
 #include "control/status.h"
+#include "control/watchdog.h"
 #include "gpu/devices.h"
 #include "report/run_report.h"
 #include "ring/trace_events.h"
@@ -81,6 +84,8 @@ void handle_signals(RunSignals& signals, run::Run& running, const RunArguments& 
 
 int run_chain(const RunArguments& arguments) {
   RunSignals& signals = take_run_signals();
+  control::ServiceManager manager;
+  manager.starting();
   gpu::load_kernels_at_once();
   auto loaded = arguments.chain.load();
   if (!loaded) return refuse(loaded.error(), false);
@@ -101,7 +106,9 @@ int run_chain(const RunArguments& arguments) {
   if (terminal) options.on_progress = print_progress;
   const std::atomic<bool>& stop = stop_on_signals(HangUp::reopens);
   control::Reloader reloader(*loaded,
-                             [&](const config::LoadedChain& running) { return arguments.chain.plan_reload(running); });
+                             [&](const config::LoadedChain& running) { return arguments.chain.plan_reload(running); },
+                             {[&] { manager.reload_begins(); },
+                              [&](const control::ReloadOutcome& outcome) { manager.reload_ended(outcome); }});
   std::unique_ptr<control::ControlServer> server;
   if (!loaded->control_path.empty()) {
     const auto on_reload = [&](const control::ReloadOutcome& outcome) {
@@ -114,6 +121,7 @@ int run_chain(const RunArguments& arguments) {
     server = std::move(*opened);
   }
   options.on_tick = [&](run::Run& running) {
+    if (stop.load()) manager.stopping();
     handle_signals(signals, running, arguments, *loaded, reloader, terminal);
     if (server != nullptr) server->tick();
   };
@@ -121,7 +129,13 @@ int run_chain(const RunArguments& arguments) {
   run::RunResult result;
   if (running) {
     if (server != nullptr) server->begin(**running);
-    result = (*running)->wait();
+    if (!stop.load()) manager.ready(*loaded);
+    {
+      const ThreadOnCpus off_workers(loaded->chain.settings.placement.other_cores);
+      const control::Watchdog watchdog(**running);
+      result = (*running)->wait();
+    }
+    manager.stopping();
     if (server != nullptr) server->end(result);
     running->reset();
   }

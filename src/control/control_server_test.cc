@@ -15,6 +15,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "control/client.h"
 
@@ -32,6 +33,7 @@ class FakeRun final : public run::Run {
     report.consumed.packets = 7;
     return report;
   }
+  std::vector<run::Pulse> pulses() const override { return {}; }
   Errors reopen_logs() override {
     ++reopened;
     return {};

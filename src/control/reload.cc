@@ -22,11 +22,12 @@ std::string_view name_of_result(const ReloadOutcome& outcome) {
   return outcome.what == What::dry_run ? "would_change" : "in_use";
 }
 
-Reloader::Reloader(config::LoadedChain& loaded, Plan plan)
-    : loaded_(loaded), plan_(std::move(plan)), texts_(loaded.texts) {}
+Reloader::Reloader(config::LoadedChain& loaded, Plan plan, ReloadListener listener)
+    : loaded_(loaded), plan_(std::move(plan)), listener_(std::move(listener)), texts_(loaded.texts) {}
 
 ReloadOutcome Reloader::reload(run::Run& run) {
   const auto start = std::chrono::steady_clock::now();
+  listener_.begins();
   ReloadOutcome outcome{What::reload, Outcome::refused};
   auto planned = plan_(loaded_);
   if (!planned) {
@@ -62,6 +63,7 @@ ReloadOutcome Reloader::dry_run() {
 
 ReloadOutcome Reloader::rollback(run::Run& run) {
   const auto start = std::chrono::steady_clock::now();
+  listener_.begins();
   ReloadOutcome outcome{What::rollback, Outcome::failed};
   if (auto changed = run.rollback(); !changed) {
     outcome.errors = std::move(changed.error());
@@ -89,8 +91,11 @@ ReloadOutcome Reloader::finished(ReloadOutcome outcome, std::chrono::steady_cloc
   outcome.at = std::chrono::system_clock::now();
   outcome.elapsed = std::chrono::steady_clock::now() - start;
   if (outcome.what != What::dry_run) {
-    const std::lock_guard lock(mutex_);
-    last_ = outcome;
+    {
+      const std::lock_guard lock(mutex_);
+      last_ = outcome;
+    }
+    listener_.ended(outcome);
   }
   return outcome;
 }

@@ -39,13 +39,19 @@ struct ReloadOutcome {
 /// "refused", "failed", "unchanged", "in_use"; for a dry run, "would_change" instead of the last one.
 [[nodiscard]] std::string_view name_of_result(const ReloadOutcome& outcome);
 
+/// Called by the thread that reloads; not for dry runs.
+struct ReloadListener {
+  std::function<void()> begins = [] {};
+  std::function<void(const ReloadOutcome&)> ended = [](const ReloadOutcome&) {};
+};
+
 class Reloader {
  public:
   /// Reads the files of the running chain again: config/reload.h.
   using Plan = std::function<penstock::Result<config::Reload>(const config::LoadedChain& running)>;
 
   /// Borrows `loaded`, whose warnings are those of the configuration in use after each reload.
-  Reloader(config::LoadedChain& loaded, Plan plan);
+  Reloader(config::LoadedChain& loaded, Plan plan, ReloadListener listener = {});
 
   /// Only one thread may call these.
   [[nodiscard]] ReloadOutcome reload(run::Run& run);
@@ -72,6 +78,7 @@ class Reloader {
 
   config::LoadedChain& loaded_;
   const Plan plan_;
+  const ReloadListener listener_;
   Version former_;                         // of the functions to which a rollback returns
   std::vector<config::TextOutput> texts_;  // of the functions in use
   mutable std::mutex mutex_;               // guards the warnings of `loaded_`, and the next member

@@ -47,6 +47,7 @@ void Receiver::run(const std::atomic<bool>& stop) noexcept {
   const auto ended = [](const Source& source) { return source.ended; };
   while (holds_ != nullptr || !std::ranges::all_of(sources_, ended)) {
     if (stop.load(std::memory_order_relaxed) && holds_ == nullptr) break;
+    pulse_.add(1);  // a full queue stops the workers' pulses, if they are the reason
     bool received = false;
     if (holds_ != nullptr) {
       received = hand_over(*holds_);
@@ -58,6 +59,7 @@ void Receiver::run(const std::atomic<bool>& stop) noexcept {
     if (!received) rest();
   }
   queue_.end();
+  done_.store(true);
   counters_.cpu_time_ns.add(static_cast<std::uint64_t>((thread_time() - before).count()));
 }
 

@@ -12,8 +12,10 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "base/counter.h"
 #include "ring/packet_ring.h"
 #include "run/chain.h"
 #include "run/counters.h"
@@ -32,6 +34,10 @@ class Receiver {
   void run(const std::atomic<bool>& stop) noexcept;
 
   [[nodiscard]] const WorkerCounters& counters() const noexcept { return counters_; }
+  /// See Run::pulses. Any thread may call it.
+  [[nodiscard]] std::optional<std::uint64_t> pulse() const noexcept {
+    return done_.load() ? std::nullopt : std::optional(pulse_.get());
+  }
 
  private:
   struct Source {
@@ -60,6 +66,8 @@ class Receiver {
   Source* holds_ = nullptr;       // a lossless source whose packets wait in the batch for room
   std::size_t handed_over_ = 0;   // packets of the batch
   std::size_t needs_ = 0;         // the length of the last frame without room; 0: there was room
+  Counter pulse_;
+  std::atomic<bool> done_{false};
 };
 
 }  // namespace penstock::run

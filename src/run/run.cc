@@ -203,6 +203,7 @@ class RunningChain final : public Run {
   [[nodiscard]] Result<void> start();
 
   [[nodiscard]] report::RunReport report() const override { return report_after(Clock::now() - start_); }
+  [[nodiscard]] std::vector<Pulse> pulses() const override;
   [[nodiscard]] Errors reopen_logs() override;
   [[nodiscard]] Result<void> apply(Functions next) override {
     const std::lock_guard lock(control_);
@@ -503,6 +504,15 @@ RunResult RunningChain::wait() {
   }
   end();
   return {report_after(ended_at_ - start_), closed_.get()};
+}
+
+std::vector<Pulse> RunningChain::pulses() const {
+  std::vector<Pulse> pulses;
+  if (never_began_) return pulses;
+  for (std::size_t w = 0; w < workers_.size(); ++w)
+    pulses.push_back({fmt::format("worker {}", w), workers_[w]->pulse()});
+  if (receiver_ != nullptr) pulses.push_back({"receiver", receiver_->pulse()});
+  return pulses;
 }
 
 Errors RunningChain::reopen_logs() {

@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/error.h"
@@ -53,6 +54,13 @@ struct RunResult {
 
 using Functions = std::vector<std::unique_ptr<function::NetworkFunction>>;
 
+/// Of a thread on the packets' way: grows several times per second while the thread gets packets done, or has none to
+/// do. If it stays the same, the thread hangs, or waits for something that hangs: a GPU, or the reader of an output.
+struct Pulse {
+  std::string thread;                  // "worker 0", "receiver"
+  std::optional<std::uint64_t> count;  // empty: the thread has ended
+};
+
 /// A run in progress: until the sources end, the configured duration has passed, or it is stopped. Any thread may call
 /// it, several at once.
 class Run {
@@ -62,6 +70,8 @@ class Run {
 
   /// Like the report at the end; packets in flight count as received and as nothing else yet.
   [[nodiscard]] virtual report::RunReport report() const = 0;
+  /// Those of all threads on the packets' way.
+  [[nodiscard]] virtual std::vector<Pulse> pulses() const = 0;
   /// See EventLog::reopen.
   [[nodiscard]] virtual Errors reopen_logs() = 0;
 

@@ -120,7 +120,10 @@ void Worker::run_until(const std::atomic<bool>& stop) noexcept {
         }
       }
     }
-    if (execute() || received) {
+    const bool executed = execute();
+    // Receiving alone is no progress: packets may only be dropped because the queue is full.
+    if (executed || (in_flight_ == 0 && !any_waits())) pulse_.add(1);
+    if (executed || received) {
       idle_rounds = 0;
       continue;
     }

@@ -11,10 +11,13 @@
 #include <poll.h>
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "base/counter.h"
 #include "ring/packet_ring.h"
 #include "run/chain.h"
 #include "run/counters.h"
@@ -56,6 +59,11 @@ class Worker {
   /// The stages that no batch uses any more, for the caller to destroy: the former ones or, if the worker ended before
   /// it began with them, the next ones. Null: there are none yet.
   [[nodiscard]] std::unique_ptr<StageSet> take_ended() noexcept;
+
+  /// See Run::pulses. Any thread may call it.
+  [[nodiscard]] std::optional<std::uint64_t> pulse() const noexcept {
+    return done_.load() ? std::nullopt : std::optional(pulse_.get());
+  }
 
   [[nodiscard]] const ring::RingShape& ring_shape() const noexcept { return ring_.shape(); }
   [[nodiscard]] const WorkerCounters& counters() const noexcept { return counters_; }
@@ -117,6 +125,7 @@ class Worker {
   std::atomic<StageSet*> ended_stages_{nullptr};
   bool changes_epoch_ = false;     // the former stages are still in use
   std::atomic<bool> done_{false};  // begins with no epoch any more
+  Counter pulse_;
 };
 
 }  // namespace penstock::run
