@@ -203,6 +203,10 @@ class RunningChain final : public Run {
   [[nodiscard]] Result<void> start();
 
   [[nodiscard]] report::RunReport report() const override { return report_after(Clock::now() - start_); }
+  [[nodiscard]] ExplainedPacket explain(PacketView packet) const override {
+    const std::lock_guard lock(functions_);
+    return run::explain(chain_, packet);
+  }
   [[nodiscard]] Errors reopen_logs() override;
   [[nodiscard]] Result<void> apply(Functions next) override {
     const std::lock_guard lock(control_);

@@ -18,6 +18,7 @@
 #include "function/network_function.h"
 #include "report/run_report.h"
 #include "run/chain.h"
+#include "run/explain.h"
 
 namespace penstock::run {
 
@@ -62,6 +63,8 @@ class Run {
 
   /// Like the report at the end; packets in flight count as received and as nothing else yet.
   [[nodiscard]] virtual report::RunReport report() const = 0;
+  /// What the functions in use would do with a packet (run/explain.h). The packet is changed.
+  [[nodiscard]] virtual ExplainedPacket explain(PacketView packet) const = 0;
   /// See EventLog::reopen.
   [[nodiscard]] virtual Errors reopen_logs() = 0;
 
