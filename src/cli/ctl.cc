@@ -41,7 +41,7 @@ constexpr const char* kFolder = "/run/penstock";
 struct CtlArguments {
   std::string socket;
   bool json = false;
-  bool dry_run = false;
+  Json request = Json::object();  // members of the request that are particular to its command
   bool watch = false;
   double interval_s = 1;
 };
@@ -84,6 +84,7 @@ std::string text_of(Command command, const Json& result) {
   switch (command) {
     case Command::status: return status_text(result);
     case Command::stats: return stats_text(result);
+    case Command::explain: return explanation_text(result);
     case Command::reload:
     case Command::rollback: return reload_text(result);
     case Command::drain: {
@@ -134,7 +135,7 @@ int run_command(Command command, const CtlArguments& arguments) {
   if (!client) return fail(client.error());
   try {
     if (arguments.watch) return watch(*client, arguments);
-    const auto result = client->ask(command, arguments.dry_run);
+    const auto result = client->ask(command, arguments.request);
     if (!result) return fail_to(result.error());
     return print_results(arguments.json ? json_text(*result, 2) : text_of(command, *result), false, {});
   } catch (const Json::exception& error) {
@@ -161,11 +162,42 @@ void add_watch(CLI::App& command, CtlArguments& arguments) {
       ->type_name("[SECONDS]");
 }
 
+/// A required argument is positional and may consist of several words; others are options.
+void add_argument(CLI::App& command, CtlArguments& arguments, const control::Argument& argument) {
+  const std::string name(argument.name);
+  const std::string help(argument.help);
+  std::string option = "--" + name;
+  std::ranges::replace(option, '_', '-');
+  const auto set = [&arguments, name](auto value) { arguments.request[name] = std::move(value); };
+  switch (argument.type) {
+    case control::Argument::Type::flag:
+      command.add_flag_callback(
+          option, [set] { set(true); }, help);
+      break;
+    case control::Argument::Type::number:
+      command.add_option_function<std::uint64_t>(option, set, help)
+          ->transform(whole_number(argument.least, argument.most))
+          ->type_name("N");
+      break;
+    case control::Argument::Type::text:
+      if (!argument.required) {
+        command.add_option_function<std::string>(option, set, help);
+        break;
+      }
+      command
+          .add_option_function<std::vector<std::string>>(
+              name, [set](const std::vector<std::string>& words) { set(fmt::format("{}", fmt::join(words, " "))); },
+              help)
+          ->required();
+  }
+}
+
 }  // namespace
 
 void add_ctl(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<CtlArguments>();
-  CLI::App* command = app.add_subcommand("ctl", "Control a run: status, counters, reload, end");
+  CLI::App* command =
+      app.add_subcommand("ctl", "Control a run: status, counters, what happens to a packet, reload, end");
   command->require_subcommand(1);
   command->add_option("--socket", arguments->socket,
                       fmt::format("the run's socket (`penstock run --control`); default: the only one in {}", kFolder));
@@ -173,9 +205,7 @@ void add_ctl(CLI::App& app, int& exit_code) {
   for (const control::CommandKind& kind : control::commands()) {
     CLI::App* const sub = command->add_subcommand(std::string(kind.name), std::string(kind.help));
     sub->fallthrough();  // --socket and --json may follow
-    if (kind.has_dry_run) {
-      sub->add_flag("--dry-run", arguments->dry_run, "only say what a reload would change; nothing changes");
-    }
+    for (const control::Argument& argument : kind.arguments) add_argument(*sub, *arguments, argument);
     if (kind.command == Command::stats) add_watch(*sub, *arguments);
     sub->callback([arguments, &exit_code, asked = kind.command] { exit_code = run_command(asked, *arguments); });
   }

@@ -187,6 +187,35 @@ std::string text_of(const Counts& counts) {
          workers_text(counts) + gpu_text(counts);
 }
 
+/// "forward to wan", "drop: denied", "consume"
+std::string decision_text(const Json& decision) {
+  std::string text = word(decision.at("verdict"));
+  if (!decision.at("port").is_null()) text += " to " + word(decision.at("port"));
+  if (!decision.at("reason").is_null()) text += ": " + word(decision.at("reason"));
+  return text;
+}
+
+std::string fork_text(const Json& step) {
+  return fmt::format("fork: {}\n", step.at("fork").is_null() ? "no arm" : word(step.at("fork")));
+}
+
+/// What a function does with a packet.
+std::string step_text(const Json& step) {
+  std::string text = fmt::format("{}: {}\n", word(step.at("function")), decision_text(step));
+  for (const Json& other : step.at("passed_over"))
+    text += fmt::format("    not {}\n        {}\n", word(other.at("what")), word(other.at("why")));
+  if (const auto more = step.at("not_listed").get<std::uint64_t>(); more > 0)
+    text += fmt::format("    nor {} that differ more\n", format_count(more, "other"));
+  if (!step.at("decided_by").is_null()) text += fmt::format("    by {}\n", word(step.at("decided_by")));
+  for (const Json& note : step.at("notes")) text += fmt::format("    {}\n", word(note));
+  for (const Json& change : step.at("changes")) {
+    const auto value = [](const Json& v) { return v.is_null() ? std::string("none") : word(v); };
+    text += fmt::format("    changes {} {} → {}\n", word(change.at("field")), value(change.at("before")),
+                        value(change.at("after")));
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string status_text(const Json& status) {
@@ -216,6 +245,15 @@ std::string status_text(const Json& status) {
     for (const Error& error : report::errors_of(last.at("errors"))) text += fmt::format("  {}\n", to_string(error));
   }
   return text + warnings_text(status);
+}
+
+std::string explanation_text(const Json& explanation) {
+  std::string text = fmt::format("{}, from {}\n", word(explanation.at("packet")), word(explanation.at("in")));
+  for (const Json& step : explanation.at("steps")) text += step.contains("fork") ? fork_text(step) : step_text(step);
+  text += decision_text(explanation) + '\n';
+  for (const Json& question : explanation.at("open_questions"))
+    text += fmt::format("not certain: {}\n", word(question));
+  return text;
 }
 
 std::string reload_text(const Json& outcome) {

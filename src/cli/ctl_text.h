@@ -12,6 +12,8 @@
 namespace penstock::cli {
 
 [[nodiscard]] std::string status_text(const nlohmann::ordered_json& status);
+/// Of `explain`.
+[[nodiscard]] std::string explanation_text(const nlohmann::ordered_json& explanation);
 /// Of a reload, a dry run or a rollback.
 [[nodiscard]] std::string reload_text(const nlohmann::ordered_json& outcome);
 /// Counts since the run began.

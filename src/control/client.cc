@@ -31,9 +31,9 @@ Error Client::lost(const std::string& reason) const {
   return {{path_, 0, 0}, "the connection was closed before the answer came", reason, "a run that goes on"};
 }
 
-tl::expected<Json, NoResult> Client::ask(Command command, bool dry_run) {
+tl::expected<Json, NoResult> Client::ask(Command command, Json arguments) {
   const auto no_answer = [](Error error) { return tl::unexpected(NoResult{"", {std::move(error)}}); };
-  const std::string text = request_text({++last_id_, command, dry_run});
+  const std::string text = request_text({++last_id_, command, std::move(arguments)});
   std::size_t sent = 0;
   while (sent < text.size()) {
     const ssize_t count = ::send(socket_.get(), text.data() + sent, text.size() - sent, MSG_NOSIGNAL);

@@ -27,7 +27,7 @@ class Client {
   [[nodiscard]] static Result<Client> connect(const std::string& path);
 
   /// Waits for the answer, without a time limit. The result of the command, as it came.
-  [[nodiscard]] tl::expected<Json, NoResult> ask(Command command, bool dry_run = false);
+  [[nodiscard]] tl::expected<Json, NoResult> ask(Command command, Json arguments = Json::object());
 
  private:
   Client(std::string path, port::FileDescriptor socket) : path_(std::move(path)), socket_(std::move(socket)) {}

@@ -9,13 +9,17 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <exception>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "base/capabilities.h"
 #include "base/thread_placement.h"
 #include "base/units.h"
+#include "control/explanation_json.h"
+#include "control/probe_packet.h"
 #include "control/status.h"
 
 namespace penstock::control {
@@ -34,6 +38,21 @@ void yield_to_workers() noexcept {
   errno = 0;
   const int now = ::getpriority(PRIO_PROCESS, 0);  // of this thread, as everywhere in Linux
   if (errno == 0) static_cast<void>(::setpriority(PRIO_PROCESS, 0, now + kLess));
+}
+
+/// `name`: "" stands for the only port that reads.
+Result<PortIndex> input_port(const run::Chain& chain, const std::string& name) {
+  std::vector<PortIndex> reading;
+  std::string names;
+  for (std::size_t p = 0; p < chain.ports.size(); ++p) {
+    if (!chain.ports[p].port->reads()) continue;
+    if (chain.ports[p].name == name) return static_cast<PortIndex>(p);
+    reading.push_back(static_cast<PortIndex>(p));
+    names += (names.empty() ? "" : ", ") + chain.ports[p].name;
+  }
+  if (name.empty() && reading.size() == 1) return reading.front();
+  return failure(name.empty() ? error_of("in: missing", "", "one of the ports that read: " + names)
+                              : error_of("in: no such port", in_quotes(name), "a port that reads: " + names));
 }
 
 }  // namespace
@@ -145,6 +164,7 @@ void ControlServer::answer(const Asked& asked) {
   switch (asked.request.command) {
     case Command::status: return send_result(asked, status());
     case Command::stats: return answer_stats(asked);
+    case Command::explain: return answer_explain(asked);
     case Command::stop:
     case Command::drain: return ask_to_stop(asked);
     case Command::reload:
@@ -190,6 +210,24 @@ void ControlServer::answer_stats(const Asked& asked) {
   send_result(asked, report_json(*report, subject_.chain_file, result_ ? result_->errors : Errors()));
 }
 
+void ControlServer::answer_explain(const Asked& asked) {
+  const Request& request = asked.request;
+  const auto refuse = [&](const Errors& errors) {
+    server_.send(asked.client, failure_text(request.id, Failure::request, errors));
+  };
+  const std::string tuple = request.text("tuple"), flags = request.text("flags");
+  auto frame = make_probe({tuple, flags, request.number("length")});
+  if (!frame) return refuse(frame.error());
+  const auto port = input_port(subject_.loaded.chain, request.text("in"));
+  if (!port) return refuse(port.error());
+  PacketDescriptor packet;
+  packet.length = packet.wire_length = static_cast<std::uint32_t>(frame->size());
+  packet.in_port = *port;
+  const std::lock_guard lock(mutex_);
+  if (run_ == nullptr) return send_failure(asked, Failure::not_running, no_run());
+  send_result(asked, to_json(run_->explain({frame->data(), &packet})));
+}
+
 void ControlServer::ask_to_stop(const Asked& asked) {
   subject_.stop();
   if (asked.request.command == Command::stop) return send_result(asked, {{"state", "ending"}});
@@ -218,7 +256,7 @@ void ControlServer::carry_out(const Asked& asked, run::Run& run) {
   }
   Reloader& reloader = subject_.reloader;
   const ReloadOutcome outcome = asked.request.command == Command::rollback ? reloader.rollback(run)
-                                : asked.request.dry_run                    ? reloader.dry_run()
+                                : asked.request.flag("dry_run")            ? reloader.dry_run()
                                                                            : reloader.reload(run);
   if (outcome.what != ReloadOutcome::What::dry_run) subject_.on_reload(outcome);
   {

@@ -76,6 +76,7 @@ class ControlServer final : LineHandler {
   void send_failure(const Asked& asked, Failure kind, Error error);
   [[nodiscard]] Json status() const;
   void answer_stats(const Asked& asked);
+  void answer_explain(const Asked& asked);
   void ask_to_stop(const Asked& asked);
   void queue(const Asked& asked);
   void carry_out(const Asked& asked, run::Run& run);

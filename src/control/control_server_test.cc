@@ -34,6 +34,11 @@ class FakeRun final : public run::Run {
     return report;
   }
   std::vector<run::Pulse> pulses() const override { return {}; }
+  run::ExplainedPacket explain(PacketView packet) const override {
+    run::ExplainedPacket explained;
+    explained.packet = std::to_string(packet.length());
+    return explained;
+  }
   Errors reopen_logs() override {
     ++reopened;
     return {};
@@ -63,7 +68,7 @@ class ControlServerTest : public ::testing::Test {
   /// The kind of failure; "": there was none.
   [[nodiscard]] std::string failure_of(Command command, bool dry_run = false) const {
     auto client = Client::connect(path_);
-    const auto answer = client->ask(command, dry_run);
+    const auto answer = client->ask(command, dry_run ? Json{{"dry_run", true}} : Json::object());
     return answer ? "" : answer.error().kind;
   }
   [[nodiscard]] std::string state() const {

@@ -13,20 +13,35 @@
 #include <vector>
 
 #include "base/parameter.h"
+#include "control/probe_packet.h"
 #include "report/error_json.h"
 
 namespace penstock::control {
 
 namespace {
 
+using Type = Argument::Type;
+
+constexpr auto kExplainArguments = std::to_array<Argument>({
+    {"tuple", Type::text, true, 1, 256,
+     "PROTOCOL SOURCE DESTINATION, such as tcp 10.1.0.5:4242 192.0.2.7:443, or icmp 10.1.0.5 192.0.2.7 TYPE/CODE"},
+    {"in", Type::text, false, 1, 256, "the port by which it arrives; default: the only one that reads"},
+    {"flags", Type::text, false, 1, 64, "its TCP flags, such as syn,ack, or none; default: syn"},
+    {"length", Type::number, false, 1, kLongestProbe, "the bytes of its frame; default: no payload"},
+});
+constexpr auto kReloadArguments = std::to_array<Argument>({
+    {"dry_run", Type::flag, false, 0, 0, "only say what a reload would change; nothing changes"},
+});
+
 constexpr auto kCommands = std::to_array<CommandKind>({
-    {Command::status, "status", false, "what runs, since when, with which ports and warnings"},
-    {Command::stats, "stats", false, "the counters of the run: the report, as of now"},
-    {Command::reload, "reload", true, "read the chain file and its files again, and put them in use"},
-    {Command::rollback, "rollback", false, "return to the configuration before the last reload"},
-    {Command::drain, "drain", false, "end the run, and wait until all packets that were read are done"},
-    {Command::stop, "stop", false, "end the run, without waiting"},
-    {Command::reopen_logs, "reopen-logs", false, "reopen the logs, for logrotate"},
+    {Command::status, "status", {}, "what runs, since when, with which ports and warnings"},
+    {Command::stats, "stats", {}, "the counters of the run: the report, as of now"},
+    {Command::explain, "explain", kExplainArguments, "what would happen to a packet, in which function and why"},
+    {Command::reload, "reload", kReloadArguments, "read the chain file and its files again, and put them in use"},
+    {Command::rollback, "rollback", {}, "return to the configuration before the last reload"},
+    {Command::drain, "drain", {}, "end the run, and wait until all packets that were read are done"},
+    {Command::stop, "stop", {}, "end the run, without waiting"},
+    {Command::reopen_logs, "reopen-logs", {}, "reopen the logs, for logrotate"},
 });
 
 constexpr std::string_view kExample = R"(an object such as {"version": 1, "command": "status"})";
@@ -108,8 +123,27 @@ std::vector<std::string_view> command_names() {
 
 std::vector<std::string_view> member_names(const CommandKind& kind) {
   std::vector<std::string_view> names{"version", "id", "command"};
-  if (kind.has_dry_run) names.emplace_back("dry_run");
+  for (const Argument& argument : kind.arguments) names.push_back(argument.name);
   return names;
+}
+
+std::string expected_of(const Argument& argument) {
+  switch (argument.type) {
+    case Type::flag: break;
+    case Type::text: return fmt::format("a text of {} to {} bytes: {}", argument.least, argument.most, argument.help);
+    case Type::number: return fmt::format("a whole number in {}..{}", argument.least, argument.most);
+  }
+  return "true or false";
+}
+
+bool is_allowed(const Argument& argument, const Json& value) {
+  const auto in_range = [&](std::uint64_t size) { return argument.least <= size && size <= argument.most; };
+  switch (argument.type) {
+    case Type::flag: break;
+    case Type::text: return value.is_string() && in_range(value.get_ref<const std::string&>().size());
+    case Type::number: return value.is_number_unsigned() && in_range(value.get<std::uint64_t>());
+  }
+  return value.is_boolean();
 }
 
 }  // namespace
@@ -166,10 +200,15 @@ tl::expected<Request, BadRequest> read_request(std::string_view line) {
                         expected_name(given.name, known)));
   }
   request.command = kind->command;
-  if (const Json* const dry_run = member("dry_run")) {
-    if (!dry_run->is_boolean())
-      return refuse(wrong("dry_run: wrong value", in_quotes(text_of(*dry_run)), "true or false"));
-    request.dry_run = dry_run->get<bool>();
+  for (const Argument& argument : kind->arguments) {
+    const Json* const value = member(argument.name);
+    if (value == nullptr && !argument.required) continue;
+    if (value == nullptr) return refuse(wrong(fmt::format("{}: missing", argument.name), "", expected_of(argument)));
+    if (!is_allowed(argument, *value)) {
+      return refuse(
+          wrong(fmt::format("{}: wrong value", argument.name), in_quotes(text_of(*value)), expected_of(argument)));
+    }
+    if (*value != false) request.arguments[std::string(argument.name)] = *value;
   }
   return request;
 }
@@ -198,7 +237,7 @@ Errors errors_of(const Json& error) {
 
 std::string request_text(const Request& request) {
   Json json{{"version", kProtocolVersion}, {"id", request.id}, {"command", kind_of(request.command).name}};
-  if (request.dry_run) json["dry_run"] = true;
+  json.update(request.arguments);
   return text_of(json) + "\n";
 }
 

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,12 +20,22 @@ inline constexpr int kProtocolVersion = 1;
 
 using Json = nlohmann::ordered_json;
 
-enum class Command : std::uint8_t { status, stats, reload, rollback, drain, stop, reopen_logs };
+enum class Command : std::uint8_t { status, stats, explain, reload, rollback, drain, stop, reopen_logs };
+
+/// A member of a request that is particular to its command.
+struct Argument {
+  enum class Type : std::uint8_t { flag, text, number };  // true or false; not empty; whole
+  std::string_view name;                                  // "dry_run"
+  Type type;
+  bool required;
+  std::uint64_t least, most;  // of a number; of a text, its bytes
+  std::string_view help;
+};
 
 struct CommandKind {
   Command command;
   std::string_view name;
-  bool has_dry_run;
+  std::span<const Argument> arguments;
   std::string_view help;
 };
 [[nodiscard]] std::span<const CommandKind> commands();
@@ -33,7 +44,15 @@ struct CommandKind {
 struct Request {
   Json id;  // a text, a whole number or null
   Command command = Command::status;
-  bool dry_run = false;  // of reload
+  Json arguments = Json::object();  // by name; as CommandKind::arguments says
+
+  [[nodiscard]] bool flag(std::string_view name) const { return arguments.contains(name); }
+  /// "" if it is not given.
+  [[nodiscard]] std::string text(std::string_view name) const { return arguments.value(name, std::string()); }
+  [[nodiscard]] std::optional<std::uint64_t> number(std::string_view name) const {
+    const auto found = arguments.find(name);
+    return found == arguments.end() ? std::nullopt : std::optional(found->get<std::uint64_t>());
+  }
 };
 
 /// Why there is no result. The names of the kinds are part of the protocol.

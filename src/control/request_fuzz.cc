@@ -36,6 +36,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   check_line(text);
   check_line(control::result_text(request->id, control::Json::object()));
   const auto again = control::read_request(text);
-  check(again && again->id == request->id && again->command == request->command && again->dry_run == request->dry_run);
+  check(again && again->id == request->id && again->command == request->command &&
+        again->arguments == request->arguments);
   return 0;
 }

@@ -18,14 +18,22 @@ std::string mistake(std::string_view line) {
 TEST(ControlRequest, IsReadAsItIsWritten) {
   for (const CommandKind& kind : commands()) {
     EXPECT_EQ(kind_of(kind.command).name, kind.name);
-    const Request request{"id \"7\"", kind.command, kind.has_dry_run};
+    Request request{"id \"7\"", kind.command};
+    for (const Argument& argument : kind.arguments) {
+      Json& value = request.arguments[std::string(argument.name)];
+      switch (argument.type) {
+        case Argument::Type::flag: value = true; break;
+        case Argument::Type::text: value = std::string(argument.most, 'x'); break;
+        case Argument::Type::number: value = argument.most; break;
+      }
+    }
     const std::string text = request_text(request);
     ASSERT_EQ(text.find('\n'), text.size() - 1);
     const auto read = read_request(text);
     ASSERT_TRUE(read) << text;
     EXPECT_EQ(read->id, request.id);
     EXPECT_EQ(read->command, request.command);
-    EXPECT_EQ(read->dry_run, request.dry_run);
+    EXPECT_EQ(read->arguments, request.arguments);
   }
 }
 
@@ -33,7 +41,7 @@ TEST(ControlRequest, NeedsNoId) {
   const auto request = read_request(R"({"version": 1, "command": "stats"})");
   ASSERT_TRUE(request);
   EXPECT_TRUE(request->id.is_null());
-  EXPECT_FALSE(request->dry_run);
+  EXPECT_TRUE(request->arguments.empty());
 }
 
 TEST(ControlRequest, SaysWhatIsWrongAndWhatIsExpected) {
@@ -44,7 +52,7 @@ TEST(ControlRequest, SaysWhatIsWrongAndWhatIsExpected) {
   EXPECT_EQ(mistake("{}"), "version: missing: expected 1");
   EXPECT_EQ(mistake(R"({"version":2,"command":"status"})"), "version: not supported: found '2', expected 1");
   EXPECT_EQ(mistake(R"({"version":1})"),
-            "command: missing: expected one of status, stats, reload, rollback, drain, stop, reopen-logs");
+            "command: missing: expected one of status, stats, explain, reload, rollback, drain, stop, reopen-logs");
   EXPECT_EQ(mistake(R"({"version":1,"command":"rolback"})"), "unknown command: found 'rolback', expected rollback");
   EXPECT_EQ(mistake(R"({"version":1,"command":"stats","dry_run":true})"),
             "unknown member of a stats request: found 'dry_run', expected one of version, id, command");
@@ -52,6 +60,12 @@ TEST(ControlRequest, SaysWhatIsWrongAndWhatIsExpected) {
             "unknown member of a reload request: found 'dryrun', expected dry_run");
   EXPECT_EQ(mistake(R"({"version":1,"command":"reload","dry_run":"yes"})"),
             "dry_run: wrong value: found '\"yes\"', expected true or false");
+  EXPECT_EQ(mistake(R"({"version":1,"command":"explain","tuple":"x","length":0})"),
+            "length: wrong value: found '0', expected a whole number in 1..65535");
+  EXPECT_EQ(mistake(R"({"version":1,"command":"explain","tuple":"x","length":-1})"),
+            "length: wrong value: found '-1', expected a whole number in 1..65535");
+  EXPECT_EQ(mistake(R"({"version":1,"command":"explain"})").substr(0, 14), "tuple: missing");
+  EXPECT_NE(mistake(R"({"version":1,"command":"explain","tuple":")" + std::string(257, 'x') + "\"}"), "none");
   EXPECT_EQ(mistake(R"({"version":1,"version":1})"), "'version': given twice: expected once");
   EXPECT_EQ(mistake(R"({"version":1,"command":{"a":1}})"),
             "'command': wrong value: found an object, expected a text, a number, true, false or null");

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -39,6 +40,12 @@ class PerPacketFunction final : public NetworkFunction {
 
   [[nodiscard]] const NfTraits& traits() const noexcept override { return parts_.traits; }
   [[nodiscard]] std::string description() const override { return parts_.description; }
+  [[nodiscard]] std::optional<Explanation> explain(PacketView packet) const override {
+    Explanation explanation;
+    if (parts_.explain != nullptr) explanation.decided_by = parts_.explain(parts_.core, packet);
+    packet.packet->verdict = parts_.core(packet);
+    return explanation;
+  }
   [[nodiscard]] std::unique_ptr<CpuStage> make_cpu_stage() override { return std::make_unique<Stage>(parts_); }
   [[nodiscard]] std::unique_ptr<DeviceStage> make_device_stage(Processor processor, const StageUse& /*use*/) override {
     if (processor != Processor::gpu || parts_.make_gpu_stage == nullptr) return nullptr;

@@ -204,6 +204,10 @@ class RunningChain final : public Run {
 
   [[nodiscard]] report::RunReport report() const override { return report_after(Clock::now() - start_); }
   [[nodiscard]] std::vector<Pulse> pulses() const override;
+  [[nodiscard]] ExplainedPacket explain(PacketView packet) const override {
+    const std::lock_guard lock(functions_);
+    return run::explain(chain_, packet);
+  }
   [[nodiscard]] Errors reopen_logs() override;
   [[nodiscard]] Result<void> apply(Functions next) override {
     const std::lock_guard lock(control_);

@@ -19,6 +19,7 @@
 #include "function/network_function.h"
 #include "report/run_report.h"
 #include "run/chain.h"
+#include "run/explain.h"
 
 namespace penstock::run {
 
@@ -72,6 +73,8 @@ class Run {
   [[nodiscard]] virtual report::RunReport report() const = 0;
   /// Those of all threads on the packets' way.
   [[nodiscard]] virtual std::vector<Pulse> pulses() const = 0;
+  /// What the functions in use would do with a packet (run/explain.h). The packet is changed.
+  [[nodiscard]] virtual ExplainedPacket explain(PacketView packet) const = 0;
   /// See EventLog::reopen.
   [[nodiscard]] virtual Errors reopen_logs() = 0;
 

@@ -8,42 +8,9 @@
 #include "base/error.h"
 #include "packet/field_text.h"
 #include "run/counters.h"
+#include "run/packet_path.h"
 
 namespace penstock::run {
-
-namespace {
-
-/// For example " ipv4_ttl=64 ipv4_dst=192.0.2.1"; only fields that the packet has.
-std::string values_of(FieldSet fields, PacketView packet) {
-  std::string text;
-  for (unsigned f = 0; f < kFieldCount; ++f) {
-    const auto field = static_cast<Field>(f);
-    if (!fields.has(field)) continue;
-    const std::string value = format_field(field, packet);
-    if (!value.empty()) text += fmt::format(" {}={}", name(field), value);
-  }
-  return text.empty() ? " nothing" : text;
-}
-
-std::string changes_between(PacketView before, PacketView after) {
-  std::string text;
-  for (unsigned f = 0; f < kFieldCount; ++f) {
-    const auto field = static_cast<Field>(f);
-    if (field == Field::verdict) continue;
-    const std::string was = format_field(field, before);
-    const std::string is = format_field(field, after);
-    if (was == is) continue;
-    text += fmt::format("{}{} {} → {}", text.empty() ? "" : ", ", name(field), was.empty() ? "none" : was,
-                        is.empty() ? "none" : is);
-  }
-  return text;
-}
-
-}  // namespace
-
-std::string Trace::port_name(PortIndex port) const {
-  return port < chain_->ports.size() ? chain_->ports[port].name : "nowhere";
-}
 
 Trace::Way Trace::begin(PacketView packet) {
   const std::lock_guard lock(mutex_);
@@ -52,7 +19,7 @@ Trace::Way Trace::begin(PacketView packet) {
   Way way(this);
   const PacketDescriptor& p = *packet.packet;
   way.text_ = fmt::format("packet {}  {}.{:09}  from {}  {} bytes  {}\n", ++number_, p.timestamp_ns / 1'000'000'000,
-                          p.timestamp_ns % 1'000'000'000, port_name(p.in_port), p.length, format_packet(packet));
+                          p.timestamp_ns % 1'000'000'000, port_name(*chain_, p.in_port), p.length, format_packet(packet));
   return way;
 }
 
@@ -64,24 +31,15 @@ void Trace::Way::before(const function::NfTraits& function, const function::CpuS
   bytes_.assign(packet.frame, packet.frame + packet.length());
   descriptor_ = *packet.packet;
   const FieldSet reads = function.cpu.reads - FieldSet{Field::payload};
-  text_ += fmt::format("  {}\n    read{}\n", name, values_of(reads, packet));
+  text_ += fmt::format("  {}\n    read{}\n", name, to_string(values_of(reads, packet)));
 }
 
 void Trace::Way::after(PacketView packet) {
   if (trace_ == nullptr) return;
   const PacketView was{bytes_.data(), &descriptor_};
-  const std::string changes = changes_between(was, packet);
+  const std::string changes = to_string(changes_between(was, packet));
   if (!changes.empty()) text_ += fmt::format("    changed {}\n", changes);
-  const Verdict& verdict = packet.packet->verdict;
-  std::string decision;
-  switch (verdict.kind) {
-    case VerdictKind::forward:
-      decision = verdict.value == kNoPort ? "forward" : "forward to " + trace_->port_name(verdict.value);
-      break;
-    case VerdictKind::drop: decision = fmt::format("drop: {}", function_->drop_reasons[verdict.value]); break;
-    case VerdictKind::punt: decision = "punt"; break;
-    case VerdictKind::consume: decision = "consume"; break;
-  }
+  const std::string decision = to_string(decision_of(*trace_->chain_, *function_, packet.packet->verdict));
   std::string why = stage_->explain(was);
   if (decision.ends_with(" " + why)) why.clear();  // the drop reason says everything
   text_ += fmt::format("    {}{}{}\n", decision, why.empty() ? "" : " — ", printable(why));
@@ -99,7 +57,7 @@ void Trace::Way::end(PacketView packet, bool reached_the_end) {
   if (reached_the_end && !verdict.alive()) {
     text_ += fmt::format("  drop: {}\n", kChainDropNames[verdict.value]);
   } else if (reached_the_end) {
-    text_ += verdict.value == kNoPort ? "  consumed\n" : fmt::format("  out on {}\n", trace_->port_name(verdict.value));
+    text_ += verdict.value == kNoPort ? "  consumed\n" : fmt::format("  out on {}\n", port_name(*trace_->chain_, verdict.value));
   }
   const std::lock_guard lock(trace_->mutex_);
   std::fwrite(text_.data(), 1, text_.size(), trace_->out_);

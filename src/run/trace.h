@@ -50,8 +50,6 @@ class Trace {
   [[nodiscard]] Way begin(PacketView packet);
 
  private:
-  [[nodiscard]] std::string port_name(PortIndex port) const;
-
   const Chain* chain_;
   std::atomic<std::uint64_t> left_;
   std::uint64_t number_ = 0;

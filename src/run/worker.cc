@@ -18,7 +18,7 @@ namespace penstock::run {
 
 namespace {
 
-constexpr std::chrono::milliseconds kLongestSleep{20};
+constexpr std::chrono::milliseconds kLongestRest{20};
 constexpr std::chrono::microseconds kLaneSleep{50};  // between looks at lanes, with a shared queue
 
 ring::RingShape shape_for(const Chain& chain, unsigned worker) {
@@ -154,7 +154,7 @@ void Worker::rest(unsigned idle_rounds) noexcept {
   }
   // Until packets come. The time bounds how late the worker notices that it is to stop or that tables have changed, and
   // when the open batch is due.
-  std::chrono::nanoseconds most = kLongestSleep;
+  std::chrono::nanoseconds most = kLongestRest;
   if (filling_ != nullptr && !filling_->empty())
     most = std::clamp(batch_due() - Clock::now(), Clock::duration(0), Clock::duration(most));
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(most);
@@ -168,7 +168,7 @@ void Worker::rest_at_shared_queue() noexcept {
   const bool waits_for_work = in_flight_ > 0 || any_waits() || lending_.any_leaving();
   if (any_waits() || all_ended()) return std::this_thread::sleep_for(kLaneSleep);
   Clock::time_point until =
-      Clock::now() + (waits_for_work ? Clock::duration(kLaneSleep) : Clock::duration(kLongestSleep));
+      Clock::now() + (waits_for_work ? Clock::duration(kLaneSleep) : Clock::duration(kLongestRest));
   if (filling_ != nullptr && !filling_->empty()) until = std::min(until, batch_due());
   shared_->wait(until);
 }

@@ -209,6 +209,24 @@ TEST_F(ControlledProgram, SaysThatThereIsNothingToReturnTo) {
   EXPECT_EQ(ask("rollback")["error"]["kind"], "failed");
 }
 
+TEST_F(ControlledProgram, ExplainsWhatWouldHappenToAPacket) {
+  const Json explained = ask("explain", {{"tuple", "udp 10.0.0.1:1 10.0.0.2:2"}})["result"];
+  EXPECT_EQ(explained["packet"], "IPv4 10.0.0.1:1 > 10.0.0.2:2 UDP");
+  EXPECT_EQ(explained["in"], "lan") << "the only port that reads";
+  ASSERT_EQ(explained["steps"].size(), 1U);
+  EXPECT_EQ(explained["steps"][0]["function"], "nids");
+  EXPECT_EQ(explained["verdict"], "forward");
+  EXPECT_EQ(explained["port"], "wan") << "the only port that writes";
+  EXPECT_EQ(explained["open_questions"].size(), 1U) << "payload decides too";
+  EXPECT_EQ(ask("explain", {{"tuple", "udp 10.0.0.1:1"}})["error"]["kind"], "request");
+  EXPECT_EQ(ask("explain", {{"tuple", "udp 10.0.0.1:1 10.0.0.2:2"}, {"in", "wan"}})["error"]["message"],
+            "in: no such port");
+  EXPECT_EQ(ctl("explain icmp 10.0.0.1 10.0.0.2 3/1 --in lan"), 0) << read("err");
+  EXPECT_THAT(read("out"), HasSubstr("nids: forward\n"));
+  EXPECT_EQ(ctl("explain icmp 10.0.0.1 10.0.0.2 3/1 4"), 2);
+  EXPECT_THAT(read("err"), HasSubstr("unexpected word: found '4'"));
+}
+
 TEST_F(ControlledProgram, ReopensItsLogs) {
   ASSERT_EQ(shell("mv fast.log fast.1"), 0);
   EXPECT_EQ(ask("reopen-logs")["ok"], true);

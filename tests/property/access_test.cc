@@ -6,8 +6,6 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
 #include <set>
 
 #include "base/testing/rounds.h"
@@ -16,6 +14,7 @@
 #include "property/access_configurations.h"
 #include "property/access_runs.h"
 #include "property/access_traffic.h"
+#include "property/configured_function.h"
 #include "property/corpus_packets.h"
 #include "property/device_cores.h"
 
@@ -24,42 +23,8 @@ namespace {
 
 class Access : public ::testing::Test {
  protected:
-  Access() {
-    for (const auto& [name, text] : configuration_files()) std::ofstream(folder_ / name) << text;
-  }
-
-  MadeFunction make(const Configuration& configuration) const {
-    const bool numbers = std::string_view(configuration.kind) == "ipsec";  // the same in every run
-    const function::NfKind* kind = numbers ? &ipsec::testing::fixed_iv_kind() : nf::find_kind(configuration.kind);
-    std::vector<RawParameter> raw;
-    for (auto [name, items] : configuration.parameters) {
-      for (std::string& item : items) {
-        if (item[0] == '@') item = folder_ / item.substr(1);
-      }
-      // A libpcap expression may contain '=' too.
-      const bool pairs = items.front().find('=') != std::string::npos && name != "expression";
-      raw.push_back({name, {}, {}, items, pairs ? RawParameter::Shape::mapping : RawParameter::Shape::scalar, ""});
-    }
-    MadeFunction made;
-    made.log = std::make_unique<report::EventLog>(folder_ / ("log-" + std::to_string(logs_++)));
-    const auto opened = made.log->open();
-    EXPECT_TRUE(opened) << to_string(opened.error());
-    made.log->begin();
-    static const std::vector<std::string> kPorts{"lan", "wan", "dmz"};
-    function::NfContext context{kPorts, configuration.out_port_known, {}};
-    const function::NamedLog eve{"eve", made.log.get()};
-    context.logs = {&eve, 1};
-    auto parameters = Parameters::read(kind->parameters, std::move(raw), {});
-    EXPECT_TRUE(parameters) << to_string(parameters.error());
-    auto function = kind->make(*parameters, context);
-    EXPECT_TRUE(function) << to_string(function.error());
-    EXPECT_TRUE(context.unsupported.empty()) << to_string(context.unsupported);
-    made.function = std::move(*function);
-    EXPECT_TRUE(made.function->begin_run());
-    return made;
-  }
   MakeFunction maker(const Configuration& configuration) const {
-    return [this, configuration] { return make(configuration); };
+    return [this, configuration] { return functions_.make(configuration); };
   }
 
   std::vector<Packet> packets_for(const Configuration& configuration, RandomPackets& random) const {
@@ -73,9 +38,7 @@ class Access : public ::testing::Test {
     return {};
   }
 
- private:
-  port::testing::TemporaryFolder folder_;
-  mutable unsigned logs_ = 0;
+  ConfiguredFunctions functions_;
 };
 
 /// One stage of a function, with its input.
@@ -117,7 +80,7 @@ TEST_F(Access, IsCheckedForEveryFunctionInTheCatalog) {
   std::set<std::string_view> checked;
   for (const Configuration& configuration : configurations()) {
     checked.insert(configuration.kind);
-    const MadeFunction made = make(configuration);
+    const MadeFunction made = functions_.make(configuration);
     EXPECT_TRUE(made.function->traits().access_on(function::Processor::gpu) == nullptr ||
                 device_core_of(*made.function))
         << configuration.kind;
@@ -131,8 +94,8 @@ TEST_F(Access, IsCheckedWithPacketsForEveryRuleAndEverySa) {
     const std::string_view kind = configuration.kind;
     if (kind != "ipsec" && configuration.name != "alert, streams") continue;
     RandomPackets random(7);
-    const MadeFunction made = make(configuration);
-    const MakeRun run = [&] { return std::make_unique<CpuRun>(make(configuration)); };
+    const MadeFunction made = functions_.make(configuration);
+    const MakeRun run = [&] { return std::make_unique<CpuRun>(functions_.make(configuration)); };
     const Outcome outcome = outcome_of(run, made.function->traits().cpu, packets_for(configuration, random));
     const auto report = nlohmann::json::parse(outcome.output.substr(outcome.output.rfind("\n{") + 1));
     if (kind == "nids") {

@@ -137,6 +137,40 @@ void Filter::predecessor_ended() noexcept {
   if (Filter* const before = std::exchange(predecessor_, nullptr)) before->on_devices_.clear();
 }
 
+std::optional<function::Explanation> Filter::explain(PacketView packet) const {
+  function::Explanation explanation;
+  Verdict& verdict = packet.packet->verdict;
+  const Matcher* const matcher = matchers_[static_cast<std::size_t>(packet.packet->link_type)].get();
+  if (matcher == nullptr) {
+    verdict = Verdict::drop(DropReason::link_type);
+    explanation.decided_by = "no program for the link type of this frame";
+    return explanation;
+  }
+  const PacketBytes bytes = bytes_of(packet, list_.headers_only);
+  const NamedFilter* decides = nullptr;
+  for (std::size_t f = 0; f < list_.filters.size(); ++f) {
+    const NamedFilter& filter = list_.filters[f];
+    std::uint32_t returned = 0;
+    matcher->run(f, {&bytes, 1}, &returned);
+    const std::string what = fmt::format("filter {} ({}): {}", filter.name, filter.text, filter.action_text);
+    if (decides != nullptr) {
+      if (returned != 0 && explanation.notes.size() < function::Explanation::kMostListed)
+        explanation.notes.push_back("also matches " + what);
+    } else if (returned != 0) {
+      decides = &filter;
+      explanation.decided_by = what;
+    } else if (explanation.passed_over.size() < function::Explanation::kMostListed) {
+      explanation.passed_over.push_back({what, "does not match"});
+    } else {
+      ++explanation.not_listed;
+    }
+  }
+  if (decides == nullptr) explanation.decided_by = fmt::format("no filter matches: {}", text_of(list_.otherwise));
+  if (list_.headers_only) explanation.notes.emplace_back("the programs see headers only");
+  verdict = verdict_of(decides == nullptr ? list_.otherwise : decides->action, verdict);
+  return explanation;
+}
+
 std::string Filter::description() const {
   std::size_t instructions = 0;
   for (const NamedFilter& filter : list_.filters) instructions += filter.instructions();

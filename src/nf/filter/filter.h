@@ -7,6 +7,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,7 @@ class Filter final : public function::NetworkFunction {
   /// The counts of unchanged filters continue: those with the same name, programs and action.
   Result<void> take_over(function::NetworkFunction& predecessor) override;
   void predecessor_ended() noexcept override;
+  std::optional<function::Explanation> explain(PacketView packet) const override;
   std::string description() const override;
   std::string load_table() const override;
   /// {"filters": [{"name", "expression" or "program", "match", "packets", "bytes", "decided": {"packets", "bytes"}} …],

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/units.h"
+#include "classify/explain.h"
 #include "function/changes.h"
 #include "gpu/devices.h"
 #include "nf/firewall/firewall_stage.h"
@@ -134,6 +135,27 @@ void Firewall::predecessor_ended() noexcept {
     if (same_counters_[i] != kNoRule) ended_[i] += std::exchange(before->ended_[same_counters_[i]], {});
   }
   before->on_devices_.clear();
+}
+
+std::optional<function::Explanation> Firewall::explain(PacketView packet) const {
+  function::Explanation explanation;
+  Verdict& verdict = packet.packet->verdict;
+  const Standing standing = standing_of(packet.layout());
+  if (standing != Standing::judged) {
+    verdict = verdict_of(standing, verdict);
+    explanation.decided_by = standing == Standing::not_ip ? "not IP: no rule applies" : "its headers";
+    return explanation;
+  }
+  classify::Key key;
+  classify::make_key(packet, key);
+  std::uint32_t entry = classify::kNoEntry;
+  classifier_->classify({&key, 1}, &entry);
+  explanation.decided_by = entry == classify::kNoEntry
+                               ? fmt::format("policy {}: no rule matches", name(rules_.policy(key.family)))
+                               : classify::describe(rules_, rules_.entries[entry].rule);
+  classify::add_passed_over(rules_, key, entry, classify::describe, explanation);
+  verdict = verdict_of(classify::decision(classify::view_of(rules_), entry, key.family).action, verdict);
+  return explanation;
 }
 
 std::string Firewall::description() const {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -71,6 +72,7 @@ class Firewall final : public function::NetworkFunction {
   /// Identical rules are paired in their order. The counters of the policies continue for each family.
   Result<void> take_over(function::NetworkFunction& predecessor) override;
   void predecessor_ended() noexcept override;
+  std::optional<function::Explanation> explain(PacketView packet) const override;
   std::string description() const override;
   /// {"rules": [{"index", "line", "target", "packets", "bytes", "text"} …], "policy": {"ipv4": {"target", "packets",
   /// "bytes"}, "ipv6": {…}}}. Rules without matches are not listed.

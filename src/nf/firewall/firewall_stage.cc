@@ -9,6 +9,8 @@
 #include <array>
 #include <cstring>
 
+#include "classify/explain.h"
+
 namespace penstock::firewall {
 
 void FirewallStage::process(std::span<PacketView> packets) noexcept {
@@ -52,8 +54,7 @@ std::string FirewallStage::explain(PacketView packet) const {
   std::uint32_t entry = classify::kNoEntry;
   classifier_.classify({&key, 1}, &entry);
   if (entry == classify::kNoEntry) return fmt::format("default policy: {}", name(rules_.policy(key.family)));
-  const std::uint32_t index = rules_.entries[entry].rule;
-  return fmt::format("rule {} (line {}): {}", index, rules_.rules[index].line, rules_.rules[index].text);
+  return classify::describe(rules_, rules_.entries[entry].rule);
 }
 
 void FirewallFinishStage::finish(std::span<const PacketView> packets,

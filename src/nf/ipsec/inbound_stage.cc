@@ -60,20 +60,20 @@ void InboundStage::process_burst(std::span<PacketView> packets) noexcept {
   last_packet_ns_ = std::max(last_packet_ns_, packets.back().packet->timestamp_ns);
 }
 
-Arrival InboundStage::look_at(PacketView packet) const noexcept {
-  return find_arrival(packet, tables_.inbound().view(), tables_.inbound().ports(), tables_.selection().view().sas,
-                      [this](std::uint32_t sa) {
-                        const ReplayWindow& window = tables_.states()[sa]->window;
+Arrival look_at(PacketView packet, const Tables& tables) noexcept {
+  return find_arrival(packet, tables.inbound().view(), tables.inbound().ports(), tables.selection().view().sas,
+                      [&tables](std::uint32_t sa) {
+                        const ReplayWindow& window = tables.states()[sa]->window;
                         return Received{window.top(), window.packets()};
                       });
 }
 
 void InboundStage::find(PacketView& packet, std::uint32_t index) noexcept {
   // Constructed in place: copying it right after it was written would stall on store forwarding.
-  Pending& pending = *new (&pending_[pending_count_]) Pending{index, look_at(packet)};
+  Pending& pending = *new (&pending_[pending_count_]) Pending{index, look_at(packet, tables_)};
   if (pending.arrival.is_fragment()) {
     if (!reassemble(packet, pending.arrival.esp.udp)) return;
-    pending.arrival = look_at(packet);
+    pending.arrival = look_at(packet, tables_);
     if (pending.arrival.is_fragment()) {  // a fragment inside a reassembled datagram
       packet.packet->verdict = Verdict::drop(Reason::fragment);
       return;
@@ -182,7 +182,7 @@ void InboundStage::check_policies(std::span<PacketView> packets) noexcept {
 }
 
 std::string InboundStage::explain(PacketView packet) const {
-  const Arrival arrival = look_at(packet);
+  const Arrival arrival = look_at(packet, tables_);
   if (arrival.is_fragment()) return "fragment";
   const auto& [reason, job] = arrival.opening;
   if (reason != Reason::none) return std::string(kReasons[static_cast<std::size_t>(reason)]);

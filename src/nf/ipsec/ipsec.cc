@@ -13,6 +13,7 @@
 
 #include "base/units.h"
 #include "gpu/devices.h"
+#include "nf/ipsec/explain.h"
 #include "nf/ipsec/finish_stages.h"
 #include "nf/ipsec/reasons.h"
 #include "nf/ipsec/stages.h"
@@ -102,6 +103,11 @@ std::span<report::Traffic> Ipsec::make_counts() {
 std::shared_ptr<WorkerFragments> Ipsec::make_fragments() {
   const std::lock_guard lock(mutex_);
   return fragments_.emplace_back(std::make_shared<WorkerFragments>());
+}
+
+std::optional<function::Explanation> Ipsec::explain(PacketView packet) const {
+  return tables_->settings().inbound ? explain_inbound(packet, *tables_)
+                                     : explain_outbound(packet, *tables_, traits_.growth);
 }
 
 std::string Ipsec::description() const {

@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -63,6 +64,7 @@ class Ipsec final : public function::NetworkFunction {
   Result<std::string> changes_from(const function::NetworkFunction& running) const override;
   Result<void> take_over(function::NetworkFunction& predecessor) override;
   void predecessor_ended() noexcept override;
+  std::optional<function::Explanation> explain(PacketView packet) const override;
   std::string description() const override;
   /// {"warnings": [constructs skipped in the files], "state_dir": folder or null, "fault": why sequence numbers could
   /// not be reserved, only after a failure, "fragments": {"received", "reassembled", "timed_out", "dropped"}, only

@@ -23,6 +23,9 @@
 
 namespace penstock::ipsec {
 
+/// What an arriving packet is to inbound ESP. Changes nothing.
+[[nodiscard]] Arrival look_at(PacketView packet, const Tables& tables) noexcept;
+
 class OutboundStage final : public function::CpuStage {
  public:
   /// Borrows `ipsec`.
@@ -88,7 +91,6 @@ class InboundStage final : public function::CpuStage {
   static constexpr std::size_t kBurst = MbCrypto::kMostJobs;
 
   void process_burst(std::span<PacketView> packets) noexcept;
-  [[nodiscard]] Arrival look_at(PacketView packet) const noexcept;
   void find(PacketView& packet, std::uint32_t index) noexcept;
   [[nodiscard]] bool reassemble(PacketView& packet, bool udp) noexcept;
   void open(std::span<PacketView> packets) noexcept;

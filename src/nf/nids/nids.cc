@@ -19,6 +19,7 @@
 #include "gpu/cuda_error.h"
 #include "gpu/devices.h"
 #include "nf/nids/alert/eve_stats.h"
+#include "nf/nids/explain.h"
 #include "nf/nids/flow_state_stage.h"
 #include "nf/nids/match/packet_literals.h"
 #include "nf/nids/match/rarity.h"
@@ -402,6 +403,10 @@ void Nids::end_run() noexcept {
   report::EventLog::Writer writer(*settings_.eve_log);
   TimeText times;
   writer.line([&](std::string& out) { append_eve_stats(out, stats, times); });
+}
+
+std::optional<function::Explanation> Nids::explain(PacketView packet) const {
+  return nids::explain(packet, *detection_, settings_.inspector.drops);
 }
 
 std::string Nids::description() const {

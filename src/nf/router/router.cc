@@ -12,6 +12,7 @@
 
 #include "base/units.h"
 #include "gpu/devices.h"
+#include "nf/router/explain.h"
 #include "nf/router/route_words.h"
 #include "nf/router/router_stage.h"
 #include "nf/router/table_changes.h"
@@ -204,6 +205,12 @@ void Router::predecessor_ended() noexcept {
   before->on_devices_.clear();
   const std::lock_guard lock(before->updates_);
   before->shadow_.reset();  // the next update makes it anew
+}
+
+std::optional<function::Explanation> Router::explain(PacketView packet) const {
+  // Updates wait for this reader.
+  const function::Snapshot<RouterTables>::Reader newest(snapshot_);
+  return explain_and_send(packet, newest.table(), rules_, devices_);
 }
 
 std::string Router::description() const {

@@ -67,6 +67,7 @@ class Router final : public function::NetworkFunction {
   [[nodiscard]] Result<void> take_over(function::NetworkFunction& predecessor) override;
   /// Frees the predecessor's tables on devices.
   void predecessor_ended() noexcept override;
+  [[nodiscard]] std::optional<function::Explanation> explain(PacketView packet) const override;
   [[nodiscard]] std::string description() const override;
   void report(nlohmann::json& into) const override;
 
@@ -110,8 +111,8 @@ class Router final : public function::NetworkFunction {
 
   mutable std::mutex updates_;  // serialises updates, including their wait for the workers; guards the next two members
   NextHopTable next_hops_;
-  std::unique_ptr<RouterTables> shadow_;  // equal to the newest tables; made at the first update
-  function::Snapshot<RouterTables> snapshot_;
+  std::unique_ptr<RouterTables> shadow_;               // equal to the newest tables; made at the first update
+  mutable function::Snapshot<RouterTables> snapshot_;  // explanations read it too
 
   gpu::PerDevice<DeviceSide> on_devices_;
 

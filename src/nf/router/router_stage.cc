@@ -3,16 +3,14 @@
 
 #include "nf/router/router_stage.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <span>
 #include <string>
 
+#include "nf/router/explain.h"
 #include "nf/router/forward_core.h"
-#include "nf/router/route_format.h"
 
 namespace penstock::router {
 
@@ -91,29 +89,7 @@ class RouterStage final : public function::CpuStage {
 std::string RouterStage::explain(PacketView packet) const {
   const Verdict checked = check(packet, rules_);
   if (!checked.alive()) return std::string(kDropReasons[checked.value]);
-  const RouterTables& tables = tables_.table();
-  const bool ipv4 = packet.layout().network == NetworkLayer::ipv4;
-  std::string text;
-  const auto describe = [&](const auto& host, std::uint32_t entry) {
-    if (entry_value(entry) == kNoRoute) {
-      text = "no route to " + to_string(host.address);
-      return;
-    }
-    const Hop* const first = &tables.hops[entry_value(entry)];
-    const Hop* const chosen = &select_hop(first, packet.packet->flow_hash);
-    const Hop* const last = &hop_of_share(first, ~std::uint32_t{0});
-    append_route(text, to_string(truncated(host, entry_length(entry))), ipv4, chosen->kind,
-                 std::span(&tables.next_hops[static_cast<std::size_t>(chosen - tables.hops.data())], 1), devices_);
-    if (last != first) text += fmt::format(" ({} of {} next hops)", chosen - first + 1, last - first + 1);
-  };
-  if (ipv4) {
-    const Ipv4Address address{packet.ipv4().destination.value()};
-    describe(Ipv4Prefix{address, 32}, tables.v4.lookup_entry(address));
-  } else {
-    const Ipv6Address address = packet.ipv6().destination_address();
-    describe(Ipv6Prefix{address, 128}, tables.v6.lookup_entry(address));
-  }
-  return text;
+  return route_of(packet, tables_.table(), devices_);
 }
 
 }  // namespace

@@ -227,7 +227,7 @@ class SelectionBuilder {
     entry.family = family_of(selector);
     entry.action = classify::Action::accept;
     entry.rule = static_cast<std::uint32_t>(rules.rules.size());
-    rules.rules.push_back({policy.line, classify::Target::accept, false, ""});
+    rules.rules.push_back({policy.line, classify::Target::accept, false, to_string(selector)});
     classify::add_entry(rules, conditions, entry);
   }
 

@@ -43,6 +43,9 @@ struct Selector {
 };
 
 /// No limit on bytes or packets.
+/// "src 10.1.0.0/16 dst 10.2.0.0/16 proto 17"
+[[nodiscard]] std::string to_string(const Selector& selector);
+
 inline constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
 
 /// An SA or policy ends at the first limit that is reached (RFC 4301 §4.4.2.1).

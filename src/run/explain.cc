@@ -1,0 +1,102 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "run/explain.h"
+
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+#include "packet/field_text.h"
+#include "packet/flow_hash.h"
+#include "packet/parse_core.h"
+#include "plan/fork.h"
+#include "run/counters.h"
+
+namespace penstock::run {
+
+namespace {
+
+class Walk {
+ public:
+  Walk(const Chain& chain, PacketView packet) : chain_(chain), packet_(packet) {}
+
+  ExplainedPacket operator()() && {
+    parse(packet_);
+    packet_.packet->flow_hash = flow_hash(packet_);
+    packet_.packet->verdict = Verdict::forward();
+    explained_.packet = format_packet(packet_);
+    explained_.in_port = port_name(chain_, packet_.packet->in_port);
+    std::size_t first = 0;
+    for (const plan::Fork& fork : chain_.forks) {
+      pass(first, fork.first);
+      if (goes_on_) take(fork);
+      first = fork.last;
+    }
+    pass(first, chain_.functions.size());
+    if (goes_on_) leave();
+    return std::move(explained_);
+  }
+
+ private:
+  void pass(std::size_t first, std::size_t last) {
+    for (std::size_t f = first; f < last && goes_on_; ++f) pass(chain_.functions[f]);
+  }
+
+  void pass(const NamedFunction& named) {
+    const function::NfTraits& traits = named.function->traits();
+    const std::vector<std::uint8_t> bytes(packet_.frame, packet_.frame + packet_.length());
+    PacketDescriptor descriptor = *packet_.packet;
+    ExplainedPacket::Step step{named.name, ""};
+    step.explanation = named.function->explain(packet_);
+    step.changes = changes_between({const_cast<std::uint8_t*>(bytes.data()), &descriptor}, packet_);
+    step.decision = decision_of(chain_, traits, packet_.packet->verdict);
+    const auto ask = [&](std::string_view question) {
+      explained_.open_questions.push_back(fmt::format("{}: {}", named.name, question));
+    };
+    if (!step.explanation) {
+      ask("it explains nothing, and is taken to forward the packet unchanged");
+    } else {
+      if (!step.explanation->depends_on.empty()) ask("it also decides by " + step.explanation->depends_on);
+      if (!step.explanation->ends.empty()) ask(step.explanation->ends);
+      goes_on_ = step.explanation->ends.empty();
+    }
+    goes_on_ = goes_on_ && packet_.packet->verdict.alive();
+    explained_.outcome = step.decision;
+    explained_.steps.push_back(std::move(step));
+  }
+
+  void take(const plan::Fork& fork) {
+    const std::uint8_t taken = fork.arm_of(*packet_.packet);
+    const plan::Arm* const arm = taken == plan::Fork::kNoArm ? nullptr : &fork.arms[taken];
+    ExplainedPacket::Step step{"", arm == nullptr ? "" : arm->text};
+    step.decision = decision_of(chain_, {}, packet_.packet->verdict);
+    explained_.steps.push_back(std::move(step));
+    if (arm != nullptr) pass(arm->first, arm->last);
+  }
+
+  /// As the outlet does.
+  void leave() {
+    const PortIndex chosen = packet_.packet->verdict.value;
+    const PortIndex exit = chosen != kNoPort ? chosen : chain_.wiring[packet_.packet->in_port];
+    if (exit != kNoPort && (exit >= chain_.ports.size() || !chain_.ports[exit].port->writes())) {
+      explained_.outcome = {"drop", std::string(kChainDropNames[static_cast<std::size_t>(ChainDrop::no_such_exit)])};
+    } else {
+      explained_.outcome = exit == kNoPort ? Decision{"consume"} : Decision{"forward", "", port_name(chain_, exit)};
+    }
+  }
+
+  const Chain& chain_;
+  PacketView packet_;
+  ExplainedPacket explained_;
+  bool goes_on_ = true;
+};
+
+}  // namespace
+
+ExplainedPacket explain(const Chain& chain, PacketView packet) { return Walk(chain, packet)(); }
+
+}  // namespace penstock::run
