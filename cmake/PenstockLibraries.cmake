@@ -16,6 +16,7 @@ pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
 # libpcap is linked with it too (by D-Bus), so it is nothing more to install.
 pkg_check_modules(SYSTEMD REQUIRED IMPORTED_TARGET libsystemd)
 pkg_check_modules(HYPERSCAN REQUIRED IMPORTED_TARGET libhs)
+pkg_check_modules(MICROHTTPD REQUIRED IMPORTED_TARGET libmicrohttpd)
 pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
 # Optional: machine code for packet filters.
 find_package(asmjit CONFIG QUIET)

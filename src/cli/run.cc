@@ -26,6 +26,7 @@
 #include "cli/stop_signals.h"
 #include "config/run_section.h"
 #include "control/control_server.h"
+#include "control/monitor.h"
 #include "control/reload.h"
 #include "control/service_manager.h"
 #include "control/status.h"
@@ -120,6 +121,12 @@ int run_chain(const RunArguments& arguments) {
     if (!opened) return refuse(opened.error());
     server = std::move(*opened);
   }
+  std::unique_ptr<control::Monitor> monitor;
+  if (loaded->metrics_address) {
+    auto opened = control::Monitor::open(*loaded->metrics_address, {*loaded, arguments.chain.file, reloader, stop});
+    if (!opened) return refuse(opened.error());
+    monitor = std::move(*opened);
+  }
   options.on_tick = [&](run::Run& running) {
     if (stop.load()) manager.stopping();
     handle_signals(signals, running, arguments, *loaded, reloader, terminal);
@@ -129,6 +136,7 @@ int run_chain(const RunArguments& arguments) {
   run::RunResult result;
   if (running) {
     if (server != nullptr) server->begin(**running);
+    if (monitor != nullptr) monitor->begin(**running);
     if (!stop.load()) manager.ready(*loaded);
     {
       const ThreadOnCpus off_workers(loaded->chain.settings.placement.other_cores);
@@ -137,6 +145,7 @@ int run_chain(const RunArguments& arguments) {
     }
     manager.stopping();
     if (server != nullptr) server->end(result);
+    if (monitor != nullptr) monitor->end(result);
     running->reset();
   }
   nothing_left_to_stop();
@@ -179,6 +188,8 @@ void add_run(CLI::App& app, function::NfKinds functions, int& exit_code) {
   add_override("--duration", "run.duration", "stop after this time, such as 10s");
   add_override("--eve", "outputs.eve", "write alerts to this file as EVE JSON");
   add_override("--control", "outputs.control", "listen for `penstock ctl` on this unix socket");
+  add_override("--metrics", "outputs.metrics.listen",
+               "serve metrics for Prometheus, and a page, at this address, such as 127.0.0.1:9474");
   add_override("--report", "outputs.report", "write the report to this file as JSON");
   add_override("--timeline", "outputs.timeline",
                "write the times of the last transfers and kernels on the GPU to this file, for Perfetto");
