@@ -14,6 +14,7 @@ pkg_check_modules(PCAP REQUIRED IMPORTED_TARGET libpcap)
 pkg_check_modules(BPF REQUIRED IMPORTED_TARGET libbpf)
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(HYPERSCAN REQUIRED IMPORTED_TARGET libhs)
+pkg_check_modules(MICROHTTPD REQUIRED IMPORTED_TARGET libmicrohttpd)
 pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
 # Optional: machine code for packet filters.
 find_package(asmjit CONFIG QUIET)

@@ -25,6 +25,7 @@
 #include "cli/stop_signals.h"
 #include "config/run_section.h"
 #include "control/control_server.h"
+#include "control/monitor.h"
 #include "control/reload.h"
 #include "control/status.h"
 #include "gpu/devices.h"
@@ -113,6 +114,12 @@ int run_chain(const RunArguments& arguments) {
     if (!opened) return refuse(opened.error());
     server = std::move(*opened);
   }
+  std::unique_ptr<control::Monitor> monitor;
+  if (loaded->metrics_address) {
+    auto opened = control::Monitor::open(*loaded->metrics_address, {*loaded, arguments.chain.file, reloader, stop});
+    if (!opened) return refuse(opened.error());
+    monitor = std::move(*opened);
+  }
   options.on_tick = [&](run::Run& running) {
     handle_signals(signals, running, arguments, *loaded, reloader, terminal);
     if (server != nullptr) server->tick();
@@ -121,8 +128,10 @@ int run_chain(const RunArguments& arguments) {
   run::RunResult result;
   if (running) {
     if (server != nullptr) server->begin(**running);
+    if (monitor != nullptr) monitor->begin(**running);
     result = (*running)->wait();
     if (server != nullptr) server->end(result);
+    if (monitor != nullptr) monitor->end(result);
     running->reset();
   }
   nothing_left_to_stop();
@@ -165,6 +174,8 @@ void add_run(CLI::App& app, function::NfKinds functions, int& exit_code) {
   add_override("--duration", "run.duration", "stop after this time, such as 10s");
   add_override("--eve", "outputs.eve", "write alerts to this file as EVE JSON");
   add_override("--control", "outputs.control", "listen for `penstock ctl` on this unix socket");
+  add_override("--metrics", "outputs.metrics.listen",
+               "serve metrics for Prometheus, and a page, at this address, such as 127.0.0.1:9474");
   add_override("--report", "outputs.report", "write the report to this file as JSON");
   add_override("--timeline", "outputs.timeline",
                "write the times of the last transfers and kernels on the GPU to this file, for Perfetto");

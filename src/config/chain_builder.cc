@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/listen_address.h"
 #include "config/file_conflicts.h"
 #include "config/fixed_parts.h"
 #include "config/function_builder.h"
@@ -69,7 +70,25 @@ class Builder {
     if (!outputs) return;
     if (outputs->has("report")) loaded_.report_path = outputs->text("report");
     if (outputs->has("control")) loaded_.control_path = outputs->text("control");
+    read_metrics(*outputs);
     function_outputs_.read(*outputs, options_.functions, errors_);
+  }
+
+  void read_metrics(const Parameters& outputs) {
+    constexpr std::string_view kListen = "metrics.listen";
+    if (!outputs.has(kListen)) return;
+    auto address = parse_listen_address(outputs.text(kListen));
+    if (!address) {
+      for (Error& error : address.error())
+        mistake(outputs.place(kListen), fmt::format("{}: {}", kListen, error.message), error.found, error.expected);
+      return;
+    }
+    loaded_.metrics_address = *address;
+    if (address->is_loopback()) return;
+    loaded_.cautions.push_back({outputs.place(kListen),
+                                "metrics.listen: whoever reaches this address can see the run, without authentication",
+                                in_quotes(outputs.text(kListen)),
+                                "127.0.0.1 or [::1], or a firewall that lets only the monitoring system through"});
   }
 
   /// The timeline records only work on devices.

@@ -23,6 +23,9 @@ constexpr Parameter kReport{"report", ParameterType::output, "", "", "the report
 constexpr auto kGeneral = std::to_array<Parameter>({
     {"control", ParameterType::output, "", "",
      "unix socket at which `penstock ctl` finds the run; only its user can connect"},
+    {"metrics.listen", ParameterType::text, "", "",
+     "address and port at which Prometheus gets metrics, such as 127.0.0.1:9474 or [::1]:9474; a browser finds a page "
+     "of the run there"},
     {"append", ParameterType::flag, "true", "", "append to existing logs; false: overwrite them in each run"},
     {"timeline", ParameterType::output, "", "",
      "times of transfers and kernels on the GPU for the last batches, for Perfetto and chrome://tracing"},

@@ -58,17 +58,20 @@ class LatencyHistogram {
     return {};
   }
 
+  /// In nanoseconds, to within 1/128. Never decreases.
+  [[nodiscard]] double sum_ns() const noexcept {
+    double sum = 0;
+    for (std::size_t i = 0; i < buckets_.size(); ++i) {
+      const double lowest = i == 0 ? 0 : static_cast<double>(highest_of(i - 1) + 1);
+      sum += static_cast<double>(buckets_[i].get()) * (lowest + static_cast<double>(highest_of(i))) / 2;
+    }
+    return sum;
+  }
+
   /// To within 1/128; 0 if the histogram is empty.
   [[nodiscard]] std::chrono::nanoseconds mean() const noexcept {
-    double sum = 0;
-    double total = 0;
-    for (std::size_t i = 0; i < buckets_.size(); ++i) {
-      const auto count = static_cast<double>(buckets_[i].get());
-      const double lowest = i == 0 ? 0 : static_cast<double>(highest_of(i - 1) + 1);
-      sum += count * (lowest + static_cast<double>(highest_of(i))) / 2;
-      total += count;
-    }
-    return std::chrono::nanoseconds{total > 0 ? static_cast<std::int64_t>(sum / total) : 0};
+    const auto total = static_cast<double>(count());
+    return std::chrono::nanoseconds{total > 0 ? static_cast<std::int64_t>(sum_ns() / total) : 0};
   }
 
  private:

@@ -96,12 +96,16 @@ Json placement_json(const WorkerPlacement& placement) {
   return json;
 }
 
+Json queue_json(const QueueReport& queue) { return {{"bytes", queue.bytes}, {"capacity_bytes", queue.capacity_bytes}}; }
+
 Json worker_json(const WorkerReport& worker) {
   return {{"in", traffic_json(worker.in)},
           {"forwarded", traffic_json(worker.forwarded)},
           {"dropped", traffic_json(worker.dropped)},
           {"consumed", traffic_json(worker.consumed)},
-          {"batches", worker.batches}};
+          {"batches", worker.batches},
+          {"idle_s", seconds(worker.idle)},
+          {"queue", queue_json(worker.queue)}};
 }
 
 }  // namespace
@@ -142,6 +146,7 @@ Json to_json(const RunReport& report) {
   for (const WorkerPlacement& placement : report.placement) json["placement"].push_back(placement_json(placement));
   json["by_worker"] = Json::array();
   for (const WorkerReport& worker : report.by_worker) json["by_worker"].push_back(worker_json(worker));
+  if (report.shared_queue) json["shared_queue"] = queue_json(*report.shared_queue);
   json["elapsed_s"] = report.elapsed_s();
   json["reloads"] = report.reloads;
   json["packets"] = totals(&TrafficSum::packets);

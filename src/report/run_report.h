@@ -72,9 +72,23 @@ struct WorkerPlacement {
   std::optional<unsigned> memory_node;  // the NUMA node chosen for its memory
 };
 
+/// The waiting queue of a worker, or of all of them.
+struct QueueReport {
+  std::uint64_t bytes = 0, capacity_bytes = 0;
+};
+
 struct WorkerReport {
   TrafficSum in, forwarded, dropped, consumed;
   std::uint64_t batches = 0;
+  std::chrono::nanoseconds idle{};
+  QueueReport queue;
+};
+
+/// How long something took, as a cumulative histogram.
+struct TimeHistogram {
+  std::vector<std::pair<std::chrono::nanoseconds, std::uint64_t>> at_most;  // the limits rise
+  std::uint64_t count = 0;
+  double sum_s = 0;
 };
 
 struct RunReport {
@@ -82,6 +96,7 @@ struct RunReport {
   std::size_t workers = 0;
   std::vector<WorkerPlacement> placement;  // by worker
   std::vector<WorkerReport> by_worker;
+  std::optional<QueueReport> shared_queue;  // with `queueing: shared`
   std::chrono::nanoseconds elapsed{};
   std::uint64_t reloads = 0;  // and rollbacks
   /// Each packet that was read and has left the chain is in exactly one of forwarded, dropped and consumed.
@@ -108,11 +123,13 @@ struct RunReport {
   using LongTimes = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
   std::vector<std::pair<std::string, double>> latency_us;  // "p50", … "max", "mean"
   LongTimes long_latencies;                                // packets
+  TimeHistogram latencies;                                 // ditto
   /// Gaps in forwarding: for each batch, the time in which its worker had packets and sent none.
   struct Gaps {
     std::vector<std::pair<std::string, double>> us;  // as of latencies
     LongTimes longer;
     std::vector<double> longest_us;  // by worker
+    TimeHistogram times;
   };
   Gaps gaps;
 

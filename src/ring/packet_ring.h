@@ -57,6 +57,7 @@ class PacketRing {
   void make_resident() noexcept;
 
   [[nodiscard]] std::size_t waiting() const noexcept { return waiting_count_; }
+  [[nodiscard]] std::size_t waiting_bytes() const noexcept { return waiting_bytes_; }
   [[nodiscard]] const RingShape& shape() const noexcept { return shape_; }
   [[nodiscard]] std::size_t most_batches() const noexcept { return most_batches_; }
   /// The memory of the frames of all batches.

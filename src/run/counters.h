@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <vector>
@@ -68,7 +69,9 @@ struct WorkerCounters {
   report::Counter batch_fill_permille;  // sum over all batches
   report::Counter stack_time_ns;        // parsing and hashing
   report::Counter send_time_ns;
-  report::Counter cpu_time_ns;  // of the worker's thread; set when it stops
+  report::Counter cpu_time_ns;   // of the worker's thread; set when it stops
+  report::Counter idle_time_ns;  // with nothing to do: no packets, and no batch that a device has finished
+  std::atomic<std::uint64_t> waiting_bytes{0};  // of closed batches, now
   DeviceCounters device;
   report::LatencyHistogram latency;  // from arrival (or from the poll if that is unknown) to sending
   report::LatencyHistogram gaps;     // in forwarding, by batch: Outlet::count_gap

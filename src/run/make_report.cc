@@ -127,9 +127,21 @@ report::RunReport::LongTimes long_times(const report::LatencyHistogram& times) {
   return longer;
 }
 
+report::TimeHistogram histogram(const report::LatencyHistogram& times) {
+  report::TimeHistogram histogram{{}, times.count(), times.sum_ns() / 1e9};
+  // Prometheus interpolates between limits.
+  for (std::chrono::nanoseconds decade{1000}; decade <= std::chrono::seconds{1}; decade *= 10) {
+    for (const int factor : {1, 2, 5}) {
+      const std::chrono::nanoseconds limit = decade * factor;
+      histogram.at_most.emplace_back(limit, histogram.count - times.count_above(limit));
+    }
+  }
+  return histogram;
+}
+
 report::RunReport::Gaps gaps_of(std::span<const std::unique_ptr<Worker>> workers) {
   const auto all = merged(workers, &WorkerCounters::gaps);
-  report::RunReport::Gaps gaps{quantiles_us(*all), long_times(*all), {}};
+  report::RunReport::Gaps gaps{quantiles_us(*all), long_times(*all), {}, histogram(*all)};
   for (const auto& worker : workers) gaps.longest_us.push_back(us(worker->counters().gaps.quantile(1)));
   return gaps;
 }
@@ -140,7 +152,8 @@ TrafficSum sum_of(const std::deque<report::Traffic>& all) {
   return sum;
 }
 
-report::WorkerReport worker_report(const WorkerCounters& counters) {
+report::WorkerReport worker_report(const Worker& worker) {
+  const WorkerCounters& counters = worker.counters();
   report::WorkerReport report;
   report.in += counters.in;
   report.forwarded += counters.forwarded;
@@ -151,6 +164,8 @@ report::WorkerReport worker_report(const WorkerCounters& counters) {
   }
   for (const report::Traffic& dropped : counters.dropped_by_chain) report.dropped += dropped;
   report.batches = counters.batches.get();
+  report.idle = std::chrono::nanoseconds(counters.idle_time_ns.get());
+  report.queue = {counters.waiting_bytes.load(std::memory_order_relaxed), worker.ring_shape().waiting_bytes};
   return report;
 }
 
@@ -164,7 +179,7 @@ report::RunReport make_report(const Chain& chain, std::span<const std::unique_pt
   report::RunReport report;
   report.processor = name(chain.settings.processor);
   report.workers = workers.size();
-  for (const auto& worker : workers) report.by_worker.push_back(worker_report(worker->counters()));
+  for (const auto& worker : workers) report.by_worker.push_back(worker_report(*worker));
   report.elapsed = elapsed;
   report.in = sums.traffic(&C::in);
   report.forwarded = sums.traffic(&C::forwarded);
@@ -217,6 +232,7 @@ report::RunReport make_report(const Chain& chain, std::span<const std::unique_pt
   report.latency_us = quantiles_us(*latency);
   report.latency_us.emplace_back("mean", us(latency->mean()));
   report.long_latencies = long_times(*latency);
+  report.latencies = histogram(*latency);
   report.gaps = gaps_of(workers);
   return report;
 }

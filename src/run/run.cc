@@ -222,6 +222,7 @@ class RunningChain final : public Run {
     const std::lock_guard lock(functions_);
     report::RunReport report = make_report(chain_, workers_, elapsed, receiver_.get());
     report.reloads = reloads_;
+    if (queue_ != nullptr) report.shared_queue = {queue_->waiting_bytes(), queue_->most_bytes()};
     report.placement = placement_report();
     return report;
   }

@@ -52,6 +52,13 @@ class SharedQueue final : public port::RxQueue {
   /// No more packets will be pushed.
   void end() noexcept;
 
+  /// Any thread may ask.
+  [[nodiscard]] std::uint64_t waiting_bytes() const noexcept {
+    const std::uint64_t taken = taken_.load();  // first: what is taken was pushed before
+    return pushed_.load() - taken;
+  }
+  [[nodiscard]] std::size_t most_bytes() const noexcept { return most_bytes_; }
+
   // The workers' side: any number of threads.
 
   /// Takes a portion of the oldest packets, and marks their arrivals in the batch. Idle: there are none, or the portion

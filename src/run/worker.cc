@@ -102,6 +102,7 @@ void Worker::run(const std::atomic<bool>& stop) noexcept {
 
 void Worker::run_until(const std::atomic<bool>& stop) noexcept {
   unsigned idle_rounds = 0;
+  round_began_ = Clock::now();
   for (;;) {
     if (changes_epoch_ || next_stages_.load(std::memory_order_relaxed) != nullptr) change_epoch();
     const bool stopping = stop.load(std::memory_order_relaxed);
@@ -122,6 +123,7 @@ void Worker::run_until(const std::atomic<bool>& stop) noexcept {
     }
     if (execute() || received) {
       idle_rounds = 0;
+      round_began_ = Clock::now();
       continue;
     }
     if (in_flight_ == 0) {
@@ -129,7 +131,14 @@ void Worker::run_until(const std::atomic<bool>& stop) noexcept {
       executor_->pass_boundary();  // tables change even when no packets come
     }
     rest(++idle_rounds);
+    count_idle_round();
   }
+}
+
+void Worker::count_idle_round() noexcept {
+  const Clock::time_point now = Clock::now();
+  counters_.idle_time_ns.add(static_cast<std::uint64_t>((now - round_began_).count()));
+  round_began_ = now;
 }
 
 bool Worker::collect_wake_ups() noexcept {
@@ -273,13 +282,17 @@ void Worker::close(report::Counter& cause) noexcept {
                                     filling_->size() * 1000 / filling_->capacity_packets());
   counters_.batch_fill_permille.add(fill);
   ring_.close_filling();
+  counters_.waiting_bytes.store(ring_.waiting_bytes(), std::memory_order_relaxed);
   lending_.close();
   filling_ = nullptr;
 }
 
 /// Submits a batch if the executor accepts one, and retires finished batches.
 bool Worker::execute() noexcept {
-  if (next_ == nullptr) next_ = ring_.take();
+  if (next_ == nullptr && ring_.waiting() > 0) {
+    next_ = ring_.take();
+    counters_.waiting_bytes.store(ring_.waiting_bytes(), std::memory_order_relaxed);
+  }
   const bool submitted = next_ != nullptr && executor_->submit(*next_);
   if (submitted) {
     next_ = nullptr;

@@ -86,6 +86,7 @@ class Worker {
   bool execute() noexcept;
   bool retire() noexcept;
   [[nodiscard]] bool all_ended() const noexcept;
+  void count_idle_round() noexcept;
   void rest(unsigned idle_rounds) noexcept;
   void rest_at_shared_queue() noexcept;
   [[nodiscard]] Clock::time_point batch_due() const noexcept { return opened_ + chain_.settings.batch_timeout; }
@@ -109,8 +110,9 @@ class Worker {
   std::vector<pollfd> wake_ups_;  // scratch
   std::size_t next_source_ = 0;
   Batch* filling_ = nullptr;
-  Clock::time_point opened_;  // when its first packet was taken
-  bool copy_waits_ = false;   // a copy is alone in the open batch until all packets before it are done
+  Clock::time_point opened_;       // when its first packet was taken
+  bool copy_waits_ = false;        // a copy is alone in the open batch until all packets before it are done
+  Clock::time_point round_began_;  // of `run_until`
   Clock::time_point ended_at_;
   // The stages of the next epoch on their way in, and those of the former one on their way out. Owned.
   std::atomic<StageSet*> next_stages_{nullptr};
