@@ -169,8 +169,10 @@ void HttpServer::end_late() {
   }
 }
 
-/// The daemon sees that, and closes it.
+/// The daemon sees that, and closes it. What the client has not taken does not stay in the kernel.
 void HttpServer::end(Connection& connection) noexcept {
+  constexpr linger kAtOnce{1, 0};
+  ::setsockopt(connection.socket, SOL_SOCKET, SO_LINGER, &kAtOnce, sizeof kAtOnce);
   ::shutdown(connection.socket, SHUT_RDWR);
   connection.ended = true;
 }

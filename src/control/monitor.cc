@@ -12,6 +12,9 @@
 #include "base/process_use.h"
 #include "base/thread_placement.h"
 #include "base/version.h"
+#include "control/live_status.h"
+#include "control/page/page_files.h"
+#include "control/status.h"
 #include "gpu/devices.h"
 #include "report/exposition.h"
 
@@ -21,6 +24,7 @@ namespace {
 
 /// So that many clients cost no more than one.
 constexpr std::chrono::milliseconds kFresh{250};
+constexpr std::chrono::milliseconds kAlways{std::chrono::hours{24 * 365}};
 
 }  // namespace
 
@@ -38,7 +42,7 @@ Result<std::unique_ptr<Monitor>> Monitor::open(const ListenAddress& listen, cons
   return monitor;
 }
 
-Monitor::Monitor(const Subject& subject) : subject_(subject) {
+Monitor::Monitor(const Subject& subject) : subject_(subject), plan_(plan_json(subject.loaded.chain)) {
   const std::vector<int>& used = subject.loaded.chain.settings.gpus;
   if (used.empty()) return;
   for (const gpu::Device& device : gpu::list_devices().devices) {
@@ -54,7 +58,13 @@ Monitor::~Monitor() {
 }
 
 std::vector<HttpPage> Monitor::pages() {
-  return {{"/metrics", report::Exposition::kContentType, [this] { return metrics(); }, kFresh}};
+  std::vector<HttpPage> pages{
+      {"/metrics", report::Exposition::kContentType, [this] { return metrics(); }, kFresh},
+      {"/api/status", "application/json", [this] { return live(); }, kFresh},
+  };
+  for (const PageFile& file : page_files())
+    pages.push_back({file.path, file.type, [&file] { return std::string(file.text); }, kAlways});
+  return pages;
 }
 
 void Monitor::serve() {
@@ -114,6 +124,19 @@ std::string Monitor::metrics() const {
   const std::lock_guard lock(mutex_);
   const auto report = this->report();
   return report::metrics_text(report ? &*report : nullptr, facts());
+}
+
+std::string Monitor::live() const {
+  const std::lock_guard lock(mutex_);
+  const auto report = this->report();
+  RunState state{this->state(), subject_.chain_file, started_, 0, 0, run_ != nullptr};
+  if (report) {
+    state.elapsed_s = report->elapsed_s();
+    state.reloads = report->reloads;
+  }
+  const auto status = status_json(subject_.loaded, subject_.reloader, state);
+  return live_json(plan_, status, report ? &*report : nullptr, facts())
+      .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 }  // namespace penstock::control

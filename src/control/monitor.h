@@ -7,9 +7,11 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <list>
 #include <memory>
 #include <mutex>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <thread>
@@ -54,11 +56,14 @@ class Monitor {
   void serve();
 
   [[nodiscard]] std::string metrics() const;
+  [[nodiscard]] std::string live() const;
   [[nodiscard]] std::optional<report::RunReport> report() const;
   [[nodiscard]] std::string_view state() const;
   [[nodiscard]] report::RunFacts facts() const;
 
   const Subject subject_;
+  const nlohmann::ordered_json plan_;
+  const std::chrono::system_clock::time_point started_ = std::chrono::system_clock::now();
   std::list<std::pair<int, gpu::Utilization>> gpus_;  // by index
   mutable std::mutex mutex_;                          // guards the next two members
   const run::Run* run_ = nullptr;                     // null: it has not begun, or has ended

@@ -207,7 +207,11 @@ std::unique_ptr<function::CpuStage> Nids::make_cpu_stage() {
   if (recording_.alert_frames) run_->workers.back()->alert_frames.emplace();
   stages_.push_back(std::make_shared<RuleCounts>(rules().rules.size()));
   if (recording_.profile) stages_.back()->profile = std::vector<RuleProfile>(rules().rules.size());
-  return std::make_unique<NidsStage>(*detection_, *run_->hosts, settings_, ids_, run_->workers.back(), stages_.back());
+  NidsStage::AtBoundary at_boundary;
+  if (settings_.eve_log != nullptr && settings_.stats_interval.count() > 0)
+    at_boundary = [this](report::EventLog::Clock::time_point now) { write_stats_if_due(now); };
+  return std::make_unique<NidsStage>(*detection_, *run_->hosts, settings_, ids_, run_->workers.back(), stages_.back(),
+                                     std::move(at_boundary));
 }
 
 std::unique_ptr<DeviceStage> Nids::make_device_stage(function::Processor /*processor*/, const StageUse& use) {
@@ -368,8 +372,12 @@ FrameSet Nids::alert_frames() const {
 }
 
 WorkerCounts::Numbers Nids::numbers() const {
-  WorkerCounts::Numbers sum;
   const std::lock_guard lock(run_->mutex);
+  return sum_numbers();
+}
+
+WorkerCounts::Numbers Nids::sum_numbers() const {
+  WorkerCounts::Numbers sum;
   for (const auto& worker : run_->workers) {
     const WorkerCounts::Numbers numbers = worker->numbers.get();
     const std::uint64_t last_ns = std::max(sum.last_ns, numbers.last_ns);
@@ -381,9 +389,29 @@ WorkerCounts::Numbers Nids::numbers() const {
 
 void Nids::end_run() noexcept {
   if (settings_.eve_log == nullptr) return;
-  const WorkerCounts::Numbers counted = numbers();
+  const std::lock_guard lock(run_->mutex);
+  const WorkerCounts::Numbers counted = sum_numbers();
+  write_stats(counted, counted.last_ns);
+}
+
+/// Called by a worker. It does not wait for a report or a reload: then the record comes at the next batch boundary.
+void Nids::write_stats_if_due(report::EventLog::Clock::time_point now) noexcept {
+  using Clock = report::EventLog::Clock;
+  Clock::rep due = run_->stats_due.load(std::memory_order_relaxed);
+  const Clock::rep time = now.time_since_epoch().count();
+  if (time < due) return;
+  const Clock::rep next = time + std::chrono::duration_cast<Clock::duration>(settings_.stats_interval).count();
+  if (!run_->stats_due.compare_exchange_strong(due, next, std::memory_order_relaxed)) return;  // another worker does it
+  if (due == 0) return;  // the first interval begins
+  const std::unique_lock lock(run_->mutex, std::try_to_lock);
+  if (!lock) return run_->stats_due.store(time, std::memory_order_relaxed);
+  const auto unix_time = std::chrono::system_clock::now().time_since_epoch();
+  write_stats(sum_numbers(), static_cast<std::uint64_t>(std::chrono::nanoseconds(unix_time).count()));
+}
+
+void Nids::write_stats(const WorkerCounts::Numbers& counted, std::uint64_t timestamp_ns) const {
   EveStats stats;
-  stats.timestamp_ns = counted.last_ns;
+  stats.timestamp_ns = timestamp_ns;
   if (run_->begun) {
     const auto uptime = std::chrono::steady_clock::now() - *run_->begun;
     stats.uptime_s = static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(uptime).count());

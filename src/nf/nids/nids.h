@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -45,7 +46,7 @@ class Nids final : public function::NetworkFunction {
   Result<void> take_over(function::NetworkFunction& predecessor) override;
   /// Frees the predecessor's tables on devices.
   void predecessor_ended() noexcept override;
-  /// Writes the EVE `stats` record.
+  /// Writes the last EVE `stats` record.
   void end_run() noexcept override;
   std::optional<function::Explanation> explain(PacketView packet) const override;
   std::string description() const override;
@@ -79,6 +80,7 @@ class Nids final : public function::NetworkFunction {
     StateIds::Unused unused_ids;
     std::vector<std::shared_ptr<WorkerCounts>> workers;  // at least one for each worker
     std::optional<std::chrono::steady_clock::time_point> begun;
+    std::atomic<report::EventLog::Clock::rep> stats_due{0};  // any worker writes them; 0: not known yet
   };
   struct Predecessor {
     Nids* function;
@@ -91,6 +93,10 @@ class Nids final : public function::NetworkFunction {
   [[nodiscard]] std::vector<std::uint64_t> own_alerts() const;
   [[nodiscard]] std::vector<std::uint64_t> all_alerts() const;
   void forget_ended_stages();
+  [[nodiscard]] WorkerCounts::Numbers sum_numbers() const;
+  void write_stats(const WorkerCounts::Numbers& counted, std::uint64_t timestamp_ns) const;
+
+  void write_stats_if_due(report::EventLog::Clock::time_point now) noexcept;
   void end_predecessor();
 
   const std::unique_ptr<const Detection> detection_;

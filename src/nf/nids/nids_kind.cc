@@ -75,6 +75,9 @@ constexpr auto kParameters = std::to_array<Parameter>({
     {"payload", ParameterType::flag, "false", "", "add the payload to EVE alerts, in base64 and as printable text",
      false},
     {"packet", ParameterType::flag, "false", "", "add the packet to EVE alerts, in base64", false},
+    {"stats_interval", ParameterType::duration, "0", "0..24h",
+     "how often to write a `stats` record to the EVE log; 0: only at the end", false},
+    {"flow_records", ParameterType::flag, "false", "", "write a `flow` record to the EVE log when a flow ends", false},
     {"references", ParameterType::flag, "false", "", "add the references of the rule to EVE alerts", false},
     {"most_rules", ParameterType::integer, "150000", "1..100000000",
      "maximum number of rules in all files, loaded or not; also bounds their memory", false},
@@ -193,6 +196,8 @@ NidsSettings settings_of(const Parameters& parameters, const function::NfContext
   settings.host_memory = parameters.integer("host_memory");
   settings.eve.payload = parameters.flag("payload");
   settings.eve.packet = parameters.flag("packet");
+  settings.stats_interval = std::chrono::seconds(seconds(parameters, "stats_interval"));
+  settings.flow_records = parameters.flag("flow_records");
   settings.eve_log = context.log(kEve);
   settings.fast_log = context.log(kFastLog);
   return settings;

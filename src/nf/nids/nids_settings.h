@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -39,6 +40,8 @@ struct NidsSettings {
   EveOptions eve;
   bool flow_state = false;  // send the literals' automaton state with each TCP segment to the GPU
   std::size_t host_memory = HostMemory::kDefaultBytes;
+  std::chrono::seconds stats_interval{};    // of EVE `stats` records; 0: one at the end
+  bool flow_records = false;                // EVE `flow` records
   report::EventLog* eve_log = nullptr;      // null: none
   report::EventLog* fast_log = nullptr;     // null: none
   std::vector<NidsParameter> parameters{};  // all that are not files or variables of the rules, in the table's order

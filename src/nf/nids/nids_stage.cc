@@ -30,12 +30,14 @@ constexpr std::size_t kFetchedAhead = 2;
 
 NidsStage::NidsStage(const Detection& detection, HostMemory& hosts, const NidsSettings& settings,
                      std::shared_ptr<const StateIds> ids, std::shared_ptr<WorkerCounts> counts,
-                     std::shared_ptr<RuleCounts> rule_counts)
+                     std::shared_ptr<RuleCounts> rule_counts, AtBoundary at_boundary)
     : counts_(std::move(counts)),
       rule_counts_(std::move(rule_counts)),
       seam_bytes_(settings.tracker.seam_bytes),
       literals_tell_all_(!settings.tracker.keep_flows && !settings.tracker.refuse_undecodable &&
                          detection.literals_select_all()),
+      writes_flows_(settings.flow_records),
+      at_boundary_(std::move(at_boundary)),
       writer_(settings.eve_log, settings.fast_log, settings.eve, detection.rules().rules, rule_counts_->alerts,
               counts_->alert_frames ? &*counts_->alert_frames : nullptr),
       inspector_(detection, hosts, writer_, with(settings.inspector, std::move(ids), *rule_counts_)) {}
@@ -61,7 +63,9 @@ void NidsStage::take_over(function::CpuStage& predecessor) noexcept {
 
 void NidsStage::begin_batch() noexcept {
   publish();
-  writer_.flush_if_due(report::EventLog::Clock::now());
+  const auto now = report::EventLog::Clock::now();
+  if (at_boundary_) at_boundary_(now);
+  writer_.flush_if_due(now);
 }
 
 void NidsStage::observe(PacketView packet) noexcept {

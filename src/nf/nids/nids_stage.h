@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -55,10 +56,12 @@ struct RuleCounts {
 
 class NidsStage final : public function::CpuStage, private stack::FrameSink {
  public:
-  /// Borrows all arguments that it does not share.
+  /// Borrows all arguments that it does not share. `at_boundary`: called at batch boundaries, with what is counted so
+  /// far published; may be empty.
+  using AtBoundary = std::function<void(report::EventLog::Clock::time_point)>;
   NidsStage(const Detection& detection, HostMemory& hosts, const NidsSettings& settings,
             std::shared_ptr<const StateIds> ids, std::shared_ptr<WorkerCounts> counts,
-            std::shared_ptr<RuleCounts> rule_counts);
+            std::shared_ptr<RuleCounts> rule_counts, AtBoundary at_boundary = {});
   ~NidsStage() override;
 
   void attach(stack::Attachment& attachment) noexcept override;
@@ -80,7 +83,10 @@ class NidsStage final : public function::CpuStage, private stack::FrameSink {
   void begin_frame(PacketView frame, std::size_t index) noexcept override;
   void begin_end() noexcept override { inspector_.begin_frame(); }
   void packet(stack::TrackedPacket& packet) noexcept override { inspector_.packet(packet); }
-  void flow_ended(stack::Flow& flow) noexcept override { inspector_.flow_ended(flow); }
+  void flow_ended(stack::Flow& flow) noexcept override {
+    inspector_.flow_ended(flow);
+    if (writes_flows_) writer_.flow(flow);
+  }
   void prefetch(const stack::Flow& flow) const noexcept override { inspector_.prefetch(flow); }
 
   /// Whether no rule can match the packet and no bytes of it need to be kept.
@@ -101,6 +107,8 @@ class NidsStage final : public function::CpuStage, private stack::FrameSink {
   bool is_succeeded_ = false;     // another stage has taken over: it publishes, even while this one still gets packets
   const bool literals_tell_all_;  // a packet without literals needs no inspection: they select all rules, and no flows
                                   // are kept
+  const bool writes_flows_;
+  const AtBoundary at_boundary_;
   AlertWriter writer_;
   Inspector inspector_;
   stack::Attachment* attachment_ = nullptr;

@@ -19,6 +19,7 @@
 #include "base/testing/bytes.h"
 #include "nf/nids/alert/alert_writer.h"
 #include "nf/nids/alert/eve_alert.h"
+#include "nf/nids/alert/eve_flow.h"
 #include "nf/nids/alert/eve_stats.h"
 #include "nf/nids/alert/fast_log.h"
 #include "nf/nids/alert/frame_set.h"
@@ -378,6 +379,50 @@ TEST(EveStats, IsARecordOfAllCounters) {
   EXPECT_EQ(all["detect"]["engines"].dump(), R"([{"id":0,"rules_loaded":100,"rules_failed":1}])");
   EXPECT_EQ(all["detect"]["alert"], 9);
   EXPECT_FALSE(all.contains("ips"));
+}
+
+TEST(EveFlow, IsARecordOfAFlowThatHasEnded) {
+  stack::Flow flow;
+  flow.key.client = {*parse_ipv6("2001:db8::1"), 40000};
+  flow.key.server = {*parse_ipv6("2001:db8::2"), 443};
+  flow.key.vlan_ids = {5, 7};
+  flow.key.ip_version = 6;
+  flow.key.protocol = 6;
+  flow.id = 77;
+  flow.start_ns = kTime - 2'500'000'000;
+  flow.last_ns = kTime;
+  flow.count(stack::Direction::to_server) = {3, 300};
+  flow.count(stack::Direction::to_client) = {2, 2000};
+  flow.state = stack::FlowState::established;
+  TimeText times;
+  std::string line;
+  append_eve_flow(line, flow, times);
+  EXPECT_EQ(Json::parse(line), Json::parse(R"({
+    "timestamp": "2026-11-21T20:24:41.123456+0000", "flow_id": 77, "event_type": "flow", "vlan": [5, 7],
+    "src_ip": "2001:0db8:0000:0000:0000:0000:0000:0001", "src_port": 40000,
+    "dest_ip": "2001:0db8:0000:0000:0000:0000:0000:0002", "dest_port": 443, "ip_v": 6, "proto": "TCP",
+    "flow": {"pkts_toserver": 3, "pkts_toclient": 2, "bytes_toserver": 300, "bytes_toclient": 2000,
+             "start": "2026-11-21T20:24:38.623456+0000", "end": "2026-11-21T20:24:41.123456+0000", "age": 2,
+             "state": "established"}})"));
+}
+
+TEST(EveFlow, HasTypeAndCodeOfIcmp) {
+  stack::Flow flow;
+  flow.key.client.address.low = 0x0a000001;
+  flow.key.client.port = 8 << 8 | 1;
+  flow.key.server.address.low = 0x0a000002;
+  flow.key.ip_version = 4;
+  flow.key.protocol = 1;
+  TimeText times;
+  std::string line;
+  append_eve_flow(line, flow, times);
+  const Json json = Json::parse(line);
+  EXPECT_EQ(json["icmp_type"], 8);
+  EXPECT_EQ(json["icmp_code"], 1);
+  EXPECT_EQ(json["src_ip"], "10.0.0.1");
+  EXPECT_FALSE(json.contains("src_port"));
+  EXPECT_FALSE(json.contains("vlan"));
+  EXPECT_EQ(json["flow"]["state"], "new");
 }
 
 TEST(EveStats, HaveDropReasonsIfFramesCanBeDropped) {

@@ -3,6 +3,7 @@
 
 #include "nf/nids/alert/alert_writer.h"
 
+#include "nf/nids/alert/eve_flow.h"
 #include "nf/nids/alert/fast_log.h"
 
 namespace penstock::nids {
@@ -23,6 +24,10 @@ void AlertWriter::alert(const Alert& alert) noexcept {
   if (fast_log_ && alert.rule != nullptr) {
     fast_log_->line([&](std::string& out) { append_fast(out, alert, times_); });
   }
+}
+
+void AlertWriter::flow(const stack::Flow& flow) noexcept {
+  if (eve_) eve_->line([&](std::string& out) { append_eve_flow(out, flow, times_); });
 }
 
 void AlertWriter::flush_if_due(report::EventLog::Clock::time_point now) noexcept {

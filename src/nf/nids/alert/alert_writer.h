@@ -25,6 +25,8 @@ class AlertWriter final : public AlertSink {
               std::span<report::Counter> counts, FrameSet* frames = nullptr);
 
   void alert(const Alert& alert) noexcept override;
+  /// Writes the EVE record of a flow that has ended.
+  void flow(const stack::Flow& flow) noexcept;
   /// From now on, collects frames in this set instead; null: nowhere.
   void collect_frames(FrameSet* frames) noexcept { frames_ = frames; }
   /// Flushes the logs if their interval has passed. Call it regularly.

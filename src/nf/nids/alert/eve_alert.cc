@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "nf/nids/alert/eve_members.h"
 #include "nf/nids/alert/packet_text.h"
 #include "packet/transport.h"
 #include "report/json_text.h"
@@ -22,21 +23,6 @@ using stack::Endpoint;
 using stack::TrackedPacket;
 
 constexpr std::size_t kMostStreamBytes = 4096;  // Suricata's payload-buffer-size
-
-void add_time(JsonText& json, std::string_view key, std::uint64_t timestamp_ns, TimeText& times) {
-  json.member(key, [&](std::string& out) { times.append_iso(out, timestamp_ns); });
-}
-
-void add_address(JsonText& json, std::string_view key, const Endpoint& endpoint, std::uint8_t ip_version) {
-  json.member(key, [&](std::string& out) { append_address(out, endpoint.address, ip_version); });
-}
-
-void add_protocol(JsonText& json, std::uint8_t protocol) {
-  const std::string_view name = protocol_name(protocol);
-  json.member("proto", [&](std::string& out) {
-    name.empty() ? report::append_number(out, protocol) : static_cast<void>(out.append(name));
-  });
-}
 
 /// Packets that Suricata derives from a frame, such as the inner packet of a tunnel, have no packet number of their
 /// own.
@@ -156,10 +142,7 @@ void add_flow(JsonText& json, const TrackedPacket& tracked, TimeText& times) {
   const bool to_server = tracked.direction == Direction::to_server;
   json.member("direction", std::string_view(to_server ? "to_server" : "to_client"));
   json.open("flow");
-  json.member("pkts_toserver", flow.count(Direction::to_server).packets);
-  json.member("pkts_toclient", flow.count(Direction::to_client).packets);
-  json.member("bytes_toserver", flow.count(Direction::to_server).bytes);
-  json.member("bytes_toclient", flow.count(Direction::to_client).bytes);
+  add_counts(json, flow);
   add_time(json, "start", flow.start_ns, times);
   const Endpoint& client = to_server ? packet.source : packet.destination;
   const Endpoint& server = to_server ? packet.destination : packet.source;
