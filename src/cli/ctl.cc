@@ -24,6 +24,7 @@
 
 #include "base/text_file.h"
 #include "base/units.h"
+#include "cli/capture_file.h"
 #include "cli/chain_arguments.h"
 #include "cli/ctl_text.h"
 #include "cli/stop_signals.h"
@@ -44,6 +45,7 @@ struct CtlArguments {
   Json request = Json::object();  // members of the request that are particular to its command
   bool watch = false;
   double interval_s = 1;
+  std::string file;  // of a capture
 };
 
 /// The socket that the user has not named: the only one in the usual folder.
@@ -85,6 +87,8 @@ std::string text_of(Command command, const Json& result) {
     case Command::status: return status_text(result);
     case Command::stats: return stats_text(result);
     case Command::explain: return explanation_text(result);
+    case Command::trace:
+    case Command::capture: return observation_text(result);
     case Command::reload:
     case Command::rollback: return reload_text(result);
     case Command::drain: {
@@ -124,6 +128,47 @@ int watch(control::Client& client, const CtlArguments& arguments) {
   return kDone;
 }
 
+int watch_packets(control::Client& client, const CtlArguments& arguments) {
+  Errors errors;
+  const auto print = [&](const Json& event) {
+    const std::string text = arguments.json ? json_text(event, -1) : printable_lines(event.at("text"));
+    if (errors.empty()) {
+      if (auto written = write_stdout(text); !written) errors = std::move(written.error());
+    }
+  };
+  const auto result = client.ask(Command::trace, arguments.request, print);
+  if (!errors.empty()) return fail(errors);
+  if (!result) return fail_to(result.error());
+  return print_results(arguments.json ? json_text(*result, -1) : observation_text(*result), !arguments.json, {});
+}
+
+int capture(control::Client& client, const CtlArguments& arguments) {
+  if (arguments.file != "-") {
+    if (const auto writable = check_writable(arguments.file); !writable) return fail(writable.error());
+  }
+  // A request that is refused leaves an older file as it is.
+  std::optional<CaptureFile> file;
+  Errors errors;
+  const auto create = [&] {
+    auto created = CaptureFile::create(arguments.file);
+    if (created) {
+      file = std::move(*created);
+    } else {
+      errors = std::move(created.error());
+    }
+  };
+  const auto result = client.ask(Command::capture, arguments.request, [&](const Json& event) {
+    if (!file && errors.empty()) create();
+    if (!errors.empty()) return;
+    if (auto added = file->add(event); !added) errors = std::move(added.error());
+  });
+  if (result && !file && errors.empty()) create();
+  if (!errors.empty()) return fail(errors);
+  if (!result) return fail_to(result.error());
+  const bool to_stderr = arguments.file == "-";
+  return print_results(arguments.json ? json_text(*result, 2) : observation_text(*result), to_stderr, {});
+}
+
 int run_command(Command command, const CtlArguments& arguments) {
   std::string path = arguments.socket;
   if (path.empty()) {
@@ -135,6 +180,8 @@ int run_command(Command command, const CtlArguments& arguments) {
   if (!client) return fail(client.error());
   try {
     if (arguments.watch) return watch(*client, arguments);
+    if (command == Command::trace) return watch_packets(*client, arguments);
+    if (command == Command::capture) return capture(*client, arguments);
     const auto result = client->ask(command, arguments.request);
     if (!result) return fail_to(result.error());
     return print_results(arguments.json ? json_text(*result, 2) : text_of(command, *result), false, {});
@@ -162,7 +209,6 @@ void add_watch(CLI::App& command, CtlArguments& arguments) {
       ->type_name("[SECONDS]");
 }
 
-/// A required argument is positional and may consist of several words; others are options.
 void add_argument(CLI::App& command, CtlArguments& arguments, const control::Argument& argument) {
   const std::string name(argument.name);
   const std::string help(argument.help);
@@ -175,20 +221,21 @@ void add_argument(CLI::App& command, CtlArguments& arguments, const control::Arg
           option, [set] { set(true); }, help);
       break;
     case control::Argument::Type::number:
-      command.add_option_function<std::uint64_t>(option, set, help)
+      command.add_option_function<std::uint64_t>(argument.positional ? name : option, set, help)
           ->transform(whole_number(argument.least, argument.most))
-          ->type_name("N");
+          ->type_name("N")
+          ->required(argument.required);
       break;
     case control::Argument::Type::text:
-      if (!argument.required) {
-        command.add_option_function<std::string>(option, set, help);
+      if (!argument.positional) {
+        command.add_option_function<std::string>(option, set, help)->required(argument.required);
         break;
       }
       command
           .add_option_function<std::vector<std::string>>(
               name, [set](const std::vector<std::string>& words) { set(fmt::format("{}", fmt::join(words, " "))); },
               help)
-          ->required();
+          ->required(argument.required);
   }
 }
 
@@ -197,7 +244,7 @@ void add_argument(CLI::App& command, CtlArguments& arguments, const control::Arg
 void add_ctl(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<CtlArguments>();
   CLI::App* command =
-      app.add_subcommand("ctl", "Control a run: status, counters, what happens to a packet, reload, end");
+      app.add_subcommand("ctl", "Control a run: status, counters, what happens to packets, reload, end");
   command->require_subcommand(1);
   command->add_option("--socket", arguments->socket,
                       fmt::format("the run's socket (`penstock run --control`); default: the only one in {}", kFolder));
@@ -207,6 +254,8 @@ void add_ctl(CLI::App& app, int& exit_code) {
     sub->fallthrough();  // --socket and --json may follow
     for (const control::Argument& argument : kind.arguments) add_argument(*sub, *arguments, argument);
     if (kind.command == Command::stats) add_watch(*sub, *arguments);
+    if (kind.command == Command::capture)
+      sub->add_option("FILE", arguments->file, "the file to write; -: standard output")->required();
     sub->callback([arguments, &exit_code, asked = kind.command] { exit_code = run_command(asked, *arguments); });
   }
 }

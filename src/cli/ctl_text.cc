@@ -256,6 +256,27 @@ std::string explanation_text(const Json& explanation) {
   return text;
 }
 
+std::string observation_text(const Json& result) {
+  const auto lost = result.at("lost").get<std::uint64_t>();
+  const Json& ended = result.at("ended");
+  return fmt::format("{}{}{}\n", format_count(result.at("packets").get<std::uint64_t>(), "packet"),
+                     lost == 0 ? "" : fmt::format(", {} lost", format_count(lost)),
+                     ended == "timeout" ? "; the time is over"
+                     : ended == "run"   ? "; the run has ended"
+                                        : "");
+}
+
+std::string printable_lines(const Json& text) {
+  std::string lines;
+  const auto& given = text.get_ref<const std::string&>();
+  for (std::size_t first = 0; first < given.size();) {
+    const std::size_t end = std::min(given.find('\n', first), given.size());
+    lines += printable(given.substr(first, end - first)) + '\n';
+    first = end + 1;
+  }
+  return lines;
+}
+
 std::string reload_text(const Json& outcome) {
   const Json& what = outcome.at("outcome");
   std::string text = warnings_text(outcome);

@@ -14,6 +14,10 @@ namespace penstock::cli {
 [[nodiscard]] std::string status_text(const nlohmann::ordered_json& status);
 /// Of `explain`.
 [[nodiscard]] std::string explanation_text(const nlohmann::ordered_json& explanation);
+/// Of `trace` and `capture`, when they have ended.
+[[nodiscard]] std::string observation_text(const nlohmann::ordered_json& result);
+/// A text of several lines, without control characters.
+[[nodiscard]] std::string printable_lines(const nlohmann::ordered_json& text);
 /// Of a reload, a dry run or a rollback.
 [[nodiscard]] std::string reload_text(const nlohmann::ordered_json& outcome);
 /// Counts since the run began.

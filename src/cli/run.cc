@@ -195,7 +195,10 @@ void add_run(CLI::App& app, function::NfKinds functions, int& exit_code) {
                "write the times of the last transfers and kernels on the GPU to this file, for Perfetto");
   add_override("--write-esp-sa", "outputs.esp_sa",
                "write the SAs of ipsec with their keys to this file, for Wireshark");
-  command->add_option("--trace", arguments->trace, "print the path of the first N packets through the functions")
+  command
+      ->add_option(
+          "--trace", arguments->trace,
+          "print the path of the first N packets through the functions (on a GPU, of at most 32 of each batch)")
       ->transform(whole_number(0, std::numeric_limits<std::uint64_t>::max()))
       ->type_name("N");
   command->add_flag("--json", arguments->json, "print the report as JSON instead of tables");

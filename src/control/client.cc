@@ -32,6 +32,11 @@ Error Client::lost(const std::string& reason) const {
 }
 
 tl::expected<Json, NoResult> Client::ask(Command command, Json arguments) {
+  return ask(command, std::move(arguments), {});
+}
+
+tl::expected<Json, NoResult> Client::ask(Command command, Json arguments,
+                                         const std::function<void(const Json& event)>& use) {
   const auto no_answer = [](Error error) { return tl::unexpected(NoResult{"", {std::move(error)}}); };
   const std::string text = request_text({++last_id_, command, std::move(arguments)});
   std::size_t sent = 0;
@@ -41,17 +46,23 @@ tl::expected<Json, NoResult> Client::ask(Command command, Json arguments) {
     if (count < 0) break;  // a run that takes no requests from us has said why
     sent += static_cast<std::size_t>(count);
   }
-  auto line = read_line();
-  if (!line) return no_answer(std::move(line.error().front()));
-  Json answer = Json::parse(*line, nullptr, false);
-  const auto has = [&](const char* key) { return answer.is_object() && answer.contains(key); };
-  if (has("ok") && answer["ok"] == true && has("result") && has("id") && answer["id"] == last_id_)
-    return std::move(answer["result"]);
-  if (has("ok") && answer["ok"] == false && has("error") && answer["error"].is_object()) {
-    const Json& kind = answer["error"]["kind"];
-    return tl::unexpected(NoResult{kind.is_string() ? kind.get<std::string>() : "", errors_of(answer["error"])});
+  for (;;) {
+    auto line = read_line();
+    if (!line) return no_answer(std::move(line.error().front()));
+    Json answer = Json::parse(*line, nullptr, false);
+    const auto has = [&](const char* key) { return answer.is_object() && answer.contains(key); };
+    const bool is_ours = has("id") && answer["id"] == last_id_;
+    if (is_ours && has("event") && use) {
+      use(answer["event"]);
+      continue;
+    }
+    if (is_ours && has("ok") && answer["ok"] == true && has("result")) return std::move(answer["result"]);
+    if (has("ok") && answer["ok"] == false && has("error") && answer["error"].is_object()) {
+      const Json& kind = answer["error"]["kind"];
+      return tl::unexpected(NoResult{kind.is_string() ? kind.get<std::string>() : "", errors_of(answer["error"])});
+    }
+    return no_answer({{path_, 0, 0}, "not an answer of penstock", in_quotes(*line), "an answer to the request"});
   }
-  return no_answer({{path_, 0, 0}, "not an answer of penstock", in_quotes(*line), "an answer to the request"});
 }
 
 Result<std::string> Client::read_line() {

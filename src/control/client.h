@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -28,6 +29,9 @@ class Client {
 
   /// Waits for the answer, without a time limit. The result of the command, as it came.
   [[nodiscard]] tl::expected<Json, NoResult> ask(Command command, Json arguments = Json::object());
+  /// The same for a command whose answer comes in parts: calls `use` for each event, as it comes.
+  [[nodiscard]] tl::expected<Json, NoResult> ask(Command command, Json arguments,
+                                                 const std::function<void(const Json& event)>& use);
 
  private:
   Client(std::string path, port::FileDescriptor socket) : path_(std::move(path)), socket_(std::move(socket)) {}

@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <exception>
@@ -16,9 +17,11 @@
 #include <vector>
 
 #include "base/capabilities.h"
+#include "base/parameter.h"
 #include "base/thread_placement.h"
 #include "base/units.h"
 #include "control/explanation_json.h"
+#include "control/packet_filter.h"
 #include "control/probe_packet.h"
 #include "control/status.h"
 
@@ -53,6 +56,25 @@ Result<PortIndex> input_port(const run::Chain& chain, const std::string& name) {
   if (name.empty() && reading.size() == 1) return reading.front();
   return failure(name.empty() ? error_of("in: missing", "", "one of the ports that read: " + names)
                               : error_of("in: no such port", in_quotes(name), "a port that reads: " + names));
+}
+
+constexpr std::uint64_t kUsualCount = 1000;  // of a capture
+
+Result<std::size_t> find_function(const run::Chain& chain, const std::string& name) {
+  std::vector<std::string_view> names;
+  for (std::size_t f = 0; f < chain.functions.size(); ++f) {
+    if (chain.functions[f].name == name) return f;
+    names.push_back(chain.functions[f].name);
+  }
+  return failure(error_of("function: no such function", in_quotes(name), expected_name(name, names)));
+}
+
+/// Empty: any reason, which "" stands for.
+Result<std::optional<std::uint16_t>> find_reason(std::span<const std::string_view> reasons, const std::string& name) {
+  if (name.empty()) return std::optional<std::uint16_t>();
+  const auto found = std::ranges::find(reasons, name);
+  if (found != reasons.end()) return std::optional(static_cast<std::uint16_t>(found - reasons.begin()));
+  return failure(error_of("reason: the function drops nothing for it", in_quotes(name), expected_name(name, reasons)));
 }
 
 }  // namespace
@@ -134,7 +156,7 @@ LineHandler::Next ControlServer::received(ClientId client, std::string_view line
   }
   const Asked asked{client, std::move(*request)};
   try {
-    answer(asked);
+    return answer(asked);
   } catch (const std::exception& error) {  // no memory for a long answer, or a GPU that is lost
     send_failure(asked, Failure::failed, error_of("the run cannot answer", error.what()));
   }
@@ -160,17 +182,20 @@ std::string ControlServer::farewell(Closing reason) {
   return text("no request came", "", fmt::format("one within {}", format_duration(limits.idle_time)));
 }
 
-void ControlServer::answer(const Asked& asked) {
+LineHandler::Next ControlServer::answer(const Asked& asked) {
   switch (asked.request.command) {
-    case Command::status: return send_result(asked, status());
-    case Command::stats: return answer_stats(asked);
-    case Command::explain: return answer_explain(asked);
+    case Command::status: send_result(asked, status()); break;
+    case Command::stats: answer_stats(asked); break;
+    case Command::explain: answer_explain(asked); break;
+    case Command::trace:
+    case Command::capture: return observe(asked);
     case Command::stop:
-    case Command::drain: return ask_to_stop(asked);
+    case Command::drain: ask_to_stop(asked); break;
     case Command::reload:
     case Command::rollback:
-    case Command::reopen_logs: return queue(asked);
+    case Command::reopen_logs: queue(asked); break;
   }
+  return Next::answer;
 }
 
 void ControlServer::send_result(const Asked& asked, const Json& result) {
@@ -226,6 +251,111 @@ void ControlServer::answer_explain(const Asked& asked) {
   const std::lock_guard lock(mutex_);
   if (run_ == nullptr) return send_failure(asked, Failure::not_running, no_run());
   send_result(asked, to_json(run_->explain({frame->data(), &packet})));
+}
+
+LineHandler::Next ControlServer::observe(const Asked& asked) {
+  const Request& request = asked.request;
+  const auto seconds = request.number("timeout");
+  Observation observation{asked, std::make_shared<PacketStream>(), 0, std::nullopt, {}};
+  observation.wanted =
+      request.command == Command::trace ? *request.number("packets") : request.number("count").value_or(kUsualCount);
+  if (seconds) observation.until = std::chrono::steady_clock::now() + std::chrono::seconds(*seconds);
+  const std::lock_guard lock(mutex_);
+  if (run_ == nullptr) {
+    send_failure(asked, Failure::not_running, no_run());
+    return Next::answer;
+  }
+  const bool one_has_not_ended = std::ranges::any_of(
+      observations_, [&](const auto& other) { return other.second.asked.request.command == request.command; });
+  const Result<bool> begun = one_has_not_ended ? Result<bool>(false) : begin_observation(observation);
+  if (!begun) {
+    server_.send(asked.client, failure_text(request.id, Failure::request, begun.error()));
+  } else if (!*begun) {
+    send_failure(asked, Failure::busy,
+                 error_of(fmt::format("another {} is under way", kind_of(request.command).name), "",
+                          "a request when it has ended"));
+  } else {
+    observations_.emplace(asked.client, std::move(observation));
+    return Next::parts;
+  }
+  return Next::answer;
+}
+
+/// False: another one is under way. Call it with the lock.
+Result<bool> ControlServer::begin_observation(Observation& observation) {
+  const Request& request = observation.asked.request;
+  std::function<bool(PacketView)> chooses;
+  if (const std::string expression = request.text("filter"); !expression.empty()) {
+    auto filter = PacketFilter::compile(expression);
+    if (!filter) return failure(std::move(filter.error()));
+    chooses = std::move(*filter);
+  }
+  const auto fill = [&](auto& order) {
+    order.items = observation.wanted;
+    order.chooses = std::move(chooses);
+    order.take = [stream = observation.stream](const auto& item) { stream->add(item); };
+    order.missed = [stream = observation.stream](std::uint64_t packets) { stream->lose(packets); };
+  };
+  if (request.command == Command::trace) {
+    run::Trace::Order order;
+    fill(order);
+    return run_->taps().trace.begin(std::move(order));
+  }
+  const run::Chain& chain = subject_.loaded.chain;
+  const auto function = find_function(chain, request.text("function"));
+  if (!function) return failure(function.error());
+  observation.reasons = run_->drop_reasons(*function);
+  const auto reason = find_reason(observation.reasons, request.text("reason"));
+  if (!reason) return failure(reason.error());
+  run::Tap<run::DroppedFrame>::Order order;
+  fill(order);
+  return run_->taps().capture.begin(*function, *reason, std::move(order));
+}
+
+void ControlServer::end_observation(const Observation& observation) {
+  const std::lock_guard lock(mutex_);
+  if (run_ == nullptr) return;
+  if (observation.asked.request.command == Command::trace) {
+    run_->taps().trace.end();
+  } else {
+    run_->taps().capture.end();
+  }
+}
+
+LineHandler::Part ControlServer::next_part(ClientId client) {
+  constexpr std::size_t kMostItems = 64;
+  const auto found = observations_.find(client);
+  if (found == observations_.end()) return {"", true};
+  Observation& observation = found->second;
+  const Json& id = observation.asked.request.id;
+  std::string_view why;
+  PacketStream::Counts counts = observation.stream->counts();
+  if (counts.added + counts.lost >= observation.wanted) {
+    why = "count";
+  } else if (observation.until && std::chrono::steady_clock::now() >= *observation.until) {
+    why = "timeout";
+  } else if (const std::lock_guard lock(mutex_); run_ == nullptr) {
+    why = "run";
+  }
+  if (!why.empty()) end_observation(observation);
+  Part part;
+  const std::vector<PacketStream::Item> items = observation.stream->take(kMostItems);
+  for (const PacketStream::Item& item : items)
+    part.text += event_text(id, to_json(item, subject_.loaded.chain, observation.reasons));
+  // What is left waits for the next part.
+  if (why.empty() || items.size() == kMostItems) return part;
+  counts = observation.stream->counts();
+  part.text += result_text(id, {{"packets", counts.added}, {"lost", counts.lost}, {"ended", why}});
+  part.last = true;
+  observations_.erase(found);
+  return part;
+}
+
+void ControlServer::gone(ClientId client) {
+  const auto found = observations_.find(client);
+  if (found == observations_.end()) return;
+  end_observation(found->second);
+  observations_.erase(found);
 }
 
 void ControlServer::ask_to_stop(const Asked& asked) {

@@ -12,9 +12,11 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -23,6 +25,7 @@
 #include "base/error.h"
 #include "config/chain_file.h"
 #include "control/line_server.h"
+#include "control/packet_stream.h"
 #include "control/reload.h"
 #include "control/request.h"
 #include "control/unix_socket.h"
@@ -65,13 +68,27 @@ class ControlServer final : LineHandler {
     Request request;
   };
 
+  /// The answer to a `trace` or `capture`, which comes in parts.
+  struct Observation {
+    Asked asked;
+    std::shared_ptr<PacketStream> stream;
+    std::uint64_t wanted = 0;  // packets
+    std::optional<std::chrono::steady_clock::time_point> until;
+    std::span<const std::string_view> reasons;  // of the function whose drops are captured
+  };
+
   ControlServer(UnixListener listener, Subject subject);
 
   std::optional<std::string> refuse(int socket) override;
   Next received(ClientId client, std::string_view line) override;
+  Part next_part(ClientId client) override;
+  void gone(ClientId client) override;
   std::string farewell(Closing reason) override;
 
-  void answer(const Asked& asked);
+  [[nodiscard]] Next answer(const Asked& asked);
+  [[nodiscard]] Next observe(const Asked& asked);
+  [[nodiscard]] Result<bool> begin_observation(Observation& observation);
+  void end_observation(const Observation& observation);
   void send_result(const Asked& asked, const Json& result);
   void send_failure(const Asked& asked, Failure kind, Error error);
   [[nodiscard]] Json status() const;
@@ -93,6 +110,8 @@ class ControlServer final : LineHandler {
   std::deque<Asked> queue_;    // for `tick`; one for each client at most
   bool reload_asked_ = false;  // a reload, dry run or rollback is in the queue, or under way
   std::vector<Asked> draining_;
+
+  std::map<ClientId, Observation> observations_;  // only the server's thread uses it
 
   LineServer server_;
   std::thread thread_;  // the last member: it uses the others

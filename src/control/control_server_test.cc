@@ -4,6 +4,7 @@
 #include "control/control_server.h"
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "control/client.h"
+#include "control/unix_socket.h"
 
 namespace penstock::control {
 namespace {
@@ -39,6 +41,8 @@ class FakeRun final : public run::Run {
     explained.packet = std::to_string(packet.length());
     return explained;
   }
+  run::Taps& taps() noexcept override { return taps_; }
+  std::span<const std::string_view> drop_reasons(std::size_t) const noexcept override { return {}; }
   Errors reopen_logs() override {
     ++reopened;
     return {};
@@ -53,6 +57,9 @@ class FakeRun final : public run::Run {
   }
   void stop() noexcept override {}
   run::RunResult wait() override { return {report(), {}}; }
+
+ private:
+  run::Taps taps_;
 };
 
 class ControlServerTest : public ::testing::Test {
@@ -66,17 +73,17 @@ class ControlServerTest : public ::testing::Test {
   }
 
   /// The kind of failure; "": there was none.
-  [[nodiscard]] std::string failure_of(Command command, bool dry_run = false) const {
+  [[nodiscard]] std::string failure_of(Command command, Json arguments = Json::object()) const {
     auto client = Client::connect(path_);
-    const auto answer = client->ask(command, dry_run ? Json{{"dry_run", true}} : Json::object());
+    const auto answer = client->ask(command, std::move(arguments), [](const Json&) {});
     return answer ? "" : answer.error().kind;
   }
   [[nodiscard]] std::string state() const {
     auto client = Client::connect(path_);
     return (*client->ask(Command::status))["state"].get<std::string>();
   }
-  [[nodiscard]] std::future<std::string> ask_in_background(Command command, bool dry_run = false) const {
-    return std::async(std::launch::async, [this, command, dry_run] { return failure_of(command, dry_run); });
+  [[nodiscard]] std::future<std::string> ask_in_background(Command command, Json arguments = Json::object()) const {
+    return std::async(std::launch::async, [this, command, arguments] { return failure_of(command, arguments); });
   }
   /// Does what clients ask for until the answer is there.
   [[nodiscard]] std::string answer_to(std::future<std::string> asked) const {
@@ -99,6 +106,58 @@ class ControlServerTest : public ::testing::Test {
   std::unique_ptr<ControlServer> server_;
 };
 
+/// Waits until a trace is wanted, and gives it this many paths.
+void give_paths(run::Run& run, int count) {
+  while (!run.taps().trace.wants_more()) std::this_thread::yield();
+  const auto trace = run.taps().trace.join();
+  PacketDescriptor packet;
+  run::TracedPacket path;
+  for (int i = 0; i < count; ++i) {
+    const auto number = trace->choose({nullptr, &packet});
+    ASSERT_TRUE(number);
+    path.number = *number;
+    trace->give(path);
+  }
+}
+
+TEST_F(ControlServerTest, TracesUntilAllPathsHaveCome) {
+  server_->begin(run_);
+  auto traced = std::async(std::launch::async, [&] {
+    auto client = Client::connect(path_);
+    std::vector<int> numbers;
+    const auto result = client->ask(Command::trace, {{"packets", 150}},
+                                    [&](const Json& event) { numbers.push_back(event["number"].get<int>()); });
+    EXPECT_TRUE(result);
+    EXPECT_EQ(numbers.size(), 150U);
+    EXPECT_EQ(numbers.back(), 150);
+    return result ? result->dump() : "";
+  });
+  give_paths(run_, 1);
+  EXPECT_EQ(failure_of(Command::trace, {{"packets", 1}}), "busy");
+  give_paths(run_, 149);
+  EXPECT_EQ(traced.get(), R"({"packets":150,"lost":0,"ended":"count"})");
+}
+
+TEST_F(ControlServerTest, EndsATraceWithTheRun) {
+  server_->begin(run_);
+  auto traced = std::async(std::launch::async, [&] { return failure_of(Command::trace, {{"packets", 2}}); });
+  while (!run_.taps().trace.wants_more()) std::this_thread::yield();
+  server_->end(run_.wait());
+  EXPECT_EQ(traced.get(), "");
+}
+
+TEST_F(ControlServerTest, EndsATraceWithItsClient) {
+  server_->begin(run_);
+  {
+    auto socket = connect_to(path_);
+    ASSERT_TRUE(socket);
+    const std::string text = request_text({1, Command::trace, {{"packets", 2}}});
+    ASSERT_EQ(::send(socket->get(), text.data(), text.size(), MSG_NOSIGNAL), static_cast<ssize_t>(text.size()));
+    while (!run_.taps().trace.wants_more()) std::this_thread::yield();
+  }
+  while (run_.taps().trace.wants_more()) std::this_thread::yield();
+}
+
 TEST_F(ControlServerTest, KnowsTheStateOfTheRun) {
   EXPECT_EQ(state(), "starting");
   EXPECT_EQ(failure_of(Command::stats), "not_running");
@@ -118,7 +177,7 @@ TEST_F(ControlServerTest, KnowsTheStateOfTheRun) {
 
 TEST_F(ControlServerTest, CarriesOutWhatTakesLongerInTheThreadOfTheRun) {
   server_->begin(run_);
-  EXPECT_EQ(answer_to(ask_in_background(Command::reload, true)), "");
+  EXPECT_EQ(answer_to(ask_in_background(Command::reload, {{"dry_run", true}})), "");
   EXPECT_EQ(run_.applied, 0) << "a dry run changes nothing";
   EXPECT_EQ(reported_, 0);
   EXPECT_EQ(answer_to(ask_in_background(Command::reload)), "");
@@ -142,7 +201,7 @@ TEST_F(ControlServerTest, IsBusyWhileAReloadIsUnderWay) {
   auto ticks = std::async(std::launch::async, [&] { return answer_to(std::move(first)); });
   planning.wait();
   EXPECT_EQ(failure_of(Command::reload), "busy");
-  EXPECT_EQ(failure_of(Command::reload, true), "busy");
+  EXPECT_EQ(failure_of(Command::reload, {{"dry_run", true}}), "busy");
   EXPECT_EQ(failure_of(Command::rollback), "busy");
   EXPECT_EQ(state(), "running") << "what only looks is answered";
   may_go_on.count_down();

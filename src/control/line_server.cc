@@ -29,8 +29,18 @@ void send_at_once(int socket, std::string_view text) noexcept {
 
 template <typename Predicate>
 void LineServer::close_if(Predicate predicate) {
-  for (auto client = clients_.begin(); client != clients_.end();)
-    client = predicate(client->first, client->second) ? clients_.erase(client) : std::next(client);
+  for (auto client = clients_.begin(); client != clients_.end();) {
+    if (!predicate(client->first, client->second)) {
+      ++client;
+      continue;
+    }
+    leave(client->first, client->second);
+    client = clients_.erase(client);
+  }
+}
+
+void LineServer::leave(ClientId id, const Client& client) {
+  if (client.in_parts) handler_.gone(id);
 }
 
 LineServer::LineServer(int listener, Limits limits, LineHandler& handler)
@@ -88,7 +98,9 @@ int LineServer::wait_time(Clock::time_point now) const {
   if (more_to_do_) return 0;
   std::optional<Clock::time_point> next = accept_again_;
   for (const auto& [id, client] : clients_) {
-    if (const auto deadline = deadline_of(client); deadline && (!next || *deadline < *next)) next = deadline;
+    auto deadline = deadline_of(client);
+    if (client.in_parts && !client.has_unsent()) deadline = now + limits_.part_time;
+    if (deadline && (!next || *deadline < *next)) next = deadline;
   }
   if (!next) return -1;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(*next - now);
@@ -133,6 +145,7 @@ void LineServer::take_texts() {
     if (found == clients_.end()) continue;
     Client& client = found->second;
     if (client.out.size() - client.sent + text.text.size() > limits_.unsent_bytes) {
+      leave(found->first, client);
       clients_.erase(found);
       continue;
     }
@@ -145,6 +158,17 @@ void LineServer::take_texts() {
   }
 }
 
+/// Whether there was one.
+bool LineServer::take_part(ClientId id, Client& client) {
+  LineHandler::Part part = handler_.next_part(id);
+  if (part.last) client.in_parts = client.answer_due = false;
+  if (part.text.empty()) return part.last;
+  client.since = Clock::now();
+  client.out = std::move(part.text);
+  client.sent = 0;
+  return true;
+}
+
 LineServer::State LineServer::serve(ClientId id, Client& client) {
   for (int step = 0; step < kStepsInATurn; ++step) {
     if (client.has_unsent()) {
@@ -152,6 +176,7 @@ LineServer::State LineServer::serve(ClientId id, Client& client) {
       if (client.has_unsent()) return State::open;
     }
     if (client.close_after) return State::gone;
+    if (client.in_parts && take_part(id, client)) continue;
     if (client.answer_due) return State::open;
     const std::size_t end = client.in.find('\n', client.searched);
     client.searched = end == std::string::npos ? client.in.size() : end;
@@ -161,7 +186,9 @@ LineServer::State LineServer::serve(ClientId id, Client& client) {
       client.in.erase(0, end + 1);
       client.searched = 0;
       client.since = Clock::now();
-      client.answer_due = handler_.received(id, line) == LineHandler::Next::answer;
+      const LineHandler::Next next = handler_.received(id, line);
+      client.answer_due = next != LineHandler::Next::line;
+      client.in_parts = next == LineHandler::Next::parts;
       continue;
     }
     if (client.ended) return State::gone;  // an unfinished line is no line
@@ -212,6 +239,10 @@ LineServer::State LineServer::close(const Client& client, Closing reason) {
 void LineServer::finish() {
   const Clock::time_point end = Clock::now() + limits_.closing_time;
   take_texts();
+  // The rest of answers in parts, as far as it is there.
+  for (auto& [id, client] : clients_) {
+    if (client.in_parts && !client.has_unsent()) static_cast<void>(take_part(id, client));
+  }
   for (;;) {
     close_if([this](ClientId, Client& client) {
       return !client.has_unsent() || send_some(client) == State::gone || !client.has_unsent();
@@ -222,7 +253,7 @@ void LineServer::finish() {
     for (const auto& [id, client] : clients_) polled_.push_back({client.socket.get(), POLLOUT, 0});
     static_cast<void>(::poll(polled_.data(), polled_.size(), static_cast<int>(left.count())));
   }
-  clients_.clear();
+  close_if([](ClientId, const Client&) { return true; });
 }
 
 }  // namespace penstock::control

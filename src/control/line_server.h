@@ -4,7 +4,8 @@
 // Serves the clients of a listening stream socket, which send lines and get texts back, in one thread that never blocks
 // on any of them. Everything that clients can fill or keep waiting is bounded: their number, the length of a line, the
 // bytes that wait to be sent, and times. What the lines mean is up to a LineHandler; the protocol may be any that
-// consists of lines.
+// consists of lines. An answer may come in parts, which the server takes from the handler only as fast as the client
+// takes them.
 
 #pragma once
 
@@ -47,9 +48,21 @@ class LineHandler {
   enum class Next : std::uint8_t {
     line,    // take the client's next line
     answer,  // take none before `LineServer::send` has been called for the client, and the answer has left
+    parts,   // the answer is what `next_part` returns, until the last part
   };
   /// A line, without its line end.
   virtual Next received(ClientId client, std::string_view line) = 0;
+  struct Part {
+    std::string text;  // "": there is none yet; the server asks again soon
+    bool last = false;
+  };
+  /// Called again and again while the client has nothing unsent.
+  [[nodiscard]] virtual Part next_part(ClientId client) {
+    static_cast<void>(client);
+    return {"", true};
+  }
+  /// The client has gone. Called only if its answer comes in parts, and the last one was not asked for.
+  virtual void gone(ClientId client) { static_cast<void>(client); }
   /// The last text for a client; "": none.
   [[nodiscard]] virtual std::string farewell(Closing reason) = 0;
 };
@@ -64,6 +77,7 @@ class LineServer {
     std::chrono::milliseconds idle_time{900'000};      // without any byte, while no answer is due
     std::chrono::milliseconds stalled_time{10'000};    // a client takes nothing of its answer; then it is closed
     std::chrono::milliseconds closing_time{1'000};     // for all that is unsent when the server stops
+    std::chrono::milliseconds part_time{20};           // between two looks for the next part of an answer
   };
 
   /// Borrows `listener`, which must be non-blocking and listen, and `handler`.
@@ -93,6 +107,7 @@ class LineServer {
     std::string out;            // unsent
     std::size_t sent = 0;       // bytes of `out` that have been sent
     bool answer_due = false;    // see LineHandler::Next
+    bool in_parts = false;      // likewise; then an answer is due too
     bool ended = false;         // no more will be received
     bool close_after = false;   // when `out` has been sent
     Clock::time_point since{};  // of the state that a time limit is about
@@ -115,6 +130,8 @@ class LineServer {
   template <typename Predicate>
   void close_if(Predicate predicate);
   void close_late(Clock::time_point now);
+  void leave(ClientId id, const Client& client);
+  [[nodiscard]] bool take_part(ClientId id, Client& client);
   [[nodiscard]] State serve(ClientId id, Client& client);
   [[nodiscard]] State send_some(Client& client);
   [[nodiscard]] State receive_some(Client& client);

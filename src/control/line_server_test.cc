@@ -13,6 +13,7 @@
 #include <cstring>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "control/unix_socket.h"
@@ -35,6 +36,10 @@ class Echo final : public LineHandler {
   Next received(ClientId client, std::string_view line) override {
     lines.fetch_add(1);
     if (line.starts_with("#")) return Next::line;
+    if (line.starts_with("parts ")) {
+      parts_left = std::stoi(std::string(line.substr(6)));
+      return Next::parts;
+    }
     if (line.starts_with("big ")) {
       server->send(client, std::string(std::stoul(std::string(line.substr(4))), 'x') + "\n");
     } else if (line == "bye") {
@@ -45,9 +50,16 @@ class Echo final : public LineHandler {
     last = client;
     return Next::answer;
   }
+  Part next_part(ClientId) override {
+    if (parts_asked.fetch_add(1) % 2 == 0) return {"", false};  // none yet
+    const int left = parts_left.fetch_sub(1);
+    return {left > 0 ? std::string(10'000, 'x') + "\n" : "last\n", left == 0};
+  }
+  void gone(ClientId) override { left_early.fetch_add(1); }
   std::string farewell(Closing reason) override { return "closed " + std::to_string(static_cast<int>(reason)) + "\n"; }
 
   std::atomic<ClientId> last{0};
+  std::atomic<int> parts_left{0}, parts_asked{0}, left_early{0};
 };
 
 class Connection {
@@ -172,6 +184,39 @@ TEST_F(LineServerTest, SendsAnswersOfOtherThreads) {
   server_->send(echo_.last, "now\n");
   EXPECT_EQ(client.line(), "now");
   EXPECT_EQ(client.line(), "next") << "taken once the first line is answered";
+}
+
+TEST_F(LineServerTest, TakesThePartsOfAnAnswerAsTheClientTakesThem) {
+  serve({.part_time = 1ms});
+  Connection client(path_);
+  client.send("parts 3\nnext\n");
+  for (int part = 0; part < 3; ++part) EXPECT_EQ(client.line(), std::string(10'000, 'x'));
+  EXPECT_EQ(client.line(), "last");
+  EXPECT_EQ(client.line(), "next") << "taken once the last part has left";
+  EXPECT_EQ(echo_.left_early, 0);
+}
+
+TEST_F(LineServerTest, KeepsNoPartsForAClientThatTakesNone) {
+  serve({.part_time = 1ms});
+  Connection client(path_);
+  client.send("parts 100000\n");
+  EXPECT_EQ(client.line(), std::string(10'000, 'x'));
+  int asked = 0;
+  for (int before = -1; asked != before; std::this_thread::sleep_for(50ms))
+    before = std::exchange(asked, echo_.parts_asked.load());
+  EXPECT_LT(asked, 1000) << "the socket's buffer is full";
+  expect_still_serves();
+}
+
+TEST_F(LineServerTest, SaysThatAClientHasGoneBeforeTheLastPart) {
+  serve({.part_time = 1ms});
+  {
+    Connection client(path_);
+    client.send("parts 100000\n");
+    EXPECT_EQ(client.line(), std::string(10'000, 'x'));
+  }
+  while (echo_.left_early == 0) std::this_thread::yield();
+  expect_still_serves();
 }
 
 TEST_F(LineServerTest, ClosesAfterAnAnswerIfAsked) {

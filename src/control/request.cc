@@ -22,21 +22,40 @@ namespace {
 
 using Type = Argument::Type;
 
+constexpr Argument kFilter{"filter", Type::text, false, false, 1, 4096, "a libpcap expression; default: all packets"};
+constexpr Argument kTimeout{
+    "timeout", Type::number, false, false, 1, 86'400, "seconds after which it ends; default: none"};
+
 constexpr auto kExplainArguments = std::to_array<Argument>({
-    {"tuple", Type::text, true, 1, 256,
+    {"tuple", Type::text, true, true, 1, 256,
      "PROTOCOL SOURCE DESTINATION, such as tcp 10.1.0.5:4242 192.0.2.7:443, or icmp 10.1.0.5 192.0.2.7 TYPE/CODE"},
-    {"in", Type::text, false, 1, 256, "the port by which it arrives; default: the only one that reads"},
-    {"flags", Type::text, false, 1, 64, "its TCP flags, such as syn,ack, or none; default: syn"},
-    {"length", Type::number, false, 1, kLongestProbe, "the bytes of its frame; default: no payload"},
+    {"in", Type::text, false, false, 1, 256, "the port by which it arrives; default: the only one that reads"},
+    {"flags", Type::text, false, false, 1, 64, "its TCP flags, such as syn,ack, or none; default: syn"},
+    {"length", Type::number, false, false, 1, kLongestProbe, "the bytes of its frame; default: no payload"},
+});
+constexpr auto kTraceArguments = std::to_array<Argument>({
+    {"packets", Type::number, true, true, 1, 10'000, "how many"},
+    kFilter,
+    kTimeout,
+});
+constexpr auto kCaptureArguments = std::to_array<Argument>({
+    {"function", Type::text, true, false, 1, 256, "the function that drops them, by its name in the report"},
+    {"reason", Type::text, false, false, 1, 256, "only those that it drops for this reason"},
+    {"count", Type::number, false, false, 1, 1'000'000, "how many; default: 1,000"},
+    kFilter,
+    kTimeout,
 });
 constexpr auto kReloadArguments = std::to_array<Argument>({
-    {"dry_run", Type::flag, false, 0, 0, "only say what a reload would change; nothing changes"},
+    {"dry_run", Type::flag, false, false, 0, 0, "only say what a reload would change; nothing changes"},
 });
 
 constexpr auto kCommands = std::to_array<CommandKind>({
     {Command::status, "status", {}, "what runs, since when, with which ports and warnings"},
     {Command::stats, "stats", {}, "the counters of the run: the report, as of now"},
     {Command::explain, "explain", kExplainArguments, "what would happen to a packet, in which function and why"},
+    {Command::trace, "trace", kTraceArguments, "show the paths of the next packets through the functions"},
+    {Command::capture, "capture", kCaptureArguments,
+     "write the next frames that a function drops to a file, as pcapng"},
     {Command::reload, "reload", kReloadArguments, "read the chain file and its files again, and put them in use"},
     {Command::rollback, "rollback", {}, "return to the configuration before the last reload"},
     {Command::drain, "drain", {}, "end the run, and wait until all packets that were read are done"},
@@ -215,6 +234,10 @@ tl::expected<Request, BadRequest> read_request(std::string_view line) {
 
 std::string result_text(const Json& id, const Json& result) {
   return text_of({{"version", kProtocolVersion}, {"id", id}, {"ok", true}, {"result", result}}) + "\n";
+}
+
+std::string event_text(const Json& id, const Json& event) {
+  return text_of({{"version", kProtocolVersion}, {"id", id}, {"event", event}}) + "\n";
 }
 
 std::string failure_text(const Json& id, Failure kind, const Errors& errors) {

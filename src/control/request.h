@@ -20,7 +20,18 @@ inline constexpr int kProtocolVersion = 1;
 
 using Json = nlohmann::ordered_json;
 
-enum class Command : std::uint8_t { status, stats, explain, reload, rollback, drain, stop, reopen_logs };
+enum class Command : std::uint8_t {
+  status,
+  stats,
+  explain,
+  trace,
+  capture,
+  reload,
+  rollback,
+  drain,
+  stop,
+  reopen_logs
+};
 
 /// A member of a request that is particular to its command.
 struct Argument {
@@ -28,6 +39,7 @@ struct Argument {
   std::string_view name;                                  // "dry_run"
   Type type;
   bool required;
+  bool positional;            // of `penstock ctl`; a text may then consist of several words
   std::uint64_t least, most;  // of a number; of a text, its bytes
   std::string_view help;
 };
@@ -77,6 +89,8 @@ struct BadRequest {
 
 /// Answers, each with its line end. Bytes that are not valid UTF-8 are replaced.
 [[nodiscard]] std::string result_text(const Json& id, const Json& result);
+/// A line before the answer, with something that has been observed.
+[[nodiscard]] std::string event_text(const Json& id, const Json& event);
 [[nodiscard]] std::string failure_text(const Json& id, Failure kind, const Errors& errors);
 /// Those of the member `error` that `failure_text` has written.
 [[nodiscard]] Errors errors_of(const Json& error);

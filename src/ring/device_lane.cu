@@ -77,6 +77,9 @@ class DeviceLane final : public Lane {
   gpu::Progress progress() noexcept override;
   const SegmentResults& results() const noexcept override { return results_; }
   void abandon() noexcept override;
+  void take_pictures(std::span<const std::uint32_t> packets) noexcept override;
+  Picture picture(std::size_t stages, std::size_t packet) const noexcept override;
+  std::uint32_t fetch(std::size_t packet, PacketDescriptor& descriptor, std::span<std::uint8_t> to) noexcept override;
   void begin_batch() noexcept override;
   Crossed crossed() const noexcept override { return crossed_; }
 
@@ -103,6 +106,11 @@ class DeviceLane final : public Lane {
   bool send_changes(const Batch& batch, std::span<std::uint8_t* const> frames) noexcept;
   bool send_states() noexcept;
   bool run_stages() noexcept;
+  bool enqueue_pictures(std::size_t stages) noexcept;
+  /// How many bytes of a frame of this length are on the device.
+  [[nodiscard]] std::uint32_t bytes_on_device(std::uint32_t length) const noexcept {
+    return whole_frames_ ? length : std::min(length, kHeaderBytes);
+  }
   bool fetch_results() noexcept;
   bool fetch_packed() noexcept;
   bool up(void* to, const void* from, std::size_t bytes) noexcept;
@@ -156,6 +164,10 @@ class DeviceLane final : public Lane {
   gpu::PinnedBuffer<std::uint8_t> host_results_;
   gpu::DeviceBuffer<std::uint8_t> device_packed_;             // records or frames
   std::vector<gpu::PinnedBuffer<std::uint8_t>> host_packed_;  // by segment: frames stay valid during later segments
+  gpu::PinnedBuffer<std::uint32_t> pictured_;                 // packets, of the next or current segment
+  std::uint32_t pictured_count_ = 0;
+  bool pictures_due_ = false;                         // for the next segment
+  gpu::PinnedBuffer<kernels::PictureSlot> pictures_;  // by stages that have run, and packet
 };
 
 /// The minimum time between two queries of a stream's progress. Polling without a pause would block other threads'
@@ -223,6 +235,10 @@ DeviceLane::DeviceLane(LaneShape shape, LaneStages stages, SpanLog* log)
   device_results_ = gpu::DeviceBuffer<std::uint8_t>(result_bytes);
   host_results_ = gpu::PinnedBuffer<std::uint8_t>(result_bytes);
   if (copies) device_packed_ = gpu::DeviceBuffer<std::uint8_t>(packed_bytes);
+  pictured_ = gpu::PinnedBuffer<std::uint32_t>(kMostPictured);
+  std::size_t most_stages = 0;
+  for (const SegmentShape& segment : shape_.segments) most_stages = std::max(most_stages, segment.stages.size());
+  pictures_ = gpu::PinnedBuffer<kernels::PictureSlot>((most_stages + 1) * kMostPictured);
   // Zeroed once, because some bytes are read without having been written, and then ignored: the slack, the padding
   // between results and frames, and the findings of packets that no stage has processed.
   for (gpu::DeviceBuffer<std::uint8_t>* const buffer : {&sent_, &slots_, &device_results_, &device_packed_}) {
@@ -270,7 +286,10 @@ bool DeviceLane::start(const Batch& batch, std::size_t segment, std::span<std::u
   phase_ = Phase::results;
   if (segment == 0) begin_batch();
   if (marks_) marks_->begin_segment(segment, batch.size());
-  if (collects_ && !batch.empty() && batch.bytes().size() < kCollectBytes && collecting_.try_next()) {
+  if (!std::exchange(pictures_due_, false)) pictured_count_ = 0;
+  // A graph always has the same launches.
+  if (collects_ && pictured_count_ == 0 && !batch.empty() && batch.bytes().size() < kCollectBytes &&
+      collecting_.try_next()) {
     if (gpu::collect_launches(stream_)) {
       if (!enqueue(batch, frames)) {
         // Collecting may be the cause, so the next batches are not collected.
@@ -540,6 +559,7 @@ bool DeviceLane::run_stages() noexcept {
   result_places_.lay_out(segment(), count_);
   results_.findings.clear();  // keeps the capacity
   results_.lengths.clear();
+  if (!enqueue_pictures(0)) return false;
   for (std::size_t s = 0; s < stages_[segment_].size(); ++s) {
     const SegmentShape::Stage& stage = segment().stages[s];
     view_.function = stage.function;
@@ -554,16 +574,47 @@ bool DeviceLane::run_stages() noexcept {
     }
     if (!static_cast<gpu::GpuStage&>(*stages_[segment_][s]).enqueue(view_, stream_)) return false;
     results_.lengths.push_back(nullptr);
-    if (!stage.changes_shape) continue;
-    const std::size_t at = result_places_.lengths[s];
-    results_.lengths.back() = reinterpret_cast<const std::uint32_t*>(host_results_.data() + at);
-    if (count_ > 0 &&
-        !launch_threads(kernels::parse_again, count_, stream_, view_.frames, view_.packets,
-                        reinterpret_cast<std::uint32_t*>(device_results_.data() + at), shape_.hash_flows, count_)) {
-      return false;
+    if (stage.changes_shape) {
+      const std::size_t at = result_places_.lengths[s];
+      results_.lengths.back() = reinterpret_cast<const std::uint32_t*>(host_results_.data() + at);
+      if (count_ > 0 &&
+          !launch_threads(kernels::parse_again, count_, stream_, view_.frames, view_.packets,
+                          reinterpret_cast<std::uint32_t*>(device_results_.data() + at), shape_.hash_flows, count_)) {
+        return false;
+      }
     }
+    if (!enqueue_pictures(s + 1)) return false;
   }
   return true;
+}
+
+void DeviceLane::take_pictures(std::span<const std::uint32_t> packets) noexcept {
+  pictured_count_ = static_cast<std::uint32_t>(std::min(packets.size(), kMostPictured));
+  std::copy_n(packets.begin(), pictured_count_, pictured_.data());
+  pictures_due_ = true;
+}
+
+bool DeviceLane::enqueue_pictures(std::size_t stages) noexcept {
+  if (pictured_count_ == 0) return true;
+  return launch_threads(kernels::take_pictures, std::size_t{pictured_count_} * kernels::kPictureGroup, stream_,
+                        view_.frames, view_.packets, pictured_.data(),
+                        bytes_on_device(static_cast<std::uint32_t>(kPictureBytes)),
+                        pictures_.data() + stages * kMostPictured, pictured_count_);
+}
+
+Picture DeviceLane::picture(std::size_t stages, std::size_t packet) const noexcept {
+  const kernels::PictureSlot& slot = pictures_.data()[stages * kMostPictured + packet];
+  const std::size_t bytes = std::min<std::size_t>(bytes_on_device(slot.packet.length), kPictureBytes);
+  return {&slot.packet, {slot.bytes, bytes}};
+}
+
+std::uint32_t DeviceLane::fetch(std::size_t packet, PacketDescriptor& descriptor, std::span<std::uint8_t> to) noexcept {
+  const auto copy = [&](void* host, const void* device, std::size_t bytes) {
+    return gpu::copy_async(host, device, bytes, stream_) && cudaStreamSynchronize(stream_.get()) == cudaSuccess;
+  };
+  if (!copy(&descriptor, view_.packets + packet, sizeof descriptor)) return 0;
+  const std::size_t bytes = std::min<std::size_t>(bytes_on_device(descriptor.length), to.size());
+  return bytes == 0 || copy(to.data(), view_.frames + descriptor.offset, bytes) ? descriptor.length : 0;
 }
 
 /// Fetches the results that all packets have and, with zero copy, the records and frames too.

@@ -118,6 +118,16 @@ struct SegmentResults {
 /// The stages of a lane: for each segment, those of its shape.
 using LaneStages = std::vector<std::vector<std::unique_ptr<DeviceStage>>>;
 
+/// How many packets of a batch a lane takes pictures of, and the most bytes of each frame.
+inline constexpr std::size_t kMostPictured = 32;
+inline constexpr std::size_t kPictureBytes = 2048;
+
+/// A packet as it is on the device at one moment; for traces. Borrows from the lane.
+struct Picture {
+  const PacketDescriptor* packet;       // without what only the host knows; its `offset` is one on the device
+  std::span<const std::uint8_t> bytes;  // of the frame, from its start: what the device has of it
+};
+
 class Lane {
  public:
   virtual ~Lane() = default;
@@ -147,6 +157,17 @@ class Lane {
   [[nodiscard]] virtual const SegmentResults& results() const noexcept = 0;
   /// Call it after a failure: blocks until the device no longer accesses the batch's memory, and notifies the stages.
   virtual void abandon() noexcept = 0;
+
+  /// The segment that is started next also takes pictures of these packets of its batch, at most kMostPictured, before
+  /// its first stage and after each.
+  virtual void take_pictures(std::span<const std::uint32_t> packets) noexcept = 0;
+  /// The picture of one of them, counted in their order, after so many stages of the segment. Valid as the results.
+  [[nodiscard]] virtual Picture picture(std::size_t stages, std::size_t packet) const noexcept = 0;
+  /// Fetches a packet of the batch as the segment, which is done, has left it. The length of its frame, of which `to`
+  /// gets what the device has and where there is room; 0: the device has failed. Waits for the device.
+  [[nodiscard]] virtual std::uint32_t fetch(std::size_t packet, PacketDescriptor& descriptor,
+                                            std::span<std::uint8_t> to) noexcept = 0;
+
   /// A batch boundary while no batch is in flight: the stages switch to new tables.
   virtual void begin_batch() noexcept = 0;
 

@@ -200,6 +200,29 @@ static __global__ void __launch_bounds__(kThreadsPerBlock)
   if (hash_flows) packets[i].flow_hash = flow_hash(view);
 }
 
+/// A packet and the first bytes of its frame, in host memory.
+struct PictureSlot {
+  PacketDescriptor packet;
+  std::uint8_t bytes[kPictureBytes];
+};
+
+/// The number of threads that take a picture together.
+constexpr unsigned kPictureGroup = 32;
+
+/// Writes the packets at these indices of the batch to `to`. `chosen` and `to` are in host memory.
+static __global__ void __launch_bounds__(kThreadsPerBlock)
+    take_pictures(const std::uint8_t* frames, const PacketDescriptor* packets, const std::uint32_t* chosen,
+                  std::uint32_t most_bytes, PictureSlot* to, std::uint32_t count) {
+  const std::uint32_t thread = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  const std::uint32_t n = thread / kPictureGroup;
+  if (n >= count) return;
+  const PacketDescriptor& packet = packets[chosen[n]];
+  const std::uint32_t length = min(packet.length, most_bytes);
+  for (std::uint32_t i = thread % kPictureGroup; i < length; i += kPictureGroup)
+    to[n].bytes[i] = frames[packet.offset + i];
+  if (thread % kPictureGroup == 0) to[n].packet = packet;
+}
+
 /// The part of a batch that goes back: number of packets, and units of kFrameAlignment.
 struct Sum {
   std::uint32_t packets;

@@ -3,16 +3,18 @@
 
 #include "run/cpu_executor.h"
 
+#include <cstddef>
+#include <optional>
 #include <utility>
 
 #include "function/burst.h"
 
 namespace penstock::run {
 
-CpuExecutor::CpuExecutor(const Chain& chain, unsigned worker, WorkerCounters& counters, Trace* trace)
+CpuExecutor::CpuExecutor(const Chain& chain, unsigned worker, WorkerCounters& counters, Taps* taps)
     : chain_(chain),
-      trace_(trace),
-      twins_(chain, {}, worker, counters, emitter_),
+      taps_(taps),
+      twins_(chain, {}, worker, counters, emitter_, taps),
       stages_(make_host_stages(chain.functions, nullptr)),
       outlet_(chain, worker, counters) {
   twins_.begin_epoch(*stages_);
@@ -21,12 +23,48 @@ CpuExecutor::CpuExecutor(const Chain& chain, unsigned worker, WorkerCounters& co
   emitter_.go_into(&emissions_);
 }
 
+namespace {
+
+/// Traced packets go alone, each at its place among the others.
+void run_traced(const Chain& chain, std::span<PacketView> burst, const std::shared_ptr<Trace::Session>& trace,
+                CpuTwins& twins, Outlet& outlet, function::Emissions* emissions) noexcept {
+  std::size_t first = 0;  // of the packets that go together
+  const auto send_before = [&](std::size_t end) {
+    if (first < end) outlet.send(twins.run(burst.subspan(first, end - first), 0, chain.functions.size()), emissions);
+  };
+  for (std::size_t i = 0; i < burst.size(); ++i) {
+    std::optional<TracedWay> way = TracedWay::begin(chain, trace, burst[i]);
+    if (!way) continue;
+    send_before(i);
+    const std::span<PacketView> alive = twins.run_traced(burst[i], *way, 0, chain.functions.size());
+    const bool reached_the_end = !alive.empty();
+    outlet.send(alive, emissions);
+    way->end(burst[i], reached_the_end);
+    first = i + 1;
+  }
+  send_before(burst.size());
+}
+
+}  // namespace
+
 bool CpuExecutor::submit(Batch& batch) noexcept {
   if (done_ != nullptr) return false;
   twins_.begin_batch();
   function::Emissions* const emissions = emitter_.goes_into();
   if (emissions != nullptr) emissions->begin(batch);
-  run_on_twins(batch, {}, twins_, outlet_, emissions, chain_.functions.size(), trace_);
+  std::shared_ptr<Trace::Session> trace;
+  if (taps_ != nullptr && taps_->trace.wants_more()) trace = taps_->trace.join();
+  function::for_each_burst(
+      batch, [&](std::size_t i) { return batch.view(i); },
+      [&](std::span<PacketView> burst) {
+        twins_.parse(burst);
+        if (trace != nullptr) {
+          run_traced(chain_, burst, trace, twins_, outlet_, emissions);
+        } else {
+          outlet_.send(twins_.run(burst, 0, chain_.functions.size()), emissions);
+        }
+      });
+  outlet_.end_batch(batch, emissions);
   done_ = &batch;
   return true;
 }
@@ -41,40 +79,6 @@ void CpuExecutor::begin_epoch(std::unique_ptr<StageSet> next) noexcept {
 void CpuExecutor::end() noexcept {
   twins_.end();
   stages_.reset();
-}
-
-namespace {
-
-/// One packet at a time, each with its trace.
-void run_traced(std::span<PacketView> burst, Trace& trace, CpuTwins& twins, Outlet& outlet,
-                function::Emissions* emissions) noexcept {
-  for (PacketView& packet : burst) {
-    Trace::Way way = trace.begin(packet);
-    const std::span<PacketView> alive = twins.run_traced(packet, way);
-    const bool reached_the_end = !alive.empty();
-    outlet.send(alive, emissions);
-    way.end(packet, reached_the_end);
-  }
-}
-
-}  // namespace
-
-void run_on_twins(Batch& batch, std::span<std::uint8_t* const> frames, CpuTwins& twins, Outlet& outlet,
-                  function::Emissions* emissions, std::size_t functions, Trace* trace) noexcept {
-  function::for_each_burst(
-      batch,
-      [&](std::size_t i) {
-        return frames.empty() ? batch.view(i) : PacketView{frames[i], &batch.packets()[i]};
-      },
-      [&](std::span<PacketView> burst) {
-        twins.parse(burst);
-        if (trace != nullptr && trace->wants_more()) {
-          run_traced(burst, *trace, twins, outlet, emissions);
-        } else {
-          outlet.send(twins.run(burst, 0, functions), emissions);
-        }
-      });
-  outlet.end_batch(batch, emissions);
 }
 
 }  // namespace penstock::run

@@ -16,14 +16,14 @@
 #include "run/epoch.h"
 #include "run/executor.h"
 #include "run/outlet.h"
-#include "run/trace.h"
+#include "run/taps.h"
 
 namespace penstock::run {
 
 class CpuExecutor final : public Executor {
  public:
-  /// Borrows all arguments. `trace` may be null.
-  CpuExecutor(const Chain& chain, unsigned worker, WorkerCounters& counters, Trace* trace);
+  /// Borrows all arguments. `taps` may be null.
+  CpuExecutor(const Chain& chain, unsigned worker, WorkerCounters& counters, Taps* taps);
 
   /// Processes the whole batch before it returns; the next `retire` returns the batch.
   void begin() noexcept override { outlet_.connect(); }
@@ -39,7 +39,7 @@ class CpuExecutor final : public Executor {
 
  private:
   const Chain& chain_;
-  Trace* trace_;
+  Taps* taps_;
   function::Emissions emissions_;
   function::Emitter emitter_;
   CpuTwins twins_;  // has the trackers that stages use until they are destroyed
@@ -48,11 +48,5 @@ class CpuExecutor final : public Executor {
   Outlet outlet_;
   Batch* done_ = nullptr;
 };
-
-/// Takes a batch through all CPU twins and sends it; used by every executor. The twins' `begin_batch` has been called
-/// already. `frames`: where the packets' frames are; empty: in the batch. `emissions`: null if no function emits
-/// packets. `trace` may be null.
-void run_on_twins(Batch& batch, std::span<std::uint8_t* const> frames, CpuTwins& twins, Outlet& outlet,
-                  function::Emissions* emissions, std::size_t functions, Trace* trace) noexcept;
 
 }  // namespace penstock::run

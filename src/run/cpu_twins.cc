@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 
 #include "function/burst.h"
 #include "function/stack_use.h"
@@ -81,15 +82,16 @@ void broken_invariant(std::string_view function, unsigned worker, const PacketDe
 }
 
 CpuTwins::CpuTwins(const Chain& chain, std::span<const plan::DevicePlan::Run> runs, unsigned worker,
-                   WorkerCounters& counters, function::Emitter& emitter)
+                   WorkerCounters& counters, function::Emitter& emitter, Taps* taps)
     : chain_(chain),
       emitter_(emitter),
       worker_(worker),
       counters_(counters),
+      capture_(taps != nullptr ? &taps->capture : nullptr),
       stack_(all_reads(chain), stack_uses(chain, runs), worker) {
   for (const NamedFunction& f : chain.functions) {
     const function::NfTraits& traits = f.function->traits();
-    functions_.push_back({traits, f.name, traits.cpu.writes.has(Field::frame_shape)});
+    functions_.push_back({traits, f.name, traits.cpu.writes.has(Field::frame_shape), changes_bytes(traits.cpu)});
   }
 }
 
@@ -214,22 +216,24 @@ std::span<PacketView> CpuTwins::run_timed(std::size_t index, std::span<PacketVie
   return alive;
 }
 
-std::span<PacketView> CpuTwins::run_traced(PacketView& packet, Trace::Way& way) noexcept {
-  std::size_t first = 0;
+std::span<PacketView> CpuTwins::run_traced(PacketView& packet, TracedWay& way, std::size_t first,
+                                           std::size_t last) noexcept {
+  const auto alive = [&packet] { return packet.packet->verdict.alive(); };
   for (const plan::Fork& fork : chain_.forks) {
-    run_traced(packet, way, first, fork.first);
+    if (fork.first < first || fork.first >= last) continue;
+    static_cast<void>(run_straight_traced(packet, way, first, fork.first));
     first = fork.last;
-    if (!packet.packet->verdict.alive()) continue;
+    if (!alive()) continue;
     const std::uint8_t taken = fork.arm_of(*packet.packet);
     const plan::Arm* const arm = taken == plan::Fork::kNoArm ? nullptr : &fork.arms[taken];
     way.take(arm);
-    if (arm != nullptr) run_traced(packet, way, arm->first, arm->last);
+    if (arm != nullptr) static_cast<void>(run_straight_traced(packet, way, arm->first, arm->last));
   }
-  run_traced(packet, way, first, functions_.size());
-  return std::span(&packet, packet.packet->verdict.alive() ? 1 : 0);
+  return run_straight_traced(packet, way, first, last);
 }
 
-void CpuTwins::run_traced(PacketView& packet, Trace::Way& way, std::size_t first, std::size_t last) noexcept {
+std::span<PacketView> CpuTwins::run_straight_traced(PacketView& packet, TracedWay& way, std::size_t first,
+                                                    std::size_t last) noexcept {
   std::uint64_t bytes = packet.length();
   const auto alive = [&packet] { return packet.packet->verdict.alive(); };
   for (std::size_t i = first; i < last && alive();) {
@@ -242,6 +246,7 @@ void CpuTwins::run_traced(PacketView& packet, Trace::Way& way, std::size_t first
     }
     stack_.end_lockstep(begin);
   }
+  return std::span(&packet, alive() ? 1 : 0);
 }
 
 std::span<PacketView> CpuTwins::run_function(std::size_t index, std::span<PacketView> alive,
@@ -249,12 +254,15 @@ std::span<PacketView> CpuTwins::run_function(std::size_t index, std::span<Packet
   Function& function = functions_[index];
   FunctionCounters& counters = counters_.functions[index];
   counters.in.add(alive.size(), bytes);
+  std::optional<CapturedBurst> captured;
+  if (capture_ != nullptr && capture_->wants(index)) captured.emplace(capture_->join(), alive, function.changes_bytes);
   if (function.changes_shape) {
     bytes = process_and_settle(function, alive);
   } else {
     function.stage->process(alive);
   }
   stack_.settle(index);
+  if (captured) captured->processed(alive);
   const std::span<PacketView> left =
       keep_alive(alive, static_cast<std::uint8_t>(index), function.name, worker_, counters, bytes);
   counters.forwarded.add(left.size(), bytes);

@@ -18,17 +18,17 @@
 #include "run/chain.h"
 #include "run/counters.h"
 #include "run/epoch.h"
-#include "run/trace.h"
+#include "run/taps.h"
 #include "stack/shared_stack.h"
 
 namespace penstock::run {
 
 class CpuTwins {
  public:
-  /// Borrows everything but `runs`, the parts of the chain that run on a device; empty if none do. Does nothing until
-  /// an epoch begins.
+  /// Borrows everything but `runs`, the parts of the chain that run on a device; empty if none do. `taps` may be null.
+  /// Does nothing until an epoch begins.
   CpuTwins(const Chain& chain, std::span<const plan::DevicePlan::Run> runs, unsigned worker, WorkerCounters& counters,
-           function::Emitter& emitter);
+           function::Emitter& emitter, Taps* taps = nullptr);
 
   /// Uses the stages of the next epoch from here on, which take over the state of those in use. They are borrowed until
   /// `end`, or until other stages are in use for good.
@@ -48,8 +48,11 @@ class CpuTwins {
   /// Like `run`, for functions that all packets of the burst go through: within one arm, or outside forks.
   [[nodiscard]] std::span<PacketView> run_straight(std::span<PacketView> burst, std::size_t first,
                                                    std::size_t last) noexcept;
-  /// Takes one packet through the whole chain and records its path in `way`.
-  [[nodiscard]] std::span<PacketView> run_traced(PacketView& packet, Trace::Way& way) noexcept;
+  /// Like `run` and `run_straight`, for one packet whose path is recorded in `way`.
+  [[nodiscard]] std::span<PacketView> run_traced(PacketView& packet, TracedWay& way, std::size_t first,
+                                                 std::size_t last) noexcept;
+  [[nodiscard]] std::span<PacketView> run_straight_traced(PacketView& packet, TracedWay& way, std::size_t first,
+                                                          std::size_t last) noexcept;
   /// Parses the packet, and shows it to the functions without deciding about it.
   void observe(PacketView packet) noexcept;
   /// Call when the function's finish stage has decided about the packets that it was given.
@@ -64,12 +67,12 @@ class CpuTwins {
     function::NfTraits traits;  // in all epochs
     std::string_view name;
     bool changes_shape;
+    bool changes_bytes;
     function::CpuStage* stage = nullptr;  // of the epoch in use
   };
 
   void switch_to(const StageSet& epoch) noexcept;
 
-  void run_traced(PacketView& packet, Trace::Way& way, std::size_t first, std::size_t last) noexcept;
   [[nodiscard]] std::span<PacketView> run_fork(const plan::Fork& fork, std::span<PacketView> burst) noexcept;
 
   // `alive` holds forwarded packets; the functions return those that continue. `bytes` is the total frame length,
@@ -88,6 +91,7 @@ class CpuTwins {
   function::Emitter& emitter_;
   const unsigned worker_;
   WorkerCounters& counters_;
+  Capture* const capture_;
   stack::SharedStack stack_;
   std::vector<Function> functions_;
   const StageSet* in_use_ = nullptr;

@@ -9,26 +9,26 @@
 
 #include "function/burst.h"
 #include "packet/batch.h"
-#include "run/cpu_executor.h"
 #include "run/epoch.h"
+#include "run/flight_capture.h"
 
 namespace penstock::run {
 
 DeviceExecutor::DeviceExecutor(const Chain& chain, plan::DevicePlan plan,
                                std::vector<std::unique_ptr<ring::Lane>> lanes, unsigned worker,
-                               WorkerCounters& counters, Trace* trace)
+                               WorkerCounters& counters, Taps* taps)
     : chain_(chain),
       plan_(std::move(plan)),
       counters_(counters),
-      trace_(trace),
+      taps_(taps),
+      traits_(chain.traits()),
       emits_(chain.emits()),
-      twins_(chain, plan_.runs, worker, counters, emitter_),
+      twins_(chain, plan_.runs, worker, counters, emitter_, taps),
       current_(make_host_stages(chain.functions, &plan_)),
       flight_twins_(chain, plan_, twins_),
       settlement_(chain, plan_, worker, counters, twins_, emitter_, flight_twins_, *current_),
       outlet_(chain, worker, counters),
       flights_(std::max<std::size_t>(1, lanes.size())) {
-  const std::vector<function::NfTraits> traits = chain.traits();
   settlement_.begin_epoch(*current_);
   twins_.begin_epoch(*current_);
   const std::size_t waiting = settlement_.waiting_stages();
@@ -45,8 +45,8 @@ DeviceExecutor::DeviceExecutor(const Chain& chain, plan::DevicePlan plan,
     if (waiting > 0) flight.exchanged.reserve(chain.settings.batch_packets);
     if (emits_) flight.emissions = chain.make_emissions();
     flight.gathers = gathers();
-    if (flight.gathers || flight_twins_.need_room(0, traits.size())) {
-      flight.scratch = FrameScratch(chain.settings.batch_bytes, chain.settings.batch_packets, plan::growth_of(traits));
+    if (flight.gathers || flight_twins_.need_room(0, traits_.size())) {
+      flight.scratch = FrameScratch(chain.settings.batch_bytes, chain.settings.batch_packets, plan::growth_of(traits_));
     }
   }
 }
@@ -93,8 +93,10 @@ bool DeviceExecutor::submit(Batch& batch) noexcept {
   twins_.begin_batch();
   Flight& flight = flights_[(first_ + count_) % flights_.size()];
   ++count_;
-  flight.traced = trace_ != nullptr && trace_->wants_more();
-  flight.begin(batch, flight.traced ? nullptr : lane, *current_);
+  flight.begin(batch, lane, *current_);
+  if (taps_ != nullptr && taps_->trace.wants_more()) {
+    if (const auto trace = taps_->trace.join()) flight.trace.begin(chain_, trace, batch);
+  }
   ++current_->flights;
   if (emits_) flight.emissions.begin(batch);
   emitter_.go_into(emissions_of(flight));
@@ -164,7 +166,7 @@ Batch* DeviceExecutor::retire() noexcept {
   std::size_t run_before = plan_.runs.size();  // where the previous batch is: this one must not pass it
   for (std::size_t i = 0; i < count_; ++i) {
     Flight& flight = flights_[(first_ + i) % flights_.size()];
-    if (!flight.traced) advance(flight, run_before);
+    advance(flight, run_before);
     run_before = flight.run;
     // Finish stages that wait for this batch to be sent must see its packets before those of the next one.
     if (!flight.waiting.empty()) break;
@@ -172,18 +174,9 @@ Batch* DeviceExecutor::retire() noexcept {
   if (count_ == 0) return nullptr;
   Flight& flight = flights_[first_];
   twins_.use(*flight.epoch);
-  if (flight.traced) {
-    // A batch with traced packets is processed by the CPU twins, all at once.
-    if (flight_twins_.need_room(0, chain_.functions.size())) flight.give_room_to_all();
-    emitter_.go_into(emissions_of(flight));
-    run_on_twins(*flight.batch, flight.listed_frames(), twins_, outlet_, emissions_of(flight), chain_.functions.size(),
-                 trace_);
-  } else if (flight.done()) {
-    send(flight);
-    settlement_.finish_sent(flight);
-  } else {
-    return nullptr;
-  }
+  if (!flight.done()) return nullptr;
+  send(flight);
+  settlement_.finish_sent(flight);
   if (flight.lane != nullptr) {
     flight.lane->busy = false;
     if (flight.on_device) flight.lane->failures = 0;  // it has completed a batch
@@ -207,8 +200,7 @@ void DeviceExecutor::advance(Flight& flight, std::size_t limit) noexcept {
       const gpu::Progress progress = flight.lane->lane->progress();
       if (progress == gpu::Progress::kRunning) return;
       if (progress == gpu::Progress::kDone) {
-        settlement_.settle(flight);
-        flight.restore_other_arms();
+        settle(flight);
       } else {
         fail(flight);
         continue;
@@ -221,6 +213,19 @@ void DeviceExecutor::advance(Flight& flight, std::size_t limit) noexcept {
     const bool starts_segment = !flight.done() && is_device(flight.current().processor);
     if (starts_segment && flight.on_device && !start_segment(flight)) fail(flight);
   }
+}
+
+void DeviceExecutor::settle(Flight& flight) noexcept {
+  const bool were_listed = flight.listed;
+  if (!flight.trace.empty()) flight.trace.add_segment(flight, chain_, traits_);
+  settlement_.settle(flight);
+  if (!flight.trace.empty()) flight.trace.add_settlement(flight, chain_, traits_);
+  if (taps_ != nullptr) {
+    if (const std::size_t function = taps_->capture.wanted(); function != Capture::kNone) {
+      if (const auto capture = taps_->capture.join()) capture_dropped(flight, traits_, function, were_listed, *capture);
+    }
+  }
+  flight.restore_other_arms();
 }
 
 /// Called before the next run, if any: a fork may begin with it.
@@ -242,6 +247,7 @@ bool DeviceExecutor::start_segment(Flight& flight) noexcept {
   if (flight.current().parses) flight_twins_.parse(flight);
   fill_states(flight);
   flight.started = Batch::Clock::now();
+  if (!flight.trace.empty()) flight.lane->lane->take_pictures(flight.trace.packets());
   const bool started = flight.lane->lane->start(*flight.batch, flight.current().segment, flight.listed_frames());
   counters_.device.segments.add(1);
   return started;
@@ -276,10 +282,12 @@ void DeviceExecutor::fail(Flight& flight) noexcept {
 }
 
 void DeviceExecutor::send(Flight& flight) noexcept {
+  if (!flight.trace.empty()) flight.trace.before_sending(flight);
   function::for_each_burst(
       *flight.batch, [&](std::size_t i) { return flight.view(i); },
       [&](std::span<PacketView> burst) { outlet_.send(burst, emissions_of(flight)); });
   outlet_.end_batch(*flight.batch, emissions_of(flight));
+  if (!flight.trace.empty()) flight.trace.end(flight);
 }
 
 }  // namespace penstock::run

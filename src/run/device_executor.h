@@ -33,7 +33,7 @@
 #include "run/flight_twins.h"
 #include "run/outlet.h"
 #include "run/settlement.h"
-#include "run/trace.h"
+#include "run/taps.h"
 #include "run/warm_up.h"
 
 namespace penstock::run {
@@ -43,9 +43,9 @@ class DeviceExecutor : public Executor {
   /// A lane is disabled after this many consecutive failed batches. If no lane is left, the chain runs on the CPU.
   static constexpr unsigned kMostFailures = 3;
 
-  /// Borrows `chain`, `counters` and `trace`, which may be null. The lanes have their stages.
+  /// Borrows `chain`, `counters` and `taps`, which may be null. The lanes have their stages.
   DeviceExecutor(const Chain& chain, plan::DevicePlan plan, std::vector<std::unique_ptr<ring::Lane>> lanes,
-                 unsigned worker, WorkerCounters& counters, Trace* trace);
+                 unsigned worker, WorkerCounters& counters, Taps* taps);
   DeviceExecutor(const DeviceExecutor&) = delete;
   DeviceExecutor& operator=(const DeviceExecutor&) = delete;
   ~DeviceExecutor() override;
@@ -84,6 +84,7 @@ class DeviceExecutor : public Executor {
   void advance(Flight& flight, std::size_t limit) noexcept;
   void begin_run(Flight& flight) noexcept;
   bool start_segment(Flight& flight) noexcept;
+  void settle(Flight& flight) noexcept;
   /// Whether the arms of a fork can leave frames in several memories, from which a later segment sends them again.
   [[nodiscard]] bool gathers() const noexcept { return !chain_.forks.empty() && plan::sends_packets_again(plan_); }
   void fill_states(Flight& flight) noexcept;
@@ -95,7 +96,8 @@ class DeviceExecutor : public Executor {
   const Chain& chain_;
   const plan::DevicePlan plan_;
   WorkerCounters& counters_;
-  Trace* trace_;
+  Taps* taps_;
+  const std::vector<function::NfTraits> traits_;  // in all epochs
   const bool emits_;
   function::Emitter emitter_;
   CpuTwins twins_;                     // has the trackers that stages use until they are destroyed

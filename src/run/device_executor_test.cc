@@ -452,7 +452,7 @@ struct Bed {
   }
 
   void put_on_lanes(std::size_t count, Behaviour& behaviour, plan::WholeFrames whole = plan::WholeFrames::where_needed,
-                    plan::Sharing sharing = plan::Sharing::packets, Trace* trace = nullptr) {
+                    plan::Sharing sharing = plan::Sharing::packets, Taps* taps = nullptr) {
     auto planned = plan::plan_device(chain.traits(), chain.processors(), whole, sharing, chain.forks);
     ASSERT_TRUE(planned) << to_string(planned.error());
     plan = *planned;
@@ -468,7 +468,7 @@ struct Bed {
     }
     lane_count = lanes.size();
     on_device = true;
-    executor = std::make_unique<DeviceExecutor>(chain, plan, std::move(lanes), 0, *counters, trace);
+    executor = std::make_unique<DeviceExecutor>(chain, plan, std::move(lanes), 0, *counters, taps);
     executor->begin();
   }
 
@@ -1066,17 +1066,95 @@ TEST(DeviceExecutor, GivesRoomToFramesThatAreTraced) {
   cpu.executor = std::make_unique<CpuExecutor>(cpu.chain, 0, *cpu.counters, nullptr);
   cpu.executor->begin();
   ASSERT_NO_FATAL_FAILURE(cpu.run(batches_of(4, 60)));
-  std::FILE* const nowhere = std::fopen("/dev/null", "w");
-  ASSERT_NE(nowhere, nullptr);
   Behaviour behaviour;
   Bed device(positions);
-  Trace trace(device.chain, 90, nowhere);
+  Taps taps;
+  std::uint64_t traced = 0;
+  std::uint64_t missed = 0;
+  ASSERT_TRUE(
+      taps.trace.begin({90, {}, [&](const TracedPacket&) { ++traced; }, [&](std::uint64_t n) { missed += n; }}));
   ASSERT_NO_FATAL_FAILURE(
-      device.put_on_lanes(2, behaviour, plan::WholeFrames::where_needed, plan::Sharing::packets, &trace));
+      device.put_on_lanes(2, behaviour, plan::WholeFrames::where_needed, plan::Sharing::packets, &taps));
   ASSERT_NO_FATAL_FAILURE(device.run(batches_of(4, 60)));
   ASSERT_NO_FATAL_FAILURE(expect_equal(device, cpu));
-  EXPECT_FALSE(trace.wants_more());
-  std::fclose(nowhere);
+  EXPECT_FALSE(taps.trace.wants_more());
+  EXPECT_EQ(traced, 90U);
+  EXPECT_EQ(missed, 2 * (60 - ring::kMostPictured)) << "of the first two batches; the third one has the last 26";
+}
+
+/// The steps of all packets of a run, for comparison; without the processor.
+std::vector<std::string> text_of(const std::vector<TracedPacket>& packets) {
+  std::vector<std::string> texts(packets.size());
+  for (const TracedPacket& packet : packets) {
+    std::string& text = texts[packet.number - 1];
+    text = packet.packet + '\n';
+    for (const TracedPacket::Step& step : packet.steps) {
+      text += step.function + step.arm + to_string(step.read) + "; " + to_string(step.changed) + "; " +
+              to_string(step.decision) + '\n';
+    }
+    if (packet.outcome) text += to_string(*packet.outcome);
+  }
+  return texts;
+}
+
+TEST(DeviceExecutor, TracesTheSamePathsAsTheCpu) {
+  const std::vector<std::vector<Position>> chains{
+      chain_of({{kFilters, true}, {kRoutes, true}}),
+      chain_of({{kRoutes, true}, {kFilters, false}, {kTags, true}, {kRoutes, true}}),
+      chain_of({{kRoutes, true}, {kMeters, true}, {kScrambles, true}}),
+  };
+  for (const std::vector<Position>& positions : chains) {
+    std::vector<std::vector<TracedPacket>> traces(2);
+    for (const bool on_device : {false, true}) {
+      Behaviour behaviour;
+      Bed bed(positions);
+      Taps taps;
+      std::vector<TracedPacket>& trace = traces[on_device ? 1 : 0];
+      ASSERT_TRUE(taps.trace.begin({100, {}, [&](const TracedPacket& packet) { trace.push_back(packet); }}));
+      if (on_device) {
+        bed.put_on_lanes(2, behaviour, plan::WholeFrames::where_needed, plan::Sharing::packets, &taps);
+      } else {
+        bed.executor = std::make_unique<CpuExecutor>(bed.chain, 0, *bed.counters, &taps);
+        bed.executor->begin();
+      }
+      ASSERT_NO_FATAL_FAILURE(bed.run(batches_of(4, 30)));
+      ASSERT_EQ(trace.size(), 100U);
+      for (const TracedPacket& packet : trace) {
+        if (!packet.packet.starts_with("IPv4")) continue;  // its headers may be too long for the device
+        for (std::size_t i = 0; i < packet.steps.size(); ++i)
+          EXPECT_EQ(packet.steps[i].processor == kDevice, on_device && positions[i].on_gpu);
+      }
+    }
+    EXPECT_EQ(text_of(traces[1]), text_of(traces[0]));
+  }
+}
+
+TEST(DeviceExecutor, CapturesDroppedFramesAsTheyCameIntoTheFunction) {
+  // The router before it has changed them, so the host's copies are out of date.
+  const auto positions = chain_of({{kRoutes, true}, {kFilters, true}});
+  std::vector<std::vector<Bytes>> captures(2);
+  for (const bool on_device : {false, true}) {
+    Behaviour behaviour;
+    Bed bed(positions);
+    Taps taps;
+    std::vector<Bytes>& capture = captures[on_device ? 1 : 0];
+    const auto take = [&](const DroppedFrame& dropped) {
+      EXPECT_EQ(kReasons[dropped.reason], "unwanted");
+      capture.emplace_back(dropped.packet.frame, dropped.packet.frame + dropped.packet.length());
+    };
+    ASSERT_TRUE(taps.capture.begin(1, 1, {1000, {}, take}));
+    if (on_device) {
+      bed.put_on_lanes(2, behaviour, plan::WholeFrames::where_needed, plan::Sharing::packets, &taps);
+    } else {
+      bed.executor = std::make_unique<CpuExecutor>(bed.chain, 0, *bed.counters, &taps);
+      bed.executor->begin();
+    }
+    ASSERT_NO_FATAL_FAILURE(bed.run(batches_of(4, 60)));
+  }
+  EXPECT_GT(captures[0].size(), 10U);
+  // Packets that the device has left to the CPU are dropped before others of their batch.
+  for (std::vector<Bytes>& capture : captures) std::ranges::sort(capture);
+  EXPECT_TRUE(captures[1] == captures[0]) << captures[1].size() << " and " << captures[0].size();
 }
 
 TEST(FrameScratch, HasRoomForAFullBatchThatHasGrownOnTheDevice) {

@@ -77,9 +77,9 @@ struct OnDevice {
 class WorkerOnDevice final : private OnDevice, public DeviceExecutor {
  public:
   WorkerOnDevice(const Chain& chain, std::unique_ptr<LaneFactory> lanes, const plan::DevicePlan& plan, unsigned worker,
-                 ring::PacketRing& ring, WorkerCounters& counters, Trace* trace)
+                 ring::PacketRing& ring, WorkerCounters& counters, Taps* taps)
       : OnDevice{std::move(lanes), {}},
-        DeviceExecutor(chain, plan, make_lanes_for(chain, plan, worker, ring), worker, counters, trace),
+        DeviceExecutor(chain, plan, make_lanes_for(chain, plan, worker, ring), worker, counters, taps),
         ring_(ring) {
     for (const std::span<std::uint8_t> memory : memory_sent_again()) scratch_memory_.push_back(factory->open(memory));
     ring.make_resident();
@@ -178,12 +178,12 @@ std::unique_ptr<StageSet> make_device_stages(const Chain& chain, std::span<const
 }
 
 std::unique_ptr<Executor> make_executor_on_device(const Chain& chain, unsigned worker, ring::PacketRing& ring,
-                                                  WorkerCounters& counters, Trace* trace) {
+                                                  WorkerCounters& counters, Taps* taps) {
   std::unique_ptr<LaneFactory> factory = make_lane_factory(chain.settings, worker);
   factory->select();
   auto plan = chain.device_plan();
   if (!plan) throw gpu::CudaError(0, to_string(plan.error()));  // the configuration was checked
-  return std::make_unique<WorkerOnDevice>(chain, std::move(factory), *plan, worker, ring, counters, trace);
+  return std::make_unique<WorkerOnDevice>(chain, std::move(factory), *plan, worker, ring, counters, taps);
 }
 
 }  // namespace penstock::run

@@ -15,7 +15,7 @@
 #include "run/counters.h"
 #include "run/epoch.h"
 #include "run/executor.h"
-#include "run/trace.h"
+#include "run/taps.h"
 
 namespace penstock::run {
 
@@ -43,6 +43,6 @@ namespace penstock::run {
 /// Chooses the worker's device. Borrows all arguments. Throws CudaError.
 [[nodiscard]] std::unique_ptr<Executor> make_executor_on_device(const Chain& chain, unsigned worker,
                                                                 ring::PacketRing& ring, WorkerCounters& counters,
-                                                                Trace* trace);
+                                                                Taps* taps);
 
 }  // namespace penstock::run

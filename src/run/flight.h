@@ -18,6 +18,7 @@
 #include "plan/device_plan.h"
 #include "ring/lane.h"
 #include "run/epoch.h"
+#include "run/flight_trace.h"
 #include "run/frame_scratch.h"
 
 namespace penstock::run {
@@ -42,9 +43,8 @@ struct Flight {
   const plan::DevicePlan* plan = nullptr;
   StageSet* epoch = nullptr;  // the stages that decide on its packets
   Batch* batch = nullptr;
-  LaneState* lane = nullptr;  // held until the batch is done, because its frames may be in the lane's memory
-  bool on_device = false;     // false: the CPU does the rest
-  bool traced = false;
+  LaneState* lane = nullptr;          // held until the batch is done, because its frames may be in the lane's memory
+  bool on_device = false;             // false: the CPU does the rest
   std::size_t run = 0;                // index into the plan's runs; their number: done
   Batch::Clock::time_point started;   // start time of the current segment
   std::vector<std::uint8_t*> frames;  // by packet, for forwarded packets; only valid if `listed`, else frames are in
@@ -59,6 +59,7 @@ struct Flight {
   bool finish_waits = false;          // of the last segment, once it is settled
   std::vector<Waiting> waiting;       // in the order in which finish stages are to see them
   std::vector<std::pair<PacketView, std::uint8_t*>> exchanged;  // with which record
+  FlightTrace trace;
 
   /// Starts a new batch on lane `over`, or on the CPU if `over` is null.
   void begin(Batch& its_batch, LaneState* over, StageSet& its_epoch) noexcept;

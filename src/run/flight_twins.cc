@@ -25,18 +25,48 @@ void FlightTwins::run(Flight& flight) noexcept {
       *flight.batch, [&](std::size_t i) { return flight.view(i); },
       [&](std::span<PacketView> burst) {
         twins_.parse(burst);
-        const std::span<PacketView> left =
-            run.arm ? twins_.run_straight(burst, run.first, run.last) : twins_.run(burst, run.first, run.last);
+        const std::span<PacketView> left = flight.trace.empty() ? pass(run, burst) : pass_traced(flight, burst);
         if (!flight.listed && !replaces_frames_) return;
         for (const PacketView& packet : left) flight.note_frame(packet);
       });
   flight.restore_other_arms();
 }
 
+std::span<PacketView> FlightTwins::pass(const plan::DevicePlan::Run& run, std::span<PacketView> packets) noexcept {
+  return run.arm ? twins_.run_straight(packets, run.first, run.last) : twins_.run(packets, run.first, run.last);
+}
+
+/// Traced packets go alone, each at its place among the others.
+std::span<PacketView> FlightTwins::pass_traced(Flight& flight, std::span<PacketView> burst) noexcept {
+  const plan::DevicePlan::Run& run = flight.current();
+  std::size_t left = 0;
+  std::size_t first = 0;  // of the packets that go together
+  const auto pass_before = [&](std::size_t end) {
+    if (first == end) return;
+    for (const PacketView packet : pass(run, burst.subspan(first, end - first))) burst[left++] = packet;
+  };
+  for (std::size_t i = 0; i < burst.size(); ++i) {
+    TracedWay* const way = flight.trace.way_of(flight.index_of(burst[i]));
+    if (way == nullptr) continue;
+    pass_before(i);
+    PacketView packet = burst[i];
+    const std::span<PacketView> alive = run.arm ? twins_.run_straight_traced(packet, *way, run.first, run.last)
+                                                : twins_.run_traced(packet, *way, run.first, run.last);
+    if (!alive.empty()) burst[left++] = packet;
+    first = i + 1;
+  }
+  pass_before(burst.size());
+  return burst.first(left);
+}
+
 void FlightTwins::choose_arms(Flight& flight, const plan::Fork& fork) noexcept {
   const std::span<const PacketDescriptor> packets = flight.batch->packets();
   for (std::size_t i = 0; i < packets.size(); ++i) {
     flight.arms[i] = packets[i].verdict.alive() ? fork.arm_of(packets[i]) : plan::Fork::kNoArm;
+  }
+  for (const std::uint32_t i : flight.trace.packets()) {
+    if (packets[i].verdict.alive())
+      flight.trace.way_of(i)->take(flight.arms[i] == plan::Fork::kNoArm ? nullptr : &fork.arms[flight.arms[i]]);
   }
 }
 
@@ -50,7 +80,11 @@ void FlightTwins::run_alone(Flight& flight, std::size_t packet, std::size_t firs
   if (need_room(first, last)) flight.give_room(packet);
   PacketView one = flight.view(packet);
   twins_.parse({&one, 1});
-  static_cast<void>(twins_.run_straight({&one, 1}, first, last));
+  if (TracedWay* const way = flight.trace.way_of(packet)) {
+    static_cast<void>(twins_.run_straight_traced(one, *way, first, last));
+  } else {
+    static_cast<void>(twins_.run_straight({&one, 1}, first, last));
+  }
   flight.note_frame(one);
 }
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <vector>
 
 #include "plan/device_plan.h"
@@ -35,6 +36,9 @@ class FlightTwins {
   void parse(Flight& flight) noexcept;
 
  private:
+  [[nodiscard]] std::span<PacketView> pass(const plan::DevicePlan::Run& run, std::span<PacketView> packets) noexcept;
+  [[nodiscard]] std::span<PacketView> pass_traced(Flight& flight, std::span<PacketView> burst) noexcept;
+
   CpuTwins& twins_;
   const bool replaces_frames_;
   std::vector<std::size_t> next_growing_;  // by function: the first from there on that needs room outside the batch

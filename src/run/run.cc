@@ -14,6 +14,7 @@
 #include <latch>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -33,7 +34,7 @@
 #include "run/opener.h"
 #include "run/receiver.h"
 #include "run/shared_queue.h"
-#include "run/trace.h"
+#include "run/taps.h"
 #include "run/worker.h"
 
 namespace penstock::run {
@@ -190,8 +191,14 @@ class RunningChain final : public Run {
       : chain_(chain),
         options_(options),
         stop_(stop),
-        trace_(chain, options.trace_packets, options.trace_out),
-        memory_(is_shared() ? PacketMemory::Register() : registers_packet_memory(chain.settings)) {}
+        memory_(is_shared() ? PacketMemory::Register() : registers_packet_memory(chain.settings)) {
+    if (options.trace_packets == 0) return;
+    static_cast<void>(
+        taps_.trace.begin({options.trace_packets, {}, [out = options.trace_out](const TracedPacket& packet) {
+                             const std::string text = to_string(packet);
+                             std::fwrite(text.data(), 1, text.size(), out);
+                           }}));
+  }
   RunningChain(const RunningChain&) = delete;
   RunningChain& operator=(const RunningChain&) = delete;
   ~RunningChain() override {
@@ -207,6 +214,10 @@ class RunningChain final : public Run {
   [[nodiscard]] ExplainedPacket explain(PacketView packet) const override {
     const std::lock_guard lock(functions_);
     return run::explain(chain_, packet);
+  }
+  [[nodiscard]] Taps& taps() noexcept override { return taps_; }
+  [[nodiscard]] std::span<const std::string_view> drop_reasons(std::size_t function) const noexcept override {
+    return planned_[function].drop_reasons;
   }
   [[nodiscard]] Errors reopen_logs() override;
   [[nodiscard]] Result<void> apply(Functions next) override {
@@ -248,7 +259,7 @@ class RunningChain final : public Run {
   const RunOptions options_;
   const std::atomic<bool>& stop_;
   std::atomic<bool> stop_asked_{false};
-  Trace trace_;
+  Taps taps_;
   std::vector<function::NfTraits> planned_;  // the traits of the first epoch
   plan::Processors processors_;
   std::optional<plan::DevicePlan> plan_;  // empty on the CPU
@@ -389,8 +400,7 @@ Result<void> RunningChain::make_workers() {
                  "(`penstock doctor` has details)\n",
                  std::system_category().message(refused));
     }
-    workers_.push_back(
-        std::make_unique<Worker>(chain_, memory_, i, options_.trace_packets > 0 ? &trace_ : nullptr, queue_.get()));
+    workers_.push_back(std::make_unique<Worker>(chain_, memory_, i, &taps_, queue_.get()));
   }
   return {};
 }

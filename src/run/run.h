@@ -7,12 +7,15 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -20,6 +23,7 @@
 #include "report/run_report.h"
 #include "run/chain.h"
 #include "run/explain.h"
+#include "run/taps.h"
 
 namespace penstock::run {
 
@@ -75,6 +79,10 @@ class Run {
   [[nodiscard]] virtual std::vector<Pulse> pulses() const = 0;
   /// What the functions in use would do with a packet (run/explain.h). The packet is changed.
   [[nodiscard]] virtual ExplainedPacket explain(PacketView packet) const = 0;
+  /// Traces and captures of its packets.
+  [[nodiscard]] virtual Taps& taps() noexcept = 0;
+  /// Of a function, in all epochs.
+  [[nodiscard]] virtual std::span<const std::string_view> drop_reasons(std::size_t function) const noexcept = 0;
   /// See EventLog::reopen.
   [[nodiscard]] virtual Errors reopen_logs() = 0;
 

@@ -6,6 +6,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "run/cpu_executor.h"
 #include "run/testing/fakes.h"
 
@@ -21,26 +27,22 @@ using testing::number_of;
 constexpr std::array<std::string_view, 1> kReasons{"too_old"};
 
 /// The trace of the first `packets` of frames 0, 1, 2 … through a chain.
-std::string trace_of(FakeChain& chain, std::uint64_t packets, std::uint64_t frames) {
-  char* text = nullptr;
-  std::size_t length = 0;
-  std::FILE* out = ::open_memstream(&text, &length);
-  {
-    chain.open();
-    Trace trace(chain, packets, out);
-    WorkerCounters counters(chain);
-    CpuExecutor executor(chain, 0, counters, &trace);
-    executor.begin();
-    std::vector<std::uint8_t> bytes(1 << 16);
-    std::vector<PacketDescriptor> descriptors(frames);
-    Batch batch(bytes, descriptors, {});
-    for (const auto& frame : testing::numbered_frames(frames)) testing::append(batch, frame);
-    EXPECT_TRUE(executor.submit(batch));
-  }
-  std::fclose(out);
-  std::string result(text, length);
-  std::free(text);
-  return result;
+std::string trace_of(FakeChain& chain, std::uint64_t packets, std::uint64_t frames,
+                     std::function<bool(PacketView)> chooses = {}) {
+  chain.open();
+  std::string text;
+  Taps taps;
+  EXPECT_TRUE(
+      taps.trace.begin({packets, std::move(chooses), [&](const TracedPacket& packet) { text += to_string(packet); }}));
+  WorkerCounters counters(chain);
+  CpuExecutor executor(chain, 0, counters, &taps);
+  executor.begin();
+  std::vector<std::uint8_t> bytes(1 << 16);
+  std::vector<PacketDescriptor> descriptors(frames);
+  Batch batch(bytes, descriptors, {});
+  for (const auto& frame : testing::numbered_frames(frames)) testing::append(batch, frame);
+  EXPECT_TRUE(executor.submit(batch));
+  return text;
 }
 
 TEST(Trace, ShowsWhatEachFunctionReadChangedAndDecided) {
@@ -128,6 +130,73 @@ TEST(Trace, StopsAfterTheRequestedNumberOfPackets) {
   EXPECT_THAT(text, HasSubstr("packet 2 "));
   EXPECT_THAT(text, Not(HasSubstr("packet 3 ")));
   EXPECT_EQ(out.sent[0].size(), 200U) << "the others go their way untraced";
+}
+
+TEST(Trace, TakesOnlyThePacketsThatAreChosenAndKeepsTheOrder) {
+  FakeChain chain;
+  auto& out = chain.add_sink("out");
+  const std::string text = trace_of(chain, 2, 200, [](PacketView packet) { return number_of(packet) % 50 == 49; });
+  EXPECT_THAT(text, HasSubstr("packet 2 "));
+  EXPECT_THAT(text, HasSubstr("  99 bytes  ")) << "the longest frames";
+  EXPECT_THAT(text, Not(HasSubstr("packet 3 ")));
+  std::vector<std::uint64_t> in_order(200);
+  std::iota(in_order.begin(), in_order.end(), 0);
+  EXPECT_EQ(out.numbers(), in_order);
+}
+
+TEST(Tap, HasOneOrderAtATimeUntilAllItsItemsAreGiven) {
+  Taps taps;
+  int taken = 0;
+  ASSERT_TRUE(taps.trace.begin({1, {}, [&](const TracedPacket&) { ++taken; }}));
+  EXPECT_FALSE(taps.trace.begin({1, {}, {}}));
+  const auto session = taps.trace.join();
+  PacketDescriptor packet;
+  ASSERT_TRUE(session->choose({nullptr, &packet}));
+  EXPECT_FALSE(session->choose({nullptr, &packet})) << "all are chosen";
+  EXPECT_FALSE(taps.trace.wants_more());
+  EXPECT_FALSE(taps.trace.begin({1, {}, {}})) << "one is not given yet";
+  session->give({});
+  EXPECT_EQ(taken, 1);
+  EXPECT_TRUE(taps.trace.begin({5, {}, [&](const TracedPacket&) { ++taken; }}));
+  const auto next = taps.trace.join();
+  ASSERT_TRUE(next->choose({nullptr, &packet}));
+  taps.trace.end();
+  next->give({});
+  EXPECT_EQ(taken, 1) << "its recipient has gone";
+  EXPECT_EQ(taps.trace.join(), nullptr);
+}
+
+TEST(Capture, HasDroppedFramesAsTheyCameIntoTheFunction) {
+  FakeChain chain;
+  chain.add_sink("out");
+  auto& drops = chain.add_function("drops", each([](PacketView packet) {
+                                     packet.frame[0] = 0xee;  // before it decides
+                                     return number_of(packet) % 10 == 3   ? Verdict::drop(0)
+                                            : number_of(packet) % 10 == 4 ? Verdict::drop(1)
+                                                                          : Verdict::forward();
+                                   }));
+  static constexpr std::array<std::string_view, 2> kTwo{"one", "other"};
+  drops.own_traits.drop_reasons = kTwo;
+  drops.own_traits.cpu = {{Field::eth_dst, Field::payload}, {Field::eth_dst, Field::verdict}};
+  chain.open();
+  Taps taps;
+  std::vector<std::uint64_t> captured;
+  const auto take = [&](const DroppedFrame& dropped) {
+    EXPECT_EQ(dropped.reason, 1);
+    EXPECT_EQ(dropped.packet.frame[0], 2) << "as it came";
+    captured.push_back(number_of(dropped.packet));
+  };
+  ASSERT_TRUE(taps.capture.begin(0, 1, {3, {}, take}));
+  WorkerCounters counters(chain);
+  CpuExecutor executor(chain, 0, counters, &taps);
+  executor.begin();
+  std::vector<std::uint8_t> bytes(1 << 16);
+  std::vector<PacketDescriptor> descriptors(200);
+  Batch batch(bytes, descriptors, {});
+  for (const auto& frame : testing::numbered_frames(200)) testing::append(batch, frame);
+  EXPECT_TRUE(executor.submit(batch));
+  EXPECT_EQ(captured, (std::vector<std::uint64_t>{4, 14, 24}));
+  EXPECT_EQ(taps.capture.wanted(), Capture::kNone);
 }
 
 }  // namespace

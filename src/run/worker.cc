@@ -46,20 +46,20 @@ ring::RingShape shape_for(const Chain& chain, unsigned worker) {
 }
 
 std::unique_ptr<Executor> make_executor(const Chain& chain, unsigned worker, ring::PacketRing& ring,
-                                        WorkerCounters& counters, Trace* trace) {
-  if (is_device(chain.settings.processor)) return make_executor_on_device(chain, worker, ring, counters, trace);
-  return std::make_unique<CpuExecutor>(chain, worker, counters, trace);
+                                        WorkerCounters& counters, Taps* taps) {
+  if (is_device(chain.settings.processor)) return make_executor_on_device(chain, worker, ring, counters, taps);
+  return std::make_unique<CpuExecutor>(chain, worker, counters, taps);
 }
 
 }  // namespace
 
-Worker::Worker(const Chain& chain, const PacketMemory& memory, unsigned index, Trace* trace, SharedQueue* shared)
+Worker::Worker(const Chain& chain, const PacketMemory& memory, unsigned index, Taps* taps, SharedQueue* shared)
     : chain_(chain),
       index_(index),
       shared_(shared),
       counters_(chain),
       ring_(shape_for(chain, index), &memory),
-      executor_(make_executor(chain, index, ring_, counters_, trace)),
+      executor_(make_executor(chain, index, ring_, counters_, taps)),
       lending_({}, {}, 0) {}
 
 Worker::~Worker() {

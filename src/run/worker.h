@@ -25,16 +25,16 @@
 #include "run/executor.h"
 #include "run/lending.h"
 #include "run/shared_queue.h"
-#include "run/trace.h"
+#include "run/taps.h"
 
 namespace penstock::run {
 
 class Worker {
  public:
-  /// Borrows the chain, whose ports may be opened later, the memory from which they lend, `trace`, which may be null,
+  /// Borrows the chain, whose ports may be opened later, the memory from which they lend, `taps`, which may be null,
   /// and `shared`, the queue from which it takes its packets; null: it has receive queues of its own. Throws
   /// gpu::CudaError if the chain cannot run on its device.
-  Worker(const Chain& chain, const PacketMemory& memory, unsigned index, Trace* trace, SharedQueue* shared = nullptr);
+  Worker(const Chain& chain, const PacketMemory& memory, unsigned index, Taps* taps, SharedQueue* shared = nullptr);
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;

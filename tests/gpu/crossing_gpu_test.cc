@@ -85,6 +85,13 @@ class CountedLane final : public ring::Lane {
   }
   const ring::SegmentResults& results() const noexcept override { return lane_->results(); }
   void abandon() noexcept override { lane_->abandon(); }
+  void take_pictures(std::span<const std::uint32_t> packets) noexcept override { lane_->take_pictures(packets); }
+  ring::Picture picture(std::size_t stages, std::size_t packet) const noexcept override {
+    return lane_->picture(stages, packet);
+  }
+  std::uint32_t fetch(std::size_t packet, PacketDescriptor& descriptor, std::span<std::uint8_t> to) noexcept override {
+    return lane_->fetch(packet, descriptor, to);
+  }
   void begin_batch() noexcept override { lane_->begin_batch(); }
   Crossed crossed() const noexcept override { return lane_->crossed(); }
 

@@ -12,6 +12,7 @@
 
 #include <cstring>
 #include <regex>
+#include <sstream>
 #include <string>
 
 #include "program/program_for_test.h"
@@ -225,6 +226,105 @@ TEST_F(ControlledProgram, ExplainsWhatWouldHappenToAPacket) {
   EXPECT_THAT(read("out"), HasSubstr("nids: forward\n"));
   EXPECT_EQ(ctl("explain icmp 10.0.0.1 10.0.0.2 3/1 4"), 2);
   EXPECT_THAT(read("err"), HasSubstr("unexpected word: found '4'"));
+}
+
+/// A run that forwards and drops generated packets, on two workers.
+class DroppingProgram : public ControlledProgram {
+ protected:
+  void SetUp() override {
+    Program::SetUp();
+    write("rules.txt",
+          "*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -p udp -m udp --sport 0:30000 -j DROP\n-A FORWARD -p udp -m udp "
+          "--sport 30001:45000 -j REJECT\nCOMMIT\n");
+    write("endless.yaml",
+          "ports: {lan: {generator: {rate: 20kpps, flows: 500}}, wan: {null: {}}}\nchain: [filter: {expression: ip}, "
+          "firewall: {rules: rules.txt}]\nrun: {workers: 2}\noutputs: {control: run.sock}\n");
+    ASSERT_EQ(
+        shell("'" PENSTOCK_PROGRAM "' run endless.yaml -q --report report.json --duration 100s "
+              ">run.out 2>run.err & echo $! >pid\n"
+              "until '" PENSTOCK_PROGRAM
+              "' ctl --socket run.sock stats >/dev/null 2>&1; do kill -0 $(cat pid) || exit 99; sleep 0.02; done"),
+        0)
+        << read("run.err");
+  }
+  [[nodiscard]] static Json request(const std::string& command, Json members) {
+    members.update({{"version", 1}, {"id", 7}, {"command", command}});
+    return members;
+  }
+};
+
+TEST_F(DroppingProgram, TracesTheNextPacketsThatMatchAFilter) {
+  ControlClient client(folder_ / "run.sock");
+  client.send(request("trace", {{"packets", 20}, {"filter", "udp src portrange 1-30000"}}).dump() + "\n");
+  for (int i = 0; i < 20; ++i) {
+    const Json line = Json::parse(client.line(), nullptr, false);
+    ASSERT_EQ(mismatch(schema(), schema(), line), "") << line.dump(2);
+    const Json& event = line["event"];
+    ASSERT_EQ(mismatch(schema(), schema()["$defs"]["trace_event"], event), "") << event.dump(2);
+    ASSERT_EQ(event["steps"].size(), 2U);
+    EXPECT_EQ(event["steps"][0]["function"], "filter");
+    EXPECT_EQ(event["steps"][0]["verdict"], "forward");
+    EXPECT_EQ(event["steps"][1]["reason"], "denied");
+    EXPECT_THAT(event["steps"][1]["why"].get<std::string>(), HasSubstr("rule 0 (line 3)"));
+    EXPECT_TRUE(event["outcome"].is_null());
+  }
+  const Json answer = Json::parse(client.line(), nullptr, false);
+  EXPECT_EQ(answer["result"], Json({{"packets", 20}, {"lost", 0}, {"ended", "count"}}));
+  EXPECT_EQ(client.ask(request("status", Json::object()))["ok"], true) << "the connection goes on";
+
+  ASSERT_EQ(ctl("trace 3"), 0) << read("err");
+  EXPECT_THAT(read("out"), HasSubstr("packet 3 "));
+  EXPECT_THAT(read("out"), HasSubstr("\n3 packets\n"));
+  EXPECT_EQ(ctl("trace 0"), 2);
+  EXPECT_EQ(ctl("trace 1 --filter 'port port'"), 2);
+  EXPECT_THAT(read("err"), HasSubstr("cannot compile the filter expression"));
+}
+
+TEST_F(DroppingProgram, EndsATraceByTimeAndWithItsClient) {
+  EXPECT_EQ(ctl("trace 10 --filter 'tcp port 1' --timeout 1"), 0) << read("err");
+  EXPECT_EQ(read("out"), "0 packets; the time is over\n");
+  {
+    ControlClient waits(folder_ / "run.sock");
+    waits.send(request("trace", {{"packets", 1}, {"filter", "tcp port 1"}}).dump() + "\n");
+    while (ask("trace", {{"packets", 1}, {"filter", "tcp port 1"}, {"timeout", 1}})["error"]["kind"] != "busy") {
+    }
+  }
+  ASSERT_EQ(
+      shell("until '" PENSTOCK_PROGRAM
+            "' ctl --socket run.sock trace 1 >/dev/null 2>&1; do kill -0 $(cat pid) || exit 99; sleep 0.02; done"),
+      0)
+      << "the trace ends with its client";
+}
+
+TEST_F(DroppingProgram, CapturesWhatAFunctionDrops) {
+  ASSERT_EQ(ctl("capture dropped.pcapng --function firewall --count 200"), 0) << read("err");
+  EXPECT_EQ(read("out"), "200 packets\n");
+  ASSERT_EQ(shell("tshark -r dropped.pcapng -T fields -e frame.interface_name -e frame.comment -e udp.srcport >shown"),
+            0)
+      << read("err");
+  std::istringstream lines(read("shown"));
+  std::size_t denied = 0, rejected = 0;
+  std::string port, reason;
+  for (unsigned source = 0; lines >> port >> reason >> source;) {
+    EXPECT_EQ(port, "lan");
+    EXPECT_EQ(reason, source <= 30'000 ? "denied" : "rejected");
+    EXPECT_LE(source, 45'000U);
+    ++(reason == "denied" ? denied : rejected);
+  }
+  EXPECT_EQ(denied + rejected, 200U);
+  EXPECT_GT(denied, 0U);
+  EXPECT_GT(rejected, 0U);
+
+  EXPECT_EQ(ctl("capture dropped.pcapng --function firewall --filter 'udp src port > 40000'"), 2) << "no expression";
+  EXPECT_GT(read("dropped.pcapng").size(), 200U) << "a request that is refused leaves the file as it is";
+  ASSERT_EQ(ctl("capture few.pcapng --function firewall --reason rejected --count 5 --filter 'udp[0:2] > 40000'"), 0)
+      << read("err");
+  ASSERT_EQ(shell("tshark -r few.pcapng -Y 'frame.comment == \"rejected\" && udp.srcport > 40000' | wc -l"), 0);
+  EXPECT_EQ(std::stoi(read("out")), 5);
+  EXPECT_EQ(ctl("capture x.pcapng --function fierwall"), 2);
+  EXPECT_THAT(read("err"), HasSubstr("no such function: found 'fierwall', expected firewall"));
+  EXPECT_EQ(ctl("capture x.pcapng --function firewall --reason filtered"), 2);
+  EXPECT_EQ(ctl("capture /no/such/folder/x.pcapng --function firewall"), 1);
 }
 
 TEST_F(ControlledProgram, ReopensItsLogs) {

@@ -74,7 +74,12 @@ class SimulatedLane final : public Lane {
     polls_ = behaviour_.polls_until_done();
     fails_ = behaviour_.fails();
     crossed_ = {};
-    if (shape().sends_packets) take_in(batch, frames);
+    if (!std::exchange(pictures_due_, false)) pictured_.clear();
+    pictures_.clear();
+    if (shape().sends_packets) {
+      whole_frames_ = shape().frames_up;
+      take_in(batch, frames);
+    }
     if (shape().verdicts_up) bring_up_to_date(batch, frames);
     work();
     pack();
@@ -90,6 +95,22 @@ class SimulatedLane final : public Lane {
   void abandon() noexcept override {
     if (busy_) ++behaviour_.abandoned;
     leave();
+  }
+  void take_pictures(std::span<const std::uint32_t> packets) noexcept override {
+    pictured_.assign(packets.begin(), packets.end());
+    pictures_due_ = true;
+  }
+  Picture picture(std::size_t stages, std::size_t packet) const noexcept override {
+    const Packet& seen = pictures_[stages][packet];
+    const std::size_t bytes = whole_frames_ ? seen.descriptor.length : std::min(seen.descriptor.length, kHeaderBytes);
+    return {&seen.descriptor, std::span(seen.bytes).subspan(seen.descriptor.offset, bytes)};
+  }
+  std::uint32_t fetch(std::size_t packet, PacketDescriptor& descriptor, std::span<std::uint8_t> to) noexcept override {
+    const Packet& seen = packets_[packet];
+    descriptor = seen.descriptor;
+    const std::size_t bytes = whole_frames_ ? descriptor.length : std::min(descriptor.length, kHeaderBytes);
+    std::copy_n(seen.bytes.begin() + descriptor.offset, std::min(bytes, to.size()), to.begin());
+    return descriptor.length;
   }
   void begin_batch() noexcept override {}
   Crossed crossed() const noexcept override { return crossed_; }
@@ -180,6 +201,7 @@ class SimulatedLane final : public Lane {
   void work() {
     findings_.assign(shape().stages.size(), {});
     lengths_.assign(shape().stages.size(), {});
+    keep_pictures();
     for (std::size_t s = 0; s < shape().stages.size(); ++s) {
       const SegmentShape::Stage& stage = shape().stages[s];
       findings_[s].resize(packets_.size() * stage.findings_bytes);
@@ -197,9 +219,15 @@ class SimulatedLane final : public Lane {
         parse(packet.view());
         if (shape_.hash_flows) packet.descriptor.flow_hash = flow_hash(packet.view());
       }
+      keep_pictures();
       if (!stage.changes_shape) continue;
       for (const Packet& packet : packets_) lengths_[s].push_back(packet.descriptor.length);
     }
+  }
+
+  void keep_pictures() {
+    std::vector<Packet>& pictures = pictures_.emplace_back();
+    for (const std::uint32_t packet : pictured_) pictures.push_back(packets_[packet]);
   }
 
   void pack() {
@@ -238,6 +266,10 @@ class SimulatedLane final : public Lane {
   unsigned polls_ = 0;
   Crossed crossed_;
   std::vector<Packet> packets_;
+  bool whole_frames_ = false;
+  std::vector<std::uint32_t> pictured_;
+  bool pictures_due_ = false;
+  std::vector<std::vector<Packet>> pictures_;  // by stages that have run
   std::vector<Verdict> verdicts_;
   std::vector<std::uint8_t> records_;
   std::vector<std::vector<std::uint8_t>> frames_;  // by segment
