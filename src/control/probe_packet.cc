@@ -162,7 +162,7 @@ Result<std::uint8_t> flags_of(std::string_view text, std::uint8_t protocol) {
     const auto flag = std::ranges::find(kFlags, text.substr(begin, end - begin));
     if (flag == kFlags.end())
       return mistake("flags: unknown flag", text.substr(begin, end - begin),
-                   "fin, syn, rst, psh, ack, urg, ece and cwr, comma-separated, or none");
+                     "fin, syn, rst, psh, ack, urg, ece and cwr, comma-separated, or none");
     flags |= 1U << (flag - kFlags.begin());
     begin = end + 1;
   }
@@ -264,7 +264,7 @@ Result<std::vector<std::uint8_t>> make_probe(const ProbeText& text) {
   const std::uint64_t length = text.length.value_or(headers);
   if (length < headers || length > kLongestProbe) {
     return mistake("length: wrong value", std::to_string(length),
-                 fmt::format("bytes of the frame with its {} of headers, at most {}", headers, kLongestProbe));
+                   fmt::format("bytes of the frame with its {} of headers, at most {}", headers, kLongestProbe));
   }
   frame.bytes().resize(static_cast<std::size_t>(length));
   write_lengths_and_checksums(frame, *tuple);

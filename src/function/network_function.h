@@ -209,10 +209,11 @@ class NetworkFunction {
   /// All stages of the predecessor have been destroyed. It is not used any more, unless it takes its place back.
   virtual void predecessor_ended() noexcept {}
 
-  /// Explains to an operator what happens to a packet that would come now, by the tables in use. `packet` is a copy with
-  /// a parsed layout and a flow hash, and with the verdict forward. Its verdict and frame become what the CPU twin would
-  /// make of them, unless the explanation says what else decides, or that it ends here. Nothing is counted or kept of
-  /// it. Thread-safe, also during a run, and quick. Empty, with the packet unchanged: the function explains nothing.
+  /// Explains to an operator what happens to a packet that would come now, by the tables in use. `packet` is a copy
+  /// with a parsed layout and a flow hash, and with the verdict forward. Its verdict and frame become what the CPU twin
+  /// would make of them, unless the explanation says what else decides, or that it ends here. Nothing is counted or
+  /// kept of it. Thread-safe, also during a run, and quick. Empty, with the packet unchanged: the function explains
+  /// nothing.
   [[nodiscard]] virtual std::optional<Explanation> explain(PacketView packet) const {
     static_cast<void>(packet);
     return std::nullopt;
