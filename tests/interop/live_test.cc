@@ -45,7 +45,8 @@ constexpr const char* kForAll[] = {"Basics1",
 // What a TAP device cannot do, or what needs more capabilities for one.
 constexpr const char* kForInterfaces[] = {"Deleted1",    "Deleted2",      "MovedAway",
                                           "LargeFrames", "LongestFrames", "Tunnel"};
-constexpr const char* kForPacketSockets[] = {"Unprivileged1", "Unprivileged2"};
+constexpr const char* kForPacketSockets[] = {"Unprivileged1",    "Unprivileged2", "KernelRoutes", "KernelLinks",
+                                             "KernelNeighbours", "KernelReloads", "Frr"};
 constexpr const char* kForTap[] = {"TapDeleted", "TapMoved"};
 // What depends little on the kind of port.
 constexpr const char* kForOne[] = {"Download1",   "Fragments3", "Flood2",          "EndsUnderLoad1", "Idle1",
