@@ -12,6 +12,7 @@ find_package(Boost REQUIRED CONFIG)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(PCAP REQUIRED IMPORTED_TARGET libpcap)
 pkg_check_modules(BPF REQUIRED IMPORTED_TARGET libbpf)
+pkg_check_modules(MNL REQUIRED IMPORTED_TARGET libmnl)
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
 # libpcap is linked with it too (by D-Bus), so it is nothing more to install.
 pkg_check_modules(SYSTEMD REQUIRED IMPORTED_TARGET libsystemd)

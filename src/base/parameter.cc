@@ -63,6 +63,7 @@ std::string expected_of(const Parameter& parameter) {
     return fmt::format("{} or {}", fmt::join(split(range, '|'), ", "), text);
   }
   if (parameter.type == ParameterType::path && !range.empty()) return "a path, or " + range;
+  if (parameter.type == ParameterType::paths && !range.empty()) return text + ", or " + range;
   if (!range.empty()) text += " in " + range;
   return text;
 }
@@ -198,6 +199,10 @@ Result<Parameters::Value> Parameters::convert(const Parameter& parameter, const 
                         fmt::format("{}: wrong value", parameter.name), "''", expected_of(parameter)});
       }
       if (parameter.type == ParameterType::texts) return value;
+      if (scalar && raw.items.front() == parameter.range) {
+        value.is_word = true;
+        return value;
+      }
       for (std::string& path : value.texts) path = resolve_path(path, raw.base_directory);
       return value;
     case ParameterType::integers: {
@@ -243,8 +248,8 @@ Result<Parameters::Value> Parameters::convert(const Parameter& parameter, const 
     case ParameterType::path:
     case ParameterType::output:
       if (text.empty()) return wrong();
-      if (text == parameter.range) return value;
-      value.texts.front() = resolve_path(text, raw.base_directory);
+      value.is_word = text == parameter.range;
+      if (!value.is_word) value.texts.front() = resolve_path(text, raw.base_directory);
       return value;
     case ParameterType::choice: {
       const auto choices = split(parameter.range, '|');
@@ -330,7 +335,7 @@ Result<Parameters> Parameters::read(ParameterTable table, const std::vector<RawP
           written || parameter->type == ParameterType::path || parameter->type == ParameterType::paths;
       const auto placed = parameters.values_.emplace(raw.name, std::move(*value)).first;
       for (std::size_t i = 0; names_files && i < placed->second.texts.size(); ++i) {
-        if (parameter->type == ParameterType::path && placed->second.texts[i] == parameter->range) continue;
+        if (placed->second.is_word) continue;
         parameters.files_.push_back({placed->second.texts[i], parameters.place(raw.name, i), written});
       }
       for (const Parameters& entry : placed->second.entries) {
@@ -379,6 +384,7 @@ const std::vector<std::uint64_t>& Parameters::integers(std::string_view name) co
 Rate Parameters::rate(std::string_view name) const { return at(name).rate; }
 const CpuList& Parameters::cpus(std::string_view name) const { return at(name).cpus; }
 bool Parameters::flag(std::string_view name) const { return at(name).integer != 0; }
+bool Parameters::is_word(std::string_view name) const { return at(name).is_word; }
 const std::vector<Parameters>& Parameters::entries(std::string_view name) const { return at(name).entries; }
 
 std::string Parameters::normal_form(const Parameter& parameter) const {

@@ -24,7 +24,7 @@ enum class ParameterType : std::uint8_t {
   text,      // one word or line
   texts,     // one text or a list of texts
   path,      // a file; relative to the file that names it. `range`: a word that means "no file"
-  paths,     // one file or a list of files
+  paths,     // one file or a list of files. `range`: a word that stands for no file, if it is the whole value
   output,    // a file that will be written
   integer,   // `range` "least..most"
   integers,  // several distinct integers: "0,1" or a list; `range` applies to each
@@ -92,6 +92,8 @@ class Parameters {
   [[nodiscard]] std::chrono::nanoseconds duration(std::string_view name) const;
   [[nodiscard]] Rate rate(std::string_view name) const;
   [[nodiscard]] bool flag(std::string_view name) const;
+  /// Of a path or paths: whether the value is the word that stands for no file.
+  [[nodiscard]] bool is_word(std::string_view name) const;
   /// One for each mapping of a list, at `place(name, i)`.
   [[nodiscard]] const std::vector<Parameters>& entries(std::string_view name) const;
   /// The value in a normal form, for comparisons: texts with the same meaning, such as 1ms and 1000us, have the same
@@ -121,6 +123,7 @@ class Parameters {
     std::vector<std::uint64_t> integers{};
     CpuList cpus{};
     std::vector<Parameters> entries{};
+    bool is_word = false;
   };
   static Result<Value> convert(const Parameter& parameter, const RawParameter& raw);
   static Result<Value> convert_entries(const Parameter& parameter, const RawParameter& raw);

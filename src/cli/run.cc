@@ -26,6 +26,7 @@
 #include "cli/stop_signals.h"
 #include "config/run_section.h"
 #include "control/control_server.h"
+#include "control/kernel/table_follower.h"
 #include "control/monitor.h"
 #include "control/reload.h"
 #include "control/service_manager.h"
@@ -132,6 +133,8 @@ int run_chain(const RunArguments& arguments) {
     handle_signals(signals, running, arguments, *loaded, reloader, terminal);
     if (server != nullptr) server->tick();
   };
+  auto followers = control::follow_kernel(loaded->chain);
+  if (!followers) return refuse(followers.error());
   auto running = run::start(loaded->chain, options, stop);
   run::RunResult result;
   if (running) {

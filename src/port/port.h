@@ -157,6 +157,12 @@ struct CapabilityNeeds {
 /// is), or they can.
 enum class LinkState : std::uint8_t { absent, down, up };
 
+/// An interface of the system, as its kernel knows it.
+struct InterfaceName {
+  std::string name;
+  std::string netns;  // its network namespace, by the name of `ip netns`; empty: that of the process
+};
+
 /// What a chain offers to a port.
 struct Opening {
   Opening(unsigned for_workers) : workers(for_workers) {}  // NOLINT(google-explicit-constructor): mostly all there is
@@ -212,6 +218,9 @@ class Port {
   /// Empty if the port does not assign packets to workers in software. Thread-safe.
   [[nodiscard]] virtual std::optional<FragmentCounts> fragments() const noexcept { return std::nullopt; }
 
+  /// The interface whose frames the port receives and sends in the kernel's place, so that the kernel's routes through
+  /// it lead to the port. Empty if there is none.
+  [[nodiscard]] virtual std::optional<InterfaceName> interface() const { return std::nullopt; }
   /// Empty if the port is on no interface. A process with such ports gives up all other capabilities.
   [[nodiscard]] virtual std::optional<CapabilityNeeds> capabilities() const { return std::nullopt; }
   /// Empty if the port is not on an interface. Thread-safe.

@@ -45,7 +45,8 @@ constexpr const char* kForAll[] = {"Basics1",
 // What a TAP device cannot do, or what needs more capabilities for one.
 constexpr const char* kForInterfaces[] = {"Deleted1",    "Deleted2",      "MovedAway",
                                           "LargeFrames", "LongestFrames", "Tunnel"};
-constexpr const char* kForPacketSockets[] = {"Unprivileged1", "Unprivileged2"};
+constexpr const char* kForPacketSockets[] = {"Unprivileged1",    "Unprivileged2", "KernelRoutes", "KernelLinks",
+                                             "KernelNeighbours", "KernelReloads", "Frr"};
 constexpr const char* kForTap[] = {"TapDeleted", "TapMoved"};
 constexpr const char* kReloads[] = {"Reloads1", "Reloads2"};
 // What depends little on the kind of port.

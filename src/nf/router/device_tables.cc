@@ -62,7 +62,7 @@ void DeviceTables::assign(const RouterTables& tables) {
     const NeighbourView host = tables.neighbours.view();
     view_.neighbours = {neighbours_.assign({host.slots, std::size_t{host.mask} + 1}), host.mask};
   }
-  if (view_.ports == nullptr) view_.ports = ports_.assign(tables.ports);  // ports never change
+  if (versions_.ports != wanted.ports) view_.ports = ports_.assign(tables.ports);
   versions_ = wanted;
 }
 

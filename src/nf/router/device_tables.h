@@ -49,7 +49,7 @@ class DeviceTables {
     View assign(const View& host);
   };
 
-  TableVersions versions_{0, 0, 0, 0};  // no tables copied yet
+  TableVersions versions_{0, 0, 0, 0, 0};  // no tables copied yet
   Fib v4_, v6_;
   Array<Hop> hops_;
   Array<Neighbour> neighbours_;

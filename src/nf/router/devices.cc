@@ -26,17 +26,22 @@ bool Devices::add_alias(std::string_view name, std::string_view port) {
 
 std::optional<PortIndex> Devices::find(std::string_view name) {
   if (!any_ && !names_used_.contains(name)) names_used_.emplace(name);
+  if (const auto device = known(name)) return device;
+  if (!any_ || names_.size() >= kNoPort) return std::nullopt;
+  const auto device = static_cast<PortIndex>(names_.size());
+  names_.emplace_back(name);
+  index_.emplace(std::string(name), device);
+  return device;
+}
+
+std::optional<PortIndex> Devices::known(std::string_view name) const {
   const auto known = index_.find(name);
   if (known != index_.end()) return known->second;
   for (std::size_t length = name.size() + 1; length-- > 0 && !prefixes_.empty();) {
     const auto prefix = prefixes_.find(name.substr(0, length));
     if (prefix != prefixes_.end()) return prefix->second;
   }
-  if (!any_ || names_.size() >= kNoPort) return std::nullopt;
-  const auto device = static_cast<PortIndex>(names_.size());
-  names_.emplace_back(name);
-  index_.emplace(std::string(name), device);
-  return device;
+  return std::nullopt;
 }
 
 std::string Devices::list() const {

@@ -36,6 +36,8 @@ class Devices {
   /// The device's port: empty for an unknown name, kNoPort for a device that is not a port. If every name is accepted,
   /// a new name is added.
   [[nodiscard]] std::optional<PortIndex> find(std::string_view name);
+  /// The same, without adding it or keeping it as used.
+  [[nodiscard]] std::optional<PortIndex> known(std::string_view name) const;
   [[nodiscard]] const std::string& name(PortIndex device) const { return names_[device]; }
   [[nodiscard]] bool takes_any() const noexcept { return any_; }
   /// "lan, wan", for messages.

@@ -37,10 +37,11 @@ enum class DropReason : std::uint16_t {
   local,  // addressed to the router itself
   ttl_exceeded,
   no_neighbour,  // the next hop's MAC address is unknown
+  elsewhere,     // the kernel would send it through no port of the chain
 };
-inline constexpr std::array<std::string_view, 13> kDropReasons{
-    "not_ip",    "truncated",   "malformed", "bad_checksum", "martian",      "multicast",   "no_route",
-    "blackhole", "unreachable", "prohibit",  "local",        "ttl_exceeded", "no_neighbour"};
+inline constexpr std::array<std::string_view, 14> kDropReasons{
+    "not_ip",    "truncated",   "malformed", "bad_checksum", "martian",      "multicast",    "no_route",
+    "blackhole", "unreachable", "prohibit",  "local",        "ttl_exceeded", "no_neighbour", "elsewhere"};
 
 struct CheckRules {
   bool verify_checksum = true;
@@ -161,6 +162,7 @@ PENSTOCK_HOST_DEVICE inline void decrement_ttl(Ipv4Header& ip) noexcept {
     case RouteKind::anycast: return Verdict::drop(DropReason::local);
     case RouteKind::broadcast:
     case RouteKind::multicast: return Verdict::drop(DropReason::multicast);
+    case RouteKind::elsewhere: return Verdict::drop(DropReason::elsewhere);
     case RouteKind::unicast:
     case RouteKind::throw_: break;
   }

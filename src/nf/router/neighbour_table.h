@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -64,6 +65,10 @@ class NeighbourTable {
 
   [[nodiscard]] NeighbourView view() const noexcept {  // valid until the next change
     return {slots_.data(), static_cast<std::uint32_t>(slots_.size() - 1)};
+  }
+  void clear() noexcept {
+    std::ranges::fill(slots_, Neighbour{});
+    size_ = 0;
   }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return slots_.size() * sizeof(Neighbour); }

@@ -20,7 +20,7 @@
 
 namespace penstock::router {
 
-/// The route types of `ip route`, with the same names.
+/// The route types of `ip route`, with the same names, and one more.
 enum class RouteKind : std::uint8_t {
   unicast,
   local,
@@ -30,9 +30,10 @@ enum class RouteKind : std::uint8_t {
   blackhole,
   unreachable,
   prohibit,
-  throw_,  // "no route here"
+  throw_,     // "no route here"
+  elsewhere,  // the kernel's route leads through no port of the chain, or into a tunnel of the kernel
 };
-inline constexpr unsigned kRouteKinds = static_cast<unsigned>(RouteKind::throw_) + 1;
+inline constexpr unsigned kRouteKinds = static_cast<unsigned>(RouteKind::elsewhere) + 1;
 
 /// IPv4 addresses of gateways and neighbours as IPv6 addresses, so that one type holds both families:
 /// ffff:ffff:ffff:ffff::a.b.c.d. This is a multicast address, so no IPv6 neighbour can have it; ::ffff:a.b.c.d (RFC

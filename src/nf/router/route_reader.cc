@@ -20,8 +20,9 @@ namespace {
 
 std::optional<RouteKind> route_kind(std::string_view name) noexcept {
   const auto found = std::ranges::find(kRouteKindNames, name);
-  if (found == kRouteKindNames.end()) return std::nullopt;
-  return static_cast<RouteKind>(found - kRouteKindNames.begin());
+  const auto kind = static_cast<RouteKind>(found - kRouteKindNames.begin());
+  if (found == kRouteKindNames.end() || kind == RouteKind::elsewhere) return std::nullopt;
+  return kind;
 }
 
 /// Blackhole, unreachable, prohibit and throw routes have no device; one that is given is ignored.

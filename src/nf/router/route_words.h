@@ -110,7 +110,8 @@ constexpr std::optional<RouteWord> route_word(std::string_view name) noexcept {
 
 /// Indexed by RouteKind.
 inline constexpr std::array<std::string_view, kRouteKinds> kRouteKindNames{
-    "unicast", "local", "broadcast", "anycast", "multicast", "blackhole", "unreachable", "prohibit", "throw"};
+    "unicast",   "local",       "broadcast", "anycast", "multicast",
+    "blackhole", "unreachable", "prohibit",  "throw",   "elsewhere"};
 
 constexpr std::string_view to_string(RouteKind kind) noexcept {
   return kRouteKindNames[static_cast<std::size_t>(kind)];

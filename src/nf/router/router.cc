@@ -21,10 +21,43 @@ namespace penstock::router {
 
 namespace {
 
+bool changes_neighbours(const RouterChange& change) {
+  return change.replaces_neighbours || !change.neighbours.empty() || !change.erase_neighbours.empty();
+}
+
 void apply_neighbours(const RouterChange& change, RouterTables& tables) {
+  if (change.replaces_neighbours) tables.neighbours.clear();
   for (const auto& [address, device] : change.erase_neighbours) tables.neighbours.erase(address, device);
   for (const Neighbour& neighbour : change.neighbours) tables.neighbours.assign(neighbour);
-  if (!change.erase_neighbours.empty() || !change.neighbours.empty()) ++tables.versions.neighbours;
+  if (changes_neighbours(change)) ++tables.versions.neighbours;
+}
+
+void apply_macs(const RouterChange& change, RouterTables& tables) {
+  for (const auto& [port, mac] : change.macs) tables.ports[port].mac = mac;
+  if (!change.macs.empty()) ++tables.versions.ports;
+}
+
+/// Erases the routes that are in the tables and not in `kept`.
+template <typename Fib, typename Prefix, typename Route>
+void erase_others(const Fib& fib, const std::vector<Route>& kept, std::vector<Prefix>& erased) {
+  if (fib.size() == 0) return;
+  std::vector<Prefix> prefixes(kept.size());
+  std::ranges::transform(kept, prefixes.begin(), &Route::prefix);
+  std::ranges::sort(prefixes);
+  fib.for_each([&](const Prefix& prefix, std::uint32_t /*value*/) {
+    if (!std::ranges::binary_search(prefixes, prefix)) erased.push_back(prefix);
+  });
+}
+
+/// "the kernel's routes (table main) and neighbours"
+std::string to_string(const FromKernel& from) {
+  if (!from.any()) return "nothing from the kernel";
+  const std::string table = !from.vrf.empty()                      ? "of VRF " + from.vrf
+                            : from.table == FromKernel::kMainTable ? "main"
+                                                                   : std::to_string(from.table);
+  const std::string routes = from.routes ? fmt::format("routes (table {})", table) : "";
+  return fmt::format("the kernel's {}{}{}", routes, from.routes && from.neighbours ? " and " : "",
+                     from.neighbours ? "neighbours" : "");
 }
 
 /// Adds the group's hops to the edit if they differ from those in the tables.
@@ -72,6 +105,8 @@ Router::Router(RouterConfig config, std::unique_ptr<const RouterTables> tables)
                             std::ranges::any_of(config.ports, &EgressPort::rewrite_source))),
       rules_(config.rules),
       devices_(std::move(config.devices)),
+      from_kernel_(std::move(config.from_kernel)),
+      own_macs_(std::move(config.own_macs)),
       engine_(config.engine),
       has_neighbours_(tables->has_neighbours),
       next_hops_(std::move(config.routes.next_hops)),
@@ -79,7 +114,18 @@ Router::Router(RouterConfig config, std::unique_ptr<const RouterTables> tables)
   count_loaded();
 }
 
-std::unique_ptr<function::CpuStage> Router::make_cpu_stage() { return make_router_stage(snapshot_, rules_, devices_); }
+Router::~Router() {
+  if (source_ != nullptr) source_->leave(*this);
+}
+
+bool Router::takes_mac(PortIndex port) const noexcept {
+  return from_kernel_.neighbours && (port >= own_macs_.size() || !own_macs_[port]);
+}
+
+std::unique_ptr<function::CpuStage> Router::make_cpu_stage() {
+  const bool notes_missing = from_kernel_.neighbours && source_ != nullptr;
+  return make_router_stage(snapshot_, rules_, devices_, notes_missing ? &source_->missing() : nullptr);
+}
 
 std::unique_ptr<DeviceStage> Router::make_device_stage(function::Processor /*processor*/, const StageUse& /*use*/) {
   DeviceSide& side = on_devices_.of_current([&] {
@@ -105,6 +151,7 @@ Result<void> Router::update(const RouterChange& change) {
   auto tables = std::move(shadow_);
   if (tables == nullptr) tables = std::make_unique<RouterTables>(snapshot_.newest());
   apply_neighbours(change, *tables);
+  apply_macs(change, *tables);
   plan(change, *tables, edit);
   if (auto done = tables->apply(edit, replaced); !done) return done;
   discard_unless_certain.router = nullptr;
@@ -118,6 +165,10 @@ void Router::plan(const RouterChange& change, const RouterTables& tables, TableE
   std::vector<Hop> hops;
   edit.erase4 = change.erase4;
   edit.erase6 = change.erase6;
+  if (change.replaces_routes) {
+    erase_others(tables.v4, change.routes.v4, edit.erase4);
+    erase_others(tables.v6, change.routes.v6, edit.erase6);
+  }
   const auto add = [&](const auto& routes, auto& inserted) {
     inserted.reserve(routes.size());  // so that every interned group gets into the edit, from which it can be discarded
     for (const auto& route : routes) {
@@ -129,7 +180,7 @@ void Router::plan(const RouterChange& change, const RouterTables& tables, TableE
   };
   add(change.routes.v4, edit.insert4);
   add(change.routes.v6, edit.insert6);
-  if (!change.neighbours.empty() || !change.erase_neighbours.empty()) {
+  if (changes_neighbours(change)) {
     for (std::uint32_t place = 0; place < next_hops_.places(); ++place) {
       if (next_hops_.is_group(place)) edit_group(place, next_hops_, tables, hops, edit);
     }
@@ -169,6 +220,7 @@ void Router::follow(std::unique_ptr<const RouterTables> before, const TableEdit&
   std::vector<std::uint32_t> replaced;
   try {
     apply_neighbours(change, *previous);
+    apply_macs(change, *previous);
     if (previous->apply(edit, replaced)) shadow_ = std::move(previous);
   } catch (const std::bad_alloc&) {
     // The change has been published; the next update copies the tables in use.
@@ -189,19 +241,44 @@ Router::Loaded Router::loaded() const {
 
 Result<std::string> Router::changes_from(const function::NetworkFunction& running) const {
   const auto& before = static_cast<const Router&>(running);
+  if (from_kernel_ != before.from_kernel_) {
+    return failure(Error{{},
+                         "what comes from the kernel cannot change in a reload: it needs a new run",
+                         to_string(from_kernel_),
+                         to_string(before.from_kernel_)});
+  }
   const std::scoped_lock lock(updates_, before.updates_);
-  return table_changes({before.snapshot_.newest(), before.next_hops_, before.rules_},
-                       {snapshot_.newest(), next_hops_, rules_});
+  return table_changes({before.snapshot_.newest(), before.next_hops_, before.rules_, before.given_macs()},
+                       {snapshot_.newest(), next_hops_, rules_, given_macs()}, from_kernel_);
+}
+
+std::vector<EgressPort> Router::given_macs() const {
+  std::vector<EgressPort> ports = snapshot_.newest().ports;
+  for (std::size_t port = 0; port < ports.size(); ++port) {
+    if (takes_mac(static_cast<PortIndex>(port))) ports[port] = {};
+  }
+  return ports;
+}
+
+Result<void> Router::begin_run() {
+  if (!from_kernel_.any() || source_ != nullptr) return {};
+  return failure(Error{{}, "nothing follows the kernel's tables for this chain", to_string(from_kernel_), "files"});
 }
 
 Result<void> Router::take_over(function::NetworkFunction& predecessor) {
-  predecessor_ = &static_cast<Router&>(predecessor);
+  auto& before = static_cast<Router&>(predecessor);
+  source_ = before.source_;
+  if (source_ != nullptr) {
+    if (auto joined = source_->join(*this); !joined) return joined;
+  }
+  predecessor_ = &before;
   return {};
 }
 
 void Router::predecessor_ended() noexcept {
   Router* const before = std::exchange(predecessor_, nullptr);
   if (before == nullptr) return;
+  if (source_ != nullptr) source_->leave(*before);
   before->on_devices_.clear();
   const std::lock_guard lock(before->updates_);
   before->shadow_.reset();  // the next update makes it anew
@@ -215,6 +292,7 @@ std::optional<function::Explanation> Router::explain(PacketView packet) const {
 
 std::string Router::description() const {
   const Loaded now = loaded();
+  if (from_kernel_.any() && now.routes4 + now.routes6 == 0) return "with " + to_string(from_kernel_);
   std::string text = fmt::format("{} in a {} table of {}, {} in {}, {}", format_count(now.routes4, "IPv4 route"),
                                  to_string(engine_), format_size(now.bytes4), format_count(now.routes6, "IPv6 route"),
                                  format_size(now.bytes6), format_count(now.groups, "different next hop"));
@@ -232,6 +310,7 @@ void Router::report(nlohmann::json& into) const {
   into["ipv6"] = {{"routes", now.routes6}, {"bytes", now.bytes6}};
   into["next_hops"] = {{"groups", now.groups}, {"bytes", now.hop_bytes}};
   if (has_neighbours_) into["neighbours"] = now.neighbours;
+  if (source_ != nullptr) source_->report(into["kernel"]);
 }
 
 }  // namespace penstock::router

@@ -32,6 +32,7 @@
 #include "nf/router/next_hop_table.h"
 #include "nf/router/route_table.h"
 #include "nf/router/router_tables.h"
+#include "nf/router/table_source.h"
 
 namespace penstock::router {
 
@@ -42,20 +43,26 @@ struct RouterConfig {
   RouteTable routes;                     // through these devices
   std::optional<Neighbours> neighbours;  // empty: frames keep their destination MAC
   std::vector<EgressPort> ports;         // by PortIndex, one for each device
+  FromKernel from_kernel;                // what a TableSource provides; `routes` and `neighbours` are empty then
+  std::vector<bool> own_macs;            // by port: the user has given its source MAC. Empty: none
 };
 
 /// A set of changes, in the order in which they are applied.
 struct RouterChange {
+  bool replaces_routes = false;  // all routes that are not in `routes` are erased
+  bool replaces_neighbours = false;
   std::vector<std::pair<Ipv6Address, PortIndex>> erase_neighbours;
   std::vector<Neighbour> neighbours;  // added or updated
   std::vector<Ipv4Prefix> erase4;     // ignored if there is no such route
   std::vector<Ipv6Prefix> erase6;
-  RouteTable routes;  // added, or replace the prefix's route
+  RouteTable routes;                                   // added, or replace the prefix's route
+  std::vector<std::pair<PortIndex, MacAddress>> macs;  // source MACs of ports that have one
 };
 
 class Router final : public function::NetworkFunction {
  public:
   [[nodiscard]] static Result<std::unique_ptr<Router>> build(RouterConfig config);
+  ~Router() override;
 
   [[nodiscard]] const function::NfTraits& traits() const noexcept override { return traits_; }
   [[nodiscard]] std::unique_ptr<function::CpuStage> make_cpu_stage() override;
@@ -63,9 +70,12 @@ class Router final : public function::NetworkFunction {
                                                                const StageUse& use) override;
   /// "12 IPv4 routes added, 3 removed, 1 changed, 1 neighbour added"
   [[nodiscard]] Result<std::string> changes_from(const function::NetworkFunction& running) const override;
-  /// There is no state to take over. The predecessor keeps its tables, as updated, to take its place back.
+  /// Fails if its tables are to come from outside and nothing provides them.
+  [[nodiscard]] Result<void> begin_run() override;
+  /// Joins the predecessor's TableSource, if it has one. There is no other state to take over. The predecessor keeps
+  /// its tables, as updated, to take its place back.
   [[nodiscard]] Result<void> take_over(function::NetworkFunction& predecessor) override;
-  /// Frees the predecessor's tables on devices.
+  /// Frees the predecessor's tables on devices. It leaves its source.
   void predecessor_ended() noexcept override;
   [[nodiscard]] std::optional<function::Explanation> explain(PacketView packet) const override;
   [[nodiscard]] std::string description() const override;
@@ -74,6 +84,16 @@ class Router final : public function::NetworkFunction {
   /// The tables, for readers other than the stages.
   [[nodiscard]] function::Snapshot<RouterTables>& tables() noexcept { return snapshot_; }
   [[nodiscard]] CheckRules rules() const noexcept { return rules_; }
+
+  [[nodiscard]] const FromKernel& from_kernel() const noexcept { return from_kernel_; }
+  /// The source for this router and those that take its place, before the run begins. It outlives their stages; and
+  /// themselves, unless it is taken away (null).
+  void set_source(TableSource* source) noexcept { source_ = source; }
+  /// What the user has mapped an interface to; kNoPort: to no port.
+  [[nodiscard]] std::optional<PortIndex> port_of(std::string_view interface) const { return devices_.known(interface); }
+  [[nodiscard]] const Devices& devices() const noexcept { return devices_; }
+  /// Whether the packets that leave by this port get the MAC of its interface.
+  [[nodiscard]] bool takes_mac(PortIndex port) const noexcept;
 
   /// Applies a change. Packets of batches that begin after it returns are forwarded by the changed tables; no packet
   /// sees a partial change. After an error, or std::bad_alloc, nothing has changed. If the tables cannot be copied to a
@@ -101,10 +121,14 @@ class Router final : public function::NetworkFunction {
   void follow(std::unique_ptr<const RouterTables> before, const TableEdit& edit, const RouterChange& change);
   void follow_on_devices() noexcept;
   [[nodiscard]] Loaded loaded() const;
+  [[nodiscard]] std::vector<EgressPort> given_macs() const;
 
   function::NfTraits traits_;
   CheckRules rules_;
   Devices devices_;
+  FromKernel from_kernel_;
+  std::vector<bool> own_macs_;
+  TableSource* source_ = nullptr;
 
   Fib4Engine engine_;
   bool has_neighbours_;

@@ -23,9 +23,12 @@ namespace penstock::router {
 namespace {
 
 constexpr auto kParameters = std::to_array<Parameter>({
-    {"routes", ParameterType::paths, "", "", "output of `ip route` and `ip -6 route`", true},
-    {"neighbours", ParameterType::paths, "", "", "output of `ip neigh`; with it, destination MACs are rewritten",
-     false},
+    {"routes", ParameterType::paths, "", "kernel",
+     "output of `ip route` and `ip -6 route`, or the kernel's as they are", true},
+    {"table", ParameterType::text, "main", "",
+     "with `routes: kernel`, the table: main, a number, or the name of a VRF as `vrf NAME`", false},
+    {"neighbours", ParameterType::paths, "", "kernel",
+     "output of `ip neigh`, or the kernel's as they are; with it, destination MACs are rewritten", false},
     {"interfaces", ParameterType::pairs, "", "",
      "ports for the interfaces in those files, or none: {eth0: wan, veth*: none}", false},
     {"macs", ParameterType::pairs, "", "",
@@ -36,7 +39,7 @@ constexpr auto kParameters = std::to_array<Parameter>({
     {"drop_martians", ParameterType::flag, "true", "",
      "drop packets whose source or destination address must not be forwarded", false},
     {"most_routes", ParameterType::integer, "2000000", "1..100000000",
-     "maximum number of routes in all files, used or not, and maximum number of neighbours", false},
+     "maximum number of routes in all files or from the kernel, used or not, and maximum number of neighbours", false},
     {"strict", ParameterType::flag, "false", "", "treat unsupported constructs in the files as errors", false},
 });
 
@@ -89,6 +92,31 @@ std::vector<EgressPort> read_macs(const Parameters& parameters, std::span<const 
   return egress;
 }
 
+/// Reads `table`: "main", "100", "vrf blue".
+Result<FromKernel> read_from_kernel(const Parameters& parameters) {
+  constexpr std::size_t kLongestName = 15;  // of an interface
+  FromKernel from;
+  from.routes = parameters.is_word("routes");
+  from.neighbours = parameters.has("neighbours") && parameters.is_word("neighbours");
+  from.most_routes = parameters.integer("most_routes");
+  const std::string& table = parameters.text("table");
+  const auto number = parse_integer(table);
+  const std::string_view name = std::string_view(table).substr(std::min<std::size_t>(4, table.size()));
+  if (number && *number > 0 && *number <= 0xffff'ffff) {
+    from.table = static_cast<std::uint32_t>(*number);
+  } else if (table.starts_with("vrf ") && !name.empty() && name.size() <= kLongestName) {
+    from.vrf = name;
+  } else if (table != "main") {
+    return failure(Error{parameters.place("table"), "no routing table", in_quotes(table),
+                         "main, a number in 1..4294967295, or `vrf NAME`"});
+  }
+  if (!from.routes && table != "main") {
+    return failure(Error{parameters.place("table"), "a table of the kernel, but the routes come from files",
+                         in_quotes(table), "`routes: kernel`"});
+  }
+  return from;
+}
+
 /// Warns about routes through ports that do not write, and about devices that occur in no file.
 Errors without_effect(const Parameters& parameters, const RouterConfig& config, const function::NfContext& context) {
   Errors warnings;
@@ -110,6 +138,8 @@ Errors without_effect(const Parameters& parameters, const RouterConfig& config, 
                      context.ports[port]),
          format_count(routes_by_port[port], "route"), "a port that writes"});
   }
+  // Which interfaces the kernel has may change.
+  if (config.from_kernel.any()) return warnings;
   append(warnings, function::unused_interfaces(parameters, config.devices.names_used(), "route or neighbour"));
   return warnings;
 }
@@ -124,7 +154,14 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
 
   Errors unsupported;
   const std::size_t most = parameters.integer("most_routes");
-  if (auto routes = read_routes(parameters.texts("routes"), config.devices, most)) {
+  if (auto from = read_from_kernel(parameters)) {
+    config.from_kernel = std::move(*from);
+  } else {
+    append(errors, std::move(from).error());
+  }
+  if (parameters.is_word("routes")) {
+    // They come when the run begins.
+  } else if (auto routes = read_routes(parameters.texts("routes"), config.devices, most)) {
     config.routes = std::move(routes->value);
     // Most likely the tool that should have printed them has failed. What was left out is reported below.
     if (config.routes.v4.empty() && config.routes.v6.empty() && routes->unsupported.empty()) {
@@ -137,7 +174,13 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
   } else {
     append(errors, std::move(routes).error());
   }
-  if (parameters.has("neighbours")) {
+  if (parameters.has("neighbours") && parameters.is_word("neighbours")) {
+    config.neighbours.emplace();
+    for (EgressPort& port : config.ports) {
+      config.own_macs.push_back(port.rewrite_source);
+      port.rewrite_source = true;
+    }
+  } else if (parameters.has("neighbours")) {
     if (auto neighbours = read_neighbours(parameters.texts("neighbours"), config.devices, most)) {
       config.neighbours = std::move(neighbours->value);
       if (config.neighbours->empty()) {

@@ -20,8 +20,9 @@ namespace {
 /// destinations, looks them up in bulk, then sends all.
 class RouterStage final : public function::CpuStage {
  public:
-  RouterStage(function::Snapshot<RouterTables>& tables, CheckRules rules, const Devices& devices)
-      : tables_(tables), rules_(rules), devices_(devices) {}
+  RouterStage(function::Snapshot<RouterTables>& tables, CheckRules rules, const Devices& devices,
+              MissingNeighbours* missing)
+      : tables_(tables), rules_(rules), devices_(devices), missing_(missing) {}
 
   void begin_batch() noexcept override { tables_.refresh(); }
   std::string explain(PacketView packet) const override;
@@ -67,7 +68,7 @@ class RouterStage final : public function::CpuStage {
   }
 
   template <typename Address, typename Fib>
-  static void look_up_and_send(Lookups<Address>& lookups, const Fib& fib, const ForwardView& view) noexcept {
+  void look_up_and_send(Lookups<Address>& lookups, const Fib& fib, const ForwardView& view) noexcept {
     if (lookups.count == 0) return;
     const std::span values = std::span(lookups.values).first(lookups.count);
     fib.lookup_bulk(std::span<const Address>(lookups.addresses).first(lookups.count), values);
@@ -75,13 +76,30 @@ class RouterStage final : public function::CpuStage {
       if (value != kNoRoute) __builtin_prefetch(view.hops + value);
     }
     for (std::size_t i = 0; i < lookups.count; ++i) {
-      lookups.packets[i].packet->verdict = send(lookups.packets[i], lookups.values[i], view);
+      const PacketView packet = lookups.packets[i];
+      packet.packet->verdict = send(packet, lookups.values[i], view);
+      if (missing_ != nullptr && packet.packet->verdict == Verdict::drop(DropReason::no_neighbour)) {
+        note_missing(lookups.addresses[i], packet, lookups.values[i]);
+      }
     }
+  }
+
+  static Ipv6Address as_neighbour(Ipv4Address address) noexcept { return mapped(address); }
+  static Ipv6Address as_neighbour(const Ipv6Address& address) noexcept { return address; }
+
+  /// The packet's next hop is its gateway, or its destination.
+  template <typename Address>
+  void note_missing(const Address& destination, PacketView packet, std::uint32_t value) noexcept {
+    const RouterTables& tables = tables_.table();
+    const Hop& hop = select_hop(&tables.hops[value], packet.packet->flow_hash);
+    const NextHop& next = tables.next_hops[static_cast<std::size_t>(&hop - tables.hops.data())];
+    missing_->note(next.has_gateway() ? next.gateway : as_neighbour(destination), next.device);
   }
 
   function::Snapshot<RouterTables>::Reader tables_;
   CheckRules rules_;
   const Devices& devices_;
+  MissingNeighbours* missing_;
   Lookups<Ipv4Address> v4_;
   Lookups<Ipv6Address> v6_;
 };
@@ -118,8 +136,8 @@ function::NfTraits router_traits(CheckRules rules, bool rewrites_destination, bo
 }
 
 std::unique_ptr<function::CpuStage> make_router_stage(function::Snapshot<RouterTables>& tables, CheckRules rules,
-                                                      const Devices& devices) {
-  return std::make_unique<RouterStage>(tables, rules, devices);
+                                                      const Devices& devices, MissingNeighbours* missing) {
+  return std::make_unique<RouterStage>(tables, rules, devices, missing);
 }
 
 }  // namespace penstock::router

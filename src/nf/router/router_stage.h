@@ -10,6 +10,7 @@
 #include "function/network_function.h"
 #include "function/snapshot.h"
 #include "nf/router/devices.h"
+#include "nf/router/missing_neighbours.h"
 #include "nf/router/router_tables.h"
 
 namespace penstock::router {
@@ -17,9 +18,10 @@ namespace penstock::router {
 /// The fields read and written, which follow from what is checked and rewritten.
 [[nodiscard]] function::NfTraits router_traits(CheckRules rules, bool rewrites_destination, bool rewrites_source);
 
-/// The stage takes the newest tables at each batch boundary. The snapshot and `devices` must outlive it; `devices` give
-/// names for its explanations.
+/// The stage takes the newest tables at each batch boundary, and notes the neighbours that packets lacked in `missing`,
+/// unless it is null. All of them must outlive it; `devices` give names for its explanations.
 [[nodiscard]] std::unique_ptr<function::CpuStage> make_router_stage(function::Snapshot<RouterTables>& tables,
-                                                                    CheckRules rules, const Devices& devices);
+                                                                    CheckRules rules, const Devices& devices,
+                                                                    MissingNeighbours* missing);
 
 }  // namespace penstock::router

@@ -72,14 +72,18 @@ Counts compare_macs(const std::vector<EgressPort>& before, const std::vector<Egr
 
 }  // namespace
 
-std::string table_changes(const ComparedTables& before, const ComparedTables& now) {
+std::string table_changes(const ComparedTables& before, const ComparedTables& now, const FromKernel& from_kernel) {
   const auto on_off = [](bool on) { return on ? "true" : "false"; };
-  const std::vector<std::uint32_t> same = same_groups(before.next_hops, now.next_hops);
   function::Changes changes;
-  changes.count("IPv4 route", compare_routes(before.tables.v4, now.tables.v4, same))
-      .count("IPv6 route", compare_routes(before.tables.v6, now.tables.v6, same))
-      .count("neighbour", compare_neighbours(before.tables.neighbours, now.tables.neighbours))
-      .count("source MAC", compare_macs(before.tables.ports, now.tables.ports))
+  if (!from_kernel.routes) {
+    const std::vector<std::uint32_t> same = same_groups(before.next_hops, now.next_hops);
+    changes.count("IPv4 route", compare_routes(before.tables.v4, now.tables.v4, same))
+        .count("IPv6 route", compare_routes(before.tables.v6, now.tables.v6, same));
+  }
+  if (!from_kernel.neighbours) {
+    changes.count("neighbour", compare_neighbours(before.tables.neighbours, now.tables.neighbours));
+  }
+  changes.count("source MAC", compare_macs(before.ports, now.ports))
       .value("ipv4", to_string(before.tables.v4.engine()), to_string(now.tables.v4.engine()))
       .value("verify_checksum", on_off(before.rules.verify_checksum), on_off(now.rules.verify_checksum))
       .value("drop_martians", on_off(before.rules.drop_martians), on_off(now.rules.drop_martians));

@@ -15,6 +15,7 @@ struct TableVersions {
   std::uint64_t v6 = 1;
   std::uint64_t hops = 1;
   std::uint64_t neighbours = 1;
+  std::uint64_t ports = 1;
 
   friend constexpr bool operator==(const TableVersions&, const TableVersions&) = default;
 };

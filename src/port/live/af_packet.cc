@@ -94,6 +94,9 @@ class AfPacketPort final : public Port {
   bool lossless() const noexcept override { return false; }
 
   Errors check() const override { return check_interface(settings_.interface, settings_.netns, settings_.place); }
+  std::optional<InterfaceName> interface() const override {
+    return InterfaceName{settings_.interface, settings_.netns};
+  }
 
   Result<void> open(const Opening& opening) override {
     return in_network_namespace(settings_.netns, [&]() -> Result<void> { return open_here(opening); });

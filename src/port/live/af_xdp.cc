@@ -102,6 +102,9 @@ class AfXdpPort final : public Port {
   bool lossless() const noexcept override { return false; }
 
   Errors check() const override { return check_interface(settings_.interface, settings_.netns, settings_.place); }
+  std::optional<InterfaceName> interface() const override {
+    return InterfaceName{settings_.interface, settings_.netns};
+  }
 
   Result<void> open(const Opening& opening) override {
     return in_network_namespace(settings_.netns, [&]() -> Result<void> {

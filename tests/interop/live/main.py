@@ -9,6 +9,8 @@ import chains
 import control
 import counts
 import frames
+import frr
+import kernel_routes
 import lifecycle
 import peers
 import soak
@@ -20,7 +22,7 @@ from net import SKIPPED, Net, Skip, sh
 def main():
     name, kind, program, directory = sys.argv[1:]
     scenarios = {}
-    for module in (streams, frames, counts, chains, lifecycle, control, soak, tunnels, peers):
+    for module in (streams, frames, counts, chains, lifecycle, control, soak, tunnels, peers, kernel_routes, frr):
         scenarios.update(module.SCENARIOS)
     try:
         sh("mount -t tmpfs tmpfs /run && mkdir /run/netns")
