@@ -26,6 +26,7 @@ class Client {
  public:
   [[nodiscard]] static Result<Client> connect(const std::string& path);
 
+  [[nodiscard]] int fd() const noexcept { return socket_.get(); }
   /// Waits for the answer, without a time limit. The result of the command, as it came.
   [[nodiscard]] tl::expected<Json, NoResult> ask(Command command, bool dry_run = false);
 

@@ -20,13 +20,14 @@ namespace penstock::control {
 namespace {
 
 constexpr auto kCommands = std::to_array<CommandKind>({
-    {Command::status, "status", false, "what runs, since when, with which ports and warnings"},
-    {Command::stats, "stats", false, "the counters of the run: the report, as of now"},
-    {Command::reload, "reload", true, "read the chain file and its files again, and put them in use"},
-    {Command::rollback, "rollback", false, "return to the configuration before the last reload"},
-    {Command::drain, "drain", false, "end the run, and wait until all packets that were read are done"},
-    {Command::stop, "stop", false, "end the run, without waiting"},
-    {Command::reopen_logs, "reopen-logs", false, "reopen the logs, for logrotate"},
+    {Command::status, "status", false, true, "what runs, since when, with which ports and warnings"},
+    {Command::stats, "stats", false, true, "the counters of the run: the report, as of now"},
+    {Command::reload, "reload", true, true, "read the chain file and its files again, and put them in use"},
+    {Command::rollback, "rollback", false, true, "return to the configuration before the last reload"},
+    {Command::drain, "drain", false, true, "end the run, and wait until all packets that were read are done"},
+    {Command::stop, "stop", false, true, "end the run, without waiting"},
+    {Command::reopen_logs, "reopen-logs", false, true, "reopen the logs, for logrotate"},
+    {Command::hand_over, "hand-over", true, false, "hand the run over to the client"},
 });
 
 constexpr std::string_view kExample = R"(an object such as {"version": 1, "command": "status"})";

@@ -19,12 +19,13 @@ inline constexpr int kProtocolVersion = 1;
 
 using Json = nlohmann::ordered_json;
 
-enum class Command : std::uint8_t { status, stats, reload, rollback, drain, stop, reopen_logs };
+enum class Command : std::uint8_t { status, stats, reload, rollback, drain, stop, reopen_logs, hand_over };
 
 struct CommandKind {
   Command command;
   std::string_view name;
   bool has_dry_run;
+  bool is_for_operators;  // else for processes that take over
   std::string_view help;
 };
 [[nodiscard]] std::span<const CommandKind> commands();
@@ -33,7 +34,7 @@ struct CommandKind {
 struct Request {
   Json id;  // a text, a whole number or null
   Command command = Command::status;
-  bool dry_run = false;  // of reload
+  bool dry_run = false;  // of reload and hand-over
 };
 
 /// Why there is no result. The names of the kinds are part of the protocol.

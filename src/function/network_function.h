@@ -208,6 +208,10 @@ class NetworkFunction {
   /// All stages of the predecessor have been destroyed. It is not used any more, unless it takes its place back.
   virtual void predecessor_ended() noexcept {}
 
+  /// What the function keeps from packet to packet, and another process that takes over the run would lack, for the
+  /// user: "connections and streams". Empty: nothing but counters.
+  [[nodiscard]] virtual std::string state_of_run() const { return {}; }
+
   /// One line about what is loaded: "901,899 routes in a DIR-24-8 table of 66.1 MiB".
   [[nodiscard]] virtual std::string description() const = 0;
   /// For `penstock check`: details of what is loaded and what was skipped, beyond `description`. As text of complete

@@ -47,6 +47,7 @@ class Nids final : public function::NetworkFunction {
   void predecessor_ended() noexcept override;
   /// Writes the EVE `stats` record.
   void end_run() noexcept override;
+  std::string state_of_run() const override { return "connections, streams and thresholds"; }
   std::string description() const override;
   std::string load_table() const override;
   /// {"loaded": N, "left_out": M, "reasons": [{"reason", "rules", "first"} …]}

@@ -14,13 +14,14 @@ import peers
 import soak
 import streams
 import tunnels
+import upgrade
 from net import SKIPPED, Net, Skip, sh
 
 
 def main():
     name, kind, program, directory = sys.argv[1:]
     scenarios = {}
-    for module in (streams, frames, counts, chains, lifecycle, control, soak, tunnels, peers):
+    for module in (streams, frames, counts, chains, lifecycle, control, soak, tunnels, peers, upgrade):
         scenarios.update(module.SCENARIOS)
     try:
         sh("mount -t tmpfs tmpfs /run && mkdir /run/netns")
