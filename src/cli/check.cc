@@ -19,6 +19,7 @@
 #include "base/units.h"
 #include "cli/chain_arguments.h"
 #include "config/run_section.h"
+#include "control/hand_over.h"
 #include "port/catalog.h"
 #include "report/error_json.h"
 
@@ -31,6 +32,7 @@ struct CheckArguments {
   bool parameters = false;
   bool json = false;
   bool verbose = false;
+  std::string take_over;  // the control socket of a run that this one would continue; "": none
 };
 
 using Json = nlohmann::ordered_json;
@@ -179,6 +181,10 @@ int check_chain(const CheckArguments& arguments) {
   append(loaded->cautions, config::busy_outputs(*loaded));
   print_warnings(*loaded, arguments.verbose);
   if (const Errors errors = config::check_files(*loaded); !errors.empty()) return refuse_chain(errors, arguments);
+  if (!arguments.take_over.empty()) {
+    const auto process = control::RunningProcess::connect(arguments.take_over, loaded->chain);
+    if (!process) return refuse_chain(process.error(), arguments);
+  }
   if (arguments.json) {
     print_json(*loaded);
   } else {
@@ -200,6 +206,10 @@ void add_check(CLI::App& app, function::NfKinds functions, int& exit_code) {
   command->add_flag("--json", arguments->json, "print the result as JSON: the mistakes, or what was loaded");
   command->add_flag("-v,--verbose", arguments->verbose,
                     "report every construct that is left out, however many there are");
+  command
+      ->add_option("--take-over", arguments->take_over,
+                   "also check whether `penstock run --take-over` could continue the run at this control socket")
+      ->type_name("SOCKET");
   command->callback([arguments, &exit_code] { exit_code = check_chain(*arguments); });
 }
 

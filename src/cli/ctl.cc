@@ -102,6 +102,7 @@ std::string text_of(Command command, const Json& result) {
                                 format_count(packets.at("consumed").get<std::uint64_t>()));
     }
     case Command::stop: return "the run is ending\n";
+    case Command::hand_over:  // not for operators
     case Command::reopen_logs: break;
   }
   return "the logs are reopened\n";
@@ -250,6 +251,7 @@ void add_ctl(CLI::App& app, int& exit_code) {
                       fmt::format("the run's socket (`penstock run --control`); default: the only one in {}", kFolder));
   command->add_flag("--json", arguments->json, "print the result as JSON, as it came (docs/control.md)");
   for (const control::CommandKind& kind : control::commands()) {
+    if (!kind.is_for_operators) continue;
     CLI::App* const sub = command->add_subcommand(std::string(kind.name), std::string(kind.help));
     sub->fallthrough();  // --socket and --json may follow
     for (const control::Argument& argument : kind.arguments) add_argument(*sub, *arguments, argument);

@@ -26,11 +26,13 @@
 #include "cli/stop_signals.h"
 #include "config/run_section.h"
 #include "control/control_server.h"
+#include "control/hand_over.h"
 #include "control/kernel/table_follower.h"
 #include "control/monitor.h"
 #include "control/reload.h"
 #include "control/service_manager.h"
 #include "control/status.h"
+#include "control/unix_socket.h"
 #include "control/watchdog.h"
 #include "gpu/devices.h"
 #include "report/run_report.h"
@@ -43,6 +45,7 @@ namespace {
 
 struct RunArguments {
   ChainArguments chain;
+  std::string take_over;  // the control socket of the run to continue; "": none
   std::uint64_t trace = 0;
   bool json = false;
   bool quiet = false;
@@ -84,6 +87,17 @@ void handle_signals(RunSignals& signals, run::Run& running, const RunArguments& 
   if (reloads) print_reload(reloader.reload(running), loaded, "SIGUSR2");
 }
 
+void print_hand_over(const control::HandOverOutcome& outcome) {
+  const std::string heading = fmt::format("Hand-over to process {} at {:%Y-%m-%d %H:%M:%S} UTC", outcome.successor,
+                                          fmt::gmtime(std::time(nullptr)));
+  print_errors(outcome.errors);
+  if (outcome.errors.empty()) {
+    fmt::print(stderr, "{}: packets waited for {:.1f} ms; this run ends\n", heading, outcome.waited.count() * 1e3);
+  } else {
+    fmt::print(stderr, "{}: failed, see above; the run continues\n", heading);
+  }
+}
+
 int run_chain(const RunArguments& arguments) {
   RunSignals& signals = take_run_signals();
   control::ServiceManager manager;
@@ -97,11 +111,18 @@ int run_chain(const RunArguments& arguments) {
     return kWrongUsage;
   }
   if (const Errors errors = config::check_files(*loaded); !errors.empty()) return refuse(errors);
+  std::unique_ptr<control::RunningProcess> predecessor;
+  if (!arguments.take_over.empty()) {
+    auto found = control::RunningProcess::connect(arguments.take_over, loaded->chain);
+    if (!found) return refuse(found.error());  // nothing has been changed yet, here or there
+    predecessor = std::move(*found);
+  }
   if (const auto written = config::write_text_outputs(loaded->texts); !written) return refuse(written.error());
   std::FILE* const tables_out = loaded->writes_stdout ? stderr : stdout;
 
   run::RunOptions options;
   options.gives_up_capabilities = true;
+  options.predecessor = predecessor.get();
   options.trace_packets = arguments.trace;
   options.trace_out = arguments.json ? stderr : tables_out;
   const bool terminal = shows_progress() && !arguments.quiet;
@@ -117,8 +138,16 @@ int run_chain(const RunArguments& arguments) {
       if (terminal) end_progress();
       print_reload(outcome, *loaded, "penstock ctl");
     };
-    auto opened = control::ControlServer::open(
-        loaded->control_path, {*loaded, arguments.chain.file, reloader, stop, stop_as_by_signal, on_reload});
+    const auto on_hand_over = [&](const control::HandOverOutcome& outcome) {
+      if (terminal) end_progress();
+      print_hand_over(outcome);
+    };
+    auto listener = predecessor != nullptr && loaded->control_path == arguments.take_over
+                        ? control::UnixListener::open_beside(loaded->control_path)
+                        : control::UnixListener::open(loaded->control_path);
+    if (!listener) return refuse(listener.error());
+    auto opened = control::ControlServer::open(std::move(*listener), {*loaded, arguments.chain.file, reloader, stop,
+                                                                      stop_as_by_signal, on_reload, on_hand_over});
     if (!opened) return refuse(opened.error());
     server = std::move(*opened);
   }
@@ -138,7 +167,16 @@ int run_chain(const RunArguments& arguments) {
   auto running = run::start(loaded->chain, options, stop);
   run::RunResult result;
   if (running) {
-    if (server != nullptr) server->begin(**running);
+    if (predecessor != nullptr && predecessor->has_died()) {
+      fmt::print(stderr, "Process {} has died before it handed anything over: the ports begin anew\n",
+                 predecessor->pid());
+    } else if (predecessor != nullptr) {
+      fmt::print(stderr, "Took over from process {}: packets waited for {:.1f} ms\n", predecessor->pid(),
+                 predecessor->waited().count() * 1e3);
+    }
+    if (server != nullptr) {
+      if (const auto listens = server->begin(**running); !listens) print_errors(listens.error());
+    }
     if (monitor != nullptr) monitor->begin(**running);
     if (!stop.load()) manager.ready(*loaded);
     {
@@ -198,6 +236,10 @@ void add_run(CLI::App& app, function::NfKinds functions, int& exit_code) {
                "write the times of the last transfers and kernels on the GPU to this file, for Perfetto");
   add_override("--write-esp-sa", "outputs.esp_sa",
                "write the SAs of ipsec with their keys to this file, for Wireshark");
+  command
+      ->add_option("--take-over", arguments->take_over,
+                   "continue the run that listens on this control socket, and ends then, without losing packets")
+      ->type_name("SOCKET");
   command
       ->add_option(
           "--trace", arguments->trace,

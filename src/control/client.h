@@ -27,6 +27,7 @@ class Client {
  public:
   [[nodiscard]] static Result<Client> connect(const std::string& path);
 
+  [[nodiscard]] int fd() const noexcept { return socket_.get(); }
   /// Waits for the answer, without a time limit. The result of the command, as it came.
   [[nodiscard]] tl::expected<Json, NoResult> ask(Command command, Json arguments = Json::object());
   /// The same for a command whose answer comes in parts: calls `use` for each event, as it comes.

@@ -29,7 +29,10 @@ namespace penstock::control {
 
 namespace {
 
-bool is_reload(Command command) { return command == Command::reload || command == Command::rollback; }
+/// Of these, one is done at a time.
+bool changes_run(Command command) {
+  return command == Command::reload || command == Command::rollback || command == Command::hand_over;
+}
 
 Error error_of(std::string message, std::string found = "", std::string expected = "") {
   return {{}, std::move(message), std::move(found), std::move(expected)};
@@ -79,12 +82,10 @@ Result<std::optional<std::uint16_t>> find_reason(std::span<const std::string_vie
 
 }  // namespace
 
-Result<std::unique_ptr<ControlServer>> ControlServer::open(const std::string& path, Subject subject) {
-  auto listener = UnixListener::open(path);
-  if (!listener) return failure(std::move(listener.error()));
+Result<std::unique_ptr<ControlServer>> ControlServer::open(UnixListener listener, Subject subject) {
   const ThreadOnCpus off_workers(subject.loaded.chain.settings.placement.other_cores);
   try {
-    return std::unique_ptr<ControlServer>(new ControlServer(std::move(*listener), std::move(subject)));
+    return std::unique_ptr<ControlServer>(new ControlServer(std::move(listener), std::move(subject)));
   } catch (const std::system_error& error) {
     return failure(Error{{}, "cannot start a thread", error.code().message(), "a higher process limit"});
   }
@@ -117,9 +118,12 @@ ControlServer::~ControlServer() {
   thread_.join();
 }
 
-void ControlServer::begin(run::Run& run) {
-  const std::lock_guard lock(mutex_);
-  run_ = &run;
+Result<void> ControlServer::begin(run::Run& run) {
+  {
+    const std::lock_guard lock(mutex_);
+    run_ = &run;
+  }
+  return listener_.replace();
 }
 
 void ControlServer::tick() {
@@ -193,6 +197,7 @@ LineHandler::Next ControlServer::answer(const Asked& asked) {
     case Command::drain: ask_to_stop(asked); break;
     case Command::reload:
     case Command::rollback:
+    case Command::hand_over:
     case Command::reopen_logs: queue(asked); break;
   }
   return Next::answer;
@@ -368,13 +373,16 @@ void ControlServer::ask_to_stop(const Asked& asked) {
 void ControlServer::queue(const Asked& asked) {
   const std::lock_guard lock(mutex_);
   if (run_ == nullptr) return send_failure(asked, Failure::not_running, no_run());
-  if (is_reload(asked.request.command)) {
+  if (changes_run(asked.request.command)) {
     if (reload_asked_) {
-      return send_failure(asked, Failure::busy,
-                          error_of("another reload or rollback is under way", "", "a request when it is done"));
+      return send_failure(
+          asked, Failure::busy,
+          error_of("another reload, rollback or hand-over is under way", "", "a request when it is done"));
     }
     reload_asked_ = true;
   }
+  if (asked.request.command == Command::hand_over && !asked.request.flag("dry_run"))
+    successor_ = server_.share(asked.client);
   queue_.push_back(asked);
 }
 
@@ -384,6 +392,30 @@ void ControlServer::carry_out(const Asked& asked, run::Run& run) {
       return server_.send(asked.client, failure_text(asked.request.id, Failure::failed, errors));
     return send_result(asked, Json::object());
   }
+  if (asked.request.command == Command::hand_over) return carry_out_hand_over(asked, run);
+  carry_out_reload(asked, run);
+}
+
+void ControlServer::carry_out_hand_over(const Asked& asked, run::Run& run) {
+  Errors errors;
+  if (asked.request.flag("dry_run")) {
+    auto continuity = run.continuity();
+    if (continuity) {
+      send_result(asked, to_json(*continuity));
+    } else {
+      errors = std::move(continuity.error());
+    }
+  } else {
+    const HandOverOutcome outcome = hand_over(run, std::exchange(successor_, {}), asked.request.id);
+    subject_.on_hand_over(outcome);
+    errors = outcome.errors;
+  }
+  if (!errors.empty()) server_.send(asked.client, failure_text(asked.request.id, Failure::failed, errors));
+  const std::lock_guard lock(mutex_);
+  reload_asked_ = false;
+}
+
+void ControlServer::carry_out_reload(const Asked& asked, run::Run& run) {
   Reloader& reloader = subject_.reloader;
   const ReloadOutcome outcome = asked.request.command == Command::rollback ? reloader.rollback(run)
                                 : asked.request.flag("dry_run")            ? reloader.dry_run()

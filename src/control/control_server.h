@@ -24,6 +24,7 @@
 
 #include "base/error.h"
 #include "config/chain_file.h"
+#include "control/hand_over.h"
 #include "control/line_server.h"
 #include "control/packet_stream.h"
 #include "control/reload.h"
@@ -40,13 +41,14 @@ struct Subject {
   Reloader& reloader;
   const std::atomic<bool>& stop_asked;
   std::function<void()> stop;  // the sources are not read any more; called in the server's thread
-  std::function<void(const ReloadOutcome&)> on_reload;  // called by `tick`
+  std::function<void(const ReloadOutcome&)> on_reload;       // called by `tick`
+  std::function<void(const HandOverOutcome&)> on_hand_over;  // the same
 };
 
 class ControlServer final : LineHandler {
  public:
-  /// Listens at `path`, and starts the thread. The run has not begun yet.
-  [[nodiscard]] static Result<std::unique_ptr<ControlServer>> open(const std::string& path, Subject subject);
+  /// Starts the thread. The run has not begun yet.
+  [[nodiscard]] static Result<std::unique_ptr<ControlServer>> open(UnixListener listener, Subject subject);
   /// Answers whatever is still waiting, and removes the socket.
   ~ControlServer() override;
   ControlServer(const ControlServer&) = delete;
@@ -54,8 +56,8 @@ class ControlServer final : LineHandler {
 
   // Only the thread that waits for the run may call these.
 
-  /// Packets flow. `run` must live until `end`, or until the server is destroyed.
-  void begin(run::Run& run);
+  /// Packets flow. An error: nobody can connect. `run` must live until `end`, or until the server is destroyed.
+  [[nodiscard]] Result<void> begin(run::Run& run);
   /// Does what clients have asked for. Called many times per second while packets flow.
   void tick();
   /// The run has ended. Clients that wait for that are answered by the destructor, so that outputs can be written
@@ -97,6 +99,8 @@ class ControlServer final : LineHandler {
   void ask_to_stop(const Asked& asked);
   void queue(const Asked& asked);
   void carry_out(const Asked& asked, run::Run& run);
+  void carry_out_reload(const Asked& asked, run::Run& run);
+  void carry_out_hand_over(const Asked& asked, run::Run& run);
   void send_outcome(const Asked& asked, const ReloadOutcome& outcome);
   [[nodiscard]] std::optional<report::RunReport> report() const;
   [[nodiscard]] Error no_run() const;
@@ -107,8 +111,9 @@ class ControlServer final : LineHandler {
   mutable std::mutex mutex_;  // guards the members up to the next empty line
   run::Run* run_ = nullptr;   // null: it has not begun, or has ended
   std::optional<run::RunResult> result_;
-  std::deque<Asked> queue_;    // for `tick`; one for each client at most
-  bool reload_asked_ = false;  // a reload, dry run or rollback is in the queue, or under way
+  std::deque<Asked> queue_;         // for `tick`; one for each client at most
+  bool reload_asked_ = false;       // a reload, dry run, rollback or hand-over is in the queue, or under way
+  port::FileDescriptor successor_;  // the socket of the client to which the run is to be handed over
   std::vector<Asked> draining_;
 
   std::map<ClientId, Observation> observations_;  // only the server's thread uses it

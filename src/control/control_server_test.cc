@@ -3,6 +3,7 @@
 
 #include "control/control_server.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include <future>
 #include <latch>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -26,7 +28,7 @@ namespace {
 
 class FakeRun final : public run::Run {
  public:
-  int applied = 0, rolled_back = 0, reopened = 0;
+  int applied = 0, rolled_back = 0, reopened = 0, rested = 0, resumed = 0, left = 0;
 
   report::RunReport report() const override {
     report::RunReport report;
@@ -55,6 +57,17 @@ class FakeRun final : public run::Run {
     ++rolled_back;
     return {};
   }
+  Result<run::Continuity> continuity() const override { return run::Continuity{2, {{"lan", "tap interface=x"}}}; }
+  Result<run::HandedPorts> rest() override {
+    ++rested;
+    run::HandedPorts ports;
+    auto& handed = ports["lan"];
+    handed.descriptors.emplace_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    handed.numbers = {1, 2, 3};
+    return ports;
+  }
+  void resume() override { ++resumed; }
+  void leave() noexcept override { ++left; }
   void stop() noexcept override {}
   run::RunResult wait() override { return {report(), {}}; }
 
@@ -66,8 +79,12 @@ class ControlServerTest : public ::testing::Test {
  protected:
   void SetUp() override {
     path_ = ::testing::TempDir() + "/penstock-control-" + std::to_string(::getpid()) + ".sock";
-    auto opened = ControlServer::open(path_, {loaded_, file_, reloader_, stop_, [this] { stop_ = true; },
-                                              [this](const ReloadOutcome&) { ++reported_; }});
+    auto listener = UnixListener::open(path_);
+    ASSERT_TRUE(listener) << to_string(listener.error());
+    auto opened = ControlServer::open(
+        std::move(*listener),
+        {loaded_, file_, reloader_, stop_, [this] { stop_ = true; }, [this](const ReloadOutcome&) { ++reported_; },
+         [this](const HandOverOutcome& outcome) { handed_over_ = outcome.errors.empty(); }});
     ASSERT_TRUE(opened) << to_string(opened.error());
     server_ = std::move(*opened);
   }
@@ -102,6 +119,7 @@ class ControlServerTest : public ::testing::Test {
   Reloader reloader_{loaded_, [this](const config::LoadedChain&) { return plan_(); }};
   std::atomic<bool> stop_{false};
   int reported_ = 0;
+  std::optional<bool> handed_over_;  // empty: nobody has tried
   FakeRun run_;
   std::unique_ptr<ControlServer> server_;
 };
@@ -163,7 +181,7 @@ TEST_F(ControlServerTest, KnowsTheStateOfTheRun) {
   EXPECT_EQ(failure_of(Command::stats), "not_running");
   EXPECT_EQ(failure_of(Command::reload), "not_running");
   EXPECT_EQ(failure_of(Command::reopen_logs), "not_running");
-  server_->begin(run_);
+  ASSERT_TRUE(server_->begin(run_));
   EXPECT_EQ(state(), "running");
   EXPECT_EQ(failure_of(Command::stats), "");
   EXPECT_EQ(failure_of(Command::stop), "");
@@ -176,7 +194,7 @@ TEST_F(ControlServerTest, KnowsTheStateOfTheRun) {
 }
 
 TEST_F(ControlServerTest, CarriesOutWhatTakesLongerInTheThreadOfTheRun) {
-  server_->begin(run_);
+  ASSERT_TRUE(server_->begin(run_));
   EXPECT_EQ(answer_to(ask_in_background(Command::reload, {{"dry_run", true}})), "");
   EXPECT_EQ(run_.applied, 0) << "a dry run changes nothing";
   EXPECT_EQ(reported_, 0);
@@ -190,7 +208,7 @@ TEST_F(ControlServerTest, CarriesOutWhatTakesLongerInTheThreadOfTheRun) {
 }
 
 TEST_F(ControlServerTest, IsBusyWhileAReloadIsUnderWay) {
-  server_->begin(run_);
+  ASSERT_TRUE(server_->begin(run_));
   std::latch planning(1), may_go_on(1);
   plan_ = [&]() -> Result<config::Reload> {
     planning.count_down();
@@ -210,7 +228,7 @@ TEST_F(ControlServerTest, IsBusyWhileAReloadIsUnderWay) {
 }
 
 TEST_F(ControlServerTest, AnswersWhoeverWaitsWhenItEnds) {
-  server_->begin(run_);
+  ASSERT_TRUE(server_->begin(run_));
   auto client = Client::connect(path_);
   auto drained = std::async(std::launch::async, [&] { return client->ask(Command::drain); });
   while (!stop_) std::this_thread::yield();
@@ -224,7 +242,7 @@ TEST_F(ControlServerTest, AnswersWhoeverWaitsWhenItEnds) {
 }
 
 TEST_F(ControlServerTest, AnswersAQueuedRequestWhenTheRunEndsFirst) {
-  server_->begin(run_);
+  ASSERT_TRUE(server_->begin(run_));
   // One of the two is in the queue, and the other one is answered as busy: then nothing is left to come.
   auto one = ask_in_background(Command::reload);
   auto other = ask_in_background(Command::reload);
@@ -237,6 +255,111 @@ TEST_F(ControlServerTest, AnswersAQueuedRequestWhenTheRunEndsFirst) {
   const std::string first = one.get(), second = other.get();
   EXPECT_EQ(std::min(first, second), "busy");
   EXPECT_EQ(std::max(first, second), "not_running");
+}
+
+/// What a successor does while the other process, this one, waits for it.
+class Successor {
+ public:
+  explicit Successor(const std::string& path, const run::Continuity& own = {2, {{"lan", "tap interface=x"}}})
+      : process_(std::async(std::launch::async, [path, own] { return RunningProcess::connect(path, own); })) {}
+  [[nodiscard]] Result<std::unique_ptr<RunningProcess>> connected(ControlServer& server) {
+    while (process_.wait_for(std::chrono::milliseconds{1}) != std::future_status::ready) server.tick();
+    return process_.get();
+  }
+
+ private:
+  std::future<Result<std::unique_ptr<RunningProcess>>> process_;
+};
+
+/// Does what clients ask for while `use` runs in another thread.
+template <typename Use>
+auto while_served(ControlServer& server, Use use) {
+  auto done = std::async(std::launch::async, use);
+  while (done.wait_for(std::chrono::milliseconds{1}) != std::future_status::ready) server.tick();
+  return done.get();
+}
+
+TEST_F(ControlServerTest, HandsItsPortsOver) {
+  ASSERT_TRUE(server_->begin(run_));
+  auto process = Successor(path_).connected(*server_);
+  ASSERT_TRUE(process) << to_string(process.error());
+  EXPECT_EQ((*process)->pid(), ::getpid());
+  EXPECT_EQ(run_.rested, 0) << "nothing has been asked for yet";
+  auto ports = while_served(*server_, [&] {
+    auto taken = (*process)->take();
+    EXPECT_TRUE(taken) << to_string(taken.error());
+    EXPECT_EQ(run_.left, 0);
+    EXPECT_TRUE((*process)->confirm());
+    return taken;
+  });
+  EXPECT_EQ(run_.left, 1);
+  EXPECT_EQ(run_.resumed, 0);
+  EXPECT_EQ(handed_over_, true);
+  const port::HandedPort& lan = ports->at("lan");
+  ASSERT_EQ(lan.descriptors.size(), 1);
+  EXPECT_GE(::fcntl(lan.descriptors[0].get(), F_GETFD), 0);
+  EXPECT_EQ(lan.numbers, (std::vector<std::uint64_t>{1, 2, 3}));
+}
+
+TEST_F(ControlServerTest, GoesOnIfTheOtherProcessDies) {
+  ASSERT_TRUE(server_->begin(run_));
+  auto process = Successor(path_).connected(*server_);
+  ASSERT_TRUE(process);
+  while_served(*server_, [&] {
+    EXPECT_TRUE((*process)->take());
+    process->reset();
+    return 0;
+  });
+  while (!handed_over_) server_->tick();
+  EXPECT_EQ(handed_over_, false);
+  EXPECT_EQ(run_.resumed, 1);
+  EXPECT_EQ(run_.left, 0);
+  EXPECT_EQ(state(), "running");
+  EXPECT_EQ(answer_to(ask_in_background(Command::reload)), "") << "it is not busy any more";
+}
+
+TEST_F(ControlServerTest, GoesOnIfTheOtherProcessIsNotReadyInTime) {
+  ASSERT_TRUE(server_->begin(run_));
+  auto process = Successor(path_).connected(*server_);
+  ASSERT_TRUE(process);
+  const auto confirmed = while_served(*server_, [&] {
+    EXPECT_TRUE((*process)->take());
+    while (run_.resumed == 0) std::this_thread::sleep_for(std::chrono::milliseconds{1});
+    return (*process)->confirm();
+  });
+  EXPECT_FALSE(confirmed) << "two processes would have the ports";
+  EXPECT_EQ(run_.left, 0);
+  EXPECT_EQ(handed_over_, false);
+}
+
+TEST_F(ControlServerTest, IsNotTakenOverByARunThatDiffers) {
+  ASSERT_TRUE(server_->begin(run_));
+  const auto why = [&](const run::Continuity& own) {
+    const auto process = Successor(path_, own).connected(*server_);
+    return process ? "" : to_string(process.error());
+  };
+  EXPECT_NE(why({3, {{"lan", "tap interface=x"}}}).find("the number of workers"), std::string::npos);
+  EXPECT_NE(why({2, {{"lan", "tap interface=y"}}}).find("port lan"), std::string::npos);
+  EXPECT_NE(why({2, {}}).find("port lan"), std::string::npos);
+  EXPECT_NE(why({2, {{"lan", "tap interface=x"}, {"wan", "null"}}}).find("port wan"), std::string::npos);
+  EXPECT_EQ(run_.rested, 0);
+}
+
+TEST(ReadHanded, RefusesWhatIsMalformed) {
+  const auto refused = [](const char* text, std::size_t descriptors) {
+    std::vector<port::FileDescriptor> open;
+    for (std::size_t i = 0; i < descriptors; ++i) open.emplace_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    return !read_handed(Json::parse(text), std::move(open));
+  };
+  EXPECT_FALSE(refused(R"({"ports":{"a":{"descriptors":1,"numbers":[0,1]}}})", 1));
+  for (const char* text :
+       {"7", "{}", R"({"ports":[]})", R"({"ports":{"a":7}})", R"({"ports":{"a":{}}})",
+        R"({"ports":{"a":{"descriptors":-1,"numbers":[]}}})", R"({"ports":{"a":{"descriptors":1,"numbers":[-1]}}})",
+        R"({"ports":{"a":{"descriptors":1,"numbers":["x"]}}})", R"({"ports":{"a":{"descriptors":1,"numbers":7}}})",
+        R"({"ports":{"a":{"descriptors":2,"numbers":[]}}})",
+        R"({"ports":{"a":{"descriptors":18446744073709551615,"numbers":[]}}})",
+        R"({"ports":{"a":{"descriptors":0,"numbers":[]}}})"})
+    EXPECT_TRUE(refused(text, 1)) << text;
 }
 
 }  // namespace

@@ -95,6 +95,10 @@ class LineServer {
   /// Thread-safe.
   void send(ClientId client, std::string text, After after = After::keep);
 
+  /// Another descriptor of the client's socket, from which only its owner reads until the answer is sent. Only in
+  /// `LineHandler::received` for this client, which then returns Next::answer.
+  [[nodiscard]] port::FileDescriptor share(ClientId client) const { return clients_.at(client).socket.duplicate(); }
+
   [[nodiscard]] const Limits& limits() const noexcept { return limits_; }
 
  private:

@@ -49,18 +49,23 @@ constexpr auto kReloadArguments = std::to_array<Argument>({
     {"dry_run", Type::flag, false, false, 0, 0, "only say what a reload would change; nothing changes"},
 });
 
+constexpr auto kHandOverArguments = std::to_array<Argument>({
+    {"dry_run", Type::flag, false, false, 0, 0, "only say what would be handed over"},
+});
+
 constexpr auto kCommands = std::to_array<CommandKind>({
-    {Command::status, "status", {}, "what runs, since when, with which ports and warnings"},
-    {Command::stats, "stats", {}, "the counters of the run: the report, as of now"},
-    {Command::explain, "explain", kExplainArguments, "what would happen to a packet, in which function and why"},
-    {Command::trace, "trace", kTraceArguments, "show the paths of the next packets through the functions"},
-    {Command::capture, "capture", kCaptureArguments,
+    {Command::status, "status", {}, true, "what runs, since when, with which ports and warnings"},
+    {Command::stats, "stats", {}, true, "the counters of the run: the report, as of now"},
+    {Command::explain, "explain", kExplainArguments, true, "what would happen to a packet, in which function and why"},
+    {Command::trace, "trace", kTraceArguments, true, "show the paths of the next packets through the functions"},
+    {Command::capture, "capture", kCaptureArguments, true,
      "write the next frames that a function drops to a file, as pcapng"},
-    {Command::reload, "reload", kReloadArguments, "read the chain file and its files again, and put them in use"},
-    {Command::rollback, "rollback", {}, "return to the configuration before the last reload"},
-    {Command::drain, "drain", {}, "end the run, and wait until all packets that were read are done"},
-    {Command::stop, "stop", {}, "end the run, without waiting"},
-    {Command::reopen_logs, "reopen-logs", {}, "reopen the logs, for logrotate"},
+    {Command::reload, "reload", kReloadArguments, true, "read the chain file and its files again, and put them in use"},
+    {Command::rollback, "rollback", {}, true, "return to the configuration before the last reload"},
+    {Command::drain, "drain", {}, true, "end the run, and wait until all packets that were read are done"},
+    {Command::stop, "stop", {}, true, "end the run, without waiting"},
+    {Command::reopen_logs, "reopen-logs", {}, true, "reopen the logs, for logrotate"},
+    {Command::hand_over, "hand-over", kHandOverArguments, false, "hand the run over to the client"},
 });
 
 constexpr std::string_view kExample = R"(an object such as {"version": 1, "command": "status"})";

@@ -30,7 +30,8 @@ enum class Command : std::uint8_t {
   rollback,
   drain,
   stop,
-  reopen_logs
+  reopen_logs,
+  hand_over
 };
 
 /// A member of a request that is particular to its command.
@@ -48,6 +49,7 @@ struct CommandKind {
   Command command;
   std::string_view name;
   std::span<const Argument> arguments;
+  bool is_for_operators;  // else for processes that take over
   std::string_view help;
 };
 [[nodiscard]] std::span<const CommandKind> commands();

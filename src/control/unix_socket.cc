@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <system_error>
 #include <thread>
@@ -113,11 +114,26 @@ Result<UnixListener> UnixListener::open(const std::string& path) {
   return UnixListener(path, std::move(socket), status.st_dev, status.st_ino);
 }
 
+Result<UnixListener> UnixListener::open_beside(const std::string& path) {
+  auto beside = open(path + ".next");
+  if (beside) beside->target_ = path;
+  return beside;
+}
+
+Result<void> UnixListener::replace() {
+  if (target_.empty()) return {};
+  if (::rename(path_.c_str(), target_.c_str()) != 0)
+    return failure(system_error(target_, "cannot listen", reason_of(errno)));
+  path_ = std::exchange(target_, {});
+  return {};
+}
+
 UnixListener::UnixListener(std::string path, FileDescriptor socket, dev_t device, ino_t inode)
     : path_(std::move(path)), socket_(std::move(socket)), device_(device), inode_(inode) {}
 
 UnixListener::UnixListener(UnixListener&& other) noexcept
     : path_(std::exchange(other.path_, {})),
+      target_(std::exchange(other.target_, {})),
       socket_(std::move(other.socket_)),
       device_(other.device_),
       inode_(other.inode_) {}

@@ -27,6 +27,11 @@ class UnixListener {
  public:
   /// Replaces a socket that a dead process has left, but neither one at which a process listens, nor any other file.
   [[nodiscard]] static Result<UnixListener> open(const std::string& path);
+  /// Listens where nobody looks for it until `replace`: another process listens at the path, whose run this one takes
+  /// over.
+  [[nodiscard]] static Result<UnixListener> open_beside(const std::string& path);
+  /// After `open_beside`: takes the place of the other process's socket, in one step. After `open`: does nothing.
+  [[nodiscard]] Result<void> replace();
   UnixListener(UnixListener&& other) noexcept;
   UnixListener& operator=(UnixListener&& other) = delete;
   ~UnixListener();
@@ -41,7 +46,8 @@ class UnixListener {
  private:
   UnixListener(std::string path, port::FileDescriptor socket, dev_t device, ino_t inode);
 
-  std::string path_;  // empty: removed, or moved from
+  std::string path_;    // empty: removed, or moved from
+  std::string target_;  // the path after `replace`; empty: it is `path_`
   port::FileDescriptor socket_;
   dev_t device_;
   ino_t inode_;

@@ -12,7 +12,9 @@
 
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
+#include <utility>
 
 namespace penstock::control {
 namespace {
@@ -110,6 +112,25 @@ TEST_F(UnixSocket, SaysWhyItCannotListen) {
 TEST_F(UnixSocket, SaysWhyItCannotConnect) {
   EXPECT_THAT(to_string(connect_to(path_).error()), HasSubstr("--control"));
   EXPECT_FALSE(connect_to(path_ + std::string(200, 'a'))) << "not to a socket with a shorter name";
+}
+
+TEST_F(UnixSocket, TakesThePlaceOfAnotherProcess) {
+  auto former = std::make_unique<UnixListener>(std::move(*UnixListener::open(path_)));
+  auto next = UnixListener::open_beside(path_);
+  ASSERT_TRUE(next) << to_string(next.error());
+  EXPECT_FALSE(UnixListener::open_beside(path_)) << "two at once";
+  const auto reaches = [&](const UnixListener& listener) {
+    const auto client = connect_to(path_);
+    const port::FileDescriptor accepted(::accept(listener.fd(), nullptr, nullptr));
+    return client.has_value() && static_cast<bool>(accepted);
+  };
+  EXPECT_TRUE(reaches(*former));
+  EXPECT_FALSE(reaches(*next));
+  EXPECT_TRUE(next->replace());
+  EXPECT_EQ(next->path(), path_);
+  EXPECT_TRUE(reaches(*next));
+  former.reset();
+  EXPECT_TRUE(reaches(*next)) << "the former one has removed it";
 }
 
 TEST_F(UnixSocket, KnowsThePeer) {

@@ -219,6 +219,10 @@ class NetworkFunction {
     return std::nullopt;
   }
 
+  /// What the function keeps from packet to packet, and another process that takes over the run would lack, for the
+  /// user: "connections and streams". Empty: nothing but counters.
+  [[nodiscard]] virtual std::string state_of_run() const { return {}; }
+
   /// One line about what is loaded: "901,899 routes in a DIR-24-8 table of 66.1 MiB".
   [[nodiscard]] virtual std::string description() const = 0;
   /// For `penstock check`: details of what is loaded and what was skipped, beyond `description`. As text of complete

@@ -15,6 +15,7 @@ class NullPort final : public Port, private TxQueue {
   RxQueue* rx(unsigned) noexcept override { return nullptr; }
   TxQueue* tx(unsigned) noexcept override { return this; }  // stateless, so one serves all workers
   Errors close() override { return {}; }
+  Result<std::string> continuity() const override { return std::string("null"); }
 
  private:
   std::size_t send(std::span<const PacketView> packets) noexcept override { return packets.size(); }

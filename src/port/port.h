@@ -30,6 +30,7 @@
 #include "packet/batch.h"
 #include "packet/packet.h"
 #include "packet/packet_memory.h"
+#include "port/live/file_descriptor.h"
 
 namespace penstock::port {
 
@@ -174,6 +175,15 @@ struct Opening {
   std::size_t lent_alignment = kFrameAlignment;    // of lent frames, if the port can choose
   std::size_t batch_bytes = std::size_t{1} << 20;  // the most in a batch
   std::size_t batch_packets = 512;
+  bool continues = false;  // `continue_from` follows instead of `start`
+};
+
+/// What a port hands to the one of another process that continues it. Only ports of its kind understand the numbers.
+struct HandedPort {
+  std::vector<FileDescriptor> descriptors;
+  std::vector<std::uint64_t> numbers;
+
+  [[nodiscard]] bool is_empty() const noexcept { return descriptors.empty() && numbers.empty(); }
 };
 
 class Port {
@@ -201,6 +211,31 @@ class Port {
   /// Truncates the outputs, and lets packets in, once all ports of the chain are open. Called at most once. An error
   /// prevents the run; ports that started before it are closed.
   [[nodiscard]] virtual Result<void> start() { return {}; }
+
+  // Another process takes over (docs/control.md): `rest`, and then `hand_over` and `leave`, or `resume`. By one thread,
+  // while packets flow.
+
+  /// What the port of the other process must be like: both must give the same text. An error: no process can continue
+  /// this port.
+  [[nodiscard]] virtual Result<std::string> continuity() const {
+    return failure(Error{{}, "a port of this kind cannot be handed over", "", "af_packet, tap or null"});
+  }
+  /// Opens no further frames: they wait in the kernel.
+  virtual void rest() noexcept {}
+  virtual void resume() noexcept {}
+  /// Whether all frames that were opened have been taken, and lent ones are back.
+  [[nodiscard]] virtual bool rests() const noexcept { return true; }
+  /// While it rests. The descriptors are duplicates.
+  [[nodiscard]] virtual HandedPort hand_over() { return {}; }
+  /// The other process has begun: `close` must leave what was handed over as it is.
+  virtual void leave() noexcept {}
+  /// Called instead of `start`: continues where the port of another process rests. If that has died, and nothing was
+  /// handed over, begins as after `open` without `Opening::continues`.
+  [[nodiscard]] virtual Result<void> continue_from(HandedPort handed) {
+    static_cast<void>(handed);
+    return start();
+  }
+
   /// The queues of a worker; null if the port does not read, or does not write. The port owns them.
   [[nodiscard]] virtual RxQueue* rx(unsigned worker) noexcept = 0;
   [[nodiscard]] virtual TxQueue* tx(unsigned worker) noexcept = 0;

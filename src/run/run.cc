@@ -88,9 +88,11 @@ Result<void> open_outlets(Chain& chain, const port::Opening& opening) {
   return {};
 }
 
-Result<void> start_ports(Chain& chain) {
+/// `handed`: from the process whose run this one continues; null: there is none.
+Result<void> start_ports(Chain& chain, HandedPorts* handed) {
   for (NamedPort& named : chain.ports) {
-    auto started = named.port->start();
+    auto started =
+        handed == nullptr ? named.port->start() : named.port->continue_from(std::move((*handed)[named.name]));
     if (started) continue;
     Errors errors;
     append_named(errors, named, std::move(started.error()));
@@ -176,6 +178,25 @@ class WorkerThreads {
 
 }  // namespace
 
+Result<Continuity> continuity_of(const Chain& chain) {
+  Continuity continuity{chain.settings.workers, {}};
+  Errors errors;
+  for (const NamedPort& named : chain.ports) {
+    auto port = named.port->continuity();
+    if (port) {
+      continuity.ports.emplace_back(named.name, std::move(*port));
+    } else {
+      append_named(errors, named, std::move(port.error()));
+    }
+  }
+  for (const NamedFunction& named : chain.functions) {
+    if (const std::string state = named.function->state_of_run(); !state.empty())
+      errors.push_back({{}, "function " + named.name + ": its state cannot be handed over", state, "a new run"});
+  }
+  if (!errors.empty()) return failure(std::move(errors));
+  return continuity;
+}
+
 Errors check_system(const Chain& chain) {
   Errors errors;
   for (const NamedPort& named : chain.ports) append(errors, named.port->check());
@@ -225,6 +246,13 @@ class RunningChain final : public Run {
     return change_to(next);
   }
   [[nodiscard]] Result<void> rollback() override;
+  [[nodiscard]] Result<Continuity> continuity() const override {
+    const std::lock_guard lock(functions_);
+    return continuity_of(chain_);
+  }
+  [[nodiscard]] Result<HandedPorts> rest() override;
+  void resume() override;
+  void leave() noexcept override;
   void stop() noexcept override { stop_asked_.store(true); }
   [[nodiscard]] RunResult wait() override;
 
@@ -247,6 +275,8 @@ class RunningChain final : public Run {
   [[nodiscard]] Result<bool> open();
   [[nodiscard]] Result<void> make_workers();
   [[nodiscard]] Result<void> start_workers();
+  [[nodiscard]] Result<void> let_packets_in();
+  [[nodiscard]] bool rests() const;
   void begin_worker(std::size_t worker);
   void begin_receiver();
   [[nodiscard]] Errors close();
@@ -292,6 +322,7 @@ Result<bool> RunningChain::open() {
   bool interrupted = false;
   port::Opening offer(chain_.settings.workers);
   offer.memory = &memory_;
+  offer.continues = options_.predecessor != nullptr;
   const ring::RingShape& ring = workers_.front()->ring_shape();
   if (!is_shared()) offer.room = ring.room;  // the receiver copies frames to where there is room
   if (ring.most_lent_bytes == Batch::kNoLimit || is_shared()) {
@@ -462,7 +493,7 @@ Result<void> RunningChain::start_workers() {
   threads_->begin();
   if (chain_.timeline != nullptr) chain_.timeline->begin();
   Errors errors;
-  if (auto started = opener_->run([this] { return start_ports(chain_); }).get(); !started) {
+  if (auto started = let_packets_in(); !started) {
     errors = std::move(started.error());
     stop_workers_.store(true);
     interrupt(chain_);
@@ -477,6 +508,22 @@ Result<void> RunningChain::start_workers() {
   end();
   append(errors, closed_.get());
   return failure(std::move(errors));
+}
+
+/// All threads wait for packets, so that those of another process wait for as short as possible.
+Result<void> RunningChain::let_packets_in() {
+  Predecessor* const predecessor = options_.predecessor;
+  HandedPorts handed;
+  if (predecessor != nullptr) {
+    auto taken = predecessor->take();
+    if (!taken) return failure(std::move(taken.error()));
+    handed = std::move(*taken);
+  }
+  auto started = opener_->run([&] { return start_ports(chain_, predecessor == nullptr ? nullptr : &handed); }).get();
+  if (predecessor == nullptr) return started;
+  if (started) started = predecessor->confirm();
+  if (!started) leave();  // what belongs to the other process stays as it is
+  return started;
 }
 
 /// Called when all workers have ended.
@@ -546,6 +593,39 @@ Result<void> RunningChain::rollback() {
   auto changed = change_to(next);
   if (!changed) former_ = std::move(next);
   return changed;
+}
+
+Result<HandedPorts> RunningChain::rest() {
+  constexpr std::chrono::seconds kLongest{1};
+  if (auto possible = continuity(); !possible) return failure(std::move(possible.error()));
+  if (never_began_ || is_over(start_)) return failure(Error{{}, "the run is ending", "", "a run that goes on"});
+  for (NamedPort& named : chain_.ports) named.port->rest();
+  for (const Clock::time_point begun = Clock::now(); !rests();) {
+    if (Clock::now() - begun > kLongest) {
+      resume();
+      return failure(Error{{}, "packets that were received are not done", format_duration(kLongest), "less time"});
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds{100});
+  }
+  HandedPorts handed;
+  for (NamedPort& named : chain_.ports) handed.emplace(named.name, named.port->hand_over());
+  return handed;
+}
+
+/// No queue receives, and no packet is under way. In this order: packets leave the queues for the workers.
+bool RunningChain::rests() const {
+  if (!std::ranges::all_of(chain_.ports, [](const NamedPort& named) { return named.port->rests(); })) return false;
+  const report::RunReport now = report();
+  return now.in.packets == now.forwarded.packets + now.dropped.packets + now.consumed.packets;
+}
+
+void RunningChain::resume() {
+  for (NamedPort& named : chain_.ports) named.port->resume();
+}
+
+void RunningChain::leave() noexcept {
+  for (NamedPort& named : chain_.ports) named.port->leave();
+  stop();
 }
 
 /// On success, `former_` holds what was in the chain. On an error, nothing has changed.

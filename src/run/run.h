@@ -11,15 +11,18 @@
 #include <cstdint>
 #include <cstdio>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "function/network_function.h"
+#include "port/port.h"
 #include "report/run_report.h"
 #include "run/chain.h"
 #include "run/explain.h"
@@ -37,12 +40,35 @@ struct Progress {
 
 class Run;
 
+/// What two processes must have in common for the one to continue the run of the other: the number of workers, and for
+/// each port its name and Port::continuity.
+struct Continuity {
+  unsigned workers = 0;
+  std::vector<std::pair<std::string, std::string>> ports;
+};
+/// An error names everything that cannot be continued in another process.
+[[nodiscard]] Result<Continuity> continuity_of(const Chain& chain);
+
+/// By the names of the ports.
+using HandedPorts = std::map<std::string, port::HandedPort>;
+
+/// The run of another process that a run continues. Both have the same continuity. Called by `start`.
+class Predecessor {
+ public:
+  virtual ~Predecessor() = default;
+  /// Everything is prepared: it is to receive no more, and hands over its ports: all of them, or none if it has died.
+  [[nodiscard]] virtual Result<HandedPorts> take() = 0;
+  /// Packets can flow here: it is to end. After an error it goes on, and this run must not begin.
+  [[nodiscard]] virtual Result<void> confirm() = 0;
+};
+
 struct RunOptions {
   std::uint64_t trace_packets = 0;
   std::FILE* trace_out = nullptr;
   /// If a port is on an interface: the calling thread, and those of the run, give up for good all capabilities that the
   /// ports do not need (port::CapabilityNeeds). Those for opening the ports end with that.
   bool gives_up_capabilities = false;
+  Predecessor* predecessor = nullptr;  // borrowed; null: none
   // Called by `Run::wait`; may be empty.
   std::function<void(const Progress&)> on_progress;  // a few times per second
   std::function<void(Run&)> on_tick;                 // many times per second while packets flow
@@ -95,6 +121,18 @@ class Run {
   /// Puts the functions of the former epoch back in their place. Their state, such as counters, continues. A second
   /// rollback takes the first one back.
   [[nodiscard]] virtual Result<void> rollback() = 0;
+
+  // Another process takes over (docs/control.md). By one thread.
+
+  /// See `continuity_of`.
+  [[nodiscard]] virtual Result<Continuity> continuity() const = 0;
+  /// Receives no more, so that packets wait in the kernel. Returns when all that were received are done, with what the
+  /// other process needs. After an error, the run goes on.
+  [[nodiscard]] virtual Result<HandedPorts> rest() = 0;
+  /// The other process does not take over: goes on after `rest`.
+  virtual void resume() = 0;
+  /// After `rest`: the other process has begun, and this run ends.
+  virtual void leave() noexcept = 0;
 
   /// The sources are not read any more, and the run ends when all packets that were read are done.
   virtual void stop() noexcept = 0;

@@ -60,6 +60,8 @@ INSTANTIATE_TEST_SUITE_P(Xdp, LiveOnGpu, Combine(Values("af_xdp", "af_xdp_generi
                          name_of_scenario);
 INSTANTIATE_TEST_SUITE_P(Reloading, LiveOnGpu, Combine(Values("af_packet", "tap", "af_xdp"), ValuesIn(kReloads)),
                          name_of_scenario);
+INSTANTIATE_TEST_SUITE_P(Upgrading, LiveOnGpu, Combine(Values("af_packet", "tap"), Values("Upgrades1", "Upgrades2")),
+                         name_of_scenario);
 INSTANTIATE_TEST_SUITE_P(Dpdk, LiveOnGpu, Combine(Values("dpdk", "dpdk_tap"), ValuesIn(kForDpdk)), name_of_scenario);
 
 }  // namespace

@@ -49,6 +49,8 @@ constexpr const char* kForPacketSockets[] = {"Unprivileged1",    "Unprivileged2"
                                              "KernelNeighbours", "KernelReloads", "Frr"};
 constexpr const char* kForTap[] = {"TapDeleted", "TapMoved"};
 constexpr const char* kReloads[] = {"Reloads1", "Reloads2"};
+constexpr const char* kUpgrades[] = {"Upgrades1", "Upgrades2", "InterruptedUpgrades", "PredecessorDies",
+                                     "RefusedUpgrades"};
 // What depends little on the kind of port.
 constexpr const char* kForOne[] = {"Download1",   "Fragments3", "Flood2",          "EndsUnderLoad1", "Idle1",
                                    "FilterAlone", "Router",     "FirewallRouter2", "Everything",     "Detects1",
@@ -95,6 +97,9 @@ INSTANTIATE_TEST_SUITE_P(Detecting, Live,
 INSTANTIATE_TEST_SUITE_P(DetectingByTwo, Live, Combine(Values("af_xdp_generic"), Values("Detects2")), name_of_scenario);
 INSTANTIATE_TEST_SUITE_P(Reloading, Live,
                          Combine(Values("af_packet", "tap", "af_xdp", "af_xdp_generic"), ValuesIn(kReloads)),
+                         name_of_scenario);
+INSTANTIATE_TEST_SUITE_P(Upgrading, Live, Combine(Values("af_packet", "tap"), ValuesIn(kUpgrades)), name_of_scenario);
+INSTANTIATE_TEST_SUITE_P(NotUpgrading, Live, Combine(Values("af_xdp", "dpdk"), Values("UnsupportedUpgrade")),
                          name_of_scenario);
 INSTANTIATE_TEST_SUITE_P(Once, Live, Combine(Values("af_packet"), ValuesIn(kForOne)), name_of_scenario);
 INSTANTIATE_TEST_SUITE_P(Tap, Live, Combine(Values("tap"), ValuesIn(kForTap)), name_of_scenario);

@@ -65,6 +65,7 @@ class Ipsec final : public function::NetworkFunction {
   Result<void> take_over(function::NetworkFunction& predecessor) override;
   void predecessor_ended() noexcept override;
   std::optional<function::Explanation> explain(PacketView packet) const override;
+  std::string state_of_run() const override { return "sequence numbers, replay windows and lifetimes of SAs"; }
   std::string description() const override;
   /// {"warnings": [constructs skipped in the files], "state_dir": folder or null, "fault": why sequence numbers could
   /// not be reserved, only after a failure, "fragments": {"received", "reassembled", "timed_out", "dropped"}, only

@@ -49,6 +49,7 @@ class Nids final : public function::NetworkFunction {
   /// Writes the last EVE `stats` record.
   void end_run() noexcept override;
   std::optional<function::Explanation> explain(PacketView packet) const override;
+  std::string state_of_run() const override { return "connections, streams and thresholds"; }
   std::string description() const override;
   std::string load_table() const override;
   /// {"loaded": N, "left_out": M, "reasons": [{"reason", "rules", "first"} …]}

@@ -6,6 +6,7 @@
 
 #include "port/live/af_packet.h"
 
+#include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -122,6 +124,63 @@ class AfPacketPort final : public Port {
     return needs;
   }
 
+  Result<std::string> continuity() const override {
+    const ReceiveShape& shape = settings_.receive;
+    return fmt::format("af_packet interface={} netns={} receives={} blocks={} block_timeout={}ms promiscuous={}",
+                       settings_.interface, settings_.netns, settings_.reads, shape.blocks, shape.block_timeout_ms,
+                       shape.promiscuous);
+  }
+  void rest() noexcept override {
+    for (const auto& queue : rx_) queue->rest().ask();
+  }
+  void resume() noexcept override {
+    for (const auto& queue : rx_) queue->resume();
+  }
+  void leave() noexcept override {
+    for (const auto& queue : rx_) queue->leave();
+  }
+  bool rests() const noexcept override {
+    return std::ranges::all_of(rx_, [](const auto& queue) { return queue->rest().rests(); }) &&
+           (!exchange_ || exchange_->is_empty());
+  }
+
+  /// The room before frames and, for each worker, the numbers of PacketRx::Handed.
+  HandedPort hand_over() override {
+    HandedPort handed;
+    handed.numbers.push_back(std::min(settings_.receive.headroom, handed_headroom_));
+    for (const auto& queue : rx_) {
+      PacketRx::Handed one = queue->hand_over();
+      handed.descriptors.push_back(std::move(one.socket));
+      handed.numbers.insert(handed.numbers.end(),
+                            {one.position.block, one.position.left, one.position.offset, one.waiting});
+    }
+    return handed;
+  }
+
+  Result<void> continue_from(HandedPort handed) override {
+    if (handed.is_empty()) return in_network_namespace(settings_.netns, [&] { return begin_anew(); });
+    constexpr std::size_t kNumbers = 4;
+    if (handed.descriptors.size() != rx_.size() || handed.numbers.size() != 1 + kNumbers * rx_.size())
+      return failure(Error{settings_.place, "not what a port of this kind hands over", "", ""});
+    const std::size_t ring_bytes = settings_.receive.block_bytes * settings_.receive.blocks;
+    std::vector<ReceiveRing> rings;
+    for (std::size_t w = 0; w < rx_.size(); ++w) {
+      const std::uint64_t* const numbers = handed.numbers.data() + 1 + kNumbers * w;
+      auto ring = ReceiveRing::continue_at(settings_.interface, std::move(handed.descriptors[w]),
+                                           {numbers[0], numbers[1], numbers[2]}, settings_.receive,
+                                           lends_to_ == nullptr ? nullptr : memory_.bytes().data() + w * ring_bytes);
+      if (!ring) return failure(placed(std::move(ring.error())));
+      rings.push_back(std::move(*ring));
+    }
+    // Its frames may have less room than this chain needs.
+    std::optional<PacketMemory::Region> region;
+    if (lends_to_ != nullptr && handed.numbers[0] >= settings_.receive.headroom) region = add_memory(*lends_to_);
+    for (std::size_t w = 0; w < rx_.size(); ++w)
+      rx_[w]->continue_with(std::move(rings[w]), region, handed.numbers[kNumbers * (w + 1)]);
+    handed_headroom_ = static_cast<std::uint32_t>(handed.numbers[0]);
+    return {};
+  }
+
   RxQueue* rx(unsigned worker) noexcept override { return worker < rx_.size() ? rx_[worker].get() : nullptr; }
   TxQueue* tx(unsigned worker) noexcept override { return worker < tx_.size() ? tx_[worker].get() : nullptr; }
 
@@ -193,21 +252,41 @@ class AfPacketPort final : public Port {
     const std::size_t ring_bytes = shape.block_bytes * shape.blocks;
     const bool lends = settings_.reads && opening.memory != nullptr && opening.room.tail == 0 &&
                        ring_bytes * workers_ <= PacketMemory::kMostBytes && memory_.reserve(ring_bytes * workers_);
-    auto rings = open_receive_rings(*interface, lends ? memory_.bytes().data() : nullptr);
-    if (!rings) return failure(std::move(rings.error()));
+    std::vector<ReceiveRing> rings(settings_.reads ? workers_ : 0);
     std::optional<PacketMemory::Region> region;
-    if (lends) {
-      // Memory that devices cannot use is copied from.
-      if (auto added = opening.memory->add(memory_.bytes())) region = *added;
+    if (opening.continues) {
+      if (lends) lends_to_ = opening.memory;
+    } else {
+      auto opened = open_receive_rings(*interface, lends ? memory_.bytes().data() : nullptr);
+      if (!opened) return failure(std::move(opened.error()));
+      rings = std::move(*opened);
+      if (lends) region = add_memory(*opening.memory);
     }
-    for (unsigned w = 0; w < rings->size(); ++w) {
-      rx_.push_back(std::make_unique<PacketRx>(w, index_, exchange_.get(), shape.promiscuous, std::move((*rings)[w]),
+    for (unsigned w = 0; w < rings.size(); ++w) {
+      rx_.push_back(std::make_unique<PacketRx>(w, index_, exchange_.get(), shape.promiscuous, std::move(rings[w]),
                                                region, w * ring_bytes));
     }
     auto sends = open_send_rings(*interface);
     if (!sends) return failure(std::move(sends.error()));
     for (SendRing& ring : *sends) tx_.push_back(std::make_unique<PacketTx>(std::move(ring), watch_));
     return watch_.start();
+  }
+
+  /// Empty: memory that devices cannot use is copied from.
+  [[nodiscard]] std::optional<PacketMemory::Region> add_memory(PacketMemory& chain) const {
+    auto added = chain.add(memory_.bytes());
+    return added ? std::optional(*added) : std::nullopt;
+  }
+
+  Result<void> begin_anew() {
+    auto interface = require_interface(settings_.interface, settings_.place);
+    if (!interface) return failure(std::move(interface.error()));
+    auto rings = open_receive_rings(*interface, lends_to_ == nullptr ? nullptr : memory_.bytes().data());
+    if (!rings) return failure(std::move(rings.error()));
+    std::optional<PacketMemory::Region> region;
+    if (lends_to_ != nullptr) region = add_memory(*lends_to_);
+    for (std::size_t w = 0; w < rx_.size(); ++w) rx_[w]->continue_with(std::move((*rings)[w]), region, 0);
+    return start();
   }
 
   Result<std::vector<ReceiveRing>> open_receive_rings(const Interface& interface, std::uint8_t* memory) {
@@ -278,6 +357,9 @@ class AfPacketPort final : public Port {
   const PortIndex index_;
   unsigned workers_ = 1;
   ReservedMemory memory_;  // outlives the rings in it
+  // Of sockets from another process. Those that are opened later, if the interface comes back, have this chain's.
+  std::uint32_t handed_headroom_ = std::numeric_limits<std::uint32_t>::max();
+  PacketMemory* lends_to_ = nullptr;  // where to add the memory in `continue_from`; null: frames are copied
   FileDescriptor program_;
   std::unique_ptr<Exchange> exchange_;
   std::vector<std::unique_ptr<PacketRx>> rx_;

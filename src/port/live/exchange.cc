@@ -74,6 +74,7 @@ void Exchange::send(unsigned from, unsigned to, const CapturedFrame& frame, bool
   const RingHeader header{frame.timestamp_ns, frame.wire_length, frame.link_type, frame.copy, to_table};
   std::memcpy(record, &header, sizeof header);
   std::memcpy(record + sizeof header, frame.bytes.data(), frame.bytes.size());
+  part.put.add(1);
   ring.end_write();
   part.has_sent[to] = true;
 }
@@ -105,6 +106,11 @@ int Exchange::wait_fd(unsigned here) noexcept {
   return part.event.fd();
 }
 
+void Exchange::pop(Part& part, SpscByteRing& ring) noexcept {
+  ring.pop();
+  part.popped.add(1);
+}
+
 RxStatus Exchange::poll(unsigned here, Batch& batch, PortIndex in_port) noexcept {
   Part& part = *parts_[here];
   clear_signal(part);
@@ -118,7 +124,7 @@ RxStatus Exchange::poll(unsigned here, Batch& batch, PortIndex in_port) noexcept
       if (header.to_table) {
         const CapturedFrame frame{bytes, header.timestamp_ns, header.wire_length, header.link_type, 0, false};
         take_fragment(worker_key_of(bytes, header.wire_length, header.link_type, part.scratch), frame);
-        ring.pop();
+        pop(part, ring);
         continue;
       }
       if (header.copy && !batch.empty()) {
@@ -131,10 +137,10 @@ RxStatus Exchange::poll(unsigned here, Batch& batch, PortIndex in_port) noexcept
           return RxStatus::more;
         }
         part.too_long.add(header.copy ? 0 : 1);
-        ring.pop();
+        pop(part, ring);
         continue;
       }
-      ring.pop();
+      pop(part, ring);
       if (header.copy) return RxStatus::copy;
       part.received.add(1);
     }
@@ -162,10 +168,18 @@ RxQueue::Discarded Exchange::discard(unsigned here, std::size_t most) noexcept {
         ++lost.packets;
         lost.bytes += record.size() - sizeof header;
       }
-      ring.pop();
+      pop(part, ring);
     }
   }
   return lost;
+}
+
+bool Exchange::is_empty() const noexcept {
+  // In this order: what is put meanwhile is not taken for nothing.
+  std::uint64_t popped = 0, put = 0;
+  for (const auto& part : parts_) popped += part->popped.get();
+  for (const auto& part : parts_) put += part->put.get();
+  return put == popped;
 }
 
 Exchange::Counts Exchange::counts() const noexcept {

@@ -75,12 +75,15 @@ class Exchange {
   };
   /// Thread-safe. `left` is exact once the workers have stopped.
   [[nodiscard]] Counts counts() const noexcept;
+  /// Whether no frames are on their way from one worker to another. Thread-safe; stays so while no queue receives.
+  [[nodiscard]] bool is_empty() const noexcept;
 
  private:
   /// What worker `index` has done. Frames that are copies (RxStatus::copy) do not count.
   struct alignas(64) Part {
-    Counter entered;   // frames that it has given away
-    Counter received;  // frames that it has taken from its inbox
+    Counter entered;      // frames that it has given away
+    Counter received;     // frames that it has taken from its inbox
+    Counter put, popped;  // records of the rings to others, and of its inbox, copies included
     Counter ring_full, too_long;
     std::vector<std::unique_ptr<SpscByteRing>> to;  // rings, by receiving worker
     std::vector<bool> has_sent;                     // since the last `wake_others`, by receiving worker
@@ -94,6 +97,7 @@ class Exchange {
   void send(unsigned from, unsigned to, const CapturedFrame& frame, bool to_table) noexcept;
   void take_fragment(const WorkerKey& key, const CapturedFrame& frame) noexcept;
   void clear_signal(Part& part) noexcept;
+  static void pop(Part& part, SpscByteRing& ring) noexcept;
 
   const unsigned workers_;
   std::vector<std::unique_ptr<Part>> parts_;

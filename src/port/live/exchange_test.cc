@@ -110,6 +110,7 @@ std::vector<Received> run_workers(Exchange& exchange, const std::vector<std::vec
   std::vector<std::thread> threads;
   for (unsigned w = 0; w < workers; ++w) threads.emplace_back(work, w);
   for (std::thread& thread : threads) thread.join();
+  EXPECT_TRUE(exchange.is_empty()) << "but for fragments that wait for their datagram";
   return received;
 }
 

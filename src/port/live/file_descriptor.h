@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <utility>
@@ -24,6 +25,9 @@ class FileDescriptor {
   ~FileDescriptor() {
     if (fd_ >= 0) ::close(fd_);
   }
+
+  /// Another descriptor of the same file; none if the system has none left.
+  [[nodiscard]] FileDescriptor duplicate() const noexcept { return FileDescriptor(::fcntl(fd_, F_DUPFD_CLOEXEC, 0)); }
 
   [[nodiscard]] int get() const noexcept { return fd_; }
   [[nodiscard]] explicit operator bool() const noexcept { return fd_ >= 0; }

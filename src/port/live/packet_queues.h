@@ -27,6 +27,7 @@
 #include "port/live/interface.h"
 #include "port/live/packet_rings.h"
 #include "port/live/realtime_offset.h"
+#include "port/live/rest.h"
 #include "port/port.h"
 
 namespace penstock::port {
@@ -46,19 +47,24 @@ class PacketRx final : public RxQueue {
   ~PacketRx() override { delete next_.load(); }
 
   RxStatus poll(Batch& batch) noexcept override {
-    if (exchange_ == nullptr) return receive(batch);
-    return exchange_->poll_in_turns(worker_, batch, port_, [&] { return receive(batch); });
+    const RxStatus status = exchange_ == nullptr
+                                ? receive(batch)
+                                : exchange_->poll_in_turns(worker_, batch, port_, [&] { return receive(batch); });
+    rest_.note(!is_open_ && ring_.lent() == 0);
+    return status;
   }
 
   void take_back(std::size_t frames) noexcept override { ring_.take_back(frames); }
 
   bool add_wake_ups(std::vector<pollfd>& to) noexcept override {
+    if (exchange_ != nullptr) to.push_back({exchange_->wait_fd(worker_), POLLIN, 0});
+    if (!rest_.add_wake_ups(to)) return false;
+    if (rest_.asked()) return true;
     // An interface that goes down leaves an error, which would wake the worker again and again.
     int error = 0;
     socklen_t length = sizeof error;
     static_cast<void>(::getsockopt(ring_.fd(), SOL_SOCKET, SO_ERROR, &error, &length));
     to.push_back({ring_.fd(), POLLIN, 0});
-    if (exchange_ != nullptr) to.push_back({exchange_->wait_fd(worker_), POLLIN, 0});
     return true;
   }
 
@@ -83,7 +89,42 @@ class PacketRx final : public RxQueue {
   [[nodiscard]] bool start() noexcept { return ring_.start(); }
   void stop() noexcept {
     const std::lock_guard lock(changing_);
-    ring_.stop();
+    if (!is_handed_) ring_.stop();
+  }
+
+  // Another process takes over: see Port. From one thread.
+
+  [[nodiscard]] Rest& rest() noexcept { return rest_; }
+  struct Handed {
+    FileDescriptor socket;
+    ReceiveRing::Position position;
+    std::uint64_t waiting = 0;  // frames in the ring
+  };
+  /// While it rests. From now on, the socket's statistics are the other process's.
+  [[nodiscard]] Handed hand_over() noexcept {
+    const std::lock_guard lock(changing_);
+    count_arrivals();
+    is_handed_ = true;
+    return {ring_.duplicate(), ring_.position(), arrived_ - dropped_ - popped_.get()};
+  }
+  /// The other process does not take over.
+  void resume() noexcept {
+    {
+      const std::lock_guard lock(changing_);
+      is_handed_ = false;
+    }
+    rest_.end();
+  }
+  /// The socket is the other process's.
+  void leave() noexcept {
+    const std::lock_guard lock(changing_);
+    is_handed_ = true;
+  }
+  /// Before the first poll: a ring that another process has handed over, with `waiting` frames.
+  void continue_with(ReceiveRing ring, std::optional<PacketMemory::Region> region, std::uint64_t waiting) noexcept {
+    ring_ = std::move(ring);
+    region_ = region;
+    arrived_ = waiting;
   }
 
   /// In frames as the kernel hands them over, each of which may be several packets.
@@ -96,6 +137,7 @@ class PacketRx final : public RxQueue {
     const std::lock_guard lock(changing_);
     count_arrivals();
     const std::uint64_t taken = popped_.get();
+    if (is_handed_) return {dropped_, 0, other_hosts_.get()};
     return {dropped_, arrived_ > dropped_ + taken ? arrived_ - dropped_ - taken : 0, other_hosts_.get()};
   }
   [[nodiscard]] const Intake::Counts& intake() const noexcept { return intake_.counts(); }
@@ -113,7 +155,7 @@ class PacketRx final : public RxQueue {
   /// Makes `frame_` the next frame, unless it is one that has not been taken completely. False: there is none.
   bool open_frame() noexcept {
     if (is_open_) return true;
-    while (tpacket3_hdr* const header = next_frame()) {
+    while (tpacket3_hdr* const header = rest_.asked() ? nullptr : next_frame()) {
       if (!is_ignored(*header)) {
         frame_ = frame_of(*header);
         is_open_ = true;
@@ -132,6 +174,7 @@ class PacketRx final : public RxQueue {
 
   /// With `changing_` held.
   void count_arrivals() noexcept {
+    if (is_handed_) return;
     const ReceiveRing::Arrivals arrivals = ring_.arrivals();
     arrived_ += arrivals.frames;
     dropped_ += arrivals.dropped;
@@ -196,9 +239,11 @@ class PacketRx final : public RxQueue {
   RealtimeOffset offset_;
   Counter other_hosts_, popped_;
   std::atomic<ReceiveRing*> next_{nullptr};
+  Rest rest_;
   std::mutex changing_;        // guards the change of the ring, and the next members
   std::uint64_t arrived_ = 0;  // frames, at this ring and former ones
   std::uint64_t dropped_ = 0;
+  bool is_handed_ = false;  // to another process
 };
 
 class PacketTx final : public TxQueue {

@@ -112,14 +112,32 @@ Result<ReceiveRing> ReceiveRing::open(const std::string& name, const Interface& 
   return ring;
 }
 
+Result<ReceiveRing> ReceiveRing::continue_at(const std::string& name, FileDescriptor socket, const Position& position,
+                                             const ReceiveShape& shape, std::uint8_t* memory) {
+  ReceiveRing ring;
+  ring.shape_ = shape;
+  ring.blocks_.resize(shape.blocks);
+  ring.socket_ = std::move(socket);
+  if (!ring.mapping_.map(ring.socket_, shape.block_bytes * shape.blocks, memory))
+    return refused(name, "cannot map the receive ring of the other process");
+  if (position.block >= shape.blocks || position.offset >= shape.block_bytes)
+    return failure(Error{{name, 0, 0}, "not a position in the receive ring of the other process", "", ""});
+  ring.current_ = ring.oldest_ = position.block;
+  ring.reading_ = position.left > 0;
+  ring.left_ = static_cast<std::uint32_t>(position.left);
+  ring.next_ = reinterpret_cast<std::uint8_t*>(&ring.block(ring.current_)) + position.offset;
+  return ring;
+}
+
+ReceiveRing::Position ReceiveRing::position() noexcept {
+  if (reading_ && left_ == 0) end_block();
+  if (!reading_) return {current_, 0, 0};
+  return {current_, left_, static_cast<std::uint64_t>(next_ - reinterpret_cast<std::uint8_t*>(&block(current_)))};
+}
+
 tpacket3_hdr* ReceiveRing::front() noexcept {
   while (!reading_ || left_ == 0) {
-    if (reading_) {
-      reading_ = false;
-      current_ = current_ + 1 == shape_.blocks ? 0 : current_ + 1;
-      ++held_;
-      give_blocks_back();
-    }
+    if (reading_) end_block();
     if (starved()) return nullptr;
     tpacket_block_desc& next = block(current_);
     if ((status_of(next).load(std::memory_order_acquire) & TP_STATUS_USER) == 0) return nullptr;
@@ -128,6 +146,13 @@ tpacket3_hdr* ReceiveRing::front() noexcept {
     next_ = reinterpret_cast<std::uint8_t*>(&next) + next.hdr.bh1.offset_to_first_pkt;
   }
   return reinterpret_cast<tpacket3_hdr*>(next_);
+}
+
+void ReceiveRing::end_block() noexcept {
+  reading_ = false;
+  current_ = current_ + 1 == shape_.blocks ? 0 : current_ + 1;
+  ++held_;
+  give_blocks_back();
 }
 
 void ReceiveRing::pop(bool lent) noexcept {

@@ -57,10 +57,25 @@ struct Fanout {
 /// frames of a block are back.
 class ReceiveRing {
  public:
+  /// None.
+  ReceiveRing() = default;
   /// Opens a socket in the calling thread's network namespace, which receives nothing before `start`; `memory`: where
   /// to map its ring, or null.
   [[nodiscard]] static Result<ReceiveRing> open(const std::string& name, const Interface& interface,
                                                 const ReceiveShape& shape, const Fanout* fanout, std::uint8_t* memory);
+
+  /// Where another process continues to read.
+  struct Position {
+    std::uint64_t block = 0;   // the block that is being read, or will be next
+    std::uint64_t left = 0;    // frames of it that have not been read; 0: it has not been begun
+    std::uint64_t offset = 0;  // of the first of these, in the block
+  };
+  /// Maps the ring of another process, whose shape is the same, and which lends no frames.
+  [[nodiscard]] static Result<ReceiveRing> continue_at(const std::string& name, FileDescriptor socket,
+                                                       const Position& position, const ReceiveShape& shape,
+                                                       std::uint8_t* memory);
+  /// While no frames are lent.
+  [[nodiscard]] Position position() noexcept;
 
   /// Lets frames in.
   [[nodiscard]] bool start() noexcept;
@@ -78,6 +93,7 @@ class ReceiveRing {
   [[nodiscard]] std::size_t lent() const noexcept { return lent_; }
 
   [[nodiscard]] int fd() const noexcept { return socket_.get(); }
+  [[nodiscard]] FileDescriptor duplicate() const noexcept { return socket_.duplicate(); }
   [[nodiscard]] std::uint8_t* memory() const noexcept { return mapping_.bytes().data(); }
   struct Arrivals {
     std::uint64_t frames = 0;   // that came for this socket
@@ -87,10 +103,10 @@ class ReceiveRing {
   [[nodiscard]] Arrivals arrivals() const noexcept;
 
  private:
-  ReceiveRing() = default;
   [[nodiscard]] tpacket_block_desc& block(std::size_t number) const noexcept {
     return *reinterpret_cast<tpacket_block_desc*>(mapping_.bytes().data() + number * shape_.block_bytes);
   }
+  void end_block() noexcept;
   void give_blocks_back() noexcept;
 
   struct Block {

@@ -8,6 +8,7 @@
 #include "port/live/tap.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <linux/if.h>
 #include <linux/if_tun.h>
 #include <pwd.h>
@@ -15,6 +16,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -31,6 +33,7 @@
 #include "port/live/interface.h"
 #include "port/live/namespace_thread.h"
 #include "port/live/realtime_offset.h"
+#include "port/live/rest.h"
 #include "port/live/steering.h"
 
 namespace penstock::port {
@@ -61,26 +64,35 @@ constexpr std::size_t kLongestFrame = 65536 + 64;
 
 class TapQueue final : public RxQueue, public TxQueue {
  public:
-  TapQueue(unsigned worker, PortIndex port, Exchange* exchange, FileDescriptor device, const InterfaceWatch& watch)
+  TapQueue(unsigned worker, PortIndex port, Exchange* exchange, const InterfaceWatch& watch)
       : worker_(worker),
         port_(port),
         exchange_(exchange),
-        device_(std::move(device)),
         watch_(watch),
         intake_(worker, port, exchange),
         buffer_(kLongestFrame) {}
 
   RxStatus poll(Batch& batch) noexcept override {
-    if (exchange_ == nullptr) return receive(batch);
-    return exchange_->poll_in_turns(worker_, batch, port_, [&] { return receive(batch); });
+    const RxStatus status = exchange_ == nullptr
+                                ? receive(batch)
+                                : exchange_->poll_in_turns(worker_, batch, port_, [&] { return receive(batch); });
+    rest_.note(!is_open_);
+    return status;
   }
 
   bool add_wake_ups(std::vector<pollfd>& to) noexcept override {
-    // A deleted interface is readable for ever; then the time limit of the worker's sleep has to do.
-    if (!gone_.load(std::memory_order_relaxed)) to.push_back({device_.get(), POLLIN, 0});
     if (exchange_ != nullptr) to.push_back({exchange_->wait_fd(worker_), POLLIN, 0});
+    if (!rest_.add_wake_ups(to)) return false;
+    // A deleted interface is readable for ever; then the time limit of the worker's sleep has to do.
+    if (!rest_.asked() && !gone_.load(std::memory_order_relaxed)) to.push_back({device_.get(), POLLIN, 0});
     return true;
   }
+
+  /// Another process takes over: see Port.
+  [[nodiscard]] Rest& rest() noexcept { return rest_; }
+  [[nodiscard]] FileDescriptor duplicate() const noexcept { return device_.duplicate(); }
+  /// Before the first poll.
+  void open(FileDescriptor device) noexcept { device_ = std::move(device); }
 
   Discarded discard(std::size_t most) noexcept override {
     Discarded all;
@@ -127,7 +139,7 @@ class TapQueue final : public RxQueue, public TxQueue {
   /// Reads the next frame, unless there is one that has not been taken completely.
   bool read_frame() noexcept {
     if (is_open_) return true;
-    if (gone()) return false;
+    if (rest_.asked() || gone()) return false;
     VirtioHeader header;
     std::array<iovec, 2> parts{{{&header, sizeof header}, {buffer_.data(), buffer_.size()}}};
     const ssize_t count = ::readv(device_.get(), parts.data(), parts.size());
@@ -177,6 +189,7 @@ class TapQueue final : public RxQueue, public TxQueue {
   std::vector<std::uint8_t> buffer_;
   ReceivedFrame frame_;   // in the buffer, if
   bool is_open_ = false;  // it has not been taken completely
+  Rest rest_;
   std::atomic<bool> gone_{false};
   Counts counts_;
 };
@@ -235,6 +248,34 @@ class TapPort final : public Port {
     return {{settings_.place, "the interface was deleted during the run", in_quotes(settings_.interface), ""}};
   }
 
+  Result<std::string> continuity() const override {
+    return fmt::format("tap interface={} netns={} offloads={}", settings_.interface, settings_.netns,
+                       settings_.offloads);
+  }
+  void rest() noexcept override {
+    for (const auto& queue : queues_) queue->rest().ask();
+  }
+  void resume() noexcept override {
+    for (const auto& queue : queues_) queue->rest().end();
+  }
+  bool rests() const noexcept override {
+    return std::ranges::all_of(queues_, [](const auto& queue) { return queue->rest().rests(); }) &&
+           (!exchange_ || exchange_->is_empty());
+  }
+  /// A descriptor for each queue.
+  HandedPort hand_over() override {
+    HandedPort handed;
+    for (const auto& queue : queues_) handed.descriptors.push_back(queue->duplicate());
+    return handed;
+  }
+  Result<void> continue_from(HandedPort handed) override {
+    if (handed.is_empty()) return in_network_namespace(settings_.netns, [&] { return begin_anew(); });
+    if (handed.descriptors.size() != queues_.size() || !handed.numbers.empty())
+      return failure(Error{settings_.place, "not what a port of this kind hands over", "", ""});
+    for (std::size_t w = 0; w < queues_.size(); ++w) queues_[w]->open(std::move(handed.descriptors[w]));
+    return {};
+  }
+
   std::optional<FragmentCounts> fragments() const noexcept override {
     if (!exchange_) return std::nullopt;
     return exchange_->counts().fragments;
@@ -287,15 +328,24 @@ class TapPort final : public Port {
       exchange_ = std::make_unique<Exchange>(opening.workers);
       program_ = load_steering_program(opening.workers);
     }
-    for (unsigned w = 0; w < opening.workers; ++w) {
-      auto device = open_queue(opening.workers > 1);
-      if (!device) return failure(std::move(device.error()));
-      if (w == 0) {
-        if (auto configured = configure(*device); !configured) return configured;
-      }
-      queues_.push_back(std::make_unique<TapQueue>(w, index_, exchange_.get(), std::move(*device), watch_));
+    for (unsigned w = 0; w < opening.workers; ++w)
+      queues_.push_back(std::make_unique<TapQueue>(w, index_, exchange_.get(), watch_));
+    if (!opening.continues) {
+      if (auto begun = begin_anew(); !begun) return begun;
     }
     return watch_.start();
+  }
+
+  Result<void> begin_anew() {
+    for (const auto& queue : queues_) {
+      auto device = open_queue(queues_.size() > 1);
+      if (!device) return failure(std::move(device.error()));
+      if (queue == queues_.front()) {
+        if (auto configured = configure(*device); !configured) return configured;
+      }
+      queue->open(std::move(*device));
+    }
+    return {};
   }
 
   Result<FileDescriptor> open_queue(bool several) const {

@@ -16,13 +16,15 @@ import peers
 import soak
 import streams
 import tunnels
+import upgrade
 from net import SKIPPED, Net, Skip, sh
 
 
 def main():
     name, kind, program, directory = sys.argv[1:]
     scenarios = {}
-    for module in (streams, frames, counts, chains, lifecycle, control, soak, tunnels, peers, kernel_routes, frr):
+    for module in (streams, frames, counts, chains, lifecycle, control, soak, tunnels, peers, kernel_routes, frr,
+                   upgrade):
         scenarios.update(module.SCENARIOS)
     try:
         sh("mount -t tmpfs tmpfs /run && mkdir /run/netns")

@@ -335,7 +335,7 @@ class Net:
         return ("  - router: {routes: routes, neighbours: neighbours, macs: {"
                 + ", ".join(f'{port}: "{mac}"' for port, mac in self.MACS.items()) + "}}\n")
 
-    def start(self, chain="", run="", outputs="", prefix="", wait=True):
+    def start(self, chain="", run="", outputs="", prefix="", wait=True, options=""):
         """Starts Penstock, and waits until it takes packets."""
         self.runs += 1
         self.report_path = self.path(f"report-{self.runs}.json")
@@ -344,8 +344,8 @@ class Net:
         text += f"chain:\n{chain or '  - filter: {expression: not tcp port 9, match: forward}' + chr(10)}"
         text += f"run: {{processor: {PROCESSOR}, workers: {self.workers}{run}}}\n"
         text += f"outputs: {{report: {self.report_path}{outputs}}}\n"
-        chain_path = self.write(f"chain-{self.runs}.yaml", text)
-        self.penstock = Background(self.gateway, f"{prefix} {self.program} run {chain_path}", self.path(f"penstock-{self.runs}.log"))
+        chain_path = self.chain_path = self.write(f"chain-{self.runs}.yaml", text)
+        self.penstock = Background(self.gateway, f"{prefix} {self.program} run {options} {chain_path}", self.path(f"penstock-{self.runs}.log"))
         if wait:
             self.wait_until_ready()
 

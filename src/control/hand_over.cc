@@ -1,0 +1,288 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "control/hand_over.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "control/unix_socket.h"
+
+namespace penstock::control {
+
+namespace {
+
+using port::FileDescriptor;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::string_view kReady = "ready\n", kYours = "yours\n";
+/// The kernel passes no more at once (SCM_MAX_FD).
+constexpr std::size_t kMostDescriptors = 253;
+/// While the successor maps the ports, and packets wait.
+constexpr std::chrono::seconds kLongestWait{5};
+/// Longer than the predecessor takes for anything.
+constexpr std::chrono::seconds kLongestReply{15};
+
+Error problem(std::string message, std::string found = "", std::string expected = "") {
+  return {{}, std::move(message), std::move(found), std::move(expected)};
+}
+
+std::string system_text(int error) { return std::system_category().message(error); }
+
+/// False: not before `end`, or the other end has gone, which `recv` and `send` then say.
+bool wait_for(int socket, short events, Clock::time_point end) {
+  for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
+    if (left.count() <= 0) return false;
+    pollfd polled{socket, events, 0};
+    const int count = ::poll(&polled, 1, static_cast<int>(left.count()));
+    if (count > 0) return true;
+    if (count == 0 || errno != EINTR) return false;
+  }
+}
+
+/// With descriptors, which come with the first byte. Returns errno, or 0.
+int send_all(int socket, std::string_view text, const std::vector<int>& descriptors, Clock::time_point end) {
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostDescriptors * sizeof(int))> control{};
+  bool first = true;
+  while (!text.empty()) {
+    if (!wait_for(socket, POLLOUT, end)) return ETIMEDOUT;
+    iovec part{const_cast<char*>(text.data()), text.size()};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    if (first && !descriptors.empty()) {
+      const std::size_t bytes = descriptors.size() * sizeof(int);
+      message.msg_control = control.data();
+      message.msg_controllen = CMSG_SPACE(bytes);
+      cmsghdr* const header = CMSG_FIRSTHDR(&message);
+      header->cmsg_level = SOL_SOCKET;
+      header->cmsg_type = SCM_RIGHTS;
+      header->cmsg_len = CMSG_LEN(bytes);
+      std::memcpy(CMSG_DATA(header), descriptors.data(), bytes);
+    }
+    const ssize_t count = ::sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) continue;
+    if (count < 0) return errno;
+    first = false;
+    text.remove_prefix(static_cast<std::size_t>(count));
+  }
+  return 0;
+}
+
+/// A line with its end, or what came of it: until `end`, or until the other end has gone.
+std::string receive_line(int socket, std::vector<FileDescriptor>* descriptors, Clock::time_point end) {
+  constexpr std::size_t kLongest = std::size_t{1} << 20;
+  std::string line;
+  while (line.size() < kLongest && (line.empty() || line.back() != '\n') && wait_for(socket, POLLIN, end)) {
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostDescriptors * sizeof(int))> control;
+    std::array<char, 4096> bytes;
+    iovec part{bytes.data(), bytes.size()};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = descriptors == nullptr ? 0 : control.size();
+    const ssize_t count = ::recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) continue;
+    if (count <= 0) break;
+    for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
+      if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+      for (std::size_t at = 0; at + sizeof(int) <= header->cmsg_len - CMSG_LEN(0); at += sizeof(int)) {
+        int fd = -1;
+        std::memcpy(&fd, CMSG_DATA(header) + at, sizeof fd);
+        descriptors->emplace_back(fd);
+      }
+    }
+    line.append(bytes.data(), static_cast<std::size_t>(count));
+  }
+  return line;
+}
+
+/// Whether the successor is ready. If not in time, it cannot be any more: its next message does not arrive.
+bool is_ready(int socket) {
+  std::string line = receive_line(socket, nullptr, Clock::now() + kLongestWait);
+  if (line == kReady) return true;
+  ::shutdown(socket, SHUT_RD);
+  return line + receive_line(socket, nullptr, Clock::now() + kLongestWait) == kReady;
+}
+
+std::string one_line(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+}  // namespace
+
+Json to_json(const run::Continuity& continuity) {
+  Json ports = Json::object();
+  for (const auto& port : continuity.ports) ports[port.first] = port.second;
+  return {{"format", kHandOverFormat}, {"workers", continuity.workers}, {"ports", std::move(ports)}};
+}
+
+Json to_json(const run::HandedPorts& ports) {
+  Json all = Json::object();
+  for (const auto& port : ports)
+    all[port.first] = {{"descriptors", port.second.descriptors.size()}, {"numbers", port.second.numbers}};
+  return {{"ports", std::move(all)}};
+}
+
+Result<run::HandedPorts> read_handed(const Json& result, std::vector<FileDescriptor> descriptors) {
+  const auto wrong = [&] {
+    return failure(problem("not what a run hands over", in_quotes(one_line(result).substr(0, 200)), "its ports"));
+  };
+  if (!result.is_object() || !result.contains("ports") || !result["ports"].is_object()) return wrong();
+  run::HandedPorts ports;
+  std::size_t next = 0;
+  for (const auto& item : result["ports"].items()) {
+    const Json& port = item.value();
+    if (!port.is_object() || !port.contains("descriptors") || !port["descriptors"].is_number_unsigned() ||
+        !port.contains("numbers") || !port["numbers"].is_array())
+      return wrong();
+    run::HandedPorts::mapped_type handed;
+    const auto count = port["descriptors"].get<std::uint64_t>();
+    if (count > descriptors.size() - next) return wrong();
+    for (std::uint64_t i = 0; i < count; ++i) handed.descriptors.push_back(std::move(descriptors[next++]));
+    for (const Json& number : port["numbers"]) {
+      if (!number.is_number_unsigned()) return wrong();
+      handed.numbers.push_back(number.get<std::uint64_t>());
+    }
+    ports.emplace(item.key(), std::move(handed));
+  }
+  if (next != descriptors.size()) return wrong();
+  return ports;
+}
+
+HandOverOutcome hand_over(run::Run& run, const FileDescriptor& socket, const Json& id) {
+  HandOverOutcome outcome;
+  if (const auto peer = peer_of(socket.get())) outcome.successor = peer->pid;
+  const Clock::time_point begun = Clock::now();
+  auto handed = run.rest();
+  if (!handed) {
+    outcome.errors = std::move(handed.error());
+    return outcome;
+  }
+  std::vector<int> descriptors;
+  for (const auto& port : *handed) {
+    for (const FileDescriptor& descriptor : port.second.descriptors) descriptors.push_back(descriptor.get());
+  }
+  const auto fail = [&](Error error) {
+    run.resume();
+    outcome.errors.push_back(std::move(error));
+    return outcome;
+  };
+  if (descriptors.size() > kMostDescriptors) {
+    return fail(problem("the ports have too many sockets to be handed over", std::to_string(descriptors.size()),
+                        fmt::format("at most {}", kMostDescriptors)));
+  }
+  if (std::ranges::any_of(descriptors, [](int descriptor) { return descriptor < 0; }))
+    return fail(problem("cannot duplicate a descriptor", "", "a higher limit (ulimit -n)"));
+  if (const int error =
+          send_all(socket.get(), result_text(id, to_json(*handed)), descriptors, Clock::now() + kLongestWait);
+      error != 0)
+    return fail(problem("cannot send the ports to the other process", system_text(error)));
+  if (!is_ready(socket.get()))
+    return fail(problem("the other process did not take over", "", fmt::format("\"ready\" within {} s", 5)));
+  run.leave();
+  static_cast<void>(send_all(socket.get(), kYours, {}, Clock::now() + kLongestWait));  // it may do without
+  outcome.waited = Clock::now() - begun;
+  return outcome;
+}
+
+Result<std::unique_ptr<RunningProcess>> RunningProcess::connect(const std::string& path, const run::Continuity& own) {
+  auto client = Client::connect(path);
+  if (!client) return failure(std::move(client.error()));
+  const auto peer = peer_of(client->fd());
+  if (!peer || (peer->uid != 0 && peer->uid != ::geteuid()))
+    return failure(Error{{path, 0, 0}, "the run of another user", "", "a run of the same user, or of root"});
+  FileDescriptor process(static_cast<int>(::syscall(SYS_pidfd_open, peer->pid, 0)));
+  if (!process) return failure(system_error(path, "cannot watch the other process", system_text(errno)));
+  const auto answer = client->ask(Command::hand_over, {{"dry_run", true}});
+  if (!answer) return failure(answer.error().errors);
+
+  const Json wanted = to_json(own);
+  Errors errors;
+  const auto differs = [&](std::string what, const Json& found, const Json& expected) {
+    errors.push_back({{path, 0, 0},
+                      std::move(what) + " of the running process differs",
+                      in_quotes(one_line(found)),
+                      one_line(expected) + ", as here"});
+  };
+  const auto member = [&](const Json& object, const std::string& key) {
+    return object.is_object() && object.contains(key) ? object[key] : Json();
+  };
+  if (const Json format = member(*answer, "format"); format != wanted["format"]) {
+    differs("the format of what is handed over", format, wanted["format"]);
+    return failure(std::move(errors));
+  }
+  if (const Json workers = member(*answer, "workers"); workers != wanted["workers"])
+    differs("the number of workers", workers, wanted["workers"]);
+  const Json ports = member(*answer, "ports");
+  for (const auto& port : wanted["ports"].items()) {
+    if (const Json found = member(ports, port.key()); found != port.value())
+      differs("port " + port.key(), found, port.value());
+  }
+  if (ports.is_object()) {
+    for (const auto& port : ports.items()) {
+      if (!wanted["ports"].contains(port.key())) differs("port " + port.key(), port.value(), Json());
+    }
+  }
+  if (!errors.empty()) return failure(std::move(errors));
+  return std::unique_ptr<RunningProcess>(new RunningProcess(path, std::move(*client), peer->pid, std::move(process)));
+}
+
+Result<std::unique_ptr<RunningProcess>> RunningProcess::connect(const std::string& path, const run::Chain& chain) {
+  const auto own = run::continuity_of(chain);
+  if (!own) return failure(own.error());
+  return connect(path, *own);
+}
+
+Result<run::HandedPorts> RunningProcess::take() {
+  taken_ = Clock::now();
+  const Clock::time_point end = taken_ + kLongestReply;
+  const int socket = client_.fd();
+  std::vector<FileDescriptor> descriptors;
+  std::string line;
+  if (send_all(socket, request_text({0, Command::hand_over, Json::object()}), {}, end) == 0)
+    line = receive_line(socket, &descriptors, end);
+  const Json answer = Json::parse(line, nullptr, false);
+  if (!answer.is_object() || !answer.contains("ok")) {
+    has_died_ = has_ended();
+    if (has_died_) return run::HandedPorts();
+    return failure(Error{
+        {path_, 0, 0}, "the other process did not hand over", in_quotes(line.substr(0, 200)), "an answer in time"});
+  }
+  if (answer["ok"] == true && answer.contains("result")) return read_handed(answer["result"], std::move(descriptors));
+  return failure(answer.contains("error") ? errors_of(answer["error"])
+                                          : Errors{{{path_, 0, 0}, "the other process did not hand over", "", ""}});
+}
+
+Result<void> RunningProcess::confirm() {
+  const int socket = client_.fd();
+  const Clock::time_point end = Clock::now() + kLongestReply;
+  const int error = send_all(socket, kReady, {}, end);
+  // What comes before it is about why the other process goes on.
+  const std::string line = receive_line(socket, nullptr, end);
+  confirmed_ = Clock::now();
+  if (line == kYours || has_ended()) return {};
+  return failure(Error{{path_, 0, 0},
+                       "the other process goes on",
+                       error != 0 ? system_text(error) : in_quotes(line.substr(0, 200)),
+                       "\"yours\""});
+}
+
+bool RunningProcess::has_ended() const noexcept {
+  pollfd polled{process_.get(), POLLIN, 0};
+  constexpr int kMoment = 1000;
+  return ::poll(&polled, 1, kMoment) > 0;
+}
+
+}  // namespace penstock::control
