@@ -25,7 +25,7 @@ first     = $(if $(wildcard build/release/CMakeCache.txt),,-DPENSTOCK_TESTS=OFF)
 
 .PHONY: help
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: setup setup-%
 setup: ## install everything needed to build, test, benchmark and check
@@ -67,13 +67,19 @@ test: setup-build-test ## build everything, and run every test that needs no GPU
 	@$(call release,-DPENSTOCK_TESTS=ON)
 	@$(call compile,release,all)
 	@ln -sfn release/penstock build/penstock
-	@tools/run_tests build/release
+	@tools/run_tests build/release -LE service
+
+.PHONY: service-test
+service-test: setup-build-test-package ## run the chain as a service, and install, upgrade and purge its package, in a systemd of its own
+	@$(call release,-DPENSTOCK_TESTS=ON)
+	@$(call compile,release,penstock pages)
+	@tools/run_tests build/release -L service
 
 .PHONY: asan
 asan: setup-build-test-check ## the same tests under the address and undefined-behaviour sanitizers
 	@$(call configure,asan)
 	@$(call compile,asan,all)
-	@tools/run_tests build/asan -LE fuzz
+	@tools/run_tests build/asan -LE 'fuzz|service'
 
 .PHONY: asan-unit
 asan-unit: setup-build-test-check ## the unit tests of src/ alone under these sanitizers, as CI runs them

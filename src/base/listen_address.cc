@@ -31,9 +31,9 @@ Result<ListenAddress> parse_listen_address(std::string_view text) {
   const auto wrong = [&](std::string message, std::string expected) {
     return failure(Error{{}, std::move(message), in_quotes(text), std::move(expected)});
   };
-  const char* const kForm = "an IP address and a port, such as 127.0.0.1:9474 or [::1]:9474";
+  const char* const form = "an IP address and a port, such as 127.0.0.1:9474 or [::1]:9474";
   const std::size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos) return wrong("not an address to listen at", kForm);
+  if (colon == std::string_view::npos) return wrong("not an address to listen at", form);
   const std::string_view host = text.substr(0, colon);
   ListenAddress listen;
   if (const auto four = parse_ipv4(host)) {
@@ -41,7 +41,7 @@ Result<ListenAddress> parse_listen_address(std::string_view text) {
   } else if (host.starts_with('[') && host.ends_with(']') && parse_ipv6(host.substr(1, host.size() - 2))) {
     listen.address = *parse_ipv6(host.substr(1, host.size() - 2));
   } else {
-    return wrong("not an address to listen at", parse_ipv6(host) ? fmt::format("brackets: [{}]:9474", host) : kForm);
+    return wrong("not an address to listen at", parse_ipv6(host) ? fmt::format("brackets: [{}]:9474", host) : form);
   }
   const auto port = parse_port(text.substr(colon + 1));
   if (!port) return wrong("not a port to listen at", "a port in 1..65535");

@@ -65,6 +65,7 @@ std::string one_line(std::string text) {
 
 std::vector<std::string> names_of(const std::vector<const CLI::App*>& commands) {
   std::vector<std::string> names;
+  names.reserve(commands.size());
   for (const CLI::App* const command : commands) names.push_back(command->get_name());
   return names;
 }
