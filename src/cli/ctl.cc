@@ -140,7 +140,7 @@ int watch_packets(control::Client& client, const CtlArguments& arguments) {
   const auto result = client.ask(Command::trace, arguments.request, print);
   if (!errors.empty()) return fail(errors);
   if (!result) return fail_to(result.error());
-  return print_results(arguments.json ? json_text(*result, -1) : observation_text(*result), !arguments.json, {});
+  return print_results(arguments.json ? json_text(*result, -1) : observation_text(*result), false, {});
 }
 
 int capture(control::Client& client, const CtlArguments& arguments) {
