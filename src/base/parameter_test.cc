@@ -196,6 +196,18 @@ TEST(Parameters, ReadsAListOfMappingsWithATableOfItsOwn) {
             Parameters::read(kWithEntries, {list_of({{raw("name", "a")}})}, {})->normal_form(kWithEntries[0]));
 }
 
+TEST(Parameters, AWordCanStandInThePlaceOfFiles) {
+  const std::vector<Parameter> table{{"files", ParameterType::paths, "", "kernel", "", true}};
+  const auto word = Parameters::read(table, {raw("files", "kernel")}, {});
+  ASSERT_TRUE(word) << to_string(word.error());
+  EXPECT_TRUE(word->is_word("files"));
+  EXPECT_TRUE(word->files().empty());
+  const auto file = Parameters::read(table, {raw("files", "./kernel")}, {});
+  ASSERT_TRUE(file) << to_string(file.error());
+  EXPECT_FALSE(file->is_word("files"));
+  EXPECT_EQ(file->files().size(), 1U);
+}
+
 TEST(Parameters, ReportsMistakesInAListOfMappingsAtTheirPlaces) {
   const auto parameters =
       Parameters::read(kWithEntries, {list_of({{raw("nam", "a")}, {raw("name", "b"), raw("count", "x")}})}, {});

@@ -27,7 +27,7 @@ namespace penstock::control {
 
 class MessageBuilder {
  public:
-  MessageBuilder(std::uint16_t type, std::uint16_t flags = 0) : buffer_(16384) {
+  MessageBuilder(std::uint16_t type, std::uint16_t flags = 0) : buffer_(1024) {
     header_ = mnl_nlmsg_put_header(buffer_.data());
     header_->nlmsg_type = type;
     header_->nlmsg_flags = flags;

@@ -59,8 +59,8 @@ def gateway_routes(net, *commands):
         sh(f"ip -n gw {'-6 ' if 'fd' in command else ''}{command}")
 
 
-def follows_changes(make):
-    net = gateway_of(make)
+def follows_changes(make, **shape):
+    net = gateway_of(make, **shape)
     net.start(ROUTER)
     for version in (0, 1):
         check(answers(net, GATEWAY["lan"][version]), "the gateway itself does not answer")
@@ -144,9 +144,30 @@ def reloads(make):
     net.stop()
 
 
+def icmp_errors(make, **shape):
+    """The kernel may forward, but a firewall drops what it would forward: it then sends the errors, and nothing twice."""
+    net = gateway_of(make, forwarding=1, **shape)
+    net.host("gw", "iptables -P FORWARD DROP")
+    net.host("gw", "ip6tables -P FORWARD DROP")
+    net.start(ROUTER)
+    for version, host in enumerate(HOSTS["lb"]):
+        wait_for(net, host, "although it is on the link")
+        out = net.host("la", f"ping -c 3 -i 0.2 -W 1 -t 1 {host}", check=False)
+        check("exceeded" in out, "no error for a packet whose TTL ends here", out)
+        out = net.host("la", f"ping -c 5 -i 0.05 -W 1 {host}", check=False)
+        check(" 0% packet loss" in out and "duplicate" not in out, out)
+    net.stop()
+
+
+# With af_xdp, the kernel gets only what is for it.
+SHARED = {"port_parameters": ", for_host: kernel"}
+
 SCENARIOS = {
     "KernelRoutes": follows_changes,
     "KernelLinks": links_and_objects,
     "KernelNeighbours": neighbours_change,
     "KernelReloads": reloads,
+    "KernelErrors": icmp_errors,
+    "KernelRoutesXdp": lambda make: follows_changes(make, **SHARED),
+    "KernelErrorsXdp": lambda make: icmp_errors(make, **SHARED),
 }
