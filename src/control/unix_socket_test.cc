@@ -119,6 +119,7 @@ TEST_F(UnixSocket, TakesThePlaceOfAnotherProcess) {
   auto next = UnixListener::open_beside(path_);
   ASSERT_TRUE(next) << to_string(next.error());
   EXPECT_FALSE(UnixListener::open_beside(path_)) << "two at once";
+  port::FileDescriptor(::accept(next->fd(), nullptr, nullptr));  // it has looked whether a process listens
   const auto reaches = [&](const UnixListener& listener) {
     const auto client = connect_to(path_);
     const port::FileDescriptor accepted(::accept(listener.fd(), nullptr, nullptr));
