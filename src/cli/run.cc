@@ -98,6 +98,15 @@ void print_hand_over(const control::HandOverOutcome& outcome) {
   }
 }
 
+/// The value of an override is YAML, which takes [::1]:9474 for a list unless it is quoted.
+config::Override metrics_at(const std::string& address) {
+  config::Override override = config::override_by_option("--metrics", "outputs.metrics.listen", address);
+  override.value = "'";
+  for (const char c : address) override.value += c == '\'' ? "''" : std::string(1, c);
+  override.value += '\'';
+  return override;
+}
+
 int run_chain(const RunArguments& arguments) {
   RunSignals& signals = take_run_signals();
   control::ServiceManager manager;
@@ -229,8 +238,10 @@ void add_run(CLI::App& app, function::NfKinds functions, int& exit_code) {
   add_override("--duration", "run.duration", "stop after this time, such as 10s");
   add_override("--eve", "outputs.eve", "write alerts to this file as EVE JSON");
   add_override("--control", "outputs.control", "listen for `penstock ctl` on this unix socket");
-  add_override("--metrics", "outputs.metrics.listen",
-               "serve metrics for Prometheus, and a page, at this address, such as 127.0.0.1:9474");
+  command->add_option_function<std::string>(
+      "--metrics", [arguments](const std::string& address) { arguments->chain.options.push_back(metrics_at(address)); },
+      "serve metrics for Prometheus, and a page, at this address, such as 127.0.0.1:9474; replaces "
+      "outputs.metrics.listen");
   add_override("--report", "outputs.report", "write the report to this file as JSON");
   add_override("--timeline", "outputs.timeline",
                "write the times of the last transfers and kernels on the GPU to this file, for Perfetto");

@@ -169,10 +169,24 @@ TEST_F(MonitoredProgram, WarnsOfAddressesThatOthersReach) {
               HasSubstr("whoever reaches this address can see the run, without authentication"));
 }
 
+TEST_F(MonitoredProgram, TakesAnIpv6AddressFromTheCommandLine) {
+  if (shell("ping -6 -c 1 -W 1 ::1") != 0) GTEST_SKIP() << "this machine has no IPv6";
+  const std::string address = "[::1]:" + std::to_string(port_);
+  EXPECT_EQ(shell("(sleep 0.1; until curl -gsf http://" + address +
+                  "/metrics >metrics; do sleep 0.1; done) &\n"
+                  "penstock run endless.yaml -q --duration 2s --metrics '" +
+                  address + "'"),
+            0)
+      << read("err");
+  EXPECT_EQ(ReadMetrics(read("metrics")).complaints, "");
+}
+
 TEST_F(MonitoredProgram, RefusesAddressesThatAreNone) {
   EXPECT_EQ(shell("penstock run endless.yaml --metrics localhost:9474"), 2);
   EXPECT_THAT(read("err"), HasSubstr("--metrics localhost:9474: metrics.listen: not an address to listen at: found "
                                      "'localhost:9474', expected an IP address and a port, such as 127.0.0.1:9474"));
+  for (const char* const odd : {"\"\"", "\"[1, 2]\"", "\"it's\"", "\"a: b\""})
+    EXPECT_EQ(shell(std::string("penstock run endless.yaml --metrics ") + odd), 2) << odd;
   EXPECT_EQ(shell("penstock run endless.yaml --metrics 127.0.0.1:0"), 2);
   EXPECT_THAT(read("err"), HasSubstr("port 0 cannot be listened at"));
   start();
