@@ -46,7 +46,7 @@ constexpr const char* kForAll[] = {"Basics1",
 constexpr const char* kForInterfaces[] = {"Deleted1",    "Deleted2",      "MovedAway",
                                           "LargeFrames", "LongestFrames", "Tunnel"};
 constexpr const char* kForPacketSockets[] = {"Unprivileged1",    "Unprivileged2", "KernelRoutes", "KernelLinks",
-                                             "KernelNeighbours", "KernelReloads", "Frr"};
+                                             "KernelNeighbours", "KernelReloads", "KernelErrors", "Frr"};
 constexpr const char* kForTap[] = {"TapDeleted", "TapMoved"};
 constexpr const char* kReloads[] = {"Reloads1", "Reloads2"};
 constexpr const char* kUpgrades[] = {"Upgrades1", "Upgrades2", "InterruptedUpgrades", "PredecessorDies",
@@ -57,10 +57,10 @@ constexpr const char* kForOne[] = {"Download1",   "Fragments3", "Flood2",       
                                    "Soak",        "EspToLinux", "EspToRteIpsec",   "HostileClients"};
 
 // Frames of several segments from raw sockets, and of UDP, are not for AF_XDP (src/port/README.md).
-constexpr const char* kForXdp[] = {"Basics1",   "Basics2",    "Download1",      "Jumbo",      "Fragments2",
-                                   "Vlans1",    "Flood1",     "Flood2",         "OwnFrames1", "OwnFrames2",
-                                   "Router",    "Everything", "EndsUnderLoad1", "Refusals",   "Killed1",
-                                   "GoesDown1", "Idle1",      "Capabilities"};
+constexpr const char* kForXdp[] = {"Basics1",   "Basics2",    "Download1",      "Jumbo",           "Fragments2",
+                                   "Vlans1",    "Flood1",     "Flood2",         "OwnFrames1",      "OwnFrames2",
+                                   "Router",    "Everything", "EndsUnderLoad1", "Refusals",        "Killed1",
+                                   "GoesDown1", "Idle1",      "Capabilities",   "KernelRoutesXdp", "KernelErrorsXdp"};
 
 // Their drivers neither split frames nor count all losses, and take no more than an MTU of 1500 (docs/live.md).
 constexpr const char* kForDpdk[] = {"Basics1",    "Basics2", "Vlans1",  "Flood1",    "EndsUnderLoad2", "OwnFrames1",

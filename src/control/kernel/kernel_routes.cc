@@ -152,9 +152,12 @@ void KernelRoutes::apply_to(Family<Prefix>& family, const Prefix& prefix, const 
     entry.dumped = true;
   }
   const auto order = [](const Route& route) { return std::pair(route.rank, route.metric); };
-  const auto [begin, end] = std::ranges::equal_range(entry.routes, std::pair(rank, message.metric), {}, order);
-  const auto first = static_cast<std::size_t>(begin - entry.routes.begin());
-  const auto last = static_cast<std::size_t>(end - entry.routes.begin());
+  const auto key = std::pair(rank, message.metric);
+  const auto all = entry.routes.begin();
+  const auto begin = std::partition_point(all, entry.routes.end(), [&](const Route& r) { return order(r) < key; });
+  const auto end = std::partition_point(begin, entry.routes.end(), [&](const Route& r) { return order(r) == key; });
+  const auto first = static_cast<std::size_t>(begin - all);
+  const auto last = static_cast<std::size_t>(end - all);
   if constexpr (std::is_same_v<Prefix, Ipv4Prefix>) {
     apply_ipv4(entry, message, first, last, rank);
   } else {

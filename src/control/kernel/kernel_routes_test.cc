@@ -17,6 +17,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Pair;
+using ::testing::UnorderedElementsAre;
 
 constexpr std::uint16_t kAppend = NLM_F_CREATE | NLM_F_APPEND, kReplace = NLM_F_CREATE | NLM_F_REPLACE;
 
@@ -125,12 +126,12 @@ TEST_F(KernelRoutesTest, PublishesRoutesThroughPortsAndSaysWhichLeadElsewhere) {
   tell(route_message(RTM_NEWROUTE, NLM_F_CREATE, "30.0.0.0", 8, {}, 0, RT_TABLE_MAIN, RTN_BLACKHOLE));
   tell(route_message(RTM_NEWROUTE, NLM_F_CREATE, "10.0.0.9", 32, {{"", 2}}, 0, RT_TABLE_LOCAL, RTN_LOCAL));
   tell(route_message(RTM_NEWROUTE, NLM_F_CREATE, "31.0.0.0", 8, {{"", 2}}, 0, 100));
-  EXPECT_THAT(
-      published(),
-      ElementsAre(Pair("0.0.0.0/0", "0.0.0.0/0 via 10.0.0.1 dev lan"), Pair("10.0.0.0/24", "10.0.0.0/24 dev lan"),
-                  Pair("10.0.0.9/32", "local 10.0.0.9/32"), Pair("2001:db8::/32", "2001:db8::/32 via fe80::1 dev wan"),
-                  Pair("20.0.0.0/8", "elsewhere 20.0.0.0/8"), Pair("21.0.0.0/8", "local 21.0.0.0/8"),
-                  Pair("30.0.0.0/8", "blackhole 30.0.0.0/8")));
+  EXPECT_THAT(published(),
+              UnorderedElementsAre(Pair("0.0.0.0/0", "0.0.0.0/0 via 10.0.0.1 dev lan"),
+                                   Pair("10.0.0.0/24", "10.0.0.0/24 dev lan"), Pair("10.0.0.9/32", "local 10.0.0.9/32"),
+                                   Pair("2001:db8::/32", "2001:db8::/32 via fe80::1 dev wan"),
+                                   Pair("20.0.0.0/8", "elsewhere 20.0.0.0/8"), Pair("21.0.0.0/8", "local 21.0.0.0/8"),
+                                   Pair("30.0.0.0/8", "blackhole 30.0.0.0/8")));
   remove("0.0.0.0", 0, {{"10.0.0.1", 2}});
   EXPECT_FALSE(published().contains("0.0.0.0/0"));
 }

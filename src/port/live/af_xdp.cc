@@ -42,6 +42,8 @@ constexpr std::array kParameters{
               "read: the port only receives; write: it only sends, and frames that come go to the system"},
     Parameter{"promiscuous", ParameterType::flag, "true", "",
               "set the interface promiscuous during the run; false: leave it as it is"},
+    Parameter{"for_host", ParameterType::choice, "port", "port|kernel",
+              "where ARP, neighbour discovery, multicasts and packets to the host's own addresses go"},
     Parameter{"mode", ParameterType::choice, "auto", "auto|native|generic",
               "native: take frames in the driver; generic: later, with any driver; auto: native if possible"},
     Parameter{"zero_copy", ParameterType::choice, "auto", "auto|on|off",
@@ -57,7 +59,7 @@ constexpr std::array kParameters{
 struct Settings {
   std::string interface, netns;
   Place place;
-  bool reads = true, writes = true, promiscuous = true;
+  bool reads = true, writes = true, promiscuous = true, leaves_to_kernel = false;
   XdpMode mode = XdpMode::automatic;
   XdpCopies copies = XdpCopies::automatic;
   std::string checksums;
@@ -194,6 +196,7 @@ class AfXdpPort final : public Port {
     counts.events = {
         {"fill_ring_empty", no_chunk}, {"invalid_chunks", invalid}, {"checksums_completed", sums.checksums},
         {"frames_split", sums.split},  {"segments", sums.segments}, {"frames_lent", sums.lent}};
+    if (host_) counts.events.emplace_back("host_addresses_missed", host_missed_.load());
   }
 
   void add_sent(InterfaceCounts& counts) const {
@@ -220,7 +223,14 @@ class AfXdpPort final : public Port {
     if (!memory_.allocate(shape.bytes() * queues()))
       return failure(system_error(settings_.interface, "cannot allocate memory for frames",
                                   std::system_category().message(errno)));
-    auto program = XdpProgram::attach(settings_.interface, *interface, queues(), settings_.mode);
+    if (settings_.leaves_to_kernel) {
+      auto addresses = HostAddresses::open();
+      if (!addresses) return failure(std::move(addresses.error()));
+      host_ = std::move(*addresses);
+      watch_.also_watch_addresses([this] { host_missed_.fetch_add(host_->update() ? 0 : 1); });
+    }
+    auto program =
+        XdpProgram::attach(settings_.interface, *interface, queues(), settings_.mode, host_ ? &*host_ : nullptr);
     if (!program) return failure(std::move(program.error()));
     program_ = std::move(*program);
     if (auto opened = open_sockets(*interface, shape); !opened) return opened;
@@ -352,8 +362,10 @@ class AfXdpPort final : public Port {
   FileDescriptor promiscuous_;
   std::vector<XdpSocket> sockets_;  // by queue
   std::unique_ptr<Exchange> exchange_;
-  InterfaceWatch watch_;
-  std::vector<XdpSender> senders_;  // by queue, for the workers
+  std::optional<HostAddresses> host_;          // whose frames the kernel gets
+  std::atomic<std::uint64_t> host_missed_{0};  // changes of its addresses that could not be followed
+  InterfaceWatch watch_;                       // its thread uses the two
+  std::vector<XdpSender> senders_;             // by queue, for the workers
   std::vector<std::mutex> sharing_;
   std::vector<std::unique_ptr<XdpRx>> rx_;
   std::vector<std::unique_ptr<XdpTx>> tx_;
@@ -368,6 +380,7 @@ Result<std::unique_ptr<Port>> make(const Parameters& given, PortIndex index) {
   settings.reads = given.text("direction") != "write";
   settings.writes = given.text("direction") != "read";
   settings.promiscuous = given.flag("promiscuous");
+  settings.leaves_to_kernel = given.text("for_host") == "kernel";
   if (given.text("mode") == "native") settings.mode = XdpMode::native;
   if (given.text("mode") == "generic") settings.mode = XdpMode::generic;
   if (given.text("zero_copy") == "on") settings.copies = XdpCopies::never;

@@ -157,10 +157,12 @@ Result<void> InterfaceWatch::start() {
   sockaddr_nl address{};
   address.nl_family = AF_NETLINK;
   address.nl_groups = RTMGRP_LINK;
+  if (addresses_changed_) address.nl_groups |= RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR;
   if (!queries_ || !changes_ ||
       ::bind(changes_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
     return failure(system_error(name_, "cannot follow the interface", std::system_category().message(errno)));
   statistics_at_start_ = driver_statistics(queries_, name_);
+  if (addresses_changed_) addresses_changed_();  // since they were read first
   update();
   std::promise<void> begun;
   const auto has_begun = begun.get_future();
@@ -195,6 +197,7 @@ void InterfaceWatch::run() {
         break;
       }
     }
+    if (addresses_changed_) addresses_changed_();
     update();
   }
 }

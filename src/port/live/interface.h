@@ -69,6 +69,8 @@ class InterfaceWatch {
   InterfaceWatch(const InterfaceWatch&) = delete;
   InterfaceWatch& operator=(const InterfaceWatch&) = delete;
 
+  /// Before `start`: `changed` is called in that thread when addresses of the network namespace may have changed.
+  void also_watch_addresses(std::function<void()> changed) { addresses_changed_ = std::move(changed); }
   /// Opens the socket in the calling thread's network namespace, and starts the thread.
   [[nodiscard]] Result<void> start();
 
@@ -93,6 +95,7 @@ class InterfaceWatch {
   const std::string name_;
   const Callback returned_, mtu_grown_;
   const std::vector<Capability> needs_;
+  std::function<void()> addresses_changed_;
   FileDescriptor changes_;  // netlink
   FileDescriptor queries_;  // for questions, in the same namespace
   StopEvent stop_;

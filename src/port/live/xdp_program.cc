@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "base/capabilities.h"
 #include "port/live/xdp_rings.h"
@@ -39,16 +40,23 @@ bpf_insn instruction(int code, std::uint8_t to, std::uint8_t from, std::int16_t 
   return result;
 }
 
+/// if (is_for_host(context)) return XDP_PASS;  // if there are host addresses
 /// return bpf_redirect_map(&sockets, context->rx_queue_index, XDP_PASS);
-FileDescriptor load(const FileDescriptor& sockets, std::uint32_t flags) noexcept {
-  const std::array code{
-      instruction(BPF_LDX | BPF_MEM | BPF_W, BPF_REG_2, BPF_REG_1, offsetof(xdp_md, rx_queue_index), 0),
+FileDescriptor load(const FileDescriptor& sockets, const HostAddresses* host, std::uint32_t flags) {
+  const std::array redirect{
+      instruction(BPF_LDX | BPF_MEM | BPF_W, BPF_REG_2, BPF_REG_6, offsetof(xdp_md, rx_queue_index), 0),
       instruction(BPF_LD | BPF_IMM | BPF_DW, BPF_REG_1, BPF_PSEUDO_MAP_FD, 0, sockets.get()),
       instruction(0, 0, 0, 0, 0),
       instruction(BPF_ALU64 | BPF_MOV | BPF_K, BPF_REG_3, 0, 0, XDP_PASS),
       instruction(BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_redirect_map),
       instruction(BPF_JMP | BPF_EXIT, 0, 0, 0, 0),
   };
+  std::vector<bpf_insn> code{instruction(BPF_ALU64 | BPF_MOV | BPF_X, BPF_REG_6, BPF_REG_1, 0, 0)};
+  if (host != nullptr) {
+    const std::vector<bpf_insn> first = leave_to_host(host->map());
+    code.insert(code.end(), first.begin(), first.end());
+  }
+  code.insert(code.end(), redirect.begin(), redirect.end());
   bpf_prog_load_opts options{};
   options.sz = sizeof options;
   options.prog_flags = flags;
@@ -78,14 +86,14 @@ std::string hint_for(int error) {
 }  // namespace
 
 Result<XdpProgram> XdpProgram::attach(const std::string& name, const Interface& interface, std::uint32_t queues,
-                                      XdpMode mode) {
+                                      XdpMode mode, const HostAddresses* host) {
   XdpProgram result;
   result.sockets_ = FileDescriptor(
       ::bpf_map_create(BPF_MAP_TYPE_XSKMAP, "penstock_xsk", sizeof(std::uint32_t), sizeof(int), queues, nullptr));
   if (!result.sockets_) return refused(name, "cannot make a map for AF_XDP sockets");
-  result.program_ = load(result.sockets_, kXdpHasFrags);
+  result.program_ = load(result.sockets_, host, kXdpHasFrags);
   result.has_frags_ = static_cast<bool>(result.program_);
-  if (!result.program_) result.program_ = load(result.sockets_, 0);
+  if (!result.program_) result.program_ = load(result.sockets_, host, 0);
   if (!result.program_) return refused(name, "cannot load the XDP program");
 
   const auto has_one = [](int error) { return error == EBUSY || error == EEXIST; };

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "port/live/file_descriptor.h"
+#include "port/live/host_frames.h"
 #include "port/live/interface.h"
 
 namespace penstock::port {
@@ -24,9 +25,10 @@ enum class XdpMode : std::uint8_t {
 /// Frames of queues without a socket go on to the system. Frames that come while there is no program do so too.
 class XdpProgram {
  public:
-  /// In the calling thread's network namespace. Refused if the interface has a program already.
+  /// In the calling thread's network namespace. Refused if the interface has a program already. With `host`, frames for
+  /// the host go on to the system (host_frames.h).
   [[nodiscard]] static Result<XdpProgram> attach(const std::string& name, const Interface& interface,
-                                                 std::uint32_t queues, XdpMode mode);
+                                                 std::uint32_t queues, XdpMode mode, const HostAddresses* host);
 
   /// From now on, `socket` gets the frames of this receive queue, to which it is bound.
   [[nodiscard]] Result<void> hand_over(const std::string& name, std::uint32_t queue, const FileDescriptor& socket);
