@@ -139,7 +139,7 @@ void give_paths(run::Run& run, int count) {
 }
 
 TEST_F(ControlServerTest, TracesUntilAllPathsHaveCome) {
-  server_->begin(run_);
+  ASSERT_TRUE(server_->begin(run_));
   auto traced = std::async(std::launch::async, [&] {
     auto client = Client::connect(path_);
     std::vector<int> numbers;
@@ -157,7 +157,7 @@ TEST_F(ControlServerTest, TracesUntilAllPathsHaveCome) {
 }
 
 TEST_F(ControlServerTest, EndsATraceWithTheRun) {
-  server_->begin(run_);
+  ASSERT_TRUE(server_->begin(run_));
   auto traced = std::async(std::launch::async, [&] { return failure_of(Command::trace, {{"packets", 2}}); });
   while (!run_.taps().trace.wants_more()) std::this_thread::yield();
   server_->end(run_.wait());
@@ -165,7 +165,7 @@ TEST_F(ControlServerTest, EndsATraceWithTheRun) {
 }
 
 TEST_F(ControlServerTest, EndsATraceWithItsClient) {
-  server_->begin(run_);
+  ASSERT_TRUE(server_->begin(run_));
   {
     auto socket = connect_to(path_);
     ASSERT_TRUE(socket);
