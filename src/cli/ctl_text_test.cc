@@ -25,7 +25,7 @@ Json stats_after(std::uint64_t seconds) {
   report.workers = 1;
   report.elapsed = std::chrono::seconds(seconds);
   report.in = {1'000'000 * seconds, 100'000'000 * seconds};
-  report.by_worker.push_back({report.in, {}, {}, {}, 400 * seconds});
+  report.by_worker.push_back({report.in, {}, {}, {}, 400 * seconds, {}, {}});
   report.functions.resize(1);
   report.functions[0].name = "firewall";
   report.functions[0].in = report.in;

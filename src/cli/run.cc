@@ -190,7 +190,7 @@ int run_chain(const RunArguments& arguments) {
     if (!stop.load()) manager.ready(*loaded);
     {
       const ThreadOnCpus off_workers(loaded->chain.settings.placement.other_cores);
-      const control::Watchdog watchdog(**running);
+      const control::Watchdog watchdog([&run = **running] { return run.pulses(); });
       result = (*running)->wait();
     }
     manager.stopping();

@@ -156,23 +156,18 @@ TEST(ServiceManager, StopsOnceAndIsNotReadyAfterThat) {
   EXPECT_EQ(manager.message(), "");
 }
 
-class RunWithPulses final : public run::Run {
+/// Two workers, of which the first one may hang or end.
+class Workers {
  public:
   std::atomic<bool> hangs{false}, has_ended{false};
 
-  std::vector<run::Pulse> pulses() const override {
+  std::vector<run::Pulse> pulses() {
     if (!hangs) ++count_;
     return {{"worker 0", has_ended ? std::nullopt : std::optional(count_.load())}, {"worker 1", ++other_}};
   }
-  report::RunReport report() const override { return {}; }
-  Errors reopen_logs() override { return {}; }
-  Result<void> apply(run::Functions) override { return {}; }
-  Result<void> rollback() override { return {}; }
-  void stop() noexcept override {}
-  run::RunResult wait() override { return {}; }
 
  private:
-  mutable std::atomic<std::uint64_t> count_{0}, other_{0};
+  std::atomic<std::uint64_t> count_{0}, other_{0};
 };
 
 /// Keep-alives are expected within a second, and sent every 250 ms.
@@ -196,40 +191,40 @@ class WatchdogTest : public ::testing::Test {
 
   static constexpr milliseconds kLong{20'000};
   FakeManager manager_{unused_path()};
-  RunWithPulses run_;
+  Workers workers_;
 };
 
 TEST_F(WatchdogTest, SendsKeepAlivesWithinTheTimeOfTheManager) {
-  const Watchdog watchdog(run_);
+  const Watchdog watchdog([&] { return workers_.pulses(); });
   for (int i = 0; i < 5; ++i) EXPECT_EQ(manager_.message(milliseconds{1000}), "WATCHDOG=1");
 }
 
 TEST_F(WatchdogTest, SendsNoneWhileAThreadHangsAndSaysWhich) {
-  const Watchdog watchdog(run_);
+  const Watchdog watchdog([&] { return workers_.pulses(); });
   EXPECT_EQ(manager_.message(kLong), "WATCHDOG=1");
-  run_.hangs = true;
+  workers_.hangs = true;
   EXPECT_EQ(status(), "STATUS=worker 0: no progress; the service manager gets no keep-alives until there is some");
   EXPECT_THAT(manager_.messages(milliseconds{800}), IsEmpty());
-  run_.hangs = false;
+  workers_.hangs = false;
   EXPECT_THAT(status(), StartsWith("STATUS=all workers make progress again, after "));
   EXPECT_EQ(manager_.message(kLong), "WATCHDOG=1");
 }
 
 TEST_F(WatchdogTest, DoesNotMindAThreadThatHasEnded) {
-  run_.hangs = true;
-  run_.has_ended = true;
-  const Watchdog watchdog(run_);
+  workers_.hangs = true;
+  workers_.has_ended = true;
+  const Watchdog watchdog([&] { return workers_.pulses(); });
   for (int i = 0; i < 4; ++i) EXPECT_EQ(manager_.message(kLong), "WATCHDOG=1");
 }
 
 TEST_F(WatchdogTest, SendsNoneIfNobodyExpectsThem) {
   ::setenv("WATCHDOG_PID", "1", 1);  // another process is meant
   {
-    const Watchdog watchdog(run_);
+    const Watchdog watchdog([&] { return workers_.pulses(); });
     EXPECT_THAT(manager_.messages(milliseconds{400}), IsEmpty());
   }
   ::unsetenv("WATCHDOG_USEC");
-  const Watchdog watchdog(run_);
+  const Watchdog watchdog([&] { return workers_.pulses(); });
   EXPECT_THAT(manager_.messages(milliseconds{400}), IsEmpty());
 }
 

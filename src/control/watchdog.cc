@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <string>
+#include <utility>
 
 #include "base/capabilities.h"
 #include "base/units.h"
@@ -24,7 +25,7 @@ constexpr std::chrono::microseconds kShortestInterval = std::chrono::millisecond
 
 }  // namespace
 
-Watchdog::Watchdog(const run::Run& run) : run_(run) {
+Watchdog::Watchdog(std::function<std::vector<run::Pulse>()> pulses) : pulses_(std::move(pulses)) {
   std::uint64_t limit_us = 0;
   if (::sd_watchdog_enabled(0, &limit_us) <= 0) return;
   // A late look and a lost message are no hang.
@@ -42,7 +43,7 @@ void Watchdog::watch(const std::stop_token& done) {
 
 /// Sends a keep-alive unless a thread has had no pulse since the last look.
 void Watchdog::look() {
-  const auto pulses = run_.pulses();
+  const auto pulses = pulses_();
   std::string hanging;
   for (std::size_t i = 0; i < std::min(pulses.size(), before_.size()); ++i) {
     if (pulses[i].count && pulses[i].count == before_[i].count)

@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -20,9 +21,10 @@ namespace penstock::control {
 
 class Watchdog {
  public:
-  /// If the service manager expects keep-alives (WATCHDOG_USEC, WATCHDOG_PID), starts a thread that sends them. Borrows
-  /// `run`. Throws std::system_error if the system allows no more threads.
-  explicit Watchdog(const run::Run& run);
+  /// If the service manager expects keep-alives (WATCHDOG_USEC, WATCHDOG_PID), starts a thread that sends them.
+  /// `pulses`: those of the run (Run::pulses), called in that thread. Throws std::system_error if the system allows no
+  /// more threads.
+  explicit Watchdog(std::function<std::vector<run::Pulse>()> pulses);
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
@@ -30,7 +32,7 @@ class Watchdog {
   void watch(const std::stop_token& done);
   void look();
 
-  const run::Run& run_;
+  const std::function<std::vector<run::Pulse>()> pulses_;
   std::chrono::microseconds interval_{};
   std::vector<run::Pulse> before_;  // at the last look
   std::optional<std::chrono::steady_clock::time_point> hangs_since_;

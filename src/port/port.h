@@ -231,10 +231,7 @@ class Port {
   virtual void leave() noexcept {}
   /// Called instead of `start`: continues where the port of another process rests. If that has died, and nothing was
   /// handed over, begins as after `open` without `Opening::continues`.
-  [[nodiscard]] virtual Result<void> continue_from(HandedPort handed) {
-    static_cast<void>(handed);
-    return start();
-  }
+  [[nodiscard]] virtual Result<void> continue_from(HandedPort) { return start(); }  // NOLINT(*-value-param)
 
   /// The queues of a worker; null if the port does not read, or does not write. The port owns them.
   [[nodiscard]] virtual RxQueue* rx(unsigned worker) noexcept = 0;
