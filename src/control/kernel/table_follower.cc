@@ -351,7 +351,8 @@ void TableFollower::read_all_again(Clock::time_point now) {
 
 std::vector<std::pair<PortIndex, MacAddress>> TableFollower::macs() const {
   std::vector<std::pair<PortIndex, MacAddress>> macs;
-  for (PortIndex port = 0; port < interfaces_.size(); ++port) {
+  for (std::size_t p = 0; p < interfaces_.size(); ++p) {
+    const auto port = static_cast<PortIndex>(p);
     if (mapping_ == nullptr || !mapping_->takes_mac(port)) continue;
     const auto link = routes_.links().find(interface_of_[port]);
     if (link != routes_.links().end() && link->second.has_mac) macs.emplace_back(port, link->second.mac);
