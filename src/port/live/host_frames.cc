@@ -68,7 +68,9 @@ class Assembler {
   }
   void copy(std::uint8_t to, std::uint8_t from) { add(BPF_ALU64 | BPF_MOV | BPF_X, to, from); }
   void set(std::uint8_t to, std::int32_t value) { add(BPF_ALU64 | BPF_MOV | BPF_K, to, 0, 0, value); }
-  void add_to(std::uint8_t to, std::int32_t value) { add(BPF_ALU64 | BPF_ADD | BPF_K, to, 0, 0, value); }
+  void add_to(std::uint8_t to, std::int32_t value) {
+    add(BPF_ALU64 | BPF_ADD | BPF_K, to, 0, 0, value);  // NOLINT(*-redundant-expression): both are 0
+  }
   void load(int size, std::uint8_t to, std::uint8_t from, std::int16_t offset) {
     add(BPF_LDX | BPF_MEM | size, to, from, offset);
   }
