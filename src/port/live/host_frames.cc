@@ -18,6 +18,7 @@
 #include <set>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 namespace penstock::port {
 
@@ -54,61 +55,6 @@ std::set<Key> addresses_now() {
   return keys;
 }
 
-/// Assembles the instructions. Jumps to what is for the host, and to what is not, are filled in at the end.
-class Assembler {
- public:
-  void add(int code, std::uint8_t to, std::uint8_t from = 0, std::int16_t offset = 0, std::int32_t value = 0) {
-    bpf_insn instruction{};
-    instruction.code = static_cast<std::uint8_t>(code);
-    instruction.dst_reg = to & 15U;
-    instruction.src_reg = from & 15U;
-    instruction.off = offset;
-    instruction.imm = value;
-    code_.push_back(instruction);
-  }
-  void copy(std::uint8_t to, std::uint8_t from) { add(BPF_ALU64 | BPF_MOV | BPF_X, to, from); }
-  void set(std::uint8_t to, std::int32_t value) { add(BPF_ALU64 | BPF_MOV | BPF_K, to, 0, 0, value); }
-  void add_to(std::uint8_t to, std::int32_t value) {
-    add(BPF_ALU64 | BPF_ADD | BPF_K, to, 0, 0, value);  // NOLINT(*-redundant-expression): both are 0
-  }
-  void load(int size, std::uint8_t to, std::uint8_t from, std::int16_t offset) {
-    add(BPF_LDX | BPF_MEM | size, to, from, offset);
-  }
-  void store(int size, std::int16_t offset, std::uint8_t from) { add(BPF_STX | BPF_MEM | size, 10, from, offset); }
-  std::size_t jump_if(int condition, std::uint8_t left, std::int32_t right) {
-    add(BPF_JMP | condition | BPF_K, left, 0, 0, right);
-    return code_.size() - 1;
-  }
-  std::size_t jump() {
-    add(BPF_JMP | BPF_JA, 0);
-    return code_.size() - 1;
-  }
-  void land(std::size_t jump) { code_[jump].off = static_cast<std::int16_t>(code_.size() - jump - 1); }
-  void host_if(int condition, std::uint8_t left, std::int32_t right) {
-    to_host_.push_back(jump_if(condition, left, right));
-  }
-  void to_host() { to_host_.push_back(jump()); }
-  void to_port() { to_port_.push_back(jump()); }
-  /// Register 7 is the frame, 8 its end.
-  void port_if_shorter_than(std::int32_t bytes) {
-    copy(2, 7);
-    add_to(2, bytes);
-    add(BPF_JMP | BPF_JGT | BPF_X, 2, 8);
-    to_port_.push_back(code_.size() - 1);
-  }
-  std::vector<bpf_insn> finish() && {
-    for (const std::size_t jump : to_host_) land(jump);
-    set(0, XDP_PASS);
-    add(BPF_JMP | BPF_EXIT, 0);
-    for (const std::size_t jump : to_port_) land(jump);
-    return std::move(code_);
-  }
-
- private:
-  std::vector<bpf_insn> code_;
-  std::vector<std::size_t> to_host_, to_port_;
-};
-
 }  // namespace
 
 Result<HostAddresses> HostAddresses::open() {
@@ -144,66 +90,79 @@ bool HostAddresses::update() noexcept {
   }
 }
 
-std::vector<bpf_insn> leave_to_host(const FileDescriptor& map) {
+void leave_to_host(BpfAssembler& code, const FileDescriptor& map) {
+  using enum BpfAssembler::Register;
   constexpr std::int32_t kEthernet = 14, kTag = 4, kIpv4 = 20, kIpv6 = 40;
   const auto type = [](int host_order) {
     return static_cast<std::int32_t>(htons(static_cast<std::uint16_t>(host_order)));
   };
-  Assembler code;
-  code.copy(6, 1);
-  code.load(BPF_W, 7, 6, offsetof(xdp_md, data));
-  code.load(BPF_W, 8, 6, offsetof(xdp_md, data_end));
-  code.port_if_shorter_than(kEthernet);
-  code.load(BPF_H, 3, 7, 12);
+  std::vector<std::size_t> to_host, to_port;  // jumps
+  const auto host_if = [&](std::uint8_t condition, BpfAssembler::Register left, std::int32_t right) {
+    to_host.push_back(code.jump_if(condition, left, right));
+  };
+  // r7 is the frame, r8 its end.
+  const auto port_if_shorter_than = [&](std::int32_t bytes) {
+    code.move(r2, r7);
+    code.alu(BPF_ADD, r2, bytes);
+    to_port.push_back(code.jump_if(BPF_JGT, r2, r8));
+  };
+
+  code.load(BPF_W, r7, r6, offsetof(xdp_md, data));
+  code.load(BPF_W, r8, r6, offsetof(xdp_md, data_end));
+  port_if_shorter_than(kEthernet);
+  code.load(BPF_H, r3, r7, 12);
   // One VLAN tag: after it, everything is 4 bytes later.
-  const std::size_t tag = code.jump_if(BPF_JEQ, 3, type(ETH_P_8021Q));
-  const std::size_t untagged = code.jump_if(BPF_JNE, 3, type(ETH_P_8021AD));
+  const std::size_t tag = code.jump_if(BPF_JEQ, r3, type(ETH_P_8021Q));
+  const std::size_t untagged = code.jump_if(BPF_JNE, r3, type(ETH_P_8021AD));
   code.land(tag);
-  code.port_if_shorter_than(kEthernet + kTag);
-  code.load(BPF_H, 3, 7, 16);
-  code.add_to(7, kTag);
+  port_if_shorter_than(kEthernet + kTag);
+  code.load(BPF_H, r3, r7, 16);
+  code.alu(BPF_ADD, r7, kTag);
   code.land(untagged);
-  const std::size_t ipv4 = code.jump_if(BPF_JEQ, 3, type(ETH_P_IP));
-  const std::size_t ipv6 = code.jump_if(BPF_JEQ, 3, type(ETH_P_IPV6));
-  code.to_host();
+  const std::size_t ipv4 = code.jump_if(BPF_JEQ, r3, type(ETH_P_IP));
+  const std::size_t ipv6 = code.jump_if(BPF_JEQ, r3, type(ETH_P_IPV6));
+  to_host.push_back(code.jump());
 
   code.land(ipv4);
-  code.port_if_shorter_than(kEthernet + kIpv4);
-  code.load(BPF_B, 4, 7, kEthernet + 8);
-  code.host_if(BPF_JLE, 4, 1);  // TTL
-  code.load(BPF_B, 4, 7, kEthernet + 16);
-  code.host_if(BPF_JGE, 4, 0xe0);  // multicast, broadcast
-  code.load(BPF_W, 5, 7, kEthernet + 16);
-  code.set(4, 0);
-  code.store(BPF_DW, -16, 4);
-  code.set(4, static_cast<std::int32_t>(htonl(0xffff)));
-  code.store(BPF_W, -8, 4);
-  code.store(BPF_W, -4, 5);
+  port_if_shorter_than(kEthernet + kIpv4);
+  code.load(BPF_B, r4, r7, kEthernet + 8);
+  host_if(BPF_JLE, r4, 1);  // TTL
+  code.load(BPF_B, r4, r7, kEthernet + 16);
+  host_if(BPF_JGE, r4, 0xe0);  // multicast, broadcast
+  code.load(BPF_W, r5, r7, kEthernet + 16);
+  code.move(r4, 0);
+  code.store(BPF_DW, -16, r4);
+  code.move(r4, static_cast<std::int32_t>(htonl(0xffff)));
+  code.store(BPF_W, -8, r4);
+  code.store(BPF_W, -4, r5);
   const std::size_t look = code.jump();
 
   code.land(ipv6);
-  code.port_if_shorter_than(kEthernet + kIpv6);
-  code.load(BPF_B, 4, 7, kEthernet + 7);
-  code.host_if(BPF_JLE, 4, 1);  // hop limit
-  code.load(BPF_B, 4, 7, kEthernet + 24);
-  code.host_if(BPF_JEQ, 4, 0xff);  // multicast
-  code.load(BPF_H, 4, 7, kEthernet + 24);
-  code.add(BPF_ALU64 | BPF_AND | BPF_K, 4, 0, 0, type(0xffc0));
-  code.host_if(BPF_JEQ, 4, type(0xfe80));  // link-local
+  port_if_shorter_than(kEthernet + kIpv6);
+  code.load(BPF_B, r4, r7, kEthernet + 7);
+  host_if(BPF_JLE, r4, 1);  // hop limit
+  code.load(BPF_B, r4, r7, kEthernet + 24);
+  host_if(BPF_JEQ, r4, 0xff);  // multicast
+  code.load(BPF_H, r4, r7, kEthernet + 24);
+  code.alu(BPF_AND, r4, type(0xffc0));
+  host_if(BPF_JEQ, r4, type(0xfe80));  // link-local
   for (const std::int32_t half : {0, 8}) {
-    code.load(BPF_DW, 4, 7, static_cast<std::int16_t>(kEthernet + 24 + half));
-    code.store(BPF_DW, static_cast<std::int16_t>(half - 16), 4);
+    code.load(BPF_DW, r4, r7, static_cast<std::int16_t>(kEthernet + 24 + half));
+    code.store(BPF_DW, static_cast<std::int16_t>(half - 16), r4);
   }
 
   code.land(look);
-  code.add(BPF_LD | BPF_IMM | BPF_DW, 1, BPF_PSEUDO_MAP_FD, 0, map.get());
-  code.add(0, 0);
-  code.copy(2, 10);
-  code.add_to(2, -16);
-  code.add(BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_map_lookup_elem);
-  code.host_if(BPF_JNE, 0, 0);
-  code.to_port();
-  return std::move(code).finish();
+  code.move_map(r1, map.get());
+  code.move(r2, r10);
+  code.alu(BPF_ADD, r2, -16);
+  code.call(BPF_FUNC_map_lookup_elem);
+  host_if(BPF_JNE, r0, 0);
+  to_port.push_back(code.jump());
+
+  for (const std::size_t jump : to_host) code.land(jump);
+  code.move(r0, XDP_PASS);
+  code.exit();
+  for (const std::size_t jump : to_port) code.land(jump);
 }
 
 }  // namespace penstock::port

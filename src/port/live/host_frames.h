@@ -6,11 +6,8 @@
 
 #pragma once
 
-#include <linux/bpf.h>
-
-#include <vector>
-
 #include "base/error.h"
+#include "port/live/bpf_assembler.h"
 #include "port/live/file_descriptor.h"
 
 namespace penstock::port {
@@ -29,9 +26,10 @@ class HostAddresses {
   FileDescriptor map_;
 };
 
-/// Instructions that end a program with XDP_PASS for frames that are for the host: all but IP, multicasts and
-/// broadcasts, IPv6 to link-local addresses, IP to the addresses in `map`, and IP whose TTL or hop limit ends here. For
-/// other frames they go on, with the context in register 6. They change all registers, and use 16 bytes of the stack.
-[[nodiscard]] std::vector<bpf_insn> leave_to_host(const FileDescriptor& map);
+/// Adds instructions that end an XDP program with XDP_PASS for frames that are for the host: all but IP, multicasts and
+/// broadcasts, IPv6 to link-local addresses, IP to the addresses in `map`, and IP whose TTL or hop limit ends here.
+/// Other frames go on to what follows. Before and after, r6 is the context. They change r0 to r5, r7 and r8, and use 16
+/// bytes of the stack.
+void leave_to_host(BpfAssembler& code, const FileDescriptor& map);
 
 }  // namespace penstock::port

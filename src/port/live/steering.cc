@@ -17,47 +17,25 @@
 #include "packet/flow_hash.h"
 #include "packet/ip.h"
 #include "packet/transport.h"
+#include "port/live/bpf_assembler.h"
 #include "port/worker_key.h"
 
 namespace penstock::port {
 
 namespace {
 
-enum Register : std::uint8_t { r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, r10 };
+using enum BpfAssembler::Register;
+using Register = BpfAssembler::Register;
 
-/// Assembles the program. Jumps to `other` are filled in at the end.
-class Assembler {
+/// Jumps to `other` are filled in at the end.
+class Assembler : public BpfAssembler {
  public:
-  void move(Register to, Register from) { add(BPF_ALU64 | BPF_MOV | BPF_X, to, from); }
-  void move(Register to, std::int32_t value) { add(BPF_ALU64 | BPF_MOV | BPF_K, to, r0, 0, value); }
-  void move64(Register to, std::uint64_t value) {
-    add(BPF_LD | BPF_IMM | BPF_DW, to, r0, 0, static_cast<std::int32_t>(value));
-    add(0, r0, r0, 0, static_cast<std::int32_t>(value >> 32));
-  }
-  void alu(std::uint8_t operation, Register to, Register from) { add(BPF_ALU64 | operation | BPF_X, to, from); }
-  void alu(std::uint8_t operation, Register to, std::int32_t value) {
-    add(BPF_ALU64 | operation | BPF_K, to, r0, 0, value);
-  }
+  using BpfAssembler::load;
   /// r0 = bytes of the packet, from its network header, in host order. The program ends if there are too few: worker 0.
   void load(std::uint8_t size, std::int32_t offset) { add(BPF_LD | BPF_ABS | size, r0, r0, 0, SKF_NET_OFF + offset); }
-  void store(std::int16_t slot, Register from) { add(BPF_STX | BPF_MEM | BPF_DW, r10, from, slot); }
-  void restore(Register to, std::int16_t slot) { add(BPF_LDX | BPF_MEM | BPF_DW, to, r10, slot); }
-  void load_context(Register to, std::int16_t offset) { add(BPF_LDX | BPF_MEM | BPF_W, to, r6, offset); }
   void other_if(std::uint8_t condition, Register left, std::int32_t right) {
-    to_other_.push_back(code_.size());
-    add(BPF_JMP | condition | BPF_K, left, r0, 0, right);
+    to_other_.push_back(jump_if(condition, left, right));
   }
-  /// Returns the place of the jump, for `land`.
-  std::size_t jump_if(std::uint8_t condition, Register left, std::int32_t right) {
-    add(BPF_JMP | condition | BPF_K, left, r0, 0, right);
-    return code_.size() - 1;
-  }
-  std::size_t jump() {
-    add(BPF_JMP | BPF_JA, r0, r0);
-    return code_.size() - 1;
-  }
-  void land(std::size_t jump) { code_[jump].off = static_cast<std::int16_t>(code_.size() - jump - 1); }
-  void exit() { add(BPF_JMP | BPF_EXIT, r0, r0); }
   /// mix64 of packet/flow_hash.h. Changes r1.
   void mix(Register x) {
     const auto fold = [&] {
@@ -79,20 +57,10 @@ class Assembler {
     for (const std::size_t jump : to_other_) land(jump);
     move(r0, 0);
     exit();
-    return code_;
+    return code();
   }
 
  private:
-  void add(int code, Register to, Register from, std::int16_t offset = 0, std::int32_t value = 0) {
-    bpf_insn instruction{};
-    instruction.code = static_cast<std::uint8_t>(code);
-    instruction.dst_reg = to & 15U;
-    instruction.src_reg = from & 15U;
-    instruction.off = offset;
-    instruction.imm = value;
-    code_.push_back(instruction);
-  }
-  std::vector<bpf_insn> code_;
   std::vector<std::size_t> to_other_;
 };
 
@@ -135,18 +103,18 @@ void load_ipv6_address(Assembler& code, Register to, std::int32_t offset) {
   constexpr std::int16_t kSlot = -8;
   code.load(BPF_W, offset);
   code.alu(BPF_LSH, r0, 32);
-  code.store(kSlot, r0);
+  code.store(BPF_DW, kSlot, r0);
   code.load(BPF_W, offset + 4);
-  code.restore(r2, kSlot);
+  code.load(BPF_DW, r2, r10, kSlot);
   code.alu(BPF_OR, r2, r0);
   code.mix(r2);
-  code.store(kSlot, r2);
+  code.store(BPF_DW, kSlot, r2);
   code.load(BPF_W, offset + 8);
   code.alu(BPF_LSH, r0, 32);
   code.move(to, r0);
   code.load(BPF_W, offset + 12);
   code.alu(BPF_OR, to, r0);
-  code.restore(r2, kSlot);
+  code.load(BPF_DW, r2, r10, kSlot);
   code.alu(BPF_XOR, to, r2);
 }
 
@@ -185,7 +153,7 @@ void return_worker(Assembler& code, unsigned workers) {
 FileDescriptor load_steering_program(unsigned workers) noexcept {
   Assembler code;
   code.move(r6, r1);
-  code.load_context(r7, offsetof(__sk_buff, protocol));
+  code.load(BPF_W, r7, r6, offsetof(__sk_buff, protocol));
   const auto big_endian = [](std::uint16_t type) {
     return std::endian::native == std::endian::little ? __builtin_bswap16(type) : type;
   };

@@ -7,14 +7,13 @@
 #include <linux/bpf.h>
 #include <linux/if_link.h>
 
-#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 #include "base/capabilities.h"
+#include "port/live/bpf_assembler.h"
 #include "port/live/xdp_rings.h"
 
 namespace penstock::port {
@@ -30,39 +29,24 @@ tl::unexpected<Errors> refused(const std::string& name, std::string_view what, s
   return failure(std::move(message));
 }
 
-bpf_insn instruction(int code, std::uint8_t to, std::uint8_t from, std::int16_t offset, std::int32_t value) noexcept {
-  bpf_insn result{};
-  result.code = static_cast<std::uint8_t>(code);
-  result.dst_reg = to & 15U;
-  result.src_reg = from & 15U;
-  result.off = offset;
-  result.imm = value;
-  return result;
-}
-
 /// if (is_for_host(context)) return XDP_PASS;  // if there are host addresses
 /// return bpf_redirect_map(&sockets, context->rx_queue_index, XDP_PASS);
 FileDescriptor load(const FileDescriptor& sockets, const HostAddresses* host, std::uint32_t flags) {
-  const std::array redirect{
-      instruction(BPF_LDX | BPF_MEM | BPF_W, BPF_REG_2, BPF_REG_6, offsetof(xdp_md, rx_queue_index), 0),
-      instruction(BPF_LD | BPF_IMM | BPF_DW, BPF_REG_1, BPF_PSEUDO_MAP_FD, 0, sockets.get()),
-      instruction(0, 0, 0, 0, 0),
-      instruction(BPF_ALU64 | BPF_MOV | BPF_K, BPF_REG_3, 0, 0, XDP_PASS),
-      instruction(BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_redirect_map),
-      instruction(BPF_JMP | BPF_EXIT, 0, 0, 0, 0),
-  };
-  std::vector<bpf_insn> code{instruction(BPF_ALU64 | BPF_MOV | BPF_X, BPF_REG_6, BPF_REG_1, 0, 0)};
-  if (host != nullptr) {
-    const std::vector<bpf_insn> first = leave_to_host(host->map());
-    code.insert(code.end(), first.begin(), first.end());
-  }
-  code.insert(code.end(), redirect.begin(), redirect.end());
+  using enum BpfAssembler::Register;
+  BpfAssembler code;
+  code.move(r6, r1);
+  if (host != nullptr) leave_to_host(code, host->map());
+  code.load(BPF_W, r2, r6, offsetof(xdp_md, rx_queue_index));
+  code.move_map(r1, sockets.get());
+  code.move(r3, XDP_PASS);
+  code.call(BPF_FUNC_redirect_map);
+  code.exit();
   bpf_prog_load_opts options{};
   options.sz = sizeof options;
   options.prog_flags = flags;
   // The licence only decides which helpers a program may call; this one is open to all.
-  return FileDescriptor(
-      ::bpf_prog_load(BPF_PROG_TYPE_XDP, "penstock_xdp", "Apache-2.0", code.data(), code.size(), &options));
+  return FileDescriptor(::bpf_prog_load(BPF_PROG_TYPE_XDP, "penstock_xdp", "Apache-2.0", code.code().data(),
+                                        code.code().size(), &options));
 }
 
 FileDescriptor link(const FileDescriptor& program, const Interface& interface, std::uint32_t flags) noexcept {
