@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/testing/free_port.h"
 #include "base/thread_time.h"
 
 namespace penstock::control {
@@ -28,19 +29,7 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-/// A port at which nobody listens now.
-std::uint16_t free_port() {
-  const port::FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof address;
-  EXPECT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), length), 0);
-  EXPECT_EQ(::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &length), 0);
-  return ntohs(address.sin_port);
-}
-
-/// A client that does as it is told, without a library.
+/// A client that sends what a test says, without a library.
 class Peer {
  public:
   explicit Peer(const ListenAddress& to)
@@ -111,7 +100,7 @@ class HttpServerTest : public ::testing::Test {
     return answer_to("GET " + path + " HTTP/1.1\r\nHost: " + host + "\r\n\r\n");
   }
 
-  ListenAddress listen_{Ipv4Address{INADDR_LOOPBACK}, free_port()};
+  ListenAddress listen_{Ipv4Address{INADDR_LOOPBACK}, penstock::testing::free_port()};
   std::atomic<int> made_{0};
   std::vector<HttpPage> pages_{
       {"/metrics", "text/plain", [this] { return "made " + std::to_string(++made_) + "\n"; }, milliseconds{60'000}},
@@ -184,7 +173,7 @@ TEST_F(HttpServerTest, SaysWhyItCannotListen) {
   ASSERT_FALSE(second);
   EXPECT_THAT(to_string(second.error()), HasSubstr("cannot listen for HTTP: found Address already in use, expected a "
                                                    "port at which no other process listens"));
-  const auto elsewhere = HttpServer::open({Ipv4Address{0xc0000201}, free_port()}, {}, {});
+  const auto elsewhere = HttpServer::open({Ipv4Address{0xc0000201}, penstock::testing::free_port()}, {}, {});
   ASSERT_FALSE(elsewhere);
   EXPECT_THAT(to_string(elsewhere.error()), HasSubstr("expected an address of this machine"));
 }

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "program/free_port.h"
+#include "base/testing/free_port.h"
 #include "program/program_for_test.h"
 #include "report/exposition_for_test.h"
 
@@ -39,7 +39,7 @@ class MonitoredProgram : public Program {
  protected:
   void SetUp() override {
     Program::SetUp();
-    port_ = free_port();
+    port_ = testing::free_port();
     write("rules.txt", "*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -s 10.0.0.0/9 -j DROP\nCOMMIT\n");
     write("endless.yaml",
           "ports: {lan: {generator: {rate: 2kpps, flows: 64, source: 10.0.0.0/8}}, wan: {null: {}}}\n"

@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "program/free_port.h"
+#include "base/testing/free_port.h"
 #include "program/program_for_test.h"
 
 namespace penstock {
@@ -18,7 +18,7 @@ TEST_F(Program, ShowsARunInABrowser) {
   write("rules.txt",
         "*filter\n:FORWARD ACCEPT [0:0]\n"
         "-A FORWARD -s 10.0.0.0/9 -m comment --comment \"<img src=x onerror=alert(1)>\" -j DROP\nCOMMIT\n");
-  const std::string address = "127.0.0.1:" + std::to_string(free_port());
+  const std::string address = "127.0.0.1:" + std::to_string(testing::free_port());
   write("endless.yaml",
         "ports: {lan: {generator: {rate: 20kpps, flows: 64, source: 10.0.0.0/8}}, wan: {null: {}}}\n"
         "chain:\n"

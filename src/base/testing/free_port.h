@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-namespace penstock {
+namespace penstock::testing {
 
 /// A TCP port at which nobody listens now.
 inline std::uint16_t free_port() {
@@ -25,4 +25,4 @@ inline std::uint16_t free_port() {
   return ntohs(address.sin_port);
 }
 
-}  // namespace penstock
+}  // namespace penstock::testing
