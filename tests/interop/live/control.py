@@ -16,7 +16,7 @@ import statistics
 import subprocess
 import time
 
-from net import PROCESSOR, SANITIZED, check, events, lost, received_by, wait_until
+from net import PROCESSOR, SANITIZED, check, frames_received_by, lost, memory_kib, received_by, wait_until
 from numbered import NUMBER, Receiver, Stream, udp_drops, udp_socket
 
 SECONDS = int(os.environ.get("PENSTOCK_RELOAD_SECONDS", "4"))
@@ -134,8 +134,7 @@ def frames_of(net):
 def check_every_frame(net, report, sent, delivered):
     """What a host has sent came in or is counted as lost, and what came in went out or was dropped by the chain."""
     for host, port in net.ports.items():
-        counts = events(report, port)
-        came = received_by(report, port) - counts.get("segments", 0) + counts.get("frames_split", 0)
+        came = frames_received_by(report, port)
         check(sent[host] == came + lost(report, port), port, "sent", sent[host], "came", came, report["ports"][port])
     packets = report["packets"]
     check(packets["in"] == packets["forwarded"] + packets["dropped"] + packets["consumed"], packets)
@@ -237,11 +236,6 @@ def reloads(make, workers):
     check(received_by(report, "spare") < 20, "the idle port was not idle:", report["ports"]["spare"])
 
 
-def memory_kib(net):
-    with open(f"/proc/{net.penstock.pid}/status") as file:
-        return next(int(line.split()[1]) for line in file if line.startswith("VmRSS:"))
-
-
 def attack(net, how, path, seconds, user=""):
     """Lets hostile clients act, and pings meanwhile. Returns the connections that they made."""
     script = net.path("hostile.py")
@@ -271,7 +265,7 @@ def hostile_clients(make):
     os.chmod(operator.socket, 0o666)
     streams = [Stream(net, "la", "lb", PORT, RATE), Stream(net, "lb", "la", PORT, RATE)]
     usual = ping_times(net)
-    memory = memory_kib(net)
+    memory = memory_kib(net)["used"]
     record = {"kind": net.kind.kind, "pings_ms_without": usual, "memory_kib_without": memory, "attacks": {}}
     nobody = "setpriv --reuid=nobody --regid=nogroup --clear-groups "
     for user in (nobody, ""):
@@ -280,7 +274,7 @@ def hostile_clients(make):
             time.sleep(0.3)
             served = operator.ask("status")
             pings = ping_times(net)
-            most = memory_kib(net)
+            most = memory_kib(net)["used"]
             client.process.wait(30)
             made = int(client.text())
             record["attacks"][f"{how}, {'another user' if user else 'the same user'}"] = {

@@ -429,3 +429,17 @@ def received_by(report, port):
 
 def events(report, port):
     return report["ports"][port]["events"]
+
+
+def frames_received_by(report, port):
+    """As `received_by`, but segments of a frame that was split count as the one frame that the host sent."""
+    counts = events(report, port)
+    return received_by(report, port) - counts.get("segments", 0) + counts.get("frames_split", 0)
+
+
+def memory_kib(net):
+    """The memory that the process has asked for, and the part that it has used so far: pages of rings and of flow
+    tables, which are allocated at the start, are first used when so many packets wait, or so many flows are known."""
+    with open(f"/proc/{net.penstock.pid}/status") as file:
+        sizes = dict(line.split(":", 1) for line in file)
+    return {"allocated": int(sizes["VmData"].split()[0]), "used": int(sizes["VmRSS"].split()[0])}

@@ -9,21 +9,13 @@ import os
 import time
 
 from chains import firewall, nids
-from net import check, events, lost, received_by
+from net import check, frames_received_by, lost, memory_kib
 
 SECONDS = int(os.environ.get("PENSTOCK_SOAK_SECONDS", "10"))
 LOAD = 0.8
 STREAMS = 4
 # An arena of the C library may grow late. A leak of a byte per packet would be far more in a run of minutes.
 SLACK_KIB = 1024
-
-
-def memory_kib(net):
-    """The memory that the process has asked for, and the part that it has used so far: pages of rings and of flow
-    tables, which are allocated at the start, are first used when so many packets wait, or so many flows are known."""
-    with open(f"/proc/{net.penstock.pid}/status") as file:
-        sizes = dict(line.split(":", 1) for line in file)
-    return {"allocated": int(sizes["VmData"].split()[0]), "used": int(sizes["VmRSS"].split()[0])}
 
 
 def stream_rate(net, seconds, bits=""):
@@ -40,9 +32,7 @@ def end_of(client, seconds):
 def frames_sent_and_counted(net, report, sent):
     """For each port: the frames that its host sent, those of them that came in, and those that were counted as lost."""
     for host, port in net.ports.items():
-        counts = events(report, port)
-        came = received_by(report, port) - counts["segments"] + counts["frames_split"]
-        yield port, sent[host], came, lost(report, port)
+        yield port, sent[host], frames_received_by(report, port), lost(report, port)
 
 
 def soak(make):

@@ -15,7 +15,7 @@ import time
 
 from chains import ipsec, nids
 from control import Operator, Probes, TwoVersions, frames_of, wait_until_quiet
-from net import check, events, lost, received_by, sh, wait_until
+from net import check, frames_received_by, lost, sh, wait_until
 from numbered import Stream, udp_drops
 
 RATE = 2000  # datagrams per second of a stream
@@ -67,8 +67,7 @@ class Upgrades:
         now = frames_of(self.net)
         for host, port in self.net.ports.items():
             sent, delivered = (now[host][i] - self.before[host][i] for i in (0, 1))
-            came = sum(received_by(report, port) - events(report, port).get("segments", 0)
-                       + events(report, port).get("frames_split", 0) for report in self.reports)
+            came = sum(frames_received_by(report, port) for report in self.reports)
             gone = sum(lost(report, port) for report in self.reports)
             out = sum(report["ports"][port]["out"]["packets"] for report in self.reports)
             check(sent == came + gone, port, "sent", sent, "came", came, "lost", gone,
