@@ -190,7 +190,8 @@ HandOverOutcome hand_over(run::Run& run, const FileDescriptor& socket, const Jso
       error != 0)
     return fail(problem("cannot send the ports to the other process", system_text(error)));
   if (!is_ready(socket.get()))
-    return fail(problem("the other process did not take over", "", fmt::format("\"ready\" within {} s", 5)));
+    return fail(
+        problem("the other process did not take over", "", fmt::format("\"ready\" within {} s", kLongestWait.count())));
   run.leave();
   static_cast<void>(send_all(socket.get(), kYours, {}, Clock::now() + kLongestWait));  // it may do without
   outcome.waited = Clock::now() - begun;
