@@ -274,11 +274,15 @@ Result<void> Nids::take_over(function::NetworkFunction& predecessor) {
   for (std::uint32_t i = 0; i < running.rules().rules.size(); ++i)
     places.emplace(rule_key(running.rules().rules[i]), i);
   Predecessor before{&running, std::vector<std::uint32_t>(rules().rules.size(), kNone), running.own_alerts()};
-  const std::vector<std::uint64_t> theirs = running.all_alerts(), ours = all_alerts(), own = own_alerts();
-  for (std::size_t i = 0; i < ours.size(); ++i) {
+  const std::vector<std::uint64_t> own = own_alerts();
+  earlier_alerts_ = inherited_alerts();
+  for (std::size_t i = 0; i < own.size(); ++i) {
     const auto found = places.find(rule_key(rules().rules[i]));
-    if (found != places.end()) before.rules[i] = found->second;
-    earlier_alerts_[i] = (found != places.end() ? theirs[found->second] : ours[i]) - own[i];
+    if (found == places.end()) continue;
+    const std::uint32_t there = found->second;
+    before.rules[i] = there;
+    // Workers go on counting: what `before` has not seen comes with what is counted since then.
+    earlier_alerts_[i] = running.earlier_alerts_[there] + before.alerts[there] - own[i];
   }
   predecessor_ = std::move(before);
 
@@ -310,8 +314,7 @@ void Nids::predecessor_ended() noexcept {
 /// The alerts of the predecessor's stages are final: adds them to our own.
 void Nids::end_predecessor() {
   if (!predecessor_) return;
-  const std::vector<std::uint64_t> all = all_alerts(), own = own_alerts();
-  for (std::size_t i = 0; i < all.size(); ++i) earlier_alerts_[i] = all[i] - own[i];
+  earlier_alerts_ = inherited_alerts();
   predecessor_.reset();
 }
 
@@ -334,15 +337,22 @@ std::vector<std::uint64_t> Nids::own_alerts() const {
   return alerts;
 }
 
-std::vector<std::uint64_t> Nids::all_alerts() const {
-  std::vector<std::uint64_t> alerts = own_alerts();
-  for (std::size_t i = 0; i < alerts.size(); ++i) alerts[i] += earlier_alerts_[i];
+/// Those of earlier functions: that have been final, and the predecessor's since then.
+std::vector<std::uint64_t> Nids::inherited_alerts() const {
+  std::vector<std::uint64_t> alerts = earlier_alerts_;
   if (!predecessor_) return alerts;
   const std::vector<std::uint64_t> theirs = predecessor_->function->own_alerts();
   for (std::size_t i = 0; i < alerts.size(); ++i) {
     const std::uint32_t there = predecessor_->rules[i];
     if (there != kNone) alerts[i] += theirs[there] - predecessor_->alerts[there];
   }
+  return alerts;
+}
+
+std::vector<std::uint64_t> Nids::all_alerts() const {
+  std::vector<std::uint64_t> alerts = own_alerts();
+  const std::vector<std::uint64_t> inherited = inherited_alerts();
+  for (std::size_t i = 0; i < alerts.size(); ++i) alerts[i] += inherited[i];
   return alerts;
 }
 

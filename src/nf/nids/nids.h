@@ -92,6 +92,7 @@ class Nids final : public function::NetworkFunction {
 
   // Call these with the run's mutex.
   [[nodiscard]] std::vector<std::uint64_t> own_alerts() const;
+  [[nodiscard]] std::vector<std::uint64_t> inherited_alerts() const;
   [[nodiscard]] std::vector<std::uint64_t> all_alerts() const;
   void forget_ended_stages();
   [[nodiscard]] WorkerCounts::Numbers sum_numbers() const;
