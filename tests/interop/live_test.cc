@@ -49,8 +49,8 @@ constexpr const char* kForPacketSockets[] = {"Unprivileged1",    "Unprivileged2"
                                              "KernelNeighbours", "KernelReloads", "KernelErrors", "Frr"};
 constexpr const char* kForTap[] = {"TapDeleted", "TapMoved"};
 constexpr const char* kReloads[] = {"Reloads1", "Reloads2"};
-// Not Upgrades1 and Upgrades2, which are run by hand until it is known where datagrams were lost (docs/control.md).
-constexpr const char* kUpgrades[] = {"InterruptedUpgrades", "PredecessorDies", "RefusedUpgrades"};
+constexpr const char* kUpgrades[] = {"Upgrades1", "Upgrades2", "InterruptedUpgrades", "PredecessorDies",
+                                     "RefusedUpgrades"};
 // What depends little on the kind of port.
 constexpr const char* kForOne[] = {"Download1",   "Fragments3", "Flood2",          "EndsUnderLoad1", "Idle1",
                                    "FilterAlone", "Router",     "FirewallRouter2", "Everything",     "Detects1",

@@ -13,6 +13,7 @@ NUMBER = struct.Struct("!Q")
 LENGTH = 200
 SO_RCVBUFFORCE = 33  # asm-generic/socket.h
 BUFFER = 32 << 20
+PATIENCE_S = 2
 
 
 def udp_socket(net, host, version, port):
@@ -34,13 +35,13 @@ class Receiver:
         self.socket = udp_socket(net, host, version, port)
         self.socket.settimeout(0.1)
         self.arrivals = {}  # number: how often
+        self.last = time.monotonic()
         self.longest_gap_s = 0.0
         self.ends = False
         self.thread = threading.Thread(target=self._run, daemon=True)
         self.thread.start()
 
     def _run(self):
-        last = None
         while True:
             try:
                 data = self.socket.recv(2000)
@@ -50,13 +51,17 @@ class Receiver:
                 continue
             now = time.monotonic()
             number = NUMBER.unpack_from(data)[0]
+            if self.arrivals:
+                self.longest_gap_s = max(self.longest_gap_s, now - self.last)
             self.arrivals[number] = self.arrivals.get(number, 0) + 1
-            if last is not None:
-                self.longest_gap_s = max(self.longest_gap_s, now - last)
-            last = now
+            self.last = now
 
-    def end(self):
-        """What is on its way is waited for."""
+    def end(self, sent):
+        """Waits for the numbers below `sent`, until none has come for a long time: a machine with too much to do may
+        keep the program waiting. What arrives later has no socket, which `udp_drops` counts."""
+        began = time.monotonic()
+        while len(self.arrivals) < sent and time.monotonic() - max(began, self.last) < PATIENCE_S:
+            time.sleep(0.01)
         self.ends = True
         self.thread.join(10)
         check(not self.thread.is_alive(), "the datagrams do not end")
@@ -104,7 +109,7 @@ class Stream:
 
     def end(self):
         self.sender.end()
-        self.receiver.end()
+        self.receiver.end(self.sender.sent)
 
     @property
     def missing(self):
@@ -124,4 +129,4 @@ def udp_drops(host):
         with open(f"/proc/self/task/{threading.get_native_id()}/net/snmp6") as file:
             six = dict(line.split() for line in file)
     four = dict(zip(lines[0][1:], lines[1][1:]))
-    return int(four["InErrors"]) + int(six.get("Udp6InErrors", 0))
+    return sum(int(four[name]) + int(six.get("Udp6" + name, 0)) for name in ("InErrors", "NoPorts"))
