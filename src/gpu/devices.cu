@@ -106,6 +106,13 @@ DeviceList list_devices() {
 
 void use_device(int index) { check(cudaSetDevice(index)); }
 
+bool is_lost(int index) noexcept {
+  std::size_t free = 0, total = 0;
+  const bool lost = cudaSetDevice(index) != cudaSuccess || cudaMemGetInfo(&free, &total) != cudaSuccess;
+  static_cast<void>(cudaGetLastError());
+  return lost;
+}
+
 int current_device() {
   int index = 0;
   check(cudaGetDevice(&index));

@@ -64,6 +64,9 @@ void load_kernels_at_once() noexcept;
 /// Selects or returns the device for this thread's buffers, streams and kernels. Throw CudaError.
 void use_device(int index);
 [[nodiscard]] int current_device();
+/// Whether an error of a kernel or of the device has ended this process's use of it: everything there fails from now
+/// on. Selects the device. Does not wait for it.
+[[nodiscard]] bool is_lost(int index) noexcept;
 /// Lets kernels of the current device access (including atomics) the memory of another device, over NVLink. Throws
 /// CudaError if the two devices cannot do that.
 void reach_memory_of(int device);

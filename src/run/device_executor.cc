@@ -119,10 +119,22 @@ void DeviceExecutor::begin_epoch(std::unique_ptr<StageSet> next) noexcept {
   settlement_.begin_epoch(*next);
   twins_.begin_epoch(*next);
   former_ = std::exchange(current_, std::move(next));
+  if (current_->lanes.empty()) give_up_device();
   for (LaneState& state : lanes_) {
     if (!state.busy) update_lane(state);
   }
   end_former_epoch();
+}
+
+/// The epoch has no stages for lanes. Those that are busy keep the former ones until their batch is done, or has
+/// failed.
+void DeviceExecutor::give_up_device() noexcept {
+  gave_up_ = true;
+  for (LaneState& state : lanes_) {
+    if (state.failures < kMostFailures) counters_.device.lanes_lost.add(1);
+    state.failures = kMostFailures;
+    if (!state.busy) state.lane.reset();
+  }
 }
 
 /// Gives the lane the stages of the newest epoch. It must not be busy.
@@ -179,7 +191,7 @@ Batch* DeviceExecutor::retire() noexcept {
   settlement_.finish_sent(flight);
   if (flight.lane != nullptr) {
     flight.lane->busy = false;
-    if (flight.on_device) flight.lane->failures = 0;  // it has completed a batch
+    if (flight.on_device && !gave_up_) flight.lane->failures = 0;  // it has completed a batch
     // A disabled lane is destroyed with its stages, which would never release their tables otherwise.
     if (flight.lane->failures >= kMostFailures) flight.lane->lane.reset();
     update_lane(*flight.lane);

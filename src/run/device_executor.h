@@ -90,6 +90,7 @@ class DeviceExecutor : public Executor {
   void fill_states(Flight& flight) noexcept;
   void fail(Flight& flight) noexcept;
   void send(Flight& flight) noexcept;
+  void give_up_device() noexcept;
   void update_lane(LaneState& state) noexcept;
   void end_former_epoch() noexcept;
 
@@ -108,6 +109,7 @@ class DeviceExecutor : public Executor {
   Settlement settlement_;
   Outlet outlet_;
   std::vector<LaneState> lanes_;
+  bool gave_up_ = false;  // the device is lost: no lane starts another batch
   std::size_t next_lane_ = 0;
   std::vector<Flight> flights_;  // ring buffer; the oldest is at first_
   std::size_t first_ = 0;

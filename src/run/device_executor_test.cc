@@ -502,7 +502,8 @@ struct Bed {
       former.push_back(std::exchange(named.function, std::move(next)));
     }
     auto stages = make_host_stages(chain.functions, on_device ? &plan : nullptr);
-    for (std::size_t i = 0; i < lane_count; ++i) stages->lanes.push_back(lane_stages());
+    for (std::size_t i = 0; epochs_on_device > 0 && i < lane_count; ++i) stages->lanes.push_back(lane_stages());
+    if (epochs_on_device > 0) --epochs_on_device;
     executor->begin_epoch(std::move(stages));
   }
 
@@ -568,6 +569,7 @@ struct Bed {
   std::unique_ptr<WorkerCounters> counters;
   bool on_device = false;  // even if no function has a stage there
   std::size_t lane_count = 0;
+  std::size_t epochs_on_device = SIZE_MAX;                         // of the next ones; the device is lost before others
   std::vector<std::unique_ptr<function::NetworkFunction>> former;  // of former epochs
   std::unique_ptr<Executor> executor;
 };
@@ -638,9 +640,11 @@ void expect_as_on_the_cpu(
     std::size_t lanes, plan::WholeFrames whole = plan::WholeFrames::where_needed,
     plan::Sharing sharing = plan::Sharing::packets, const std::vector<plan::Fork>& forks = {},
     const std::vector<std::size_t>& reloads = {},
-    const std::function<bool(std::size_t)>& lends = [](std::size_t) { return false; }) {
+    const std::function<bool(std::size_t)>& lends = [](std::size_t) { return false; },
+    std::size_t epochs_on_device = SIZE_MAX) {
   Bed device(positions, forks);
   device.lends = lends;
+  device.epochs_on_device = epochs_on_device;
   ASSERT_NO_FATAL_FAILURE(device.put_on_lanes(lanes, behaviour, whole, sharing));
   ASSERT_NO_FATAL_FAILURE(device.run(batches, reloads));
   Bed cpu(positions, forks);
@@ -757,6 +761,36 @@ TEST(DeviceExecutor, ContinuesOnTheCpuAfterTheDeviceIsLost) {
   behaviour.fails = [&] { return ++calls > 10; };
   expect_as_on_the_cpu(chain_of({{0, true}, {1, true}}), batches_of(60, 20), behaviour, 4);
   EXPECT_LE(behaviour.abandoned, 4 * DeviceExecutor::kMostFailures);
+}
+
+TEST(DeviceExecutor, BeginsEpochsWithoutADeviceThatIsLost) {
+  const auto positions = chain_of({{0, true}, {1, false}, {1, true}});
+  const auto batches = batches_of(40, 20);
+  constexpr std::size_t kLanes = 3, kEpochsOnDevice = 1;
+  const std::vector<std::size_t> reloads{10, 20, 30};
+  for (const bool fails : {false, true}) {
+    SCOPED_TRACE(fails ? "batches in flight fail" : "batches in flight are done");
+    Behaviour behaviour;
+    behaviour.polls_until_done = [] { return 5; };
+    Bed bed(positions);
+    ASSERT_NO_FATAL_FAILURE(bed.put_on_lanes(kLanes, behaviour));
+    bed.epochs_on_device = kEpochsOnDevice;
+    std::size_t starts = 0, starts_after = 0;
+    behaviour.fails = [&] {
+      const bool lost = bed.former.size() > kEpochsOnDevice * positions.size();
+      ++(lost ? starts_after : starts);
+      return lost && fails;
+    };
+    ASSERT_NO_FATAL_FAILURE(bed.run(batches, reloads));
+    EXPECT_GT(starts, reloads[1]);
+    EXPECT_LE(starts_after, kLanes) << "of segments of batches that were in flight";
+    EXPECT_EQ(bed.counters->device.lanes_lost.get(), kLanes);
+    EXPECT_EQ(behaviour.in_flight, 0U);
+  }
+  Behaviour behaviour;
+  expect_as_on_the_cpu(
+      positions, batches, behaviour, kLanes, plan::WholeFrames::where_needed, plan::Sharing::packets, {}, reloads,
+      [](std::size_t) { return false; }, kEpochsOnDevice);
 }
 
 TEST(DeviceExecutor, GivesUpADeviceThatFailsEachBatchInALaterSegment) {
@@ -1449,11 +1483,13 @@ RC_GTEST_PROP(DeviceExecutor, DoesWhatTheCpuDoesInAnyChainOverAnyDevice, ()) {
   for (std::size_t b = 0; b < batches.size(); ++b) {
     if (*rc::gen::inRange(0, 3) == 0) reloads.push_back(b);
   }
+  const auto epochs_on_device = *rc::gen::arbitrary<bool>() ? SIZE_MAX : *rc::gen::inRange<std::size_t>(0, 4);
   const auto lent_of_three = static_cast<std::size_t>(*rc::gen::inRange(0, 4));
-  SCOPED_TRACE(fmt::format("{}{} batches, faults {}, epochs begin at {}, lent {} of 3", text, batches.size(), faults,
-                           fmt::join(reloads, " "), lent_of_three));
-  expect_as_on_the_cpu(positions, batches, behaviour, lanes, whole, sharing, forks, reloads,
-                       [=](std::size_t packet) { return packet * 2654435761U % 97 % 3 < lent_of_three; });
+  SCOPED_TRACE(fmt::format("{}{} batches, faults {}, epochs begin at {}, {} of them on the device, lent {} of 3", text,
+                           batches.size(), faults, fmt::join(reloads, " "), epochs_on_device, lent_of_three));
+  expect_as_on_the_cpu(
+      positions, batches, behaviour, lanes, whole, sharing, forks, reloads,
+      [=](std::size_t packet) { return packet * 2654435761U % 97 % 3 < lent_of_three; }, epochs_on_device);
   RC_ASSERT(!::testing::Test::HasFailure());
 }
 

@@ -170,10 +170,16 @@ PacketMemory::Register registers_packet_memory(const RunSettings& settings) {
 
 std::unique_ptr<StageSet> make_device_stages(const Chain& chain, std::span<const NamedFunction> functions,
                                              const plan::DevicePlan& plan, unsigned worker, std::size_t batch_packets) {
-  make_lane_factory(chain.settings, worker)->select();
+  const std::unique_ptr<LaneFactory> factory = make_lane_factory(chain.settings, worker);
   auto stages = make_host_stages(functions, &plan);
-  for (unsigned i = 0; i < lanes_of(chain.settings, worker); ++i)
-    stages->lanes.push_back(make_lane_stages(functions, plan, chain.settings.gpu_shares, worker, batch_packets));
+  try {
+    factory->select();
+    for (unsigned i = 0; i < lanes_of(chain.settings, worker); ++i)
+      stages->lanes.push_back(make_lane_stages(functions, plan, chain.settings.gpu_shares, worker, batch_packets));
+  } catch (const gpu::CudaError&) {
+    if (!factory->is_lost()) throw;
+    stages->lanes.clear();
+  }
   return stages;
 }
 

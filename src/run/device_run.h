@@ -34,8 +34,8 @@ namespace penstock::run {
 /// Lets the run's devices use memory that ports lend; empty on the CPU.
 [[nodiscard]] PacketMemory::Register registers_packet_memory(const RunSettings& settings);
 
-/// Makes a worker's stages of these functions, in the chain's place, with those for each of its lanes. Throws
-/// CudaError.
+/// Makes a worker's stages of these functions, in the chain's place, with those for each of its lanes; without the
+/// latter if its device is lost, so that tables can still be changed. Throws CudaError, for example if memory lacks.
 [[nodiscard]] std::unique_ptr<StageSet> make_device_stages(const Chain& chain, std::span<const NamedFunction> functions,
                                                            const plan::DevicePlan& plan, unsigned worker,
                                                            std::size_t batch_packets);

@@ -34,8 +34,9 @@ struct StageSet {
   // By function, null if it has none. They are destroyed before their twins.
   std::vector<std::unique_ptr<function::FinishStage>> finish;
   std::vector<std::unique_ptr<function::StateStage>> states;
-  std::vector<ring::LaneStages> lanes;  // by lane; empty while the lane has them
-  std::size_t flights = 0;              // the worker's batches in flight that use them
+  // By lane; empty while the lane has them. No lanes: the device is lost, and the twins do the work.
+  std::vector<ring::LaneStages> lanes;
+  std::size_t flights = 0;  // the worker's batches in flight that use them
 };
 
 /// Makes a worker's stages on the CPU. Functions that have a stage in `plan` also get finish and state stages; null: no

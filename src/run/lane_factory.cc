@@ -23,6 +23,7 @@ class GpuLanes final : public LaneFactory {
     return "see `nvidia-smi` and `dmesg`, or use another one (`--gpus`) or the CPU (`--processor cpu`)";
   }
   void select() const override { gpu::use_device(index_); }
+  bool is_lost() const noexcept override { return gpu::is_lost(index_); }
   std::shared_ptr<void> open(std::span<std::uint8_t> memory) const override {
     select();
     return std::make_shared<gpu::PinnedRegion>(memory);

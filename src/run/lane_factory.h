@@ -31,6 +31,8 @@ class LaneFactory {
   /// Selects the device for the calling thread. Call it before stages or lanes are made, and before lanes are used.
   /// Throws CudaError.
   virtual void select() const = 0;
+  /// Whether an error has ended this process's use of the device, so that everything there fails from now on.
+  [[nodiscard]] virtual bool is_lost() const noexcept = 0;
   /// Lets the device access this memory until the result is destroyed. Throws CudaError.
   [[nodiscard]] virtual std::shared_ptr<void> open(std::span<std::uint8_t> memory) const = 0;
   /// Makes lane `lane` of a worker. If `timeline` is not null, the lane records its times there. Throws CudaError.

@@ -26,6 +26,7 @@
 #include "nf/router/router_for_test.h"
 #include "packet/testing/random_frames.h"
 #include "property/conservation_check.h"
+#include "property/reloaded_gateway.h"
 #include "ring/lane.h"
 #include "run/device_run.h"
 #include "run/run.h"
@@ -278,6 +279,27 @@ TEST(LostDeviceWithChangingTablesDeathTest, HoldsNoUpdateUpAndMixesNoTables) {
     bed.expect_sound();
     EXPECT_EQ(bed.report["gpu"]["lanes_lost"], SwapBed::kWorkers * run::lanes_of(bed.chain.settings, 0));
   });
+}
+
+/// The device is lost when it begins with a version, while lanes still have the one before, and the next ones are made.
+TEST(LostDeviceWhileReloadingDeathTest, IsLeftByTheNextVersionsAndMixesNone) {
+  constexpr unsigned kReloads = 24;
+  for (const unsigned last_on_device : {1U, 5U}) {
+    SCOPED_TRACE(last_on_device);
+    in_own_process([last_on_device] {
+      std::vector<std::string> settings = settings_of(kWays[2]);
+      settings.emplace_back("run.streams=3");
+      property::ReloadedGateway gateway(overrides_of(settings));
+      unsigned version = 0;
+      gateway.before_all = [&](std::vector<run::NamedFunction>& functions) {
+        const Fault fault = version++ == last_on_device ? Fault::trapped : Fault::none;
+        functions.insert(functions.begin(), {"faulty", std::make_unique<FaultyFunction>(fault, 0)});
+      };
+      ASSERT_NO_FATAL_FAILURE(gateway.run(kReloads, last_on_device));
+      gateway.expect_sound();
+      EXPECT_EQ(gateway.report["gpu"]["lanes_lost"], 2 * 3);
+    });
+  }
 }
 
 }  // namespace

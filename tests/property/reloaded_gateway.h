@@ -21,6 +21,7 @@
 #include <atomic>
 #include <cstdint>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -74,7 +75,7 @@ class ReloadedGateway {
     ASSERT_TRUE(loaded) << to_string(loaded.error());
     run::Chain& chain = loaded->chain;
     chain.ports[0].port = source();
-    add_check(chain.functions);
+    add_own(chain.functions);
     const std::atomic<bool> never{false};
     auto running = run::start(chain, {}, never);
     ASSERT_TRUE(running) << to_string(running.error());
@@ -112,6 +113,8 @@ class ReloadedGateway {
   }
 
   nlohmann::ordered_json report;
+  /// Adds functions at the beginning of the chain, for each version; may be empty.
+  std::function<void(std::vector<run::NamedFunction>&)> before_all;
 
  private:
   static constexpr std::uint32_t kFirstSpi = 0x1000;
@@ -175,7 +178,7 @@ class ReloadedGateway {
   Result<void> apply(run::Run& running, std::uint32_t version) {
     auto loaded = load(version);
     if (!loaded) return failure(std::move(loaded.error()));
-    add_check(loaded->chain.functions);
+    add_own(loaded->chain.functions);
     run::Functions functions;
     for (run::NamedFunction& named : loaded->chain.functions) functions.push_back(std::move(named.function));
     return running.apply(std::move(functions));
@@ -197,7 +200,8 @@ class ReloadedGateway {
     return port;
   }
 
-  void add_check(std::vector<run::NamedFunction>& functions) {
+  void add_own(std::vector<run::NamedFunction>& functions) {
+    if (before_all) before_all(functions);
     auto function = std::make_unique<run::testing::FakeFunction>();
     function->process = [this](std::span<PacketView> packets) {
       State& state = state_of_thread();

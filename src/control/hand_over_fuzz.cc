@@ -1,0 +1,60 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Arbitrary bytes as what another process says that it hands over, with as many descriptors as the first byte says. No
+// descriptor is closed twice or kept, and what is accepted is written in the same way again.
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "control/hand_over.h"
+
+using namespace penstock;
+
+namespace {
+
+void check(bool holds) {
+  if (!holds) std::abort();
+}
+
+/// The lowest number that is free.
+int next_descriptor() {
+  const port::FileDescriptor one(::eventfd(0, 0));
+  return one.get();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  const int before = next_descriptor();
+  {
+    std::vector<port::FileDescriptor> descriptors;
+    for (int i = data[0] % 8; i > 0; --i) descriptors.emplace_back(::eventfd(0, 0));
+    const std::size_t count = descriptors.size();
+    const auto answer =
+        control::Json::parse(std::string_view(reinterpret_cast<const char*>(data) + 1, size - 1), nullptr,
+                             /*allow_exceptions=*/false);
+    const auto handed = control::read_handed(answer, std::move(descriptors));
+    if (handed) {
+      std::size_t taken = 0;
+      for (const auto& port : *handed) taken += port.second.descriptors.size();
+      check(taken == count);
+      const control::Json again = control::to_json(*handed);
+      for (const auto& port : again["ports"].items()) {
+        check(answer["ports"][port.key()]["numbers"] == port.value()["numbers"]);
+        check(answer["ports"][port.key()]["descriptors"] == port.value()["descriptors"]);
+      }
+    } else {
+      check(!handed.error().empty());
+    }
+  }
+  check(next_descriptor() == before);
+  return 0;
+}
