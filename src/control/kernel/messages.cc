@@ -292,9 +292,20 @@ KernelMessage read_route(const nlmsghdr& header) {
 
 }  // namespace
 
+/// `mnl_nlmsg_ok` would compare as signed numbers: a length of 2^32 - 1 passes, and `mnl_nlmsg_next` stays where it is.
+std::span<const std::uint8_t> take_message(std::span<const std::uint8_t>& messages) {
+  if (messages.size() < sizeof(nlmsghdr)) return {};
+  const std::size_t length = reinterpret_cast<const nlmsghdr*>(messages.data())->nlmsg_len;
+  if (length < sizeof(nlmsghdr) || length > messages.size()) return {};
+  const auto message = messages.first(length);
+  messages = messages.subspan(std::min(messages.size(), MNL_ALIGN(length)));
+  return message;
+}
+
 KernelMessage read_message(std::span<const std::uint8_t> message) {
+  message = take_message(message);
+  if (message.empty()) return Malformed{};
   const auto* const header = reinterpret_cast<const nlmsghdr*>(message.data());
-  if (!mnl_nlmsg_ok(header, static_cast<int>(message.size()))) return Malformed{};
   switch (header->nlmsg_type) {
     case RTM_NEWLINK:
     case RTM_DELLINK: return read_link(*header);

@@ -4,12 +4,13 @@
 // Arbitrary bytes as messages of the kernel, one after the other, and the tables that follow from them. What a router
 // is told change by change is, in the end, the same as all routes at once.
 
-#include <libmnl/libmnl.h>
+#include <linux/netlink.h>
 
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -52,17 +53,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   routes.set_ports([](const std::string& name) { return static_cast<PortIndex>(name.size() % 2 == 0 ? 0 : kNoPort); });
   control::KernelNeighbours neighbours(kMost, [&](std::uint32_t interface) { return routes.port_of(interface); });
   Text told;
-  const auto* header = reinterpret_cast<const nlmsghdr*>(aligned.data());
-  auto left = static_cast<int>(size);
+  std::span<const std::uint8_t> left(reinterpret_cast<const std::uint8_t*>(aligned.data()), size);
   bool dumping = false;
-  for (; mnl_nlmsg_ok(header, left); header = mnl_nlmsg_next(header, &left)) {
-    if (header->nlmsg_type == NLMSG_DONE) {  // stands for the beginning and the end of a dump
+  for (auto bytes = control::take_message(left); !bytes.empty(); bytes = control::take_message(left)) {
+    // Stands for the beginning and the end of a dump.
+    if (reinterpret_cast<const nlmsghdr*>(bytes.data())->nlmsg_type == NLMSG_DONE) {
       dumping ? routes.end_dump() : routes.begin_dump();
       dumping ? neighbours.end_dump() : neighbours.begin_dump();
       dumping = !dumping;
     }
-    const auto message =
-        control::read_message({reinterpret_cast<const std::uint8_t*>(header), std::size_t{header->nlmsg_len}});
+    const auto message = control::read_message(bytes);
     std::visit(
         [&](const auto& one) {
           using Message = std::decay_t<decltype(one)>;

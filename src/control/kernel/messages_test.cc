@@ -39,6 +39,29 @@ TEST(KernelMessages, AnIpv4RouteMayHaveAnIpv6Gateway) {
   EXPECT_EQ(std::get<RouteMessage>(read).hops[0].gateway, parse_ipv6("fe80::1"));
 }
 
+TEST(KernelMessages, AreTakenOneAfterTheOtherWhateverTheirLengthsSay) {
+  const MessageBuilder first = link_message(2, "eth0"), second = link_message(3, "eth1");
+  std::vector<std::uint32_t> words;
+  for (const MessageBuilder* one : {&first, &second}) {
+    const std::size_t at = words.size();
+    words.resize(at + (one->bytes().size() + 3) / 4);
+    std::memcpy(words.data() + at, one->bytes().data(), one->bytes().size());
+  }
+  const std::span all(reinterpret_cast<const std::uint8_t*>(words.data()), words.size() * 4);
+  std::span<const std::uint8_t> rest = all;
+  EXPECT_EQ(take_message(rest).size(), first.bytes().size());
+  EXPECT_EQ(std::get<LinkMessage>(read_message(take_message(rest))).name, "eth1");
+  EXPECT_TRUE(take_message(rest).empty());
+  EXPECT_TRUE(rest.empty());
+  for (const std::uint32_t length :
+       {0U, 15U, static_cast<std::uint32_t>(all.size()) + 1, 0x7fffffffU, 0x80000000U, ~0U}) {
+    reinterpret_cast<nlmsghdr*>(words.data())->nlmsg_len = length;
+    rest = all;
+    EXPECT_TRUE(take_message(rest).empty()) << length;
+    EXPECT_EQ(rest.size(), all.size()) << length;
+  }
+}
+
 TEST(KernelMessages, CutAnywhereAreMalformedOrLackOnlyWhatWasCutOff) {
   for (const MessageBuilder& whole :
        {route_message(RTM_NEWROUTE, 0, "10.0.0.0", 8, {{"10.0.0.1", 2, 3}, {"10.0.0.2", 3, 1}}),

@@ -232,12 +232,11 @@ void TableFollower::read_changes() {
 }
 
 void TableFollower::apply(std::span<const std::uint8_t> messages) {
-  auto left = static_cast<int>(messages.size());
-  const auto* header = reinterpret_cast<const nlmsghdr*>(messages.data());
-  for (; mnl_nlmsg_ok(header, left); header = mnl_nlmsg_next(header, &left)) {
+  for (auto message = take_message(messages); !message.empty(); message = take_message(messages)) {
     ++counts_.messages;
-    apply(read_message({reinterpret_cast<const std::uint8_t*>(header), header->nlmsg_len}));
+    apply(read_message(message));
   }
+  counts_.malformed += messages.empty() ? 0 : 1;
 }
 
 void TableFollower::apply(const KernelMessage& message) {
@@ -320,9 +319,8 @@ Result<void> TableFollower::read_all_of(std::uint16_t type, std::uint8_t family,
   for (;;) {
     std::span<const std::uint8_t> messages;
     if (dumps_.receive(messages, true) != RouteSocket::Received::messages) return failed(errno);
-    auto left = static_cast<int>(messages.size());
-    const auto* header = reinterpret_cast<const nlmsghdr*>(messages.data());
-    for (; mnl_nlmsg_ok(header, left); header = mnl_nlmsg_next(header, &left)) {
+    for (auto message = take_message(messages); !message.empty(); message = take_message(messages)) {
+      const auto* const header = reinterpret_cast<const nlmsghdr*>(message.data());
       if (header->nlmsg_seq != dumps_.sequence()) continue;
       interrupted |= (header->nlmsg_flags & NLM_F_DUMP_INTR) != 0;
       if (header->nlmsg_type == NLMSG_DONE) return {};
@@ -333,8 +331,9 @@ Result<void> TableFollower::read_all_of(std::uint16_t type, std::uint8_t family,
         if (type == RTM_GETNEXTHOP && error == EOPNOTSUPP) return {};  // Linux before 5.3
         return failed(error);
       }
-      apply(read_message({reinterpret_cast<const std::uint8_t*>(header), header->nlmsg_len}));
+      apply(read_message(message));
     }
+    counts_.malformed += messages.empty() ? 0 : 1;
   }
 }
 
