@@ -4,10 +4,13 @@
 #include "classify/explain.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "classify/linear_core.h"
@@ -51,13 +54,24 @@ std::string port_why(const Ruleset& rules, const Condition& condition, std::uint
                      ports_text(rules, condition));
 }
 
+/// "SYN,ACK"
+std::string tcp_flags_text(std::uint32_t flags) {
+  constexpr const char* kNames[] = {"FIN", "SYN", "RST", "PSH", "ACK", "URG", "ECE", "CWR"};
+  std::vector<const char*> set;
+  for (unsigned bit = 0; bit < std::size(kNames); ++bit) {
+    if ((flags >> bit & 1) != 0) set.push_back(kNames[bit]);
+  }
+  return set.empty() ? "none" : fmt::format("{}", fmt::join(set, ","));
+}
+
 std::string detail_why(const Condition& condition, const Key& key) {
   if (key.protocol() != condition.index)
     return fmt::format("the protocol is {}, not {}", key.protocol(), condition.index);
   if (!key.has_detail()) return "the packet has no complete transport header";
   if (key.protocol() == ip_protocol::kTcp) {
-    return fmt::format("the TCP flags are {:#04x}; those of mask {:#04x} have to be {}{:#04x}", key.detail(),
-                       condition.high, condition.negated ? "other than " : "", condition.low);
+    return fmt::format("the TCP flags are {}; of {}, those that are set have to be {}{}", tcp_flags_text(key.detail()),
+                       tcp_flags_text(condition.high), condition.negated ? "other than " : "",
+                       tcp_flags_text(condition.low));
   }
   return fmt::format("the ICMP type is {} and the code {}", key.detail() >> 8, key.detail() & 0xff);
 }

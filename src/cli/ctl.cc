@@ -71,14 +71,21 @@ int code_of(const control::NoResult& failure) {
              : kFailed;
 }
 
-int fail_to(const control::NoResult& failure) {
-  print_errors(failure.errors);
-  if (failure.kind == name(control::Failure::mistakes)) fmt::print(stderr, "refused, see above; nothing has changed\n");
-  return code_of(failure);
-}
-
 std::string json_text(const Json& json, int indent) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+/// With --json, also as JSON, with the kind that a script needs.
+int fail_to(const control::NoResult& failure, const CtlArguments& arguments) {
+  print_errors(failure.errors);
+  if (failure.kind == name(control::Failure::mistakes)) fmt::print(stderr, "refused, see above; nothing has changed\n");
+  if (arguments.json) {
+    const std::string_view kind = failure.kind.empty() ? "connection" : std::string_view(failure.kind);
+    const Json error{{"error", control::failure_json(kind, failure.errors)}};
+    if (const auto written = write_stdout(json_text(error, arguments.watch ? -1 : 2)); !written)
+      return fail(written.error());
+  }
+  return code_of(failure);
 }
 
 /// What to print of the result of a command other than `stats --watch`.
@@ -117,7 +124,7 @@ int watch(control::Client& client, const CtlArguments& arguments) {
   std::optional<Json> before;
   for (bool first = true; !stop.load(); first = false) {
     auto now = client.ask(Command::stats);
-    if (!now) return fail_to(now.error());
+    if (!now) return fail_to(now.error(), arguments);
     std::string text = arguments.json ? json_text(*now, -1) : before ? rates_text(*before, *now) : stats_text(*now);
     // The cursor goes home, and what is left of the last screen is cleared.
     if (terminal) text.insert(0, "\033[H\033[J");
@@ -139,7 +146,7 @@ int watch_packets(control::Client& client, const CtlArguments& arguments) {
   };
   const auto result = client.ask(Command::trace, arguments.request, print);
   if (!errors.empty()) return fail(errors);
-  if (!result) return fail_to(result.error());
+  if (!result) return fail_to(result.error(), arguments);
   return print_results(arguments.json ? json_text(*result, -1) : observation_text(*result), false, {});
 }
 
@@ -165,7 +172,7 @@ int capture(control::Client& client, const CtlArguments& arguments) {
   });
   if (result && !file && errors.empty()) create();
   if (!errors.empty()) return fail(errors);
-  if (!result) return fail_to(result.error());
+  if (!result) return fail_to(result.error(), arguments);
   const bool to_stderr = arguments.file == "-";
   return print_results(arguments.json ? json_text(*result, 2) : observation_text(*result), to_stderr, {});
 }
@@ -174,17 +181,17 @@ int run_command(Command command, const CtlArguments& arguments) {
   std::string path = arguments.socket;
   if (path.empty()) {
     auto usual = usual_socket();
-    if (!usual) return fail(usual.error());
+    if (!usual) return fail_to({"", usual.error()}, arguments);
     path = std::move(*usual);
   }
   auto client = control::Client::connect(path);
-  if (!client) return fail(client.error());
+  if (!client) return fail_to({"", client.error()}, arguments);
   try {
     if (arguments.watch) return watch(*client, arguments);
     if (command == Command::trace) return watch_packets(*client, arguments);
     if (command == Command::capture) return capture(*client, arguments);
     const auto result = client->ask(command, arguments.request);
-    if (!result) return fail_to(result.error());
+    if (!result) return fail_to(result.error(), arguments);
     return print_results(arguments.json ? json_text(*result, 2) : text_of(command, *result), false, {});
   } catch (const Json::exception& error) {
     return fail({Error{{path, 0, 0}, "an answer of another version of penstock", error.what(), "the same version"}});

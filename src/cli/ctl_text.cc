@@ -234,7 +234,9 @@ std::string status_text(const Json& status) {
     const bool writes = port.at("writes").get<bool>();
     const Json& kind = port.at("kind");
     const Json& link = port.at("link");
-    text += fmt::format("port {}: {}{}{}{}{}\n", word(port.at("name")), kind.is_null() ? "" : word(kind) + ", ",
+    const Json& interface = port.at("interface");
+    text += fmt::format("port {}: {}{}{}{}{}{}{}\n", word(port.at("name")), kind.is_null() ? "" : word(kind),
+                        interface.is_null() ? "" : " " + word(interface), kind.is_null() ? "" : ", ",
                         reads ? "reads" : "", reads && writes ? " and " : "", writes ? "writes" : "",
                         link.is_null() ? "" : ", link " + word(link));
   }
@@ -250,7 +252,8 @@ std::string status_text(const Json& status) {
 std::string explanation_text(const Json& explanation) {
   std::string text = fmt::format("{}, from {}\n", word(explanation.at("packet")), word(explanation.at("in")));
   for (const Json& step : explanation.at("steps")) text += step.contains("fork") ? fork_text(step) : step_text(step);
-  text += decision_text(explanation) + '\n';
+  text += decision_text(explanation);
+  text += (explanation.at("refused").is_null() ? "" : ": " + word(explanation.at("refused"))) + '\n';
   for (const Json& question : explanation.at("open_questions"))
     text += fmt::format("not certain: {}\n", word(question));
   return text;

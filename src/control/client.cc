@@ -3,13 +3,16 @@
 
 #include "control/client.h"
 
+#include <fmt/format.h>
 #include <sys/socket.h>
 
 #include <cerrno>
 #include <cstddef>
+#include <optional>
 #include <system_error>
 #include <utility>
 
+#include "base/slow_notice.h"
 #include "control/unix_socket.h"
 
 namespace penstock::control {
@@ -46,6 +49,8 @@ tl::expected<Json, NoResult> Client::ask(Command command, Json arguments,
     if (count < 0) break;  // a run that takes no requests from us has said why
     sent += static_cast<std::size_t>(count);
   }
+  std::optional<SlowNotice> notice;  // those whose answer comes in parts may wait for packets
+  if (!use) notice.emplace(fmt::format("{}: waiting for an answer of the run …", path_));
   for (;;) {
     auto line = read_line();
     if (!line) return no_answer(std::move(line.error().front()));

@@ -49,6 +49,7 @@ Json to_json(const run::ExplainedPacket& packet) {
   Json json{{"packet", packet.packet}, {"in", packet.in_port}, {"steps", Json::array()}};
   for (const run::ExplainedPacket::Step& step : packet.steps) json["steps"].push_back(step_json(step));
   add_decision(json, packet.outcome);
+  json["refused"] = text_or_null(packet.refused);
   json["open_questions"] = packet.open_questions;
   return json;
 }

@@ -245,14 +245,19 @@ std::string event_text(const Json& id, const Json& event) {
   return text_of({{"version", kProtocolVersion}, {"id", id}, {"event", event}}) + "\n";
 }
 
-std::string failure_text(const Json& id, Failure kind, const Errors& errors) {
-  Json error{{"kind", name(kind)}};
+Json failure_json(std::string_view kind, const Errors& errors) {
+  Json error{{"kind", kind}};
   Json all = report::to_json(errors);
   if (!all.empty()) {
     error.update(all.front());
     all.erase(0);
   }
   error["further"] = std::move(all);
+  return error;
+}
+
+std::string failure_text(const Json& id, Failure kind, const Errors& errors) {
+  const Json error = failure_json(name(kind), errors);
   return text_of({{"version", kProtocolVersion}, {"id", id}, {"ok", false}, {"error", error}}) + "\n";
 }
 

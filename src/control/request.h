@@ -94,7 +94,9 @@ struct BadRequest {
 /// A line before the answer, with something that has been observed.
 [[nodiscard]] std::string event_text(const Json& id, const Json& event);
 [[nodiscard]] std::string failure_text(const Json& id, Failure kind, const Errors& errors);
-/// Those of the member `error` that `failure_text` has written.
+/// Its member `error`; `kind`: a name of a Failure, or of what is none of the run.
+[[nodiscard]] Json failure_json(std::string_view kind, const Errors& errors);
+/// Those of such a member.
 [[nodiscard]] Errors errors_of(const Json& error);
 
 /// The request, with its line end.

@@ -33,11 +33,10 @@ std::string_view name_of(port::LinkState state) {
 
 Json port_json(const run::NamedPort& named, const config::FixedParts& parts, bool started) {
   const auto kind = std::ranges::find(parts.values, "ports." + named.name, &config::FixedParts::Part::name);
-  Json json{{"name", named.name},
-            {"kind", kind == parts.values.end() ? Json() : Json(kind->form)},
-            {"reads", named.port->reads()},
-            {"writes", named.port->writes()},
-            {"link", nullptr}};
+  Json json{{"name", named.name},           {"kind", kind == parts.values.end() ? Json() : Json(kind->form)},
+            {"reads", named.port->reads()}, {"writes", named.port->writes()},
+            {"interface", nullptr},         {"link", nullptr}};
+  if (const auto interface = named.port->interface()) json["interface"] = interface->name;
   if (started) {
     if (const auto link = named.port->link()) json["link"] = name_of(*link);
   }

@@ -260,6 +260,8 @@ class Port {
 
   /// Empty if the port is on no interface, or does not know. Valid once the port has started. Thread-safe.
   [[nodiscard]] virtual std::optional<LinkState> link() const noexcept { return std::nullopt; }
+  /// The longest packet, without its link layer's header, that the interface sends. Otherwise as `link`.
+  [[nodiscard]] virtual std::optional<std::uint32_t> mtu() const noexcept { return std::nullopt; }
 
   /// The fraction of the input that has been read, 0..1, for the progress line; empty if unknown. Thread-safe.
   [[nodiscard]] virtual std::optional<double> progress() const noexcept { return std::nullopt; }

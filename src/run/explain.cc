@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -86,7 +87,22 @@ class Walk {
       explained_.outcome = {"drop", std::string(kChainDropNames[static_cast<std::size_t>(ChainDrop::no_such_exit)])};
     } else {
       explained_.outcome = exit == kNoPort ? Decision{"consume"} : Decision{"forward", "", port_name(chain_, exit)};
+      if (exit != kNoPort) explained_.refused = why_refused(chain_.ports[exit]);
+      if (!explained_.refused.empty())
+        explained_.outcome = {"drop", std::string(kChainDropNames[static_cast<std::size_t>(ChainDrop::port_refused)])};
     }
+  }
+
+  [[nodiscard]] std::string why_refused(const NamedPort& exit) const {
+    if (const auto link = exit.port->link(); link && *link != port::LinkState::up)
+      return fmt::format("the interface of port {} is {}", exit.name,
+                         *link == port::LinkState::down ? "down" : "absent");
+    const std::size_t header = packet_.layout().network_offset;
+    const std::size_t bytes = std::max<std::size_t>(packet_.length(), packet_.packet->wire_length);
+    if (const auto mtu = exit.port->mtu(); mtu && bytes > header + *mtu) {
+      return fmt::format("the packet has {} bytes, the MTU of port {} is {}", bytes - header, exit.name, *mtu);
+    }
+    return "";
   }
 
   const Chain& chain_;

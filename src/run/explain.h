@@ -31,6 +31,7 @@ struct ExplainedPacket {
   std::vector<Step> steps;  // up to the function at which it ends
   /// What happens at last. The port, if any, is where it leaves; forwarded without a port, it is consumed.
   Decision outcome;
+  std::string refused;  // why its port does not send it now; empty: it does
   /// Why the outcome is not certain, or unknown. Empty: it is certain.
   std::vector<std::string> open_questions;
 };

@@ -196,6 +196,7 @@ class AfPacketPort final : public Port {
   }
 
   std::optional<LinkState> link() const noexcept override { return watch_.link(); }
+  std::optional<std::uint32_t> mtu() const noexcept override { return watch_.mtu(); }
   std::optional<InterfaceCounts> interface_counts() const override {
     const std::lock_guard lock(counting_);
     InterfaceCounts counts;

@@ -154,6 +154,7 @@ class AfXdpPort final : public Port {
   }
 
   std::optional<LinkState> link() const noexcept override { return watch_.link(); }
+  std::optional<std::uint32_t> mtu() const noexcept override { return watch_.mtu(); }
   std::optional<InterfaceCounts> interface_counts() const override {
     InterfaceCounts counts;
     if (settings_.reads) add_received(counts);

@@ -282,6 +282,7 @@ class TapPort final : public Port {
   }
 
   std::optional<LinkState> link() const noexcept override { return watch_.link(); }
+  std::optional<std::uint32_t> mtu() const noexcept override { return watch_.mtu(); }
   std::optional<InterfaceCounts> interface_counts() const override {
     InterfaceCounts counts;
     Intake::Sums sums;

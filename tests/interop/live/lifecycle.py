@@ -7,6 +7,7 @@ import shutil
 import signal
 import time
 
+from control import Operator
 from net import PROCESSOR, SANITIZED, Skip, check, events, in_host, sh, wait_until
 
 CAPABILITIES = {"dac_override": 1, "net_admin": 12, "net_raw": 13, "sys_admin": 21, "bpf": 39}
@@ -34,9 +35,18 @@ def port_link(net, state):
         sh(f"ip -n gw link set lan {state}")
 
 
+def check_explanation(operator, net, refused):
+    """Of a packet that is to leave by lan."""
+    answer = operator.do("explain", "udp", f"{net.address('lb')}:1", f"{net.address('la')}:2", "--in", "wan")
+    expected = ["drop", "port_refused"] if refused else ["forward", None]
+    check([answer["verdict"], answer["reason"]] == expected, answer)
+    check(refused == ("lan" in (answer["refused"] or "")), answer)
+
+
 def goes_down(make, workers):
     net = make(workers=workers, ipv6=False)
-    net.start()
+    operator = Operator(net)
+    net.start(outputs=f", control: {operator.socket}")
     check(passes(net))
     net.serve("la", f"ping -q -i 0.005 {net.address('lb')}")
     net.serve("lb", f"ping -q -i 0.005 {net.address('la')}")
@@ -45,10 +55,13 @@ def goes_down(make, workers):
         port_link(net, "down")
         time.sleep(0.1)
         check(not passes(net), "a packet passed an interface that is down")
+        if net.kind.kind != "dpdk":
+            check_explanation(operator, net, refused=True)
         port_link(net, "up")
         if net.kind.kind == "tap":  # the neighbour has been forgotten
             sh(f"ip -n la neigh replace {net.address('lb')} lladdr {net.mac('lb')} dev eth0 nud permanent")
         wait_until(lambda: passes(net), "nothing passes after the interface has come up")
+        check_explanation(operator, net, refused=False)
     report = net.stop()
     if net.kind.kind == "dpdk":  # it asks the driver now and then
         check(events(report, "lan")["refused_down"] + events(report, "lan")["send_errors"] > 0, report["ports"]["lan"])
