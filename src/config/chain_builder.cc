@@ -115,7 +115,9 @@ class Builder {
     for (const PortDescription& port : description_.ports) {
       port_names_.push_back(port.name);
       loaded_.chain.ports.push_back({port.name, make_port(port)});
-      ports_known_ &= loaded_.chain.ports.back().port != nullptr;
+      const port::Port* const made = loaded_.chain.ports.back().port.get();
+      ports_known_ &= made != nullptr;
+      if (made != nullptr) append(loaded_.cautions, made->cautions());
     }
   }
 

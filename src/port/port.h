@@ -200,6 +200,8 @@ class Port {
   /// Checks the files that the port names, as far as possible without blocking, and without opening pipes or creating
   /// or changing anything: captures that are missing or cannot be read, folders that are not writable.
   [[nodiscard]] virtual Errors check() const { return {}; }
+  /// What lets packets pass the chain by, as the system is now.
+  [[nodiscard]] virtual Errors cautions() const { return {}; }
 
   /// Opens files and interfaces, and makes the queues of the workers. Called once, before the workers start; their
   /// packet rings exist. Does not truncate outputs, since another port may still fail to open.

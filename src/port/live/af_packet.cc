@@ -23,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/system_file.h"
 #include "port/live/exchange.h"
 #include "port/live/interface.h"
 #include "port/live/namespace_thread.h"
@@ -96,6 +97,21 @@ class AfPacketPort final : public Port {
   bool lossless() const noexcept override { return false; }
 
   Errors check() const override { return check_interface(settings_.interface, settings_.netns, settings_.place); }
+  /// A packet socket gets copies: the kernel has the frames too.
+  Errors cautions() const override {
+    Errors cautions;
+    if (!settings_.reads || !settings_.writes) return cautions;  // it may be there to listen
+    static_cast<void>(in_network_namespace(settings_.netns, [&]() -> Result<void> {
+      for (const char* const family : {"ipv4", "ipv6"}) {
+        const std::string setting = fmt::format("net/{}/conf/{}/forwarding", family, settings_.interface);
+        if (system_file("/proc/sys/" + setting) != "1") continue;
+        cautions.push_back({settings_.place, "the kernel forwards the packets of this interface too, past the chain",
+                            in_quotes(setting + " = 1"), "0, or a firewall of the kernel that drops what it forwards"});
+      }
+      return {};
+    }));
+    return cautions;
+  }
   std::optional<InterfaceName> interface() const override {
     return InterfaceName{settings_.interface, settings_.netns};
   }

@@ -119,6 +119,7 @@ def reloads(make):
     net = gateway_of(make)
     control = net.path("control.sock")
     net.start(ROUTER, outputs=f", control: {control}")
+    check("past the chain" not in net.penstock.text(), net.penstock.text())
     wait_for(net, HOSTS["lb"][0], "although it is on the link")
     chain = net.path("chain-1.yaml")
     with open(chain) as file:
@@ -150,6 +151,7 @@ def icmp_errors(make, **shape):
     net.host("gw", "iptables -P FORWARD DROP")
     net.host("gw", "ip6tables -P FORWARD DROP")
     net.start(ROUTER)
+    check(net.penstock.text().count("past the chain") == 2 * len(PORTS), net.penstock.text())
     for version, host in enumerate(HOSTS["lb"]):
         wait_for(net, host, "although it is on the link")
         out = net.host("la", f"ping -c 3 -i 0.2 -W 1 -t 1 {host}", check=False)
