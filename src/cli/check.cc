@@ -20,6 +20,7 @@
 #include "cli/chain_arguments.h"
 #include "config/run_section.h"
 #include "control/hand_over.h"
+#include "control/kernel/table_follower.h"
 #include "port/catalog.h"
 #include "report/error_json.h"
 
@@ -179,6 +180,7 @@ int check_chain(const CheckArguments& arguments) {
   auto loaded = arguments.chain.load();
   if (!loaded) return refuse_chain(loaded.error(), arguments);
   append(loaded->cautions, config::busy_outputs(*loaded));
+  append(loaded->cautions, control::holding_cautions(loaded->chain));
   print_warnings(*loaded, arguments.verbose);
   if (const Errors errors = config::check_files(*loaded); !errors.empty()) return refuse_chain(errors, arguments);
   if (!arguments.take_over.empty()) {

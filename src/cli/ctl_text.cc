@@ -116,7 +116,13 @@ std::string functions_text(const Counts& counts) {
   const Pointer chain("/packets");
   table.add_row({"chain", counts.text(chain / "in"), counts.text(chain / "forwarded"), counts.text(chain / "dropped"),
                  counts.text(chain / "consumed")});
-  return table.text();
+  std::string text = table.text();
+  for (const Json& function : functions) {
+    if (!function.contains("held")) continue;  // a run of an earlier version
+    const auto held = function.at("held").at("packets").get<std::uint64_t>();
+    if (held > 0) text += fmt::format("{} holds {}\n", word(function.at("name")), format_count(held, "packet"));
+  }
+  return text;
 }
 
 /// The reasons for which packets were dropped, the most frequent first.

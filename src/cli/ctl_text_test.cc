@@ -25,10 +25,11 @@ Json stats_after(std::uint64_t seconds) {
   report.workers = 1;
   report.elapsed = std::chrono::seconds(seconds);
   report.in = {1'000'000 * seconds, 100'000'000 * seconds};
-  report.by_worker.push_back({report.in, {}, {}, {}, 400 * seconds, {}, {}});
+  report.by_worker.push_back({report.in, {}, {}, {}, {}, 400 * seconds, {}, {}});
   report.functions.resize(1);
   report.functions[0].name = "firewall";
   report.functions[0].in = report.in;
+  report.functions[0].held = {seconds, 64 * seconds};
   report.functions[0].drop_reasons = {{"denied", 2'000 * seconds}, {"never", 0}};
   report.dropped_by_chain = {{"queue_full", 30'000 * seconds}};
   report.ports.resize(1);
@@ -47,6 +48,7 @@ TEST(CtlText, ShowsCountsSinceTheStart) {
   const std::string text = stats_text(stats_after(10));
   EXPECT_THAT(text, ContainsRegex("\nlan[^ ]* +10,000,000 +8,000,000,000 "));
   EXPECT_THAT(text, ContainsRegex("\nfirewall: denied +20,000\n"));
+  EXPECT_THAT(text, HasSubstr("\nfirewall holds 10 packets\n"));
   EXPECT_THAT(text, Not(HasSubstr("/s")));
 }
 

@@ -53,7 +53,7 @@ void add_totals(Exposition& out, const RunReport& report) {
     out.counter(names.bytes, names.bytes_help, sum.bytes);
   };
   add({"penstock_received_packets_total", "penstock_received_bytes_total",
-       "Packets that came to the chain. Each of them ends as forwarded, dropped or consumed.",
+       "Packets that came to the chain. Each of them ends as forwarded, dropped or consumed, and may be held before.",
        "Bytes of the frames that came to the chain."},
       report.in);
   add({"penstock_forwarded_packets_total", "penstock_forwarded_bytes_total", "Packets that ports have sent.",
@@ -141,6 +141,13 @@ void add_functions(Exposition& out, const RunReport& report) {
        "Packets that ended in this function, neither passed on nor dropped.",
        "Bytes of the frames that ended in this function, neither passed on nor dropped."},
       &FunctionReport::consumed);
+  out.family("penstock_function_held_packets", Type::gauge,
+             "Packets that wait for what this function lacks, such as the MAC address of a next hop.");
+  for (const FunctionReport& function : report.functions)
+    out.sample(function.held.packets, {{"function", function.name}});
+  out.family("penstock_function_held_bytes", Type::gauge, "Bytes of the frames that this function holds.");
+  for (const FunctionReport& function : report.functions)
+    out.sample(function.held.bytes, {{"function", function.name}});
   out.family("penstock_function_dropped_packets_total", Type::counter,
              "Packets that this function dropped, by reason.");
   for (const FunctionReport& function : report.functions) {

@@ -56,6 +56,7 @@ Json function_json(const FunctionReport& function) {
   json["consumed"] = traffic_json(function.consumed);
   json["dropped"] = traffic_json(function.dropped);
   json["dropped"]["reasons"] = object(function.drop_reasons);
+  json["held"] = traffic_json(function.held);
   json["time_s"] = seconds(function.time);
   json["ns_per_packet"] = function.ns_per_packet();
   if (function.segments > 0) {
@@ -99,13 +100,10 @@ Json placement_json(const WorkerPlacement& placement) {
 Json queue_json(const QueueReport& queue) { return {{"bytes", queue.bytes}, {"capacity_bytes", queue.capacity_bytes}}; }
 
 Json worker_json(const WorkerReport& worker) {
-  return {{"in", traffic_json(worker.in)},
-          {"forwarded", traffic_json(worker.forwarded)},
-          {"dropped", traffic_json(worker.dropped)},
-          {"consumed", traffic_json(worker.consumed)},
-          {"batches", worker.batches},
-          {"idle_s", seconds(worker.idle)},
-          {"queue", queue_json(worker.queue)}};
+  return {{"in", traffic_json(worker.in)},           {"forwarded", traffic_json(worker.forwarded)},
+          {"dropped", traffic_json(worker.dropped)}, {"consumed", traffic_json(worker.consumed)},
+          {"held", traffic_json(worker.held)},       {"batches", worker.batches},
+          {"idle_s", seconds(worker.idle)},          {"queue", queue_json(worker.queue)}};
 }
 
 }  // namespace
@@ -136,6 +134,7 @@ Json to_json(const RunReport& report) {
                 {"forwarded", report.forwarded.*count},
                 {"dropped", report.dropped.*count},
                 {"consumed", report.consumed.*count},
+                {"held", report.held.*count},
                 {"generated", report.generated.*count},
                 {"generated_lost", report.generated_lost.*count}};
   };

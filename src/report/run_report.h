@@ -31,6 +31,7 @@ struct FunctionReport {
   std::string name;
   std::string description;
   TrafficSum in, forwarded, consumed, dropped;
+  TrafficSum held;  // now
   DropCounts drop_reasons;
   std::chrono::nanoseconds time{};  // CPU time
   std::uint64_t segments = 0;       // number of GPU segments that begin with this function
@@ -78,7 +79,7 @@ struct QueueReport {
 };
 
 struct WorkerReport {
-  TrafficSum in, forwarded, dropped, consumed;
+  TrafficSum in, forwarded, dropped, consumed, held;
   std::uint64_t batches = 0;
   std::chrono::nanoseconds idle{};
   QueueReport queue;
@@ -99,8 +100,9 @@ struct RunReport {
   std::optional<QueueReport> shared_queue;  // with `queueing: shared`
   std::chrono::nanoseconds elapsed{};
   std::uint64_t reloads = 0;  // and rollbacks
-  /// Each packet that was read and has left the chain is in exactly one of forwarded, dropped and consumed.
-  TrafficSum in, forwarded, dropped, consumed;
+  /// Each packet that was read and has left the chain is in exactly one of forwarded, dropped and consumed. Those that
+  /// functions hold now are in `held`: none at the end.
+  TrafficSum in, forwarded, dropped, consumed, held;
   TrafficSum generated, generated_lost;  // packets made by functions
   std::vector<FunctionReport> functions;
   DropCounts dropped_by_chain;

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One worker's counters. Only the worker writes them; other threads may read them during the run. Once the worker has
-// stopped, every received packet has been counted as exactly one of forwarded, dropped and consumed.
+// stopped, every received packet has been counted as exactly one of forwarded, dropped and consumed. Until then, it may
+// also be held.
 
 #pragma once
 
@@ -26,12 +27,30 @@ enum class ChainDrop : std::uint8_t {
 inline constexpr std::size_t kChainDropCount = 3;
 inline constexpr std::string_view kChainDropNames[kChainDropCount] = {"queue_full", "no_such_exit", "port_refused"};
 
+/// Packets, and the bytes of their frames, that are somewhere now.
+class Level {
+ public:
+  void add(std::uint64_t length) noexcept { change(1, length); }
+  void subtract(std::uint64_t length) noexcept { change(~std::uint64_t{0}, 0 - length); }
+  [[nodiscard]] report::TrafficSum get() const noexcept {
+    return {packets_.load(std::memory_order_relaxed), bytes_.load(std::memory_order_relaxed)};
+  }
+
+ private:
+  void change(std::uint64_t packets, std::uint64_t bytes) noexcept {  // modulo 2^64
+    packets_.store(packets_.load(std::memory_order_relaxed) + packets, std::memory_order_relaxed);
+    bytes_.store(bytes_.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
+  }
+  std::atomic<std::uint64_t> packets_{0}, bytes_{0};
+};
+
 struct FunctionCounters {
   explicit FunctionCounters(std::size_t drop_reasons) : dropped(drop_reasons) {}
   report::Traffic in;
   report::Traffic forwarded;
   report::Traffic consumed;
   std::deque<report::Traffic> dropped;  // by reason
+  Level held;                           // packets that wait until the function can decide
   report::Counter time_ns;
   report::Counter segments;         // completed segments that began with this function
   report::Counter segment_time_ns;  // sum over these, from launch until completion was noticed

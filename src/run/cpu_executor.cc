@@ -49,7 +49,7 @@ void run_traced(const Chain& chain, std::span<PacketView> burst, const std::shar
 
 bool CpuExecutor::submit(Batch& batch) noexcept {
   if (done_ != nullptr) return false;
-  twins_.begin_batch();
+  pass_boundary();
   function::Emissions* const emissions = emitter_.goes_into();
   if (emissions != nullptr) emissions->begin(batch);
   std::shared_ptr<Trace::Session> trace;
@@ -67,6 +67,12 @@ bool CpuExecutor::submit(Batch& batch) noexcept {
   outlet_.end_batch(batch, emissions);
   done_ = &batch;
   return true;
+}
+
+/// Held packets go before those that come after them.
+void CpuExecutor::pass_boundary() noexcept {
+  twins_.begin_batch();
+  twins_.pass_held(outlet_, emitter_.goes_into());
 }
 
 Batch* CpuExecutor::retire() noexcept { return std::exchange(done_, nullptr); }

@@ -32,7 +32,9 @@ class CpuExecutor final : public Executor {
   /// Always false: processing starts no later for a full batch, and costs less per packet.
   bool idle() const noexcept override { return false; }
   void observe(PacketView packet) noexcept override { twins_.observe(packet); }
-  void pass_boundary() noexcept override { twins_.begin_batch(); }
+  void pass_boundary() noexcept override;
+  bool holds_packets() const noexcept override { return twins_.holds_packets(); }
+  void give_up_held() noexcept override { twins_.give_up_held(outlet_, emitter_.goes_into()); }
   void begin_epoch(std::unique_ptr<StageSet> next) noexcept override;
   std::unique_ptr<StageSet> take_ended() noexcept override { return std::move(ended_); }
   void end() noexcept override;

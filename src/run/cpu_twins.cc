@@ -45,9 +45,10 @@ std::uint64_t nanoseconds_between(Batch::Clock::time_point from, Batch::Clock::t
 }
 
 /// Removes packets that left the chain at this function and counts them. `bytes` is the length of all frames, and
-/// becomes that of the remaining ones.
+/// becomes that of the remaining ones. `holds`: consumed packets are held, and counted as such.
 std::span<PacketView> keep_alive(std::span<PacketView> packets, std::uint8_t index, std::string_view name,
-                                 unsigned worker, FunctionCounters& counters, std::uint64_t& bytes) noexcept {
+                                 unsigned worker, bool holds, FunctionCounters& counters,
+                                 std::uint64_t& bytes) noexcept {
   std::size_t alive = 0;
   for (PacketView& packet : packets) {
     Verdict& verdict = packet.packet->verdict;
@@ -64,7 +65,9 @@ std::span<PacketView> keep_alive(std::span<PacketView> packets, std::uint8_t ind
           broken_invariant(name, worker, *packet.packet, "drops for a reason that it does not declare");
         counters.dropped[verdict.value].add(1, length);
         break;
-      case VerdictKind::consume: counters.consumed.add(1, length); break;
+      case VerdictKind::consume:
+        if (!holds) counters.consumed.add(1, length);
+        break;
       // A punt means "finish on the CPU path", and this is that path.
       case VerdictKind::punt: broken_invariant(name, worker, *packet.packet, "the CPU twin punts");
       case VerdictKind::forward: break;
@@ -102,6 +105,7 @@ void CpuTwins::begin_epoch(StageSet& next) noexcept {
     if (traits.emits || traits.replaces_frames) next.twins[i]->set_emitter(emitter_);
   }
   switch_to(next);
+  if (before == nullptr) make_room_to_hold();
   for (std::size_t i = 0; i < functions_.size(); ++i) {
     if (before != nullptr) next.twins[i]->take_over(*before->twins[i]);
   }
@@ -111,6 +115,7 @@ void CpuTwins::switch_to(const StageSet& epoch) noexcept {
   in_use_ = &epoch;
   for (std::size_t i = 0; i < functions_.size(); ++i) {
     functions_[i].stage = epoch.twins[i].get();
+    functions_[i].holding = dynamic_cast<function::HoldingStage*>(epoch.twins[i].get());
     stack::Attachment* const attachment = stack_.attachment(i);
     if (attachment != nullptr) functions_[i].stage->attach(*attachment);
   }
@@ -122,7 +127,10 @@ void CpuTwins::end() noexcept {
 }
 
 void CpuTwins::begin_batch() noexcept {
-  for (const Function& function : functions_) function.stage->begin_batch();
+  for (Function& function : functions_) {
+    function.stage->begin_batch();
+    if (function.holding != nullptr && function.holding->has_news()) function.has_news = true;
+  }
 }
 
 /// Skips functions in arms that packets of its port cannot take. Which port a fork would choose for it is unknown.
@@ -262,9 +270,10 @@ std::span<PacketView> CpuTwins::run_function(std::size_t index, std::span<Packet
     function.stage->process(alive);
   }
   stack_.settle(index);
+  if (function.holding != nullptr) hold_some(index, alive);
   if (captured) captured->processed(alive);
-  const std::span<PacketView> left =
-      keep_alive(alive, static_cast<std::uint8_t>(index), function.name, worker_, counters, bytes);
+  const std::span<PacketView> left = keep_alive(alive, static_cast<std::uint8_t>(index), function.name, worker_,
+                                                function.holding != nullptr, counters, bytes);
   counters.forwarded.add(left.size(), bytes);
   return left;
 }
@@ -311,6 +320,97 @@ std::uint64_t CpuTwins::process_and_settle(Function& function, std::span<PacketV
   }
   stack_.prepare(packets);
   return bytes;
+}
+
+// Packets that functions hold.
+
+void CpuTwins::make_room_to_hold() {
+  const FrameRoom room = plan::growth_of(chain_.traits());
+  for (std::size_t i = 0; i < functions_.size(); ++i) {
+    Function& function = functions_[i];
+    if (function.holding != nullptr && may_hold_packets(chain_, i))
+      function.held = std::make_unique<HeldPackets>(function.holding->reasons(), room, counters_.functions[i]);
+  }
+}
+
+bool CpuTwins::holds_packets() const noexcept {
+  return std::ranges::any_of(functions_,
+                             [](const Function& function) { return function.held && !function.held->empty(); });
+}
+
+bool CpuTwins::hold(std::size_t function, PacketView packet) noexcept {
+  const auto lacks = functions_[function].holding->lacks(packet);
+  HeldPackets* const held = functions_[function].held.get();
+  if (held == nullptr || !held->take(packet, lacks.value_or(0), !lacks, number_, Clock::now())) return false;
+  packet.packet->verdict = Verdict::consume();
+  packet.packet->verdict.nf = static_cast<std::uint8_t>(function);
+  return true;
+}
+
+void CpuTwins::hold_some(std::size_t index, std::span<const PacketView> packets) noexcept {
+  for (const PacketView& packet : packets) {
+    if (may_hold(index, packet.packet->verdict)) static_cast<void>(hold(index, packet));
+  }
+}
+
+void CpuTwins::pass_held(Outlet& outlet, function::Emissions* emissions, std::uint64_t last_number) noexcept {
+  for (std::size_t i = 0; i < functions_.size(); ++i) {
+    if (functions_[i].held != nullptr) review(i, outlet, emissions, last_number, false);
+  }
+}
+
+void CpuTwins::give_up_held(Outlet& outlet, function::Emissions* emissions, std::uint64_t last_number) noexcept {
+  for (std::size_t i = 0; i < functions_.size(); ++i) {
+    if (functions_[i].held != nullptr) review(i, outlet, emissions, last_number, true);
+  }
+}
+
+void CpuTwins::review(std::size_t index, Outlet& outlet, function::Emissions* emissions, std::uint64_t last_number,
+                      bool gives_up) noexcept {
+  Function& function = functions_[index];
+  HeldPackets& held = *function.held;
+  const bool news = std::exchange(function.has_news, false);
+  const Clock::time_point now = Clock::now();
+  if (held.empty() || (!news && !gives_up && !held.is_due(now))) return;
+  const function::HoldingStage::Reasons reasons = held.reasons();
+  FunctionCounters& counters = counters_.functions[index];
+  HeldPackets::Review review(held, last_number, news, now);
+  for (std::span<PacketView> burst = review.next(); !burst.empty(); burst = review.next()) {
+    std::uint64_t bytes = function::frame_bytes(burst);
+    std::optional<CapturedBurst> captured;
+    if (capture_ != nullptr && capture_->wants(index))
+      captured.emplace(capture_->join(), burst, function.changes_bytes);
+    function.holding->process_again(burst, news);
+    for (std::size_t i = 0; i < burst.size(); ++i) {
+      Verdict& verdict = burst[i].packet->verdict;
+      if (verdict == Verdict::drop(reasons.lacking) && !gives_up) {
+        if (!review.has_waited_long(i)) {
+          review.keep(i, function.holding->lacks(burst[i]).value_or(0));
+          verdict = Verdict::consume();
+          continue;
+        }
+        verdict = Verdict::drop(reasons.in_vain);
+      }
+      review.let_go(i);
+    }
+    if (captured) captured->processed(burst);
+    const std::span<PacketView> left =
+        keep_alive(burst, static_cast<std::uint8_t>(index), function.name, worker_, true, counters, bytes);
+    if (left.empty()) continue;
+    counters.forwarded.add(left.size(), bytes);
+    // What functions emit belongs to this burst alone: there may be more held packets than a batch has.
+    if (emissions != nullptr) emissions->begin(review.batch());
+    outlet.send(run_after(index, left), emissions);
+    outlet.end_held(review.batch().size(), emissions);
+  }
+}
+
+/// Takes packets that a function has forwarded through the functions after it.
+std::span<PacketView> CpuTwins::run_after(std::size_t index, std::span<PacketView> burst) noexcept {
+  const auto arm = plan::arm_of(chain_.forks, index);
+  if (!arm) return run(burst, index + 1, functions_.size());
+  const plan::Fork& fork = chain_.forks[arm->fork];
+  return run(run_straight(burst, index + 1, fork.arms[arm->arm].last), fork.last, functions_.size());
 }
 
 }  // namespace penstock::run

@@ -9,15 +9,19 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include "function/holding_stage.h"
 #include "packet/batch.h"
 #include "run/chain.h"
 #include "run/counters.h"
 #include "run/epoch.h"
+#include "run/held_packets.h"
+#include "run/outlet.h"
 #include "run/taps.h"
 #include "stack/shared_stack.h"
 
@@ -53,6 +57,28 @@ class CpuTwins {
                                                  std::size_t last) noexcept;
   [[nodiscard]] std::span<PacketView> run_straight_traced(PacketView& packet, TracedWay& way, std::size_t first,
                                                           std::size_t last) noexcept;
+  // Packets that functions hold (function/holding_stage.h), where `may_hold_packets`.
+
+  /// Packets that are held from here on belong to batch number `number`. Numbers never fall.
+  void begin_numbered(std::uint64_t number) noexcept { number_ = number; }
+  [[nodiscard]] bool holds_packets() const noexcept;
+  /// Whether the function holds packets with this verdict.
+  [[nodiscard]] bool may_hold(std::size_t function, Verdict verdict) const noexcept {
+    const function::HoldingStage* const holding = functions_[function].holding;
+    return holding != nullptr && verdict.kind == VerdictKind::drop && verdict.value == holding->reasons().lacking;
+  }
+  /// For such a packet, which has a parsed layout, and about which a device may have decided: whether it is held now,
+  /// and counted as such. Its verdict is then `consume`. If not, what it lacks has been asked for nevertheless, if it
+  /// lacks something.
+  [[nodiscard]] bool hold(std::size_t function, PacketView packet) noexcept;
+  /// Call it where no packets that came later have been sent. Sends those held packets of batches up to `last_number`
+  /// about which their functions can now decide, and drops those that have waited for too long.
+  void pass_held(Outlet& outlet, function::Emissions* emissions,
+                 std::uint64_t last_number = std::numeric_limits<std::uint64_t>::max()) noexcept;
+  /// The same, for all of them: those about which their functions cannot decide are dropped.
+  void give_up_held(Outlet& outlet, function::Emissions* emissions,
+                    std::uint64_t last_number = std::numeric_limits<std::uint64_t>::max()) noexcept;
+
   /// Parses the packet, and shows it to the functions without deciding about it.
   void observe(PacketView packet) noexcept;
   /// Call when the function's finish stage has decided about the packets that it was given.
@@ -68,10 +94,19 @@ class CpuTwins {
     std::string_view name;
     bool changes_shape;
     bool changes_bytes;
-    function::CpuStage* stage = nullptr;  // of the epoch in use
+    // Of the epoch in use.
+    function::CpuStage* stage = nullptr;
+    function::HoldingStage* holding = nullptr;  // the same; null: it holds no packets
+    std::unique_ptr<HeldPackets> held = nullptr;
+    bool has_news = false;
   };
 
   void switch_to(const StageSet& epoch) noexcept;
+  void make_room_to_hold();
+  void hold_some(std::size_t index, std::span<const PacketView> packets) noexcept;
+  void review(std::size_t index, Outlet& outlet, function::Emissions* emissions, std::uint64_t last_number,
+              bool gives_up) noexcept;
+  [[nodiscard]] std::span<PacketView> run_after(std::size_t index, std::span<PacketView> burst) noexcept;
 
   [[nodiscard]] std::span<PacketView> run_fork(const plan::Fork& fork, std::span<PacketView> burst) noexcept;
 
@@ -95,6 +130,7 @@ class CpuTwins {
   stack::SharedStack stack_;
   std::vector<Function> functions_;
   const StageSet* in_use_ = nullptr;
+  std::uint64_t number_ = 0;
 };
 
 /// Ends the process because a function, or the code that carries its packets, broke an invariant. The message names

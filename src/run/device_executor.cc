@@ -94,6 +94,8 @@ bool DeviceExecutor::submit(Batch& batch) noexcept {
   Flight& flight = flights_[(first_ + count_) % flights_.size()];
   ++count_;
   flight.begin(batch, lane, *current_);
+  flight.number = ++begun_;
+  twins_.begin_numbered(flight.number);
   if (taps_ != nullptr && taps_->trace.wants_more()) {
     if (const auto trace = taps_->trace.join()) flight.trace.begin(chain_, trace, batch);
   }
@@ -162,6 +164,19 @@ void DeviceExecutor::pass_boundary() noexcept {
   for (LaneState& state : lanes_) {
     if (!state.busy && state.lane != nullptr) state.lane->begin_batch();
   }
+  pass_held();
+}
+
+/// Where batches up to `last_sent` have been sent, and no later ones: held packets keep their place between others of
+/// their flow. No functions follow, and none makes packets.
+void DeviceExecutor::pass_held() noexcept {
+  twins_.use(*current_);
+  twins_.pass_held(outlet_, nullptr, last_sent());
+}
+
+void DeviceExecutor::give_up_held() noexcept {
+  twins_.use(*current_);
+  twins_.give_up_held(outlet_, nullptr, last_sent());
 }
 
 void DeviceExecutor::end() noexcept {
@@ -185,8 +200,9 @@ Batch* DeviceExecutor::retire() noexcept {
   }
   if (count_ == 0) return nullptr;
   Flight& flight = flights_[first_];
-  twins_.use(*flight.epoch);
   if (!flight.done()) return nullptr;
+  if (twins_.holds_packets()) pass_held();
+  twins_.use(*flight.epoch);
   send(flight);
   settlement_.finish_sent(flight);
   if (flight.lane != nullptr) {
@@ -205,6 +221,7 @@ Batch* DeviceExecutor::retire() noexcept {
 
 void DeviceExecutor::advance(Flight& flight, std::size_t limit) noexcept {
   twins_.use(*flight.epoch);
+  twins_.begin_numbered(flight.number);
   emitter_.go_into(emissions_of(flight));
   while (flight.run < limit) {
     const plan::DevicePlan::Run& run = flight.current();

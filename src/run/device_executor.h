@@ -64,6 +64,8 @@ class DeviceExecutor : public Executor {
     twins_.observe(packet);
   }
   void pass_boundary() noexcept override;
+  bool holds_packets() const noexcept override { return twins_.holds_packets(); }
+  void give_up_held() noexcept override;
   void begin_epoch(std::unique_ptr<StageSet> next) noexcept override;
   std::unique_ptr<StageSet> take_ended() noexcept override { return std::move(ended_); }
   void end() noexcept override;
@@ -89,6 +91,9 @@ class DeviceExecutor : public Executor {
   [[nodiscard]] bool gathers() const noexcept { return !chain_.forks.empty() && plan::sends_packets_again(plan_); }
   void fill_states(Flight& flight) noexcept;
   void fail(Flight& flight) noexcept;
+  void pass_held() noexcept;
+  /// The number of the last batch that was sent.
+  [[nodiscard]] std::uint64_t last_sent() const noexcept { return begun_ - count_; }
   void send(Flight& flight) noexcept;
   void give_up_device() noexcept;
   void update_lane(LaneState& state) noexcept;
@@ -114,6 +119,7 @@ class DeviceExecutor : public Executor {
   std::vector<Flight> flights_;  // ring buffer; the oldest is at first_
   std::size_t first_ = 0;
   std::size_t count_ = 0;
+  std::uint64_t begun_ = 0;  // batches, whose numbers are from 1
 };
 
 }  // namespace penstock::run

@@ -31,12 +31,16 @@ class Executor {
   virtual void observe(PacketView packet) noexcept = 0;
   /// Called when nothing is in progress and no packets arrive, so that functions can switch to new tables nevertheless.
   virtual void pass_boundary() noexcept = 0;
+  /// Whether functions hold packets (function/holding_stage.h), which they may decide about at a batch boundary.
+  [[nodiscard]] virtual bool holds_packets() const noexcept = 0;
+  /// Drops the held packets about which the functions still cannot decide. The others are sent.
+  virtual void give_up_held() noexcept = 0;
   /// Batches submitted from here on use these stages. The former ones finish the batches in progress. Call it again
   /// only once `take_ended` has returned them.
   virtual void begin_epoch(std::unique_ptr<StageSet> next) noexcept = 0;
   /// The stages of the former epoch, once no batch uses them any more; otherwise null.
   [[nodiscard]] virtual std::unique_ptr<StageSet> take_ended() noexcept = 0;
-  /// Called when nothing is in progress and no more batches will come. Stages finish their work and are destroyed, so
+  /// Called when nothing is in progress or held and no more batches will come. Stages finish their work and are destroyed, so
   /// that no table update waits for their next batch boundary.
   virtual void end() noexcept = 0;
   /// After `end`: frees device resources. This takes the driver milliseconds, which must not count as packet time.

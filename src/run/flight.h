@@ -43,6 +43,7 @@ struct Flight {
   const plan::DevicePlan* plan = nullptr;
   StageSet* epoch = nullptr;  // the stages that decide on its packets
   Batch* batch = nullptr;
+  std::uint64_t number = 0;           // of the batch, in the order of submission
   LaneState* lane = nullptr;          // held until the batch is done, because its frames may be in the lane's memory
   bool on_device = false;             // false: the CPU does the rest
   std::size_t run = 0;                // index into the plan's runs; their number: done

@@ -9,6 +9,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -60,6 +61,13 @@ class Lending {
   }
   /// Whether packets have been sent that have not left.
   [[nodiscard]] bool any_leaving() const noexcept { return leaving_ != in_chain_; }
+  /// Whether all packets have left that were sent, also those that belong to no batch.
+  [[nodiscard]] bool all_left() const noexcept {
+    return std::ranges::all_of(exits_, [](port::TxQueue* exit) {
+      const port::Departures departures = exit->departures();
+      return departures.left == departures.accepted;
+    });
+  }
 
  private:
   [[nodiscard]] std::size_t after(std::size_t batch) const noexcept {

@@ -52,6 +52,12 @@ class Sums {
     return count([=](const WorkerCounters& c) -> const report::Counter& { return c.functions[function].*of; });
   }
 
+  [[nodiscard]] TrafficSum held(std::size_t function) const {
+    TrafficSum sum;
+    for (const WorkerCounters* const counters : all_) sum += counters->functions[function].held.get();
+    return sum;
+  }
+
  private:
   std::vector<const WorkerCounters*> all_;
 };
@@ -63,6 +69,7 @@ report::FunctionReport function_report(const NamedFunction& named, std::size_t i
   report.in = sums.traffic(index, &FunctionCounters::in);
   report.forwarded = sums.traffic(index, &FunctionCounters::forwarded);
   report.consumed = sums.traffic(index, &FunctionCounters::consumed);
+  report.held = sums.held(index);
   const auto reasons = named.function->traits().drop_reasons;
   for (std::size_t r = 0; r < reasons.size(); ++r) {
     const TrafficSum dropped =
@@ -161,6 +168,7 @@ report::WorkerReport worker_report(const Worker& worker) {
   for (const FunctionCounters& function : counters.functions) {
     report.dropped += sum_of(function.dropped);
     report.consumed += function.consumed;
+    report.held += function.held.get();
   }
   for (const report::Traffic& dropped : counters.dropped_by_chain) report.dropped += dropped;
   report.batches = counters.batches.get();
@@ -191,6 +199,7 @@ report::RunReport make_report(const Chain& chain, std::span<const std::unique_pt
     if (on_gpu) add_share(chain.settings.gpu_shares, i, function);
     report.dropped += function.dropped;
     report.consumed += function.consumed;
+    report.held += function.held;
   }
   for (std::size_t r = 0; r < kChainDropCount; ++r) {
     const TrafficSum dropped =

@@ -135,12 +135,15 @@ void Outlet::send_by(PortIndex port, std::span<const PacketView> packets,
   sent_[port].made += sent.made;
 }
 
-void Outlet::end_batch(const Batch& batch, function::Emissions* emissions) noexcept {
-  if (emissions != nullptr && !emissions->none_left())
-    send_merged({}, *emissions, static_cast<std::uint32_t>(batch.size()));
+void Outlet::end_held(std::size_t packets, function::Emissions* emissions) noexcept {
+  if (emissions != nullptr && !emissions->none_left()) send_merged({}, *emissions, static_cast<std::uint32_t>(packets));
   for (std::size_t p = 0; p < exits_.size(); ++p) {
     if (sent_[p].arrived.packets + sent_[p].made.packets != 0) flush(static_cast<PortIndex>(p));
   }
+}
+
+void Outlet::end_batch(const Batch& batch, function::Emissions* emissions) noexcept {
+  end_held(batch.size(), emissions);
   const Clock::time_point now = Clock::now();
   count_gap(batch, now);
   count_latency(batch, now);

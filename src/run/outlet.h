@@ -33,6 +33,9 @@ class Outlet {
   /// Called when all packets of the batch have been sent or dropped: sends the remaining emitted packets and flushes
   /// the ports.
   void end_batch(const Batch& batch, function::Emissions* emissions) noexcept;
+  /// The same for packets that were held, for which no latency is counted. `packets`: the number of the batch's
+  /// packets.
+  void end_held(std::size_t packets, function::Emissions* emissions) noexcept;
 
  private:
   /// Traffic sent to one port in this batch.

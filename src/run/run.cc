@@ -600,6 +600,7 @@ Result<HandedPorts> RunningChain::rest() {
   if (auto possible = continuity(); !possible) return failure(std::move(possible.error()));
   if (never_began_ || is_over(start_)) return failure(Error{{}, "the run is ending", "", "a run that goes on"});
   for (NamedPort& named : chain_.ports) named.port->rest();
+  for (const auto& worker : workers_) worker->let_hold(false);
   for (const Clock::time_point begun = Clock::now(); !rests();) {
     if (Clock::now() - begun > kLongest) {
       resume();
@@ -620,6 +621,7 @@ bool RunningChain::rests() const {
 }
 
 void RunningChain::resume() {
+  for (const auto& worker : workers_) worker->let_hold(true);
   for (NamedPort& named : chain_.ports) named.port->resume();
 }
 

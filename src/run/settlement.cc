@@ -7,6 +7,8 @@
 #include <chrono>
 #include <utility>
 
+#include "run/capture.h"
+
 namespace penstock::run {
 
 Settlement::Settlement(const Chain& chain, const plan::DevicePlan& plan, unsigned worker, WorkerCounters& counters,
@@ -16,6 +18,14 @@ Settlement::Settlement(const Chain& chain, const plan::DevicePlan& plan, unsigne
     const function::NfTraits& traits = chain.functions[f].function->traits();
     finish_.push_back({traits.emits, traits.finish && !traits.finish->writes.empty(),
                        plan::finish_changes_frames(traits), traits.finish_waits && first_epoch.finish[f] != nullptr});
+  }
+  for (const plan::DevicePlan::Run& run : plan.runs) {
+    bool changed = false;  // by earlier functions of the segment
+    for (std::size_t f = run.first; is_device(run.processor) && f < run.last; ++f) {
+      finish_[f].host_has_frame = !changed;
+      const Access* const access = chain.functions[f].function->traits().access_on(run.processor);
+      changed |= access != nullptr && changes_bytes(*access);
+    }
   }
   for (const ring::SegmentShape& segment : plan.segments) scatter_.emplace_back(segment.down);
 }
@@ -363,6 +373,13 @@ bool Settlement::change_returned(const Flight& flight, std::size_t function,
   return any_dropped;
 }
 
+/// Whether the function's twin holds a packet that its device stage has dropped.
+bool Settlement::holds(std::size_t function, PacketView packet) noexcept {
+  if (!finish_[function].host_has_frame || !stages_.may_hold(function, packet.packet->verdict)) return false;
+  stages_.parse({&packet, 1});
+  return stages_.hold(function, packet);
+}
+
 void Settlement::count_ended(std::size_t function, std::span<const PacketView> packets,
                              report::TrafficSum& reaching) noexcept {
   FunctionCounters& counters = counters_.functions[function];
@@ -374,7 +391,7 @@ void Settlement::count_ended(std::size_t function, std::span<const PacketView> p
     reaching.bytes -= length;
     if (verdict.kind == VerdictKind::consume) {
       counters.consumed.add(1, length);
-    } else {
+    } else if (!holds(function, packet)) {
       if (verdict.value >= counters.dropped.size())
         broken_invariant(chain_.functions[function].name, worker_, *packet.packet,
                          "drops for a reason that it does not declare");

@@ -49,9 +49,10 @@ class Settlement {
   /// Of a function, in all epochs.
   struct Finish {
     bool emits = false;
-    bool drops = false;       // may drop packets
-    bool takes_back = false;  // changes frames after they have come back
-    bool waits = false;       // may run after the batch was sent
+    bool drops = false;          // may drop packets
+    bool takes_back = false;     // changes frames after they have come back
+    bool waits = false;          // may run after the batch was sent
+    bool host_has_frame = true;  // a packet that the function drops is on the host as it came to the function
   };
   /// At most kBurst packets of one batch that the device has processed.
   struct Settled {
@@ -94,6 +95,7 @@ class Settlement {
                  const Waits& waits) noexcept;
   [[nodiscard]] bool change_returned(const Flight& flight, std::size_t function,
                                      std::span<const PacketView> packets) noexcept;
+  [[nodiscard]] bool holds(std::size_t function, PacketView packet) noexcept;
   void count_ended(std::size_t function, std::span<const PacketView> packets, report::TrafficSum& reaching) noexcept;
 
   const Chain& chain_;

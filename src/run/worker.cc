@@ -19,6 +19,7 @@ namespace penstock::run {
 namespace {
 
 constexpr std::chrono::milliseconds kLongestRest{20};
+constexpr std::chrono::milliseconds kLongestRestWhileHolding{2};
 constexpr std::chrono::microseconds kLaneSleep{50};  // between looks at lanes, with a shared queue
 
 ring::RingShape shape_for(const Chain& chain, unsigned worker) {
@@ -105,6 +106,7 @@ void Worker::run_until(const std::atomic<bool>& stop) noexcept {
   round_began_ = Clock::now();
   for (;;) {
     if (changes_epoch_ || next_stages_.load(std::memory_order_relaxed) != nullptr) change_epoch();
+    if (!may_hold_.load(std::memory_order_relaxed)) executor_->give_up_held();
     const bool stopping = stop.load(std::memory_order_relaxed);
     const bool received = !stopping && receive();
     if (filling_ != nullptr && !filling_->empty() && !copy_waits_) {
@@ -130,8 +132,11 @@ void Worker::run_until(const std::atomic<bool>& stop) noexcept {
       continue;
     }
     if (in_flight_ == 0) {
-      if ((stopping || (all_ended() && !copy_waits_)) && !lending_.any_leaving()) return;
       executor_->pass_boundary();  // tables change even when no packets come
+      if (stopping || (all_ended() && !copy_waits_)) {
+        executor_->give_up_held();
+        if (!lending_.any_leaving() && lending_.all_left()) return;
+      }
     }
     rest(++idle_rounds);
     count_idle_round();
@@ -163,7 +168,7 @@ void Worker::rest(unsigned idle_rounds) noexcept {
   }
   // Until packets come. The time bounds how late the worker notices that it is to stop or that tables have changed, and
   // when the open batch is due.
-  std::chrono::nanoseconds most = kLongestRest;
+  std::chrono::nanoseconds most = longest_rest();
   if (filling_ != nullptr && !filling_->empty())
     most = std::clamp(batch_due() - Clock::now(), Clock::duration(0), Clock::duration(most));
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(most);
@@ -171,13 +176,17 @@ void Worker::rest(unsigned idle_rounds) noexcept {
   static_cast<void>(::ppoll(wake_ups_.data(), wake_ups_.size(), &time, nullptr));
 }
 
+/// Held packets leave soon after what they lacked is known.
+Worker::Clock::duration Worker::longest_rest() const noexcept {
+  return executor_->holds_packets() ? kLongestRestWhileHolding : kLongestRest;
+}
+
 /// Until there are packets or the open batch is due. While lanes are in flight or packets have not left, the worker
 /// looks at them now and then.
 void Worker::rest_at_shared_queue() noexcept {
   const bool waits_for_work = in_flight_ > 0 || any_waits() || lending_.any_leaving();
   if (any_waits() || all_ended()) return std::this_thread::sleep_for(kLaneSleep);
-  Clock::time_point until =
-      Clock::now() + (waits_for_work ? Clock::duration(kLaneSleep) : Clock::duration(kLongestRest));
+  Clock::time_point until = Clock::now() + (waits_for_work ? Clock::duration(kLaneSleep) : longest_rest());
   if (filling_ != nullptr && !filling_->empty()) until = std::min(until, batch_due());
   shared_->wait(until);
 }

@@ -60,6 +60,9 @@ class Worker {
   /// it began with them, the next ones. Null: there are none yet.
   [[nodiscard]] std::unique_ptr<StageSet> take_ended() noexcept;
 
+  /// False: packets that functions hold are given up, now and from here on. Any thread may call it.
+  void let_hold(bool may) noexcept { may_hold_.store(may); }
+
   /// See Run::pulses. Any thread may call it.
   [[nodiscard]] std::optional<std::uint64_t> pulse() const noexcept {
     return done_.load() ? std::nullopt : std::optional(pulse_.get());
@@ -97,6 +100,7 @@ class Worker {
   void count_idle_round() noexcept;
   void rest(unsigned idle_rounds) noexcept;
   void rest_at_shared_queue() noexcept;
+  [[nodiscard]] Clock::duration longest_rest() const noexcept;
   [[nodiscard]] Clock::time_point batch_due() const noexcept { return opened_ + chain_.settings.batch_timeout; }
   bool collect_wake_ups() noexcept;
   /// Whether closed batches wait for the executor.
@@ -125,7 +129,8 @@ class Worker {
   // The stages of the next epoch on their way in, and those of the former one on their way out. Owned.
   std::atomic<StageSet*> next_stages_{nullptr};
   std::atomic<StageSet*> ended_stages_{nullptr};
-  bool changes_epoch_ = false;     // the former stages are still in use
+  bool changes_epoch_ = false;  // the former stages are still in use
+  std::atomic<bool> may_hold_{true};
   std::atomic<bool> done_{false};  // begins with no epoch any more
   Counter pulse_;
 };

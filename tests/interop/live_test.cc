@@ -46,7 +46,8 @@ constexpr const char* kForAll[] = {"Basics1",
 constexpr const char* kForInterfaces[] = {"Deleted1",    "Deleted2",      "MovedAway",
                                           "LargeFrames", "LongestFrames", "Tunnel"};
 constexpr const char* kForPacketSockets[] = {"Unprivileged1",    "Unprivileged2", "KernelRoutes", "KernelLinks",
-                                             "KernelNeighbours", "KernelReloads", "KernelErrors", "Frr"};
+                                             "KernelNeighbours", "KernelReloads", "KernelErrors", "Frr",
+                                             "FirstPackets",     "NoSuchHost",    "Scan",         "HeldInAnUpgrade"};
 constexpr const char* kForTap[] = {"TapDeleted", "TapMoved"};
 constexpr const char* kReloads[] = {"Reloads1", "Reloads2"};
 constexpr const char* kUpgrades[] = {"Upgrades1", "Upgrades2", "InterruptedUpgrades", "PredecessorDies",

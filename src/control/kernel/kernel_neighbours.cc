@@ -9,6 +9,7 @@ namespace penstock::control {
 
 void KernelNeighbours::apply(const NeighbourMessage& message) {
   const Key key{message.address, message.interface};
+  if (message.failed && failed_.size() < kMostFailed) failed_.push_back(key);
   auto found = entries_.find(key);
   if (found == entries_.end()) {
     if (message.removed || !message.has_mac) return;
@@ -42,6 +43,7 @@ void KernelNeighbours::end_dump() {
     if (!entry.dumped) entry.message.has_mac = false;
     mark(key, entry);
   }
+  failed_.clear();  // what was read may have failed long ago
 }
 
 void KernelNeighbours::take_changes(router::RouterChange& change) {
@@ -59,6 +61,10 @@ void KernelNeighbours::take_changes(router::RouterChange& change) {
     if (!entry.message.has_mac) entries_.erase(found);
   }
   dirty_.clear();
+  for (const Key& key : failed_) {
+    if (const PortIndex port = port_of_(key.interface); port != kNoPort) change.failed.emplace_back(key.address, port);
+  }
+  failed_.clear();
 }
 
 void KernelNeighbours::add_all(router::RouterChange& change) const {

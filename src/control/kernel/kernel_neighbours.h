@@ -33,7 +33,7 @@ class KernelNeighbours {
   void begin_dump();
   void end_dump();
 
-  [[nodiscard]] bool has_changes() const noexcept { return !dirty_.empty(); }
+  [[nodiscard]] bool has_changes() const noexcept { return !dirty_.empty() || !failed_.empty(); }
   void take_changes(router::RouterChange& change);
   void add_all(router::RouterChange& change) const;
 
@@ -76,7 +76,11 @@ class KernelNeighbours {
   const PortOf port_of_;
   std::unordered_map<Key, Entry, Hash> entries_;
   std::vector<Key> dirty_;
+  std::vector<Key> failed_;  // since the last `take_changes`
   std::size_t left_out_ = 0;
+
+  /// More in one update than the kernel is asked for. Packets for others wait until their time is over.
+  static constexpr std::size_t kMostFailed = 128;
 };
 
 }  // namespace penstock::control

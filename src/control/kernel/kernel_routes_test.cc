@@ -8,7 +8,9 @@
 
 #include <map>
 
+#include "control/kernel/kernel_neighbours.h"
 #include "control/kernel/message_builder_for_test.h"
+#include "control/kernel/table_follower.h"
 #include "nf/router/route_format.h"
 
 namespace penstock::control {
@@ -260,6 +262,52 @@ TEST_F(KernelRoutesTest, LeavesOutAndCountsWhatIsMoreThanItTakes) {
   }
   EXPECT_EQ(published().size(), 1000U);
   EXPECT_EQ(routes_.left_out(), 100U);
+}
+
+TEST(KernelNeighbours, TellThoseThatHaveFailedSinceTheLastChange) {
+  KernelNeighbours neighbours(10, [](std::uint32_t interface) { return interface == 2 ? PortIndex{1} : kNoPort; });
+  const auto fails = [&](std::uint64_t number, std::uint32_t interface) {
+    NeighbourMessage message;
+    message.interface = interface;
+    message.address = {0, number};
+    message.failed = true;
+    neighbours.apply(message);
+  };
+  const auto failed = [&] {
+    router::RouterChange change;
+    neighbours.take_changes(change);
+    return change.failed;
+  };
+  fails(1, 2);
+  fails(2, 3);
+  EXPECT_TRUE(neighbours.has_changes());
+  EXPECT_EQ(failed(), (router::NeighbourKeys{{Ipv6Address{0, 1}, PortIndex{1}}})) << "the other one is on no port";
+  EXPECT_FALSE(neighbours.has_changes());
+  EXPECT_TRUE(failed().empty());
+  neighbours.begin_dump();
+  fails(1, 2);
+  neighbours.end_dump();
+  EXPECT_TRUE(failed().empty()) << "it may have failed long ago";
+  for (std::uint64_t n = 0; n < 10'000; ++n) fails(n, 2);
+  EXPECT_LE(failed().size(), 128U);
+}
+
+TEST(HoldingCautions, NameRoutersThatCannotHoldPackets) {
+  const auto router = [](bool kernel) {
+    router::RouterConfig config;
+    config.neighbours.emplace();
+    config.from_kernel.neighbours = kernel;
+    return std::move(*router::Router::build(std::move(config)));
+  };
+  run::Chain chain;
+  chain.functions.push_back({"router", router(true)});
+  chain.functions.push_back({"router#2", router(false)});
+  chain.functions.push_back({"router#3", router(true)});
+  EXPECT_TRUE(holding_cautions(chain).empty());
+  chain.settings.processor = function::Processor::gpu;
+  const Errors cautions = holding_cautions(chain);
+  ASSERT_EQ(cautions.size(), 1U);
+  EXPECT_THAT(cautions[0].message, ::testing::StartsWith("router: neighbours: kernel: "));
 }
 
 }  // namespace

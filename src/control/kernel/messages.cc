@@ -181,6 +181,7 @@ KernelMessage read_neighbour(const nlmsghdr& header) {
   message.interface = static_cast<std::uint32_t>(neighbour->ndm_ifindex);
   message.address = *address;
   message.stale = (neighbour->ndm_state & NUD_STALE) != 0;
+  message.failed = !message.removed && (neighbour->ndm_state & NUD_FAILED) != 0;
   const auto mac = value_of<MacAddress>(attributes[NDA_LLADDR]);
   if (mac && is_unicast(*mac) && (neighbour->ndm_state & kUsable) != 0) {
     message.has_mac = true;

@@ -67,6 +67,7 @@ struct NeighbourMessage {
   Ipv6Address address;
   bool has_mac = false;  // it can be used
   bool stale = false;    // the kernel has not heard from it for a while
+  bool failed = false;   // it does not answer
   MacAddress mac{};
 };
 

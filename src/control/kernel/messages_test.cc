@@ -105,6 +105,8 @@ TEST(KernelMessages, OnlyNeighboursThatCanBeSentToHaveAMac) {
   EXPECT_TRUE(neighbour(NUD_STALE, 2).has_mac);
   EXPECT_TRUE(neighbour(NUD_STALE, 2).stale);
   EXPECT_FALSE(neighbour(NUD_FAILED, 2).has_mac);
+  EXPECT_TRUE(neighbour(NUD_FAILED, 2).failed);
+  EXPECT_FALSE(neighbour(NUD_INCOMPLETE, 2).failed);
   EXPECT_FALSE(neighbour(NUD_INCOMPLETE, 2).has_mac);
   EXPECT_FALSE(neighbour(NUD_NOARP, 1).has_mac) << "a multicast address";
 }

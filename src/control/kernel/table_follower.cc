@@ -22,6 +22,7 @@
 #include "base/capabilities.h"
 #include "base/thread_placement.h"
 #include "port/live/namespace_thread.h"
+#include "run/held_packets.h"
 
 namespace penstock::control {
 
@@ -59,7 +60,7 @@ Result<std::string> namespace_of(const run::Chain& chain) {
 
 bool is_empty(const RouterChange& change) {
   return change.routes.v4.empty() && change.routes.v6.empty() && change.erase4.empty() && change.erase6.empty() &&
-         change.neighbours.empty() && change.erase_neighbours.empty() && change.macs.empty();
+         change.neighbours.empty() && change.erase_neighbours.empty() && change.failed.empty() && change.macs.empty();
 }
 
 }  // namespace
@@ -477,6 +478,22 @@ void TableFollower::report(nlohmann::json& into) const {
   into["readings"] = summary_.counts.readings;
   into["losses"] = summary_.counts.losses;
   if (!summary_.error.empty()) into["error"] = summary_.error;
+}
+
+Errors holding_cautions(const run::Chain& chain) {
+  Errors cautions;
+  for (std::size_t i = 0; i < chain.functions.size(); ++i) {
+    const run::NamedFunction& named = chain.functions[i];
+    const auto* const router = dynamic_cast<const Router*>(named.function.get());
+    if (router == nullptr || !router->from_kernel().neighbours || run::may_hold_packets(chain, i)) continue;
+    cautions.push_back({{},
+                        named.name +
+                            ": neighbours: kernel: packets to unknown neighbours are dropped, not held, because the "
+                            "chain uses a GPU and functions follow the router",
+                        "",
+                        "the router as the last function, or `processor: cpu`"});
+  }
+  return cautions;
 }
 
 Result<std::vector<std::unique_ptr<TableFollower>>> follow_kernel(const run::Chain& chain) {

@@ -124,6 +124,9 @@ class TableFollower final : public router::TableSource {
   std::thread thread_;  // the last member: it uses the others
 };
 
+/// Warnings about routers that ask the kernel for missing neighbours but cannot hold packets meanwhile.
+[[nodiscard]] Errors holding_cautions(const run::Chain& chain);
+
 /// For all routers of the chain whose tables come from the kernel, before the run begins.
 [[nodiscard]] Result<std::vector<std::unique_ptr<TableFollower>>> follow_kernel(const run::Chain& chain);
 

@@ -36,12 +36,14 @@ enum class DropReason : std::uint16_t {
   prohibit,
   local,  // addressed to the router itself
   ttl_exceeded,
-  no_neighbour,  // the next hop's MAC address is unknown
-  elsewhere,     // the kernel would send it through no port of the chain
+  no_neighbour,           // the next hop's MAC address is unknown
+  elsewhere,              // the kernel would send it through no port of the chain
+  neighbour_unreachable,  // it was held, but the next hop's MAC address did not become known
 };
-inline constexpr std::array<std::string_view, 14> kDropReasons{
-    "not_ip",    "truncated",   "malformed", "bad_checksum", "martian",      "multicast",    "no_route",
-    "blackhole", "unreachable", "prohibit",  "local",        "ttl_exceeded", "no_neighbour", "elsewhere"};
+inline constexpr std::array<std::string_view, 15> kDropReasons{
+    "not_ip",    "truncated",    "malformed",    "bad_checksum", "martian",
+    "multicast", "no_route",     "blackhole",    "unreachable",  "prohibit",
+    "local",     "ttl_exceeded", "no_neighbour", "elsewhere",    "neighbour_unreachable"};
 
 struct CheckRules {
   bool verify_checksum = true;

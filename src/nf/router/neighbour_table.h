@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "base/host_device.h"
@@ -24,6 +25,9 @@ struct Neighbour {
   PortIndex device = kNoPort;
   MacAddress mac{};
 };
+
+/// Addresses, as in Neighbour, and devices.
+using NeighbourKeys = std::vector<std::pair<Ipv6Address, PortIndex>>;
 
 /// Borrows the slots, on the host or as a copy on the device.
 struct NeighbourView {

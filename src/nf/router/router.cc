@@ -29,6 +29,7 @@ void apply_neighbours(const RouterChange& change, RouterTables& tables) {
   if (change.replaces_neighbours) tables.neighbours.clear();
   for (const auto& [address, device] : change.erase_neighbours) tables.neighbours.erase(address, device);
   for (const Neighbour& neighbour : change.neighbours) tables.neighbours.assign(neighbour);
+  tables.failed = change.failed;
   if (changes_neighbours(change)) ++tables.versions.neighbours;
 }
 
@@ -83,7 +84,7 @@ Result<std::unique_ptr<Router>> Router::build(RouterConfig config) {
   if (!v6) append(errors, v6.error());
   if (!errors.empty()) return failure(std::move(errors));
   auto tables = std::make_unique<RouterTables>(
-      RouterTables{std::move(*v4), std::move(*v6), {}, {}, {}, config.neighbours.has_value(), config.ports, {}});
+      RouterTables{std::move(*v4), std::move(*v6), {}, {}, {}, {}, config.neighbours.has_value(), config.ports, {}});
   if (config.neighbours) {
     for (const Neighbour& neighbour : *config.neighbours) tables->neighbours.assign(neighbour);
   }

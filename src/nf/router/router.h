@@ -51,8 +51,9 @@ struct RouterConfig {
 struct RouterChange {
   bool replaces_routes = false;  // all routes that are not in `routes` are erased
   bool replaces_neighbours = false;
-  std::vector<std::pair<Ipv6Address, PortIndex>> erase_neighbours;
+  NeighbourKeys erase_neighbours;
   std::vector<Neighbour> neighbours;  // added or updated
+  NeighbourKeys failed;               // unreachable: packets that are held for these are dropped
   std::vector<Ipv4Prefix> erase4;     // ignored if there is no such route
   std::vector<Ipv6Prefix> erase6;
   RouteTable routes;                                   // added, or replace the prefix's route

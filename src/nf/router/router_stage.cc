@@ -6,9 +6,12 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
+#include "function/holding_stage.h"
 #include "nf/router/explain.h"
 #include "nf/router/forward_core.h"
 
@@ -18,11 +21,10 @@ namespace {
 
 /// Like ForwardCore, but for many packets at once, so that their lookups overlap: checks all packets and gathers the
 /// destinations, looks them up in bulk, then sends all.
-class RouterStage final : public function::CpuStage {
+class RouterStage : public function::CpuStage {
  public:
-  RouterStage(function::Snapshot<RouterTables>& tables, CheckRules rules, const Devices& devices,
-              MissingNeighbours* missing)
-      : tables_(tables), rules_(rules), devices_(devices), missing_(missing) {}
+  RouterStage(function::Snapshot<RouterTables>& tables, CheckRules rules, const Devices& devices)
+      : tables_(tables), rules_(rules), devices_(devices) {}
 
   void begin_batch() noexcept override { tables_.refresh(); }
   std::string explain(PacketView packet) const override;
@@ -31,6 +33,11 @@ class RouterStage final : public function::CpuStage {
     for (; packets.size() > kAtOnce; packets = packets.subspan(kAtOnce)) process_some(packets.first(kAtOnce));
     process_some(packets);
   }
+
+ protected:
+  void refresh() noexcept { tables_.refresh(); }
+  [[nodiscard]] const RouterTables& tables() const noexcept { return tables_.table(); }
+  [[nodiscard]] CheckRules rules() const noexcept { return rules_; }
 
  private:
   static constexpr std::size_t kAtOnce = 128;
@@ -78,30 +85,74 @@ class RouterStage final : public function::CpuStage {
     for (std::size_t i = 0; i < lookups.count; ++i) {
       const PacketView packet = lookups.packets[i];
       packet.packet->verdict = send(packet, lookups.values[i], view);
-      if (missing_ != nullptr && packet.packet->verdict == Verdict::drop(DropReason::no_neighbour)) {
-        note_missing(lookups.addresses[i], packet, lookups.values[i]);
-      }
     }
-  }
-
-  static Ipv6Address as_neighbour(Ipv4Address address) noexcept { return mapped(address); }
-  static Ipv6Address as_neighbour(const Ipv6Address& address) noexcept { return address; }
-
-  /// The packet's next hop is its gateway, or its destination.
-  template <typename Address>
-  void note_missing(const Address& destination, PacketView packet, std::uint32_t value) noexcept {
-    const RouterTables& tables = tables_.table();
-    const Hop& hop = select_hop(&tables.hops[value], packet.packet->flow_hash);
-    const NextHop& next = tables.next_hops[static_cast<std::size_t>(&hop - tables.hops.data())];
-    missing_->note(next.has_gateway() ? next.gateway : as_neighbour(destination), next.device);
   }
 
   function::Snapshot<RouterTables>::Reader tables_;
   CheckRules rules_;
   const Devices& devices_;
-  MissingNeighbours* missing_;
   Lookups<Ipv4Address> v4_;
   Lookups<Ipv6Address> v6_;
+};
+
+/// With the kernel's neighbours: packets to one that is missing are held while the kernel is asked for it.
+class HoldingRouterStage final : public RouterStage, public function::HoldingStage {
+ public:
+  HoldingRouterStage(function::Snapshot<RouterTables>& tables, CheckRules rules, const Devices& devices,
+                     MissingNeighbours& missing)
+      : RouterStage(tables, rules, devices), missing_(missing) {}
+
+  void begin_batch() noexcept override {
+    const RouterTables* const before = &tables();
+    refresh();
+    // A change is always in another copy, and waits until all stages have left the one before it.
+    has_news_ |= &tables() != before;
+  }
+
+  Reasons reasons() const noexcept override {
+    return {static_cast<std::uint16_t>(DropReason::no_neighbour),
+            static_cast<std::uint16_t>(DropReason::neighbour_unreachable)};
+  }
+  bool has_news() noexcept override { return std::exchange(has_news_, false); }
+
+  std::optional<std::uint64_t> lacks(PacketView packet) noexcept override {
+    const auto missing = missing_neighbour(packet);
+    if (!missing) return std::nullopt;
+    missing_.note(missing->first, missing->second);
+    return NeighbourView::hash(missing->first, missing->second);
+  }
+
+  void process_again(std::span<PacketView> packets, bool news) noexcept override {
+    process(packets);
+    if (!news || tables().failed.empty()) return;
+    for (const PacketView packet : packets) {
+      if (packet.packet->verdict != Verdict::drop(DropReason::no_neighbour)) continue;
+      const auto missing = missing_neighbour(packet);
+      if (missing && std::ranges::find(tables().failed, *missing) != tables().failed.end())
+        packet.packet->verdict = Verdict::drop(DropReason::neighbour_unreachable);
+    }
+  }
+
+ private:
+  /// The packet's next hop, its gateway or its destination, if its MAC address is unknown.
+  [[nodiscard]] std::optional<NeighbourKeys::value_type> missing_neighbour(PacketView packet) const noexcept {
+    if (!check(packet, rules()).alive()) return std::nullopt;
+    const RouterTables& now = tables();
+    const bool ipv4 = packet.layout().network == NetworkLayer::ipv4;
+    const std::uint32_t value = ipv4 ? now.v4.lookup(Ipv4Address{packet.ipv4().destination.value()})
+                                     : now.v6.lookup(packet.ipv6().destination_address());
+    if (value == kNoRoute) return std::nullopt;
+    const Hop& hop = select_hop(&now.hops[value], packet.packet->flow_hash);
+    if (hop.kind != RouteKind::unicast || destination_mac(packet, hop, now.view()) != nullptr) return std::nullopt;
+    const NextHop& next = now.next_hops[static_cast<std::size_t>(&hop - now.hops.data())];
+    if (next.has_gateway()) return std::pair(next.gateway, next.device);
+    return std::pair(
+        ipv4 ? mapped(Ipv4Address{packet.ipv4().destination.value()}) : packet.ipv6().destination_address(),
+        next.device);
+  }
+
+  MissingNeighbours& missing_;
+  bool has_news_ = true;
 };
 
 std::string RouterStage::explain(PacketView packet) const {
@@ -137,7 +188,8 @@ function::NfTraits router_traits(CheckRules rules, bool rewrites_destination, bo
 
 std::unique_ptr<function::CpuStage> make_router_stage(function::Snapshot<RouterTables>& tables, CheckRules rules,
                                                       const Devices& devices, MissingNeighbours* missing) {
-  return std::make_unique<RouterStage>(tables, rules, devices, missing);
+  if (missing == nullptr) return std::make_unique<RouterStage>(tables, rules, devices);
+  return std::make_unique<HoldingRouterStage>(tables, rules, devices, *missing);
 }
 
 }  // namespace penstock::router

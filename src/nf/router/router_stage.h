@@ -18,8 +18,9 @@ namespace penstock::router {
 /// The fields read and written, which follow from what is checked and rewritten.
 [[nodiscard]] function::NfTraits router_traits(CheckRules rules, bool rewrites_destination, bool rewrites_source);
 
-/// The stage takes the newest tables at each batch boundary, and notes the neighbours that packets lacked in `missing`,
-/// unless it is null. All of them must outlive it; `devices` give names for its explanations.
+/// The stage takes the newest tables at each batch boundary. Unless `missing` is null, it is a function::HoldingStage,
+/// and notes the neighbours that packets lack there. All of them must outlive it; `devices` give names for its
+/// explanations.
 [[nodiscard]] std::unique_ptr<function::CpuStage> make_router_stage(function::Snapshot<RouterTables>& tables,
                                                                     CheckRules rules, const Devices& devices,
                                                                     MissingNeighbours* missing);

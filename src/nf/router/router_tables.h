@@ -40,6 +40,7 @@ struct RouterTables {
   std::vector<Hop> hops;           // indexed by place in the NextHopTable
   std::vector<NextHop> next_hops;  // the same places with addresses, for explanations
   NeighbourTable neighbours;
+  NeighbourKeys failed;         // those that turned out to be unreachable in the last change
   bool has_neighbours = false;  // false: frames keep their destination MAC
   std::vector<EgressPort> ports;
   TableVersions versions;

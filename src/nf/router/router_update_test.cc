@@ -61,7 +61,7 @@ TEST(RouterUpdate, AddsARouteThatTheSameChangeErases) {
 }
 
 TEST(RouterUpdate, VersionsShowWhichTablesChanged) {
-  RouterTables tables{*Fib4::build(Fib4Engine::kTrie4, {}), *Fib6::build({}), {}, {}, {}, false, {}, {}};
+  RouterTables tables{*Fib4::build(Fib4Engine::kTrie4, {}), *Fib6::build({}), {}, {}, {}, {}, false, {}, {}};
   const TableVersions before = tables.versions;
   std::vector<std::uint32_t> replaced;
   TableEdit edit;

@@ -12,6 +12,7 @@ import frames
 import frr
 import kernel_routes
 import lifecycle
+import missing_neighbours
 import peers
 import soak
 import streams
@@ -24,7 +25,7 @@ def main():
     name, kind, program, directory = sys.argv[1:]
     scenarios = {}
     for module in (streams, frames, counts, chains, lifecycle, control, soak, tunnels, peers, kernel_routes, frr,
-                   upgrade):
+                   missing_neighbours, upgrade):
         scenarios.update(module.SCENARIOS)
     try:
         sh("mount -t tmpfs tmpfs /run && mkdir /run/netns")
