@@ -25,6 +25,7 @@ TEST(ControlRequest, IsReadAsItIsWritten) {
         case Argument::Type::flag: value = true; break;
         case Argument::Type::text: value = std::string(argument.most, 'x'); break;
         case Argument::Type::number: value = argument.most; break;
+        case Argument::Type::choice: value = argument.choices.back(); break;
       }
     }
     const std::string text = request_text(request);
@@ -42,6 +43,18 @@ TEST(ControlRequest, NeedsNoId) {
   ASSERT_TRUE(request);
   EXPECT_TRUE(request->id.is_null());
   EXPECT_TRUE(request->arguments.empty());
+}
+
+TEST(ControlRequest, TakesOnlyTheWordsOfAChoice) {
+  const auto request = read_request(R"({"version": 1, "command": "log-level", "level": "debug"})");
+  ASSERT_TRUE(request);
+  EXPECT_EQ(request->text("level"), "debug");
+  EXPECT_TRUE(read_request(R"({"version": 1, "command": "log-level"})"));
+  for (const std::string wrong : {R"("notice")", R"("")", R"("Debug")", "7", "true", "null"}) {
+    const auto refused = read_request(R"({"version": 1, "command": "log-level", "level": )" + wrong + "}");
+    ASSERT_FALSE(refused) << wrong;
+    EXPECT_EQ(refused.error().error.expected, "one of error, warning, info, debug");
+  }
 }
 
 TEST(ControlRequest, SaysWhatIsWrongAndWhatIsExpected) {
