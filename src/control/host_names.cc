@@ -8,6 +8,8 @@
 #include <cctype>
 #include <cstddef>
 
+#include "base/ip_address.h"
+
 namespace penstock::control {
 
 namespace {
@@ -220,7 +222,6 @@ bool is_value(std::string_view word) {
       return std::isxdigit(static_cast<unsigned char>(c)) != 0 || more.find(c) != std::string_view::npos;
     });
   };
-  if (word.find(':') != std::string_view::npos) return only(word, ":.");
   if (std::ranges::all_of(word, [](char c) { return is_digit(c) || c == '.'; })) return true;
   if (word.starts_with("0x") || word.starts_with("0X")) return only(word.substr(2), "");
   // MAC addresses: aa-bb-cc-dd-ee-ff, aa.bb.cc.dd.ee.ff, aabb.ccdd.eeff, aabbccddeeff
@@ -233,6 +234,7 @@ bool is_value(std::string_view word) {
       left.remove_prefix(end + 1);
     }
   };
+  if (word.find(':') != std::string_view::npos) return parse_ipv6(word).has_value() || groups(':', 6, 1, 2);
   return groups('-', 6, 1, 2) || groups('.', 6, 1, 2) || groups('.', 3, 4, 4) || groups('-', 1, 12, 12);
 }
 
@@ -250,7 +252,7 @@ std::string host_name_in(std::string_view expression) {
     while (end < expression.size() && is_word_character(expression[end])) ++end;
     std::string_view word = expression.substr(at, end - at);
     if (!escaped && !is_value(word)) {
-      // No name has a colon: it stands between others, as in `tcp[tcpflags:1]`.
+      // No name and no number has a colon: it stands between others, as in `tcp[tcpflags:1]` or `ip[0:2]`.
       word = word.substr(0, word.find(':'));
     }
     at += std::max<std::size_t>(word.size(), 1);

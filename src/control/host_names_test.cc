@@ -5,6 +5,7 @@
 
 #include "control/host_names.h"
 
+#include <arpa/inet.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <netdb.h>
@@ -24,7 +25,10 @@ std::vector<std::string> looked_up;
 
 // These take the places of the C library's for libpcap. There is no such host and no such network.
 extern "C" int getaddrinfo(const char* node, const char* service, const addrinfo* hints, addrinfo** result) {
-  if (node != nullptr) {
+  std::array<unsigned char, 16> address{};
+  const bool is_address =
+      node != nullptr && (::inet_pton(AF_INET, node, &address) == 1 || ::inet_pton(AF_INET6, node, &address) == 1);
+  if (node != nullptr && !is_address) {
     looked_up.emplace_back(node);
     return EAI_NONAME;
   }
@@ -100,7 +104,8 @@ TEST(HostNames, NoneThatLibpcapLooksUpIsMissed) {
       {"host ",  "net ",      "src ",     "dst ",  "port ", "portrange ", "proto ", "ip ",    "ip6 ",
        "tcp ",   "ether ",    "gateway ", "and ",  "or ",   "not ",       "(",      ")",      "http ",
        "\\tcp ", "10.0.0.1 ", "fe80::1 ", "80 ",   "1-2 ",  "foo ",       "a.b ",   "0x12 ",  "de:ad:be:ef:00:01 ",
-       "c0de ",  "less ",     "vlan ",    "[0:2]", "= ",    "tcp-syn ",   "x:y ",   "\\a|b ", "ab-c "});
+       "c0de ",  "less ",     "vlan ",    "[0:2]", "= ",    "tcp-syn ",   "x:y ",   "\\a|b ", "ab-c ",
+       "ab:cd ", "1:2 "});
   std::mt19937 random(7);
   std::size_t lookups = 0;
   for (int i = 0; i < 20'000; ++i) {

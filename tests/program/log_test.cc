@@ -114,7 +114,9 @@ TEST_F(LoggingProgram, NeverLogsKeys) {
     write("state.txt", addresses +
                            "\n\tproto esp spi 0x00001000 reqid 1 mode tunnel\n\treplay-window 0 \n"
                            "\taead rfc4106(gcm(aes)) 0x" +
-                           of_key + " 128\n\tlifetime config:\n\t  limit: soft 5(packets), hard 10(packets)\n");
+                           of_key +
+                           " 128\n\tlifetime config:\n\t  limit: soft (INF)(bytes), hard (INF)(bytes)\n\t  limit: soft "
+                           "5(packets), hard 10(packets)\n");
   };
   state(key);
   write("policy.txt", "src 0.0.0.0/0 dst 0.0.0.0/0\n\tdir out priority 1\n\ttmpl " + addresses +
