@@ -6,26 +6,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <iterator>
-#include <system_error>
 
+#include "base/decimal.h"
 #include "base/text_file.h"
 
 namespace penstock {
-
-namespace {
-
-/// Only decimal digits, unlike parse_integer.
-std::optional<unsigned> parse_cpu(std::string_view text) {
-  unsigned number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || number >= kMostCpus) return std::nullopt;
-  return number;
-}
-
-}  // namespace
 
 std::optional<CpuList> parse_cpu_list(std::string_view text) {
   CpuList cpus;
@@ -33,8 +20,8 @@ std::optional<CpuList> parse_cpu_list(std::string_view text) {
   for (const std::string_view part : split(text, ',')) {
     const std::string_view range = trimmed(part);
     const std::size_t dash = range.find('-');
-    const auto first = parse_cpu(range.substr(0, dash));
-    const auto last = dash == std::string_view::npos ? first : parse_cpu(range.substr(dash + 1));
+    const auto first = parse_decimal(range.substr(0, dash), kMostCpus - 1);
+    const auto last = dash == std::string_view::npos ? first : parse_decimal(range.substr(dash + 1), kMostCpus - 1);
     if (!first || !last || *last < *first) return std::nullopt;
     for (unsigned cpu = *first; cpu <= *last; ++cpu) {
       if (seen[cpu]) return std::nullopt;

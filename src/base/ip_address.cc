@@ -7,10 +7,10 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <charconv>
 #include <cstring>
 
 #include "base/byte_order.h"
+#include "base/decimal.h"
 
 namespace penstock {
 
@@ -25,13 +25,6 @@ bool parse_with_pton(int family, std::string_view text, void* out) {
   return inet_pton(family, buffer.data(), out) == 1;
 }
 
-std::optional<std::uint8_t> parse_length(std::string_view text, unsigned most) {
-  unsigned length = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), length);
-  if (error != std::errc{} || end != text.data() + text.size() || length > most) return std::nullopt;
-  return static_cast<std::uint8_t>(length);
-}
-
 template <typename Prefix, typename Parse>
 std::optional<Prefix> parse_prefix(std::string_view text, unsigned width, Parse parse_address) {
   const auto slash = text.find('/');
@@ -39,7 +32,7 @@ std::optional<Prefix> parse_prefix(std::string_view text, unsigned width, Parse 
   if (!address) return std::nullopt;
   Prefix prefix{*address, static_cast<std::uint8_t>(width)};
   if (slash == std::string_view::npos) return prefix;
-  const auto length = parse_length(text.substr(slash + 1), width);
+  const auto length = parse_decimal(text.substr(slash + 1), static_cast<std::uint8_t>(width));
   if (!length) return std::nullopt;
   prefix.length = *length;
   return prefix;

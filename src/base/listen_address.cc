@@ -5,22 +5,12 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <optional>
 #include <utility>
 
+#include "base/decimal.h"
+
 namespace penstock {
-
-namespace {
-
-std::optional<std::uint16_t> parse_port(std::string_view text) {
-  std::uint16_t port = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return port;
-}
-
-}  // namespace
 
 bool ListenAddress::is_loopback() const noexcept {
   if (const auto* const four = std::get_if<Ipv4Address>(&address)) return four->bits >> 24 == 127;
@@ -43,7 +33,7 @@ Result<ListenAddress> parse_listen_address(std::string_view text) {
   } else {
     return wrong("not an address to listen at", parse_ipv6(host) ? fmt::format("brackets: [{}]:9474", host) : form);
   }
-  const auto port = parse_port(text.substr(colon + 1));
+  const auto port = parse_decimal<std::uint16_t>(text.substr(colon + 1));
   if (!port) return wrong("not a port to listen at", "a port in 1..65535");
   // The system would choose one, and nobody would know which.
   if (*port == 0) return wrong("port 0 cannot be listened at", "a port in 1..65535");

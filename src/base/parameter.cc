@@ -63,7 +63,8 @@ std::string expected_of(const Parameter& parameter) {
     return fmt::format("{} or {}", fmt::join(split(range, '|'), ", "), text);
   }
   if (parameter.type == ParameterType::path && !range.empty()) return "a path, or " + range;
-  if (parameter.type == ParameterType::paths && !range.empty()) return text + ", or " + range;
+  if ((parameter.type == ParameterType::paths || parameter.type == ParameterType::output) && !range.empty())
+    return text + ", or " + range;
   if (!range.empty()) text += " in " + range;
   return text;
 }

@@ -25,7 +25,7 @@ enum class ParameterType : std::uint8_t {
   texts,     // one text or a list of texts
   path,      // a file; relative to the file that names it. `range`: a word that means "no file"
   paths,     // one file or a list of files. `range`: a word that stands for no file, if it is the whole value
-  output,    // a file that will be written
+  output,    // a file that will be written. `range`: a word that means no file
   integer,   // `range` "least..most"
   integers,  // several distinct integers: "0,1" or a list; `range` applies to each
   cpus,      // numbers of CPUs: "2-5,8" or a list of such texts
@@ -92,7 +92,7 @@ class Parameters {
   [[nodiscard]] std::chrono::nanoseconds duration(std::string_view name) const;
   [[nodiscard]] Rate rate(std::string_view name) const;
   [[nodiscard]] bool flag(std::string_view name) const;
-  /// Of a path or paths: whether the value is the word that stands for no file.
+  /// Of a path, paths or output: whether the value is the word that stands for no file.
   [[nodiscard]] bool is_word(std::string_view name) const;
   /// One for each mapping of a list, at `place(name, i)`.
   [[nodiscard]] const std::vector<Parameters>& entries(std::string_view name) const;

@@ -3,16 +3,15 @@
 
 #include "base/slow_notice.h"
 
-#include <fmt/format.h>
-
-#include <cstdio>
 #include <system_error>
 #include <utility>
+
+#include "base/log.h"
 
 namespace penstock {
 
 SlowNotice::SlowNotice(std::string line)
-    : SlowNotice(std::chrono::seconds{2}, [line = std::move(line)] { fmt::print(stderr, "{}\n", line); }) {}
+    : SlowNotice(std::chrono::seconds{2}, [line = std::move(line)] { log_info("{}", line); }) {}
 
 SlowNotice::SlowNotice(std::chrono::nanoseconds after, std::function<void()> notify) {
   try {

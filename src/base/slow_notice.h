@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A message for a step that usually takes no time and cannot be interrupted, such as a call into a driver: it is
-// printed if the step takes long, so that the user knows what the program waits for.
+// logged if the step takes long, so that the user knows what the program waits for.
 
 #pragma once
 
@@ -17,7 +17,7 @@ namespace penstock {
 
 class SlowNotice {
  public:
-  /// Prints `line` to the standard error if this object still exists after two seconds.
+  /// Logs `line` if this object still exists after two seconds.
   explicit SlowNotice(std::string line);
   /// Calls `tell` once, in another thread, if this object still exists after that time.
   SlowNotice(std::chrono::nanoseconds after, std::function<void()> notify);

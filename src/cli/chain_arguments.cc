@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/log.h"
 #include "base/text_file.h"
 #include "base/units.h"
 
@@ -55,12 +56,13 @@ std::vector<const Error*> pointers_to(std::span<const Error> errors) {
 
 constexpr std::size_t kMostKinds = 5;
 
-/// Prints each error on a line. If there are too many, prints errors that differ only in their place as one, the most
+/// Logs each error. If there are too many, prints errors that differ only in their place as one, the most
 /// frequent first.
-void print_alike(std::span<const Error> errors, std::string_view before, bool all) {
+void print_alike(std::span<const Error> errors, LogLevel level, bool all) {
   constexpr std::size_t kMost = 20;
+  Log& log = Log::of_process();
   if (all || errors.size() <= kMost) {
-    for (const Error& error : errors) fmt::print(stderr, "{}{}\n", before, to_string(error));
+    for (const Error& error : errors) log.write(level, to_string(error));
     return;
   }
   const std::vector<Kind> kinds = kinds_of(pointers_to(errors));
@@ -68,27 +70,27 @@ void print_alike(std::span<const Error> errors, std::string_view before, bool al
   for (std::size_t i = 0; i < kinds.size() && i < kMostKinds; ++i) {
     const std::string more =
         kinds[i].count == 1 ? "" : fmt::format(" (and {} more like this)", format_count(kinds[i].count - 1));
-    fmt::print(stderr, "{}{}{}\n", before, to_string(*kinds[i].first), more);
+    log.write(level, to_string(*kinds[i].first) + more);
     printed += kinds[i].count;
   }
   if (printed == count_of(errors)) return;
   // The kinds of errors that are only counted are unknown.
   const std::string of =
       kinds.size() > kMostKinds ? " of " + format_count(kinds.size() - kMostKinds, "other kind") : std::string();
-  fmt::print(stderr, "{}… and {} more{}\n", before, format_count(count_of(errors) - printed), of);
+  log.write(level, fmt::format("… and {} more{}", format_count(count_of(errors) - printed), of));
 }
 
 }  // namespace
 
 void print_errors(const Errors& errors) {
-  for (const Error& error : errors) fmt::print(stderr, "{}\n", to_string(error));
+  for (const Error& error : errors) Log::of_process().write(LogLevel::error, to_string(error));
 }
 
 int refuse(const Errors& errors, bool all) {
   // The last error states the consequence of the others.
   const std::span<const Error> every(errors);
-  print_alike(every.first(errors.empty() ? 0 : errors.size() - 1), "", all);
-  if (!errors.empty()) fmt::print(stderr, "{}\n", to_string(errors.back()));
+  print_alike(every.first(errors.empty() ? 0 : errors.size() - 1), LogLevel::error, all);
+  if (!errors.empty()) print_errors({errors.back()});
   return kWrongUsage;
 }
 
@@ -124,9 +126,9 @@ int print_results(std::string_view text, bool stdout_is_taken, Errors errors) {
 
 void print_warnings(const config::LoadedChain& loaded, bool all) {
   for (const Errors* const all_of_a_kind : {&loaded.without_effect, &loaded.cautions}) {
-    for (const Error& error : *all_of_a_kind) fmt::print(stderr, "warning: {}\n", to_string(error));
+    for (const Error& error : *all_of_a_kind) Log::of_process().write(LogLevel::warning, to_string(error));
   }
-  print_alike(loaded.unsupported, "warning: ", all);
+  print_alike(loaded.unsupported, LogLevel::warning, all);
 }
 
 void print_left_out(const Errors& left_out) {
@@ -168,9 +170,9 @@ void print_left_out(const Errors& left_out) {
 
 void print_mistakes(const Errors& mistakes, bool all) {
   if (mistakes.empty()) return;
-  print_alike(mistakes, "warning: ", all);
-  fmt::print(
-      stderr, "warning: {} left out because of {}\n", format_count(mistakes.size(), "rule"),
+  print_alike(mistakes, LogLevel::warning, all);
+  log_warning(
+      "{} left out because of {}", format_count(mistakes.size(), "rule"),
       mistakes.size() == 1 ? "this mistake; --strict makes it an error" : "these mistakes; --strict makes them errors");
 }
 

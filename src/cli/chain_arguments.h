@@ -24,30 +24,30 @@ inline constexpr int kDone = 0;
 inline constexpr int kFailed = 1;      // at run time
 inline constexpr int kWrongUsage = 2;  // wrong usage or configuration
 
-/// Prints each error on a line of stderr.
+/// Logs each error (base/log.h): for the commands other than `run`, that prints it on a line of stderr.
 void print_errors(const Errors& errors);
-/// Prints the errors and returns the exit code for wrong usage or configuration. If there are very many and `all` is
-/// false, errors of the same kind are printed once.
+/// Logs the errors and returns the exit code for wrong usage or configuration. If there are very many and `all` is
+/// false, errors of the same kind are logged once.
 [[nodiscard]] int refuse(const Errors& errors, bool all = true);
-/// Prints the errors and returns the exit code for failures at run time.
+/// Logs the errors and returns the exit code for failures at run time.
 [[nodiscard]] int fail(const Errors& errors);
 /// For a command whose queries may come from arguments or the standard input: checks that at most one of `files`, the
 /// values of `option`, is the standard input ("-"), and that the queries are then given as arguments, since it cannot
 /// be read for both. `questions` is what the queries are called in messages.
 [[nodiscard]] Errors check_stdin(std::string_view option, std::span<const std::string> files, bool asked_by_arguments,
                                  std::string_view questions);
-/// Prints on stderr which parts of the chain file and its files are ignored, if any. If there are very many, warnings
-/// that differ only in their place are printed once, with their number, unless `all` is set.
+/// Logs which parts of the chain file and its files are ignored, if any. If there are very many, warnings
+/// that differ only in their place are logged once, with their number, unless `all` is set.
 void print_warnings(const config::LoadedChain& loaded, bool all = false);
 /// For the end of a command: prints on stderr what readers have skipped, with counts by file and reason. Prints nothing
 /// if nothing was skipped.
 void print_left_out(const Errors& left_out);
 
-/// Prints mistakes in the user's rules on stderr, in the form of print_warnings, and that these rules are skipped.
+/// Logs mistakes in the user's rules, in the form of print_warnings, and that these rules are skipped.
 void print_mistakes(const Errors& mistakes, bool all = false);
 
 /// Prints the results of a run. `text`, if not empty, goes to the standard output, or to stderr if an output of the run
-/// uses the standard output. Then prints the errors, and an error if `text` could not be written. Returns the exit
+/// uses the standard output. Then logs the errors, and an error if `text` could not be written. Returns the exit
 /// code.
 [[nodiscard]] int print_results(std::string_view text, bool stdout_is_taken, Errors errors);
 

@@ -17,7 +17,9 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -109,6 +111,10 @@ std::string text_of(Command command, const Json& result) {
                                 format_count(packets.at("consumed").get<std::uint64_t>()));
     }
     case Command::stop: return "the run is ending\n";
+    case Command::log_level: {
+      const auto level = result.at("level").get<std::string>(), before = result.at("before").get<std::string>();
+      return printable(level) + (level == before ? "" : ", was " + printable(before)) + "\n";
+    }
     case Command::hand_over:  // not for operators
     case Command::reopen_logs: break;
   }
@@ -217,6 +223,14 @@ void add_watch(CLI::App& command, CtlArguments& arguments) {
       ->type_name("[SECONDS]");
 }
 
+CLI::Validator one_of(std::span<const std::string_view> choices) {
+  return {[choices](std::string& text) {
+            if (std::ranges::find(choices, text) != choices.end()) return std::string();
+            return fmt::format("wrong value: found {}, expected one of {}", in_quotes(text), fmt::join(choices, ", "));
+          },
+          ""};
+}
+
 void add_argument(CLI::App& command, CtlArguments& arguments, const control::Argument& argument) {
   const std::string name(argument.name);
   const std::string help(argument.help);
@@ -232,6 +246,12 @@ void add_argument(CLI::App& command, CtlArguments& arguments, const control::Arg
       command.add_option_function<std::uint64_t>(argument.positional ? name : option, set, help)
           ->transform(whole_number(argument.least, argument.most))
           ->type_name("N")
+          ->required(argument.required);
+      break;
+    case control::Argument::Type::choice:
+      command.add_option_function<std::string>(argument.positional ? name : option, set, help)
+          ->check(one_of(argument.choices))
+          ->type_name(fmt::format("{}", fmt::join(argument.choices, "|")))
           ->required(argument.required);
       break;
     case control::Argument::Type::text:

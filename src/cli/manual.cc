@@ -59,7 +59,7 @@ std::pair<std::string_view, std::string_view> table_row(std::string_view line) {
   const std::size_t name = line.find_first_not_of(' ');
   if (name < 2 || name == line.npos) return {};
   const std::size_t gap = line.find("  ", name);
-  // A long name has only one space behind it.
+  // A long name is followed by only one space.
   const std::size_t end = gap != line.npos                     ? gap
                           : line.substr(name).starts_with("-") ? line.npos
                                                                : line.find(' ', name);

@@ -7,10 +7,10 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <cstdio>
 #include <exception>
 #include <new>
 
+#include "base/log.h"
 #include "cli/chain_arguments.h"
 #include "cli/program.h"
 
@@ -38,9 +38,9 @@ int program_main(int argc, const char* const* argv, const std::vector<const func
   try {
     return run_program(argc, argv, further);
   } catch (const std::bad_alloc&) {
-    std::fputs("penstock: out of memory\n", stderr);
+    log_error("penstock: out of memory");
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "penstock: %s\n", error.what());
+    log_error("penstock: {}", error.what());
   }
   return kFailed;
 }

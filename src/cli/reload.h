@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Prints what a reload or rollback of a running chain has done.
+// Logs what a reload or rollback of a running chain has done.
 
 #pragma once
 
@@ -12,8 +12,8 @@
 
 namespace penstock::cli {
 
-/// Prints on stderr what has changed, or all reasons why nothing has. `loaded` has the warnings of the configuration in
-/// use. `asked_by`: "SIGUSR2".
-void print_reload(const control::ReloadOutcome& outcome, const config::LoadedChain& loaded, std::string_view asked_by);
+/// Logs what has changed, or all reasons why nothing has. `loaded` has the warnings of the configuration in use.
+/// `asked_by`: "SIGUSR2".
+void log_reload(const control::ReloadOutcome& outcome, const config::LoadedChain& loaded, std::string_view asked_by);
 
 }  // namespace penstock::cli

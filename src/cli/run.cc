@@ -10,14 +10,18 @@
 #include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <ctime>
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/listen_address.h"
+#include "base/log.h"
 #include "base/text_file.h"
 #include "base/thread_placement.h"
 #include "cli/chain_arguments.h"
@@ -32,6 +36,7 @@
 #include "control/reload.h"
 #include "control/service_manager.h"
 #include "control/status.h"
+#include "control/tcp_listener.h"
 #include "control/unix_socket.h"
 #include "control/watchdog.h"
 #include "gpu/devices.h"
@@ -84,18 +89,25 @@ void handle_signals(RunSignals& signals, run::Run& running, const RunArguments& 
       print_errors(written.error());
     }
   }
-  if (reloads) print_reload(reloader.reload(running), loaded, "SIGUSR2");
+  if (reloads) log_reload(reloader.reload(running), loaded, "SIGUSR2");
 }
 
-void print_hand_over(const control::HandOverOutcome& outcome) {
-  const std::string heading = fmt::format("Hand-over to process {} at {:%Y-%m-%d %H:%M:%S} UTC", outcome.successor,
-                                          fmt::gmtime(std::time(nullptr)));
+void log_hand_over(const control::HandOverOutcome& outcome) {
   print_errors(outcome.errors);
   if (outcome.errors.empty()) {
-    fmt::print(stderr, "{}: packets waited for {:.1f} ms; this run ends\n", heading, outcome.waited.count() * 1e3);
+    log_info("hand-over to process {}: packets waited for {:.1f} ms; this run ends", outcome.successor,
+             outcome.waited.count() * 1e3);
   } else {
-    fmt::print(stderr, "{}: failed, see above; the run continues\n", heading);
+    log_error("hand-over to process {}: failed, see above; the run continues", outcome.successor);
   }
+}
+
+/// From now on, messages go where the chain file says.
+Result<void> begin_log(const config::LoadedChain& loaded) {
+  Log& log = Log::of_process();
+  log.set_level(loaded.log_level);
+  if (loaded.log_path.empty()) return {};
+  return log.continue_in(loaded.log_path);
 }
 
 /// The value of an override is YAML, which takes [::1]:9474 for a list unless it is quoted.
@@ -107,16 +119,68 @@ config::Override metrics_at(const std::string& address) {
   return override;
 }
 
+/// The metrics and the page of a run.
+class Watching {
+ public:
+  explicit Watching(const control::Monitor::Subject& subject)
+      : subject_(subject), address_(subject.loaded.metrics_address) {}
+
+  /// Before the run. `takes_over`: while another process listens at the address, which may be the predecessor, this one
+  /// waits for its end.
+  [[nodiscard]] Result<void> open(bool takes_over) {
+    if (!address_ || (takes_over && control::is_taken(*address_))) return {};
+    auto opened = control::Monitor::open(*address_, subject_);
+    if (!opened) return failure(std::move(opened.error()));
+    monitor_ = std::move(*opened);
+    return {};
+  }
+  void begin(const run::Run& run) {
+    if (monitor_ != nullptr) monitor_->begin(run);
+  }
+  /// While packets flow.
+  void tick(const run::Run& run) {
+    constexpr std::chrono::milliseconds kBetweenTries{200};
+    const auto now = std::chrono::steady_clock::now();
+    if (!address_ || monitor_ != nullptr || now < next_try_) return;
+    next_try_ = now + kBetweenTries;
+    if (control::is_taken(*address_)) {
+      if (++tries_ == kWarnAfter) log_warning("metrics: another process still listens at {}", to_string(*address_));
+      return;
+    }
+    if (const auto opened = open(false); !opened) {
+      print_errors(opened.error());
+      address_.reset();
+      return;
+    }
+    log_info("metrics: listens at {}", to_string(*address_));
+    begin(run);
+  }
+  void end(const run::RunResult& result) {
+    if (monitor_ != nullptr) monitor_->end(result);
+  }
+
+ private:
+  static constexpr int kWarnAfter = 50;  // tries
+
+  const control::Monitor::Subject subject_;
+  std::optional<ListenAddress> address_;  // empty: nowhere, or no longer
+  std::unique_ptr<control::Monitor> monitor_;
+  std::chrono::steady_clock::time_point next_try_;
+  int tries_ = 0;
+};
+
 int run_chain(const RunArguments& arguments) {
+  Log::of_process().keep_records();
   RunSignals& signals = take_run_signals();
   control::ServiceManager manager;
   manager.starting();
   gpu::load_kernels_at_once();
   auto loaded = arguments.chain.load();
   if (!loaded) return refuse(loaded.error(), false);
+  if (const auto begun = begin_log(*loaded); !begun) return refuse(begun.error());
   print_warnings(*loaded);
   if (arguments.json && loaded->writes_stdout) {
-    fmt::print(stderr, "--json: an output of the chain already uses standard output; use --report FILE instead\n");
+    log_error("--json: an output of the chain already uses standard output; use --report FILE instead");
     return kWrongUsage;
   }
   if (const Errors errors = config::check_files(*loaded); !errors.empty()) return refuse(errors);
@@ -141,15 +205,19 @@ int run_chain(const RunArguments& arguments) {
                              [&](const config::LoadedChain& running) { return arguments.chain.plan_reload(running); },
                              {[&] { manager.reload_begins(); },
                               [&](const control::ReloadOutcome& outcome) { manager.reload_ended(outcome); }});
+  auto followers = control::follow_kernel(loaded->chain);
+  if (!followers) return refuse(followers.error());
+  // If its end throws, it outlives those that look at it, in threads of their own.
+  Result<std::unique_ptr<run::Run>> running;
   std::unique_ptr<control::ControlServer> server;
   if (!loaded->control_path.empty()) {
     const auto on_reload = [&](const control::ReloadOutcome& outcome) {
       if (terminal) end_progress();
-      print_reload(outcome, *loaded, "penstock ctl");
+      log_reload(outcome, *loaded, "penstock ctl");
     };
     const auto on_hand_over = [&](const control::HandOverOutcome& outcome) {
       if (terminal) end_progress();
-      print_hand_over(outcome);
+      log_hand_over(outcome);
     };
     auto listener = predecessor != nullptr && loaded->control_path == arguments.take_over
                         ? control::UnixListener::open_beside(loaded->control_path)
@@ -160,33 +228,28 @@ int run_chain(const RunArguments& arguments) {
     if (!opened) return refuse(opened.error());
     server = std::move(*opened);
   }
-  std::unique_ptr<control::Monitor> monitor;
-  if (loaded->metrics_address) {
-    auto opened = control::Monitor::open(*loaded->metrics_address, {*loaded, arguments.chain.file, reloader, stop});
-    if (!opened) return refuse(opened.error());
-    monitor = std::move(*opened);
-  }
-  options.on_tick = [&](run::Run& running) {
+  Watching watching({*loaded, arguments.chain.file, reloader, stop});
+  if (const auto opened = watching.open(predecessor != nullptr); !opened) return refuse(opened.error());
+  options.on_tick = [&](run::Run& flowing) {
     if (stop.load()) manager.stopping();
-    handle_signals(signals, running, arguments, *loaded, reloader, terminal);
+    handle_signals(signals, flowing, arguments, *loaded, reloader, terminal);
     if (server != nullptr) server->tick();
+    watching.tick(flowing);
+    Log::of_process().report_left_out();
   };
-  auto followers = control::follow_kernel(loaded->chain);
-  if (!followers) return refuse(followers.error());
-  auto running = run::start(loaded->chain, options, stop);
+  running = run::start(loaded->chain, options, stop);
   run::RunResult result;
   if (running) {
     if (predecessor != nullptr && predecessor->has_died()) {
-      fmt::print(stderr, "Process {} has died before it handed anything over: the ports begin anew\n",
-                 predecessor->pid());
+      log_warning("process {} has died before it handed anything over: the ports begin anew", predecessor->pid());
     } else if (predecessor != nullptr) {
-      fmt::print(stderr, "Took over from process {}: packets waited for {:.1f} ms\n", predecessor->pid(),
-                 predecessor->waited().count() * 1e3);
+      log_info("took over from process {}: packets waited for {:.1f} ms", predecessor->pid(),
+               predecessor->waited().count() * 1e3);
     }
     if (server != nullptr) {
       if (const auto listens = server->begin(**running); !listens) print_errors(listens.error());
     }
-    if (monitor != nullptr) monitor->begin(**running);
+    watching.begin(**running);
     if (!stop.load()) manager.ready(*loaded);
     {
       const ThreadOnCpus off_workers(loaded->chain.settings.placement.other_cores);
@@ -195,7 +258,7 @@ int run_chain(const RunArguments& arguments) {
     }
     manager.stopping();
     if (server != nullptr) server->end(result);
-    if (monitor != nullptr) monitor->end(result);
+    watching.end(result);
     running->reset();
   }
   nothing_left_to_stop();
@@ -242,6 +305,7 @@ void add_run(CLI::App& app, function::NfKinds functions, int& exit_code) {
       "--metrics", [arguments](const std::string& address) { arguments->chain.options.push_back(metrics_at(address)); },
       "serve metrics for Prometheus, and a page, at this address, such as 127.0.0.1:9474; replaces "
       "outputs.metrics.listen");
+  add_override("--log-level", "outputs.log.level", "error, warning, info or debug: what to log");
   add_override("--report", "outputs.report", "write the report to this file as JSON");
   add_override("--timeline", "outputs.timeline",
                "write the times of the last transfers and kernels on the GPU to this file, for Perfetto");

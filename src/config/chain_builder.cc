@@ -70,8 +70,16 @@ class Builder {
     if (!outputs) return;
     if (outputs->has("report")) loaded_.report_path = outputs->text("report");
     if (outputs->has("control")) loaded_.control_path = outputs->text("control");
+    read_log(*outputs);
     read_metrics(*outputs);
     function_outputs_.read(*outputs, options_.functions, errors_);
+  }
+
+  void read_log(const Parameters& outputs) {
+    loaded_.log_level = log_level(outputs.text("log.level")).value_or(LogLevel::info);
+    if (outputs.is_word("log.to")) return;
+    loaded_.log_path = outputs.text("log.to");
+    if (loaded_.log_path == "-") mistake(outputs.place("log.to"), "log.to: wrong value", "'-'", "stderr or a file");
   }
 
   void read_metrics(const Parameters& outputs) {

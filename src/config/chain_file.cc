@@ -73,6 +73,10 @@ Errors check_files(const LoadedChain& loaded) {
     if (auto named = check_compression(log->path()); !named) append(errors, std::move(named.error()));
     if (auto writable = check_writable(log->path()); !writable) append(errors, std::move(writable.error()));
   }
+  if (!loaded.log_path.empty()) {
+    if (auto named = check_compression(loaded.log_path); !named) append(errors, std::move(named.error()));
+    if (auto writable = check_writable(loaded.log_path); !writable) append(errors, std::move(writable.error()));
+  }
   if (!loaded.control_path.empty()) {
     if (auto possible = check_socket_path(loaded.control_path); !possible) append(errors, std::move(possible.error()));
   }

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/listen_address.h"
+#include "base/log.h"
 #include "base/parameter.h"
 #include "config/fixed_parts.h"
 #include "config/outputs.h"
@@ -44,12 +45,14 @@ struct LoadedChain {
   std::vector<function::NamedLog> logs;          // the chain's logs by the names of their outputs
   std::string control_path;                      // unix socket for the operator; "": none
   std::optional<ListenAddress> metrics_address;  // where Prometheus and browsers connect; empty: nowhere
-  std::string timeline_path;                     // output file of the chain's timeline; "": no timeline
-  std::vector<Parameters::File> files;           // all files that the chain file names, and itself
-  bool writes_stdout = false;  // a capture or the report goes to the standard output, so nothing else may
-  Errors unsupported;          // unsupported constructs that readers have skipped
-  Errors without_effect;       // settings of the run section without effect
-  Errors cautions;             // protection that the chain file disables, and distant memory
+  LogLevel log_level = LogLevel::info;
+  std::string log_path;                 // "": stderr
+  std::string timeline_path;            // output file of the chain's timeline; "": no timeline
+  std::vector<Parameters::File> files;  // all files that the chain file names, and itself
+  bool writes_stdout = false;           // a capture or the report goes to the standard output, so nothing else may
+  Errors unsupported;                   // unsupported constructs that readers have skipped
+  Errors without_effect;                // settings of the run section without effect
+  Errors cautions;                      // protection that the chain file disables, and distant memory
   // For a reload (reload.h):
   FixedParts fixed;
   std::vector<function::NfTraits> planned;  // of the functions with which the chain was planned

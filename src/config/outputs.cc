@@ -26,6 +26,9 @@ constexpr auto kGeneral = std::to_array<Parameter>({
     {"metrics.listen", ParameterType::text, "", "",
      "address and port at which Prometheus gets metrics, such as 127.0.0.1:9474 or [::1]:9474; a browser finds a page "
      "of the run there"},
+    {"log.level", ParameterType::choice, "info", "error|warning|info|debug",
+     "the least urgent messages to log; `penstock ctl log-level` changes it while packets flow"},
+    {"log.to", ParameterType::output, "stderr", "stderr", "where `penstock run` logs what happens"},
     {"append", ParameterType::flag, "true", "", "append to existing logs; false: overwrite them in each run"},
     {"timeline", ParameterType::output, "", "",
      "times of transfers and kernels on the GPU for the last batches, for Perfetto and chrome://tracing"},

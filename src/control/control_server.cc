@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/capabilities.h"
+#include "base/log.h"
 #include "base/parameter.h"
 #include "base/thread_placement.h"
 #include "base/units.h"
@@ -36,6 +37,19 @@ bool changes_run(Command command) {
 
 Error error_of(std::string message, std::string found = "", std::string expected = "") {
   return {{}, std::move(message), std::move(found), std::move(expected)};
+}
+
+std::string text_of(const std::optional<Peer>& peer) {
+  return peer ? fmt::format("process {} of user {}", peer->pid, peer->uid) : "an unknown process";
+}
+
+void log_request(const tl::expected<Request, BadRequest>& request, const std::optional<Peer>& peer) {
+  if (request) {
+    log_debug("control: {} {} from {}", kind_of(request->command).name,
+              request->arguments.dump(-1, ' ', false, Json::error_handler_t::replace), text_of(peer));
+  } else {
+    log_debug("control: from {}: {}", text_of(peer), to_string(request.error().error));
+  }
 }
 
 /// Where workers have no cores of their own, busy clients must not keep them from theirs.
@@ -145,7 +159,11 @@ void ControlServer::end(const run::RunResult& result) {
 
 std::optional<std::string> ControlServer::refuse(int socket) {
   const auto peer = peer_of(socket);
-  if (peer && (peer->uid == 0 || peer->uid == ::geteuid())) return std::nullopt;
+  if (peer && (peer->uid == 0 || peer->uid == ::geteuid())) {
+    log_debug("control: {} connects", text_of(peer));
+    return std::nullopt;
+  }
+  log_warning("control: refused {}", text_of(peer));
   return failure_text(nullptr, Failure::refused,
                       {error_of("this user may not control the run", peer ? fmt::format("user {}", peer->uid) : "",
                                 ::geteuid() == 0 ? "root" : fmt::format("user {}, or root", ::geteuid()))});
@@ -154,6 +172,7 @@ std::optional<std::string> ControlServer::refuse(int socket) {
 LineHandler::Next ControlServer::received(ClientId client, std::string_view line) {
   if (line.empty() || line == "\r") return Next::line;
   auto request = read_request(line);
+  if (Log::of_process().writes(LogLevel::debug)) log_request(request, peer_of(server_.share(client).get()));
   if (!request) {
     server_.send(client, failure_text(request.error().id, Failure::request, {request.error().error}));
     return Next::answer;
@@ -168,6 +187,7 @@ LineHandler::Next ControlServer::received(ClientId client, std::string_view line
 }
 
 std::string ControlServer::farewell(Closing reason) {
+  if (reason == Closing::too_many_clients) log_warning("control: refused a client: there are too many");
   const LineServer::Limits& limits = server_.limits();
   const auto text = [](std::string message, std::string found, std::string expected) {
     return failure_text(nullptr, Failure::refused,
@@ -195,6 +215,7 @@ LineHandler::Next ControlServer::answer(const Asked& asked) {
     case Command::capture: return observe(asked);
     case Command::stop:
     case Command::drain: ask_to_stop(asked); break;
+    case Command::log_level: answer_log_level(asked); break;
     case Command::reload:
     case Command::rollback:
     case Command::hand_over:
@@ -361,6 +382,18 @@ void ControlServer::gone(ClientId client) {
   if (found == observations_.end()) return;
   end_observation(found->second);
   observations_.erase(found);
+}
+
+void ControlServer::answer_log_level(const Asked& asked) {
+  Log& log = Log::of_process();
+  const LogLevel before = log.level();
+  const LogLevel level = log_level(asked.request.text("level")).value_or(before);
+  if (level != before) {
+    log.set_level(std::max(before, level));  // of both, the one at which the next message is seen
+    log_info("log level {}, was {} (penstock ctl)", name(level), name(before));
+    log.set_level(level);
+  }
+  send_result(asked, {{"level", name(level)}, {"before", name(before)}});
 }
 
 void ControlServer::ask_to_stop(const Asked& asked) {

@@ -96,6 +96,7 @@ class ControlServer final : LineHandler {
   [[nodiscard]] Json status() const;
   void answer_stats(const Asked& asked);
   void answer_explain(const Asked& asked);
+  void answer_log_level(const Asked& asked);
   void ask_to_stop(const Asked& asked);
   void queue(const Asked& asked);
   void carry_out(const Asked& asked, run::Run& run);

@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/log.h"
 #include "control/client.h"
 #include "control/unix_socket.h"
 
@@ -123,6 +124,15 @@ class ControlServerTest : public ::testing::Test {
   FakeRun run_;
   std::unique_ptr<ControlServer> server_;
 };
+
+TEST_F(ControlServerTest, ChangesTheLevelOfTheLogAtAnyTime) {
+  auto client = Client::connect(path_);
+  const auto level = [&](Json arguments) { return *client->ask(Command::log_level, std::move(arguments)); };
+  EXPECT_EQ(level(Json::object()), Json({{"level", "info"}, {"before", "info"}})) << "the run has not begun";
+  EXPECT_EQ(level({{"level", "warning"}}), Json({{"level", "warning"}, {"before", "info"}}));
+  EXPECT_EQ(Log::of_process().level(), LogLevel::warning);
+  EXPECT_EQ(level({{"level", "info"}}), Json({{"level", "info"}, {"before", "warning"}}));
+}
 
 /// Waits until a trace is wanted, and gives it this many paths.
 void give_paths(run::Run& run, int count) {

@@ -16,6 +16,7 @@ namespace penstock::control {
 
 class PacketFilter {
  public:
+  /// Looks no names of hosts and networks up, so that it does not wait for anyone: they are an error.
   [[nodiscard]] static Result<PacketFilter> compile(const std::string& expression);
 
   /// Thread-safe. A packet of a link type for which the expression has no meaning does not match.

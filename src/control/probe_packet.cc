@@ -7,10 +7,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <utility>
 #include <variant>
 
+#include "base/decimal.h"
 #include "base/ip_address.h"
 #include "packet/checksum.h"
 #include "packet/ethernet.h"
@@ -64,13 +64,6 @@ tl::unexpected<Errors> mistake(std::string message, std::string_view found, std:
   return failure(Error{{}, std::move(message), found.empty() ? "" : in_quotes(found), std::move(expected)});
 }
 
-template <typename Number>
-std::optional<Number> number_of(std::string_view text) {
-  Number number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
-}
-
 /// At most one more than a tuple can have.
 std::vector<std::string_view> words_of(std::string_view text) {
   std::vector<std::string_view> words;
@@ -91,7 +84,8 @@ Result<End> end_of(std::string_view text, bool has_port) {
   End end;
   if (has_port) {
     const std::size_t colon = text.rfind(':');
-    const auto port = colon == std::string_view::npos ? std::nullopt : number_of<std::uint16_t>(text.substr(colon + 1));
+    const auto port =
+        colon == std::string_view::npos ? std::nullopt : parse_decimal<std::uint16_t>(text.substr(colon + 1));
     address = text.substr(0, colon);
     const bool bracketed = address.starts_with('[') && address.ends_with(']');
     // Without brackets, the end of an IPv6 address would be taken for a port.
@@ -113,9 +107,9 @@ Result<End> end_of(std::string_view text, bool has_port) {
 /// TYPE[/CODE]
 Result<void> read_icmp(std::string_view text, Tuple& tuple) {
   const std::size_t slash = text.find('/');
-  const auto type = number_of<std::uint8_t>(text.substr(0, slash));
+  const auto type = parse_decimal<std::uint8_t>(text.substr(0, slash));
   const auto code = slash == std::string_view::npos ? std::optional<std::uint8_t>(0)
-                                                    : number_of<std::uint8_t>(text.substr(slash + 1));
+                                                    : parse_decimal<std::uint8_t>(text.substr(slash + 1));
   if (!type || !code) return mistake("wrong ICMP type", text, "TYPE or TYPE/CODE, such as 8 or 3/1");
   tuple.icmp_type = *type;
   tuple.icmp_code = *code;
@@ -127,7 +121,7 @@ Result<Tuple> tuple_of(std::string_view text) {
   if (words.size() < 3) return mistake("not a packet", text, std::string(kForm));
   Tuple tuple;
   const auto named = std::ranges::find(kProtocols, words[0], &Protocol::name);
-  const auto number = named != kProtocols.end() ? std::optional(named->number) : number_of<std::uint8_t>(words[0]);
+  const auto number = named != kProtocols.end() ? std::optional(named->number) : parse_decimal<std::uint8_t>(words[0]);
   if (!number)
     return mistake("unknown protocol", words[0], "tcp, udp, sctp, icmp, icmp6, gre, esp, ah, ospf or a number");
   tuple.protocol = *number;

@@ -5,12 +5,22 @@
 
 #include <utility>
 
+#include "base/log.h"
+#include "base/units.h"
 #include "config/outputs.h"
 
 namespace penstock::control {
 
 using What = ReloadOutcome::What;
 using Outcome = ReloadOutcome::Result;
+
+namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
 
 std::string_view name_of_result(const ReloadOutcome& outcome) {
   switch (outcome.result) {
@@ -29,7 +39,10 @@ ReloadOutcome Reloader::reload(run::Run& run) {
   const auto start = std::chrono::steady_clock::now();
   listener_.begins();
   ReloadOutcome outcome{What::reload, Outcome::refused};
+  log_debug("reload: reading the chain file and its files");
   auto planned = plan_(loaded_);
+  log_debug("reload: {} after {:.3f} s",
+            planned ? format_count(planned->changes.size(), "changed function") : "mistakes", seconds_since(start));
   if (!planned) {
     outcome.errors = std::move(planned.error());
   } else if (planned->changes.empty()) {
@@ -38,6 +51,7 @@ ReloadOutcome Reloader::reload(run::Run& run) {
     outcome.result = Outcome::failed;
     outcome.errors = std::move(applied.error());
   } else {
+    log_debug("reload: all workers use the new functions after {:.3f} s", seconds_since(start));
     outcome.changes = std::move(planned->changes);
     put_in_use({{std::move(planned->unsupported), std::move(planned->without_effect), std::move(planned->cautions)},
                 std::move(planned->texts)},

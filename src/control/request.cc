@@ -4,6 +4,7 @@
 #include "control/request.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -49,6 +50,11 @@ constexpr auto kReloadArguments = std::to_array<Argument>({
     {"dry_run", Type::flag, false, false, 0, 0, "only say what a reload would change; nothing changes"},
 });
 
+constexpr auto kLogLevels = std::to_array<std::string_view>({"error", "warning", "info", "debug"});
+constexpr auto kLogLevelArguments = std::to_array<Argument>({
+    {"level", Type::choice, false, true, 0, 0, "error, warning, info or debug; default: only show it", kLogLevels},
+});
+
 constexpr auto kHandOverArguments = std::to_array<Argument>({
     {"dry_run", Type::flag, false, false, 0, 0, "only say what would be handed over"},
 });
@@ -65,6 +71,8 @@ constexpr auto kCommands = std::to_array<CommandKind>({
     {Command::drain, "drain", {}, true, "end the run, and wait until all packets that were read are done"},
     {Command::stop, "stop", {}, true, "end the run, without waiting"},
     {Command::reopen_logs, "reopen-logs", {}, true, "reopen the logs, for logrotate"},
+    {Command::log_level, "log-level", kLogLevelArguments, true,
+     "show the log's level, or change it until the run ends"},
     {Command::hand_over, "hand-over", kHandOverArguments, false, "hand the run over to the client"},
 });
 
@@ -156,6 +164,7 @@ std::string expected_of(const Argument& argument) {
     case Type::flag: break;
     case Type::text: return fmt::format("a text of {} to {} bytes: {}", argument.least, argument.most, argument.help);
     case Type::number: return fmt::format("a whole number in {}..{}", argument.least, argument.most);
+    case Type::choice: return fmt::format("one of {}", fmt::join(argument.choices, ", "));
   }
   return "true or false";
 }
@@ -166,6 +175,9 @@ bool is_allowed(const Argument& argument, const Json& value) {
     case Type::flag: break;
     case Type::text: return value.is_string() && in_range(value.get_ref<const std::string&>().size());
     case Type::number: return value.is_number_unsigned() && in_range(value.get<std::uint64_t>());
+    case Type::choice:
+      return value.is_string() &&
+             std::ranges::find(argument.choices, value.get_ref<const std::string&>()) != argument.choices.end();
   }
   return value.is_boolean();
 }

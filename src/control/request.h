@@ -31,18 +31,20 @@ enum class Command : std::uint8_t {
   drain,
   stop,
   reopen_logs,
+  log_level,
   hand_over
 };
 
 /// A member of a request that is particular to its command.
 struct Argument {
-  enum class Type : std::uint8_t { flag, text, number };  // true or false; not empty; whole
-  std::string_view name;                                  // "dry_run"
+  enum class Type : std::uint8_t { flag, text, number, choice };  // true or false; not empty; whole; a word
+  std::string_view name;                                          // "dry_run"
   Type type;
   bool required;
   bool positional;            // of `penstock ctl`; a text may then consist of several words
   std::uint64_t least, most;  // of a number; of a text, its bytes
   std::string_view help;
+  std::span<const std::string_view> choices = {};
 };
 
 struct CommandKind {

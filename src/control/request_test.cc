@@ -25,6 +25,7 @@ TEST(ControlRequest, IsReadAsItIsWritten) {
         case Argument::Type::flag: value = true; break;
         case Argument::Type::text: value = std::string(argument.most, 'x'); break;
         case Argument::Type::number: value = argument.most; break;
+        case Argument::Type::choice: value = argument.choices.back(); break;
       }
     }
     const std::string text = request_text(request);
@@ -44,6 +45,18 @@ TEST(ControlRequest, NeedsNoId) {
   EXPECT_TRUE(request->arguments.empty());
 }
 
+TEST(ControlRequest, TakesOnlyTheWordsOfAChoice) {
+  const auto request = read_request(R"({"version": 1, "command": "log-level", "level": "debug"})");
+  ASSERT_TRUE(request);
+  EXPECT_EQ(request->text("level"), "debug");
+  EXPECT_TRUE(read_request(R"({"version": 1, "command": "log-level"})"));
+  for (const std::string wrong : {R"("notice")", R"("")", R"("Debug")", "7", "true", "null"}) {
+    const auto refused = read_request(R"({"version": 1, "command": "log-level", "level": )" + wrong + "}");
+    ASSERT_FALSE(refused) << wrong;
+    EXPECT_EQ(refused.error().error.expected, "one of error, warning, info, debug");
+  }
+}
+
 TEST(ControlRequest, SaysWhatIsWrongAndWhatIsExpected) {
   const std::string example = R"(, expected an object such as {"version": 1, "command": "status"})";
   EXPECT_EQ(mistake(""), R"(not valid JSON at byte 1: expected an object such as {"version": 1, "command": "status"})");
@@ -53,7 +66,7 @@ TEST(ControlRequest, SaysWhatIsWrongAndWhatIsExpected) {
   EXPECT_EQ(mistake(R"({"version":2,"command":"status"})"), "version: not supported: found '2', expected 1");
   EXPECT_EQ(mistake(R"({"version":1})"),
             "command: missing: expected one of status, stats, explain, trace, capture, reload, rollback, drain, stop, "
-            "reopen-logs, hand-over");
+            "reopen-logs, log-level, hand-over");
   EXPECT_EQ(mistake(R"({"version":1,"command":"rolback"})"), "unknown command: found 'rolback', expected rollback");
   EXPECT_EQ(mistake(R"({"version":1,"command":"stats","dry_run":true})"),
             "unknown member of a stats request: found 'dry_run', expected one of version, id, command");

@@ -51,25 +51,36 @@ std::string expected_after(int error) {
   }
 }
 
+/// Makes a socket that has the address. Returns errno, or 0.
+int bind_to(FileDescriptor& socket, const ListenAddress& listen) {
+  sockaddr_storage address{};
+  const socklen_t length = fill(address, listen);
+  constexpr int kOn = 1;
+  socket = FileDescriptor(::socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP));
+  const bool bound =
+      socket && ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &kOn, sizeof kOn) == 0 &&
+      (address.ss_family != AF_INET6 || ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &kOn, sizeof kOn) == 0) &&
+      ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), length) == 0;
+  return bound ? 0 : errno;
+}
+
 }  // namespace
 
 Result<FileDescriptor> listen_at(const ListenAddress& listen) {
-  sockaddr_storage address{};
-  const socklen_t length = fill(address, listen);
-  FileDescriptor socket(::socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP));
-  constexpr int kOn = 1;
+  FileDescriptor socket;
   constexpr int kBacklog = 64;
-  const bool listens =
-      socket && ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &kOn, sizeof kOn) == 0 &&
-      (address.ss_family != AF_INET6 || ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &kOn, sizeof kOn) == 0) &&
-      ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), length) == 0 &&
-      ::listen(socket.get(), kBacklog) == 0;
-  if (listens) return socket;
-  const int error = errno;
+  int error = bind_to(socket, listen);
+  if (error == 0 && ::listen(socket.get(), kBacklog) == 0) return socket;
+  if (error == 0) error = errno;
   return failure(Error{{to_string(listen), 0, 0},
                        "cannot listen for HTTP",
                        std::system_category().message(error),
                        expected_after(error)});
+}
+
+bool is_taken(const ListenAddress& listen) {
+  FileDescriptor socket;
+  return bind_to(socket, listen) == EADDRINUSE;
 }
 
 }  // namespace penstock::control

@@ -14,4 +14,7 @@ namespace penstock::control {
 /// Non-blocking. An IPv6 address does not stand for IPv4 too.
 [[nodiscard]] Result<port::FileDescriptor> listen_at(const ListenAddress& listen);
 
+/// Whether another socket listens there, as far as that prevents `listen_at`.
+[[nodiscard]] bool is_taken(const ListenAddress& listen);
+
 }  // namespace penstock::control

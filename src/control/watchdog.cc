@@ -8,11 +8,11 @@
 #include <systemd/sd-daemon.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <string>
 #include <utility>
 
 #include "base/capabilities.h"
+#include "base/log.h"
 #include "base/units.h"
 
 namespace penstock::control {
@@ -55,7 +55,7 @@ void Watchdog::look() {
     if (hangs_since_) {
       const std::string text =
           fmt::format("all workers make progress again, after {}", format_duration(now - *hangs_since_));
-      fmt::print(stderr, "{}\n", text);
+      log_info("{}", text);
       ::sd_notify(0, ("STATUS=" + text).c_str());
     }
     hangs_since_.reset();
@@ -66,7 +66,7 @@ void Watchdog::look() {
   hangs_since_ = now - interval_;
   const std::string text =
       fmt::format("{}: no progress; the service manager gets no keep-alives until there is some", hanging);
-  fmt::print(stderr, "warning: {}\n", text);
+  log_warning("{}", text);
   ::sd_notify(0, ("STATUS=" + text).c_str());
 }
 

@@ -3,15 +3,13 @@
 
 #include "run/cpu_twins.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <optional>
 
+#include "base/log.h"
 #include "function/burst.h"
 #include "function/stack_use.h"
 #include "plan/device_plan.h"
@@ -80,7 +78,7 @@ std::span<PacketView> keep_alive(std::span<PacketView> packets, std::uint8_t ind
 
 void broken_invariant(std::string_view function, unsigned worker, const PacketDescriptor& packet,
                       const char* what) noexcept {
-  fmt::print(stderr, "penstock: {}: {} (packet {} of worker {})\n", function, what, packet.sequence, worker);
+  log_error("{}: {} (packet {} of worker {})", function, what, packet.sequence, worker);
   std::abort();
 }
 

@@ -7,6 +7,7 @@
 #include <array>
 #include <utility>
 
+#include "base/log.h"
 #include "function/burst.h"
 #include "packet/batch.h"
 #include "run/epoch.h"
@@ -306,7 +307,12 @@ void DeviceExecutor::fail(Flight& flight) noexcept {
   flight.restore_punted();
   flight.restore_other_arms();
   counters_.device.failures.add(1);
-  if (++flight.lane->failures == kMostFailures) counters_.device.lanes_lost.add(1);
+  log_warning("a GPU has failed a batch; the CPU finishes it");
+  if (++flight.lane->failures == kMostFailures) {
+    counters_.device.lanes_lost.add(1);
+    log_error("a stream of a GPU has failed {} times in a row and is not used any more{}", kMostFailures,
+              all_lost() ? ": the CPU does all work of this worker" : "");
+  }
   flight.on_device = false;
 }
 

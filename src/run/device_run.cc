@@ -6,12 +6,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/log.h"
 #include "base/slow_notice.h"
 #include "gpu/cuda_error.h"
 #include "plan/device_plan.h"
@@ -116,9 +116,8 @@ class WorkerOnDevice final : private OnDevice, public DeviceExecutor {
                                         factory->device(), kMostWarmUp.count()));
     const WarmUp result = warm_up(*ring_.filling());
     if (result == WarmUp::hangs) {
-      fmt::print(stderr,
-                 "{} has not finished its first batch within {} s: it hangs, or other processes keep it busy; {}\n",
-                 factory->device(), kMostWarmUp.count(), factory->advice());
+      log_error("{} has not finished its first batch within {} s: it hangs, or other processes keep it busy; {}",
+                factory->device(), kMostWarmUp.count(), factory->advice());
       std::_Exit(1);
     }
     return result == WarmUp::done;

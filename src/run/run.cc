@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/log.h"
 #include "base/thread_placement.h"
 #include "base/units.h"
 #include "gpu/cuda_error.h"
@@ -397,7 +398,7 @@ Result<void> RunningChain::make_opener() {
   }
   if (!needs) return {};
   if (const int error = keep_only(needs->to_run); error != 0)
-    fmt::print(stderr, "warning: cannot give up capabilities: {}\n", std::system_category().message(error));
+    log_warning("cannot give up capabilities: {}", std::system_category().message(error));
   return {};
 }
 
@@ -426,10 +427,10 @@ Result<void> RunningChain::make_workers() {
     const ThreadMemoryOnNode on_node(place.gpu ? place.memory_node : std::nullopt);
     if (on_node.error() != 0 && refused == 0) {
       refused = on_node.error();
-      fmt::print(stderr,
-                 "warning: the NUMA node of memory cannot be chosen: {}; it is that of the core that uses it first "
-                 "(`penstock doctor` has details)\n",
-                 std::system_category().message(refused));
+      log_warning(
+          "the NUMA node of memory cannot be chosen: {}; it is that of the core that uses it first (`penstock doctor` "
+          "has details)",
+          std::system_category().message(refused));
     }
     workers_.push_back(std::make_unique<Worker>(chain_, memory_, i, &taps_, queue_.get()));
   }
@@ -579,9 +580,11 @@ std::vector<Pulse> RunningChain::pulses() const {
 
 Errors RunningChain::reopen_logs() {
   Errors errors;
-  for (const auto& log : chain_.logs) {
-    if (auto reopened = log->reopen(); !reopened) append(errors, std::move(reopened.error()));
-  }
+  const auto note = [&errors](Result<void> reopened) {
+    if (!reopened) append(errors, std::move(reopened.error()));
+  };
+  for (const auto& log : chain_.logs) note(log->reopen());
+  note(Log::of_process().reopen());
   return errors;
 }
 

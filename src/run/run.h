@@ -109,7 +109,7 @@ class Run {
   [[nodiscard]] virtual Taps& taps() noexcept = 0;
   /// Of a function, in all epochs.
   [[nodiscard]] virtual std::span<const std::string_view> drop_reasons(std::size_t function) const noexcept = 0;
-  /// See EventLog::reopen.
+  /// Those of the chain (EventLog::reopen) and that of the program (Log::reopen).
   [[nodiscard]] virtual Errors reopen_logs() = 0;
 
   /// Reload: puts `next`, one function for each of the chain and of the same kind, in the place of the chain's

@@ -197,7 +197,8 @@ TEST_F(Dpdk, SaysWhatIsMissingWithoutItsLibrary) {
   write_chain("ports:\n  lan: {dpdk: {device: net_ring0}}\nchain: []\n");
   // A copy of the program elsewhere does not find the library of the build folder.
   EXPECT_EQ(shell("cp '" PENSTOCK_PROGRAM "' copy && ./copy check chain.yaml"), 2);
-  EXPECT_THAT(log(), HasSubstr("chain.yaml:2:24: this build or this system lacks DPDK: found libpenstock_dpdk.so"));
+  EXPECT_THAT(log(), HasSubstr("chain.yaml:2:24: DPDK cannot be used: found libpenstock_dpdk.so"));
+  EXPECT_THAT(log(), HasSubstr("expected the package penstock-dpdk (apt install penstock-dpdk)"));
 }
 
 /// Two network namespaces with a link between them. `here` runs a chain.

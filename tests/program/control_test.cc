@@ -175,7 +175,7 @@ TEST_F(ControlledProgram, ReloadsAndReturns) {
 
   ASSERT_EQ(ctl("reload"), 0) << read("err");
   EXPECT_THAT(read("out"), ContainsRegex("^in use after [0-9.]+ s\n  nids: 1 rule added \\(of 2\\)\n$"));
-  EXPECT_THAT(read("run.err"), ContainsRegex("^Reload at [0-9-]{10} [0-9:]{8} UTC \\(penstock ctl\\): in use after"));
+  EXPECT_THAT(read("run.err"), ContainsRegex("^[0-9-]{10}T[0-9:.]{12}Z info: reload \\(penstock ctl\\): in use after"));
   ASSERT_EQ(shell("until grep -q '\\[1:2:' fast.log; do kill -0 $(cat pid) || exit 99; sleep 0.02; done"), 0);
   Json status = ask("status")["result"];
   EXPECT_EQ(status["reloads"], 1);
@@ -187,6 +187,41 @@ TEST_F(ControlledProgram, ReloadsAndReturns) {
   EXPECT_EQ(status["reloads"], 2);
   EXPECT_EQ(status["last_reload"]["what"], "rollback");
   EXPECT_EQ(ask("reload", {{"dry_run", true}})["result"]["outcome"], "would_change") << "the former rules are in use";
+}
+
+TEST_F(ControlledProgram, ChangesTheLevelOfTheLogUntilItsEnd) {
+  EXPECT_EQ(ask("log-level")["result"], Json({{"level", "info"}, {"before", "info"}}));
+  EXPECT_EQ(ask("log-level", {{"level", "debug"}})["result"], Json({{"level", "debug"}, {"before", "info"}}));
+  EXPECT_THAT(read("run.err"), ContainsRegex("^[^ ]+Z info: log level debug, was info \\(penstock ctl\\)\n$"));
+  ASSERT_EQ(ctl("log-level"), 0) << read("err");
+  EXPECT_EQ(read("out"), "debug\n");
+  EXPECT_THAT(read("run.err"), ContainsRegex("debug: control: log-level \\{\\} from process [0-9]+ of user " +
+                                             std::to_string(::geteuid())));
+  write("nids.rules", kRule + "\n" + kOther + "\n");
+  ASSERT_EQ(ctl("reload"), 0) << read("err");
+  EXPECT_THAT(read("run.err"), HasSubstr("debug: reload: 1 changed function after "));
+  EXPECT_EQ(ask("log-level")["result"]["level"], "debug") << "a reload does not change it";
+  EXPECT_EQ(ask("rollback")["ok"], true);
+  ASSERT_EQ(ctl("log-level warning"), 0) << read("err");
+  EXPECT_EQ(read("out"), "warning, was debug\n");
+  EXPECT_THAT(read("run.err"), HasSubstr("info: log level warning, was debug (penstock ctl)\n"));
+  const std::string before = read("run.err");
+  EXPECT_EQ(ask("reload", {{"dry_run", true}})["ok"], true);
+  ASSERT_EQ(ctl("reload"), 0) << read("err");
+  EXPECT_EQ(read("run.err"), before) << "a reload that succeeds is no warning";
+
+  EXPECT_EQ(ask("log-level", {{"level", "notice"}})["error"]["kind"], "request");
+  EXPECT_EQ(ask("log-level", {{"level", 7}})["error"]["expected"], "one of error, warning, info, debug");
+  EXPECT_EQ(ctl("log-level notice"), 2);
+  EXPECT_THAT(read("err"), HasSubstr("found 'notice', expected one of error, warning, info, debug"));
+}
+
+TEST_F(ControlledProgram, LooksNoNamesUpForFilters) {
+  const Json answer = ask("trace", {{"packets", 1}, {"filter", "host example.com"}});
+  EXPECT_EQ(answer["error"]["kind"], "request");
+  EXPECT_EQ(answer["error"]["found"], "'example.com'");
+  EXPECT_EQ(ctl("trace 1 --filter 'udp and not host example.com'"), 2);
+  EXPECT_THAT(read("err"), HasSubstr("filter: a run does not look names up"));
 }
 
 TEST_F(ControlledProgram, RefusesAReloadWithMistakes) {

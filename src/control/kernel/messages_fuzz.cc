@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arbitrary bytes as messages of the kernel, one after the other, and the tables that follow from them. What a router
-// is told change by change is, in the end, the same as all routes at once.
+// Arbitrary bytes as messages of the kernel, one after the other, and the tables that follow from them. All changes,
+// applied one after the other, give a router the same tables as all routes at once.
 
 #include <linux/netlink.h>
 
@@ -52,7 +52,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   routes.follow_tables({255, 254, 253});
   routes.set_ports([](const std::string& name) { return static_cast<PortIndex>(name.size() % 2 == 0 ? 0 : kNoPort); });
   control::KernelNeighbours neighbours(kMost, [&](std::uint32_t interface) { return routes.port_of(interface); });
-  Text told;
+  Text from_changes;
   std::span<const std::uint8_t> left(reinterpret_cast<const std::uint8_t*>(aligned.data()), size);
   bool dumping = false;
   for (auto bytes = control::take_message(left); !bytes.empty(); bytes = control::take_message(left)) {
@@ -78,7 +78,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     router::RouterChange change;
     routes.take_changes(change);
     neighbours.take_changes(change);
-    add_to(told, change);
+    add_to(from_changes, change);
     check(routes.size() <= kMost && neighbours.size() <= kMost);
   }
   if (dumping) return 0;
@@ -86,6 +86,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   routes.add_all(all);
   Text text;
   add_to(text, all);
-  check(text == told);
+  check(text == from_changes);
   return 0;
 }

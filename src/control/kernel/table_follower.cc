@@ -20,7 +20,9 @@
 #include <utility>
 
 #include "base/capabilities.h"
+#include "base/log.h"
 #include "base/thread_placement.h"
+#include "base/units.h"
 #include "port/live/namespace_thread.h"
 #include "run/held_packets.h"
 
@@ -225,6 +227,7 @@ void TableFollower::read_changes() {
       case RouteSocket::Received::nothing: return;
       case RouteSocket::Received::lost:
         ++counts_.losses;
+        log_warning("kernel tables: changes came too fast; all are read again");
         routes_.ask_for_dump();
         return;
       case RouteSocket::Received::failed: last_error_ = std::system_category().message(errno); return;
@@ -341,7 +344,11 @@ Result<void> TableFollower::read_all_of(std::uint16_t type, std::uint8_t family,
 void TableFollower::read_all_again(Clock::time_point now) {
   auto read = read_all();
   last_error_ = read ? "" : read.error().front().message + ": " + read.error().front().found;
-  if (!read) routes_.ask_for_dump();
+  if (!read) {
+    log_error("kernel tables: {}", last_error_);
+    routes_.ask_for_dump();
+  }
+  log_debug("kernel tables: read in {}", format_duration(Clock::now() - now));
   // Reading large tables takes its time: a tenth of it at most.
   const Clock::time_point end = Clock::now();
   next_reading_ = end + std::max<Clock::duration>(kBetweenReadings, 9 * (end - now));
@@ -370,13 +377,19 @@ void TableFollower::publish() {
   }
   const bool fills = std::exchange(must_fill_, false);
   if (!fills && is_empty(change)) return;
+  const Clock::time_point begun = Clock::now();
   for (Router* const router : routers_) {
     const auto updated = fills ? fill(*router) : update(*router, change);
     if (updated) continue;
     must_fill_ = true;
     last_error_ = updated.error().front().message;
+    log_error("kernel tables: {}", last_error_);
   }
   ++counts_.updates;
+  log_debug("kernel tables: {} in {}: routes +{} -{}, neighbours +{} -{}, {} MAC addresses of ports",
+            fills ? "filled anew" : "updated", format_duration(Clock::now() - begun),
+            change.routes.v4.size() + change.routes.v6.size(), change.erase4.size() + change.erase6.size(),
+            change.neighbours.size(), change.erase_neighbours.size(), change.macs.size());
 }
 
 Result<void> TableFollower::fill(Router& router) {

@@ -297,7 +297,7 @@ function chainGraph(now) {
         last = node;
       }
       if (arm.last > arm.first) return open.push([last, passed(arm.last - 1)]);
-      // Packets that skip the fork, as far as they can be told apart.
+      // Packets that skip the fork, as far as they can be distinguished.
       const rest = bare === 1 ? Math.max(0, before - taken) : NaN;
       const way = add({kind: "way", title: arm.condition, column, lane: spread(arms.length, lane)});
       join(from, way, rest);

@@ -6,11 +6,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <ctime>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/log.h"
 #include "base/units.h"
 #include "gpu/devices.h"
 #include "nf/ipsec/explain.h"
@@ -130,9 +130,8 @@ void Ipsec::look_after_sas_at_once() noexcept {
 
 void Ipsec::log_limit(const SaState& state) noexcept {
   const bool ended = state.ended();
-  const std::string text = fmt::format("penstock: ipsec: SA {} has reached its {} limit: {}\n", state.origin().name,
-                                       ended ? "hard" : "soft", name(ended ? state.hard() : state.soft()));
-  static_cast<void>(std::fputs(text.c_str(), stderr));  // a closed stderr must not end the run
+  log_warning("ipsec: SA {} has reached its {} limit: {}", state.origin().name, ended ? "hard" : "soft",
+              name(ended ? state.hard() : state.soft()));
 }
 
 void Ipsec::look_after_sas(SaState::Seconds now) noexcept {

@@ -77,7 +77,7 @@ class Ipsec final : public function::NetworkFunction {
   [[nodiscard]] const Tables& tables() const noexcept { return *tables_; }
 
   /// Called at batch boundaries, by any worker. Once a second, and when an SA reaches a limit (`limit_reached`), one
-  /// worker checks all SAs: it logs the limits that were reached on stderr and updates the SA statuses on the devices.
+  /// worker checks all SAs: it logs the limits that were reached and updates the SA statuses on the devices.
   void look_after_sas(SaState::Seconds now) noexcept;
   void look_after_sas_at_once() noexcept;
   /// Per-SA counters for one more worker's stage, for SAs without limits (Carrier). Owned by this object.

@@ -24,6 +24,7 @@
 #include <span>
 #include <system_error>
 
+#include "base/log.h"
 #include "base/parameter.h"
 #include "port/live/namespace_thread.h"
 
@@ -227,17 +228,27 @@ void InterfaceWatch::update() {
   if (grown && !is_new_ && mtu_grown_) static_cast<void>(mtu_grown_(*now));
   if (!now || !is_new_ || (returned_ && !returned_(*now))) return;
   is_new_ = false;
+  log_info("interface {}: there again", name_);
   returns_.fetch_add(1, std::memory_order_relaxed);
 }
 
 void InterfaceWatch::note(const std::optional<Interface>& now) {
   if (last_) {
     if (!now || now->index != last_->index) {
+      log_warning("interface {}: deleted", name_);
       deletions_.fetch_add(1, std::memory_order_relaxed);
       is_new_ = true;
     }
-    if (now && last_->up && !now->up) downs_.fetch_add(1, std::memory_order_relaxed);
-    if (now && now->up && last_->carrier && !now->carrier) lost_carriers_.fetch_add(1, std::memory_order_relaxed);
+    if (now && last_->up && !now->up) {
+      downs_.fetch_add(1, std::memory_order_relaxed);
+      log_warning("interface {}: down", name_);
+    }
+    if (now && now->up && last_->carrier && !now->carrier) {
+      lost_carriers_.fetch_add(1, std::memory_order_relaxed);
+      log_warning("interface {}: no carrier", name_);
+    }
+    if (now && !last_->carrier && now->carrier) log_info("interface {}: up", name_);
+    if (now && now->mtu != last_->mtu) log_info("interface {}: MTU {}, was {}", name_, now->mtu, last_->mtu);
   }
   exists_.store(now.has_value(), std::memory_order_relaxed);
   can_send_.store(now && now->carrier, std::memory_order_relaxed);

@@ -3,6 +3,7 @@
 """Interfaces that go and come back, restarts, an idle program, and capabilities."""
 
 import os
+import re
 import shutil
 import signal
 import time
@@ -43,6 +44,11 @@ def check_explanation(operator, net, refused):
     check(refused == ("lan" in (answer["refused"] or "")), answer)
 
 
+def logged(net, level, what):
+    """How often the run has said that about an interface."""
+    return len(re.findall(rf"Z {level}: interface \S+: {what}$", net.penstock.text(), re.MULTILINE))
+
+
 def goes_down(make, workers):
     net = make(workers=workers, ipv6=False)
     operator = Operator(net)
@@ -67,6 +73,7 @@ def goes_down(make, workers):
         check(events(report, "lan")["refused_down"] + events(report, "lan")["send_errors"] > 0, report["ports"]["lan"])
     else:
         check(events(report, "lan")["interface_down"] == 3, report["ports"]["lan"])
+        check(logged(net, "warning", "down") == 3, net.penstock.text())
         check(events(report, "lan")["refused_down"] > 0, report["ports"]["lan"])
 
 
@@ -101,6 +108,8 @@ def deleted(make, workers):
     report = net.stop()
     check(events(report, "lan")["interface_deleted"] == 3, report["ports"]["lan"])
     check(events(report, "lan")["interface_returned"] == 3, report["ports"]["lan"])
+    check(logged(net, "warning", "deleted") == 3, net.penstock.text())
+    check(logged(net, "info", "there again") == 3, net.penstock.text())
 
 
 def moved_away(make):

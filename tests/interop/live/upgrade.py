@@ -15,11 +15,12 @@ import time
 
 from chains import ipsec, nids
 from control import Operator, Probes, TwoVersions, frames_of, wait_until_quiet
-from net import check, frames_received_by, lost, sh, wait_until
+from net import check, frames_received_by, in_host, lost, sh, wait_until
 from numbered import Stream, udp_drops
 
 RATE = 2000  # datagrams per second of a stream
 PORT = 7000
+METRICS = 9474
 
 
 def waited_ms(process):
@@ -39,7 +40,11 @@ class Upgrades:
         self.operator.wait_until_running()
 
     def outputs(self):
-        return f", control: {self.operator.socket}"
+        return f", control: {self.operator.socket}, metrics: {{listen: '127.0.0.1:{METRICS}'}}"
+
+    def has_metrics(self):
+        """Whether the one that runs listens at the address, which is the same in all."""
+        return "penstock_" in sh(in_host(self.net.gateway, f"curl -sS -m 2 http://127.0.0.1:{METRICS}/metrics"), check=False)
 
     def successor(self):
         """Starts one. Returns the process that it is to replace, and the path of that one's report."""
@@ -54,8 +59,9 @@ class Upgrades:
         wait_until(lambda: not former.is_running() or not successor.is_running(), "nothing happens")
         check(successor.is_running(), "the successor has ended:", successor.text())
         check(former.process.wait(10) == 0, "the predecessor:", former.text())
-        wait_until(lambda: "Took over" in successor.text(), "it does not say so: " + successor.text())
+        wait_until(lambda: "took over" in successor.text(), "it does not say so: " + successor.text())
         check(self.operator.do("status")["pid"] == successor.pid, "another process listens")
+        wait_until(self.has_metrics, "the successor has no metrics: " + successor.text())
         with open(path) as file:
             self.reports.append(json.load(file))
         return waited_ms(successor)
@@ -155,7 +161,7 @@ def interrupted_upgrades(make, workers):
         time.sleep(random_.uniform(0, 0.25))
         successor.process.send_signal(signal.SIGKILL)
         successor.process.wait(10)
-        if "Took over" in successor.text() or not former.is_running():
+        if "took over" in successor.text() or not former.is_running():
             # It was too late; and there is nobody left.
             former.process.wait(10)
             taken += 1
@@ -188,7 +194,7 @@ def predecessor_dies(make):
         wait_until(lambda: os.path.exists(beside) or not former.is_running(), "the successor does not begin")
         former.process.send_signal(signal.SIGKILL)
         former.process.wait(10)
-        wait_until(lambda: "Took over" in net.penstock.text() or "begin anew" in net.penstock.text()
+        wait_until(lambda: "took over" in net.penstock.text() or "begin anew" in net.penstock.text()
                    or not net.penstock.is_running(), "it does not say what it does")
         check(net.penstock.is_running(), net.penstock.text())
         runs.operator.wait_until_running()

@@ -3,19 +3,18 @@
 
 #include "nf/ipsec/crypto/mb_crypto.h"
 
-#include <fmt/format.h>
 #include <intel-ipsec-mb.h>
 
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cassert>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <new>
 
 #include "base/byte_order.h"
+#include "base/log.h"
 #include "nf/ipsec/crypto/secret.h"
 
 namespace penstock::ipsec {
@@ -69,8 +68,7 @@ constexpr std::size_t kHmacBlock = 64;  // block size of SHA-1 and SHA-256
 
 /// Ends the process: packets must not be sent unprotected.
 [[noreturn]] void stop_for(IMB_MGR& manager) noexcept {
-  fmt::print(stderr, "penstock: ipsec: intel-ipsec-mb refuses a burst: {}\n",
-             imb_get_strerror(imb_get_errno(&manager)));
+  log_error("ipsec: intel-ipsec-mb refuses a burst: {}", imb_get_strerror(imb_get_errno(&manager)));
   std::abort();
 }
 

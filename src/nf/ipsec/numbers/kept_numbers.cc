@@ -7,11 +7,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <set>
 #include <thread>
 #include <utility>
+
+#include "base/log.h"
 
 namespace penstock::ipsec {
 
@@ -98,11 +99,10 @@ void KeptNumbers::fail(const std::string& name, int error) {
   const bool is_new = fault_.empty();
   fault_ = fmt::format("{}/{}: {}", path_, name, std::strerror(error));
   if (!is_new) return;
-  const std::string text = fmt::format(
-      "penstock: ipsec: cannot reserve sequence numbers: {}; packets will be dropped as not_reserved once the "
-      "reserved numbers run out\n",
+  log_error(
+      "ipsec: cannot reserve sequence numbers: {}; packets will be dropped as not_reserved once the reserved numbers "
+      "run out",
       fault_);
-  static_cast<void>(std::fputs(text.c_str(), stderr));
 }
 
 /// Senders get the reservations that became durable. False: not all did.
@@ -164,7 +164,7 @@ std::size_t KeptNumbers::extend(double seconds) noexcept {
     until_retry_ = kRetry;
   } else if (!fault_.empty()) {
     fault_.clear();
-    static_cast<void>(std::fputs("penstock: ipsec: sequence numbers can be reserved again\n", stderr));
+    log_info("ipsec: sequence numbers can be reserved again");
   }
   return uses_.size();
 }

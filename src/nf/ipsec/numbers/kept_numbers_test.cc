@@ -288,9 +288,9 @@ TEST(KeptNumbers, WithoutThemNothingIsSentAndWithThemAgainItGoesOn) {
   EXPECT_EQ(process.numbers.fault(), "");
   EXPECT_EQ(process.send_one(*state), kLeastReservation + 1);
   EXPECT_EQ(::testing::internal::GetCapturedStderr(),
-            "penstock: ipsec: cannot reserve sequence numbers: /state/" + state->origin().identity.file_name() +
+            "ipsec: cannot reserve sequence numbers: /state/" + state->origin().identity.file_name() +
                 ": No space left on device; packets will be dropped as not_reserved once the reserved numbers run out\n"
-                "penstock: ipsec: sequence numbers can be reserved again\n")
+                "ipsec: sequence numbers can be reserved again\n")
       << "once";
 }
 

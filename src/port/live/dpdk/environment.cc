@@ -11,6 +11,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/log.h"
 #include "base/thread_placement.h"
 #include "base/trusted_folder.h"
 
@@ -67,9 +68,10 @@ Result<const Module*> module_for(const PortArguments& port) {
   Environment& the = environment();
   if (!the.module) the.module = load();
   if (*the.module) return **the.module;
-  return failure({port.device_place, "this build or this system lacks DPDK", the.module->error(),
-                  "DPDK 22.11 or later (apt install libdpdk-dev dpdk) when Penstock is built, with PENSTOCK_DPDK=ON, "
-                  "and when it runs"});
+  return failure(
+      {port.device_place, "DPDK cannot be used", the.module->error(),
+       "the package penstock-dpdk (apt install penstock-dpdk); or, for a program that was built from source, "
+       "a build with libdpdk-dev and PENSTOCK_DPDK=ON"});
 }
 
 Errors check_together(const PortArguments& port) {
@@ -116,7 +118,9 @@ Result<const Module*> Participant::start() const {
     std::erase_if(cpus, [](unsigned cpu) { return cpu >= kMostCpus; });
     if (cpus.empty()) cpus = {0};
     the.started = eal_arguments(the.ports, cpus);
-    the.failure = (*module)->start(the.started);
+    const Module::Started started = (*module)->start(the.started);
+    the.failure = started.failure;
+    if (!started.warnings.empty()) log_warning("DPDK: {}", started.warnings);
   }
   // It cannot be started again.
   if (!the.failure.empty())

@@ -15,23 +15,23 @@ namespace penstock::port::dpdk {
 
 namespace {
 
-std::string start(const std::vector<std::string>& arguments) {
+Module::Started start(const std::vector<std::string>& arguments) {
   std::vector<std::string> copies = arguments;
   std::vector<char*> argv;
   argv.reserve(copies.size() + 1);
   for (std::string& argument : copies) argv.push_back(argument.data());
   argv.push_back(nullptr);
-  std::string wrong;
+  Module::Started started;
   // DPDK binds the thread that starts it to cores.
   std::thread([&] {
     const Log log;
     if (rte_eal_init(static_cast<int>(arguments.size()), argv.data()) < 0) {
-      wrong = log.reason("DPDK cannot start", rte_errno);
-    } else if (const std::string warnings = log.text(); !warnings.empty()) {
-      std::fprintf(stderr, "warning: %s\n", warnings.c_str());
+      started.failure = log.reason("DPDK cannot start", rte_errno);
+    } else {
+      started.warnings = log.text();
     }
   }).join();
-  return wrong;
+  return started;
 }
 
 }  // namespace

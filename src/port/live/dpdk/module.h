@@ -82,10 +82,14 @@ class Device {
 
 /// What the library exports, by the function `penstock_dpdk_module`.
 struct Module {
-  static constexpr std::uint32_t kVersion = 1;  // changes with this file
+  static constexpr std::uint32_t kVersion = 2;  // changes with this file
   std::uint32_t version = kVersion;
-  /// Starts DPDK, once per process. Returns what went wrong, in DPDK's words, or nothing.
-  std::string (*start)(const std::vector<std::string>& arguments) = nullptr;
+  struct Started {
+    std::string failure;  // "": it has started
+    std::string warnings;
+  };
+  /// Starts DPDK, once per process. Texts are in DPDK's words.
+  Started (*start)(const std::vector<std::string>& arguments) = nullptr;
   /// The error is DPDK's.
   tl::expected<std::unique_ptr<Device>, std::string> (*open)(const DeviceSettings& settings) = nullptr;
 };
