@@ -47,7 +47,7 @@ constexpr const char* kForInterfaces[] = {"Deleted1",    "Deleted2",      "Moved
                                           "LargeFrames", "LongestFrames", "Tunnel"};
 constexpr const char* kForPacketSockets[] = {"Unprivileged1",    "Unprivileged2", "KernelRoutes", "KernelLinks",
                                              "KernelNeighbours", "KernelReloads", "KernelErrors", "Frr",
-                                             "IkeGcm",           "IkeCbcIpv6"};
+                                             "IkeGcm",           "IkeCbcIpv6",    "XfrmPolicies"};
 constexpr const char* kForTap[] = {"TapDeleted", "TapMoved"};
 constexpr const char* kReloads[] = {"Reloads1", "Reloads2"};
 // Not Upgrades1 and Upgrades2, which are run by hand until it is known where datagrams were lost (docs/control.md).

@@ -6,7 +6,9 @@
                           charon                charon
 
 In gw, charon speaks IKE alone, and `penstock ike` gives Penstock the SAs that its log has. In lb, charon carries ESP too
-(kernel-libipsec), so no kernel needs ESP. la's network is 10.1.0.0/24, lb's 10.99.0.0/24; and the same with IPv6."""
+(kernel-libipsec), so no kernel needs ESP. la's network is 10.1.0.0/24, lb's 10.99.0.0/24; and the same with IPv6.
+
+And policies of the kernel."""
 
 import os
 import shutil
@@ -150,9 +152,14 @@ def rekeys_without_loss(make, outer, proposal, initiator):
     log = net.path("charon-gw.log")
     net.write("policy", policy(outer))
     os.mkdir("/run/numbers", 0o700)
-    ike = Background("gw", f"{net.program} ike --charon-log {log} --child net={REQID} --state {net.path('state')} "
-                           f"--socket {operator.socket}", net.path("ike.log"))
-    net.background.append(ike)
+
+    def follow(output):
+        follower = Background("gw", f"{net.program} ike --charon-log {log} --child net={REQID} "
+                                    f"--state {net.path('state')} --socket {operator.socket}", net.path(output))
+        net.background.append(follower)
+        return follower
+
+    ike = follow("ike.log")
     wait_until(lambda: os.path.exists(net.path("state")), f"no state file: {ike.text()}")
     common = "state: state, policy: policy, state_dir: /run/numbers, sas_come_later: true"
     net.start(f"  - ipsec: {{{common}, direction: in}}\n"
@@ -170,6 +177,8 @@ def rekeys_without_loss(make, outer, proposal, initiator):
     streams = [Stream(net, *pair, port, RATE, version) for version, first in ((4, 7000), (6, 7100))
                for port, pair in ((first, ("la", "lb")), (first + 1, ("lb", "la")))]
     before, dropped_before = daemons["gw"].rekeys(), udp_drops("lb")
+    check(ike.end() == 0, "penstock ike", ike.text())
+    ike = follow("ike-again.log")  # it finds the SAs in the log
     net.iperf("", 4, "5M")
     net.iperf("-R", 6, "5M")
     wait_until(lambda: daemons["gw"].rekeys() >= before + REKEYS, "the SAs are not replaced")
@@ -200,7 +209,71 @@ def rekeys_without_loss(make, outer, proposal, initiator):
         check(not any(key.lower() in text.lower() for key in keys), "a key in an output")
 
 
+def put_policy(version, rest):
+    """In place of the last one, except for one of a protocol."""
+    source, target = (("10.1.0.0/24", "10.2.0.0/24"), ("fd01::/64", "fd02::/64"))[version == 6]
+    sh(f"ip -n gw xfrm policy delete dir out src {source} dst {target}", check=False)
+    sh(f"ip -n gw xfrm policy add dir out src {source} dst {target} priority 5 {rest}"
+       if not rest.startswith("proto") else
+       f"ip -n gw xfrm policy add dir out src {source} dst {target} {rest} priority 4")
+
+
+def follows_policies(make):
+    """Policies of the gateway's kernel, which come and go. It needs no ESP for that."""
+    net = make(routed=True)
+    os.chmod(net.directory, 0o700)
+    if "Operation not supported" in sh("ip -n gw xfrm policy", check=False):
+        raise Skip("this kernel has no XFRM")
+    for direction in ("out", "fwd"):  # of other packets, so that there are some
+        sh(f"ip -n gw xfrm policy add dir {direction} src 203.0.113.0/24 dst 203.0.113.0/24 priority 9")
+    operator = Operator(net)
+    ike = Background("gw", f"{net.program} ike --kernel --state {net.path('state')} --policy {net.path('policy')} "
+                           f"--socket {operator.socket}", net.path("ike.log"))
+    net.background.append(ike)
+    wait_until(lambda: os.path.exists(net.path("state")) and os.path.exists(net.path("policy")), f"no files: {ike.text()}")
+    common = "state: state, policy: policy, state_dir: none, sas_come_later: true, unsupported: skip"
+    net.start(f"  - ipsec: {{{common}, direction: in}}\n{net.router()}  - ipsec: {{{common}}}\n",
+              outputs=f", control: {operator.socket}")
+    operator.wait_until_running()
+
+    def passes(version):
+        return " 0% packet loss" in net.host("la", f"ping -{version} -q -c 1 -W 0.3 {net.address('lb', version)}", check=False)
+
+    for version, ends in ((4, "src 10.2.0.254 dst 10.2.0.2"), (6, "src fd02::fe dst fd02::2")):
+        template = f"tmpl {ends} proto esp reqid 1 mode tunnel"
+        wait_until(lambda: passes(version), "no policy selects it, but it does not pass", 5)
+        for rest, may_pass in (("action block", False), ("", True), (template, False), ("tmpl proto esp reqid 1 mode transport level use", True),
+                               (f"tmpl {ends} proto ah reqid 1 mode tunnel", False), ("proto tcp action block", True)):
+            put_policy(version, rest)
+            wait_until(lambda: passes(version) == may_pass, f"with '{rest}', passing is {not may_pass}: {ike.text()}", 5)
+    # An SA, if the kernel has ESP.
+    added = sh("ip -n gw xfrm state add src 10.2.0.2 dst 10.2.0.254 proto esp spi 0x1001 reqid 1 mode tunnel "
+               f"aead 'rfc4106(gcm(aes))' 0x{'5a' * 20} 128", check=False)
+    if added:
+        print("no SA in the kernel:", added)
+    else:
+        wait_until(lambda: "0x00001001" in sh(f"cat {net.path('state')}"), "the SA does not come", 5)
+        sh("ip -n gw xfrm state delete src 10.2.0.2 dst 10.2.0.254 proto esp spi 0x1001")
+        wait_until(lambda: "0x00001001" not in sh(f"cat {net.path('state')}"), "the SA does not go", 5)
+    # More changes than are read one by one, and what is left in the end.
+    with open(net.path("batch"), "w") as file:
+        for command in ("add", "delete"):
+            for i in range(2000):
+                file.write(f"xfrm policy {command} dir fwd src 203.0.{i // 250}.{i % 250}/32 dst 203.1.0.0/16\n")
+    sh(f"ip -n gw -batch {net.path('batch')}")
+    put_policy(4, "action block")
+    wait_until(lambda: not passes(4), "the last change is not in use", 5)
+    # Without any policy, all would pass in the clear: the run keeps those that it has.
+    sh("ip -n gw xfrm policy flush")
+    wait_until(lambda: "no policies in this file" in ike.text(), "it is not reported", 5)
+    check(not passes(4), "without policies, it passes")
+    reasons = [function["dropped"]["reasons"] for function in net.stop()["functions"]]
+    ike.end()
+    check(reasons[2]["no_sa"] > 0 and reasons[2]["blocked"] > 0, reasons[2])
+
+
 SCENARIOS = {
     "IkeGcm": lambda make: rekeys_without_loss(make, 4, "aes128gcm16", "gw"),
     "IkeCbcIpv6": lambda make: rekeys_without_loss(make, 6, "aes256-sha256", "lb"),
+    "XfrmPolicies": follows_policies,
 }
