@@ -27,6 +27,7 @@
 #include "cli/devices.h"
 #include "cli/doctor.h"
 #include "cli/filter.h"
+#include "cli/ike.h"
 #include "cli/plan.h"
 #include "cli/route.h"
 #include "cli/run.h"
@@ -120,7 +121,7 @@ int refuse_arguments(const CLI::App& app, const CLI::ParseError& error) {
 /// Adds a limit for the size of input files to every command that reads files.
 void add_file_limit(CLI::App& app) {
   for (CLI::App* const command : app.get_subcommands({})) {
-    if (command->get_name() == "devices" || command->get_name() == "ctl") continue;
+    if (command->get_name() == "devices" || command->get_name() == "ctl" || command->get_name() == "ike") continue;
     command
         ->add_option_function<std::string>(
             "--file-limit",
@@ -155,6 +156,7 @@ void define_command_line(CLI::App& app, function::NfKinds functions, const std::
   add_devices(app, exit_code);
   add_doctor(app, functions, exit_code);
   add_ctl(app, exit_code);
+  add_ike(app, exit_code);
   add_bench(app, arguments, exit_code);
   add_file_limit(app);
 }

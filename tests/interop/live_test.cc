@@ -47,7 +47,8 @@ constexpr const char* kForInterfaces[] = {"Deleted1",    "Deleted2",      "Moved
                                           "LargeFrames", "LongestFrames", "Tunnel"};
 constexpr const char* kForPacketSockets[] = {"Unprivileged1",    "Unprivileged2", "KernelRoutes", "KernelLinks",
                                              "KernelNeighbours", "KernelReloads", "KernelErrors", "Frr",
-                                             "FirstPackets",     "NoSuchHost",    "Scan",         "HeldInAnUpgrade"};
+                                             "FirstPackets",     "NoSuchHost",    "Scan",         "HeldInAnUpgrade",
+                                             "IkeGcm",           "IkeCbcIpv6",    "XfrmPolicies"};
 constexpr const char* kForTap[] = {"TapDeleted", "TapMoved"};
 constexpr const char* kReloads[] = {"Reloads1", "Reloads2"};
 constexpr const char* kUpgrades[] = {"Upgrades1", "Upgrades2", "InterruptedUpgrades", "PredecessorDies",

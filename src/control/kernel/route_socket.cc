@@ -37,13 +37,13 @@ tl::unexpected<Errors> refused(std::string_view what) {
 
 }  // namespace
 
-Result<RouteSocket> RouteSocket::open() {
+Result<RouteSocket> RouteSocket::open(int protocol) {
   RouteSocket result;
-  result.socket_ = port::FileDescriptor(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
+  result.socket_ = port::FileDescriptor(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol));
   sockaddr_nl address{};
   address.nl_family = AF_NETLINK;
   if (!result.socket_ || ::bind(result.socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
-    return refused("cannot open a socket to the kernel's routing tables");
+    return refused("cannot open a socket to the kernel's tables");
   result.buffer_.resize(kBufferBytes / sizeof(std::uint32_t));
   return result;
 }
@@ -54,7 +54,7 @@ Result<void> RouteSocket::subscribe(std::span<const unsigned> groups, int buffer
     static_cast<void>(::setsockopt(fd(), SOL_SOCKET, SO_RCVBUF, &buffer_bytes, sizeof buffer_bytes));
   for (const unsigned group : groups) {
     if (::setsockopt(fd(), SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, &group, sizeof group) != 0)
-      return refused("cannot follow the kernel's routing tables");
+      return refused("cannot follow the kernel's tables");
   }
   return {};
 }

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A socket to the kernel's routing tables (NETLINK_ROUTE). It believes only the kernel: messages of other processes are
-// left out. Owns the socket and its buffer.
+// A netlink socket to the kernel's tables, for routing by default. It believes only the kernel: messages of other
+// processes are left out. Owns the socket and its buffer.
 
 #pragma once
 
@@ -18,8 +18,8 @@ namespace penstock::control {
 
 class RouteSocket {
  public:
-  /// In the calling thread's network namespace.
-  [[nodiscard]] static Result<RouteSocket> open();
+  /// In the calling thread's network namespace. `protocol`: NETLINK_ROUTE, if 0, or another one.
+  [[nodiscard]] static Result<RouteSocket> open(int protocol = 0);
   /// From now on, the kernel sends its changes of these groups (RTNLGRP_LINK …). They wait in a buffer of so many
   /// bytes, as far as the process may have that.
   [[nodiscard]] Result<void> subscribe(std::span<const unsigned> groups, int buffer_bytes);

@@ -35,6 +35,8 @@ constexpr auto kParameters = std::to_array<Parameter>({
     {"state", ParameterType::path, "", "", "output of `ip xfrm state`: the SAs with their keys", true},
     {"policy", ParameterType::path, "", "",
      "output of `ip xfrm policy`; without it, `direction: in` accepts everything that an SA may carry", false},
+    {"sas_come_later", ParameterType::flag, "false", "",
+     "an IKE daemon provides the SAs in reloads, so a `state` without SAs is not an error", false},
     {"direction", ParameterType::choice, "out", "in|out", "out: encapsulate packets in ESP; in: decapsulate them",
      false},
     {"unselected", ParameterType::choice, "pass", "pass|drop", "out: what to do with packets that no policy selects",
@@ -148,14 +150,14 @@ Errors misplaced_files(const Parameters& parameters, std::size_t most) {
 
 /// Files without any SA or policy that applies: most likely the tool that should have printed them failed.
 /// `unsupported`: constructs skipped in them.
-Errors empty_files(const TableSources& sources, const Errors& unsupported) {
+Errors empty_files(const TableSources& sources, const Errors& unsupported, bool sas_come_later) {
   Errors errors;
   const bool all_read = unsupported.empty();
   const bool inbound = sources.settings.inbound;
   const auto applies = [&](const Policy& policy) { return (policy.direction == Direction::out) != inbound; };
   const auto protects = [&](const Policy& policy) { return applies(policy) && !policy.templates.empty(); };
   const bool needed = !sources.policies || std::ranges::any_of(*sources.policies, protects);
-  if (sources.sas.empty() && all_read && needed) {
+  if (sources.sas.empty() && all_read && needed && !sas_come_later) {
     errors.push_back({{sources.state_file, 0, 0},
                       "no SAs in this file",
                       "",
@@ -290,7 +292,9 @@ Result<std::unique_ptr<function::NetworkFunction>> make_ipsec(const Parameters& 
     return failure(misplaced.empty() ? std::move(errors) : std::move(misplaced));
   }
   const bool refused = !unsupported.empty() && function::refuses_unsupported(parameters);
-  if (errors = empty_files(sources, unsupported); !errors.empty() && !refused) return failure(std::move(errors));
+  const bool sas_come_later = parameters.flag("sas_come_later");
+  if (errors = empty_files(sources, unsupported, sas_come_later); !errors.empty() && !refused)
+    return failure(std::move(errors));
   append(context.without_effect, function::unused_interfaces(parameters, devices_of(sources), "policy or SA"));
   const std::string policy_file = sources.policy_file;
   const bool inbound = sources.settings.inbound;
@@ -302,7 +306,8 @@ Result<std::unique_ptr<function::NetworkFunction>> make_ipsec(const Parameters& 
                                                  std::move(unsupported), std::move(harmless), context);
       !checked)
     return failure(std::move(checked).error());
-  if (!inbound) append(context.cautions, policies_without_sa(tables->value->selection(), policy_file, left_out));
+  if (!inbound && !sas_come_later)
+    append(context.cautions, policies_without_sa(tables->value->selection(), policy_file, left_out));
   return std::make_unique<Ipsec>(std::move(tables->value), left_out, places_of(parameters));
 }
 

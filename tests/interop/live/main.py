@@ -10,6 +10,7 @@ import control
 import counts
 import frames
 import frr
+import ike
 import kernel_routes
 import lifecycle
 import missing_neighbours
@@ -25,7 +26,7 @@ def main():
     name, kind, program, directory = sys.argv[1:]
     scenarios = {}
     for module in (streams, frames, counts, chains, lifecycle, control, soak, tunnels, peers, kernel_routes, frr,
-                   missing_neighbours, upgrade):
+                   ike, missing_neighbours, upgrade):
         scenarios.update(module.SCENARIOS)
     try:
         sh("mount -t tmpfs tmpfs /run && mkdir /run/netns")

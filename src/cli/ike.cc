@@ -1,0 +1,197 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cli/ike.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <charconv>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/text_file.h"
+#include "base/units.h"
+#include "base/wipe.h"
+#include "cli/chain_arguments.h"
+#include "cli/stop_signals.h"
+#include "control/client.h"
+#include "control/ike/charon_log.h"
+#include "control/ike/growing_file.h"
+#include "control/ike/kernel_xfrm.h"
+
+namespace penstock::cli {
+namespace {
+
+using control::CharonLog;
+using control::GrowingFile;
+using control::KernelXfrm;
+
+constexpr int kLookAgainMs = 1000;
+/// What of the log is kept beside the lines about SAs in use: an exchange that has not led to an SA yet.
+constexpr std::uint64_t kKeptBytes = 256 << 10;
+
+struct IkeOptions {
+  std::string charon_log;
+  std::vector<std::string> children;
+  bool kernel = false;
+  std::string state, policy;
+  std::string socket;
+};
+
+Result<CharonLog::Reqids> reqids_of(const std::vector<std::string>& children) {
+  CharonLog::Reqids reqids;
+  for (const std::string& child : children) {
+    const std::size_t equals = child.rfind('=');
+    std::uint32_t reqid = 0;
+    const char* const end = child.data() + child.size();
+    const bool good = equals != std::string::npos && equals > 0 &&
+                      std::from_chars(child.data() + equals + 1, end, reqid).ptr == end && reqid != 0;
+    if (!good) return failure(Error{{}, "--child: wrong value", in_quotes(child), "NAME=REQID, such as net=1"});
+    if (!reqids.emplace(child.substr(0, equals), reqid).second)
+      return failure(Error{{}, "--child: a second reqid for a child", in_quotes(child), "one"});
+  }
+  return reqids;
+}
+
+/// The run that reads what is written for it.
+class Gateway {
+ public:
+  explicit Gateway(std::string socket) : socket_(std::move(socket)) {}
+
+  /// A file of its SAs or policies. `tell` is to follow.
+  [[nodiscard]] Result<void> write(const std::string& path, std::string_view text) {
+    is_told_ = false;
+    return write_text_file(path, text, FileAccess::owner);
+  }
+
+  /// Has the run read the files, if it has not since they were written. If it cannot now, the next call tries again.
+  /// `what` they are, for the user.
+  void tell(std::string_view what) {
+    if (is_told_) return;
+    auto client = control::Client::connect(socket_);
+    if (!client) return report(client.error());  // it reads the files when it starts
+    const auto answer = client->ask(control::Command::reload);
+    if (!answer) {
+      // Mistakes in the files stay until they are written again.
+      is_told_ = answer.error().kind == name(control::Failure::mistakes);
+      return report(answer.error().errors);
+    }
+    last_failure_.clear();
+    is_told_ = true;
+    fmt::print(stderr, "penstock ike: {} in use\n", what);
+  }
+
+ private:
+  /// Once, however often the same fails.
+  void report(const Errors& errors) {
+    if (std::string text = to_string(errors); text != last_failure_) {
+      print_errors(errors);
+      last_failure_ = std::move(text);
+    }
+  }
+
+  const std::string socket_;
+  std::string last_failure_;
+  bool is_told_ = true;
+};
+
+int follow_charon(const IkeOptions& options) {
+  auto reqids = reqids_of(options.children);
+  if (!reqids) return refuse(reqids.error());
+  auto file = GrowingFile::open(options.charon_log, CharonLog::kMostLineBytes);
+  if (!file) return fail(file.error());
+  CharonLog log(std::move(*reqids));
+  Gateway gateway(options.socket);
+  const std::atomic<bool>& stop = stop_on_signals();
+  for (bool first = true; !stop.load(); first = false) {
+    if (auto read = file->read([&] { log.begin_file(); },
+                               [&](std::string_view line, std::uint64_t offset) { log.add(line, offset); });
+        !read)
+      return fail(read.error());
+    print_errors(log.take_problems());
+    if (log.take_changed() || first) {
+      std::string text = log.state();
+      const auto written = gateway.write(options.state, text);
+      wipe(text.data(), text.size());
+      if (!written) return fail(written.error());
+    }
+    gateway.tell(fmt::format("{} in, {} out", format_count(log.inbound(), "SA"), format_count(log.outbound())));
+    const std::uint64_t end = file->offset();
+    file->erase_before(log.needed_from(end - std::min(end, kKeptBytes)));
+    file->wait(kLookAgainMs);
+  }
+  return kDone;
+}
+
+int follow_kernel(const IkeOptions& options) {
+  auto kernel = KernelXfrm::open();
+  if (!kernel) return fail(kernel.error());
+  Gateway gateway(options.socket);
+  const std::atomic<bool>& stop = stop_on_signals();
+  for (bool changed = true; !stop.load();) {
+    if (changed) {
+      control::XfrmTexts texts;
+      if (auto read = KernelXfrm::read(texts); !read) return fail(read.error());
+      if (auto written = gateway.write(options.policy, texts.policy); !written) return fail(written.error());
+      if (auto written = gateway.write(options.state, texts.state); !written) return fail(written.error());
+    }
+    gateway.tell("the kernel's SAs and policies");
+    const auto waited = kernel->wait(kLookAgainMs);
+    if (!waited) return fail(waited.error());
+    changed = *waited;
+  }
+  return kDone;
+}
+
+int run_ike(const IkeOptions& options) { return options.kernel ? follow_kernel(options) : follow_charon(options); }
+
+}  // namespace
+
+void add_ike(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<IkeOptions>();
+  CLI::App* command = app.add_subcommand(
+      "ike", "Keep the SAs of a running IPsec gateway as strongSwan's charon, or the kernel, has them");
+  CLI::Option* const log =
+      command
+          ->add_option("--charon-log", options->charon_log,
+                       "a log of charon with the group chd at level 4, which has the keys (docs/ike.md)")
+          ->type_name("FILE")
+          ->check(not_empty("a path"));
+  command
+      ->add_option("--child", options->children,
+                   "a child of swanctl.conf, and the reqid by which policies name its SAs; several are possible")
+      ->needs(log)
+      ->type_name("NAME=REQID");
+  CLI::Option* const kernel =
+      command->add_flag("--kernel", options->kernel, "the kernel's SAs and policies (`ip xfrm`)")->excludes(log);
+  CLI::Option* const policy =
+      command->add_option("--policy", options->policy, "the file to write: `policy` of the functions `ipsec`")
+          ->needs(kernel)
+          ->type_name("FILE")
+          ->check(not_empty("a path"));
+  kernel->needs(policy);
+  command->add_option("--state", options->state, "the file to write: `state` of the functions `ipsec`")
+      ->required()
+      ->type_name("FILE")
+      ->check(not_empty("a path"));
+  command->add_option("--socket", options->socket, "the control socket of the run that reads the file")
+      ->required()
+      ->type_name("PATH")
+      ->check(not_empty("a path"));
+  command->callback([options, &exit_code] {
+    if (!options->kernel && options->children.empty()) {
+      exit_code = refuse({{{}, "nothing to follow", "", "--charon-log with --child for each child, or --kernel"}});
+      return;
+    }
+    exit_code = run_ike(*options);
+  });
+}
+
+}  // namespace penstock::cli
