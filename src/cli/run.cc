@@ -186,6 +186,7 @@ int run_chain(const RunArguments& arguments) {
   if (const Errors errors = config::check_files(*loaded); !errors.empty()) return refuse(errors);
   std::unique_ptr<control::RunningProcess> predecessor;
   if (!arguments.take_over.empty()) {
+    if (loaded->control_path.empty()) loaded->control_path = arguments.take_over;
     auto found = control::RunningProcess::connect(arguments.take_over, loaded->chain);
     if (!found) return refuse(found.error());  // nothing has been changed yet, here or there
     predecessor = std::move(*found);
@@ -313,7 +314,7 @@ void add_run(CLI::App& app, function::NfKinds functions, int& exit_code) {
                "write the SAs of ipsec with their keys to this file, for Wireshark");
   command
       ->add_option("--take-over", arguments->take_over,
-                   "continue the run that listens on this control socket, and ends then, without losing packets")
+                   "continue the run that listens on this control socket, which then ends; no packet is lost")
       ->type_name("SOCKET");
   command
       ->add_option(

@@ -71,7 +71,7 @@ TEST(HostNames, AreFound) {
 TEST(HostNames, AreNotSeenWhereThereAreNone) {
   for (const std::string expression : {"",
                                        "tcp port http or https",
-                                       "port domain and not port 53",
+                                       "port domain and not port 80",
                                        "udp portrange 6000-6010",
                                        "ip proto \\tcp",
                                        "ip proto ospf",

@@ -17,6 +17,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/log.h"
 #include "base/units.h"
 
 namespace penstock::report {
@@ -151,6 +152,7 @@ Result<void> EventLog::reopen() {
   }
   static_cast<void>(end_last_line(*opened));
   ::close(std::exchange(fd_, *opened));
+  next_try_ = {};
   return {};
 }
 
@@ -176,9 +178,12 @@ Errors EventLog::close() {
 void EventLog::write(std::string_view lines, std::uint64_t count) noexcept {
   const std::lock_guard lock(mutex_);
   std::size_t written = 0;
-  if (!failed_.load(std::memory_order_relaxed)) {
-    if (write_all(lines, written)) return;
-    failed_.store(true);
+  if (!is_broken_ || may_try_again()) {
+    if (write_all(lines, written)) {
+      note_written();
+      return;
+    }
+    note_failure();
     // Remove the incomplete part of a line that did not fit.
     const std::string_view there = lines.substr(0, written);
     const std::size_t whole = there.rfind('\n') + 1;  // no line end: npos + 1 is 0
@@ -191,6 +196,23 @@ void EventLog::write(std::string_view lines, std::uint64_t count) noexcept {
         static_cast<std::uint64_t>(std::count(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(whole), '\n'));
   }
   lines_lost_ += count;
+}
+
+/// A reader that has gone does not come back; a disk may have room again.
+bool EventLog::may_try_again() const noexcept { return kind_ == Kind::file && Clock::now() >= next_try_; }
+
+void EventLog::note_failure() noexcept {
+  constexpr std::chrono::seconds kBetweenTries{1};
+  next_try_ = Clock::now() + kBetweenTries;
+  failed_.store(true);
+  if (!std::exchange(is_broken_, true)) {
+    log_error("{}; records are lost{}", to_string(error("cannot write", reason_)),
+              kind_ == Kind::file ? " until it can be written again" : "");
+  }
+}
+
+void EventLog::note_written() noexcept {
+  if (std::exchange(is_broken_, false)) log_warning("{}: can be written again; {} lost so far", path_, lines_lost_);
 }
 
 void EventLog::lose_line() noexcept {

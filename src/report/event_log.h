@@ -3,8 +3,8 @@
 //
 // A log of lines that all workers write to, such as alerts. Each worker formats lines into its own buffer. Whole lines
 // are written under a lock when the buffer is full, after at most a second, and at the end. A write error (a full disk,
-// a reader that has gone) is returned by `close` once; the data written before it ends with a complete line. Owns its
-// descriptor, and must outlive its writers.
+// a reader that has gone) is logged, and returned by `close` once; the data written before it ends with a complete
+// line. A file is tried again every second. Owns its descriptor, and must outlive its writers.
 
 #pragma once
 
@@ -102,6 +102,9 @@ class EventLog {
   [[nodiscard]] Result<bool> lock(int fd) const;
   [[nodiscard]] bool end_last_line(int fd) const noexcept;
   void write(std::string_view lines, std::uint64_t count) noexcept;
+  [[nodiscard]] bool may_try_again() const noexcept;
+  void note_failure() noexcept;
+  void note_written() noexcept;
   void lose_line() noexcept;
   [[nodiscard]] bool write_all(std::string_view lines, std::size_t& written) noexcept;
   [[nodiscard]] bool wait_for_room() noexcept;
@@ -119,7 +122,9 @@ class EventLog {
 
   std::mutex mutex_;  // guards the members below and, while lines are written, fd_
   std::uint64_t lines_lost_ = 0;
-  int reason_ = 0;  // errno; 0: the reader took nothing
+  int reason_ = 0;                // errno; 0: the reader took nothing
+  bool is_broken_ = false;        // the last lines could not be written
+  Clock::time_point next_try_{};  // while it is
 };
 
 }  // namespace penstock::report

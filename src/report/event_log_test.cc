@@ -376,6 +376,31 @@ TEST_F(EventLogTest, EndsWithACompleteLineIfTheDiskIsFull) {
   EXPECT_THAT(to_string(log.close()), HasSubstr("1 record is lost"));
 }
 
+TEST_F(EventLogTest, GoesOnOnceThereIsRoomAgain) {
+  std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  EventLog log(path_);
+  ASSERT_TRUE(log.open());
+  log.begin();
+  EventLog::Writer writer(log);
+  const rlimit none{0, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &none), 0);
+  for (const char* const line : {"lost", "lost too"}) {
+    add(writer, line);
+    writer.flush();
+  }
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  add(writer, "before the next try");
+  writer.flush();
+  EXPECT_EQ(content(), "");
+  std::this_thread::sleep_for(std::chrono::milliseconds{1100});
+  add(writer, "written");
+  writer.flush();
+  EXPECT_EQ(content(), "written\n");
+  EXPECT_THAT(to_string(log.close()), HasSubstr("3 records are lost: File too large"));
+}
+
 TEST_F(EventLogTest, ReportsAReaderThatIsGone) {
   std::signal(SIGPIPE, SIG_IGN);
   ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);

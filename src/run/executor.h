@@ -40,8 +40,8 @@ class Executor {
   virtual void begin_epoch(std::unique_ptr<StageSet> next) noexcept = 0;
   /// The stages of the former epoch, once no batch uses them any more; otherwise null.
   [[nodiscard]] virtual std::unique_ptr<StageSet> take_ended() noexcept = 0;
-  /// Called when nothing is in progress or held and no more batches will come. Stages finish their work and are destroyed, so
-  /// that no table update waits for their next batch boundary.
+  /// Called when nothing is in progress or held and no more batches will come. Stages finish their work and are
+  /// destroyed, so that no table update waits for their next batch boundary.
   virtual void end() noexcept = 0;
   /// After `end`: frees device resources. This takes the driver milliseconds, which must not count as packet time.
   virtual void release() noexcept {}

@@ -116,7 +116,8 @@ TEST_F(LoggingProgram, NeverLogsKeys) {
                            "\taead rfc4106(gcm(aes)) 0x" +
                            of_key +
                            " 128\n\tlifetime config:\n\t  limit: soft (INF)(bytes), hard (INF)(bytes)\n\t  limit: soft "
-                           "5(packets), hard 10(packets)\n");
+                           "5(packets), hard 10(packets)\n\t  expire add: soft 0(sec), hard 0(sec)\n\t  expire use: "
+                           "soft 0(sec), hard 0(sec)\n");
   };
   state(key);
   write("policy.txt", "src 0.0.0.0/0 dst 0.0.0.0/0\n\tdir out priority 1\n\ttmpl " + addresses +

@@ -96,8 +96,8 @@ using KernelMessage =
 /// The most next hops of a route or a group; a longer list is malformed.
 inline constexpr std::size_t kMostKernelHops = 1024;
 
-/// Takes the first of several netlink messages, with its header (RFC 3549 section 2.3.2). Empty: what is left begins with
-/// no whole message. `messages` is aligned to 4 bytes, and stays so.
+/// Takes the first of several netlink messages, with its header (RFC 3549 section 2.3.2). Empty: what is left begins
+/// with no whole message. `messages` is aligned to 4 bytes, and stays so.
 [[nodiscard]] std::span<const std::uint8_t> take_message(std::span<const std::uint8_t>& messages);
 
 /// `message` is one netlink message with its header, aligned to 4 bytes.
