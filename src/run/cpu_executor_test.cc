@@ -672,7 +672,7 @@ TEST(CpuExecutorDeathTest, StopsAtAPuntOfACpuTwinAndNamesFunctionAndPacket) {
   chain.add_sink("out");
   chain.add_function(
       "liar", each([](PacketView packet) { return number_of(packet) == 3 ? Verdict::punt() : Verdict::forward(); }));
-  EXPECT_DEATH(Executed(chain, numbered_frames(5)), "penstock: liar: the CPU twin punts \\(packet 3 of worker 0\\)");
+  EXPECT_DEATH(Executed(chain, numbered_frames(5)), "liar: the CPU twin punts \\(packet 3 of worker 0\\)");
 }
 
 TEST(CpuExecutorDeathTest, StopsAtADropForAReasonThatIsNotNamed) {

@@ -1220,7 +1220,7 @@ TEST(DeviceExecutorDeathTest, StopsAtAFinishStageThatDoesMoreThanDrop) {
   ASSERT_NO_FATAL_FAILURE(bed.put_on_lanes(1, behaviour));
   static_cast<CountingFunction&>(*bed.chain.functions[0].function).consumes = true;
   EXPECT_DEATH(bed.run(batches_of(1, 5)),
-               "penstock: meter: its finish stage does more than drop \\(packet 0 of worker 0");
+               "meter: its finish stage does more than drop \\(packet 0 of worker 0");
 }
 
 /// How many of two packets had been sent when the finish stage of the chain's first function saw the first one. The

@@ -25,7 +25,8 @@ json counts_of(const CaseRun& run) {
   const json report = run.report;
   json counts{{"packets", json::object()}, {"dropped", json::object()}, {"unsupported", run.unsupported}};
   for (const auto& [what, count] : report["packets"].items()) {
-    if (!what.starts_with("generated") || count != 0) counts["packets"][what] = count;
+    const bool is_rare = what.starts_with("generated") || what == "held";
+    if (!is_rare || count != 0) counts["packets"][what] = count;
   }
   const auto add = [&](const std::string& who, const json& reasons) {
     for (const auto& [reason, count] : reasons.items()) {

@@ -151,7 +151,9 @@ def icmp_errors(make, **shape):
     net.host("gw", "iptables -P FORWARD DROP")
     net.host("gw", "ip6tables -P FORWARD DROP")
     net.start(ROUTER)
-    check(net.penstock.text().count("past the chain") == 2 * len(PORTS), net.penstock.text())
+    # An AF_XDP port takes the frames that are not for the host away from the kernel.
+    warned = 2 * len(PORTS) if net.kind.kind == "af_packet" else 0
+    check(net.penstock.text().count("past the chain") == warned, net.penstock.text())
     for version, host in enumerate(HOSTS["lb"]):
         wait_for(net, host, "although it is on the link")
         out = net.host("la", f"ping -c 3 -i 0.2 -W 1 -t 1 {host}", check=False)
