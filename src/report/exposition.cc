@@ -8,6 +8,8 @@
 #include <chrono>
 #include <iterator>
 
+#include "base/error.h"
+
 namespace penstock::report {
 
 namespace {
