@@ -1219,8 +1219,7 @@ TEST(DeviceExecutorDeathTest, StopsAtAFinishStageThatDoesMoreThanDrop) {
   Bed bed(chain_of({{kMeters, true}}));
   ASSERT_NO_FATAL_FAILURE(bed.put_on_lanes(1, behaviour));
   static_cast<CountingFunction&>(*bed.chain.functions[0].function).consumes = true;
-  EXPECT_DEATH(bed.run(batches_of(1, 5)),
-               "meter: its finish stage does more than drop \\(packet 0 of worker 0");
+  EXPECT_DEATH(bed.run(batches_of(1, 5)), "meter: its finish stage does more than drop \\(packet 0 of worker 0");
 }
 
 /// How many of two packets had been sent when the finish stage of the chain's first function saw the first one. The
