@@ -7,15 +7,16 @@
 
 #include <CLI/CLI.hpp>
 #include <atomic>
-#include <charconv>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/decimal.h"
 #include "base/text_file.h"
 #include "base/units.h"
 #include "base/wipe.h"
@@ -49,12 +50,12 @@ Result<CharonLog::Reqids> reqids_of(const std::vector<std::string>& children) {
   CharonLog::Reqids reqids;
   for (const std::string& child : children) {
     const std::size_t equals = child.rfind('=');
-    std::uint32_t reqid = 0;
-    const char* const end = child.data() + child.size();
-    const bool good = equals != std::string::npos && equals > 0 &&
-                      std::from_chars(child.data() + equals + 1, end, reqid).ptr == end && reqid != 0;
-    if (!good) return failure(Error{{}, "--child: wrong value", in_quotes(child), "NAME=REQID, such as net=1"});
-    if (!reqids.emplace(child.substr(0, equals), reqid).second)
+    const bool has_name = equals != std::string::npos && equals > 0;
+    const auto reqid =
+        has_name ? parse_decimal<std::uint32_t>(std::string_view(child).substr(equals + 1)) : std::nullopt;
+    if (!reqid || *reqid == 0)
+      return failure(Error{{}, "--child: wrong value", in_quotes(child), "NAME=REQID, such as net=1"});
+    if (!reqids.emplace(child.substr(0, equals), *reqid).second)
       return failure(Error{{}, "--child: a second reqid for a child", in_quotes(child), "one"});
   }
   return reqids;
@@ -65,26 +66,26 @@ class Gateway {
  public:
   explicit Gateway(std::string socket) : socket_(std::move(socket)) {}
 
-  /// A file of its SAs or policies. `tell` is to follow.
+  /// A file of its SAs or policies. `ask_to_read` is to follow.
   [[nodiscard]] Result<void> write(const std::string& path, std::string_view text) {
-    is_told_ = false;
+    has_read_ = false;
     return write_text_file(path, text, FileAccess::owner);
   }
 
   /// Has the run read the files, if it has not since they were written. If it cannot now, the next call tries again.
   /// `what` they are, for the user.
-  void tell(std::string_view what) {
-    if (is_told_) return;
+  void ask_to_read(std::string_view what) {
+    if (has_read_) return;
     auto client = control::Client::connect(socket_);
     if (!client) return report(client.error());  // it reads the files when it starts
     const auto answer = client->ask(control::Command::reload);
     if (!answer) {
       // Mistakes in the files stay until they are written again.
-      is_told_ = answer.error().kind == name(control::Failure::mistakes);
+      has_read_ = answer.error().kind == name(control::Failure::mistakes);
       return report(answer.error().errors);
     }
     last_failure_.clear();
-    is_told_ = true;
+    has_read_ = true;
     fmt::print(stderr, "penstock ike: {} in use\n", what);
   }
 
@@ -99,7 +100,7 @@ class Gateway {
 
   const std::string socket_;
   std::string last_failure_;
-  bool is_told_ = true;
+  bool has_read_ = true;
 };
 
 int follow_charon(const IkeOptions& options) {
@@ -122,7 +123,7 @@ int follow_charon(const IkeOptions& options) {
       wipe(text.data(), text.size());
       if (!written) return fail(written.error());
     }
-    gateway.tell(fmt::format("{} in, {} out", format_count(log.inbound(), "SA"), format_count(log.outbound())));
+    gateway.ask_to_read(fmt::format("{} in, {} out", format_count(log.inbound(), "SA"), format_count(log.outbound())));
     const std::uint64_t end = file->offset();
     file->erase_before(log.needed_from(end - std::min(end, kKeptBytes)));
     file->wait(kLookAgainMs);
@@ -142,7 +143,7 @@ int follow_kernel(const IkeOptions& options) {
       if (auto written = gateway.write(options.policy, texts.policy); !written) return fail(written.error());
       if (auto written = gateway.write(options.state, texts.state); !written) return fail(written.error());
     }
-    gateway.tell("the kernel's SAs and policies");
+    gateway.ask_to_read("the kernel's SAs and policies");
     const auto waited = kernel->wait(kLookAgainMs);
     if (!waited) return fail(waited.error());
     changed = *waited;
