@@ -8,20 +8,17 @@
 #include <unistd.h>
 
 #include <cstdint>
-#include <cstdlib>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/testing/fuzz_check.h"
 #include "control/hand_over.h"
 
 using namespace penstock;
+using penstock::testing::check;
 
 namespace {
-
-void check(bool holds) {
-  if (!holds) std::abort();
-}
 
 /// The lowest number that is free.
 int next_descriptor() {

@@ -9,19 +9,16 @@
 #include <strings.h>
 
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 
+#include "base/testing/fuzz_check.h"
 #include "control/http_request.h"
 
 using namespace penstock;
+using penstock::testing::check;
 
 namespace {
-
-void check(bool holds) {
-  if (!holds) std::abort();
-}
 
 /// By the system's functions, unlike the code under test, which splits at colons.
 bool is_ip_or_localhost(std::string host) {

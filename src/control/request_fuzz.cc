@@ -4,19 +4,16 @@
 // Arbitrary bytes as a request. What is accepted is read again as the same request; every answer is one line of JSON.
 
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 
+#include "base/testing/fuzz_check.h"
 #include "control/request.h"
 
 using namespace penstock;
+using penstock::testing::check;
 
 namespace {
-
-void check(bool holds) {
-  if (!holds) std::abort();
-}
 
 void check_line(const std::string& text) {
   check(text.find('\n') == text.size() - 1);

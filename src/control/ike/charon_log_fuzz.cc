@@ -7,23 +7,16 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 
+#include "base/testing/fuzz_check.h"
 #include "base/text_file.h"
 #include "control/ike/charon_log.h"
 #include "nf/ipsec/xfrm/state_reader.h"
 
 using namespace penstock;
-
-namespace {
-
-void check(bool holds) {
-  if (!holds) std::abort();
-}
-
-}  // namespace
+using penstock::testing::check;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   control::CharonLog log({{"net", 1}, {"b{1}", 2}});

@@ -7,23 +7,20 @@
 #include <linux/netlink.h>
 
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/testing/fuzz_check.h"
 #include "control/kernel/kernel_neighbours.h"
 #include "control/kernel/kernel_routes.h"
 
 using namespace penstock;
+using penstock::testing::check;
 
 namespace {
-
-void check(bool holds) {
-  if (!holds) std::abort();
-}
 
 using Text = std::map<std::string, std::string>;
 

@@ -3,20 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 
+#include "base/testing/fuzz_check.h"
 #include "nf/ipsec/numbers/number_record.h"
 
 using namespace penstock;
-
-namespace {
-
-void check(bool holds) {
-  if (!holds) std::abort();
-}
-
-}  // namespace
+using penstock::testing::check;
 
 /// A slot with arbitrary content, with and without a correct checksum: a record that is accepted must encode to the
 /// same bytes. A slot may have further bytes after its record.

@@ -3,19 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 
+#include "base/testing/fuzz_check.h"
 #include "nf/ipsec/xfrm/policy_reader.h"
 
 using namespace penstock;
-
-namespace {
-
-void check(bool holds) {
-  if (!holds) std::abort();
-}
-
-}  // namespace
+using penstock::testing::check;
 
 /// Policies that are read have consistent families, and those without errors are in order of priority.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -5,20 +5,17 @@
 #include <cctype>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 
+#include "base/testing/fuzz_check.h"
 #include "nf/ipsec/sa/esp_sa_table.h"
 #include "nf/ipsec/xfrm/state_reader.h"
 
 using namespace penstock;
+using penstock::testing::check;
 
 namespace {
-
-void check(bool holds) {
-  if (!holds) std::abort();
-}
 
 /// Eight hexadecimal digits in a row may be part of a key.
 bool may_hold_a_key(const std::string& text) {
@@ -29,7 +26,7 @@ bool may_hold_a_key(const std::string& text) {
   });
 }
 
-void check(const ipsec::SecurityAssociation& sa) {
+void check_association(const ipsec::SecurityAssociation& sa) {
   using ipsec::Cipher;
   using ipsec::Integrity;
   check(sa.spi != 0 && ipsec::is_ipv6(sa.source) == ipsec::is_ipv6(sa.destination));
@@ -51,7 +48,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto states = ipsec::parse_states({reinterpret_cast<const char*>(data), size}, "fuzz");
   for (const Error& error : states ? states->unsupported : states.error()) check(!may_hold_a_key(error.found));
   if (!states) return 0;
-  for (const ipsec::SecurityAssociation& sa : states->value) check(sa);
+  for (const ipsec::SecurityAssociation& sa : states->value) check_association(sa);
   const std::string table = ipsec::esp_sa_table(states->value);
   check(static_cast<std::size_t>(std::ranges::count(table, '\n')) == states->value.size());
   return 0;
