@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The page of a run, in headless Chromium: page.py looks at it. `make test` does not install Chromium, which is large.
+// The page of a run, in headless Chromium: page.py looks at it.
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ namespace penstock {
 namespace {
 
 TEST_F(Program, ShowsARunInABrowser) {
-  if (shell("command -v chromium") != 0) GTEST_SKIP() << "Chromium is not installed (Debian package chromium)";
+  if (shell("command -v chromium") != 0) GTEST_SKIP() << "Chromium is not installed (a package of Debian, not of Ubuntu)";
   write("rules.txt",
         "*filter\n:FORWARD ACCEPT [0:0]\n"
         "-A FORWARD -s 10.0.0.0/9 -m comment --comment \"<img src=x onerror=alert(1)>\" -j DROP\nCOMMIT\n");
