@@ -12,6 +12,7 @@
 #include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <atomic>
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -126,6 +127,7 @@ void pause(double seconds) { static_cast<void>(::poll(nullptr, 0, static_cast<in
 
 int watch(control::Client& client, const CtlArguments& arguments) {
   const std::atomic<bool>& stop = stop_on_signals();
+  std::signal(SIGPIPE, SIG_DFL);  // `| head` ends it silently
   const bool terminal = ::isatty(STDOUT_FILENO) == 1 && !arguments.json;
   std::optional<Json> before;
   for (bool first = true; !stop.load(); first = false) {

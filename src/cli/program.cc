@@ -93,27 +93,33 @@ Error in_our_words(const std::string& text) {
   return {{}, text, "", ""};
 }
 
+/// The commands that the arguments name, from the outer one in: `ctl`, `stats`.
+std::vector<const CLI::App*> named_commands(const CLI::App& app) {
+  std::vector<const CLI::App*> named;
+  for (auto next = app.get_subcommands(); !next.empty(); next = next.front()->get_subcommands())
+    named.push_back(next.front());
+  return named;
+}
+
 /// What is wrong with the command line. Unknown words are reported first, because missing arguments may follow from
 /// them.
 Error usage_error(const CLI::App& app, const CLI::ParseError& error) {
-  const auto parsed = app.get_subcommands();
-  const CLI::App& command = parsed.empty() ? app : *parsed.front();
-  std::vector<std::string> unknown = command.remaining();
-  if (unknown.empty()) unknown = app.remaining();
-  if (unknown.empty() && parsed.empty()) return {{}, "no command", "", expected_word(app, "")};
-  if (unknown.empty() && !command.get_subcommands({}).empty() && command.get_subcommands().empty())
+  const auto named = named_commands(app);
+  const CLI::App& command = named.empty() ? app : *named.back();
+  std::vector<std::string> unknown = app.remaining(/*recurse=*/true);
+  if (unknown.empty() && !command.get_subcommands({}).empty())
     return {{}, "no command", "", expected_word(command, "")};
   if (unknown.empty()) return in_our_words(error.what());
   const std::string& word = unknown.front();
   const char* message = word.starts_with('-') ? "unknown option"
-                        : parsed.empty()      ? "unknown command"
+                        : named.empty()       ? "unknown command"
                                               : "unexpected argument";
   return {{}, message, in_quotes(word), expected_word(command, word)};
 }
 
 int refuse_arguments(const CLI::App& app, const CLI::ParseError& error) {
-  const auto parsed = app.get_subcommands();
-  const std::string command = parsed.empty() ? "penstock" : "penstock " + parsed.front()->get_name();
+  std::string command = "penstock";
+  for (const CLI::App* const named : named_commands(app)) command += ' ' + named->get_name();
   fmt::print(stderr, "{}: {}\nSee `{} --help`.\n", command, to_string(usage_error(app, error)), command);
   return kWrongUsage;
 }

@@ -123,6 +123,9 @@ TEST_F(Program, NamesAnUnknownOption) {
   EXPECT_THAT(refusal({"run", "--frobnicate"}), HasSubstr("unknown option: found '--frobnicate'\n"));
   EXPECT_THAT(refusal({"--frobnicate"}), HasSubstr("penstock: unknown option: found '--frobnicate'\n"));
   EXPECT_THAT(refusal({"run", chain_, "other.yaml"}), HasSubstr("unexpected argument: found 'other.yaml'\n"));
+  EXPECT_EQ(refusal({"ctl", "stats", "--wach"}),
+            "penstock ctl stats: unknown option: found '--wach', expected --watch\nSee `penstock ctl stats --help`.\n");
+  EXPECT_THAT(refusal({"ctl", "stat"}), HasSubstr("penstock ctl: unexpected argument: found 'stat', expected stats\n"));
 }
 
 TEST_F(Program, SaysWhatIsMissing) {

@@ -52,7 +52,8 @@ ReloadOutcome Reloader::reload(run::Run& run) {
     outcome.errors = std::move(applied.error());
   } else {
     log_debug("reload: all workers use the new functions after {:.3f} s", seconds_since(start));
-    outcome.changes = std::move(planned->changes);
+    outcome.changes = changes_ = std::move(planned->changes);
+    taken_back_ = false;
     put_in_use({{std::move(planned->unsupported), std::move(planned->without_effect), std::move(planned->cautions)},
                 std::move(planned->texts)},
                outcome);
@@ -82,6 +83,11 @@ ReloadOutcome Reloader::rollback(run::Run& run) {
   if (auto changed = run.rollback(); !changed) {
     outcome.errors = std::move(changed.error());
   } else {
+    outcome.changes = changes_;
+    taken_back_ = !taken_back_;
+    if (taken_back_) {
+      for (config::Reload::Change& change : outcome.changes) change.what.insert(0, "taken back: ");
+    }
     put_in_use(std::exchange(former_, {}), outcome);
   }
   return finished(std::move(outcome), start);

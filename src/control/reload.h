@@ -31,8 +31,8 @@ struct ReloadOutcome {
   /// refused: mistakes in the chain file and its files; failed: the run cannot take them. Nothing has changed then.
   enum class Result : std::uint8_t { refused, failed, unchanged, in_use } result;
   Errors errors{};  // why it was refused, or failed; in_use: texts that could not be written again
-  std::vector<config::Reload::Change> changes{};
-  Warnings warnings{};  // of the configuration; not if it was refused
+  std::vector<config::Reload::Change> changes{};  // of a rollback: "taken back: …"
+  Warnings warnings{};                            // of the configuration; not if it was refused
   std::chrono::system_clock::time_point at{};
   std::chrono::duration<double> elapsed{};
 };
@@ -79,9 +79,11 @@ class Reloader {
   config::LoadedChain& loaded_;
   const Plan plan_;
   const ReloadListener listener_;
-  Version former_;                         // of the functions to which a rollback returns
-  std::vector<config::TextOutput> texts_;  // of the functions in use
-  mutable std::mutex mutex_;               // guards the warnings of `loaded_`, and the next member
+  Version former_;                               // of the functions to which a rollback returns
+  std::vector<config::TextOutput> texts_;        // of the functions in use
+  std::vector<config::Reload::Change> changes_;  // of the last reload, which a rollback takes back
+  bool taken_back_ = false;
+  mutable std::mutex mutex_;  // guards the warnings of `loaded_`, and the next member
   std::optional<ReloadOutcome> last_;
 };
 

@@ -13,12 +13,16 @@ std::string port_name(const Chain& chain, PortIndex port) {
   return port < chain.ports.size() ? chain.ports[port].name : "nowhere";
 }
 
-std::vector<FieldValue> values_of(FieldSet fields, PacketView packet) {
+std::vector<FieldValue> values_of(const Chain& chain, FieldSet fields, PacketView packet) {
+  const PacketDescriptor& descriptor = *packet.packet;
   std::vector<FieldValue> values;
   for (unsigned f = 0; f < kFieldCount; ++f) {
     const auto field = static_cast<Field>(f);
     if (!fields.has(field)) continue;
-    std::string value = format_field(field, packet);
+    std::string value = field == Field::in_port ? port_name(chain, descriptor.in_port)
+                        : field == Field::verdict && descriptor.verdict.alive()
+                            ? port_name(chain, descriptor.verdict.value)
+                            : format_field(field, packet);
     if (!value.empty()) values.push_back({name(field), std::move(value)});
   }
   return values;

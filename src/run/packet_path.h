@@ -35,8 +35,8 @@ struct Decision {
 /// "nowhere" for kNoPort.
 [[nodiscard]] std::string port_name(const Chain& chain, PortIndex port);
 
-/// Only of fields that the packet has.
-[[nodiscard]] std::vector<FieldValue> values_of(FieldSet fields, PacketView packet);
+/// Only of fields that the packet has. Ports by their names.
+[[nodiscard]] std::vector<FieldValue> values_of(const Chain& chain, FieldSet fields, PacketView packet);
 /// Of all fields but the verdict.
 [[nodiscard]] std::vector<FieldChange> changes_between(PacketView before, PacketView after);
 /// The verdict of a function with these traits.

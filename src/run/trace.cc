@@ -87,7 +87,7 @@ void TracedWay::add_step(const function::NfTraits& traits, const function::CpuSt
   TracedPacket::Step step;
   step.function = name;
   step.processor = processor;
-  step.read = values_of(reads - FieldSet{Field::payload}, before);
+  step.read = values_of(*chain_, reads - FieldSet{Field::payload}, before);
   step.changed = changes_between(before, after);
   step.decision = decision_of(*chain_, traits, after.packet->verdict);
   step.why = stage.explain(before);

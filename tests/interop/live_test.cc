@@ -48,7 +48,7 @@ constexpr const char* kForInterfaces[] = {"Deleted1",    "Deleted2",      "Moved
 constexpr const char* kForPacketSockets[] = {"Unprivileged1",    "Unprivileged2", "KernelRoutes", "KernelLinks",
                                              "KernelNeighbours", "KernelReloads", "KernelErrors", "Frr",
                                              "FirstPackets",     "NoSuchHost",    "Scan",         "HeldInAnUpgrade",
-                                             "IkeGcm",           "IkeCbcIpv6",    "XfrmPolicies"};
+                                             "SecondRun",        "IkeGcm",        "IkeCbcIpv6",   "XfrmPolicies"};
 constexpr const char* kForTap[] = {"TapDeleted", "TapMoved"};
 constexpr const char* kReloads[] = {"Reloads1", "Reloads2"};
 constexpr const char* kUpgrades[] = {"Upgrades1", "Upgrades2", "InterruptedUpgrades", "PredecessorDies",

@@ -182,9 +182,13 @@ TEST_F(ControlledProgram, ReloadsAndReturns) {
   EXPECT_EQ(status["last_reload"]["outcome"], "in_use");
   EXPECT_EQ(ask("reload")["result"]["outcome"], "unchanged");
 
+  ASSERT_EQ(ctl("rollback"), 0) << read("err");
+  EXPECT_THAT(read("out"), ContainsRegex("^in use after [0-9.]+ s\n  nids: taken back: 1 rule added \\(of 2\\)\n$"));
+  ASSERT_EQ(ctl("rollback"), 0) << read("err");
+  EXPECT_THAT(read("out"), ContainsRegex("^in use after [0-9.]+ s\n  nids: 1 rule added \\(of 2\\)\n$"));
   EXPECT_EQ(ask("rollback")["result"]["outcome"], "in_use");
   status = ask("status")["result"];
-  EXPECT_EQ(status["reloads"], 2);
+  EXPECT_EQ(status["reloads"], 4);
   EXPECT_EQ(status["last_reload"]["what"], "rollback");
   EXPECT_EQ(ask("reload", {{"dry_run", true}})["result"]["outcome"], "would_change") << "the former rules are in use";
 }

@@ -83,7 +83,7 @@ class Browser:
             time.sleep(0.1)
         return False
 
-    def look(self, width, scheme):
+    def look(self, width, scheme, what=""):
         self.do("Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=False)
         self.do("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
         time.sleep(1.5)  # the page draws again with the next answer
@@ -91,12 +91,56 @@ class Browser:
             height = self.value("document.documentElement.scrollHeight")
             clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
             picture = self.do("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)
-            with open(os.path.join(folder, f"page-{width}-{scheme}.png"), "wb") as file:
+            with open(os.path.join(folder, f"page-{width}-{scheme}{what}.png"), "wb") as file:
                 file.write(base64.b64decode(picture["data"]))
 
     def press_tab(self):
         for kind in ("rawKeyDown", "keyUp"):
             self.do("Input.dispatchKeyEvent", type=kind, key="Tab", code="Tab", windowsVirtualKeyCode=9)
+
+
+# What a run on a GPU adds to the answers (src/report/run_report.cc, src/control/live_status.cc), growing with time.
+ON_A_GPU = """{
+const ask = window.fetch;
+window.fetch = async (...request) => {
+  const answer = await ask(...request);
+  if (!String(request[0]).endsWith('/api/status')) return answer;
+  const status = await answer.json();
+  const s = status.elapsed_s;
+  status.processor = status.report.processor = 'gpu';
+  for (const placed of status.plan.functions) placed.processor = 'gpu';
+  status.report.pcie = {to_device_bytes: 25e6 * s, to_host_bytes: 2.5e6 * s};
+  status.report.gpu = {devices: ['NVIDIA H100'], shares: [], segments: 4000 * s, punted: 1000 * s, failures: 0,
+                       lanes_lost: 0, memory_bytes: 3221225472, most_memory_bytes: 3221225472};
+  status.gpu_use = [{gpu: 0, busy: 0.375}];
+  return new Response(JSON.stringify(status), {headers: {'Content-Type': 'application/json'}});
+};
+}"""
+
+
+def check_gpu(page, url, complain):
+    if page.value("!document.querySelector('#gpu').hidden"):
+        complain("figures of a GPU, and the run has none")
+    script = page.do("Page.addScriptToEvaluateOnNewDocument", source=ON_A_GPU)["identifier"]
+    page.do("Page.navigate", url=url)
+    expected = ("GPU 0 busy\n37.5 %", "to the GPU\n200 Mbit/s", "from the GPU\n20 Mbit/s", "memory\n3.22 GB", "segments\n4 k/s",
+                "packets left to the CPU\n1 k/s", "failed segments\n0")
+    if not page.becomes("document.querySelector('#gpu-facts')?.innerText.includes('Mbit/s')"):
+        return complain("the page shows nothing of a GPU")
+    for width in (1280, 400):
+        page.look(width, "light", "-gpu")
+        wide = page.value("document.documentElement.scrollWidth")
+        if wide > width:
+            complain(f"with a GPU, at {width} pixels, the page is {wide} wide")
+    text = page.value("document.querySelector('#gpu-facts').innerText")
+    for part in expected:
+        if part not in text:
+            complain(f"of the GPU, the page does not say {part!r}: {text!r}")
+    if not page.value("document.querySelector('#machine').textContent").startswith("GPU"):
+        complain("the page does not say that the chain is on a GPU")
+    page.do("Page.removeScriptToEvaluateOnNewDocument", identifier=script)
+    page.do("Page.navigate", url=url)
+    page.becomes("/[1-9]/.test(document.querySelector('#in-packets')?.textContent ?? '')")
 
 
 def check(page, url, run, complain):
@@ -138,6 +182,8 @@ def check(page, url, run, complain):
     for expected in ("picture", "functions-title", "ports-title", "/metrics"):
         if expected not in reached:
             complain(f"the Tab key does not reach {expected}: {reached}")
+
+    check_gpu(page, url, complain)
 
     silent = "!document.querySelector('#silence').hidden && document.title.startsWith('No answer')"
     if page.value(silent):

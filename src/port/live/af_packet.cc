@@ -23,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/log.h"
 #include "base/system_file.h"
 #include "port/live/exchange.h"
 #include "port/live/interface.h"
@@ -259,6 +260,12 @@ class AfPacketPort final : public Port {
   Result<void> open_here(const Opening& opening) {
     auto interface = require_interface(settings_.interface, settings_.place);
     if (!interface) return failure(std::move(interface.error()));
+    // The kernel lets both receive every frame, and both would forward it.
+    if (settings_.reads && settings_.writes && !opening.continues && SendRing::exists_on(*interface)) {
+      log_warning("{}",
+                  to_string(Error{settings_.place, "another program sends through this interface too",
+                                  in_quotes(settings_.interface), "one run: two would forward every packet twice"}));
+    }
     workers_ = opening.workers;
     ReceiveShape& shape = settings_.receive;
     shape.headroom = static_cast<std::uint32_t>(aligned_frame(opening.room.head + sizeof(VlanTag)));

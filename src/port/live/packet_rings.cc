@@ -14,6 +14,9 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
+#include <sstream>
+#include <string>
 #include <system_error>
 
 #include "base/capabilities.h"
@@ -237,6 +240,18 @@ Result<SendRing> SendRing::open(const std::string& name, const Interface& interf
     return refused(name, "cannot map the transmit ring");
   if (!bind_to(socket, interface.index, 0)) return refused(name, "cannot bind to the interface");
   return ring;
+}
+
+bool SendRing::exists_on(const Interface& interface) {
+  std::ifstream sockets("/proc/thread-self/net/packet");
+  for (std::string line; std::getline(sockets, line);) {
+    std::istringstream words(line);
+    std::string address, references, type, protocol;
+    int index = 0;
+    if (words >> address >> references >> type >> protocol >> index && protocol == "0000" && index == interface.index)
+      return true;
+  }
+  return false;
 }
 
 /// The kernel expects the frame where a received one would have its socket address.

@@ -130,6 +130,9 @@ class SendRing {
  public:
   [[nodiscard]] static Result<SendRing> open(const std::string& name, const Interface& interface, std::size_t slots,
                                              std::uint32_t longest_frame, bool bypass_qdisc);
+  /// Whether there is one on this interface, or a socket like one, of any process in the calling thread's network
+  /// namespace. Programs that only listen, such as tcpdump, have none.
+  [[nodiscard]] static bool exists_on(const Interface& interface);
 
   [[nodiscard]] std::uint32_t longest_frame() const noexcept { return longest_frame_; }
   /// False: the ring is full.

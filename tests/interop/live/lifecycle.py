@@ -258,6 +258,24 @@ def unprivileged(make, workers):
     net.stop()
 
 
+def second_run(make):
+    """On the same interfaces: the kernel allows it, and each packet would be forwarded twice."""
+    net = make()
+    listener = net.serve("gw", "tcpdump -i lan -w /dev/null")
+    net.start(wait=False)
+    wait_until(net.has_worker, "the first run does not begin")
+    first = net.penstock
+    warning = "another program sends through this interface too: found 'lan'"
+    check(warning not in first.text(), "tcpdump only listens", first.text())
+    net.start(wait=False)
+    wait_until(net.has_worker, "the second run does not begin")
+    check(net.penstock.text().count(warning) == 1, net.penstock.text())
+    net.stop()
+    check(warning not in first.text() and first.is_running(), first.text())
+    first.end()
+    listener.end()
+
+
 SCENARIOS = {
     "Killed1": lambda make: killed(make, 1),
     "Killed2": lambda make: killed(make, 2),
@@ -273,6 +291,7 @@ SCENARIOS = {
     "Idle1": lambda make: idle(make, 1),
     "Idle2": lambda make: idle(make, 2),
     "Capabilities": keeps_few_capabilities,
+    "SecondRun": second_run,
     "Unprivileged1": lambda make: unprivileged(make, 1),
     "Unprivileged2": lambda make: unprivileged(make, 2),
 }
