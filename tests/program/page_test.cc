@@ -14,7 +14,8 @@ namespace penstock {
 namespace {
 
 TEST_F(Program, ShowsARunInABrowser) {
-  if (shell("command -v chromium") != 0) GTEST_SKIP() << "Chromium is not installed (a package of Debian, not of Ubuntu)";
+  if (shell("command -v chromium") != 0)
+    GTEST_SKIP() << "Chromium is not installed (a package of Debian, not of Ubuntu)";
   write("rules.txt",
         "*filter\n:FORWARD ACCEPT [0:0]\n"
         "-A FORWARD -s 10.0.0.0/9 -m comment --comment \"<img src=x onerror=alert(1)>\" -j DROP\nCOMMIT\n");
