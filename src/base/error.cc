@@ -30,6 +30,22 @@ std::size_t character_length(std::string_view text) noexcept {
   return (first == 0xf0 && second < 0x90) || (first == 0xf4 && second >= 0x90) || !follows(3) ? 0 : 4;
 }
 
+/// Long hexadecimal numbers may be keys of SAs, if their file was given in the place of another.
+std::string without_keys(std::string_view text) {
+  constexpr std::size_t kMostDigits = 16;  // keys are longer
+  std::string shown;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t number = std::min(text.find("0x", at), text.size());
+    const std::size_t first = std::min(number + 2, text.size());
+    const std::size_t end = std::min(text.find_first_not_of("0123456789abcdefABCDEF", first), text.size());
+    const bool may_be_key = end - first > kMostDigits;
+    shown += text.substr(at, (may_be_key ? number : end) - at);
+    if (may_be_key) shown += "0x(hidden, may be a key)";
+    at = end;
+  }
+  return shown;
+}
+
 /// A byte order mark, a zero-width space, or a change of text direction: it would be invisible in a message.
 bool is_invisible(std::string_view character) noexcept {
   if (character.size() != 3) return false;
@@ -116,10 +132,13 @@ std::string printable(std::string_view text) {
 }
 
 std::string in_quotes(std::string_view text, std::size_t limit) {
-  if (text.size() <= limit) return "'" + printable(text) + "'";
-  std::size_t end = limit;  // do not cut a character (of at most 4 bytes) in two
-  while (end > 0 && limit - end < 4 && (static_cast<unsigned char>(text[end]) & 0xc0U) == 0x80) --end;
-  return "'" + printable(text.substr(0, end)) + "…'";
+  constexpr std::size_t kEnoughOfAKey = 32;  // one may begin before the limit and end after it
+  const bool is_cut = text.size() > limit && text.size() - limit > kEnoughOfAKey;
+  const std::string shown = without_keys(is_cut ? text.substr(0, limit + kEnoughOfAKey) : text);
+  if (!is_cut && shown.size() <= limit) return "'" + printable(shown) + "'";
+  std::size_t end = std::min(limit, shown.size());  // do not cut a character (of at most 4 bytes) in two
+  while (end > 0 && limit - end < 4 && (static_cast<unsigned char>(shown[end]) & 0xc0U) == 0x80) --end;
+  return "'" + printable(std::string_view(shown).substr(0, end)) + "…'";
 }
 
 }  // namespace penstock

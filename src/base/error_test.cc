@@ -73,6 +73,11 @@ TEST(Error, EscapesControlBytesAndTruncatesLongText) {
 }
 
 TEST(Error, QuotesOtherAlphabetsUnchangedAndCutsNoCharacterInTwo) {
+  EXPECT_EQ(in_quotes("enc cbc(aes) 0x2b64d95a1f3ce8074d9b5510c7fa63e8"), "'enc cbc(aes) 0x(hidden, may be a key)'");
+  EXPECT_EQ(in_quotes("auth 0x2b64d95a1f3ce8074d9b5510c7fa63e8" + std::string(90, '0') + " 96", 10), "'auth 0x(hi…'");
+  EXPECT_EQ(in_quotes(std::string(8, 'a') + "0x2b64d95a1f3ce8074d9b5510c7fa63e82b64d95a1f3ce8074d9b5510c7fa63e8", 10),
+            "'aaaaaaaa0x…'");
+  EXPECT_EQ(in_quotes("0x0123456789abcdef 0x"), "'0x0123456789abcdef 0x'") << "a number of 64 bits";
   EXPECT_EQ(in_quotes("Büro"), "'Büro'");
   EXPECT_EQ(in_quotes("Büro", 2), "'B…'");
   EXPECT_EQ(in_quotes("Büro", 3), "'Bü…'");

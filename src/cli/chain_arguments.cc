@@ -124,10 +124,13 @@ int print_results(std::string_view text, bool stdout_is_taken, Errors errors) {
   return errors.empty() ? kDone : kFailed;
 }
 
+void print_cautions(const Errors& cautions) {
+  for (const Error& caution : cautions) Log::of_process().write(LogLevel::warning, to_string(caution));
+}
+
 void print_warnings(const config::LoadedChain& loaded, bool all) {
-  for (const Errors* const all_of_a_kind : {&loaded.without_effect, &loaded.cautions}) {
-    for (const Error& error : *all_of_a_kind) Log::of_process().write(LogLevel::warning, to_string(error));
-  }
+  print_cautions(loaded.without_effect);
+  print_cautions(loaded.cautions);
   print_alike(loaded.unsupported, LogLevel::warning, all);
 }
 

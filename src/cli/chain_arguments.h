@@ -36,6 +36,7 @@ void print_errors(const Errors& errors);
 /// be read for both. `questions` is what the queries are called in messages.
 [[nodiscard]] Errors check_stdin(std::string_view option, std::span<const std::string> files, bool asked_by_arguments,
                                  std::string_view questions);
+void print_cautions(const Errors& cautions);
 /// Logs which parts of the chain file and its files are ignored, if any. If there are very many, warnings
 /// that differ only in their place are logged once, with their number, unless `all` is set.
 void print_warnings(const config::LoadedChain& loaded, bool all = false);

@@ -179,6 +179,7 @@ int check_chain(const CheckArguments& arguments) {
   }
   auto loaded = arguments.chain.load();
   if (!loaded) return refuse_chain(loaded.error(), arguments);
+  append(loaded->cautions, config::port_cautions(loaded->chain));
   append(loaded->cautions, config::busy_outputs(*loaded));
   append(loaded->cautions, control::holding_cautions(loaded->chain));
   print_warnings(*loaded, arguments.verbose);

@@ -14,6 +14,7 @@ void log_reload(const control::ReloadOutcome& outcome, const config::LoadedChain
   using Result = control::ReloadOutcome::Result;
   const char* const what = outcome.what == control::ReloadOutcome::What::rollback ? "rollback" : "reload";
   if (outcome.result == Result::in_use) print_warnings(loaded);
+  print_cautions(config::port_cautions(loaded.chain));
   print_errors(outcome.errors);
   switch (outcome.result) {
     case Result::refused:

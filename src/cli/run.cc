@@ -179,6 +179,7 @@ int run_chain(const RunArguments& arguments) {
   if (!loaded) return refuse(loaded.error(), false);
   if (const auto begun = begin_log(*loaded); !begun) return refuse(begun.error());
   print_warnings(*loaded);
+  print_cautions(config::port_cautions(loaded->chain));
   if (arguments.json && loaded->writes_stdout) {
     log_error("--json: an output of the chain already uses standard output; use --report FILE instead");
     return kWrongUsage;

@@ -39,6 +39,7 @@ class Builder {
     run.set_basics();
     read_outputs();
     make_ports();
+    check_interfaces();
     make_functions();
     take_function_outputs();
     wire();
@@ -49,6 +50,7 @@ class Builder {
     run.set_gpu_shares(functions_known_);
     run.place_workers(options_.machine, options_.only_plan);
     append(loaded_.cautions, loaded_.chain.settings.placement.warnings);
+    take_warnings();
     if (options_.strict) refuse_unsupported(loaded_.unsupported, errors_);
     loaded_.writes_stdout = writes_stdout(description_.files);
     loaded_.fixed = fixed_parts(description_);
@@ -123,9 +125,24 @@ class Builder {
     for (const PortDescription& port : description_.ports) {
       port_names_.push_back(port.name);
       loaded_.chain.ports.push_back({port.name, make_port(port)});
-      const port::Port* const made = loaded_.chain.ports.back().port.get();
-      ports_known_ &= made != nullptr;
-      if (made != nullptr) append(loaded_.cautions, made->cautions());
+      ports_known_ &= loaded_.chain.ports.back().port != nullptr;
+    }
+  }
+
+  /// Two ports that read from one interface would both get each frame.
+  void check_interfaces() {
+    const std::vector<run::NamedPort>& ports = loaded_.chain.ports;
+    const auto reads_from = [](const run::NamedPort& port) {
+      return port.port != nullptr && port.port->reads() ? port.port->interface() : std::nullopt;
+    };
+    for (std::size_t i = 0; i < ports.size(); ++i) {
+      const auto interface = reads_from(ports[i]);
+      for (std::size_t j = 0; interface && j < i; ++j) {
+        if (reads_from(ports[j]) != interface) continue;
+        mistake(description_.ports[i].place,
+                fmt::format("port {} reads what port {} reads", ports[i].name, ports[j].name),
+                in_quotes(interface->name), "another interface");
+      }
     }
   }
 
@@ -139,11 +156,12 @@ class Builder {
 
   void make_functions() {
     if (port_names_.empty()) return;  // every port name would be reported as a mistake
-    FunctionSurroundings surroundings{port_names_, {}, {}, function_outputs_.logs()};
+    FunctionSurroundings surroundings{port_names_, {}, {}, {}, function_outputs_.logs()};
     // A port with mistakes may read and write, since its parameters are not known.
     for (const run::NamedPort& p : loaded_.chain.ports) {
       surroundings.ports_read.push_back(p.port == nullptr || p.port->reads());
       surroundings.ports_write.push_back(p.port == nullptr || p.port->writes());
+      surroundings.ports_live.push_back(p.port != nullptr && p.port->interface().has_value());
     }
     BuiltFunctions built = build_functions(description_, surroundings);
     for (std::size_t i = 0; i < built.functions.size(); ++i) {
@@ -155,8 +173,16 @@ class Builder {
     out_port_known_ = built.out_port_known;
     append(errors_, std::move(built.errors));
     append(loaded_.unsupported, std::move(built.unsupported));
-    append(loaded_.cautions, std::move(built.cautions));
-    append(loaded_.without_effect, std::move(built.without_effect));
+    function_cautions_ = std::move(built.cautions);
+    functions_without_effect_ = std::move(built.without_effect);
+  }
+
+  /// A reload replaces those of functions.
+  void take_warnings() {
+    loaded_.fixed_cautions = loaded_.cautions;
+    loaded_.fixed_without_effect = loaded_.without_effect;
+    append(loaded_.cautions, std::move(function_cautions_));
+    append(loaded_.without_effect, std::move(functions_without_effect_));
   }
 
   /// If a function is missing because of mistakes, it is unknown what it would write.
@@ -219,6 +245,7 @@ class Builder {
   LoadedChain loaded_;
   Errors errors_;
   std::vector<std::string> port_names_;
+  Errors function_cautions_, functions_without_effect_;
   bool ports_known_ = false;      // all ports are there; otherwise, those that are missing are unknown
   bool functions_known_ = false;  // the same for functions
   bool out_port_known_ = false;   // on every path, a function chooses the output port

@@ -83,6 +83,12 @@ Errors check_files(const LoadedChain& loaded) {
   return placed(std::move(errors), loaded.files);
 }
 
+Errors port_cautions(const run::Chain& chain) {
+  Errors cautions;
+  for (const run::NamedPort& port : chain.ports) append(cautions, port.port->cautions());
+  return cautions;
+}
+
 Errors busy_outputs(const LoadedChain& loaded) {
   Errors warnings;
   for (const Parameters::File& file : loaded.files) {

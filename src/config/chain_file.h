@@ -55,7 +55,8 @@ struct LoadedChain {
   Errors cautions;                      // protection that the chain file disables, and distant memory
   // For a reload (reload.h):
   FixedParts fixed;
-  std::vector<function::NfTraits> planned;  // of the functions with which the chain was planned
+  Errors fixed_without_effect, fixed_cautions;  // those of the warnings above that are about the fixed parts
+  std::vector<function::NfTraits> planned;      // of the functions with which the chain was planned
 };
 
 struct LoadOptions {
@@ -75,6 +76,9 @@ struct LoadOptions {
 /// Errors about the files that ports and outputs name, such as missing or unreadable captures, or folders that are not
 /// writable. Does not create or change anything, and does not open pipes.
 [[nodiscard]] Errors check_files(const LoadedChain& loaded);
+
+/// What lets packets pass the ports by now. It may change during a run.
+[[nodiscard]] Errors port_cautions(const run::Chain& chain);
 
 /// A warning for each output that another process is currently writing.
 [[nodiscard]] Errors busy_outputs(const LoadedChain& loaded);

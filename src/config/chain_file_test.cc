@@ -871,6 +871,17 @@ class WeakChainFile : public ChainFile {
       "*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -i eth0 -j DROP\n-A FORWARD -i ppp+ -j DROP\nCOMMIT\n";
 };
 
+TEST_F(WeakChainFile, RefusesTwoPortsThatReadFromOneInterface) {
+  const auto two = [](const std::string& lan, const std::string& wan) {
+    return "ports: {lan: {af_packet: {interface: eth1" + lan + "}}, wan: {af_packet: {interface: eth1" + wan +
+           "}}}\nwire: {lan: wan}\nchain:\n  - filter: {expression: ip}\n";
+  };
+  expect_has(errors_of(two("", "")),
+             "chain.yaml:1:46: port wan reads what port lan reads: found 'eth1', expected another interface");
+  EXPECT_EQ(warnings_of(two(", direction: read", ", direction: write")), "\n");
+  EXPECT_EQ(errors_of(two(", netns: one", ", netns: two")).find("reads what"), std::string::npos);
+}
+
 TEST_F(WeakChainFile, RefusesAFirewallThatItCannotApplyAsAWhole) {
   put("rules", "*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -m geoip --source-country XX -j DROP\nCOMMIT\n");
   const std::string refused = errors_of(kGood);
@@ -887,6 +898,27 @@ TEST_F(WeakChainFile, RefusesAFirewallThatItCannotApplyAsAWhole) {
   LoadOptions strict;
   strict.strict = true;
   expect_has(errors_of(skips, strict), "--strict: refused because of the construct above");
+}
+
+TEST_F(WeakChainFile, WarnsAboutRoutersWhoseFramesReachNoHost) {
+  put("routes", "default via 192.0.2.1 dev wan\n");
+  put("neighbours", "192.0.2.1 dev wan lladdr 02:00:00:00:00:01 REACHABLE\n");
+  const auto live = [](const std::string& router) {
+    return "ports: {lan: {af_packet: {interface: no-such-lan}}, wan: {af_packet: {interface: no-such-wan}}}\n"
+           "chain:\n  - router: {routes: routes" +
+           router + "}\n";
+  };
+  expect_has(
+      warnings_of(live("")),
+      "chain.yaml:3:22: router without `neighbours`: frames keep the destination MAC address with which they "
+      "came, and no host takes them: found lan, wan, expected `neighbours: kernel`, or the output of `ip neigh`");
+  expect_has(warnings_of(live(", neighbours: neighbours, macs: {lan: 02:00:00:00:00:02}")),
+             "router without `macs`: frames keep the source MAC address of the host that has sent them: found wan, ");
+  for (const char* const whole : {", neighbours: kernel",
+                                  ", neighbours: neighbours, macs: {lan: 02:00:00:00:00:02, "
+                                  "wan: 02:00:00:00:00:03}"})
+    EXPECT_EQ(warnings_of(live(whole)), "\n");
+  EXPECT_EQ(warnings_of(between_ports("  - router: {routes: routes}\n")), "\n") << "captures have no hosts";
 }
 
 TEST_F(WeakChainFile, WarnsAboutAFirewallThatAcceptsWithoutRules) {

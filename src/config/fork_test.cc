@@ -132,7 +132,7 @@ TEST_F(ForkInChainFile, KnowsTheOutputPortOnlyIfEveryPathChoosesIt) {
       "      - {when: {in_port: lan}, chain: [router: {routes: routes}]}\n";
   const std::string after = "  - firewall: {rules: iptables}\n";
   EXPECT_TRUE(load(fork + "      - {chain: [router: {routes: routes}]}\n" + after));
-  expect_has(errors_of(fork + after), "-o is supported only if an earlier function chooses the port");
+  expect_has(errors_of(fork + after), "-o is supported only after a function that chooses the port");
   expect_has(errors_of(fork, ""), "several ports write, and the chain does not choose");
 }
 

@@ -57,6 +57,7 @@ class FunctionBuilder {
     const std::vector<function::NamedLog> logs = logs_of(*description.kind, surroundings_.logs);
     function::NfContext context{surroundings_.ports, out_port_known()};
     context.ports_write = surroundings_.ports_write;
+    context.ports_live = surroundings_.ports_live;
     context.logs = logs;
     auto function = description.kind->make(*description.parameters, context);
     append(built_.unsupported, std::move(context.unsupported));

@@ -23,6 +23,7 @@ struct FunctionSurroundings {
   std::vector<std::string> ports;          // names, by PortIndex
   std::vector<bool> ports_read;            // by PortIndex; true if that is unknown
   std::vector<bool> ports_write;           // ditto
+  std::vector<bool> ports_live;            // ditto; false if unknown
   std::vector<function::NamedLog> logs{};  // all logs of the chain
 };
 

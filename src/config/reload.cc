@@ -89,8 +89,10 @@ class Planner {
     append(errors_, std::move(built.errors));
     if (same_chain_) compare(built);
     reload_.unsupported = std::move(built.unsupported);
-    reload_.without_effect = std::move(built.without_effect);
-    reload_.cautions = std::move(built.cautions);
+    reload_.without_effect = running_.fixed_without_effect;
+    append(reload_.without_effect, std::move(built.without_effect));
+    reload_.cautions = running_.fixed_cautions;
+    append(reload_.cautions, std::move(built.cautions));
     if (options_.strict) refuse_unsupported(reload_.unsupported, errors_);
     if (!errors_.empty()) return failure(in_file_order(std::move(errors_)));
     bind_texts(built.functions);
@@ -119,6 +121,7 @@ class Planner {
       surroundings.ports.push_back(port.name);
       surroundings.ports_read.push_back(port.port->reads());
       surroundings.ports_write.push_back(port.port->writes());
+      surroundings.ports_live.push_back(port.port->interface().has_value());
     }
     surroundings.logs = running_.logs;
     return surroundings;
@@ -130,6 +133,7 @@ class Planner {
     for (const PortDescription& port : description_.ports) surroundings.ports.push_back(port.name);
     surroundings.ports_read.assign(surroundings.ports.size(), true);
     surroundings.ports_write.assign(surroundings.ports.size(), true);
+    surroundings.ports_live.assign(surroundings.ports.size(), false);
     surroundings.logs = running_.logs;
     return surroundings;
   }

@@ -17,6 +17,7 @@
 namespace penstock::config {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -351,6 +352,21 @@ TEST_F(PlannedReload, KeepsTheOverridesOfTheCommandLine) {
   options_.overrides.clear();
   EXPECT_EQ(errors(kChain),
             "chain.yaml:8:16: run.workers cannot change in a reload: it needs a new run: found '2', expected '3'");
+}
+
+TEST_F(PlannedReload, RepeatsTheWarningsAboutWhatItLeavesAsItIs) {
+  put("rules", "*filter\n:FORWARD ACCEPT [0:0]\nCOMMIT\n");
+  const std::string chain = with(with(kChain, "processor: cpu", "processor: cpu, transfer: zero_copy"), "outputs: {",
+                                 "outputs: {metrics: {listen: \"0.0.0.0:9\"}, ");
+  start(chain);
+  EXPECT_THAT(to_string(running_.cautions), AllOf(HasSubstr("all packets pass"), HasSubstr("whoever reaches this")));
+  put("rules", "*filter\n:FORWARD DROP [0:0]\nCOMMIT\n");
+  const auto reload = plan(chain);
+  ASSERT_TRUE(reload) << to_string(reload.error());
+  EXPECT_EQ(to_string(reload->without_effect), to_string(running_.without_effect));
+  EXPECT_THAT(to_string(reload->without_effect), HasSubstr("transfer has no effect on the CPU"));
+  EXPECT_THAT(to_string(reload->cautions),
+              AllOf(Not(HasSubstr("all packets pass")), HasSubstr("whoever reaches this")));
 }
 
 TEST_F(PlannedReload, SharesTheLogsOfTheRunningChainAndTouchesNoOutput) {

@@ -110,6 +110,7 @@ void Reloader::put_in_use(Version next, ReloadOutcome& outcome) {
 ReloadOutcome Reloader::finished(ReloadOutcome outcome, std::chrono::steady_clock::time_point start) {
   outcome.at = std::chrono::system_clock::now();
   outcome.elapsed = std::chrono::steady_clock::now() - start;
+  if (outcome.result != Outcome::refused) append(outcome.warnings.cautions, config::port_cautions(loaded_.chain));
   if (outcome.what != What::dry_run) {
     {
       const std::lock_guard lock(mutex_);
@@ -121,8 +122,11 @@ ReloadOutcome Reloader::finished(ReloadOutcome outcome, std::chrono::steady_cloc
 }
 
 Warnings Reloader::warnings() const {
+  Errors of_ports = config::port_cautions(loaded_.chain);
   const std::lock_guard lock(mutex_);
-  return {loaded_.unsupported, loaded_.without_effect, loaded_.cautions};
+  Warnings warnings{loaded_.unsupported, loaded_.without_effect, loaded_.cautions};
+  append(warnings.cautions, std::move(of_ports));
+  return warnings;
 }
 
 std::optional<ReloadOutcome> Reloader::last() const {

@@ -61,7 +61,7 @@ class Reloader {
 
   // Any thread may call these.
 
-  /// Of the configuration in use.
+  /// Of the configuration in use, and of the ports as the system is now.
   [[nodiscard]] Warnings warnings() const;
   /// Empty: there was none. Dry runs do not count.
   [[nodiscard]] std::optional<ReloadOutcome> last() const;

@@ -241,6 +241,7 @@ struct NfContext {
   Errors unsupported{};                // the function's readers append what they skip
   Errors cautions{};                   // warnings about protection that the user has disabled
   std::vector<bool> ports_write{};     // by PortIndex; empty: unknown
+  std::vector<bool> ports_live{};      // ditto; whether the port is a network interface
   Errors without_effect{};             // warnings about parameters and file contents without effect
   std::span<const NamedLog> logs{};    // the logs among NfKind::outputs that the chain file names
 

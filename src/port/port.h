@@ -162,6 +162,7 @@ enum class LinkState : std::uint8_t { absent, down, up };
 struct InterfaceName {
   std::string name;
   std::string netns;  // its network namespace, by the name of `ip netns`; empty: that of the process
+  friend bool operator==(const InterfaceName&, const InterfaceName&) = default;
 };
 
 /// What a chain offers to a port.
@@ -200,7 +201,7 @@ class Port {
   /// Checks the files that the port names, as far as possible without blocking, and without opening pipes or creating
   /// or changing anything: captures that are missing or cannot be read, folders that are not writable.
   [[nodiscard]] virtual Errors check() const { return {}; }
-  /// What lets packets pass the chain by, as the system is now.
+  /// What lets packets pass the chain by, as the system is now. Thread-safe, also during a run.
   [[nodiscard]] virtual Errors cautions() const { return {}; }
 
   /// Opens files and interfaces, and makes the queues of the workers. Called once, before the workers start; their

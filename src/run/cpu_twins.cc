@@ -248,7 +248,8 @@ std::span<PacketView> CpuTwins::run_straight_traced(PacketView& packet, TracedWa
     for (; i < end && alive(); ++i) {
       way.before(functions_[i].traits, *functions_[i].stage, functions_[i].name, packet);
       static_cast<void>(run_function(i, {&packet, 1}, bytes));
-      way.after(packet);
+      // Such a stage consumes no packets.
+      way.after(packet, functions_[i].holding != nullptr && packet.packet->verdict.kind == VerdictKind::consume);
     }
     stack_.end_lockstep(begin);
   }

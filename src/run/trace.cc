@@ -71,9 +71,10 @@ void TracedWay::before(const function::NfTraits& traits, const function::CpuStag
   descriptor_ = *packet.packet;
 }
 
-void TracedWay::after(PacketView packet) {
+void TracedWay::after(PacketView packet, bool is_held) {
   add_step(*traits_, *stage_, name_, function::Processor::cpu, traits_->cpu.reads, {bytes_.data(), &descriptor_},
            packet);
+  if (is_held) path_.steps.back().decision = {.verdict = "hold"};
 }
 
 void TracedWay::add_device_step(const function::NfTraits& traits, const function::CpuStage& twin, std::string_view name,

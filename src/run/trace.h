@@ -57,8 +57,8 @@ class TracedWay {
   /// A function on the CPU is about to process the packet, …
   void before(const function::NfTraits& traits, const function::CpuStage& stage, std::string_view name,
               PacketView packet);
-  /// … and has processed it.
-  void after(PacketView packet);
+  /// … and has processed it. `is_held`: it waits (function/holding_stage.h), which the verdict does not say.
+  void after(PacketView packet, bool is_held);
   /// A stage on a device got `before` and made `after` of it. `twin` has the same tables.
   void add_device_step(const function::NfTraits& traits, const function::CpuStage& twin, std::string_view name,
                        function::Processor processor, PacketView before, PacketView after);

@@ -45,10 +45,11 @@ constexpr const char* kForAll[] = {"Basics1",
 // What a TAP device cannot do, or what needs more capabilities for one.
 constexpr const char* kForInterfaces[] = {"Deleted1",    "Deleted2",      "MovedAway",
                                           "LargeFrames", "LongestFrames", "Tunnel"};
-constexpr const char* kForPacketSockets[] = {"Unprivileged1",    "Unprivileged2", "KernelRoutes", "KernelLinks",
-                                             "KernelNeighbours", "KernelReloads", "KernelErrors", "Frr",
-                                             "FirstPackets",     "NoSuchHost",    "Scan",         "HeldInAnUpgrade",
-                                             "SecondRun",        "IkeGcm",        "IkeCbcIpv6",   "XfrmPolicies"};
+constexpr const char* kForPacketSockets[] = {"Unprivileged1",    "Unprivileged2",  "KernelRoutes", "KernelLinks",
+                                             "KernelNeighbours", "KernelReloads",  "KernelErrors", "Frr",
+                                             "FirstPackets",     "NoSuchHost",     "Scan",         "HeldInAnUpgrade",
+                                             "SecondRun",        "KernelWarnings", "IkeGcm",       "IkeCbcIpv6",
+                                             "XfrmPolicies"};
 constexpr const char* kForTap[] = {"TapDeleted", "TapMoved"};
 constexpr const char* kReloads[] = {"Reloads1", "Reloads2"};
 constexpr const char* kUpgrades[] = {"Upgrades1", "Upgrades2", "InterruptedUpgrades", "PredecessorDies",

@@ -241,6 +241,7 @@ void KernelRoutes::add(Entry& entry, std::size_t at, const RouteMessage& message
   fill(route, message);
   entry.routes.insert(entry.routes.begin() + static_cast<std::ptrdiff_t>(at), route);
   ++size_;
+  ++by_rank_[rank];
 }
 
 void KernelRoutes::replace(Route& route, const RouteMessage& message) {
@@ -252,6 +253,7 @@ void KernelRoutes::replace(Route& route, const RouteMessage& message) {
 
 void KernelRoutes::remove(Entry& entry, std::size_t at) {
   clear(entry.routes[at]);
+  --by_rank_[entry.routes[at].rank];
   entry.routes.erase(entry.routes.begin() + static_cast<std::ptrdiff_t>(at));
   --size_;
 }

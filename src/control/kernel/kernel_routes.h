@@ -13,6 +13,7 @@
 
 #pragma once
 
+#include <array>
 #include <boost/container/small_vector.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -46,6 +47,7 @@ class KernelRoutes {
   explicit KernelRoutes(std::size_t most_routes) : most_routes_(most_routes) {}
 
   /// The tables to follow, in the order in which the kernel looks there. Routes of others are ignored.
+  /// At most three.
   void follow_tables(std::vector<std::uint32_t> tables) { tables_ = std::move(tables); }
   void set_ports(PortOf port_of);
 
@@ -93,10 +95,16 @@ class KernelRoutes {
   }
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  /// Of one of the tables.
+  [[nodiscard]] bool has_routes_of(std::uint32_t table) const noexcept {
+    const std::uint8_t rank = rank_of(table);
+    return rank < tables_.size() && by_rank_[rank] > 0;
+  }
   [[nodiscard]] std::size_t left_out() const noexcept { return left_out_; }
 
  private:
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+  static constexpr std::size_t kMostTables = 3;
 
   struct Route {
     std::uint32_t metric = 0;
@@ -167,6 +175,7 @@ class KernelRoutes {
   router::NextHopTable published_;  // with the uses of entries
   Target target_;                   // while a route is resolved
   std::size_t size_ = 0, left_out_ = 0;
+  std::array<std::size_t, kMostTables> by_rank_{};  // routes
   bool dumping_ = false, wants_dump_ = false;
 };
 

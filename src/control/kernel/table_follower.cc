@@ -468,8 +468,22 @@ void TableFollower::ask(const Ipv6Address& address, std::uint32_t interface) {
 // Reports.
 
 void TableFollower::sum_up() {
+  const std::uint64_t left_out = routes_.left_out() + neighbours_.left_out();
+  if (left_out > 0 && summary_.left_out == 0) {
+    log_warning("kernel tables: more than most_routes ({}): {} left out, and packets take other routes, or none",
+                format_count(from_.most_routes), format_count(left_out));
+  }
+  const bool is_empty =
+      in_step_ && from_.routes && !routes_.has_routes_of(from_.vrf.empty() ? from_.table : vrf_table_);
+  if (is_empty && !was_empty_)
+    log_warning("kernel tables: {} has no routes: packets are dropped (no_route)", table_text());
+  was_empty_ = is_empty;
   const std::lock_guard lock(summary_mutex_);
-  summary_ = {counts_, routes_.size(), neighbours_.size(), routes_.left_out() + neighbours_.left_out(), last_error_};
+  summary_ = {counts_, routes_.size(), neighbours_.size(), left_out, last_error_};
+}
+
+std::string TableFollower::table_text() const {
+  return from_.vrf.empty() ? fmt::format("table {}", from_.table) : fmt::format("the table of vrf {}", from_.vrf);
 }
 
 void TableFollower::report(nlohmann::json& into) const {

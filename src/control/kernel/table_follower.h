@@ -78,6 +78,7 @@ class TableFollower final : public router::TableSource {
   void ask(const Ipv6Address& address, std::uint32_t interface);
   void find_interfaces();
   void sum_up();
+  [[nodiscard]] std::string table_text() const;
 
   const router::FromKernel from_;
   std::vector<std::string> interfaces_;  // by port: the interface that it is on; "": none
@@ -117,6 +118,7 @@ class TableFollower final : public router::TableSource {
     std::size_t routes = 0, neighbours = 0, left_out = 0;
     std::string error;
   };
+  bool was_empty_ = false;            // without routes
   mutable std::mutex summary_mutex_;  // guards the next member; held only while copying
   Summary summary_;
 

@@ -78,6 +78,7 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
   if (parameters.has("policy")) options.policy = target_of(parameters.text("policy"));
 
   options.most_rules = parameters.integer("most_rules");
+  options.refuses_unsupported = function::refuses_unsupported(parameters);
 
   static const std::vector<std::string> kNoMapping;
   const bool mapped = parameters.has("interfaces");

@@ -204,6 +204,14 @@ TEST(IptablesReader, AnUnknownInterfaceIsAnErrorThatListsThePorts) {
             "`interfaces` maps to one or to none");
 }
 
+TEST(IptablesReader, ReportsUnsupportedConstructsTogetherWithMistakesIfTheyAreRefused) {
+  ReadOptions options = with_ports({"lan", "wan"});
+  const std::string text = table("-A FORWARD -m recent --rcheck -j DROP\n-A FORWARD -i eth7 -j ACCEPT\n");
+  EXPECT_THAT(errors_of(text, options), Not(HasSubstr("recent")));
+  options.refuses_unsupported = true;
+  EXPECT_THAT(errors_of(text, options), AllOf(HasSubstr("unknown interface: found 'eth7'"), HasSubstr("recent")));
+}
+
 TEST(IptablesReader, ReturnGoesBackToTheCaller) {
   const classify::Ruleset rules =
       rules_of(table("-A FORWARD -p tcp -j inner\n-A FORWARD -s 10.0.0.0/8 -j ACCEPT\n"
@@ -297,7 +305,8 @@ TEST(IptablesReader, RulesOnTheOutInterfaceAreLeftOutBeforeARouter) {
   options.interfaces.out_known = false;
   const auto read = read_rules(table("-A FORWARD ! -o wan -j ACCEPT\n-A FORWARD -j REJECT\n"), "rules", options);
   ASSERT_TRUE(read);
-  EXPECT_THAT(to_string(read->unsupported), HasSubstr("-o is supported only if an earlier function chooses the port"));
+  EXPECT_THAT(to_string(read->unsupported),
+              HasSubstr("-o is supported only after a function that chooses the port, such as router"));
   EXPECT_EQ(decide(read->value, tuple("1.2.3.4 2.2.2.2 tcp 1 1")), "1 reject");
 }
 

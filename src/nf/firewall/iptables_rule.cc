@@ -364,7 +364,7 @@ class IptablesRuleReader {
   void read_out_interface(const IptablesWord& option) {
     if (!interfaces_.out_known) {
       rules_.interface_names.insert(argument("an interface").text);
-      return leave_out("-o is supported only if an earlier function chooses the port", option);
+      return leave_out("-o is supported only after a function that chooses the port, such as router", option);
     }
     read_interface(classify::Subject::out_port);
   }

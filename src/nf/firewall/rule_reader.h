@@ -35,6 +35,7 @@ struct ReadOptions {
   std::optional<classify::Target> policy;  // overrides the file's; a ClassBench set has none and drops
   classify::Match decides = classify::Match::first;
   std::size_t most_rules = kMostRules;
+  bool refuses_unsupported = false;  // if there are mistakes, constructs that are not supported are reported with them
 };
 
 /// The error for a file with more rules than `options` allow; `place` is the first rule over the limit.

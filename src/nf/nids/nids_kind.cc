@@ -348,6 +348,26 @@ Errors in_short(const RuleSet& rules) {
   return std::move(list).take();
 }
 
+/// With `action: drop`, the rules are a policy. A rule with a mistake may be all that is left of a longer file, or what
+/// should drop an attack.
+Result<void> check_policy(const RuleSet& set, const Parameters& parameters) {
+  if (parameters.text("action") != "drop") return {};
+  ErrorList list;
+  std::size_t mistakes = 0;
+  for (const RuleSet::Left& left : set.left_out) {
+    if (!left.is_mistake()) continue;
+    list.add(left.why);
+    ++mistakes;
+  }
+  if (mistakes == 0) return {};
+  Errors errors = std::move(list).take();
+  errors.push_back({parameters.place("action"),
+                    fmt::format("refused because of {} with mistakes, listed above: what they should drop would pass",
+                                format_count(mistakes, "rule")),
+                    "'drop'", "correct rules, or `action: alert`"});
+  return failure(std::move(errors));
+}
+
 /// Some rules may be left out, but without any rule nothing would be detected.
 Result<void> check_not_empty(const RuleSet& set, const Parameters& parameters) {
   if (!set.rules.empty()) return {};
@@ -397,6 +417,7 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
   const RuleSet& set = (*detection)->rules();
   if (parameters.flag("strict") && !set.left_out.empty()) return failure(in_short(set));
   if (auto some = check_not_empty(set, parameters); !some) return failure(std::move(some).error());
+  if (auto whole = check_policy(set, parameters); !whole) return failure(std::move(whole).error());
   if (Errors errors = check_unused_variables(files, set, context.without_effect); !errors.empty())
     return failure(std::move(errors));
   append(context.without_effect, unknown_classes(set));

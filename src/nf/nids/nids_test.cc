@@ -471,6 +471,16 @@ TEST_F(NidsFunction, RefusesWrongParameters) {
               HasSubstr("frobnicate"));
 }
 
+TEST_F(NidsFunction, RefusesAPolicyThatHasMistakes) {
+  const std::string whole = "drop udp any any -> any any (content:\"needle\"; sid:1;)\n";
+  const std::string cut = whole + "drop udp any any -> any any (content:\"hay";
+  EXPECT_THAT(refusal(cut, {{"action", {"drop"}}}),
+              AllOf(HasSubstr("rules:2:"), HasSubstr("chain.yaml:2:1: refused because of 1 rule with mistakes")));
+  EXPECT_NE(make(cut, {}), nullptr) << "it only alerts";
+  const std::string unsupported = whole + "drop tcp any any -> any any (tls.cert_subject; content:\"hay\"; sid:2;)\n";
+  EXPECT_NE(make(unsupported, {{"action", {"drop"}}}), nullptr);
+}
+
 TEST_F(NidsFunction, FindsTheSameWithEveryMatcher) {
   const std::string rules =
       "alert udp any any -> any any (content:\"needle\"; nocase; sid:1;)\n"

@@ -138,7 +138,7 @@ std::string route_of(PacketView packet, const RouterTables& tables, const Device
 }
 
 function::Explanation explain_and_send(PacketView packet, const RouterTables& tables, CheckRules rules,
-                                       const Devices& devices) {
+                                       const Devices& devices, bool asks_for_neighbours) {
   function::Explanation explanation;
   Verdict& verdict = packet.packet->verdict;
   verdict = check(packet, rules);
@@ -156,6 +156,8 @@ function::Explanation explain_and_send(PacketView packet, const RouterTables& ta
     }
     verdict = send(packet, value, tables.view());
   });
+  if (asks_for_neighbours && verdict == Verdict::drop(DropReason::no_neighbour))
+    explanation.depends_on = "the neighbour's answer: the packet waits while the kernel asks for its MAC address";
   return explanation;
 }
 

@@ -19,8 +19,9 @@ namespace penstock::router {
 /// Names the next hop that the packet's flow takes.
 [[nodiscard]] std::string route_of(PacketView packet, const RouterTables& tables, const Devices& devices);
 
-/// Decides on the packet, and changes it, as a stage with these tables does.
+/// Decides on the packet, and changes it, as a stage with these tables does. `asks_for_neighbours`: packets wait for
+/// those that are missing.
 [[nodiscard]] function::Explanation explain_and_send(PacketView packet, const RouterTables& tables, CheckRules rules,
-                                                     const Devices& devices);
+                                                     const Devices& devices, bool asks_for_neighbours);
 
 }  // namespace penstock::router

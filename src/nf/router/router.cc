@@ -124,8 +124,7 @@ bool Router::takes_mac(PortIndex port) const noexcept {
 }
 
 std::unique_ptr<function::CpuStage> Router::make_cpu_stage() {
-  const bool notes_missing = from_kernel_.neighbours && source_ != nullptr;
-  return make_router_stage(snapshot_, rules_, devices_, notes_missing ? &source_->missing() : nullptr);
+  return make_router_stage(snapshot_, rules_, devices_, asks_for_neighbours() ? &source_->missing() : nullptr);
 }
 
 std::unique_ptr<DeviceStage> Router::make_device_stage(function::Processor /*processor*/, const StageUse& /*use*/) {
@@ -288,7 +287,7 @@ void Router::predecessor_ended() noexcept {
 std::optional<function::Explanation> Router::explain(PacketView packet) const {
   // Updates wait for this reader.
   const function::Snapshot<RouterTables>::Reader newest(snapshot_);
-  return explain_and_send(packet, newest.table(), rules_, devices_);
+  return explain_and_send(packet, newest.table(), rules_, devices_, asks_for_neighbours());
 }
 
 std::string Router::description() const {

@@ -95,6 +95,8 @@ class Router final : public function::NetworkFunction {
   [[nodiscard]] const Devices& devices() const noexcept { return devices_; }
   /// Whether the packets that leave by this port get the MAC of its interface.
   [[nodiscard]] bool takes_mac(PortIndex port) const noexcept;
+  /// Whether the kernel is asked for neighbours that are missing.
+  [[nodiscard]] bool asks_for_neighbours() const noexcept { return from_kernel_.neighbours && source_ != nullptr; }
 
   /// Applies a change. Packets of batches that begin after it returns are forwarded by the changed tables; no packet
   /// sees a partial change. After an error, or std::bad_alloc, nothing has changed. If the tables cannot be copied to a

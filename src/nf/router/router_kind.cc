@@ -144,6 +144,31 @@ Errors without_effect(const Parameters& parameters, const RouterConfig& config, 
   return warnings;
 }
 
+/// Warns about frames that leave by network interfaces with MAC addresses by which they reach nobody, or look like
+/// another host's.
+Errors mac_cautions(const Parameters& parameters, const RouterConfig& config, const function::NfContext& context) {
+  std::vector<std::string_view> live, without_mac;
+  for (std::size_t port = 0; port < context.ports_live.size(); ++port) {
+    if (!context.ports_live[port] || !context.ports_write[port]) continue;
+    live.emplace_back(context.ports[port]);
+    if (!config.ports[port].rewrite_source) without_mac.push_back(live.back());
+  }
+  Errors cautions;
+  if (!config.neighbours && !live.empty()) {
+    cautions.push_back({parameters.place("routes"),
+                        "router without `neighbours`: frames keep the destination MAC address with which they came, "
+                        "and no host takes them",
+                        fmt::format("{}", fmt::join(live, ", ")), "`neighbours: kernel`, or the output of `ip neigh`"});
+  }
+  if (config.neighbours && !without_mac.empty()) {
+    cautions.push_back({parameters.place("routes"),
+                        "router without `macs`: frames keep the source MAC address of the host that has sent them",
+                        fmt::format("{}", fmt::join(without_mac, ", ")),
+                        "the MAC addresses of these ports' interfaces, or `neighbours: kernel`"});
+  }
+  return cautions;
+}
+
 Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parameters, function::NfContext& context) {
   Errors errors;
   RouterConfig config;
@@ -196,6 +221,7 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
   append(parameters.flag("strict") ? errors : context.unsupported, std::move(unsupported));
   if (!errors.empty()) return failure(std::move(errors));
   append(context.without_effect, without_effect(parameters, config, context));
+  append(context.cautions, mac_cautions(parameters, config, context));
   return Router::build(std::move(config)).map([](std::unique_ptr<Router> router) {
     return std::unique_ptr<function::NetworkFunction>(std::move(router));
   });

@@ -100,18 +100,28 @@ class AfPacketPort final : public Port {
   Errors check() const override { return check_interface(settings_.interface, settings_.netns, settings_.place); }
   /// A packet socket gets copies: the kernel has the frames too.
   Errors cautions() const override {
+    if (!settings_.reads || !settings_.writes) return {};  // it may be there to listen
+    const std::lock_guard lock(cautioning_);
     Errors cautions;
-    if (!settings_.reads || !settings_.writes) return cautions;  // it may be there to listen
-    static_cast<void>(in_network_namespace(settings_.netns, [&]() -> Result<void> {
+    const auto found = in_network_namespace(settings_.netns, [&]() -> Result<void> {
       for (const char* const family : {"ipv4", "ipv6"}) {
         const std::string setting = fmt::format("net/{}/conf/{}/forwarding", family, settings_.interface);
         if (system_file("/proc/sys/" + setting) != "1") continue;
         cautions.push_back({settings_.place, "the kernel forwards the packets of this interface too, past the chain",
                             in_quotes(setting + " = 1"), "0, or a firewall of the kernel that drops what it forwards"});
       }
+      if (const auto interface = find_interface(settings_.interface)) {
+        if (const std::string master = master_of(*interface); !master.empty()) {
+          cautions.push_back({settings_.place, "the kernel takes the frames of this interface too, past the chain",
+                              "it belongs to " + in_quotes(master),
+                              "`ip link set " + settings_.interface + " nomaster`"});
+        }
+      }
       return {};
-    }));
-    return cautions;
+    });
+    // A run has given up the capability to enter another namespace.
+    if (found) cautions_ = std::move(cautions);
+    return cautions_;
   }
   std::optional<InterfaceName> interface() const override {
     return InterfaceName{settings_.interface, settings_.netns};
@@ -388,7 +398,8 @@ class AfPacketPort final : public Port {
   std::unique_ptr<Exchange> exchange_;
   std::vector<std::unique_ptr<PacketRx>> rx_;
   std::vector<std::unique_ptr<PacketTx>> tx_;
-  mutable std::mutex counting_;
+  mutable std::mutex counting_, cautioning_;
+  mutable Errors cautions_;  // when they were last found
   std::atomic<bool> closed_{false};
   InterfaceWatch watch_;  // its thread uses the queues
 };

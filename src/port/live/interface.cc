@@ -103,6 +103,38 @@ std::vector<std::string> interface_names() {
 
 std::optional<Interface> find_interface(const std::string& name) { return find_interface(any_socket(), name); }
 
+std::string master_of(const Interface& interface) {
+  struct Request {
+    nlmsghdr header;
+    ifinfomsg link;
+  } request{};
+  request.header.nlmsg_len = NLMSG_LENGTH(sizeof request.link);
+  request.header.nlmsg_type = RTM_GETLINK;
+  request.header.nlmsg_flags = NLM_F_REQUEST;
+  request.link.ifi_index = interface.index;
+  const FileDescriptor socket(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
+  if (!socket || ::send(socket.get(), &request, request.header.nlmsg_len, 0) < 0) return "";
+  alignas(nlmsghdr) std::array<std::uint8_t, 32768> answer;
+  const ssize_t received = ::recv(socket.get(), answer.data(), answer.size(), 0);  // the kernel answers at once
+  constexpr std::size_t kLeast = NLMSG_LENGTH(sizeof(ifinfomsg));
+  const auto& header = *reinterpret_cast<const nlmsghdr*>(answer.data());
+  if (received < static_cast<ssize_t>(kLeast) || header.nlmsg_type != RTM_NEWLINK) return "";
+  std::span<const std::uint8_t> attributes = std::span(answer).first(static_cast<std::size_t>(received));
+  attributes = attributes.subspan(std::min<std::size_t>(NLMSG_ALIGN(kLeast), attributes.size()));
+  while (attributes.size() >= sizeof(rtattr)) {
+    const auto& attribute = *reinterpret_cast<const rtattr*>(attributes.data());
+    if (attribute.rta_len < sizeof(rtattr) || attribute.rta_len > attributes.size()) break;
+    if (attribute.rta_type == IFLA_MASTER && attribute.rta_len == RTA_LENGTH(sizeof(std::uint32_t))) {
+      std::uint32_t index = 0;
+      std::memcpy(&index, attributes.data() + RTA_LENGTH(0), sizeof index);
+      std::array<char, IFNAMSIZ> name{};
+      return ::if_indextoname(index, name.data()) == nullptr ? std::to_string(index) : std::string(name.data());
+    }
+    attributes = attributes.subspan(std::min<std::size_t>(RTA_ALIGN(attribute.rta_len), attributes.size()));
+  }
+  return "";
+}
+
 Result<Interface> require_interface(const std::string& name, const Place& place) {
   if (auto found = find_interface(name)) {
     if (found->is_ethernet) return *found;
@@ -249,6 +281,8 @@ void InterfaceWatch::note(const std::optional<Interface>& now) {
     }
     if (now && !last_->carrier && now->carrier) log_info("interface {}: up", name_);
     if (now && now->mtu != last_->mtu) log_info("interface {}: MTU {}, was {}", name_, now->mtu, last_->mtu);
+  } else if (now && !now->carrier && !is_new_) {
+    log_warning("interface {}: {} at the start", name_, now->up ? "no carrier" : "down");
   }
   exists_.store(now.has_value(), std::memory_order_relaxed);
   can_send_.store(now && now->carrier, std::memory_order_relaxed);

@@ -44,6 +44,9 @@ struct Interface {
 /// Whether there is one in this network namespace (namespace_thread.h).
 [[nodiscard]] Errors check_interface(const std::string& name, const std::string& netns, const Place& place);
 
+/// The bridge or bond that it belongs to, which takes its frames too; empty if there is none, or that is unknown.
+[[nodiscard]] std::string master_of(const Interface& interface);
+
 /// The name of its driver, such as "veth" or "ixgbe"; empty if unknown.
 [[nodiscard]] std::string driver_of(const std::string& name);
 

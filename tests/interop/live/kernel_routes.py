@@ -8,6 +8,7 @@
 The gateway's interfaces have addresses, and its kernel answers ARP and neighbour discovery. No neighbour is static. The
 address 10.99.0.1 is both of lb's and of lc's."""
 
+from control import Operator
 from net import check, sh, wait_until
 
 GATEWAY = {"lan": ("10.1.0.254", "fd01::fe"), "wan": ("10.2.0.254", "fd02::fe"), "dmz": ("10.3.0.254", "fd03::fe")}
@@ -166,12 +167,47 @@ def icmp_errors(make, **shape):
 # With af_xdp, the kernel gets only what is for it.
 SHARED = {"port_parameters": ", for_host: kernel"}
 
+def warnings(make):
+    """Of what weakens the chain, at the start and later."""
+    net = gateway_of(make)
+    operator = Operator(net)
+
+    def starts(parameters):
+        net.start(f"  - router: {{routes: kernel, neighbours: kernel{parameters}}}\n", outputs=f", control: {operator.socket}")
+
+    def says(text):
+        return any(text in caution["message"] for caution in operator.do("status")["cautions"])
+
+    starts(", table: 4711")
+    wait_until(lambda: "table 4711 has no routes" in net.penstock.text(), "nothing said of an empty table", 10)
+    net.stop()
+    starts(", most_routes: 1")
+    wait_until(lambda: "more than most_routes (1)" in net.penstock.text(), "nothing said of routes that are left out", 10)
+    net.stop()
+
+    starts("")
+    check("warning" not in net.penstock.text(), net.penstock.text())
+    forwards = "the kernel forwards the packets"
+    check(not says(forwards))
+    net.host("gw", "sysctl -qw net.ipv4.conf.lan.forwarding=1")
+    check(says(forwards))
+    net.host("gw", "sysctl -qw net.ipv4.conf.lan.forwarding=0")
+    check(not says(forwards))
+    takes = "the kernel takes the frames"
+    sh("ip -n gw link add bridge type bridge && ip -n gw link set wan master bridge")
+    check(says(takes))
+    sh("ip -n gw link set wan nomaster")
+    check(not says(takes))
+    net.stop()
+
+
 SCENARIOS = {
     "KernelRoutes": follows_changes,
     "KernelLinks": links_and_objects,
     "KernelNeighbours": neighbours_change,
     "KernelReloads": reloads,
     "KernelErrors": icmp_errors,
+    "KernelWarnings": warnings,
     "KernelRoutesXdp": lambda make: follows_changes(make, **SHARED),
     "KernelErrorsXdp": lambda make: icmp_errors(make, **SHARED),
 }
