@@ -24,6 +24,7 @@
 #include "base/log.h"
 #include "base/text_file.h"
 #include "base/thread_placement.h"
+#include "base/units.h"
 #include "cli/chain_arguments.h"
 #include "cli/progress.h"
 #include "cli/reload.h"
@@ -95,10 +96,22 @@ void handle_signals(RunSignals& signals, run::Run& running, const RunArguments& 
 void log_hand_over(const control::HandOverOutcome& outcome) {
   print_errors(outcome.errors);
   if (outcome.errors.empty()) {
-    log_info("hand-over to process {}: packets waited for {:.1f} ms; this run ends", outcome.successor,
-             outcome.waited.count() * 1e3);
+    log_info("handed over to process {}; this run ends", outcome.successor);
   } else {
     log_error("hand-over to process {}: failed, see above; the run continues", outcome.successor);
+  }
+}
+
+/// Those for which there was no room while no process received.
+void log_lost_frames(const report::RunReport& report) {
+  for (const report::PortReport& port : report.ports) {
+    if (!port.interface) continue;
+    for (const auto& [reason, frames] : port.interface->lost) {
+      if (reason == "receive_ring_full" && frames > 0)
+        log_warning(
+            "port {}: {} lost while packets waited, as the receive ring was full; it holds more with a larger `memory`",
+            port.name, format_count(frames, "frame"));
+    }
   }
 }
 
@@ -173,7 +186,7 @@ int run_chain(const RunArguments& arguments) {
   Log::of_process().keep_records();
   RunSignals& signals = take_run_signals();
   control::ServiceManager manager;
-  manager.starting();
+  if (arguments.take_over.empty()) manager.starting();  // otherwise, the service goes on
   gpu::load_kernels_at_once();
   auto loaded = arguments.chain.load();
   if (!loaded) return refuse(loaded.error(), false);
@@ -224,8 +237,9 @@ int run_chain(const RunArguments& arguments) {
                         ? control::UnixListener::open_beside(loaded->control_path)
                         : control::UnixListener::open(loaded->control_path);
     if (!listener) return refuse(listener.error());
-    auto opened = control::ControlServer::open(std::move(*listener), {*loaded, arguments.chain.file, reloader, stop,
-                                                                      stop_as_by_signal, on_reload, on_hand_over});
+    auto opened = control::ControlServer::open(
+        std::move(*listener), {*loaded, arguments.chain.file, reloader, stop, stop_as_by_signal, on_reload,
+                               on_hand_over, [&](pid_t successor) { manager.hand_over(successor); }});
     if (!opened) return refuse(opened.error());
     server = std::move(*opened);
   }
@@ -246,6 +260,7 @@ int run_chain(const RunArguments& arguments) {
     } else if (predecessor != nullptr) {
       log_info("took over from process {}: packets waited for {:.1f} ms", predecessor->pid(),
                predecessor->waited().count() * 1e3);
+      log_lost_frames((*running)->report());
     }
     if (server != nullptr) {
       if (const auto listens = server->begin(**running); !listens) print_errors(listens.error());
@@ -325,7 +340,7 @@ void add_run(CLI::App& app, function::NfKinds functions, int& exit_code) {
   command->add_flag("--json", arguments->json, "print the report as JSON instead of tables");
   command->add_flag("-q,--quiet", arguments->quiet, "print no tables and no progress");
   command->footer(
-      "Every packet that is read is accounted for: in = forwarded + dropped + consumed.\n"
+      "Every packet that is read is accounted for: in = forwarded + dropped + consumed; during a run, also + held.\n"
       "Signals: SIGINT and SIGTERM end the run cleanly, a second one ends it at once; SIGHUP reopens the logs;\n"
       "SIGUSR1 writes the report (without one, the tables to stderr); SIGUSR2 reads the chain file and the files of "
       "its\n"

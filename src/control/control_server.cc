@@ -439,7 +439,8 @@ void ControlServer::carry_out_hand_over(const Asked& asked, run::Run& run) {
       errors = std::move(continuity.error());
     }
   } else {
-    const HandOverOutcome outcome = hand_over(run, std::exchange(successor_, {}), asked.request.id);
+    const HandOverOutcome outcome =
+        hand_over(run, std::exchange(successor_, {}), asked.request.id, subject_.on_leaving);
     subject_.on_hand_over(outcome);
     errors = outcome.errors;
   }
