@@ -328,8 +328,11 @@ void add_run(CLI::App& app, function::NfKinds functions, int& exit_code) {
   add_override("--write-esp-sa", "outputs.esp_sa",
                "write the SAs of ipsec with their keys to this file, for Wireshark");
   command
-      ->add_option("--take-over", arguments->take_over,
-                   "continue the run that listens on this control socket, which then ends; no packet is lost")
+      ->add_option(
+          "--take-over", arguments->take_over,
+          "continue the run that listens on this control socket, which then ends; no packet is lost as long as the "
+          "ports have room for those that come meanwhile (`memory` of af_packet)")
+      ->transform(socket_name())
       ->type_name("SOCKET");
   command
       ->add_option(
