@@ -308,9 +308,9 @@ void add_run(CLI::App& app, function::NfKinds functions, int& exit_code) {
   CLI::App* command = app.add_subcommand("run", "Run a chain");
   arguments->chain.add_to(*command, functions);
   const auto add_override = [&](const char* option, const char* path, const char* help) {
-    arguments->chain.add_override(*command, option, path, std::string(help) + "; replaces " + path);
+    return arguments->chain.add_override(*command, option, path, std::string(help) + "; replaces " + path);
   };
-  add_override("--processor", "run.processor", "auto, cpu or gpu");
+  add_override("--processor", "run.processor", "where the functions run")->type_name("auto|cpu|gpu");
   add_override("--gpus", "run.gpus", "indices of the GPUs to use, such as 0,1");
   add_override("--workers", "run.workers", "number of worker threads");
   add_override("--cores", "run.cores", "cores to bind the workers to, such as 2-5,8");
@@ -321,7 +321,7 @@ void add_run(CLI::App& app, function::NfKinds functions, int& exit_code) {
       "--metrics", [arguments](const std::string& address) { arguments->chain.options.push_back(metrics_at(address)); },
       "serve metrics for Prometheus, and a page, at this address, such as 127.0.0.1:9474; replaces "
       "outputs.metrics.listen");
-  add_override("--log-level", "outputs.log.level", "error, warning, info or debug: what to log");
+  add_override("--log-level", "outputs.log.level", "what to log")->type_name("error|warning|info|debug");
   add_override("--report", "outputs.report", "write the report to this file as JSON");
   add_override("--timeline", "outputs.timeline",
                "write the times of the last transfers and kernels on the GPU to this file, for Perfetto");
