@@ -126,17 +126,10 @@ int try_socket(int family) {
   return 0;
 }
 
-void look_at_network(const fs::path& root, Machine& machine) {
+void look_at_sockets(const fs::path& root, Machine& machine) {
   machine.af_packet_errno = try_socket(AF_PACKET);
   machine.af_xdp_errno = try_socket(AF_XDP);
   machine.tap_errno = ::access((root / "dev/net/tun").c_str(), R_OK | W_OK) == 0 ? 0 : errno;
-  constexpr std::uint64_t kUp = 1;  // IFF_UP
-  for (const fs::path& interface : files_of(root / "sys/class/net")) {
-    std::error_code none;
-    machine.interfaces.push_back({.name = interface.filename().string(),
-                                  .driver = fs::read_symlink(interface / "device/driver", none).filename().string(),
-                                  .up = (number(system_file(interface / "flags"), 16) & kUp) != 0});
-  }
 }
 
 }  // namespace
@@ -147,7 +140,7 @@ Machine look_at_machine(const fs::path& root) {
   look_at_memory(root, machine);
   look_at_process(root, machine);
   look_at_gpus(root, machine);
-  look_at_network(root, machine);
+  look_at_sockets(root, machine);
   return machine;
 }
 

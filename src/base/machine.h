@@ -14,12 +14,6 @@
 
 namespace penstock {
 
-struct NetworkInterface {
-  std::string name;
-  std::string driver;  // empty for virtual interfaces
-  bool up = false;
-};
-
 struct Machine {
   std::string cpu_model;
   unsigned cores = 0;             // physical
@@ -43,7 +37,6 @@ struct Machine {
   unsigned nvidia_pci_devices = 0;        // GPUs on the PCI bus, with or without a driver
   std::vector<std::string> nvidia_nodes;  // "/dev/nvidia0", …
   bool nvidia_kernel_module = false;
-  std::vector<NetworkInterface> interfaces;  // sorted by name
 };
 
 /// Reads the machine's files below `root`; tests pass a tree of their own.

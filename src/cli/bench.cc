@@ -4,6 +4,7 @@
 #include "cli/bench.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -329,7 +330,10 @@ void add_bench(CLI::App& app, std::vector<std::string> command_line, int& exit_c
 
   CLI::App* const command =
       app.add_subcommand("bench", "Run an experiment from a paper; show tables, write JSON and plots");
-  command->add_option("NAME", arguments->name, "experiment to run; `penstock bench` alone lists them");
+  std::vector<std::string_view> names;
+  for (const Experiment* const known : experiments::experiments()) names.push_back(known->name);
+  command->add_option("NAME", arguments->name, "experiment to run; `penstock bench` alone lists them")
+      ->type_name(fmt::format("{}", fmt::join(names, "|")));
   const std::vector<CLI::Option*> measuring{
       command->add_flag("--quick", options.quick, "measure fewer points, with less time for each"),
       command->add_option("--repeats", "measurements per point; tables show the median")

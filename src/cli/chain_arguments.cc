@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "base/text_file.h"
 #include "base/units.h"
+#include "control/client.h"
 
 namespace penstock::cli {
 
@@ -200,6 +201,14 @@ CLI::Validator not_empty(std::string_view expected) {
           ""};
 }
 
+CLI::Validator socket_name() {
+  return {[](std::string& text) {
+            text = control::socket_named(text);
+            return std::string();
+          },
+          ""};
+}
+
 void ChainArguments::add_to(CLI::App& command, function::NfKinds known_functions) {
   functions = known_functions;
   command.add_option("CHAIN.yaml", file, "the chain file")->required();
@@ -213,10 +222,10 @@ void ChainArguments::add_to(CLI::App& command, function::NfKinds known_functions
                    "refuse all files with unsupported constructs, also those of functions that would leave them out");
 }
 
-void ChainArguments::add_override(CLI::App& command, const std::string& option, const std::string& path,
-                                  const std::string& help) {
+CLI::Option* ChainArguments::add_override(CLI::App& command, const std::string& option, const std::string& path,
+                                          const std::string& help) {
   // With a function instead of a variable, an empty value is not lost.
-  command.add_option_function<std::string>(
+  return command.add_option_function<std::string>(
       option,
       [this, option, path](const std::string& value) {
         options.push_back(config::override_by_option(option, path, value));

@@ -60,6 +60,9 @@ void print_mistakes(const Errors& mistakes, bool all = false);
 /// the value.
 [[nodiscard]] CLI::Validator not_empty(std::string_view expected);
 
+/// Turns the name of a run's socket into its path (control::socket_named).
+[[nodiscard]] CLI::Validator socket_name();
+
 /// The options shared by `run`, `check` and `plan`.
 struct ChainArguments {
   std::string file;
@@ -70,7 +73,8 @@ struct ChainArguments {
 
   void add_to(CLI::App& command, function::NfKinds known_functions);
   /// Adds an option whose value replaces the one at `path` in the file. This object must outlive the command.
-  void add_override(CLI::App& command, const std::string& option, const std::string& path, const std::string& help);
+  CLI::Option* add_override(CLI::App& command, const std::string& option, const std::string& path,
+                            const std::string& help);
   /// Reads the file and applies the overrides.
   [[nodiscard]] Result<config::LoadedChain> load(bool only_plan = false) const;
   /// Reads the file again, for a chain that runs.

@@ -212,6 +212,7 @@ void add_check(CLI::App& app, function::NfKinds functions, int& exit_code) {
   command
       ->add_option("--take-over", arguments->take_over,
                    "also check whether `penstock run --take-over` could continue the run at this control socket")
+      ->transform(socket_name())
       ->type_name("SOCKET");
   command->callback([arguments, &exit_code] { exit_code = check_chain(*arguments); });
 }

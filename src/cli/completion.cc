@@ -12,6 +12,7 @@
 
 #include "base/text_file.h"
 #include "cli/option_value.h"
+#include "control/client.h"
 
 namespace penstock::cli {
 
@@ -23,16 +24,20 @@ struct Command {
   std::string summary;
   std::vector<const CLI::Option*> options{};
   std::vector<const CLI::App*> commands{};
-  bool takes_files = false;
+  std::vector<std::string> words{};  // that arguments may be
+  bool takes_files = false;          // otherwise
 };
 
 void collect(const CLI::App& app, const std::string& path, std::vector<Command>& all) {
   Command command{path, app.get_description()};
   for (const CLI::Option* const option : app.get_options()) {
-    if (option->get_positional())
-      command.takes_files = true;
-    else
+    if (!option->get_positional()) {
       command.options.push_back(option);
+    } else if (const Value value = value_of(*option); !value.choices.empty()) {
+      command.words = value.choices;
+    } else {
+      command.takes_files = true;
+    }
   }
   if (app.get_fallthrough()) {
     for (const CLI::Option* const option : app.get_parent()->get_options()) {
@@ -95,6 +100,7 @@ std::string bash_value(const Command& command, const CLI::Option& option) {
           ? fmt::format("_penstock_words {}", shell_quoted(fmt::format("{}", fmt::join(value.choices, " "))))
       : value.kind == Value::Kind::file   ? "_penstock_files -f"
       : value.kind == Value::Kind::folder ? "_penstock_files -d"
+      : value.kind == Value::Kind::socket ? "_penstock_sockets"
                                           : ":";
   return fmt::format("    {}) {}; return ;;\n", fmt::join(patterns, "|"), completion);
 }
@@ -114,6 +120,7 @@ std::string zsh_text(std::string_view text) {
 std::string zsh_action(const Value& value) {
   if (!value.choices.empty()) return fmt::format("({})", fmt::join(value.choices, " "));
   if (value.kind == Value::Kind::file) return "_files";
+  if (value.kind == Value::Kind::socket) return "_penstock_sockets";
   return value.kind == Value::Kind::folder ? "_files -/" : "";
 }
 
@@ -134,7 +141,10 @@ std::string zsh_function(const Command& command) {
   for (const CLI::Option* const option : command.options) add_zsh_specs(specs, *option);
   const std::string function = "_penstock" + (command.path.empty() ? "" : "_" + replaced(command.path, " ", "_"));
   if (command.commands.empty()) {
-    if (command.takes_files) specs.emplace_back("'*:file:_files'");
+    if (!command.words.empty())
+      specs.push_back(fmt::format("'*:value:({})'", fmt::join(command.words, " ")));
+    else if (command.takes_files)
+      specs.emplace_back("'*:file:_files'");
     return fmt::format("{}() {{\n  _arguments -s \\\n    {}\n}}\n\n", function, fmt::join(specs, " \\\n    "));
   }
   std::vector<std::string> names;
@@ -179,6 +189,8 @@ std::string fish_option(const std::string& condition, const CLI::Option& option)
     text += " -r -F";
   else if (value.kind == Value::Kind::folder)
     text += " -x -a '(__fish_complete_directories)'";
+  else if (value.kind == Value::Kind::socket)
+    text += fmt::format(" -r -F -a '(path basename -E {}/*.sock)'", control::kSocketFolder);
   else if (value.kind == Value::Kind::word)
     text += " -x";
   return text + fmt::format(" -d {}\n", fish_quoted(one_line(option.get_description())));
@@ -194,9 +206,11 @@ std::string bash_completion(const CLI::App& app) {
       for (const std::string& name : cli::names_of(*option)) names.push_back(name);
       values += bash_value(command, *option);
     }
-    options += fmt::format("    {}) options={} commands={} ;;\n", shell_quoted(command.path),
-                           shell_quoted(fmt::format("{}", fmt::join(names, " "))),
-                           shell_quoted(fmt::format("{}", fmt::join(names_of(command.commands), " "))));
+    options +=
+        fmt::format("    {}) options={} commands={} ;;\n", shell_quoted(command.path),
+                    shell_quoted(fmt::format("{}", fmt::join(names, " "))),
+                    shell_quoted(fmt::format(
+                        "{}", fmt::join(command.words.empty() ? names_of(command.commands) : command.words, " "))));
     if (command.path.empty()) continue;
     const std::size_t last = command.path.rfind(' ');
     const std::string parent = last == command.path.npos ? "" : command.path.substr(0, last);
@@ -210,13 +224,21 @@ _penstock_files() {{
   compopt -o filenames
   mapfile -t COMPREPLY < <(compgen "$1" -- "$current")
 }}
+# The names of services, and files.
+_penstock_sockets() {{
+  local names=({3}/*.sock)
+  [[ -e ${{names[0]}} ]] || names=()
+  names=("${{names[@]##*/}}")
+  compopt -o filenames
+  mapfile -t COMPREPLY < <(compgen -W "${{names[*]%.sock}}" -- "$current"; compgen -f -- "$current")
+}}
 
 _penstock() {{
   local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD - 1]}} command='' options commands i
   COMPREPLY=()
   for ((i = 1; i < COMP_CWORD; ++i)); do
     case "$command:${{COMP_WORDS[i]}}" in
-{}    esac
+{0}    esac
   done
   # bash splits --option=value at the sign.
   if [[ $current == '=' ]]; then
@@ -225,9 +247,9 @@ _penstock() {{
     previous=${{COMP_WORDS[COMP_CWORD - 2]}}
   fi
   case "$command $previous" in
-{}  esac
+{1}  esac
   case $command in
-{}  esac
+{2}  esac
   if [[ $current == -* ]]; then
     _penstock_words "$options"
   elif [[ -n $commands ]]; then
@@ -239,12 +261,16 @@ _penstock() {{
 
 complete -F _penstock penstock
 )",
-                     words, values, options);
+                     words, values, options, control::kSocketFolder);
 }
 
 std::string zsh_completion(const CLI::App& app) {
   std::string text =
       "#compdef penstock\n# Completion of penstock for zsh; made from the definitions of its commands.\n\n";
+  text += fmt::format(
+      "# The names of services, and files.\n_penstock_sockets() {{\n  local -a names=({}/*.sock(N:t:r))\n"
+      "  _alternative \"names:service:($names)\" 'files:file:_files'\n}}\n\n",
+      control::kSocketFolder);
   for (const Command& command : commands_of(app)) text += zsh_function(command);
   return text + "_penstock \"$@\"\n";
 }
@@ -263,7 +289,11 @@ std::string fish_completion(const CLI::App& app) {
       text += fmt::format("complete -c penstock -n {} -a {} -d {}\n", fish_quoted(none_yet), sub->get_name(),
                           fish_quoted(sub->get_description()));
     }
-    if (command.takes_files) text += fmt::format("complete -c penstock -n {} -F\n", fish_quoted(condition));
+    if (!command.words.empty())
+      text += fmt::format("complete -c penstock -n {} -a {}\n", fish_quoted(condition),
+                          fish_quoted(fmt::format("{}", fmt::join(command.words, " "))));
+    else if (command.takes_files)
+      text += fmt::format("complete -c penstock -n {} -F\n", fish_quoted(condition));
   }
   return text;
 }

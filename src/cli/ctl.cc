@@ -40,8 +40,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 using control::Command;
 
-constexpr const char* kFolder = "/run/penstock";
-
 struct CtlArguments {
   std::string socket;
   bool json = false;
@@ -55,17 +53,19 @@ struct CtlArguments {
 Result<std::string> usual_socket() {
   std::vector<std::string> sockets;
   std::error_code none;
-  for (std::filesystem::directory_iterator file(kFolder, none), end; !none && file != end; file.increment(none)) {
+  for (std::filesystem::directory_iterator file(control::kSocketFolder, none), end; !none && file != end;
+       file.increment(none)) {
     if (file->path().extension() == ".sock") sockets.push_back(file->path().string());
   }
   if (sockets.size() == 1) return sockets.front();
   std::ranges::sort(sockets);
-  return failure(Error{{},
-                       sockets.empty() ? fmt::format("no run listens in {}", kFolder) : "several runs listen",
-                       fmt::format("{}", fmt::join(sockets, ", ")),
-                       sockets.empty() ? "--socket PATH, with the path of `penstock run --control PATH` or of outputs: "
-                                         "{control: PATH}"
-                                       : "--socket PATH, with one of these"});
+  return failure(
+      Error{{},
+            sockets.empty() ? fmt::format("no run listens in {}", control::kSocketFolder) : "several runs listen",
+            fmt::format("{}", fmt::join(sockets, ", ")),
+            sockets.empty() ? "--socket PATH, with the path of `penstock run --control PATH` or of outputs: "
+                              "{control: PATH}"
+                            : "--socket PATH, with one of these"});
 }
 
 int code_of(const control::NoResult& failure) {
@@ -276,9 +276,17 @@ void add_ctl(CLI::App& app, int& exit_code) {
   CLI::App* command =
       app.add_subcommand("ctl", "Control a run: status, counters, what happens to packets, reload, end");
   command->require_subcommand(1);
-  command->add_option("--socket", arguments->socket,
-                      fmt::format("the run's socket (`penstock run --control`); default: the only one in {}", kFolder));
-  command->add_flag("--json", arguments->json, "print the result as JSON, as it came (docs/control.md)");
+  command
+      ->add_option("--socket", arguments->socket,
+                   fmt::format("the run's socket (`penstock run --control`), or NAME for {0}/NAME.sock; default: the "
+                               "only one in {0}",
+                               control::kSocketFolder))
+      ->transform(socket_name())
+      ->type_name("SOCKET")
+      ->envname("PENSTOCK_SOCKET");
+  command->add_flag(
+      "--json", arguments->json,
+      "print the result as JSON, as it came (described in control.md: in docs/, or /usr/share/doc/penstock/)");
   for (const control::CommandKind& kind : control::commands()) {
     if (!kind.is_for_operators) continue;
     CLI::App* const sub = command->add_subcommand(std::string(kind.name), std::string(kind.help));

@@ -248,8 +248,9 @@ std::string status_text(const Json& status) {
   }
   text += format_count(status.at("reloads").get<std::uint64_t>(), "reload") + '\n';
   if (const Json& last = status.at("last_reload"); !last.is_null()) {
-    text += fmt::format("last {} at {}: {}\n{}", word(last.at("what")), word(last.at("at")), word(last.at("outcome")),
-                        changes_text(last));
+    const std::string outcome = last.at("outcome") == "in_use" ? "in use" : word(last.at("outcome"));
+    text +=
+        fmt::format("last {} at {}: {}\n{}", word(last.at("what")), word(last.at("at")), outcome, changes_text(last));
     for (const Error& error : report::errors_of(last.at("errors"))) text += fmt::format("  {}\n", to_string(error));
   }
   return text + warnings_text(status);

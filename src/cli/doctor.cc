@@ -22,6 +22,7 @@
 
 #include "base/units.h"
 #include "cli/chain_arguments.h"
+#include "cli/doctor_interfaces.h"
 #include "cli/doctor_placement.h"
 #include "cli/doctor_xdp.h"
 #include "config/chain_file.h"
@@ -206,25 +207,6 @@ Finding examine_huge_pages(const Machine& machine) {
                       "sudo sysctl -w vm.nr_hugepages=1024");
 }
 
-void examine_interfaces(const Machine& machine, std::vector<Finding>& findings) {
-  for (const NetworkInterface& interface : machine.interfaces) {
-    const std::string_view state = interface.up ? "up" : "down";
-    if (interface.driver.empty()) {
-      findings.push_back(
-          make_finding(kLiveArea, interface.name, State::note, fmt::format("{}, a virtual interface", state)));
-    } else if (!interface.up) {
-      findings.push_back(make_finding(kLiveArea, interface.name, State::missing,
-                                      fmt::format("{}, driver {}", state, interface.driver), "it carries no packets",
-                                      fmt::format("sudo ip link set {} up", interface.name)));
-    } else {
-      findings.push_back(
-          make_finding(kLiveArea, interface.name, State::ok, fmt::format("{}, driver {}", state, interface.driver)));
-    }
-  }
-  if (machine.interfaces.empty())
-    findings.push_back(make_finding(kLiveArea, "interfaces", State::missing, "none", "live traffic is not possible"));
-}
-
 /// Uses each listed device, and returns why one cannot be used; empty if all can.
 std::string try_devices(const gpu::DeviceList& gpus) {
   constexpr std::array<int, 4> kValues{2, 3, 5, 7};
@@ -291,7 +273,6 @@ std::vector<Finding> examine(const Machine& machine, const CpuTopology& topology
   findings.push_back(examine_tap(machine.tap_errno));
   findings.push_back(examine_locked_memory(machine));
   findings.push_back(examine_huge_pages(machine));
-  examine_interfaces(machine, findings);
   return findings;
 }
 
@@ -316,6 +297,7 @@ int examine_all(const DoctorArguments& arguments) {
   const Machine machine = look_at_machine();
   const std::vector<port::XdpInterface> interfaces = port::list_xdp_interfaces();
   std::vector<Finding> findings = examine(machine, read_cpu_topology(), gpus, try_devices(gpus));
+  examine_interfaces(list_interfaces(), findings);
   examine_xdp(interfaces, machine.kernel, findings);
   if (loaded) examine_placement(loaded->chain.settings.placement, findings);
   arguments.json ? print_json(findings, interfaces) : print_text(findings);

@@ -3,7 +3,7 @@
 //
 // `penstock doctor`: reports why a GPU, cores, a network interface, huge pages or a capability cannot be used, and how
 // to fix it. `examine` makes the diagnosis and is pure; its input comes from look_at_machine, read_cpu_topology and
-// gpu::list_devices. Further parts, with their own input: doctor_xdp.h, doctor_placement.h.
+// gpu::list_devices. Further parts, with their own input: doctor_interfaces.h, doctor_xdp.h, doctor_placement.h.
 
 #pragma once
 

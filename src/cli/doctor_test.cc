@@ -41,7 +41,6 @@ Machine good_machine() {
   machine.nvidia_pci_devices = 1;
   machine.nvidia_nodes = {"/dev/nvidia0", "/dev/nvidiactl"};
   machine.nvidia_kernel_module = true;
-  machine.interfaces = {{"eth0", "ice", true}};
   return machine;
 }
 
@@ -170,14 +169,6 @@ TEST(Doctor, DistinguishesUsedHugePagesFromNone) {
   EXPECT_THAT(find(examine(machine, one_node(), good_gpus(), ""), "huge pages").found, HasSubstr("none"));
 }
 
-TEST(Doctor, HasAFixForAnInterfaceThatIsDown) {
-  Machine machine = good_machine();
-  machine.interfaces = {{"eth0", "ice", false}, {"lo", "", true}};
-  const auto findings = examine(machine, one_node(), good_gpus(), "");
-  EXPECT_EQ(find(findings, "eth0").fix, "sudo ip link set eth0 up");
-  EXPECT_EQ(find(findings, "lo").state, State::note);
-}
-
 /// Provides a small /proc, /sys and /dev in a temporary folder.
 class MachineTest : public testing::Test {
  protected:
@@ -238,25 +229,10 @@ TEST_F(MachineTest, FindsGpusOnTheBusWithoutADriver) {
   EXPECT_FALSE(machine.nvidia_kernel_module);
 }
 
-TEST_F(MachineTest, NamesInterfacesWithTheirDrivers) {
-  write("sys/class/net/eth0/flags", "0x1003\n");
-  fs::create_directories(root / "sys/class/net/eth0/device");
-  fs::create_symlink("../../../../bus/pci/drivers/ice", root / "sys/class/net/eth0/device/driver");
-  write("sys/class/net/dummy0/flags", "0x82\n");
-  const Machine machine = look_at_machine(root);
-  ASSERT_EQ(machine.interfaces.size(), 2U);
-  EXPECT_EQ(machine.interfaces[0].name, "dummy0");
-  EXPECT_EQ(machine.interfaces[0].driver, "");
-  EXPECT_FALSE(machine.interfaces[0].up);
-  EXPECT_EQ(machine.interfaces[1].driver, "ice");
-  EXPECT_TRUE(machine.interfaces[1].up);
-}
-
 TEST_F(MachineTest, KeepsDefaultsIfNothingCanBeRead) {
   const Machine machine = look_at_machine(root);
   EXPECT_TRUE(machine.cpu_model.empty());
   EXPECT_EQ(machine.memory_bytes, 0U);
-  EXPECT_THAT(machine.interfaces, IsEmpty());
 }
 
 }  // namespace

@@ -159,12 +159,12 @@ void add_ike(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<IkeOptions>();
   CLI::App* command = app.add_subcommand(
       "ike", "Keep the SAs of a running IPsec gateway as strongSwan's charon, or the kernel, has them");
-  CLI::Option* const log =
-      command
-          ->add_option("--charon-log", options->charon_log,
-                       "a log of charon with the group chd at level 4, which has the keys (docs/ike.md)")
-          ->type_name("FILE")
-          ->check(not_empty("a path"));
+  CLI::Option* const log = command
+                               ->add_option("--charon-log", options->charon_log,
+                                            "a log of charon with the group chd at level 4, which has the keys "
+                                            "(ike.md: in docs/, or /usr/share/doc/penstock/)")
+                               ->type_name("FILE")
+                               ->check(not_empty("a path"));
   command
       ->add_option("--child", options->children,
                    "a child of swanctl.conf, and the reqid by which policies name its SAs; several are possible")

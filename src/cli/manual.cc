@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/parameter.h"
 #include "base/text_file.h"
@@ -122,13 +124,22 @@ std::string option_text(const CLI::Option& option) {
   const std::string value = value_text(option);
   std::string help = option.get_description();
   std::ranges::replace(help, '\n', ' ');
-  std::string text = fmt::format(".TP\n{}{}\n{}\n", names, value.empty() ? "" : " " + italic(value), roff(help));
-  if (!option.get_default_str().empty()) text += fmt::format("Default: {}.\n", roff(option.get_default_str()));
+  std::string more;
+  if (!option.get_default_str().empty()) more += fmt::format("Default: {}.\n", roff(option.get_default_str()));
+  if (!option.get_envname().empty())
+    more += fmt::format("The environment variable {} stands for it.\n", bold(option.get_envname()));
   std::string excluded;
   for (const CLI::Option* const other : option.get_excludes())
     excluded += (excluded.empty() ? "" : ", ") + bold(other->get_name());
-  if (!excluded.empty()) text += fmt::format("Not together with {}.\n", excluded);
-  return text;
+  if (!excluded.empty()) more += fmt::format("Not together with {}.\n", excluded);
+  if (!more.empty() && !help.ends_with('.')) help += '.';
+  return fmt::format(".TP\n{}{}\n{}\n{}", names, value.empty() ? "" : " " + italic(value), roff(help), more);
+}
+
+std::string argument_text(const CLI::Option& option) {
+  std::string help = option.get_description();
+  std::ranges::replace(help, '\n', ' ');
+  return fmt::format(".TP\n{}\n{}\n", italic(option.get_name(true)), roff(help));
 }
 
 std::string positional_text(const CLI::Option& option) {
@@ -147,10 +158,8 @@ std::string full_name(const CLI::App& command) {
 std::string options_section(const CLI::App& command) {
   std::string positionals, options;
   for (const CLI::Option* const option : command.get_options()) {
-    std::string help = option->get_description();
-    std::ranges::replace(help, '\n', ' ');
     if (option->get_positional())
-      positionals += fmt::format(".TP\n{}\n{}\n", italic(option->get_name(true)), roff(help));
+      positionals += argument_text(*option);
     else
       options += option_text(*option);
   }
@@ -169,12 +178,64 @@ std::string synopsis(const CLI::App& command) {
 std::string commands_section(const CLI::App& command) {
   std::string text;
   for (const CLI::App* const sub : command.get_subcommands({})) {
-    text += fmt::format(".TP\n{}\n{}\n", bold(sub->get_name()), roff(sub->get_description()));
+    std::string arguments, details;
     for (const CLI::Option* const option : sub->get_options()) {
-      if (option != sub->get_help_ptr()) text += ".RS\n" + option_text(*option) + ".RE\n";
+      if (option == sub->get_help_ptr()) continue;
+      const bool positional = option->get_positional();
+      if (positional) arguments += " " + positional_text(*option);
+      details += ".RS\n" + (positional ? argument_text(*option) : option_text(*option)) + ".RE\n";
     }
+    text += fmt::format(".TP\n{}{}\n{}\n{}", bold(sub->get_name()), arguments, roff(sub->get_description()), details);
   }
   return text.empty() ? "" : ".SH COMMANDS\n" + text;
+}
+
+/// What the definitions of a command do not say.
+struct Extra {
+  std::string_view command;   // "": the program
+  std::string_view examples;  // lines for a shell
+  std::vector<std::pair<std::string_view, std::string_view>> files;
+};
+
+const Extra* extra_of(std::string_view command) {
+  static const std::vector<Extra> kExtras{
+      {"",
+       "penstock check /etc/penstock/firewall.yaml\n"
+       "systemctl enable --now penstock@firewall\n"
+       "penstock ctl stats --watch\n"
+       "penstock scan traffic.pcap -S local.rules\n",
+       {{"/etc/penstock/NAME.yaml", "the chain of the service penstock@NAME"},
+        {"/run/penstock/NAME.sock", "its control socket"},
+        {"/usr/share/doc/penstock", "the documentation: service.md, live.md, chain-file.md, control.md and others"},
+        {"/usr/share/doc/penstock/examples", "chains that run as they are, to be copied first"}}},
+      {"run",
+       "penstock run chain.yaml\n"
+       "penstock run chain.yaml --workers 2 --duration 10s --report report.json\n"
+       "penstock run gateway.yaml --control /run/penstock/gateway.sock --metrics 127.0.0.1:9474\n"
+       "penstock run gateway.yaml --take-over gateway\n",
+       {{"/run/penstock", "the usual folder of control sockets"},
+        {"/var/lib/penstock", "what ipsec must remember when the service starts again"},
+        {"/var/log/penstock", "logs and reports of the service"}}},
+      {"ctl",
+       "penstock ctl status\n"
+       "penstock ctl --socket firewall stats --watch\n"
+       "penstock ctl explain tcp 10.1.0.5:4242 192.0.2.7:443 --in lan\n"
+       "penstock ctl trace 10 --filter 'host 10.1.0.5'\n"
+       "penstock ctl capture drops.pcapng --function firewall --reason denied\n"
+       "penstock ctl reload --dry-run\n",
+       {{"/run/penstock/NAME.sock", "the control socket of the service penstock@NAME"},
+        {"/usr/share/doc/penstock/control.md", "the commands in detail, the protocol and its limits"}}},
+  };
+  const auto found = std::ranges::find(kExtras, command, &Extra::command);
+  return found == kExtras.end() ? nullptr : &*found;
+}
+
+std::string examples_and_files(std::string_view command) {
+  const Extra* const extra = extra_of(command);
+  if (extra == nullptr) return "";
+  std::string text = fmt::format(".SH EXAMPLES\n.nf\n{}.fi\n.SH FILES\n", roff(extra->examples));
+  for (const auto& file : extra->files) text += fmt::format(".TP\n{}\n{}\n", italic(file.first), roff(file.second));
+  return text;
 }
 
 std::string page_name(const CLI::App& command) { return "penstock-" + command.get_name(); }
@@ -185,6 +246,7 @@ GeneratedFile command_page(const CLI::App& command, const std::string& date) {
                      commands_section(command) + options_section(command);
   if (const std::string footer = command.get_footer(); !footer.empty()) text += ".SH NOTES\n" + flowing(footer);
   text += ".SH EXIT STATUS\n0: done; 1: failed at run time; 2: wrong usage or configuration.\n";
+  text += examples_and_files(command.get_name());
   text += ".SH SEE ALSO\n\\fBpenstock\\fR(1), \\fBpenstock.yaml\\fR(5)\n";
   return {"man/man1/" + name + ".1", text};
 }
@@ -212,7 +274,7 @@ std::vector<GeneratedFile> command_pages(const CLI::App& app, const std::string&
                                   commands_section(app) + options_section(app) +
                                   ".SH EXIT STATUS\n0: done; 1: failed at run time; 2: wrong usage or "
                                   "configuration.\n" +
-                                  ".SH SEE ALSO\n" + see_also + "\\fBpenstock.yaml\\fR(5)\n"});
+                                  examples_and_files("") + ".SH SEE ALSO\n" + see_also + "\\fBpenstock.yaml\\fR(5)\n"});
   return pages;
 }
 

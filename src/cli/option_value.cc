@@ -18,6 +18,10 @@ Value value_of(const CLI::Option& option) {
     value.name = name.substr(0, list);
     const std::string_view choices = std::string_view(name).substr(list + 2, name.rfind('}') - list - 2);
     for (const std::string_view choice : split(choices, ',')) value.choices.emplace_back(choice);
+  } else if (name.find('|') != name.npos) {
+    for (const std::string_view choice : split(name, '|')) value.choices.emplace_back(choice);
+  } else if (name == "SOCKET") {
+    value.kind = Value::Kind::socket;
   } else if (name == "TEXT" || name.starts_with("FILE")) {
     value.kind = Value::Kind::file;  // the only texts that can be completed
   } else if (name == "DIR") {

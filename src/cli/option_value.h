@@ -14,7 +14,7 @@ namespace penstock::cli {
 
 /// The value of an option.
 struct Value {
-  enum class Kind : std::uint8_t { none, word, file, folder } kind = Kind::none;
+  enum class Kind : std::uint8_t { none, word, file, folder, socket } kind = Kind::none;
   std::string name{};                  // "N", "FILE"
   std::vector<std::string> choices{};  // if it is one of a list
   bool optional = false;               // --watch [SECONDS]

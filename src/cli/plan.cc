@@ -408,8 +408,10 @@ void add_plan(CLI::App& app, function::NfKinds functions, int& exit_code) {
   CLI::App* command = app.add_subcommand(
       "plan", "Show the stages of a chain, the fields they access, what crosses PCIe, and where workers run");
   arguments->chain.add_to(*command, functions);
-  arguments->chain.add_override(*command, "--processor", "run.processor",
-                                "plan for this processor, cpu or gpu, even if it cannot run the chain");
+  arguments->chain
+      .add_override(*command, "--processor", "run.processor",
+                    "plan for this processor, even if it cannot run the chain")
+      ->type_name("auto|cpu|gpu");
   command->add_option("--packet-size", arguments->sizes, "frame sizes, in bytes, to show transfers for")
       ->transform(whole_number(60, 9018))
       ->type_name("BYTES,...")

@@ -24,6 +24,7 @@
 #include "base/log.h"
 #include "base/text_file.h"
 #include "base/thread_placement.h"
+#include "base/units.h"
 #include "cli/chain_arguments.h"
 #include "cli/progress.h"
 #include "cli/reload.h"
@@ -95,10 +96,22 @@ void handle_signals(RunSignals& signals, run::Run& running, const RunArguments& 
 void log_hand_over(const control::HandOverOutcome& outcome) {
   print_errors(outcome.errors);
   if (outcome.errors.empty()) {
-    log_info("hand-over to process {}: packets waited for {:.1f} ms; this run ends", outcome.successor,
-             outcome.waited.count() * 1e3);
+    log_info("handed over to process {}; this run ends", outcome.successor);
   } else {
     log_error("hand-over to process {}: failed, see above; the run continues", outcome.successor);
+  }
+}
+
+/// Those for which there was no room while no process received.
+void log_lost_frames(const report::RunReport& report) {
+  for (const report::PortReport& port : report.ports) {
+    if (!port.interface) continue;
+    for (const auto& [reason, frames] : port.interface->lost) {
+      if (reason == "receive_ring_full" && frames > 0)
+        log_warning(
+            "port {}: {} lost while packets waited, as the receive ring was full; it holds more with a larger `memory`",
+            port.name, format_count(frames, "frame"));
+    }
   }
 }
 
@@ -173,7 +186,7 @@ int run_chain(const RunArguments& arguments) {
   Log::of_process().keep_records();
   RunSignals& signals = take_run_signals();
   control::ServiceManager manager;
-  manager.starting();
+  if (arguments.take_over.empty()) manager.starting();  // otherwise, the service goes on
   gpu::load_kernels_at_once();
   auto loaded = arguments.chain.load();
   if (!loaded) return refuse(loaded.error(), false);
@@ -225,8 +238,9 @@ int run_chain(const RunArguments& arguments) {
                         ? control::UnixListener::open_beside(loaded->control_path)
                         : control::UnixListener::open(loaded->control_path);
     if (!listener) return refuse(listener.error());
-    auto opened = control::ControlServer::open(std::move(*listener), {*loaded, arguments.chain.file, reloader, stop,
-                                                                      stop_as_by_signal, on_reload, on_hand_over});
+    auto opened = control::ControlServer::open(
+        std::move(*listener), {*loaded, arguments.chain.file, reloader, stop, stop_as_by_signal, on_reload,
+                               on_hand_over, [&](pid_t successor) { manager.hand_over(successor); }});
     if (!opened) return refuse(opened.error());
     server = std::move(*opened);
   }
@@ -247,6 +261,7 @@ int run_chain(const RunArguments& arguments) {
     } else if (predecessor != nullptr) {
       log_info("took over from process {}: packets waited for {:.1f} ms", predecessor->pid(),
                predecessor->waited().count() * 1e3);
+      log_lost_frames((*running)->report());
     }
     if (server != nullptr) {
       if (const auto listens = server->begin(**running); !listens) print_errors(listens.error());
@@ -294,9 +309,9 @@ void add_run(CLI::App& app, function::NfKinds functions, int& exit_code) {
   CLI::App* command = app.add_subcommand("run", "Run a chain");
   arguments->chain.add_to(*command, functions);
   const auto add_override = [&](const char* option, const char* path, const char* help) {
-    arguments->chain.add_override(*command, option, path, std::string(help) + "; replaces " + path);
+    return arguments->chain.add_override(*command, option, path, std::string(help) + "; replaces " + path);
   };
-  add_override("--processor", "run.processor", "auto, cpu or gpu");
+  add_override("--processor", "run.processor", "where the functions run")->type_name("auto|cpu|gpu");
   add_override("--gpus", "run.gpus", "indices of the GPUs to use, such as 0,1");
   add_override("--workers", "run.workers", "number of worker threads");
   add_override("--cores", "run.cores", "cores to bind the workers to, such as 2-5,8");
@@ -307,15 +322,18 @@ void add_run(CLI::App& app, function::NfKinds functions, int& exit_code) {
       "--metrics", [arguments](const std::string& address) { arguments->chain.options.push_back(metrics_at(address)); },
       "serve metrics for Prometheus, and a page, at this address, such as 127.0.0.1:9474; replaces "
       "outputs.metrics.listen");
-  add_override("--log-level", "outputs.log.level", "error, warning, info or debug: what to log");
+  add_override("--log-level", "outputs.log.level", "what to log")->type_name("error|warning|info|debug");
   add_override("--report", "outputs.report", "write the report to this file as JSON");
   add_override("--timeline", "outputs.timeline",
                "write the times of the last transfers and kernels on the GPU to this file, for Perfetto");
   add_override("--write-esp-sa", "outputs.esp_sa",
                "write the SAs of ipsec with their keys to this file, for Wireshark");
   command
-      ->add_option("--take-over", arguments->take_over,
-                   "continue the run that listens on this control socket, which then ends; no packet is lost")
+      ->add_option(
+          "--take-over", arguments->take_over,
+          "continue the run that listens on this control socket, which then ends; no packet is lost as long as the "
+          "ports have room for those that come meanwhile (`memory` of af_packet)")
+      ->transform(socket_name())
       ->type_name("SOCKET");
   command
       ->add_option(
@@ -326,7 +344,7 @@ void add_run(CLI::App& app, function::NfKinds functions, int& exit_code) {
   command->add_flag("--json", arguments->json, "print the report as JSON instead of tables");
   command->add_flag("-q,--quiet", arguments->quiet, "print no tables and no progress");
   command->footer(
-      "Every packet that is read is accounted for: in = forwarded + dropped + consumed.\n"
+      "Every packet that is read is accounted for: in = forwarded + dropped + consumed; during a run, also + held.\n"
       "Signals: SIGINT and SIGTERM end the run cleanly, a second one ends it at once; SIGHUP reopens the logs;\n"
       "SIGUSR1 writes the report (without one, the tables to stderr); SIGUSR2 reads the chain file and the files of "
       "its\n"

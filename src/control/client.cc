@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstddef>
@@ -23,6 +24,12 @@ namespace {
 constexpr std::size_t kLongestAnswer = std::size_t{64} << 20;
 
 }  // namespace
+
+std::string socket_named(const std::string& text) {
+  const bool is_path = text.empty() || text.find('/') != text.npos || text.ends_with(".sock");
+  if (is_path || ::access(text.c_str(), F_OK) == 0) return text;
+  return fmt::format("{}/{}.sock", kSocketFolder, text);
+}
 
 Result<Client> Client::connect(const std::string& path) {
   auto socket = connect_to(path);

@@ -23,6 +23,12 @@ struct NoResult {
   Errors errors;
 };
 
+/// Where sockets of services are.
+inline constexpr const char* kSocketFolder = "/run/penstock";
+/// The socket that an operator names: NAME stands for kSocketFolder/NAME.sock, unless it has a '/', ends in ".sock" or
+/// is a file here.
+[[nodiscard]] std::string socket_named(const std::string& text);
+
 class Client {
  public:
   [[nodiscard]] static Result<Client> connect(const std::string& path);

@@ -71,7 +71,7 @@ Result<PortIndex> input_port(const run::Chain& chain, const std::string& name) {
     names += (names.empty() ? "" : ", ") + chain.ports[p].name;
   }
   if (name.empty() && reading.size() == 1) return reading.front();
-  return failure(name.empty() ? error_of("in: missing", "", "one of the ports that read: " + names)
+  return failure(name.empty() ? error_of("--in is missing", "", "one of " + names)
                               : error_of("in: no such port", in_quotes(name), "a port that reads: " + names));
 }
 
@@ -439,7 +439,8 @@ void ControlServer::carry_out_hand_over(const Asked& asked, run::Run& run) {
       errors = std::move(continuity.error());
     }
   } else {
-    const HandOverOutcome outcome = hand_over(run, std::exchange(successor_, {}), asked.request.id);
+    const HandOverOutcome outcome =
+        hand_over(run, std::exchange(successor_, {}), asked.request.id, subject_.on_leaving);
     subject_.on_hand_over(outcome);
     errors = outcome.errors;
   }

@@ -43,6 +43,7 @@ struct Subject {
   std::function<void()> stop;  // the sources are not read any more; called in the server's thread
   std::function<void(const ReloadOutcome&)> on_reload;       // called by `tick`
   std::function<void(const HandOverOutcome&)> on_hand_over;  // the same
+  std::function<void(pid_t successor)> on_leaving;           // the same; before the successor begins
 };
 
 class ControlServer final : LineHandler {

@@ -85,7 +85,8 @@ class ControlServerTest : public ::testing::Test {
     auto opened = ControlServer::open(
         std::move(*listener),
         {loaded_, file_, reloader_, stop_, [this] { stop_ = true; }, [this](const ReloadOutcome&) { ++reported_; },
-         [this](const HandOverOutcome& outcome) { handed_over_ = outcome.errors.empty(); }});
+         [this](const HandOverOutcome& outcome) { handed_over_ = outcome.errors.empty(); },
+         [this](pid_t successor) { left_to_ = successor; }});
     ASSERT_TRUE(opened) << to_string(opened.error());
     server_ = std::move(*opened);
   }
@@ -121,6 +122,7 @@ class ControlServerTest : public ::testing::Test {
   std::atomic<bool> stop_{false};
   int reported_ = 0;
   std::optional<bool> handed_over_;  // empty: nobody has tried
+  pid_t left_to_ = 0;                // 0: the run has not left
   FakeRun run_;
   std::unique_ptr<ControlServer> server_;
 };
@@ -305,6 +307,7 @@ TEST_F(ControlServerTest, HandsItsPortsOver) {
   EXPECT_EQ(run_.left, 1);
   EXPECT_EQ(run_.resumed, 0);
   EXPECT_EQ(handed_over_, true);
+  EXPECT_EQ(left_to_, ::getpid());
   const port::HandedPort& lan = ports->at("lan");
   ASSERT_EQ(lan.descriptors.size(), 1);
   EXPECT_GE(::fcntl(lan.descriptors[0].get(), F_GETFD), 0);
@@ -322,6 +325,7 @@ TEST_F(ControlServerTest, GoesOnIfTheOtherProcessDies) {
   });
   while (!handed_over_) server_->tick();
   EXPECT_EQ(handed_over_, false);
+  EXPECT_EQ(left_to_, 0);
   EXPECT_EQ(run_.resumed, 1);
   EXPECT_EQ(run_.left, 0);
   EXPECT_EQ(state(), "running");

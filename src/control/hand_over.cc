@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <pwd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -36,6 +37,16 @@ constexpr std::chrono::seconds kLongestReply{15};
 
 Error problem(std::string message, std::string found = "", std::string expected = "") {
   return {{}, std::move(message), std::move(found), std::move(expected)};
+}
+
+/// Its number if it has no name.
+std::string name_of_user(uid_t user) {
+  passwd entry{};
+  passwd* found = nullptr;
+  std::array<char, 4096> text;
+  if (::getpwuid_r(user, &entry, text.data(), text.size(), &found) != 0 || found == nullptr)
+    return std::to_string(user);
+  return found->pw_name;
 }
 
 std::string system_text(int error) { return std::system_category().message(error); }
@@ -161,10 +172,10 @@ Result<run::HandedPorts> read_handed(const Json& result, std::vector<FileDescrip
   return ports;
 }
 
-HandOverOutcome hand_over(run::Run& run, const FileDescriptor& socket, const Json& id) {
+HandOverOutcome hand_over(run::Run& run, const FileDescriptor& socket, const Json& id,
+                          const std::function<void(pid_t successor)>& leaves) {
   HandOverOutcome outcome;
   if (const auto peer = peer_of(socket.get())) outcome.successor = peer->pid;
-  const Clock::time_point begun = Clock::now();
   auto handed = run.rest();
   if (!handed) {
     outcome.errors = std::move(handed.error());
@@ -193,8 +204,8 @@ HandOverOutcome hand_over(run::Run& run, const FileDescriptor& socket, const Jso
     return fail(
         problem("the other process did not take over", "", fmt::format("\"ready\" within {} s", kLongestWait.count())));
   run.leave();
+  leaves(outcome.successor);
   static_cast<void>(send_all(socket.get(), kYours, {}, Clock::now() + kLongestWait));  // it may do without
-  outcome.waited = Clock::now() - begun;
   return outcome;
 }
 
@@ -202,8 +213,14 @@ Result<std::unique_ptr<RunningProcess>> RunningProcess::connect(const std::strin
   auto client = Client::connect(path);
   if (!client) return failure(std::move(client.error()));
   const auto peer = peer_of(client->fd());
-  if (!peer || (peer->uid != 0 && peer->uid != ::geteuid()))
-    return failure(Error{{path, 0, 0}, "the run of another user", "", "a run of the same user, or of root"});
+  if (!peer) return failure(Error{{path, 0, 0}, "cannot tell whose run it is", "", "a process on this machine"});
+  if (peer->uid != 0 && peer->uid != ::geteuid()) {
+    const std::string owner = name_of_user(peer->uid);
+    return failure(Error{{path, 0, 0},
+                         fmt::format("the run belongs to user {}: start the new one as that user", owner),
+                         "user " + name_of_user(::geteuid()),
+                         "user " + owner});
+  }
   FileDescriptor process(static_cast<int>(::syscall(SYS_pidfd_open, peer->pid, 0)));
   if (!process) return failure(system_error(path, "cannot watch the other process", system_text(errno)));
   const auto answer = client->ask(Command::hand_over, {{"dry_run", true}});

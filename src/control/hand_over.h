@@ -20,6 +20,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -44,13 +45,14 @@ inline constexpr int kHandOverFormat = 1;
 [[nodiscard]] Result<run::HandedPorts> read_handed(const Json& result, std::vector<port::FileDescriptor> descriptors);
 
 struct HandOverOutcome {
-  pid_t successor = 0;                     // 0: unknown
-  std::chrono::duration<double> waited{};  // how long no process received
-  Errors errors;                           // not empty: the run goes on
+  pid_t successor = 0;  // 0: unknown
+  Errors errors;        // not empty: the run goes on
 };
 /// The predecessor's part, from the command on. Returns within seconds, in which packets wait. `socket`: that of the
-/// client, from which nobody else reads. Afterwards the run ends, unless there was an error.
-[[nodiscard]] HandOverOutcome hand_over(run::Run& run, const port::FileDescriptor& socket, const Json& id);
+/// client, from which nobody else reads. `leaves`: called once the run cannot go on, before the successor begins.
+/// Afterwards the run ends, unless there was an error.
+[[nodiscard]] HandOverOutcome hand_over(run::Run& run, const port::FileDescriptor& socket, const Json& id,
+                                        const std::function<void(pid_t successor)>& leaves);
 
 /// The successor's part.
 class RunningProcess final : public run::Predecessor {

@@ -10,6 +10,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/ascii.h"
 #include "base/decimal.h"
 #include "base/ip_address.h"
 #include "packet/checksum.h"
@@ -120,7 +121,8 @@ Result<Tuple> tuple_of(std::string_view text) {
   const std::vector<std::string_view> words = words_of(text);
   if (words.size() < 3) return mistake("not a packet", text, std::string(kForm));
   Tuple tuple;
-  const auto named = std::ranges::find(kProtocols, words[0], &Protocol::name);
+  const auto named = std::ranges::find_if(
+      kProtocols, [&](const Protocol& protocol) { return equals_ignoring_case(protocol.name, words[0]); });
   const auto number = named != kProtocols.end() ? std::optional(named->number) : parse_decimal<std::uint8_t>(words[0]);
   if (!number)
     return mistake("unknown protocol", words[0], "tcp, udp, sctp, icmp, icmp6, gre, esp, ah, ospf or a number");
@@ -149,13 +151,14 @@ Result<Tuple> tuple_of(std::string_view text) {
 Result<std::uint8_t> flags_of(std::string_view text, std::uint8_t protocol) {
   if (text.empty()) return TcpHeader::kSyn;
   if (protocol != ip_protocol::kTcp) return mistake("flags: only TCP has flags", text, "none with other protocols");
-  if (text == "none") return std::uint8_t{0};
+  if (equals_ignoring_case(text, "none")) return std::uint8_t{0};
   unsigned flags = 0;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
-    const auto flag = std::ranges::find(kFlags, text.substr(begin, end - begin));
+    const std::string_view name = text.substr(begin, end - begin);
+    const auto flag = std::ranges::find_if(kFlags, [&](auto known) { return equals_ignoring_case(known, name); });
     if (flag == kFlags.end())
-      return mistake("flags: unknown flag", text.substr(begin, end - begin),
+      return mistake("flags: unknown flag", name,
                      "fin, syn, rst, psh, ack, urg, ece and cwr, comma-separated, or none");
     flags |= 1U << (flag - kFlags.begin());
     begin = end + 1;

@@ -70,6 +70,7 @@ TEST(ProbePacket, HasTheFlagsThatAreAskedFor) {
   EXPECT_EQ(probe(tuple)[kFlags], TcpHeader::kSyn);
   EXPECT_EQ(probe(tuple, "syn,ack")[kFlags], TcpHeader::kSyn | TcpHeader::kAck);
   EXPECT_EQ(probe(tuple, "none")[kFlags], 0);
+  EXPECT_EQ(probe("TCP 10.1.0.5:1 192.0.2.7:2", "SYN,Ack"), probe(tuple, "syn,ack")) << "in any case";
   EXPECT_THAT(mistake(tuple, "syn,ak"), HasSubstr("found 'ak'"));
   EXPECT_THAT(mistake(tuple, "syn,"), HasSubstr("unknown flag"));
   EXPECT_THAT(mistake("udp 10.1.0.5:1 192.0.2.7:2", "syn"), HasSubstr("only TCP has flags"));

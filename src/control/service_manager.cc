@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/system_file.h"
 
 namespace penstock::control {
 
@@ -29,6 +30,12 @@ void notify(const std::string& message) { static_cast<void>(::sd_notify(0, messa
 std::uint64_t monotonic_us() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();  // CLOCK_MONOTONIC, as systemd expects
   return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(now).count());
+}
+
+/// systemd has all processes of a service in one control group, and takes none from elsewhere for its main process.
+bool is_in_this_service(pid_t process) {
+  const std::string own = system_file("/proc/self/cgroup");
+  return !own.empty() && own == system_file(fmt::format("/proc/{}/cgroup", process));
 }
 
 }  // namespace
@@ -64,6 +71,13 @@ void ServiceManager::reload_begins() const {
 
 void ServiceManager::reload_ended(const ReloadOutcome& outcome) {
   if (is_ready_) notify("READY=1\n" + status(status_line(outcome)));
+}
+
+void ServiceManager::hand_over(pid_t successor) {
+  if (!is_ready_ || !is_in_this_service(successor)) return;
+  // As "yours" follows, systemd reads this before anything that the successor says.
+  notify(fmt::format("MAINPID={}\n{}", successor, status(fmt::format("Process {} continues the run", successor))));
+  is_ready_ = false;
 }
 
 void ServiceManager::stopping() {

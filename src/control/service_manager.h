@@ -6,6 +6,8 @@
 
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 
 #include "config/chain_file.h"
@@ -21,6 +23,9 @@ class ServiceManager {
   void reload_begins() const;
   /// The chain runs again with the next version or, after an error, still with the former one.
   void reload_ended(const ReloadOutcome& outcome);
+  /// Another process is about to continue the run. If it belongs to the same service, it is the service's main process
+  /// from now on: this one, whose end is not the service's, says no more. Otherwise the service ends with this process.
+  void hand_over(pid_t successor);
   /// The sources are not read any more. Further calls do nothing.
   void stopping();
 

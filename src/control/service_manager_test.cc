@@ -156,6 +156,28 @@ TEST(ServiceManager, StopsOnceAndIsNotReadyAfterThat) {
   EXPECT_EQ(manager.message(), "");
 }
 
+TEST(ServiceManager, LeavesTheServiceToASuccessorOfTheSameService) {
+  const FakeManager manager(unused_path());
+  ServiceManager service;
+  service.ready({});
+  static_cast<void>(manager.message());
+  service.hand_over(::getppid());
+  EXPECT_THAT(manager.message(), StartsWith("MAINPID=" + std::to_string(::getppid()) + "\nSTATUS="));
+  service.stopping();
+  EXPECT_EQ(manager.message(), "") << "the end of this process is not that of the service";
+}
+
+TEST(ServiceManager, EndsTheServiceIfTheSuccessorIsElsewhere) {
+  const FakeManager manager(unused_path());
+  ServiceManager service;
+  service.ready({});
+  static_cast<void>(manager.message());
+  service.hand_over(0);  // it has no control group
+  EXPECT_EQ(manager.message(), "");
+  service.stopping();
+  EXPECT_THAT(manager.message(), StartsWith("STOPPING=1\n"));
+}
+
 /// Two workers, of which the first one may hang or end.
 class Workers {
  public:

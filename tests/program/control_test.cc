@@ -180,6 +180,8 @@ TEST_F(ControlledProgram, ReloadsAndReturns) {
   Json status = ask("status")["result"];
   EXPECT_EQ(status["reloads"], 1);
   EXPECT_EQ(status["last_reload"]["outcome"], "in_use");
+  ASSERT_EQ(ctl("status"), 0) << read("err");
+  EXPECT_THAT(read("out"), ContainsRegex("\nlast reload at .*: in use\n")) << "in words";
   EXPECT_EQ(ask("reload")["result"]["outcome"], "unchanged");
 
   ASSERT_EQ(ctl("rollback"), 0) << read("err");
@@ -434,6 +436,33 @@ TEST_F(ControlledProgram, IsForItsUserOnly) {
   EXPECT_EQ(shell(as_other), 1);
   EXPECT_THAT(read("err"), HasSubstr("this user may not control the run: found user 65534, expected root"));
   EXPECT_EQ(ask("status")["result"]["state"], "running");
+}
+
+TEST_F(ControlledProgram, IsFoundByTheEnvironmentAndByTheNameOfAService) {
+  EXPECT_EQ(shell("PENSTOCK_SOCKET=run.sock penstock ctl status"), 0) << read("err");
+  EXPECT_EQ(shell("PENSTOCK_SOCKET=none.sock penstock ctl --socket run.sock status"), 0) << read("err");
+  EXPECT_EQ(shell("penstock ctl --socket no-such-service status"), 1);
+  EXPECT_THAT(read("err"), HasSubstr("/run/penstock/no-such-service.sock: cannot connect"));
+  EXPECT_EQ(shell("ln -s run.sock here && penstock ctl --socket here status"), 0) << "a file comes first";
+}
+
+TEST_F(Program, SaysAsWhichUserToTakeOver) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  fs::permissions(folder_, fs::perms::all);
+  write("live.yaml", "ports: {lan: {af_packet: {interface: lo}}}\nchain: [filter: {expression: ip}]\n");
+  EXPECT_EQ(
+      shell(
+          "cp '" PENSTOCK_PROGRAM "' program && chmod 755 program && unshare -n sh -c '\n"
+          "ip link set lo up\n"
+          "setpriv --reuid=65534 --clear-groups --inh-caps=+net_raw --ambient-caps=+net_raw ./program run live.yaml -q "
+          "--control run.sock >run.out 2>&1 & run=$!\n"
+          "until ./program ctl --socket run.sock status >/dev/null 2>&1; do kill -0 $run || exit 99; sleep 0.02; done\n"
+          "./program check live.yaml --take-over run.sock; code=$?\n"
+          "kill $run; wait; exit $code'"),
+      2);
+  EXPECT_THAT(read("err"),
+              ContainsRegex("run.sock: the run belongs to user [^ ]*: start the new one as that user: found "
+                            "user root"));
 }
 
 TEST_F(ControlledProgram, RefusesASecondRunAtItsSocket) {
