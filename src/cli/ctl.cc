@@ -159,6 +159,7 @@ int watch_packets(control::Client& client, const CtlArguments& arguments) {
 }
 
 int capture(control::Client& client, const CtlArguments& arguments) {
+  if (const auto possible = CaptureFile::check(arguments.file); !possible) return refuse(possible.error());
   if (arguments.file != "-") {
     if (const auto writable = check_writable(arguments.file); !writable) return fail(writable.error());
   }

@@ -365,6 +365,15 @@ TEST_F(DroppingProgram, CapturesWhatAFunctionDrops) {
   EXPECT_THAT(read("err"), HasSubstr("no such function: found 'fierwall', expected firewall"));
   EXPECT_EQ(ctl("capture x.pcapng --function firewall --reason filtered"), 2);
   EXPECT_EQ(ctl("capture /no/such/folder/x.pcapng --function firewall"), 1);
+
+  const std::string rules = read("rules.txt");
+  ASSERT_EQ(shell("ln -s rules.txt link.pcapng"), 0);
+  for (const char* const file : {"rules.txt", "link.pcapng"}) {
+    EXPECT_EQ(ctl("capture " + std::string(file) + " --function firewall --count 1"), 2);
+    EXPECT_THAT(read("err"), HasSubstr(": not overwritten: an existing file that is not a capture: found a file of "));
+    EXPECT_EQ(read("rules.txt"), rules);
+  }
+  EXPECT_EQ(ctl("capture few.pcapng --function firewall --count 1"), 0) << "another capture";
 }
 
 TEST_F(ControlledProgram, ReopensItsLogs) {
