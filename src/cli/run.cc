@@ -25,6 +25,7 @@
 #include "base/text_file.h"
 #include "base/thread_placement.h"
 #include "cli/chain_arguments.h"
+#include "cli/ctl.h"
 #include "cli/progress.h"
 #include "cli/reload.h"
 #include "cli/stop_signals.h"
@@ -188,7 +189,10 @@ int run_chain(const RunArguments& arguments) {
   if (!arguments.take_over.empty()) {
     if (loaded->control_path.empty()) loaded->control_path = arguments.take_over;
     auto found = control::RunningProcess::connect(arguments.take_over, loaded->chain);
-    if (!found) return refuse(found.error());  // nothing has been changed yet, here or there
+    if (!found) {  // nothing has been changed yet, here or there
+      print_errors(found.error().errors);
+      return code_of(found.error());
+    }
     predecessor = std::move(*found);
   }
   if (const auto written = config::write_text_outputs(loaded->texts); !written) return refuse(written.error());
@@ -264,7 +268,8 @@ int run_chain(const RunArguments& arguments) {
   }
   nothing_left_to_stop();
   if (terminal) end_progress();
-  if (!running) return refuse(running.error());  // the run has not started
+  if (!running)  // the run has not started
+    return predecessor != nullptr && predecessor->goes_on() ? fail(running.error()) : refuse(running.error());
   const Json report = control::report_json(result.report, arguments.chain.file, result.errors);
   Errors errors = std::move(result.errors);
   const auto note = [&errors](Result<void> written) {

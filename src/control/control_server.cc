@@ -195,7 +195,7 @@ std::string ControlServer::farewell(Closing reason) {
   };
   switch (reason) {
     case Closing::too_many_clients:
-      return text("too many clients", "", fmt::format("at most {} at a time", limits.clients));
+      return text(std::string(kTooManyClients), "", fmt::format("at most {} at a time", limits.clients));
     case Closing::line_too_long:
       return text("the request is too long", "", fmt::format("a line of at most {}", format_size(limits.line_bytes)));
     case Closing::line_unfinished:

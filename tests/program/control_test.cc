@@ -400,6 +400,19 @@ TEST_F(ControlledProgram, DrainsAndSaysWhatBecameOfThePackets) {
   expect_end();
 }
 
+TEST_F(ControlledProgram, IsNamedIfItIsStopped) {
+  ASSERT_EQ(shell("kill -STOP $(cat pid)"), 0);
+  for (const char* const command : {"status", "stats", "explain udp 10.0.0.1:1 10.0.0.2:2", "log-level"}) {
+    EXPECT_EQ(ctl(command + std::string(" --timeout 1")), 1) << command;
+    EXPECT_THAT(read("err"), HasSubstr("run.sock: the run (process " + std::to_string(std::stoi(read("pid"))) +
+                                       ") does not answer: expected an answer within 1 s"));
+  }
+  ASSERT_EQ(shell("kill -CONT $(cat pid)"), 0);
+  EXPECT_EQ(ctl("status --timeout 60"), 0) << read("err");
+  EXPECT_EQ(ctl("status --timeout 0"), 2);
+  EXPECT_EQ(ctl("reload --timeout 1"), 2) << "it takes as long as it takes";
+}
+
 TEST_F(ControlledProgram, AnswersWrongRequestsAndGoesOn) {
   ControlClient client(folder_ / "run.sock");
   for (const std::string line : {"nonsense", "{}", "[]", R"({"version":1,"command":"explode"})",
