@@ -99,13 +99,11 @@ std::string text_of(Command command, const Json& result) {
     case Command::rollback: return reload_text(result);
     case Command::drain: {
       const Json& packets = result.at("packets");
-      std::string text;
-      for (const Json& error : result.at("errors")) text += printable(error.get<std::string>()) + '\n';
-      return text + fmt::format("the run has ended: {} in, {} forwarded, {} dropped, {} consumed\n",
-                                format_count(packets.at("in").get<std::uint64_t>(), "packet"),
-                                format_count(packets.at("forwarded").get<std::uint64_t>()),
-                                format_count(packets.at("dropped").get<std::uint64_t>()),
-                                format_count(packets.at("consumed").get<std::uint64_t>()));
+      return fmt::format("the run has ended: {} in, {} forwarded, {} dropped, {} consumed\n",
+                         format_count(packets.at("in").get<std::uint64_t>(), "packet"),
+                         format_count(packets.at("forwarded").get<std::uint64_t>()),
+                         format_count(packets.at("dropped").get<std::uint64_t>()),
+                         format_count(packets.at("consumed").get<std::uint64_t>()));
     }
     case Command::stop: return "the run is ending\n";
     case Command::log_level: {
@@ -116,6 +114,15 @@ std::string text_of(Command command, const Json& result) {
     case Command::reopen_logs: break;
   }
   return "the logs are reopened\n";
+}
+
+/// With which a run has ended, such as outputs that it could not write.
+Errors errors_of_run(const Json& result) {
+  Errors errors;
+  for (const Json& error : result.at("errors")) errors.push_back({{}, error.get<std::string>(), "", ""});
+  if (!errors.empty())
+    errors.push_back({{}, "the run has ended with errors, see above: outputs may be missing or incomplete", "", ""});
+  return errors;
 }
 
 /// How long the answer may take; empty: as long as the run needs.
@@ -208,7 +215,8 @@ int run_command(Command command, const CtlArguments& arguments) {
     if (command == Command::capture) return capture(*client, arguments);
     const auto result = client->ask(command, arguments.request, limit_of(command, arguments));
     if (!result) return fail_to(result.error(), arguments);
-    return print_results(arguments.json ? json_text(*result, 2) : text_of(command, *result), false, {});
+    return print_results(arguments.json ? json_text(*result, 2) : text_of(command, *result), false,
+                         command == Command::drain ? errors_of_run(*result) : Errors());
   } catch (const Json::exception& error) {
     return fail({Error{{path, 0, 0}, "an answer of another version of penstock", error.what(), "the same version"}});
   }

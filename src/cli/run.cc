@@ -5,6 +5,7 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
@@ -267,6 +268,7 @@ int run_chain(const RunArguments& arguments) {
     running->reset();
   }
   nothing_left_to_stop();
+  Log::of_process().fall_back_to(STDERR_FILENO);
   if (terminal) end_progress();
   if (!running)  // the run has not started
     return predecessor != nullptr && predecessor->goes_on() ? fail(running.error()) : refuse(running.error());
@@ -280,6 +282,7 @@ int run_chain(const RunArguments& arguments) {
     const std::string timeline = ring::trace_events_json(*loaded->chain.timeline);
     note(loaded->timeline_path == "-" ? write_stdout(timeline) : write_text_file(loaded->timeline_path, timeline));
   }
+  if (server != nullptr) server->outputs_written(errors);
   std::string text;
   if (arguments.json) {
     text = text_of(report);

@@ -157,6 +157,11 @@ void ControlServer::end(const run::RunResult& result) {
   result_ = result;
 }
 
+void ControlServer::outputs_written(const Errors& errors) {
+  const std::lock_guard lock(mutex_);
+  result_->errors = errors;
+}
+
 std::optional<std::string> ControlServer::refuse(int socket) {
   const auto peer = peer_of(socket);
   if (peer && (peer->uid == 0 || peer->uid == ::geteuid())) {

@@ -252,6 +252,20 @@ TEST_F(ControlServerTest, AnswersWhoeverWaitsWhenItEnds) {
   EXPECT_EQ((*result)["packets"]["in"], 7);
 }
 
+TEST_F(ControlServerTest, NamesTheOutputsThatCouldNotBeWritten) {
+  ASSERT_TRUE(server_->begin(run_));
+  auto client = Client::connect(path_);
+  auto drained = std::async(std::launch::async, [&] { return client->ask(Command::drain); });
+  while (!stop_) std::this_thread::yield();
+  EXPECT_EQ(state(), "ending");
+  server_->end(run_.wait());
+  server_->outputs_written({{{"report.json", 0, 0}, "cannot write", "", ""}});
+  server_.reset();
+  const auto result = drained.get();
+  ASSERT_TRUE(result);
+  EXPECT_EQ((*result)["errors"], Json({"report.json: cannot write"}));
+}
+
 TEST_F(ControlServerTest, ServesAClientThatWaitsForAPlace) {
   std::vector<std::unique_ptr<Client>> others;
   for (int i = 0; i < 16; ++i) {

@@ -400,6 +400,13 @@ TEST_F(ControlledProgram, DrainsAndSaysWhatBecameOfThePackets) {
   expect_end();
 }
 
+TEST_F(ControlledProgram, FailsToDrainIfItsOutputsCannotBeWritten) {
+  ASSERT_EQ(shell("mkdir report.json"), 0);
+  EXPECT_EQ(ctl("drain"), 1);
+  EXPECT_THAT(read("err"), ContainsRegex("report.json: cannot write: Is a directory\nthe run has ended with errors"));
+  EXPECT_THAT(read("out"), HasSubstr("the run has ended: "));
+}
+
 TEST_F(ControlledProgram, IsNamedIfItIsStopped) {
   ASSERT_EQ(shell("kill -STOP $(cat pid)"), 0);
   for (const char* const command : {"status", "stats", "explain udp 10.0.0.1:1 10.0.0.2:2", "log-level"}) {
