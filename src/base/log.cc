@@ -119,6 +119,11 @@ Result<void> Log::reopen() {
   return {};
 }
 
+void Log::fall_back_to(int fd) noexcept {
+  const std::lock_guard lock(mutex_);
+  fallback_ = fd;
+}
+
 void Log::write(LogLevel level, std::string_view text) noexcept {
   if (!writes(level)) return;
   try {
@@ -164,9 +169,21 @@ void Log::end_interval(Kind& kind) {
 
 /// Call it with the lock, like those below.
 void Log::put(LogLevel level, std::string_view text) {
+  if (try_to_put(level, text)) return;
+  if (fallback_ >= 0 && !path_.empty()) {
+    ::close(fd_);
+    path_.clear();
+    fd_ = fallback_;
+    line_is_cut_ = false;
+    if (try_to_put(level, text)) return;
+  }
+  ++lost_;
+}
+
+bool Log::try_to_put(LogLevel level, std::string_view text) {
   if (lost_ > 0 && send(record(LogLevel::warning, format_count(lost_, "message") + " lost: the log took nothing")))
     lost_ = 0;
-  if (lost_ > 0 || !send(record(level, text))) ++lost_;
+  return lost_ == 0 && send(record(level, text));
 }
 
 std::string Log::record(LogLevel level, std::string_view text) const {

@@ -58,6 +58,10 @@ class Log {
   /// For a file that was renamed: continues in the one that its path names now. If that fails, in the old one.
   [[nodiscard]] Result<void> reopen();
 
+  /// What the file does not take from now on goes to `fd`, which stays the caller's: for the last messages of a
+  /// process, which are of no use in the next one's log.
+  void fall_back_to(int fd) noexcept;
+
   /// Messages up to it are written.
   [[nodiscard]] LogLevel level() const noexcept { return level_.load(std::memory_order_relaxed); }
   void set_level(LogLevel level) noexcept { level_.store(level, std::memory_order_relaxed); }
@@ -81,6 +85,7 @@ class Log {
   };
 
   void put(LogLevel level, std::string_view text);
+  [[nodiscard]] bool try_to_put(LogLevel level, std::string_view text);
   void end_interval(Kind& kind);
   [[nodiscard]] std::string record(LogLevel level, std::string_view text) const;
   [[nodiscard]] bool send(std::string_view line) noexcept;
@@ -89,7 +94,8 @@ class Log {
   const LogLimit limit_;
   std::mutex mutex_;  // guards the following members
   int fd_;
-  std::string path_;  // "": `fd_` is not a file of its own
+  std::string path_;   // "": `fd_` is not a file of its own
+  int fallback_ = -1;  // if it takes nothing; -1: none
   Style style_;
   bool on_terminal_ = false;
   bool line_is_cut_ = false;           // the last line that was written has no end

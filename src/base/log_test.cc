@@ -210,5 +210,28 @@ TEST_F(LogTest, GoesOnWhenADiskThatWasFullTakesMore) {
                                        "[^ ]+Z info: there is room\n"));
 }
 
+TEST_F(LogTest, EndsElsewhereIfItsFileTakesNothing) {
+  const std::string path = folder_ / "full.log";
+  const int file = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  Log log(file);
+  ASSERT_TRUE(log.continue_in(path));
+  log.fall_back_to(fd());
+  log.write(LogLevel::info, "fits");
+  EXPECT_EQ(written(), "") << "the file takes it";
+  const auto before = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit usual{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &usual), 0);
+  rlimit small = usual;
+  small.rlim_cur = 1;
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  log.write(LogLevel::error, "report.json: cannot write");
+  log.write(LogLevel::error, "the last one");
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &usual), 0);
+  std::signal(SIGXFSZ, before);
+  EXPECT_THAT(written(), MatchesRegex("[^ ]+Z error: report.json: cannot write\n[^ ]+Z error: the last one\n"));
+  EXPECT_THAT(read(path), MatchesRegex("[^ ]+Z info: fits\n"));
+  ::close(file);
+}
+
 }  // namespace
 }  // namespace penstock

@@ -13,8 +13,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 
 #include "base/ascii.h"
+#include "base/units.h"
 
 namespace penstock {
 
@@ -48,6 +50,23 @@ bool is_being_written(const std::string& path) {
   const bool locked = ::flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   ::close(fd);
   return locked;
+}
+
+Result<void> check_replaceable(const std::string& path, std::string_view kind,
+                               bool (*is_kind)(std::string_view beginning)) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_size == 0) return {};
+  const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  std::array<char, 4096> bytes;
+  const ssize_t count = fd < 0 ? -1 : ::read(fd, bytes.data(), bytes.size());
+  const int error = errno;
+  if (fd >= 0) ::close(fd);
+  if (count < 0) return failure(system_error(path, "not overwritten, because it cannot be read", std::strerror(error)));
+  if (is_kind({bytes.data(), static_cast<std::size_t>(count)})) return {};
+  return failure(Error{{path, 0, 0},
+                       fmt::format("not overwritten: an existing file that is not {}", kind),
+                       "a file of " + format_size(static_cast<std::uint64_t>(status.st_size)),
+                       fmt::format("another name, or the name of {}", kind)});
 }
 
 }  // namespace penstock

@@ -21,4 +21,9 @@ namespace penstock {
 /// change the file. False if the file does not exist or cannot be opened.
 [[nodiscard]] bool is_being_written(const std::string& path);
 
+/// Checks that writing over the file destroys nothing but an earlier output: it is new, empty, a pipe or a device, or
+/// `is_kind` knows it by its beginning. `kind` is for messages: "a capture". Links are followed.
+[[nodiscard]] Result<void> check_replaceable(const std::string& path, std::string_view kind,
+                                             bool (*is_kind)(std::string_view beginning));
+
 }  // namespace penstock

@@ -49,5 +49,34 @@ TEST(OutputFile, DetectsThatAFileIsBeingWrittenWithoutChangingIt) {
   std::remove(path.c_str());
 }
 
+TEST(CheckReplaceable, PassesOnlyWhatIsNewEmptyOrOfTheKind) {
+  const std::string path = ::testing::TempDir() + "/penstock-replaceable-" + std::to_string(::getpid());
+  const std::string link = path + ".link";
+  const auto is_note = [](std::string_view beginning) { return beginning.starts_with("note"); };
+  const auto check = [&](const std::string& name) {
+    const auto checked = check_replaceable(name, "a note", is_note);
+    return checked ? "" : to_string(checked.error());
+  };
+  const auto write = [&](const std::string& text) { std::ofstream(path) << text; };
+  EXPECT_EQ(check(path), "") << "it is new";
+  ASSERT_EQ(::symlink(path.c_str(), link.c_str()), 0);
+  EXPECT_EQ(check(link), "") << "it leads nowhere yet";
+  write("");
+  EXPECT_EQ(check(path), "");
+  write("note 1");
+  EXPECT_EQ(check(path), "");
+  EXPECT_EQ(check(link), "");
+  write("letter");
+  const std::string refusal =
+      ": not overwritten: an existing file that is not a note: found a file of 6 B, expected another name, or the name "
+      "of a note";
+  EXPECT_EQ(check(path), path + refusal);
+  EXPECT_EQ(check(link), link + refusal);
+  EXPECT_EQ(check("/dev/null"), "");
+  EXPECT_EQ(check("/no/such/folder/x"), "") << "another check says so";
+  ::unlink(path.c_str());
+  ::unlink(link.c_str());
+}
+
 }  // namespace
 }  // namespace penstock

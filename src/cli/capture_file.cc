@@ -10,6 +10,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "base/output_file.h"
 #include "port/pcapng_blocks.h"
 
 namespace penstock::cli {
@@ -72,6 +73,16 @@ std::string interface(const std::string& name, std::uint16_t link_type) {
       .end_of_options();
 }
 
+/// pcap with the byte order, resolution and header of any writer, or pcapng.
+bool is_capture(std::string_view beginning) {
+  constexpr auto kMagics = std::to_array<std::uint32_t>({0xa1b2c3d4, 0xa1b23c4d, 0xa1b2cd34, pcapng::kSection});
+  std::uint32_t magic = 0;
+  if (beginning.size() < sizeof magic) return false;
+  std::memcpy(&magic, beginning.data(), sizeof magic);
+  return std::ranges::any_of(kMagics,
+                             [&](std::uint32_t known) { return magic == known || magic == __builtin_bswap32(known); });
+}
+
 }  // namespace
 
 std::optional<std::vector<std::uint8_t>> bytes_of_base64(std::string_view text) {
@@ -95,7 +106,17 @@ std::optional<std::vector<std::uint8_t>> bytes_of_base64(std::string_view text) 
   return bytes;
 }
 
+Result<void> CaptureFile::check(const std::string& path) {
+  if (path == "-") return {};
+  if (auto named = check_compression(path); !named) return named;
+  if (is_being_written(path))
+    return failure(Error{{path, 0, 0}, "not overwritten", "a file that another process is writing", "another name"});
+  return check_replaceable(path, "a capture", is_capture);
+}
+
 Result<CaptureFile> CaptureFile::create(const std::string& path) {
+  // The file may have come since the command began.
+  if (auto possible = check(path); !possible) return failure(std::move(possible.error()));
   std::unique_ptr<std::FILE, Close> file(path == "-" ? stdout : std::fopen(path.c_str(), "wbe"));
   if (file == nullptr)
     return failure(system_error(path, "cannot create the capture", std::system_category().message(errno)));

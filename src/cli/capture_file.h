@@ -26,6 +26,8 @@ namespace penstock::cli {
 
 class CaptureFile {
  public:
+  /// Whether `create` would write to this file: not over one that is no capture, or that another process is writing.
+  [[nodiscard]] static Result<void> check(const std::string& path);
   /// "-": standard output.
   [[nodiscard]] static Result<CaptureFile> create(const std::string& path);
 

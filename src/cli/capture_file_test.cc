@@ -3,10 +3,16 @@
 
 #include "cli/capture_file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
+#include <unistd.h>
 
+#include <fstream>
+#include <iterator>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "report/json_text.h"
@@ -44,6 +50,33 @@ TEST(CaptureFile, RefusesWhatIsNoFrame) {
   other["frame"] = 7;
   EXPECT_THROW(static_cast<void>(file->add(other)), nlohmann::json::exception);
   EXPECT_THROW(static_cast<void>(file->add({})), nlohmann::json::exception);
+}
+
+TEST(CaptureFile, ReplacesOnlyCaptures) {
+  const std::string path = ::testing::TempDir() + "/penstock-capture-" + std::to_string(::getpid());
+  const auto is_replaced = [&](std::string_view text) {
+    std::ofstream(path) << text;
+    const bool possible = CaptureFile::check(path).has_value();
+    const bool created = CaptureFile::create(path).has_value();
+    EXPECT_EQ(possible, created);
+    std::ifstream file(path);
+    const std::string now{std::istreambuf_iterator<char>(file), {}};
+    EXPECT_EQ(now == text, !created) << text;
+    return created;
+  };
+  using namespace std::string_view_literals;
+  for (const std::string_view capture : {""sv, "\x0a\x0d\x0d\x0a\x1c\0\0\0"sv, "\xd4\xc3\xb2\xa1\2\0\4\0"sv,
+                                         "\xa1\xb2\xc3\xd4\0\2\0\4"sv, "\x4d\x3c\xb2\xa1\2\0\4\0"sv})
+    EXPECT_TRUE(is_replaced(capture)) << testing::PrintToString(capture);
+  for (const std::string_view other : {"alert ip any any -> any any (sid:1;)\n"sv, "\xd4\xc3\xb2"sv, "\n\n\n\n"sv})
+    EXPECT_FALSE(is_replaced(other)) << testing::PrintToString(other);
+  std::ofstream(path).close();
+  const int writer = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  ASSERT_EQ(::flock(writer, LOCK_EX), 0);
+  EXPECT_FALSE(CaptureFile::check(path)) << "the capture of a run";
+  ::close(writer);
+  EXPECT_FALSE(CaptureFile::check(path + ".gz")) << "it is not compressed";
+  ::unlink(path.c_str());
 }
 
 TEST(CaptureFile, SaysWhyItCannotBeWritten) {

@@ -18,6 +18,7 @@
 #include "base/text_file.h"
 #include "base/units.h"
 #include "cli/chain_arguments.h"
+#include "cli/ctl.h"
 #include "config/run_section.h"
 #include "control/hand_over.h"
 #include "control/kernel/table_follower.h"
@@ -186,7 +187,18 @@ int check_chain(const CheckArguments& arguments) {
   if (const Errors errors = config::check_files(*loaded); !errors.empty()) return refuse_chain(errors, arguments);
   if (!arguments.take_over.empty()) {
     const auto process = control::RunningProcess::connect(arguments.take_over, loaded->chain);
-    if (!process) return refuse_chain(process.error(), arguments);
+    if (!process) {
+      static_cast<void>(refuse_chain(process.error().errors, arguments));
+      return code_of(process.error());
+    }
+    if ((*process)->has_died()) {
+      static_cast<void>(refuse_chain({{{arguments.take_over, 0, 0},
+                                       "the run has ended",
+                                       fmt::format("process {}, which is dead", (*process)->pid()),
+                                       "a run that goes on"}},
+                                     arguments));
+      return kFailed;
+    }
   }
   if (arguments.json) {
     print_json(*loaded);

@@ -12,6 +12,7 @@
 #include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
@@ -44,6 +45,7 @@ struct CtlArguments {
   std::string socket;
   bool json = false;
   Json request = Json::object();  // members of the request that are particular to its command
+  std::uint64_t timeout_s = 10;   // of a command that is answered at once
   bool watch = false;
   double interval_s = 1;
   std::string file;  // of a capture
@@ -66,12 +68,6 @@ Result<std::string> usual_socket() {
             sockets.empty() ? "--socket PATH, with the path of `penstock run --control PATH` or of outputs: "
                               "{control: PATH}"
                             : "--socket PATH, with one of these"});
-}
-
-int code_of(const control::NoResult& failure) {
-  return failure.kind == name(control::Failure::request) || failure.kind == name(control::Failure::mistakes)
-             ? kWrongUsage
-             : kFailed;
 }
 
 std::string json_text(const Json& json, int indent) {
@@ -103,13 +99,11 @@ std::string text_of(Command command, const Json& result) {
     case Command::rollback: return reload_text(result);
     case Command::drain: {
       const Json& packets = result.at("packets");
-      std::string text;
-      for (const Json& error : result.at("errors")) text += printable(error.get<std::string>()) + '\n';
-      return text + fmt::format("the run has ended: {} in, {} forwarded, {} dropped, {} consumed\n",
-                                format_count(packets.at("in").get<std::uint64_t>(), "packet"),
-                                format_count(packets.at("forwarded").get<std::uint64_t>()),
-                                format_count(packets.at("dropped").get<std::uint64_t>()),
-                                format_count(packets.at("consumed").get<std::uint64_t>()));
+      return fmt::format("the run has ended: {} in, {} forwarded, {} dropped, {} consumed\n",
+                         format_count(packets.at("in").get<std::uint64_t>(), "packet"),
+                         format_count(packets.at("forwarded").get<std::uint64_t>()),
+                         format_count(packets.at("dropped").get<std::uint64_t>()),
+                         format_count(packets.at("consumed").get<std::uint64_t>()));
     }
     case Command::stop: return "the run is ending\n";
     case Command::log_level: {
@@ -122,6 +116,25 @@ std::string text_of(Command command, const Json& result) {
   return "the logs are reopened\n";
 }
 
+/// With which a run has ended, such as outputs that it could not write.
+Errors errors_of_run(const Json& result) {
+  Errors errors;
+  for (const Json& error : result.at("errors")) errors.push_back({{}, error.get<std::string>(), "", ""});
+  if (!errors.empty())
+    errors.push_back({{}, "the run has ended with errors, see above: outputs may be missing or incomplete", "", ""});
+  return errors;
+}
+
+/// How long the answer may take; empty: as long as the run needs.
+control::Client::TimeLimit limit_of(Command command, const CtlArguments& arguments) {
+  if (control::kind_of(command).answers_at_once) return std::chrono::seconds(arguments.timeout_s);
+  // A trace or capture with a time limit ends by itself, and a moment later the answer comes.
+  constexpr std::chrono::seconds kMoment{10};
+  const auto ends_after = arguments.request.find("timeout");
+  if (ends_after == arguments.request.end()) return std::nullopt;
+  return kMoment + std::chrono::seconds(ends_after->get<std::uint64_t>());
+}
+
 /// Waits for a while, or for the user's signal.
 void pause(double seconds) { static_cast<void>(::poll(nullptr, 0, static_cast<int>(seconds * 1000))); }
 
@@ -131,7 +144,7 @@ int watch(control::Client& client, const CtlArguments& arguments) {
   const bool terminal = ::isatty(STDOUT_FILENO) == 1 && !arguments.json;
   std::optional<Json> before;
   for (bool first = true; !stop.load(); first = false) {
-    auto now = client.ask(Command::stats);
+    auto now = client.ask(Command::stats, Json::object(), limit_of(Command::stats, arguments));
     if (!now) return fail_to(now.error(), arguments);
     std::string text = arguments.json ? json_text(*now, -1) : before ? rates_text(*before, *now) : stats_text(*now);
     // The cursor goes home, and what is left of the last screen is cleared.
@@ -152,13 +165,14 @@ int watch_packets(control::Client& client, const CtlArguments& arguments) {
       if (auto written = write_stdout(text); !written) errors = std::move(written.error());
     }
   };
-  const auto result = client.ask(Command::trace, arguments.request, print);
+  const auto result = client.ask(Command::trace, arguments.request, print, limit_of(Command::trace, arguments));
   if (!errors.empty()) return fail(errors);
   if (!result) return fail_to(result.error(), arguments);
   return print_results(arguments.json ? json_text(*result, -1) : observation_text(*result), false, {});
 }
 
 int capture(control::Client& client, const CtlArguments& arguments) {
+  if (const auto possible = CaptureFile::check(arguments.file); !possible) return refuse(possible.error());
   if (arguments.file != "-") {
     if (const auto writable = check_writable(arguments.file); !writable) return fail(writable.error());
   }
@@ -173,11 +187,12 @@ int capture(control::Client& client, const CtlArguments& arguments) {
       errors = std::move(created.error());
     }
   };
-  const auto result = client.ask(Command::capture, arguments.request, [&](const Json& event) {
+  const auto add = [&](const Json& event) {
     if (!file && errors.empty()) create();
     if (!errors.empty()) return;
     if (auto added = file->add(event); !added) errors = std::move(added.error());
-  });
+  };
+  const auto result = client.ask(Command::capture, arguments.request, add, limit_of(Command::capture, arguments));
   if (result && !file && errors.empty()) create();
   if (!errors.empty()) return fail(errors);
   if (!result) return fail_to(result.error(), arguments);
@@ -198,9 +213,10 @@ int run_command(Command command, const CtlArguments& arguments) {
     if (arguments.watch) return watch(*client, arguments);
     if (command == Command::trace) return watch_packets(*client, arguments);
     if (command == Command::capture) return capture(*client, arguments);
-    const auto result = client->ask(command, arguments.request);
+    const auto result = client->ask(command, arguments.request, limit_of(command, arguments));
     if (!result) return fail_to(result.error(), arguments);
-    return print_results(arguments.json ? json_text(*result, 2) : text_of(command, *result), false, {});
+    return print_results(arguments.json ? json_text(*result, 2) : text_of(command, *result), false,
+                         command == Command::drain ? errors_of_run(*result) : Errors());
   } catch (const Json::exception& error) {
     return fail({Error{{path, 0, 0}, "an answer of another version of penstock", error.what(), "the same version"}});
   }
@@ -271,6 +287,12 @@ void add_argument(CLI::App& command, CtlArguments& arguments, const control::Arg
 
 }  // namespace
 
+int code_of(const control::NoResult& failure) {
+  return failure.kind == name(control::Failure::request) || failure.kind == name(control::Failure::mistakes)
+             ? kWrongUsage
+             : kFailed;
+}
+
 void add_ctl(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<CtlArguments>();
   CLI::App* command =
@@ -292,6 +314,11 @@ void add_ctl(CLI::App& app, int& exit_code) {
     CLI::App* const sub = command->add_subcommand(std::string(kind.name), std::string(kind.help));
     sub->fallthrough();  // --socket and --json may follow
     for (const control::Argument& argument : kind.arguments) add_argument(*sub, *arguments, argument);
+    if (kind.answers_at_once) {
+      sub->add_option("--timeout", arguments->timeout_s, "seconds to wait for the answer; default: 10")
+          ->transform(whole_number(1, 86'400))
+          ->type_name("N");
+    }
     if (kind.command == Command::stats) add_watch(*sub, *arguments);
     if (kind.command == Command::capture)
       sub->add_option("FILE", arguments->file, "the file to write; -: standard output")->required();

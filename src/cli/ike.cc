@@ -6,9 +6,11 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,11 +19,14 @@
 #include <vector>
 
 #include "base/decimal.h"
+#include "base/output_file.h"
+#include "base/parameter.h"
 #include "base/text_file.h"
 #include "base/units.h"
 #include "base/wipe.h"
 #include "cli/chain_arguments.h"
 #include "cli/stop_signals.h"
+#include "config/file_conflicts.h"
 #include "control/client.h"
 #include "control/ike/charon_log.h"
 #include "control/ike/growing_file.h"
@@ -45,6 +50,40 @@ struct IkeOptions {
   std::string state, policy;
   std::string socket;
 };
+
+/// Whether a text is `ip xfrm`'s: "src … dst …", and then a line that begins with one of these words.
+bool is_xfrm(std::string_view text, std::initializer_list<std::string_view> second_line) {
+  LineReader lines(text);
+  Line line;
+  if (!lines.next(line) || !line.text.starts_with("src ") || line.text.find(" dst ") == std::string_view::npos)
+    return false;
+  return lines.next(line) &&
+         std::ranges::any_of(second_line, [&](std::string_view word) { return trimmed(line.text).starts_with(word); });
+}
+
+bool is_state(std::string_view beginning) {
+  return beginning.starts_with(CharonLog::kStateHeading) || is_xfrm(beginning, {"proto "});
+}
+
+bool is_policy(std::string_view beginning) { return is_xfrm(beginning, {"dir ", "socket "}); }
+
+/// What is wrong with the names of the files, of which those that are written must destroy nothing else.
+Errors check_files(const IkeOptions& options) {
+  std::vector<Parameters::File> files;
+  const auto add = [&](const std::string& path, const char* option, bool written) {
+    if (!path.empty()) files.push_back({path, {option, 0, 0}, written});
+  };
+  add(options.charon_log, "--charon-log", false);
+  add(options.state, "--state", true);
+  add(options.policy, "--policy", true);
+  Errors errors = config::file_conflicts(files);
+  if (!errors.empty()) return errors;
+  if (auto state = check_replaceable(options.state, "a list of SAs (`ip xfrm state`)", is_state); !state)
+    append(errors, std::move(state.error()));
+  if (auto policy = check_replaceable(options.policy, "a list of policies (`ip xfrm policy`)", is_policy); !policy)
+    append(errors, std::move(policy.error()));
+  return errors;
+}
 
 Result<CharonLog::Reqids> reqids_of(const std::vector<std::string>& children) {
   CharonLog::Reqids reqids;
@@ -151,7 +190,10 @@ int follow_kernel(const IkeOptions& options) {
   return kDone;
 }
 
-int run_ike(const IkeOptions& options) { return options.kernel ? follow_kernel(options) : follow_charon(options); }
+int run_ike(const IkeOptions& options) {
+  if (const Errors errors = check_files(options); !errors.empty()) return refuse(errors);
+  return options.kernel ? follow_kernel(options) : follow_charon(options);
+}
 
 }  // namespace
 

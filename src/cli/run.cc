@@ -5,6 +5,7 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
@@ -26,6 +27,7 @@
 #include "base/thread_placement.h"
 #include "base/units.h"
 #include "cli/chain_arguments.h"
+#include "cli/ctl.h"
 #include "cli/progress.h"
 #include "cli/reload.h"
 #include "cli/stop_signals.h"
@@ -202,7 +204,10 @@ int run_chain(const RunArguments& arguments) {
   if (!arguments.take_over.empty()) {
     if (loaded->control_path.empty()) loaded->control_path = arguments.take_over;
     auto found = control::RunningProcess::connect(arguments.take_over, loaded->chain);
-    if (!found) return refuse(found.error());  // nothing has been changed yet, here or there
+    if (!found) {  // nothing has been changed yet, here or there
+      print_errors(found.error().errors);
+      return code_of(found.error());
+    }
     predecessor = std::move(*found);
   }
   if (const auto written = config::write_text_outputs(loaded->texts); !written) return refuse(written.error());
@@ -279,8 +284,10 @@ int run_chain(const RunArguments& arguments) {
     running->reset();
   }
   nothing_left_to_stop();
+  Log::of_process().fall_back_to(STDERR_FILENO);
   if (terminal) end_progress();
-  if (!running) return refuse(running.error());  // the run has not started
+  if (!running)  // the run has not started
+    return predecessor != nullptr && predecessor->goes_on() ? fail(running.error()) : refuse(running.error());
   const Json report = control::report_json(result.report, arguments.chain.file, result.errors);
   Errors errors = std::move(result.errors);
   const auto note = [&errors](Result<void> written) {
@@ -291,6 +298,7 @@ int run_chain(const RunArguments& arguments) {
     const std::string timeline = ring::trace_events_json(*loaded->chain.timeline);
     note(loaded->timeline_path == "-" ? write_stdout(timeline) : write_text_file(loaded->timeline_path, timeline));
   }
+  if (server != nullptr) server->outputs_written(errors);
   std::string text;
   if (arguments.json) {
     text = text_of(report);

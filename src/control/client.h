@@ -1,13 +1,16 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The operator's end of the control socket: asks a run, and waits for its answers.
+// The operator's end of the control socket: asks a run, and waits for its answers, which a run that is stopped or hangs
+// never gives.
 
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -33,18 +36,28 @@ class Client {
  public:
   [[nodiscard]] static Result<Client> connect(const std::string& path);
 
+  using TimeLimit = std::optional<std::chrono::seconds>;  // empty: none
+
   [[nodiscard]] int fd() const noexcept { return socket_.get(); }
-  /// Waits for the answer, without a time limit. The result of the command, as it came.
-  [[nodiscard]] tl::expected<Json, NoResult> ask(Command command, Json arguments = Json::object());
+  /// Waits for the answer. The result of the command, as it came. If the run has too many clients, connects again for
+  /// some seconds until it is served.
+  [[nodiscard]] tl::expected<Json, NoResult> ask(Command command, Json arguments = Json::object(),
+                                                 TimeLimit limit = std::nullopt);
+  using UseEvent = std::function<void(const Json& event)>;
   /// The same for a command whose answer comes in parts: calls `use` for each event, as it comes.
-  [[nodiscard]] tl::expected<Json, NoResult> ask(Command command, Json arguments,
-                                                 const std::function<void(const Json& event)>& use);
+  [[nodiscard]] tl::expected<Json, NoResult> ask(Command command, Json arguments, const UseEvent& use,
+                                                 TimeLimit limit = std::nullopt);
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   Client(std::string path, port::FileDescriptor socket) : path_(std::move(path)), socket_(std::move(socket)) {}
 
-  [[nodiscard]] Result<std::string> read_line();
+  [[nodiscard]] tl::expected<Json, NoResult> ask_once(Command command, const Json& arguments, const UseEvent& use,
+                                                      TimeLimit limit);
+  [[nodiscard]] Result<std::string> read_line(TimeLimit limit, Clock::time_point end);
   [[nodiscard]] Error lost(const std::string& reason) const;
+  [[nodiscard]] Error silent(std::chrono::seconds limit) const;
 
   std::string path_;
   port::FileDescriptor socket_;

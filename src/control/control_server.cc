@@ -157,6 +157,11 @@ void ControlServer::end(const run::RunResult& result) {
   result_ = result;
 }
 
+void ControlServer::outputs_written(const Errors& errors) {
+  const std::lock_guard lock(mutex_);
+  result_->errors = errors;
+}
+
 std::optional<std::string> ControlServer::refuse(int socket) {
   const auto peer = peer_of(socket);
   if (peer && (peer->uid == 0 || peer->uid == ::geteuid())) {
@@ -195,7 +200,7 @@ std::string ControlServer::farewell(Closing reason) {
   };
   switch (reason) {
     case Closing::too_many_clients:
-      return text("too many clients", "", fmt::format("at most {} at a time", limits.clients));
+      return text(std::string(kTooManyClients), "", fmt::format("at most {} at a time", limits.clients));
     case Closing::line_too_long:
       return text("the request is too long", "", fmt::format("a line of at most {}", format_size(limits.line_bytes)));
     case Closing::line_unfinished:

@@ -64,6 +64,8 @@ class ControlServer final : LineHandler {
   /// The run has ended. Clients that wait for that are answered by the destructor, so that outputs can be written
   /// before.
   void end(const run::RunResult& result);
+  /// After `end`: the outputs are written, as far as that was possible. `errors`: all of the run.
+  void outputs_written(const Errors& errors);
 
  private:
   struct Asked {

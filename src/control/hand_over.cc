@@ -14,10 +14,12 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <map>
 #include <optional>
 #include <system_error>
 #include <utility>
 
+#include "base/text_file.h"
 #include "control/unix_socket.h"
 
 namespace penstock::control {
@@ -129,6 +131,31 @@ bool is_ready(int socket) {
   return line + receive_line(socket, nullptr, Clock::now() + kLongestWait) == kReady;
 }
 
+/// What differs in two continuities, "KIND KEY=VALUE …", word by word: that of the one, and of the other. "": it lacks
+/// the key.
+std::vector<std::pair<std::string, std::string>> differences(std::string_view one, std::string_view other) {
+  std::map<std::string_view, std::string_view> of_one, of_other;  // the words by their keys
+  const auto add = [](std::string_view text, auto& to) {
+    for (const std::string_view word : split(text, ' ')) to[word.substr(0, word.find('='))] = word;
+  };
+  const auto kind = [](std::string_view text) { return text.substr(0, text.find(' ')); };
+  if (kind(one) != kind(other)) return {{std::string(kind(one)), std::string(kind(other))}};
+  add(one, of_one);
+  add(other, of_other);
+  std::vector<std::pair<std::string, std::string>> found;
+  for (const auto& word : of_one) {
+    const auto there = of_other.find(word.first);
+    const std::string_view text = there == of_other.end() ? std::string_view() : there->second;
+    if (text != word.second) found.emplace_back(word.second, text);
+  }
+  for (const auto& word : of_other) {
+    if (!of_one.contains(word.first)) found.emplace_back("", word.second);
+  }
+  // Such as the same words in another order.
+  if (found.empty() && one != other) found.emplace_back(one, other);
+  return found;
+}
+
 std::string one_line(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 }  // namespace
@@ -209,62 +236,101 @@ HandOverOutcome hand_over(run::Run& run, const FileDescriptor& socket, const Jso
   return outcome;
 }
 
-Result<std::unique_ptr<RunningProcess>> RunningProcess::connect(const std::string& path, const run::Continuity& own) {
+RunningProcess::Connected RunningProcess::connect(const std::string& path, const run::Continuity& own) {
+  const auto no_process = [](std::string_view kind, Errors errors) {
+    return tl::unexpected(NoResult{std::string(kind), std::move(errors)});
+  };
   auto client = Client::connect(path);
-  if (!client) return failure(std::move(client.error()));
+  if (!client) return no_process("", std::move(client.error()));
   const auto peer = peer_of(client->fd());
-  if (!peer) return failure(Error{{path, 0, 0}, "cannot tell whose run it is", "", "a process on this machine"});
+  if (!peer) return no_process("", {{{path, 0, 0}, "cannot tell whose run it is", "", "a process on this machine"}});
   if (peer->uid != 0 && peer->uid != ::geteuid()) {
     const std::string owner = name_of_user(peer->uid);
-    return failure(Error{{path, 0, 0},
-                         fmt::format("the run belongs to user {}: start the new one as that user", owner),
-                         "user " + name_of_user(::geteuid()),
-                         "user " + owner});
+    return no_process(name(Failure::refused),
+                      {{{path, 0, 0},
+                        fmt::format("the run belongs to user {}: start the new one as that user", owner),
+                        "user " + name_of_user(::geteuid()),
+                        "user " + owner}});
   }
   FileDescriptor process(static_cast<int>(::syscall(SYS_pidfd_open, peer->pid, 0)));
-  if (!process) return failure(system_error(path, "cannot watch the other process", system_text(errno)));
-  const auto answer = client->ask(Command::hand_over, {{"dry_run", true}});
-  if (!answer) return failure(answer.error().errors);
+  const int error = process ? 0 : errno;
+  std::unique_ptr<RunningProcess> running(new RunningProcess(path, std::move(*client), peer->pid, std::move(process)));
+  running->has_died_ = error == ESRCH;
+  if (running->has_died_) return running;
+  if (error != 0) return no_process("", {system_error(path, "cannot watch the other process", system_text(error))});
+  auto answer = running->client_.ask(Command::hand_over, {{"dry_run", true}}, kLongestReply);
+  if (!answer && answer.error().kind.empty()) {
+    running->has_died_ = running->has_ended();
+    if (running->has_died_) return running;
+    answer.error().errors.front().expected += running->way_out();
+  }
+  if (!answer) {
+    const bool cannot = answer.error().kind == name(Failure::failed);
+    return no_process(cannot ? name(Failure::mistakes) : std::string_view(answer.error().kind),
+                      std::move(answer.error().errors));
+  }
+  // The client may have connected again.
+  if (const auto now = peer_of(running->client_.fd()); !now || now->pid != peer->pid)
+    return no_process("", {{{path, 0, 0}, "another process listens now", "", fmt::format("process {}", peer->pid)}});
+  if (auto same = running->compare(own, *answer); !same)
+    return no_process(name(Failure::mistakes), std::move(same.error()));
+  return running;
+}
 
+RunningProcess::Connected RunningProcess::connect(const std::string& path, const run::Chain& chain) {
+  const auto own = run::continuity_of(chain);
+  if (!own) return tl::unexpected(NoResult{std::string(name(Failure::mistakes)), own.error()});
+  return connect(path, *own);
+}
+
+Result<void> RunningProcess::compare(const run::Continuity& own, const Json& found) const {
   const Json wanted = to_json(own);
   Errors errors;
-  const auto differs = [&](std::string what, const Json& found, const Json& expected) {
-    errors.push_back({{path, 0, 0},
-                      std::move(what) + " of the running process differs",
-                      in_quotes(one_line(found)),
-                      one_line(expected) + ", as here"});
+  const auto add = [&](std::string what, std::string theirs, std::string ours) {
+    errors.push_back({{path_, 0, 0}, std::move(what), std::move(theirs), std::move(ours)});
   };
-  const auto member = [&](const Json& object, const std::string& key) {
+  const auto differs = [&](const std::string& what, std::string_view theirs, std::string_view ours) {
+    add(what + " of the running process differs", theirs.empty() ? "" : in_quotes(theirs),
+        fmt::format("{}, as here", ours.empty() ? "none" : ours));
+  };
+  const auto member = [](const Json& object, const std::string& key) {
     return object.is_object() && object.contains(key) ? object[key] : Json();
   };
-  if (const Json format = member(*answer, "format"); format != wanted["format"]) {
-    differs("the format of what is handed over", format, wanted["format"]);
+  if (const Json format = member(found, "format"); format != wanted["format"]) {
+    differs("the format of what is handed over", one_line(format), one_line(wanted["format"]));
     return failure(std::move(errors));
   }
-  if (const Json workers = member(*answer, "workers"); workers != wanted["workers"])
-    differs("the number of workers", workers, wanted["workers"]);
-  const Json ports = member(*answer, "ports");
-  for (const auto& port : wanted["ports"].items()) {
-    if (const Json found = member(ports, port.key()); found != port.value())
-      differs("port " + port.key(), found, port.value());
+  if (const Json workers = member(found, "workers"); workers != wanted["workers"])
+    differs("the number of workers", one_line(workers), one_line(wanted["workers"]));
+  const Json ports = member(found, "ports");
+  for (const auto& port : own.ports) {
+    const Json theirs = member(ports, port.first);
+    if (!theirs.is_string()) {
+      add("the running process has no port " + port.first, "", "the same ports");
+      continue;
+    }
+    for (const auto& [there, here] : differences(theirs.get_ref<const std::string&>(), port.second))
+      differs("port " + port.first, there, here);
   }
   if (ports.is_object()) {
     for (const auto& port : ports.items()) {
-      if (!wanted["ports"].contains(port.key())) differs("port " + port.key(), port.value(), Json());
+      if (!wanted["ports"].contains(port.key()))
+        add("only the running process has port " + port.key(), "", "the same ports");
     }
   }
   if (!errors.empty()) return failure(std::move(errors));
-  return std::unique_ptr<RunningProcess>(new RunningProcess(path, std::move(*client), peer->pid, std::move(process)));
-}
-
-Result<std::unique_ptr<RunningProcess>> RunningProcess::connect(const std::string& path, const run::Chain& chain) {
-  const auto own = run::continuity_of(chain);
-  if (!own) return failure(own.error());
-  return connect(path, *own);
+  return {};
 }
 
 Result<run::HandedPorts> RunningProcess::take() {
   taken_ = Clock::now();
+  if (has_died_) return run::HandedPorts();
+  auto ports = ask_for_ports();
+  goes_on_ = !ports;
+  return ports;
+}
+
+Result<run::HandedPorts> RunningProcess::ask_for_ports() {
   const Clock::time_point end = taken_ + kLongestReply;
   const int socket = client_.fd();
   std::vector<FileDescriptor> descriptors;
@@ -275,8 +341,10 @@ Result<run::HandedPorts> RunningProcess::take() {
   if (!answer.is_object() || !answer.contains("ok")) {
     has_died_ = has_ended();
     if (has_died_) return run::HandedPorts();
-    return failure(Error{
-        {path_, 0, 0}, "the other process did not hand over", in_quotes(line.substr(0, 200)), "an answer in time"});
+    return failure(Error{{path_, 0, 0},
+                         fmt::format("process {} did not hand over its ports", pid_),
+                         line.empty() ? "" : in_quotes(line),
+                         fmt::format("an answer within {} s{}", kLongestReply.count(), way_out())});
   }
   if (answer["ok"] == true && answer.contains("result")) return read_handed(answer["result"], std::move(descriptors));
   return failure(answer.contains("error") ? errors_of(answer["error"])
@@ -291,13 +359,19 @@ Result<void> RunningProcess::confirm() {
   const std::string line = receive_line(socket, nullptr, end);
   confirmed_ = Clock::now();
   if (line == kYours || has_ended()) return {};
+  goes_on_ = true;
   return failure(Error{{path_, 0, 0},
                        "the other process goes on",
                        error != 0 ? system_text(error) : in_quotes(line.substr(0, 200)),
                        "\"yours\""});
 }
 
+std::string RunningProcess::way_out() const {
+  return fmt::format("; or else end process {}, then start without --take-over", pid_);
+}
+
 bool RunningProcess::has_ended() const noexcept {
+  if (has_died_) return true;
   pollfd polled{process_.get(), POLLIN, 0};
   constexpr int kMoment = 1000;
   return ::poll(&polled, 1, kMoment) > 0;

@@ -57,18 +57,20 @@ struct HandOverOutcome {
 /// The successor's part.
 class RunningProcess final : public run::Predecessor {
  public:
-  /// Connects to the control socket of a run that `own` could continue. An error says what differs.
-  [[nodiscard]] static Result<std::unique_ptr<RunningProcess>> connect(const std::string& path,
-                                                                       const run::Continuity& own);
+  using Connected = tl::expected<std::unique_ptr<RunningProcess>, NoResult>;
+  /// Connects to the control socket of a run that `own` could continue. If not, errors say what differs, and the kind
+  /// is Failure::mistakes. A process that dies meanwhile is one that has died: nothing is known about its run.
+  [[nodiscard]] static Connected connect(const std::string& path, const run::Continuity& own);
   /// The same for a run of `chain`, unless that cannot continue any.
-  [[nodiscard]] static Result<std::unique_ptr<RunningProcess>> connect(const std::string& path,
-                                                                       const run::Chain& chain);
+  [[nodiscard]] static Connected connect(const std::string& path, const run::Chain& chain);
 
   Result<run::HandedPorts> take() override;
   Result<void> confirm() override;
 
   /// Before it handed anything over.
   [[nodiscard]] bool has_died() const noexcept { return has_died_; }
+  /// It did not hand over, and goes on.
+  [[nodiscard]] bool goes_on() const noexcept { return goes_on_; }
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
   /// From `take` to `confirm`.
   [[nodiscard]] std::chrono::duration<double> waited() const noexcept { return confirmed_ - taken_; }
@@ -78,12 +80,16 @@ class RunningProcess final : public run::Predecessor {
   RunningProcess(std::string path, Client client, pid_t pid, port::FileDescriptor process)
       : path_(std::move(path)), client_(std::move(client)), pid_(pid), process_(std::move(process)) {}
 
+  [[nodiscard]] Result<void> compare(const run::Continuity& own, const Json& found) const;
+  [[nodiscard]] Result<run::HandedPorts> ask_for_ports();
   /// Waits for a moment if it may be about to end.
   [[nodiscard]] bool has_ended() const noexcept;
+  /// What the user can do if it neither goes on nor ends.
+  [[nodiscard]] std::string way_out() const;
 
   const std::string path_;
   Client client_;
-  bool has_died_ = false;
+  bool has_died_ = false, goes_on_ = false;
   const pid_t pid_;
   const port::FileDescriptor process_;
   Clock::time_point taken_, confirmed_;

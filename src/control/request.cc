@@ -60,20 +60,22 @@ constexpr auto kHandOverArguments = std::to_array<Argument>({
 });
 
 constexpr auto kCommands = std::to_array<CommandKind>({
-    {Command::status, "status", {}, true, "what runs, since when, with which ports and warnings"},
-    {Command::stats, "stats", {}, true, "the counters of the run: the report, as of now"},
-    {Command::explain, "explain", kExplainArguments, true, "what would happen to a packet, in which function and why"},
-    {Command::trace, "trace", kTraceArguments, true, "show the paths of the next packets through the functions"},
-    {Command::capture, "capture", kCaptureArguments, true,
+    {Command::status, "status", {}, true, true, "what runs, since when, with which ports and warnings"},
+    {Command::stats, "stats", {}, true, true, "the counters of the run: the report, as of now"},
+    {Command::explain, "explain", kExplainArguments, true, true,
+     "what would happen to a packet, in which function and why"},
+    {Command::trace, "trace", kTraceArguments, true, false, "show the paths of the next packets through the functions"},
+    {Command::capture, "capture", kCaptureArguments, true, false,
      "write the next frames that a function drops to a file, as pcapng"},
-    {Command::reload, "reload", kReloadArguments, true, "read the chain file and its files again, and put them in use"},
-    {Command::rollback, "rollback", {}, true, "return to the configuration before the last reload"},
-    {Command::drain, "drain", {}, true, "end the run, and wait until all packets that were read are done"},
-    {Command::stop, "stop", {}, true, "end the run, without waiting"},
-    {Command::reopen_logs, "reopen-logs", {}, true, "reopen the logs, for logrotate"},
-    {Command::log_level, "log-level", kLogLevelArguments, true,
+    {Command::reload, "reload", kReloadArguments, true, false,
+     "read the chain file and its files again, and put them in use"},
+    {Command::rollback, "rollback", {}, true, false, "return to the configuration before the last reload"},
+    {Command::drain, "drain", {}, true, false, "end the run, and wait until all packets that were read are done"},
+    {Command::stop, "stop", {}, true, true, "end the run, without waiting"},
+    {Command::reopen_logs, "reopen-logs", {}, true, true, "reopen the logs, for logrotate"},
+    {Command::log_level, "log-level", kLogLevelArguments, true, true,
      "show the log's level, or change it until the run ends"},
-    {Command::hand_over, "hand-over", kHandOverArguments, false, "hand the run over to the client"},
+    {Command::hand_over, "hand-over", kHandOverArguments, false, false, "hand the run over to the client"},
 });
 
 constexpr std::string_view kExample = R"(an object such as {"version": 1, "command": "status"})";

@@ -52,6 +52,7 @@ struct CommandKind {
   std::string_view name;
   std::span<const Argument> arguments;
   bool is_for_operators;  // else for processes that take over
+  bool answers_at_once;   // unless the run hangs or is stopped
   std::string_view help;
 };
 [[nodiscard]] std::span<const CommandKind> commands();
@@ -81,6 +82,8 @@ enum class Failure : std::uint8_t {
   failed,       // the run could not do it
 };
 [[nodiscard]] std::string_view name(Failure kind);
+/// The message of a failure of the kind `refused` after which a client may try again.
+inline constexpr std::string_view kTooManyClients = "too many clients";
 
 struct BadRequest {
   Json id;  // null if it could not be read

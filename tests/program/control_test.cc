@@ -367,6 +367,15 @@ TEST_F(DroppingProgram, CapturesWhatAFunctionDrops) {
   EXPECT_THAT(read("err"), HasSubstr("no such function: found 'fierwall', expected firewall"));
   EXPECT_EQ(ctl("capture x.pcapng --function firewall --reason filtered"), 2);
   EXPECT_EQ(ctl("capture /no/such/folder/x.pcapng --function firewall"), 1);
+
+  const std::string rules = read("rules.txt");
+  ASSERT_EQ(shell("ln -s rules.txt link.pcapng"), 0);
+  for (const char* const file : {"rules.txt", "link.pcapng"}) {
+    EXPECT_EQ(ctl("capture " + std::string(file) + " --function firewall --count 1"), 2);
+    EXPECT_THAT(read("err"), HasSubstr(": not overwritten: an existing file that is not a capture: found a file of "));
+    EXPECT_EQ(read("rules.txt"), rules);
+  }
+  EXPECT_EQ(ctl("capture few.pcapng --function firewall --count 1"), 0) << "another capture";
 }
 
 TEST_F(ControlledProgram, ReopensItsLogs) {
@@ -391,6 +400,26 @@ TEST_F(ControlledProgram, DrainsAndSaysWhatBecameOfThePackets) {
   EXPECT_EQ(report["by_worker"][0]["in"], report["ports"]["lan"]["in"]);
   EXPECT_FALSE(exists("run.sock")) << "and the next run may listen";
   expect_end();
+}
+
+TEST_F(ControlledProgram, FailsToDrainIfItsOutputsCannotBeWritten) {
+  ASSERT_EQ(shell("mkdir report.json"), 0);
+  EXPECT_EQ(ctl("drain"), 1);
+  EXPECT_THAT(read("err"), ContainsRegex("report.json: cannot write: Is a directory\nthe run has ended with errors"));
+  EXPECT_THAT(read("out"), HasSubstr("the run has ended: "));
+}
+
+TEST_F(ControlledProgram, IsNamedIfItIsStopped) {
+  ASSERT_EQ(shell("kill -STOP $(cat pid)"), 0);
+  for (const char* const command : {"status", "stats", "explain udp 10.0.0.1:1 10.0.0.2:2", "log-level"}) {
+    EXPECT_EQ(ctl(command + std::string(" --timeout 1")), 1) << command;
+    EXPECT_THAT(read("err"), HasSubstr("run.sock: the run (process " + std::to_string(std::stoi(read("pid"))) +
+                                       ") does not answer: expected an answer within 1 s"));
+  }
+  ASSERT_EQ(shell("kill -CONT $(cat pid)"), 0);
+  EXPECT_EQ(ctl("status --timeout 60"), 0) << read("err");
+  EXPECT_EQ(ctl("status --timeout 0"), 2);
+  EXPECT_EQ(ctl("reload --timeout 1"), 2) << "it takes as long as it takes";
 }
 
 TEST_F(ControlledProgram, AnswersWrongRequestsAndGoesOn) {

@@ -360,7 +360,7 @@ std::string CharonLog::state() const {
   std::ranges::sort(senders, std::greater<>(), &Child::sends_since);
   std::string text;
   text.reserve((senders.size() + receivers.size()) * 512 + 512);  // keys are not copied while it grows
-  text += "# The SAs of charon, kept up to date by `penstock ike`\n";
+  text += kStateHeading;
   const auto add = [&text](const Child& child, const Sa& sa, bool inbound) {
     const Encryption& encryption = *encryption_of(child.encryption);
     auto out = std::back_inserter(text);

@@ -34,6 +34,8 @@ class CharonLog {
   using Reqids = std::map<std::string, std::uint32_t, std::less<>>;
   static constexpr std::size_t kMostChildren = 100'000;
   static constexpr std::size_t kMostLineBytes = 4096;
+  /// The first line of `state`.
+  static constexpr std::string_view kStateHeading = "# The SAs of charon, kept up to date by `penstock ike`\n";
 
   explicit CharonLog(Reqids reqids) : reqids_(std::move(reqids)) {}
 

@@ -185,13 +185,16 @@ def interrupted_upgrades(make, workers):
 
 
 def predecessor_dies(make):
-    """A successor whose predecessor dies goes on alone."""
+    """A successor whose predecessor dies, before it has answered or later, goes on alone."""
     net = make(ipv6=False)
     runs = Upgrades(net, TwoVersions(net).chain())
     beside = runs.operator.socket + ".next"  # the successor's, from when it has compared until it takes over
-    for _ in range(4):
+    for hangs in (True, False, False, False):
+        if hangs:
+            net.penstock.process.send_signal(signal.SIGSTOP)
         former, _ = runs.successor()
-        wait_until(lambda: os.path.exists(beside) or not former.is_running(), "the successor does not begin")
+        wait_until(lambda: "waiting for an answer" in net.penstock.text() if hangs
+                   else os.path.exists(beside) or not former.is_running(), "the successor does not begin")
         former.process.send_signal(signal.SIGKILL)
         former.process.wait(10)
         wait_until(lambda: "took over" in net.penstock.text() or "begin anew" in net.penstock.text()
