@@ -109,7 +109,9 @@ bool ForwardingKernel::load(const std::string& rules, std::string& answer) {
   return done;
 }
 
-std::string ForwardingKernel::rules() { return run("nft -j list ruleset", "").second; }
+std::string ForwardingKernel::rules(const std::string& option) {
+  return run("nft " + option + " list ruleset", "").second;
+}
 
 std::vector<std::optional<unsigned>> ForwardingKernel::forward(std::vector<Packet> packets) {
   std::vector<std::optional<unsigned>> left(packets.size());

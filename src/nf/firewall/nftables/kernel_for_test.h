@@ -30,8 +30,8 @@ class ForwardingKernel {
 
   /// Replaces all rules. False if nft refuses them, and its answer is in `answer`.
   static bool load(const std::string& rules, std::string& answer);
-  /// The output of `nft -j list ruleset`.
-  static std::string rules();
+  /// The output of `nft -j list ruleset`, or another option of it.
+  static std::string rules(const std::string& option = "-j");
 
   /// For each packet the interface on which it left, if it did. The last four bytes of each are overwritten with its
   /// number.

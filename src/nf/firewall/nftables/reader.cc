@@ -47,6 +47,13 @@ struct Origin {
   bool logs;
 };
 
+/// A rule that uses a named set.
+struct SetUse {
+  std::string set, name;  // in the whole file, and in the table
+  std::vector<ChainRule>* chain;
+  std::size_t rule;
+};
+
 /// The name of a chain or set within the whole file.
 std::string full_name(std::string_view family, std::string_view table, std::string_view name) {
   return fmt::format("{} {} {}", family, table, name);
@@ -151,7 +158,16 @@ class Reader {
 
   void read_table(const Json& value) {
     const std::string family = text_of(value, "family"), name = text_of(value, "name");
-    if (value.contains("flags") && has_word(value["flags"], "dormant")) dormant_.insert(full_name(family, name, ""));
+    const auto flags = value.find("flags");
+    if (flags == value.end()) return;
+    if (has_word(*flags, "dormant")) {
+      dormant_.insert(full_name(family, name, ""));
+    } else if (!has_word(*flags, "owner") && !has_word(*flags, "persist")) {
+      // nft 1.0.6 prints the name of the table instead of the flag.
+      read_.unsupported.push_back(
+          error(fmt::format("{} (table {} {}): a table with this flag is not supported", place_, family, name),
+                in_quotes(flags->dump()), "\"dormant\", \"owner\" or \"persist\""));
+    }
   }
 
   void read_chain(const Json& value) {
@@ -250,6 +266,7 @@ class Reader {
     for (const std::string& name : rule->unknown_interfaces) unknown.push_back(unknown_interface(origin, name));
     std::string text = fmt::format("{} {} {}: {}", family, table, chain_name, rule_text(value));
     if (origin.handle != 0) text += fmt::format(" # handle {}", origin.handle);
+    for (const std::string& set : rule->sets_updated) updated_.insert(full_name(family, table, set));
     return add_parts(std::move(*rule), origin, text, unknown, chain->second);
   }
 
@@ -277,6 +294,9 @@ class Reader {
       std::size_t conditions = 0;
       for (const Alternative& alternative : part.alternatives) conditions += alternative.conditions.size();
       cost += std::max(part.alternatives.size(), conditions / kMostConditionsPerRule);
+      for (const std::string& set : rule.sets_used) {
+        uses_.push_back({full_name(chain.family, chain.table, set), set, &to, to.size()});
+      }
       to.push_back(std::move(part));
     }
     // The rule has been counted once, as an object.
@@ -312,6 +332,7 @@ class Reader {
   }
 
   Result<Read<classify::Ruleset>> finish();
+  void leave_out_users_of_updated_sets();
   void check_jumps();
   [[nodiscard]] std::vector<BaseChain> find_starts();
   void check_other_chain(const Declared& chain, const std::string& key);
@@ -332,10 +353,22 @@ class Reader {
   FilterChains chains_;            // the same
   std::vector<std::string> base_;  // the base chains, in the order of the file
   std::map<std::string, Checked<Set>> sets_;
-  std::vector<Origin> origins_;  // of the rules, by index
+  std::vector<Origin> origins_;    // of the rules, by index
+  std::set<std::string> updated_;  // sets whose elements rules change
+  std::vector<SetUse> uses_;
 };
 
+/// nft 1.0.6 does not print the flag dynamic.
+void Reader::leave_out_users_of_updated_sets() {
+  for (const SetUse& use : uses_) {
+    ChainRule& rule = (*use.chain)[use.rule];
+    if (!updated_.contains(use.set) || !rule.unsupported.empty()) continue;
+    rule.unsupported = fmt::format("set @{} is not supported: rules change its elements", use.name);
+  }
+}
+
 Result<Read<classify::Ruleset>> Reader::finish() {
+  leave_out_users_of_updated_sets();
   check_jumps();
   if (!mistakes_.empty()) return failure(std::move(mistakes_).take({file_, 0, 0}));
   std::vector<BaseChain> starts = find_starts();

@@ -330,6 +330,11 @@ INSTANTIATE_TEST_SUITE_P(
         Unsupported{"operator", match(payload("icmp", "type"), "8", "in") + "," + kAccept,
                     "an operator that is not supported here: found 'in'"},
         Unsupported{"queue", R"({"queue": null})", "queue is not supported"},
+        Unsupported{"text", R"("jump {\n drop }")",
+                    "rule.expr[0]" + kIn + "a statement that nft does not print as JSON"},
+        Unsupported{"xt", R"({"xt": {"type": "match", "name": "conntrack"}}, )" + kAccept,
+                    "xt \"match\" \"conntrack\" is not supported, expected the output of iptables-save"},
+        Unsupported{"ether_type", match(meta("protocol"), "56710") + "," + kAccept, "an Ethernet type as a number"},
         Unsupported{"nat", R"({"masquerade": null})", "masquerade is not supported"},
         Unsupported{"future", R"({"match": {"op": "==", "left": {"newer": {}}, "right": 1}}, {"accept": null})",
                     "newer is not supported"}),
@@ -349,6 +354,25 @@ TEST(NftablesReader, UnsupportedSetsAreReportedWhereTheyAreUsed) {
   EXPECT_EQ(with("\"mark\"", ""), place + "elements of this type are not supported: found '\"mark\"'");
   EXPECT_THAT(rules_of(inet().set("s", "\"mark\"", "").rule("forward", kAccept)).entries, ::testing::SizeIs(1))
       << "unused";
+}
+
+TEST(NftablesReader, SetsThatRulesChangeAreUnsupported) {
+  // In any rule, before or after the use.
+  const std::string text = inet()
+                               .base("inet", "input", 0, "accept", "filter", "input")
+                               .set("s", "\"ipv4_addr\"", R"(, "size": 10)")
+                               .rule("forward", match(kSaddr, "\"@s\"") + "," + kAccept)
+                               .rule("input", R"({"set": {"op": "add", "elem": )" + kSaddr + R"(, "set": "@s"}})");
+  EXPECT_EQ(
+      unsupported_of(text),
+      "rules: nftables[3].rule (table inet t, chain forward, rule handle 1): set @s is not supported: rules change "
+      "its elements");
+}
+
+TEST(NftablesReader, UnknownFlagsOfTablesAreUnsupported) {
+  EXPECT_EQ(unsupported_of(inet().add(R"({"table": {"family": "ip", "name": "t", "flags": "t"}})")),
+            "rules: nftables[1].table (table ip t): a table with this flag is not supported: found '\"t\"', expected "
+            "\"dormant\", \"owner\" or \"persist\"");
 }
 
 TEST(NftablesReader, OtherChainsThatForwardedPacketsPassAreRefusedIfTheyMatter) {

@@ -77,10 +77,19 @@ class RuleReader {
       if (kind == "reject") seen_.jump = Jump::reject;
       if (kind == "accept") seen_.jump = Jump::accept;
       if (kind == "jump" || kind == "goto") seen_ = read_verdict(statement).value_or(Verdict{});
+      if (kind == "set" || kind == "map") note_update(value, kind.c_str());
       const bool passive = is_among(kind, kObserving) || is_among(kind, kPassive) ||
                            (kind == "vmap" && !map_drops(value)) || (kind == "mangle" && only_marks(value));
       rule_.can_drop |= !passive;
     }
+  }
+
+  /// {"op": "add", "elem": …, "set": "@name"}
+  void note_update(const Json& update, const char* member) {
+    const auto name = update.is_object() ? update.find(member) : update.end();
+    if (!update.is_object() || name == update.end() || !name->is_string()) return;
+    const std::string& text = name->get_ref<const std::string&>();
+    rule_.sets_updated.push_back(text.starts_with('@') ? text.substr(1) : text);
   }
 
   /// Whether a verdict map can drop, or jump, which is not followed here.
@@ -103,6 +112,11 @@ class RuleReader {
   }
 
   Checked<void> read_statement(const Json& statement) {
+    // nft prints statements that it cannot express in JSON as text, such as anonymous chains.
+    if (statement.is_string()) {
+      return unsupported("a statement that nft does not print as JSON is not supported",
+                         in_quotes(statement.get_ref<const std::string&>()));
+    }
     if (!statement.is_object() || statement.size() != 1) {
       return mistake("wrong statement", "", "an object of one member, such as {\"accept\": null}");
     }
@@ -122,6 +136,11 @@ class RuleReader {
       auto verdict = read_verdict(statement);
       if (!verdict) return in_kind(tl::unexpected(std::move(verdict.error())));
       return decide(std::move(*verdict));
+    }
+    if (kind == "xt" && value.is_object()) {
+      return unsupported(fmt::format("xt {} {} is not supported", value.value("type", Json()).dump(),
+                                     value.value("name", Json()).dump()),
+                         "", "the output of iptables-save for these rules");
     }
     return unsupported(fmt::format("{} is not supported", kind));
   }
@@ -241,6 +260,7 @@ class RuleReader {
     const Set* set = nullptr;
     if (value.is_string()) {
       const std::string name = value.get<std::string>().substr(1);
+      rule_.sets_used.push_back(name);
       auto found = context_.find_set(name);
       if (!found) return tl::unexpected(std::move(found.error()));
       set = *found;

@@ -26,6 +26,8 @@ struct Rule {
   bool logs = false;      // and has a verdict
   bool can_drop = false;  // or change a packet: it matters even where packets only pass through before or after rules
   std::set<std::string, std::less<>> unknown_interfaces;
+  std::vector<std::string> sets_used,
+      sets_updated;  // names of named sets and maps; updated: while packets are processed
 };
 
 /// What rules refer to. References must stay valid.

@@ -278,6 +278,10 @@ Checked<IntervalSet> read_value(Type type, const Json& value, Names& names) {
     }
     case Type::nf_proto:
     case Type::ether_type: {
+      // Their byte order depends on the version of nft.
+      if (type == Type::ether_type && value.is_number()) {
+        return unsupported("an Ethernet type as a number is not supported", shown(value), "a name, as without `-n`");
+      }
       const auto family = read_number(type, value);
       if (!family) return wrong(type, value);
       return of_family(type, *family);
