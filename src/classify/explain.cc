@@ -123,7 +123,9 @@ struct Candidate {
 }  // namespace
 
 std::string describe(const Ruleset& rules, std::uint32_t rule) {
-  return fmt::format("rule {} (line {}): {}", rule, rules.rules[rule].line, rules.rules[rule].text);
+  const Rule& one = rules.rules[rule];
+  const std::string line = one.line == 0 ? "" : fmt::format(" (line {})", one.line);
+  return fmt::format("rule {}{}: {}", rule, line, one.text);
 }
 
 void add_passed_over(const Ruleset& rules, const Key& key, std::uint32_t entry,

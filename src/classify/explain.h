@@ -24,7 +24,7 @@ void add_passed_over(const Ruleset& rules, const Key& key, std::uint32_t entry,
                      const std::function<std::string(const Ruleset&, std::uint32_t)>& name_of,
                      function::Explanation& to);
 
-/// "rule 3 (line 12): -A FORWARD …"
+/// "rule 3 (line 12): -A FORWARD …"; without the line if the rule has none.
 [[nodiscard]] std::string describe(const Ruleset& rules, std::uint32_t rule);
 
 }  // namespace penstock::classify

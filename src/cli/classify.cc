@@ -140,7 +140,7 @@ int classify(const ClassifyOptions& options) {
       !errors.empty()) {
     return refuse(errors);
   }
-  const Result<std::string> file = read_lines(options.file);
+  const Result<std::string> file = read_input(options.file);
   if (!file) return refuse(file.error());
   const Result<firewall::ReadOptions> read_as = read_options(options);
   if (!read_as) return refuse(read_as.error());
@@ -188,8 +188,10 @@ void add_classify(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<ClassifyOptions>();
   CLI::App* command = app.add_subcommand("classify", "Find the firewall rule that decides");
   command
-      ->add_option("--rules", options->file,
-                   "output of iptables-save or ip6tables-save, or a ClassBench set; - is standard input")
+      ->add_option(
+          "--rules", options->file,
+          "output of iptables-save, ip6tables-save or `nft -j list ruleset`, or a ClassBench set; - is standard "
+          "input")
       ->required();
   command->add_option("tuples", options->tuples,
                       "SOURCE DESTINATION PROTOCOL SOURCE-PORT DESTINATION-PORT; default: from stdin, one per line");
@@ -197,7 +199,7 @@ void add_classify(CLI::App& app, int& exit_code) {
       ->check(CLI::IsMember({"bitvector", "linear", "rfc"}))
       ->capture_default_str();
   command->add_option("--format", options->format, "format of the rules")
-      ->check(CLI::IsMember({"auto", "classbench", "iptables", "ip6tables"}))
+      ->check(CLI::IsMember({"auto", "classbench", "iptables", "ip6tables", "nftables"}))
       ->capture_default_str();
   command->add_option("--chain", options->chain, "iptables: the chain where packets start, instead of FORWARD");
   command->add_option("--policy", options->policy, "verdict if no rule matches, instead of the chain's policy")

@@ -19,9 +19,10 @@ namespace penstock::firewall {
 namespace {
 
 constexpr auto kParameters = std::to_array<Parameter>({
-    {"rules", ParameterType::path, "", "", "output of iptables-save or ip6tables-save, or a ClassBench filter set",
-     true},
-    {"format", ParameterType::choice, "auto", "auto|classbench|iptables|ip6tables", "format of the rules", false},
+    {"rules", ParameterType::path, "", "",
+     "output of iptables-save, ip6tables-save or `nft -j list ruleset`, or a ClassBench filter set", true},
+    {"format", ParameterType::choice, "auto", "auto|classbench|iptables|ip6tables|nftables", "format of the rules",
+     false},
     {"chain", ParameterType::text, "", "",
      "iptables: the chain of the filter table where packets start, instead of FORWARD", false},
     {"policy", ParameterType::choice, "", "accept|drop|reject",
@@ -46,7 +47,9 @@ Errors cautions(const classify::Ruleset& rules, const Parameters& parameters) {
     cautions.push_back({parameters.place("rules"), std::move(message), "", std::move(expected)});
   };
   const auto tried = [&](NetworkLayer family) {
-    return std::ranges::any_of(rules.entries, [&](const classify::Entry& entry) { return entry.family == family; });
+    return std::ranges::any_of(rules.entries, [&](const classify::Entry& entry) {
+      return entry.family == family || entry.family == NetworkLayer::none;
+    });
   };
   const bool any = !rules.entries.empty();
   if (!any && rules.ipv4_policy == classify::Target::accept && rules.ipv6_policy == classify::Target::accept) {
@@ -89,7 +92,7 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
   options.interfaces = std::move(*interfaces);
 
   const std::string& file = parameters.text("rules");
-  const Result<std::string> text = read_lines(file);
+  const Result<std::string> text = read_input(file);
   if (!text) return failure(text.error());
   Result<Read<classify::Ruleset>> read = read_rules(*text, input_name(file), options);
   if (!read) return failure(std::move(read).error());

@@ -84,6 +84,22 @@ std::vector<std::uint64_t> packets(const Firewall& firewall) {
   return all;
 }
 
+TEST(FirewallReload, RulesOfNftablesMayHaveOtherHandles) {
+  const auto with = [](std::string_view handles) {
+    std::string text = R"({"nftables": [{"chain": {"family": "inet", "table": "t", "name": "c", "type": "filter",
+                           "hook": "forward", "prio": 0, "policy": "drop"}})";
+    std::string_view verdict = "accept";
+    for (const char handle : handles) {
+      text += R"(, {"rule": {"family": "inet", "table": "t", "chain": "c", "handle": )" + std::string(1, handle) +
+              R"(, "expr": [{")" + std::string(verdict) + R"(": null}]}})";
+      verdict = "drop";
+    }
+    return build(rules_of(text + "]}"));
+  };
+  EXPECT_EQ(changes(*with("12"), *with("34")), "");
+  EXPECT_EQ(changes(*with("12"), *with("123")), "1 rule added");
+}
+
 TEST(FirewallReload, DescribesWhatChanges) {
   const auto running = firewall(join({kTcp, kUdp}));
   EXPECT_EQ(changes(*running, *firewall(join({kTcp, kUdp}))), "");

@@ -98,7 +98,7 @@ class IptablesReader {
     }
     const auto [place, added] = table_->chains.try_emplace(std::string(words[0].text));
     if (!added) return mistake(text, "chain declared twice", "each chain once");
-    IptablesChain& chain = place->second;
+    FilterChain& chain = place->second;
     const std::string_view policy = words[1].text;
     if (policy == "ACCEPT")
       chain.policy = classify::Target::accept;
@@ -133,13 +133,13 @@ class IptablesReader {
     if (chain == table_->chains.end())
       return mistake(rule.chain, "rule of an unknown chain", "a line :CHAIN … before it");
     cost_ += cost_of(rule) - 1;
-    chain->second.rules.push_back(std::move(rule));
+    chain->second.rules.push_back(static_cast<ChainRule&&>(rule));
   }
 
   /// How many rules a rule with lists expands to, or more if it has many conditions.
   static std::size_t cost_of(const IptablesRule& rule) {
     std::size_t conditions = 0;
-    for (const auto& alternative : rule.alternatives) conditions += alternative.size();
+    for (const Alternative& alternative : rule.alternatives) conditions += alternative.conditions.size();
     return std::max(rule.alternatives.size(), conditions / kMostConditionsPerRule);
   }
 
@@ -171,7 +171,8 @@ class IptablesReader {
 
 Result<Read<classify::Ruleset>> IptablesReader::finish() {
   if (tables_.empty()) mistakes_.add({{file_, 0, 0}, "no filter table", "", "*filter, its chains and rules"});
-  for (const IptablesTable& table : tables_) {
+  for (IptablesTable& table : tables_) {
+    mark_unsupported_targets(table);
     for (Error& error : check_jumps(table, file_)) mistakes_.add(std::move(error));
   }
   const auto fail = [&](Errors errors) {
@@ -181,6 +182,10 @@ Result<Read<classify::Ruleset>> IptablesReader::finish() {
   if (!mistakes_.empty()) return fail(std::move(mistakes_).take({file_, 0, 0}));
   classify::Ruleset& rules = read_.value;
   const std::string first_chain = options_.chain.value_or("FORWARD");
+  const PlaceInRule in_line = [&](const ChainRule& rule, Error error) {
+    error.place = {file_, rule.line, error.place.column};
+    return error;
+  };
   Errors errors;
   for (const IptablesTable& table : tables_) {
     const auto chain = table.chains.find(first_chain);
@@ -211,7 +216,8 @@ Result<Read<classify::Ruleset>> IptablesReader::finish() {
         continue;
       }
     }
-    append(errors, write_out(table, first_chain, options_.most_rules, read_));
+    const BaseChain start{first_chain, table.family};
+    append(errors, write_out(table.chains, {&start, 1}, options_.most_rules, in_line, read_));
   }
   if (!errors.empty()) return fail(std::move(errors));
   return std::move(read_);

@@ -212,8 +212,7 @@ class IptablesRuleReader {
   void leave_out(std::string reason, const IptablesWord& word) {
     if (!rule_.unsupported.empty()) return;
     rule_.unsupported = std::move(reason);
-    rule_.unsupported_word = word.text;
-    rule_.unsupported_column = word.column;
+    rule_.column = word.column;
   }
 
   void skip_arguments() {
@@ -222,10 +221,10 @@ class IptablesRuleReader {
   }
 
   void require(const classify::Condition& condition) {
-    if (rule_.alternatives.front().size() == kMostConditions) {
+    if (rule_.alternatives.front().conditions.size() == kMostConditions) {
       return mistake(words_[at_ - 1], "too many conditions in a rule", fmt::format("at most {}", kMostConditions));
     }
-    for (auto& alternative : rule_.alternatives) alternative.push_back(condition);
+    for (Alternative& alternative : rule_.alternatives) alternative.conditions.push_back(condition);
   }
 
   /// Adds the condition that one of `choices` must hold.
@@ -235,11 +234,11 @@ class IptablesRuleReader {
       return mistake(words_[at_ - 1], "too many pairs of addresses in a rule",
                      fmt::format("at most {}", kMostAlternatives));
     }
-    std::vector<std::vector<classify::Condition>> product;
-    for (const auto& alternative : rule_.alternatives) {
+    std::vector<Alternative> product;
+    for (const Alternative& alternative : rule_.alternatives) {
       for (const classify::Condition& choice : choices) {
         product.push_back(alternative);
-        product.back().push_back(choice);
+        product.back().conditions.push_back(choice);
       }
     }
     rule_.alternatives = std::move(product);

@@ -13,6 +13,15 @@ namespace penstock::firewall {
 
 namespace {
 
+/// The text of a rule without the handle that nft gives it: in a new version of a rule set, it may be another.
+std::string_view without_handle(std::string_view text) {
+  constexpr std::string_view kBeforeHandle = " # handle ";
+  const std::size_t at = text.rfind(kBeforeHandle);
+  if (at == std::string_view::npos) return text;
+  const bool is_handle = text.find_first_not_of("0123456789", at + kBeforeHandle.size()) == std::string_view::npos;
+  return is_handle ? text.substr(0, at) : text;
+}
+
 /// What distinguishes rules. The text of a rule does not show its address family, nor the target in ClassBench sets.
 struct RuleKey {
   std::string_view text;
@@ -31,7 +40,7 @@ std::vector<RuleKey> keys_of(const classify::Ruleset& rules) {
   std::vector<RuleKey> keys;
   keys.reserve(rules.rules.size());
   for (const classify::Rule& rule : rules.rules)
-    keys.push_back({rule.text, static_cast<unsigned>(rule.target) | (rule.left_out ? kLeftOut : 0)});
+    keys.push_back({without_handle(rule.text), static_cast<unsigned>(rule.target) | (rule.left_out ? kLeftOut : 0)});
   for (const classify::Entry& entry : rules.entries) {
     unsigned& attributes = keys[entry.rule].attributes;
     if (entry.family != NetworkLayer::ipv6) attributes |= kIpv4;

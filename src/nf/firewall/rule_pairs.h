@@ -15,8 +15,8 @@ namespace penstock::firewall {
 inline constexpr std::uint32_t kNoRule = ~std::uint32_t{0};
 
 /// For each rule of `now` the index of the same rule in `before`, or kNoRule. Rules are the same if the user sees the
-/// same rule: its text, target and address family are equal. Of several such rules, the first is paired with the first,
-/// and so on. Each rule is in at most one pair, and pairs do not depend on the direction.
+/// same rule: its text (without a handle of nft), target and address family are equal. Of several such rules, the first
+/// is paired with the first, and so on. Each rule is in at most one pair, and pairs do not depend on the direction.
 [[nodiscard]] std::vector<std::uint32_t> pair_rules(const classify::Ruleset& before, const classify::Ruleset& now);
 
 /// Whether both decide the same for all packets because they compile to the same entries.

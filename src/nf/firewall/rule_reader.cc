@@ -11,13 +11,17 @@
 #include "base/units.h"
 #include "nf/firewall/classbench_reader.h"
 #include "nf/firewall/iptables_reader.h"
+#include "nf/firewall/nftables/document.h"
+#include "nf/firewall/nftables/reader.h"
 
 namespace penstock::firewall {
 
 namespace {
 
-/// Detects the format from the first line with content: ClassBench rules begin with @, iptables-save has tables.
+/// Detects the format from the first line with content: ClassBench rules begin with @, iptables-save has tables, and
+/// nftables is JSON.
 RuleFormat detected(std::string_view text) {
+  if (nftables::is_json(text)) return RuleFormat::nftables;
   LineReader lines(text);
   for (Line line; lines.next(line);) {
     const std::string_view content = trimmed(line.text);
@@ -46,6 +50,7 @@ RuleFormat rule_format_of(std::string_view name) {
   if (name == "classbench") return RuleFormat::classbench;
   if (name == "iptables") return RuleFormat::iptables;
   if (name == "ip6tables") return RuleFormat::ip6tables;
+  if (name == "nftables") return RuleFormat::nftables;
   return RuleFormat::automatic;
 }
 
@@ -74,32 +79,52 @@ Result<void> set_match(ReadOptions& options, std::string_view match, std::string
 
 namespace {
 
+/// The error for an option that the format has no use for.
+tl::unexpected<Errors> without_use(const std::string& file, std::string message, std::string_view found,
+                                   std::string expected) {
+  return failure({{file, 0, 0}, std::move(message), in_quotes(found), std::move(expected)});
+}
+
+Result<Read<classify::Ruleset>> read_nftables_with(std::string_view text, const std::string& file,
+                                                   const ReadOptions& options) {
+  if (options.chain) {
+    return without_use(file, "`chain` is set, but all base chains at hook forward of nftables apply", *options.chain,
+                       "iptables rules, or no `chain`");
+  }
+  if (options.decides == classify::Match::last) {
+    return without_use(file, "`decides` is set, but the first match decides in nftables", name(options.decides),
+                       "`decides: first`");
+  }
+  return read_nftables(text, file, options);
+}
+
 Result<Read<classify::Ruleset>> read_in_order_of_file(std::string_view text, const std::string& file,
                                                       const ReadOptions& options) {
   const RuleFormat format = options.format == RuleFormat::automatic ? detected(text) : options.format;
+  if (format != RuleFormat::nftables) {
+    if (auto checked = check_lines(text, file); !checked) return failure(std::move(checked.error()));
+  }
   if (format == RuleFormat::classbench) {
     if (options.chain) {
-      return failure({{file, 0, 0},
-                      "`chain` is set, but ClassBench rules have no chains",
-                      in_quotes(*options.chain),
-                      "iptables rules, or no `chain`"});
+      return without_use(file, "`chain` is set, but ClassBench rules have no chains", *options.chain,
+                         "iptables rules, or no `chain`");
     }
     return read_classbench(text, file, options);
   }
   if (format != RuleFormat::automatic) {
     if (options.match) {
-      return failure({{file, 0, 0},
-                      "`match` is set, but iptables rules have targets",
-                      in_quotes(name(*options.match)),
-                      "ClassBench rules, or no `match`"});
+      const std::string_view which = format == RuleFormat::nftables ? "nftables" : "iptables";
+      return without_use(file, fmt::format("`match` is set, but {} rules have targets", which), name(*options.match),
+                         "ClassBench rules, or no `match`");
     }
+    if (format == RuleFormat::nftables) return read_nftables_with(text, file, options);
     return read_iptables(text, file, options);
   }
   const Line first = first_content(text);
   return failure({{file, first.number, 0},
                   first.number == 0 ? "no rules in the file" : "unknown rule format",
                   first.number == 0 ? "" : in_quotes(first.text),
-                  "output of iptables-save or ip6tables-save, or a ClassBench filter set"});
+                  "output of iptables-save, ip6tables-save or `nft -j list ruleset`, or a ClassBench filter set"});
 }
 
 }  // namespace

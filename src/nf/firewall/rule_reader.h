@@ -17,13 +17,13 @@
 
 namespace penstock::firewall {
 
-enum class RuleFormat : std::uint8_t { automatic, classbench, iptables, ip6tables };
+enum class RuleFormat : std::uint8_t { automatic, classbench, iptables, ip6tables, nftables };
 
-/// "auto", "classbench", "iptables" or "ip6tables".
+/// "auto", "classbench", "iptables", "ip6tables" or "nftables".
 [[nodiscard]] RuleFormat rule_format_of(std::string_view name);
 
-/// The most rules of a file (for iptables: lines), and the most after chains are expanded: the default of the parameter
-/// `most_rules`.
+/// The most rules of a file (for iptables: lines; for nftables: objects), and the most after chains are expanded: the
+/// default of the parameter `most_rules`.
 inline constexpr std::size_t kMostRules = 1'000'000;
 
 struct ReadOptions {
@@ -49,7 +49,8 @@ struct ReadOptions {
 [[nodiscard]] Result<void> set_match(ReadOptions& options, std::string_view match, std::string_view decides,
                                      const Place& place);
 
-/// Reads `text`, the content of `file`; errors contain this name.
+/// Reads `text`, the content of `file`; errors contain this name. In all formats but nftables, a line over
+/// kMostLineBytes is an error.
 [[nodiscard]] Result<Read<classify::Ruleset>> read_rules(std::string_view text, const std::string& file,
                                                          const ReadOptions& options);
 

@@ -1,0 +1,82 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Chains of rules, and how they compile into entries. A call is replaced by the rules of the called chain, each with
+// the caller's conditions added; a return skips the rest of them. So a chain called from several places multiplies the
+// entries, and their number is bounded. Several base chains follow one another: accept in one of them skips to the
+// next.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "classify/rule.h"
+
+namespace penstock::firewall {
+
+/// The most conditions of a rule, and of an entry, which has those of a rule and of all rules that call its chain.
+inline constexpr std::size_t kMostConditions = 1024;
+/// The most conditions of all entries together, per rule that is allowed.
+inline constexpr std::size_t kMostConditionsPerRule = 8;
+
+/// Conditions that must all hold, for packets of one address family, or of both (none).
+struct Alternative {
+  std::vector<classify::Condition> conditions;
+  NetworkLayer family = NetworkLayer::none;
+};
+
+/// The family of packets that belong to both; empty if there are none.
+[[nodiscard]] std::optional<NetworkLayer> common_family(NetworkLayer a, NetworkLayer b) noexcept;
+
+struct ChainRule {
+  enum class Jump : std::uint8_t { none, accept, drop, reject, give_back, call, go };
+
+  Jump jump = Jump::none;
+  std::string target;  // for `call` and `go`: the chain
+  std::uint32_t target_column = 0;
+  std::string unsupported;      // the unsupported construct because of which the rule is left out; empty: none
+  std::uint32_t column = 0;     // where it is in the rule: in a line
+  std::string path;             // or in a JSON value
+  bool only_observes = false;   // no verdict depends on the rule
+  Errors unknown_interfaces{};  // reported only if the rule is reachable (lo in FORWARD never is, for example)
+  std::uint32_t line = 0;
+  std::uint32_t index = 0;  // in Ruleset::rules
+  /// The rule matches if all conditions of one of these hold.
+  std::vector<Alternative> alternatives{};
+};
+
+struct FilterChain {
+  std::optional<classify::Target> policy;  // only base chains have one
+  std::vector<ChainRule> rules;
+};
+
+using FilterChains = std::map<std::string, FilterChain, std::less<>>;
+
+/// A chain where packets start.
+struct BaseChain {
+  std::string chain;
+  NetworkLayer family = NetworkLayer::none;  // of the packets that it sees; none: both
+  // Whether other base chains follow for packets of the family. If so, `accept` only ends this chain.
+  bool ipv4_continues = false;
+  bool ipv6_continues = false;
+  std::uint32_t policy_rule = 0;  // the rule that stands for a policy that drops those packets
+};
+
+/// Adds the place of the rule to an error about it. The error already has a column.
+using PlaceInRule = std::function<Error(const ChainRule&, Error)>;
+
+/// Appends the entries of `chains`, starting at each of `starts` in turn, to the rules of `read`, and reports reachable
+/// rules that are left out. Follows at most `most_rules` rules; a rule counts once for each call of its chain. All
+/// chains that are called must exist.
+[[nodiscard]] Errors write_out(const FilterChains& chains, std::span<const BaseChain> starts, std::size_t most_rules,
+                               const PlaceInRule& place_in, Read<classify::Ruleset>& read);
+
+}  // namespace penstock::firewall

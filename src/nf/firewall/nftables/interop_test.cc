@@ -1,0 +1,543 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Compares with the kernel: loads rules with nft into a network namespace, reads them back as JSON, and forwards
+// packets through them. The kernel must forward exactly those that our firewall accepts. Needs root and nft; skipped
+// otherwise.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+
+#include "nf/firewall/firewall.h"
+#include "nf/firewall/nftables/document.h"
+#include "nf/firewall/nftables/kernel_for_test.h"
+#include "nf/firewall/rule_pairs.h"
+#include "nf/firewall/rules_for_test.h"
+#include "packet/parse_core.h"
+#include "packet/testing/packet_builder.h"
+
+namespace penstock::firewall::nftables {
+namespace {
+
+using Random = std::mt19937_64;
+
+std::size_t below(Random& random, std::size_t n) { return random() % n; }
+std::string one_of(Random& random, const std::vector<std::string>& choices) {
+  return choices[below(random, choices.size())];
+}
+
+constexpr std::uint8_t kGre = 47, kEsp = 50;
+
+/// Packets of all kinds that rules distinguish, with the same few addresses and ports as the rules.
+class Packets {
+ public:
+  explicit Packets(std::uint64_t seed) : random_(seed) {}
+
+  Packet draw() {
+    const bool ipv6 = below(random_, 2) == 0;
+    testing::PacketBuilder packet;
+    if (ipv6) {
+      packet.ipv6(address6(), address6());
+      if (below(random_, 6) == 0) packet.extension(one_extension());
+      // Offsets are in units of 8 bytes, and the last bit says that more fragments follow.
+      if (below(random_, 5) == 0) packet.fragment6(one_fragment({0, 1, 185 << 3, 185 << 3 | 1}));
+      if (below(random_, 12) == 0) packet.extension(ip_protocol::kDestinationOptions);
+    } else {
+      const std::uint16_t fragment =
+          below(random_, 5) == 0 ? one_fragment({0x2000, 185, 0x2000 | 185, 1}) : std::uint16_t{0};
+      packet.ipv4(address4(), address4(), 64, {}, fragment);
+    }
+    add_transport(packet, ipv6);
+    return packet.payload("0123456789abcdef0123").bytes();  // the end is overwritten
+  }
+
+ private:
+  void add_transport(testing::PacketBuilder& packet, bool ipv6) {
+    switch (below(random_, 10)) {
+      case 0:
+      case 1:
+      case 2: packet.tcp(port(), port(), one_flags()); break;
+      case 3:
+      case 4: packet.udp(port(), port()); break;
+      case 5: packet.sctp(port(), port()); break;
+      case 6:
+      case 7: packet.icmp(one_type(ipv6), static_cast<std::uint8_t>(below(random_, 5))); break;
+      case 8: packet.udp(port(), port()).protocol(ip_protocol::kUdpLite); break;
+      default:
+        // ICMP of the other family has no type for us, nor for the kernel.
+        packet.protocol(static_cast<std::uint8_t>(
+            std::stoul(one_of(random_, {std::to_string(kGre), std::to_string(kEsp), "89", ipv6 ? "1" : "58"}))));
+        packet.payload("zzzzzzzz");
+    }
+  }
+
+  std::string address4() {
+    return one_of(random_, {"10.1.2.3", "10.1.2.4", "10.1.255.255", "10.2.0.0", "10.3.0.1", "192.0.2.9"});
+  }
+  std::string address6() {
+    return one_of(random_,
+                  {"2001:db8::1", "2001:db8::2", "2001:db8:1::1", "2001:db8:1:ffff::", "2001:db9::", "fd00::1"});
+  }
+  std::uint16_t port() {
+    return static_cast<std::uint16_t>(std::stoul(one_of(random_, {"1", "22", "79", "80", "81", "443", "65535"})));
+  }
+  std::uint8_t one_flags() {
+    return static_cast<std::uint8_t>(
+        below(random_, 2) == 0 ? random_() : std::stoul(one_of(random_, {"2", "18", "16", "17", "4"})));
+  }
+  std::uint8_t one_type(bool ipv6) {
+    return static_cast<std::uint8_t>(std::stoul(ipv6 ? one_of(random_, {"1", "3", "4", "128", "129", "135"})
+                                                     : one_of(random_, {"0", "3", "8", "11", "13"})));
+  }
+  std::uint8_t one_extension() { return static_cast<std::uint8_t>(std::stoul(one_of(random_, {"0", "43", "60"}))); }
+  std::uint16_t one_fragment(const std::vector<int>& choices) {
+    return static_cast<std::uint16_t>(choices[below(random_, choices.size())]);
+  }
+
+  Random random_;
+};
+
+ReadOptions options() {
+  ReadOptions options;
+  options.interfaces.ports.assign(ForwardingKernel::kInterfaces.begin(), ForwardingKernel::kInterfaces.end());
+  options.interfaces.aliases = {{"lo", "none"}, {"other*", "none"}};
+  return options;
+}
+
+/// The kernel, once for all tests.
+class Kernel : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    if (kernel_) return;
+    kernel_ = ForwardingKernel::start(why_);
+    if (kernel_) reads_later_fragments_ = reads_later_fragments();
+  }
+  void SetUp() override {
+    if (!kernel_) GTEST_SKIP() << why_;
+  }
+
+  /// Whether the kernel takes the payload of later fragments for transport headers. nft_payload_eval does not, but
+  /// nft_payload_fast_eval in some versions does.
+  static bool reads_later_fragments() {
+    std::string answer;
+    EXPECT_TRUE(ForwardingKernel::load(
+        "table inet t {\nchain c {\ntype filter hook forward priority 0; policy drop;\ntcp dport 80 accept\n}\n}\n",
+        answer))
+        << answer;
+    const Packet fragment =
+        testing::packet().ipv4("10.1.2.3", "10.1.2.4", 64, {}, 185).tcp(1, 80).payload("0123456789").bytes();
+    return kernel_->forward({fragment}).front().has_value();
+  }
+
+  /// Whether our firewall and this kernel must agree on the packet.
+  static bool is_comparable(const PacketLayout& layout, const std::string& rules) {
+    if (!reads_later_fragments_ || !layout.has(PacketLayout::kLaterFragment)) return true;
+    return std::ranges::none_of(std::array{"port", "flags", "icmp"},
+                                [&](const char* word) { return rules.find(word) != std::string::npos; });
+  }
+
+  /// The firewall with the kernel's rules.
+  static std::unique_ptr<Firewall> ours(classify::Engine engine = classify::Engine::bitvector) {
+    auto made = Firewall::build(rules_of(ForwardingKernel::rules(), options()), engine);
+    EXPECT_TRUE(made) << to_string(made.error());
+    return made ? std::move(*made) : nullptr;
+  }
+
+  /// A packet, and the interface on which it leaves without rules.
+  struct Sent {
+    Packet bytes;
+    PacketLayout layout;
+    unsigned out;
+  };
+
+  static std::vector<Sent> draw(std::uint64_t seed, std::size_t count) {
+    Packets random(seed);
+    std::vector<Packet> packets;
+    for (std::size_t i = 0; i < count; ++i) packets.push_back(random.draw());
+    std::string answer;
+    EXPECT_TRUE(ForwardingKernel::load("", answer)) << answer;
+    const std::vector<std::optional<unsigned>> left = kernel_->forward(packets);
+    std::vector<Sent> sent;
+    for (std::size_t i = 0; i < count; ++i) {
+      EXPECT_TRUE(left[i]) << "without rules, all packets must pass: " << hex(packets[i]);
+      const auto length = static_cast<std::uint32_t>(packets[i].size());
+      const PacketLayout layout = parse(packets[i].data(), length, length, LinkType::raw_ip);
+      if (left[i]) sent.push_back({packets[i], layout, *left[i]});
+    }
+    return sent;
+  }
+
+  static Verdict judge(function::CpuStage& stage, Sent packet) {
+    PacketDescriptor descriptor;
+    descriptor.length = descriptor.wire_length = static_cast<std::uint32_t>(packet.bytes.size());
+    descriptor.link_type = LinkType::raw_ip;
+    descriptor.layout = packet.layout;
+    descriptor.verdict = Verdict::forward(static_cast<PortIndex>(packet.out));
+    PacketView view{packet.bytes.data(), &descriptor};
+    stage.process({&view, 1});
+    return descriptor.verdict;
+  }
+
+  /// Sends comparable packets through the loaded rules and our firewall.
+  struct Comparison {
+    std::size_t sent = 0, forwarded = 0;
+  };
+  static Comparison compare(const std::vector<Sent>& packets, Firewall& firewall, const std::string& rules) {
+    std::vector<Packet> bytes;
+    std::vector<const Sent*> compared;
+    for (const Sent& packet : packets) {
+      if (!is_comparable(packet.layout, rules)) continue;
+      bytes.push_back(packet.bytes);
+      compared.push_back(&packet);
+    }
+    const std::vector<std::optional<unsigned>> left = kernel_->forward(bytes);
+    const auto stage = firewall.make_cpu_stage();
+    Comparison comparison{bytes.size()};
+    std::size_t differences = 0;
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      const bool accepted = judge(*stage, *compared[i]).alive();
+      comparison.forwarded += left[i] ? 1 : 0;
+      if (accepted == left[i].has_value() || ++differences > 5) continue;
+      ADD_FAILURE() << "the kernel " << (left[i] ? "forwards" : "drops") << " " << hex(bytes[i]) << "\n" << rules;
+    }
+    return comparison;
+  }
+
+  static std::string hex(const Packet& packet) {
+    std::string text;
+    for (const std::uint8_t byte : packet) text += fmt::format("{:02x}", byte);
+    return text;
+  }
+
+  static inline std::unique_ptr<ForwardingKernel> kernel_;
+  static inline std::string why_;
+  static inline bool reads_later_fragments_ = false;
+};
+
+/// Rules in chain `forward`, whose policy is drop, of a table of family inet. They must accept some packets and not
+/// all.
+struct Construct {
+  const char* name;
+  const char* rules;
+  const char* others = "";  // sets, maps and chains of the table
+};
+
+constexpr auto kConstructs = std::to_array<Construct>({
+    {"address", "ip saddr 10.1.2.3 accept; ip6 daddr 2001:db8::1 accept"},
+    {"not_an_address", "ip saddr != 10.1.2.3 accept; ip6 daddr != 2001:db8::1 accept"},
+    {"prefix", "ip saddr 10.1.0.0/16 accept; ip6 saddr != 2001:db8::/32 accept"},
+    {"unaligned_prefix", "ip saddr 10.2.0.0/15 accept; ip6 saddr 2001:db8::/47 accept"},
+    {"range", "ip daddr 10.1.2.4-10.2.0.0 accept; ip6 daddr != 2001:db8::2-2001:db8:1::1 accept"},
+    {"less", "ip daddr < 10.1.255.255 accept; ip6 daddr >= 2001:db9:: accept"},
+    {"set", "ip saddr { 10.1.2.3, 192.0.2.0/24 } accept; ip6 saddr { 2001:db8::1, fd00::/8 } accept"},
+    {"not_in_set",
+     "ip saddr != { 10.1.2.3, 192.0.2.0/24, 10.2.0.0 } accept; ip6 saddr != { 2001:db8::1, fd00::/8 } accept"},
+    {"named_set", "ip saddr @s4 accept; ip6 daddr != @s6 accept",
+     "set s4 { type ipv4_addr; elements = { 10.1.2.3, 10.3.0.1 }; }\n"
+     "set s6 { type ipv6_addr; flags interval; elements = { 2001:db8::/32, fd00::1-fd00::9 }; }"},
+    {"set_with_counters", "ip saddr @s4 accept",
+     "set s4 { type ipv4_addr; counter; elements = { 10.1.2.3 comment \"x\", 10.3.0.1 }; }"},
+    {"empty_set", "ip saddr @s4 accept; ip saddr != @s4 ip daddr 10.1.2.3 accept", "set s4 { type ipv4_addr; }"},
+    {"typeof_set", "tcp dport @ports accept", "set ports { typeof tcp dport; elements = { 80, 443 }; }"},
+    {"interval_of_ports", "udp sport @ports accept",
+     "set ports { type inet_service; flags interval; auto-merge; elements = { 1-79, 80, 443 }; }"},
+    {"port", "tcp dport 80 accept; udp sport 443 accept; sctp dport 22 accept; udplite dport 1 accept"},
+    {"not_a_port", "tcp dport != 80 accept"},
+    {"not_a_port_of_udp", "udp dport != 80 accept"},
+    {"ports", "tcp dport 79-81 accept; udp sport > 80 accept; sctp sport <= 22 accept"},
+    {"not_ports", "tcp dport != 79-81 accept; udp sport != { 1, 80-65535 } accept"},
+    {"port_set", "tcp dport { 22, 79-81, 443 } accept"},
+    {"all_ports", "tcp dport 0-65535 accept"},
+    {"th", "meta l4proto { tcp, udp, sctp } th dport 80 accept"},
+    {"th_of_ip_protocol", "ip protocol { tcp, 136 } th sport != 80 accept"},
+    {"l4proto", "meta l4proto tcp accept; meta l4proto 89 accept"},
+    {"not_l4proto", "meta l4proto != tcp accept"},
+    {"not_in_l4protos", "meta l4proto != { tcp, udp, icmp, 132 } accept"},
+    {"l4proto_range", "meta l4proto 6-58 accept"},
+    {"ip_protocol", "ip protocol udp accept; ip protocol != { tcp, udp } ip saddr 10.1.2.3 accept"},
+    {"nfproto", "meta nfproto ipv4 accept"},
+    {"not_nfproto", "meta nfproto != ipv4 accept"},
+    {"protocol", "meta protocol ip6 accept; meta protocol arp accept"},
+    {"icmp_type", "icmp type echo-request accept; icmpv6 type { 1, nd-neighbor-solicit } accept"},
+    {"not_icmp_type", "icmp type != echo-request accept; icmpv6 type != { 1, 3 } accept"},
+    {"icmp_code", "icmp type destination-unreachable icmp code 1 accept; icmpv6 code 4 accept"},
+    {"icmp_ranges", "icmp type 3-11 accept; icmpv6 type >= 128 accept; icmp code < 2 accept"},
+    {"icmp_concatenation", "icmp type . icmp code { 3 . 0, 3 . 1, 8 . 2 } accept"},
+    {"flag", "tcp flags syn accept"},
+    {"flags_any", "tcp flags fin,rst accept"},
+    {"flags_none", "tcp flags ! syn,ack accept"},
+    {"flags_exact", "tcp flags == syn accept; tcp flags == 0x11 accept"},
+    {"not_flags", "tcp flags != syn accept"},
+    {"flags_masked", "tcp flags & (fin | syn | rst | ack) == syn accept"},
+    {"flags_not_masked", "tcp flags & (fin | syn | rst | ack) != syn accept"},
+    {"flags_masked_any", "tcp flags & (syn | ack) != 0 accept"},
+    {"flags_set", "tcp flags { syn, syn | ack, ack } accept"},
+    {"flags_masked_set", "tcp flags & (syn | ack | rst) { syn, ack } accept"},
+    {"interfaces", "iifname \"d0\" oifname \"d2\" accept"},
+    {"not_an_interface", "oifname != \"d1\" accept"},
+    {"interface_wildcard", "iifname \"d*\" oifname != \"other*\" tcp dport 80 accept"},
+    {"interface_set", "oifname { \"lo\", \"d2\" } accept"},
+    {"not_in_interface_set", "oifname != { \"lo\", \"d2\" } accept"},
+    {"interface_index", "iif \"d0\" oif \"d1\" accept"},
+    {"interface_wildcards_in_set", "oifname @names accept",
+     "set names { type ifname; flags interval; elements = { \"other*\", \"d2\" }; }"},
+    {"interface_map", "oifname vmap { \"d1\" : jump one, \"d2\" : accept }", "chain one { tcp dport 80 accept; }"},
+    {"later_fragment", "ip frag-off & 0x1fff != 0 accept; frag frag-off != 0 accept"},
+    {"no_later_fragment", "ip frag-off & 0x1fff == 0 accept"},
+    {"concatenation",
+     "ip saddr . tcp dport { 10.1.2.3 . 80, 10.1.2.4 . 1-443 } accept; "
+     "ip6 saddr . ip6 daddr { 2001:db8::/32 . fd00::1, fd00::1 . 2001:db8::1 } accept"},
+    {"named_concatenation", "ip saddr . meta l4proto . th dport @s accept",
+     "set s { type ipv4_addr . inet_proto . inet_service; flags interval; elements = { 10.1.0.0/16 . tcp . 1-80, "
+     "10.1.2.3 . udp . 443 }; }"},
+    {"map", "tcp dport vmap { 22 : drop, 80-81 : accept, 443 : jump one, 1 : goto one }; tcp sport 22 accept",
+     "chain one { ip saddr 10.1.2.3 accept; return; ip saddr 10.1.2.4 accept; }"},
+    {"named_map", "ip saddr vmap @m; ip6 saddr vmap @m6",
+     "map m { type ipv4_addr : verdict; flags interval; elements = { 10.1.0.0/16 : accept, 10.2.0.0/16 : jump one }; "
+     "}\n"
+     "map m6 { type ipv6_addr : verdict; elements = { 2001:db8::1 : accept, 2001:db8::2 : jump one }; }\n"
+     "chain one { meta l4proto tcp accept; }"},
+    {"map_with_the_rest", "udp dport vmap { 80 : jump one, 22 : accept, * : accept }; meta nfproto ipv4 accept",
+     "chain one { udp sport 1 drop; return; }"},
+    {"map_of_concatenations", "ip saddr . tcp dport vmap { 10.1.2.3 . 80 : accept, 10.1.0.0/16 . 443 : jump one }",
+     "chain one { tcp sport != 80 accept; }"},
+    {"map_of_protocols",
+     "meta l4proto vmap { tcp : jump one, udp : accept, icmp : continue, ipv6-icmp : drop }; meta l4proto icmp accept",
+     "chain one { tcp dport 80 accept; }"},
+    {"map_of_flags", "tcp flags vmap { syn : accept, syn | ack : jump one }", "chain one { tcp dport 80 accept; }"},
+    {"jump_and_return", "meta nfproto ipv4 jump one; tcp sport 80 accept",
+     "chain one { tcp dport 80 return; meta l4proto tcp accept; ip saddr 10.1.2.3 jump two; }\n"
+     "chain two { udp dport 80 accept; return; udp dport 443 accept; }"},
+    {"goto", "meta nfproto ipv4 goto one; tcp sport 80 accept",
+     "chain one { tcp dport 80 return; meta l4proto tcp accept; ip saddr 10.1.2.3 jump two; }\n"
+     "chain two { udp dport 80 goto three; udp dport 443 accept; }\nchain three { udp sport 1 accept; }"},
+    {"jump_for_one_family", "ip saddr 10.0.0.0/8 jump one; ip6 saddr fd00::/8 jump one",
+     "chain one { meta nfproto ipv6 accept; tcp dport 80 accept; ip daddr 10.1.2.3 accept; ip6 daddr fd00::1 drop; }"},
+    {"rejects",
+     "tcp dport 80 reject with tcp reset; reject with icmp admin-prohibited; ip6 saddr fd00::1 reject; accept"},
+    {"counters_and_comments", "counter; tcp dport 80 counter accept comment \"web\"; counter drop"},
+});
+
+class ConstructOnKernel : public Kernel, public ::testing::WithParamInterface<Construct> {};
+
+TEST_P(ConstructOnKernel, DecidesAsOurFirewallDoes) {
+  const Construct& construct = GetParam();
+  static const std::vector<Sent> packets = draw(1, 600);
+  std::string rules = construct.rules;
+  for (std::size_t at = 0; (at = rules.find("; ", at)) != std::string::npos;) rules.replace(at, 2, "\n");
+  const std::string table = fmt::format(
+      "table inet t {{\n{}\nchain forward {{\ntype filter hook forward priority 0; policy drop;\n{}\n}}\n}}\n",
+      construct.others, rules);
+  std::string answer;
+  if (!ForwardingKernel::load(table, answer)) GTEST_SKIP() << "this kernel or nft refuses the rules: " << answer;
+  const auto firewall = ours();
+  ASSERT_NE(firewall, nullptr);
+  // Ethernet types as numbers are not supported.
+  if (table.find("meta protocol") == std::string::npos) {
+    EXPECT_TRUE(same_meaning(firewall->rules(), rules_of(ForwardingKernel::rules("-nj"), options()))) << "with numbers";
+  }
+  const Comparison result = compare(packets, *firewall, table);
+  EXPECT_GT(result.forwarded, 0U) << "a construct that never matches proves little";
+  EXPECT_LT(result.forwarded, result.sent) << "nor does one that always matches";
+}
+
+INSTANTIATE_TEST_SUITE_P(Nftables, ConstructOnKernel, ::testing::ValuesIn(kConstructs),
+                         [](const auto& construct) { return std::string(construct.param.name); });
+
+/// Draws rule sets of all constructs.
+class RuleSets {
+ public:
+  /// `transport`: whether rules test transport headers.
+  RuleSets(std::uint64_t seed, bool transport) : random_(seed), transport_(transport) {}
+
+  std::string draw() {
+    // Packets pass the chains of several tables, also of equal priority.
+    std::string text = table("inet", "a", one_of(random_, {"accept", "drop"}), 20);
+    if (below(random_, 2) == 0) text += table("ip", "b", "accept", 6);
+    if (below(random_, 2) == 0) text += table("ip6", "b", one_of(random_, {"accept", "accept", "drop"}), 6);
+    if (below(random_, 2) == 0) text += table("inet", "c", "accept", 6);
+    return text;
+  }
+  std::string draw_one() { return table("inet", "a", one_of(random_, {"accept", "drop"}), 25); }
+
+ private:
+  std::string pick(const std::vector<std::string>& choices) { return one_of(random_, choices); }
+  std::string maybe_not() { return below(random_, 4) == 0 ? "!= " : ""; }
+
+  std::string table(const std::string& family, const std::string& name, const std::string& policy, int rules) {
+    family_ = family;
+    std::string text = fmt::format("table {} {} {{\n", family, name);
+    if (family != "ip6") {
+      text +=
+          "set s4 { type ipv4_addr; flags interval; elements = { 10.1.2.0/24, 10.2.0.0-10.3.0.1 }; }\n"
+          "set pairs { type ipv4_addr . inet_service; flags interval; elements = { 10.1.0.0/16 . 80, 10.1.2.3 . "
+          "1-79 }; }\n";
+    }
+    if (family != "ip") text += "set s6 { type ipv6_addr; elements = { 2001:db8::1, 2001:db8:1::1, fd00::1 }; }\n";
+    if (transport_) text += "set ports { type inet_service; elements = { 22, 443 }; }\n";
+    text += "chain c1 {\n" + rules_of_chain(rules / 2, {"accept", "drop", "return", "jump c2", "goto c2", "reject"}) +
+            "}\n";
+    text += "chain c2 {\n" + rules_of_chain(rules / 2, {"accept", "drop", "return"}) + "}\n";
+    text += fmt::format(
+        "chain forward {{\ntype filter hook forward priority {}; policy {};\n{}}}\n}}\n", pick({"-10", "0", "0", "10"}),
+        policy, rules_of_chain(rules, {"accept", "drop", "jump c1", "jump c2", "goto c1", "reject", "continue"}));
+    return text;
+  }
+
+  std::string rules_of_chain(int count, const std::vector<std::string>& verdicts) {
+    std::string text;
+    for (int i = 0; i < count; ++i) {
+      std::string rule = network();
+      rule += transport();
+      if (below(random_, 6) == 0)
+        rule += map(verdicts) + "\n";
+      else
+        rule += "counter " + pick(verdicts) + "\n";
+      text += rule;
+    }
+    return text;
+  }
+
+  std::string network() {
+    ipv6_ = family_ == "ip6" || (family_ == "inet" && below(random_, 2) == 0);
+    const bool ipv6 = ipv6_;
+    std::string text;
+    if (below(random_, 8) == 0) text += pick({"oifname ", "oif "}) + maybe_not() + pick({"\"d1\" ", "\"d2\" "});
+    if (below(random_, 12) == 0)
+      text += "oifname " + maybe_not() + pick({"{ \"d2\", \"lo\" } ", "\"d*\" ", "\"other*\" "});
+    if (family_ == "inet" && below(random_, 12) == 0)
+      text += pick({"meta nfproto ", "meta nfproto != "}) + (ipv6 ? "ipv6 " : "ipv4 ");
+    switch (below(random_, 5)) {
+      case 0: text += address(ipv6, "saddr"); break;
+      case 1: text += address(ipv6, "daddr"); break;
+      case 2: text += address(ipv6, "saddr") + address(ipv6, "daddr"); break;
+      case 3:
+        if (below(random_, 4) == 0)
+          text += ipv6 ? "frag frag-off != 0 " : "ip frag-off & 0x1fff " + pick({"!= 0 ", "== 0 "});
+        break;
+      default: break;
+    }
+    return text;
+  }
+
+  std::string address(bool ipv6, const std::string& which) {
+    if (ipv6) {
+      return "ip6 " + which + " " + maybe_not() +
+             pick({"2001:db8::/32 ", "2001:db8::1 ", "2001:db8::2-2001:db8:1::1 ", "{ 2001:db8::1, fd00::/8 } ", "@s6 ",
+                   "2001:db8:1::/48 "});
+    }
+    return "ip " + which + " " + maybe_not() +
+           pick({"10.0.0.0/8 ", "10.1.2.3 ", "10.1.2.4-10.2.0.0 ", "{ 10.1.2.3, 192.0.2.0/24, 10.3.0.1 } ", "@s4 ",
+                 "10.1.0.0/16 "});
+  }
+
+  std::string transport() {
+    switch (below(random_, transport_ ? 9 : 3)) {
+      case 0:
+        return "meta l4proto " + pick({"tcp ", "udp ", "!= tcp ", "{ tcp, udp, 89 } ", "!= { tcp, 47 } ", "17-58 "});
+      case 3:
+      case 4: return pick({"tcp ", "udp ", "sctp ", "udplite "}) + port_match();
+      case 5:
+        return "tcp " + port_match() + "tcp flags " +
+               pick({"syn ", "== syn ", "!= syn ", "& (fin | syn | rst | ack) == syn ", "fin,rst ",
+                     "& (syn | ack) != 0 ", "{ syn, ack } ", "! syn,rst "});
+      case 6: return "meta l4proto { tcp, udp } th " + port_match();
+      case 7:
+        return ipv6_ ? "icmpv6 type " + maybe_not() + pick({"128 ", "{ 1, 135 } ", "1-4 "})
+                     : "icmp type " + maybe_not() + pick({"8 ", "{ 3, 11 } ", "3-11 "});
+      case 8: return ipv6_ ? "" : "ip saddr . tcp dport @pairs ";
+      default: return "";
+    }
+  }
+
+  std::string port_match() {
+    return pick({"sport ", "dport "}) + pick({"", "!= "}) + pick({"80 ", "1-79 ", "{ 22, 79-81 } ", "@ports ", "443 "});
+  }
+
+  std::string map(const std::vector<std::string>& verdicts) {
+    const auto verdict = [&] {
+      std::string text = pick(verdicts);
+      return text == "reject" ? std::string("drop") : text;
+    };
+    switch (below(random_, 3)) {
+      case 0: return fmt::format("oifname vmap {{ \"d1\" : {}, \"d2\" : {} }}", verdict(), verdict());
+      case 1:
+        return fmt::format("meta l4proto vmap {{ tcp : {}, udp : {}, 89 : {} }}", verdict(), verdict(), verdict());
+      default:
+        return !ipv6_ ? fmt::format("ip saddr vmap {{ 10.1.0.0/16 : {}, 192.0.2.9 : {} }}", verdict(), verdict())
+                      : fmt::format("ip6 saddr vmap {{ 2001:db8::/47 : {}, fd00::1 : {} }}", verdict(), verdict());
+    }
+  }
+
+  Random random_;
+  bool transport_;
+  std::string family_;
+  bool ipv6_ = false;  // the addresses in the current rule
+};
+
+TEST_F(Kernel, DecidesRandomRuleSetsAsOurEnginesDo) {
+  std::size_t sent = 0, forwarded = 0;
+  const std::vector<Sent> packets = draw(2, 300);
+  for (std::uint64_t seed = 1; seed <= 30 && !HasFailure(); ++seed) {
+    // Without transport headers, fragments are like other packets.
+    const std::string rules = RuleSets(seed, seed % 3 != 0).draw();
+    std::string answer;
+    ASSERT_TRUE(ForwardingKernel::load(rules, answer)) << "seed " << seed << ": " << answer << "\n" << rules;
+    const auto firewall = ours(kEngines[seed % 2]);
+    ASSERT_NE(firewall, nullptr) << rules;
+    const Comparison result = compare(packets, *firewall, rules);
+    forwarded += result.forwarded;
+    sent += result.sent;
+  }
+  EXPECT_GT(forwarded, sent / 10);
+  EXPECT_LT(forwarded, sent - sent / 10);
+}
+
+/// The counts of the rules that end with a verdict, by handle.
+std::map<std::string, std::uint64_t> counts_of(const std::string& rules) {
+  std::map<std::string, std::uint64_t> counts;
+  const auto visited =
+      visit_objects(rules, "rules", 100'000, [&](std::size_t, const std::string& kind, const Json& value) {
+        if (kind != "rule") return true;
+        const Json& statements = value["expr"];
+        const std::string& last = statements.back().begin().key();
+        if (statements.size() < 2 || (last != "accept" && last != "drop" && last != "reject")) return true;
+        const Json& before = statements[statements.size() - 2];
+        if (before.contains("counter"))
+          counts[std::to_string(value["handle"].get<std::uint64_t>())] = before["counter"]["packets"];
+        return true;
+      });
+  EXPECT_TRUE(visited) << to_string(visited.error());
+  return counts;
+}
+
+TEST_F(Kernel, CountsThePacketsForTheSameRules) {
+  std::uint64_t matched = 0, sent = 0;
+  const std::vector<Sent> packets = draw(3, 300);
+  for (std::uint64_t seed = 100; seed < 112 && !HasFailure(); ++seed) {
+    const std::string rules = RuleSets(seed, seed % 3 != 0).draw_one();
+    std::string answer;
+    ASSERT_TRUE(ForwardingKernel::load(rules, answer)) << answer << "\n" << rules;
+    const auto firewall = ours();
+    ASSERT_NE(firewall, nullptr);
+    sent += compare(packets, *firewall, rules).sent;
+    std::map<std::string, std::uint64_t> counted;
+    const std::vector<RuleCounters::Count> sums = firewall->counts();
+    for (std::size_t i = 0; i < firewall->rules().rules.size(); ++i) {
+      const std::string& text = firewall->rules().rules[i].text;
+      counted[text.substr(text.rfind(' ') + 1)] += sums[i].packets;
+    }
+    for (const auto& [handle, packets_of_rule] : counts_of(ForwardingKernel::rules())) {
+      EXPECT_EQ(counted[handle], packets_of_rule) << "seed " << seed << ", handle " << handle << "\n" << rules;
+      matched += packets_of_rule;
+    }
+  }
+  EXPECT_GT(matched, sent / 4) << "rules that hardly match prove little";
+}
+
+}  // namespace
+}  // namespace penstock::firewall::nftables

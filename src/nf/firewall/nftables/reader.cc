@@ -1,0 +1,495 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "nf/firewall/nftables/reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "base/error_list.h"
+#include "base/units.h"
+#include "nf/firewall/nftables/document.h"
+#include "nf/firewall/nftables/rule.h"
+#include "nf/firewall/nftables/text.h"
+
+namespace penstock::firewall {
+
+namespace nftables {
+namespace {
+
+using Jump = ChainRule::Jump;
+
+/// Objects that do nothing unless a rule refers to them, which it then cannot.
+constexpr auto kInert = std::to_array<std::string_view>(
+    {"counter", "ct expectation", "ct helper", "ct timeout", "flowtable", "limit", "quota", "secmark", "synproxy"});
+
+/// A chain, as the file declares it.
+struct Declared {
+  std::string family, table, name;
+  std::size_t object = 0;      // its index in the file
+  std::string type{}, hook{};  // empty: not a base chain
+  std::int64_t priority = 0;
+  /// The place of a rule that can drop or change packets; empty if there is none.
+  std::string harmful{};
+  std::vector<std::string> called{};
+};
+
+/// Where a rule is in the file.
+struct Origin {
+  const Declared* chain;
+  std::size_t object;
+  std::uint64_t handle;
+  bool logs;
+};
+
+/// A rule that uses a named set.
+struct SetUse {
+  std::string set, name;  // in the whole file, and in the table
+  std::vector<ChainRule>* chain;
+  std::size_t rule;
+};
+
+/// The name of a chain or set within the whole file.
+std::string full_name(std::string_view family, std::string_view table, std::string_view name) {
+  return fmt::format("{} {} {}", family, table, name);
+}
+
+NetworkLayer family_of(const Declared& chain) {
+  if (chain.family == "ip") return NetworkLayer::ipv4;
+  return chain.family == "ip6" ? NetworkLayer::ipv6 : NetworkLayer::none;
+}
+
+bool sees(const BaseChain& chain, NetworkLayer family) { return common_family(chain.family, family).has_value(); }
+
+/// Whether `value` is this word, or a list that has it.
+bool has_word(const Json& value, std::string_view word) {
+  if (value.is_string()) return value.get_ref<const std::string&>() == word;
+  return value.is_array() && std::ranges::any_of(value, [&](const Json& one) { return one == word; });
+}
+
+class Reader {
+ public:
+  Reader(const std::string& file, const ReadOptions& options)
+      : file_(file), options_(options), budget_(kMostConditionsPerRule * options.most_rules) {
+    read_.value.file = file;
+  }
+
+  Result<Read<classify::Ruleset>> read(std::string_view text) {
+    // An element of a set takes a few values, and the rules of a set of most_rules elements are few.
+    constexpr std::size_t kMostValuesPerRule = 8, kSomeMore = 100'000;
+    auto visited = visit_objects(
+        text, file_, options_.most_rules * kMostValuesPerRule + kSomeMore,
+        [&](std::size_t index, const std::string& kind, const Json& value) { return visit(index, kind, value); });
+    if (!visited) {
+      Errors errors = std::move(mistakes_).take({file_, 0, 0});
+      append(errors, std::move(visited.error()));
+      return failure(std::move(errors));
+    }
+    return finish();
+  }
+
+ private:
+  bool visit(std::size_t index, const std::string& kind, const Json& value) {
+    object_ = index;
+    if (++cost_ > options_.most_rules) return stop(fmt::format("nftables[{}]", index));
+    place_ = fmt::format("nftables[{}].{}", index, kind);
+    if (!value.is_object()) {
+      mistake("not an object", "", "an object");
+    } else if (kind == "rule") {
+      if (!read_rule_object(value)) return false;
+    } else if (kind == "chain") {
+      read_chain(value);
+    } else if (kind == "set" || kind == "map") {
+      read_set(value, kind == "map");
+    } else if (kind == "table") {
+      read_table(value);
+    } else if (kind == "metainfo") {
+      read_metainfo(value);
+    } else if (std::ranges::find(kInert, std::string_view(kind)) == kInert.end()) {
+      read_.unsupported.push_back(
+          error(place_ + ": an object of this kind is not supported", "", "the output of `nft -j list ruleset`"));
+    }
+    return !budget_.is_exceeded();
+  }
+
+  [[nodiscard]] Error error(std::string message, std::string found, std::string expected) const {
+    return {{file_, 0, 0}, std::move(message), std::move(found), std::move(expected)};
+  }
+  void mistake(std::string_view message, std::string found, std::string expected) {
+    mistakes_.add(error(fmt::format("{}: {}", place_, message), std::move(found), std::move(expected)));
+  }
+  /// Reports too many rules, and ends the reading.
+  bool stop(const std::string& place) {
+    Error too_many = too_many_rules({file_, 0, 0}, options_);
+    too_many.message = place + ": " + too_many.message;
+    mistakes_.add(std::move(too_many));
+    return false;
+  }
+
+  void read_metainfo(const Json& value) {
+    const auto version = value.find("json_schema_version");
+    if (version == value.end() || *version != 1) {
+      mistake("unknown version of nft's JSON", version == value.end() ? "" : in_quotes(version->dump()),
+              "\"json_schema_version\": 1");
+    }
+  }
+
+  /// A member that is a text, and a mistake if it is not.
+  std::string text_of(const Json& value, const char* member) {
+    const auto found = value.find(member);
+    if (found != value.end() && found->is_string()) {
+      std::string text = found->get<std::string>();
+      if (!text.empty() && text.find(' ') == std::string::npos) return text;
+    }
+    mistake(fmt::format("wrong or missing \"{}\"", member), found == value.end() ? "" : in_quotes(found->dump()),
+            "a name");
+    return "";
+  }
+
+  static std::uint64_t handle_of(const Json& value) {
+    const auto handle = value.find("handle");
+    return handle != value.end() && handle->is_number_unsigned() ? handle->get<std::uint64_t>() : 0;
+  }
+
+  void read_table(const Json& value) {
+    const std::string family = text_of(value, "family"), name = text_of(value, "name");
+    const auto flags = value.find("flags");
+    if (flags == value.end()) return;
+    if (has_word(*flags, "dormant")) {
+      dormant_.insert(full_name(family, name, ""));
+    } else if (!has_word(*flags, "owner") && !has_word(*flags, "persist")) {
+      // nft 1.0.6 prints the name of the table instead of the flag.
+      read_.unsupported.push_back(
+          error(fmt::format("{} (table {} {}): a table with this flag is not supported", place_, family, name),
+                in_quotes(flags->dump()), "\"dormant\", \"owner\" or \"persist\""));
+    }
+  }
+
+  void read_chain(const Json& value) {
+    Declared chain{text_of(value, "family"), text_of(value, "table"), text_of(value, "name"), object_};
+    FilterChain filter;
+    const auto has = [&](const char* member) { return value.contains(member); };
+    if (has("hook") || has("type")) {
+      chain.type = text_of(value, "type");
+      chain.hook = text_of(value, "hook");
+      const auto priority = value.find("prio");
+      if (priority == value.end() || !priority->is_number_integer()) {
+        mistake("wrong or missing \"prio\"", "", "a number");
+      } else {
+        chain.priority = priority->get<std::int64_t>();
+      }
+      const std::string policy = has("policy") ? text_of(value, "policy") : "accept";
+      if (policy != "accept" && policy != "drop") mistake("unknown policy", in_quotes(policy), "accept or drop");
+      filter.policy = policy == "accept" ? classify::Target::accept : classify::Target::drop;
+    }
+    const std::string key = full_name(chain.family, chain.table, chain.name);
+    if (!declared_.try_emplace(key, std::move(chain)).second) return mistake("chain declared twice", "", "once");
+    chains_.emplace(key, std::move(filter));
+    if (has("hook") || has("type")) base_.push_back(key);
+  }
+
+  void read_set(const Json& value, bool is_map) {
+    const std::string family = text_of(value, "family"), table = text_of(value, "table"), name = text_of(value, "name");
+    auto set = read_members_of_set(value, is_map);
+    if (!set && !set.error().unsupported) {
+      place_ += fmt::format("{} (table {} {}, {} {})", set.error().path, family, table, is_map ? "map" : "set", name);
+      return mistake(set.error().message, set.error().found, set.error().expected);
+    }
+    if (!sets_.try_emplace(full_name(family, table, name), std::move(set)).second) {
+      mistake("set declared twice", "", "once");
+    }
+  }
+
+  Checked<Set> read_members_of_set(const Json& value, bool is_map) {
+    auto types = value.contains("type") ? read_types(value["type"]) : unsupported("a set without a type");
+    if (!types) return within(".type", std::move(types.error()));
+    // The elements of such a set come and go.
+    if (value.contains("flags") && (has_word(value["flags"], "timeout") || has_word(value["flags"], "dynamic"))) {
+      return unsupported("its elements can change: it has the flag timeout or dynamic");
+    }
+    if (value.contains("timeout")) return unsupported("its elements can change: it has a timeout");
+    if (is_map && value.value("map", Json()) != "verdict") return unsupported("it is a map to values, not to verdicts");
+    static const Json kNone = Json::array();
+    const auto elements = value.find("elem");
+    auto set = read_elements(*types, is_map, elements == value.end() ? kNone : *elements, options_.interfaces,
+                             read_.value.interface_names, budget_);
+    if (!set) return within(".elem", std::move(set.error()));
+    return set;
+  }
+
+  /// "ipv4_addr"; ["ipv4_addr", "inet_service"]; {"typeof": {"payload": …}}
+  static Checked<std::vector<Type>> read_types(const Json& value) {
+    std::vector<Type> types;
+    if (value.is_object() && value.contains("typeof")) {
+      const auto keys = read_keys(value["typeof"]);
+      if (!keys) return tl::unexpected(keys.error());
+      for (const Key& key : *keys) types.push_back(key.type);
+      return types;
+    }
+    const Json list = value.is_array() ? value : Json::array({value});
+    for (const Json& name : list) {
+      const auto type = name.is_string() ? type_of(name.get_ref<const std::string&>()) : std::nullopt;
+      if (!type) return unsupported("elements of this type are not supported", in_quotes(name.dump()));
+      types.push_back(*type);
+    }
+    if (types.empty()) return unsupported("a set without a type");
+    return types;
+  }
+
+  bool read_rule_object(const Json& value) {
+    const std::string family = text_of(value, "family"), table = text_of(value, "table"),
+                      chain_name = text_of(value, "chain");
+    const auto chain = declared_.find(full_name(family, table, chain_name));
+    if (chain == declared_.end()) {
+      mistake("rule of an unknown chain", in_quotes(chain_name), "a chain that is declared before it");
+      return true;
+    }
+    Origin origin{&chain->second, object_, handle_of(value), false};
+    const RuleContext context{options_.interfaces,
+                              [&](const std::string& name) { return find_set(family, table, name); }, read_.value,
+                              budget_};
+    auto rule = value.contains("expr") ? read_rule(value["expr"], context)
+                                       : Checked<Rule>(nftables::mistake("rule without \"expr\"", "", "statements"));
+    if (!rule) {
+      mistakes_.add(error(fmt::format("{}: {}", where(origin, rule.error().path), rule.error().message),
+                          rule.error().found, rule.error().expected));
+      return true;
+    }
+    origin.logs = rule->logs;
+    if (rule->can_drop && chain->second.harmful.empty()) chain->second.harmful = where(origin, "");
+    Errors unknown;
+    for (const std::string& name : rule->unknown_interfaces) unknown.push_back(unknown_interface(origin, name));
+    std::string text = fmt::format("{} {} {}: {}", family, table, chain_name, rule_text(value));
+    if (origin.handle != 0) text += fmt::format(" # handle {}", origin.handle);
+    for (const std::string& set : rule->sets_updated) updated_.insert(full_name(family, table, set));
+    return add_parts(std::move(*rule), origin, text, unknown, chain->second);
+  }
+
+  /// Each part counts as a rule of its own if it has another target.
+  bool add_parts(Rule rule, const Origin& origin, const std::string& text, const Errors& unknown, Declared& chain) {
+    std::vector<ChainRule>& to = chains_.find(full_name(chain.family, chain.table, chain.name))->second.rules;
+    const std::size_t first = read_.value.rules.size();
+    std::size_t cost = 0;
+    for (ChainRule& part : rule.parts) {
+      const classify::Target target = part.jump == Jump::drop     ? classify::Target::drop
+                                      : part.jump == Jump::reject ? classify::Target::reject
+                                                                  : classify::Target::accept;
+      std::size_t index = first;
+      while (index < read_.value.rules.size() && read_.value.rules[index].target != target) ++index;
+      if (index == read_.value.rules.size()) {
+        read_.value.rules.push_back({0, target, false, text});
+        origins_.push_back(origin);
+      }
+      part.index = static_cast<std::uint32_t>(index);
+      part.unknown_interfaces = unknown;
+      if (part.jump == Jump::call || part.jump == Jump::go) {
+        part.target = full_name(chain.family, chain.table, part.target);
+        chain.called.push_back(part.target);
+      }
+      std::size_t conditions = 0;
+      for (const Alternative& alternative : part.alternatives) conditions += alternative.conditions.size();
+      cost += std::max(part.alternatives.size(), conditions / kMostConditionsPerRule);
+      for (const std::string& set : rule.sets_used) {
+        uses_.push_back({full_name(chain.family, chain.table, set), set, &to, to.size()});
+      }
+      to.push_back(std::move(part));
+    }
+    // The rule has been counted once, as an object.
+    cost_ += cost > 0 ? cost - 1 : 0;
+    return cost_ <= options_.most_rules || stop(where(origin, ""));
+  }
+
+  Checked<const Set*> find_set(const std::string& family, const std::string& table, const std::string& name) {
+    const auto set = sets_.find(full_name(family, table, name));
+    if (set == sets_.end()) {
+      return nftables::mistake("unknown set", in_quotes("@" + name), "a set that the table declares before the rule");
+    }
+    if (!set->second) {
+      const Problem& problem = set->second.error();
+      return nftables::unsupported(fmt::format("set @{} is not supported: {}", name, problem.message), problem.found,
+                                   problem.expected);
+    }
+    return &*set->second;
+  }
+
+  /// "nftables[17].rule.expr[2] (table inet filter, chain forward, rule handle 7)"
+  static std::string where(const Origin& origin, const std::string& path) {
+    const std::string handle = origin.handle == 0 ? "" : fmt::format(", rule handle {}", origin.handle);
+    return fmt::format("nftables[{}].rule{}{} (table {} {}, chain {}{})", origin.object, path.empty() ? "" : ".expr",
+                       path, origin.chain->family, origin.chain->table, origin.chain->name, handle);
+  }
+
+  [[nodiscard]] Error unknown_interface(const Origin& origin, std::string name) const {
+    if (name.ends_with('+')) name.back() = '*';
+    return error(where(origin, "") + ": unknown interface", in_quotes(name),
+                 fmt::format("a port of the chain ({}), or a name that `interfaces` maps to one or to {}",
+                             options_.interfaces.port_names(), classify::Interfaces::kNone));
+  }
+
+  Result<Read<classify::Ruleset>> finish();
+  void leave_out_users_of_updated_sets();
+  void check_jumps();
+  [[nodiscard]] std::vector<BaseChain> find_starts();
+  void check_other_chain(const Declared& chain, const std::string& key);
+  [[nodiscard]] std::string find_harmful(const std::string& from) const;
+  [[nodiscard]] Errors set_policies(std::vector<BaseChain>& starts);
+  void report_logs();
+
+  const std::string& file_;
+  const ReadOptions& options_;
+  Read<classify::Ruleset> read_;
+  ErrorList mistakes_;
+  Budget budget_;
+  std::size_t cost_ = 0;
+  std::size_t object_ = 0;  // the index of the current object
+  std::string place_;       // "nftables[17].rule"
+  std::set<std::string> dormant_;
+  std::map<std::string, Declared> declared_;
+  FilterChains chains_;            // the same
+  std::vector<std::string> base_;  // the base chains, in the order of the file
+  std::map<std::string, Checked<Set>> sets_;
+  std::vector<Origin> origins_;    // of the rules, by index
+  std::set<std::string> updated_;  // sets whose elements rules change
+  std::vector<SetUse> uses_;
+};
+
+/// nft 1.0.6 does not print the flag dynamic.
+void Reader::leave_out_users_of_updated_sets() {
+  for (const SetUse& use : uses_) {
+    ChainRule& rule = (*use.chain)[use.rule];
+    if (!updated_.contains(use.set) || !rule.unsupported.empty()) continue;
+    rule.unsupported = fmt::format("set @{} is not supported: rules change its elements", use.name);
+  }
+}
+
+Result<Read<classify::Ruleset>> Reader::finish() {
+  leave_out_users_of_updated_sets();
+  check_jumps();
+  if (!mistakes_.empty()) return failure(std::move(mistakes_).take({file_, 0, 0}));
+  std::vector<BaseChain> starts = find_starts();
+  if (starts.empty()) {
+    return failure(error("no chain that filters forwarded packets", "",
+                         "a base chain of type filter at hook forward, in a table of family inet, ip or ip6"));
+  }
+  if (Errors errors = set_policies(starts); !errors.empty()) return failure(std::move(errors));
+  const PlaceInRule in_json = [&](const ChainRule& rule, Error problem) {
+    problem.place = {file_, 0, 0};
+    problem.message = where(origins_[rule.index], rule.path) + ": " + problem.message;
+    return problem;
+  };
+  Errors errors = write_out(chains_, starts, options_.most_rules, in_json, read_);
+  if (!errors.empty()) return failure(std::move(errors));
+  report_logs();
+  return std::move(read_);
+}
+
+void Reader::check_jumps() {
+  for (const auto& [key, chain] : chains_) {
+    for (const ChainRule& rule : chain.rules) {
+      if (rule.jump != Jump::call && rule.jump != Jump::go) continue;
+      const auto to = chains_.find(rule.target);
+      if (to != chains_.end() && !to->second.policy) continue;
+      mistakes_.add(error(where(origins_[rule.index], "") +
+                              (to == chains_.end() ? ": jump to an unknown chain" : ": jump to a base chain"),
+                          in_quotes(rule.target), "a chain of the table that is no base chain"));
+    }
+  }
+}
+
+/// The base chains that filter forwarded packets, in the order in which packets pass them. Reports the other base
+/// chains that matter.
+std::vector<BaseChain> Reader::find_starts() {
+  std::vector<const Declared*> filters;
+  for (const std::string& key : base_) {
+    const Declared& chain = declared_.find(key)->second;
+    const bool is_ip = chain.family == "ip" || chain.family == "ip6" || chain.family == "inet";
+    const std::string name =
+        fmt::format("nftables[{}].chain (table {} {}, chain {})", chain.object, chain.family, chain.table, chain.name);
+    if (dormant_.contains(full_name(chain.family, chain.table, ""))) {
+      read_.harmless.push_back(error(name + ": the table is dormant, so the chain filters no packets", "", ""));
+    } else if (chain.family == "arp") {
+      read_.harmless.push_back(error(name + ": ARP is not supported: the verdicts of IP packets are the same", "", ""));
+    } else if (is_ip && chain.hook == "forward" && chain.type == "filter") {
+      filters.push_back(&chain);
+    } else if (!is_ip || (chain.hook != "input" && chain.hook != "output")) {
+      const std::string harmful = chains_.find(key)->second.policy == classify::Target::drop ? name : find_harmful(key);
+      if (harmful.empty()) continue;
+      read_.unsupported.push_back(
+          error(fmt::format("{}: chain {} of type {} at hook {} is not supported: it can drop or change packets that "
+                            "are forwarded",
+                            harmful, chain.name, chain.type, chain.hook),
+                "", "chains of type filter at hook forward"));
+    }
+  }
+  std::ranges::stable_sort(filters, {}, &Declared::priority);
+  std::vector<BaseChain> starts;
+  for (const Declared* chain : filters) {
+    for (BaseChain& before : starts) {
+      before.ipv4_continues |= sees(before, NetworkLayer::ipv4) && family_of(*chain) != NetworkLayer::ipv6;
+      before.ipv6_continues |= sees(before, NetworkLayer::ipv6) && family_of(*chain) != NetworkLayer::ipv4;
+    }
+    starts.push_back({full_name(chain->family, chain->table, chain->name), family_of(*chain)});
+  }
+  return starts;
+}
+
+/// The place of a rule that can drop or change packets, and that the chain can reach; empty if there is none.
+std::string Reader::find_harmful(const std::string& from) const {
+  std::set<std::string> seen{from};
+  std::vector<std::string> open{from};
+  while (!open.empty()) {
+    const Declared& chain = declared_.find(open.back())->second;
+    open.pop_back();
+    if (!chain.harmful.empty()) return chain.harmful;
+    for (const std::string& called : chain.called) {
+      if (seen.insert(called).second) open.push_back(called);
+    }
+  }
+  return "";
+}
+
+/// Gives the rule set the policies of the last chains, and adds rules for those of the others.
+Errors Reader::set_policies(std::vector<BaseChain>& starts) {
+  classify::Ruleset& rules = read_.value;
+  for (BaseChain& start : starts) {
+    const classify::Target policy = *chains_.find(start.chain)->second.policy;
+    const bool continues = start.ipv4_continues || start.ipv6_continues;
+    if (options_.policy && continues) {
+      return {error("`policy` is set, but packets pass several base chains", in_quotes(name(*options_.policy)),
+                    "no `policy`, or one base chain of type filter at hook forward for each family")};
+    }
+    if (sees(start, NetworkLayer::ipv4) && !start.ipv4_continues) rules.ipv4_policy = policy;
+    if (sees(start, NetworkLayer::ipv6) && !start.ipv6_continues) rules.ipv6_policy = policy;
+    if (!continues || policy != classify::Target::drop) continue;
+    start.policy_rule = static_cast<std::uint32_t>(rules.rules.size());
+    const Declared& chain = declared_.find(start.chain)->second;
+    rules.rules.push_back({0, classify::Target::drop, false, start.chain + ": policy drop"});
+    origins_.push_back({&chain, chain.object, 0, false});
+  }
+  if (options_.policy) rules.ipv4_policy = rules.ipv6_policy = *options_.policy;
+  return {};
+}
+
+/// Of the rules that apply to packets.
+void Reader::report_logs() {
+  for (const classify::Entry& entry : read_.value.entries) {
+    Origin& origin = origins_[entry.rule];
+    if (!std::exchange(origin.logs, false)) continue;
+    read_.harmless.push_back(error(where(origin, "") + ": log is not supported: the rule applies without it", "", ""));
+  }
+}
+
+}  // namespace
+}  // namespace nftables
+
+Result<Read<classify::Ruleset>> read_nftables(std::string_view text, const std::string& file,
+                                              const ReadOptions& options) {
+  return nftables::Reader(file, options).read(text);
+}
+
+}  // namespace penstock::firewall

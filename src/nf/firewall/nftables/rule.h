@@ -1,0 +1,45 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reads the statements of a rule: {"expr": [{"match": …}, {"accept": null}]}.
+
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "classify/interfaces.h"
+#include "classify/rule.h"
+#include "nf/firewall/filter_chains.h"
+#include "nf/firewall/nftables/sets.h"
+
+namespace penstock::firewall::nftables {
+
+struct Rule {
+  /// What the rule does: one part, or, with a verdict map, one for each of its verdicts. No packet meets the conditions
+  /// of two parts. Targets are names of chains in the rule's table. Indices, lines and places are the caller's.
+  std::vector<ChainRule> parts;
+  bool logs = false;      // and has a verdict
+  bool can_drop = false;  // or change a packet: it matters even where packets only pass through before or after rules
+  std::set<std::string, std::less<>> unknown_interfaces;
+  std::vector<std::string> sets_used,
+      sets_updated;  // names of named sets and maps; updated: while packets are processed
+};
+
+/// What rules refer to. References must stay valid.
+struct RuleContext {
+  const classify::Interfaces& interfaces;
+  /// The named set or map of the rule's table; a problem if there is none, or if it is not supported.
+  std::function<Checked<const Set*>(const std::string& name)> find_set;
+  classify::Ruleset& rules;  // gets the ranges of conditions, and the names of interfaces
+  Budget& budget;
+};
+
+/// Unsupported constructs are in the parts, mistakes are returned.
+[[nodiscard]] Checked<Rule> read_rule(const Json& statements, const RuleContext& context);
+
+}  // namespace penstock::firewall::nftables

@@ -1,0 +1,183 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "nf/firewall/nftables/text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace penstock::firewall::nftables {
+
+namespace {
+
+constexpr std::size_t kMostElements = 64;
+
+std::string json_text(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+std::string expression_text(const Json& value, bool names_interfaces);
+
+std::string joined(const Json& list, std::string_view separator, bool names_interfaces) {
+  std::string text;
+  std::size_t count = 0;
+  for (const Json& one : list) {
+    if (count == kMostElements) return text + fmt::format("{}… ({} in all)", separator, list.size());
+    if (count++ != 0) text += separator;
+    text += expression_text(one, names_interfaces);
+  }
+  return text;
+}
+
+std::string word(const Json& object, const char* member) {
+  const auto found = object.is_object() ? object.find(member) : object.end();
+  if (!object.is_object() || found == object.end()) return "";
+  return found->is_string() ? found->get<std::string>() : json_text(*found);
+}
+
+/// "meta l4proto", but "iifname".
+std::string meta_text(const std::string& key) {
+  constexpr auto kUnqualified =
+      std::to_array<std::string_view>({"iif", "iifname", "iiftype", "iifgroup", "oif", "oifname", "oiftype", "oifgroup",
+                                       "skuid", "skgid", "nftrace", "rtclassid", "ibrname", "obrname"});
+  const bool alone = std::ranges::find(kUnqualified, std::string_view(key)) != kUnqualified.end();
+  return alone ? key : "meta " + key;
+}
+
+bool is_interface(const Json& key) {
+  if (!key.is_object() || !key.contains("meta")) return false;
+  const std::string name = word(key["meta"], "key");
+  return name == "iif" || name == "oif" || name == "iifname" || name == "oifname";
+}
+
+std::string verdict_text(const Json& verdict) {
+  if (!verdict.is_object() || verdict.size() != 1) return json_text(verdict);
+  const std::string& kind = verdict.begin().key();
+  const std::string target = word(verdict.begin().value(), "target");
+  return target.empty() ? kind : kind + " " + target;
+}
+
+/// An element of a set, or of a map: [key, verdict].
+std::string element_text(const Json& element, bool names_interfaces) {
+  if (!element.is_array() || element.size() != 2) return expression_text(element, names_interfaces);
+  return expression_text(element[0], names_interfaces) + " : " + verdict_text(element[1]);
+}
+
+std::string set_text(const Json& elements, bool names_interfaces, bool is_map) {
+  if (!elements.is_array()) return json_text(elements);
+  std::string text = "{ ";
+  std::size_t count = 0;
+  for (const Json& element : elements) {
+    if (count == kMostElements) {
+      text += fmt::format(", … ({} in all)", elements.size());
+      break;
+    }
+    if (count++ != 0) text += ", ";
+    text += is_map ? element_text(element, names_interfaces) : expression_text(element, names_interfaces);
+  }
+  return text + " }";
+}
+
+std::string object_text(const std::string& kind, const Json& value, bool names_interfaces) {
+  if (kind == "payload" && value.is_object() && value.contains("field")) {
+    return word(value, "protocol") + " " + word(value, "field");
+  }
+  if (kind == "meta") return meta_text(word(value, "key"));
+  if (kind == "ct") return "ct " + word(value, "key");
+  if (kind == "exthdr") {
+    const std::string field = word(value, "field");
+    return field.empty() ? "exthdr " + word(value, "name") : word(value, "name") + " " + field;
+  }
+  if (kind == "prefix") return word(value, "addr") + "/" + word(value, "len");
+  if (kind == "elem" && value.is_object() && value.contains("val")) {
+    return expression_text(value["val"], names_interfaces);
+  }
+  if (kind == "set") return set_text(value, names_interfaces, false);
+  if (value.is_array()) {
+    if (kind == "range") return joined(value, "-", names_interfaces);
+    if (kind == "concat") return joined(value, " . ", names_interfaces);
+    if (kind == "|") return joined(value, " | ", names_interfaces);
+    if (kind == "&" && value.size() == 2) {
+      const bool many = value[1].is_structured();
+      const std::string mask = value[1].is_array() ? joined(value[1], " | ", false) : expression_text(value[1], false);
+      return expression_text(value[0], false) + " & " + (many ? "(" + mask + ")" : mask);
+    }
+  }
+  return json_text({{kind, value}});
+}
+
+std::string expression_text(const Json& value, bool names_interfaces) {
+  if (value.is_string()) {
+    const auto& text = value.get_ref<const std::string&>();
+    return names_interfaces && !text.starts_with('@') ? "\"" + text + "\"" : text;
+  }
+  if (value.is_array()) return joined(value, ",", names_interfaces);
+  if (value.is_object() && value.size() == 1) {
+    return object_text(value.begin().key(), value.begin().value(), names_interfaces);
+  }
+  return json_text(value);
+}
+
+std::string match_text(const Json& match) {
+  const std::string op = word(match, "op");
+  if (!match.is_object() || !match.contains("left") || !match.contains("right")) return json_text(match);
+  const Json& left = match["left"];
+  const Json& right = match["right"];
+  if (left.is_object() && left.contains("exthdr") && right.is_boolean()) {
+    return expression_text(left, false) + (right == true ? " exists" : " missing");
+  }
+  // Of bits, an operator left out means `in`; of a masked expression, there is none to leave out.
+  const bool is_masked = left.is_object() && left.contains("&");
+  const bool is_flags = left.is_object() && left.contains("payload") && word(left["payload"], "field") == "flags";
+  const bool is_implied = op == "in" || (op == "==" && !is_masked && (!is_flags || right.is_object()));
+  return expression_text(left, false) + (is_implied ? " " : " " + op + " ") +
+         expression_text(right, is_interface(left));
+}
+
+std::string map_text(const Json& map) {
+  if (!map.is_object() || !map.contains("key") || !map.contains("data")) return json_text(map);
+  const Json& key = map["key"];
+  const Json& data = map["data"];
+  const bool anonymous = data.is_object() && data.contains("set");
+  return expression_text(key, false) + " vmap " +
+         (anonymous ? set_text(data["set"], is_interface(key), true) : expression_text(data, false));
+}
+
+std::string statement_text(const Json& statement) {
+  if (!statement.is_object() || statement.size() != 1) return json_text(statement);
+  const std::string& kind = statement.begin().key();
+  const Json& value = statement.begin().value();
+  if (kind == "match") return match_text(value);
+  if (kind == "vmap") return map_text(value);
+  if (kind == "jump" || kind == "goto") return verdict_text(statement);
+  if (kind == "reject" && value.is_object()) {
+    const std::string answer = word(value, "expr");
+    return "reject with " + word(value, "type") + (answer.empty() ? "" : " " + answer);
+  }
+  if (kind == "log" && value.is_object() && value.contains("prefix"))
+    return "log prefix \"" + word(value, "prefix") + "\"";
+  if (kind == "limit" && value.is_object()) {
+    return fmt::format("limit rate {}{}/{}", value.contains("inv") ? "over " : "", word(value, "rate"),
+                       word(value, "per"));
+  }
+  // Statements without arguments that matter: accept, counter, notrack.
+  return value.is_null() || kind == "counter" || kind == "log" ? kind : json_text(statement);
+}
+
+}  // namespace
+
+std::string rule_text(const Json& rule) {
+  std::string text;
+  const auto statements = rule.find("expr");
+  if (statements != rule.end() && statements->is_array()) {
+    for (const Json& statement : *statements) {
+      if (!text.empty()) text += ' ';
+      text += statement_text(statement);
+    }
+  }
+  if (const std::string comment = word(rule, "comment"); !comment.empty()) text += " comment \"" + comment + "\"";
+  return text;
+}
+
+}  // namespace penstock::firewall::nftables
