@@ -879,7 +879,7 @@ TEST_F(WeakChainFile, RefusesTwoPortsThatReadFromOneInterface) {
   expect_has(errors_of(two("", "")),
              "chain.yaml:1:46: port wan reads what port lan reads: found 'eth1', expected another interface");
   EXPECT_EQ(warnings_of(two(", direction: read", ", direction: write")), "\n");
-  EXPECT_EQ(errors_of(two(", netns: one", ", netns: two")).find("reads what"), std::string::npos);
+  EXPECT_EQ(warnings_of(two(", netns: one", ", netns: two")), "\n");
 }
 
 TEST_F(WeakChainFile, RefusesAFirewallThatItCannotApplyAsAWhole) {

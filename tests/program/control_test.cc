@@ -488,7 +488,7 @@ TEST_F(Program, SaysAsWhichUserToTakeOver) {
           "until ./program ctl --socket run.sock status >/dev/null 2>&1; do kill -0 $run || exit 99; sleep 0.02; done\n"
           "./program check live.yaml --take-over run.sock; code=$?\n"
           "kill $run; wait; exit $code'"),
-      2);
+      1);
   EXPECT_THAT(read("err"),
               ContainsRegex("run.sock: the run belongs to user [^ ]*: start the new one as that user: found "
                             "user root"));
