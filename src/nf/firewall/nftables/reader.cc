@@ -75,15 +75,14 @@ bool has_word(const Json& value, std::string_view word) {
 class Reader {
  public:
   Reader(const std::string& file, const ReadOptions& options)
-      : file_(file), options_(options), budget_(kMostConditionsPerRule * options.most_rules) {
+      : file_(file), options_(options), budget_(kMostValuesPerRule * options.most_rules) {
     read_.value.file = file;
   }
 
   Result<Read<classify::Ruleset>> read(std::string_view text) {
-    // An element of a set takes a few values, and the rules of a set of most_rules elements are few.
-    constexpr std::size_t kMostValuesPerRule = 8, kSomeMore = 100'000;
+    constexpr std::size_t kSomeMore = 100'000;  // also if few rules are allowed
     auto visited = visit_objects(
-        text, file_, options_.most_rules * kMostValuesPerRule + kSomeMore,
+        text, file_, kMostValuesPerRule * options_.most_rules + kSomeMore,
         [&](std::size_t index, const std::string& kind, const Json& value) { return visit(index, kind, value); });
     if (!visited) {
       Errors errors = std::move(mistakes_).take({file_, 0, 0});
