@@ -317,6 +317,10 @@ constexpr auto kConstructs = std::to_array<Construct>({
      "chain two { udp dport 80 goto three; udp dport 443 accept; }\nchain three { udp sport 1 accept; }"},
     {"jump_for_one_family", "ip saddr 10.0.0.0/8 jump one; ip6 saddr fd00::/8 jump one",
      "chain one { meta nfproto ipv6 accept; tcp dport 80 accept; ip daddr 10.1.2.3 accept; ip6 daddr fd00::1 drop; }"},
+    {"dependencies",
+     "ip protocol tcp tcp dport 80 accept; meta nfproto ipv6 udp dport 80 accept; meta protocol ip sctp sport 80 "
+     "accept; "
+     "ip protocol icmp icmp type 8 accept; meta l4proto ipv6-icmp icmpv6 type 1 accept"},
     {"rejects",
      "tcp dport 80 reject with tcp reset; reject with icmp admin-prohibited; ip6 saddr fd00::1 reject; accept"},
     {"counters_and_comments", "counter; tcp dport 80 counter accept comment \"web\"; counter drop"},
