@@ -112,12 +112,12 @@ ReadOptions options() {
 class Kernel : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    if (kernel_) return;
-    kernel_ = ForwardingKernel::start(why_);
-    if (kernel_) reads_later_fragments_ = reads_later_fragments();
+    if (kernel) return;
+    kernel = ForwardingKernel::start(why);
+    if (kernel) fragments_are_read = reads_later_fragments();
   }
   void SetUp() override {
-    if (!kernel_) GTEST_SKIP() << why_;
+    if (!kernel) GTEST_SKIP() << why;
   }
 
   /// Whether the kernel takes the payload of later fragments for transport headers. nft_payload_eval does not, but
@@ -130,12 +130,12 @@ class Kernel : public ::testing::Test {
         << answer;
     const Packet fragment =
         testing::packet().ipv4("10.1.2.3", "10.1.2.4", 64, {}, 185).tcp(1, 80).payload("0123456789").bytes();
-    return kernel_->forward({fragment}).front().has_value();
+    return kernel->forward({fragment}).front().has_value();
   }
 
   /// Whether our firewall and this kernel must agree on the packet.
   static bool is_comparable(const PacketLayout& layout, const std::string& rules) {
-    if (!reads_later_fragments_ || !layout.has(PacketLayout::kLaterFragment)) return true;
+    if (!fragments_are_read || !layout.has(PacketLayout::kLaterFragment)) return true;
     return std::ranges::none_of(std::array{"port", "flags", "icmp"},
                                 [&](const char* word) { return rules.find(word) != std::string::npos; });
   }
@@ -160,7 +160,7 @@ class Kernel : public ::testing::Test {
     for (std::size_t i = 0; i < count; ++i) packets.push_back(random.draw());
     std::string answer;
     EXPECT_TRUE(ForwardingKernel::load("", answer)) << answer;
-    const std::vector<std::optional<unsigned>> left = kernel_->forward(packets);
+    const std::vector<std::optional<unsigned>> left = kernel->forward(packets);
     std::vector<Sent> sent;
     for (std::size_t i = 0; i < count; ++i) {
       EXPECT_TRUE(left[i]) << "without rules, all packets must pass: " << hex(packets[i]);
@@ -194,7 +194,7 @@ class Kernel : public ::testing::Test {
       bytes.push_back(packet.bytes);
       compared.push_back(&packet);
     }
-    const std::vector<std::optional<unsigned>> left = kernel_->forward(bytes);
+    const std::vector<std::optional<unsigned>> left = kernel->forward(bytes);
     const auto stage = firewall.make_cpu_stage();
     Comparison comparison{bytes.size()};
     std::size_t differences = 0;
@@ -213,9 +213,9 @@ class Kernel : public ::testing::Test {
     return text;
   }
 
-  static inline std::unique_ptr<ForwardingKernel> kernel_;
-  static inline std::string why_;
-  static inline bool reads_later_fragments_ = false;
+  static inline std::unique_ptr<ForwardingKernel> kernel;
+  static inline std::string why;
+  static inline bool fragments_are_read = false;
 };
 
 /// Rules in chain `forward`, whose policy is drop, of a table of family inet. They must accept some packets and not
@@ -330,7 +330,7 @@ class ConstructOnKernel : public Kernel, public ::testing::WithParamInterface<Co
 
 TEST_P(ConstructOnKernel, DecidesAsOurFirewallDoes) {
   const Construct& construct = GetParam();
-  static const std::vector<Sent> packets = draw(1, 600);
+  static const std::vector<Sent> kPackets = draw(1, 600);
   std::string rules = construct.rules;
   for (std::size_t at = 0; (at = rules.find("; ", at)) != std::string::npos;) rules.replace(at, 2, "\n");
   const std::string table = fmt::format(
@@ -344,7 +344,7 @@ TEST_P(ConstructOnKernel, DecidesAsOurFirewallDoes) {
   if (table.find("meta protocol") == std::string::npos) {
     EXPECT_TRUE(same_meaning(firewall->rules(), rules_of(ForwardingKernel::rules("-nj"), options()))) << "with numbers";
   }
-  const Comparison result = compare(packets, *firewall, table);
+  const Comparison result = compare(kPackets, *firewall, table);
   EXPECT_GT(result.forwarded, 0U) << "a construct that never matches proves little";
   EXPECT_LT(result.forwarded, result.sent) << "nor does one that always matches";
 }

@@ -8,12 +8,14 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
 #include "base/error_list.h"
 #include "base/units.h"
 #include "nf/firewall/nftables/document.h"
+#include "nf/firewall/nftables/keys.h"
 #include "nf/firewall/nftables/rule.h"
 #include "nf/firewall/nftables/text.h"
 

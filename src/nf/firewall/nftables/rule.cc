@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <deque>
+#include <span>
 #include <utility>
 
 #include "nf/firewall/nftables/clause.h"
@@ -48,11 +49,11 @@ class RuleReader {
       if (read) continue;
       read.error().path.insert(0, fmt::format("[{}]", i));
       if (!read.error().unsupported) return tl::unexpected(std::move(read.error()));
-      return left_out(std::move(read.error()));
+      return left_out(read.error());
     }
     if (auto written = write(); !written) {
       if (!written.error().unsupported) return tl::unexpected(std::move(written.error()));
-      return left_out(std::move(written.error()));
+      return left_out(written.error());
     }
     return std::move(rule_);
   }
@@ -256,6 +257,7 @@ class RuleReader {
   /// The named or anonymous set or map, whose elements must have the types of `keys`.
   Checked<const Set*> find_set(const std::vector<Key>& keys, bool is_map, const Json& value) {
     std::vector<Type> types;
+    types.reserve(keys.size());
     for (const Key& key : keys) types.push_back(key.type);
     const Set* set = nullptr;
     if (value.is_string()) {
@@ -292,7 +294,7 @@ class RuleReader {
     return decide({Jump::reject});
   }
 
-  Rule left_out(Problem problem) {
+  Rule left_out(const Problem& problem) {
     ChainRule part;
     part.jump = seen_.jump;
     part.target = seen_.target;
