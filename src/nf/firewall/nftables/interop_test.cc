@@ -491,7 +491,7 @@ TEST_F(Kernel, DecidesRandomRuleSetsAsOurEnginesDo) {
     const std::string rules = RuleSets(seed, seed % 3 != 0).draw();
     std::string answer;
     ASSERT_TRUE(ForwardingKernel::load(rules, answer)) << "seed " << seed << ": " << answer << "\n" << rules;
-    const auto firewall = ours(kEngines[seed % 2]);
+    const auto firewall = ours(kEngines[seed % kEngines.size()]);
     ASSERT_NE(firewall, nullptr) << rules;
     const Comparison result = compare(packets, *firewall, rules);
     forwarded += result.forwarded;

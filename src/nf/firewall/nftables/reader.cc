@@ -36,7 +36,7 @@ struct Declared {
   std::size_t object = 0;      // its index in the file
   std::string type{}, hook{};  // empty: not a base chain
   std::int64_t priority = 0;
-  /// The place of a rule that can drop or change packets; empty if there is none.
+  /// The place of a rule that can drop or change packets, and that the chain can reach; empty if there is none.
   std::string harmful{};
   std::vector<std::string> called{};
 };
@@ -337,7 +337,7 @@ class Reader {
   void check_jumps();
   [[nodiscard]] std::vector<BaseChain> find_starts();
   void check_other_chain(const Declared& chain, const std::string& key);
-  [[nodiscard]] std::string find_harmful(const std::string& from) const;
+  void spread_harm();
   [[nodiscard]] Errors set_policies(std::vector<BaseChain>& starts);
   void report_logs();
 
@@ -405,6 +405,7 @@ void Reader::check_jumps() {
 /// The base chains that filter forwarded packets, in the order in which packets pass them. Reports the other base
 /// chains that matter.
 std::vector<BaseChain> Reader::find_starts() {
+  spread_harm();
   std::vector<const Declared*> filters;
   for (const std::string& key : base_) {
     const Declared& chain = declared_.find(key)->second;
@@ -418,7 +419,7 @@ std::vector<BaseChain> Reader::find_starts() {
     } else if (is_ip && chain.hook == "forward" && chain.type == "filter") {
       filters.push_back(&chain);
     } else if (!is_ip || (chain.hook != "input" && chain.hook != "output")) {
-      const std::string harmful = chains_.find(key)->second.policy == classify::Target::drop ? name : find_harmful(key);
+      const std::string& harmful = chains_.find(key)->second.policy == classify::Target::drop ? name : chain.harmful;
       if (harmful.empty()) continue;
       read_.unsupported.push_back(
           error(fmt::format("{}: chain {} of type {} at hook {} is not supported: it can drop or change packets that "
@@ -429,29 +430,37 @@ std::vector<BaseChain> Reader::find_starts() {
   }
   std::ranges::stable_sort(filters, {}, &Declared::priority);
   std::vector<BaseChain> starts;
-  for (const Declared* chain : filters) {
-    for (BaseChain& before : starts) {
-      before.ipv4_continues |= sees(before, NetworkLayer::ipv4) && family_of(*chain) != NetworkLayer::ipv6;
-      before.ipv6_continues |= sees(before, NetworkLayer::ipv6) && family_of(*chain) != NetworkLayer::ipv4;
-    }
-    starts.push_back({full_name(chain->family, chain->table, chain->name), family_of(*chain)});
+  bool more_ipv4 = false, more_ipv6 = false;
+  for (auto next = filters.rbegin(); next != filters.rend(); ++next) {
+    const Declared& chain = **next;
+    BaseChain& start =
+        starts.emplace_back(BaseChain{full_name(chain.family, chain.table, chain.name), family_of(chain)});
+    start.ipv4_continues = sees(start, NetworkLayer::ipv4) && more_ipv4;
+    start.ipv6_continues = sees(start, NetworkLayer::ipv6) && more_ipv6;
+    more_ipv4 |= sees(start, NetworkLayer::ipv4);
+    more_ipv6 |= sees(start, NetworkLayer::ipv6);
   }
+  std::ranges::reverse(starts);
   return starts;
 }
 
-/// The place of a rule that can drop or change packets, and that the chain can reach; empty if there is none.
-std::string Reader::find_harmful(const std::string& from) const {
-  std::set<std::string> seen{from};
-  std::vector<std::string> open{from};
+/// Makes the chains harmful that can reach a harmful one.
+void Reader::spread_harm() {
+  std::map<std::string_view, std::vector<Declared*>> callers;
+  std::vector<std::pair<std::string_view, Declared*>> open;
+  for (auto& [key, chain] : declared_) {
+    for (const std::string& called : chain.called) callers[called].push_back(&chain);
+    if (!chain.harmful.empty()) open.emplace_back(key, &chain);
+  }
   while (!open.empty()) {
-    const Declared& chain = declared_.find(open.back())->second;
+    const auto [key, chain] = open.back();
     open.pop_back();
-    if (!chain.harmful.empty()) return chain.harmful;
-    for (const std::string& called : chain.called) {
-      if (seen.insert(called).second) open.push_back(called);
+    for (Declared* const caller : callers[key]) {
+      if (!caller->harmful.empty()) continue;
+      caller->harmful = chain->harmful;
+      open.emplace_back(declared_.find(full_name(caller->family, caller->table, caller->name))->first, caller);
     }
   }
-  return "";
 }
 
 /// Gives the rule set the policies of the last chains, and adds rules for those of the others.
