@@ -10,7 +10,10 @@
 #include <vector>
 
 #include "base/text_file.h"
+#include "nf/firewall/firewall.h"
 #include "nf/firewall/rules_for_test.h"
+#include "packet/parse_core.h"
+#include "packet/testing/packet_builder.h"
 
 namespace penstock::firewall::nftables {
 namespace {
@@ -143,6 +146,30 @@ TEST(NftablesReader, PacketsPassAllBaseChainsInTheOrderOfTheirPriorities) {
   EXPECT_EQ(decide(rules, tuple(kSsh)), "0 reject");
   EXPECT_EQ(decide(rules, tuple("10.0.0.1 10.0.0.2 udp 1 22")), "2 drop") << "by the policy of the first chain";
   EXPECT_EQ(rules.rules[2].text, "inet t early: policy drop");
+}
+
+TEST(NftablesReader, RulesExplainWhatHappensToAPacket) {
+  const auto firewall = Firewall::build(rules_of(Ruleset()
+                                                     .base("inet", "early", 0, "drop")
+                                                     .base("inet", "late", 1, "drop")
+                                                     .rule("early", match(kDport, "80") + "," + kAccept)
+                                                     .rule("late", match(kDport, "22") + "," + kAccept)
+                                                     .rule("late", match(kSaddr, "\"10.0.0.1\"") + "," + kDrop)),
+                                        classify::Engine::linear);
+  ASSERT_TRUE(firewall);
+  penstock::testing::Bytes bytes = penstock::testing::packet().ipv4("10.0.0.1", "10.0.0.2").tcp(1, 80).bytes();
+  PacketDescriptor descriptor;
+  descriptor.length = descriptor.wire_length = static_cast<std::uint32_t>(bytes.size());
+  descriptor.layout = parse(bytes.data(), descriptor.length, descriptor.wire_length, LinkType::raw_ip);
+  const auto explanation = (*firewall)->explain({bytes.data(), &descriptor});
+  ASSERT_TRUE(explanation);
+  EXPECT_EQ(explanation->decided_by, "rule 2: inet t late: ip saddr 10.0.0.1 drop # handle 3");
+  ASSERT_EQ(explanation->passed_over.size(), 3U);
+  EXPECT_EQ(explanation->passed_over[0].what, "rule 0: inet t early: tcp dport 80 accept # handle 1");
+  EXPECT_EQ(explanation->passed_over[0].why, "matches, and ends its chain without a decision");
+  EXPECT_EQ(explanation->passed_over[1].what, "rule 3: inet t early: policy drop");
+  EXPECT_EQ(explanation->passed_over[1].why, "skipped by rule 0");
+  EXPECT_EQ(explanation->passed_over[2].why, "the destination port 80 is not in 22");
 }
 
 TEST(NftablesReader, EachFamilyPassesItsOwnBaseChains) {
