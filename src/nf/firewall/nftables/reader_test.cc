@@ -359,8 +359,9 @@ INSTANTIATE_TEST_SUITE_P(
         Unsupported{"queue", R"({"queue": null})", "queue is not supported"},
         Unsupported{"text", R"("jump {\n drop }")",
                     "rule.expr[0]" + kIn + "a statement that nft does not print as JSON"},
-        Unsupported{"xt", R"({"xt": {"type": "match", "name": "conntrack"}}, )" + kAccept,
-                    "xt \"match\" \"conntrack\" is not supported, expected the output of iptables-save"},
+        Unsupported{
+            "xt", R"({"xt": {"type": "match", "name": "conntrack"}}, )" + kAccept,
+            "rule.expr[0].xt" + kIn + "xt \"conntrack\" is not supported, expected the output of iptables-save"},
         Unsupported{"ether_type", match(meta("protocol"), "56710") + "," + kAccept, "an Ethernet type as a number"},
         Unsupported{"nat", R"({"masquerade": null})", "masquerade is not supported"},
         Unsupported{"future", R"({"match": {"op": "==", "left": {"newer": {}}, "right": 1}}, {"accept": null})",
@@ -455,6 +456,23 @@ TEST(NftablesReader, ChainsThatFilterNoIpPacketsAreNoted) {
   EXPECT_THAT(to_string(read->harmless), HasSubstr("chain asleep): the table is dormant"));
   EXPECT_THAT(to_string(read->harmless), HasSubstr("chain arps): ARP is not supported"));
   EXPECT_EQ(decide(read->value, tuple(kWeb)), "- accept");
+}
+
+TEST(NftablesReader, SomeExtensionsOfIptablesAreSupported) {
+  const auto xt = [](const std::string& type, const std::string& name) {
+    return R"({"xt": {"type": ")" + type + R"(", "name": ")" + name + "\"}}";
+  };
+  const auto read = read_rules(inet()
+                                   .rule("forward", xt("target", "LOG"))
+                                   .rule("forward", match(kDport, "80") + "," + xt("match", "comment") + "," + kAccept)
+                                   .rule("forward", match(kDport, "22") + "," + xt("target", "REJECT"))
+                                   .text(),
+                               "rules", {});
+  ASSERT_TRUE(read) << to_string(read.error());
+  EXPECT_THAT(read->unsupported, IsEmpty());
+  EXPECT_THAT(to_string(read->harmless), HasSubstr("rule handle 1): log is not supported"));
+  EXPECT_EQ(decide(read->value, tuple(kWeb)), "1 accept");
+  EXPECT_EQ(decide(read->value, tuple(kSsh)), "2 reject");
 }
 
 TEST(NftablesReader, UnreachableRulesAreNotReported) {

@@ -37,6 +37,10 @@ bool is_set(const Json& value) {
   return value.is_object() && value.size() == 1 && value.contains("set");
 }
 
+bool is_xt(const Json& value, const char* type, const char* name) {
+  return value.is_object() && value.value("type", Json()) == type && value.value("name", Json()) == name;
+}
+
 class RuleReader {
  public:
   explicit RuleReader(const RuleContext& context) : context_(context) {}
@@ -75,11 +79,12 @@ class RuleReader {
       const std::string& kind = statement.begin().key();
       const Json& value = statement.begin().value();
       if (kind == "drop") seen_.jump = Jump::drop;
-      if (kind == "reject") seen_.jump = Jump::reject;
+      if (kind == "reject" || (kind == "xt" && is_xt(value, "target", "REJECT"))) seen_.jump = Jump::reject;
       if (kind == "accept") seen_.jump = Jump::accept;
       if (kind == "jump" || kind == "goto") seen_ = read_verdict(statement).value_or(Verdict{});
       if (kind == "set" || kind == "map") note_update(value, kind.c_str());
       const bool passive = is_among(kind, kObserving) || is_among(kind, kPassive) ||
+                           (kind == "xt" && (is_xt(value, "match", "comment") || is_xt(value, "target", "LOG"))) ||
                            (kind == "vmap" && !map_drops(value)) || (kind == "mangle" && only_marks(value));
       rule_.can_drop |= !passive;
     }
@@ -138,12 +143,21 @@ class RuleReader {
       if (!verdict) return in_kind(tl::unexpected(std::move(verdict.error())));
       return decide(std::move(*verdict));
     }
-    if (kind == "xt" && value.is_object()) {
-      return unsupported(fmt::format("xt {} {} is not supported", value.value("type", Json()).dump(),
-                                     value.value("name", Json()).dump()),
-                         "", "the output of iptables-save for these rules");
-    }
+    if (kind == "xt") return in_kind(read_xt(value));
     return unsupported(fmt::format("{} is not supported", kind));
+  }
+
+  /// An extension of iptables, without its arguments: {"type": "match", "name": "comment"}.
+  Checked<void> read_xt(const Json& value) {
+    if (is_xt(value, "match", "comment")) return {};
+    if (is_xt(value, "target", "LOG")) {
+      logs_ = true;
+      return {};
+    }
+    // iptables has checked that the rule is for the protocol of the answer.
+    if (is_xt(value, "target", "REJECT")) return decide({Jump::reject});
+    const std::string name = value.is_object() ? value.value("name", Json()).dump() : "";
+    return unsupported(fmt::format("xt {} is not supported", name), "", "the output of iptables-save for these rules");
   }
 
   Checked<void> decide(Verdict verdict) {
