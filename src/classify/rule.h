@@ -31,7 +31,7 @@ enum class Match : std::uint8_t { first, last };
 
 /// A rule as users see it. Its index counts from 0, in the order of the file.
 struct Rule {
-  std::uint32_t line = 0;
+  std::uint32_t line = 0;  // 0: the text says where the rule is
   Target target = Target::accept;
   bool left_out = false;  // the reader does not support a construct in it; it has no entries
   std::string text;       // as the user wrote it

@@ -113,6 +113,21 @@ TEST_F(ClassifyCommand, RefusesAnOptionOfTheOtherFormat) {
   EXPECT_THAT(match.err, HasSubstr("iptables rules have targets: found 'accept'"));
 }
 
+TEST_F(ClassifyCommand, ReadsRulesOfNftables) {
+  constexpr std::string_view kRules =
+      R"({"nftables": [{"chain": {"family": "inet", "table": "t", "name": "f", "handle": 1, "type": "filter",
+                                  "hook": "forward", "prio": 0, "policy": "drop"}},
+                       {"rule": {"family": "inet", "table": "t", "chain": "f", "handle": 7, "expr": [
+                         {"match": {"op": "==", "left": {"payload": {"protocol": "tcp", "field": "dport"}}, "right": 80}},
+                         {"accept": null}]}}]})";
+  const Outcome lines = run(kRules, {"1.1.1.1 2.2.2.2 tcp 9 80", "1.1.1.1 2.2.2.2 tcp 9 81"});
+  EXPECT_EQ(lines.out, "0 accept\n- drop\n");
+  EXPECT_EQ(lines.err, "");
+  const auto answers = nlohmann::json::parse(run(kRules, {"--json", "1.1.1.1 2.2.2.2 tcp 9 80"}).out);
+  EXPECT_EQ(answers[0]["rule"]["text"], "inet t f: tcp dport 80 accept # handle 7");
+  EXPECT_THAT(run(kRules, {"--format", "iptables", "1.1.1.1 2.2.2.2 tcp 9 80"}).err, HasSubstr(":1: not a line of"));
+}
+
 TEST_F(ClassifyCommand, AppliesTheInterfaceOptionsToAllTuples) {
   const std::string tuple = "1.1.1.1 2.2.2.2 tcp 1 2";
   const Outcome both = run(kOfInterfaces, {"--in", "eth7", "--out", "wan", tuple});

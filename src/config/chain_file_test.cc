@@ -932,6 +932,22 @@ TEST_F(WeakChainFile, WarnsAboutAFirewallThatAcceptsWithoutRules) {
              "chain.yaml:5:23: all IPv6 packets pass: the policy is accept, and no rule applies to them");
 }
 
+TEST_F(WeakChainFile, WarnsAboutAFamilyWithoutAChainOfNftables) {
+  const auto rules_for = [](const std::string& family) {
+    return R"({"nftables": [{"chain": {"family": ")" + family +
+           R"(", "table": "t", "name": "c", "type": "filter", "hook": "forward", "prio": 0, "policy": "accept"}},
+           {"rule": {"family": ")" +
+           family + R"(", "table": "t", "chain": "c", "expr": [{"drop": null}]}}]})";
+  };
+  put("rules", rules_for("ip"));
+  expect_has(warnings_of(kGood), "chain.yaml:5:23: all IPv6 packets pass: the policy is accept");
+  put("rules", R"({"nftables": [{"chain": {"family": "ip", "table": "t", "name": "c", "type": "filter",
+                                           "hook": "forward", "prio": 0, "policy": "drop"}}]})");
+  expect_has(warnings_of(kGood), "chain.yaml:5:23: all IPv6 packets pass: the policy is accept");
+  put("rules", rules_for("inet"));
+  EXPECT_EQ(warnings_of(kGood).find("packets pass"), std::string::npos) << "the rule is for both";
+}
+
 TEST_F(WeakChainFile, WarnsAboutUnusedInterfacesAndAcceptsWildcards) {
   put("rules", kRules);
   const std::string warnings = warnings_of(

@@ -51,16 +51,17 @@ Errors cautions(const classify::Ruleset& rules, const Parameters& parameters) {
       return entry.family == family || entry.family == NetworkLayer::none;
     });
   };
-  const bool any = !rules.entries.empty();
-  if (!any && rules.ipv4_policy == classify::Target::accept && rules.ipv6_policy == classify::Target::accept) {
+  if (rules.entries.empty() && rules.ipv4_policy == classify::Target::accept &&
+      rules.ipv6_policy == classify::Target::accept) {
     caution("all packets pass: the policy is accept, and there are no rules to apply",
             "rules in the chain where packets start");
+    return cautions;
   }
-  if (any && rules.ipv4_policy == classify::Target::accept && !tried(NetworkLayer::ipv4)) {
+  if (rules.ipv4_policy == classify::Target::accept && !tried(NetworkLayer::ipv4)) {
     caution("all IPv4 packets pass: the policy is accept, and no rule applies to them",
             "rules for IPv4, or a policy that drops");
   }
-  if (any && rules.ipv6_policy == classify::Target::accept && !tried(NetworkLayer::ipv6)) {
+  if (rules.ipv6_policy == classify::Target::accept && !tried(NetworkLayer::ipv6)) {
     caution("all IPv6 packets pass: the policy is accept, and no rule applies to them",
             "rules for IPv6, or a policy that drops");
   }

@@ -3,6 +3,8 @@
 
 #include "nf/firewall/nftables/clause.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <optional>

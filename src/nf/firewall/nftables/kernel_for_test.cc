@@ -109,6 +109,13 @@ bool ForwardingKernel::load(const std::string& rules, std::string& answer) {
   return done;
 }
 
+bool ForwardingKernel::load_iptables(const std::string& rules, std::string& answer) {
+  if (!load("", answer)) return false;
+  auto [done, text] = run("iptables-nft-restore", rules);
+  answer = std::move(text);
+  return done;
+}
+
 std::string ForwardingKernel::rules(const std::string& option) {
   return run("nft " + option + " list ruleset", "").second;
 }

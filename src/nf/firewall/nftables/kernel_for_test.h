@@ -30,6 +30,8 @@ class ForwardingKernel {
 
   /// Replaces all rules. False if nft refuses them, and its answer is in `answer`.
   static bool load(const std::string& rules, std::string& answer);
+  /// The same for rules of iptables-save, which the nf_tables variant of iptables makes into rules of nftables.
+  static bool load_iptables(const std::string& rules, std::string& answer);
   /// The output of `nft -j list ruleset`, or another option of it.
   static std::string rules(const std::string& option = "-j");
 

@@ -32,7 +32,7 @@ using Checked = tl::expected<T, Problem>;
 }
 
 /// The problem of a part at `path`.
-[[nodiscard]] inline tl::unexpected<Problem> within(std::string path, Problem problem) {
+[[nodiscard]] inline tl::unexpected<Problem> within(const std::string& path, Problem problem) {
   problem.path.insert(0, path);
   return tl::unexpected(std::move(problem));
 }

@@ -8,12 +8,14 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
 #include "base/error_list.h"
 #include "base/units.h"
 #include "nf/firewall/nftables/document.h"
+#include "nf/firewall/nftables/keys.h"
 #include "nf/firewall/nftables/rule.h"
 #include "nf/firewall/nftables/text.h"
 
@@ -34,7 +36,7 @@ struct Declared {
   std::size_t object = 0;      // its index in the file
   std::string type{}, hook{};  // empty: not a base chain
   std::int64_t priority = 0;
-  /// The place of a rule that can drop or change packets; empty if there is none.
+  /// The place of a rule that can drop or change packets, and that the chain can reach; empty if there is none.
   std::string harmful{};
   std::vector<std::string> called{};
 };
@@ -75,15 +77,14 @@ bool has_word(const Json& value, std::string_view word) {
 class Reader {
  public:
   Reader(const std::string& file, const ReadOptions& options)
-      : file_(file), options_(options), budget_(kMostConditionsPerRule * options.most_rules) {
+      : file_(file), options_(options), budget_(kMostValuesPerRule * options.most_rules) {
     read_.value.file = file;
   }
 
   Result<Read<classify::Ruleset>> read(std::string_view text) {
-    // An element of a set takes a few values, and the rules of a set of most_rules elements are few.
-    constexpr std::size_t kMostValuesPerRule = 8, kSomeMore = 100'000;
+    constexpr std::size_t kSomeMore = 100'000;  // also if few rules are allowed
     auto visited = visit_objects(
-        text, file_, options_.most_rules * kMostValuesPerRule + kSomeMore,
+        text, file_, kMostValuesPerRule * options_.most_rules + kSomeMore,
         [&](std::size_t index, const std::string& kind, const Json& value) { return visit(index, kind, value); });
     if (!visited) {
       Errors errors = std::move(mistakes_).take({file_, 0, 0});
@@ -336,7 +337,7 @@ class Reader {
   void check_jumps();
   [[nodiscard]] std::vector<BaseChain> find_starts();
   void check_other_chain(const Declared& chain, const std::string& key);
-  [[nodiscard]] std::string find_harmful(const std::string& from) const;
+  void spread_harm();
   [[nodiscard]] Errors set_policies(std::vector<BaseChain>& starts);
   void report_logs();
 
@@ -404,6 +405,7 @@ void Reader::check_jumps() {
 /// The base chains that filter forwarded packets, in the order in which packets pass them. Reports the other base
 /// chains that matter.
 std::vector<BaseChain> Reader::find_starts() {
+  spread_harm();
   std::vector<const Declared*> filters;
   for (const std::string& key : base_) {
     const Declared& chain = declared_.find(key)->second;
@@ -417,7 +419,7 @@ std::vector<BaseChain> Reader::find_starts() {
     } else if (is_ip && chain.hook == "forward" && chain.type == "filter") {
       filters.push_back(&chain);
     } else if (!is_ip || (chain.hook != "input" && chain.hook != "output")) {
-      const std::string harmful = chains_.find(key)->second.policy == classify::Target::drop ? name : find_harmful(key);
+      const std::string& harmful = chains_.find(key)->second.policy == classify::Target::drop ? name : chain.harmful;
       if (harmful.empty()) continue;
       read_.unsupported.push_back(
           error(fmt::format("{}: chain {} of type {} at hook {} is not supported: it can drop or change packets that "
@@ -428,29 +430,37 @@ std::vector<BaseChain> Reader::find_starts() {
   }
   std::ranges::stable_sort(filters, {}, &Declared::priority);
   std::vector<BaseChain> starts;
-  for (const Declared* chain : filters) {
-    for (BaseChain& before : starts) {
-      before.ipv4_continues |= sees(before, NetworkLayer::ipv4) && family_of(*chain) != NetworkLayer::ipv6;
-      before.ipv6_continues |= sees(before, NetworkLayer::ipv6) && family_of(*chain) != NetworkLayer::ipv4;
-    }
-    starts.push_back({full_name(chain->family, chain->table, chain->name), family_of(*chain)});
+  bool more_ipv4 = false, more_ipv6 = false;
+  for (auto next = filters.rbegin(); next != filters.rend(); ++next) {
+    const Declared& chain = **next;
+    BaseChain& start =
+        starts.emplace_back(BaseChain{full_name(chain.family, chain.table, chain.name), family_of(chain)});
+    start.ipv4_continues = sees(start, NetworkLayer::ipv4) && more_ipv4;
+    start.ipv6_continues = sees(start, NetworkLayer::ipv6) && more_ipv6;
+    more_ipv4 |= sees(start, NetworkLayer::ipv4);
+    more_ipv6 |= sees(start, NetworkLayer::ipv6);
   }
+  std::ranges::reverse(starts);
   return starts;
 }
 
-/// The place of a rule that can drop or change packets, and that the chain can reach; empty if there is none.
-std::string Reader::find_harmful(const std::string& from) const {
-  std::set<std::string> seen{from};
-  std::vector<std::string> open{from};
+/// Makes the chains harmful that can reach a harmful one.
+void Reader::spread_harm() {
+  std::map<std::string_view, std::vector<Declared*>> callers;
+  std::vector<std::pair<std::string_view, Declared*>> open;
+  for (auto& [key, chain] : declared_) {
+    for (const std::string& called : chain.called) callers[called].push_back(&chain);
+    if (!chain.harmful.empty()) open.emplace_back(key, &chain);
+  }
   while (!open.empty()) {
-    const Declared& chain = declared_.find(open.back())->second;
+    const auto [key, chain] = open.back();
     open.pop_back();
-    if (!chain.harmful.empty()) return chain.harmful;
-    for (const std::string& called : chain.called) {
-      if (seen.insert(called).second) open.push_back(called);
+    for (Declared* const caller : callers[key]) {
+      if (!caller->harmful.empty()) continue;
+      caller->harmful = chain->harmful;
+      open.emplace_back(declared_.find(full_name(caller->family, caller->table, caller->name))->first, caller);
     }
   }
-  return "";
 }
 
 /// Gives the rule set the policies of the last chains, and adds rules for those of the others.

@@ -10,7 +10,10 @@
 #include <vector>
 
 #include "base/text_file.h"
+#include "nf/firewall/firewall.h"
 #include "nf/firewall/rules_for_test.h"
+#include "packet/parse_core.h"
+#include "packet/testing/packet_builder.h"
 
 namespace penstock::firewall::nftables {
 namespace {
@@ -143,6 +146,30 @@ TEST(NftablesReader, PacketsPassAllBaseChainsInTheOrderOfTheirPriorities) {
   EXPECT_EQ(decide(rules, tuple(kSsh)), "0 reject");
   EXPECT_EQ(decide(rules, tuple("10.0.0.1 10.0.0.2 udp 1 22")), "2 drop") << "by the policy of the first chain";
   EXPECT_EQ(rules.rules[2].text, "inet t early: policy drop");
+}
+
+TEST(NftablesReader, RulesExplainWhatHappensToAPacket) {
+  const auto firewall = Firewall::build(rules_of(Ruleset()
+                                                     .base("inet", "early", 0, "drop")
+                                                     .base("inet", "late", 1, "drop")
+                                                     .rule("early", match(kDport, "80") + "," + kAccept)
+                                                     .rule("late", match(kDport, "22") + "," + kAccept)
+                                                     .rule("late", match(kSaddr, "\"10.0.0.1\"") + "," + kDrop)),
+                                        classify::Engine::linear);
+  ASSERT_TRUE(firewall);
+  penstock::testing::Bytes bytes = penstock::testing::packet().ipv4("10.0.0.1", "10.0.0.2").tcp(1, 80).bytes();
+  PacketDescriptor descriptor;
+  descriptor.length = descriptor.wire_length = static_cast<std::uint32_t>(bytes.size());
+  descriptor.layout = parse(bytes.data(), descriptor.length, descriptor.wire_length, LinkType::raw_ip);
+  const auto explanation = (*firewall)->explain({bytes.data(), &descriptor});
+  ASSERT_TRUE(explanation);
+  EXPECT_EQ(explanation->decided_by, "rule 2: inet t late: ip saddr 10.0.0.1 drop # handle 3");
+  ASSERT_EQ(explanation->passed_over.size(), 3U);
+  EXPECT_EQ(explanation->passed_over[0].what, "rule 0: inet t early: tcp dport 80 accept # handle 1");
+  EXPECT_EQ(explanation->passed_over[0].why, "matches, and ends its chain without a decision");
+  EXPECT_EQ(explanation->passed_over[1].what, "rule 3: inet t early: policy drop");
+  EXPECT_EQ(explanation->passed_over[1].why, "skipped by rule 0");
+  EXPECT_EQ(explanation->passed_over[2].why, "the destination port 80 is not in 22");
 }
 
 TEST(NftablesReader, EachFamilyPassesItsOwnBaseChains) {
@@ -332,8 +359,9 @@ INSTANTIATE_TEST_SUITE_P(
         Unsupported{"queue", R"({"queue": null})", "queue is not supported"},
         Unsupported{"text", R"("jump {\n drop }")",
                     "rule.expr[0]" + kIn + "a statement that nft does not print as JSON"},
-        Unsupported{"xt", R"({"xt": {"type": "match", "name": "conntrack"}}, )" + kAccept,
-                    "xt \"match\" \"conntrack\" is not supported, expected the output of iptables-save"},
+        Unsupported{
+            "xt", R"({"xt": {"type": "match", "name": "conntrack"}}, )" + kAccept,
+            "rule.expr[0].xt" + kIn + "xt \"conntrack\" is not supported, expected the output of iptables-save"},
         Unsupported{"ether_type", match(meta("protocol"), "56710") + "," + kAccept, "an Ethernet type as a number"},
         Unsupported{"nat", R"({"masquerade": null})", "masquerade is not supported"},
         Unsupported{"future", R"({"match": {"op": "==", "left": {"newer": {}}, "right": 1}}, {"accept": null})",
@@ -428,6 +456,23 @@ TEST(NftablesReader, ChainsThatFilterNoIpPacketsAreNoted) {
   EXPECT_THAT(to_string(read->harmless), HasSubstr("chain asleep): the table is dormant"));
   EXPECT_THAT(to_string(read->harmless), HasSubstr("chain arps): ARP is not supported"));
   EXPECT_EQ(decide(read->value, tuple(kWeb)), "- accept");
+}
+
+TEST(NftablesReader, SomeExtensionsOfIptablesAreSupported) {
+  const auto xt = [](const std::string& type, const std::string& name) {
+    return R"({"xt": {"type": ")" + type + R"(", "name": ")" + name + "\"}}";
+  };
+  const auto read = read_rules(inet()
+                                   .rule("forward", xt("target", "LOG"))
+                                   .rule("forward", match(kDport, "80") + "," + xt("match", "comment") + "," + kAccept)
+                                   .rule("forward", match(kDport, "22") + "," + xt("target", "REJECT"))
+                                   .text(),
+                               "rules", {});
+  ASSERT_TRUE(read) << to_string(read.error());
+  EXPECT_THAT(read->unsupported, IsEmpty());
+  EXPECT_THAT(to_string(read->harmless), HasSubstr("rule handle 1): log is not supported"));
+  EXPECT_EQ(decide(read->value, tuple(kWeb)), "1 accept");
+  EXPECT_EQ(decide(read->value, tuple(kSsh)), "2 reject");
 }
 
 TEST(NftablesReader, UnreachableRulesAreNotReported) {
@@ -539,11 +584,12 @@ TEST(NftablesReader, TooMuchIsRefused) {
   ReadOptions options;
   options.most_rules = 100;
   std::string elements = "1";
-  for (int i = 0; i < 1000; ++i) elements += fmt::format(",{}", 2 * i + 3);
+  for (int i = 0; i < 2000; ++i) elements += fmt::format(",{}", 2 * i + 3);
   const std::string set = "{\"set\": [" + elements + "]}";
   EXPECT_THAT(
       errors_of(inet().rule("forward", match(kDport, set) + "," + kAccept), options),
-      HasSubstr("too many values in sets and rules: found more than 800, expected at most 800 (most_rules raises it)"));
+      HasSubstr(
+          "too many values in sets and rules: found more than 1,600, expected at most 1,600 (most_rules raises it)"));
   // Two sets of addresses multiply.
   std::string addresses = "\"1.1.1.1\"";
   for (int i = 0; i < 10; ++i) addresses += fmt::format(",\"1.1.2.{}\"", 2 * i);
@@ -572,7 +618,7 @@ TEST(NftablesReader, BoundsTheValuesOfAnObject) {
   std::string zeros = "0";
   for (int i = 0; i < 110'000; ++i) zeros += ",0";
   EXPECT_THAT(errors_of("{\"nftables\": [{\"rule\": [" + zeros + "]}]}", options),
-              HasSubstr("nftables[0]: too many values in an object: found more than 100,008"));
+              HasSubstr("nftables[0]: too many values in an object: found more than 100,016"));
 }
 
 }  // namespace

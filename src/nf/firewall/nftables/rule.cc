@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <deque>
+#include <span>
 #include <utility>
 
 #include "nf/firewall/nftables/clause.h"
@@ -36,6 +37,10 @@ bool is_set(const Json& value) {
   return value.is_object() && value.size() == 1 && value.contains("set");
 }
 
+bool is_xt(const Json& value, const char* type, const char* name) {
+  return value.is_object() && value.value("type", Json()) == type && value.value("name", Json()) == name;
+}
+
 class RuleReader {
  public:
   explicit RuleReader(const RuleContext& context) : context_(context) {}
@@ -48,11 +53,11 @@ class RuleReader {
       if (read) continue;
       read.error().path.insert(0, fmt::format("[{}]", i));
       if (!read.error().unsupported) return tl::unexpected(std::move(read.error()));
-      return left_out(std::move(read.error()));
+      return left_out(read.error());
     }
     if (auto written = write(); !written) {
       if (!written.error().unsupported) return tl::unexpected(std::move(written.error()));
-      return left_out(std::move(written.error()));
+      return left_out(written.error());
     }
     return std::move(rule_);
   }
@@ -74,11 +79,12 @@ class RuleReader {
       const std::string& kind = statement.begin().key();
       const Json& value = statement.begin().value();
       if (kind == "drop") seen_.jump = Jump::drop;
-      if (kind == "reject") seen_.jump = Jump::reject;
+      if (kind == "reject" || (kind == "xt" && is_xt(value, "target", "REJECT"))) seen_.jump = Jump::reject;
       if (kind == "accept") seen_.jump = Jump::accept;
       if (kind == "jump" || kind == "goto") seen_ = read_verdict(statement).value_or(Verdict{});
       if (kind == "set" || kind == "map") note_update(value, kind.c_str());
       const bool passive = is_among(kind, kObserving) || is_among(kind, kPassive) ||
+                           (kind == "xt" && (is_xt(value, "match", "comment") || is_xt(value, "target", "LOG"))) ||
                            (kind == "vmap" && !map_drops(value)) || (kind == "mangle" && only_marks(value));
       rule_.can_drop |= !passive;
     }
@@ -137,12 +143,21 @@ class RuleReader {
       if (!verdict) return in_kind(tl::unexpected(std::move(verdict.error())));
       return decide(std::move(*verdict));
     }
-    if (kind == "xt" && value.is_object()) {
-      return unsupported(fmt::format("xt {} {} is not supported", value.value("type", Json()).dump(),
-                                     value.value("name", Json()).dump()),
-                         "", "the output of iptables-save for these rules");
-    }
+    if (kind == "xt") return in_kind(read_xt(value));
     return unsupported(fmt::format("{} is not supported", kind));
+  }
+
+  /// An extension of iptables, without its arguments: {"type": "match", "name": "comment"}.
+  Checked<void> read_xt(const Json& value) {
+    if (is_xt(value, "match", "comment")) return {};
+    if (is_xt(value, "target", "LOG")) {
+      logs_ = true;
+      return {};
+    }
+    // iptables has checked that the rule is for the protocol of the answer.
+    if (is_xt(value, "target", "REJECT")) return decide({Jump::reject});
+    const std::string name = value.is_object() ? value.value("name", Json()).dump() : "";
+    return unsupported(fmt::format("xt {} is not supported", name), "", "the output of iptables-save for these rules");
   }
 
   Checked<void> decide(Verdict verdict) {
@@ -256,6 +271,7 @@ class RuleReader {
   /// The named or anonymous set or map, whose elements must have the types of `keys`.
   Checked<const Set*> find_set(const std::vector<Key>& keys, bool is_map, const Json& value) {
     std::vector<Type> types;
+    types.reserve(keys.size());
     for (const Key& key : keys) types.push_back(key.type);
     const Set* set = nullptr;
     if (value.is_string()) {
@@ -292,7 +308,7 @@ class RuleReader {
     return decide({Jump::reject});
   }
 
-  Rule left_out(Problem problem) {
+  Rule left_out(const Problem& problem) {
     ChainRule part;
     part.jump = seen_.jump;
     part.target = seen_.target;

@@ -32,10 +32,12 @@ const Json* without_statements(const Json& element) {
 }
 
 bool overlap(const Tuple& a, const Tuple& b) {
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    if (classify::intersection(a[i], b[i]).empty()) return false;
-  }
-  return true;
+  return std::ranges::equal(a, b, [](const IntervalSet& one, const IntervalSet& other) {
+    return std::ranges::any_of(one, [&](const classify::Interval& i) {
+      return std::ranges::any_of(other,
+                                 [&](const classify::Interval& j) { return i.low <= j.high && j.low <= i.high; });
+    });
+  });
 }
 
 class ElementsReader {
@@ -163,6 +165,9 @@ class ElementsReader {
       return unsupported("a map of concatenations with so many elements is not supported", format_count(count),
                          fmt::format("at most {}", format_count(kMostCompared)));
     }
+    // A comparison is cheap, but there are many.
+    constexpr std::size_t kComparedPerValue = 16;
+    if (!budget_.take(count * count / 2 / kComparedPerValue)) return budget_.problem();
     for (auto a = set_.groups.begin(); a != set_.groups.end(); ++a) {
       for (auto b = a + 1; b != set_.groups.end(); ++b) {
         for (const Tuple& one : a->tuples) {
