@@ -74,8 +74,7 @@ void append(Errors& to, Errors more);
 /// neither control the terminal nor pass for a line of its own.
 [[nodiscard]] std::string printable(std::string_view text);
 
-/// `text` for an error's `found`: quoted, escaped by `printable`, and truncated to `limit` bytes. What may be a key of
-/// an SA is left out, whatever file it is in.
+/// `text` for an error's `found`: quoted, escaped by `printable`, and truncated to `limit` bytes.
 [[nodiscard]] std::string in_quotes(std::string_view text, std::size_t limit = 60);
 
 }  // namespace penstock
