@@ -61,11 +61,11 @@ Error Client::silent(std::chrono::seconds limit) const {
           fmt::format("an answer within {} s", limit.count())};
 }
 
-tl::expected<Json, NoResult> Client::ask(Command command, Json arguments, TimeLimit limit) {
-  return ask(command, std::move(arguments), UseEvent(), limit);
+tl::expected<Json, NoResult> Client::ask(Command command, const Json& arguments, TimeLimit limit) {
+  return ask(command, arguments, UseEvent(), limit);
 }
 
-tl::expected<Json, NoResult> Client::ask(Command command, Json arguments, const UseEvent& use, TimeLimit limit) {
+tl::expected<Json, NoResult> Client::ask(Command command, const Json& arguments, const UseEvent& use, TimeLimit limit) {
   const Clock::time_point last_try = Clock::now() + kLongestWaitForAPlace;
   for (;;) {
     auto answer = ask_once(command, arguments, use, limit);

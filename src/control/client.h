@@ -41,11 +41,11 @@ class Client {
   [[nodiscard]] int fd() const noexcept { return socket_.get(); }
   /// Waits for the answer. The result of the command, as it came. If the run has too many clients, connects again for
   /// some seconds until it is served.
-  [[nodiscard]] tl::expected<Json, NoResult> ask(Command command, Json arguments = Json::object(),
+  [[nodiscard]] tl::expected<Json, NoResult> ask(Command command, const Json& arguments = Json::object(),
                                                  TimeLimit limit = std::nullopt);
   using UseEvent = std::function<void(const Json& event)>;
   /// The same for a command whose answer comes in parts: calls `use` for each event, as it comes.
-  [[nodiscard]] tl::expected<Json, NoResult> ask(Command command, Json arguments, const UseEvent& use,
+  [[nodiscard]] tl::expected<Json, NoResult> ask(Command command, const Json& arguments, const UseEvent& use,
                                                  TimeLimit limit = std::nullopt);
 
  private:
