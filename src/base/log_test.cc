@@ -6,12 +6,10 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
-#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -19,10 +17,13 @@
 #include <string>
 #include <thread>
 
+#include "base/testing/file_size_limit.h"
+
 namespace penstock {
 namespace {
 
 using std::chrono::milliseconds;
+using testing::FileSizeLimit;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 using ::testing::Not;
@@ -195,16 +196,11 @@ TEST_F(LogTest, GoesOnWhenADiskThatWasFullTakesMore) {
   const std::string path = folder_ / "full.log";
   Log log(fd());
   ASSERT_TRUE(log.continue_in(path));
-  const auto before = std::signal(SIGXFSZ, SIG_IGN);
-  rlimit usual{};
-  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &usual), 0);
-  rlimit small = usual;
-  small.rlim_cur = 100;
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
-  log.write(LogLevel::info, std::string(200, 'x'));
-  log.write(LogLevel::info, "lost");
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &usual), 0);
-  std::signal(SIGXFSZ, before);
+  {
+    const FileSizeLimit limit(100);
+    log.write(LogLevel::info, std::string(200, 'x'));
+    log.write(LogLevel::info, "lost");
+  }
   log.write(LogLevel::info, "there is room");
   EXPECT_THAT(read(path), MatchesRegex("[^ ]+Z info: x+\n[^ ]+Z warning: 2 messages lost: the log took nothing\n"
                                        "[^ ]+Z info: there is room\n"));
@@ -218,16 +214,11 @@ TEST_F(LogTest, EndsElsewhereIfItsFileTakesNothing) {
   log.fall_back_to(fd());
   log.write(LogLevel::info, "fits");
   EXPECT_EQ(written(), "") << "the file takes it";
-  const auto before = std::signal(SIGXFSZ, SIG_IGN);
-  rlimit usual{};
-  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &usual), 0);
-  rlimit small = usual;
-  small.rlim_cur = 1;
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
-  log.write(LogLevel::error, "report.json: cannot write");
-  log.write(LogLevel::error, "the last one");
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &usual), 0);
-  std::signal(SIGXFSZ, before);
+  {
+    const FileSizeLimit limit(1);
+    log.write(LogLevel::error, "report.json: cannot write");
+    log.write(LogLevel::error, "the last one");
+  }
   EXPECT_THAT(written(), MatchesRegex("[^ ]+Z error: report.json: cannot write\n[^ ]+Z error: the last one\n"));
   EXPECT_THAT(read(path), MatchesRegex("[^ ]+Z info: fits\n"));
   ::close(file);

@@ -105,6 +105,19 @@ class ControlServerTest : public ::testing::Test {
   [[nodiscard]] std::future<std::string> ask_in_background(Command command, Json arguments = Json::object()) const {
     return std::async(std::launch::async, [this, command, arguments] { return failure_of(command, arguments); });
   }
+  /// The answer to a client that drains the run, which ends, and then the server. `before_the_answer`: after the run.
+  [[nodiscard]] tl::expected<Json, NoResult> drained(const std::function<void()>& before_the_answer = [] {}) {
+    EXPECT_TRUE(server_->begin(run_));
+    auto client = Client::connect(path_);
+    auto answer = std::async(std::launch::async, [&] { return client->ask(Command::drain); });
+    while (!stop_) std::this_thread::yield();
+    // The server has taken the request once it has answered a later one.
+    EXPECT_EQ(state(), "ending");
+    server_->end(run_.wait());
+    before_the_answer();
+    server_.reset();
+    return answer.get();
+  }
   /// Does what clients ask for until the answer is there.
   [[nodiscard]] std::string answer_to(std::future<std::string> asked) const {
     while (asked.wait_for(std::chrono::milliseconds{1}) != std::future_status::ready) server_->tick();
@@ -241,29 +254,13 @@ TEST_F(ControlServerTest, IsBusyWhileAReloadIsUnderWay) {
 }
 
 TEST_F(ControlServerTest, AnswersWhoeverWaitsWhenItEnds) {
-  ASSERT_TRUE(server_->begin(run_));
-  auto client = Client::connect(path_);
-  auto drained = std::async(std::launch::async, [&] { return client->ask(Command::drain); });
-  while (!stop_) std::this_thread::yield();
-  // The server has taken the request once it has answered a later one.
-  EXPECT_EQ(state(), "ending");
-  server_->end(run_.wait());
-  server_.reset();
-  const auto result = drained.get();
+  const auto result = drained();
   ASSERT_TRUE(result);
   EXPECT_EQ((*result)["packets"]["in"], 7);
 }
 
 TEST_F(ControlServerTest, NamesTheOutputsThatCouldNotBeWritten) {
-  ASSERT_TRUE(server_->begin(run_));
-  auto client = Client::connect(path_);
-  auto drained = std::async(std::launch::async, [&] { return client->ask(Command::drain); });
-  while (!stop_) std::this_thread::yield();
-  EXPECT_EQ(state(), "ending");
-  server_->end(run_.wait());
-  server_->outputs_written({{{"report.json", 0, 0}, "cannot write", "", ""}});
-  server_.reset();
-  const auto result = drained.get();
+  const auto result = drained([&] { server_->outputs_written({{{"report.json", 0, 0}, "cannot write", "", ""}}); });
   ASSERT_TRUE(result);
   EXPECT_EQ((*result)["errors"], Json({"report.json: cannot write"}));
 }

@@ -4,12 +4,10 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -18,6 +16,7 @@
 #include <numeric>
 #include <random>
 
+#include "base/testing/file_size_limit.h"
 #include "packet/testing/fragments.h"
 #include "packet/testing/packet_builder.h"
 #include "port/byte_sink.h"
@@ -27,6 +26,7 @@
 namespace penstock::port {
 namespace {
 
+using penstock::testing::FileSizeLimit;
 using testing::Bytes;
 using testing::CaptureBytes;
 using testing::Captured;
@@ -236,26 +236,6 @@ TEST(Pcap, ReportsAFullDiskAndCountsBufferedPacketsAsLost) {
     EXPECT_THAT(to_string(port->close()), HasSubstr("No space left"));
   }
 }
-
-/// Limits the size of files, to simulate a full disk. Ignores the signal, which would end the program.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(std::uint64_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit limit{bytes, before_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  FileSizeLimit(const FileSizeLimit&) = delete;
-  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
-  ~FileSizeLimit() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, handler_);
-  }
-
- private:
-  rlimit before_{};
-  void (*handler_)(int);
-};
 
 TEST(Pcap, DoesNotCountWrittenPacketsAsLostOnAFullDisk) {
   const TemporaryFolder folder;

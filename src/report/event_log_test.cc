@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,11 +19,13 @@
 #include <vector>
 
 #include "base/testing/file_content.h"
+#include "base/testing/file_size_limit.h"
 
 namespace penstock::report {
 namespace {
 
 using penstock::testing::content_of;
+using penstock::testing::FileSizeLimit;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -357,40 +358,34 @@ TEST_F(EventLogTest, ReportsAFullDiskOnceWithTheNumberOfLostLines) {
 }
 
 TEST_F(EventLogTest, EndsWithACompleteLineIfTheDiskIsFull) {
-  std::signal(SIGXFSZ, SIG_IGN);
-  rlimit before{};
-  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
   EventLog log(path_);
   ASSERT_TRUE(log.open());
   log.begin();
   EventLog::Writer writer(log);
   add(writer, "first");
   writer.flush();
-  const rlimit small{20, before.rlim_max};
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
-  add(writer, "second");
-  add(writer, "this is cut");
-  writer.flush();
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  {
+    const FileSizeLimit limit(20);
+    add(writer, "second");
+    add(writer, "this is cut");
+    writer.flush();
+  }
   EXPECT_EQ(content(), "first\nsecond\n");
   EXPECT_THAT(to_string(log.close()), HasSubstr("1 record is lost"));
 }
 
 TEST_F(EventLogTest, GoesOnOnceThereIsRoomAgain) {
-  std::signal(SIGXFSZ, SIG_IGN);
-  rlimit before{};
-  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
   EventLog log(path_);
   ASSERT_TRUE(log.open());
   log.begin();
   EventLog::Writer writer(log);
-  const rlimit none{0, before.rlim_max};
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &none), 0);
-  for (const char* const line : {"lost", "lost too"}) {
-    add(writer, line);
-    writer.flush();
+  {
+    const FileSizeLimit none(0);
+    for (const char* const line : {"lost", "lost too"}) {
+      add(writer, line);
+      writer.flush();
+    }
   }
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
   add(writer, "before the next try");
   writer.flush();
   EXPECT_EQ(content(), "");
