@@ -1,0 +1,47 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What can be set about connection tracking. Names and defaults are those of Linux (kernel documentation,
+// nf_conntrack-sysctl).
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace penstock::conntrack {
+
+/// In seconds.
+struct Timeouts {
+  std::uint32_t tcp_syn_sent = 120;  // also after a simultaneous open
+  std::uint32_t tcp_syn_recv = 60;
+  std::uint32_t tcp_established = 432'000;
+  std::uint32_t tcp_fin_wait = 120;
+  std::uint32_t tcp_close_wait = 60;
+  std::uint32_t tcp_last_ack = 30;
+  std::uint32_t tcp_time_wait = 120;
+  std::uint32_t tcp_close = 10;
+  std::uint32_t tcp_max_retrans = 300;  // after `tcp_max_retrans` retransmissions, or while a side's window is closed
+  std::uint32_t tcp_unacknowledged = 300;  // while a side has not acknowledged what was sent to it
+  std::uint32_t udp = 30;
+  std::uint32_t udp_stream = 120;
+  std::uint32_t icmp = 30;
+  std::uint32_t icmpv6 = 30;
+  std::uint32_t gre = 30;
+  std::uint32_t gre_stream = 180;
+  std::uint32_t generic = 600;
+};
+
+struct Options {
+  std::uint32_t most_connections = 262'144;  // at least 1; memory for all of them is reserved at construction
+  std::uint32_t most_fragments = 4'096;      // datagrams in fragments that are followed at a time
+  bool checksum = true;                      // packets with a wrong TCP, UDP or ICMP checksum are invalid
+  bool tcp_loose = true;                     // pick up connections whose handshake was not seen
+  bool tcp_be_liberal = false;               // accept segments outside the window
+  bool tcp_ignore_invalid_rst = false;       // accept RSTs before the window
+  std::uint8_t tcp_max_retrans = 3;
+  Timeouts timeouts{};
+  std::optional<std::uint64_t> seed{};  // of the hash; random unless a test needs it
+};
+
+}  // namespace penstock::conntrack

@@ -1,0 +1,295 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The functions are in the order in which a packet comes to them.
+
+#include "conntrack/table.h"
+
+#include <algorithm>
+
+#include "base/keyed_hash.h"
+#include "conntrack/icmp.h"
+#include "conntrack/tcp.h"
+
+namespace penstock::conntrack {
+namespace {
+
+constexpr std::uint64_t kSecond = 1'000'000'000;
+
+Tracked invalid(Reason reason) noexcept { return {.state = State::invalid, .reason = reason}; }
+
+TcpSegment segment_of(PacketView packet, const Transport& transport) noexcept {
+  return read_segment(packet.tcp(), transport.length);
+}
+
+/// RFC 4861 §4.5, §4.6.3: where a redirect quotes the packet that caused it; empty if it does not.
+/// Reason::no_connection is also for those that no router may send.
+Bytes quotation_of_redirect(PacketView packet, Bytes redirect) noexcept {
+  constexpr std::size_t kOptions = 40, kOptionHeader = 8;
+  constexpr std::uint8_t kRedirectedHeader = 4, kMostHops = 255;
+  constexpr std::uint64_t kLinkLocal = 0xfe80, kLinkLocalMask = 0xffc0;
+  const bool from_router = packet.frame[packet.layout().network_offset + 7] == kMostHops &&
+                           (packet.ipv6().source_address().high >> 48 & kLinkLocalMask) == kLinkLocal;
+  if (!from_router || redirect.size() < kOptions + kOptionHeader || redirect[1] != 0) return {};
+  if (redirect[kOptions] != kRedirectedHeader || redirect[kOptions + 1] == 0) return {};
+  return redirect.subspan(kOptions + kOptionHeader);
+}
+
+}  // namespace
+
+Table::Table(const Options& options)
+    : options_(options),
+      store_(options.most_connections, options.seed.value_or(random_seed())),
+      fragments_(options.most_fragments, options.seed.value_or(random_seed())) {}
+
+Tracked Table::track(PacketView packet, std::uint64_t now_ns) noexcept {
+  settle();
+  set_time(now_ns);
+  const Tracked tracked = judge(packet);
+  count(tracked);
+  return tracked;
+}
+
+Tracked Table::judge(PacketView packet) noexcept {
+  const PacketLayout& layout = packet.layout();
+  if (!layout.is_ip()) return {.state = State::untracked};
+  if (!layout.has(PacketLayout::kNetworkHeader) || layout.has(PacketLayout::kMalformed)) {
+    return invalid(Reason::malformed);
+  }
+  if (layout.has(PacketLayout::kLaterFragment)) return follow_first_fragment(packet);
+  const std::optional<Transport> transport = read_transport(packet);
+  if (!transport) return invalid(Reason::malformed);
+  if (const auto error = find_error(packet, *transport, options_.checksum)) return invalid(*error);
+  const bool icmp = layout.transport == ip_protocol::kIcmp || layout.transport == ip_protocol::kIcmpv6;
+  const Tracked tracked = icmp ? track_icmp(packet, *transport) : track_tuple(packet, *transport);
+  if (layout.has(PacketLayout::kFragment) && tracked.connection != nullptr) remember_first_fragment(packet, tracked);
+  return tracked;
+}
+
+void Table::remember_first_fragment(PacketView packet, const Tracked& tracked) noexcept {
+  FirstFragment first{.fragment = read_fragment(packet), .state = tracked.state, .direction = tracked.direction};
+  first.connection = store_.index_of(*tracked.connection);
+  first.generation = tracked.connection->generation;
+  if (packet.layout().transport == ip_protocol::kTcp) {
+    first.tcp_offset = segment_of(packet, *read_transport(packet)).end - first.fragment.to;
+  }
+  fragments_.remember(first, now_ns_);
+}
+
+Tracked Table::follow_first_fragment(PacketView packet) noexcept {
+  const Fragment fragment = read_fragment(packet);
+  const FirstFragment* const first = fragments_.find(fragment, now_ns_);
+  if (first == nullptr) return invalid(Reason::fragment);
+  Connection& connection = *store_.at(first->connection);
+  if (connection.generation != first->generation || connection.expires_ns <= now_ns_) return invalid(Reason::fragment);
+  if (connection.original.protocol == ip_protocol::kTcp && first->state != State::related) {
+    // The first fragment did not say how long the segment is. Without this, its acknowledgment would be invalid.
+    TcpSide& side = connection.tcp.sides[static_cast<unsigned>(first->direction)];
+    const std::uint32_t end = first->tcp_offset + fragment.to;
+    if (after(end, side.end)) side.end = end;
+  }
+  return {.connection = &connection, .state = first->state, .direction = first->direction};
+}
+
+Tracked Table::track_icmp(PacketView packet, const Transport& transport) noexcept {
+  switch (icmp_kind(transport.tuple.protocol, transport.bytes[0])) {
+    case IcmpKind::untracked: return {.state = State::untracked};
+    case IcmpKind::error: return track_quoted(transport.bytes.subspan(sizeof(IcmpHeader)), transport.tuple);
+    case IcmpKind::redirect: return track_quoted(quotation_of_redirect(packet, transport.bytes), transport.tuple);
+    case IcmpKind::other: return invalid(Reason::no_connection);
+    case IcmpKind::request:
+    case IcmpKind::reply: break;
+  }
+  return track_tuple(packet, transport);
+}
+
+Tracked Table::track_quoted(Bytes quoted, const Tuple& outer) noexcept {
+  const std::optional<Tuple> tuple = read_quoted(quoted, outer.ip_version);
+  const std::optional<Tuple> inverse = tuple ? inverse_of(*tuple) : std::nullopt;
+  if (!inverse) return invalid(Reason::no_connection);
+  // The error goes to the sender of the quoted packet: the other direction of the connection. Another destination
+  // would let anyone who is not in a connection claim to be related to it.
+  const Found found = find(*inverse, *tuple, store_.hash_of(*inverse));
+  if (found.connection == nullptr || inverse->destination != outer.destination) return invalid(Reason::no_connection);
+  return {.connection = found.connection, .state = State::related, .direction = found.direction};
+}
+
+Tracked Table::track_tuple(PacketView packet, const Transport& transport) noexcept {
+  const std::optional<Tuple> inverse = inverse_of(transport.tuple);
+  if (!inverse) return invalid(Reason::no_connection);
+  const std::uint32_t hash = store_.hash_of(transport.tuple);
+  const auto [connection, direction] = find(transport.tuple, *inverse, hash);
+  if (connection == nullptr) return begin(packet, transport, *inverse, hash);
+  const Store::Worth worth = Store::worth_of(*connection);
+  const Outcome outcome = update(*connection, direction, packet, transport);
+  store_.revalue(*connection, worth);
+  switch (outcome.kind) {
+    case Outcome::Kind::refreshed: live_for(*connection, outcome.timeout_s); break;
+    case Outcome::Kind::unchanged: break;
+    case Outcome::Kind::ended:
+      store_.remove(*connection);
+      connection->status &= static_cast<std::uint8_t>(~Connection::kConfirmed);
+      ended_ = connection;
+      ++counters_.ended;
+      break;
+    case Outcome::Kind::reopened:
+      remove(*connection);
+      ++counters_.ended;
+      return begin(packet, transport, *inverse, hash);
+    case Outcome::Kind::shortened: live_for(*connection, outcome.timeout_s); [[fallthrough]];
+    case Outcome::Kind::invalid: return invalid(outcome.reason);
+  }
+  if (direction == Direction::reply) connection->status |= Connection::kSeenReply;
+  return {.connection = connection,
+          .state = connection->seen_reply() ? State::established : State::new_connection,
+          .direction = direction};
+}
+
+Found Table::find(const Tuple& tuple, const Tuple& inverse, std::uint32_t hash) noexcept {
+  const Found found = store_.find(tuple, inverse, hash);
+  if (found.connection == nullptr || found.connection->expires_ns > now_ns_) return found;
+  remove(*found.connection);
+  ++counters_.expired;
+  return {};
+}
+
+Tracked Table::begin(PacketView packet, const Transport& transport, const Tuple& reply, std::uint32_t hash) noexcept {
+  const std::uint8_t protocol = transport.tuple.protocol;
+  const bool tcp = protocol == ip_protocol::kTcp;
+  const bool icmp = protocol == ip_protocol::kIcmp || protocol == ip_protocol::kIcmpv6;
+  if ((tcp && !begins_tcp(segment_of(packet, transport), options_)) ||
+      (icmp && icmp_kind(protocol, transport.bytes[0]) != IcmpKind::request)) {
+    return invalid(Reason::no_connection);
+  }
+  Connection* const connection = take(transport.tuple, reply);
+  if (connection == nullptr) return invalid(Reason::full);
+  if (tcp) begin_tcp(*connection, segment_of(packet, transport));
+  if (protocol == ip_protocol::kUdp) connection->udp_stream_from_ns = now_ns_ + 2 * kSecond;
+  const Outcome outcome = update(*connection, Direction::original, packet, transport);
+  if (outcome.kind == Outcome::Kind::invalid) {
+    store_.give_back(*connection);
+    return invalid(outcome.reason);
+  }
+  connection->expires_ns = now_ns_ + outcome.timeout_s * kSecond;
+  unconfirmed_ = connection;
+  unconfirmed_hash_ = hash;
+  return {.connection = connection, .state = State::new_connection, .direction = Direction::original};
+}
+
+Outcome Table::update(Connection& connection, Direction direction, PacketView packet,
+                      const Transport& transport) noexcept {
+  const Timeouts& timeouts = options_.timeouts;
+  const bool replied = connection.seen_reply();
+  switch (transport.tuple.protocol) {
+    case ip_protocol::kTcp:
+      return track_tcp(connection, direction, segment_of(packet, transport), options_,
+                       remaining_ns(connection) / kSecond);
+    case ip_protocol::kUdp: {
+      // A stream is what goes on after both sides were seen: a query and its answer are none.
+      const bool stream = replied && now_ns_ > connection.udp_stream_from_ns;
+      if (stream) connection.status |= Connection::kAssured;
+      return Outcome::refreshed(stream ? timeouts.udp_stream : timeouts.udp);
+    }
+    case ip_protocol::kUdpLite:
+      if (replied) connection.status |= Connection::kAssured;
+      return Outcome::refreshed(replied ? timeouts.udp_stream : timeouts.udp);
+    case ip_protocol::kGre:
+      if (replied) connection.status |= Connection::kAssured;
+      return Outcome::refreshed(replied ? timeouts.gre_stream : timeouts.gre);
+    case ip_protocol::kIcmp: return Outcome::refreshed(timeouts.icmp);
+    case ip_protocol::kIcmpv6: return Outcome::refreshed(timeouts.icmpv6);
+    default: return Outcome::refreshed(timeouts.generic);
+  }
+}
+
+Connection* Table::take(const Tuple& original, const Tuple& reply) noexcept {
+  if (Connection* const connection = store_.take(original, reply)) return connection;
+  constexpr std::uint32_t kMost = 8;
+  store_.expire(now_ns_, kMost, [this](Connection& connection) noexcept {
+    remove(connection);
+    ++counters_.expired;
+  });
+  if (Connection* const connection = store_.take(original, reply)) return connection;
+  Connection* const victim = store_.least_valuable();
+  if (victim == nullptr) return nullptr;
+  remove(*victim);
+  ++counters_.early_drops;
+  return store_.take(original, reply);
+}
+
+void Table::live_for(Connection& connection, std::uint32_t seconds) noexcept {
+  connection.expires_ns = now_ns_ + seconds * kSecond;
+  store_.reschedule(connection);
+}
+
+void Table::remove(Connection& connection) noexcept {
+  store_.remove(connection);
+  store_.give_back(connection);
+  counters_.connections = store_.size();
+}
+
+void Table::confirm(Connection& connection) noexcept {
+  if (&connection != unconfirmed_) return;
+  unconfirmed_ = nullptr;
+  connection.status |= Connection::kConfirmed;
+  store_.insert(connection, unconfirmed_hash_);
+  ++counters_.confirmed;
+  counters_.connections = store_.size();
+  counters_.most_connections = std::max(counters_.most_connections, counters_.connections);
+}
+
+void Table::forget(Connection& connection) noexcept {
+  if (&connection == unconfirmed_) settle();
+}
+
+void Table::expire(std::uint64_t now_ns) noexcept {
+  constexpr std::uint32_t kMost = 64;
+  settle();
+  set_time(now_ns);
+  store_.expire(now_ns_, kMost, [this](Connection& connection) noexcept {
+    remove(connection);
+    ++counters_.expired;
+  });
+}
+
+std::uint32_t Table::likely_hash(PacketView packet) const noexcept {
+  const PacketLayout& layout = packet.layout();
+  if (!layout.is_ip() || !layout.has(PacketLayout::kNetworkHeader) || layout.has(PacketLayout::kMalformed) ||
+      layout.has(PacketLayout::kLaterFragment)) {
+    return 0;
+  }
+  const std::optional<Transport> transport = read_transport(packet);
+  return transport ? store_.hash_of(transport->tuple) : 0;
+}
+
+/// A clock that was set back, or another capture, is told from packets of several ports that come out of order.
+void Table::set_time(std::uint64_t now_ns) noexcept {
+  constexpr std::uint64_t kMostBack = 60 * kSecond, kMost = std::uint64_t{1} << 62;
+  const std::uint64_t time = std::min(now_ns, kMost) + ahead_of_packets_;
+  if (time >= now_ns_) {
+    now_ns_ = time;
+  } else if (now_ns_ - time > kMostBack) {
+    ahead_of_packets_ += now_ns_ - time;
+  }
+}
+
+/// The last packet's connection, if it is in no structure, ends here.
+void Table::settle() noexcept {
+  for (Connection** const left : {&unconfirmed_, &ended_}) {
+    if (*left != nullptr) store_.give_back(**left);
+    *left = nullptr;
+  }
+}
+
+void Table::count(const Tracked& tracked) noexcept {
+  counters_.connections = store_.size();
+  switch (tracked.state) {
+    case State::invalid: ++counters_.invalid[static_cast<unsigned>(tracked.reason)]; break;
+    case State::new_connection: ++(tracked.connection->confirmed() ? counters_.found : counters_.begun); break;
+    case State::established: ++counters_.found; break;
+    case State::related: ++counters_.related; break;
+    case State::untracked: ++counters_.untracked; break;
+  }
+}
+
+}  // namespace penstock::conntrack

@@ -1,0 +1,105 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Connection tracking as Linux does it (nf_conntrack): which connection a packet belongs to, and whether it fits there.
+// One table for each worker; it owns the connections and allocates nothing after construction.
+
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "conntrack/fragments.h"
+#include "conntrack/options.h"
+#include "conntrack/store.h"
+#include "conntrack/tracked.h"
+#include "conntrack/transport.h"
+
+namespace penstock::conntrack {
+
+struct Counters {
+  std::uint64_t connections = 0;       // now
+  std::uint64_t most_connections = 0;  // at any time
+  std::uint64_t found = 0;             // packets of known connections
+  std::uint64_t begun = 0;             // packets that begin a connection, confirmed or not
+  std::uint64_t confirmed = 0;         // connections
+  std::uint64_t related = 0;           // ICMP errors
+  std::uint64_t untracked = 0;
+  std::array<std::uint64_t, kReasons> invalid{};  // by Reason
+  std::uint64_t early_drops = 0;                  // connections that made room for new ones
+  std::uint64_t expired = 0;
+  std::uint64_t ended = 0;  // by a RST, or by a packet that begins another connection with the same tuple
+};
+
+class Table {
+ public:
+  explicit Table(const Options& options);
+
+  /// The connection of this packet, whose layout is known, and what the packet does to it. If it begins one
+  /// (State::new_connection, not confirmed), call confirm() or forget() before the next packet is tracked; a connection
+  /// that is neither is forgotten then.
+  ///
+  /// `now_ns` may go back. By up to a minute, the packet counts as coming at the latest time that was seen; if it goes
+  /// back further, time goes on from there.
+  [[nodiscard]] Tracked track(PacketView packet, std::uint64_t now_ns) noexcept;
+  /// The packet has passed. Does nothing for a connection that is confirmed already.
+  void confirm(Connection& connection) noexcept;
+  /// The packet was dropped: the connection never was. Does nothing for a confirmed one.
+  void forget(Connection& connection) noexcept;
+  /// Removes connections whose time is over. Looks at no more than 64; call it at least for every 32 packets.
+  void expire(std::uint64_t now_ns) noexcept;
+
+  // Prefetching for packets that will be tracked soon, in two steps: leave time between them, and before track().
+  [[nodiscard]] std::uint32_t likely_hash(PacketView packet) const noexcept;
+  void prefetch_bucket(std::uint32_t hash) const noexcept { store_.prefetch_bucket(hash); }
+  void prefetch_connection(std::uint32_t hash) const noexcept { store_.prefetch_connection(hash); }
+
+  [[nodiscard]] const Counters& counters() const noexcept { return counters_; }
+  [[nodiscard]] std::uint64_t remaining_ns(const Connection& connection) const noexcept {
+    return connection.expires_ns > now_ns_ ? connection.expires_ns - now_ns_ : 0;
+  }
+  /// Calls `use(connection)` for connections that have not expired, in memory order from position `from`. Looks at no
+  /// more than `most` positions. Returns the position to go on from; 0 at the end.
+  template <typename Use>
+  std::uint32_t for_each(std::uint32_t from, std::uint32_t most, Use&& use);
+
+ private:
+  [[nodiscard]] Tracked judge(PacketView packet) noexcept;
+  [[nodiscard]] Tracked follow_first_fragment(PacketView packet) noexcept;
+  void remember_first_fragment(PacketView packet, const Tracked& tracked) noexcept;
+  [[nodiscard]] Tracked track_icmp(PacketView packet, const Transport& transport) noexcept;
+  [[nodiscard]] Tracked track_quoted(Bytes quoted, const Tuple& outer) noexcept;
+  [[nodiscard]] Tracked track_tuple(PacketView packet, const Transport& transport) noexcept;
+  [[nodiscard]] Tracked begin(PacketView packet, const Transport& transport, const Tuple& reply,
+                              std::uint32_t hash) noexcept;
+  [[nodiscard]] Outcome update(Connection& connection, Direction direction, PacketView packet,
+                               const Transport& transport) noexcept;
+  [[nodiscard]] Found find(const Tuple& tuple, const Tuple& inverse, std::uint32_t hash) noexcept;
+  [[nodiscard]] Connection* take(const Tuple& original, const Tuple& reply) noexcept;
+  void live_for(Connection& connection, std::uint32_t seconds) noexcept;
+  void remove(Connection& connection) noexcept;
+  void set_time(std::uint64_t now_ns) noexcept;
+  void settle() noexcept;
+  void count(const Tracked& tracked) noexcept;
+
+  Options options_;
+  Store store_;
+  Fragments fragments_;
+  Counters counters_;
+  std::uint64_t now_ns_ = 0;            // the table's time: never goes back
+  std::uint64_t ahead_of_packets_ = 0;  // how far it is ahead of the time of packets
+  Connection* unconfirmed_ = nullptr;   // the last packet's
+  std::uint32_t unconfirmed_hash_ = 0;
+  Connection* ended_ = nullptr;  // by the last packet, whose user may still read it
+};
+
+template <typename Use>
+std::uint32_t Table::for_each(std::uint32_t from, std::uint32_t most, Use&& use) {
+  for (; most != 0 && from < store_.used(); --most, ++from) {
+    Connection& connection = *store_.at(from);
+    if (connection.confirmed() && connection.expires_ns > now_ns_) use(connection);
+  }
+  return from < store_.used() ? from : 0;
+}
+
+}  // namespace penstock::conntrack

@@ -1,0 +1,25 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What tracking says about a packet.
+
+#pragma once
+
+#include <cstdint>
+
+#include "conntrack/connection.h"
+#include "conntrack/outcome.h"
+
+namespace penstock::conntrack {
+
+/// As `ct state` of nftables.
+enum class State : std::uint8_t { invalid, new_connection, established, related, untracked };
+
+struct Tracked {
+  Connection* connection = nullptr;  // null for invalid and untracked packets; valid until the next packet is tracked
+  State state = State::untracked;
+  Direction direction = Direction::original;
+  Reason reason = Reason::malformed;  // of an invalid packet. The kernel drops those with Reason::full
+};
+
+}  // namespace penstock::conntrack

@@ -1,0 +1,136 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "conntrack/tuple.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/keyed_hash.h"
+#include "conntrack/icmp.h"
+#include "packet/ip.h"
+#include "packet/transport.h"
+
+namespace penstock::conntrack {
+namespace {
+
+constexpr std::size_t kMostExtensionHeaders = 16;
+
+std::uint16_t be16(Bytes bytes, std::size_t at) noexcept {
+  return static_cast<std::uint16_t>(bytes[at] << 8 | bytes[at + 1]);
+}
+
+bool is_icmp(const Tuple& tuple) noexcept {
+  return tuple.protocol == ip_protocol::kIcmp || tuple.protocol == ip_protocol::kIcmpv6;
+}
+
+/// Only version 1 (RFC 2637, PPTP) has something to tell connections apart by.
+bool read_gre(Bytes transport, Tuple& tuple) noexcept {
+  constexpr std::uint16_t kPpp = 0x880b;
+  constexpr std::size_t kCallEnd = 8;
+  if (transport.size() < kCallEnd || (be16(transport, 0) & GreHeader::kVersionMask) != 1) return true;
+  if (be16(transport, 2) != kPpp) return false;
+  tuple.destination_port = be16(transport, 6);
+  return true;
+}
+
+/// Where the transport header of a quoted IPv6 packet begins.
+std::optional<std::size_t> skip_extensions(Bytes packet, std::uint8_t& protocol) noexcept {
+  std::size_t at = sizeof(Ipv6Header);
+  for (std::size_t headers = 0; headers <= kMostExtensionHeaders; ++headers) {
+    const bool fragment = protocol == ip_protocol::kFragment;
+    const bool authentication = protocol == ip_protocol::kAh;
+    if (protocol == ip_protocol::kNone) return std::nullopt;
+    if (!fragment && !authentication && protocol != ip_protocol::kHopByHop && protocol != ip_protocol::kRouting &&
+        protocol != ip_protocol::kDestinationOptions) {
+      return at;
+    }
+    if (packet.size() < at + (fragment ? sizeof(Ipv6FragmentHeader) : sizeof(Ipv6Extension))) return std::nullopt;
+    if (fragment && (be16(packet, at + 2) & Ipv6FragmentHeader::kOffsetMask) != 0) return std::nullopt;
+    protocol = packet[at];
+    const std::size_t length = packet[at + 1];
+    at += fragment ? sizeof(Ipv6FragmentHeader) : authentication ? (length + 2) * 4 : (length + 1) * 8;
+  }
+  return std::nullopt;
+}
+
+std::uint64_t hash_of(const Ipv6Address& address, std::uint16_t port, std::uint64_t seed) noexcept {
+  return mix_product(mix_product(address.high ^ seed, address.low), seed + port);
+}
+
+}  // namespace
+
+bool read_ports(Bytes transport, std::uint8_t protocol, Tuple& tuple) noexcept {
+  tuple.protocol = protocol;
+  if (begins_with_ports(protocol)) {
+    if (transport.size() < 4) return false;
+    tuple.source_port = be16(transport, 0);
+    tuple.destination_port = be16(transport, 2);
+    return true;
+  }
+  if (is_icmp(tuple)) {
+    if (transport.size() < sizeof(IcmpHeader)) return false;
+    tuple.source_port = be16(transport, 4);
+    tuple.destination_port = be16(transport, 0);
+    return true;
+  }
+  return protocol != ip_protocol::kGre || read_gre(transport, tuple);
+}
+
+std::optional<Tuple> inverse_of(const Tuple& tuple) noexcept {
+  Tuple inverse = tuple;
+  std::swap(inverse.source, inverse.destination);
+  if (is_icmp(tuple)) {
+    const auto type = static_cast<std::uint8_t>(tuple.destination_port >> 8);
+    const std::optional<std::uint8_t> answer = icmp_counterpart(tuple.protocol, type);
+    if (!answer) return std::nullopt;
+    inverse.destination_port = static_cast<std::uint16_t>(*answer << 8 | (tuple.destination_port & 0xff));
+  } else {
+    std::swap(inverse.source_port, inverse.destination_port);
+  }
+  return inverse;
+}
+
+std::optional<Tuple> read_quoted(Bytes quoted, std::uint8_t ip_version) noexcept {
+  Tuple tuple;
+  tuple.ip_version = ip_version;
+  std::uint8_t protocol = 0;
+  std::size_t at = 0;
+  if (ip_version == 4) {
+    if (quoted.size() < sizeof(Ipv4Header)) return std::nullopt;
+    const auto& ip = *reinterpret_cast<const Ipv4Header*>(quoted.data());
+    if ((ip.fragment.value() & Ipv4Header::kOffsetMask) != 0) return std::nullopt;
+    tuple.source.low = ip.source.value();
+    tuple.destination.low = ip.destination.value();
+    protocol = ip.protocol;
+    at = ip.header_length();
+  } else {
+    if (quoted.size() < sizeof(Ipv6Header)) return std::nullopt;
+    const auto& ip = *reinterpret_cast<const Ipv6Header*>(quoted.data());
+    tuple.source = ip.source_address();
+    tuple.destination = ip.destination_address();
+    protocol = ip.next_header;
+    const std::optional<std::size_t> transport = skip_extensions(quoted, protocol);
+    if (!transport) return std::nullopt;
+    at = *transport;
+  }
+  if (at > quoted.size() || !read_ports(quoted.subspan(at), protocol, tuple)) return std::nullopt;
+  return tuple;
+}
+
+std::uint32_t hash_of(const Tuple& tuple, std::uint64_t seed) noexcept {
+  std::uint64_t kind = std::uint64_t{tuple.protocol} << 8 | tuple.ip_version;
+  std::uint16_t source_port = tuple.source_port, destination_port = tuple.destination_port;
+  if (is_icmp(tuple)) {
+    // The identifier stays where it is in a reply, and the type changes: take the smaller one of request and reply.
+    const auto type = static_cast<std::uint8_t>(destination_port >> 8);
+    const std::uint8_t canonical = std::min(type, icmp_counterpart(tuple.protocol, type).value_or(type));
+    kind |= std::uint64_t{canonical} << 24 | std::uint64_t{destination_port & 0xffU} << 16;
+    destination_port = source_port;
+  }
+  const std::uint64_t both =
+      hash_of(tuple.source, source_port, seed) + hash_of(tuple.destination, destination_port, seed);
+  return static_cast<std::uint32_t>(mix_product(both, kind ^ seed));
+}
+
+}  // namespace penstock::conntrack
