@@ -53,21 +53,6 @@ Ends ends_of(const DatagramKey& key) noexcept {
   return {fold_ipv6(key.source.high, key.source.low), fold_ipv6(key.destination.high, key.destination.low)};
 }
 
-/// An ICMP "destination unreachable" belongs to the flow that it quotes, if the stack can parse the quote.
-std::optional<std::uint32_t> hash_of_icmpv4(Ends ends, Bytes message) noexcept {
-  constexpr std::uint8_t kUnreachable = 3;
-  const std::uint32_t own = ends.hash(ip_protocol::kIcmp);
-  if (message.empty()) return std::nullopt;
-  if (message[0] != kUnreachable) return own;
-  if (message.size() < sizeof(IcmpHeader) + sizeof(Ipv4Header)) return std::nullopt;
-  const Bytes quoted = message.subspan(sizeof(IcmpHeader));
-  const auto& ip = header_of<Ipv4Header>(quoted);
-  if (ip.version() != 4 || ip.header_length() < sizeof(Ipv4Header)) return own;
-  if (ip.protocol != ip_protocol::kTcp && ip.protocol != ip_protocol::kUdp) return own;
-  if (quoted.size() < ip.header_length() + kPortBytes) return std::nullopt;
-  return ends_of(ip).hash(ip.protocol, quoted.data() + ip.header_length());
-}
-
 /// Skips IPv6 extension headers as the stack's decoder does.
 struct Extensions {
   std::uint8_t protocol;  // the protocol at the start of `rest`
@@ -114,9 +99,9 @@ struct Extensions {
   }
 };
 
-/// By the first header that is not an IPv6 extension header. Empty if the bytes end too early.
-std::optional<std::uint32_t> hash_of_transport(Ends ends, unsigned version, std::uint8_t protocol,
-                                               Bytes bytes) noexcept {
+/// Of any protocol but ICMP, by the first header that is not an IPv6 extension header. Empty if the bytes end too
+/// early.
+std::optional<std::uint32_t> hash_of_ports(Ends ends, std::uint8_t protocol, Bytes bytes) noexcept {
   switch (protocol) {
     case ip_protocol::kTcp:
     case ip_protocol::kUdp:
@@ -126,12 +111,43 @@ std::optional<std::uint32_t> hash_of_transport(Ends ends, unsigned version, std:
     case ip_protocol::kIpv4:
     case ip_protocol::kIpv6:
     case ip_protocol::kGre: return ends.hash(kTunnel);
-    case ip_protocol::kIcmp:
-      if (version == 4) return hash_of_icmpv4(ends, bytes);
-      break;
-    default: break;
+    default: return ends.hash(protocol);
   }
-  return ends.hash(protocol);
+}
+
+/// Whether it quotes the packet that caused it (RFC 792, RFC 4443).
+constexpr bool is_icmp_error(unsigned version, std::uint8_t type) noexcept {
+  if (version == 6) return type >= 1 && type <= 4;
+  return type == 3 || type == 4 || type == 5 || type == 11 || type == 12;
+}
+
+/// Of the flow of a quoted packet. Empty if the quotation is too short, or of a later fragment.
+std::optional<std::uint32_t> hash_of_quoted(unsigned version, Bytes quoted) noexcept {
+  if (version == 4) {
+    if (quoted.size() < sizeof(Ipv4Header)) return std::nullopt;
+    const auto& ip = header_of<Ipv4Header>(quoted);
+    if (ip.version() != 4 || ip.header_length() < sizeof(Ipv4Header) || quoted.size() < ip.header_length() ||
+        (ip.fragment.value() & Ipv4Header::kOffsetMask) != 0)
+      return std::nullopt;
+    return hash_of_ports(ends_of(ip), ip.protocol, quoted.subspan(ip.header_length()));
+  }
+  if (quoted.size() < sizeof(Ipv6Header) || quoted[0] >> 4 != 6) return std::nullopt;
+  const auto& ip = header_of<Ipv6Header>(quoted);
+  Extensions extensions{ip.next_header, quoted.subspan(sizeof(Ipv6Header))};
+  extensions.walk();
+  if (extensions.end != Extensions::End::transport) return std::nullopt;
+  return hash_of_ports(ends_of(ip), extensions.protocol, extensions.rest);
+}
+
+/// An ICMP error comes to the worker of the flow that it quotes.
+std::optional<std::uint32_t> hash_of_transport(Ends ends, unsigned version, std::uint8_t protocol,
+                                               Bytes bytes) noexcept {
+  if (protocol != (version == 4 ? ip_protocol::kIcmp : ip_protocol::kIcmpv6))
+    return hash_of_ports(ends, protocol, bytes);
+  if (bytes.empty()) return std::nullopt;
+  const std::uint32_t own = ends.hash(protocol);
+  if (!is_icmp_error(version, bytes[0]) || bytes.size() < sizeof(IcmpHeader)) return own;
+  return hash_of_quoted(version, bytes.subspan(sizeof(IcmpHeader))).value_or(own);
 }
 
 std::optional<std::uint32_t> hash_of_payload(Ends ends, unsigned version, std::uint8_t protocol,

@@ -2,11 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The hash that selects a frame's worker. All packets of a flow share it, in both directions, with ICMP errors about
-// the flow. It is coarser than the keys of the stack's flow table (stack/flow_table.cc), never finer:
+// the flow. For packets that begin or continue flows in the stack's flow table (stack/flow_table.cc), it is coarser
+// than that table's keys, never finer; ICMPv6 errors, which have flows of their own there, are the exception:
 //
 //   TCP, UDP, SCTP                     addresses, protocol, ports
 //   IP in IP, GRE, UDP tunnel ports    addresses only, so that a tunnel's ports do not split the flows inside
-//   ICMPv4 destination unreachable     the TCP or UDP flow that it quotes
+//   ICMP and ICMPv6 errors             the flow of the packet that they quote
 //   other protocols                    addresses, protocol
 //   fragments                          by their datagram (worker_chooser.h): only the first one has the ports
 

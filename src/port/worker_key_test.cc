@@ -93,9 +93,28 @@ TEST(WorkerKey, OfAnIcmpErrorIsThatOfTheQuotedFlow) {
   EXPECT_EQ(error(packet().ipv4("10.0.0.1", "192.0.2.7").udp(4000, 53).bytes()), hash_of(there().udp(4000, 53)));
   EXPECT_EQ(error(packet().ipv4("10.0.0.1", "192.0.2.7").udp(50000, 4789).bytes()), hash_of(there().udp(1, 4789)));
   const std::uint32_t own = hash_of(packet().eth().ipv4("198.51.100.1", "10.0.0.1").icmp(8));
-  EXPECT_EQ(error(quoted, 11), own) << "other errors belong to no flow";
-  EXPECT_EQ(error(packet().ipv4("10.0.0.1", "192.0.2.7").icmp(8).bytes()), own);
+  EXPECT_EQ(error(quoted, 11), error(quoted));
+  EXPECT_EQ(error(quoted, 13), own) << "no error";
+  EXPECT_EQ(error(packet().ipv4("10.0.0.1", "192.0.2.7").icmp(8).bytes()), hash_of(there().icmp(8)));
   EXPECT_EQ(error(Frame(quoted.begin(), quoted.begin() + 23)), own) << "the ports are not there";
+  EXPECT_EQ(error(packet().ipv4("10.0.0.1", "192.0.2.7", 64, {}, 5).tcp(4000, 80).bytes()), own) << "a later fragment";
+}
+
+TEST(WorkerKey, OfAnIcmpv6ErrorIsThatOfTheQuotedFlow) {
+  const auto error = [](const Frame& quoted, std::uint8_t type) {
+    return hash_of(packet().eth().ipv6("2001:db8:ffff::1", "fd00::1").icmp(type).raw(quoted));
+  };
+  const auto flow = [] { return packet().ipv6("fd00::1", "2001:db8::7"); };
+  const std::uint32_t of_flow = hash_of(packet().eth().ipv6("fd00::1", "2001:db8::7").udp(4000, 53));
+  for (std::uint8_t type = 1; type <= 4; ++type) {
+    EXPECT_EQ(error(flow().udp(4000, 53).bytes(), type), of_flow);
+    EXPECT_EQ(error(flow().extension(ip_protocol::kDestinationOptions).udp(4000, 53).bytes(), type), of_flow);
+  }
+  const std::uint32_t own = hash_of(packet().eth().ipv6("2001:db8:ffff::1", "fd00::1").icmp(128));
+  EXPECT_EQ(error(flow().udp(4000, 53).bytes(), 128), own) << "no error";
+  EXPECT_EQ(error(flow().fragment6(64).udp(4000, 53).bytes(), 2), own) << "a later fragment";
+  const Frame quoted = flow().udp(4000, 53).bytes();
+  EXPECT_EQ(error(Frame(quoted.begin(), quoted.begin() + 43), 2), own) << "the ports are not there";
 }
 
 TEST(WorkerKey, IdentifiesTheDatagramOfAFragment) {

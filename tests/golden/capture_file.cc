@@ -83,6 +83,19 @@ std::size_t link_header_length(int link_type, std::string_view frame) {
 
 bool has_ports(char protocol) { return protocol == 6 || protocol == 17 || protocol == '\x84'; }
 
+/// What an ICMP error quotes, up to the ports; empty for other messages. Errors about different flows have no order.
+std::string quoted_by(std::string_view icmp, int version) {
+  if (icmp.size() < 8) return {};
+  const auto type = static_cast<unsigned char>(icmp[0]);
+  const bool error = version == 6 ? type < 128 : type == 3 || type == 4 || type == 5 || type == 11 || type == 12;
+  if (!error) return {};
+  const std::string_view quoted = icmp.substr(8);
+  if (version == 6) return std::string(quoted.substr(0, 44)).substr(std::min<std::size_t>(quoted.size(), 8));
+  if (quoted.size() < 20) return {};
+  const std::size_t ports = static_cast<std::size_t>(quoted[0] & 0xf) * 4;
+  return std::string(quoted.substr(12, 8)) + std::string(quoted.substr(std::min(ports, quoted.size()), 4));
+}
+
 std::string flow_of(int link_type, const std::string& frame) {
   const std::string_view ip =
       std::string_view(frame).substr(std::min(frame.size(), link_header_length(link_type, frame)));
@@ -91,12 +104,13 @@ std::string flow_of(int link_type, const std::string& frame) {
     const bool fragment = (ip[6] & 0x3f) != 0 || ip[7] != 0;
     if (fragment) return addresses + ip[9] + std::string(ip.substr(4, 2));
     const std::size_t ports = static_cast<std::size_t>(ip[0] & 0xf) * 4;
+    if (ip[9] == 1) return addresses + ip[9] + quoted_by(ip.substr(std::min(ports, ip.size())), 4);
     if (!has_ports(ip[9])) return addresses + ip[9];
     if (ip.size() >= ports + 8) return addresses + ip[9] + std::string(ip.substr(ports, 4));
   } else if (ip.size() >= 48 && (ip[0] >> 4 & 0xf) == 6) {
     const std::string addresses(ip.substr(8, 32));
     if (has_ports(ip[6])) return addresses + ip[6] + std::string(ip.substr(40, 4));
-    if (ip[6] == 58) return addresses + ip[6];
+    if (ip[6] == 58) return addresses + ip[6] + quoted_by(ip.substr(40), 6);
   }
   return frame;
 }
