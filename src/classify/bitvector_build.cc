@@ -252,6 +252,7 @@ BitVectorView BitVectorTables::view(const Entry* entries) const noexcept {
   view.destination_port = destination_port.view();
   view.source_port = source_port.view();
   view.place = place.view();
+  view.connection = connection.view();
   view.combined = combined.empty() ? nullptr : combined.data();
   view.port_count = port_count;
   view.summary_words = summary_words;
@@ -263,8 +264,8 @@ BitVectorView BitVectorTables::view(const Entry* entries) const noexcept {
 
 std::size_t BitVectorTables::memory_bytes() const noexcept {
   return bytes_of(source4) + bytes_of(destination4) + bytes_of(source6) + bytes_of(destination6) + bytes_of(kind) +
-         bytes_of(destination_port) + bytes_of(source_port) + bytes_of(place) + bytes_of(combined) + bytes_of(words) +
-         bytes_of(blocks);
+         bytes_of(destination_port) + bytes_of(source_port) + bytes_of(place) + bytes_of(connection) +
+         bytes_of(combined) + bytes_of(words) + bytes_of(blocks);
 }
 
 Result<BitVectorTables> build_bitvectors(const Ruleset& rules, std::size_t limit) {
@@ -295,6 +296,7 @@ Result<BitVectorTables> build_bitvectors(const Ruleset& rules, std::size_t limit
   tables.destination_port = small(Dimension::destination_port);
   tables.source_port = small(Dimension::source_port);
   tables.place = small(Dimension::place);
+  tables.connection = small(Dimension::connection);
   tables.combined = combiner.combine();
   tables.summary_words = pool.summary_words();
   tables.words = pool.take_words();

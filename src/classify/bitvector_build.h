@@ -38,7 +38,7 @@ struct SmallTable {
 struct BitVectorTables {
   Ipv4Table source4, destination4;
   Ipv6Table source6, destination6;
-  SmallTable kind, destination_port, source_port, place;
+  SmallTable kind, destination_port, source_port, place, connection;
   std::vector<std::uint32_t> combined;
   std::uint32_t port_count = 0;
   std::uint32_t summary_words = 0;

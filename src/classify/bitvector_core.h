@@ -108,6 +108,7 @@ PENSTOCK_HOST_DEVICE inline void locate(const BitVectorView& table, const Key& k
     const std::uint32_t place = place_of(key.in_port, key.out_port, key.later_fragment, table.port_count);
     locate_small(table.place, place, combined, set);
   }
+  locate_small(table.connection, key.connection, combined, set);
   if (table.combined != nullptr) add_record(table.combined[combined], set);
 }
 
@@ -159,7 +160,8 @@ template <std::uint32_t Count>
     case 3: return deciding_entry_of<3>(table, set);
     case 4: return deciding_entry_of<4>(table, set);
     case 5: return deciding_entry_of<5>(table, set);
-    default: return deciding_entry_of<6>(table, set);
+    case 6: return deciding_entry_of<6>(table, set);
+    default: return deciding_entry_of<7>(table, set);
   }
 }
 

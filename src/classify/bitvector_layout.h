@@ -20,7 +20,7 @@ namespace penstock::classify {
 
 inline constexpr std::uint32_t kWordsPerBlock = 8;
 inline constexpr std::uint32_t kEntriesPerBlock = 64 * kWordsPerBlock;
-inline constexpr std::uint32_t kMaxDimensions = 6;
+inline constexpr std::uint32_t kMaxDimensions = 7;
 
 struct alignas(64) VectorBlock {
   std::uint64_t words[kWordsPerBlock];
@@ -63,7 +63,8 @@ struct BitVectorView {
   Ipv4View source4, destination4;
   Ipv6View source6, destination6;
   SmallView kind, destination_port, source_port;
-  SmallView place;                // in-port, out-port and fragment; see place_of()
+  SmallView place;  // in-port, out-port and fragment; see place_of()
+  SmallView connection;
   const std::uint32_t* combined;  // records; null if no dimensions are combined
   std::uint32_t port_count;       // number of ports that `place` distinguishes
   std::uint32_t summary_words;    // summary words of each record

@@ -52,6 +52,7 @@ BitVectorView DeviceTables::bitvectors(const BitVectorTables& tables) {
   view.destination_port = copy_of(tables.destination_port);
   view.source_port = copy_of(tables.source_port);
   view.place = copy_of(tables.place);
+  view.connection = copy_of(tables.connection);
   view.combined = copy_of(tables.combined);
   view.words = copy_of(tables.words);
   view.blocks = copy_of(tables.blocks);

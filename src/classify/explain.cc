@@ -93,6 +93,7 @@ std::string why_not(const Ruleset& rules, const Condition& condition, const Key&
     case Subject::in_port: return "it arrived on another port";
     case Subject::out_port:
       return key.out_port == kNoPort ? "no output port is chosen yet" : "it leaves by another port";
+    case Subject::connection: return fmt::format("the connection is {}", to_string(connection_of(key.connection)));
   }
   return {};
 }

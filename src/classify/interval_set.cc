@@ -18,6 +18,7 @@ constexpr Interval kIpv6Domain{{0, 0}, {~std::uint64_t{0}, ~std::uint64_t{0}}};
 constexpr Interval kPorts{number(0), number(0xffff)};
 constexpr Interval kPortDomain{number(0), number(kNoTransportPort)};
 constexpr Interval kKindDomain{number(0), number(kKindCount - 1)};
+constexpr Interval kConnectionDomain{number(0), number(kConnectionNumbers - 1)};
 
 Interval between(std::uint64_t low, std::uint64_t high) { return {number(low), number(high)}; }
 
@@ -100,6 +101,15 @@ IntervalSet place_values(const Condition& condition, std::uint32_t port_count) {
   return united(std::move(intervals));
 }
 
+IntervalSet connection_values(const Condition& condition) {
+  const std::uint64_t set = static_cast<std::uint64_t>(condition.high) << 32 | condition.low;
+  std::vector<Interval> intervals;
+  for (std::uint32_t c = 0; c < kConnectionNumbers; ++c) {
+    if (((set >> c & 1) != 0) != condition.negated) intervals.push_back(between(c, c));
+  }
+  return united(std::move(intervals));
+}
+
 Dimension dimension_of(Subject subject) {
   switch (subject) {
     case Subject::source4: return Dimension::source4;
@@ -111,6 +121,7 @@ Dimension dimension_of(Subject subject) {
     case Subject::protocol:
     case Subject::detail:
     case Subject::transport: return Dimension::kind;
+    case Subject::connection: return Dimension::connection;
     case Subject::later_fragment:
     case Subject::in_port:
     case Subject::out_port: break;
@@ -129,6 +140,7 @@ IntervalSet values_of(const Ruleset& rules, const Condition& condition, std::uin
     case Subject::protocol: return protocol_values(condition);
     case Subject::detail: return detail_values(condition);
     case Subject::transport: return transport_values(condition.negated);
+    case Subject::connection: return connection_values(condition);
     case Subject::later_fragment:
     case Subject::in_port:
     case Subject::out_port: break;
@@ -192,6 +204,7 @@ Interval domain_of(Dimension dimension, std::uint32_t port_count) {
     case Dimension::source_port:
     case Dimension::destination_port: return kPortDomain;
     case Dimension::kind: return kKindDomain;
+    case Dimension::connection: return kConnectionDomain;
     case Dimension::place: break;
   }
   return between(0, place_of(port_count, port_count, true, port_count));

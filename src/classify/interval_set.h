@@ -46,8 +46,9 @@ enum class Dimension : std::uint8_t {
   destination_port,
   kind,
   place,
+  connection,
 };
-inline constexpr std::uint32_t kDimensionCount = 8;
+inline constexpr std::uint32_t kDimensionCount = 9;
 
 /// How many ports the rules distinguish: one more than the highest that a condition names.
 [[nodiscard]] std::uint32_t count_ports(const Ruleset& rules);

@@ -10,6 +10,7 @@
 
 #include "base/host_device.h"
 #include "base/ip_address.h"
+#include "classify/connection.h"
 #include "packet/packet.h"
 
 namespace penstock::classify {
@@ -42,6 +43,8 @@ struct Key {
   PortIndex out_port = kNoPort;
   NetworkLayer family = NetworkLayer::none;  // ipv4 or ipv6
   bool later_fragment = false;
+  /// As `number_of` makes it. A packet that begins a connection, where connections are not tracked.
+  std::uint8_t connection = number_of(Connection{});
 
   [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr bool has_detail() const noexcept { return kind < kKindNoDetail; }
   [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr bool is_any_detail() const noexcept { return kind >= kKindAnyDetail; }
@@ -64,9 +67,10 @@ struct Key {
   return protocol << kKindDetailBits | detail;
 }
 
-/// Only for packets whose layout has an IPv4 or IPv6 header (kNetworkHeader). Fills all of `key` in place: a key that
-/// is returned and copied would be read back before its parts are stored.
-PENSTOCK_HOST_DEVICE inline void make_key(PacketView view, Key& key) noexcept {
+/// Only for packets whose layout has an IPv4 or IPv6 header (kNetworkHeader). `connection`: as Key::connection. Fills
+/// all of `key` in place: a key that is returned and copied would be read back before its parts are stored.
+PENSTOCK_HOST_DEVICE inline void make_key(PacketView view, Key& key,
+                                          std::uint8_t connection = number_of(Connection{})) noexcept {
   const PacketLayout& layout = view.layout();
   key.family = layout.network;
   if (layout.network == NetworkLayer::ipv4) {
@@ -83,6 +87,7 @@ PENSTOCK_HOST_DEVICE inline void make_key(PacketView view, Key& key) noexcept {
   key.in_port = view.packet->in_port;
   key.out_port = view.packet->verdict.value;
   key.later_fragment = layout.has(PacketLayout::kLaterFragment);
+  key.connection = connection;
 }
 
 }  // namespace penstock::classify

@@ -34,9 +34,14 @@ struct LinearView {
   return inside != condition.negated;
 }
 
-[[nodiscard]] PENSTOCK_HOST_DEVICE inline bool interface_holds(const Condition& condition, PortIndex port) noexcept {
+/// Whether a condition that is a set of 64 bits holds for one of them.
+[[nodiscard]] PENSTOCK_HOST_DEVICE inline bool bit_holds(const Condition& condition, std::uint32_t bit) noexcept {
   const std::uint64_t set = static_cast<std::uint64_t>(condition.high) << 32 | condition.low;
-  return ((set >> (port < kOtherPort ? port : kOtherPort) & 1) != 0) != condition.negated;
+  return ((set >> bit & 1) != 0) != condition.negated;
+}
+
+[[nodiscard]] PENSTOCK_HOST_DEVICE inline bool interface_holds(const Condition& condition, PortIndex port) noexcept {
+  return bit_holds(condition, port < kOtherPort ? port : kOtherPort);
 }
 
 /// Whether a condition on addresses of a family holds; the entry's family has been checked.
@@ -67,6 +72,7 @@ struct LinearView {
     case Subject::later_fragment: return key.later_fragment != condition.negated;
     case Subject::in_port: return interface_holds(condition, key.in_port);
     case Subject::out_port: return interface_holds(condition, key.out_port);
+    case Subject::connection: return bit_holds(condition, key.connection);
   }
   return false;
 }

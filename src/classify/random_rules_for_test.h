@@ -20,6 +20,8 @@ namespace penstock::classify {
 class Draw {
  public:
   explicit Draw(std::uint64_t seed) : random_(seed) {}
+  /// From here on, rules test no connections.
+  Draw& without_connections() { return tests_connections_ = false, *this; }
 
   Ruleset rules(std::uint32_t entries) {
     Ruleset rules;
@@ -52,6 +54,8 @@ class Draw {
     key.in_port = one_of<PortIndex>({0, 1, 5, 62, 63, 200, kNoPort});
     key.out_port = one_of<PortIndex>({0, 1, 5, 62, 63, 200, kNoPort});
     key.later_fragment = chance(3);
+    key.connection =
+        number_of({static_cast<ConnectionState>(below(kConnectionStates)), chance(2), chance(4), chance(4)});
     return key;
   }
 
@@ -76,12 +80,19 @@ class Draw {
     const std::uint64_t edge = one_of<std::uint64_t>({0, 1, ~std::uint64_t{0}, std::uint64_t{1} << 63});
     return {chance(2) ? edge : std::uint64_t{0x20010db8} << 32 | below(3), chance(2) ? edge : word()};
   }
+  std::uint64_t connections() {
+    const std::uint32_t states = below(1U << kConnectionStates);
+    const bool either = chance(2), reply = chance(2);
+    return connections_where([&](const Connection& connection) {
+      return (states >> static_cast<unsigned>(connection.state) & 1) != 0 && (either || connection.reply == reply);
+    });
+  }
   std::uint64_t ports() { return one_of<std::uint64_t>({0, 1, 2, 3, 0x21, std::uint64_t{1} << 62}); }
 
   Condition condition(Ruleset& rules, NetworkLayer family) {
     const bool negated = chance(3);
     const bool source = chance(2);
-    switch (below(8)) {
+    switch (below(tests_connections_ ? 9 : 8)) {
       case 0:
       case 1:
         if (family == NetworkLayer::ipv6) {
@@ -111,11 +122,13 @@ class Draw {
       case 6:
         if (chance(2)) return {Subject::transport, negated, 0, 0, 0, 0};
         return {Subject::later_fragment, negated, 0, 0, 0, 0};
+      case 8: return connection_condition(connections());
       default: return interface_condition(source ? Subject::in_port : Subject::out_port, ports(), negated);
     }
   }
 
   std::mt19937_64 random_;
+  bool tests_connections_ = true;
 };
 
 }  // namespace penstock::classify

@@ -18,8 +18,8 @@ namespace penstock::classify {
 
 namespace {
 
-constexpr std::array<Dimension, kRfcRest> kRestDimensions{Dimension::kind, Dimension::source_port,
-                                                          Dimension::destination_port, Dimension::place};
+constexpr std::array<Dimension, kRfcRest> kRestDimensions{
+    Dimension::kind, Dimension::source_port, Dimension::destination_port, Dimension::place, Dimension::connection};
 constexpr std::array<std::string_view, 3> kNodeNames{"source", "destination", "rest"};
 
 std::string shape(std::uint64_t rows, std::uint64_t columns) {
@@ -101,8 +101,9 @@ class FamilyBuilder {
 
   template <std::uint32_t Most>
   RfcNode dimension(Dimension which, std::uint32_t chunk_count, RfcNumber<Most>& into) {
-    constexpr std::array<std::string_view, kDimensionCount> kNames{
-        "source", "destination", "source", "destination", "source port", "destination port", "kind", "place"};
+    constexpr std::array<std::string_view, kDimensionCount> kNames{"source",      "destination", "source",
+                                                                   "destination", "source port", "destination port",
+                                                                   "kind",        "place",       "connection"};
     budget_.begin(fmt::format("{} {}", family_name(), kNames[static_cast<std::size_t>(which)]));
     RfcDimension made = make_dimension(rules_, entries_.index, which, port_count_, budget_);
     if (budget_.excess()) return {};
@@ -113,10 +114,10 @@ class FamilyBuilder {
 
   /// Combines the other dimensions, beginning with those with the fewest classes.
   void build_rest() {
-    std::array<RfcNode, kRfcRest> parts{dimension(Dimension::kind, 2, tables_.kind),
-                                        dimension(Dimension::source_port, 1, tables_.source_port),
-                                        dimension(Dimension::destination_port, 1, tables_.destination_port),
-                                        dimension(Dimension::place, 1, tables_.place)};
+    std::array<RfcNode, kRfcRest> parts{
+        dimension(Dimension::kind, 2, tables_.kind), dimension(Dimension::source_port, 1, tables_.source_port),
+        dimension(Dimension::destination_port, 1, tables_.destination_port),
+        dimension(Dimension::place, 1, tables_.place), dimension(Dimension::connection, 1, tables_.connection)};
     std::ranges::sort(tables_.rest_order, {}, [&](std::uint8_t d) {
       // Those that do not matter are last.
       return parts[d].matters() ? parts[d].classes.size() : ~std::uint32_t{0};

@@ -72,8 +72,13 @@ template <typename Memory>
   const std::uint32_t destination_port = class_of(memory, tables.destination_port, key.destination_port);
   const std::uint32_t place =
       class_of(memory, tables.place, place_of(key.in_port, key.out_port, key.later_fragment, port_count));
+  const std::uint32_t connection = class_of(memory, tables.connection, key.connection);
   const auto pick = [&](std::uint32_t which) {  // an array with a run-time index would not be in registers
-    return which == 0 ? kind : which == 1 ? source_port : which == 2 ? destination_port : place;
+    return which == 0   ? kind
+           : which == 1 ? source_port
+           : which == 2 ? destination_port
+           : which == 3 ? place
+                        : connection;
   };
   std::uint32_t found = tables.rest_count == 0 ? 0 : pick(tables.rest_order[0]);
   for (std::uint32_t i = 1; i < tables.rest_count; ++i) {

@@ -8,7 +8,7 @@
 //
 //   source chunks ──────── source ─────┐
 //   destination chunks ─── destination ┼─ first ─┐     (which two are combined first is up to the rules)
-//   kind, ports, place ─── rest ───────┴─────────┴─ last → entry
+//   kind, ports, place … ─ rest ───────┴─────────┴─ last → entry
 //
 // A compressed table stores only the elements that differ from their predecessors:
 //
@@ -50,15 +50,15 @@ struct RfcNumber {
   RfcChunk chunks[Most];
 };
 
-inline constexpr std::uint32_t kRfcRest = 4;  // kind, source port, destination port, place
+inline constexpr std::uint32_t kRfcRest = 5;  // kind, source port, destination port, place, connection
 
 /// The tables for the packets of one address family.
 struct RfcFamily {
   RfcNumber<8> source, destination;
   RfcNumber<2> kind;
-  RfcNumber<1> source_port, destination_port, place;
+  RfcNumber<1> source_port, destination_port, place, connection;
   /// The rest's dimensions in the order in which they are combined, and the tables that do so.
-  std::uint8_t rest_order[kRfcRest] = {0, 1, 2, 3};
+  std::uint8_t rest_order[kRfcRest] = {0, 1, 2, 3, 4};
   std::uint8_t rest_count = 0;
   /// The order in which source (0), destination (1) and rest (2) are combined.
   std::uint8_t order[3] = {0, 1, 2};

@@ -52,6 +52,14 @@ Condition interface_condition(Subject subject, std::uint64_t ports, bool negated
   return {subject, negated, 0, 0, static_cast<std::uint32_t>(ports), static_cast<std::uint32_t>(ports >> 32)};
 }
 
+Condition connection_condition(std::uint64_t connections) {
+  return interface_condition(Subject::connection, connections, false);
+}
+
+bool Ruleset::tests_connections() const noexcept {
+  return std::ranges::any_of(conditions, [](const Condition& c) { return c.subject == Subject::connection; });
+}
+
 void add_entry(Ruleset& rules, const std::vector<Condition>& conditions, Entry entry) {
   entry.first_condition = static_cast<std::uint32_t>(rules.conditions.size());
   entry.condition_count = static_cast<std::uint16_t>(conditions.size());

@@ -52,6 +52,7 @@ enum class Subject : std::uint8_t {
   later_fragment,    // a fragment that is not the first
   in_port,           // bit min(port, kOtherPort) of high:low
   out_port,          // bit min(port, kOtherPort) of high:low
+  connection,        // bit Key::connection of high:low; see connection.h
 };
 
 /// Interfaces are sets of ports, as 64 bits. The last bit stands for no port, or one that rules cannot name.
@@ -116,6 +117,8 @@ struct Ruleset {
   [[nodiscard]] Target policy(NetworkLayer family) const noexcept {
     return family == NetworkLayer::ipv4 ? ipv4_policy : ipv6_policy;
   }
+  /// Whether any entry tests connections.
+  [[nodiscard]] bool tests_connections() const noexcept;
   /// `entry`: the result of an engine, which may be kNoEntry.
   [[nodiscard]] Target target(std::uint32_t entry, NetworkLayer family) const noexcept {
     return entry == kNoEntry ? policy(family) : rules[entries[entry].rule].target;
@@ -134,6 +137,8 @@ struct Ruleset {
 /// On the 16 bits of type and code, of ICMP or ICMPv6.
 [[nodiscard]] Condition icmp_condition(std::uint8_t protocol, std::uint16_t value, std::uint16_t mask, bool negated);
 [[nodiscard]] Condition interface_condition(Subject subject, std::uint64_t ports, bool negated);
+/// `connections`: bits as in Subject::connection.
+[[nodiscard]] Condition connection_condition(std::uint64_t connections);
 void add_entry(Ruleset& rules, const std::vector<Condition>& conditions, Entry entry);
 
 /// Lets the last match decide instead of the first, once all entries are added: they are evaluated from the last to the

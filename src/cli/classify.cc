@@ -33,6 +33,9 @@ struct ClassifyOptions {
   std::string format = "auto";
   std::string chain, match, policy, decides;  // empty if not given
   std::string in, out;
+  std::string state = "new";
+  bool state_is_assumed = true;
+  bool reply = false;
   std::uint64_t most_rules = firewall::kMostRules;
   std::string unsupported = "refuse";
   bool json = false;
@@ -99,6 +102,11 @@ void warn(const classify::Ruleset& rules, const ClassifyOptions& options, const 
                "(use --in and --out to name interfaces)\n",
                format_count(static_cast<std::uint64_t>(of_interface), "condition"));
   }
+  if (options.state_is_assumed && rules.tests_connections()) {
+    fmt::print(stderr,
+               "penstock: some rules test connections: each tuple is taken for the first packet of one (--state names "
+               "another state)\n");
+  }
   warn_of_unknown(rules, classify::Subject::in_port, "--in", options.in, interfaces);
   warn_of_unknown(rules, classify::Subject::out_port, "--out", options.out, interfaces);
 }
@@ -163,6 +171,7 @@ int classify(const ClassifyOptions& options) {
     for (classify::Key& key : *keys) {
       key.in_port = port_of(read_as->interfaces, options.in);
       key.out_port = port_of(read_as->interfaces, options.out);
+      key.connection = classify::number_of({*classify::connection_state_named(options.state), options.reply});
     }
     std::vector<std::uint32_t> entries(keys->size());
     (*classifier)->classify(*keys, entries.data());
@@ -213,6 +222,12 @@ void add_classify(CLI::App& app, int& exit_code) {
       ->check(CLI::IsMember({"first", "last"}));
   command->add_option("--in", options->in, "interface that the packets arrive on");
   command->add_option("--out", options->out, "interface that the packets leave on");
+  CLI::Option* const state =
+      command->add_option("--state", options->state, "state of the packets' connection, for rules that test it")
+          ->check(CLI::IsMember({"new", "established", "related", "invalid", "untracked"}))
+          ->capture_default_str();
+  command->add_flag("--reply", options->reply, "the packets go against the direction of their connection's first one")
+      ->needs(state);
   command
       ->add_option("--most-rules", options->most_rules,
                    "maximum number of rules, both in the file and after calls to chains are expanded")
@@ -225,7 +240,10 @@ void add_classify(CLI::App& app, int& exit_code) {
       ->check(CLI::IsMember({"refuse", "skip"}))
       ->capture_default_str();
   command->add_flag("--json", options->json, "print the answers as JSON, with the line and text of each rule");
-  command->callback([options, &exit_code] { exit_code = classify(*options); });
+  command->callback([options, state, &exit_code] {
+    options->state_is_assumed = state->count() == 0;
+    exit_code = classify(*options);
+  });
 }
 
 }  // namespace penstock::cli

@@ -168,19 +168,34 @@ TEST_F(ClassifyCommand, NamesAllMistakesAndPrintsNoResults) {
 
 TEST_F(ClassifyCommand, RefusesUnsupportedRulesUnlessSkipped) {
   constexpr std::string_view kRules =
-      "*filter\n:FORWARD DROP [0:0]\n-A FORWARD -m conntrack --ctstate NEW -j ACCEPT\nCOMMIT\n";
+      "*filter\n:FORWARD DROP [0:0]\n-A FORWARD -m connlimit --connlimit-above 9 -j ACCEPT\nCOMMIT\n";
   const Outcome refused = run(kRules, {"1.1.1.1 2.2.2.2 tcp 1 2"});
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_EQ(refused.out, "");
-  EXPECT_THAT(refused.err, HasSubstr(":3:15: match extension conntrack is not supported: without this rule, "));
+  EXPECT_THAT(refused.err, HasSubstr(":3:15: match extension connlimit is not supported: without this rule, "));
   EXPECT_THAT(refused.err, HasSubstr("--rules: refused because of 1 unsupported construct, listed above: expected "
                                      "--unsupported skip to apply the rest"));
   const Outcome skipped = run(kRules, {"--unsupported", "skip", "1.1.1.1 2.2.2.2 tcp 1 2"});
   EXPECT_EQ(skipped.exit_code, 0);
   EXPECT_EQ(skipped.out, "- drop\n");
   EXPECT_THAT(skipped.err, HasSubstr("Not supported and left out:\n  " + rules_.path() + ": 1 construct\n"));
-  EXPECT_THAT(skipped.err, HasSubstr("       1  match extension conntrack is not supported: without this rule, packets "
+  EXPECT_THAT(skipped.err, HasSubstr("       1  match extension connlimit is not supported: without this rule, packets "
                                      "that it accepts continue to the next rules (line 3)\n"));
+}
+
+TEST_F(ClassifyCommand, TakesTuplesForFirstPacketsUnlessToldTheirState) {
+  constexpr std::string_view kRules =
+      "*filter\n:FORWARD DROP [0:0]\n-A FORWARD -m conntrack --ctstate ESTABLISHED --ctdir REPLY -j ACCEPT\nCOMMIT\n";
+  const Outcome first = run(kRules, {"1.1.1.1 2.2.2.2 tcp 1 2"});
+  EXPECT_EQ(first.out, "- drop\n");
+  EXPECT_EQ(first.err,
+            "penstock: some rules test connections: each tuple is taken for the first packet of one (--state names "
+            "another state)\n");
+  const Outcome later = run(kRules, {"--state", "established", "1.1.1.1 2.2.2.2 tcp 1 2"});
+  EXPECT_EQ(later.out + later.err, "- drop\n");
+  const Outcome reply = run(kRules, {"--state", "established", "--reply", "1.1.1.1 2.2.2.2 tcp 1 2"});
+  EXPECT_EQ(reply.out + reply.err, "0 accept\n");
+  EXPECT_NE(run(kRules, {"--state", "old", "1.1.1.1 2.2.2.2 tcp 1 2"}).exit_code, 0);
 }
 
 }  // namespace

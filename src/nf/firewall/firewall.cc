@@ -17,6 +17,8 @@
 #include "gpu/devices.h"
 #include "nf/firewall/firewall_stage.h"
 #include "nf/firewall/rule_pairs.h"
+#include "nf/firewall/tracked_stage.h"
+#include "stack/stack_need.h"
 
 namespace penstock::firewall {
 
@@ -51,24 +53,34 @@ Access rule_access() noexcept {
   return {kParsedFields | kTested | FieldSet{Field::verdict}, {Field::verdict}};
 }
 
-Firewall::Firewall(classify::Ruleset rules) : rules_(std::move(rules)) {
-  const Access access = rule_access();
+Firewall::Firewall(classify::Ruleset rules, std::optional<conntrack::Options> tracking)
+    : rules_(std::move(rules)), tracking_(tracking) {
   traits_.name = firewall_kind().name;
   traits_.summary = firewall_kind().summary;
+  traits_.drop_reasons = kDropReasons;
+  if (tracks()) {
+    // Packets are looked up with all their headers, and their checksums are verified.
+    traits_.cpu = {stack::kFlowFields | FieldSet{Field::in_port, Field::verdict}, {Field::verdict}};
+    return;
+  }
+  const Access access = rule_access();
   traits_.cpu = access;
   traits_.devices = {{function::Processor::gpu, access}};
   traits_.finish = Access{{Field::frame_shape}, {}};  // for counting bytes
   traits_.findings_bytes = sizeof(JudgeCore<classify::LinearView>::Finding);
-  traits_.drop_reasons = kDropReasons;
 }
 
-Result<std::unique_ptr<Firewall>> Firewall::build(classify::Ruleset rules, classify::Engine engine) {
-  std::unique_ptr<Firewall> firewall(new Firewall(std::move(rules)));
+Result<std::unique_ptr<Firewall>> Firewall::build(classify::Ruleset rules, classify::Engine engine,
+                                                  const conntrack::Options& tracking, bool tracks_in_any_case) {
+  const bool tracks = tracks_in_any_case || rules.tests_connections();
+  std::unique_ptr<Firewall> firewall(new Firewall(std::move(rules), tracks ? std::optional(tracking) : std::nullopt));
   Result<std::unique_ptr<classify::Classifier>> classifier = classify::make_classifier(engine, firewall->rules_);
   if (!classifier) return tl::unexpected(std::move(classifier.error()));
   firewall->classifier_ = std::move(*classifier);
   return firewall;
 }
+
+Firewall::~Firewall() = default;
 
 std::mutex Firewall::counters_mutex;
 
@@ -79,7 +91,11 @@ RuleCounters& Firewall::add_counters() {
 }
 
 std::unique_ptr<function::CpuStage> Firewall::make_cpu_stage() {
-  return std::make_unique<FirewallStage>(rules_, *classifier_, add_counters());
+  RuleCounters& counters = add_counters();
+  if (!tracks()) return std::make_unique<FirewallStage>(rules_, *classifier_, counters);
+  const std::lock_guard lock(counters_mutex);
+  connections_.push_back(std::make_unique<ConnectionCounters>());
+  return std::make_unique<TrackedStage>(rules_, *classifier_, counters, *connections_.back(), *tracking_);
 }
 
 std::unique_ptr<DeviceStage> Firewall::make_device_stage(function::Processor /*processor*/, const StageUse& /*use*/) {
@@ -154,9 +170,12 @@ std::optional<function::Explanation> Firewall::explain(PacketView packet) const 
                                ? fmt::format("policy {}: no rule matches", name(rules_.policy(key.family)))
                                : classify::describe(rules_, rules_.entries[entry].rule);
   classify::add_passed_over(rules_, key, entry, classify::describe, explanation);
+  if (tracks()) explanation.depends_on = "its connection; here, the packet begins one";
   verdict = verdict_of(classify::decision(classify::view_of(rules_), entry, key.family).action, verdict);
   return explanation;
 }
+
+std::string Firewall::state_of_run() const { return tracks() ? "connections" : ""; }
 
 std::string Firewall::description() const {
   const auto left_out =
@@ -167,6 +186,8 @@ std::string Firewall::description() const {
   text += fmt::format(", {}, {}; policy {}", classifier_->name(), format_size(classifier_->memory_bytes()),
                       name(rules_.ipv4_policy));
   if (rules_.ipv6_policy != rules_.ipv4_policy) text += fmt::format(", for IPv6 {}", name(rules_.ipv6_policy));
+  if (tracks())
+    text += fmt::format("; tracks up to {} a worker", format_count(tracking_->most_connections, "connection"));
   return text;
 }
 
@@ -187,6 +208,26 @@ std::vector<RuleCounters::Count> Firewall::counts() const {
   return sum_counts();
 }
 
+conntrack::Counters Firewall::connection_counters() const {
+  const std::lock_guard lock(counters_mutex);
+  conntrack::Counters sum;
+  for (const auto& of_worker : connections_) {
+    const conntrack::Counters more = of_worker->read();
+    sum.connections += more.connections;
+    sum.most_connections += more.most_connections;
+    sum.found += more.found;
+    sum.begun += more.begun;
+    sum.confirmed += more.confirmed;
+    sum.related += more.related;
+    sum.untracked += more.untracked;
+    for (std::size_t i = 0; i < sum.invalid.size(); ++i) sum.invalid[i] += more.invalid[i];
+    sum.early_drops += more.early_drops;
+    sum.expired += more.expired;
+    sum.ended += more.ended;
+  }
+  return sum;
+}
+
 void Firewall::report(nlohmann::json& into) const {
   nlohmann::json& matched = into["rules"] = nlohmann::json::array();
   const std::vector<RuleCounters::Count> sums = counts();
@@ -204,6 +245,17 @@ void Firewall::report(nlohmann::json& into) const {
     const RuleCounters::Count& rest = sums[RuleCounters::of_policy(rules_.rules.size(), family)];
     into["policy"][family == NetworkLayer::ipv4 ? "ipv4" : "ipv6"] = {
         {"target", name(rules_.policy(family))}, {"packets", rest.packets}, {"bytes", rest.bytes}};
+  }
+  if (!tracks()) return;
+  const conntrack::Counters of_all = connection_counters();
+  nlohmann::json& connections =
+      into["connections"] = {{"now", of_all.connections},        {"most", of_all.most_connections},
+                             {"packets_of_known", of_all.found}, {"packets_that_begin", of_all.begun},
+                             {"confirmed", of_all.confirmed},    {"related", of_all.related},
+                             {"untracked", of_all.untracked},    {"made_room", of_all.early_drops},
+                             {"expired", of_all.expired},        {"ended", of_all.ended}};
+  for (std::size_t i = 0; i < of_all.invalid.size(); ++i) {
+    if (of_all.invalid[i] > 0) connections["invalid"][conntrack::kReasonNames[i]] = of_all.invalid[i];
   }
 }
 

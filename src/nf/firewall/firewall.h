@@ -18,9 +18,14 @@
 #include "classify/classifier.h"
 #include "classify/device_tables.h"
 #include "classify/rule.h"
+#include "conntrack/options.h"
 #include "function/network_function.h"
 #include "gpu/per_device.h"
 #include "nf/firewall/judge_core.h"
+
+namespace penstock::conntrack {
+struct Counters;
+}
 
 namespace penstock::firewall {
 
@@ -57,10 +62,17 @@ class RuleCounters {
   std::vector<Cell> cells_;
 };
 
+class ConnectionCounters;
+
 class Firewall final : public function::NetworkFunction {
  public:
-  /// Fails if there are too many rules for the engine.
-  [[nodiscard]] static Result<std::unique_ptr<Firewall>> build(classify::Ruleset rules, classify::Engine engine);
+  /// Fails if there are too many rules for the engine. Connections are tracked, by `tracking`, if a rule tests them, or
+  /// if a reload may bring such rules.
+  [[nodiscard]] static Result<std::unique_ptr<Firewall>> build(classify::Ruleset rules, classify::Engine engine,
+                                                               const conntrack::Options& tracking = {},
+                                                               bool tracks_in_any_case = false);
+
+  ~Firewall() override;
 
   const function::NfTraits& traits() const noexcept override { return traits_; }
   std::unique_ptr<function::CpuStage> make_cpu_stage() override;
@@ -73,31 +85,39 @@ class Firewall final : public function::NetworkFunction {
   Result<void> take_over(function::NetworkFunction& predecessor) override;
   void predecessor_ended() noexcept override;
   std::optional<function::Explanation> explain(PacketView packet) const override;
+  /// Connections, if they are tracked.
+  std::string state_of_run() const override;
   std::string description() const override;
   /// {"rules": [{"index", "line", "target", "packets", "bytes", "text"} …], "policy": {"ipv4": {"target", "packets",
-  /// "bytes"}, "ipv6": {…}}}. Rules without matches are not listed.
+  /// "bytes"}, "ipv6": {…}}}. Rules without matches are not listed. If connections are tracked, also "connections",
+  /// with the sums over all workers.
   void report(nlohmann::json& into) const override;
 
   [[nodiscard]] const classify::Ruleset& rules() const noexcept { return rules_; }
   /// The sums over all workers, in the order of RuleCounters. In a reload, with those of the predecessor, so that they
   /// never decrease.
   [[nodiscard]] std::vector<RuleCounters::Count> counts() const;
+  /// The sums over all workers; `most_connections` is that of their highest numbers.
+  [[nodiscard]] conntrack::Counters connection_counters() const;
 
  private:
-  explicit Firewall(classify::Ruleset rules);
+  Firewall(classify::Ruleset rules, std::optional<conntrack::Options> tracking);
   [[nodiscard]] RuleCounters& add_counters();
+  [[nodiscard]] bool tracks() const noexcept { return tracking_.has_value(); }
   [[nodiscard]] std::vector<RuleCounters::Count> sum_counts() const;  // with counters_mutex held
 
   const classify::Ruleset rules_;
   std::unique_ptr<const classify::Classifier> classifier_;  // borrows rules_
+  const std::optional<conntrack::Options> tracking_;        // empty: connections are not tracked
   function::NfTraits traits_;
   // Guards the members below; only set-up, reloads and reports take it. One for all firewalls: a report adds up those
   // of a predecessor, and either may be the other's.
   static std::mutex counters_mutex;
-  std::vector<std::unique_ptr<RuleCounters>> counters_;  // of stages, which borrow them
-  std::vector<RuleCounters::Count> ended_;               // of stages that have ended; empty: zeros
-  Firewall* predecessor_ = nullptr;                      // if its stages may still count
-  std::vector<std::uint32_t> same_counters_;             // by counter: the predecessor's for the same rule, or kNoRule
+  std::vector<std::unique_ptr<RuleCounters>> counters_;           // of stages, which borrow them
+  std::vector<std::unique_ptr<ConnectionCounters>> connections_;  // ditto
+  std::vector<RuleCounters::Count> ended_;                        // of stages that have ended; empty: zeros
+  Firewall* predecessor_ = nullptr;                               // if its stages may still count
+  std::vector<std::uint32_t> same_counters_;  // by counter: the predecessor's for the same rule, or kNoRule
   gpu::PerDevice<const classify::DeviceTables> on_devices_;
 };
 

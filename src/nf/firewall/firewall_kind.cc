@@ -3,12 +3,20 @@
 //
 // The parameters of `firewall`, and how it is built from them.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/text_file.h"
+#include "base/units.h"
+#include "conntrack/options.h"
 #include "function/interface_names.h"
 #include "function/unsupported.h"
 #include "nf/firewall/firewall.h"
@@ -37,8 +45,73 @@ constexpr auto kParameters = std::to_array<Parameter>({
      "ports for the interfaces in the rules: {eth0: lan, ppp*: wan, lo: none}", false},
     {"most_rules", ParameterType::integer, "1000000", "1..100000000",
      "maximum number of rules, both in the file and after calls to chains are expanded", false},
+    {"connections", ParameterType::integer, "", "1..100000000",
+     "track connections, also if no rule tests them yet: their maximum number, of each worker; otherwise 262144 if a "
+     "rule tests them",
+     false},
+    {"timeouts", ParameterType::pairs, "", "",
+     "how long connections live without packets, instead of as in Linux: {tcp_established: 1h, udp: 1m}", false},
+    {"tcp_loose", ParameterType::flag, "", "",
+     "whether TCP connections whose handshake was not seen are tracked too; default: true", false},
+    {"tcp_be_liberal", ParameterType::flag, "", "",
+     "whether TCP segments outside of the window are valid; default: false", false},
     function::kUnsupportedParameter,
 });
+
+using conntrack::Timeouts;
+/// By the names that Linux has for them (nf_conntrack-sysctl).
+constexpr auto kTimeouts = std::to_array<std::pair<std::string_view, std::uint32_t Timeouts::*>>({
+    {"tcp_syn_sent", &Timeouts::tcp_syn_sent},
+    {"tcp_syn_recv", &Timeouts::tcp_syn_recv},
+    {"tcp_established", &Timeouts::tcp_established},
+    {"tcp_fin_wait", &Timeouts::tcp_fin_wait},
+    {"tcp_close_wait", &Timeouts::tcp_close_wait},
+    {"tcp_last_ack", &Timeouts::tcp_last_ack},
+    {"tcp_time_wait", &Timeouts::tcp_time_wait},
+    {"tcp_close", &Timeouts::tcp_close},
+    {"tcp_max_retrans", &Timeouts::tcp_max_retrans},
+    {"tcp_unacknowledged", &Timeouts::tcp_unacknowledged},
+    {"udp", &Timeouts::udp},
+    {"udp_stream", &Timeouts::udp_stream},
+    {"icmp", &Timeouts::icmp},
+    {"icmpv6", &Timeouts::icmpv6},
+    {"gre", &Timeouts::gre},
+    {"gre_stream", &Timeouts::gre_stream},
+    {"generic", &Timeouts::generic},
+});
+
+Result<conntrack::Options> tracking_options(const Parameters& parameters) {
+  conntrack::Options options;
+  if (parameters.has("connections"))
+    options.most_connections = static_cast<std::uint32_t>(parameters.integer("connections"));
+  if (parameters.has("tcp_loose")) options.tcp_loose = parameters.flag("tcp_loose");
+  if (parameters.has("tcp_be_liberal")) options.tcp_be_liberal = parameters.flag("tcp_be_liberal");
+  if (!parameters.has("timeouts")) return options;
+  constexpr std::chrono::hours kLongest{24 * 365};
+  Errors errors;
+  const std::vector<std::string>& given = parameters.texts("timeouts");
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const std::size_t equals = given[i].find('=');
+    const std::string_view name = std::string_view(given[i]).substr(0, equals);
+    const std::string_view value = std::string_view(given[i]).substr(equals + 1);
+    const auto timeout = std::ranges::find(kTimeouts, name, &decltype(kTimeouts)::value_type::first);
+    if (timeout == kTimeouts.end()) {
+      std::string names;
+      for (const auto& known : kTimeouts) names += fmt::format("{}{}", names.empty() ? "" : ", ", known.first);
+      errors.push_back({parameters.place("timeouts", i), "unknown timeout", in_quotes(name), std::move(names)});
+      continue;
+    }
+    const auto duration = parse_duration(value);
+    if (!duration || *duration < std::chrono::seconds{1} || *duration > kLongest) {
+      errors.push_back({parameters.place("timeouts", i), "wrong timeout", in_quotes(value), "a time from 1s to 8760h"});
+      continue;
+    }
+    options.timeouts.*timeout->second =
+        static_cast<std::uint32_t>(std::chrono::ceil<std::chrono::seconds>(*duration).count());
+  }
+  if (!errors.empty()) return failure(std::move(errors));
+  return options;
+}
 
 /// Warns about packets that pass although a reader of the file may believe that they are filtered.
 Errors cautions(const classify::Ruleset& rules, const Parameters& parameters) {
@@ -103,7 +176,16 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
     return failure(std::move(checked).error());
   append(context.cautions, cautions(read->value, parameters));
   append(context.without_effect, function::unused_interfaces(parameters, read->value.interface_names, "rule"));
-  return Firewall::build(std::move(read->value), classify::engine_of(parameters.text("engine")))
+  auto tracking = tracking_options(parameters);
+  if (!tracking) return failure(std::move(tracking).error());
+  const bool tracks = read->value.tests_connections() || parameters.has("connections");
+  for (const char* name : {"timeouts", "tcp_loose", "tcp_be_liberal"}) {
+    if (tracks || !parameters.has(name)) continue;
+    context.without_effect.push_back({parameters.place(name), fmt::format("{} has no effect", name), "",
+                                      "a rule that tests connections, or `connections`"});
+  }
+  return Firewall::build(std::move(read->value), classify::engine_of(parameters.text("engine")), *tracking,
+                         parameters.has("connections"))
       .map([](std::unique_ptr<Firewall> firewall) {
         return std::unique_ptr<function::NetworkFunction>(std::move(firewall));
       });

@@ -11,6 +11,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "base/text_file.h"
 #include "nf/firewall/rules_for_test.h"
 #include "packet/ip.h"
 
@@ -308,7 +309,7 @@ class FromParameters : public ::testing::Test {
       parameter.name = name;
       parameter.items = {value};
       parameter.place = {"chain.yaml", 4, 7};
-      if (name == "interfaces") parameter.shape = RawParameter::Shape::mapping;
+      if (name == "interfaces" || name == "timeouts") parameter.shape = RawParameter::Shape::mapping;
       raw.push_back(std::move(parameter));
     }
     auto parameters = Parameters::read(firewall_kind().parameters, std::move(raw), {"chain.yaml", 3, 1});
@@ -330,14 +331,44 @@ class FromParameters : public ::testing::Test {
 TEST_F(FromParameters, SkipsUnsupportedRulesOnlyOnRequest) {
   const auto made = make({{"rules", kGateway}, {"unsupported", "skip"}});
   ASSERT_TRUE(made) << to_string(made.error());
-  EXPECT_THAT((*made)->description(), HasSubstr("14 rules (3 left out), bitvector"));
-  EXPECT_EQ(context_.unsupported.size(), 5U);
+  EXPECT_THAT((*made)->description(), HasSubstr("14 rules (2 left out), bitvector"));
+  EXPECT_EQ(context_.unsupported.size(), 4U);
+}
+
+TEST_F(FromParameters, TracksConnectionsIfARuleTestsThemOrIfAsked) {
+  const std::string with = "*filter\n:FORWARD DROP [0:0]\n-A FORWARD -m state --state NEW -j ACCEPT\nCOMMIT\n";
+  const std::string without = "*filter\n:FORWARD DROP [0:0]\n-A FORWARD -p udp -j ACCEPT\nCOMMIT\n";
+  const auto tracks = [&](const std::string& rules, std::vector<std::pair<std::string, std::string>> more) {
+    const std::string path = ::testing::TempDir() + "firewall_connections.rules";
+    EXPECT_TRUE(write_text_file(path, rules));
+    more.emplace_back("rules", path);
+    const auto made = make(more);
+    EXPECT_TRUE(made) << to_string(made.error());
+    return (*made)->state_of_run() == "connections";
+  };
+  EXPECT_TRUE(tracks(with, {}));
+  EXPECT_FALSE(tracks(without, {}));
+  EXPECT_TRUE(context_.without_effect.empty());
+  EXPECT_TRUE(tracks(without, {{"connections", "1000"}, {"timeouts", "udp=1m"}}));
+  EXPECT_TRUE(context_.without_effect.empty());
+  EXPECT_FALSE(tracks(without, {{"tcp_loose", "false"}}));
+  EXPECT_EQ(to_string(context_.without_effect),
+            "chain.yaml:4:7: tcp_loose has no effect: expected a rule that tests connections, or `connections`");
+}
+
+TEST_F(FromParameters, RefusesWrongTimeouts) {
+  EXPECT_THAT(errors({{"rules", kGateway}, {"unsupported", "skip"}, {"timeouts", "udp_flood=1m"}}),
+              HasSubstr("unknown timeout: found 'udp_flood', expected tcp_syn_sent, "));
+  for (const char* wrong : {"udp=1", "udp=0s", "udp=10000h", "udp="}) {
+    EXPECT_THAT(errors({{"rules", kGateway}, {"unsupported", "skip"}, {"timeouts", wrong}}),
+                HasSubstr("expected a time from 1s to 8760h"));
+  }
 }
 
 TEST_F(FromParameters, RefusesAFileWithUnsupportedRules) {
   const std::string refused = errors({{"rules", kGateway}});
-  EXPECT_THAT(refused, HasSubstr("match extension conntrack is not supported"));
-  EXPECT_THAT(refused, HasSubstr("chain.yaml:4:7: refused because of 4 unsupported constructs, listed above: expected "
+  EXPECT_THAT(refused, HasSubstr("match extension limit is not supported"));
+  EXPECT_THAT(refused, HasSubstr("chain.yaml:4:7: refused because of 3 unsupported constructs, listed above: expected "
                                  "`unsupported: skip` to apply the rest"));
 }
 

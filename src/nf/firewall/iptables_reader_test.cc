@@ -252,8 +252,35 @@ TEST(IptablesReader, ChainsThatCallThemselvesAreRefused) {
               HasSubstr("rules:8: a chain calls itself: found 'a'"));
 }
 
+TEST(IptablesReader, StatesAndDirectionsOfConnections) {
+  using classify::ConnectionState;
+  const classify::Ruleset rules =
+      rules_of(table("-A FORWARD -m conntrack --ctstate RELATED,ESTABLISHED --ctdir REPLY -j ACCEPT\n"
+                     "-A FORWARD -m state --state ESTABLISHED -j REJECT\n"
+                     "-A FORWARD -m conntrack --ctstate INVALID --ctdir REPLY -p tcp -j REJECT\n"
+                     "-A FORWARD -m conntrack --ctdir ORIGINAL -m conntrack ! --ctstate NEW,DNAT -p udp -j ACCEPT\n"
+                     "-A FORWARD -m conntrack --ctstate SNAT -j REJECT\n"));
+  EXPECT_TRUE(rules.tests_connections());
+  const auto of = [&](const classify::Connection& connection, const char* packet) {
+    classify::Key key = tuple(packet);
+    key.connection = classify::number_of(connection);
+    return decide(rules, key);
+  };
+  constexpr const char* kTcp = "1.1.1.1 2.2.2.2 tcp 1 1";
+  constexpr const char* kUdp = "1.1.1.1 2.2.2.2 udp 1 1";
+  EXPECT_EQ(of({ConnectionState::established, true}, kTcp), "0 accept");
+  EXPECT_EQ(of({ConnectionState::related, true}, kTcp), "0 accept");
+  EXPECT_EQ(of({ConnectionState::established, false}, kTcp), "1 reject");
+  EXPECT_EQ(of({ConnectionState::invalid}, kTcp), "2 reject");
+  EXPECT_EQ(of({ConnectionState::invalid}, kUdp), "- drop");
+  EXPECT_EQ(of({ConnectionState::related}, kUdp), "3 accept");
+  EXPECT_EQ(of({ConnectionState::related, false, false, true}, kUdp), "- drop");
+  EXPECT_EQ(of({ConnectionState::begins}, kUdp), "- drop");
+  EXPECT_EQ(of({ConnectionState::begins, false, true, false}, kUdp), "4 reject");
+}
+
 TEST(IptablesReader, ARuleWithAnUnsupportedMatchIsLeftOutAsAWhole) {
-  const auto read = read_rules(table("-A FORWARD -p tcp -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT\n"
+  const auto read = read_rules(table("-A FORWARD -p tcp -m connlimit --connlimit-above 9 -j ACCEPT\n"
                                      "-A FORWARD -p tcp -m tcp --dport 1 --tcp-option 8 -j DROP\n"
                                      "-A FORWARD -s 1.2.0.4/255.255.0.255 -j ACCEPT\n"
                                      "-A FORWARD -j LOG --log-prefix \"a -j b \"\n"
@@ -263,7 +290,7 @@ TEST(IptablesReader, ARuleWithAnUnsupportedMatchIsLeftOutAsAWhole) {
                                "rules", {});
   ASSERT_TRUE(read) << to_string(read.error());
   const std::string left_out = to_string(read->unsupported);
-  EXPECT_THAT(left_out, HasSubstr("rules:4:22: match extension conntrack is not supported: without this rule, packets "
+  EXPECT_THAT(left_out, HasSubstr("rules:4:22: match extension connlimit is not supported: without this rule, packets "
                                   "that it accepts continue to the next rules"));
   EXPECT_THAT(left_out, HasSubstr("rules:5:36: option --tcp-option is not supported: without this rule, packets that "
                                   "it drops continue to the next rules"));
@@ -437,7 +464,7 @@ TEST_F(GatewayFile, OtherTablesAreReportedOnceEach) {
   constexpr const char* kExpected = "expected the filter table alone, as `iptables-save -t filter` prints it";
   EXPECT_THAT(lines, ElementsAre(std::string("gateway:2: table mangle is not supported: ") + kExpected,
                                  std::string("gateway:10: table nat is not supported: ") + kExpected));
-  EXPECT_EQ(read_.unsupported.size() + read_.harmless.size(), 5U) << to_string(read_.unsupported);
+  EXPECT_EQ(read_.unsupported.size() + read_.harmless.size(), 4U) << to_string(read_.unsupported);
 }
 
 TEST_F(GatewayFile, GivesTheVerdictsOfItsRules) {

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/units.h"
+#include "classify/connection.h"
 #include "nf/firewall/rule_text.h"
 #include "packet/ip.h"
 #include "packet/transport.h"
@@ -58,6 +59,34 @@ std::optional<IcmpType> parse_icmp_type(std::string_view text, bool ipv6) {
   return IcmpType{static_cast<std::uint16_t>(*type << 8 | *code), 0xffff};
 }
 
+/// The connections in the states of a list such as "NEW,ESTABLISHED"; SNAT and DNAT stand for those that are
+/// translated.
+std::optional<std::uint64_t> parse_connection_states(std::string_view list) {
+  using classify::Connection;
+  using classify::ConnectionState;
+  constexpr std::array<std::pair<std::string_view, ConnectionState>, classify::kConnectionStates> kStates{
+      {{"INVALID", ConnectionState::invalid},
+       {"NEW", ConnectionState::begins},
+       {"ESTABLISHED", ConnectionState::established},
+       {"RELATED", ConnectionState::related},
+       {"UNTRACKED", ConnectionState::untracked}}};
+  std::uint64_t connections = 0;
+  for (const std::string_view name : split(list, ',')) {
+    if (name == "SNAT" || name == "DNAT") {
+      connections |= classify::connections_where([&](const Connection& connection) {
+        return connection.exists() &&
+               (name == "SNAT" ? connection.source_translated : connection.destination_translated);
+      });
+      continue;
+    }
+    const auto state = std::ranges::find(kStates, name, &decltype(kStates)::value_type::first);
+    if (state == kStates.end()) return std::nullopt;
+    connections |=
+        classify::connections_where([&](const Connection& connection) { return connection.state == state->second; });
+  }
+  return connections;
+}
+
 constexpr std::uint8_t kDccp = 33;
 constexpr std::array<std::uint8_t, 5> kWithPorts{ip_protocol::kTcp, ip_protocol::kUdp, ip_protocol::kUdpLite,
                                                  ip_protocol::kSctp, kDccp};
@@ -100,6 +129,8 @@ enum class Option : std::uint8_t {
   icmp_type,
   icmpv6_type,
   comment,
+  connection_state,
+  connection_direction,
 };
 
 constexpr std::uint32_t bit(Option option) { return std::uint32_t{1} << static_cast<unsigned>(option); }
@@ -137,6 +168,8 @@ constexpr auto kOptions = std::to_array<OptionEntry>({
     {"--icmp-type", "", Option::icmp_type, Option::icmp_type, true, kOfIcmp},
     {"--icmpv6-type", "", Option::icmpv6_type, Option::icmpv6_type, true, kOfIcmpv6},
     {"--comment", "", Option::comment, Option::comment, false, kAnything},
+    {"--ctstate", "--state", Option::connection_state, Option::connection_state, true, kAnything},
+    {"--ctdir", "", Option::connection_direction, Option::connection_direction, false, kAnything},
 });
 
 /// A match extension and its options. After another `-m`, the options may be given again.
@@ -158,6 +191,8 @@ constexpr auto kExtensions = std::to_array<Extension>({
     {"multiport", bit(Option::either_port), false, kOfPorts},
     {"iprange", bit(Option::source_range) | bit(Option::destination_range), false, kAnything},
     {"comment", bit(Option::comment), false, kAnything},
+    {"conntrack", bit(Option::connection_state) | bit(Option::connection_direction), false, kAnything},
+    {"state", bit(Option::connection_state), false, kAnything},
 });
 
 class IptablesRuleReader {
@@ -187,6 +222,7 @@ class IptablesRuleReader {
       }
       negated_ = false;
     }
+    require_connections();
     check_carriers();
     return std::move(rule_);
   }
@@ -289,6 +325,8 @@ class IptablesRuleReader {
       case Option::icmp_type: return read_icmp(ip_protocol::kIcmp);
       case Option::icmpv6_type: return read_icmp(ip_protocol::kIcmpv6);
       case Option::comment: static_cast<void>(argument("a comment")); return;
+      case Option::connection_state: return read_connection_state();
+      case Option::connection_direction: return read_connection_direction();
     }
   }
 
@@ -381,8 +419,37 @@ class IptablesRuleReader {
       return leave_out(fmt::format("match extension {} is not supported", word.text), word);
     }
     seen_ &= ~extension->options;
+    require_connections();  // of the match before it
     if (!extension->carrier.protocols.empty()) carried_.push_back({&word, &extension->carrier});
     if (extension->of_transport) require({classify::Subject::transport, false, 0, 0, 0, 0});
+  }
+
+  void read_connection_state() {
+    constexpr std::string_view kExpected =
+        "INVALID, NEW, ESTABLISHED, RELATED, UNTRACKED, SNAT or DNAT, separated by commas";
+    const IptablesWord& word = argument(kExpected);
+    const auto connections = parse_connection_states(word.text);
+    if (!connections) return mistake(word, "unknown connection state", kExpected);
+    connections_ = negated_ ? ~*connections : *connections;
+  }
+
+  void read_connection_direction() {
+    const IptablesWord& word = argument("ORIGINAL or REPLY");
+    if (word.text != "ORIGINAL" && word.text != "REPLY") return mistake(word, "unknown direction", "ORIGINAL or REPLY");
+    reply_ = word.text == "REPLY";
+  }
+
+  /// Requires what a match on connections has asked for. As in the kernel, packets without a connection match any
+  /// direction if the match also names their state.
+  void require_connections() {
+    const auto connections = std::exchange(connections_, std::nullopt);
+    const auto reply = std::exchange(reply_, std::nullopt);
+    if (!connections && !reply) return;
+    require(classify::connection_condition(classify::connections_where([&](const classify::Connection& connection) {
+      const bool named = !connections || (*connections >> classify::number_of(connection) & 1) != 0;
+      if (!connection.exists()) return named && connections.has_value();
+      return named && (!reply || connection.reply == *reply);
+    })));
   }
 
   /// Called at the end of the rule, because `-p` may follow the match. In a rule that is left out, not all words are
@@ -492,8 +559,10 @@ class IptablesRuleReader {
   std::size_t at_ = 0;
   bool negated_ = false;
   bool failed_ = false;
-  std::optional<std::uint8_t> protocol_;  // unless it is negated
-  std::uint32_t seen_ = 0;                // bits of options, by their `once`
+  std::optional<std::uint8_t> protocol_;      // unless it is negated
+  std::optional<std::uint64_t> connections_;  // of a match that is being read
+  std::optional<bool> reply_;                 // ditto
+  std::uint32_t seen_ = 0;                    // bits of options, by their `once`
   std::vector<std::pair<const IptablesWord*, const Carrier*>> carried_;
 };
 

@@ -23,12 +23,14 @@ namespace penstock::firewall {
 
 /// The value of Verdict::drop.
 enum class DropReason : std::uint16_t {
-  denied,     // by a rule or the policy
-  rejected,   // the same, with the target reject (no answer is sent)
-  malformed,  // a header that rules test contradicts itself
-  truncated,  // the capture ends inside a header that rules test
+  denied,            // by a rule or the policy
+  rejected,          // the same, with the target reject (no answer is sent)
+  malformed,         // a header that rules test contradicts itself
+  truncated,         // the capture ends inside a header that rules test
+  connections_full,  // it begins a connection, and there is no room for more
 };
-inline constexpr std::array<std::string_view, 4> kDropReasons{"denied", "rejected", "malformed", "truncated"};
+inline constexpr std::array<std::string_view, 5> kDropReasons{"denied", "rejected", "malformed", "truncated",
+                                                              "connections_full"};
 
 /// Whether rules apply to a packet. If a header that rules test is missing, the packet is dropped; otherwise it could
 /// evade them.

@@ -104,6 +104,7 @@ TEST(JudgeCore, DecidesAndCountsLikeTheCpuTwin) {
 
 TEST(JudgeCore, DecidesAndCountsLikeTheCpuTwinWithRandomRules) {
   classify::Draw draw(3);
+  draw.without_connections();
   classify::Ruleset rules = draw.rules(600);
   for (classify::Entry& entry : rules.entries) {
     if (entry.action != classify::Action::skip) entry.action = static_cast<classify::Action>(entry.rule % 3);

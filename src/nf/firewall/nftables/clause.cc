@@ -90,6 +90,11 @@ classify::Condition interfaces_condition(Subject subject, const IntervalSet& set
   return classify::interface_condition(subject, negated ? ~ports : ports, negated);
 }
 
+classify::Condition connections_condition(const IntervalSet& set) {
+  return classify::connection_condition(classify::connections_where(
+      [&](const classify::Connection& connection) { return contains(set, classify::number_of(connection)); }));
+}
+
 /// In IPv6, these are extension headers. In Linux, a later fragment that begins with one has no `meta l4proto`.
 IntervalSet without_extension_headers(const IntervalSet& protocols) {
   constexpr std::array kHeaders{ip_protocol::kHopByHop, ip_protocol::kRouting, ip_protocol::kFragment, ip_protocol::kAh,
@@ -201,6 +206,7 @@ Checked<void> Clause::write(classify::Ruleset& rules, Budget& budget, std::vecto
       case Field::out_port:
         if (!is_all(set, domain_of(Type::ifname))) common.push_back(interfaces_condition(Subject::out_port, set));
         break;
+      case Field::connection: common.push_back(connections_condition(set)); break;
       case Field::later_fragment:
         if (set.size() == 1 && set.front().low == set.front().high) {
           common.push_back({Subject::later_fragment, set.front().low == number(0), 0, 0, 0, 0});

@@ -12,6 +12,7 @@
 #include <map>
 #include <random>
 
+#include "conntrack/options.h"
 #include "nf/firewall/firewall.h"
 #include "nf/firewall/nftables/document.h"
 #include "nf/firewall/nftables/kernel_for_test.h"
@@ -142,7 +143,9 @@ class Kernel : public ::testing::Test {
 
   /// The firewall with the kernel's rules.
   static std::unique_ptr<Firewall> ours(classify::Engine engine = classify::Engine::bitvector) {
-    auto made = Firewall::build(rules_of(ForwardingKernel::rules(), options()), engine);
+    conntrack::Options tracking;
+    tracking.checksum = false;  // packets get numbers here, and their checksums are not adjusted
+    auto made = Firewall::build(rules_of(ForwardingKernel::rules(), options()), engine, tracking);
     EXPECT_TRUE(made) << to_string(made.error());
     return made ? std::move(*made) : nullptr;
   }
@@ -177,6 +180,7 @@ class Kernel : public ::testing::Test {
     descriptor.link_type = LinkType::raw_ip;
     descriptor.layout = packet.layout;
     descriptor.verdict = Verdict::forward(static_cast<PortIndex>(packet.out));
+    descriptor.timestamp_ns = 1'700'000'000'000'000'000;  // all at once, as in the kernel
     PacketView view{packet.bytes.data(), &descriptor};
     stage.process({&view, 1});
     return descriptor.verdict;
@@ -565,6 +569,97 @@ TEST_F(Kernel, CountsThePacketsForTheSameRules) {
     }
   }
   EXPECT_GT(matched, sent / 4) << "rules that hardly match prove little";
+}
+
+/// Packets of some connections, from both sides, in an order that often makes sense. `port` distinguishes them from
+/// those of other calls.
+std::vector<Packet> conversations(std::uint64_t seed, std::uint16_t port) {
+  constexpr std::size_t kConnections = 12, kPackets = 240;
+  constexpr std::uint8_t kSyn = TcpHeader::kSyn, kAck = TcpHeader::kAck, kFin = TcpHeader::kFin, kRst = TcpHeader::kRst;
+  Random random(seed);
+  std::array<unsigned, kConnections> steps{};
+  std::vector<Packet> packets;
+  while (packets.size() < kPackets) {
+    const std::size_t which = below(random, kConnections);
+    const unsigned step = steps[which]++;
+    const bool ipv6 = which % 4 == 3;
+    const bool reply = below(random, 5) == 0 ? below(random, 2) == 0 : step % 2 == 1;
+    const auto own = static_cast<std::uint16_t>(port + which);
+    const std::string inside = ipv6 ? "2001:db8::1" : "10.1.2.3", outside = ipv6 ? "2001:db9::7" : "10.3.0.1";
+    const auto between = [&](const std::string& from, const std::string& to) {
+      testing::PacketBuilder packet;
+      return ipv6 ? packet.ipv6(from, to) : packet.ipv4(from, to);
+    };
+    testing::PacketBuilder packet = reply ? between(outside, inside) : between(inside, outside);
+    const std::uint16_t from = reply ? std::uint16_t{80} : own, to = reply ? own : std::uint16_t{80};
+    if (which % 3 == 0) {
+      packet.udp(from, to);
+    } else if (below(random, 12) == 0) {  // an error about it, which its sender gets
+      testing::PacketBuilder quoted = between(inside, outside);
+      quoted.tcp(own, 80).payload("01234567");
+      packet = between(ipv6 ? "2001:db9::99" : "10.3.0.99", inside);
+      packet.icmp(ipv6 ? 1 : 3, 1).raw(quoted.bytes());
+    } else {
+      const std::array<std::uint8_t, 4> usual{kSyn, kSyn | kAck, kAck, kAck};
+      const std::array<std::uint8_t, 8> any{kSyn, kSyn | kAck, kAck, kFin | kAck, kRst, kRst | kAck, 0, kSyn | kFin};
+      packet.tcp(from, to, step < usual.size() && below(random, 4) != 0 ? usual[step] : any[below(random, any.size())]);
+    }
+    packets.push_back(packet.payload("0123456789abcdef0123").bytes());  // the end is overwritten
+  }
+  return packets;
+}
+
+/// Rules about connections; as for Construct.
+constexpr auto kAboutConnections = std::to_array<Construct>({
+    {"replies",
+     "ct state established,related accept; iifname \"d0\" ip saddr 10.1.0.0/16 ct state new accept; "
+     "ip6 saddr 2001:db8::/32 ct state new accept"},
+    {"map", "ct state vmap { invalid : drop, established : accept, related : accept, new : jump one }",
+     "chain one { ip saddr 10.1.2.3 accept; ip6 saddr 2001:db8::1 accept; }"},
+    {"set", "ct state { new, untracked } accept; ct state { established } udp sport 80 accept"},
+    {"not", "ct state != established accept; ct state != { new, invalid } udp dport 80 accept"},
+    {"any_of_none", "ct state ! new,invalid accept; tcp flags syn accept; meta l4proto udp accept"},
+    {"not_several",
+     "ct state != established,related tcp dport 80 accept; ct state == established,related udp dport 80 accept"},
+    {"invalid", "ct state invalid accept; ct state new accept"},
+    {"direction", "ct direction original accept"},
+    {"not_a_direction", "ct direction != reply ct state established accept; ct state new accept"},
+    {"translated", "ct status snat,dnat drop; ct status dnat accept; ct state new accept; tcp dport 80 accept"},
+    {"concatenation", "ct state . ip saddr { new . 10.1.2.3, established . 10.3.0.1 } accept"},
+    {"dropped",
+     "udp sport 80 ct state new drop; ct state established accept; udp dport 80 accept; tcp sport 80 drop; "
+     "tcp dport 80 accept"},
+});
+
+/// In Linux, the rules make the kernel track. Each set of rules has connections of its own.
+TEST_F(Kernel, TracksConnectionsAsOurFirewallDoes) {
+  if (!ForwardingKernel::trust_checksums()) GTEST_SKIP() << "this kernel does not track connections";
+  std::uint16_t port = 10'000;
+  for (const Construct& construct : kAboutConnections) {
+    SCOPED_TRACE(construct.name);
+    const std::string rules = fmt::format(
+        "table inet t {{\n{}\nchain forward {{\ntype filter hook forward priority 0; policy drop;\n{}\n}}\n}}\n",
+        construct.others, construct.rules);
+    std::string answer;
+    ASSERT_TRUE(ForwardingKernel::load(rules, answer)) << answer << rules;
+    std::size_t sent = 0, forwarded = 0;
+    for (std::uint64_t seed = 1; seed <= 3; ++seed, port = static_cast<std::uint16_t>(port + 100)) {
+      const auto firewall = ours();
+      ASSERT_NE(firewall, nullptr);
+      std::vector<Sent> packets;
+      for (Packet& packet : conversations(seed, port)) {
+        const auto length = static_cast<std::uint32_t>(packet.size());
+        const PacketLayout layout = parse(packet.data(), length, length, LinkType::raw_ip);
+        const bool outward = packet[0] >> 4 == 4 ? packet[16 + 1] == 3 : packet[24 + 3] == 0xb9;
+        packets.push_back({std::move(packet), layout, outward ? 2U : 1U});
+      }
+      const Comparison result = compare(packets, *firewall, rules);
+      sent += result.sent;
+      forwarded += result.forwarded;
+    }
+    EXPECT_GT(forwarded, 0U);
+    EXPECT_LT(forwarded, sent);
+  }
 }
 
 }  // namespace

@@ -97,6 +97,8 @@ std::unique_ptr<ForwardingKernel> ForwardingKernel::start(std::string& why) {
   return nullptr;
 }
 
+bool ForwardingKernel::trust_checksums() { return set("netfilter/nf_conntrack_checksum", '0'); }
+
 ForwardingKernel::~ForwardingKernel() {
   for (const int tunnel : tunnels_) {
     if (tunnel >= 0) close(tunnel);

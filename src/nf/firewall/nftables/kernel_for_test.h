@@ -28,6 +28,8 @@ class ForwardingKernel {
   ForwardingKernel& operator=(const ForwardingKernel&) = delete;
   ~ForwardingKernel();
 
+  /// From now on, the kernel tracks packets with wrong checksums like others. False if it cannot track.
+  static bool trust_checksums();
   /// Replaces all rules. False if nft refuses them, and its answer is in `answer`.
   static bool load(const std::string& rules, std::string& answer);
   /// The same for rules of iptables-save, which the nf_tables variant of iptables makes into rules of nftables.

@@ -54,6 +54,9 @@ constexpr auto kKeys = std::to_array<KnownKey>({
     {"meta", "oifname", Field::out_port, Type::ifname},
     {"meta", "iif", Field::in_port, Type::iface_index},
     {"meta", "oif", Field::out_port, Type::iface_index},
+    {"ct", "state", Field::connection, Type::ct_state},
+    {"ct", "direction", Field::connection, Type::ct_dir},
+    {"ct", "status", Field::connection, Type::ct_status},
 });
 
 tl::unexpected<Problem> not_an_expression(const Json& expression) {
@@ -75,6 +78,11 @@ Checked<Key> known_key(std::string_view of, std::string_view name) {
     if (known->family != kAny) key.implied.push_back({Field::family, only(known->family)});
     if (known->protocol != kAny) key.implied.push_back({Field::protocol, only(known->protocol)});
     key.of_any_protocol = of == "th";
+    // Without a connection, only its state exists.
+    if (of == "ct" && name != "state") {
+      key.implied.push_back(
+          {Field::connection, of_connections([](const classify::Connection& one) { return one.exists(); })});
+    }
     return key;
   }
   const std::string expression = fmt::format("{} {}", of, name);
@@ -121,7 +129,8 @@ Checked<Key> read_key(const Json& expression) {
   }
   if (kind == "payload") return unsupported("a raw payload expression is not supported");
   if (kind == "meta" && value.size() == 1) return known_key("meta", text_of(value, "key"));
-  if (kind == "ct") return unsupported(fmt::format("ct {} is not supported", text_of(value, "key")));
+  if (kind == "ct" && value.size() == 1) return known_key("ct", text_of(value, "key"));
+  if (kind == "ct") return unsupported(fmt::format("ct {} of one direction is not supported", text_of(value, "key")));
   if (kind == "exthdr" && text_of(value, "name") == "frag" && text_of(value, "field") == "frag-off") {
     Key key{Field::later_fragment, Type::fragment_offset, {{Field::family, only(kIpv6)}}};
     key.of_fragments_only = true;

@@ -32,6 +32,7 @@ enum class Field : std::uint8_t {
   in_port,
   out_port,
   later_fragment,
+  connection,
 };
 
 using Condition = std::pair<Field, classify::IntervalSet>;

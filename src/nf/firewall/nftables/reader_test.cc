@@ -76,6 +76,7 @@ std::string payload(const std::string& protocol, const std::string& field) {
   return fmt::format(R"({{"payload": {{"protocol": "{}", "field": "{}"}}}})", protocol, field);
 }
 std::string meta(const std::string& key) { return fmt::format(R"({{"meta": {{"key": "{}"}}}})", key); }
+std::string ct(const std::string& key) { return fmt::format(R"({{"ct": {{"key": "{}"}}}})", key); }
 std::string jump(const std::string& chain) { return fmt::format(R"({{"jump": {{"target": "{}"}}}})", chain); }
 const std::string kAccept = R"({"accept": null})", kDrop = R"({"drop": null})";
 const std::string kDport = payload("tcp", "dport"), kSaddr = payload("ip", "saddr");
@@ -305,11 +306,16 @@ const std::string kIn = " (table inet t, chain forward, rule handle 1): ";
 INSTANTIATE_TEST_SUITE_P(
     Nftables, UnsupportedInNftables,
     ::testing::Values(
-        Unsupported{"ct", match(R"({"ct": {"key": "state"}})", "\"new\"", "in") + "," + kAccept,
-                    "rule.expr[0].match.left" + kIn + "ct state is not supported"},
-        Unsupported{"ct_map",
-                    R"({"vmap": {"key": {"ct": {"key": "state"}}, "data": {"set": [["new", {"drop": null}]]}}})",
-                    "rule.expr[0].vmap.key" + kIn + "ct state is not supported"},
+        Unsupported{"ct", match(ct("mark"), "1") + "," + kAccept,
+                    "rule.expr[0].match.left" + kIn + "ct mark is not supported"},
+        Unsupported{"ct_map", R"({"vmap": {"key": {"ct": {"key": "mark"}}, "data": {"set": [[1, {"drop": null}]]}}})",
+                    "rule.expr[0].vmap.key" + kIn + "ct mark is not supported"},
+        Unsupported{"ct_of_a_direction",
+                    match(R"({"ct": {"key": "saddr", "dir": "original"}})", "\"10.0.0.1\"") + "," + kAccept,
+                    "rule.expr[0].match.left" + kIn + "ct saddr of one direction is not supported"},
+        Unsupported{"ct_status", match(ct("status"), "\"assured\"", "in") + "," + kAccept,
+                    "rule.expr[0].match.right" + kIn +
+                        "a status of connections that is not supported: found 'assured', expected snat or dnat"},
         Unsupported{"limit", R"({"limit": {"rate": 1, "per": "second"}}, )" + kAccept,
                     "rule.expr[0]" + kIn + "limit is not supported"},
         Unsupported{"quota", match(kDport, "1") + R"(, {"quota": {"val": 1}}, )" + kDrop,
@@ -397,6 +403,76 @@ TEST(NftablesReader, SetsThatRulesChangeAreUnsupported) {
       "its elements");
 }
 
+TEST(NftablesReader, TestsTheStateOfConnections) {
+  using classify::ConnectionState;
+  const classify::Ruleset rules = rules_of(
+      inet()
+          .rule("forward", match(ct("state"), R"(["established", "related"])", "in") + "," + kAccept)
+          .rule("forward", match(ct("state"), "\"invalid\"", "in") + "," + kDrop)
+          .rule("forward", match(ct("state"), "\"untracked\"", "!=") + "," + match(kDport, "80") + "," + kAccept));
+  EXPECT_TRUE(rules.tests_connections());
+  const auto of = [&](ConnectionState state, const char* packet = kWeb) {
+    classify::Key key = tuple(packet);
+    key.connection = classify::number_of({state});
+    return decide(rules, key);
+  };
+  EXPECT_EQ(of(ConnectionState::begins), "2 accept");
+  EXPECT_EQ(of(ConnectionState::begins, kSsh), "- drop");
+  EXPECT_EQ(of(ConnectionState::established, kSsh), "0 accept");
+  EXPECT_EQ(of(ConnectionState::related, kSsh), "0 accept");
+  EXPECT_EQ(of(ConnectionState::invalid), "1 drop");
+  EXPECT_EQ(of(ConnectionState::untracked), "- drop");
+  EXPECT_FALSE(rules_of(inet().rule("forward", kAccept)).tests_connections());
+}
+
+TEST(NftablesReader, ComparesSeveralStatesAsOneValueWhichNoConnectionHas) {
+  for (const char* several : {R"(["established", "new"])", R"({"|": ["established", "new"]})"}) {
+    EXPECT_EQ(decide(rules_of(inet().rule("forward", match(ct("state"), several, "!=") + "," + kAccept)), tuple(kWeb)),
+              "0 accept");
+    EXPECT_EQ(decide(rules_of(inet().rule("forward", match(ct("state"), several) + "," + kAccept)), tuple(kWeb)),
+              "- drop");
+  }
+  EXPECT_THAT(unsupported_of(
+                  inet().rule("forward", match(ct("state"), R"({"|": ["established", "new"]})", "in") + "," + kAccept)),
+              HasSubstr("an operator that is not supported here: found 'in'"));
+}
+
+TEST(NftablesReader, MapsConnectionsToVerdicts) {
+  const classify::Ruleset rules = rules_of(inet().rule(
+      "forward",
+      R"({"vmap": {"key": {"ct": {"key": "state"}}, "data": {"set": [["established", {"accept": null}], ["invalid", {"drop": null}]]}}})"));
+  for (const auto& [state, expected] : {std::pair(classify::ConnectionState::established, "0 accept"),
+                                        std::pair(classify::ConnectionState::invalid, "0 drop"),
+                                        std::pair(classify::ConnectionState::begins, "- drop")}) {
+    classify::Key key = tuple(kWeb);
+    key.connection = classify::number_of({state});
+    EXPECT_THAT(decide(rules, key), HasSubstr(expected + 2));
+  }
+}
+
+TEST(NftablesReader, PacketsWithoutAConnectionHaveNoDirectionAndNoTranslation) {
+  const classify::Ruleset rules = rules_of(
+      inet()
+          .rule("forward", match(ct("direction"), "\"reply\"") + "," + match(kDport, "80") + "," + kAccept)
+          .rule("forward", match(ct("direction"), "\"reply\"", "!=") + "," + match(kDport, "80") + "," + kAccept)
+          .rule("forward", match(ct("status"), R"(["snat", "dnat"])", "in") + "," + kAccept)
+          .rule("forward", match(ct("status"), "\"dnat\"", "!") + "," + match(kDport, "22") + "," + kDrop));
+  using classify::ConnectionState;
+  const auto of = [&](const classify::Connection& connection, const char* packet) {
+    classify::Key key = tuple(packet);
+    key.connection = classify::number_of(connection);
+    return decide(rules, key);
+  };
+  EXPECT_EQ(of({ConnectionState::established, true}, kWeb), "0 accept");
+  EXPECT_EQ(of({ConnectionState::established, false}, kWeb), "1 accept");
+  EXPECT_EQ(of({ConnectionState::invalid, true}, kWeb), "- drop");
+  EXPECT_EQ(of({ConnectionState::untracked, false}, kWeb), "- drop");
+  EXPECT_EQ(of({ConnectionState::begins, false, true, false}, kSsh), "2 accept");
+  EXPECT_EQ(of({ConnectionState::begins, false, false, true}, kSsh), "2 accept");
+  EXPECT_EQ(of({ConnectionState::begins, false, false, false}, kSsh), "3 drop");
+  EXPECT_EQ(of({ConnectionState::invalid, false, true, true}, kSsh), "- drop");
+}
+
 TEST(NftablesReader, UnknownFlagsOfTablesAreUnsupported) {
   EXPECT_EQ(unsupported_of(inet().add(R"({"table": {"family": "ip", "name": "t", "flags": "t"}})")),
             "rules: nftables[1].table (table ip t): a table with this flag is not supported: found '\"t\"', expected "
@@ -411,12 +487,14 @@ TEST(NftablesReader, OtherChainsThatForwardedPacketsPassAreRefusedIfTheyMatter) 
     if (!statements.empty()) rules.rule("other", statements, family);
     return unsupported_of(rules);
   };
-  const std::string harmless = match(R"({"ct": {"key": "state"}})", "\"new\"") + R"(, {"notrack": null})";
+  const std::string harmless = match(ct("state"), "\"new\"") + "," + kAccept;
   EXPECT_EQ(
       with("ip", "filter", "prerouting", "accept", kDrop),
       "rules: nftables[2].rule (table ip t, chain other, rule handle 1): chain other of type filter at hook "
       "prerouting is not supported: it can drop or change packets that are forwarded: expected chains of type filter "
       "at hook forward");
+  EXPECT_THAT(with("ip", "filter", "prerouting", "accept", R"({"notrack": null})"),
+              HasSubstr("type filter at hook prerouting is not supported"));
   EXPECT_THAT(with("ip", "filter", "postrouting", "drop", ""),
               HasSubstr("nftables[1].chain (table ip t, chain other): chain other of type filter"));
   EXPECT_THAT(with("ip", "nat", "postrouting", "accept", R"({"masquerade": null})"),

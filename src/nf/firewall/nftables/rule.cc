@@ -25,7 +25,7 @@ using Jump = ChainRule::Jump;
 constexpr auto kObserving = std::to_array<std::string_view>({"counter", "last", "log"});
 /// Other statements that neither drop nor change a packet.
 constexpr auto kPassive = std::to_array<std::string_view>(
-    {"match", "accept", "continue", "return", "jump", "goto", "limit", "quota", "ct count", "notrack"});
+    {"match", "accept", "continue", "return", "jump", "goto", "limit", "quota", "ct count"});
 
 bool is_among(std::string_view word, std::span<const std::string_view> words) {
   return std::ranges::find(words, word) != words.end();
@@ -35,6 +35,13 @@ bool is_among(std::string_view word, std::span<const std::string_view> words) {
 bool is_set(const Json& value) {
   if (value.is_string()) return value.get_ref<const std::string&>().starts_with('@');
   return value.is_object() && value.size() == 1 && value.contains("set");
+}
+
+/// ["established", "related"]; {"|": [… ]}
+bool has_several(const Json& value) {
+  const auto either = value.is_object() && value.size() == 1 ? value.find("|") : value.end();
+  const Json& list = either == value.end() ? value : *either;
+  return list.is_array() && list.size() > 1;
 }
 
 bool is_xt(const Json& value, const char* type, const char* name) {
@@ -199,6 +206,7 @@ class RuleReader {
       if (!context_.budget.take(values.size())) return context_.budget.problem();
     } else {
       Names names{context_.interfaces, context_.rules.interface_names, rule_.unknown_interfaces};
+      if (key.field == Field::connection && has_several(right)) return read_several(key, op, right, names);
       auto read = read_value(key.type, right, names);
       if (!read) return tl::unexpected(std::move(read.error()));
       values = std::move(*read);
@@ -212,6 +220,22 @@ class RuleReader {
     return {};
   }
 
+  /// A connection with one of several words: `ct state established,related`. Compared with == or !=, they are one
+  /// value, which no connection has.
+  Checked<void> read_several(const Key& key, const std::string& op, const Json& right, Names& names) {
+    auto values = read_value(key.type, right.is_array() ? right : right["|"], names);
+    if (!values) return tl::unexpected(std::move(values.error()));
+    if (op == "==" || op == "!=") {
+      values->clear();
+    } else if (!right.is_array()) {
+      return unsupported_operator(op);
+    }
+    auto matching = compared(key, op, std::move(*values), false);
+    if (!matching) return tl::unexpected(std::move(matching.error()));
+    never_ |= !clause_.narrow(key, *matching);
+    return {};
+  }
+
   /// The values of the key's field that are `op` the given ones.
   static Checked<IntervalSet> compared(const Key& key, const std::string& op, IntervalSet values, bool is_set) {
     const classify::Interval domain = domain_of(key.type);
@@ -221,6 +245,9 @@ class RuleReader {
       // Whether any, or none, of the flags is set.
       const std::uint64_t flags = values.front().low.low;
       return bytes_where([&](unsigned byte) { return ((byte & flags) != 0) == (op == "in"); });
+    }
+    if (key.field == Field::connection && !is_set && (op == "in" || op == "!")) {
+      return op == "in" ? values : classify::complement(values, domain);
     }
     const bool is_point = values.size() == 1 && values.front().low == values.front().high && !is_set;
     if (!is_point || !is_ordered(key.type)) return unsupported_operator(op);

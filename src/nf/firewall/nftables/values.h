@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The values that rules compare fields with, by the data types of nft(8), as sets of numbers. Addresses, ports and so
-// on are themselves. Address families are 0 and 1, and interfaces the ports of the chain that they stand for.
+// on are themselves. Address families are 0 and 1, interfaces the ports of the chain that they stand for, and what is
+// said of connections the numbers of those for which it is true (classify/connection.h).
 
 #pragma once
 
@@ -12,7 +13,10 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
+#include "classify/connection.h"
 #include "classify/interfaces.h"
 #include "classify/interval_set.h"
 #include "nf/firewall/nftables/document.h"
@@ -34,6 +38,9 @@ enum class Type : std::uint8_t {
   ether_type,
   ifname,
   iface_index,
+  ct_state,
+  ct_dir,
+  ct_status,
   fragment_offset,  // not a type of nft: 0, or 1 for any other offset
 };
 
@@ -50,6 +57,17 @@ inline constexpr std::uint64_t kIpv4 = 0;
 inline constexpr std::uint64_t kIpv6 = 1;
 
 [[nodiscard]] classify::IntervalSet only(std::uint64_t value);
+
+/// The numbers of the connections for which `holds` is true.
+template <typename Holds>
+[[nodiscard]] classify::IntervalSet of_connections(const Holds& holds) {
+  const std::uint64_t set = classify::connections_where(holds);
+  std::vector<classify::Interval> numbers;
+  for (std::uint32_t n = 0; n < classify::kConnectionNumbers; ++n) {
+    if ((set >> n & 1) != 0) numbers.push_back({classify::number(n), classify::number(n)});
+  }
+  return classify::united(std::move(numbers));
+}
 
 /// How interface names in values are resolved.
 struct Names {

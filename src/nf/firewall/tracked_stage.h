@@ -1,0 +1,83 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The CPU twin of a firewall whose rules test connections. Connections are tracked as Linux does: a packet changes its
+// connection before the rules see it, and a new connection is entered once its first packet has passed.
+
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <type_traits>
+
+#include "classify/classifier.h"
+#include "classify/key.h"
+#include "classify/rules_view.h"
+#include "conntrack/options.h"
+#include "conntrack/table.h"
+#include "function/network_function.h"
+#include "nf/firewall/firewall.h"
+
+namespace penstock::firewall {
+
+/// One worker's counters of connections. Only the worker publishes; any thread may read.
+class ConnectionCounters {
+ public:
+  void publish(const conntrack::Counters& counters) noexcept;
+  [[nodiscard]] conntrack::Counters read() const noexcept;
+
+ private:
+  static_assert(std::is_trivially_copyable_v<conntrack::Counters>);
+  static_assert(sizeof(conntrack::Counters) % sizeof(std::uint64_t) == 0);
+  using Words = std::array<std::uint64_t, sizeof(conntrack::Counters) / sizeof(std::uint64_t)>;
+  std::array<std::atomic<std::uint64_t>, std::tuple_size_v<Words>> words_{};
+};
+
+class TrackedStage final : public function::CpuStage {
+ public:
+  /// Borrows all arguments but the options.
+  TrackedStage(const classify::Ruleset& rules, const classify::Classifier& classifier, RuleCounters& counters,
+               ConnectionCounters& connections, const conntrack::Options& options)
+      : rules_(rules),
+        view_(classify::view_of(rules)),
+        classifier_(classifier),
+        counters_(counters),
+        connections_(connections),
+        table_(std::make_shared<conntrack::Table>(options)) {}
+
+  /// Shares the connections, if the predecessor tracks any.
+  void take_over(function::CpuStage& predecessor) noexcept override;
+  void process(std::span<PacketView> packets) noexcept override;
+  std::string explain(PacketView packet) const override;
+
+ private:
+  /// Packets with their keys, about which the rules have not decided yet.
+  struct Waiting {
+    std::array<PacketView, classify::Classifier::kGroup> packets;
+    std::array<classify::Key, classify::Classifier::kGroup> keys;
+    std::size_t count = 0;
+  };
+  /// What was decided last. A packet's state cannot be told once it has changed its connection.
+  struct Decided {
+    std::uint32_t sequence = 0;
+    std::uint32_t entry = classify::kNoEntry;
+    classify::Key key{};
+  };
+
+  void decide(Waiting& waiting) noexcept;
+
+  const classify::Ruleset& rules_;
+  classify::RulesView view_;
+  const classify::Classifier& classifier_;
+  RuleCounters& counters_;
+  ConnectionCounters& connections_;
+  std::shared_ptr<conntrack::Table> table_;  // all epochs of a worker share it
+  Decided last_;
+};
+
+}  // namespace penstock::firewall
