@@ -11,7 +11,7 @@ namespace penstock::classify {
 namespace {
 
 constexpr std::array<std::string_view, kConnectionStates> kStateNames{"invalid", "new", "established", "related",
-                                                                 "untracked"};
+                                                                      "untracked"};
 
 }  // namespace
 

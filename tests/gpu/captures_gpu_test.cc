@@ -71,7 +71,9 @@ std::string workers(unsigned count) { return "run.workers=" + std::to_string(cou
 std::vector<std::string> chain_folders() {
   std::vector<std::string> folders{"examples/branches", "examples/filter-capture", "examples/gateway",
                                    "examples/inspected_gateway"};
-  for (const std::string& name : golden::cases()) folders.push_back("tests/golden/" + name);
+  for (const std::string& name : golden::cases()) {
+    if (name != "connections") folders.push_back("tests/golden/" + name);  // its firewall has no stage on a GPU
+  }
   return folders;
 }
 
