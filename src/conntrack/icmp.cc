@@ -44,10 +44,10 @@ IcmpKind icmp_kind(std::uint8_t protocol, std::uint8_t type) noexcept {
     const bool error = type == 3 || type == 4 || type == 5 || type == 11 || type == 12;
     return error ? IcmpKind::error : request_or_reply(kV4, type);
   }
-  constexpr std::uint8_t kFirstInformation = 128, kRedirect = 137, kListenerReportV2 = 143;
+  constexpr std::uint8_t kFirstInformation = 128, kRedirect = 137;
   if (type < kFirstInformation) return IcmpKind::error;
   if (type == kRedirect) return IcmpKind::redirect;
-  if ((type >= 130 && type <= 136) || type == kListenerReportV2) return IcmpKind::untracked;
+  if ((type >= 130 && type <= 136) || type == 143 || type == 151 || type == 152) return IcmpKind::untracked;
   return request_or_reply(kV6, type);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The types of ICMP (RFC 792, 950) and ICMPv6 (RFC 4443, 4620, 4861, 2710, 3810), as Linux's connection tracking
+// The types of ICMP (RFC 792, 950) and ICMPv6 (RFC 4443, 4620, 4861, 2710, 3810, 4286), as Linux's connection tracking
 // divides them.
 
 #pragma once
@@ -16,7 +16,7 @@ enum class IcmpKind : std::uint8_t {
   reply,      // only in a connection
   error,      // belongs to the connection of the packet that it quotes
   redirect,   // of ICMPv6: the same, but the quotation is in an option
-  untracked,  // neighbour discovery and multicast listeners: not tracked at all
+  untracked,  // neighbour discovery, multicast listeners and routers: not tracked at all
   other,      // invalid
 };
 

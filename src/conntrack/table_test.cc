@@ -57,10 +57,10 @@ TEST(Table, IcmpRepliesBelongToRequestsWithTheirId) {
 TEST(Table, NeighbourDiscoveryIsUntracked) {
   ClockedTable tracking;
   const Ends ends{"fe80::1", "fe80::2", 0, 0};
-  for (const std::uint8_t type : std::to_array<std::uint8_t>({130, 131, 132, 133, 134, 135, 136, 143})) {
+  for (const std::uint8_t type : std::to_array<std::uint8_t>({130, 131, 132, 133, 134, 135, 136, 143, 151, 152})) {
     EXPECT_EQ(tracking.pass(icmp_packet(ends, type, 0, 0)).state, State::untracked) << int{type};
   }
-  EXPECT_EQ(tracking.table.counters().untracked, 8);
+  EXPECT_EQ(tracking.table.counters().untracked, 10);
 }
 
 TEST(Table, ErrorsAreRelatedToTheConnectionThatTheyQuote) {

@@ -16,10 +16,11 @@ namespace {
 bool is_checksum_right(PacketView packet, const Transport& transport, std::uint32_t covered,
                        std::uint8_t protocol) noexcept {
   constexpr std::uint32_t kMost = 0x8000;  // checksum_add takes less than 64 KiB, and a jumbo payload has more
-  std::uint32_t sum = 0;
+  // Zero, but not that of a message of zeros only, whose checksum the kernel takes for right.
+  std::uint32_t sum = 0xffff;
   if (protocol != ip_protocol::kIcmp) {
     const std::uint8_t* const ip = packet.frame + packet.layout().network_offset;
-    sum = transport.tuple.ip_version == 4 ? checksum_add(ip + 12, 8) : checksum_add(ip + 8, 32);
+    sum += transport.tuple.ip_version == 4 ? checksum_add(ip + 12, 8) : checksum_add(ip + 8, 32);
     sum += protocol + (transport.length >> 16) + (transport.length & 0xffff);
   }
   for (std::uint32_t at = 0; at < covered; at += kMost) {

@@ -36,6 +36,7 @@ bool read_gre(Bytes transport, Tuple& tuple) noexcept {
 
 /// Where the transport header of a quoted IPv6 packet begins.
 std::optional<std::size_t> skip_extensions(Bytes packet, std::uint8_t& protocol) noexcept {
+  constexpr std::size_t kUpToOffset = 4;  // of a fragment header
   std::size_t at = sizeof(Ipv6Header);
   for (std::size_t headers = 0; headers <= kMostExtensionHeaders; ++headers) {
     const bool fragment = protocol == ip_protocol::kFragment;
@@ -45,7 +46,7 @@ std::optional<std::size_t> skip_extensions(Bytes packet, std::uint8_t& protocol)
         protocol != ip_protocol::kDestinationOptions) {
       return at;
     }
-    if (packet.size() < at + (fragment ? sizeof(Ipv6FragmentHeader) : sizeof(Ipv6Extension))) return std::nullopt;
+    if (packet.size() < at + (fragment ? kUpToOffset : sizeof(Ipv6Extension))) return std::nullopt;
     if (fragment && (be16(packet, at + 2) & Ipv6FragmentHeader::kOffsetMask) != 0) return std::nullopt;
     protocol = packet[at];
     const std::size_t length = packet[at + 1];
@@ -114,7 +115,9 @@ std::optional<Tuple> read_quoted(Bytes quoted, std::uint8_t ip_version) noexcept
     if (!transport) return std::nullopt;
     at = *transport;
   }
-  if (at > quoted.size() || !read_ports(quoted.subspan(at), protocol, tuple)) return std::nullopt;
+  // An extension header may reach beyond what is quoted: enough for protocols without ports.
+  if (ip_version == 4 && at > quoted.size()) return std::nullopt;
+  if (!read_ports(quoted.subspan(std::min(at, quoted.size())), protocol, tuple)) return std::nullopt;
   return tuple;
 }
 

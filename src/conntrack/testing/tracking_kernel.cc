@@ -66,8 +66,15 @@ std::uint8_t dscp_of(const Packet& packet) {
   return static_cast<std::uint8_t>((packet[0] & 15) << 2 | packet[1] >> 6);
 }
 
-/// Clears what rules and forwarding change: DSCP, TTL, checksum.
+/// Clears what rules and forwarding change: DSCP, TTL, checksum; the fragment header of a packet in one piece.
 void clear_changing_fields(Packet& packet) {
+  constexpr std::size_t kNext = 6, kIp = sizeof(Ipv6Header), kFragment = sizeof(Ipv6FragmentHeader);
+  if (packet[0] >> 4 == 6 && packet[kNext] == ip_protocol::kFragment && packet.size() >= kIp + kFragment) {
+    packet[kNext] = packet[kIp];
+    packet.erase(packet.begin() + kIp, packet.begin() + kIp + kFragment);
+    packet[4] = static_cast<std::uint8_t>((packet.size() - kIp) >> 8);
+    packet[5] = static_cast<std::uint8_t>(packet.size() - kIp);
+  }
   if (packet[0] >> 4 == 4) {
     packet[1] = packet[8] = packet[10] = packet[11] = 0;
   } else {
