@@ -8,7 +8,6 @@
 #include <string>
 #include <utility>
 
-#include "base/text_file.h"
 #include "function/interface_names.h"
 #include "function/unsupported.h"
 #include "nf/firewall/firewall.h"
@@ -20,8 +19,8 @@ namespace {
 
 constexpr auto kParameters = std::to_array<Parameter>({
     {"rules", ParameterType::path, "", "",
-     "output of iptables-save, ip6tables-save or `nft -j list ruleset`, or a ClassBench filter set", true},
-    {"format", ParameterType::choice, "auto", "auto|classbench|iptables|ip6tables|nftables", "format of the rules",
+     "output of iptables-save, ip6tables-save or `nft -j list ruleset`, a file of nft, or a ClassBench filter set", true},
+    {"format", ParameterType::choice, "auto", "auto|classbench|iptables|ip6tables|nftables|nft", "format of the rules",
      false},
     {"chain", ParameterType::text, "", "",
      "iptables: the chain of the filter table where packets start, instead of FORWARD", false},
@@ -92,10 +91,7 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
   if (!interfaces) return failure(std::move(interfaces).error());
   options.interfaces = std::move(*interfaces);
 
-  const std::string& file = parameters.text("rules");
-  const Result<std::string> text = read_input(file);
-  if (!text) return failure(text.error());
-  Result<Read<classify::Ruleset>> read = read_rules(*text, input_name(file), options);
+  Result<Read<classify::Ruleset>> read = read_rule_file(parameters.text("rules"), std::move(options));
   if (!read) return failure(std::move(read).error());
   if (auto checked = function::check_unsupported(parameters, "rules", std::move(read->unsupported),
                                                  std::move(read->harmless), context);
