@@ -21,6 +21,7 @@
 #include "function/network_function.h"
 #include "gpu/per_device.h"
 #include "nf/firewall/judge_core.h"
+#include "nf/firewall/rule_source.h"
 
 namespace penstock::firewall {
 
@@ -59,8 +60,9 @@ class RuleCounters {
 
 class Firewall final : public function::NetworkFunction {
  public:
-  /// Fails if there are too many rules for the engine.
-  [[nodiscard]] static Result<std::unique_ptr<Firewall>> build(classify::Ruleset rules, classify::Engine engine);
+  /// Fails if there are too many rules for the engine. `from`: the rules are the kernel's.
+  [[nodiscard]] static Result<std::unique_ptr<Firewall>> build(classify::Ruleset rules, classify::Engine engine,
+                                                               std::optional<FromKernel> from = std::nullopt);
 
   const function::NfTraits& traits() const noexcept override { return traits_; }
   std::unique_ptr<function::CpuStage> make_cpu_stage() override;
@@ -75,8 +77,15 @@ class Firewall final : public function::NetworkFunction {
   std::optional<function::Explanation> explain(PacketView packet) const override;
   std::string description() const override;
   /// {"rules": [{"index", "line", "target", "packets", "bytes", "text"} …], "policy": {"ipv4": {"target", "packets",
-  /// "bytes"}, "ipv6": {…}}}. Rules without matches are not listed.
+  /// "bytes"}, "ipv6": {…}}}. Rules without matches are not listed. With a source: its report as "kernel".
   void report(nlohmann::json& into) const override;
+
+  /// Empty: the rules are those of a file.
+  [[nodiscard]] const std::optional<FromKernel>& from_kernel() const noexcept { return from_; }
+  /// Borrowed. Null: nobody follows the kernel, or the rules are those of a file. Set while nothing runs; in a reload,
+  /// functions take it over.
+  void set_source(RuleSource* source) noexcept { source_ = source; }
+  [[nodiscard]] RuleSource* source() const noexcept { return source_; }
 
   [[nodiscard]] const classify::Ruleset& rules() const noexcept { return rules_; }
   /// The sums over all workers, in the order of RuleCounters. In a reload, with those of the predecessor, so that they
@@ -84,11 +93,13 @@ class Firewall final : public function::NetworkFunction {
   [[nodiscard]] std::vector<RuleCounters::Count> counts() const;
 
  private:
-  explicit Firewall(classify::Ruleset rules);
+  Firewall(classify::Ruleset rules, std::optional<FromKernel> from);
   [[nodiscard]] RuleCounters& add_counters();
   [[nodiscard]] std::vector<RuleCounters::Count> sum_counts() const;  // with counters_mutex held
 
   const classify::Ruleset rules_;
+  const std::optional<FromKernel> from_;
+  RuleSource* source_ = nullptr;
   std::unique_ptr<const classify::Classifier> classifier_;  // borrows rules_
   function::NfTraits traits_;
   // Guards the members below; only set-up, reloads and reports take it. One for all firewalls: a report adds up those

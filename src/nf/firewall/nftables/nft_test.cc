@@ -11,10 +11,16 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "base/capabilities.h"
+#include "nf/firewall/firewall.h"
 #include "nf/firewall/rule_reader.h"
 
 namespace penstock::firewall::nftables {
@@ -125,6 +131,78 @@ TEST_F(NftFile, IsReadByItsFormatOrItsContent) {
   ASSERT_FALSE(json);
   EXPECT_THAT(to_string(json.error()), StartsWith(file + ":1:1: nft: syntax error"));
   static_cast<void>(::unlink(file.c_str()));
+}
+
+/// What is wrong with a firewall of these parameters, which could take the place of `running`.
+std::string mistakes_of(const std::vector<std::pair<std::string, std::string>>& given,
+                        const Firewall* running = nullptr) {
+  std::vector<RawParameter> raw;
+  for (const auto& [name, value] : given) {
+    RawParameter& parameter = raw.emplace_back();
+    parameter.name = name;
+    parameter.items = {value};
+  }
+  const auto parameters = Parameters::read(firewall_kind().parameters, raw, {});
+  if (!parameters) return to_string(parameters.error());
+  function::NfContext context;
+  context.running = running;
+  const auto made = firewall_kind().make(*parameters, context);
+  return made ? "" : to_string(made.error());
+}
+
+TEST(KernelRules, HaveNoFormatButTheirs) {
+  EXPECT_THAT(mistakes_of({{"rules", "kernel"}, {"format", "iptables"}}),
+              HasSubstr("the kernel's rules have one already: found 'iptables'"));
+  EXPECT_THAT(mistakes_of({{"rules", "x.rules"}, {"netns", "gate"}}),
+              HasSubstr("a network namespace, but the rules come from a file: found 'gate'"));
+  EXPECT_THAT(mistakes_of({{"rules", "kernel"}, {"netns", "no-such-namespace"}}), HasSubstr("no-such-namespace"));
+}
+
+TEST(KernelRules, DoNotBecomeThoseOfAFileInAReload) {
+  const auto running = [](std::optional<FromKernel> from) {
+    return std::move(Firewall::build({}, classify::Engine::linear, std::move(from)).value());
+  };
+  const auto of_file = running(std::nullopt), of_kernel = running(FromKernel{"gate", 0});
+  const std::string other = "whether rules are the kernel's cannot change in a reload";
+  EXPECT_THAT(mistakes_of({{"rules", "kernel"}}, of_file.get()), StartsWith(other));
+  EXPECT_THAT(mistakes_of({{"rules", "x.rules"}}, of_kernel.get()), StartsWith(other));
+  EXPECT_THAT(
+      mistakes_of({{"rules", "kernel"}}, of_kernel.get()),
+      StartsWith("the network namespace of `rules: kernel` cannot change in a reload: found '', expected 'gate'"));
+}
+
+/// Rules that somebody else reads.
+class GivenRules final : public RuleSource {
+ public:
+  Result<std::string> read() override {
+    return std::string(
+        R"({"nftables": [{"table": {"family": "ip", "name": "t"}}, {"chain": {"family": "ip", "table": "t", )"
+        R"("name": "c", "type": "filter", "hook": "forward", "prio": 0, "policy": "drop"}}]})");
+  }
+  void report(nlohmann::json& into) const override { into = {{"in_use", true}}; }
+};
+
+TEST(KernelRules, ComeFromTheSourceOfTheRunningFirewall) {
+  GivenRules source;
+  const auto running = std::move(Firewall::build({}, classify::Engine::linear, FromKernel{}).value());
+  running->set_source(&source);
+  RawParameter rules;
+  rules.name = "rules";
+  rules.items = {"kernel"};
+  function::NfContext context;
+  context.running = running.get();
+  const auto made = firewall_kind().make(Parameters::read(firewall_kind().parameters, {rules}, {}).value(), context);
+  ASSERT_TRUE(made) << to_string(made.error());
+  auto& next = static_cast<Firewall&>(**made);
+  EXPECT_EQ(next.rules().ipv4_policy, classify::Target::drop);
+  EXPECT_EQ(next.from_kernel()->digest, std::hash<std::string>()(source.read().value()));
+  EXPECT_EQ(next.source(), nullptr);
+  ASSERT_TRUE(next.take_over(*running));
+  EXPECT_EQ(next.source(), &source);
+  nlohmann::json report;
+  next.report(report);
+  EXPECT_EQ(report["kernel"]["in_use"], true);
+  EXPECT_THAT(next.description(), StartsWith("0 rules of the kernel"));
 }
 
 TEST(KernelRules, NeedACapability) {
