@@ -67,6 +67,21 @@ int keep_only(const std::vector<Capability>& needed) noexcept {
   return 0;
 }
 
+int pass_on(const std::vector<Capability>& needed) noexcept {
+  Sets sets{};
+  if (!read_sets(sets)) return errno;
+  for (const Capability capability : needed) {
+    const auto number = static_cast<unsigned>(capability);
+    sets[number / 32].inheritable |= sets[number / 32].permitted & 1U << number % 32;
+  }
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  if (::syscall(SYS_capset, &header, sets.data()) != 0) return errno;
+  for (const Capability capability : needed) {
+    if (::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, static_cast<unsigned long>(capability), 0, 0) != 0) return errno;
+  }
+  return 0;
+}
+
 std::string how_to_get(Capability capability) {
   std::string lower(name(capability));
   std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });

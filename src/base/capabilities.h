@@ -30,6 +30,10 @@ enum class Capability : std::uint8_t {
 /// and cannot get others by executing programs either. Returns errno, or 0.
 [[nodiscard]] int keep_only(const std::vector<Capability>& needed) noexcept;
 
+/// Programs that the calling thread executes from now on have these capabilities too, as far as the thread has them
+/// (the ambient set). Returns errno, or 0.
+[[nodiscard]] int pass_on(const std::vector<Capability>& needed) noexcept;
+
 /// "the capability CAP_NET_RAW (setcap cap_net_raw+ep PROGRAM, or AmbientCapabilities=CAP_NET_RAW of systemd)"
 [[nodiscard]] std::string how_to_get(Capability capability);
 

@@ -59,6 +59,23 @@ TEST(Capabilities, DoNotComeBack) {
   }));
 }
 
+TEST(Capabilities, PassOnToProgramsOfAnotherUser) {
+  if (::geteuid() != 0 || !has_capability(Capability::net_admin)) GTEST_SKIP() << "not root";
+  const auto programs_have = [](const char* capabilities) {
+    const std::string command = std::string("test $(sed -n 's/CapEff:.//p' /proc/self/status) = ") + capabilities;
+    return std::system(command.c_str()) == 0;
+  };
+  // Root's programs get capabilities in any case, others only those that are passed on.
+  const auto become_nobody = [] {
+    return ::prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) == 0 && ::setresuid(65534, 65534, 65534) == 0 &&
+           keep_only({Capability::net_admin}) == 0;
+  };
+  EXPECT_TRUE(holds_in_child([&] { return become_nobody() && programs_have("0000000000000000"); }));
+  EXPECT_TRUE(holds_in_child(
+      [&] { return become_nobody() && pass_on({Capability::net_admin}) == 0 && programs_have("0000000000001000"); }));
+  EXPECT_TRUE(holds_in_child([&] { return become_nobody() && pass_on({Capability::net_raw}) != 0; }));
+}
+
 TEST(Capabilities, AreNotAddedByKeeping) {
   EXPECT_TRUE(holds_in_child([] {
     return keep_only({Capability::net_raw}) == 0 && keep_only({Capability::net_raw, Capability::net_admin}) == 0 &&

@@ -148,11 +148,9 @@ int classify(const ClassifyOptions& options) {
       !errors.empty()) {
     return refuse(errors);
   }
-  const Result<std::string> file = read_input(options.file);
-  if (!file) return refuse(file.error());
   const Result<firewall::ReadOptions> read_as = read_options(options);
   if (!read_as) return refuse(read_as.error());
-  Result<Read<classify::Ruleset>> read = firewall::read_rules(*file, input_name(options.file), *read_as);
+  Result<Read<classify::Ruleset>> read = firewall::read_rule_file(options.file, *read_as);
   if (!read) return refuse(read.error());
   if (!read->unsupported.empty() && options.unsupported == "refuse") {
     return refuse(function::refusal_of(std::move(read->unsupported), {"--rules", 0, 0}, "--unsupported skip"), false);
@@ -199,8 +197,8 @@ void add_classify(CLI::App& app, int& exit_code) {
   command
       ->add_option(
           "--rules", options->file,
-          "output of iptables-save, ip6tables-save or `nft -j list ruleset`, or a ClassBench set; - is standard "
-          "input")
+          "output of iptables-save, ip6tables-save or `nft -j list ruleset`, a file of nft, or a ClassBench set; - is "
+          "standard input")
       ->required();
   command->add_option("tuples", options->tuples,
                       "SOURCE DESTINATION PROTOCOL SOURCE-PORT DESTINATION-PORT; default: from stdin, one per line");
@@ -208,7 +206,7 @@ void add_classify(CLI::App& app, int& exit_code) {
       ->check(CLI::IsMember({"bitvector", "linear", "rfc"}))
       ->capture_default_str();
   command->add_option("--format", options->format, "format of the rules")
-      ->check(CLI::IsMember({"auto", "classbench", "iptables", "ip6tables", "nftables"}))
+      ->check(CLI::IsMember({"auto", "classbench", "iptables", "ip6tables", "nftables", "nft"}))
       ->capture_default_str();
   command->add_option("--chain", options->chain, "iptables: the chain where packets start, instead of FORWARD");
   command->add_option("--policy", options->policy, "verdict if no rule matches, instead of the chain's policy")

@@ -34,6 +34,7 @@
 #include "config/run_section.h"
 #include "control/control_server.h"
 #include "control/hand_over.h"
+#include "control/kernel/rule_follower.h"
 #include "control/kernel/table_follower.h"
 #include "control/monitor.h"
 #include "control/reload.h"
@@ -221,10 +222,17 @@ int run_chain(const RunArguments& arguments) {
   const bool terminal = shows_progress() && !arguments.quiet;
   if (terminal) options.on_progress = print_progress;
   const std::atomic<bool>& stop = stop_on_signals(HangUp::reopens);
-  control::Reloader reloader(*loaded,
-                             [&](const config::LoadedChain& running) { return arguments.chain.plan_reload(running); },
-                             {[&] { manager.reload_begins(); },
-                              [&](const control::ReloadOutcome& outcome) { manager.reload_ended(outcome); }});
+  auto opened_rules = control::RuleFollower::open(loaded->chain);
+  if (!opened_rules) return refuse(opened_rules.error());
+  control::RuleFollower* const kernel_rules = opened_rules->get();  // null: no rules are the kernel's
+  control::Reloader reloader(
+      *loaded, [&](const config::LoadedChain& running) { return arguments.chain.plan_reload(running); },
+      {[&] { manager.reload_begins(); },
+       [&](const control::ReloadOutcome& outcome) {
+         manager.reload_ended(outcome);
+         if (kernel_rules != nullptr) kernel_rules->reload_ended(outcome);
+       }},
+      [kernel_rules] { return kernel_rules == nullptr ? Errors() : kernel_rules->cautions(); });
   auto followers = control::follow_kernel(loaded->chain);
   if (!followers) return refuse(followers.error());
   // If its end throws, it outlives those that look at it, in threads of their own.
@@ -254,6 +262,10 @@ int run_chain(const RunArguments& arguments) {
   options.on_tick = [&](run::Run& flowing) {
     if (stop.load()) manager.stopping();
     handle_signals(signals, flowing, arguments, *loaded, reloader, terminal);
+    if (kernel_rules != nullptr && kernel_rules->wants_reload()) {
+      if (terminal) end_progress();
+      log_reload(reloader.reload(flowing), *loaded, "rules of the kernel");
+    }
     if (server != nullptr) server->tick();
     watching.tick(flowing);
     Log::of_process().report_left_out();

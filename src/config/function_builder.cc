@@ -39,7 +39,7 @@ class FunctionBuilder {
   void make_functions(std::size_t first, std::size_t last) {
     for (std::size_t f = first; f < last; ++f) {
       const FunctionDescription& description = description_.functions[f];
-      auto function = make_function(description);
+      auto function = make_function(f);
       known_so_far_ &= function != nullptr;
       if (function == nullptr) continue;
       const std::string_view name = description.kind->name;
@@ -52,13 +52,18 @@ class FunctionBuilder {
     }
   }
 
-  std::unique_ptr<function::NetworkFunction> make_function(const FunctionDescription& description) {
+  std::unique_ptr<function::NetworkFunction> make_function(std::size_t f) {
+    const FunctionDescription& description = description_.functions[f];
     if (!description.parameters) return nullptr;
     const std::vector<function::NamedLog> logs = logs_of(*description.kind, surroundings_.logs);
     function::NfContext context{surroundings_.ports, out_port_known()};
     context.ports_write = surroundings_.ports_write;
     context.ports_live = surroundings_.ports_live;
     context.logs = logs;
+    if (f < surroundings_.running.size()) {
+      const function::NetworkFunction& running = *surroundings_.running[f].function;
+      if (running.traits().name == description.kind->name) context.running = &running;
+    }
     auto function = description.kind->make(*description.parameters, context);
     append(built_.unsupported, std::move(context.unsupported));
     append(built_.cautions, std::move(context.cautions));

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,8 @@ struct FunctionSurroundings {
   std::vector<bool> ports_write;           // ditto
   std::vector<bool> ports_live;            // ditto; false if unknown
   std::vector<function::NamedLog> logs{};  // all logs of the chain
+  /// In a reload: the running functions, whose places in the chain those of the description could take.
+  std::span<const run::NamedFunction> running{};
 };
 
 struct BuiltFunctions {

@@ -124,6 +124,7 @@ class Planner {
       surroundings.ports_live.push_back(port.port->interface().has_value());
     }
     surroundings.logs = running_.logs;
+    surroundings.running = running_.chain.functions;
     return surroundings;
   }
 

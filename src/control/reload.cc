@@ -32,8 +32,13 @@ std::string_view name_of_result(const ReloadOutcome& outcome) {
   return outcome.what == What::dry_run ? "would_change" : "in_use";
 }
 
-Reloader::Reloader(config::LoadedChain& loaded, Plan plan, ReloadListener listener)
-    : loaded_(loaded), plan_(std::move(plan)), listener_(std::move(listener)), texts_(loaded.texts) {}
+Reloader::Reloader(config::LoadedChain& loaded, Plan plan, ReloadListener listener,
+                   std::function<Errors()> further_cautions)
+    : loaded_(loaded),
+      plan_(std::move(plan)),
+      listener_(std::move(listener)),
+      further_cautions_(std::move(further_cautions)),
+      texts_(loaded.texts) {}
 
 ReloadOutcome Reloader::reload(run::Run& run) {
   const auto start = std::chrono::steady_clock::now();
@@ -123,9 +128,11 @@ ReloadOutcome Reloader::finished(ReloadOutcome outcome, std::chrono::steady_cloc
 
 Warnings Reloader::warnings() const {
   Errors of_ports = config::port_cautions(loaded_.chain);
+  Errors further = further_cautions_();
   const std::lock_guard lock(mutex_);
   Warnings warnings{loaded_.unsupported, loaded_.without_effect, loaded_.cautions};
   append(warnings.cautions, std::move(of_ports));
+  append(warnings.cautions, std::move(further));
   return warnings;
 }
 

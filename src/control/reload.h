@@ -50,8 +50,11 @@ class Reloader {
   /// Reads the files of the running chain again: config/reload.h.
   using Plan = std::function<penstock::Result<config::Reload>(const config::LoadedChain& running)>;
 
-  /// Borrows `loaded`, whose warnings are those of the configuration in use after each reload.
-  Reloader(config::LoadedChain& loaded, Plan plan, ReloadListener listener = {});
+  /// Borrows `loaded`, whose warnings are those of the configuration in use after each reload. `further_cautions`:
+  /// about what the files do not say, as it is now; any thread may call it.
+  Reloader(
+      config::LoadedChain& loaded, Plan plan, ReloadListener listener = {},
+      std::function<Errors()> further_cautions = [] { return Errors(); });
 
   /// Only one thread may call these.
   [[nodiscard]] ReloadOutcome reload(run::Run& run);
@@ -61,7 +64,7 @@ class Reloader {
 
   // Any thread may call these.
 
-  /// Of the configuration in use, and of the ports as the system is now.
+  /// Of the configuration in use, and of ports and whatever else is outside of it, as the system is now.
   [[nodiscard]] Warnings warnings() const;
   /// Empty: there was none. Dry runs do not count.
   [[nodiscard]] std::optional<ReloadOutcome> last() const;
@@ -79,6 +82,7 @@ class Reloader {
   config::LoadedChain& loaded_;
   const Plan plan_;
   const ReloadListener listener_;
+  const std::function<Errors()> further_cautions_;
   Version former_;                               // of the functions to which a rollback returns
   std::vector<config::TextOutput> texts_;        // of the functions in use
   std::vector<config::Reload::Change> changes_;  // of the last reload, which a rollback takes back

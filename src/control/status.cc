@@ -43,11 +43,6 @@ Json port_json(const run::NamedPort& named, const config::FixedParts& parts, boo
   return json;
 }
 
-/// ISO 8601
-std::string utc_text(std::chrono::system_clock::time_point time) {
-  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::chrono::system_clock::to_time_t(time)));
-}
-
 void add_warnings(Json& json, const Warnings& warnings) {
   json["unsupported"] = report::to_json(warnings.unsupported);
   json["without_effect"] = report::to_json(warnings.without_effect);
@@ -55,6 +50,10 @@ void add_warnings(Json& json, const Warnings& warnings) {
 }
 
 }  // namespace
+
+std::string utc_text(std::chrono::system_clock::time_point time) {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::chrono::system_clock::to_time_t(time)));
+}
 
 Json report_json(const report::RunReport& report, const std::string& chain_file, const Errors& errors) {
   Json json{{"penstock", program_json()}, {"chain", chain_file}};

@@ -16,6 +16,9 @@
 
 namespace penstock::control {
 
+/// ISO 8601, to the second.
+[[nodiscard]] std::string utc_text(std::chrono::system_clock::time_point time);
+
 /// The report of a run of this program: the content of report.json, and the result of `stats`.
 [[nodiscard]] nlohmann::ordered_json report_json(const report::RunReport& report, const std::string& chain_file,
                                                  const Errors& errors);

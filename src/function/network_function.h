@@ -244,6 +244,8 @@ struct NfContext {
   std::vector<bool> ports_live{};      // ditto; whether the port is a network interface
   Errors without_effect{};             // warnings about parameters and file contents without effect
   std::span<const NamedLog> logs{};    // the logs among NfKind::outputs that the chain file names
+  /// In a reload: the function, of the same kind, whose place the new one could take. Otherwise null.
+  const NetworkFunction* running = nullptr;
 
   /// Null if the chain file does not name this output.
   [[nodiscard]] report::EventLog* log(std::string_view output) const noexcept {

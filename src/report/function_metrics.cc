@@ -80,6 +80,9 @@ constexpr NumberMetric kNumbers[] = {
      "/policy/ipv4/packets"},
     {"penstock_firewall_ipv6_policy_packets_total", Type::counter, "IPv6 packets that no rule matched.",
      "/policy/ipv6/packets"},
+    {"penstock_firewall_kernel_rules_in_use", Type::gauge,
+     "1: the rules are those that the kernel has now. 0: the kernel has others, which are not in use.",
+     "/kernel/in_use"},
     {"penstock_nids_alerts_total", Type::counter, "Alerts of all rules.", "/alerts"},
     {"penstock_nids_rules", Type::gauge, "Rules in use.", "/load/loaded"},
     {"penstock_nids_rules_left_out", Type::gauge, "Rules that could not be loaded.", "/load/left_out"},
@@ -110,6 +113,7 @@ bool is_of_kind(const FunctionReport& function, std::string_view kind) {
 }
 
 std::optional<std::uint64_t> count_of(const Json& number) {
+  if (number.is_boolean()) return number.get<bool>() ? 1 : 0;
   if (!number.is_number_integer() || (!number.is_number_unsigned() && number.get<std::int64_t>() < 0))
     return std::nullopt;
   return number.get<std::uint64_t>();

@@ -50,6 +50,7 @@ constexpr const char* kForPacketSockets[] = {"Unprivileged1",    "Unprivileged2"
                                              "FirstPackets",     "NoSuchHost",     "Scan",         "HeldInAnUpgrade",
                                              "SecondRun",        "KernelWarnings", "IkeGcm",       "IkeCbcIpv6",
                                              "XfrmPolicies"};
+constexpr const char* kKernelRules[] = {"KernelRules", "KernelRulesUnprivileged", "KernelRulesElsewhere"};
 constexpr const char* kForTap[] = {"TapDeleted", "TapMoved"};
 constexpr const char* kReloads[] = {"Reloads1", "Reloads2"};
 constexpr const char* kUpgrades[] = {"Upgrades1", "Upgrades2", "InterruptedUpgrades", "PredecessorDies",
@@ -77,6 +78,7 @@ using ::testing::Values;
 using ::testing::ValuesIn;
 INSTANTIATE_TEST_SUITE_P(All, Live, Combine(Values("af_packet", "tap"), ValuesIn(kForAll)), name_of_scenario);
 INSTANTIATE_TEST_SUITE_P(Interfaces, Live, Combine(Values("af_packet"), ValuesIn(kForInterfaces)), name_of_scenario);
+INSTANTIATE_TEST_SUITE_P(KernelRules, Live, Combine(Values("af_packet"), ValuesIn(kKernelRules)), name_of_scenario);
 INSTANTIATE_TEST_SUITE_P(PacketSockets, Live, Combine(Values("af_packet"), ValuesIn(kForPacketSockets)),
                          name_of_scenario);
 INSTANTIATE_TEST_SUITE_P(Xdp, Live, Combine(Values("af_xdp", "af_xdp_generic"), ValuesIn(kForXdp)), name_of_scenario);

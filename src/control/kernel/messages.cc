@@ -3,10 +3,13 @@
 
 #include "control/kernel/messages.h"
 
+#include <arpa/inet.h>
 #include <libmnl/libmnl.h>
 #include <linux/if.h>
 #include <linux/if_link.h>
 #include <linux/neighbour.h>
+#include <linux/netfilter/nf_tables.h>
+#include <linux/netfilter/nfnetlink.h>
 #include <linux/nexthop.h>
 #include <linux/rtnetlink.h>
 
@@ -320,6 +323,15 @@ KernelMessage read_message(std::span<const std::uint8_t> message) {
     case RTM_DELROUTE: return read_route(*header);
     default: return Ignored{};
   }
+}
+
+std::optional<std::uint32_t> read_generation(std::span<const std::uint8_t> message) {
+  message = take_message(message);
+  if (message.empty()) return std::nullopt;
+  const auto& header = *reinterpret_cast<const nlmsghdr*>(message.data());
+  if (header.nlmsg_type != (NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_NEWGEN)) return std::nullopt;
+  const auto number = value_of<std::uint32_t>(attributes_of<NFTA_GEN_ID + 1>(after<nfgenmsg>(header))[NFTA_GEN_ID]);
+  return number ? std::optional(ntohl(*number)) : std::nullopt;
 }
 
 }  // namespace penstock::control

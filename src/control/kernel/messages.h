@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -102,5 +103,8 @@ inline constexpr std::size_t kMostKernelHops = 1024;
 
 /// `message` is one netlink message with its header, aligned to 4 bytes.
 [[nodiscard]] KernelMessage read_message(std::span<const std::uint8_t> message);
+
+/// The generation of nftables' rules, from its message about that (NFT_MSG_NEWGEN). Empty: another message.
+[[nodiscard]] std::optional<std::uint32_t> read_generation(std::span<const std::uint8_t> message);
 
 }  // namespace penstock::control

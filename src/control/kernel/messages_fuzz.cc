@@ -59,6 +59,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       dumping ? neighbours.end_dump() : neighbours.begin_dump();
       dumping = !dumping;
     }
+    static_cast<void>(control::read_generation(bytes));
     const auto message = control::read_message(bytes);
     std::visit(
         [&](const auto& one) {

@@ -4,6 +4,8 @@
 #include "control/kernel/messages.h"
 
 #include <gtest/gtest.h>
+#include <linux/netfilter/nf_tables.h>
+#include <linux/netfilter/nfnetlink.h>
 
 #include "control/kernel/message_builder_for_test.h"
 
@@ -109,6 +111,21 @@ TEST(KernelMessages, OnlyNeighboursThatCanBeSentToHaveAMac) {
   EXPECT_FALSE(neighbour(NUD_INCOMPLETE, 2).failed);
   EXPECT_FALSE(neighbour(NUD_INCOMPLETE, 2).has_mac);
   EXPECT_FALSE(neighbour(NUD_NOARP, 1).has_mac) << "a multicast address";
+}
+
+TEST(KernelMessages, HaveTheGenerationOfNftables) {
+  constexpr std::uint16_t kNewGeneration = NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_NEWGEN;
+  const std::vector<std::uint8_t> id{0x01, 0x02, 0x03, 0x04};
+  EXPECT_EQ(read_generation(MessageBuilder(kNewGeneration).fixed(nfgenmsg{}).attribute(NFTA_GEN_ID, id).bytes()),
+            0x01020304U);
+  EXPECT_EQ(read_generation(MessageBuilder(kNewGeneration).fixed(nfgenmsg{}).bytes()), std::nullopt);
+  EXPECT_EQ(read_generation(MessageBuilder(kNewGeneration).bytes()), std::nullopt);
+  EXPECT_EQ(read_generation(MessageBuilder(RTM_NEWROUTE).fixed(nfgenmsg{}).attribute(NFTA_GEN_ID, id).bytes()),
+            std::nullopt);
+  const std::vector<std::uint8_t> narrow{0x01, 0x02};
+  EXPECT_EQ(read_generation(MessageBuilder(kNewGeneration).fixed(nfgenmsg{}).attribute(NFTA_GEN_ID, narrow).bytes()),
+            std::nullopt);
+  EXPECT_EQ(read_generation({}), std::nullopt);
 }
 
 }  // namespace

@@ -53,8 +53,10 @@ Access rule_access() noexcept {
   return {kParsedFields | kTested | FieldSet{Field::verdict}, {Field::verdict}};
 }
 
-Firewall::Firewall(classify::Ruleset rules, std::optional<conntrack::Options> tracking)
-    : rules_(std::move(rules)), tracking_(tracking) {
+Firewall::Firewall(classify::Ruleset rules, Setup setup)
+    : rules_(std::move(rules)),
+      from_(std::move(setup.from)),
+      tracking_(setup.tracks_in_any_case || rules_.tests_connections() ? std::optional(setup.tracking) : std::nullopt) {
   traits_.name = firewall_kind().name;
   traits_.summary = firewall_kind().summary;
   traits_.drop_reasons = kDropReasons;
@@ -70,10 +72,8 @@ Firewall::Firewall(classify::Ruleset rules, std::optional<conntrack::Options> tr
   traits_.findings_bytes = sizeof(JudgeCore<classify::LinearView>::Finding);
 }
 
-Result<std::unique_ptr<Firewall>> Firewall::build(classify::Ruleset rules, classify::Engine engine,
-                                                  const conntrack::Options& tracking, bool tracks_in_any_case) {
-  const bool tracks = tracks_in_any_case || rules.tests_connections();
-  std::unique_ptr<Firewall> firewall(new Firewall(std::move(rules), tracks ? std::optional(tracking) : std::nullopt));
+Result<std::unique_ptr<Firewall>> Firewall::build(classify::Ruleset rules, classify::Engine engine, Setup setup) {
+  std::unique_ptr<Firewall> firewall(new Firewall(std::move(rules), std::move(setup)));
   Result<std::unique_ptr<classify::Classifier>> classifier = classify::make_classifier(engine, firewall->rules_);
   if (!classifier) return tl::unexpected(std::move(classifier.error()));
   firewall->classifier_ = std::move(*classifier);
@@ -126,6 +126,7 @@ Result<std::string> Firewall::changes_from(const function::NetworkFunction& runn
 
 Result<void> Firewall::take_over(function::NetworkFunction& predecessor) {
   auto& before = static_cast<Firewall&>(predecessor);
+  source_ = before.source_;
   std::vector<std::uint32_t> same = pair_rules(before.rules_, rules_);
   for (const NetworkLayer family : {NetworkLayer::ipv4, NetworkLayer::ipv6})
     same.push_back(static_cast<std::uint32_t>(RuleCounters::of_policy(before.rules_.rules.size(), family)));
@@ -181,6 +182,7 @@ std::string Firewall::description() const {
   const auto left_out =
       std::count_if(rules_.rules.begin(), rules_.rules.end(), [](const classify::Rule& r) { return r.left_out; });
   std::string text = format_count(rules_.rules.size(), "rule");
+  if (from_) text += " of the kernel";
   if (left_out > 0) text += fmt::format(" ({} left out)", format_count(static_cast<std::uint64_t>(left_out)));
   if (rules_.decides == classify::Match::last) text += ", the last match decides";
   text += fmt::format(", {}, {}; policy {}", classifier_->name(), format_size(classifier_->memory_bytes()),
@@ -229,6 +231,7 @@ conntrack::Counters Firewall::connection_counters() const {
 }
 
 void Firewall::report(nlohmann::json& into) const {
+  if (source_ != nullptr) source_->report(into["kernel"]);
   nlohmann::json& matched = into["rules"] = nlohmann::json::array();
   const std::vector<RuleCounters::Count> sums = counts();
   for (std::size_t i = 0; i < rules_.rules.size(); ++i) {

@@ -22,6 +22,7 @@
 #include "function/network_function.h"
 #include "gpu/per_device.h"
 #include "nf/firewall/judge_core.h"
+#include "nf/firewall/rule_source.h"
 
 namespace penstock::conntrack {
 struct Counters;
@@ -66,11 +67,17 @@ class ConnectionCounters;
 
 class Firewall final : public function::NetworkFunction {
  public:
-  /// Fails if there are too many rules for the engine. Connections are tracked, by `tracking`, if a rule tests them, or
-  /// if a reload may bring such rules.
+  struct Setup {
+    conntrack::Options tracking{};     // of connections, which are tracked if a rule tests them
+    bool tracks_in_any_case = false;   // since a reload may bring such rules
+    std::optional<FromKernel> from{};  // the rules are the kernel's
+  };
+  /// Fails if there are too many rules for the engine.
   [[nodiscard]] static Result<std::unique_ptr<Firewall>> build(classify::Ruleset rules, classify::Engine engine,
-                                                               const conntrack::Options& tracking = {},
-                                                               bool tracks_in_any_case = false);
+                                                               Setup setup);
+  [[nodiscard]] static Result<std::unique_ptr<Firewall>> build(classify::Ruleset rules, classify::Engine engine) {
+    return build(std::move(rules), engine, Setup());
+  }
 
   ~Firewall() override;
 
@@ -90,8 +97,15 @@ class Firewall final : public function::NetworkFunction {
   std::string description() const override;
   /// {"rules": [{"index", "line", "target", "packets", "bytes", "text"} …], "policy": {"ipv4": {"target", "packets",
   /// "bytes"}, "ipv6": {…}}}. Rules without matches are not listed. If connections are tracked, also "connections",
-  /// with the sums over all workers.
+  /// with the sums over all workers. With a source: its report as "kernel".
   void report(nlohmann::json& into) const override;
+
+  /// Empty: the rules are those of a file.
+  [[nodiscard]] const std::optional<FromKernel>& from_kernel() const noexcept { return from_; }
+  /// Borrowed. Null: nobody follows the kernel, or the rules are those of a file. Set while nothing runs; in a reload,
+  /// functions take it over.
+  void set_source(RuleSource* source) noexcept { source_ = source; }
+  [[nodiscard]] RuleSource* source() const noexcept { return source_; }
 
   [[nodiscard]] const classify::Ruleset& rules() const noexcept { return rules_; }
   /// The sums over all workers, in the order of RuleCounters. In a reload, with those of the predecessor, so that they
@@ -101,12 +115,14 @@ class Firewall final : public function::NetworkFunction {
   [[nodiscard]] conntrack::Counters connection_counters() const;
 
  private:
-  Firewall(classify::Ruleset rules, std::optional<conntrack::Options> tracking);
+  Firewall(classify::Ruleset rules, Setup setup);
   [[nodiscard]] RuleCounters& add_counters();
   [[nodiscard]] bool tracks() const noexcept { return tracking_.has_value(); }
   [[nodiscard]] std::vector<RuleCounters::Count> sum_counts() const;  // with counters_mutex held
 
   const classify::Ruleset rules_;
+  const std::optional<FromKernel> from_;
+  RuleSource* source_ = nullptr;
   std::unique_ptr<const classify::Classifier> classifier_;  // borrows rules_
   const std::optional<conntrack::Options> tracking_;        // empty: connections are not tracked
   function::NfTraits traits_;

@@ -9,17 +9,19 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "base/text_file.h"
 #include "base/units.h"
 #include "conntrack/options.h"
 #include "function/interface_names.h"
 #include "function/unsupported.h"
 #include "nf/firewall/firewall.h"
+#include "nf/firewall/nftables/nft.h"
 #include "nf/firewall/rule_reader.h"
 
 namespace penstock::firewall {
@@ -27,10 +29,14 @@ namespace penstock::firewall {
 namespace {
 
 constexpr auto kParameters = std::to_array<Parameter>({
-    {"rules", ParameterType::path, "", "",
-     "output of iptables-save, ip6tables-save or `nft -j list ruleset`, or a ClassBench filter set", true},
-    {"format", ParameterType::choice, "auto", "auto|classbench|iptables|ip6tables|nftables", "format of the rules",
+    {"rules", ParameterType::path, "", "kernel",
+     "output of iptables-save, ip6tables-save or `nft -j list ruleset`, a file of nft, a ClassBench filter set, or the "
+     "rules that the kernel's nftables has",
+     true},
+    {"format", ParameterType::choice, "auto", "auto|classbench|iptables|ip6tables|nftables|nft", "format of the rules",
      false},
+    {"netns", ParameterType::text, "", "",
+     "with `rules: kernel`, the network namespace whose rules apply, instead of that of the process", false},
     {"chain", ParameterType::text, "", "",
      "iptables: the chain of the filter table where packets start, instead of FORWARD", false},
     {"policy", ParameterType::choice, "", "accept|drop|reject",
@@ -141,6 +147,45 @@ Errors cautions(const classify::Ruleset& rules, const Parameters& parameters) {
   return cautions;
 }
 
+/// Empty: the rules come from a file.
+Result<std::optional<FromKernel>> read_from_kernel(const Parameters& parameters, const Firewall* running) {
+  std::optional<FromKernel> from;
+  if (parameters.is_word("rules")) from.emplace();
+  if (from && parameters.has("netns")) from->netns = parameters.text("netns");
+  if (!from && parameters.has("netns")) {
+    return failure(Error{parameters.place("netns"), "a network namespace, but the rules come from a file",
+                         in_quotes(parameters.text("netns")), "`rules: kernel`"});
+  }
+  const std::string& format = parameters.text("format");
+  if (from && format != "auto" && format != "nftables") {
+    return failure(Error{parameters.place("format"), "`format` is set, but the kernel's rules have one already",
+                         in_quotes(format), "`format: auto`"});
+  }
+  if (running == nullptr) return from;
+  // Whoever follows the kernel was made when the run began, with capabilities that it has given up since.
+  const std::optional<FromKernel>& before = running->from_kernel();
+  if (from.has_value() != before.has_value()) {
+    return failure(Error{parameters.place("rules"), "whether rules are the kernel's cannot change in a reload",
+                         from ? "kernel" : "a file", "a new run"});
+  }
+  if (from && from->netns != before->netns) {
+    return failure(Error{parameters.place("rules"),
+                         "the network namespace of `rules: kernel` cannot change in a reload", in_quotes(from->netns),
+                         in_quotes(before->netns) + ", or a new run"});
+  }
+  return from;
+}
+
+/// `from`: gets the digest of the kernel's rules. `running`: whose source reads them; null: they are read here.
+Result<Read<classify::Ruleset>> read_kernel_rules(FromKernel& from, const Firewall* running, ReadOptions options) {
+  RuleSource* const source = running == nullptr ? nullptr : running->source();
+  const Result<std::string> text = source != nullptr ? source->read() : nftables::list_rules_of(from.netns);
+  if (!text) return failure(text.error());
+  from.digest = std::hash<std::string>()(*text);
+  options.format = RuleFormat::nftables;
+  return read_rules(*text, nftables::name_of_kernel_rules(from.netns), options);
+}
+
 Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parameters, function::NfContext& context) {
   ReadOptions options;
   options.format = rule_format_of(parameters.text("format"));
@@ -165,10 +210,11 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
   if (!interfaces) return failure(std::move(interfaces).error());
   options.interfaces = std::move(*interfaces);
 
-  const std::string& file = parameters.text("rules");
-  const Result<std::string> text = read_input(file);
-  if (!text) return failure(text.error());
-  Result<Read<classify::Ruleset>> read = read_rules(*text, input_name(file), options);
+  const auto* const running = static_cast<const Firewall*>(context.running);
+  auto from = read_from_kernel(parameters, running);
+  if (!from) return failure(std::move(from).error());
+  Result<Read<classify::Ruleset>> read = *from ? read_kernel_rules(**from, running, std::move(options))
+                                               : read_rule_file(parameters.text("rules"), std::move(options));
   if (!read) return failure(std::move(read).error());
   if (auto checked = function::check_unsupported(parameters, "rules", std::move(read->unsupported),
                                                  std::move(read->harmless), context);
@@ -184,8 +230,8 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
     context.without_effect.push_back({parameters.place(name), fmt::format("{} has no effect", name), "",
                                       "a rule that tests connections, or `connections`"});
   }
-  return Firewall::build(std::move(read->value), classify::engine_of(parameters.text("engine")), *tracking,
-                         parameters.has("connections"))
+  return Firewall::build(std::move(read->value), classify::engine_of(parameters.text("engine")),
+                         {*tracking, parameters.has("connections"), std::move(*from)})
       .map([](std::unique_ptr<Firewall> firewall) {
         return std::unique_ptr<function::NetworkFunction>(std::move(firewall));
       });

@@ -12,6 +12,7 @@
 #include "nf/firewall/classbench_reader.h"
 #include "nf/firewall/iptables_reader.h"
 #include "nf/firewall/nftables/document.h"
+#include "nf/firewall/nftables/nft.h"
 #include "nf/firewall/nftables/reader.h"
 
 namespace penstock::firewall {
@@ -51,6 +52,7 @@ RuleFormat rule_format_of(std::string_view name) {
   if (name == "iptables") return RuleFormat::iptables;
   if (name == "ip6tables") return RuleFormat::ip6tables;
   if (name == "nftables") return RuleFormat::nftables;
+  if (name == "nft") return RuleFormat::nft;
   return RuleFormat::automatic;
 }
 
@@ -121,10 +123,11 @@ Result<Read<classify::Ruleset>> read_in_order_of_file(std::string_view text, con
     return read_iptables(text, file, options);
   }
   const Line first = first_content(text);
-  return failure({{file, first.number, 0},
-                  first.number == 0 ? "no rules in the file" : "unknown rule format",
-                  first.number == 0 ? "" : in_quotes(first.text),
-                  "output of iptables-save, ip6tables-save or `nft -j list ruleset`, or a ClassBench filter set"});
+  return failure(
+      {{file, first.number, 0},
+       first.number == 0 ? "no rules in the file" : "unknown rule format",
+       first.number == 0 ? "" : in_quotes(first.text),
+       "output of iptables-save, ip6tables-save or `nft -j list ruleset`, a file of nft, or a ClassBench filter set"});
 }
 
 }  // namespace
@@ -133,6 +136,19 @@ Result<Read<classify::Ruleset>> read_rules(std::string_view text, const std::str
   Result<Read<classify::Ruleset>> read = read_in_order_of_file(text, file, options);
   if (read && options.decides == classify::Match::last) let_last_decide(read->value);
   return read;
+}
+
+Result<Read<classify::Ruleset>> read_rule_file(const std::string& file, ReadOptions options) {
+  Result<std::string> text = read_input(file);
+  if (!text) return failure(std::move(text.error()));
+  const std::string name = input_name(file);
+  if (options.format == RuleFormat::nft ||
+      (options.format == RuleFormat::automatic && nftables::is_nft_syntax(*text))) {
+    text = nftables::translate(*text, name);
+    if (!text) return failure(std::move(text.error()));
+    options.format = RuleFormat::nftables;
+  }
+  return read_rules(*text, name, options);
 }
 
 }  // namespace penstock::firewall

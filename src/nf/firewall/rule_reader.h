@@ -17,9 +17,10 @@
 
 namespace penstock::firewall {
 
-enum class RuleFormat : std::uint8_t { automatic, classbench, iptables, ip6tables, nftables };
+/// nftables: JSON; nft: the syntax of nft itself.
+enum class RuleFormat : std::uint8_t { automatic, classbench, iptables, ip6tables, nftables, nft };
 
-/// "auto", "classbench", "iptables", "ip6tables" or "nftables".
+/// "auto", "classbench", "iptables", "ip6tables", "nftables" or "nft".
 [[nodiscard]] RuleFormat rule_format_of(std::string_view name);
 
 /// The most rules of a file (for iptables: lines; for nftables: objects), and the most after chains are expanded: the
@@ -49,8 +50,11 @@ struct ReadOptions {
 [[nodiscard]] Result<void> set_match(ReadOptions& options, std::string_view match, std::string_view decides,
                                      const Place& place);
 
-/// Reads `text`, the content of `file`; errors contain this name. In all formats but nftables, a line over
-/// kMostLineBytes is an error.
+/// Reads a file, "-" for the standard input. Rules in the syntax of nft are translated by nft.
+[[nodiscard]] Result<Read<classify::Ruleset>> read_rule_file(const std::string& file, ReadOptions options);
+
+/// Reads `text`, the content of `file`; errors contain this name. Not for the syntax of nft. In all formats but
+/// nftables, a line over kMostLineBytes is an error.
 [[nodiscard]] Result<Read<classify::Ruleset>> read_rules(std::string_view text, const std::string& file,
                                                          const ReadOptions& options);
 

@@ -35,7 +35,7 @@ constexpr std::uint64_t kSecond = 1'000'000'000;
 
 std::unique_ptr<Firewall> firewall(const std::string& rules, const conntrack::Options& tracking = {}) {
   auto made = Firewall::build(rules_of("*filter\n:FORWARD DROP [0:0]\n" + rules + "COMMIT\n"),
-                              classify::Engine::bitvector, tracking);
+                              classify::Engine::bitvector, {.tracking = tracking});
   EXPECT_TRUE(made) << to_string(made.error());
   return std::move(*made);
 }

@@ -228,29 +228,36 @@ def keeps_few_capabilities(make):
     net.stop()
 
 
+def as_nobody(net, *capabilities):
+    """The prefix by which the program runs as another user, with these capabilities."""
+    if os.geteuid() != 0 or open("/proc/self/uid_map").read().split()[2] == "1":
+        raise Skip("there is no other user here")
+    # The program may be in a home directory. A bundle has its libraries in lib/ beside its bin/.
+    place = net.path("copy/bin/penstock")
+    if net.program != place:
+        libraries = os.path.join(os.path.dirname(net.program), "../lib")
+        os.makedirs(os.path.dirname(place))
+        if os.path.isdir(libraries):
+            shutil.copytree(libraries, net.path("copy/lib"))
+        shutil.copy(net.program, place)
+        os.chmod(place, 0o755)
+        os.chmod(net.directory, 0o777)
+        net.program = place
+    sets = "".join(f",+{capability}" for capability in capabilities)
+    return ("setpriv --reuid=nobody --regid=nogroup --clear-groups "
+            f"--inh-caps=-all{sets} --ambient-caps=-all{sets} --bounding-set=-all{sets}")
+
+
 def unprivileged(make, workers):
     """As another user with CAP_NET_RAW alone, and without it."""
     net = make(workers=workers)
     if net.kind.kind != "af_packet":
         raise Skip("only packet sockets need just CAP_NET_RAW")
-    if os.geteuid() != 0 or open("/proc/self/uid_map").read().split()[2] == "1":
-        raise Skip("there is no other user here")
-    # The program may be in a home directory. A bundle has its libraries in lib/ beside its bin/.
-    place = net.path("copy/bin/penstock")
-    libraries = os.path.join(os.path.dirname(net.program), "../lib")
-    os.makedirs(os.path.dirname(place))
-    if os.path.isdir(libraries):
-        shutil.copytree(libraries, net.path("copy/lib"))
-    shutil.copy(net.program, place)
-    os.chmod(place, 0o755)
-    os.chmod(net.directory, 0o777)
-    net.program = place
-    as_nobody = "setpriv --reuid=nobody --regid=nogroup --clear-groups "
-    net.start(prefix=as_nobody + "--bounding-set=-all", wait=False)
+    net.start(prefix=as_nobody(net), wait=False)
     check(net.penstock.process.wait(10) != 0, "it runs without the capability")
     text = net.penstock.text()
     check("CAP_NET_RAW" in text and "setcap" in text, text)
-    net.start(prefix=as_nobody + "--inh-caps=-all,+net_raw --ambient-caps=-all,+net_raw --bounding-set=-all,+net_raw")
+    net.start(prefix=as_nobody(net, "net_raw"))
     check(all(sets["CapEff"] & ~(1 << CAPABILITIES["net_raw"]) == 0 for _, sets in thread_capabilities(net)))
     for version in (4, 6):
         check(" 0% packet loss" in net.ping(version=version))

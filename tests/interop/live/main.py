@@ -12,6 +12,7 @@ import frames
 import frr
 import ike
 import kernel_routes
+import kernel_rules
 import lifecycle
 import missing_neighbours
 import peers
@@ -25,7 +26,7 @@ from net import SKIPPED, Net, Skip, sh
 def main():
     name, kind, program, directory = sys.argv[1:]
     scenarios = {}
-    for module in (streams, frames, counts, chains, lifecycle, control, soak, tunnels, peers, kernel_routes, frr,
+    for module in (streams, frames, counts, chains, lifecycle, control, soak, tunnels, peers, kernel_routes, kernel_rules, frr,
                    ike, missing_neighbours, upgrade):
         scenarios.update(module.SCENARIOS)
     try:

@@ -145,7 +145,7 @@ class Kernel : public ::testing::Test {
   static std::unique_ptr<Firewall> ours(classify::Engine engine = classify::Engine::bitvector) {
     conntrack::Options tracking;
     tracking.checksum = false;  // packets get numbers here, and their checksums are not adjusted
-    auto made = Firewall::build(rules_of(ForwardingKernel::rules(), options()), engine, tracking);
+    auto made = Firewall::build(rules_of(ForwardingKernel::rules(), options()), engine, {.tracking = tracking});
     EXPECT_TRUE(made) << to_string(made.error());
     return made ? std::move(*made) : nullptr;
   }
