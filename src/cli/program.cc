@@ -26,6 +26,7 @@
 #include "cli/ctl.h"
 #include "cli/devices.h"
 #include "cli/doctor.h"
+#include "cli/explain.h"
 #include "cli/filter.h"
 #include "cli/ike.h"
 #include "cli/plan.h"
@@ -155,6 +156,7 @@ void define_command_line(CLI::App& app, function::NfKinds functions, const std::
   add_run(app, functions, exit_code);
   add_check(app, functions, exit_code);
   add_plan(app, functions, exit_code);
+  add_explain(app, functions, exit_code);
   add_scan(app, exit_code);
   add_filter(app, exit_code);
   add_route(app, exit_code);

@@ -60,21 +60,6 @@ void yield_to_workers() noexcept {
   if (errno == 0) static_cast<void>(::setpriority(PRIO_PROCESS, 0, now + kLess));
 }
 
-/// `name`: "" stands for the only port that reads.
-Result<PortIndex> input_port(const run::Chain& chain, const std::string& name) {
-  std::vector<PortIndex> reading;
-  std::string names;
-  for (std::size_t p = 0; p < chain.ports.size(); ++p) {
-    if (!chain.ports[p].port->reads()) continue;
-    if (chain.ports[p].name == name) return static_cast<PortIndex>(p);
-    reading.push_back(static_cast<PortIndex>(p));
-    names += (names.empty() ? "" : ", ") + chain.ports[p].name;
-  }
-  if (name.empty() && reading.size() == 1) return reading.front();
-  return failure(name.empty() ? error_of("--in is missing", "", "one of " + names)
-                              : error_of("in: no such port", in_quotes(name), "a port that reads: " + names));
-}
-
 constexpr std::uint64_t kUsualCount = 1000;  // of a capture
 
 Result<std::size_t> find_function(const run::Chain& chain, const std::string& name) {

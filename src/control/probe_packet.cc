@@ -268,4 +268,18 @@ Result<std::vector<std::uint8_t>> make_probe(const ProbeText& text) {
   return std::move(frame.bytes());
 }
 
+Result<PortIndex> input_port(const run::Chain& chain, const std::string& name) {
+  std::vector<PortIndex> reading;
+  std::string names;
+  for (std::size_t p = 0; p < chain.ports.size(); ++p) {
+    if (!chain.ports[p].port->reads()) continue;
+    if (chain.ports[p].name == name) return static_cast<PortIndex>(p);
+    reading.push_back(static_cast<PortIndex>(p));
+    names += (names.empty() ? "" : ", ") + chain.ports[p].name;
+  }
+  if (name.empty() && reading.size() == 1) return reading.front();
+  return failure(name.empty() ? Error{{}, "--in is missing", "", "one of " + names}
+                              : Error{{}, "in: no such port", in_quotes(name), "a port that reads: " + names});
+}
+
 }  // namespace penstock::control

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "packet/packet.h"
+#include "run/chain.h"
 
 namespace penstock::control {
 
@@ -31,5 +32,8 @@ inline constexpr std::size_t kLongestProbe = 65'535;
 /// An Ethernet frame with correct lengths and checksums, as a host would send it: TTL or hop limit 64, IPv4 with DF,
 /// and a payload of zeros.
 [[nodiscard]] Result<std::vector<std::uint8_t>> make_probe(const ProbeText& text);
+
+/// The port by which it arrives. `name`: "" stands for the only port that reads.
+[[nodiscard]] Result<PortIndex> input_port(const run::Chain& chain, const std::string& name);
 
 }  // namespace penstock::control

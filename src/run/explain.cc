@@ -23,7 +23,7 @@ namespace {
 
 class Walk {
  public:
-  Walk(const Chain& chain, PacketView packet) : chain_(chain), packet_(packet) {}
+  Walk(const Chain& chain, PacketView packet, Ports ports) : chain_(chain), packet_(packet), ports_(ports) {}
 
   ExplainedPacket operator()() && {
     parse(packet_);
@@ -87,7 +87,10 @@ class Walk {
       explained_.outcome = {"drop", std::string(kChainDropNames[static_cast<std::size_t>(ChainDrop::no_such_exit)])};
     } else {
       explained_.outcome = exit == kNoPort ? Decision{"consume"} : Decision{"forward", "", port_name(chain_, exit)};
-      if (exit != kNoPort) explained_.refused = why_refused(chain_.ports[exit]);
+      if (exit != kNoPort && ports_ == Ports::open) explained_.refused = why_refused(chain_.ports[exit]);
+      if (exit != kNoPort && ports_ == Ports::closed && chain_.ports[exit].port->interface())
+        explained_.open_questions.push_back(
+            fmt::format("port {} is not open: it may be down, or its MTU too small", chain_.ports[exit].name));
       if (!explained_.refused.empty())
         explained_.outcome = {"drop", std::string(kChainDropNames[static_cast<std::size_t>(ChainDrop::port_refused)])};
     }
@@ -107,12 +110,13 @@ class Walk {
 
   const Chain& chain_;
   PacketView packet_;
+  const Ports ports_;
   ExplainedPacket explained_;
   bool goes_on_ = true;
 };
 
 }  // namespace
 
-ExplainedPacket explain(const Chain& chain, PacketView packet) { return Walk(chain, packet)(); }
+ExplainedPacket explain(const Chain& chain, PacketView packet, Ports ports) { return Walk(chain, packet, ports)(); }
 
 }  // namespace penstock::run

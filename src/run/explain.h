@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -36,7 +37,10 @@ struct ExplainedPacket {
   std::vector<std::string> open_questions;
 };
 
+/// Whether the links of ports and their MTUs are known.
+enum class Ports : std::uint8_t { open, closed };
+
 /// Thread-safe as long as no function of the chain is exchanged. `packet` has an input port, and is changed.
-[[nodiscard]] ExplainedPacket explain(const Chain& chain, PacketView packet);
+[[nodiscard]] ExplainedPacket explain(const Chain& chain, PacketView packet, Ports ports = Ports::open);
 
 }  // namespace penstock::run

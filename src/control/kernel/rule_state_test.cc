@@ -125,6 +125,7 @@ TEST_F(KernelRuleState, SaysThatRulesCannotBeRead) {
   EXPECT_EQ(why(), "in use");
   state_.cannot_read("nft: is not installed", at(now_++));
   read(kSecond);
+  EXPECT_EQ(why(), "in use") << "it can be read again, and is about to be";
   EXPECT_TRUE(wants_reload());
 }
 

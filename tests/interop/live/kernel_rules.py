@@ -62,18 +62,18 @@ def follows(make):
     print(f"in use after {time.monotonic() - begun:.2f} s")
     check(not passes(operator, 1001))
 
-    # Each version passes pings, and none of them one without rules.
-    net.serve("la", f"ping -q -i 0.01 -c 300 {net.address('lb')}")
+    # Each version passes pings.
+    net.serve("la", f"ping -q -i 0.01 -c 150 {net.address('lb')}")
     reloads = operator.do("status")["reloads"]
-    for version in range(20):
-        rules.write(1001 + version % 2)
+    for version in range(10):
+        rules.write(1001 + version % 2, more=f"udp dport {1 + version} accept")  # none is like another
         time.sleep(0.1)
     wait_until(lambda: not net.background[-1].is_running(), "the pings do not end")
     check(" 0% packet loss" in net.background[-1].text(), net.background[-1].text())
-    check(passes(operator, 1002) and not passes(operator, 1001))
+    wait_until(lambda: passes(operator, 1002) and not passes(operator, 1001), "the last rules are not in use", 5)
     made = operator.do("status")["reloads"] - reloads
-    check(1 <= made <= 10, made, "reloads for 20 changes in 2 s")
-    check(pings(details(operator)) == 600, "the counter of an unchanged rule goes on", details(operator))
+    check(1 <= made <= 8, made, "reloads for 10 changes in 1 s")
+    check(pings(details(operator)) == 300, "the counter of an unchanged rule goes on", details(operator))
 
     rules.write(1001, more="ct state established accept")
     wait_until(lambda: any(NOT_IN_USE in text for text in cautions(operator)), "nothing is said of refused rules", 5)
@@ -99,7 +99,7 @@ def follows(make):
     wait_until(lambda: cautions(operator) == [], "the rules that are in use are not taken for those of the kernel", 5)
     operator.do("rollback")
     check(passes(operator, 1002) and "rolled back" in " ".join(cautions(operator)), cautions(operator))
-    time.sleep(1.5)
+    time.sleep(1)
     check(passes(operator, 1002), "a rollback does not last")
     check(operator.do("reload")["outcome"] == "in_use" and passes(operator, 1001) and cautions(operator) == [])
     rules.write(1001, more="udp dport 53 accept")
