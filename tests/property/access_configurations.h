@@ -33,6 +33,9 @@ inline constexpr const char* kIp6tables =
     "-A FORWARD -p ipv6-icmp -m icmp6 --icmpv6-type 128 -j REJECT\n-A FORWARD -d fe80::/10 -i dmz -j DROP\nCOMMIT\n";
 inline constexpr const char* kByOutPort =
     "*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -o wan -p udp -j DROP\n-A FORWARD ! -o lan -p tcp -j DROP\nCOMMIT\n";
+inline constexpr const char* kConnections =
+    "*filter\n:FORWARD DROP [0:0]\n-A FORWARD -m conntrack --ctstate INVALID -j REJECT\n"
+    "-A FORWARD -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT\n-A FORWARD -s 10.0.0.0/8 -j ACCEPT\nCOMMIT\n";
 inline constexpr const char* kByAddressOnly =
     "*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -s 10.0.0.0/8 -j DROP\n-A FORWARD -d 8.0.0.0/8 -j REJECT\nCOMMIT\n";
 inline constexpr const char* kClassBench =
@@ -164,11 +167,17 @@ struct Configuration {
 
 /// By name.
 inline std::map<std::string, std::string> configuration_files() {
-  std::map<std::string, std::string> files{
-      {"iptables", kIptables},          {"ip6tables", kIp6tables},   {"out", kByOutPort},
-      {"address", kByAddressOnly},      {"classbench", kClassBench}, {"routes", kRoutes},
-      {"neighbours", kNeighbours},      {"nids", kNidsRules},        {"policy-out", policies_of("out")},
-      {"policy-in", policies_of("fwd")}};
+  std::map<std::string, std::string> files{{"iptables", kIptables},
+                                           {"ip6tables", kIp6tables},
+                                           {"out", kByOutPort},
+                                           {"connections", kConnections},
+                                           {"address", kByAddressOnly},
+                                           {"classbench", kClassBench},
+                                           {"routes", kRoutes},
+                                           {"neighbours", kNeighbours},
+                                           {"nids", kNidsRules},
+                                           {"policy-out", policies_of("out")},
+                                           {"policy-in", policies_of("fwd")}};
   for (std::size_t turn = 0; turn < kAlgorithms.size(); ++turn) {
     files["state-" + std::to_string(turn)] = states_of(turn);
   }
@@ -180,6 +189,7 @@ inline void add_firewalls(std::vector<Configuration>& all) {
     all.push_back({"iptables", "firewall", {{"rules", {"@iptables"}}, {"engine", {engine}}}});
     all.push_back({"ip6tables", "firewall", {{"rules", {"@ip6tables"}}, {"engine", {engine}}}});
     all.push_back({"by out-port", "firewall", {{"rules", {"@out"}}, {"engine", {engine}}}, true});
+    all.push_back({"connections", "firewall", {{"rules", {"@connections"}}, {"engine", {engine}}}});
     all.push_back({"by address", "firewall", {{"rules", {"@address"}}, {"engine", {engine}}}});
     all.push_back({"ClassBench", "firewall", {{"rules", {"@classbench"}}, {"engine", {engine}}}});
   }

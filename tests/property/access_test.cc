@@ -159,6 +159,7 @@ std::vector<Needed> needed_fields() {
            {Field::ipv4_src, Field::ipv4_dst, Field::l4_src_port, Field::l4_dst_port, Field::tcp_flags,
             Field::icmp_type_code, Field::in_port, Field::verdict}},
           {"firewall", "iptables", "GPU", {Field::ipv4_dst, Field::tcp_flags, Field::in_port, Field::verdict}},
+          {"firewall", "connections", "CPU", {Field::ipv4_dst, Field::tcp_flags, Field::l4_checksum, Field::payload}},
           {"firewall", "iptables", "finish", {Field::frame_shape}},
           {"router", "all pass", "GPU", {Field::eth_dst, Field::ipv4_dst, Field::ipv6_dst, Field::flow_hash}},
           {"router", "martians pass", "CPU", {Field::ipv4_checksum, Field::ipv4_options}},

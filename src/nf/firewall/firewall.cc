@@ -18,7 +18,6 @@
 #include "nf/firewall/firewall_stage.h"
 #include "nf/firewall/rule_pairs.h"
 #include "nf/firewall/tracked_stage.h"
-#include "stack/stack_need.h"
 
 namespace penstock::firewall {
 
@@ -61,8 +60,10 @@ Firewall::Firewall(classify::Ruleset rules, Setup setup)
   traits_.summary = firewall_kind().summary;
   traits_.drop_reasons = kDropReasons;
   if (tracks()) {
-    // Packets are looked up with all their headers, and their checksums are verified.
-    traits_.cpu = {stack::kFlowFields | FieldSet{Field::in_port, Field::verdict}, {Field::verdict}};
+    // Packets are looked up with all their headers above the link's, and their checksums are verified.
+    constexpr FieldSet kUnused{Field::eth_dst, Field::eth_src, Field::arp,
+                               Field::trailer, Field::mark,    Field::flow_hash};
+    traits_.cpu = {FieldSet::all() - kUnused, {Field::verdict}};
     return;
   }
   const Access access = rule_access();

@@ -46,7 +46,7 @@ struct Origin {
   const Declared* chain;
   std::size_t object;
   std::uint64_t handle;
-  bool logs;
+  std::string_view ignored;
 };
 
 /// A rule that uses a named set.
@@ -261,7 +261,7 @@ class Reader {
                           rule.error().found, rule.error().expected));
       return true;
     }
-    origin.logs = rule->logs;
+    origin.ignored = rule->ignored;
     if (rule->can_drop && chain->second.harmful.empty()) chain->second.harmful = where(origin, "");
     Errors unknown;
     for (const std::string& name : rule->unknown_interfaces) unknown.push_back(unknown_interface(origin, name));
@@ -339,7 +339,7 @@ class Reader {
   void check_other_chain(const Declared& chain, const std::string& key);
   void spread_harm();
   [[nodiscard]] Errors set_policies(std::vector<BaseChain>& starts);
-  void report_logs();
+  void report_ignored();
 
   const std::string& file_;
   const ReadOptions& options_;
@@ -385,7 +385,7 @@ Result<Read<classify::Ruleset>> Reader::finish() {
   };
   Errors errors = write_out(chains_, starts, options_.most_rules, in_json, read_);
   if (!errors.empty()) return failure(std::move(errors));
-  report_logs();
+  report_ignored();
   return std::move(read_);
 }
 
@@ -486,11 +486,13 @@ Errors Reader::set_policies(std::vector<BaseChain>& starts) {
 }
 
 /// Of the rules that apply to packets.
-void Reader::report_logs() {
+void Reader::report_ignored() {
   for (const classify::Entry& entry : read_.value.entries) {
     Origin& origin = origins_[entry.rule];
-    if (!std::exchange(origin.logs, false)) continue;
-    read_.harmless.push_back(error(where(origin, "") + ": log is not supported: the rule applies without it", "", ""));
+    const std::string_view ignored = std::exchange(origin.ignored, {});
+    if (ignored.empty()) continue;
+    read_.harmless.push_back(
+        error(fmt::format("{}: {} is not supported: the rule applies without it", where(origin, ""), ignored), "", ""));
   }
 }
 

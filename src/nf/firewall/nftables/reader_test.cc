@@ -284,6 +284,26 @@ TEST(NftablesReader, RulesThatOnlyObserveAreLeftOut) {
   EXPECT_EQ(decide(read->value, tuple(kWeb)), "2 accept");
 }
 
+/// In Linux, later packets of an offloaded connection pass by the rules. Here, the rules decide about them.
+TEST(NftablesReader, FlowOffloadIsIgnored) {
+  const std::string offload = R"({"flow": {"op": "add", "flowtable": "@f"}})";
+  const auto read = read_rules(inet()
+                                   .rule("forward", match(meta("l4proto"), "\"tcp\"") + "," + offload)
+                                   .rule("forward", match(kDport, "80") + "," + offload + "," + kAccept)
+                                   .text(),
+                               "rules", {});
+  ASSERT_TRUE(read);
+  EXPECT_THAT(read->unsupported, IsEmpty());
+  EXPECT_EQ(
+      to_string(read->harmless),
+      "rules: nftables[1].rule (table inet t, chain forward, rule handle 1): flow offload is not supported: without "
+      "this rule, packets have the same verdict\n"
+      "rules: nftables[2].rule (table inet t, chain forward, rule handle 2): flow offload is not supported: the rule "
+      "applies without it");
+  EXPECT_EQ(decide(read->value, tuple(kWeb)), "1 accept");
+  EXPECT_EQ(read->value.rules[1].text, "inet t forward: tcp dport 80 flow add @f accept # handle 2");
+}
+
 struct Unsupported {
   const char* name;
   std::string statements;
@@ -323,7 +343,6 @@ INSTANTIATE_TEST_SUITE_P(
         Unsupported{"mark", match(meta("mark"), "1") + "," + kAccept, "left" + kIn + "meta mark is not supported"},
         Unsupported{"set_mark", R"({"mangle": {"key": {"meta": {"key": "mark"}}, "value": 1}})",
                     "mangle is not supported"},
-        Unsupported{"flow", R"({"flow": {"op": "add", "flowtable": "@f"}})", "flow is not supported"},
         Unsupported{"nexthdr", match(payload("ip6", "nexthdr"), "\"tcp\"") + "," + kAccept,
                     "ip6 nexthdr is not supported"},
         Unsupported{"exthdr", match(R"({"exthdr": {"name": "frag"}})", "true") + "," + kAccept,

@@ -21,8 +21,9 @@ namespace {
 using classify::IntervalSet;
 using Jump = ChainRule::Jump;
 
-/// Statements that change no verdict: they are ignored.
-constexpr auto kObserving = std::to_array<std::string_view>({"counter", "last", "log"});
+/// Statements that change no verdict: they are ignored. In Linux, `flow add` makes later packets of a connection pass
+/// by the rules; here, the rules decide about them.
+constexpr auto kObserving = std::to_array<std::string_view>({"counter", "flow", "last", "log"});
 /// Other statements that neither drop nor change a packet.
 constexpr auto kPassive = std::to_array<std::string_view>(
     {"match", "accept", "continue", "return", "jump", "goto", "limit", "quota", "ct count"});
@@ -139,7 +140,8 @@ class RuleReader {
       if (read) return read;
       return within("." + kind, std::move(read.error()));
     };
-    if (kind == "log") logs_ = true;
+    if (kind == "log") ignored_ = "log";
+    if (kind == "flow") ignored_ = "flow offload";
     if (is_among(kind, kObserving)) return {};
     if (kind == "match") return in_kind(read_match(value));
     if (kind == "vmap") return in_kind(read_map(value));
@@ -158,7 +160,7 @@ class RuleReader {
   Checked<void> read_xt(const Json& value) {
     if (is_xt(value, "match", "comment")) return {};
     if (is_xt(value, "target", "LOG")) {
-      logs_ = true;
+      ignored_ = "log";
       return {};
     }
     // iptables has checked that the rule is for the protocol of the answer.
@@ -350,12 +352,12 @@ class RuleReader {
   Checked<void> write() {
     if (!verdict_ && map_ == nullptr) {
       ChainRule part;
-      part.unsupported = logs_ ? "log is not supported" : "a rule without a verdict is not supported";
+      part.unsupported = fmt::format("{} is not supported", ignored_.empty() ? "a rule without a verdict" : ignored_);
       part.only_observes = true;
       rule_.parts = {std::move(part)};
       return {};
     }
-    rule_.logs = logs_;
+    rule_.ignored = ignored_;
     if (map_ == nullptr) return write_part(*verdict_);
     factors_.push_back({map_keys_, nullptr});
     for (const Group& group : map_->groups) {
@@ -401,7 +403,7 @@ class RuleReader {
   std::vector<Factor> factors_;
   std::deque<Set> own_sets_;
   bool never_ = false;  // no packet matches
-  bool logs_ = false;
+  std::string_view ignored_;
 };
 
 }  // namespace

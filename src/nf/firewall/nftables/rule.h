@@ -23,7 +23,7 @@ struct Rule {
   /// What the rule does: one part, or, with a verdict map, one for each of its verdicts. No packet meets the conditions
   /// of two parts. Targets are names of chains in the rule's table. Indices, lines and places are the caller's.
   std::vector<ChainRule> parts;
-  bool logs = false;      // and has a verdict
+  std::string_view ignored{};  // a statement beside the verdict that does nothing here: "log"; empty: none
   bool can_drop = false;  // or change a packet: it matters even where packets only pass through before or after rules
   std::set<std::string, std::less<>> unknown_interfaces;
   std::vector<std::string> sets_used,

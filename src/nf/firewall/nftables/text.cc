@@ -157,6 +157,8 @@ std::string statement_text(const Json& statement) {
   }
   if (kind == "log" && value.is_object() && value.contains("prefix"))
     return "log prefix \"" + word(value, "prefix") + "\"";
+  if (kind == "flow" && value.is_object())
+    return fmt::format("flow {} {}", word(value, "op"), word(value, "flowtable"));
   if (kind == "limit" && value.is_object()) {
     return fmt::format("limit rate {}{}/{}", value.contains("inv") ? "over " : "", word(value, "rate"),
                        word(value, "per"));
