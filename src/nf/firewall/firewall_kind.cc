@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -13,6 +12,7 @@
 #include "function/interface_names.h"
 #include "function/unsupported.h"
 #include "nf/firewall/firewall.h"
+#include "nf/firewall/nftables/digest.h"
 #include "nf/firewall/nftables/nft.h"
 #include "nf/firewall/rule_reader.h"
 
@@ -108,7 +108,7 @@ Result<Read<classify::Ruleset>> read_kernel_rules(FromKernel& from, const Firewa
   RuleSource* const source = running == nullptr ? nullptr : running->source();
   const Result<std::string> text = source != nullptr ? source->read() : nftables::list_rules_of(from.netns);
   if (!text) return failure(text.error());
-  from.digest = std::hash<std::string>()(*text);
+  from.digest = nftables::digest_of(*text);
   options.format = RuleFormat::nftables;
   return read_rules(*text, nftables::name_of_kernel_rules(from.netns), options);
 }
