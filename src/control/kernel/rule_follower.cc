@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
@@ -25,6 +24,7 @@
 #include "control/kernel/messages.h"
 #include "control/status.h"
 #include "nf/firewall/firewall.h"
+#include "nf/firewall/nftables/digest.h"
 #include "nf/firewall/nftables/nft.h"
 #include "port/live/namespace_thread.h"
 
@@ -170,6 +170,7 @@ void RuleFollower::forget_events() {
 bool RuleFollower::read_rules() {
   forget_events();
   auto listed = list();
+  const std::size_t digest = listed ? firewall::nftables::digest_of(listed->rules) : 0;
   const auto now = std::chrono::system_clock::now();
   const std::lock_guard lock(mutex_);
   const auto before = state_.not_in_use();
@@ -177,7 +178,7 @@ bool RuleFollower::read_rules() {
     ++counts_.readings;
     error_.clear();
     listing_ = std::move(*listed);
-    state_.read(std::hash<std::string>()(listing_.rules), now);
+    state_.read(digest, now);
     if (!asked_ && !state_.wants_reload()) listing_.rules = {};
   } else {
     ++counts_.failures;

@@ -9,7 +9,6 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,6 +20,7 @@
 #include "function/interface_names.h"
 #include "function/unsupported.h"
 #include "nf/firewall/firewall.h"
+#include "nf/firewall/nftables/digest.h"
 #include "nf/firewall/nftables/nft.h"
 #include "nf/firewall/rule_reader.h"
 
@@ -181,7 +181,7 @@ Result<Read<classify::Ruleset>> read_kernel_rules(FromKernel& from, const Firewa
   RuleSource* const source = running == nullptr ? nullptr : running->source();
   const Result<std::string> text = source != nullptr ? source->read() : nftables::list_rules_of(from.netns);
   if (!text) return failure(text.error());
-  from.digest = std::hash<std::string>()(*text);
+  from.digest = nftables::digest_of(*text);
   options.format = RuleFormat::nftables;
   return read_rules(*text, nftables::name_of_kernel_rules(from.netns), options);
 }

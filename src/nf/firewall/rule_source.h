@@ -18,7 +18,7 @@ namespace penstock::firewall {
 /// Of a firewall whose rules are the kernel's.
 struct FromKernel {
   std::string netns;       // the network namespace; "": that of the process
-  std::size_t digest = 0;  // of the rule set's text (std::hash)
+  std::size_t digest = 0;  // of the rule set (nftables/digest.h)
 };
 
 class RuleSource {

@@ -11,7 +11,6 @@
 
 #include <cstdlib>
 #include <fstream>
-#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -21,6 +20,7 @@
 
 #include "base/capabilities.h"
 #include "nf/firewall/firewall.h"
+#include "nf/firewall/nftables/digest.h"
 #include "nf/firewall/rule_reader.h"
 
 namespace penstock::firewall::nftables {
@@ -195,7 +195,7 @@ TEST(KernelRules, ComeFromTheSourceOfTheRunningFirewall) {
   ASSERT_TRUE(made) << to_string(made.error());
   auto& next = static_cast<Firewall&>(**made);
   EXPECT_EQ(next.rules().ipv4_policy, classify::Target::drop);
-  EXPECT_EQ(next.from_kernel()->digest, std::hash<std::string>()(source.read().value()));
+  EXPECT_EQ(next.from_kernel()->digest, digest_of(source.read().value()));
   EXPECT_EQ(next.source(), nullptr);
   ASSERT_TRUE(next.take_over(*running));
   EXPECT_EQ(next.source(), &source);

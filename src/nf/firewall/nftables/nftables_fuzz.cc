@@ -5,7 +5,9 @@
 // keys, and no entry may refer to what does not exist.
 
 #include <cstdint>
+#include <string_view>
 
+#include "nf/firewall/nftables/digest.h"
 #include "nf/firewall/nftables/reader.h"
 #include "nf/firewall/rules_for_fuzz.h"
 
@@ -14,7 +16,9 @@ using namespace penstock::firewall;
 using penstock::testing::check;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const auto read = read_nftables({reinterpret_cast<const char*>(data), size}, "fuzz", options_for_fuzz(size));
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  static_cast<void>(nftables::digest_of(text));
+  const auto read = read_nftables(text, "fuzz", options_for_fuzz(size));
   if (!read) return 0;
   const classify::Ruleset& rules = read->value;
   for (std::size_t i = 0; i < rules.entries.size(); ++i) {
