@@ -21,11 +21,11 @@ Store::Store(std::uint32_t capacity, std::uint64_t seed)
   slots_.fill(kNone);
 }
 
-Found Store::find(const Tuple& tuple, const Tuple& inverse, std::uint32_t hash) noexcept {
+Found Store::find(const Tuple& tuple, std::uint32_t hash) noexcept {
   for (std::uint32_t i = buckets_[hash & bucket_mask_]; i != kNone; i = connections_[i].next_in_bucket) {
     Connection& connection = connections_[i];
     // A host that talks to itself from one port to the same: the kernel finds the reply first.
-    if (connection.original == inverse) return {&connection, Direction::reply};
+    if (are_inverse(connection.original, tuple)) return {&connection, Direction::reply};
     if (connection.original == tuple) return {&connection, Direction::original};
   }
   return {};

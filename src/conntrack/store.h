@@ -28,7 +28,7 @@ class Store {
 
   [[nodiscard]] std::uint32_t hash_of(const Tuple& tuple) const noexcept { return conntrack::hash_of(tuple, seed_); }
   /// A connection in the hash with this tuple, expired or not.
-  [[nodiscard]] Found find(const Tuple& tuple, const Tuple& inverse, std::uint32_t hash) noexcept;
+  [[nodiscard]] Found find(const Tuple& tuple, std::uint32_t hash) noexcept;
   void prefetch_bucket(std::uint32_t hash) const noexcept;
   void prefetch_connection(std::uint32_t hash) const noexcept;
 

@@ -57,21 +57,22 @@ Tracked Table::judge(PacketView packet) noexcept {
     return invalid(Reason::malformed);
   }
   if (layout.has(PacketLayout::kLaterFragment)) return follow_first_fragment(packet);
-  const std::optional<Transport> transport = read_transport(packet);
-  if (!transport) return invalid(Reason::malformed);
-  if (const auto error = find_error(packet, *transport, options_.checksum)) return invalid(*error);
+  Transport transport;
+  if (!read_transport(packet, transport)) return invalid(Reason::malformed);
+  if (const auto error = find_error(packet, transport, options_.checksum)) return invalid(*error);
   const bool icmp = layout.transport == ip_protocol::kIcmp || layout.transport == ip_protocol::kIcmpv6;
-  const Tracked tracked = icmp ? track_icmp(packet, *transport) : track_tuple(packet, *transport);
-  if (layout.has(PacketLayout::kFragment) && tracked.connection != nullptr) remember_first_fragment(packet, tracked);
+  const Tracked tracked = icmp ? track_icmp(packet, transport) : track_tuple(packet, transport);
+  if (layout.has(PacketLayout::kFragment) && tracked.connection != nullptr)
+    remember_first_fragment(packet, transport, tracked);
   return tracked;
 }
 
-void Table::remember_first_fragment(PacketView packet, const Tracked& tracked) noexcept {
+void Table::remember_first_fragment(PacketView packet, const Transport& transport, const Tracked& tracked) noexcept {
   FirstFragment first{.fragment = read_fragment(packet), .state = tracked.state, .direction = tracked.direction};
   first.connection = store_.index_of(*tracked.connection);
   first.generation = tracked.connection->generation;
   if (packet.layout().transport == ip_protocol::kTcp) {
-    first.tcp_offset = segment_of(packet, *read_transport(packet)).end - first.fragment.to;
+    first.tcp_offset = segment_of(packet, transport).end - first.fragment.to;
   }
   fragments_.remember(first, now_ns_);
 }
@@ -109,17 +110,15 @@ Tracked Table::track_quoted(Bytes quoted, const Tuple& outer) noexcept {
   if (!inverse) return invalid(Reason::no_connection);
   // The error goes to the sender of the quoted packet: the other direction of the connection. Another destination
   // would let anyone who is not in a connection claim to be related to it.
-  const Found found = find(*inverse, *tuple, store_.hash_of(*inverse));
+  const Found found = find(*inverse, store_.hash_of(*inverse));
   if (found.connection == nullptr || inverse->destination != outer.destination) return invalid(Reason::no_connection);
   return {.connection = found.connection, .state = State::related, .direction = found.direction};
 }
 
 Tracked Table::track_tuple(PacketView packet, const Transport& transport) noexcept {
-  const std::optional<Tuple> inverse = inverse_of(transport.tuple);
-  if (!inverse) return invalid(Reason::no_connection);
   const std::uint32_t hash = store_.hash_of(transport.tuple);
-  const auto [connection, direction] = find(transport.tuple, *inverse, hash);
-  if (connection == nullptr) return begin(packet, transport, *inverse, hash);
+  const auto [connection, direction] = find(transport.tuple, hash);
+  if (connection == nullptr) return begin(packet, transport, hash);
   const Store::Worth worth = Store::worth_of(*connection);
   const Outcome outcome = update(*connection, direction, packet, transport);
   store_.revalue(*connection, worth);
@@ -135,7 +134,7 @@ Tracked Table::track_tuple(PacketView packet, const Transport& transport) noexce
     case Outcome::Kind::reopened:
       remove(*connection);
       ++counters_.ended;
-      return begin(packet, transport, *inverse, hash);
+      return begin(packet, transport, hash);
     case Outcome::Kind::shortened: live_for(*connection, outcome.timeout_s); [[fallthrough]];
     case Outcome::Kind::invalid: return invalid(outcome.reason);
   }
@@ -145,23 +144,24 @@ Tracked Table::track_tuple(PacketView packet, const Transport& transport) noexce
           .direction = direction};
 }
 
-Found Table::find(const Tuple& tuple, const Tuple& inverse, std::uint32_t hash) noexcept {
-  const Found found = store_.find(tuple, inverse, hash);
+Found Table::find(const Tuple& tuple, std::uint32_t hash) noexcept {
+  const Found found = store_.find(tuple, hash);
   if (found.connection == nullptr || found.connection->expires_ns > now_ns_) return found;
   remove(*found.connection);
   ++counters_.expired;
   return {};
 }
 
-Tracked Table::begin(PacketView packet, const Transport& transport, const Tuple& reply, std::uint32_t hash) noexcept {
+Tracked Table::begin(PacketView packet, const Transport& transport, std::uint32_t hash) noexcept {
   const std::uint8_t protocol = transport.tuple.protocol;
   const bool tcp = protocol == ip_protocol::kTcp;
   const bool icmp = protocol == ip_protocol::kIcmp || protocol == ip_protocol::kIcmpv6;
-  if ((tcp && !begins_tcp(segment_of(packet, transport), options_)) ||
+  const std::optional<Tuple> reply = inverse_of(transport.tuple);
+  if (!reply || (tcp && !begins_tcp(segment_of(packet, transport), options_)) ||
       (icmp && icmp_kind(protocol, transport.bytes[0]) != IcmpKind::request)) {
     return invalid(Reason::no_connection);
   }
-  Connection* const connection = take(transport.tuple, reply);
+  Connection* const connection = take(transport.tuple, *reply);
   if (connection == nullptr) return invalid(Reason::full);
   if (tcp) begin_tcp(*connection, segment_of(packet, transport));
   if (protocol == ip_protocol::kUdp) connection->udp_stream_from_ns = now_ns_ + 2 * kSecond;
@@ -258,8 +258,8 @@ std::uint32_t Table::likely_hash(PacketView packet) const noexcept {
       layout.has(PacketLayout::kLaterFragment)) {
     return 0;
   }
-  const std::optional<Transport> transport = read_transport(packet);
-  return transport ? store_.hash_of(transport->tuple) : 0;
+  Transport transport;
+  return read_transport(packet, transport) ? store_.hash_of(transport.tuple) : 0;
 }
 
 /// A clock that was set back, or another capture, is told from packets of several ports that come out of order.

@@ -66,15 +66,14 @@ class Table {
  private:
   [[nodiscard]] Tracked judge(PacketView packet) noexcept;
   [[nodiscard]] Tracked follow_first_fragment(PacketView packet) noexcept;
-  void remember_first_fragment(PacketView packet, const Tracked& tracked) noexcept;
+  void remember_first_fragment(PacketView packet, const Transport& transport, const Tracked& tracked) noexcept;
   [[nodiscard]] Tracked track_icmp(PacketView packet, const Transport& transport) noexcept;
   [[nodiscard]] Tracked track_quoted(Bytes quoted, const Tuple& outer) noexcept;
   [[nodiscard]] Tracked track_tuple(PacketView packet, const Transport& transport) noexcept;
-  [[nodiscard]] Tracked begin(PacketView packet, const Transport& transport, const Tuple& reply,
-                              std::uint32_t hash) noexcept;
+  [[nodiscard]] Tracked begin(PacketView packet, const Transport& transport, std::uint32_t hash) noexcept;
   [[nodiscard]] Outcome update(Connection& connection, Direction direction, PacketView packet,
                                const Transport& transport) noexcept;
-  [[nodiscard]] Found find(const Tuple& tuple, const Tuple& inverse, std::uint32_t hash) noexcept;
+  [[nodiscard]] Found find(const Tuple& tuple, std::uint32_t hash) noexcept;
   [[nodiscard]] Connection* take(const Tuple& original, const Tuple& reply) noexcept;
   void live_for(Connection& connection, std::uint32_t seconds) noexcept;
   void remove(Connection& connection) noexcept;

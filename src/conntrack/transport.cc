@@ -56,21 +56,19 @@ void read_addresses(PacketView packet, Tuple& tuple) noexcept {
   }
 }
 
-std::optional<Transport> read_transport(PacketView packet) noexcept {
+bool read_transport(PacketView packet, Transport& transport) noexcept {
   const PacketLayout& layout = packet.layout();
   const bool v6 = layout.network == NetworkLayer::ipv6;
   // IPv6's "no next header", and headers that are incomplete.
   if (v6 && (layout.transport == ip_protocol::kNone || layout.transport == ip_protocol::kHopByHop ||
              layout.transport == ip_protocol::kRouting || layout.transport == ip_protocol::kFragment ||
              layout.transport == ip_protocol::kAh || layout.transport == ip_protocol::kDestinationOptions)) {
-    return std::nullopt;
+    return false;
   }
-  Transport transport;
   read_addresses(packet, transport.tuple);
   transport.bytes = {packet.frame + layout.transport_offset, layout.end - layout.transport_offset};
   transport.length = length_on_the_wire(packet);
-  if (!read_ports(transport.bytes, layout.transport, transport.tuple)) return std::nullopt;
-  return transport;
+  return read_ports(transport.bytes, layout.transport, transport.tuple);
 }
 
 std::optional<Reason> find_error(PacketView packet, const Transport& transport, bool check_checksum) noexcept {

@@ -23,9 +23,9 @@ struct Transport {
 /// The addresses of an IP packet, whose header is present.
 void read_addresses(PacketView packet, Tuple& tuple) noexcept;
 
-/// `packet` is an IP packet with a valid IP header, and not a later fragment. Nothing if its transport header is too
-/// short to be tracked.
-[[nodiscard]] std::optional<Transport> read_transport(PacketView packet) noexcept;
+/// `packet` is an IP packet with a valid IP header, and not a later fragment; `transport` is default-constructed. False
+/// if its transport header is too short to be tracked.
+[[nodiscard]] bool read_transport(PacketView packet, Transport& transport) noexcept;
 
 /// Why the packet is invalid, if it is. Checksums are checked where all bytes are there: not of truncated packets, and
 /// not of fragments.

@@ -78,6 +78,16 @@ bool read_ports(Bytes transport, std::uint8_t protocol, Tuple& tuple) noexcept {
   return protocol != ip_protocol::kGre || read_gre(transport, tuple);
 }
 
+bool are_inverse(const Tuple& a, const Tuple& b) noexcept {
+  if (a.source != b.destination || a.destination != b.source || a.protocol != b.protocol ||
+      a.ip_version != b.ip_version) {
+    return false;
+  }
+  if (!is_icmp(a)) return a.source_port == b.destination_port && a.destination_port == b.source_port;
+  const auto answer = icmp_counterpart(a.protocol, static_cast<std::uint8_t>(a.destination_port >> 8));
+  return a.source_port == b.source_port && answer && b.destination_port == (*answer << 8 | (a.destination_port & 0xff));
+}
+
 std::optional<Tuple> inverse_of(const Tuple& tuple) noexcept {
   Tuple inverse = tuple;
   std::swap(inverse.source, inverse.destination);

@@ -32,6 +32,9 @@ struct Tuple {
 /// follows. False if that is too little, or if no connection can be of this kind.
 [[nodiscard]] bool read_ports(Bytes transport, std::uint8_t protocol, Tuple& tuple) noexcept;
 
+/// Whether packets with `b` answer those with `a`: inverse_of(a) == b.
+[[nodiscard]] bool are_inverse(const Tuple& a, const Tuple& b) noexcept;
+
 /// The tuple of packets in the other direction. Nothing for ICMP that is neither request nor reply.
 [[nodiscard]] std::optional<Tuple> inverse_of(const Tuple& tuple) noexcept;
 

@@ -103,8 +103,8 @@ class Comparison {
     } else if (theirs->state != ours.state || theirs->direction != ours.direction) {
       problem = fmt::format("the kernel says {}, we say {}", describe(theirs->state, theirs->direction),
                             describe(ours.state, ours.direction));
-    } else if (const std::optional<Transport> transport = read_transport(parsed.view())) {
-      problem = compare_memory(transport->tuple);
+    } else if (Transport transport; read_transport(parsed.view(), transport)) {
+      problem = compare_memory(transport.tuple);
     }
     history_.push_back(fmt::format(
         "{}  {}{} {}", describe(packet), describe(ours.state, ours.direction),

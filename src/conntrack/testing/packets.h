@@ -5,8 +5,10 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "packet/packet.h"
@@ -70,7 +72,7 @@ struct TcpFields {
 
 inline Packet tcp_packet(const Ends& ends, TcpFields fields) {
   while (fields.options.size() % 4 != 0) fields.options.push_back(1);
-  Packet transport(sizeof(TcpHeader));
+  Packet transport(sizeof(TcpHeader) + fields.options.size() + fields.payload, 'x');
   put_be16(transport, 0, ends.source_port);
   put_be16(transport, 2, ends.destination_port);
   put_be32(transport, 4, fields.sequence);
@@ -78,8 +80,8 @@ inline Packet tcp_packet(const Ends& ends, TcpFields fields) {
   transport[12] = static_cast<std::uint8_t>((5 + fields.options.size() / 4) << 4);
   transport[13] = fields.flags;
   put_be16(transport, 14, fields.window);
-  transport.insert(transport.end(), fields.options.begin(), fields.options.end());
-  transport.resize(transport.size() + fields.payload, 'x');
+  put_be16(transport, 18, 0);
+  std::ranges::copy(fields.options, transport.begin() + sizeof(TcpHeader));
   return ip_packet(ends, ip_protocol::kTcp, transport, 16);
 }
 
@@ -97,11 +99,11 @@ inline Packet udp_packet(const Ends& ends, std::size_t payload = 4, std::uint8_t
 /// The message's family is that of the addresses.
 inline Packet icmp_packet(const Ends& ends, std::uint8_t type, std::uint8_t code, std::uint16_t id,
                           const Packet& payload = {1, 2, 3, 4}) {
-  Packet transport(sizeof(IcmpHeader));
+  Packet transport(sizeof(IcmpHeader) + payload.size());
   transport[0] = type;
   transport[1] = code;
   put_be16(transport, 4, id);
-  transport.insert(transport.end(), payload.begin(), payload.end());
+  std::ranges::copy(payload, transport.begin() + sizeof(IcmpHeader));
   return ip_packet(ends, ends.is_v6() ? ip_protocol::kIcmpv6 : ip_protocol::kIcmp, transport, 2);
 }
 
