@@ -250,7 +250,7 @@ class Reader {
       mistake("rule of an unknown chain", in_quotes(chain_name), "a chain that is declared before it");
       return true;
     }
-    Origin origin{&chain->second, object_, handle_of(value), false};
+    Origin origin{&chain->second, object_, handle_of(value), {}};
     const RuleContext context{options_.interfaces,
                               [&](const std::string& name) { return find_set(family, table, name); }, read_.value,
                               budget_};
@@ -479,7 +479,7 @@ Errors Reader::set_policies(std::vector<BaseChain>& starts) {
     start.policy_rule = static_cast<std::uint32_t>(rules.rules.size());
     const Declared& chain = declared_.find(start.chain)->second;
     rules.rules.push_back({0, classify::Target::drop, false, start.chain + ": policy drop"});
-    origins_.push_back({&chain, chain.object, 0, false});
+    origins_.push_back({&chain, chain.object, 0, {}});
   }
   if (options_.policy) rules.ipv4_policy = rules.ipv6_policy = *options_.policy;
   return {};
