@@ -5,9 +5,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 
 #include "classify/explain.h"
+#include "function/burst.h"
 
 namespace penstock::firewall {
 
@@ -51,6 +53,7 @@ void TrackedStage::process(std::span<PacketView> packets) noexcept {
   constexpr std::size_t kPacketsPerExpiry = 32;  // as Table::expire asks for
   for (std::size_t i = 0; i < packets.size(); i += kPacketsPerExpiry)
     table_->expire(packets.front().packet->timestamp_ns);
+  prefetch(packets);
   Waiting waiting;
   for (const PacketView packet : packets) {
     Verdict& verdict = packet.packet->verdict;
@@ -78,6 +81,17 @@ void TrackedStage::process(std::span<PacketView> packets) noexcept {
   }
   decide(waiting);
   connections_.publish(table_->counters());
+}
+
+/// So that the cache misses of a burst's look-ups overlap.
+void TrackedStage::prefetch(std::span<const PacketView> packets) const noexcept {
+  std::array<std::uint32_t, function::kBurst> hashes;
+  const std::size_t count = std::min(packets.size(), hashes.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    hashes[i] = table_->likely_hash(packets[i]);
+    table_->prefetch_bucket(hashes[i]);
+  }
+  for (std::size_t i = 0; i < count; ++i) table_->prefetch_connection(hashes[i]);
 }
 
 void TrackedStage::decide(Waiting& waiting) noexcept {

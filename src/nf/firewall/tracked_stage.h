@@ -69,6 +69,7 @@ class TrackedStage final : public function::CpuStage {
     classify::Key key{};
   };
 
+  void prefetch(std::span<const PacketView> packets) const noexcept;
   void decide(Waiting& waiting) noexcept;
 
   const classify::Ruleset& rules_;
