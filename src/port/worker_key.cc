@@ -121,21 +121,23 @@ constexpr bool is_icmp_error(unsigned version, std::uint8_t type) noexcept {
   return type == 3 || type == 4 || type == 5 || type == 11 || type == 12;
 }
 
-/// Of the flow of a quoted packet. Empty if the quotation is too short, or of a later fragment.
-std::optional<std::uint32_t> hash_of_quoted(unsigned version, Bytes quoted) noexcept {
+/// Of the flow of a quoted packet; `own` if it is a later fragment, or no packet. Empty if the bytes end too early.
+std::optional<std::uint32_t> hash_of_quoted(std::uint32_t own, unsigned version, Bytes quoted) noexcept {
   if (version == 4) {
     if (quoted.size() < sizeof(Ipv4Header)) return std::nullopt;
     const auto& ip = header_of<Ipv4Header>(quoted);
-    if (ip.version() != 4 || ip.header_length() < sizeof(Ipv4Header) || quoted.size() < ip.header_length() ||
-        (ip.fragment.value() & Ipv4Header::kOffsetMask) != 0)
-      return std::nullopt;
+    if (ip.version() != 4 || ip.header_length() < sizeof(Ipv4Header)) return own;
+    if ((ip.fragment.value() & Ipv4Header::kOffsetMask) != 0) return own;
+    if (quoted.size() < ip.header_length()) return std::nullopt;
     return hash_of_ports(ends_of(ip), ip.protocol, quoted.subspan(ip.header_length()));
   }
-  if (quoted.size() < sizeof(Ipv6Header) || quoted[0] >> 4 != 6) return std::nullopt;
+  if (quoted.size() < sizeof(Ipv6Header)) return std::nullopt;
+  if (quoted[0] >> 4 != 6) return own;
   const auto& ip = header_of<Ipv6Header>(quoted);
   Extensions extensions{ip.next_header, quoted.subspan(sizeof(Ipv6Header))};
   extensions.walk();
-  if (extensions.end != Extensions::End::transport) return std::nullopt;
+  if (extensions.end == Extensions::End::cut) return std::nullopt;
+  if (extensions.end == Extensions::End::fragment) return own;
   return hash_of_ports(ends_of(ip), extensions.protocol, extensions.rest);
 }
 
@@ -146,8 +148,9 @@ std::optional<std::uint32_t> hash_of_transport(Ends ends, unsigned version, std:
     return hash_of_ports(ends, protocol, bytes);
   if (bytes.empty()) return std::nullopt;
   const std::uint32_t own = ends.hash(protocol);
-  if (!is_icmp_error(version, bytes[0]) || bytes.size() < sizeof(IcmpHeader)) return own;
-  return hash_of_quoted(version, bytes.subspan(sizeof(IcmpHeader))).value_or(own);
+  if (!is_icmp_error(version, bytes[0])) return own;
+  if (bytes.size() < sizeof(IcmpHeader)) return std::nullopt;
+  return hash_of_quoted(own, version, bytes.subspan(sizeof(IcmpHeader)));
 }
 
 std::optional<std::uint32_t> hash_of_payload(Ends ends, unsigned version, std::uint8_t protocol,
