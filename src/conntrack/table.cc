@@ -22,8 +22,8 @@ TcpSegment segment_of(PacketView packet, const Transport& transport) noexcept {
   return read_segment(packet.tcp(), transport.length);
 }
 
-/// RFC 4861 §4.5, §4.6.3: where a redirect quotes the packet that caused it; empty if it does not.
-/// Reason::no_connection is also for those that no router may send.
+/// RFC 4861 §4.5, §4.6.3: the packet that a redirect is about, as far as it quotes it. Empty if it does not, or if no
+/// router of this link has sent it (§8.1).
 Bytes quotation_of_redirect(PacketView packet, Bytes redirect) noexcept {
   constexpr std::size_t kOptions = 40, kOptionHeader = 8;
   constexpr std::uint8_t kRedirectedHeader = 4, kMostHops = 255;
