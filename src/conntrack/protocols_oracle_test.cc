@@ -126,23 +126,24 @@ class Packets {
 
 TEST_F(KernelOracle, TracksOtherProtocolsAlike) {
   Random random(seed + 10);
-  constexpr std::size_t kPackets = 10'000;
-  for (std::uint64_t round = 0; round < 2 * rounds; ++round) {
+  // Few at a time, which takes far less than the two seconds after which UDP becomes a stream: the kernel and we may
+  // disagree about a packet at that moment.
+  constexpr std::size_t kPackets = 1000;
+  std::array<std::size_t, 4> seen{};
+  for (std::uint64_t round = 0; round < 20 * rounds; ++round) {
     // Linux (6.18) takes UDP's number for that of UDP-Lite in the pseudo-header, and thus finds every checksum of
     // UDP-Lite wrong.
     const bool check = round % 2 == 0;
-    Comparison comparison(*kernel, {.checksum = check});
+    Comparison comparison(*kernel, {.most_connections = kPackets, .checksum = check});
     Packets packets(random, !check);
     for (std::size_t i = 0; i < kPackets; ++i) {
       if (!comparison.send(packets.next())) FAIL() << "seed " << seed << ", round " << round << ", packet " << i;
     }
-    for (const State state : {State::invalid, State::new_connection, State::established, State::related}) {
-      EXPECT_GT(comparison.seen(state), 100) << static_cast<int>(state);
-    }
-    fmt::print("{} packets: {} invalid, {} new, {} established, {} related\n", comparison.sent(),
-               comparison.seen(State::invalid), comparison.seen(State::new_connection),
-               comparison.seen(State::established), comparison.seen(State::related));
+    for (std::size_t state = 0; state < seen.size(); ++state) seen[state] += comparison.seen(static_cast<State>(state));
   }
+  for (const std::size_t count : seen) EXPECT_GT(count, 100);
+  fmt::print("{} packets: {} invalid, {} new, {} established, {} related\n", 20 * rounds * kPackets, seen[0], seen[1],
+             seen[2], seen[3]);
 }
 
 TEST_F(KernelOracle, UdpBecomesAStreamAlike) {

@@ -22,8 +22,8 @@ TcpSegment segment_of(PacketView packet, const Transport& transport) noexcept {
   return read_segment(packet.tcp(), transport.length);
 }
 
-/// RFC 4861 §4.5, §4.6.3: where a redirect quotes the packet that caused it; empty if it does not.
-/// Reason::no_connection is also for those that no router may send.
+/// RFC 4861 §4.5, §4.6.3: the packet that a redirect is about, as far as it quotes it. Empty if it does not, or if no
+/// router of this link has sent it (§8.1).
 Bytes quotation_of_redirect(PacketView packet, Bytes redirect) noexcept {
   constexpr std::size_t kOptions = 40, kOptionHeader = 8;
   constexpr std::uint8_t kRedirectedHeader = 4, kMostHops = 255;
@@ -262,14 +262,14 @@ std::uint32_t Table::likely_hash(PacketView packet) const noexcept {
   return read_transport(packet, transport) ? store_.hash_of(transport.tuple) : 0;
 }
 
-/// A clock that was set back, or another capture, is told from packets of several ports that come out of order.
+/// A clock that was set, or another capture, is told from packets of several ports that come out of order.
 void Table::set_time(std::uint64_t now_ns) noexcept {
-  constexpr std::uint64_t kMostBack = 60 * kSecond, kMost = std::uint64_t{1} << 62;
-  const std::uint64_t time = std::min(now_ns, kMost) + ahead_of_packets_;
-  if (time >= now_ns_) {
-    now_ns_ = time;
-  } else if (now_ns_ - time > kMostBack) {
-    ahead_of_packets_ += now_ns_ - time;
+  constexpr std::uint64_t kMostBack = 60 * kSecond, kMostForward = 365 * 86'400 * kSecond;
+  const std::uint64_t time_ns = now_ns + ahead_of_packets_;  // both may wrap; what counts is the difference
+  if (time_ns - now_ns_ <= kMostForward) {
+    now_ns_ = time_ns;
+  } else if (now_ns_ - time_ns > kMostBack) {
+    ahead_of_packets_ += now_ns_ - time_ns;
   }
 }
 

@@ -40,7 +40,7 @@ class Table {
   /// that is neither is forgotten then.
   ///
   /// `now_ns` may go back. By up to a minute, the packet counts as coming at the latest time that was seen; if it goes
-  /// back further, time goes on from there.
+  /// back further, or forward by more than a year, time goes on from there.
   [[nodiscard]] Tracked track(PacketView packet, std::uint64_t now_ns) noexcept;
   /// The packet has passed. Does nothing for a connection that is confirmed already.
   void confirm(Connection& connection) noexcept;
@@ -85,7 +85,7 @@ class Table {
   Store store_;
   Fragments fragments_;
   Counters counters_;
-  std::uint64_t now_ns_ = 0;            // the table's time: never goes back
+  std::uint64_t now_ns_ = 0;            // the table's time: begins with 0, and never goes back
   std::uint64_t ahead_of_packets_ = 0;  // how far it is ahead of the time of packets
   Connection* unconfirmed_ = nullptr;   // the last packet's
   std::uint32_t unconfirmed_hash_ = 0;

@@ -145,16 +145,16 @@ Ends ends(Random& random, std::uint16_t number) {
 }
 
 /// Several conversations at a time, since tracking must keep them apart.
-void compare_tcp(TrackingKernel& kernel, const Options& options, std::uint64_t first_seed, std::size_t conversations) {
-  Random random(first_seed);
+void compare_tcp(TrackingKernel& kernel, const Options& options, std::uint64_t seed, std::size_t conversations) {
+  Random random(seed);
   Comparison comparison(kernel, options);
-  constexpr std::size_t kPackets = 120;
-  for (std::uint16_t number = 0; number < conversations; ++number) {
-    comparison.begin_conversation();
-    TcpConversation conversation(random, ends(random, number));
-    for (std::size_t i = 0; i < kPackets; ++i) {
-      if (!comparison.send(conversation.next())) {
-        FAIL() << "seed " << first_seed << ", conversation " << number << ", packet " << i;
+  constexpr std::size_t kPackets = 120, kAtATime = 4;
+  for (std::uint16_t number = 0; number < conversations;) {
+    std::vector<TcpConversation> some;
+    while (some.size() < kAtATime) some.emplace_back(random, ends(random, number++));
+    for (std::size_t i = 0; i < kPackets * kAtATime; ++i) {
+      if (!comparison.send(some[random.below(kAtATime)].next())) {
+        FAIL() << "seed " << seed << ", conversations to " << number << ", packet " << i;
       }
     }
   }

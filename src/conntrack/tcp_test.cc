@@ -75,9 +75,8 @@ TEST_P(Tcp, ScalesWindowsIfBothSidesOffer) {
   for (const bool both : {false, true}) {
     ClockedTable tracking;
     const Packet scale{3, 3, 7};
-    tracking.pass(tcp_packet(ends(), {.flags = kSyn, .sequence = 0, .options = scale}));
-    tracking.pass(tcp_packet(ends().reversed(),
-                             {.flags = kSyn | kAck, .sequence = 0, .ack = 1, .options = both ? scale : Packet{}}));
+    tracking.pass(tcp_packet(ends(), {.flags = kSyn, .sequence = 0, .options = both ? scale : Packet{}}));
+    tracking.pass(tcp_packet(ends().reversed(), {.flags = kSyn | kAck, .sequence = 0, .ack = 1, .options = scale}));
     tracking.pass(tcp_packet(ends(), {.sequence = 1, .ack = 1}));
     tracking.pass(tcp_packet(ends().reversed(), {.sequence = 1, .ack = 1, .window = 1000}));
     const Tracked far = tracking.pass(tcp_packet(ends(), {.sequence = 100'000, .ack = 1, .payload = 1}));

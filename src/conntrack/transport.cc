@@ -16,7 +16,8 @@ namespace {
 bool is_checksum_right(PacketView packet, const Transport& transport, std::uint32_t covered,
                        std::uint8_t protocol) noexcept {
   constexpr std::uint32_t kMost = 0x8000;  // checksum_add takes less than 64 KiB, and a jumbo payload has more
-  // Zero, but not that of a message of zeros only, whose checksum the kernel takes for right.
+  // One of the two zeros of one's complement: with it, a message of zeros only has a correct checksum, as in the
+  // kernel.
   std::uint32_t sum = 0xffff;
   if (protocol != ip_protocol::kIcmp) {
     const std::uint8_t* const ip = packet.frame + packet.layout().network_offset;

@@ -117,13 +117,12 @@ class Comparison {
     ADD_FAILURE() << problem << text;
     return false;
   }
-  void begin_conversation() { history_.clear(); }
   [[nodiscard]] std::size_t sent() const { return sent_; }
   [[nodiscard]] std::size_t seen(State state) const { return states_[static_cast<unsigned>(state)]; }
   [[nodiscard]] std::size_t seen(TcpState state) const { return tcp_states_[static_cast<unsigned>(state)]; }
 
  private:
-  static constexpr std::size_t kHistory = 40;
+  static constexpr std::size_t kHistory = 100;
 
   std::string compare_memory(const Tuple& tuple) {
     const Connection* ours = nullptr;
