@@ -64,7 +64,7 @@ int explain_tuple(const run::Chain& chain, const ExplainArguments& arguments, Po
 }
 
 /// `number`: in the capture, from 1.
-std::string text_of(Json explanation, std::uint64_t number, bool first, bool as_json) {
+std::string text_of(const Json& explanation, std::uint64_t number, bool first, bool as_json) {
   if (!as_json) return fmt::format("{}packet {}: {}", first ? "" : "\n", number, explanation_text(explanation));
   Json line{{"number", number}};
   line.update(explanation);

@@ -148,11 +148,13 @@ class Planner {
       const std::size_t at = built.positions[i];
       const run::NamedFunction& running = running_.chain.functions[at];
       const function::NetworkFunction& next = *built.functions[i].function;
+      const bool same_kind = next.traits().name == running.function->traits().name;
+      auto changes = same_kind ? next.changes_from(*running.function) : Result<std::string>();
       const Errors misfits = plan::check_fit(running.name, running_.planned[at], next.traits(), processors[at]);
-      for (const Error& error : misfits) refuse(at, error);
-      if (!misfits.empty()) continue;
-      auto changes = next.changes_from(*running.function);
-      if (!changes) {
+      // What the function says is plainer than what follows from it.
+      if (changes && !misfits.empty()) {
+        for (const Error& error : misfits) refuse(at, error);
+      } else if (!changes) {
         for (Error& error : changes.error()) {
           error.message = fmt::format("{}: {}", running.name, error.message);
           refuse(at, std::move(error));

@@ -30,6 +30,8 @@ struct Timeouts {
   std::uint32_t gre = 30;
   std::uint32_t gre_stream = 180;
   std::uint32_t generic = 600;
+
+  friend bool operator==(const Timeouts&, const Timeouts&) = default;
 };
 
 struct Options {
@@ -42,6 +44,8 @@ struct Options {
   std::uint8_t tcp_max_retrans = 3;
   Timeouts timeouts{};
   std::optional<std::uint64_t> seed{};  // of the hash; random unless a test needs it
+
+  friend bool operator==(const Options&, const Options&) = default;
 };
 
 }  // namespace penstock::conntrack

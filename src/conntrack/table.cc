@@ -71,7 +71,8 @@ void Table::remember_first_fragment(PacketView packet, const Transport& transpor
   FirstFragment first{.fragment = read_fragment(packet), .state = tracked.state, .direction = tracked.direction};
   first.connection = store_.index_of(*tracked.connection);
   first.generation = tracked.connection->generation;
-  if (packet.layout().transport == ip_protocol::kTcp) {
+  if (packet.layout().transport == ip_protocol::kTcp && believed_) {
+    first.moves_window = true;
     first.tcp_offset = segment_of(packet, transport).end - first.fragment.to;
   }
   fragments_.remember(first, now_ns_);
@@ -83,7 +84,7 @@ Tracked Table::follow_first_fragment(PacketView packet) noexcept {
   if (first == nullptr) return invalid(Reason::fragment);
   Connection& connection = *store_.at(first->connection);
   if (connection.generation != first->generation || connection.expires_ns <= now_ns_) return invalid(Reason::fragment);
-  if (connection.original.protocol == ip_protocol::kTcp && first->state != State::related) {
+  if (first->moves_window) {
     // The first fragment did not say how long the segment is. Without this, its acknowledgment would be invalid.
     TcpSide& side = connection.tcp.sides[static_cast<unsigned>(first->direction)];
     const std::uint32_t end = first->tcp_offset + fragment.to;
@@ -121,6 +122,7 @@ Tracked Table::track_tuple(PacketView packet, const Transport& transport) noexce
   if (connection == nullptr) return begin(packet, transport, hash);
   const Store::Worth worth = Store::worth_of(*connection);
   const Outcome outcome = update(*connection, direction, packet, transport);
+  believed_ = outcome.kind == Outcome::Kind::refreshed;
   store_.revalue(*connection, worth);
   switch (outcome.kind) {
     case Outcome::Kind::refreshed: live_for(*connection, outcome.timeout_s); break;
@@ -173,6 +175,7 @@ Tracked Table::begin(PacketView packet, const Transport& transport, std::uint32_
   connection->expires_ns = now_ns_ + outcome.timeout_s * kSecond;
   unconfirmed_ = connection;
   unconfirmed_hash_ = hash;
+  believed_ = true;
   return {.connection = connection, .state = State::new_connection, .direction = Direction::original};
 }
 

@@ -89,6 +89,7 @@ class Table {
   std::uint64_t ahead_of_packets_ = 0;  // how far it is ahead of the time of packets
   Connection* unconfirmed_ = nullptr;   // the last packet's
   std::uint32_t unconfirmed_hash_ = 0;
+  bool believed_ = false;        // whether the last packet moved its connection on, instead of only being let pass
   Connection* ended_ = nullptr;  // by the last packet, whose user may still read it
 };
 

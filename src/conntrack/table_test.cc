@@ -339,5 +339,23 @@ TEST(Table, ListsConnectionsInSteps) {
   EXPECT_EQ(alive, 1) << "not the expired ones";
 }
 
+/// An attacker's SYN in an open connection is let pass, until its answer shows what it was. Its fragments must not
+/// count as bytes that were sent.
+TEST(ConntrackFragments, OfASegmentThatIsOnlyLetPassDoNotMoveTheWindow) {
+  ClockedTable tracking;
+  const OpenTcp tcp(tracking, {});
+  constexpr std::uint32_t kFar = 0x60000000;
+  Packet syn = tcp.client({.flags = TcpHeader::kSyn, .sequence = kFar, .payload = 40});
+  Packet first(syn.begin(), syn.begin() + 20 + 40), later(syn.begin(), syn.begin() + 20);
+  later.insert(later.end(), syn.begin() + 20 + 40, syn.end());
+  put_be16(first, 2, static_cast<std::uint32_t>(first.size()));
+  put_be16(first, 6, 0x2000);
+  put_be16(later, 2, static_cast<std::uint32_t>(later.size()));
+  put_be16(later, 6, 5);
+  ASSERT_EQ(tracking.pass(first).state, State::established);
+  ASSERT_EQ(tracking.pass(later).state, State::established);
+  EXPECT_EQ(tracking.pass(tcp.server({.ack = kFar})).state, State::invalid);
+}
+
 }  // namespace
 }  // namespace penstock::conntrack

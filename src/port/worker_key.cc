@@ -137,8 +137,11 @@ std::optional<std::uint32_t> hash_of_quoted(std::uint32_t own, unsigned version,
   Extensions extensions{ip.next_header, quoted.subspan(sizeof(Ipv6Header))};
   extensions.walk();
   if (extensions.end == Extensions::End::cut) return std::nullopt;
-  if (extensions.end == Extensions::End::fragment) return own;
-  return hash_of_ports(ends_of(ip), extensions.protocol, extensions.rest);
+  if (extensions.end == Extensions::End::transport)
+    return hash_of_ports(ends_of(ip), extensions.protocol, extensions.rest);
+  const auto& fragment = header_of<Ipv6FragmentHeader>(extensions.rest);
+  if ((fragment.fragment.value() & Ipv6FragmentHeader::kOffsetMask) != 0) return own;
+  return hash_of_ports(ends_of(ip), fragment.next_header, extensions.rest.subspan(sizeof(Ipv6FragmentHeader)));
 }
 
 /// An ICMP error comes to the worker of the flow that it quotes.

@@ -113,6 +113,7 @@ TEST(WorkerKey, OfAnIcmpv6ErrorIsThatOfTheQuotedFlow) {
   const std::uint32_t own = hash_of(packet().eth().ipv6("2001:db8:ffff::1", "fd00::1").icmp(128));
   EXPECT_EQ(error(flow().udp(4000, 53).bytes(), 128), own) << "no error";
   EXPECT_EQ(error(flow().fragment6(64).udp(4000, 53).bytes(), 2), own) << "a later fragment";
+  EXPECT_EQ(error(flow().fragment6(1).udp(4000, 53).bytes(), 2), of_flow) << "a first fragment";
   const Frame quoted = flow().udp(4000, 53).bytes();
   EXPECT_EQ(error(Frame(quoted.begin(), quoted.begin() + 43), 2), own) << "the ports are not there";
 }

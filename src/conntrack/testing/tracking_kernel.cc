@@ -4,6 +4,7 @@
 #include "conntrack/testing/tracking_kernel.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <libmnl/libmnl.h>
 #include <linux/if.h>
 #include <linux/if_tun.h>
@@ -188,8 +189,8 @@ std::unique_ptr<TrackingKernel> TrackingKernel::start(std::string& why) {
                 write_file(sysctl + "ipv4/conf/all/forwarding", "1") &&
                 write_file(sysctl + "ipv6/conf/all/forwarding", "1");
   for (const std::string name : kTunnels) {
-    routed = routed && write_file(sysctl + "ipv4/conf/" + name + "/rp_filter", "0") &&
-             succeeds("ip link set " + name + " addrgenmode none up");
+    routed = routed && write_file(fmt::format("{}ipv4/conf/{}/rp_filter", sysctl, name), "0") &&
+             succeeds(fmt::format("ip link set {} addrgenmode none up", name));
   }
   if (!routed || !succeeds("ip route add default dev d1") || !succeeds("ip -6 route add default dev d1"))
     return nullptr;

@@ -39,6 +39,7 @@ constexpr int kBufferBytes = 1 << 20;  // of events, which only say that somethi
 constexpr int kMostForgotten = 4096;   // receptions; if more come, the rules are read once more
 constexpr auto kGathering = 50ms;      // after the first of several changes
 constexpr auto kBetweenReadings = 200ms;
+constexpr auto kLate = 3s;  // a change that has not been read after this time is worth a word
 constexpr auto kAfterFailure = 5s;
 constexpr auto kBetweenReloads = 500ms;
 constexpr auto kMostForReading = 30s;  // of all attempts
@@ -142,13 +143,26 @@ void RuleFollower::run() {
       asked = asked_;
     }
     const Clock::time_point now = Clock::now();
-    if (wait[0].revents != 0 && !due) due = std::max(now + kGathering, next_reading);
+    if (wait[0].revents != 0 && !due) {
+      due = std::max(now + kGathering, next_reading);
+      const std::lock_guard lock(mutex_);
+      unread_since_ = now;
+    }
     if (!asked && (!due || now < *due)) continue;
     const bool succeeded = read_rules();
+    if (succeeded) note_read();
     const Clock::time_point end = Clock::now();
     next_reading = end + std::max<Clock::duration>(kBetweenReadings, end - now);
     due = succeeded ? std::nullopt : std::optional(end + kAfterFailure);
   }
+}
+
+void RuleFollower::note_read() {
+  const std::lock_guard lock(mutex_);
+  const auto since = std::exchange(unread_since_, std::nullopt);
+  if (!since || Clock::now() - *since < kLate) return;
+  log_warning("kernel rules: a change was read only after {:.1f} s, since nft takes so long while they change",
+              std::chrono::duration<double>(Clock::now() - *since).count());
 }
 
 /// Their changes are those that are read next. Messages that were lost, too.
@@ -264,6 +278,13 @@ void RuleFollower::log_change(const std::optional<RuleState::NotInUse>& before) 
 
 Errors RuleFollower::cautions() const {
   const std::lock_guard lock(mutex_);
+  if (!state_.not_in_use() && unread_since_ && Clock::now() - *unread_since_ > kLate) {
+    return {Error{{},
+                  fmt::format("the kernel's rules have changed {:.0f} s ago, and could not be read since",
+                              std::chrono::duration<double>(Clock::now() - *unread_since_).count()),
+                  "",
+                  "rules that change less often than nft needs to list them"}};
+  }
   if (!state_.not_in_use()) return {};
   return {Error{{},
                 text_of(*state_.not_in_use()),

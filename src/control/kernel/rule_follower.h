@@ -64,6 +64,7 @@ class RuleFollower final : public firewall::RuleSource {
   void forget_events();
   /// Returns whether that has succeeded.
   bool read_rules();
+  void note_read();
   struct Listing {
     std::uint32_t generation = 0;
     std::string rules;
@@ -83,6 +84,8 @@ class RuleFollower final : public firewall::RuleSource {
   RuleState state_;
   Listing listing_;  // the last one; without rules, if nobody needs them
   Errors error_;     // why there is none
+  /// Since when the kernel has rules that could not be read yet. Empty: those that were read are its last ones.
+  std::optional<Clock::time_point> unread_since_;
   Clock::time_point next_reload_{};
   struct Counts {
     std::uint64_t readings = 0, failures = 0, losses = 0;

@@ -110,6 +110,12 @@ std::unique_ptr<function::FinishStage> Firewall::make_finish_stage(function::Cpu
 
 Result<std::string> Firewall::changes_from(const function::NetworkFunction& running) const {
   const auto& before = static_cast<const Firewall&>(running);
+  if (tracks() && !before.tracks()) {
+    return failure({{},
+                    "rules that test connections: it needs a new run",
+                    "",
+                    "the parameter `connections` from the start, for reloads that bring such rules"});
+  }
   const std::vector<std::uint32_t> same = pair_rules(before.rules_, rules_);
   const auto kept = same.size() - static_cast<std::size_t>(std::ranges::count(same, kNoRule));
   function::Changes changes;
@@ -120,6 +126,8 @@ Result<std::string> Firewall::changes_from(const function::NetworkFunction& runn
   add_policy_changes(before.rules_, rules_, changes);
   changes.value("decides", name(before.rules_.decides), name(rules_.decides));
   changes.value("engine", before.classifier_->name(), classifier_->name());
+  if (tracks() && before.tracks() && *tracking_ != *before.tracking_)
+    changes.add("other limits of connections, from the next run on");
   // For example, if interfaces are mapped to other ports.
   if (changes.empty() && !same_meaning(before.rules_, rules_)) changes.add("the same rules, for other packets");
   return changes.text();
@@ -165,14 +173,17 @@ std::optional<function::Explanation> Firewall::explain(PacketView packet) const 
     return explanation;
   }
   classify::Key key;
-  classify::make_key(packet, key);
+  classify::make_key(packet, key,
+                     tracks() ? connection_of_lone(packet, *tracking_) : number_of(classify::Connection{}));
   std::uint32_t entry = classify::kNoEntry;
   classifier_->classify({&key, 1}, &entry);
   explanation.decided_by = entry == classify::kNoEntry
                                ? fmt::format("policy {}: no rule matches", name(rules_.policy(key.family)))
                                : classify::describe(rules_, rules_.entries[entry].rule);
   classify::add_passed_over(rules_, key, entry, classify::describe, explanation);
-  if (tracks()) explanation.depends_on = "its connection; here, the packet begins one";
+  if (tracks())
+    explanation.depends_on = fmt::format("its connection; here, it belongs to none that is known: {}",
+                                         to_string(classify::connection_of(key.connection)));
   verdict = verdict_of(classify::decision(classify::view_of(rules_), entry, key.family).action, verdict);
   return explanation;
 }

@@ -36,7 +36,7 @@ inline constexpr std::array<std::string_view, 5> kDropReasons{"denied", "rejecte
 /// evade them.
 enum class Standing : std::uint8_t {
   judged,     // rules apply
-  not_ip,     // passes
+  not_ip,     // passes; but not if an IP packet may be behind a link header that is cut off or has too many tags
   malformed,  // dropped, like `truncated`
   truncated,
 };
@@ -64,7 +64,11 @@ enum class Standing : std::uint8_t {
 
 [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr Standing standing_of(const PacketLayout& layout) noexcept {
   constexpr unsigned kWhole = PacketLayout::kNetworkHeader | PacketLayout::kTransportHeader;
-  if (!layout.is_ip()) return Standing::not_ip;
+  if (!layout.is_ip()) {
+    if (layout.network == NetworkLayer::arp) return Standing::not_ip;
+    if (layout.has(PacketLayout::kMalformed)) return Standing::malformed;
+    return layout.has(PacketLayout::kTruncated) ? Standing::truncated : Standing::not_ip;
+  }
   if ((layout.flags & kWhole) == kWhole) return Standing::judged;
   if (!layout.has(PacketLayout::kNetworkHeader)) {
     return layout.has(PacketLayout::kTruncated) ? Standing::truncated : Standing::malformed;

@@ -97,6 +97,20 @@ void expect_the_twins_results(const classify::Ruleset& rules, std::size_t most_u
   }
 }
 
+/// Of frames without an IP header, those pass in which no host can find one.
+TEST(JudgeCore, FramesInWhichAnIpHeaderMayBeHiddenAreDropped) {
+  PacketLayout layout;
+  layout.network = NetworkLayer::other;
+  EXPECT_EQ(standing_of(layout), Standing::not_ip);
+  layout.network = NetworkLayer::none;
+  layout.flags = PacketLayout::kMalformed;  // too many VLAN tags
+  EXPECT_EQ(standing_of(layout), Standing::malformed);
+  layout.flags = PacketLayout::kTruncated;
+  EXPECT_EQ(standing_of(layout), Standing::truncated);
+  layout.network = NetworkLayer::arp;
+  EXPECT_EQ(standing_of(layout), Standing::not_ip);
+}
+
 TEST(JudgeCore, DecidesAndCountsLikeTheCpuTwin) {
   // A rule that calls a chain and one that returns from it have no counters of their own.
   expect_the_twins_results(rules_about_random_frames(), 2);

@@ -31,6 +31,14 @@ classify::Connection connection_of(const conntrack::Tracked& tracked) noexcept {
 
 }  // namespace
 
+std::uint8_t connection_of_lone(PacketView packet, conntrack::Options options) {
+  options.most_connections = 1;
+  options.most_fragments = 1;
+  options.checksum = false;
+  conntrack::Table none(options);
+  return number_of(connection_of(none.track(packet, packet.packet->timestamp_ns)));
+}
+
 void ConnectionCounters::publish(const conntrack::Counters& counters) noexcept {
   const auto words = std::bit_cast<Words>(counters);
   for (std::size_t i = 0; i < words.size(); ++i) words_[i].store(words[i], std::memory_order_relaxed);

@@ -25,6 +25,10 @@
 
 namespace penstock::firewall {
 
+/// What the connection of a packet would be if no other packet had come; as Key::connection. Its checksum is not
+/// verified.
+[[nodiscard]] std::uint8_t connection_of_lone(PacketView packet, conntrack::Options options);
+
 /// One worker's counters of connections. Only the worker publishes; any thread may read.
 class ConnectionCounters {
  public:

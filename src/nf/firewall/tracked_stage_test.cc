@@ -208,6 +208,36 @@ TEST(TrackedFirewall, ReloadsFromRulesWithoutConnectionsBeginAnew) {
   EXPECT_EQ(before->state_of_run(), "");
 }
 
+TEST(TrackedFirewall, CannotReplaceOneThatDoesNotTrackSinceTheChainIsNotPlannedForIt) {
+  const auto before = firewall("-A FORWARD -j ACCEPT\n"), after = from_inside();
+  const auto changes = after->changes_from(*before);
+  ASSERT_FALSE(changes);
+  EXPECT_EQ(to_string(changes.error()),
+            "rules that test connections: it needs a new run: expected the parameter `connections` from the start, for "
+            "reloads that bring such rules");
+  EXPECT_TRUE(before->changes_from(*after));
+  EXPECT_EQ(from_inside({.most_connections = 5})->changes_from(*after).value(),
+            "other limits of connections, from the next run on");
+}
+
+TEST(TrackedFirewall, ExplainsAPacketByItself) {
+  const auto rules = from_inside();
+  const auto explained = [&](const PacketBuilder& builder) {
+    auto frame = builder.bytes();
+    PacketDescriptor descriptor;
+    descriptor.length = descriptor.wire_length = static_cast<std::uint32_t>(frame.size());
+    const PacketView packet{frame.data(), &descriptor};
+    parse(packet);
+    const auto explanation = rules->explain(packet);
+    return explanation->decided_by + " | " + explanation->depends_on;
+  };
+  EXPECT_EQ(explained(query()),
+            "rule 1 (line 4): -A FORWARD -s 10.0.0.0/8 -m conntrack --ctstate NEW -j ACCEPT | its connection; here, it "
+            "belongs to none that is known: new");
+  EXPECT_EQ(explained(packet().eth().ipv4("10.0.0.1", "192.0.2.7").tcp(1, 2, TcpHeader::kRst)),
+            "policy drop: no rule matches | its connection; here, it belongs to none that is known: invalid");
+}
+
 TEST(TrackedFirewall, CutAndMalformedPacketsChangeNoConnection) {
   const auto rules = from_inside();
   Worker worker(*rules);

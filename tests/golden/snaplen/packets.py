@@ -32,8 +32,8 @@ for link in (v4, v6):
     # The IP header is missing.
     for snap in (14, 15, header - 1):
         cut(web, snap, drop="firewall.truncated")
-    cut(web, 13, drop="router.not_ip")
-case.packet(v4 / UDP(), drop="router.not_ip", snap=0)
+    cut(web, 13, drop="firewall.truncated")
+case.packet(v4 / UDP(), drop="firewall.truncated", snap=0)
 # The protocol follows the extension header, which is cut, or not quite.
 hidden = v6 / IPv6ExtHdrHopByHop() / TCP(sport=4000, dport=23) / Raw(bytes(100))
 for snap in (54, 55, 61, 62, 81):

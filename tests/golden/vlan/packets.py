@@ -24,6 +24,10 @@ for ethertype in (0x8100, 0x88A8, 0x9100):
             case.packet(link / last / TCP(sport=5000, dport=80), drop="router.ttl_exceeded")
 leaves(Ether(**MACS) / IP(src="192.168.1.10", dst="192.0.2.1") / TCP(sport=5000, dport=80))
 case.packet(Ether(**MACS) / Dot1Q(vlan=10, type=0x88CC) / Raw(b"not IP"), drop="router.not_ip")
+many = Ether(**MACS)
+for _ in range(9):  # a host takes them all off
+    many /= Dot1Q(vlan=0)
+case.packet(many / IP(src="192.168.1.10", dst="192.0.2.1") / TCP(sport=5000, dport=80), drop="firewall.malformed")
 case.packet(bytes(Ether(**MACS) / Dot1Q(vlan=10, type=0x0800))[:18], drop="firewall.malformed")
-case.packet(bytes(Ether(**MACS, type=0x8100)) + b"\0", drop="router.not_ip")
+case.packet(bytes(Ether(**MACS, type=0x8100)) + b"\0", drop="firewall.malformed")
 case.write()
