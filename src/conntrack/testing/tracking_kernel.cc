@@ -3,17 +3,13 @@
 
 #include "conntrack/testing/tracking_kernel.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <libmnl/libmnl.h>
-#include <linux/if.h>
-#include <linux/if_tun.h>
 #include <linux/netfilter/nf_conntrack_tcp.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netfilter/nfnetlink_conntrack.h>
 #include <poll.h>
 #include <sched.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -21,32 +17,18 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/testing/tunnel_namespace.h"
 #include "packet/ip.h"
 
 namespace penstock::conntrack {
 namespace {
 
+using testing::open_tunnel;
+using testing::set_network_parameter;
+using testing::succeeds;
+
 constexpr std::array<const char*, 2> kTunnels{"d0", "d1"};
 constexpr std::uint8_t kReplyBit = 8;  // of the DSCP; the rest is State + 1
-
-bool succeeds(const std::string& command) { return std::system((command + " >/dev/null 2>&1").c_str()) == 0; }
-
-bool write_file(const std::string& path, const std::string& value) {
-  FILE* const file = fopen(path.c_str(), "w");
-  if (file == nullptr) return false;
-  const bool written = fwrite(value.data(), 1, value.size(), file) == value.size();
-  return fclose(file) == 0 && written;
-}
-
-int open_tunnel(const char* name) {
-  const int fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
-  ifreq request{};
-  std::strncpy(request.ifr_name, name, sizeof request.ifr_name - 1);
-  request.ifr_flags = IFF_TUN | IFF_NO_PI;
-  if (fd >= 0 && ioctl(fd, TUNSETIFF, &request) == 0) return fd;
-  if (fd >= 0) close(fd);
-  return -1;
-}
 
 std::string rules() {
   constexpr std::array<const char*, 5> kStates{"invalid", "new", "established", "related", "untracked"};
@@ -184,12 +166,11 @@ std::unique_ptr<TrackingKernel> TrackingKernel::start(std::string& why) {
     kernel->tunnels_[i] = open_tunnel(kTunnels[i]);
     if (kernel->tunnels_[i] < 0) return nullptr;
   }
-  const std::string sysctl = "/proc/sys/net/";
-  bool routed = write_file(sysctl + "ipv4/conf/all/rp_filter", "0") &&
-                write_file(sysctl + "ipv4/conf/all/forwarding", "1") &&
-                write_file(sysctl + "ipv6/conf/all/forwarding", "1");
+  bool routed = set_network_parameter("ipv4/conf/all/rp_filter", "0") &&
+                set_network_parameter("ipv4/conf/all/forwarding", "1") &&
+                set_network_parameter("ipv6/conf/all/forwarding", "1");
   for (const std::string name : kTunnels) {
-    routed = routed && write_file(fmt::format("{}ipv4/conf/{}/rp_filter", sysctl, name), "0") &&
+    routed = routed && set_network_parameter(fmt::format("ipv4/conf/{}/rp_filter", name), "0") &&
              succeeds(fmt::format("ip link set {} addrgenmode none up", name));
   }
   if (!routed || !succeeds("ip route add default dev d1") || !succeeds("ip -6 route add default dev d1"))
@@ -210,7 +191,7 @@ TrackingKernel::~TrackingKernel() {
 }
 
 bool TrackingKernel::set(const std::string& parameter, const std::string& value) {
-  return write_file("/proc/sys/net/netfilter/nf_conntrack_" + parameter, value);
+  return set_network_parameter("netfilter/nf_conntrack_" + parameter, value);
 }
 
 std::optional<TrackingKernel::Judgment> TrackingKernel::track(const Packet& packet) {

@@ -13,6 +13,33 @@
 
 namespace penstock::firewall {
 
+void RuleDecider::decide(const KeyedPackets& waiting, Entries& entries) noexcept {
+  classifier_.classify({waiting.keys.data(), waiting.count}, entries.data());
+  for (std::size_t i = 0; i < waiting.count; ++i) {
+    const PacketView packet = waiting.packets[i];
+    const classify::Decision decided = classify::decision(view_, entries[i], waiting.keys[i].family);
+    counters_.add(decided.counter, packet.length());
+    packet.packet->verdict = verdict_of(decided.action, packet.packet->verdict);
+  }
+}
+
+std::uint32_t RuleDecider::entry_for(const classify::Key& key) const noexcept {
+  std::uint32_t entry = classify::kNoEntry;
+  classifier_.classify({&key, 1}, &entry);
+  return entry;
+}
+
+std::string RuleDecider::explain(std::uint32_t entry, NetworkLayer family) const {
+  if (entry == classify::kNoEntry) return fmt::format("default policy: {}", name(rules_.policy(family)));
+  return classify::describe(rules_, rules_.entries[entry].rule);
+}
+
+std::string explain_without_rules(Standing standing) {
+  if (standing == Standing::not_ip) return "not IP: passes";
+  if (standing != Standing::judged) return fmt::format("{} header", kDropReasons[verdict_of(standing, {}).value]);
+  return {};
+}
+
 void FirewallStage::process(std::span<PacketView> packets) noexcept {
   while (!packets.empty()) {
     const std::size_t n = std::min(packets.size(), classify::Classifier::kGroup);
@@ -22,39 +49,26 @@ void FirewallStage::process(std::span<PacketView> packets) noexcept {
 }
 
 void FirewallStage::process_group(std::span<PacketView> packets) noexcept {
-  std::array<classify::Key, classify::Classifier::kGroup> keys;
-  std::array<std::uint32_t, classify::Classifier::kGroup> entries;
-  std::array<std::uint8_t, classify::Classifier::kGroup> judged;  // the packets that have a key
-  std::size_t count = 0;
-  for (std::size_t i = 0; i < packets.size(); ++i) {
-    Verdict& verdict = packets[i].packet->verdict;
-    const Standing standing = standing_of(packets[i].layout());
+  KeyedPackets judged;
+  for (const PacketView packet : packets) {
+    Verdict& verdict = packet.packet->verdict;
+    const Standing standing = standing_of(packet.layout());
     if (standing != Standing::judged) {
       verdict = verdict_of(standing, verdict);
       continue;
     }
-    classify::make_key(packets[i], keys[count]);
-    judged[count++] = static_cast<std::uint8_t>(i);
+    judged.packets[judged.count] = packet;
+    classify::make_key(packet, judged.keys[judged.count++]);
   }
-  classifier_.classify({keys.data(), count}, entries.data());
-  for (std::size_t i = 0; i < count; ++i) {
-    const PacketView packet = packets[judged[i]];
-    const classify::Decision decided = classify::decision(view_, entries[i], keys[i].family);
-    counters_.add(decided.counter, packet.length());
-    packet.packet->verdict = verdict_of(decided.action, packet.packet->verdict);
-  }
+  Entries entries;
+  decider_.decide(judged, entries);
 }
 
 std::string FirewallStage::explain(PacketView packet) const {
-  const Standing standing = standing_of(packet.layout());
-  if (standing == Standing::not_ip) return "not IP: passes";
-  if (standing != Standing::judged) return fmt::format("{} header", kDropReasons[verdict_of(standing, {}).value]);
+  if (std::string why = explain_without_rules(standing_of(packet.layout())); !why.empty()) return why;
   classify::Key key;
   classify::make_key(packet, key);
-  std::uint32_t entry = classify::kNoEntry;
-  classifier_.classify({&key, 1}, &entry);
-  if (entry == classify::kNoEntry) return fmt::format("default policy: {}", name(rules_.policy(key.family)));
-  return classify::describe(rules_, rules_.entries[entry].rule);
+  return decider_.explain(decider_.entry_for(key), key.family);
 }
 
 void FirewallFinishStage::finish(std::span<const PacketView> packets,

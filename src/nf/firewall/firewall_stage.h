@@ -6,21 +6,56 @@
 
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 
+#include "classify/classifier.h"
+#include "classify/key.h"
+#include "classify/rules_view.h"
 #include "function/network_function.h"
 #include "gpu/stage.h"
 #include "nf/firewall/firewall.h"
 
 namespace penstock::firewall {
 
+/// Packets with their keys, about which the rules have not decided yet.
+struct KeyedPackets {
+  std::array<PacketView, classify::Classifier::kGroup> packets;
+  std::array<classify::Key, classify::Classifier::kGroup> keys;
+  std::size_t count = 0;
+};
+using Entries = std::array<std::uint32_t, classify::Classifier::kGroup>;
+
+/// What all CPU twins do with packets that rules apply to. Borrows all arguments.
+class RuleDecider {
+ public:
+  RuleDecider(const classify::Ruleset& rules, const classify::Classifier& classifier, RuleCounters& counters) noexcept
+      : rules_(rules), view_(classify::view_of(rules)), classifier_(classifier), counters_(counters) {}
+
+  /// Sets their verdicts and counts them. Writes the entry that decided each, or kNoEntry, to `entries`.
+  void decide(const KeyedPackets& waiting, Entries& entries) noexcept;
+  [[nodiscard]] std::uint32_t entry_for(const classify::Key& key) const noexcept;
+  /// "rule 3 (line 7): -A FORWARD …"
+  [[nodiscard]] std::string explain(std::uint32_t entry, NetworkLayer family) const;
+
+ private:
+  const classify::Ruleset& rules_;
+  classify::RulesView view_;
+  const classify::Classifier& classifier_;
+  RuleCounters& counters_;
+};
+
+/// What becomes of a packet that no rule applies to; empty if rules do.
+[[nodiscard]] std::string explain_without_rules(Standing standing);
+
 class FirewallStage final : public function::CpuStage {
  public:
   /// Borrows all arguments.
   FirewallStage(const classify::Ruleset& rules, const classify::Classifier& classifier, RuleCounters& counters) noexcept
-      : rules_(rules), view_(classify::view_of(rules)), classifier_(classifier), counters_(counters) {}
+      : decider_(rules, classifier, counters) {}
 
   void process(std::span<PacketView> packets) noexcept override;
   std::string explain(PacketView packet) const override;
@@ -28,10 +63,7 @@ class FirewallStage final : public function::CpuStage {
  private:
   void process_group(std::span<PacketView> packets) noexcept;
 
-  const classify::Ruleset& rules_;
-  classify::RulesView view_;
-  const classify::Classifier& classifier_;
-  RuleCounters& counters_;
+  RuleDecider decider_;
 };
 
 class FirewallFinishStage final : public function::FinishStage {

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <bit>
 
-#include "classify/explain.h"
 #include "function/burst.h"
 
 namespace penstock::firewall {
@@ -62,7 +61,7 @@ void TrackedStage::process(std::span<PacketView> packets) noexcept {
   for (std::size_t i = 0; i < packets.size(); i += kPacketsPerExpiry)
     table_->expire(packets.front().packet->timestamp_ns);
   prefetch(packets);
-  Waiting waiting;
+  KeyedPackets waiting;
   for (const PacketView packet : packets) {
     Verdict& verdict = packet.packet->verdict;
     const Standing standing = standing_of(packet.layout());
@@ -102,16 +101,10 @@ void TrackedStage::prefetch(std::span<const PacketView> packets) const noexcept 
   for (std::size_t i = 0; i < count; ++i) table_->prefetch_connection(hashes[i]);
 }
 
-void TrackedStage::decide(Waiting& waiting) noexcept {
+void TrackedStage::decide(KeyedPackets& waiting) noexcept {
   if (waiting.count == 0) return;
-  std::array<std::uint32_t, classify::Classifier::kGroup> entries;
-  classifier_.classify({waiting.keys.data(), waiting.count}, entries.data());
-  for (std::size_t i = 0; i < waiting.count; ++i) {
-    const PacketView packet = waiting.packets[i];
-    const classify::Decision decided = classify::decision(view_, entries[i], waiting.keys[i].family);
-    counters_.add(decided.counter, packet.length());
-    packet.packet->verdict = verdict_of(decided.action, packet.packet->verdict);
-  }
+  Entries entries;
+  decider_.decide(waiting, entries);
   const std::size_t last = waiting.count - 1;
   last_ = {waiting.packets[last].packet->sequence, entries[last], waiting.keys[last]};
   waiting.count = 0;
@@ -119,14 +112,10 @@ void TrackedStage::decide(Waiting& waiting) noexcept {
 
 /// Called right after the packet was processed alone.
 std::string TrackedStage::explain(PacketView packet) const {
-  const Standing standing = standing_of(packet.layout());
-  if (standing == Standing::not_ip) return "not IP: passes";
-  if (standing != Standing::judged) return fmt::format("{} header", kDropReasons[verdict_of(standing, {}).value]);
+  if (std::string why = explain_without_rules(standing_of(packet.layout())); !why.empty()) return why;
   if (last_.sequence != packet.packet->sequence) return "there is no room for another connection";
-  const std::string decided = last_.entry == classify::kNoEntry
-                                  ? fmt::format("default policy: {}", name(rules_.policy(last_.key.family)))
-                                  : classify::describe(rules_, rules_.entries[last_.entry].rule);
-  return fmt::format("{}; connection: {}", decided, to_string(classify::connection_of(last_.key.connection)));
+  return fmt::format("{}; connection: {}", decider_.explain(last_.entry, last_.key.family),
+                     to_string(classify::connection_of(last_.key.connection)));
 }
 
 }  // namespace penstock::firewall

@@ -17,11 +17,11 @@
 
 #include "classify/classifier.h"
 #include "classify/key.h"
-#include "classify/rules_view.h"
 #include "conntrack/options.h"
 #include "conntrack/table.h"
 #include "function/network_function.h"
 #include "nf/firewall/firewall.h"
+#include "nf/firewall/firewall_stage.h"
 
 namespace penstock::firewall {
 
@@ -47,10 +47,7 @@ class TrackedStage final : public function::CpuStage {
   /// Borrows all arguments but the options.
   TrackedStage(const classify::Ruleset& rules, const classify::Classifier& classifier, RuleCounters& counters,
                ConnectionCounters& connections, const conntrack::Options& options)
-      : rules_(rules),
-        view_(classify::view_of(rules)),
-        classifier_(classifier),
-        counters_(counters),
+      : decider_(rules, classifier, counters),
         connections_(connections),
         table_(std::make_shared<conntrack::Table>(options)) {}
 
@@ -60,12 +57,6 @@ class TrackedStage final : public function::CpuStage {
   std::string explain(PacketView packet) const override;
 
  private:
-  /// Packets with their keys, about which the rules have not decided yet.
-  struct Waiting {
-    std::array<PacketView, classify::Classifier::kGroup> packets;
-    std::array<classify::Key, classify::Classifier::kGroup> keys;
-    std::size_t count = 0;
-  };
   /// What was decided last. A packet's state cannot be told once it has changed its connection.
   struct Decided {
     std::uint32_t sequence = 0;
@@ -74,12 +65,9 @@ class TrackedStage final : public function::CpuStage {
   };
 
   void prefetch(std::span<const PacketView> packets) const noexcept;
-  void decide(Waiting& waiting) noexcept;
+  void decide(KeyedPackets& waiting) noexcept;
 
-  const classify::Ruleset& rules_;
-  classify::RulesView view_;
-  const classify::Classifier& classifier_;
-  RuleCounters& counters_;
+  RuleDecider decider_;
   ConnectionCounters& connections_;
   std::shared_ptr<conntrack::Table> table_;  // all epochs of a worker share it
   Decided last_;

@@ -3,12 +3,8 @@
 
 #include "nf/firewall/nftables/kernel_for_test.h"
 
-#include <fcntl.h>
-#include <linux/if.h>
-#include <linux/if_tun.h>
 #include <poll.h>
 #include <sched.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,19 +13,15 @@
 #include <cstring>
 #include <utility>
 
+#include "base/testing/tunnel_namespace.h"
+
 namespace penstock::firewall::nftables {
 
 namespace {
 
-bool succeeds(const std::string& command) { return std::system((command + " >/dev/null 2>&1").c_str()) == 0; }
-
-/// Sets a parameter of this network namespace.
-bool set(const std::string& parameter, char value) {
-  FILE* file = fopen(("/proc/sys/net/" + parameter).c_str(), "w");
-  if (file == nullptr) return false;
-  const bool written = fputc(value, file) != EOF;
-  return fclose(file) == 0 && written;
-}
+using testing::open_tunnel;
+using testing::set_network_parameter;
+using testing::succeeds;
 
 /// Runs a command with `input`, and returns whether it succeeds and what it prints.
 std::pair<bool, std::string> run(const std::string& command, const std::string& input) {
@@ -49,16 +41,6 @@ std::pair<bool, std::string> run(const std::string& command, const std::string& 
   std::remove(file.c_str());
   rmdir(folder.c_str());
   return {done, text};
-}
-
-int open_tunnel(const char* name) {
-  const int fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
-  ifreq request{};
-  std::strncpy(request.ifr_name, name, sizeof request.ifr_name - 1);
-  request.ifr_flags = IFF_TUN | IFF_NO_PI;
-  if (fd >= 0 && ioctl(fd, TUNSETIFF, &request) == 0) return fd;
-  if (fd >= 0) close(fd);
-  return -1;
 }
 
 /// The fields that forwarding changes.
@@ -82,10 +64,11 @@ std::unique_ptr<ForwardingKernel> ForwardingKernel::start(std::string& why) {
   std::unique_ptr<ForwardingKernel> kernel(new ForwardingKernel(tunnels));
   why = "no tunnel interfaces here";
   if (std::ranges::find(tunnels, -1) != tunnels.end()) return nullptr;
-  bool routed = set("ipv4/conf/all/rp_filter", '0') && set("ipv4/conf/all/forwarding", '1') &&
-                set("ipv6/conf/all/forwarding", '1');
+  bool routed = set_network_parameter("ipv4/conf/all/rp_filter", "0") &&
+                set_network_parameter("ipv4/conf/all/forwarding", "1") &&
+                set_network_parameter("ipv6/conf/all/forwarding", "1");
   for (const std::string name : kInterfaces) {
-    routed = routed && set("ipv4/conf/" + name + "/rp_filter", '0') &&
+    routed = routed && set_network_parameter("ipv4/conf/" + name + "/rp_filter", "0") &&
              succeeds("ip link set " + name + " addrgenmode none up");
   }
   routed = routed && succeeds("ip route add default dev d1") && succeeds("ip route add 10.3.0.0/16 dev d2") &&
@@ -97,7 +80,7 @@ std::unique_ptr<ForwardingKernel> ForwardingKernel::start(std::string& why) {
   return nullptr;
 }
 
-bool ForwardingKernel::trust_checksums() { return set("netfilter/nf_conntrack_checksum", '0'); }
+bool ForwardingKernel::trust_checksums() { return set_network_parameter("netfilter/nf_conntrack_checksum", "0"); }
 
 ForwardingKernel::~ForwardingKernel() {
   for (const int tunnel : tunnels_) {

@@ -208,8 +208,8 @@ class RuleReader {
       if (!context_.budget.take(values.size())) return context_.budget.problem();
     } else {
       Names names{context_.interfaces, context_.rules.interface_names, rule_.unknown_interfaces};
-      if (key.field == Field::connection && has_several(right)) return read_several(key, op, right, names);
-      auto read = read_value(key.type, right, names);
+      const bool several = key.field == Field::connection && has_several(right);
+      auto read = several ? read_several(key, op, right, names) : read_value(key.type, right, names);
       if (!read) return tl::unexpected(std::move(read.error()));
       values = std::move(*read);
     }
@@ -224,18 +224,12 @@ class RuleReader {
 
   /// A connection with one of several words: `ct state established,related`. Compared with == or !=, they are one
   /// value, which no connection has.
-  Checked<void> read_several(const Key& key, const std::string& op, const Json& right, Names& names) {
+  static Checked<IntervalSet> read_several(const Key& key, const std::string& op, const Json& right, Names& names) {
     auto values = read_value(key.type, right.is_array() ? right : right["|"], names);
-    if (!values) return tl::unexpected(std::move(values.error()));
-    if (op == "==" || op == "!=") {
-      values->clear();
-    } else if (!right.is_array()) {
-      return unsupported_operator(op);
-    }
-    auto matching = compared(key, op, std::move(*values), false);
-    if (!matching) return tl::unexpected(std::move(matching.error()));
-    never_ |= !clause_.narrow(key, *matching);
-    return {};
+    const bool is_one = op == "==" || op == "!=";
+    if (values && !is_one && !right.is_array()) return unsupported_operator(op);
+    if (values && is_one) values->clear();
+    return values;
   }
 
   /// The values of the key's field that are `op` the given ones.

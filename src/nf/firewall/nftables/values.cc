@@ -83,11 +83,6 @@ constexpr auto kTcpFlags = std::to_array<Symbol>({{"fin", 0x01},
                                                   {"urg", 0x20},
                                                   {"ecn", 0x40},
                                                   {"cwr", 0x80}});
-// The values are those of classify::ConnectionState.
-constexpr auto kConnectionStates =
-    std::to_array<Symbol>({{"invalid", 0}, {"new", 1}, {"established", 2}, {"related", 3}, {"untracked", 4}});
-constexpr auto kConnectionDirections = std::to_array<Symbol>({{"original", 0}, {"reply", 1}});
-constexpr auto kConnectionStatuses = std::to_array<Symbol>({{"snat", 0}, {"dnat", 1}});
 constexpr auto kProtocolFamilies = std::to_array<Symbol>({{"ipv4", 2}, {"ipv6", 10}});
 constexpr auto kEtherTypes = std::to_array<Symbol>(
     {{"ip", 0x0800}, {"arp", 0x0806}, {"ip6", 0x86dd}, {"8021q", 0x8100}, {"8021ad", 0x88a8}, {"vlan", 0x8100}});
@@ -124,10 +119,9 @@ constexpr auto kTypes = std::to_array<TypeEntry>({
     {"ether_type", "ip, ip6, or another Ethernet type", number(1), kEtherTypes},
     {"ifname", "the name of an interface", number(classify::kOtherPort)},
     {"iface_index", "the name of an interface", number(classify::kOtherPort)},
-    {"ct_state", "invalid, new, established, related or untracked", number(classify::kConnectionNumbers - 1),
-     kConnectionStates},
-    {"ct_dir", "original or reply", number(classify::kConnectionNumbers - 1), kConnectionDirections},
-    {"ct_status", "snat or dnat", number(classify::kConnectionNumbers - 1), kConnectionStatuses},
+    {"ct_state", "invalid, new, established, related or untracked", number(classify::kConnectionNumbers - 1)},
+    {"ct_dir", "original or reply", number(classify::kConnectionNumbers - 1)},
+    {"ct_status", "snat or dnat", number(classify::kConnectionNumbers - 1)},
     {"", "0", number(1)},
 });
 
@@ -244,30 +238,36 @@ Checked<IntervalSet> read_interface(Type type, const Json& value, Names& names) 
   return of_ports(ports.value_or(0));
 }
 
-/// The connections of which a word of this type is true.
-IntervalSet of_connection_word(Type type, std::uint64_t word) {
-  return of_connections([&](const classify::Connection& connection) {
-    switch (type) {
-      case Type::ct_state: return static_cast<std::uint64_t>(connection.state) == word;
-      case Type::ct_dir: return connection.exists() && connection.reply == (word == 1);
-      default:
-        return connection.exists() && (word == 0 ? connection.source_translated : connection.destination_translated);
-    }
+/// The connections of which the word is true; empty if the type has no such word.
+std::optional<std::uint64_t> connections_of(Type type, const std::string& word) {
+  using classify::Connection;
+  if (type == Type::ct_state) {
+    const auto state = classify::connection_state_named(word);
+    if (!state) return std::nullopt;
+    return classify::connections_where([&](const Connection& connection) { return connection.state == *state; });
+  }
+  const bool first = word == (type == Type::ct_dir ? "original" : "snat");
+  if (!first && word != (type == Type::ct_dir ? "reply" : "dnat")) return std::nullopt;
+  return classify::connections_where([&](const Connection& connection) {
+    if (!connection.exists()) return false;
+    if (type == Type::ct_dir) return connection.reply != first;
+    return first ? connection.source_translated : connection.destination_translated;
   });
 }
 
 /// "new"; ["established", "related"]: any of them
 Checked<IntervalSet> read_connections(Type type, const Json& value) {
-  std::vector<Interval> connections;
+  std::uint64_t connections = 0;
   const auto add = [&](const Json& word) {
-    const auto known = word.is_string() ? read_symbol(type, word.get_ref<const std::string&>()) : std::nullopt;
-    if (!known) return false;
-    const IntervalSet set = of_connection_word(type, *known);
-    connections.insert(connections.end(), set.begin(), set.end());
-    return true;
+    const auto known = word.is_string() ? connections_of(type, word.get_ref<const std::string&>()) : std::nullopt;
+    connections |= known.value_or(0);
+    return known.has_value();
   };
   const bool read = value.is_array() ? !value.empty() && std::ranges::all_of(value, add) : add(value);
-  if (read) return classify::united(std::move(connections));
+  if (read) {
+    return of_connections(
+        [&](const classify::Connection& one) { return (connections >> classify::number_of(one) & 1) != 0; });
+  }
   if (type == Type::ct_status)
     return unsupported("a status of connections that is not supported", shown(value), "snat or dnat");
   return wrong(type, value);
