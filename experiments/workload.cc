@@ -147,9 +147,17 @@ std::string routes_text(std::size_t count, const std::string& device) {
   return text;
 }
 
-std::string rules_text(std::size_t count) {
+namespace {
+
+struct SyntheticRule {
+  std::string source, destination, source_ports, ports;  // as in ClassBench
+  std::uint8_t protocol;
+};
+
+/// All but the last one, which accepts everything.
+std::vector<SyntheticRule> synthetic_rules(std::size_t count) {
   std::mt19937_64 random(1);
-  std::string text;
+  std::vector<SyntheticRule> rules;
   for (std::size_t i = 0; i + 1 < count; ++i) {
     const std::uint64_t share = random() % 100;
     const std::uint8_t protocol = share < 75   ? ip_protocol::kTcp
@@ -162,11 +170,46 @@ std::string rules_text(std::size_t count) {
     const std::string destination = destination_prefix(random);
     const std::string source_ports = has_ports && random() % 4 == 0 ? "1024 : 65535" : "0 : 65535";
     const std::string ports = has_ports ? port_range(random) : "0 : 65535";
+    rules.push_back({source, destination, source_ports, ports, protocol});
+  }
+  return rules;
+}
+
+}  // namespace
+
+std::string rules_text(std::size_t count) {
+  std::string text;
+  for (const auto& [source, destination, source_ports, ports, protocol] : synthetic_rules(count)) {
     fmt::format_to(std::back_inserter(text), "@{} {} {} {} 0x{:02x}/0xFF 0x0000/0x0000\n", source, destination,
                    source_ports, ports, protocol);
   }
   if (count > 0) text += "@0.0.0.0/0 0.0.0.0/0 0 : 65535 0 : 65535 0x00/0x00 0x0000/0x0000\n";
   return text;
+}
+
+std::string stateful_rules_text(std::size_t count) {
+  std::string text =
+      "*filter\n:FORWARD DROP [0:0]\n-A FORWARD -m conntrack --ctstate INVALID -j DROP\n"
+      "-A FORWARD -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT\n";
+  // "1024 : 65535" → "1024:65535"
+  const auto range = [](std::string ports) {
+    std::erase(ports, ' ');
+    return ports;
+  };
+  for (const SyntheticRule& rule : synthetic_rules(count)) {
+    fmt::format_to(std::back_inserter(text), "-A FORWARD -s {} -d {} -p {}", rule.source, rule.destination,
+                   unsigned{rule.protocol});
+    if (begins_with_ports(rule.protocol)) {
+      const std::string_view name = rule.protocol == ip_protocol::kTcp   ? "tcp"
+                                    : rule.protocol == ip_protocol::kUdp ? "udp"
+                                                                         : "sctp";
+      fmt::format_to(std::back_inserter(text), " -m {} --sport {} --dport {}", name, range(rule.source_ports),
+                     range(rule.ports));
+    }
+    text += " -j ACCEPT\n";
+  }
+  if (count > 0) text += "-A FORWARD -j ACCEPT\n";
+  return text + "COMMIT\n";
 }
 
 std::string detection_rules_text(std::size_t count, bool of_packets) {

@@ -46,6 +46,10 @@ class Workplace {
 /// pass.
 [[nodiscard]] std::string rules_text(std::size_t count);
 
+/// The same rules as iptables-save prints them, after two that drop invalid packets and accept those of known
+/// connections.
+[[nodiscard]] std::string stateful_rules_text(std::size_t count);
+
 /// `count` intrusion detection rules for the payloads of TCP and UDP packets (three quarters TCP, as in public rule
 /// sets): a content of 4 to 20 bytes, 60 % of them text, the others any bytes; every fourth rule has a second content
 /// after it. The generator's packets match none, or hardly any. With `of_packets`, rules match packets separately,

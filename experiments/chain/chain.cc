@@ -113,6 +113,7 @@ class ChainTrial final : public Trial {
     for (const char* chain : kPaperChains) {
       for (const char* size : kStateSizes) plan_state(chain, size);
     }
+    plan_connections();
     plan_workers_of_paper();
     plan_latency_of_paper();
     plan_shares();
@@ -209,6 +210,19 @@ class ChainTrial final : public Trial {
       add("state", chain, "paper", size, "cpu", "host", setting_.workers).set("tracking", tracking);
     }
     add_on_gpu(kTrackingOnGpu);
+  }
+
+  /// A firewall that tracks connections beside one that does not. The host looks them up, with all its cores.
+  void plan_connections() {
+    for (const char* chain : {"C3", "C3-stateful", "C4", "C4-stateful"}) {
+      for (const char* size : kQuickSizes) {
+        add_paper("connections", chain, "paper", size, "shared").set("workers", setting_.workers);
+        add("connections", chain, "paper", size, "cpu", "host", setting_.workers);
+      }
+    }
+    for (const char* chain : {"firewall", "stateful"}) {
+      add("connections", chain, "paper", kQuickSizes[0], "cpu", "host", 1);
+    }
   }
 
   /// There are as many batches in flight per worker as streams.

@@ -4,7 +4,7 @@
 // The chains of the experiment `chain`, and their functions' tables. A chain is written as in Gaviss's figure 2, one
 // letter for each function in packet order:
 //
-//   F  firewall    N  intrusion detection    R  router    I  IPsec gateway
+//   F  firewall    S  stateful firewall    N  intrusion detection    R  router    I  IPsec gateway
 
 #pragma once
 
@@ -27,11 +27,12 @@ struct NamedChain {
 };
 
 /// The four of Gaviss §5.1; firewall-router, which was measured before the others existed; one from which no packets
-/// come back; single functions; and the chains between these and C4 that figure 2 has.
+/// come back; single functions; the chains between these and C4 that figure 2 has; and those with a firewall that
+/// tracks connections, as the paper's does (§5.1).
 inline constexpr NamedChain kChains[] = {
-    {"firewall-router", "FR"}, {"C1", "NI"},      {"C2", "NRI"}, {"C3", "FNI"},  {"C4", "FNRI"},
-    {"inspect", "FN"},         {"firewall", "F"}, {"nids", "N"}, {"ipsec", "I"}, {"router", "R"},
-    {"router-ipsec", "RI"},
+    {"firewall-router", "FR"}, {"C1", "NI"},           {"C2", "NRI"},           {"C3", "FNI"},     {"C4", "FNRI"},
+    {"inspect", "FN"},         {"firewall", "F"},      {"nids", "N"},           {"ipsec", "I"},    {"router", "R"},
+    {"router-ipsec", "RI"},    {"C3-stateful", "SNI"}, {"C4-stateful", "SNRI"}, {"stateful", "S"},
 };
 
 /// Sizes of the functions' tables.

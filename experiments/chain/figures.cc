@@ -197,6 +197,14 @@ void add_figures_of_paper(std::vector<Figure>& figures) {
   figures.push_back(of_paper("by-watt", "Rate per watt of cores and GPU", "paper", {"shared", "cpu"},
                              {"mbps_per_watt", "Mbit/s per watt"}, {}));
   for (const std::string& chain : kPaperChains) figures.push_back(of_state(chain));
+  figures.push_back({.id = "connections",
+                     .title = "Chains with a firewall that tracks connections, and with one that does not",
+                     .where = {{"sweep", {"connections"}}},
+                     .x = {"chain", "chain"},
+                     .y = kBits,
+                     .series = {"mode", "size", "workers"},
+                     .limit = kPcieBits,
+                     .references = {}});
   figures.push_back({.id = "workers-c4",
                      .title = "C4: rate by number of workers, and of streams per worker",
                      .where = {{"chain", {"C4"}}, {"sweep", {"workers"}}},

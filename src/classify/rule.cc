@@ -56,6 +56,11 @@ Condition connection_condition(std::uint64_t connections) {
   return interface_condition(Subject::connection, connections, false);
 }
 
+bool Ruleset::rejects() const noexcept {
+  return ipv4_policy == Target::reject || ipv6_policy == Target::reject ||
+         std::ranges::any_of(rules, [](const Rule& rule) { return rule.target == Target::reject; });
+}
+
 bool Ruleset::tests_connections() const noexcept {
   return std::ranges::any_of(conditions, [](const Condition& c) { return c.subject == Subject::connection; });
 }

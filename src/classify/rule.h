@@ -29,12 +29,21 @@ enum class Match : std::uint8_t { first, last };
 
 [[nodiscard]] std::string_view name(Match match);
 
+/// What the source of a rejected packet is sent.
+struct Answer {
+  bool tcp_reset = false;      // for TCP; otherwise an ICMP error, destination unreachable:
+  std::uint8_t ipv4_code = 3;  // RFC 792; port unreachable
+  std::uint8_t ipv6_code = 4;  // RFC 4443 §3.1; port unreachable
+  friend bool operator==(const Answer&, const Answer&) = default;
+};
+
 /// A rule as users see it. Its index counts from 0, in the order of the file.
 struct Rule {
   std::uint32_t line = 0;  // 0: the text says where the rule is
   Target target = Target::accept;
   bool left_out = false;  // the reader does not support a construct in it; it has no entries
   std::string text;       // as the user wrote it
+  Answer answer{};        // for `reject`
 };
 
 /// What a condition tests. A condition that does not apply to a packet (a port of a packet without ports, an IPv6
@@ -117,6 +126,8 @@ struct Ruleset {
   [[nodiscard]] Target policy(NetworkLayer family) const noexcept {
     return family == NetworkLayer::ipv4 ? ipv4_policy : ipv6_policy;
   }
+  /// Whether any rule, or a policy, rejects.
+  [[nodiscard]] bool rejects() const noexcept;
   /// Whether any entry tests connections.
   [[nodiscard]] bool tests_connections() const noexcept;
   /// `entry`: the result of an engine, which may be kNoEntry.

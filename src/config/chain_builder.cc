@@ -156,12 +156,13 @@ class Builder {
 
   void make_functions() {
     if (port_names_.empty()) return;  // every port name would be reported as a mistake
-    FunctionSurroundings surroundings{port_names_, {}, {}, {}, function_outputs_.logs()};
+    FunctionSurroundings surroundings{port_names_, {}, {}, {}, {}, function_outputs_.logs()};
     // A port with mistakes may read and write, since its parameters are not known.
     for (const run::NamedPort& p : loaded_.chain.ports) {
       surroundings.ports_read.push_back(p.port == nullptr || p.port->reads());
       surroundings.ports_write.push_back(p.port == nullptr || p.port->writes());
       surroundings.ports_live.push_back(p.port != nullptr && p.port->interface().has_value());
+      surroundings.ports_answer.push_back(p.port != nullptr && port::reaches_senders(*p.port));
     }
     BuiltFunctions built = build_functions(description_, surroundings);
     for (std::size_t i = 0; i < built.functions.size(); ++i) {

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -48,6 +49,7 @@ class FunctionBuilder {
           run::NamedFunction{nth == 1 ? std::string(name) : fmt::format("{}#{}", name, nth), std::move(function),
                              function::processor_named(description.parameters->text("processor"))});
       check_processor(named, *description.parameters);
+      check_connections(named, description);
       built_.positions.push_back(f);
     }
   }
@@ -59,6 +61,7 @@ class FunctionBuilder {
     function::NfContext context{surroundings_.ports, out_port_known()};
     context.ports_write = surroundings_.ports_write;
     context.ports_live = surroundings_.ports_live;
+    context.ports_answer = surroundings_.ports_answer;
     context.logs = logs;
     if (f < surroundings_.running.size()) {
       const function::NetworkFunction& running = *surroundings_.running[f].function;
@@ -82,6 +85,21 @@ class FunctionBuilder {
     built_.errors.push_back({parameters.place("processor"),
                              fmt::format("processor: {} has no stage for it", named.name),
                              in_quotes(parameters.text("processor")), "auto or cpu"});
+  }
+
+  /// All functions of a chain share the connections of a worker.
+  void check_connections(const run::NamedFunction& named, const FunctionDescription& description) {
+    const auto& connections = named.function->traits().connections;
+    if (!connections) return;
+    const auto shares = [&](const run::NamedFunction& other) {
+      return other.function->traits().connections.has_value();
+    };
+    const run::NamedFunction& first = *std::ranges::find_if(built_.functions, shares);
+    if (first.function->traits().connections == connections) return;
+    built_.errors.push_back(
+        {description.place,
+         fmt::format("{} and {} track the same connections, but in different ways", first.name, named.name), "",
+         "the same parameters about connections in both"});
   }
 
   void make_fork(const ForkDescription& description) {

@@ -25,6 +25,7 @@ struct FunctionSurroundings {
   std::vector<bool> ports_read;            // by PortIndex; true if that is unknown
   std::vector<bool> ports_write;           // ditto
   std::vector<bool> ports_live;            // ditto; false if unknown
+  std::vector<bool> ports_answer;          // ditto
   std::vector<function::NamedLog> logs{};  // all logs of the chain
   /// In a reload: the running functions, whose places in the chain those of the description could take.
   std::span<const run::NamedFunction> running{};

@@ -122,6 +122,7 @@ class Planner {
       surroundings.ports_read.push_back(port.port->reads());
       surroundings.ports_write.push_back(port.port->writes());
       surroundings.ports_live.push_back(port.port->interface().has_value());
+      surroundings.ports_answer.push_back(port::reaches_senders(*port.port));
     }
     surroundings.logs = running_.logs;
     surroundings.running = running_.chain.functions;
@@ -135,6 +136,7 @@ class Planner {
     surroundings.ports_read.assign(surroundings.ports.size(), true);
     surroundings.ports_write.assign(surroundings.ports.size(), true);
     surroundings.ports_live.assign(surroundings.ports.size(), false);
+    surroundings.ports_answer.assign(surroundings.ports.size(), false);
     surroundings.logs = running_.logs;
     return surroundings;
   }

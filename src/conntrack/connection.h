@@ -76,6 +76,8 @@ struct alignas(64) Connection {
   std::uint32_t mark = 0;        // the user's own, as `ct mark`
   std::uint8_t status = 0;
   TcpState tcp_state = TcpState::none;
+  std::uint8_t open_packets =
+      0;  // before it is confirmed: those of which it is not known whether they pass; at most 255
 
   // With the values of the kernel's IPS_*.
   static constexpr std::uint8_t kSeenReply = 2, kAssured = 4, kConfirmed = 8;

@@ -231,18 +231,27 @@ void Table::remove(Connection& connection) noexcept {
   counters_.connections = store_.size();
 }
 
-void Table::confirm(Connection& connection) noexcept {
+void Table::hold(Connection& connection) noexcept {
   if (&connection != unconfirmed_) return;
   unconfirmed_ = nullptr;
-  connection.status |= Connection::kConfirmed;
   store_.insert(connection, unconfirmed_hash_);
-  ++counters_.confirmed;
   counters_.connections = store_.size();
   counters_.most_connections = std::max(counters_.most_connections, counters_.connections);
 }
 
+void Table::confirm(Connection& connection) noexcept {
+  if (!is_open(connection)) return;
+  hold(connection);
+  connection.status |= Connection::kConfirmed;
+  ++counters_.confirmed;
+}
+
 void Table::forget(Connection& connection) noexcept {
-  if (&connection == unconfirmed_) settle();
+  if (&connection == unconfirmed_) {
+    settle();
+  } else if (is_open(connection)) {
+    remove(connection);
+  }
 }
 
 void Table::expire(std::uint64_t now_ns) noexcept {

@@ -36,12 +36,19 @@ class Table {
   explicit Table(const Options& options);
 
   /// The connection of this packet, whose layout is known, and what the packet does to it. If it begins one
-  /// (State::new_connection, not confirmed), call confirm() or forget() before the next packet is tracked; a connection
-  /// that is neither is forgotten then.
+  /// (State::new_connection, not confirmed), call hold(), confirm() or forget() before the next packet is tracked; a
+  /// connection that is none of them is forgotten then.
   ///
   /// `now_ns` may go back. By up to a minute, the packet counts as coming at the latest time that was seen; if it goes
   /// back further, or forward by more than a year, time goes on from there.
   [[nodiscard]] Tracked track(PacketView packet, std::uint64_t now_ns) noexcept;
+  /// Whether a connection that track() has just returned is not confirmed yet, but can be.
+  [[nodiscard]] bool is_open(const Connection& connection) const noexcept {
+    return !connection.confirmed() && &connection != ended_;
+  }
+  /// It is not known yet whether the packet passes. Until confirm() or forget() is called, the connection is treated as
+  /// if it were confirmed: it is found, expires and makes room.
+  void hold(Connection& connection) noexcept;
   /// The packet has passed. Does nothing for a connection that is confirmed already.
   void confirm(Connection& connection) noexcept;
   /// The packet was dropped: the connection never was. Does nothing for a confirmed one.
@@ -55,11 +62,15 @@ class Table {
   void prefetch_connection(std::uint32_t hash) const noexcept { store_.prefetch_connection(hash); }
 
   [[nodiscard]] const Counters& counters() const noexcept { return counters_; }
+  [[nodiscard]] std::uint32_t index_of(const Connection& connection) const noexcept {
+    return store_.index_of(connection);
+  }
+  [[nodiscard]] Connection& at(std::uint32_t index) noexcept { return *store_.at(index); }
   [[nodiscard]] std::uint64_t remaining_ns(const Connection& connection) const noexcept {
     return connection.expires_ns > now_ns_ ? connection.expires_ns - now_ns_ : 0;
   }
-  /// Calls `use(connection)` for connections that have not expired, in memory order from position `from`. Looks at no
-  /// more than `most` positions. Returns the position to go on from; 0 at the end.
+  /// Calls `use(connection)` for confirmed connections that have not expired, in memory order from position `from`.
+  /// Looks at no more than `most` positions. Returns the position to go on from; 0 at the end.
   template <typename Use>
   std::uint32_t for_each(std::uint32_t from, std::uint32_t most, Use&& use);
 

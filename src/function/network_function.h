@@ -19,6 +19,7 @@
 
 #include "base/error.h"
 #include "base/parameter.h"
+#include "conntrack/options.h"
 #include "function/emitter.h"
 #include "function/explanation.h"
 #include "function/output.h"
@@ -31,6 +32,9 @@
 #include "stack/stack_need.h"
 #include "stack/tracker_options.h"
 
+namespace penstock::conntrack {
+class Connections;
+}
 namespace penstock::stack {
 class Attachment;
 }
@@ -45,7 +49,11 @@ struct NfTraits {
   PerProcessor<std::optional<Access>> devices{};
   /// Of the CPU stage that consumes what a device stage found; writes `verdict`: may drop.
   std::optional<Access> finish{};
+  /// What the state stage reads; `verdict`: it must only see packets that reach its function. If an earlier function of
+  /// its segment changes any of this, the segment begins with its function. Empty: nothing that others change.
+  FieldSet state_reads{};
   stack::StackNeed stack = stack::StackNeed::none;   // of the chain's stack: stages are attached to it
+  std::optional<conntrack::Options> connections{};   // of connections, which it asks about; the same for a whole chain
   std::uint32_t findings_bytes = 0;                  // for each packet, from a device stage to the finish stage
   std::uint32_t state_bytes = 0;                     // the same, from the state stage to a device stage; multiple of 8
   FrameRoom growth{};                                // most bytes it adds at head and tail
@@ -70,6 +78,8 @@ class CpuStage {
   /// Once, before the first packets, where the traits say that it makes packets or replaces frames. Borrowed, and the
   /// worker's.
   virtual void set_emitter(Emitter& emitter) noexcept { static_cast<void>(emitter); }
+  /// Once, before the first packets, if the traits have `connections`. Borrowed, and the worker's, in all epochs.
+  virtual void set_connections(conntrack::Connections& connections) noexcept { static_cast<void>(connections); }
   /// Called before the first packet, and again as `take_over` says, if the traits need the chain's stack. The
   /// attachment is borrowed and belongs to the worker.
   virtual void attach(stack::Attachment& attachment) noexcept { static_cast<void>(attachment); }
@@ -78,7 +88,8 @@ class CpuStage {
   /// predecessor may get packets of batches that began earlier until it ends; it then ends first. Before either stage
   /// gets packets after the other one, `attach` is called again.
   virtual void take_over(CpuStage& predecessor) noexcept { static_cast<void>(predecessor); }
-  /// A batch boundary. Also called from time to time when no packets come. Tables may only be swapped here.
+  /// A batch boundary. Also called from time to time when no packets come, and at the end. Tables may only be swapped
+  /// here.
   virtual void begin_batch() noexcept {}
   /// Decides about packets by writing their `verdict`; all come in with a `forward` verdict and a parsed layout.
   /// `packets` is a part of a batch, small enough to stay in the first-level cache; it is never empty. A stage whose
@@ -171,10 +182,14 @@ class NetworkFunction {
     static_cast<void>(use);
     return nullptr;
   }
-  /// Makes a stage for one more worker. Null if the function has none; never null if its traits have `state_bytes`.
-  [[nodiscard]] virtual std::unique_ptr<StateStage> make_state_stage() { return nullptr; }
   /// Makes a stage for one more worker, whose CPU stage is `twin`, made by this function. The twin outlives it, and the
-  /// same thread calls both, so they may share a worker's state. Null if the function has none.
+  /// same thread calls both, so they may share a worker's state. Null if the function has none; never null if its
+  /// traits have `state_bytes`.
+  [[nodiscard]] virtual std::unique_ptr<StateStage> make_state_stage(CpuStage& twin) {
+    static_cast<void>(twin);
+    return nullptr;
+  }
+  /// The same for a finish stage.
   [[nodiscard]] virtual std::unique_ptr<FinishStage> make_finish_stage(CpuStage& twin) {
     static_cast<void>(twin);
     return nullptr;
@@ -242,6 +257,7 @@ struct NfContext {
   Errors cautions{};                   // warnings about protection that the user has disabled
   std::vector<bool> ports_write{};     // by PortIndex; empty: unknown
   std::vector<bool> ports_live{};      // ditto; whether the port is a network interface
+  std::vector<bool> ports_answer{};    // ditto; whether who sends packets to the port gets what is sent there
   Errors without_effect{};             // warnings about parameters and file contents without effect
   std::span<const NamedLog> logs{};    // the logs among NfKind::outputs that the chain file names
   /// In a reload: the function, of the same kind, whose place the new one could take. Otherwise null.

@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A GPU stage with one thread per packet, for functions that process packets independently. The core is `Verdict
-// operator()(PacketView) const noexcept`, compiled for host and device. A core with findings for the finish stage names
-// their type `Finding`, and takes a `Finding&` after the packet.
+// operator()(PacketView) const noexcept`, compiled for host and device. A core that needs what a state stage provides
+// names its type `State`, and takes a `const State&` after the packet. A core with findings for the finish stage names
+// their type `Finding`, and takes a `Finding&` last.
 
 #pragma once
 
@@ -27,7 +28,10 @@ __global__ void __launch_bounds__(kThreadsPerBlock) run_per_packet(const Core co
   if (!packet.verdict.alive()) return;
   const PacketView view{batch.frames + packet.offset, &packet};
   Verdict verdict;
-  if constexpr (requires { typename Core::Finding; }) {
+  if constexpr (requires { typename Core::State; }) {
+    verdict = core(view, reinterpret_cast<const typename Core::State*>(batch.states)[i],
+                   reinterpret_cast<typename Core::Finding*>(batch.findings)[i]);
+  } else if constexpr (requires { typename Core::Finding; }) {
     verdict = core(view, reinterpret_cast<typename Core::Finding*>(batch.findings)[i]);
   } else {
     verdict = core(view);

@@ -11,6 +11,7 @@
 
 #include "base/byte_order.h"
 #include "base/host_device.h"
+#include "packet/layout.h"
 
 namespace penstock {
 
@@ -49,6 +50,15 @@ namespace penstock {
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline std::uint16_t checksum(const std::uint8_t* bytes,
                                                                  std::uint32_t length) noexcept {
   return checksum_finish(checksum_add(bytes, length));
+}
+
+/// Partial checksum over the pseudo header (RFC 768, RFC 9293 §3.1, RFC 8200 §8.1), to be continued over the `bytes` of
+/// the transport header and payload. `ip` is the IP header.
+[[nodiscard]] PENSTOCK_HOST_DEVICE inline std::uint32_t pseudo_header_sum(const std::uint8_t* ip, NetworkLayer family,
+                                                                          std::uint8_t protocol,
+                                                                          std::uint32_t bytes) noexcept {
+  const std::uint32_t sum = protocol + (bytes >> 16) + (bytes & 0xffff);
+  return family == NetworkLayer::ipv4 ? checksum_add(ip + 12, 8, sum) : checksum_add(ip + 8, 32, sum);
 }
 
 /// Updates the checksum for a 16-bit word that changed from `before` to `after`: RFC 1624 eq. 3, HC' = ~(~HC + ~m +

@@ -25,8 +25,9 @@ constexpr FieldSet kCarriedMetadata{Field::mark, Field::timestamp};
 struct Collected {
   FieldSet up;
   FieldSet down;
-  FieldSet reads;  // of its stages
-  FieldSet stale;  // fields that differ from the CPU's copy on the device when the segment begins
+  FieldSet finish_changes;  // what finish stages change at its end
+  FieldSet reads;           // of its stages
+  FieldSet stale;           // fields that differ from the CPU's copy on the device when the segment begins
   std::optional<ArmPlace> arm;
   function::Processor processor = function::Processor::cpu;
   bool is_first = false;
@@ -43,18 +44,19 @@ FieldSet bytes_of_frames() {
   return fields;
 }
 
-/// Whether the function's finish stage reads bytes on the host that the segment changes on the device. A finish stage
-/// that changes frames reads the returned ones, so it does not count.
+/// Whether the function's state stage, or its finish stage, reads on the host what the segment changes before the
+/// function. A finish stage that changes frames reads the returned ones, so it does not count.
 bool reads_changed(const function::NfTraits& function, const Collected& segment) {
+  if (!(function.state_reads & (segment.down | segment.finish_changes)).empty()) return true;
   if (!function.finish || finish_changes_frames(function)) return false;
   const FieldSet read = function.finish->reads & bytes_of_frames();
   return segment.changes_shape ? !read.empty() : !(read & segment.down).empty();
 }
 
-/// Groups the plan's stages into segments. A finish stage that does not start a new segment runs at the end of its
-/// segment. To make the fields that it reads available on the host by then, a segment may have to begin with its
-/// function. A segment also ends where a fork begins and where an arm ends, since the lane skips packets of other arms
-/// by their verdicts.
+/// Groups the plan's stages into segments. A state stage runs before its segment, and a finish stage that does not
+/// start a new one at its end. To make the fields that they read available on the host by then, a segment may have to
+/// begin with their function. A segment also ends where a fork begins and where an arm ends, since the lane skips
+/// packets of other arms by their verdicts.
 ///
 /// The first segment sends the packets, those of all arms. A later one sends them again if its stages need fields that
 /// records cannot carry, such as payloads that the host has changed. In an arm it sends only those of its arm, which
@@ -112,6 +114,7 @@ class Collector {
       // to continue if the device fails later.
       segment.down |= stage.access.writes;
       const function::NfTraits& function = chain_[stage.function];
+      if (function.finish) segment.finish_changes |= function.finish->writes;
       segment.shape.stages.push_back(
           {static_cast<std::uint8_t>(stage.function), function.findings_bytes, changes_shape, function.state_bytes});
     } else if (!segments_.empty()) {

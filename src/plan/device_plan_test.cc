@@ -63,6 +63,22 @@ TEST(DevicePlan, SendsWholeFramesIfAStageReadsPayload) {
   EXPECT_EQ(crossing_bytes(plan, 1518).to_host, 4U);
 }
 
+TEST(DevicePlan, AStateStageSeesWhatEarlierFunctionsDecideIfItReadsThat) {
+  const function::NfTraits filter = on_gpu("filter", kAddresses, kVerdict);
+  function::NfTraits detector = on_gpu("nids", {Field::payload}, {});
+  function::NfTraits tracker = on_gpu("firewall", kAddresses, kVerdict);
+  tracker.state_bytes = 8;
+  const auto segments = [&](const function::NfTraits& first) { return plan_of({first, tracker}).segments.size(); };
+  EXPECT_EQ(segments(filter), 1U);
+  tracker.state_reads = kAddresses | kVerdict;
+  EXPECT_EQ(segments(filter), 2U);
+  EXPECT_EQ(segments(on_gpu("router", kTtl, kTtl)), 1U);
+  EXPECT_EQ(segments(detector), 1U);
+  detector.finish = Access{{Field::payload}, kVerdict};
+  EXPECT_EQ(segments(detector), 2U) << "its finish stage may drop packets";
+  EXPECT_EQ(plan_of({tracker, filter}).segments.size(), 1U);
+}
+
 //   ──[ index, headers ]──[ verdicts, flow state ]──▶ device       only the second function takes state
 TEST(DevicePlan, SendsFlowStateInTheSegmentOfItsFunction) {
   function::NfTraits inspector = on_gpu("inspector", kAddresses, kVerdict);

@@ -270,4 +270,9 @@ class Port {
   [[nodiscard]] virtual std::optional<double> progress() const noexcept { return std::nullopt; }
 };
 
+/// Whether those who send packets to the port get what it sends: unlike a capture, it reads and writes one link.
+[[nodiscard]] inline bool reaches_senders(const Port& port) noexcept {
+  return port.reads() && port.writes() && !port.lossless();
+}
+
 }  // namespace penstock::port

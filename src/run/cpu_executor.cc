@@ -14,7 +14,7 @@ namespace penstock::run {
 CpuExecutor::CpuExecutor(const Chain& chain, unsigned worker, WorkerCounters& counters, Taps* taps)
     : chain_(chain),
       taps_(taps),
-      twins_(chain, {}, worker, counters, emitter_, taps),
+      twins_(chain, {}, worker, counters, emitter_, 1, taps),
       stages_(make_host_stages(chain.functions, nullptr)),
       outlet_(chain, worker, counters) {
   twins_.begin_epoch(*stages_);
@@ -30,7 +30,10 @@ void run_traced(const Chain& chain, std::span<PacketView> burst, const std::shar
                 CpuTwins& twins, Outlet& outlet, function::Emissions* emissions) noexcept {
   std::size_t first = 0;  // of the packets that go together
   const auto send_before = [&](std::size_t end) {
-    if (first < end) outlet.send(twins.run(burst.subspan(first, end - first), 0, chain.functions.size()), emissions);
+    if (first == end) return;
+    const std::span<PacketView> alive = twins.run(burst.subspan(first, end - first), 0, chain.functions.size());
+    twins.settle_connections();
+    outlet.send(alive, emissions);
   };
   for (std::size_t i = 0; i < burst.size(); ++i) {
     std::optional<TracedWay> way = TracedWay::begin(chain, trace, burst[i]);
@@ -38,6 +41,7 @@ void run_traced(const Chain& chain, std::span<PacketView> burst, const std::shar
     send_before(i);
     const std::span<PacketView> alive = twins.run_traced(burst[i], *way, 0, chain.functions.size());
     const bool reached_the_end = !alive.empty();
+    twins.settle_connections();
     outlet.send(alive, emissions);
     way->end(burst[i], reached_the_end);
     first = i + 1;
@@ -61,7 +65,9 @@ bool CpuExecutor::submit(Batch& batch) noexcept {
         if (trace != nullptr) {
           run_traced(chain_, burst, trace, twins_, outlet_, emissions);
         } else {
-          outlet_.send(twins_.run(burst, 0, chain_.functions.size()), emissions);
+          const std::span<PacketView> alive = twins_.run(burst, 0, chain_.functions.size());
+          twins_.settle_connections();
+          outlet_.send(alive, emissions);
         }
       });
   outlet_.end_batch(batch, emissions);

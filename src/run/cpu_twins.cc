@@ -83,7 +83,7 @@ void broken_invariant(std::string_view function, unsigned worker, const PacketDe
 }
 
 CpuTwins::CpuTwins(const Chain& chain, std::span<const plan::DevicePlan::Run> runs, unsigned worker,
-                   WorkerCounters& counters, function::Emitter& emitter, Taps* taps)
+                   WorkerCounters& counters, function::Emitter& emitter, std::size_t batches, Taps* taps)
     : chain_(chain),
       emitter_(emitter),
       worker_(worker),
@@ -93,6 +93,10 @@ CpuTwins::CpuTwins(const Chain& chain, std::span<const plan::DevicePlan::Run> ru
   for (const NamedFunction& f : chain.functions) {
     const function::NfTraits& traits = f.function->traits();
     functions_.push_back({traits, f.name, traits.cpu.writes.has(Field::frame_shape), changes_bytes(traits.cpu)});
+    if (traits.connections && connections_ == nullptr) {
+      connections_ =
+          std::make_unique<conntrack::Connections>(*traits.connections, batches * chain.settings.batch_packets);
+    }
   }
 }
 
@@ -101,6 +105,7 @@ void CpuTwins::begin_epoch(StageSet& next) noexcept {
   for (std::size_t i = 0; i < functions_.size(); ++i) {
     const function::NfTraits& traits = functions_[i].traits;
     if (traits.emits || traits.replaces_frames) next.twins[i]->set_emitter(emitter_);
+    if (connections_ != nullptr && traits.connections) next.twins[i]->set_connections(*connections_);
   }
   switch_to(next);
   if (before == nullptr) make_room_to_hold();
@@ -120,7 +125,10 @@ void CpuTwins::switch_to(const StageSet& epoch) noexcept {
 }
 
 void CpuTwins::end() noexcept {
-  if (in_use_ != nullptr) stack_.finish();
+  if (in_use_ != nullptr) {
+    begin_batch();  // the last one
+    stack_.finish();
+  }
   in_use_ = nullptr;
 }
 
@@ -399,7 +407,11 @@ void CpuTwins::review(std::size_t index, Outlet& outlet, function::Emissions* em
     counters.forwarded.add(left.size(), bytes);
     // What functions emit belongs to this burst alone: there may be more held packets than a batch has.
     if (emissions != nullptr) emissions->begin(review.batch());
-    outlet.send(run_after(index, left), emissions);
+    const std::size_t position = connections_ != nullptr ? connections_->position() : 0;
+    const std::span<PacketView> passed = run_after(index, left);
+    // Their descriptors are not those of their batch, and end here.
+    if (connections_ != nullptr) connections_->settle_after(position);
+    outlet.send(passed, emissions);
     outlet.end_held(review.batch().size(), emissions);
   }
 }

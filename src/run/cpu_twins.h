@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "conntrack/connections.h"
 #include "function/holding_stage.h"
 #include "packet/batch.h"
 #include "run/chain.h"
@@ -29,10 +30,10 @@ namespace penstock::run {
 
 class CpuTwins {
  public:
-  /// Borrows everything but `runs`, the parts of the chain that run on a device; empty if none do. `taps` may be null.
-  /// Does nothing until an epoch begins.
+  /// Borrows everything but `runs`, the parts of the chain that run on a device; empty if none do. `batches`: the most
+  /// in progress at a time. `taps` may be null. Does nothing until an epoch begins.
   CpuTwins(const Chain& chain, std::span<const plan::DevicePlan::Run> runs, unsigned worker, WorkerCounters& counters,
-           function::Emitter& emitter, Taps* taps = nullptr);
+           function::Emitter& emitter, std::size_t batches = 1, Taps* taps = nullptr);
 
   /// Uses the stages of the next epoch from here on, which take over the state of those in use. They are borrowed until
   /// `end`, or until other stages are in use for good.
@@ -57,10 +58,19 @@ class CpuTwins {
                                                  std::size_t last) noexcept;
   [[nodiscard]] std::span<PacketView> run_straight_traced(PacketView& packet, TracedWay& way, std::size_t first,
                                                           std::size_t last) noexcept;
+  /// What comes next is done for packets of batch number `number`.
+  void begin_numbered(std::uint64_t number) noexcept {
+    number_ = number;
+    if (connections_ != nullptr) connections_->begin_batch(number);
+  }
+  /// All functions have decided about the packets of batches up to `last_number`: connections that begin with those
+  /// that pass are confirmed. Call it before they are sent.
+  void settle_connections(std::uint64_t last_number = std::numeric_limits<std::uint64_t>::max()) noexcept {
+    if (connections_ != nullptr) connections_->settle(last_number);
+  }
+
   // Packets that functions hold (function/holding_stage.h), where `may_hold_packets`.
 
-  /// Packets that are held from here on belong to batch number `number`. Numbers never fall.
-  void begin_numbered(std::uint64_t number) noexcept { number_ = number; }
   [[nodiscard]] bool holds_packets() const noexcept;
   /// Whether the function holds packets with this verdict.
   [[nodiscard]] bool may_hold(std::size_t function, Verdict verdict) const noexcept {
@@ -128,6 +138,7 @@ class CpuTwins {
   WorkerCounters& counters_;
   Capture* const capture_;
   stack::SharedStack stack_;
+  std::unique_ptr<conntrack::Connections> connections_;  // null: no function asks about connections
   std::vector<Function> functions_;
   const StageSet* in_use_ = nullptr;
   std::uint64_t number_ = 0;

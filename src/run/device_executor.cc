@@ -24,7 +24,7 @@ DeviceExecutor::DeviceExecutor(const Chain& chain, plan::DevicePlan plan,
       taps_(taps),
       traits_(chain.traits()),
       emits_(chain.emits()),
-      twins_(chain, plan_.runs, worker, counters, emitter_, taps),
+      twins_(chain, plan_.runs, worker, counters, emitter_, std::max<std::size_t>(1, lanes.size()), taps),
       current_(make_host_stages(chain.functions, &plan_)),
       flight_twins_(chain, plan_, twins_),
       settlement_(chain, plan_, worker, counters, twins_, emitter_, flight_twins_, *current_),
@@ -204,6 +204,7 @@ Batch* DeviceExecutor::retire() noexcept {
   if (!flight.done()) return nullptr;
   if (twins_.holds_packets()) pass_held();
   twins_.use(*flight.epoch);
+  twins_.settle_connections(flight.number);
   send(flight);
   settlement_.finish_sent(flight);
   if (flight.lane != nullptr) {

@@ -886,7 +886,9 @@ class NumberingFunction final : public function::NetworkFunction {
   }
   const function::NfTraits& traits() const noexcept override { return traits_; }
   std::unique_ptr<function::CpuStage> make_cpu_stage() override { return std::make_unique<Stage>(); }
-  std::unique_ptr<function::StateStage> make_state_stage() override { return std::make_unique<State>(*this); }
+  std::unique_ptr<function::StateStage> make_state_stage(function::CpuStage& /*twin*/) override {
+    return std::make_unique<State>(*this);
+  }
   std::unique_ptr<function::FinishStage> make_finish_stage(function::CpuStage&) override {
     return std::make_unique<Finish>(*this);
   }

@@ -20,8 +20,9 @@ std::unique_ptr<StageSet> make_host_stages(std::span<const NamedFunction> functi
   for (const ring::SegmentShape& segment : plan->segments) {
     for (const ring::SegmentShape::Stage& stage : segment.stages) {
       function::NetworkFunction& function = *functions[stage.function].function;
-      set->finish[stage.function] = function.make_finish_stage(*set->twins[stage.function]);
-      if (stage.state_bytes > 0) set->states[stage.function] = function.make_state_stage();
+      function::CpuStage& twin = *set->twins[stage.function];
+      set->finish[stage.function] = function.make_finish_stage(twin);
+      if (stage.state_bytes > 0) set->states[stage.function] = function.make_state_stage(twin);
     }
   }
   return set;

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "function/testing/attached_stage.h"
 #include "nf/firewall/firewall.h"
 #include "nf/firewall/rule_reader.h"
 #include "nf/router/route_reader.h"
@@ -60,9 +61,9 @@ T must(Result<T> result) {
 
 struct Function {
   std::unique_ptr<function::NetworkFunction> nf;
-  std::unique_ptr<function::CpuStage> stage;
+  function::testing::AttachedStage stage;
   explicit Function(std::unique_ptr<function::NetworkFunction> made)
-      : nf(std::move(made)), stage(nf->make_cpu_stage()) {}
+      : nf(std::move(made)), stage(*nf) {}
 };
 
 Function firewall_with(const char* rules, classify::Engine engine) {
@@ -114,7 +115,7 @@ Verdict run(Function& function, PacketView packet) {
   static_cast<void>(function.stage->explain(packet));
   const std::vector<std::uint8_t> before(packet.frame, packet.frame + packet.length());
   const Verdict came = packet.packet->verdict;
-  function.stage->process(std::span(&packet, 1));
+  function.stage.process(std::span(&packet, 1));
   const Verdict verdict = packet.packet->verdict;
   if (verdict.alive()) {
     require(verdict.value == kNoPort || verdict.value < kPorts.size());

@@ -71,9 +71,7 @@ std::string workers(unsigned count) { return "run.workers=" + std::to_string(cou
 std::vector<std::string> chain_folders() {
   std::vector<std::string> folders{"examples/branches", "examples/filter-capture", "examples/gateway",
                                    "examples/inspected_gateway"};
-  for (const std::string& name : golden::cases()) {
-    if (name != "connections") folders.push_back("tests/golden/" + name);  // its firewall has no stage on a GPU
-  }
+  for (const std::string& name : golden::cases()) folders.push_back("tests/golden/" + name);
   return folders;
 }
 
@@ -184,6 +182,12 @@ class ChainsOverCaptures : public property::Chains {
         "-A FORWARD -p tcp -m multiport --dports 22,80,443 -j ACCEPT\n-A FORWARD -d 224.0.0.0/4 -j DROP\n"
         "-A FORWARD -f -j ACCEPT\n"
         "COMMIT\n");
+    put("stateful",
+        "*filter\n:FORWARD DROP [0:0]\n"
+        "-A FORWARD -m conntrack --ctstate INVALID -j DROP\n"
+        "-A FORWARD -m conntrack --ctstate ESTABLISHED,RELATED -j ACCEPT\n"
+        "-A FORWARD -p udp -m udp --dport 53 -j ACCEPT\n-A FORWARD -p tcp -m tcp --dport 1:1023 -j ACCEPT\n"
+        "COMMIT\n");
     put("routes",
         "default via 10.0.0.1 dev wan\n10.0.0.0/8 dev lan\n192.168.0.0/16 via 10.0.0.9 dev lan\n"
         "192.168.3.0/24\n\tnexthop via 10.0.0.1 dev wan weight 1\n\tnexthop via 10.0.0.9 dev lan weight 3\n"
@@ -244,6 +248,30 @@ TEST_F(ChainsOverCaptures, SendAndCountAsOnTheCpuThroughThousandsOfBatches) {
         ASSERT_NO_FATAL_FAILURE(compare(yaml, settings_of(batches), way, batches.most_workers));
       }
       if (HasFailure()) return;
+    }
+  }
+}
+
+/// Connections begin, go on and end in batches that are in flight together. Where another function of the GPU comes
+/// first, the firewall only looks up packets that have passed it.
+TEST_F(ChainsOverCaptures, TrackConnectionsAsOnTheCpu) {
+  const std::string gateway = golden::root() / "examples/gateway";
+  const std::string in =
+      fmt::format("{{memory: {{read: [\"{0}/lan.pcap\", \"{0}/wan.pcap\", \"{0}/dmz.pcap\"], loop: 20}}}}", gateway);
+  const std::string stateless = "firewall: {rules: rules}", stateful = "firewall: {rules: stateful, connections: 100}";
+  for (const std::string& functions : {stateful, stateless + "\n  - " + stateful, stateful + "\n  - " + stateless}) {
+    std::string yaml = chain_from(in);
+    yaml.replace(yaml.find(stateless), stateless.size(), functions);
+    SCOPED_TRACE(functions);
+    for (const Batches& batches : {kTiny[1], kLarge}) {
+      ASSERT_NO_FATAL_FAILURE(run_on_cpu(yaml, settings_of(batches)));
+      const auto& firewall = expected_.report["functions"][functions.starts_with(stateless) ? 1 : 0];
+      EXPECT_GT(firewall["dropped"]["packets"], 0);
+      EXPECT_GT(firewall["connections"]["packets_of_known"], 0);
+      for (const Way& way : kWays) {
+        ASSERT_NO_FATAL_FAILURE(compare(yaml, settings_of(batches), way, 1));
+        if (HasFailure()) return;
+      }
     }
   }
 }

@@ -41,6 +41,7 @@ constexpr const char* kForAll[] = {"Basics1",
                                    "GoesDown1",
                                    "GoesDown2",
                                    "Idle2",
+                                   "Rejects2",
                                    "Capabilities"};
 // What a TAP device cannot do, or what needs more capabilities for one.
 constexpr const char* kForInterfaces[] = {"Deleted1",    "Deleted2",      "MovedAway",
@@ -58,7 +59,7 @@ constexpr const char* kUpgrades[] = {"Upgrades1", "Upgrades2", "InterruptedUpgra
 // What depends little on the kind of port.
 constexpr const char* kForOne[] = {"Download1",   "Fragments3", "Flood2",          "EndsUnderLoad1", "Idle1",
                                    "FilterAlone", "Router",     "FirewallRouter2", "Everything",     "Detects1",
-                                   "Soak",        "EspToLinux", "EspToRteIpsec",   "HostileClients"};
+                                   "Soak",        "EspToLinux", "EspToRteIpsec",   "HostileClients", "Rejects1"};
 
 // Frames of several segments from raw sockets, and of UDP, are not for AF_XDP (src/port/README.md).
 constexpr const char* kForXdp[] = {"Basics1",   "Basics2",    "Download1",      "Jumbo",           "Fragments2",

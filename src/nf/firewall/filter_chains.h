@@ -42,6 +42,7 @@ struct ChainRule {
   Jump jump = Jump::none;
   std::string target;  // for `call` and `go`: the chain
   std::uint32_t target_column = 0;
+  classify::Answer answer{};    // for `reject`
   std::string unsupported;      // the unsupported construct because of which the rule is left out; empty: none
   std::uint32_t column = 0;     // where it is in the rule: in a line
   std::string path;             // or in a JSON value

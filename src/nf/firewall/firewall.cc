@@ -55,21 +55,25 @@ Access rule_access() noexcept {
 Firewall::Firewall(classify::Ruleset rules, Setup setup)
     : rules_(std::move(rules)),
       from_(std::move(setup.from)),
+      answering_(std::move(setup.answering)),
       tracking_(setup.tracks_in_any_case || rules_.tests_connections() ? std::optional(setup.tracking) : std::nullopt) {
   traits_.name = firewall_kind().name;
   traits_.summary = firewall_kind().summary;
   traits_.drop_reasons = kDropReasons;
+  traits_.emits = !answering_.empty();
+  const Access access = rule_access();
+  traits_.cpu = access;
   if (tracks()) {
     // Packets are looked up with all their headers above the link's, and their checksums are verified.
     constexpr FieldSet kUnused{Field::eth_dst, Field::eth_src, Field::arp,
                                Field::trailer, Field::mark,    Field::flow_hash};
-    traits_.cpu = {FieldSet::all() - kUnused, {Field::verdict}};
-    return;
+    traits_.cpu.reads = traits_.state_reads = FieldSet::all() - kUnused;
+    traits_.state_bytes = sizeof(TrackedState);
+    traits_.connections = tracking_;
   }
-  const Access access = rule_access();
-  traits_.cpu = access;
   traits_.devices = {{function::Processor::gpu, access}};
-  traits_.finish = Access{{Field::frame_shape}, {}};  // for counting bytes
+  // For counting bytes; an answer quotes the packet.
+  traits_.finish = Access{traits_.emits ? FieldSet::all() : FieldSet{Field::frame_shape}, {}};
   traits_.findings_bytes = sizeof(JudgeCore<classify::LinearView>::Finding);
 }
 
@@ -93,19 +97,25 @@ RuleCounters& Firewall::add_counters() {
 
 std::unique_ptr<function::CpuStage> Firewall::make_cpu_stage() {
   RuleCounters& counters = add_counters();
-  if (!tracks()) return std::make_unique<FirewallStage>(rules_, *classifier_, counters);
+  if (!tracks()) return std::make_unique<FirewallStage>(rules_, *classifier_, counters, answering_);
   const std::lock_guard lock(counters_mutex);
   connections_.push_back(std::make_unique<ConnectionCounters>());
-  return std::make_unique<TrackedStage>(rules_, *classifier_, counters, *connections_.back(), *tracking_);
+  return std::make_unique<TrackedStage>(rules_, *classifier_, counters, answering_, *connections_.back());
+}
+
+std::unique_ptr<function::StateStage> Firewall::make_state_stage(function::CpuStage& twin) {
+  return tracks() ? std::make_unique<TrackedStateStage>(static_cast<TrackedStage&>(twin)) : nullptr;
 }
 
 std::unique_ptr<DeviceStage> Firewall::make_device_stage(function::Processor /*processor*/, const StageUse& /*use*/) {
   return make_firewall_gpu_stage(
-      on_devices_.of_current([&] { return std::make_unique<const classify::DeviceTables>(rules_, *classifier_); }));
+      on_devices_.of_current([&] { return std::make_unique<const classify::DeviceTables>(rules_, *classifier_); }),
+      tracks());
 }
 
-std::unique_ptr<function::FinishStage> Firewall::make_finish_stage(function::CpuStage& /*twin*/) {
-  return std::make_unique<FirewallFinishStage>(add_counters());
+std::unique_ptr<function::FinishStage> Firewall::make_finish_stage(function::CpuStage& twin) {
+  return std::make_unique<FirewallFinishStage>(add_counters(),
+                                               answers() ? &static_cast<DecidingStage&>(twin).rejecter() : nullptr);
 }
 
 Result<std::string> Firewall::changes_from(const function::NetworkFunction& running) const {

@@ -11,11 +11,14 @@
 
 namespace penstock::firewall {
 
-std::unique_ptr<gpu::GpuStage> make_firewall_gpu_stage(const classify::DeviceTables& tables) {
+std::unique_ptr<gpu::GpuStage> make_firewall_gpu_stage(const classify::DeviceTables& tables, bool tracks) {
   return std::visit(
       [&]<typename Engine>(const Engine& engine) -> std::unique_ptr<gpu::GpuStage> {
         using Core = JudgeCore<Engine>;
-        return std::make_unique<gpu::PerPacketStage<Core>>(Core{engine, tables.rules()});
+        using TrackedCore = TrackedJudgeCore<Engine>;
+        const Core core{engine, tables.rules()};
+        if (tracks) return std::make_unique<gpu::PerPacketStage<TrackedCore>>(TrackedCore{core});
+        return std::make_unique<gpu::PerPacketStage<Core>>(core);
       },
       tables.engine());
 }

@@ -69,7 +69,8 @@ class Firewall final : public function::NetworkFunction {
  public:
   struct Setup {
     conntrack::Options tracking{};     // of connections, which are tracked if a rule tests them
-    bool tracks_in_any_case = false;   // since a reload may bring such rules
+    bool tracks_in_any_case = false;   // since a reload may bring such rules, or has taken them away
+    std::vector<bool> answering{};     // by PortIndex: whether packets that are rejected are answered there
     std::optional<FromKernel> from{};  // the rules are the kernel's
   };
   /// Fails if there are too many rules for the engine.
@@ -84,6 +85,7 @@ class Firewall final : public function::NetworkFunction {
   const function::NfTraits& traits() const noexcept override { return traits_; }
   std::unique_ptr<function::CpuStage> make_cpu_stage() override;
   std::unique_ptr<DeviceStage> make_device_stage(function::Processor processor, const StageUse& use) override;
+  std::unique_ptr<function::StateStage> make_state_stage(function::CpuStage& twin) override;
   std::unique_ptr<function::FinishStage> make_finish_stage(function::CpuStage& twin) override;
   /// "3 rules added, 1 removed, policy drop → accept"
   Result<std::string> changes_from(const function::NetworkFunction& running) const override;
@@ -108,6 +110,8 @@ class Firewall final : public function::NetworkFunction {
   [[nodiscard]] RuleSource* source() const noexcept { return source_; }
 
   [[nodiscard]] const classify::Ruleset& rules() const noexcept { return rules_; }
+  [[nodiscard]] bool tracks() const noexcept { return tracking_.has_value(); }
+  [[nodiscard]] bool answers() const noexcept { return traits_.emits; }
   /// The sums over all workers, in the order of RuleCounters. In a reload, with those of the predecessor, so that they
   /// never decrease.
   [[nodiscard]] std::vector<RuleCounters::Count> counts() const;
@@ -117,11 +121,11 @@ class Firewall final : public function::NetworkFunction {
  private:
   Firewall(classify::Ruleset rules, Setup setup);
   [[nodiscard]] RuleCounters& add_counters();
-  [[nodiscard]] bool tracks() const noexcept { return tracking_.has_value(); }
   [[nodiscard]] std::vector<RuleCounters::Count> sum_counts() const;  // with counters_mutex held
 
   const classify::Ruleset rules_;
   const std::optional<FromKernel> from_;
+  const std::vector<bool> answering_;
   RuleSource* source_ = nullptr;
   std::unique_ptr<const classify::Classifier> classifier_;  // borrows rules_
   const std::optional<conntrack::Options> tracking_;        // empty: connections are not tracked

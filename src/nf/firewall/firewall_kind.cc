@@ -51,6 +51,10 @@ constexpr auto kParameters = std::to_array<Parameter>({
      "ports for the interfaces in the rules: {eth0: lan, ppp*: wan, lo: none}", false},
     {"most_rules", ParameterType::integer, "1000000", "1..100000000",
      "maximum number of rules, both in the file and after calls to chains are expanded", false},
+    {"answers", ParameterType::flag, "", "",
+     "whether rejected packets are answered, by an ICMP error or a TCP reset; default: true for those that do not come "
+     "from files",
+     false},
     {"connections", ParameterType::integer, "", "1..100000000",
      "track connections, also if no rule tests them yet: their maximum number, of each worker; otherwise 262144 if a "
      "rule tests them",
@@ -186,6 +190,46 @@ Result<Read<classify::Ruleset>> read_kernel_rules(FromKernel& from, const Firewa
   return read_rules(*text, nftables::name_of_kernel_rules(from.netns), options);
 }
 
+/// By PortIndex, whether packets that arrive there are answered; empty: nowhere. `chosen`: the parameter, if it is
+/// given.
+std::vector<bool> answering_ports(std::optional<bool> chosen, const function::NfContext& context) {
+  if (!chosen.value_or(true) || context.out_port_known) return {};
+  std::vector<bool> ports(context.ports.size());
+  bool any = false;
+  for (std::size_t port = 0; port < ports.size(); ++port) {
+    const bool writes = port >= context.ports_write.size() || context.ports_write[port];
+    const bool answers = port < context.ports_answer.size() && context.ports_answer[port];
+    ports[port] = writes && (answers || chosen.has_value());
+    any |= ports[port];
+  }
+  if (!any) ports.clear();
+  return ports;
+}
+
+/// As answering_ports(). What a chain makes of packets is planned when it begins, so a reload cannot change it.
+std::vector<bool> find_answering(const classify::Ruleset& rules, const Parameters& parameters, const Firewall* running,
+                                 function::NfContext& context) {
+  std::optional<bool> chosen;
+  if (parameters.has("answers")) chosen = parameters.flag("answers");
+  std::vector<bool> ports = answering_ports(chosen, context);
+  if (chosen.value_or(false) && (context.out_port_known || !rules.rejects())) {
+    context.without_effect.push_back({parameters.place("answers"), "answers has no effect", "",
+                                      context.out_port_known
+                                          ? "a place before the function that chooses where packets leave"
+                                          : "a rule that rejects"});
+  }
+  if (running == nullptr) {
+    if (!rules.rejects()) ports.clear();
+    return ports;
+  }
+  if (running->answers()) return ports.empty() ? std::vector<bool>(context.ports.size()) : ports;
+  if (!ports.empty() && rules.rejects()) {
+    context.cautions.push_back(
+        {parameters.place("rules"), "rejected packets are dropped without an answer until a new run", "", ""});
+  }
+  return {};
+}
+
 Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parameters, function::NfContext& context) {
   ReadOptions options;
   options.format = rule_format_of(parameters.text("format"));
@@ -224,14 +268,16 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
   append(context.without_effect, function::unused_interfaces(parameters, read->value.interface_names, "rule"));
   auto tracking = tracking_options(parameters);
   if (!tracking) return failure(std::move(tracking).error());
-  const bool tracks = read->value.tests_connections() || parameters.has("connections");
+  const bool in_any_case = parameters.has("connections") || (running != nullptr && running->tracks());
+  const bool tracks = read->value.tests_connections() || in_any_case;
   for (const char* name : {"timeouts", "tcp_loose", "tcp_be_liberal"}) {
     if (tracks || !parameters.has(name)) continue;
     context.without_effect.push_back({parameters.place(name), fmt::format("{} has no effect", name), "",
                                       "a rule that tests connections, or `connections`"});
   }
+  std::vector<bool> answering = find_answering(read->value, parameters, running, context);
   return Firewall::build(std::move(read->value), classify::engine_of(parameters.text("engine")),
-                         {*tracking, parameters.has("connections"), std::move(*from)})
+                         {*tracking, in_any_case, std::move(answering), std::move(*from)})
       .map([](std::unique_ptr<Firewall> firewall) {
         return std::unique_ptr<function::NetworkFunction>(std::move(firewall));
       });

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "classify/explain.h"
+#include "packet/parse_core.h"
 
 namespace penstock::firewall {
 
@@ -20,6 +21,7 @@ void RuleDecider::decide(const KeyedPackets& waiting, Entries& entries) noexcept
     const classify::Decision decided = classify::decision(view_, entries[i], waiting.keys[i].family);
     counters_.add(decided.counter, packet.length());
     packet.packet->verdict = verdict_of(decided.action, packet.packet->verdict);
+    if (decided.action == classify::Action::reject) rejecter_.answer(packet, decided.counter);
   }
 }
 
@@ -89,13 +91,24 @@ void FirewallFinishStage::finish(std::span<const PacketView> packets,
     bytes += packets[i].length();
   }
   if (all_the_first) {
-    if (first != classify::kNoCounter) counters_.add(first, bytes, packets.size());
+    if (first == classify::kNoCounter) return;
+    counters_.add(first, bytes, packets.size());
+    if (rejecter_ == nullptr || !rejecter_->rejects(first)) return;
+    for (const PacketView packet : packets) answer(packet, first);
     return;
   }
   for (std::size_t i = 0; i < packets.size(); ++i) {
-    if (const std::uint32_t counter = counter_of(i); counter != classify::kNoCounter)
-      counters_.add(counter, packets[i].length());
+    const std::uint32_t counter = counter_of(i);
+    if (counter == classify::kNoCounter) continue;
+    counters_.add(counter, packets[i].length());
+    if (rejecter_ != nullptr && rejecter_->rejects(counter)) answer(packets[i], counter);
   }
+}
+
+/// On the host, the packet may not be parsed yet.
+void FirewallFinishStage::answer(PacketView packet, std::uint32_t counter) noexcept {
+  parse(packet);
+  rejecter_->answer(packet, counter);
 }
 
 }  // namespace penstock::firewall

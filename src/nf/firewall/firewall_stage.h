@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "classify/classifier.h"
 #include "classify/key.h"
@@ -18,6 +19,7 @@
 #include "function/network_function.h"
 #include "gpu/stage.h"
 #include "nf/firewall/firewall.h"
+#include "nf/firewall/rejecter.h"
 
 namespace penstock::firewall {
 
@@ -32,52 +34,73 @@ using Entries = std::array<std::uint32_t, classify::Classifier::kGroup>;
 /// What all CPU twins do with packets that rules apply to. Borrows all arguments.
 class RuleDecider {
  public:
-  RuleDecider(const classify::Ruleset& rules, const classify::Classifier& classifier, RuleCounters& counters) noexcept
-      : rules_(rules), view_(classify::view_of(rules)), classifier_(classifier), counters_(counters) {}
+  /// `answering`: as for Rejecter.
+  RuleDecider(const classify::Ruleset& rules, const classify::Classifier& classifier, RuleCounters& counters,
+              const std::vector<bool>& answering) noexcept
+      : rules_(rules),
+        view_(classify::view_of(rules)),
+        classifier_(classifier),
+        counters_(counters),
+        rejecter_(rules, answering) {}
 
-  /// Sets their verdicts and counts them. Writes the entry that decided each, or kNoEntry, to `entries`.
+  /// Sets their verdicts, counts them, and answers those that are rejected. Writes the entry that decided each, or
+  /// kNoEntry, to `entries`.
   void decide(const KeyedPackets& waiting, Entries& entries) noexcept;
   [[nodiscard]] std::uint32_t entry_for(const classify::Key& key) const noexcept;
   /// "rule 3 (line 7): -A FORWARD …"
   [[nodiscard]] std::string explain(std::uint32_t entry, NetworkLayer family) const;
+  [[nodiscard]] Rejecter& rejecter() noexcept { return rejecter_; }
 
  private:
   const classify::Ruleset& rules_;
   classify::RulesView view_;
   const classify::Classifier& classifier_;
   RuleCounters& counters_;
+  Rejecter rejecter_;
+};
+
+/// A CPU twin.
+class DecidingStage : public function::CpuStage {
+ public:
+  /// Borrows all arguments.
+  DecidingStage(const classify::Ruleset& rules, const classify::Classifier& classifier, RuleCounters& counters,
+                const std::vector<bool>& answering) noexcept
+      : decider_(rules, classifier, counters, answering) {}
+  void set_emitter(function::Emitter& emitter) noexcept final { decider_.rejecter().set_emitter(emitter); }
+  [[nodiscard]] Rejecter& rejecter() noexcept { return decider_.rejecter(); }
+
+ protected:
+  RuleDecider decider_;
 };
 
 /// What becomes of a packet that no rule applies to; empty if rules do.
 [[nodiscard]] std::string explain_without_rules(Standing standing);
 
-class FirewallStage final : public function::CpuStage {
+class FirewallStage final : public DecidingStage {
  public:
-  /// Borrows all arguments.
-  FirewallStage(const classify::Ruleset& rules, const classify::Classifier& classifier, RuleCounters& counters) noexcept
-      : decider_(rules, classifier, counters) {}
-
+  using DecidingStage::DecidingStage;
   void process(std::span<PacketView> packets) noexcept override;
   std::string explain(PacketView packet) const override;
 
  private:
   void process_group(std::span<PacketView> packets) noexcept;
-
-  RuleDecider decider_;
 };
 
 class FirewallFinishStage final : public function::FinishStage {
  public:
-  /// Borrows the counters.
-  explicit FirewallFinishStage(RuleCounters& counters) noexcept : counters_(counters) {}
+  /// Borrows the counters, and the twin's rejecter; null: nothing is answered.
+  FirewallFinishStage(RuleCounters& counters, Rejecter* rejecter) noexcept : counters_(counters), rejecter_(rejecter) {}
 
   void finish(std::span<const PacketView> packets, std::span<const std::byte* const> findings) noexcept override;
 
  private:
+  void answer(PacketView packet, std::uint32_t counter) noexcept;
+
   RuleCounters& counters_;
+  Rejecter* rejecter_;
 };
 
-/// Borrows the tables, which must be on the current device.
-[[nodiscard]] std::unique_ptr<gpu::GpuStage> make_firewall_gpu_stage(const classify::DeviceTables& tables);
+/// Borrows the tables, which must be on the current device. `tracks`: with states of TrackedState.
+[[nodiscard]] std::unique_ptr<gpu::GpuStage> make_firewall_gpu_stage(const classify::DeviceTables& tables, bool tracks);
 
 }  // namespace penstock::firewall

@@ -128,7 +128,7 @@ class IptablesReader {
                                                                 : classify::Target::accept;
     // The text shown to users omits the saved counters.
     const std::string_view shown = trimmed(text.substr(words_[0].column - 1));
-    read_.value.rules.push_back({line_, target, false, std::string(shown)});
+    read_.value.rules.push_back({line_, target, false, std::string(shown), rule.answer});
     const auto chain = table_->chains.find(rule.chain);
     if (chain == table_->chains.end())
       return mistake(rule.chain, "rule of an unknown chain", "a line :CHAIN … before it");

@@ -43,6 +43,33 @@ std::optional<std::uint8_t> parse_flags(std::string_view text) {
   }
 }
 
+/// What REJECT sends, by the names of iptables-extensions(8).
+struct NamedAnswer {
+  std::string_view name, short_name;
+  NetworkLayer family;  // none: both
+  classify::Answer answer;
+};
+constexpr NamedAnswer of4(std::string_view name, std::string_view short_name, std::uint8_t code) {
+  return {name, short_name, NetworkLayer::ipv4, {false, code, 4}};
+}
+constexpr NamedAnswer of6(std::string_view name, std::string_view short_name, std::uint8_t code) {
+  return {name, short_name, NetworkLayer::ipv6, {false, 3, code}};
+}
+constexpr std::array<NamedAnswer, 14> kAnswers{{of4("icmp-net-unreachable", "net-unreach", 0),
+                                                of4("icmp-host-unreachable", "host-unreach", 1),
+                                                of4("icmp-proto-unreachable", "proto-unreach", 2),
+                                                of4("icmp-port-unreachable", "port-unreach", 3),
+                                                of4("icmp-net-prohibited", "net-prohib", 9),
+                                                of4("icmp-host-prohibited", "host-prohib", 10),
+                                                of4("icmp-admin-prohibited", "admin-prohib", 13),
+                                                of6("icmp6-no-route", "no-route", 0),
+                                                of6("icmp6-adm-prohibited", "adm-prohibited", 1),
+                                                of6("icmp6-addr-unreachable", "addr-unreach", 3),
+                                                of6("icmp6-port-unreachable", "port-unreach", 4),
+                                                of6("icmp6-policy-fail", "policy-fail", 5),
+                                                of6("icmp6-reject-route", "reject-route", 6),
+                                                {"tcp-reset", "tcp-rst", NetworkLayer::none, {true, 3, 4}}}};
+
 struct IcmpType {
   std::uint16_t value = 0, mask = 0;
 };
@@ -531,16 +558,32 @@ class IptablesRuleReader {
       rule_.jump = Jump::drop;
     } else if (word.text == "REJECT") {
       rule_.jump = Jump::reject;
-      // The kind of answer to send is read but not used: no answer is sent.
       if (at_ < words_.size() && words_[at_].text == "--reject-with") {
         ++at_;
-        static_cast<void>(argument("an ICMP type or tcp-reset"));
+        read_answer();
       }
     } else if (word.text == "RETURN") {
       rule_.jump = Jump::give_back;
     } else {
       read_chain(Jump::call, word);
     }
+  }
+
+  void read_answer() {
+    const IptablesWord& word = argument("an ICMP type or tcp-reset");
+    const bool ipv6 = family_ == NetworkLayer::ipv6;
+    const auto matches = [&](const NamedAnswer& known) {
+      return (known.name == word.text || known.short_name == word.text) &&
+             (known.family == NetworkLayer::none || family_ == NetworkLayer::none || known.family == family_);
+    };
+    const auto known = std::ranges::find_if(kAnswers, matches);
+    if (known != kAnswers.end()) {
+      rule_.answer = known->answer;
+      return;
+    }
+    mistake(word, "unknown answer",
+            ipv6 ? "icmp6-port-unreachable, icmp6-adm-prohibited, … or tcp-reset"
+                 : "icmp-port-unreachable, icmp-admin-prohibited, … or tcp-reset");
   }
 
   void read_chain(IptablesRule::Jump jump, const IptablesWord& word) {

@@ -24,7 +24,7 @@ namespace penstock::firewall {
 /// The value of Verdict::drop.
 enum class DropReason : std::uint16_t {
   denied,            // by a rule or the policy
-  rejected,          // the same, with the target reject (no answer is sent)
+  rejected,          // the same, with the target reject; it may be answered (rejecter.h)
   malformed,         // a header that rules test contradicts itself
   truncated,         // the capture ends inside a header that rules test
   connections_full,  // it begins a connection, and there is no room for more
@@ -104,7 +104,9 @@ struct JudgeCore {
   Engine engine;
   classify::RulesView rules;
 
-  [[nodiscard]] PENSTOCK_HOST_DEVICE Verdict operator()(PacketView packet, Finding& counter) const noexcept {
+  /// `connection`: as Key::connection.
+  [[nodiscard]] PENSTOCK_HOST_DEVICE Verdict operator()(
+      PacketView packet, Finding& counter, std::uint8_t connection = number_of(classify::Connection{})) const noexcept {
     const Verdict so_far = packet.packet->verdict;
     const Standing standing = standing_of(packet.layout());
     if (standing != Standing::judged) {
@@ -112,10 +114,32 @@ struct JudgeCore {
       return verdict_of(standing, so_far);
     }
     classify::Key key;
-    classify::make_key(packet, key);
+    classify::make_key(packet, key, connection);
     const classify::Decision decided = classify::decision(rules, classify::deciding_entry(engine, key), key.family);
     counter = decided.counter;
     return verdict_of(decided.action, so_far);
+  }
+};
+
+/// What the host knows about the connection of a packet that rules apply to.
+struct alignas(8) TrackedState {
+  std::uint8_t connection = 0;  // as Key::connection
+  bool full = false;            // it begins a connection, and there is no room for more
+};
+
+/// The same decision with rules that test connections.
+template <typename Engine>
+struct TrackedJudgeCore {
+  using Finding = std::uint32_t;
+  using State = TrackedState;
+
+  JudgeCore<Engine> judge;
+
+  [[nodiscard]] PENSTOCK_HOST_DEVICE Verdict operator()(PacketView packet, const State& state,
+                                                        Finding& counter) const noexcept {
+    if (!state.full) return judge(packet, counter, state.connection);
+    counter = classify::kNoCounter;
+    return Verdict::drop(DropReason::connections_full);
   }
 };
 

@@ -8,7 +8,7 @@
 
 namespace penstock::firewall {
 
-std::unique_ptr<gpu::GpuStage> make_firewall_gpu_stage(const classify::DeviceTables&) {
+std::unique_ptr<gpu::GpuStage> make_firewall_gpu_stage(const classify::DeviceTables&, bool) {
   throw gpu::CudaError(0, "this program was built without CUDA");
 }
 

@@ -5,10 +5,14 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <bit>
+#include <cstring>
+#include <optional>
 
-#include "function/burst.h"
+#include "classify/key.h"
+#include "conntrack/table.h"
+#include "nf/firewall/judge_core.h"
+#include "packet/parse_core.h"
 
 namespace penstock::firewall {
 
@@ -26,6 +30,10 @@ classify::Connection connection_of(const conntrack::Tracked& tracked) noexcept {
   }
   connection.reply = tracked.direction == conntrack::Direction::reply;
   return connection;
+}
+
+bool has_no_room(const conntrack::Tracked& tracked) noexcept {
+  return tracked.state == conntrack::State::invalid && tracked.reason == conntrack::Reason::full;
 }
 
 }  // namespace
@@ -49,18 +57,13 @@ conntrack::Counters ConnectionCounters::read() const noexcept {
   return std::bit_cast<conntrack::Counters>(words);
 }
 
-void TrackedStage::take_over(function::CpuStage& predecessor) noexcept {
-  const auto* const before = dynamic_cast<const TrackedStage*>(&predecessor);
-  if (before == nullptr) return;
-  table_ = before->table_;
-  connections_.publish(table_->counters());
+void TrackedStage::set_connections(conntrack::Connections& connections) noexcept {
+  connections_ = &connections;
+  begin_batch();
 }
 
 void TrackedStage::process(std::span<PacketView> packets) noexcept {
-  constexpr std::size_t kPacketsPerExpiry = 32;  // as Table::expire asks for
-  for (std::size_t i = 0; i < packets.size(); i += kPacketsPerExpiry)
-    table_->expire(packets.front().packet->timestamp_ns);
-  prefetch(packets);
+  connections_->prepare(packets);
   KeyedPackets waiting;
   for (const PacketView packet : packets) {
     Verdict& verdict = packet.packet->verdict;
@@ -69,53 +72,59 @@ void TrackedStage::process(std::span<PacketView> packets) noexcept {
       verdict = verdict_of(standing, verdict);
       continue;
     }
-    const conntrack::Tracked tracked = table_->track(packet, packet.packet->timestamp_ns);
-    if (tracked.state == conntrack::State::invalid && tracked.reason == conntrack::Reason::full) {
+    const conntrack::Tracked tracked = connections_->of(packet);
+    if (has_no_room(tracked)) {
       verdict = Verdict::drop(DropReason::connections_full);
       continue;
     }
     waiting.packets[waiting.count] = packet;
     classify::make_key(packet, waiting.keys[waiting.count++], number_of(connection_of(tracked)));
-    // A connection that begins is entered or forgotten before the next packet, which may belong to it.
-    const bool begins = tracked.connection != nullptr && !tracked.connection->confirmed();
-    if (begins || waiting.count == waiting.packets.size()) decide(waiting);
-    if (!begins) continue;
-    if (verdict.alive()) {
-      table_->confirm(*tracked.connection);
-    } else {
-      table_->forget(*tracked.connection);
-    }
+    // A connection that begins ends with its first packet, before the next one, which may belong to it.
+    const bool may_begin = connections_->may_begin(tracked);
+    if (may_begin || waiting.count == waiting.packets.size()) decide(waiting);
+    if (may_begin && !verdict.alive()) connections_->refuse(packet);
   }
   decide(waiting);
-  connections_.publish(table_->counters());
-}
-
-/// So that the cache misses of a burst's look-ups overlap.
-void TrackedStage::prefetch(std::span<const PacketView> packets) const noexcept {
-  std::array<std::uint32_t, function::kBurst> hashes;
-  const std::size_t count = std::min(packets.size(), hashes.size());
-  for (std::size_t i = 0; i < count; ++i) {
-    hashes[i] = table_->likely_hash(packets[i]);
-    table_->prefetch_bucket(hashes[i]);
-  }
-  for (std::size_t i = 0; i < count; ++i) table_->prefetch_connection(hashes[i]);
 }
 
 void TrackedStage::decide(KeyedPackets& waiting) noexcept {
   if (waiting.count == 0) return;
   Entries entries;
   decider_.decide(waiting, entries);
-  const std::size_t last = waiting.count - 1;
-  last_ = {waiting.packets[last].packet->sequence, entries[last], waiting.keys[last]};
   waiting.count = 0;
 }
 
-/// Called right after the packet was processed alone.
+void TrackedStage::fill(std::span<const PacketView> packets, std::span<std::byte* const> states) noexcept {
+  for (const PacketView packet : packets) parse(packet);
+  connections_->prepare(packets);
+  for (std::size_t i = 0; i < packets.size(); ++i) {
+    const PacketView packet = packets[i];
+    TrackedState state;
+    if (standing_of(packet.layout()) == Standing::judged) {
+      const conntrack::Tracked tracked = connections_->of(packet);
+      state = {number_of(connection_of(tracked)), has_no_room(tracked)};
+      if (connections_->may_begin(tracked)) {
+        classify::Key key;
+        classify::make_key(packet, key, state.connection);
+        const auto decided = classify::decision(rules_, decider_.entry_for(key), key.family);
+        if (decided.action != classify::Action::accept) connections_->refuse(packet);
+      }
+    }
+    std::memcpy(states[i], &state, sizeof state);
+  }
+}
+
+/// Called right after the packet was processed alone, or when a device has decided about it.
 std::string TrackedStage::explain(PacketView packet) const {
   if (std::string why = explain_without_rules(standing_of(packet.layout())); !why.empty()) return why;
-  if (last_.sequence != packet.packet->sequence) return "there is no room for another connection";
-  return fmt::format("{}; connection: {}", decider_.explain(last_.entry, last_.key.family),
-                     to_string(classify::connection_of(last_.key.connection)));
+  const std::optional<conntrack::Tracked> said = connections_->said(packet);
+  if (!said) return "its connection was not looked up";
+  if (has_no_room(*said)) return "there is no room for another connection";
+  const classify::Connection connection = connection_of(*said);
+  classify::Key key;
+  classify::make_key(packet, key, number_of(connection));
+  return fmt::format("{}; connection: {}", decider_.explain(decider_.entry_for(key), key.family),
+                     to_string(connection));
 }
 
 }  // namespace penstock::firewall

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The CPU twin of a firewall whose rules test connections. Connections are tracked as Linux does: a packet changes its
-// connection before the rules see it, and a new connection is entered once its first packet has passed.
+// The CPU stages of a firewall whose rules test connections. Connections are tracked as Linux does: a packet changes
+// its connection before the rules see it. In a chain on a device, the worker looks connections up, and their state
+// crosses with the packets.
 
 #pragma once
 
@@ -10,15 +11,15 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include "classify/classifier.h"
-#include "classify/key.h"
+#include "classify/rules_view.h"
+#include "conntrack/connections.h"
 #include "conntrack/options.h"
-#include "conntrack/table.h"
 #include "function/network_function.h"
 #include "nf/firewall/firewall.h"
 #include "nf/firewall/firewall_stage.h"
@@ -42,35 +43,43 @@ class ConnectionCounters {
   std::array<std::atomic<std::uint64_t>, std::tuple_size_v<Words>> words_{};
 };
 
-class TrackedStage final : public function::CpuStage {
+class TrackedStage final : public DecidingStage {
  public:
-  /// Borrows all arguments but the options.
+  /// Borrows all arguments.
   TrackedStage(const classify::Ruleset& rules, const classify::Classifier& classifier, RuleCounters& counters,
-               ConnectionCounters& connections, const conntrack::Options& options)
-      : decider_(rules, classifier, counters),
-        connections_(connections),
-        table_(std::make_shared<conntrack::Table>(options)) {}
+               const std::vector<bool>& answering, ConnectionCounters& of_connections)
+      : DecidingStage(rules, classifier, counters, answering),
+        rules_(classify::view_of(rules)),
+        of_connections_(of_connections) {}
 
-  /// Shares the connections, if the predecessor tracks any.
-  void take_over(function::CpuStage& predecessor) noexcept override;
+  void set_connections(conntrack::Connections& connections) noexcept override;
+  void begin_batch() noexcept override { of_connections_.publish(connections_->counters()); }
   void process(std::span<PacketView> packets) noexcept override;
   std::string explain(PacketView packet) const override;
 
- private:
-  /// What was decided last. A packet's state cannot be told once it has changed its connection.
-  struct Decided {
-    std::uint32_t sequence = 0;
-    std::uint32_t entry = classify::kNoEntry;
-    classify::Key key{};
-  };
+  /// For packets that a device will decide about, with the same decision. If a packet begins a connection, the rules
+  /// decide here as well, before the next packet is looked up.
+  void fill(std::span<const PacketView> packets, std::span<std::byte* const> states) noexcept;
 
-  void prefetch(std::span<const PacketView> packets) const noexcept;
+ private:
   void decide(KeyedPackets& waiting) noexcept;
 
-  RuleDecider decider_;
-  ConnectionCounters& connections_;
-  std::shared_ptr<conntrack::Table> table_;  // all epochs of a worker share it
-  Decided last_;
+  const classify::RulesView rules_;
+  ConnectionCounters& of_connections_;
+  conntrack::Connections* connections_ = nullptr;
+};
+
+/// Gives the device stage what the worker knows about connections.
+class TrackedStateStage final : public function::StateStage {
+ public:
+  /// Borrows the twin.
+  explicit TrackedStateStage(TrackedStage& twin) noexcept : twin_(twin) {}
+  void fill(std::span<const PacketView> packets, std::span<std::byte* const> states) noexcept override {
+    twin_.fill(packets, states);
+  }
+
+ private:
+  TrackedStage& twin_;
 };
 
 }  // namespace penstock::firewall

@@ -10,12 +10,16 @@
 
 #include <array>
 #include <initializer_list>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <random>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "conntrack/table.h"
+#include "conntrack/connections.h"
 #include "nf/firewall/firewall.h"
 #include "nf/firewall/rules_for_test.h"
 #include "packet/parse_core.h"
@@ -43,42 +47,73 @@ std::unique_ptr<Firewall> from_inside(const conntrack::Options& tracking = {}) {
   return firewall(std::string(kReplies) + std::string(kFromInside), tracking);
 }
 
-/// A worker's stage, and what becomes of packets that it gets together.
-class Worker {
+/// Frames with their descriptors, as they come to a stage.
+class Burst {
  public:
-  explicit Worker(Firewall& firewall) : stage_(firewall.make_cpu_stage()) {}
-
-  /// "+" for each packet that passes, or the reason of its drop.
-  std::vector<std::string> send(std::initializer_list<PacketBuilder> builders) {
-    std::vector<penstock::testing::Bytes> frames;
-    std::vector<PacketDescriptor> descriptors(builders.size());
-    std::vector<PacketView> views;
-    frames.reserve(builders.size());
+  Burst(std::span<const PacketBuilder> builders, std::uint64_t now_ns, std::uint32_t first_sequence)
+      : descriptors_(builders.size()) {
+    frames_.reserve(builders.size());
     for (const PacketBuilder& builder : builders) {
       const std::size_t i = views.size();
-      frames.push_back(builder.bytes());
-      descriptors[i].length = descriptors[i].wire_length = static_cast<std::uint32_t>(frames[i].size());
-      descriptors[i].timestamp_ns = now_ns;
-      descriptors[i].sequence = sequence_++;
-      views.push_back({frames[i].data(), &descriptors[i]});
+      frames_.push_back(builder.bytes());
+      descriptors_[i].length = descriptors_[i].wire_length = static_cast<std::uint32_t>(frames_[i].size());
+      descriptors_[i].timestamp_ns = now_ns;
+      descriptors_[i].sequence = first_sequence + static_cast<std::uint32_t>(i);
+      views.push_back({frames_[i].data(), &descriptors_[i]});
       parse(views[i]);
     }
-    stage_->process(views);
-    why_ = stage_->explain(views.back());
+  }
+  /// "+" for each packet that passes, or the reason of its drop.
+  [[nodiscard]] std::vector<std::string> verdicts() const {
     std::vector<std::string> verdicts;
-    for (const PacketDescriptor& one : descriptors)
+    for (const PacketDescriptor& one : descriptors_)
       verdicts.emplace_back(one.verdict.alive() ? "+" : kDropReasons[one.verdict.value]);
     return verdicts;
   }
+
+  std::vector<PacketView> views;
+
+ private:
+  std::vector<penstock::testing::Bytes> frames_;
+  std::vector<PacketDescriptor> descriptors_;
+};
+
+/// A worker's stage with its connections, and what becomes of packets that it gets together.
+class Worker {
+ public:
+  explicit Worker(Firewall& firewall, const conntrack::Options& tracking = {})
+      : Worker(firewall, std::make_shared<conntrack::Connections>(tracking, kMostPackets)) {}
+  /// The same worker in the next epoch.
+  Worker(Firewall& firewall, const Worker& before) : Worker(firewall, before.connections_) {}
+
+  void process(Burst& burst) {
+    stage_->process(burst.views);
+    why_ = stage_->explain(burst.views.back());
+    connections_->settle();
+    stage_->begin_batch();
+  }
+  std::vector<std::string> send(std::initializer_list<PacketBuilder> builders) {
+    Burst burst({builders.begin(), builders.size()}, now_ns, sequence_);
+    sequence_ += static_cast<std::uint32_t>(builders.size());
+    process(burst);
+    return burst.verdicts();
+  }
   std::string send_one(const PacketBuilder& builder) { return send({builder}).front(); }
   [[nodiscard]] const std::string& why() const { return why_; }  // of the last packet
-  [[nodiscard]] function::CpuStage& stage() { return *stage_; }
 
   std::uint64_t now_ns = 1'700'000'000 * kSecond;
 
  private:
+  static constexpr std::size_t kMostPackets = 64;
+
+  Worker(Firewall& firewall, std::shared_ptr<conntrack::Connections> connections)
+      : connections_(std::move(connections)), stage_(firewall.make_cpu_stage()) {
+    stage_->set_connections(*connections_);
+  }
+
+  std::shared_ptr<conntrack::Connections> connections_;
   std::unique_ptr<function::CpuStage> stage_;
-  std::uint32_t sequence_ = 0;
+  inline static std::uint32_t sequence_ = 0;
   std::string why_;
 };
 
@@ -140,7 +175,7 @@ TEST(TrackedFirewall, ConnectionsEndByThemselves) {
   conntrack::Options options;
   options.timeouts.udp = 10;
   const auto rules = from_inside(options);
-  Worker worker(*rules);
+  Worker worker(*rules, options);
   EXPECT_EQ(worker.send_one(query()), "+");
   worker.now_ns += 9 * kSecond;
   EXPECT_EQ(worker.send_one(answer()), "+");
@@ -152,7 +187,7 @@ TEST(TrackedFirewall, DropsPacketsThatBeginMoreConnectionsThanThereIsRoomFor) {
   conntrack::Options options;
   options.most_connections = 1;
   const auto rules = from_inside(options);
-  Worker worker(*rules);
+  Worker worker(*rules, options);
   // Of a stream that both sides have sent for more than two seconds, the connection is kept.
   EXPECT_THAT(worker.send({query(), answer()}), ElementsAre("+", "+"));
   worker.now_ns += 3 * kSecond;
@@ -190,22 +225,14 @@ TEST(TrackedFirewall, ReportsItsConnections) {
 
 TEST(TrackedFirewall, ReloadsKeepConnections) {
   const auto before = from_inside(), after = firewall(std::string(kReplies));
-  Worker first(*before), next(*after);
+  Worker first(*before);
   EXPECT_EQ(first.send_one(query()), "+");
-  next.stage().take_over(first.stage());
+  Worker next(*after, first);
   EXPECT_EQ(after->connection_counters().connections, 1U);
   EXPECT_EQ(next.send_one(answer()), "+");
   EXPECT_EQ(next.send_one(query(4001)), "denied");
   EXPECT_EQ(first.send_one(query(4002)), "+") << "of a batch that began before";
   EXPECT_EQ(next.send_one(answer(4002)), "+");
-}
-
-TEST(TrackedFirewall, ReloadsFromRulesWithoutConnectionsBeginAnew) {
-  const auto before = firewall("-A FORWARD -j ACCEPT\n"), after = from_inside();
-  Worker first(*before), next(*after);
-  next.stage().take_over(first.stage());
-  EXPECT_THAT(next.send({query(), answer()}), ElementsAre("+", "+"));
-  EXPECT_EQ(before->state_of_run(), "");
 }
 
 TEST(TrackedFirewall, CannotReplaceOneThatDoesNotTrackSinceTheChainIsNotPlannedForIt) {
@@ -236,6 +263,65 @@ TEST(TrackedFirewall, ExplainsAPacketByItself) {
             "belongs to none that is known: new");
   EXPECT_EQ(explained(packet().eth().ipv4("10.0.0.1", "192.0.2.7").tcp(1, 2, TcpHeader::kRst)),
             "policy drop: no rule matches | its connection; here, it belongs to none that is known: invalid");
+}
+
+/// What a device decides with the states that its state stage provides, by the same core.
+template <typename Engine>
+std::vector<std::string> decide_as_device(Burst& burst, const std::vector<TrackedState>& states, Engine engine,
+                                          const classify::Ruleset& rules) {
+  const TrackedJudgeCore<Engine> core{{engine, classify::view_of(rules)}};
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    std::uint32_t counter = 0;
+    burst.views[i].packet->verdict = core(burst.views[i], states[i], counter);
+  }
+  return burst.verdicts();
+}
+
+TEST(TrackedFirewall, ADeviceDecidesTheSameWithTheStatesThatItIsGiven) {
+  const auto rules =
+      firewall("-A FORWARD -p udp -m udp --sport 4002 -j REJECT\n" + std::string(kReplies) + std::string(kFromInside));
+  conntrack::Options options;
+  options.most_connections = 2;
+  Worker worker(*rules, options);
+  conntrack::Connections connections(options, 1024);
+  const auto twin = rules->make_cpu_stage();
+  twin->set_connections(connections);
+  const auto stage = rules->make_state_stage(*twin);
+  std::mt19937 random(7);
+  const auto below = [&](unsigned most) { return static_cast<unsigned>(random() % most); };
+  std::map<std::string, int> seen;
+  std::uint32_t sequence = 0;
+  for (int round = 0; round < 300; ++round) {
+    std::vector<PacketBuilder> builders;
+    for (unsigned n = 1 + below(8); n-- > 0;) {
+      const auto port = static_cast<std::uint16_t>(4000 + (below(8) == 0 ? below(6) : below(3)));
+      const auto cut = packet().eth().ipv4("10.0.0.1", "192.0.2.7").protocol(ip_protocol::kUdp).payload("1234");
+      builders.push_back(below(10) == 0 ? cut : below(2) == 0 ? query(port) : answer(port));
+    }
+    worker.now_ns += (below(16) == 0 ? 40 : below(3)) * kSecond;
+    Burst expected(builders, worker.now_ns, sequence), burst(builders, worker.now_ns, sequence);
+    sequence += static_cast<std::uint32_t>(builders.size());
+    worker.process(expected);
+    std::vector<TrackedState> states(builders.size());
+    std::vector<std::byte*> to_fill;
+    for (TrackedState& state : states) to_fill.push_back(reinterpret_cast<std::byte*>(&state));
+    stage->fill(burst.views, to_fill);
+    const classify::Ruleset& all = rules->rules();
+    const classify::LinearView engine{all.entries.data(), all.conditions.data(), all.port_ranges.data(),
+                                      all.ranges6.data(), static_cast<std::uint32_t>(all.entries.size())};
+    const auto verdicts = decide_as_device(burst, states, engine, all);
+    ASSERT_EQ(verdicts, expected.verdicts()) << "round " << round;
+    // What the CPU finishes later, it decides by what was said before.
+    if (below(4) == 0) {
+      for (PacketView packet : burst.views) packet.packet->verdict = Verdict::forward();
+      twin->process(burst.views);
+      ASSERT_EQ(burst.verdicts(), expected.verdicts()) << "round " << round;
+    }
+    connections.settle();
+    for (const std::string& verdict : verdicts) ++seen[verdict];
+  }
+  for (const char* each : {"+", "denied", "rejected", "malformed", "connections_full"})
+    EXPECT_GT(seen[each], 10) << each;
 }
 
 TEST(TrackedFirewall, CutAndMalformedPacketsChangeNoConnection) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "classify/classifier.h"
+#include "nf/ipsec/esp/mtu.h"
 #include "nf/ipsec/esp/outbound_core.h"
 #include "nf/ipsec/selection/selection_core.h"
 #include "nf/ipsec/stages.h"

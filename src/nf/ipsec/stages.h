@@ -13,12 +13,12 @@
 #include <string>
 
 #include "classify/classifier.h"
+#include "function/answer.h"
 #include "function/network_function.h"
 #include "nf/ipsec/crypto/mb_crypto.h"
 #include "nf/ipsec/esp/encapsulate_core.h"
 #include "nf/ipsec/esp/fragment_wait.h"
 #include "nf/ipsec/esp/inbound_core.h"
-#include "nf/ipsec/esp/mtu.h"
 #include "nf/ipsec/ipsec.h"
 
 namespace penstock::ipsec {
@@ -65,7 +65,7 @@ class OutboundStage final : public function::CpuStage {
   MbCrypto crypto_;
   SaState::Seconds now_ = 0;
   function::Emitter* emitter_ = nullptr;  // set only if there is an MTU
-  AnswerLimit answers_;
+  function::AnswerLimit answers_;
   std::array<classify::Key, kGroup> keys_;
   std::array<Pending, kGroup> pending_;
   std::size_t pending_count_ = 0;

@@ -226,7 +226,7 @@ std::unique_ptr<DeviceStage> Nids::make_device_stage(function::Processor /*proce
   return make_scan_stage(literals, use.multiprocessors);
 }
 
-std::unique_ptr<function::StateStage> Nids::make_state_stage() {
+std::unique_ptr<function::StateStage> Nids::make_state_stage(function::CpuStage& /*twin*/) {
   return traits_.state_bytes > 0 ? std::make_unique<FlowStateStage>() : nullptr;
 }
 

@@ -36,7 +36,7 @@ class Nids final : public function::NetworkFunction {
   stack::TrackerOptions stack_options() const override { return settings_.tracker; }
   std::unique_ptr<function::CpuStage> make_cpu_stage() override;
   std::unique_ptr<DeviceStage> make_device_stage(function::Processor processor, const StageUse& use) override;
-  std::unique_ptr<function::StateStage> make_state_stage() override;
+  std::unique_ptr<function::StateStage> make_state_stage(function::CpuStage& twin) override;
   std::unique_ptr<function::FinishStage> make_finish_stage(function::CpuStage& twin) override;
   /// "12 rules added, 3 removed, 5 changed (of 1,234); set anew: payload".
   Result<std::string> changes_from(const function::NetworkFunction& running) const override;

@@ -517,7 +517,7 @@ TEST_F(NidsFunction, FindsTheSameWithTheStateOfFlows) {
     EXPECT_EQ(nids->traits().state_bytes, flow_state == "none" ? 0U : 8U);
     AttachedStage stage(*nids);
     const auto finish = nids->make_finish_stage(*stage);
-    const auto state_stage = nids->make_state_stage();
+    const auto state_stage = nids->make_state_stage(*stage);
     EXPECT_EQ(state_stage != nullptr, flow_state != "none");
     std::vector<FlowState> states(packets.size());
     std::vector<PacketLiterals> found(packets.size());

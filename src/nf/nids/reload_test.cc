@@ -339,7 +339,7 @@ TEST_F(Reloads, KeepTheStagesOfThePlanWithoutLiterals) {
   EXPECT_TRUE(nids().traits().devices[function::Processor::gpu]);
   EXPECT_EQ(nids().traits().findings_bytes, sizeof(PacketLiterals));
   EXPECT_EQ(nids().traits().state_bytes, sizeof(FlowState));
-  EXPECT_NE(nids().make_state_stage(), nullptr);
+  EXPECT_NE(nids().make_state_stage(*worker().stages.back()), nullptr);
   const auto finish = nids().make_finish_stage(*worker().stages.back());
   ASSERT_NE(finish, nullptr);
   Frames frames({question("one"), question("no")});

@@ -16,6 +16,7 @@ import kernel_rules
 import lifecycle
 import missing_neighbours
 import peers
+import rejects
 import soak
 import streams
 import tunnels
@@ -26,7 +27,7 @@ from net import SKIPPED, Net, Skip, sh
 def main():
     name, kind, program, directory = sys.argv[1:]
     scenarios = {}
-    for module in (streams, frames, counts, chains, lifecycle, control, soak, tunnels, peers, kernel_routes, kernel_rules, frr,
+    for module in (streams, frames, counts, chains, lifecycle, control, soak, tunnels, peers, rejects, kernel_routes, kernel_rules, frr,
                    ike, missing_neighbours, upgrade):
         scenarios.update(module.SCENARIOS)
     try:

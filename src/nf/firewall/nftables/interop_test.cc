@@ -13,6 +13,7 @@
 #include <random>
 
 #include "conntrack/options.h"
+#include "function/testing/attached_stage.h"
 #include "nf/firewall/firewall.h"
 #include "nf/firewall/nftables/document.h"
 #include "nf/firewall/nftables/kernel_for_test.h"
@@ -174,7 +175,7 @@ class Kernel : public ::testing::Test {
     return sent;
   }
 
-  static Verdict judge(function::CpuStage& stage, Sent packet) {
+  static Verdict judge(function::testing::AttachedStage& stage, Sent packet) {
     PacketDescriptor descriptor;
     descriptor.length = descriptor.wire_length = static_cast<std::uint32_t>(packet.bytes.size());
     descriptor.link_type = LinkType::raw_ip;
@@ -199,11 +200,11 @@ class Kernel : public ::testing::Test {
       compared.push_back(&packet);
     }
     const std::vector<std::optional<unsigned>> left = kernel->forward(bytes);
-    const auto stage = firewall.make_cpu_stage();
+    function::testing::AttachedStage stage(firewall);
     Comparison comparison{bytes.size()};
     std::size_t differences = 0;
     for (std::size_t i = 0; i < bytes.size(); ++i) {
-      const bool accepted = judge(*stage, *compared[i]).alive();
+      const bool accepted = judge(stage, *compared[i]).alive();
       comparison.forwarded += left[i] ? 1 : 0;
       if (accepted == left[i].has_value() || ++differences > 5) continue;
       ADD_FAILURE() << "the kernel " << (left[i] ? "forwards" : "drops") << " " << hex(bytes[i]) << "\n" << rules;

@@ -283,7 +283,7 @@ class Reader {
       std::size_t index = first;
       while (index < read_.value.rules.size() && read_.value.rules[index].target != target) ++index;
       if (index == read_.value.rules.size()) {
-        read_.value.rules.push_back({0, target, false, text});
+        read_.value.rules.push_back({0, target, false, text, part.answer});
         origins_.push_back(origin);
       }
       part.index = static_cast<std::uint32_t>(index);

@@ -11,6 +11,7 @@
 #include <span>
 #include <utility>
 
+#include "nf/firewall/nftables/answer.h"
 #include "nf/firewall/nftables/clause.h"
 #include "packet/ip.h"
 
@@ -317,18 +318,25 @@ class RuleReader {
     return set;
   }
 
-  /// The kind of answer is not used: none is sent. But the kinds imply conditions.
+  /// {"type": "icmpx", "expr": "admin-prohibited"}, or null. The kinds of answers imply conditions.
   Checked<void> read_reject(const Json& value) {
+    Verdict verdict{Jump::reject};
     std::string type;
     if (value.is_object() && value.contains("type") && value["type"].is_string()) type = value["type"];
     if (type == "tcp reset") {
       never_ |= !clause_.narrow(Field::protocol, only(ip_protocol::kTcp));
+      verdict.answer.tcp_reset = true;
     } else if (type == "icmp" || type == "icmpv6") {
       never_ |= !clause_.narrow(Field::family, only(type == "icmp" ? kIpv4 : kIpv6));
     } else if (type != "icmpx" && !value.is_null()) {
       return unsupported("a reject of this type is not supported", in_quotes(type));
     }
-    return decide({Jump::reject});
+    if (!type.empty() && value.contains("expr")) {
+      const std::optional<classify::Answer> answer = read_answer(type, value["expr"]);
+      if (!answer) return unsupported("this answer is not supported", value["expr"].dump());
+      verdict.answer = *answer;
+    }
+    return decide(std::move(verdict));
   }
 
   Rule left_out(const Problem& problem) {
@@ -365,6 +373,7 @@ class RuleReader {
     ChainRule& part = rule_.parts.emplace_back();
     part.jump = verdict.jump;
     part.target = verdict.target;
+    part.answer = verdict.answer;
     // Unsupported, since a part with these is left out with its reason.
     if (never_) return {};
     return multiply(0, clause_, part.alternatives);

@@ -20,6 +20,7 @@ namespace penstock::firewall::nftables {
 struct Verdict {
   ChainRule::Jump jump = ChainRule::Jump::none;  // none: continue
   std::string target{};                          // for `call` and `go`: the name of the chain
+  classify::Answer answer{};                     // for `reject`
   friend bool operator==(const Verdict&, const Verdict&) = default;
 };
 

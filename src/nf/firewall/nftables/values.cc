@@ -163,16 +163,6 @@ std::optional<std::uint64_t> read_symbol(Type type, const std::string& text) {
   return parse_protocol(text);
 }
 
-/// A number of the type, before families become 0 and 1.
-std::optional<std::uint64_t> read_number(Type type, const Json& value) {
-  std::optional<std::uint64_t> result;
-  if (value.is_number_unsigned()) result = value.get<std::uint64_t>();
-  if (value.is_string()) result = read_symbol(type, value.get_ref<const std::string&>());
-  const bool wide = type == Type::inet_service || type == Type::ether_type || type == Type::fragment_offset;
-  if (!result || *result > (wide ? 0xffffU : 0xffU)) return std::nullopt;
-  return result;
-}
-
 std::optional<Number> read_point(Type type, const Json& value) {
   if (type == Type::ipv4_addr || type == Type::ipv6_addr) return read_address(type, value);
   const auto read = read_number(type, value);
@@ -282,6 +272,15 @@ IntervalSet of_family(Type type, std::uint64_t value) {
 }
 
 }  // namespace
+
+std::optional<std::uint64_t> read_number(Type type, const Json& value) {
+  std::optional<std::uint64_t> result;
+  if (value.is_number_unsigned()) result = value.get<std::uint64_t>();
+  if (value.is_string()) result = read_symbol(type, value.get_ref<const std::string&>());
+  const bool wide = type == Type::inet_service || type == Type::ether_type || type == Type::fragment_offset;
+  if (!result || *result > (wide ? 0xffffU : 0xffU)) return std::nullopt;
+  return result;
+}
 
 std::optional<Type> type_of(std::string_view name) {
   const auto found = std::ranges::find(kTypes, name, &TypeEntry::name);

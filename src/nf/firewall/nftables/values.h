@@ -76,6 +76,9 @@ struct Names {
   std::set<std::string, std::less<>>& unknown;
 };
 
+/// A number of the type, or its name; empty if there is none. Not for addresses and interfaces.
+[[nodiscard]] std::optional<std::uint64_t> read_number(Type type, const Json& value);
+
 /// Reads an address, a number, a symbolic constant, a prefix, a range or a combination of flags.
 [[nodiscard]] Checked<classify::IntervalSet> read_value(Type type, const Json& value, Names& names);
 

@@ -140,13 +140,4 @@ PENSTOCK_HOST_DEVICE inline void set_protocol_and_length(std::uint8_t* frame, Ne
   frame[protocol_at] = protocol;
 }
 
-/// Partial checksum over the pseudo header (RFC 768, RFC 9293 §3.1, RFC 8200 §8.1), to be continued over the `bytes` of
-/// the transport header and payload. `ip` is the IP header.
-[[nodiscard]] PENSTOCK_HOST_DEVICE inline std::uint32_t pseudo_header_sum(const std::uint8_t* ip, NetworkLayer family,
-                                                                          std::uint8_t protocol,
-                                                                          std::uint32_t bytes) noexcept {
-  const std::uint32_t sum = protocol + (bytes >> 16) + (bytes & 0xffff);
-  return family == NetworkLayer::ipv4 ? checksum_add(ip + 12, 8, sum) : checksum_add(ip + 8, 32, sum);
-}
-
 }  // namespace penstock::ipsec

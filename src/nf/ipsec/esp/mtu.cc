@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
 
+#include "function/answer.h"
 #include "nf/ipsec/esp/encapsulate_core.h"
 #include "packet/checksum.h"
 
@@ -118,34 +120,6 @@ bool cut_ipv6(PacketView packet, std::uint32_t mtu, function::Emitter& emitter) 
   return true;
 }
 
-/// RFC 1122 §3.2.2: no errors about errors, later fragments, or packets that were not from one host to one host.
-bool may_be_answered(PacketView packet) noexcept {
-  constexpr std::uint8_t kEchoRequest = 8, kFirstIcmpv6Information = 128;
-  const PacketLayout& layout = packet.layout();
-  if (layout.has(PacketLayout::kLaterFragment)) return false;
-  if (packet.packet->link_type != LinkType::ethernet && packet.packet->link_type != LinkType::raw_ip) return false;
-  if (packet.packet->link_type == LinkType::ethernet && (packet.frame[0] & 1) != 0) return false;  // group address
-  const bool icmp = layout.has(PacketLayout::kTransportHeader) &&
-                    (layout.transport == ip_protocol::kIcmp || layout.transport == ip_protocol::kIcmpv6);
-  if (layout.network == NetworkLayer::ipv4) {
-    const std::uint32_t source = packet.ipv4().source.value();
-    const std::uint32_t destination = packet.ipv4().destination.value();
-    if (source == 0 || source >> 28 >= 0xe || source >> 24 == 127 || destination >> 28 >= 0xe) return false;
-    return !icmp || packet.icmp().type == kEchoRequest;
-  }
-  const Ipv6Address source = packet.ipv6().source_address();
-  if ((source.high | source.low) == 0 || source.high >> 56 == 0xff) return false;
-  return !icmp || packet.icmp().type >= kFirstIcmpv6Information;
-}
-
-/// Copies the frame's link header with the addresses swapped.
-void write_link_header(std::uint8_t* to, PacketView packet) noexcept {
-  std::memcpy(to, packet.frame, packet.layout().network_offset);
-  if (packet.packet->link_type != LinkType::ethernet) return;
-  std::memcpy(to, packet.ethernet().source.bytes, sizeof(MacAddress));
-  std::memcpy(to + sizeof(MacAddress), packet.ethernet().destination.bytes, sizeof(MacAddress));
-}
-
 }  // namespace
 
 bool cut_into_fragments(PacketView packet, std::uint32_t mtu, function::Emitter& emitter) noexcept {
@@ -154,58 +128,15 @@ bool cut_into_fragments(PacketView packet, std::uint32_t mtu, function::Emitter&
 }
 
 void answer_too_big(PacketView packet, const SaView& sa, std::uint32_t mtu, function::Emitter& emitter) noexcept {
-  constexpr std::uint32_t kMostIpv4Answer = 576;  // RFC 1812 §4.3.2.3
   constexpr std::uint8_t kUnreachable = 3, kFragmentationNeeded = 4, kPacketTooBig = 2;
-  if (!may_be_answered(packet)) return;
-  const std::uint32_t link = packet.layout().network_offset;
-  const std::uint32_t there = packet.layout().ip_bytes();  // length of the packet that is answered
-  const std::uint8_t* const quoted = packet.frame + link;
+  if (!function::may_be_answered(packet)) return;
   const std::uint32_t fits = inner_mtu(sa, mtu);
-  const bool own_family = sa.outer == packet.layout().network && sa.tunnel;
-
-  if (packet.layout().network == NetworkLayer::ipv4) {
-    const std::uint32_t headers = kBytesOf<Ipv4Header> + kBytesOf<IcmpHeader>;
-    const std::uint32_t quote = std::min(there, kMostIpv4Answer - headers);
-    std::uint8_t* const frame = emitter.emit_unwritten(link + headers + quote, packet, packet.packet->in_port);
-    if (frame == nullptr) return;
-    write_link_header(frame, packet);
-    auto& ip = *reinterpret_cast<Ipv4Header*>(frame + link);
-    ip = {};
-    ip.tos = 0xc0;  // RFC 1812 §4.3.2.5
-    ip.ttl = 64;
-    ip.protocol = ip_protocol::kIcmp;
-    ip.source.set(own_family ? static_cast<std::uint32_t>(sa.source.low) : packet.ipv4().destination.value());
-    ip.destination.set(packet.ipv4().source.value());
-    finish_ipv4(frame + link, kBytesOf<Ipv4Header>, kBytesOf<IcmpHeader> + quote, Ipv4Header::kDontFragment);
-    auto& icmp = *reinterpret_cast<IcmpHeader*>(frame + link + sizeof ip);
-    icmp = {kUnreachable, kFragmentationNeeded, {}, {}};
-    icmp.rest.set(fits);
-    std::memcpy(frame + link + headers, quoted, quote);
-    icmp.checksum.set(checksum(frame + link + sizeof ip, kBytesOf<IcmpHeader> + quote));
-    return;
-  }
-  const std::uint32_t headers = kBytesOf<Ipv6Header> + kBytesOf<IcmpHeader>;
-  const std::uint32_t quote = std::min(there, kLeastIpv6Mtu - headers);
-  std::uint8_t* const frame = emitter.emit_unwritten(link + headers + quote, packet, packet.packet->in_port);
-  if (frame == nullptr) return;
-  write_link_header(frame, packet);
-  auto& ip = *reinterpret_cast<Ipv6Header*>(frame + link);
-  ip = {};
-  ip.version_class_label.set(std::uint32_t{6} << 28);
-  ip.payload_length.set(static_cast<std::uint16_t>(kBytesOf<IcmpHeader> + quote));
-  ip.next_header = ip_protocol::kIcmpv6;
-  ip.hop_limit = 64;
-  const Ipv6Address from = own_family ? sa.source : packet.ipv6().destination_address();
-  ip.source[0].set(from.high);
-  ip.source[1].set(from.low);
-  std::memcpy(ip.destination, packet.ipv6().source, sizeof ip.destination);
-  auto& icmp = *reinterpret_cast<IcmpHeader*>(frame + link + sizeof ip);
-  icmp = {kPacketTooBig, 0, {}, {}};
-  icmp.rest.set(std::max(fits, kLeastIpv6Mtu));
-  std::memcpy(frame + link + headers, quoted, quote);
-  const std::uint32_t bytes = kBytesOf<IcmpHeader> + quote;
-  const std::uint32_t pseudo = pseudo_header_sum(frame + link, NetworkLayer::ipv6, ip_protocol::kIcmpv6, bytes);
-  icmp.checksum.set(checksum_finish(checksum_add(frame + link + sizeof ip, bytes, pseudo)));
+  std::optional<Ipv6Address> from;
+  if (sa.outer == packet.layout().network && sa.tunnel) from = sa.source;
+  const function::IcmpError error = packet.layout().network == NetworkLayer::ipv4
+                                        ? function::IcmpError{kUnreachable, kFragmentationNeeded, fits}
+                                        : function::IcmpError{kPacketTooBig, 0, std::max(fits, kLeastIpv6Mtu)};
+  function::answer_with_error(packet, error, from, emitter);
 }
 
 }  // namespace penstock::ipsec

@@ -1,0 +1,86 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The connections of one worker, shared by the functions of its chain. A packet is tracked once, when the first
+// function asks about it; later functions, and whoever decides about it again, get the same answer. A connection is
+// confirmed when a packet of it has passed the whole chain. Until then, the packets that follow find it nevertheless.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "conntrack/options.h"
+#include "conntrack/table.h"
+#include "conntrack/tracked.h"
+#include "packet/packet.h"
+
+namespace penstock::conntrack {
+
+class Connections {
+ public:
+  /// `most_packets`: with adjacent sequence numbers, from the oldest that is not settled yet to the newest.
+  Connections(const Options& options, std::size_t most_packets);
+
+  // For functions.
+
+  /// Call for each burst, at most kBurst packets with parsed layouts, before asking about the first of its packets.
+  void prepare(std::span<const PacketView> packets) noexcept;
+  /// Call in packet order. The connection, if any, is valid until the next call.
+  [[nodiscard]] Tracked of(PacketView packet) noexcept;
+  /// Whether the packet may be the first of its connection: decide about it before asking about the next packet.
+  [[nodiscard]] bool may_begin(const Tracked& tracked) const noexcept {
+    return tracked.connection != nullptr && table_.is_open(*tracked.connection);
+  }
+  /// The function that has just asked about this packet drops it. Only needed if it may begin a connection.
+  void refuse(PacketView packet) noexcept;
+  /// What was said about a packet that is not settled, or was settled last.
+  [[nodiscard]] std::optional<Tracked> said(PacketView packet) noexcept;
+  [[nodiscard]] const Counters& counters() const noexcept { return table_.counters(); }
+
+  // For the executor.
+
+  /// Packets that are asked about from here on belong to batch number `number`.
+  void begin_batch(std::uint64_t number) noexcept { number_ = number; }
+  /// The verdicts of all packets of batches up to this number are final, and their descriptors are still there.
+  void settle(std::uint64_t last_number = std::numeric_limits<std::uint64_t>::max()) noexcept;
+  /// A position in the order in which packets were asked about …
+  [[nodiscard]] std::size_t position() const noexcept { return end_; }
+  /// … and the same as settle(), for packets that were asked about after it.
+  void settle_after(std::size_t position) noexcept;
+
+ private:
+  /// What was said about a packet.
+  struct Said {
+    std::uint32_t sequence = 0;
+    std::uint32_t connection = Connection::kNone;  // index
+    std::uint32_t generation = 0;                  // of the connection
+    bool any = false;
+    State state = State::untracked;
+    Direction direction = Direction::original;
+    Reason reason = Reason::malformed;
+  };
+  /// A packet of a connection that is not confirmed yet.
+  struct Unsettled {
+    const PacketDescriptor* packet;
+    std::uint64_t number;
+    std::uint32_t connection, generation;
+  };
+
+  void add(PacketView packet, Connection& connection) noexcept;
+  void settle(const Unsettled& one, bool passes) noexcept;
+
+  Table table_;
+  const std::size_t mask_;                  // of both arrays
+  std::unique_ptr<Said[]> said_;            // by sequence
+  std::unique_ptr<Unsettled[]> unsettled_;  // from begin_ to end_, modulo their number
+  std::size_t begin_ = 0, end_ = 0;
+  bool in_order_ = true;  // their batch numbers never fall
+  std::uint64_t number_ = 0;
+};
+
+}  // namespace penstock::conntrack
