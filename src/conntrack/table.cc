@@ -40,7 +40,8 @@ Bytes quotation_of_redirect(PacketView packet, Bytes redirect) noexcept {
 Table::Table(const Options& options)
     : options_(options),
       store_(options.most_connections, options.seed.value_or(random_seed())),
-      fragments_(options.most_fragments, options.seed.value_or(random_seed())) {}
+      fragments_(options.most_fragments, options.seed.value_or(random_seed())),
+      random_ports_(options.seed.value_or(random_seed())) {}
 
 Tracked Table::track(PacketView packet, std::uint64_t now_ns) noexcept {
   settle();
@@ -129,7 +130,7 @@ Tracked Table::track_tuple(PacketView packet, const Transport& transport) noexce
     case Outcome::Kind::unchanged: break;
     case Outcome::Kind::ended:
       store_.remove(*connection);
-      connection->status &= static_cast<std::uint8_t>(~Connection::kConfirmed);
+      connection->status &= static_cast<std::uint16_t>(~Connection::kConfirmed);
       ended_ = connection;
       ++counters_.ended;
       break;
@@ -231,14 +232,19 @@ void Table::remove(Connection& connection) noexcept {
   counters_.connections = store_.size();
 }
 
-void Table::confirm(Connection& connection) noexcept {
-  if (&connection != unconfirmed_) return;
+bool Table::confirm(Connection& connection) noexcept {
+  if (&connection != unconfirmed_) return true;
+  if ((store_.has_translated() || connection.translated()) && clashes(connection)) {
+    ++counters_.clashes;
+    return false;
+  }
   unconfirmed_ = nullptr;
   connection.status |= Connection::kConfirmed;
   store_.insert(connection, unconfirmed_hash_);
   ++counters_.confirmed;
   counters_.connections = store_.size();
   counters_.most_connections = std::max(counters_.most_connections, counters_.connections);
+  return true;
 }
 
 void Table::forget(Connection& connection) noexcept {
