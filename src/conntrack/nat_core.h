@@ -101,6 +101,7 @@ PENSTOCK_HOST_DEVICE inline std::uint32_t put_address(const Headers& at, bool so
     case ip_protocol::kTcp:
       // The checksum of a quoted header is left out if the quotation ends before it, but not if only the capture does.
       return at.has(sizeof(TcpHeader)) || (at.quoted && at.has(kQuotedAtLeast) && captured_whole);
+    case ip_protocol::kGre:  // as Linux, for the call of version 1
     case ip_protocol::kUdp:
     case ip_protocol::kUdpLite: return at.has(sizeof(UdpHeader));
     case ip_protocol::kSctp: {

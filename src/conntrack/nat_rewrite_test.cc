@@ -5,7 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "conntrack/nat_core.h"
+#include "conntrack/testing/sctp_packet.h"
 #include "conntrack/testing/translating_table.h"
 
 namespace penstock::conntrack {
@@ -30,25 +33,7 @@ std::optional<Packet> rewritten(const Packet& packet, const Rewrite& to, std::ui
   return std::nullopt;
 }
 
-/// RFC 9260 appendix A, bit by bit.
-std::uint32_t slow_crc32c(const Packet& bytes, std::size_t from) {
-  std::uint32_t crc = 0xffffffff;
-  for (std::size_t i = from; i < bytes.size(); ++i) {
-    crc ^= bytes[i];
-    for (int bit = 0; bit < 8; ++bit) crc = (crc & 1) != 0 ? crc >> 1 ^ 0x82f63b78 : crc >> 1;
-  }
-  return ~crc;
-}
-
-Packet sctp_packet(const Ends& ends, std::size_t payload) {
-  Packet transport(sizeof(SctpHeader) + payload, 's');
-  put_be16(transport, 0, ends.source_port);
-  put_be16(transport, 2, ends.destination_port);
-  put_be32(transport, 8, 0);
-  const std::uint32_t crc = slow_crc32c(transport, 0);
-  for (unsigned i = 0; i < 4; ++i) transport[8 + i] = static_cast<std::uint8_t>(crc >> 8 * i);
-  return ip_packet(ends, ip_protocol::kSctp, transport);
-}
+Packet sctp_packet(const Ends& ends, std::size_t payload) { return sctp_packet(ends, Packet(payload, 's')); }
 
 TEST(NatRewrite, WritesAddressesPortsAndChecksumsOfAllProtocols) {
   for (const auto& [before, after] : {std::pair{kBefore, kAfter}, std::pair{kBeforeV6, kAfterV6}}) {
@@ -63,7 +48,7 @@ TEST(NatRewrite, WritesAddressesPortsAndChecksumsOfAllProtocols) {
       EXPECT_EQ(rewritten(udp_packet(before, 11), to), udp_packet(expected, 11));
       EXPECT_EQ(rewritten(udp_packet(before, 11, ip_protocol::kUdpLite), to),
                 udp_packet(expected, 11, ip_protocol::kUdpLite));
-      for (const std::size_t payload : {0, 1, 4, 99, 1400})
+      for (const std::size_t payload : std::to_array<std::size_t>({0, 1, 4, 99, 1400}))
         EXPECT_EQ(rewritten(sctp_packet(before, payload), to), sctp_packet(expected, payload));
       EXPECT_EQ(rewritten(ip_packet(before, 89, Packet(30, 1)), to), ip_packet(expected, 89, Packet(30, 1)));
       const std::uint8_t echo = before.is_v6() ? 128 : 8;

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <set>
 
 #include "base/testing/rounds.h"
@@ -256,7 +257,7 @@ TEST(Nat, ErrorsAreTranslatedWithWhatTheyQuote) {
   TranslatingTable nat;
   const Ends inside{"10.1.0.1", "10.2.0.1", 1000, 80}, outside{kPublic, "10.2.0.1", 3000, 80};
   nat.forward(udp_packet(inside), {.source = with_ports(to_address(kPublic), 3000, 3000)});
-  for (const std::size_t most : {28, 32}) {
+  for (const std::size_t most : std::to_array<std::size_t>({28, 32})) {
     const auto quote = [&](const Ends& ends) {
       Packet packet = udp_packet(ends);
       packet.resize(most);
@@ -277,19 +278,10 @@ TEST(Nat, ErrorsAreTranslatedWithWhatTheyQuote) {
 
 TEST(Nat, FragmentsFollowTheirFirst) {
   TranslatingTable nat;
-  const auto fragment = [](const Packet& datagram, std::uint32_t from, std::uint32_t to, bool more) {
-    Packet packet(datagram.begin(), datagram.begin() + 20);
-    packet.insert(packet.end(), datagram.begin() + 20 + from, datagram.begin() + 20 + to);
-    put_be16(packet, 2, static_cast<std::uint32_t>(packet.size()));
-    put_be16(packet, 6, (more ? 0x2000U : 0U) | from / 8);
-    put_be16(packet, 10, 0);
-    put_be16(packet, 10, testing::slow_checksum(packet, 0, 20));
-    return packet;
-  };
   const Packet inside = udp_packet({}, 100), outside = udp_packet({.source = kPublic, .source_port = 3000}, 100);
   const NatRules rules{.source = with_ports(to_address(kPublic), 3000, 3000)};
-  EXPECT_EQ(nat.forward(fragment(inside, 0, 48, true), rules), fragment(outside, 0, 48, true));
-  EXPECT_EQ(nat.forward(fragment(inside, 48, 108, false)), fragment(outside, 48, 108, false));
+  EXPECT_EQ(nat.forward(fragment_of(inside, 0, 48, true), rules), fragment_of(outside, 0, 48, true));
+  EXPECT_EQ(nat.forward(fragment_of(inside, 48, 108, false)), fragment_of(outside, 48, 108, false));
 }
 
 }  // namespace

@@ -39,6 +39,18 @@ inline NatRange with_ports(NatRange range, std::uint16_t first, std::uint16_t la
   return range;
 }
 
+/// Bytes of an IPv4 datagram, with a correct header.
+inline Packet fragment_of(const Packet& datagram, std::uint32_t from, std::uint32_t to, bool more) {
+  constexpr std::size_t kHeader = sizeof(Ipv4Header);
+  Packet packet(datagram.begin(), datagram.begin() + kHeader);
+  packet.insert(packet.end(), datagram.begin() + kHeader + from, datagram.begin() + kHeader + to);
+  put_be16(packet, 2, static_cast<std::uint32_t>(packet.size()));
+  put_be16(packet, 6, (more ? 0x2000U : 0U) | from / 8);
+  put_be16(packet, 10, 0);
+  put_be16(packet, 10, testing::slow_checksum(packet, 0, kHeader));
+  return packet;
+}
+
 struct TranslatingTable : ClockedTable {
   using ClockedTable::ClockedTable;
 
