@@ -9,12 +9,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/ip_address.h"
+#include "conntrack/nat_range.h"
 #include "packet/layout.h"
 
 namespace penstock::classify {
@@ -37,13 +39,26 @@ struct Answer {
   friend bool operator==(const Answer&, const Answer&) = default;
 };
 
+/// What becomes of a new connection, for rules that translate addresses.
+struct Translation {
+  enum class Way : std::uint8_t {
+    source,
+    destination,
+    masquerade,  // the source, to the address of the interface by which the packet leaves
+    redirect,    // the destination, to that of the one by which it came
+  };
+  Way way = Way::source;
+  conntrack::NatRange range{};
+};
+
 /// A rule as users see it. Its index counts from 0, in the order of the file.
 struct Rule {
   std::uint32_t line = 0;  // 0: the text says where the rule is
   Target target = Target::accept;
-  bool left_out = false;  // the reader does not support a construct in it; it has no entries
-  std::string text;       // as the user wrote it
-  Answer answer{};        // for `reject`
+  bool left_out = false;                     // the reader does not support a construct in it; it has no entries
+  std::string text;                          // as the user wrote it
+  Answer answer{};                           // for `reject`
+  std::optional<Translation> translation{};  // for `accept`
 };
 
 /// What a condition tests. A condition that does not apply to a packet (a port of a packet without ports, an IPv6

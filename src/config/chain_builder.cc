@@ -46,6 +46,7 @@ class Builder {
     append(errors_, file_conflicts(description_.files));
     run.choose_processor(options_.only_plan, functions_known_);
     plan_timeline();
+    run.check_one_worker();
     append(loaded_.cautions, run.check_queueing());
     run.set_gpu_shares(functions_known_);
     run.place_workers(options_.machine, options_.only_plan);

@@ -269,6 +269,17 @@ void RunSection::refuse_batch_beyond_queue() {
   }
 }
 
+void RunSection::check_one_worker() {
+  if (settings_.workers == 1) return;
+  for (const run::NamedFunction& named : chain_.functions) {
+    if (!named.function->traits().one_worker) continue;
+    errors_.push_back(
+        {run_ ? run_->place("workers") : Place{},
+         fmt::format("workers: {} translates addresses, and replies may come to another worker", named.name),
+         format_count(settings_.workers, "worker"), "workers: 1"});
+  }
+}
+
 Errors RunSection::check_queueing() {
   Errors cautions;
   if (!run_ || settings_.queueing == run::Queueing::per_worker) return cautions;
@@ -281,7 +292,8 @@ Errors RunSection::check_queueing() {
   if (settings_.workers == 1) return cautions;
   for (const run::NamedFunction& named : chain_.functions) {
     const stack::StackNeed need = named.function->traits().stack;
-    const bool follows_flows = need == stack::StackNeed::flow || need == stack::StackNeed::tcp_stream;
+    const bool follows_flows =
+        need == stack::StackNeed::flow || need == stack::StackNeed::tcp_stream || named.function->traits().connections;
     if (follows_flows) {
       errors_.push_back(
           {run_->place("queueing"),

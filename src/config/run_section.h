@@ -37,6 +37,8 @@ class RunSection {
   void choose_processor(bool only_plan, bool functions_known);
   /// Refuses a shared queue if a function follows flows over several workers. Returns what it weakens. Needs the
   /// processor.
+  /// Reports functions that need all packets in one worker.
+  void check_one_worker();
   [[nodiscard]] Errors check_queueing();
   /// Sets `gpu_shares`: `whole`, `auto`, or shares of functions by their names.
   void set_gpu_shares(bool functions_known);

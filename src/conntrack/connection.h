@@ -74,16 +74,20 @@ struct alignas(64) Connection {
   Tuple original;
   std::uint64_t expires_ns = 0;  // in the table's time: Table::remaining_ns
   std::uint32_t mark = 0;        // the user's own, as `ct mark`
-  std::uint8_t status = 0;
+  std::uint16_t status = 0;
   TcpState tcp_state = TcpState::none;
   std::uint8_t open_packets =
       0;  // before it is confirmed: those of which it is not known whether they pass; at most 255
 
   // With the values of the kernel's IPS_*.
-  static constexpr std::uint8_t kSeenReply = 2, kAssured = 4, kConfirmed = 8;
+  static constexpr std::uint16_t kSeenReply = 2, kAssured = 4, kConfirmed = 8, kSourceNat = 16, kDestinationNat = 32,
+                                 kSourceNatDone = 128, kDestinationNatDone = 256;
   [[nodiscard]] bool seen_reply() const noexcept { return (status & kSeenReply) != 0; }
   [[nodiscard]] bool assured() const noexcept { return (status & kAssured) != 0; }
   [[nodiscard]] bool confirmed() const noexcept { return (status & kConfirmed) != 0; }
+  [[nodiscard]] bool source_translated() const noexcept { return (status & kSourceNat) != 0; }
+  /// The reply's tuple is not the inverse of the original's.
+  [[nodiscard]] bool translated() const noexcept { return (status & (kSourceNat | kDestinationNat)) != 0; }
   [[nodiscard]] const Tuple& tuple(Direction direction) const noexcept {
     return direction == Direction::original ? original : reply;
   }
@@ -106,7 +110,8 @@ struct alignas(64) Connection {
   };
   alignas(8) Links timer;
   Links order;
-  std::uint32_t generation = 0;  // how often this memory has held a connection
+  std::uint32_t generation = 0;      // how often this memory has held a connection
+  std::uint32_t next_reply = kNone;  // in the bucket of the reply's tuple, if the connection is translated
 
   Connection() noexcept : tcp() {}
 };

@@ -62,7 +62,7 @@ std::optional<Tracked> Connections::said(PacketView packet) noexcept {
 
 void Connections::add(PacketView packet, Connection& connection) noexcept {
   table_.hold(connection);
-  if (end_ - begin_ > mask_) return table_.confirm(connection);  // no room, which a caller that settles always has
+  if (end_ - begin_ > mask_) return static_cast<void>(table_.confirm(connection));  // a caller that settles has room
   // It is a matter of its first packets only.
   if (connection.open_packets == std::numeric_limits<std::uint8_t>::max()) return;
   ++connection.open_packets;
@@ -106,9 +106,8 @@ void Connections::settle(const Unsettled& one, bool passes) noexcept {
   Connection& connection = table_.at(one.connection);
   if (connection.generation != one.generation || !table_.is_open(connection)) return;
   --connection.open_packets;
-  if (passes) {
-    table_.confirm(connection);
-  } else if (connection.open_packets == 0) {
+  const bool clashes = passes && !table_.confirm(connection);
+  if (clashes || (!passes && connection.open_packets == 0)) {
     table_.forget(connection);
   }
 }

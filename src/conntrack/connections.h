@@ -36,6 +36,10 @@ class Connections {
   [[nodiscard]] bool may_begin(const Tracked& tracked) const noexcept {
     return tracked.connection != nullptr && table_.is_open(*tracked.connection);
   }
+  /// Table::translate for the connection of a packet that may begin it. False: drop the packet.
+  [[nodiscard]] bool translate(const Tracked& tracked, NatKind kind, const NatRange& range) noexcept {
+    return table_.translate(*tracked.connection, kind, range);
+  }
   /// The function that has just asked about this packet drops it. Only needed if it may begin a connection.
   void refuse(PacketView packet) noexcept;
   /// What was said about a packet that is not settled, or was settled last.

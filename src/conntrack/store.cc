@@ -16,7 +16,8 @@ Store::Store(std::uint32_t capacity, std::uint64_t seed)
       connections_(make_huge_memory<Connection>(capacity_)),
       buckets_(make_huge_memory<std::uint32_t>(std::bit_ceil(capacity_))),
       bucket_mask_(std::bit_ceil(capacity_) - 1),
-      seed_(seed) {
+      seed_(seed),
+      nat_(capacity_, seed) {
   std::fill_n(buckets_.get(), std::size_t{bucket_mask_} + 1, kNone);
   slots_.fill(kNone);
 }
@@ -25,17 +26,22 @@ Found Store::find(const Tuple& tuple, std::uint32_t hash) noexcept {
   for (std::uint32_t i = buckets_[hash & bucket_mask_]; i != kNone; i = connections_[i].next_in_bucket) {
     Connection& connection = connections_[i];
     // A host that talks to itself from one port to the same: the kernel finds the reply first.
-    if (are_inverse(connection.original, tuple)) return {&connection, Direction::reply};
+    if (are_inverse(connection.original, tuple) && !connection.translated()) return {&connection, Direction::reply};
     if (connection.original == tuple) return {&connection, Direction::original};
   }
-  return {};
+  if (nat_.empty()) return {};
+  return {nat_.find_reply(connections_.get(), tuple, hash), Direction::reply};
 }
 
-void Store::prefetch_bucket(std::uint32_t hash) const noexcept { prefetch(&buckets_[hash & bucket_mask_]); }
+void Store::prefetch_bucket(std::uint32_t hash) const noexcept {
+  prefetch(&buckets_[hash & bucket_mask_]);
+  if (has_translated()) nat_.prefetch_bucket(hash);
+}
 
 void Store::prefetch_connection(std::uint32_t hash) const noexcept {
   const std::uint32_t first = buckets_[hash & bucket_mask_];
   if (first != kNone) prefetch(&connections_[first], 2 * kCacheLineBytes);
+  if (has_translated()) nat_.prefetch_connection(connections_.get(), hash);
 }
 
 Connection* Store::take(const Tuple& original, const Tuple& reply) noexcept {
@@ -67,6 +73,7 @@ void Store::insert(Connection& connection, std::uint32_t hash) noexcept {
   std::uint32_t& bucket = buckets_[hash & bucket_mask_];
   connection.next_in_bucket = bucket;
   bucket = index;
+  if (connection.translated()) nat_.insert(connections_.get(), index, hash_of(connection.reply));
   schedule(connection);
   enlist(connection, worth_of(connection));
   ++size_;
@@ -77,6 +84,7 @@ void Store::remove(Connection& connection) noexcept {
   const std::uint32_t index = index_of(connection);
   while (*link != index) link = &connections_[*link].next_in_bucket;
   *link = connection.next_in_bucket;
+  if (connection.translated()) nat_.remove(connections_.get(), index, hash_of(connection.reply));
   unschedule(connection);
   delist(connection, worth_of(connection));
   --size_;

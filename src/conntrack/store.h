@@ -12,6 +12,7 @@
 
 #include "base/huge_page_allocator.h"
 #include "conntrack/connection.h"
+#include "conntrack/nat_index.h"
 
 namespace penstock::conntrack {
 
@@ -29,6 +30,13 @@ class Store {
   [[nodiscard]] std::uint32_t hash_of(const Tuple& tuple) const noexcept { return conntrack::hash_of(tuple, seed_); }
   /// A connection in the hash with this tuple, expired or not.
   [[nodiscard]] Found find(const Tuple& tuple, std::uint32_t hash) noexcept;
+  /// Whether there are connections whose reply's tuple is not the inverse of the original's.
+  [[nodiscard]] bool has_translated() const noexcept { return !nat_.empty(); }
+  /// NatIndex::find_source
+  template <typename Accept>
+  [[nodiscard]] const Connection* find_source(const Tuple& tuple, Accept&& accept) const noexcept {
+    return nat_.find_source(connections_.get(), tuple, accept);
+  }
   void prefetch_bucket(std::uint32_t hash) const noexcept;
   void prefetch_connection(std::uint32_t hash) const noexcept;
 
@@ -96,6 +104,7 @@ class Store {
   HugeMemory<std::uint32_t> buckets_;
   std::uint32_t bucket_mask_;
   std::uint64_t seed_;
+  NatIndex nat_;
   std::uint32_t free_ = kNone;  // linked by next_in_bucket
   std::uint32_t used_ = 0;
   std::uint32_t size_ = 0;

@@ -40,7 +40,8 @@ Bytes quotation_of_redirect(PacketView packet, Bytes redirect) noexcept {
 Table::Table(const Options& options)
     : options_(options),
       store_(options.most_connections, options.seed.value_or(random_seed())),
-      fragments_(options.most_fragments, options.seed.value_or(random_seed())) {}
+      fragments_(options.most_fragments, options.seed.value_or(random_seed())),
+      random_ports_(options.seed.value_or(random_seed())) {}
 
 Tracked Table::track(PacketView packet, std::uint64_t now_ns) noexcept {
   settle();
@@ -129,7 +130,7 @@ Tracked Table::track_tuple(PacketView packet, const Transport& transport) noexce
     case Outcome::Kind::unchanged: break;
     case Outcome::Kind::ended:
       store_.remove(*connection);
-      connection->status &= static_cast<std::uint8_t>(~Connection::kConfirmed);
+      connection->status &= static_cast<std::uint16_t>(~Connection::kConfirmed);
       ended_ = connection;
       ++counters_.ended;
       break;
@@ -239,11 +240,24 @@ void Table::hold(Connection& connection) noexcept {
   counters_.most_connections = std::max(counters_.most_connections, counters_.connections);
 }
 
-void Table::confirm(Connection& connection) noexcept {
-  if (!is_open(connection)) return;
+bool Table::confirm(Connection& connection) noexcept {
+  if (!is_open(connection)) return true;
+  // Where the source has been translated last, no other connection can have its tuples since then.
+  const bool is_known_to_be_alone = is_held(connection) && (connection.status & Connection::kSourceNatDone) != 0;
+  if ((store_.has_translated() || connection.translated()) && !is_known_to_be_alone) {
+    const bool held = is_held(connection);
+    if (held) store_.remove(connection);
+    const bool is_alone = !clashes(connection);
+    if (held) store_.insert(connection, store_.hash_of(connection.original));
+    if (!is_alone) {
+      ++counters_.clashes;
+      return false;
+    }
+  }
   hold(connection);
   connection.status |= Connection::kConfirmed;
   ++counters_.confirmed;
+  return true;
 }
 
 void Table::forget(Connection& connection) noexcept {

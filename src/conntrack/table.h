@@ -10,6 +10,8 @@
 #include <cstdint>
 
 #include "conntrack/fragments.h"
+#include "conntrack/nat_ports.h"
+#include "conntrack/nat_range.h"
 #include "conntrack/options.h"
 #include "conntrack/store.h"
 #include "conntrack/tracked.h"
@@ -28,7 +30,9 @@ struct Counters {
   std::array<std::uint64_t, kReasons> invalid{};  // by Reason
   std::uint64_t early_drops = 0;                  // connections that made room for new ones
   std::uint64_t expired = 0;
-  std::uint64_t ended = 0;  // by a RST, or by a packet that begins another connection with the same tuple
+  std::uint64_t ended = 0;         // by a RST, or by a packet that begins another connection with the same tuple
+  std::uint64_t no_free_port = 0;  // new connections for which a translation has found no tuple that is free
+  std::uint64_t clashes = 0;       // new connections that were not confirmed, since another one has one of their tuples
 };
 
 class Table {
@@ -49,8 +53,14 @@ class Table {
   /// It is not known yet whether the packet passes. Until confirm() or forget() is called, the connection is treated as
   /// if it were confirmed: it is found, expires and makes room.
   void hold(Connection& connection) noexcept;
-  /// The packet has passed. Does nothing for a connection that is confirmed already.
-  void confirm(Connection& connection) noexcept;
+  /// Translates one end of a new connection (nat_range.h): decides which tuple its replies have. Call it for the
+  /// destination, and then for the source, before confirm(); for connections that no rule translates with an empty
+  /// range, once others are translated. Each end is translated once: does nothing if it was, or if the connection is
+  /// confirmed. False if no tuple is free: drop the packet. nat.h writes the translation to packets.
+  [[nodiscard]] bool translate(Connection& connection, NatKind kind, const NatRange& range) noexcept;
+  /// The packet has passed. Does nothing for a connection that is confirmed already. False if another connection has
+  /// one of its tuples, which happens only if some are translated: drop the packet, as Linux does.
+  bool confirm(Connection& connection) noexcept;
   /// The packet was dropped: the connection never was. Does nothing for a confirmed one.
   void forget(Connection& connection) noexcept;
   /// Removes connections whose time is over. Looks at no more than 64; call it at least for every 32 packets.
@@ -86,6 +96,17 @@ class Table {
                                const Transport& transport) noexcept;
   [[nodiscard]] Found find(const Tuple& tuple, std::uint32_t hash) noexcept;
   [[nodiscard]] Connection* take(const Tuple& original, const Tuple& reply) noexcept;
+  [[nodiscard]] bool is_held(const Connection& connection) const noexcept {
+    return is_open(connection) && &connection != unconfirmed_;
+  }
+  [[nodiscard]] bool clashes(const Connection& connection) noexcept;
+  [[nodiscard]] bool set_up_translation(Connection& connection, NatKind kind, const NatRange& range) noexcept;
+  [[nodiscard]] bool is_taken(const Tuple& tuple) noexcept;
+  [[nodiscard]] bool is_taken_for_good(const Tuple& tuple, const Connection& by) noexcept;
+  [[nodiscard]] bool choose_tuple(const Connection& connection, NatKind kind, const NatRange& range,
+                                  Tuple& tuple) noexcept;
+  [[nodiscard]] bool find_free_port(const Connection& connection, NatKind kind, const NatRange& range,
+                                    Tuple& tuple) noexcept;
   void live_for(Connection& connection, std::uint32_t seconds) noexcept;
   void remove(Connection& connection) noexcept;
   void set_time(std::uint64_t now_ns) noexcept;
@@ -96,6 +117,7 @@ class Table {
   Store store_;
   Fragments fragments_;
   Counters counters_;
+  RandomPorts random_ports_;
   std::uint64_t now_ns_ = 0;            // the table's time: begins with 0, and never goes back
   std::uint64_t ahead_of_packets_ = 0;  // how far it is ahead of the time of packets
   Connection* unconfirmed_ = nullptr;   // the last packet's

@@ -8,20 +8,15 @@
 
 #include "base/keyed_hash.h"
 #include "conntrack/icmp.h"
+#include "conntrack/quoted_core.h"
 #include "packet/ip.h"
 #include "packet/transport.h"
 
 namespace penstock::conntrack {
 namespace {
 
-constexpr std::size_t kMostExtensionHeaders = 16;
-
 std::uint16_t be16(Bytes bytes, std::size_t at) noexcept {
   return static_cast<std::uint16_t>(bytes[at] << 8 | bytes[at + 1]);
-}
-
-bool is_icmp(const Tuple& tuple) noexcept {
-  return tuple.protocol == ip_protocol::kIcmp || tuple.protocol == ip_protocol::kIcmpv6;
 }
 
 /// Only version 1 (RFC 2637, PPTP) has something to tell connections apart by.
@@ -32,27 +27,6 @@ bool read_gre(Bytes transport, Tuple& tuple) noexcept {
   if (be16(transport, 2) != kPpp) return false;
   tuple.destination_port = be16(transport, 6);
   return true;
-}
-
-/// Where the transport header of a quoted IPv6 packet begins.
-std::optional<std::size_t> skip_extensions(Bytes packet, std::uint8_t& protocol) noexcept {
-  constexpr std::size_t kUpToOffset = 4;  // of a fragment header
-  std::size_t at = sizeof(Ipv6Header);
-  for (std::size_t headers = 0; headers <= kMostExtensionHeaders; ++headers) {
-    const bool fragment = protocol == ip_protocol::kFragment;
-    const bool authentication = protocol == ip_protocol::kAh;
-    if (protocol == ip_protocol::kNone) return std::nullopt;
-    if (!fragment && !authentication && protocol != ip_protocol::kHopByHop && protocol != ip_protocol::kRouting &&
-        protocol != ip_protocol::kDestinationOptions) {
-      return at;
-    }
-    if (packet.size() < at + (fragment ? kUpToOffset : sizeof(Ipv6Extension))) return std::nullopt;
-    if (fragment && (be16(packet, at + 2) & Ipv6FragmentHeader::kOffsetMask) != 0) return std::nullopt;
-    protocol = packet[at];
-    const std::size_t length = packet[at + 1];
-    at += fragment ? sizeof(Ipv6FragmentHeader) : authentication ? (length + 2) * 4 : (length + 1) * 8;
-  }
-  return std::nullopt;
 }
 
 std::uint64_t hash_of(const Ipv6Address& address, std::uint16_t port, std::uint64_t seed) noexcept {
@@ -121,9 +95,8 @@ std::optional<Tuple> read_quoted(Bytes quoted, std::uint8_t ip_version) noexcept
     tuple.source = ip.source_address();
     tuple.destination = ip.destination_address();
     protocol = ip.next_header;
-    const std::optional<std::size_t> transport = skip_extensions(quoted, protocol);
-    if (!transport) return std::nullopt;
-    at = *transport;
+    at = find_quoted_transport(quoted.data(), quoted.size(), protocol);
+    if (at == 0) return std::nullopt;
   }
   // An extension header may reach beyond what is quoted: enough for protocols without ports.
   if (ip_version == 4 && at > quoted.size()) return std::nullopt;

@@ -12,6 +12,7 @@
 #include <span>
 
 #include "base/ip_address.h"
+#include "packet/ip.h"
 
 namespace penstock::conntrack {
 
@@ -27,6 +28,10 @@ struct Tuple {
 
   friend bool operator==(const Tuple&, const Tuple&) = default;
 };
+
+[[nodiscard]] constexpr bool is_icmp(const Tuple& tuple) noexcept {
+  return tuple.protocol == ip_protocol::kIcmp || tuple.protocol == ip_protocol::kIcmpv6;
+}
 
 /// Fills in what `protocol` tells connections apart by. `transport` is what there is of the transport header and what
 /// follows. False if that is too little, or if no connection can be of this kind.

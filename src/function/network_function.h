@@ -62,6 +62,7 @@ struct NfTraits {
   bool emits = false;                                // its CPU stages make packets: they are given an Emitter
   bool replaces_frames = false;                      // its CPU stages move packets to larger frames, by an Emitter
   bool fills_gpu = false;                            // its stage on a GPU has kernels that StageUse bounds
+  bool one_worker = false;                           // packets that belong together may come to different workers
   std::span<const std::string_view> drop_reasons{};  // by the value of Verdict::drop
 
   /// Of the function's stage on this processor. Null: it has none.

@@ -144,12 +144,59 @@ int read_protocol(const nlattr* attribute, void* data) {
   return mnl_attr_parse_nested(attribute, read_tcp_member, data);
 }
 
+std::uint64_t be_of(const nlattr* attribute, unsigned from, unsigned bytes) {
+  const auto* const at = static_cast<const std::uint8_t*>(mnl_attr_get_payload(attribute)) + from;
+  std::uint64_t value = 0;
+  for (unsigned i = 0; i < bytes; ++i) value = value << 8 | at[i];
+  return value;
+}
+
+int read_tuple_addresses(const nlattr* attribute, void* data) {
+  auto& tuple = *static_cast<Tuple*>(data);
+  const auto type = mnl_attr_get_type(attribute);
+  const bool v4 = type == CTA_IP_V4_SRC || type == CTA_IP_V4_DST;
+  tuple.ip_version = v4 ? 4 : 6;
+  const Ipv6Address address =
+      v4 ? Ipv6Address{0, be_of(attribute, 0, 4)} : Ipv6Address{be_of(attribute, 0, 8), be_of(attribute, 8, 8)};
+  (type == CTA_IP_V4_SRC || type == CTA_IP_V6_SRC ? tuple.source : tuple.destination) = address;
+  return MNL_CB_OK;
+}
+
+int read_tuple_ports(const nlattr* attribute, void* data) {
+  auto& tuple = *static_cast<Tuple*>(data);
+  switch (mnl_attr_get_type(attribute)) {
+    case CTA_PROTO_NUM: tuple.protocol = static_cast<std::uint8_t>(be_of(attribute, 0, 1)); break;
+    case CTA_PROTO_SRC_PORT:
+    case CTA_PROTO_ICMP_ID:
+    case CTA_PROTO_ICMPV6_ID: tuple.source_port = static_cast<std::uint16_t>(be_of(attribute, 0, 2)); break;
+    case CTA_PROTO_DST_PORT: tuple.destination_port = static_cast<std::uint16_t>(be_of(attribute, 0, 2)); break;
+    case CTA_PROTO_ICMP_TYPE:
+    case CTA_PROTO_ICMPV6_TYPE:
+      tuple.destination_port |= static_cast<std::uint16_t>(be_of(attribute, 0, 1) << 8);
+      break;
+    case CTA_PROTO_ICMP_CODE:
+    case CTA_PROTO_ICMPV6_CODE: tuple.destination_port |= static_cast<std::uint16_t>(be_of(attribute, 0, 1)); break;
+    default: break;
+  }
+  return MNL_CB_OK;
+}
+
+int read_tuple(const nlattr* attribute, void* data) {
+  switch (mnl_attr_get_type(attribute)) {
+    case CTA_TUPLE_IP: return mnl_attr_parse_nested(attribute, read_tuple_addresses, data);
+    case CTA_TUPLE_PROTO: return mnl_attr_parse_nested(attribute, read_tuple_ports, data);
+    default: return MNL_CB_OK;
+  }
+}
+
 int read_attribute(const nlattr* attribute, void* data) {
   auto& entry = *static_cast<TrackingKernel::Entry*>(data);
   switch (mnl_attr_get_type(attribute)) {
     case CTA_STATUS: entry.status = be32_of(attribute); break;
     case CTA_TIMEOUT: entry.timeout_s = be32_of(attribute); break;
     case CTA_PROTOINFO: return mnl_attr_parse_nested(attribute, read_protocol, data);
+    case CTA_TUPLE_ORIG: return mnl_attr_parse_nested(attribute, read_tuple, &entry.tuples[0]);
+    case CTA_TUPLE_REPLY: return mnl_attr_parse_nested(attribute, read_tuple, &entry.tuples[1]);
     default: break;
   }
   return MNL_CB_OK;

@@ -47,11 +47,16 @@ class TrackingKernel {
     std::uint32_t timeout_s = 0;  // remaining
     TcpState tcp_state = TcpState::none;
     std::array<std::uint8_t, 2> tcp_flags{}, tcp_scale{};  // by Direction
+    std::array<Tuple, 2> tuples{};                         // by Direction
   };
   /// The connection with this tuple in either direction.
   [[nodiscard]] std::optional<Entry> find(const Tuple& tuple);
   /// Forgets all connections.
   void flush();
+
+  /// The two interfaces, for tests that use them in another way; they do not block. The second one has the default
+  /// route.
+  [[nodiscard]] int tunnel(unsigned number) const { return tunnels_[number]; }
 
  private:
   TrackingKernel() = default;

@@ -25,6 +25,7 @@ std::string_view what_continues(Jump jump) {
     case Jump::accept: return "that it accepts continue to the next rules";
     case Jump::drop:
     case Jump::reject: return "that it drops continue to the next rules";
+    case Jump::translate: return "of connections that it translates continue to the next rules";
     case Jump::none:
     case Jump::give_back:
     case Jump::call:
@@ -101,6 +102,8 @@ class ChainWriter {
       case Jump::accept: add_accept(rule); break;
       case Jump::drop: add(rule, classify::Action::drop); break;
       case Jump::reject: add(rule, classify::Action::reject); break;
+      // Also if other base chains follow.
+      case Jump::translate: add(rule, classify::Action::accept); break;
       case Jump::give_back: add_skip(rule); break;
       case Jump::call:
       case Jump::go: {

@@ -37,12 +37,13 @@ struct Alternative {
 [[nodiscard]] std::optional<NetworkLayer> common_family(NetworkLayer a, NetworkLayer b) noexcept;
 
 struct ChainRule {
-  enum class Jump : std::uint8_t { none, accept, drop, reject, give_back, call, go };
+  enum class Jump : std::uint8_t { none, accept, drop, reject, translate, give_back, call, go };
 
   Jump jump = Jump::none;
   std::string target;  // for `call` and `go`: the chain
   std::uint32_t target_column = 0;
-  classify::Answer answer{};    // for `reject`
+  classify::Answer answer{};                           // for `reject`
+  std::optional<classify::Translation> translation{};  // for `translate`
   std::string unsupported;      // the unsupported construct because of which the rule is left out; empty: none
   std::uint32_t column = 0;     // where it is in the rule: in a line
   std::string path;             // or in a JSON value

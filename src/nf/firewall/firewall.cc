@@ -18,6 +18,7 @@
 #include "nf/firewall/firewall_stage.h"
 #include "nf/firewall/rule_pairs.h"
 #include "nf/firewall/tracked_stage.h"
+#include "nf/firewall/translating_stage.h"
 
 namespace penstock::firewall {
 
@@ -56,10 +57,12 @@ Firewall::Firewall(classify::Ruleset rules, Setup setup)
     : rules_(std::move(rules)),
       from_(std::move(setup.from)),
       answering_(std::move(setup.answering)),
-      tracking_(setup.tracks_in_any_case || rules_.tests_connections() ? std::optional(setup.tracking) : std::nullopt) {
+      nat_(std::move(setup.nat)),
+      tracking_(setup.tracks_in_any_case || nat_ || rules_.tests_connections() ? std::optional(setup.tracking)
+                                                                               : std::nullopt) {
   traits_.name = firewall_kind().name;
   traits_.summary = firewall_kind().summary;
-  traits_.drop_reasons = kDropReasons;
+  traits_.drop_reasons = std::span(kDropReasons).first(kDropReasons.size() - (nat_ ? 0 : 1));
   traits_.emits = !answering_.empty();
   const Access access = rule_access();
   traits_.cpu = access;
@@ -70,6 +73,13 @@ Firewall::Firewall(classify::Ruleset rules, Setup setup)
     traits_.cpu.reads = traits_.state_reads = FieldSet::all() - kUnused;
     traits_.state_bytes = sizeof(TrackedState);
     traits_.connections = tracking_;
+  }
+  if (nat_) {
+    traits_.one_worker = true;
+    traits_.cpu.writes |=
+        {Field::ipv4_checksum, Field::ipv4_src,    Field::ipv4_dst,    Field::ipv6_src,  Field::ipv6_dst,
+         Field::l4_src_port,   Field::l4_dst_port, Field::l4_checksum, Field::icmp_rest, Field::payload};
+    return;
   }
   traits_.devices = {{function::Processor::gpu, access}};
   // For counting bytes; an answer quotes the packet.
@@ -82,6 +92,11 @@ Result<std::unique_ptr<Firewall>> Firewall::build(classify::Ruleset rules, class
   Result<std::unique_ptr<classify::Classifier>> classifier = classify::make_classifier(engine, firewall->rules_);
   if (!classifier) return tl::unexpected(std::move(classifier.error()));
   firewall->classifier_ = std::move(*classifier);
+  if (firewall->nat_) {
+    auto of_nat = classify::make_classifier(engine, firewall->nat_->rules);
+    if (!of_nat) return tl::unexpected(std::move(of_nat.error()));
+    firewall->nat_->classifier = std::move(*of_nat);
+  }
   return firewall;
 }
 
@@ -100,7 +115,10 @@ std::unique_ptr<function::CpuStage> Firewall::make_cpu_stage() {
   if (!tracks()) return std::make_unique<FirewallStage>(rules_, *classifier_, counters, answering_);
   const std::lock_guard lock(counters_mutex);
   connections_.push_back(std::make_unique<ConnectionCounters>());
-  return std::make_unique<TrackedStage>(rules_, *classifier_, counters, answering_, *connections_.back());
+  ConnectionCounters& of_connections = *connections_.back();
+  if (nat_)
+    return std::make_unique<TranslatingStage>(rules_, *classifier_, counters, answering_, of_connections, *nat_);
+  return std::make_unique<TrackedStage>(rules_, *classifier_, counters, answering_, of_connections);
 }
 
 std::unique_ptr<function::StateStage> Firewall::make_state_stage(function::CpuStage& twin) {
@@ -126,6 +144,9 @@ Result<std::string> Firewall::changes_from(const function::NetworkFunction& runn
                     "",
                     "the parameter `connections` from the start, for reloads that bring such rules"});
   }
+  if (nat_.has_value() != before.nat_.has_value() || (nat_ && nat_->hook != before.nat_->hook)) {
+    return failure({{}, "another hook: it needs a new run", "", ""});
+  }
   const std::vector<std::uint32_t> same = pair_rules(before.rules_, rules_);
   const auto kept = same.size() - static_cast<std::size_t>(std::ranges::count(same, kNoRule));
   function::Changes changes;
@@ -138,6 +159,12 @@ Result<std::string> Firewall::changes_from(const function::NetworkFunction& runn
   changes.value("engine", before.classifier_->name(), classifier_->name());
   if (tracks() && before.tracks() && *tracking_ != *before.tracking_)
     changes.add("other limits of connections, from the next run on");
+  if (nat_) {
+    const std::vector<std::uint32_t> same_nat = pair_rules(before.nat_->rules, nat_->rules);
+    const auto kept_nat = same_nat.size() - static_cast<std::size_t>(std::ranges::count(same_nat, kNoRule));
+    changes.count("rule of NAT",
+                  {.added = same_nat.size() - kept_nat, .removed = before.nat_->rules.rules.size() - kept_nat});
+  }
   // For example, if interfaces are mapped to other ports.
   if (changes.empty() && !same_meaning(before.rules_, rules_)) changes.add("the same rules, for other packets");
   return changes.text();
@@ -210,6 +237,8 @@ std::string Firewall::description() const {
   text += fmt::format(", {}, {}; policy {}", classifier_->name(), format_size(classifier_->memory_bytes()),
                       name(rules_.ipv4_policy));
   if (rules_.ipv6_policy != rules_.ipv4_policy) text += fmt::format(", for IPv6 {}", name(rules_.ipv6_policy));
+  if (nat_)
+    text += fmt::format("; {} of NAT at {}", format_count(nat_->rules.rules.size(), "rule"), name_of(nat_->hook));
   if (tracks())
     text += fmt::format("; tracks up to {} a worker", format_count(tracking_->most_connections, "connection"));
   return text;

@@ -22,6 +22,7 @@
 #include "function/network_function.h"
 #include "gpu/per_device.h"
 #include "nf/firewall/judge_core.h"
+#include "nf/firewall/nat_rules.h"
 #include "nf/firewall/rule_source.h"
 
 namespace penstock::conntrack {
@@ -72,6 +73,7 @@ class Firewall final : public function::NetworkFunction {
     bool tracks_in_any_case = false;   // since a reload may bring such rules, or has taken them away
     std::vector<bool> answering{};     // by PortIndex: whether packets that are rejected are answered there
     std::optional<FromKernel> from{};  // the rules are the kernel's
+    std::optional<NatRules> nat{};     // if it translates addresses; without a classifier
   };
   /// Fails if there are too many rules for the engine.
   [[nodiscard]] static Result<std::unique_ptr<Firewall>> build(classify::Ruleset rules, classify::Engine engine,
@@ -126,6 +128,7 @@ class Firewall final : public function::NetworkFunction {
   const classify::Ruleset rules_;
   const std::optional<FromKernel> from_;
   const std::vector<bool> answering_;
+  std::optional<NatRules> nat_;
   RuleSource* source_ = nullptr;
   std::unique_ptr<const classify::Classifier> classifier_;  // borrows rules_
   const std::optional<conntrack::Options> tracking_;        // empty: connections are not tracked

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/ip_address.h"
 #include "base/units.h"
 #include "conntrack/options.h"
 #include "function/interface_names.h"
@@ -37,6 +38,12 @@ constexpr auto kParameters = std::to_array<Parameter>({
      false},
     {"netns", ParameterType::text, "", "",
      "with `rules: kernel`, the network namespace whose rules apply, instead of that of the process", false},
+    {"hook", ParameterType::choice, "", "prerouting|forward|postrouting",
+     "nftables: the hook for which the function stands in this place of the chain, with its filters and, at prerouting "
+     "and postrouting, translations of addresses; if not given: forward, and rules at other hooks are refused",
+     false},
+    {"addresses", ParameterType::pairs, "", "",
+     "with masquerade and redirect, the addresses of ports: {wan: 203.0.113.5 2001:db8::5}", false},
     {"chain", ParameterType::text, "", "",
      "iptables: the chain of the filter table where packets start, instead of FORWARD", false},
     {"policy", ParameterType::choice, "", "accept|drop|reject",
@@ -180,14 +187,89 @@ Result<std::optional<FromKernel>> read_from_kernel(const Parameters& parameters,
   return from;
 }
 
+/// The rules that filter, and those that translate.
+struct ReadBoth {
+  Read<classify::Ruleset> filters;
+  std::optional<Read<classify::Ruleset>> translations{};
+};
+
+/// `read`: reads the rules with these options.
+template <typename ReadThem>
+Result<ReadBoth> read_both(ReadOptions options, const ReadThem& read) {
+  auto filters = read(options);
+  if (!filters) return failure(std::move(filters).error());
+  ReadBoth both{std::move(*filters)};
+  if (options.hook.value_or(Hook::forward) == Hook::forward) return both;
+  options.translates = true;
+  auto translations = read(options);
+  if (!translations) return failure(std::move(translations).error());
+  both.translations = std::move(*translations);
+  return both;
+}
+
 /// `from`: gets the digest of the kernel's rules. `running`: whose source reads them; null: they are read here.
-Result<Read<classify::Ruleset>> read_kernel_rules(FromKernel& from, const Firewall* running, ReadOptions options) {
+Result<ReadBoth> read_kernel_rules(FromKernel& from, const Firewall* running, ReadOptions options) {
   RuleSource* const source = running == nullptr ? nullptr : running->source();
   const Result<std::string> text = source != nullptr ? source->read() : nftables::list_rules_of(from.netns);
   if (!text) return failure(text.error());
   from.digest = nftables::digest_of(*text);
   options.format = RuleFormat::nftables;
-  return read_rules(*text, nftables::name_of_kernel_rules(from.netns), options);
+  return read_both(std::move(options), [&](const ReadOptions& with) {
+    return read_rules(*text, nftables::name_of_kernel_rules(from.netns), with);
+  });
+}
+
+/// {wan: 203.0.113.5 2001:db8::5}
+Result<std::vector<PortAddresses>> read_addresses(const Parameters& parameters, const function::NfContext& context) {
+  std::vector<PortAddresses> addresses(context.ports.size());
+  Errors errors;
+  const std::vector<std::string> kNone;
+  const std::vector<std::string>& given = parameters.has("addresses") ? parameters.texts("addresses") : kNone;
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const std::size_t equals = given[i].find('=');
+    const std::string_view name = std::string_view(given[i]).substr(0, equals);
+    const auto port = std::ranges::find(context.ports, name);
+    if (port == context.ports.end()) {
+      errors.push_back({parameters.place("addresses", i), "unknown port", in_quotes(name), "a port of the chain"});
+      continue;
+    }
+    PortAddresses& of_port = addresses[static_cast<std::size_t>(port - context.ports.begin())];
+    for (const std::string_view text : split(std::string_view(given[i]).substr(equals + 1), ' ')) {
+      const auto ipv4 = parse_ipv4(text);
+      const auto ipv6 = parse_ipv6(text);
+      if (ipv4 && !of_port.ipv4) {
+        of_port.ipv4 = *ipv4;
+      } else if (ipv6 && !of_port.ipv6) {
+        of_port.ipv6 = *ipv6;
+      } else {
+        errors.push_back({parameters.place("addresses", i), "wrong addresses", in_quotes(text),
+                          "one IPv4 address, one IPv6 address, or both with a space between them"});
+      }
+    }
+  }
+  if (!errors.empty()) return failure(std::move(errors));
+  return addresses;
+}
+
+/// Whether ports have the addresses that the rules need.
+Errors check_addresses(const NatRules& nat, const Parameters& parameters, const function::NfContext& context) {
+  using Way = classify::Translation::Way;
+  Errors errors;
+  const auto uses = [&](Way way) {
+    return std::ranges::any_of(nat.rules.rules, [&](const classify::Rule& rule) {
+      return !rule.left_out && rule.translation && rule.translation->way == way;
+    });
+  };
+  const auto has_any = [](const PortAddresses& of_port) { return of_port.ipv4 || of_port.ipv6; };
+  if (uses(Way::masquerade) && !context.out_port_known) {
+    errors.push_back({parameters.place("rules"), "masquerade needs the port by which packets leave", "",
+                      "a function that chooses it, such as `router`, before this one"});
+  }
+  if ((uses(Way::masquerade) || uses(Way::redirect)) && std::ranges::none_of(nat.addresses, has_any)) {
+    errors.push_back({parameters.place("rules"), "masquerade and redirect need the addresses of interfaces", "",
+                      "`addresses: {PORT: ADDRESS}`"});
+  }
+  return errors;
 }
 
 /// By PortIndex, whether packets that arrive there are answered; empty: nowhere. `chosen`: the parameter, if it is
@@ -243,6 +325,7 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
   }
   if (parameters.has("policy")) options.policy = target_of(parameters.text("policy"));
 
+  if (parameters.has("hook")) options.hook = hook_of(parameters.text("hook"));
   options.most_rules = parameters.integer("most_rules");
   options.refuses_unsupported = function::refuses_unsupported(parameters);
 
@@ -257,18 +340,35 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
   const auto* const running = static_cast<const Firewall*>(context.running);
   auto from = read_from_kernel(parameters, running);
   if (!from) return failure(std::move(from).error());
-  Result<Read<classify::Ruleset>> read = *from ? read_kernel_rules(**from, running, std::move(options))
-                                               : read_rule_file(parameters.text("rules"), std::move(options));
-  if (!read) return failure(std::move(read).error());
+  const std::optional<Hook> hook = options.hook;
+  auto both = *from ? read_kernel_rules(**from, running, std::move(options))
+                    : read_both(std::move(options), [&](const ReadOptions& with) {
+                        return read_rule_file(parameters.text("rules"), with);
+                      });
+  if (!both) return failure(std::move(both).error());
+  Read<classify::Ruleset>* const read = &both->filters;
+  std::optional<NatRules> nat;
+  if (both->translations) {
+    append(read->unsupported, std::move(both->translations->unsupported));
+    append(read->harmless, std::move(both->translations->harmless));
+    read->value.interface_names.merge(both->translations->value.interface_names);
+    auto addresses = read_addresses(parameters, context);
+    if (!addresses) return failure(std::move(addresses).error());
+    nat = NatRules{*hook, std::move(both->translations->value), std::move(*addresses)};
+    if (Errors errors = check_addresses(*nat, parameters, context); !errors.empty()) return failure(std::move(errors));
+  } else if (parameters.has("addresses")) {
+    context.without_effect.push_back(
+        {parameters.place("addresses"), "addresses has no effect", "", "`hook: prerouting` or `hook: postrouting`"});
+  }
   if (auto checked = function::check_unsupported(parameters, "rules", std::move(read->unsupported),
                                                  std::move(read->harmless), context);
       !checked)
     return failure(std::move(checked).error());
-  append(context.cautions, cautions(read->value, parameters));
+  if (!nat) append(context.cautions, cautions(read->value, parameters));
   append(context.without_effect, function::unused_interfaces(parameters, read->value.interface_names, "rule"));
   auto tracking = tracking_options(parameters);
   if (!tracking) return failure(std::move(tracking).error());
-  const bool in_any_case = parameters.has("connections") || (running != nullptr && running->tracks());
+  const bool in_any_case = parameters.has("connections") || nat || (running != nullptr && running->tracks());
   const bool tracks = read->value.tests_connections() || in_any_case;
   for (const char* name : {"timeouts", "tcp_loose", "tcp_be_liberal"}) {
     if (tracks || !parameters.has(name)) continue;
@@ -277,7 +377,7 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
   }
   std::vector<bool> answering = find_answering(read->value, parameters, running, context);
   return Firewall::build(std::move(read->value), classify::engine_of(parameters.text("engine")),
-                         {*tracking, in_any_case, std::move(answering), std::move(*from)})
+                         {*tracking, in_any_case, std::move(answering), std::move(*from), std::move(nat)})
       .map([](std::unique_ptr<Firewall> firewall) {
         return std::unique_ptr<function::NetworkFunction>(std::move(firewall));
       });

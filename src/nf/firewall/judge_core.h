@@ -28,9 +28,10 @@ enum class DropReason : std::uint16_t {
   malformed,         // a header that rules test contradicts itself
   truncated,         // the capture ends inside a header that rules test
   connections_full,  // it begins a connection, and there is no room for more
+  untranslated,      // its connection cannot be translated as a rule says; only of firewalls that translate
 };
-inline constexpr std::array<std::string_view, 5> kDropReasons{"denied", "rejected", "malformed", "truncated",
-                                                              "connections_full"};
+inline constexpr std::array<std::string_view, 6> kDropReasons{"denied",    "rejected",         "malformed",
+                                                              "truncated", "connections_full", "untranslated"};
 
 /// Whether rules apply to a packet. If a header that rules test is missing, the packet is dropped; otherwise it could
 /// evade them.

@@ -47,6 +47,19 @@ Line first_content(std::string_view text) {
 
 }  // namespace
 
+std::string_view name_of(Hook hook) {
+  switch (hook) {
+    case Hook::prerouting: return "prerouting";
+    case Hook::forward: return "forward";
+    case Hook::postrouting: break;
+  }
+  return "postrouting";
+}
+
+Hook hook_of(std::string_view name) {
+  return name == "prerouting" ? Hook::prerouting : name == "forward" ? Hook::forward : Hook::postrouting;
+}
+
 RuleFormat rule_format_of(std::string_view name) {
   if (name == "classbench") return RuleFormat::classbench;
   if (name == "iptables") return RuleFormat::iptables;
@@ -105,6 +118,9 @@ Result<Read<classify::Ruleset>> read_in_order_of_file(std::string_view text, con
   const RuleFormat format = options.format == RuleFormat::automatic ? detected(text) : options.format;
   if (format != RuleFormat::nftables) {
     if (auto checked = check_lines(text, file); !checked) return failure(std::move(checked.error()));
+    if (options.hook && format != RuleFormat::automatic)
+      return without_use(file, "`hook` is set, but only rules of nftables have hooks",
+                         std::string(name_of(*options.hook)), "nftables rules, or no `hook`");
   }
   if (format == RuleFormat::classbench) {
     if (options.chain) {

@@ -17,6 +17,12 @@
 
 namespace penstock::firewall {
 
+/// Where a firewall stands, as in Linux: before the route of a packet is looked up, after that, and last.
+enum class Hook : std::uint8_t { prerouting, forward, postrouting };
+[[nodiscard]] std::string_view name_of(Hook hook);
+/// Of "prerouting", "forward" or "postrouting".
+[[nodiscard]] Hook hook_of(std::string_view name);
+
 /// nftables: JSON; nft: the syntax of nft itself.
 enum class RuleFormat : std::uint8_t { automatic, classbench, iptables, ip6tables, nftables, nft };
 
@@ -35,6 +41,10 @@ struct ReadOptions {
                                            // accept
   std::optional<classify::Target> policy;  // overrides the file's; a ClassBench set has none and drops
   classify::Match decides = classify::Match::first;
+  // nftables only: the hook whose chains apply. Others are the business of other functions. Empty: forward, and chains
+  // at other hooks must not matter.
+  std::optional<Hook> hook{};
+  bool translates = false;  // nftables only: reads the chains of type nat at the hook, instead of those of type filter
   std::size_t most_rules = kMostRules;
   bool refuses_unsupported = false;  // if there are mistakes, constructs that are not supported are reported with them
 };

@@ -18,6 +18,12 @@ namespace penstock::firewall {
 
 namespace {
 
+bool has_no_room(const conntrack::Tracked& tracked) noexcept {
+  return tracked.state == conntrack::State::invalid && tracked.reason == conntrack::Reason::full;
+}
+
+}  // namespace
+
 classify::Connection connection_of(const conntrack::Tracked& tracked) noexcept {
   using classify::ConnectionState;
   classify::Connection connection;
@@ -29,14 +35,12 @@ classify::Connection connection_of(const conntrack::Tracked& tracked) noexcept {
     case conntrack::State::untracked: connection.state = ConnectionState::untracked; break;
   }
   connection.reply = tracked.direction == conntrack::Direction::reply;
+  if (tracked.connection != nullptr) {
+    connection.source_translated = (tracked.connection->status & conntrack::Connection::kSourceNat) != 0;
+    connection.destination_translated = (tracked.connection->status & conntrack::Connection::kDestinationNat) != 0;
+  }
   return connection;
 }
-
-bool has_no_room(const conntrack::Tracked& tracked) noexcept {
-  return tracked.state == conntrack::State::invalid && tracked.reason == conntrack::Reason::full;
-}
-
-}  // namespace
 
 std::uint8_t connection_of_lone(PacketView packet, conntrack::Options options) {
   options.most_connections = 1;

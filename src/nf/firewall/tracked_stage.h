@@ -26,6 +26,8 @@
 
 namespace penstock::firewall {
 
+[[nodiscard]] classify::Connection connection_of(const conntrack::Tracked& tracked) noexcept;
+
 /// What the connection of a packet would be if no other packet had come; as Key::connection. Its checksum is not
 /// verified.
 [[nodiscard]] std::uint8_t connection_of_lone(PacketView packet, conntrack::Options options);
@@ -43,7 +45,7 @@ class ConnectionCounters {
   std::array<std::atomic<std::uint64_t>, std::tuple_size_v<Words>> words_{};
 };
 
-class TrackedStage final : public DecidingStage {
+class TrackedStage : public DecidingStage {
  public:
   /// Borrows all arguments.
   TrackedStage(const classify::Ruleset& rules, const classify::Classifier& classifier, RuleCounters& counters,
@@ -60,6 +62,9 @@ class TrackedStage final : public DecidingStage {
   /// For packets that a device will decide about, with the same decision. If a packet begins a connection, the rules
   /// decide here as well, before the next packet is looked up.
   void fill(std::span<const PacketView> packets, std::span<std::byte* const> states) noexcept;
+
+ protected:
+  [[nodiscard]] conntrack::Connections& connections() const noexcept { return *connections_; }
 
  private:
   void decide(KeyedPackets& waiting) noexcept;

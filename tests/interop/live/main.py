@@ -10,6 +10,7 @@ import control
 import counts
 import frames
 import frr
+import home
 import ike
 import kernel_routes
 import kernel_rules
@@ -27,7 +28,7 @@ from net import SKIPPED, Net, Skip, sh
 def main():
     name, kind, program, directory = sys.argv[1:]
     scenarios = {}
-    for module in (streams, frames, counts, chains, lifecycle, control, soak, tunnels, peers, rejects, kernel_routes, kernel_rules, frr,
+    for module in (streams, frames, counts, chains, lifecycle, control, soak, tunnels, peers, rejects, home, kernel_routes, kernel_rules, frr,
                    ike, missing_neighbours, upgrade):
         scenarios.update(module.SCENARIOS)
     try:

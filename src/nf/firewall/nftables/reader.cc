@@ -253,7 +253,7 @@ class Reader {
     Origin origin{&chain->second, object_, handle_of(value), {}};
     const RuleContext context{options_.interfaces,
                               [&](const std::string& name) { return find_set(family, table, name); }, read_.value,
-                              budget_};
+                              budget_, options_.translates};
     auto rule = value.contains("expr") ? read_rule(value["expr"], context)
                                        : Checked<Rule>(nftables::mistake("rule without \"expr\"", "", "statements"));
     if (!rule) {
@@ -283,7 +283,7 @@ class Reader {
       std::size_t index = first;
       while (index < read_.value.rules.size() && read_.value.rules[index].target != target) ++index;
       if (index == read_.value.rules.size()) {
-        read_.value.rules.push_back({0, target, false, text, part.answer});
+        read_.value.rules.push_back({0, target, false, text, part.answer, part.translation});
         origins_.push_back(origin);
       }
       part.index = static_cast<std::uint32_t>(index);
@@ -337,6 +337,7 @@ class Reader {
   void check_jumps();
   [[nodiscard]] std::vector<BaseChain> find_starts();
   void check_other_chain(const Declared& chain, const std::string& key);
+  void leave_out_later_than_nat(std::vector<const Declared*>& filters, std::string_view hook);
   void spread_harm();
   [[nodiscard]] Errors set_policies(std::vector<BaseChain>& starts);
   void report_ignored();
@@ -373,6 +374,7 @@ Result<Read<classify::Ruleset>> Reader::finish() {
   check_jumps();
   if (!mistakes_.empty()) return failure(std::move(mistakes_).take({file_, 0, 0}));
   std::vector<BaseChain> starts = find_starts();
+  if (starts.empty() && options_.hook) return std::move(read_);
   if (starts.empty()) {
     return failure(error("no chain that filters forwarded packets", "",
                          "a base chain of type filter at hook forward, in a table of family inet, ip or ip6"));
@@ -406,6 +408,7 @@ void Reader::check_jumps() {
 /// chains that matter.
 std::vector<BaseChain> Reader::find_starts() {
   spread_harm();
+  const std::string_view hook = name_of(options_.hook.value_or(Hook::forward));
   std::vector<const Declared*> filters;
   for (const std::string& key : base_) {
     const Declared& chain = declared_.find(key)->second;
@@ -416,8 +419,10 @@ std::vector<BaseChain> Reader::find_starts() {
       read_.harmless.push_back(error(name + ": the table is dormant, so the chain filters no packets", "", ""));
     } else if (chain.family == "arp") {
       read_.harmless.push_back(error(name + ": ARP is not supported: the verdicts of IP packets are the same", "", ""));
-    } else if (is_ip && chain.hook == "forward" && chain.type == "filter") {
+    } else if (is_ip && chain.hook == hook && chain.type == (options_.translates ? "nat" : "filter")) {
       filters.push_back(&chain);
+    } else if (is_ip && options_.hook) {
+      // Another function of the chain stands for the other hooks.
     } else if (!is_ip || (chain.hook != "input" && chain.hook != "output")) {
       const std::string& harmful = chains_.find(key)->second.policy == classify::Target::drop ? name : chain.harmful;
       if (harmful.empty()) continue;
@@ -429,6 +434,7 @@ std::vector<BaseChain> Reader::find_starts() {
     }
   }
   std::ranges::stable_sort(filters, {}, &Declared::priority);
+  if (!options_.translates) leave_out_later_than_nat(filters, hook);
   std::vector<BaseChain> starts;
   bool more_ipv4 = false, more_ipv6 = false;
   for (auto next = filters.rbegin(); next != filters.rend(); ++next) {
@@ -442,6 +448,27 @@ std::vector<BaseChain> Reader::find_starts() {
   }
   std::ranges::reverse(starts);
   return starts;
+}
+
+/// Here, the filters of a hook see packets before they are translated there.
+void Reader::leave_out_later_than_nat(std::vector<const Declared*>& filters, std::string_view hook) {
+  const auto is_later = [&](const Declared* filter) {
+    return std::ranges::any_of(base_, [&](const std::string& key) {
+      const Declared& chain = declared_.find(key)->second;
+      return chain.type == "nat" && chain.hook == hook && chain.priority <= filter->priority &&
+             common_family(family_of(chain), family_of(*filter)) &&
+             !dormant_.contains(full_name(chain.family, chain.table, ""));
+    });
+  };
+  for (const Declared* const filter : filters) {
+    if (!is_later(filter)) continue;
+    read_.unsupported.push_back(error(
+        fmt::format("nftables[{}].chain (table {} {}, chain {}): a filter after the translation of addresses at hook "
+                    "{} is not supported",
+                    filter->object, filter->family, filter->table, filter->name, hook),
+        fmt::format("priority {}", filter->priority), "a lower priority than that of the chain of type nat"));
+  }
+  std::erase_if(filters, is_later);
 }
 
 /// Makes the chains harmful that can reach a harmful one.

@@ -13,6 +13,7 @@
 
 #include "nf/firewall/nftables/answer.h"
 #include "nf/firewall/nftables/clause.h"
+#include "nf/firewall/nftables/translation.h"
 #include "packet/ip.h"
 
 namespace penstock::firewall::nftables {
@@ -147,6 +148,7 @@ class RuleReader {
     if (kind == "match") return in_kind(read_match(value));
     if (kind == "vmap") return in_kind(read_map(value));
     if (kind == "reject") return in_kind(read_reject(value));
+    if (context_.translates && is_translation(kind)) return in_kind(read_nat(kind, value));
     if (kind == "accept" || kind == "drop" || kind == "continue" || kind == "return" || kind == "jump" ||
         kind == "goto") {
       auto verdict = read_verdict(statement);
@@ -339,6 +341,17 @@ class RuleReader {
     return decide(std::move(verdict));
   }
 
+  Checked<void> read_nat(const std::string& kind, const Json& value) {
+    auto read = read_translation(kind, value);
+    if (!read) return tl::unexpected(std::move(read.error()));
+    if (read->family != NetworkLayer::none) {
+      never_ |= !clause_.narrow(Field::family, only(read->family == NetworkLayer::ipv4 ? kIpv4 : kIpv6));
+    }
+    Verdict verdict{Jump::translate};
+    verdict.translation = read->translation;
+    return decide(std::move(verdict));
+  }
+
   Rule left_out(const Problem& problem) {
     ChainRule part;
     part.jump = seen_.jump;
@@ -374,6 +387,7 @@ class RuleReader {
     part.jump = verdict.jump;
     part.target = verdict.target;
     part.answer = verdict.answer;
+    part.translation = verdict.translation;
     // Unsupported, since a part with these is left out with its reason.
     if (never_) return {};
     return multiply(0, clause_, part.alternatives);

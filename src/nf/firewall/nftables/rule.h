@@ -37,6 +37,7 @@ struct RuleContext {
   std::function<Checked<const Set*>(const std::string& name)> find_set;
   classify::Ruleset& rules;  // gets the ranges of conditions, and the names of interfaces
   Budget& budget;
+  bool translates = false;  // the rule is of a chain that translates addresses
 };
 
 /// Unsupported constructs are in the parts, mistakes are returned.

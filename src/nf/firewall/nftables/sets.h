@@ -21,7 +21,9 @@ struct Verdict {
   ChainRule::Jump jump = ChainRule::Jump::none;  // none: continue
   std::string target{};                          // for `call` and `go`: the name of the chain
   classify::Answer answer{};                     // for `reject`
-  friend bool operator==(const Verdict&, const Verdict&) = default;
+  std::optional<classify::Translation> translation{};
+  /// Of verdicts in maps, which neither reject nor translate.
+  friend bool operator==(const Verdict& a, const Verdict& b) { return a.jump == b.jump && a.target == b.target; }
 };
 
 /// Reads {"drop": null}, {"jump": {"target": "c"}} and so on, but no reject, which can be in no map.

@@ -1,0 +1,119 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// How a new connection gets its translation: nf_nat_setup_info of Linux. The functions are in the order of calls.
+
+#include <algorithm>
+
+#include "conntrack/nat_choice.h"
+#include "conntrack/table.h"
+#include "packet/ip.h"
+
+namespace penstock::conntrack {
+
+bool Table::translate(Connection& connection, NatKind kind, const NatRange& range) noexcept {
+  const std::uint16_t done = kind == NatKind::source ? Connection::kSourceNatDone : Connection::kDestinationNatDone;
+  if (connection.confirmed() || (connection.status & done) != 0) return true;
+  // Otherwise it would be found itself where its tuples must be free.
+  const bool held = is_held(connection);
+  if (held) store_.remove(connection);
+  const bool is_free = set_up_translation(connection, kind, range);
+  connection.status |= done;
+  if (held) store_.insert(connection, store_.hash_of(connection.original));
+  return is_free;
+}
+
+bool Table::set_up_translation(Connection& connection, NatKind kind, const NatRange& range) noexcept {
+  const bool source = kind == NatKind::source;
+  // What the other end sees by now. New connections have tuples with an inverse.
+  const Tuple current = *inverse_of(connection.reply);
+  Tuple tuple = current;
+  const bool free = choose_tuple(connection, kind, resolve_netmap(range, current, kind), tuple);
+  if (tuple != current) {
+    connection.reply = *inverse_of(tuple);
+    connection.status |= source ? Connection::kSourceNat : Connection::kDestinationNat;
+  }
+  // After a destination that is taken, another source port can still be free.
+  if (free || !source) return true;
+  ++counters_.no_free_port;
+  return false;
+}
+
+/// Whether the tuple is free then.
+bool Table::choose_tuple(const Connection& connection, NatKind kind, const NatRange& range, Tuple& tuple) noexcept {
+  const bool random = range.random_port();
+  if (kind == NatKind::source && !random) {
+    if (is_source_in_range(tuple, range)) {
+      if (!is_taken(tuple)) return true;
+    } else {
+      // All connections of one socket get the same source, if they can.
+      Tuple as_before = tuple;
+      const auto lies_in_range = [&](const Connection& before) noexcept {
+        as_before.source = before.reply.destination;
+        as_before.source_port = inverse_of(before.reply)->source_port;
+        return is_source_in_range(as_before, range);
+      };
+      if (store_.find_source(tuple, lies_in_range) != nullptr && !is_taken(as_before)) {
+        tuple = as_before;
+        return true;
+      }
+    }
+  }
+  (kind == NatKind::source ? tuple.source : tuple.destination) = choose_address(tuple, kind, range);
+  if (!random && (!range.has(NatRange::kPorts) || is_port_in_range(tuple, kind, range))) {
+    const bool free = !is_taken(tuple);
+    const bool only_choice = range.has(NatRange::kPorts) && range.first_port == range.last_port;
+    if (free || only_choice) return free;
+  }
+  return find_free_port(connection, kind, range, tuple);
+}
+
+bool Table::find_free_port(const Connection& connection, NatKind kind, const NatRange& range, Tuple& tuple) noexcept {
+  constexpr std::uint32_t kMostAttempts = 128, kFewestAttempts = 16;
+  const PortSearch search = port_search(tuple, kind, range);
+  if (search.count == 0) return !is_taken(tuple);
+  std::uint16_t& port = port_of(tuple, kind);
+  std::uint16_t offset = search.from_random ? random_ports_.next() : std::uint16_t{0};
+  std::uint32_t attempts = std::min(search.count, kMostAttempts);
+  // In fewer steps from another place each time, so that a range that is full costs little.
+  while (true) {
+    for (std::uint32_t left = attempts; left != 0; --left, ++offset) {
+      port = static_cast<std::uint16_t>(search.first + offset % search.count);
+      constexpr std::uint32_t kLast = 32;
+      if (left > kLast ? !is_taken(tuple) : !is_taken_for_good(tuple, connection)) return true;
+    }
+    if (attempts >= search.count || attempts < kFewestAttempts) return false;
+    attempts /= 2;
+    offset = random_ports_.next();
+  }
+}
+
+/// Whether a known connection has the tuple that replies to this one would have.
+bool Table::is_taken(const Tuple& tuple) noexcept {
+  const Tuple reply = *inverse_of(tuple);
+  return find(reply, store_.hash_of(reply)).connection != nullptr;
+}
+
+/// The same, but a TCP connection that has ended gives up its tuple to one whose sequence numbers come later.
+bool Table::is_taken_for_good(const Tuple& tuple, const Connection& by) noexcept {
+  const Tuple reply = *inverse_of(tuple);
+  const auto [other, direction] = find(reply, store_.hash_of(reply));
+  if (other == nullptr) return false;
+  const auto sent_end = [](const Connection& connection) { return connection.tcp.sides[0].end; };
+  if (tuple.protocol != ip_protocol::kTcp || by.tcp_state != TcpState::syn_sent || direction == Direction::original ||
+      other->tcp_state < TcpState::time_wait || !other->source_translated() ||
+      static_cast<std::int32_t>(sent_end(by) - sent_end(*other)) <= 0) {
+    return true;
+  }
+  remove(*other);
+  ++counters_.ended;
+  return false;
+}
+
+/// Others may have been confirmed since it was translated.
+bool Table::clashes(const Connection& connection) noexcept {
+  const auto is_known = [&](const Tuple& tuple) { return find(tuple, store_.hash_of(tuple)).connection != nullptr; };
+  return is_known(connection.original) || is_known(connection.reply);
+}
+
+}  // namespace penstock::conntrack

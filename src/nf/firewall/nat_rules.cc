@@ -1,0 +1,37 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "nf/firewall/nat_rules.h"
+
+#include "classify/key.h"
+
+namespace penstock::firewall {
+
+std::optional<conntrack::NatRange> NatRules::range_for(PacketView packet, std::uint8_t connection) const noexcept {
+  using Way = classify::Translation::Way;
+  classify::Key key;
+  classify::make_key(packet, key, connection);
+  std::uint32_t entry = classify::kNoEntry;
+  classifier->classify({&key, 1}, &entry);
+  if (entry == classify::kNoEntry) return conntrack::NatRange{};
+  const auto& translation = rules.rules[rules.entries[entry].rule].translation;
+  if (!translation) return conntrack::NatRange{};
+  conntrack::NatRange range = translation->range;
+  if (translation->way == Way::masquerade || translation->way == Way::redirect) {
+    const PortIndex port = translation->way == Way::masquerade ? packet.packet->verdict.value : packet.packet->in_port;
+    const std::optional<Ipv6Address> address = address_of(port, key.family);
+    if (!address) return std::nullopt;
+    range.first_address = range.last_address = *address;
+    range.flags |= conntrack::NatRange::kAddresses;
+  }
+  return range;
+}
+
+std::optional<Ipv6Address> NatRules::address_of(PortIndex port, NetworkLayer family) const noexcept {
+  if (port >= addresses.size()) return std::nullopt;
+  if (family == NetworkLayer::ipv6) return addresses[port].ipv6;
+  if (!addresses[port].ipv4) return std::nullopt;
+  return Ipv6Address{0, addresses[port].ipv4->bits};
+}
+
+}  // namespace penstock::firewall

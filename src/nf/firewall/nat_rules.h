@@ -1,0 +1,46 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rules that translate addresses at a hook: chains of type nat. Connections that begin are compared with them once; all
+// their packets are translated alike (src/conntrack).
+
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/ip_address.h"
+#include "classify/classifier.h"
+#include "classify/rule.h"
+#include "conntrack/nat_range.h"
+#include "nf/firewall/rule_reader.h"
+#include "packet/packet.h"
+
+namespace penstock::firewall {
+
+/// What masquerading and redirects translate to, for one port.
+struct PortAddresses {
+  std::optional<Ipv4Address> ipv4;
+  std::optional<Ipv6Address> ipv6;
+};
+
+struct NatRules {
+  Hook hook = Hook::prerouting;  // or postrouting
+  classify::Ruleset rules;
+  std::vector<PortAddresses> addresses;                      // by PortIndex
+  std::unique_ptr<const classify::Classifier> classifier{};  // borrows `rules`
+
+  /// The end of a connection that is translated at this hook.
+  [[nodiscard]] conntrack::NatKind kind() const noexcept {
+    return hook == Hook::prerouting ? conntrack::NatKind::destination : conntrack::NatKind::source;
+  }
+  /// What the packet's connection, which begins with it, is translated to; an empty range if no rule says. Empty if a
+  /// rule says so, but the interface has no address for it.
+  [[nodiscard]] std::optional<conntrack::NatRange> range_for(PacketView packet, std::uint8_t connection) const noexcept;
+
+ private:
+  [[nodiscard]] std::optional<Ipv6Address> address_of(PortIndex port, NetworkLayer family) const noexcept;
+};
+
+}  // namespace penstock::firewall

@@ -1,0 +1,282 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Conversations through firewalls that translate addresses, before and after the route is chosen.
+
+#include "nf/firewall/translating_stage.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "conntrack/connections.h"
+#include "nf/firewall/firewall.h"
+#include "nf/firewall/rules_for_test.h"
+#include "packet/parse_core.h"
+#include "packet/testing/packet_builder.h"
+
+namespace penstock::firewall {
+namespace {
+
+using penstock::testing::Bytes;
+using penstock::testing::packet;
+using ::testing::HasSubstr;
+
+/// nft's JSON of one table of family inet, with chains in the order in which they are added.
+class Table {
+ public:
+  Table& chain(const char* name, const char* type, const char* hook, int priority, const char* policy = "accept") {
+    text_ += fmt::format(
+        R"(, {{"chain": {{"family": "inet", "table": "t", "name": "{0}", "handle": 1, "type": "{1}", "hook": "{2}",
+        "prio": {3}, "policy": "{4}"}}}})",
+        name, type, hook, priority, policy);
+    chain_ = name;
+    return *this;
+  }
+  /// Of the last chain.
+  Table& rule(const std::string& statements) {
+    text_ +=
+        fmt::format(R"(, {{"rule": {{"family": "inet", "table": "t", "chain": "{}", "handle": {}, "expr": [{}]}}}})",
+                    chain_, ++handle_, statements);
+    return *this;
+  }
+  [[nodiscard]] std::string text() const { return text_ + "]}"; }
+
+ private:
+  std::string text_ =
+      R"({"nftables": [{"metainfo": {"json_schema_version": 1}}, {"table": {"family": "inet", "name": "t", "handle": 1}})";
+  std::string chain_;
+  int handle_ = 1;
+};
+
+std::string match(const char* protocol, const char* field, const std::string& value) {
+  return fmt::format(
+      R"({{"match": {{"op": "==", "left": {{"payload": {{"protocol": "{}", "field": "{}"}}}}, "right": {}}}}})",
+      protocol, field, value);
+}
+
+constexpr const char* kMasquerade = R"({"masquerade": null})";
+
+/// A gateway: ports lan (0) and wan (1), which has the address 203.0.113.5 and 2001:db8:ff::5.
+class Gateway {
+ public:
+  explicit Gateway(const Table& table, conntrack::Options options = {})
+      : connections_(options, 64), in_(make(table, Hook::prerouting)), out_(make(table, Hook::postrouting)) {
+    for (Side* side : {&in_, &out_}) {
+      side->stage = side->firewall->make_cpu_stage();
+      side->stage->set_connections(connections_);
+    }
+  }
+
+  /// What leaves, as "SOURCE > DESTINATION", or the reason of the drop. Checksums must be right.
+  std::string pass(Bytes frame, bool from_lan = true, bool dropped_between = false) {
+    frame_ = std::move(frame);
+    PacketDescriptor descriptor;
+    descriptor.length = descriptor.wire_length = static_cast<std::uint32_t>(frame_.size());
+    descriptor.timestamp_ns = 1'700'000'000'000'000'000;
+    descriptor.sequence = sequence_++;
+    descriptor.in_port = from_lan ? 0 : 1;
+    PacketView view{frame_.data(), &descriptor};
+    parse(view);
+    for (Side* side : {&in_, &out_}) {
+      if (!descriptor.verdict.alive()) break;
+      if (side == &out_) descriptor.verdict = dropped_between ? Verdict::drop(0) : Verdict::forward(from_lan ? 1 : 0);
+      if (descriptor.verdict.alive()) side->stage->process({&view, 1});
+    }
+    const bool passes = descriptor.verdict.alive();
+    why = in_.stage->explain(view);
+    connections_.settle();
+    if (!passes) return std::string(kDropReasons[descriptor.verdict.value]);
+    parse(view);
+    return text_of(view);
+  }
+  [[nodiscard]] const conntrack::Counters& counters() const { return connections_.counters(); }
+  std::string why;
+
+ private:
+  struct Side {
+    std::unique_ptr<Firewall> firewall;
+    std::unique_ptr<function::CpuStage> stage{};
+  };
+  static Side make(const Table& table, Hook hook) {
+    ReadOptions options;
+    options.interfaces.ports = {"lan", "wan"};
+    options.hook = hook;
+    Firewall::Setup setup;
+    classify::Ruleset filters = rules_of(table.text(), options);
+    options.translates = true;
+    setup.nat = NatRules{
+        hook, rules_of(table.text(), options), {{}, {*parse_ipv4("203.0.113.5"), *parse_ipv6("2001:db8:ff::5")}}};
+    auto made = Firewall::build(std::move(filters), classify::Engine::bitvector, std::move(setup));
+    EXPECT_TRUE(made) << to_string(made.error());
+    return {std::move(*made)};
+  }
+  static std::string text_of(PacketView view) {
+    const bool v4 = view.layout().network == NetworkLayer::ipv4;
+    const auto end = [&](const auto& address, std::uint16_t port) {
+      return v4 ? fmt::format("{}:{}", to_string(address), port) : fmt::format("[{}]:{}", to_string(address), port);
+    };
+    const bool ports = view.layout().transport == ip_protocol::kUdp || view.layout().transport == ip_protocol::kTcp;
+    const std::uint16_t source = ports ? view.udp().source_port.value() : 0;
+    const std::uint16_t destination = ports ? view.udp().destination_port.value() : 0;
+    if (v4) {
+      return end(Ipv4Address{view.ipv4().source.value()}, source) + " > " +
+             end(Ipv4Address{view.ipv4().destination.value()}, destination);
+    }
+    return end(view.ipv6().source_address(), source) + " > " + end(view.ipv6().destination_address(), destination);
+  }
+
+  conntrack::Connections connections_;
+  Side in_, out_;
+  Bytes frame_;
+  std::uint32_t sequence_ = 0;
+};
+
+Bytes udp(const char* from, std::uint16_t source, const char* to, std::uint16_t destination) {
+  return packet().eth().ipv4(from, to).udp(source, destination).payload("?").bytes();
+}
+Bytes udp6(const char* from, std::uint16_t source, const char* to, std::uint16_t destination) {
+  return packet().eth().ipv6(from, to).udp(source, destination).payload("?").bytes();
+}
+
+Table masquerading() {
+  Table table;
+  table.chain("post", "nat", "postrouting", 100)
+      .rule(R"({"match": {"op": "==", "left": {"meta": {"key": "oifname"}}, "right": "wan"}}, )" +
+            std::string(kMasquerade));
+  return table;
+}
+
+TEST(TranslatingFirewall, MasqueradesAndTranslatesRepliesBack) {
+  Gateway gateway(masquerading());
+  EXPECT_EQ(gateway.pass(udp("10.0.0.1", 4000, "192.0.2.7", 53)), "203.0.113.5:4000 > 192.0.2.7:53");
+  EXPECT_EQ(gateway.pass(udp("192.0.2.7", 53, "203.0.113.5", 4000), false), "192.0.2.7:53 > 10.0.0.1:4000");
+  EXPECT_THAT(gateway.why,
+              HasSubstr("from 10.0.0.1:4000 to 192.0.2.7:53 goes on from 203.0.113.5:4000 to 192.0.2.7:53"));
+  // Another host with the same port gets another one.
+  const std::string other = gateway.pass(udp("10.0.0.2", 4000, "192.0.2.7", 53));
+  EXPECT_THAT(other, HasSubstr("203.0.113.5:"));
+  EXPECT_NE(other, "203.0.113.5:4000 > 192.0.2.7:53");
+  EXPECT_EQ(gateway.pass(udp("10.0.0.1", 4000, "192.0.2.7", 53)), "203.0.113.5:4000 > 192.0.2.7:53");
+  EXPECT_EQ(gateway.counters().confirmed, 2U);
+}
+
+TEST(TranslatingFirewall, MasqueradesIpv6) {
+  Gateway gateway(masquerading());
+  EXPECT_EQ(gateway.pass(udp6("fd00::1", 4000, "2001:db8::7", 53)), "[2001:db8:ff::5]:4000 > [2001:db8::7]:53");
+  EXPECT_EQ(gateway.pass(udp6("2001:db8::7", 53, "2001:db8:ff::5", 4000), false), "[2001:db8::7]:53 > [fd00::1]:4000");
+}
+
+TEST(TranslatingFirewall, ErrorsAboutATranslatedConnectionReachItsHost) {
+  Gateway gateway(masquerading());
+  static_cast<void>(gateway.pass(udp("10.0.0.1", 4000, "192.0.2.7", 53)));
+  const auto quoted = packet().ipv4("203.0.113.5", "192.0.2.7").udp(4000, 53).payload("?").bytes();
+  const auto error = packet().eth().ipv4("198.51.100.1", "203.0.113.5").icmp(3, 3).raw(quoted).bytes();
+  EXPECT_EQ(gateway.pass(error, false), "198.51.100.1:0 > 10.0.0.1:0");
+}
+
+TEST(TranslatingFirewall, ForwardsPortsToHostsInside) {
+  Table table;
+  table.chain("pre", "nat", "prerouting", -100)
+      .rule(match("udp", "dport", "80") + R"(, {"dnat": {"family": "ip", "addr": "10.0.0.5", "port": 8080}})");
+  Gateway gateway(table);
+  EXPECT_EQ(gateway.pass(udp("192.0.2.7", 999, "203.0.113.5", 80), false), "192.0.2.7:999 > 10.0.0.5:8080");
+  EXPECT_EQ(gateway.pass(udp("10.0.0.5", 8080, "192.0.2.7", 999)), "203.0.113.5:80 > 192.0.2.7:999");
+  EXPECT_EQ(gateway.pass(udp("192.0.2.7", 999, "203.0.113.5", 81), false), "192.0.2.7:999 > 203.0.113.5:81");
+}
+
+TEST(TranslatingFirewall, LetsInsideHostsUseThePublicAddress) {
+  Table table;
+  table.chain("pre", "nat", "prerouting", -100)
+      .rule(match("udp", "dport", "80") + R"(, {"dnat": {"family": "ip", "addr": "10.0.0.5"}})");
+  table.chain("post", "nat", "postrouting", 100)
+      .rule(match("ip", "saddr", R"({"prefix": {"addr": "10.0.0.0", "len": 24}})") +
+            R"(, {"snat": {"family": "ip", "addr": "10.0.0.254"}})");
+  Gateway gateway(table);
+  EXPECT_EQ(gateway.pass(udp("10.0.0.1", 999, "203.0.113.5", 80)), "10.0.0.254:999 > 10.0.0.5:80");
+  EXPECT_EQ(gateway.pass(udp("10.0.0.5", 80, "10.0.0.254", 999)), "203.0.113.5:80 > 10.0.0.1:999");
+}
+
+TEST(TranslatingFirewall, ItsFiltersSeeAddressesBeforeTheyAreTranslatedThere) {
+  Table table;
+  table.chain("raw", "filter", "prerouting", -150).rule(match("udp", "dport", "82") + R"(, {"drop": null})");
+  table.chain("pre", "nat", "prerouting", -100)
+      .rule(match("udp", "dport", "80") + R"(, {"dnat": {"family": "ip", "addr": "10.0.0.5", "port": 82}})");
+  Gateway gateway(table);
+  EXPECT_EQ(gateway.pass(udp("192.0.2.7", 999, "203.0.113.5", 80), false), "192.0.2.7:999 > 10.0.0.5:82");
+  EXPECT_EQ(gateway.pass(udp("192.0.2.7", 998, "203.0.113.5", 82), false), "denied");
+  EXPECT_EQ(gateway.counters().confirmed, 1U);
+}
+
+TEST(TranslatingFirewall, TheFirstChainThatTranslatesDecidesAndAcceptGoesOn) {
+  Table table;
+  table.chain("one", "nat", "prerouting", -110)
+      .rule(match("udp", "dport", "80") + R"(, {"accept": null})")
+      .rule(match("udp", "dport", "81") + R"(, {"dnat": {"family": "ip", "addr": "10.0.0.1"}})");
+  table.chain("two", "nat", "prerouting", -100).rule(R"({"dnat": {"family": "ip", "addr": "10.0.0.2"}})");
+  Gateway gateway(table);
+  EXPECT_EQ(gateway.pass(udp("192.0.2.7", 1, "203.0.113.5", 80), false), "192.0.2.7:1 > 10.0.0.2:80");
+  EXPECT_EQ(gateway.pass(udp("192.0.2.7", 1, "203.0.113.5", 81), false), "192.0.2.7:1 > 10.0.0.1:81");
+}
+
+TEST(TranslatingFirewall, AConnectionWhoseFirstPacketIsDroppedLeavesNothing) {
+  Gateway gateway(masquerading());
+  EXPECT_EQ(gateway.pass(udp("10.0.0.1", 4000, "192.0.2.7", 53), true, true), "denied");
+  EXPECT_EQ(gateway.counters().connections, 0U);
+  EXPECT_EQ(gateway.pass(udp("10.0.0.2", 4000, "192.0.2.7", 53)), "203.0.113.5:4000 > 192.0.2.7:53");
+}
+
+TEST(TranslatingFirewall, DropsWhatCannotBeTranslated) {
+  Table table;
+  table.chain("post", "nat", "postrouting", 100)
+      .rule(match("udp", "dport", "53") + R"(, {"masquerade": {"port": 1000}})");
+  Gateway gateway(table);
+  EXPECT_EQ(gateway.pass(udp("10.0.0.1", 4000, "192.0.2.7", 53)), "203.0.113.5:1000 > 192.0.2.7:53");
+  EXPECT_EQ(gateway.pass(udp("10.0.0.2", 4000, "192.0.2.7", 53)), "untranslated");
+  EXPECT_EQ(gateway.counters().no_free_port, 1U);
+  EXPECT_EQ(gateway.counters().connections, 1U);
+  EXPECT_EQ(gateway.pass(udp("10.0.0.9", 4000, "192.0.2.7", 53), false), "untranslated") << "lan has no address";
+}
+
+TEST(TranslatingFirewall, RulesAtAHookMustNotFilterAfterNat) {
+  Table table;
+  table.chain("pre", "nat", "prerouting", -100).rule(R"({"redirect": {"port": 8080}})");
+  table.chain("late", "filter", "prerouting", 0).rule(match("udp", "dport", "82") + R"(, {"drop": null})");
+  ReadOptions options;
+  options.hook = Hook::prerouting;
+  const auto read = read_rules(table.text(), "rules", options);
+  ASSERT_TRUE(read);
+  EXPECT_THAT(to_string(read->unsupported),
+              HasSubstr("a filter after the translation of addresses at hook prerouting"));
+  options.hook = Hook::forward;
+  EXPECT_TRUE(read_rules(table.text(), "rules", options)->unsupported.empty());
+  options.hook.reset();
+  EXPECT_FALSE(read_rules(table.text(), "rules", options));
+}
+
+TEST(TranslatingFirewall, ReportsTranslationsThatItDoesNotKnow) {
+  for (const auto& [statement, message] : std::vector<std::pair<std::string, std::string>>{
+           {R"({"dnat": {"addr": {"map": {"key": 1, "data": 2}}}})", "this address is not supported"},
+           {R"({"dnat": {"addr": {"range": ["10.0.0.9", "10.0.0.1"]}}})", "this address is not supported"},
+           {R"({"dnat": {"addr": "10.0.0.1", "port": 70000}})", "this port is not supported"},
+           {R"({"snat": {"addr": "10.0.0.1", "flags": "sticky"}})", "this flag is not supported"},
+           {R"({"snat": null})", "a translation to nothing"},
+           {R"({"snat": {"addr": "10.0.0.1", "timeout": 1}})", "this part of a translation is not supported"}}) {
+    Table table;
+    table.chain("pre", "nat", "prerouting", -100).rule(statement);
+    ReadOptions options;
+    options.hook = Hook::prerouting;
+    options.translates = true;
+    const auto read = read_rules(table.text(), "rules", options);
+    ASSERT_TRUE(read) << statement;
+    EXPECT_THAT(to_string(read->unsupported), HasSubstr(message)) << statement;
+  }
+}
+
+}  // namespace
+}  // namespace penstock::firewall
