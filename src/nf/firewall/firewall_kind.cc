@@ -39,7 +39,8 @@ constexpr auto kParameters = std::to_array<Parameter>({
     {"netns", ParameterType::text, "", "",
      "with `rules: kernel`, the network namespace whose rules apply, instead of that of the process", false},
     {"hook", ParameterType::choice, "", "prerouting|forward|postrouting",
-     "nftables: the hook for which the function stands in this place of the chain, with its filters and, at prerouting "
+     "the hook of nftables or iptables that the function stands for in this place of the chain, with its filters and, "
+     "at prerouting "
      "and postrouting, translations of addresses; if not given: forward, and rules at other hooks are refused",
      false},
     {"addresses", ParameterType::pairs, "", "",
@@ -365,7 +366,9 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
       !checked)
     return failure(std::move(checked).error());
   if (!nat) append(context.cautions, cautions(read->value, parameters));
-  append(context.without_effect, function::unused_interfaces(parameters, read->value.interface_names, "rule"));
+  // Those of rules at other hooks are not known.
+  if (!hook)
+    append(context.without_effect, function::unused_interfaces(parameters, read->value.interface_names, "rule"));
   auto tracking = tracking_options(parameters);
   if (!tracking) return failure(std::move(tracking).error());
   const bool in_any_case = parameters.has("connections") || nat || (running != nullptr && running->tracks());

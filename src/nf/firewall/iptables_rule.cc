@@ -13,6 +13,7 @@
 
 #include "base/units.h"
 #include "classify/connection.h"
+#include "nf/firewall/iptables_translation.h"
 #include "nf/firewall/rule_text.h"
 #include "packet/ip.h"
 #include "packet/transport.h"
@@ -224,10 +225,16 @@ constexpr auto kExtensions = std::to_array<Extension>({
 
 class IptablesRuleReader {
  public:
-  IptablesRuleReader(const std::vector<IptablesWord>& words, NetworkLayer family,
+  IptablesRuleReader(const std::vector<IptablesWord>& words, NetworkLayer family, bool translates,
                      const classify::Interfaces& interfaces, const Place& place, classify::Ruleset& rules,
                      Errors& errors)
-      : words_(words), family_(family), interfaces_(interfaces), place_(place), rules_(rules), errors_(errors) {
+      : words_(words),
+        family_(family),
+        translates_(translates),
+        interfaces_(interfaces),
+        place_(place),
+        rules_(rules),
+        errors_(errors) {
     rule_.line = place.line;
     rule_.alternatives.emplace_back();
   }
@@ -564,8 +571,28 @@ class IptablesRuleReader {
       }
     } else if (word.text == "RETURN") {
       rule_.jump = Jump::give_back;
+    } else if (auto translation = translates_ ? translation_of_target(word.text, rule_.chain) : std::nullopt) {
+      rule_.jump = Jump::translate;
+      read_translation(*translation);
+      rule_.translation = translation;
     } else {
       read_chain(Jump::call, word);
+    }
+  }
+
+  void read_translation(classify::Translation& translation) {
+    while (at_ < words_.size() && !words_[at_].quoted) {
+      const std::string& option = words_[at_].text;
+      if (read_translation_flag(option, translation)) {
+        ++at_;
+      } else if (has_translation_value(option)) {
+        ++at_;
+        const IptablesWord& value = argument("what to translate to");
+        if (!read_translation_value(option, value.text, family_, translation))
+          return mistake(value, "wrong translation", "ADDRESS[-ADDRESS][:PORT[-PORT]], a prefix or ports");
+      } else {
+        return;
+      }
     }
   }
 
@@ -594,6 +621,7 @@ class IptablesRuleReader {
 
   const std::vector<IptablesWord>& words_;
   NetworkLayer family_;
+  bool translates_;
   const classify::Interfaces& interfaces_;
   const Place& place_;
   classify::Ruleset& rules_;
@@ -637,10 +665,10 @@ bool split_iptables(std::string_view line, std::vector<IptablesWord>& words) {
   return true;
 }
 
-IptablesRule read_iptables_rule(const std::vector<IptablesWord>& words, NetworkLayer family,
+IptablesRule read_iptables_rule(const std::vector<IptablesWord>& words, NetworkLayer family, bool translates,
                                 const classify::Interfaces& interfaces, const Place& place, classify::Ruleset& rules,
                                 Errors& errors) {
-  return IptablesRuleReader(words, family, interfaces, place, rules, errors).read();
+  return IptablesRuleReader(words, family, translates, interfaces, place, rules, errors).read();
 }
 
 }  // namespace penstock::firewall

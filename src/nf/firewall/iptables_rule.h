@@ -35,9 +35,9 @@ struct IptablesRule : ChainRule {
 };
 
 /// Reads the words of a rule from `-A` on. The ranges of its conditions are added to `rules`. Errors are added to
-/// `errors`, with the file and line of `place`.
+/// `errors`, with the file and line of `place`. `translates`: the rule is of the table nat.
 [[nodiscard]] IptablesRule read_iptables_rule(const std::vector<IptablesWord>& words, NetworkLayer family,
-                                              const classify::Interfaces& interfaces, const Place& place,
-                                              classify::Ruleset& rules, Errors& errors);
+                                              bool translates, const classify::Interfaces& interfaces,
+                                              const Place& place, classify::Ruleset& rules, Errors& errors);
 
 }  // namespace penstock::firewall

@@ -118,9 +118,10 @@ Result<Read<classify::Ruleset>> read_in_order_of_file(std::string_view text, con
   const RuleFormat format = options.format == RuleFormat::automatic ? detected(text) : options.format;
   if (format != RuleFormat::nftables) {
     if (auto checked = check_lines(text, file); !checked) return failure(std::move(checked.error()));
-    if (options.hook && format != RuleFormat::automatic)
-      return without_use(file, "`hook` is set, but only rules of nftables have hooks",
-                         std::string(name_of(*options.hook)), "nftables rules, or no `hook`");
+    if (options.hook && format == RuleFormat::classbench) {
+      return without_use(file, "`hook` is set, but ClassBench rules have no chains", name_of(*options.hook),
+                         "rules of nftables or iptables, or no `hook`");
+    }
   }
   if (format == RuleFormat::classbench) {
     if (options.chain) {

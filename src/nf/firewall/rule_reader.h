@@ -41,10 +41,10 @@ struct ReadOptions {
                                            // accept
   std::optional<classify::Target> policy;  // overrides the file's; a ClassBench set has none and drops
   classify::Match decides = classify::Match::first;
-  // nftables only: the hook whose chains apply. Others are the business of other functions. Empty: forward, and chains
-  // at other hooks must not matter.
+  // The hook whose chains apply. Others are the business of other functions. Empty: forward, and chains at other hooks
+  // must not matter. Not for ClassBench.
   std::optional<Hook> hook{};
-  bool translates = false;  // nftables only: reads the chains of type nat at the hook, instead of those of type filter
+  bool translates = false;  // reads the chains that translate at the hook (type or table nat) instead of the filters
   std::size_t most_rules = kMostRules;
   bool refuses_unsupported = false;  // if there are mistakes, constructs that are not supported are reported with them
 };

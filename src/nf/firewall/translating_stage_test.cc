@@ -65,8 +65,8 @@ constexpr const char* kMasquerade = R"({"masquerade": null})";
 /// A gateway: ports lan (0) and wan (1), which has the address 203.0.113.5 and 2001:db8:ff::5.
 class Gateway {
  public:
-  explicit Gateway(const Table& table, conntrack::Options options = {})
-      : connections_(options, 64), in_(make(table, Hook::prerouting)), out_(make(table, Hook::postrouting)) {
+  explicit Gateway(const std::string& rules, conntrack::Options options = {})
+      : connections_(options, 64), in_(make(rules, Hook::prerouting)), out_(make(rules, Hook::postrouting)) {
     for (Side* side : {&in_, &out_}) {
       side->stage = side->firewall->make_cpu_stage();
       side->stage->set_connections(connections_);
@@ -103,15 +103,15 @@ class Gateway {
     std::unique_ptr<Firewall> firewall;
     std::unique_ptr<function::CpuStage> stage{};
   };
-  static Side make(const Table& table, Hook hook) {
+  static Side make(const std::string& rules, Hook hook) {
     ReadOptions options;
     options.interfaces.ports = {"lan", "wan"};
     options.hook = hook;
     Firewall::Setup setup;
-    classify::Ruleset filters = rules_of(table.text(), options);
+    classify::Ruleset filters = rules_of(rules, options);
     options.translates = true;
-    setup.nat = NatRules{
-        hook, rules_of(table.text(), options), {{}, {*parse_ipv4("203.0.113.5"), *parse_ipv6("2001:db8:ff::5")}}};
+    setup.nat =
+        NatRules{hook, rules_of(rules, options), {{}, {*parse_ipv4("203.0.113.5"), *parse_ipv6("2001:db8:ff::5")}}};
     auto made = Firewall::build(std::move(filters), classify::Engine::bitvector, std::move(setup));
     EXPECT_TRUE(made) << to_string(made.error());
     return {std::move(*made)};
@@ -153,7 +153,7 @@ Table masquerading() {
 }
 
 TEST(TranslatingFirewall, MasqueradesAndTranslatesRepliesBack) {
-  Gateway gateway(masquerading());
+  Gateway gateway(masquerading().text());
   EXPECT_EQ(gateway.pass(udp("10.0.0.1", 4000, "192.0.2.7", 53)), "203.0.113.5:4000 > 192.0.2.7:53");
   EXPECT_EQ(gateway.pass(udp("192.0.2.7", 53, "203.0.113.5", 4000), false), "192.0.2.7:53 > 10.0.0.1:4000");
   EXPECT_THAT(gateway.why,
@@ -167,13 +167,13 @@ TEST(TranslatingFirewall, MasqueradesAndTranslatesRepliesBack) {
 }
 
 TEST(TranslatingFirewall, MasqueradesIpv6) {
-  Gateway gateway(masquerading());
+  Gateway gateway(masquerading().text());
   EXPECT_EQ(gateway.pass(udp6("fd00::1", 4000, "2001:db8::7", 53)), "[2001:db8:ff::5]:4000 > [2001:db8::7]:53");
   EXPECT_EQ(gateway.pass(udp6("2001:db8::7", 53, "2001:db8:ff::5", 4000), false), "[2001:db8::7]:53 > [fd00::1]:4000");
 }
 
 TEST(TranslatingFirewall, ErrorsAboutATranslatedConnectionReachItsHost) {
-  Gateway gateway(masquerading());
+  Gateway gateway(masquerading().text());
   static_cast<void>(gateway.pass(udp("10.0.0.1", 4000, "192.0.2.7", 53)));
   const auto quoted = packet().ipv4("203.0.113.5", "192.0.2.7").udp(4000, 53).payload("?").bytes();
   const auto error = packet().eth().ipv4("198.51.100.1", "203.0.113.5").icmp(3, 3).raw(quoted).bytes();
@@ -184,7 +184,7 @@ TEST(TranslatingFirewall, ForwardsPortsToHostsInside) {
   Table table;
   table.chain("pre", "nat", "prerouting", -100)
       .rule(match("udp", "dport", "80") + R"(, {"dnat": {"family": "ip", "addr": "10.0.0.5", "port": 8080}})");
-  Gateway gateway(table);
+  Gateway gateway(table.text());
   EXPECT_EQ(gateway.pass(udp("192.0.2.7", 999, "203.0.113.5", 80), false), "192.0.2.7:999 > 10.0.0.5:8080");
   EXPECT_EQ(gateway.pass(udp("10.0.0.5", 8080, "192.0.2.7", 999)), "203.0.113.5:80 > 192.0.2.7:999");
   EXPECT_EQ(gateway.pass(udp("192.0.2.7", 999, "203.0.113.5", 81), false), "192.0.2.7:999 > 203.0.113.5:81");
@@ -197,7 +197,7 @@ TEST(TranslatingFirewall, LetsInsideHostsUseThePublicAddress) {
   table.chain("post", "nat", "postrouting", 100)
       .rule(match("ip", "saddr", R"({"prefix": {"addr": "10.0.0.0", "len": 24}})") +
             R"(, {"snat": {"family": "ip", "addr": "10.0.0.254"}})");
-  Gateway gateway(table);
+  Gateway gateway(table.text());
   EXPECT_EQ(gateway.pass(udp("10.0.0.1", 999, "203.0.113.5", 80)), "10.0.0.254:999 > 10.0.0.5:80");
   EXPECT_EQ(gateway.pass(udp("10.0.0.5", 80, "10.0.0.254", 999)), "203.0.113.5:80 > 10.0.0.1:999");
 }
@@ -207,7 +207,7 @@ TEST(TranslatingFirewall, ItsFiltersSeeAddressesBeforeTheyAreTranslatedThere) {
   table.chain("raw", "filter", "prerouting", -150).rule(match("udp", "dport", "82") + R"(, {"drop": null})");
   table.chain("pre", "nat", "prerouting", -100)
       .rule(match("udp", "dport", "80") + R"(, {"dnat": {"family": "ip", "addr": "10.0.0.5", "port": 82}})");
-  Gateway gateway(table);
+  Gateway gateway(table.text());
   EXPECT_EQ(gateway.pass(udp("192.0.2.7", 999, "203.0.113.5", 80), false), "192.0.2.7:999 > 10.0.0.5:82");
   EXPECT_EQ(gateway.pass(udp("192.0.2.7", 998, "203.0.113.5", 82), false), "denied");
   EXPECT_EQ(gateway.counters().confirmed, 1U);
@@ -219,13 +219,58 @@ TEST(TranslatingFirewall, TheFirstChainThatTranslatesDecidesAndAcceptGoesOn) {
       .rule(match("udp", "dport", "80") + R"(, {"accept": null})")
       .rule(match("udp", "dport", "81") + R"(, {"dnat": {"family": "ip", "addr": "10.0.0.1"}})");
   table.chain("two", "nat", "prerouting", -100).rule(R"({"dnat": {"family": "ip", "addr": "10.0.0.2"}})");
-  Gateway gateway(table);
+  Gateway gateway(table.text());
   EXPECT_EQ(gateway.pass(udp("192.0.2.7", 1, "203.0.113.5", 80), false), "192.0.2.7:1 > 10.0.0.2:80");
   EXPECT_EQ(gateway.pass(udp("192.0.2.7", 1, "203.0.113.5", 81), false), "192.0.2.7:1 > 10.0.0.1:81");
 }
 
+TEST(TranslatingFirewall, TranslatesByRulesOfIptables) {
+  Gateway gateway(
+      "# Generated by iptables-save v1.8.9\n*filter\n:FORWARD DROP [0:0]\nCOMMIT\n"
+      "*nat\n:PREROUTING ACCEPT [0:0]\n:POSTROUTING ACCEPT [0:0]\n:web - [0:0]\n"
+      "-A PREROUTING -d 203.0.113.5/32 -p udp -m udp --dport 80 -j web\n"
+      "-A PREROUTING -i wan -p udp -m udp --dport 90 -j REDIRECT --to-ports 9090\n"
+      "-A web -j DNAT --to-destination 10.0.0.5:8080\n"
+      "-A POSTROUTING -s 10.1.0.0/24 -o wan -j NETMAP --to 198.51.100.0/24\n"
+      "-A POSTROUTING -s 10.0.0.9/32 -o wan -j SNAT --to-source 203.0.113.9-203.0.113.9:500-500 --persistent\n"
+      "-A POSTROUTING -o wan -j MASQUERADE\nCOMMIT\n"
+      "# Generated by ip6tables-save v1.8.9\n*nat\n:PREROUTING ACCEPT [0:0]\n:POSTROUTING ACCEPT [0:0]\n"
+      "-A PREROUTING -p udp -m udp --dport 80 -j DNAT --to-destination [fd00::5]:8080\n"
+      "-A POSTROUTING -o wan -j SNAT --to-source 2001:db8:ff::9\nCOMMIT\n");
+  EXPECT_EQ(gateway.pass(udp("192.0.2.7", 1, "203.0.113.5", 80), false), "192.0.2.7:1 > 10.0.0.5:8080");
+  EXPECT_EQ(gateway.pass(udp("192.0.2.7", 1, "203.0.113.5", 90), false), "192.0.2.7:1 > 203.0.113.5:9090");
+  EXPECT_EQ(gateway.pass(udp("10.1.0.3", 4000, "192.0.2.7", 53)), "198.51.100.3:4000 > 192.0.2.7:53");
+  EXPECT_EQ(gateway.pass(udp("10.0.0.9", 4000, "192.0.2.7", 53)), "203.0.113.9:500 > 192.0.2.7:53");
+  EXPECT_EQ(gateway.pass(udp("10.0.0.1", 4000, "192.0.2.7", 53)), "203.0.113.5:4000 > 192.0.2.7:53");
+  EXPECT_EQ(gateway.pass(udp6("2001:db8::7", 1, "2001:db8:ff::9", 80), false), "[2001:db8::7]:1 > [fd00::5]:8080");
+  EXPECT_EQ(gateway.pass(udp6("fd00::1", 4000, "2001:db8::7", 53)), "[2001:db8:ff::9]:4000 > [2001:db8::7]:53");
+}
+
+TEST(TranslatingFirewall, LeavesTablesOfIptablesToTheFirewallsOfTheirHooks) {
+  const std::string text =
+      "*filter\n:FORWARD DROP [0:0]\nCOMMIT\n*nat\n:POSTROUTING ACCEPT [0:0]\n-A POSTROUTING -j MASQUERADE\nCOMMIT\n";
+  ReadOptions options;
+  EXPECT_FALSE(read_rules(text, "rules", options)->unsupported.empty());
+  options.hook = Hook::forward;
+  const auto forward = read_rules(text, "rules", options);
+  EXPECT_TRUE(forward->unsupported.empty());
+  EXPECT_EQ(forward->value.ipv4_policy, classify::Target::drop);
+  options.hook = Hook::prerouting;
+  EXPECT_EQ(read_rules(text, "rules", options)->value.ipv4_policy, classify::Target::accept);
+  const auto with_mangle = read_rules(text + "*mangle\n:PREROUTING DROP [0:0]\nCOMMIT\n", "rules", options);
+  EXPECT_THAT(to_string(with_mangle->unsupported), HasSubstr("table mangle is not supported"));
+  options.translates = true;
+  for (const char* wrong :
+       {"DNAT --to-destination 10.0.0.9-10.0.0.1", "DNAT --to-destination 10.0.0.1:", "NETMAP --to 1/33",
+        "REDIRECT --to-ports 9-8", "DNAT --to-destination 10.0.0.1:70000", "DNAT --to-destination"}) {
+    EXPECT_FALSE(read_rules(fmt::format("*nat\n:PREROUTING ACCEPT [0:0]\n-A PREROUTING -j {}\nCOMMIT\n", wrong),
+                            "rules", options))
+        << wrong;
+  }
+}
+
 TEST(TranslatingFirewall, AConnectionWhoseFirstPacketIsDroppedLeavesNothing) {
-  Gateway gateway(masquerading());
+  Gateway gateway(masquerading().text());
   EXPECT_EQ(gateway.pass(udp("10.0.0.1", 4000, "192.0.2.7", 53), true, true), "denied");
   EXPECT_EQ(gateway.counters().connections, 0U);
   EXPECT_EQ(gateway.pass(udp("10.0.0.2", 4000, "192.0.2.7", 53)), "203.0.113.5:4000 > 192.0.2.7:53");
@@ -235,7 +280,7 @@ TEST(TranslatingFirewall, DropsWhatCannotBeTranslated) {
   Table table;
   table.chain("post", "nat", "postrouting", 100)
       .rule(match("udp", "dport", "53") + R"(, {"masquerade": {"port": 1000}})");
-  Gateway gateway(table);
+  Gateway gateway(table.text());
   EXPECT_EQ(gateway.pass(udp("10.0.0.1", 4000, "192.0.2.7", 53)), "203.0.113.5:1000 > 192.0.2.7:53");
   EXPECT_EQ(gateway.pass(udp("10.0.0.2", 4000, "192.0.2.7", 53)), "untranslated");
   EXPECT_EQ(gateway.counters().no_free_port, 1U);

@@ -1,0 +1,116 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "nf/firewall/iptables_translation.h"
+
+#include <algorithm>
+
+#include "base/ip_address.h"
+#include "base/units.h"
+#include "conntrack/nat_range.h"
+
+namespace penstock::firewall {
+
+namespace {
+
+using conntrack::NatRange;
+using Way = classify::Translation::Way;
+
+/// IPv4: {0, address}
+std::optional<Ipv6Address> parse_address(std::string_view text, NetworkLayer family) {
+  if (family == NetworkLayer::ipv6) return parse_ipv6(text);
+  const auto address = parse_ipv4(text);
+  if (!address) return std::nullopt;
+  return Ipv6Address{0, address->bits};
+}
+
+/// "A" or "A-B"
+bool read_addresses(std::string_view text, NetworkLayer family, NatRange& range) {
+  const std::size_t dash = text.find('-');
+  const auto first = parse_address(text.substr(0, dash), family);
+  const auto last = dash == std::string_view::npos ? first : parse_address(text.substr(dash + 1), family);
+  if (!first || !last || *last < *first) return false;
+  range.first_address = *first;
+  range.last_address = *last;
+  range.flags |= NatRange::kAddresses;
+  return true;
+}
+
+/// "80" or "80-90"
+bool read_ports(std::string_view text, NatRange& range) {
+  const std::size_t dash = text.find('-');
+  const auto first = parse_integer(text.substr(0, dash));
+  const auto last = dash == std::string_view::npos ? first : parse_integer(text.substr(dash + 1));
+  if (!first || !last || *last > 0xffff || *last < *first) return false;
+  range.first_port = static_cast<std::uint16_t>(*first);
+  range.last_port = static_cast<std::uint16_t>(*last);
+  range.flags |= NatRange::kPorts;
+  return true;
+}
+
+/// Addresses, ports or both. With ports, IPv6 addresses are in brackets.
+bool read_ends(std::string_view text, NetworkLayer family, NatRange& range) {
+  std::string_view addresses = text, ports;
+  if (text.starts_with('[')) {
+    const std::size_t end = text.rfind(']');
+    if (end == std::string_view::npos) return false;
+    addresses = text.substr(1, end - 1);
+    ports = text.substr(end + 1);
+    if (!ports.empty() && !ports.starts_with(':')) return false;
+    if (!ports.empty()) ports.remove_prefix(1);
+  } else if (const std::size_t colon = text.find(':');
+             colon != std::string_view::npos && (family == NetworkLayer::ipv4 || colon == 0)) {
+    addresses = text.substr(0, colon);
+    ports = text.substr(colon + 1);
+    if (ports.empty()) return false;
+  }
+  if (addresses.empty() && ports.empty()) return false;
+  return (addresses.empty() || read_addresses(addresses, family, range)) && (ports.empty() || read_ports(ports, range));
+}
+
+bool read_prefix(std::string_view text, NetworkLayer family, NatRange& range) {
+  const unsigned bits = family == NetworkLayer::ipv6 ? 128 : 32;
+  const std::size_t slash = text.find('/');
+  const auto length = slash == std::string_view::npos ? bits : parse_integer(text.substr(slash + 1));
+  const auto address = parse_address(text.substr(0, slash), family);
+  if (!address || !length || *length > bits) return false;
+  const unsigned host_bits = bits - static_cast<unsigned>(*length);
+  const auto ones = [](unsigned count) { return count >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1; };
+  const Ipv6Address host{host_bits > 64 ? ones(host_bits - 64) : 0, ones(std::min(host_bits, 64U))};
+  range.first_address = {address->high & ~host.high, address->low & ~host.low};
+  range.last_address = {address->high | host.high, address->low | host.low};
+  range.flags |= NatRange::kAddresses | NatRange::kNetmap;
+  return true;
+}
+
+}  // namespace
+
+std::optional<classify::Translation> translation_of_target(std::string_view target, std::string_view chain) {
+  if (target == "DNAT") return classify::Translation{Way::destination};
+  if (target == "SNAT") return classify::Translation{Way::source};
+  if (target == "MASQUERADE") return classify::Translation{Way::masquerade};
+  if (target == "REDIRECT") return classify::Translation{Way::redirect};
+  if (target == "NETMAP") return classify::Translation{chain == "POSTROUTING" ? Way::source : Way::destination};
+  return std::nullopt;
+}
+
+bool read_translation_flag(std::string_view option, classify::Translation& translation) {
+  const std::uint8_t flag = option == "--random"         ? NatRange::kRandom
+                            : option == "--random-fully" ? NatRange::kFullyRandom
+                            : option == "--persistent"   ? NatRange::kPersistent
+                                                         : std::uint8_t{0};
+  translation.range.flags |= flag;
+  return flag != 0;
+}
+
+bool has_translation_value(std::string_view option) {
+  return option == "--to-destination" || option == "--to-source" || option == "--to-ports" || option == "--to";
+}
+
+bool read_translation_value(std::string_view option, std::string_view value, NetworkLayer family,
+                            classify::Translation& translation) {
+  if (option == "--to-ports") return read_ports(value, translation.range);
+  return option == "--to" ? read_prefix(value, family, translation.range) : read_ends(value, family, translation.range);
+}
+
+}  // namespace penstock::firewall
