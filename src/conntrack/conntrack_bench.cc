@@ -7,6 +7,10 @@
 //   known_udp    the same with datagrams
 //   new_tcp      a SYN for a connection that is not known. The table is full, so each makes an older one leave early
 //   new_udp      a datagram for a connection that is not known; connections expire in the meantime
+//   nat_udp      as known_udp, and what a router with NAT does with each packet. Without `translated`, no rule
+//   translates
+//                the connections
+//   nat_new_udp  as new_udp, with a new translation for each connection
 
 #include <benchmark/benchmark.h>
 
@@ -14,6 +18,7 @@
 #include <span>
 #include <vector>
 
+#include "conntrack/nat.h"
 #include "conntrack/table.h"
 #include "conntrack/testing/packets.h"
 
@@ -22,6 +27,7 @@ namespace {
 using namespace penstock;
 using namespace penstock::conntrack;
 
+constexpr std::uint64_t kStartNs = 1'000'000'000'000;
 constexpr std::size_t kFrames = 1024, kBurst = 64;  // frames stay in the second-level cache, as after parsing
 constexpr std::uint8_t kSyn = TcpHeader::kSyn, kAck = TcpHeader::kAck;
 
@@ -69,17 +75,17 @@ Ends ends_of(std::size_t number) {
           .source_port = static_cast<std::uint16_t>(number & 0x7fff)};
 }
 
-/// Writes frames by `write(frame)`, and tracks them, until the time is over.
-template <typename Write>
-void measure(benchmark::State& state, Table& table, std::size_t payload, bool prefetching, std::uint64_t step_ns,
-             Write&& write) {
+/// Writes frames by `write()`, and processes them by `process(frames, first, now_ns)`, until the time is over.
+template <typename Write, typename Process>
+void measure_bursts(benchmark::State& state, Table& table, std::size_t payload, std::uint64_t step_ns, Write&& write,
+                    Process&& process) {
   Frames frames(payload);
-  std::uint64_t now_ns = 1'000'000'000'000;
+  std::uint64_t now_ns = kStartNs;
   for (auto _ : state) {
     state.PauseTiming();
     for (std::size_t i = 0; i < kFrames; ++i) frames.write(i, write());
     state.ResumeTiming();
-    for (std::size_t i = 0; i < kFrames; i += kBurst) track_burst(table, frames, i, now_ns += step_ns, prefetching);
+    for (std::size_t i = 0; i < kFrames; i += kBurst) process(frames, i, now_ns += step_ns);
   }
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(kFrames));
   std::uint64_t invalid = 0;
@@ -88,6 +94,14 @@ void measure(benchmark::State& state, Table& table, std::size_t payload, bool pr
   state.counters["connections"] = static_cast<double>(table.counters().connections);
   state.counters["early_drops"] = static_cast<double>(table.counters().early_drops);
   state.counters["expired"] = static_cast<double>(table.counters().expired);
+}
+
+template <typename Write>
+void measure(benchmark::State& state, Table& table, std::size_t payload, bool prefetching, std::uint64_t step_ns,
+             Write&& write) {
+  measure_bursts(state, table, payload, step_ns, write, [&](Frames& frames, std::size_t from, std::uint64_t now_ns) {
+    track_burst(table, frames, from, now_ns, prefetching);
+  });
 }
 
 Options options_of(const benchmark::State& state) {
@@ -164,6 +178,92 @@ void new_udp(benchmark::State& state) {
   measure(state, table, 0, state.range(3) != 0, 10'000'000, [&] { return udp_packet(ends_of(next++)); });
 }
 BENCHMARK(new_udp)->ArgNames({"connections", "payload", "checksum", "prefetch"})->ArgsProduct({{0}, {0}, {1}, {0, 1}});
+
+/// The hosts of an inside behind four addresses; without `translated`, a range that changes nothing.
+NatRange range_of(bool translated) {
+  if (!translated) return {};
+  constexpr std::uint64_t kFirst = 0xc0000201;
+  return {.first_address = {0, kFirst}, .last_address = {0, kFirst + 3}, .flags = NatRange::kAddresses};
+}
+
+void translate_burst(Table& table, Frames& frames, std::size_t from, std::uint64_t now_ns, const NatRange& range) {
+  std::array<std::uint32_t, kBurst> hashes;
+  for (std::size_t i = 0; i < kBurst; ++i) {
+    hashes[i] = table.likely_hash(frames.view(from + i));
+    table.prefetch_bucket(hashes[i]);
+  }
+  for (const std::uint32_t hash : hashes) table.prefetch_connection(hash);
+  for (std::size_t i = 0; i < kBurst; ++i) {
+    const PacketView packet = frames.view(from + i);
+    const Tracked tracked = table.track(packet, now_ns);
+    const bool begins = tracked.state == State::new_connection && !tracked.connection->confirmed();
+    bool passes = !begins || (table.translate(*tracked.connection, NatKind::destination, {}) &&
+                              table.translate(*tracked.connection, NatKind::source, range));
+    passes = passes && rewrite(packet, rewrite_for(tracked, Rewrite::kDestination)) &&
+             rewrite(packet, rewrite_for(tracked, Rewrite::kSource));
+    if (begins && passes) table.confirm(*tracked.connection);
+    benchmark::DoNotOptimize(passes);
+  }
+  table.expire(now_ns);
+}
+
+/// Many hosts and destinations, so that each can keep its port.
+Ends nat_ends_of(std::size_t number) {
+  constexpr std::size_t kHosts = 64, kPorts = 32'768;
+  return {.source = to_string(Ipv4Address{0x0a000001 + static_cast<std::uint32_t>(number % kHosts)}),
+          .destination = to_string(Ipv4Address{0xc6120001 + static_cast<std::uint32_t>(number / kPorts)}),
+          .source_port = static_cast<std::uint16_t>(1024 + number % kPorts)};
+}
+
+void nat_udp(benchmark::State& state) {
+  const auto connections = static_cast<std::size_t>(state.range(0));
+  const NatRange range = range_of(state.range(1) != 0);
+  Table table(Options{.most_connections = 1 << 20});
+  // Both directions of each connection, as they come to the router.
+  std::array<std::vector<Packet>, 2> packets;
+  for (std::size_t i = 0; i < connections; ++i) {
+    packets[0].push_back(udp_packet(nat_ends_of(i), 10));
+    ParsedPacket parsed(packets[0].back());
+    const Tracked tracked = table.track(parsed.view(), kStartNs);
+    if (!table.translate(*tracked.connection, NatKind::destination, {}) ||
+        !table.translate(*tracked.connection, NatKind::source, range) || !table.confirm(*tracked.connection)) {
+      state.SkipWithError("a port is taken");
+      return;
+    }
+    const Tuple& reply = tracked.connection->reply;
+    packets[1].push_back(
+        udp_packet({.source = to_string(Ipv4Address{static_cast<std::uint32_t>(reply.source.low)}),
+                    .destination = to_string(Ipv4Address{static_cast<std::uint32_t>(reply.destination.low)}),
+                    .source_port = reply.source_port,
+                    .destination_port = reply.destination_port},
+                   10));
+  }
+  std::size_t turn = 0;
+  unsigned direction = 1;
+  measure_bursts(
+      state, table, 10, 8000,
+      [&] {
+        if (turn == connections) turn = 0, direction ^= 1;
+        return packets[direction][turn++];
+      },
+      [&](Frames& frames, std::size_t from, std::uint64_t now_ns) {
+        translate_burst(table, frames, from, now_ns, range);
+      });
+}
+BENCHMARK(nat_udp)->ArgNames({"connections", "translated"})->ArgsProduct({{4096, 65'536}, {0, 1}});
+
+void nat_new_udp(benchmark::State& state) {
+  const NatRange range = range_of(state.range(1) != 0);
+  Table table(Options{.most_connections = 1 << 16});
+  std::size_t next = 0;
+  measure_bursts(
+      state, table, 10, 100'000'000, [&] { return udp_packet(nat_ends_of(next++), 10); },
+      [&](Frames& frames, std::size_t from, std::uint64_t now_ns) {
+        translate_burst(table, frames, from, now_ns, range);
+      });
+  state.counters["no_free_port"] = static_cast<double>(table.counters().no_free_port);
+}
+BENCHMARK(nat_new_udp)->ArgNames({"connections", "translated"})->ArgsProduct({{0}, {0, 1}});
 
 }  // namespace
 

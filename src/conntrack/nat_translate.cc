@@ -91,13 +91,13 @@ bool Table::find_free_port(const Connection& connection, NatKind kind, const Nat
 /// Whether a known connection has the tuple that replies to this one would have.
 bool Table::is_taken(const Tuple& tuple) noexcept {
   const Tuple reply = *inverse_of(tuple);
-  return find(reply, store_.hash_of(reply)).connection != nullptr;
+  return look_up(reply).connection != nullptr;
 }
 
 /// The same, but a TCP connection that has ended gives up its tuple to one whose sequence numbers come later.
 bool Table::is_taken_for_good(const Tuple& tuple, const Connection& by) noexcept {
   const Tuple reply = *inverse_of(tuple);
-  const auto [other, direction] = find(reply, store_.hash_of(reply));
+  const auto [other, direction] = look_up(reply);
   if (other == nullptr) return false;
   const auto sent_end = [](const Connection& connection) { return connection.tcp.sides[0].end; };
   if (tuple.protocol != ip_protocol::kTcp || by.tcp_state != TcpState::syn_sent || direction == Direction::original ||
@@ -112,8 +112,7 @@ bool Table::is_taken_for_good(const Tuple& tuple, const Connection& by) noexcept
 
 /// Others may have been confirmed since it was translated.
 bool Table::clashes(const Connection& connection) noexcept {
-  const auto is_known = [&](const Tuple& tuple) { return find(tuple, store_.hash_of(tuple)).connection != nullptr; };
-  return is_known(connection.original) || is_known(connection.reply);
+  return look_up(connection.original).connection != nullptr || look_up(connection.reply).connection != nullptr;
 }
 
 }  // namespace penstock::conntrack

@@ -71,6 +71,9 @@ class Table {
   void prefetch_bucket(std::uint32_t hash) const noexcept { store_.prefetch_bucket(hash); }
   void prefetch_connection(std::uint32_t hash) const noexcept { store_.prefetch_connection(hash); }
 
+  /// The known connection that has this tuple, and in which direction.
+  [[nodiscard]] Found look_up(const Tuple& tuple) noexcept { return find(tuple, store_.hash_of(tuple)); }
+
   [[nodiscard]] const Counters& counters() const noexcept { return counters_; }
   [[nodiscard]] std::uint32_t index_of(const Connection& connection) const noexcept {
     return store_.index_of(connection);
