@@ -15,6 +15,7 @@
 #include "classify/explain.h"
 #include "function/changes.h"
 #include "gpu/devices.h"
+#include "nf/firewall/connections_file.h"
 #include "nf/firewall/firewall_stage.h"
 #include "nf/firewall/rule_pairs.h"
 #include "nf/firewall/tracked_stage.h"
@@ -55,7 +56,10 @@ Access rule_access() noexcept {
 Firewall::Firewall(classify::Ruleset rules, Setup setup)
     : rules_(std::move(rules)),
       from_(std::move(setup.from)),
-      tracking_(setup.tracks_in_any_case || rules_.tests_connections() ? std::optional(setup.tracking) : std::nullopt) {
+      tracking_(setup.tracks_in_any_case || rules_.tests_connections() ? std::optional(setup.tracking) : std::nullopt),
+      clock_(setup.clock),
+      connections_file_(std::move(setup.connections_file)),
+      tables_(make_tables()) {
   traits_.name = firewall_kind().name;
   traits_.summary = firewall_kind().summary;
   traits_.drop_reasons = kDropReasons;
@@ -96,7 +100,31 @@ std::unique_ptr<function::CpuStage> Firewall::make_cpu_stage() {
   if (!tracks()) return std::make_unique<FirewallStage>(rules_, *classifier_, counters);
   const std::lock_guard lock(counters_mutex);
   connections_.push_back(std::make_unique<ConnectionCounters>());
-  return std::make_unique<TrackedStage>(rules_, *classifier_, counters, *connections_.back(), *tracking_);
+  return std::make_unique<TrackedStage>(rules_, *classifier_, counters, *connections_.back(),
+                                        inherits_tables_ ? nullptr : tables_->add_worker());
+}
+
+std::shared_ptr<conntrack::Connections> Firewall::make_tables() const {
+  return tracks() ? std::make_shared<conntrack::Connections>(*tracking_, clock_) : nullptr;
+}
+
+Errors Firewall::check() const {
+  if (!tracks() || connections_file_.empty()) return {};
+  const auto possible = check_connections_file(connections_file_);
+  return possible ? Errors() : possible.error();
+}
+
+Result<void> Firewall::begin_run() {
+  inherits_tables_ = false;
+  tables_ = make_tables();
+  if (!tracks() || connections_file_.empty()) return {};
+  auto possible = check_connections_file(connections_file_);
+  if (possible) load_connections(connections_file_, *tables_);
+  return possible;
+}
+
+void Firewall::end_run() noexcept {
+  if (tracks() && !connections_file_.empty()) save_connections(connections_file_, *tables_);
 }
 
 std::unique_ptr<DeviceStage> Firewall::make_device_stage(function::Processor /*processor*/, const StageUse& /*use*/) {
@@ -136,6 +164,8 @@ Result<std::string> Firewall::changes_from(const function::NetworkFunction& runn
 Result<void> Firewall::take_over(function::NetworkFunction& predecessor) {
   auto& before = static_cast<Firewall&>(predecessor);
   source_ = before.source_;
+  inherits_tables_ = tracks() && before.tracks();
+  tables_ = inherits_tables_ ? before.tables_ : make_tables();
   std::vector<std::uint32_t> same = pair_rules(before.rules_, rules_);
   for (const NetworkLayer family : {NetworkLayer::ipv4, NetworkLayer::ipv6})
     same.push_back(static_cast<std::uint32_t>(RuleCounters::of_policy(before.rules_.rules.size(), family)));

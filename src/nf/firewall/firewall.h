@@ -19,6 +19,7 @@
 #include "classify/device_tables.h"
 #include "classify/rule.h"
 #include "conntrack/options.h"
+#include "function/connection_keeper.h"
 #include "function/network_function.h"
 #include "gpu/per_device.h"
 #include "nf/firewall/judge_core.h"
@@ -65,11 +66,13 @@ class RuleCounters {
 
 class ConnectionCounters;
 
-class Firewall final : public function::NetworkFunction {
+class Firewall final : public function::NetworkFunction, public function::ConnectionKeeper {
  public:
   struct Setup {
-    conntrack::Options tracking{};     // of connections, which are tracked if a rule tests them
-    bool tracks_in_any_case = false;   // since a reload may bring such rules
+    conntrack::Options tracking{};    // of connections, which are tracked if a rule tests them
+    bool tracks_in_any_case = false;  // since a reload may bring such rules
+    conntrack::Clock clock = conntrack::Clock::packets;
+    std::string connections_file{};    // keeps connections from run to run; empty: they end with the run
     std::optional<FromKernel> from{};  // the rules are the kernel's
   };
   /// Fails if there are too many rules for the engine.
@@ -85,6 +88,9 @@ class Firewall final : public function::NetworkFunction {
   std::unique_ptr<function::CpuStage> make_cpu_stage() override;
   std::unique_ptr<DeviceStage> make_device_stage(function::Processor processor, const StageUse& use) override;
   std::unique_ptr<function::FinishStage> make_finish_stage(function::CpuStage& twin) override;
+  Errors check() const override;
+  Result<void> begin_run() override;
+  void end_run() noexcept override;
   /// "3 rules added, 1 removed, policy drop → accept"
   Result<std::string> changes_from(const function::NetworkFunction& running) const override;
   /// The counters of unchanged rules continue: rules with the same text, target and address family, wherever they are.
@@ -92,6 +98,7 @@ class Firewall final : public function::NetworkFunction {
   Result<void> take_over(function::NetworkFunction& predecessor) override;
   void predecessor_ended() noexcept override;
   std::optional<function::Explanation> explain(PacketView packet) const override;
+  std::shared_ptr<conntrack::Connections> connections() const noexcept override { return tables_; }
   /// Connections, if they are tracked.
   std::string state_of_run() const override;
   std::string description() const override;
@@ -117,6 +124,7 @@ class Firewall final : public function::NetworkFunction {
  private:
   Firewall(classify::Ruleset rules, Setup setup);
   [[nodiscard]] RuleCounters& add_counters();
+  [[nodiscard]] std::shared_ptr<conntrack::Connections> make_tables() const;
   [[nodiscard]] bool tracks() const noexcept { return tracking_.has_value(); }
   [[nodiscard]] std::vector<RuleCounters::Count> sum_counts() const;  // with counters_mutex held
 
@@ -125,6 +133,10 @@ class Firewall final : public function::NetworkFunction {
   RuleSource* source_ = nullptr;
   std::unique_ptr<const classify::Classifier> classifier_;  // borrows rules_
   const std::optional<conntrack::Options> tracking_;        // empty: connections are not tracked
+  const conntrack::Clock clock_;
+  const std::string connections_file_;
+  std::shared_ptr<conntrack::Connections> tables_;  // of all epochs of a run; null: connections are not tracked
+  bool inherits_tables_ = false;                    // stages get them from those of the predecessor
   function::NfTraits traits_;
   // Guards the members below; only set-up, reloads and reports take it. One for all firewalls: a report adds up those
   // of a predecessor, and either may be the other's.

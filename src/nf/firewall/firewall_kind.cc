@@ -61,6 +61,8 @@ constexpr auto kParameters = std::to_array<Parameter>({
      "whether TCP connections whose handshake was not seen are tracked too; default: true", false},
     {"tcp_be_liberal", ParameterType::flag, "", "",
      "whether TCP segments outside of the window are valid; default: false", false},
+    {"connections_file", ParameterType::output, "", "",
+     "keeps connections from one run to the next: read when a run begins, written at its end", false},
     function::kUnsupportedParameter,
 });
 
@@ -225,13 +227,19 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
   auto tracking = tracking_options(parameters);
   if (!tracking) return failure(std::move(tracking).error());
   const bool tracks = read->value.tests_connections() || parameters.has("connections");
-  for (const char* name : {"timeouts", "tcp_loose", "tcp_be_liberal"}) {
+  for (const char* name : {"timeouts", "tcp_loose", "tcp_be_liberal", "connections_file"}) {
     if (tracks || !parameters.has(name)) continue;
     context.without_effect.push_back({parameters.place(name), fmt::format("{} has no effect", name), "",
                                       "a rule that tests connections, or `connections`"});
   }
-  return Firewall::build(std::move(read->value), classify::engine_of(parameters.text("engine")),
-                         {*tracking, parameters.has("connections"), std::move(*from)})
+  const bool live =
+      !context.ports_live.empty() && std::ranges::find(context.ports_live, false) == context.ports_live.end();
+  Firewall::Setup setup{.tracking = *tracking,
+                        .tracks_in_any_case = parameters.has("connections"),
+                        .clock = live ? conntrack::Clock::system : conntrack::Clock::packets,
+                        .connections_file = std::string(text_or_empty("connections_file")),
+                        .from = std::move(*from)};
+  return Firewall::build(std::move(read->value), classify::engine_of(parameters.text("engine")), std::move(setup))
       .map([](std::unique_ptr<Firewall> firewall) {
         return std::unique_ptr<function::NetworkFunction>(std::move(firewall));
       });

@@ -52,7 +52,13 @@ conntrack::Counters ConnectionCounters::read() const noexcept {
 void TrackedStage::take_over(function::CpuStage& predecessor) noexcept {
   const auto* const before = dynamic_cast<const TrackedStage*>(&predecessor);
   if (before == nullptr) return;
+  access_ = before->access_;
   table_ = before->table_;
+  connections_.publish(table_->counters());
+}
+
+void TrackedStage::begin_batch() noexcept {
+  access_->pass_boundary();
   connections_.publish(table_->counters());
 }
 

@@ -14,11 +14,12 @@
 #include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 #include "classify/classifier.h"
 #include "classify/key.h"
 #include "conntrack/options.h"
-#include "conntrack/table.h"
+#include "conntrack/table_access.h"
 #include "function/network_function.h"
 #include "nf/firewall/firewall.h"
 #include "nf/firewall/firewall_stage.h"
@@ -44,15 +45,16 @@ class ConnectionCounters {
 
 class TrackedStage final : public function::CpuStage {
  public:
-  /// Borrows all arguments but the options.
+  /// Borrows all arguments but `access`, which is null if `take_over` will share that of the predecessor.
   TrackedStage(const classify::Ruleset& rules, const classify::Classifier& classifier, RuleCounters& counters,
-               ConnectionCounters& connections, const conntrack::Options& options)
-      : decider_(rules, classifier, counters),
-        connections_(connections),
-        table_(std::make_shared<conntrack::Table>(options)) {}
+               ConnectionCounters& connections, std::shared_ptr<conntrack::TableAccess> access)
+      : decider_(rules, classifier, counters), connections_(connections), access_(std::move(access)) {
+    table_ = access_ == nullptr ? nullptr : &access_->table();
+  }
 
   /// Shares the connections, if the predecessor tracks any.
   void take_over(function::CpuStage& predecessor) noexcept override;
+  void begin_batch() noexcept override;
   void process(std::span<PacketView> packets) noexcept override;
   std::string explain(PacketView packet) const override;
 
@@ -69,7 +71,8 @@ class TrackedStage final : public function::CpuStage {
 
   RuleDecider decider_;
   ConnectionCounters& connections_;
-  std::shared_ptr<conntrack::Table> table_;  // all epochs of a worker share it
+  std::shared_ptr<conntrack::TableAccess> access_;  // all epochs of a worker share it
+  conntrack::Table* table_;                         // in it
   Decided last_;
 };
 
