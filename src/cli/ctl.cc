@@ -30,6 +30,7 @@
 #include "base/units.h"
 #include "cli/capture_file.h"
 #include "cli/chain_arguments.h"
+#include "cli/conntrack_text.h"
 #include "cli/ctl_text.h"
 #include "cli/stop_signals.h"
 #include "control/client.h"
@@ -110,6 +111,7 @@ std::string text_of(Command command, const Json& result) {
       const auto level = result.at("level").get<std::string>(), before = result.at("before").get<std::string>();
       return printable(level) + (level == before ? "" : ", was " + printable(before)) + "\n";
     }
+    case Command::conntrack:  // has texts of its own
     case Command::hand_over:  // not for operators
     case Command::reopen_logs: break;
   }
@@ -200,6 +202,41 @@ int capture(control::Client& client, const CtlArguments& arguments) {
   return print_results(arguments.json ? json_text(*result, 2) : observation_text(*result), to_stderr, {});
 }
 
+/// `conntrack`: lines of connections or events, then how many there were.
+int show_connections(control::Client& client, const CtlArguments& arguments) {
+  const std::string action = arguments.request.at("action").get<std::string>();
+  std::signal(SIGPIPE, SIG_DFL);  // `| head` ends it silently
+  Errors errors;
+  const auto print = [&](const Json& event) {
+    if (!errors.empty()) return;
+    if (!arguments.json && event.contains("kind") && event.at("kind") == "lost") {
+      fmt::print(stderr, "{} lost\n", format_count(event.at("events").get<std::uint64_t>(), "event"));
+      return;
+    }
+    const std::string text = arguments.json       ? json_text(event, -1)
+                             : action == "events" ? connection_event_line(event)
+                                                  : connection_line(event);
+    if (auto written = write_stdout(text); !written) errors = std::move(written.error());
+  };
+  const bool lines = action == "list" || action == "events";
+  const auto result = lines ? client.ask(Command::conntrack, arguments.request, print)
+                            : client.ask(Command::conntrack, arguments.request);
+  if (!errors.empty()) return fail(errors);
+  if (!result) return fail_to(result.error(), arguments);
+  if (arguments.json) return print_results(json_text(*result, lines ? -1 : 2), lines, {});
+  if (action == "count") return print_results(connection_count_text(*result), false, {});
+  if (action == "flush") {
+    return print_results(
+        fmt::format("{} removed\n", format_count(result->at("removed").get<std::uint64_t>(), "connection")), false, {});
+  }
+  const Json& count = result->at(action == "list" ? "connections" : "events");
+  const std::uint64_t lost = action == "list" ? 0 : result->at("lost").get<std::uint64_t>();
+  return print_results(
+      fmt::format("{}{}\n", format_count(count.get<std::uint64_t>(), action == "list" ? "connection" : "event"),
+                  lost == 0 ? "" : fmt::format(", {} lost", format_count(lost))),
+      true, {});
+}
+
 int run_command(Command command, const CtlArguments& arguments) {
   std::string path = arguments.socket;
   if (path.empty()) {
@@ -213,6 +250,7 @@ int run_command(Command command, const CtlArguments& arguments) {
     if (arguments.watch) return watch(*client, arguments);
     if (command == Command::trace) return watch_packets(*client, arguments);
     if (command == Command::capture) return capture(*client, arguments);
+    if (command == Command::conntrack) return show_connections(*client, arguments);
     const auto result = client->ask(command, arguments.request, limit_of(command, arguments));
     if (!result) return fail_to(result.error(), arguments);
     return print_results(arguments.json ? json_text(*result, 2) : text_of(command, *result), false,

@@ -214,7 +214,7 @@ const Extra* extra_of(std::string_view command) {
        "penstock run gateway.yaml --control /run/penstock/gateway.sock --metrics 127.0.0.1:9474\n"
        "penstock run gateway.yaml --take-over gateway\n",
        {{"/run/penstock", "the usual folder of control sockets"},
-        {"/var/lib/penstock", "what ipsec must remember when the service starts again"},
+        {"/var/lib/penstock", "what ipsec must remember when the service starts again, and connections that are kept"},
         {"/var/log/penstock", "logs and reports of the service"}}},
       {"ctl",
        "penstock ctl status\n"
@@ -222,6 +222,7 @@ const Extra* extra_of(std::string_view command) {
        "penstock ctl explain tcp 10.1.0.5:4242 192.0.2.7:443 --in lan\n"
        "penstock ctl trace 10 --filter 'host 10.1.0.5'\n"
        "penstock ctl capture drops.pcapng --function firewall --reason denied\n"
+       "penstock ctl conntrack list --proto tcp --dport 443\n"
        "penstock ctl reload --dry-run\n",
        {{"/run/penstock/NAME.sock", "the control socket of the service penstock@NAME"},
         {"/usr/share/doc/penstock/control.md", "the commands in detail, the protocol and its limits"}}},

@@ -12,8 +12,9 @@
 
 namespace penstock::conntrack {
 
-Connections::Connections(const Options& options, std::size_t most_packets)
-    : table_(options),
+Connections::Connections(std::shared_ptr<TableAccess> access, std::size_t most_packets)
+    : access_(std::move(access)),
+      table_(access_->table()),
       mask_(std::bit_ceil(most_packets) - 1),
       said_(std::make_unique<Said[]>(mask_ + 1)),
       unsettled_(std::make_unique<Unsettled[]>(mask_ + 1)) {}

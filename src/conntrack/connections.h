@@ -15,7 +15,7 @@
 #include <span>
 
 #include "conntrack/options.h"
-#include "conntrack/table.h"
+#include "conntrack/table_access.h"
 #include "conntrack/tracked.h"
 #include "packet/packet.h"
 
@@ -24,7 +24,10 @@ namespace penstock::conntrack {
 class Connections {
  public:
   /// `most_packets`: with adjacent sequence numbers, from the oldest that is not settled yet to the newest.
-  Connections(const Options& options, std::size_t most_packets);
+  Connections(std::shared_ptr<TableAccess> access, std::size_t most_packets);
+  /// With a table that nobody else knows.
+  Connections(const Options& options, std::size_t most_packets)
+      : Connections(std::make_shared<TableAccess>(options, Clock::packets), most_packets) {}
 
   // For functions.
 
@@ -48,6 +51,8 @@ class Connections {
 
   // For the executor.
 
+  /// TableAccess::pass_boundary
+  void pass_boundary() noexcept { access_->pass_boundary(); }
   /// Packets that are asked about from here on belong to batch number `number`.
   void begin_batch(std::uint64_t number) noexcept { number_ = number; }
   /// The verdicts of all packets of batches up to this number are final, and their descriptors are still there.
@@ -78,7 +83,8 @@ class Connections {
   void add(PacketView packet, Connection& connection) noexcept;
   void settle(const Unsettled& one, bool passes) noexcept;
 
-  Table table_;
+  const std::shared_ptr<TableAccess> access_;
+  Table& table_;                            // its table
   const std::size_t mask_;                  // of both arrays
   std::unique_ptr<Said[]> said_;            // by sequence
   std::unique_ptr<Unsettled[]> unsettled_;  // from begin_ to end_, modulo their number

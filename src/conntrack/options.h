@@ -48,4 +48,10 @@ struct Options {
   friend bool operator==(const Options&, const Options&) = default;
 };
 
+/// In whose time connections live.
+enum class Clock : std::uint8_t {
+  packets,  // only packets move it
+  system,   // packets come with the system's time, and time passes between them too
+};
+
 }  // namespace penstock::conntrack

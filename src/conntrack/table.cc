@@ -122,6 +122,8 @@ Tracked Table::track_tuple(PacketView packet, const Transport& transport) noexce
   const auto [connection, direction] = find(transport.tuple, hash);
   if (connection == nullptr) return begin(packet, transport, hash);
   const Store::Worth worth = Store::worth_of(*connection);
+  const std::uint16_t status = connection->status;
+  const TcpState tcp_state = connection->tcp_state;
   const Outcome outcome = update(*connection, direction, packet, transport);
   believed_ = outcome.kind == Outcome::Kind::refreshed;
   store_.revalue(*connection, worth);
@@ -129,6 +131,7 @@ Tracked Table::track_tuple(PacketView packet, const Transport& transport) noexce
     case Outcome::Kind::refreshed: live_for(*connection, outcome.timeout_s); break;
     case Outcome::Kind::unchanged: break;
     case Outcome::Kind::ended:
+      if (connection->confirmed()) report(EventKind::ended, *connection);
       store_.remove(*connection);
       connection->status &= static_cast<std::uint16_t>(~Connection::kConfirmed);
       ended_ = connection;
@@ -142,6 +145,8 @@ Tracked Table::track_tuple(PacketView packet, const Transport& transport) noexce
     case Outcome::Kind::invalid: return invalid(outcome.reason);
   }
   if (direction == Direction::reply) connection->status |= Connection::kSeenReply;
+  const bool changed = connection->status != status || connection->tcp_state != tcp_state;
+  if (changed && connection->confirmed()) report(EventKind::changed, *connection);
   return {.connection = connection,
           .state = connection->seen_reply() ? State::established : State::new_connection,
           .direction = direction};
@@ -227,6 +232,7 @@ void Table::live_for(Connection& connection, std::uint32_t seconds) noexcept {
 }
 
 void Table::remove(Connection& connection) noexcept {
+  if (connection.confirmed()) report(EventKind::ended, connection);
   store_.remove(connection);
   store_.give_back(connection);
   counters_.connections = store_.size();
@@ -236,6 +242,24 @@ void Table::hold(Connection& connection) noexcept {
   if (&connection != unconfirmed_) return;
   unconfirmed_ = nullptr;
   store_.insert(connection, unconfirmed_hash_);
+  counters_.connections = store_.size();
+  counters_.most_connections = std::max(counters_.most_connections, counters_.connections);
+}
+
+void Table::restore(const SavedConnection& saved) noexcept {
+  settle();
+  const Record& record = saved.record;
+  const std::uint32_t hash = store_.hash_of(record.original);
+  if (store_.find(record.original, hash).connection != nullptr) return;
+  Connection* const connection = store_.take(record.original, record.reply);
+  if (connection == nullptr) return;
+  connection->mark = record.mark;
+  connection->status = record.status | Connection::kConfirmed;
+  connection->tcp_state = record.tcp_state;
+  if (record.original.protocol == ip_protocol::kTcp) connection->tcp = saved.tcp;
+  if (record.original.protocol == ip_protocol::kUdp) connection->udp_stream_from_ns = now_ns_ + saved.udp_stream_in_ns;
+  connection->expires_ns = now_ns_ + record.remaining_ns;
+  store_.insert(*connection, hash);
   counters_.connections = store_.size();
   counters_.most_connections = std::max(counters_.most_connections, counters_.connections);
 }
@@ -257,6 +281,7 @@ bool Table::confirm(Connection& connection) noexcept {
   hold(connection);
   connection.status |= Connection::kConfirmed;
   ++counters_.confirmed;
+  report(EventKind::begun, connection);
   return true;
 }
 

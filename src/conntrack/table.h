@@ -9,10 +9,12 @@
 #include <array>
 #include <cstdint>
 
+#include "conntrack/event_queue.h"
 #include "conntrack/fragments.h"
 #include "conntrack/nat_ports.h"
 #include "conntrack/nat_range.h"
 #include "conntrack/options.h"
+#include "conntrack/record.h"
 #include "conntrack/store.h"
 #include "conntrack/tracked.h"
 #include "conntrack/transport.h"
@@ -66,6 +68,14 @@ class Table {
   /// Removes connections whose time is over. Looks at no more than 64; call it at least for every 32 packets.
   void expire(std::uint64_t now_ns) noexcept;
 
+  /// Ends a confirmed connection before its time is over.
+  void flush(Connection& connection) noexcept { remove(connection); }
+  /// Enters a connection of an earlier run, which lives on from the table's time. Its reply tuple is the inverse of the
+  /// original. Does nothing if there is no room, or if there is one with this tuple.
+  void restore(const SavedConnection& saved) noexcept;
+  /// Adds what becomes of confirmed connections to `events`, which is borrowed, while that wants it.
+  void tell(EventQueue* events) noexcept { events_ = events; }
+
   // Prefetching for packets that will be tracked soon, in two steps: leave time between them, and before track().
   [[nodiscard]] std::uint32_t likely_hash(PacketView packet) const noexcept;
   void prefetch_bucket(std::uint32_t hash) const noexcept { store_.prefetch_bucket(hash); }
@@ -115,6 +125,9 @@ class Table {
   void set_time(std::uint64_t now_ns) noexcept;
   void settle() noexcept;
   void count(const Tracked& tracked) noexcept;
+  void report(EventKind kind, const Connection& connection) noexcept {
+    if (events_ != nullptr && events_->wanted()) events_->add(kind, connection, remaining_ns(connection));
+  }
 
   Options options_;
   Store store_;
@@ -127,6 +140,7 @@ class Table {
   std::uint32_t unconfirmed_hash_ = 0;
   bool believed_ = false;        // whether the last packet moved its connection on, instead of only being let pass
   Connection* ended_ = nullptr;  // by the last packet, whose user may still read it
+  EventQueue* events_ = nullptr;
 };
 
 template <typename Use>

@@ -203,6 +203,7 @@ LineHandler::Next ControlServer::answer(const Asked& asked) {
     case Command::explain: answer_explain(asked); break;
     case Command::trace:
     case Command::capture: return observe(asked);
+    case Command::conntrack: return inquire(asked);
     case Command::stop:
     case Command::drain: ask_to_stop(asked); break;
     case Command::log_level: answer_log_level(asked); break;
@@ -338,8 +339,45 @@ void ControlServer::end_observation(const Observation& observation) {
   }
 }
 
+LineHandler::Next ControlServer::inquire(const Asked& asked) {
+  const Request& request = asked.request;
+  std::vector<run::TrackedConnections> tracked;
+  {
+    const std::lock_guard lock(mutex_);
+    if (run_ == nullptr) {
+      send_failure(asked, Failure::not_running, no_run());
+      return Next::answer;
+    }
+    tracked = run_->connections();
+  }
+  const bool events = request.text("action") == "events";
+  if (tracked.empty()) {
+    send_failure(asked, Failure::failed,
+                 error_of("no function of the chain tracks connections", "",
+                          "a firewall with rules that test connections, or with its parameter `connections`"));
+  } else if (events && std::ranges::any_of(inquiries_, [](const auto& i) { return i.second->follows_events(); })) {
+    send_failure(asked, Failure::busy,
+                 error_of("another client follows the events", "", "a request when it has ended"));
+  } else if (auto made = ConnectionInquiry::make(request, tracked); !made) {
+    server_.send(asked.client, failure_text(request.id, Failure::request, made.error()));
+  } else {
+    inquiries_.emplace(asked.client, std::move(*made));
+    return Next::parts;
+  }
+  return Next::answer;
+}
+
 LineHandler::Part ControlServer::next_part(ClientId client) {
   constexpr std::size_t kMostItems = 64;
+  if (const auto inquiry = inquiries_.find(client); inquiry != inquiries_.end()) {
+    const bool run_goes_on = [this] {
+      const std::lock_guard lock(mutex_);
+      return run_ != nullptr;
+    }();
+    Part part = inquiry->second->next_part(run_goes_on);
+    if (part.last) inquiries_.erase(inquiry);
+    return part;
+  }
   const auto found = observations_.find(client);
   if (found == observations_.end()) return {"", true};
   Observation& observation = found->second;
@@ -368,6 +406,7 @@ LineHandler::Part ControlServer::next_part(ClientId client) {
 }
 
 void ControlServer::gone(ClientId client) {
+  inquiries_.erase(client);
   const auto found = observations_.find(client);
   if (found == observations_.end()) return;
   end_observation(found->second);

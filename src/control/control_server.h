@@ -24,6 +24,7 @@
 
 #include "base/error.h"
 #include "config/chain_file.h"
+#include "control/connection_inquiry.h"
 #include "control/hand_over.h"
 #include "control/line_server.h"
 #include "control/packet_stream.h"
@@ -92,6 +93,7 @@ class ControlServer final : LineHandler {
 
   [[nodiscard]] Next answer(const Asked& asked);
   [[nodiscard]] Next observe(const Asked& asked);
+  [[nodiscard]] Next inquire(const Asked& asked);
   [[nodiscard]] Result<bool> begin_observation(Observation& observation);
   void end_observation(const Observation& observation);
   void send_result(const Asked& asked, const Json& result);
@@ -120,7 +122,9 @@ class ControlServer final : LineHandler {
   port::FileDescriptor successor_;  // the socket of the client to which the run is to be handed over
   std::vector<Asked> draining_;
 
-  std::map<ClientId, Observation> observations_;  // only the server's thread uses it
+  // Only the server's thread uses these.
+  std::map<ClientId, Observation> observations_;
+  std::map<ClientId, std::unique_ptr<ConnectionInquiry>> inquiries_;
 
   LineServer server_;
   std::thread thread_;  // the last member: it uses the others

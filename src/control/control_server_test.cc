@@ -31,6 +31,7 @@ class FakeRun final : public run::Run {
  public:
   int applied = 0, rolled_back = 0, reopened = 0, rested = 0, resumed = 0, left = 0;
   std::string port = "tap interface=x";
+  std::vector<run::TrackedConnections> tracked;
 
   report::RunReport report() const override {
     report::RunReport report;
@@ -47,6 +48,7 @@ class FakeRun final : public run::Run {
   }
   run::Taps& taps() noexcept override { return taps_; }
   std::span<const std::string_view> drop_reasons(std::size_t) const noexcept override { return {}; }
+  std::vector<run::TrackedConnections> connections() const override { return tracked; }
   Errors reopen_logs() override {
     ++reopened;
     return {};

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/parameter.h"
+#include "control/connection_filter.h"
 #include "control/probe_packet.h"
 #include "report/error_json.h"
 
@@ -55,6 +56,22 @@ constexpr auto kLogLevelArguments = std::to_array<Argument>({
     {"level", Type::choice, false, true, 0, 0, "error, warning, info or debug; default: only show it", kLogLevels},
 });
 
+constexpr auto kConntrackActions = std::to_array<std::string_view>({"list", "count", "flush", "events"});
+constexpr auto kFamilies = std::to_array<std::string_view>({"ipv4", "ipv6"});
+constexpr auto kConntrackArguments = std::to_array<Argument>({
+    {"action", Type::choice, true, true, 0, 0,
+     "list, count or flush (end) those that match, or follow what happens to them", kConntrackActions},
+    {"proto", Type::text, false, false, 1, 16, "only this protocol, by name or number"},
+    {"src", Type::text, false, false, 1, 64, "only from this address or prefix"},
+    {"dst", Type::text, false, false, 1, 64, "only to this address or prefix"},
+    {"sport", Type::number, false, false, 0, 65'535, "only with this source port"},
+    {"dport", Type::number, false, false, 0, 65'535, "only with this destination port"},
+    {"state", Type::choice, false, false, 0, 0, "only in this state of TCP, or status", kConnectionStates},
+    {"family", Type::choice, false, false, 0, 0, "only of IPv4 or IPv6", kFamilies},
+    {"limit", Type::number, false, false, 1, 1'000'000'000, "list and events: at most so many; default: all"},
+    {"timeout", Type::number, false, false, 1, 86'400, "events: seconds after which they end; default: none"},
+});
+
 constexpr auto kHandOverArguments = std::to_array<Argument>({
     {"dry_run", Type::flag, false, false, 0, 0, "only say what would be handed over"},
 });
@@ -75,6 +92,8 @@ constexpr auto kCommands = std::to_array<CommandKind>({
     {Command::reopen_logs, "reopen-logs", {}, true, true, "reopen the logs, for logrotate"},
     {Command::log_level, "log-level", kLogLevelArguments, true, true,
      "show the log's level, or change it until the run ends"},
+    {Command::conntrack, "conntrack", kConntrackArguments, true, false,
+     "list, count or end connections that the run tracks, or follow them"},
     {Command::hand_over, "hand-over", kHandOverArguments, false, false, "hand the run over to the client"},
 });
 

@@ -32,6 +32,7 @@ enum class Command : std::uint8_t {
   stop,
   reopen_logs,
   log_level,
+  conntrack,
   hand_over
 };
 

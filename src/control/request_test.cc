@@ -66,7 +66,7 @@ TEST(ControlRequest, SaysWhatIsWrongAndWhatIsExpected) {
   EXPECT_EQ(mistake(R"({"version":2,"command":"status"})"), "version: not supported: found '2', expected 1");
   EXPECT_EQ(mistake(R"({"version":1})"),
             "command: missing: expected one of status, stats, explain, trace, capture, reload, rollback, drain, stop, "
-            "reopen-logs, log-level, hand-over");
+            "reopen-logs, log-level, conntrack, hand-over");
   EXPECT_EQ(mistake(R"({"version":1,"command":"rolback"})"), "unknown command: found 'rolback', expected rollback");
   EXPECT_EQ(mistake(R"({"version":1,"command":"stats","dry_run":true})"),
             "unknown member of a stats request: found 'dry_run', expected one of version, id, command");

@@ -10,7 +10,9 @@
 #include <optional>
 
 #include "base/log.h"
+#include "conntrack/connection_tables.h"
 #include "function/burst.h"
+#include "function/connection_keeper.h"
 #include "function/stack_use.h"
 #include "plan/device_plan.h"
 
@@ -94,8 +96,11 @@ CpuTwins::CpuTwins(const Chain& chain, std::span<const plan::DevicePlan::Run> ru
     const function::NfTraits& traits = f.function->traits();
     functions_.push_back({traits, f.name, traits.cpu.writes.has(Field::frame_shape), changes_bytes(traits.cpu)});
     if (traits.connections && connections_ == nullptr) {
-      connections_ =
-          std::make_unique<conntrack::Connections>(*traits.connections, batches * chain.settings.batch_packets);
+      const std::size_t most_packets = batches * chain.settings.batch_packets;
+      const auto* const keeper = dynamic_cast<const function::ConnectionKeeper*>(f.function.get());
+      const auto tables = keeper != nullptr ? keeper->connections() : nullptr;
+      connections_ = tables != nullptr ? std::make_unique<conntrack::Connections>(tables->add_worker(), most_packets)
+                                       : std::make_unique<conntrack::Connections>(*traits.connections, most_packets);
     }
   }
 }
@@ -133,6 +138,7 @@ void CpuTwins::end() noexcept {
 }
 
 void CpuTwins::begin_batch() noexcept {
+  if (connections_ != nullptr) connections_->pass_boundary();
   for (Function& function : functions_) {
     function.stage->begin_batch();
     if (function.holding != nullptr && function.holding->has_news()) function.has_news = true;

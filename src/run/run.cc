@@ -23,6 +23,7 @@
 #include "base/log.h"
 #include "base/thread_placement.h"
 #include "base/units.h"
+#include "function/connection_keeper.h"
 #include "gpu/cuda_error.h"
 #include "gpu/devices.h"
 #include "plan/device_plan.h"
@@ -241,6 +242,7 @@ class RunningChain final : public Run {
   [[nodiscard]] std::span<const std::string_view> drop_reasons(std::size_t function) const noexcept override {
     return planned_[function].drop_reasons;
   }
+  [[nodiscard]] std::vector<TrackedConnections> connections() const override;
   [[nodiscard]] Errors reopen_logs() override;
   [[nodiscard]] Result<void> apply(Functions next) override {
     const std::lock_guard lock(control_);
@@ -576,6 +578,18 @@ std::vector<Pulse> RunningChain::pulses() const {
     pulses.push_back({fmt::format("worker {}", w), workers_[w]->pulse()});
   if (receiver_ != nullptr) pulses.push_back({"receiver", receiver_->pulse()});
   return pulses;
+}
+
+std::vector<TrackedConnections> RunningChain::connections() const {
+  const std::lock_guard lock(functions_);
+  std::vector<TrackedConnections> all;
+  for (const NamedFunction& named : chain_.functions) {
+    const auto* const keeper = dynamic_cast<const function::ConnectionKeeper*>(named.function.get());
+    if (keeper == nullptr) continue;
+    if (auto connections = keeper->connections()) all.push_back({named.name, std::move(connections)});
+    if (!all.empty()) break;  // later functions share them
+  }
+  return all;
 }
 
 Errors RunningChain::reopen_logs() {

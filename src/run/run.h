@@ -28,6 +28,10 @@
 #include "run/explain.h"
 #include "run/taps.h"
 
+namespace penstock::conntrack {
+class ConnectionTables;
+}
+
 namespace penstock::run {
 
 /// The state of a run, for the progress line.
@@ -39,6 +43,12 @@ struct Progress {
 };
 
 class Run;
+
+/// Those that a function tracks.
+struct TrackedConnections {
+  std::string function;  // its name in the report
+  std::shared_ptr<conntrack::ConnectionTables> connections;
+};
 
 /// What two processes must have in common for the one to continue the run of the other: the number of workers, and for
 /// each port its name and Port::continuity.
@@ -109,6 +119,8 @@ class Run {
   [[nodiscard]] virtual Taps& taps() noexcept = 0;
   /// Of a function, in all epochs.
   [[nodiscard]] virtual std::span<const std::string_view> drop_reasons(std::size_t function) const noexcept = 0;
+  /// Of all functions in use that track some, in the order of the chain.
+  [[nodiscard]] virtual std::vector<TrackedConnections> connections() const = 0;
   /// Those of the chain (EventLog::reopen) and that of the program (Log::reopen).
   [[nodiscard]] virtual Errors reopen_logs() = 0;
 

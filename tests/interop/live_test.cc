@@ -70,9 +70,11 @@ constexpr const char* kReloads[] = {"Reloads1", "Reloads2"};
 constexpr const char* kUpgrades[] = {"Upgrades1", "Upgrades2", "InterruptedUpgrades", "PredecessorDies",
                                      "RefusedUpgrades"};
 // What depends little on the kind of port.
-constexpr const char* kForOne[] = {"Download1",   "Fragments3", "Flood2",          "EndsUnderLoad1", "Idle1",
-                                   "FilterAlone", "Router",     "FirewallRouter2", "Everything",     "Detects1",
-                                   "Soak",        "EspToLinux", "EspToRteIpsec",   "HostileClients", "Rejects1"};
+constexpr const char* kForOne[] = {"Download1",       "Fragments3",     "Flood2",       "EndsUnderLoad1",
+                                   "Idle1",           "FilterAlone",    "Router",       "FirewallRouter2",
+                                   "Everything",      "Detects1",       "Soak",         "EspToLinux",
+                                   "EspToRteIpsec",   "HostileClients", "Connections1", "Connections2",
+                                   "KeptConnections", "Rejects1"};
 
 // Frames of several segments from raw sockets, and of UDP, are not for AF_XDP (src/port/README.md).
 constexpr const char* kForXdp[] = {"Basics1",   "Basics2",    "Download1",      "Jumbo",           "Fragments2",

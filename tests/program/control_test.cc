@@ -275,9 +275,7 @@ class DroppingProgram : public ControlledProgram {
  protected:
   void SetUp() override {
     Program::SetUp();
-    write("rules.txt",
-          "*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -p udp -m udp --sport 0:30000 -j DROP\n-A FORWARD -p udp -m udp "
-          "--sport 30001:45000 -j REJECT\nCOMMIT\n");
+    write("rules.txt", rules());
     write("endless.yaml",
           "ports: {lan: {generator: {rate: 20kpps, flows: 500}}, wan: {null: {}}}\nchain: [filter: {expression: ip}, "
           "firewall: {rules: rules.txt}]\nrun: {workers: 2}\noutputs: {control: run.sock}\n");
@@ -288,6 +286,10 @@ class DroppingProgram : public ControlledProgram {
               "' ctl --socket run.sock stats >/dev/null 2>&1; do kill -0 $(cat pid) || exit 99; sleep 0.02; done"),
         0)
         << read("run.err");
+  }
+  [[nodiscard]] virtual std::string rules() const {
+    return "*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -p udp -m udp --sport 0:30000 -j DROP\n"
+           "-A FORWARD -p udp -m udp --sport 30001:45000 -j REJECT\nCOMMIT\n";
   }
   [[nodiscard]] static Json request(const std::string& command, Json members) {
     members.update({{"version", 1}, {"id", 7}, {"command", command}});
@@ -376,6 +378,92 @@ TEST_F(DroppingProgram, CapturesWhatAFunctionDrops) {
     EXPECT_EQ(read("rules.txt"), rules);
   }
   EXPECT_EQ(ctl("capture few.pcapng --function firewall --count 1"), 0) << "another capture";
+}
+
+/// A run whose firewall tracks 500 connections of UDP, on two workers.
+class TrackingProgram : public DroppingProgram {
+ protected:
+  [[nodiscard]] std::string rules() const override {
+    return "*filter\n:FORWARD DROP [0:0]\n-A FORWARD -m conntrack --ctstate NEW,ESTABLISHED -j ACCEPT\nCOMMIT\n";
+  }
+  void wait_for_connections(int count) const {
+    ASSERT_EQ(
+        shell("until [ $('" PENSTOCK_PROGRAM "' ctl --socket run.sock --json conntrack count | jq .connections) -ge " +
+              std::to_string(count) + " ]; do kill -0 $(cat pid) || exit 99; done"),
+        0)
+        << read("err");
+  }
+};
+
+TEST_F(TrackingProgram, ListsCountsAndEndsConnections) {
+  wait_for_connections(500);
+  ControlClient client(folder_ / "run.sock");
+  client.send(request("conntrack", {{"action", "list"}, {"limit", 20}}).dump() + "\n");
+  for (int i = 0; i < 20; ++i) {
+    const Json line = Json::parse(client.line(), nullptr, false);
+    ASSERT_EQ(mismatch(schema(), schema(), line), "") << line.dump(2);
+    ASSERT_EQ(mismatch(schema(), schema()["$defs"]["connection"], line["event"]), "") << line.dump(2);
+  }
+  EXPECT_EQ(Json::parse(client.line(), nullptr, false)["result"], Json({{"connections", 20}}));
+  EXPECT_EQ(client.ask(request("status", Json::object()))["ok"], true) << "the connection goes on";
+
+  ASSERT_EQ(ctl("conntrack list --state UNREPLIED"), 0) << read("err");
+  EXPECT_THAT(
+      read("out"),
+      ContainsRegex("^udp      17 [0-9]+ src=[0-9.]+ dst=[0-9.]+ sport=[0-9]+ dport=[0-9]+ \\[UNREPLIED\\] src="));
+  EXPECT_EQ(read("err"), "500 connections\n");
+  ASSERT_EQ(shell("penstock ctl --socket run.sock --json conntrack list | jq -r .function | sort | uniq -c"), 0);
+  EXPECT_THAT(read("out"), HasSubstr("500 firewall"));
+
+  EXPECT_EQ(ask("conntrack", {{"action", "count"}})["result"],
+            Json({{"connections", 500}, {"by_protocol", {{"udp", 500}}}}));
+  ASSERT_EQ(ctl("conntrack count --family ipv6"), 0);
+  EXPECT_EQ(read("out"), "0 connections\n");
+  EXPECT_EQ(ask("conntrack", {{"action", "flush"}, {"proto", "tcp"}})["result"], Json({{"removed", 0}}));
+  ASSERT_EQ(ctl("conntrack flush --proto udp"), 0);
+  EXPECT_THAT(read("out"), ContainsRegex("^[0-9]+ connections removed\n$"));
+  wait_for_connections(500);
+}
+
+TEST_F(TrackingProgram, FollowsEventsOfConnections) {
+  wait_for_connections(500);
+  ControlClient client(folder_ / "run.sock");
+  client.send(request("conntrack", {{"action", "events"}, {"limit", 400}}).dump() + "\n");
+  while (ask("conntrack", {{"action", "events"}, {"limit", 1}, {"timeout", 1}})["error"]["kind"] != "busy") {
+  }
+  EXPECT_EQ(ask("conntrack", {{"action", "flush"}})["ok"], true);
+  int begun = 0, ended = 0;
+  for (int i = 0; i < 400; ++i) {
+    const Json line = Json::parse(client.line(), nullptr, false);
+    ASSERT_EQ(mismatch(schema(), schema(), line), "") << line.dump(2);
+    ASSERT_EQ(mismatch(schema(), schema()["$defs"]["connection_event"], line["event"]), "") << line.dump(2);
+    begun += line["event"]["kind"] == "new";
+    ended += line["event"]["kind"] == "destroy";
+  }
+  EXPECT_EQ(begun + ended, 400);
+  EXPECT_GT(ended, 0);
+  EXPECT_EQ(Json::parse(client.line(), nullptr, false)["result"],
+            Json({{"events", 400}, {"lost", 0}, {"ended", "count"}}));
+
+  ASSERT_EQ(ctl("conntrack events --timeout 1 --proto tcp"), 0) << "the other one has ended: " << read("err");
+  EXPECT_EQ(read("out"), "");
+  EXPECT_EQ(read("err"), "0 events\n");
+}
+
+TEST_F(TrackingProgram, SaysWhatIsWrongWithARequest) {
+  EXPECT_EQ(ctl("conntrack list --proto foo"), 2);
+  EXPECT_THAT(read("err"), HasSubstr("proto: wrong value: found 'foo'"));
+  EXPECT_EQ(ctl("conntrack"), 2);
+  EXPECT_EQ(ctl("conntrack delete"), 2);
+  EXPECT_EQ(ctl("conntrack count --limit 1"), 2);
+  EXPECT_EQ(ctl("conntrack list --state established"), 2);
+  EXPECT_EQ(ask("conntrack")["error"]["message"], "action: missing");
+  EXPECT_EQ(ask("conntrack", {{"action", "list"}, {"sport", 65'536}})["error"]["kind"], "request");
+}
+
+TEST_F(ControlledProgram, HasNoConnectionsWithoutAFirewall) {
+  EXPECT_EQ(ctl("conntrack list"), 1);
+  EXPECT_THAT(read("err"), HasSubstr("no function of the chain tracks connections"));
 }
 
 TEST_F(ControlledProgram, ReopensItsLogs) {

@@ -15,6 +15,7 @@
 #include "classify/explain.h"
 #include "function/changes.h"
 #include "gpu/devices.h"
+#include "nf/firewall/connections_file.h"
 #include "nf/firewall/firewall_stage.h"
 #include "nf/firewall/rule_pairs.h"
 #include "nf/firewall/tracked_stage.h"
@@ -59,7 +60,10 @@ Firewall::Firewall(classify::Ruleset rules, Setup setup)
       answering_(std::move(setup.answering)),
       nat_(std::move(setup.nat)),
       tracking_(setup.tracks_in_any_case || nat_ || rules_.tests_connections() ? std::optional(setup.tracking)
-                                                                               : std::nullopt) {
+                                                                               : std::nullopt),
+      clock_(setup.clock),
+      connections_file_(std::move(setup.connections_file)),
+      tables_(make_tables()) {
   traits_.name = firewall_kind().name;
   traits_.summary = firewall_kind().summary;
   traits_.drop_reasons = std::span(kDropReasons).first(kDropReasons.size() - (nat_ ? 0 : 1));
@@ -125,6 +129,28 @@ std::unique_ptr<function::StateStage> Firewall::make_state_stage(function::CpuSt
   return tracks() ? std::make_unique<TrackedStateStage>(static_cast<TrackedStage&>(twin)) : nullptr;
 }
 
+std::shared_ptr<conntrack::ConnectionTables> Firewall::make_tables() const {
+  return tracks() ? std::make_shared<conntrack::ConnectionTables>(*tracking_, clock_) : nullptr;
+}
+
+Errors Firewall::check() const {
+  if (!tracks() || connections_file_.empty()) return {};
+  const auto possible = check_connections_file(connections_file_);
+  return possible ? Errors() : possible.error();
+}
+
+Result<void> Firewall::begin_run() {
+  tables_ = make_tables();
+  if (!tracks() || connections_file_.empty()) return {};
+  auto possible = check_connections_file(connections_file_);
+  if (possible) load_connections(connections_file_, *tables_);
+  return possible;
+}
+
+void Firewall::end_run() noexcept {
+  if (tracks() && !connections_file_.empty()) save_connections(connections_file_, *tables_);
+}
+
 std::unique_ptr<DeviceStage> Firewall::make_device_stage(function::Processor /*processor*/, const StageUse& /*use*/) {
   return make_firewall_gpu_stage(
       on_devices_.of_current([&] { return std::make_unique<const classify::DeviceTables>(rules_, *classifier_); }),
@@ -173,6 +199,7 @@ Result<std::string> Firewall::changes_from(const function::NetworkFunction& runn
 Result<void> Firewall::take_over(function::NetworkFunction& predecessor) {
   auto& before = static_cast<Firewall&>(predecessor);
   source_ = before.source_;
+  if (tracks() && before.tracks()) tables_ = before.tables_;
   std::vector<std::uint32_t> same = pair_rules(before.rules_, rules_);
   for (const NetworkLayer family : {NetworkLayer::ipv4, NetworkLayer::ipv6})
     same.push_back(static_cast<std::uint32_t>(RuleCounters::of_policy(before.rules_.rules.size(), family)));

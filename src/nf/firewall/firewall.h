@@ -19,6 +19,7 @@
 #include "classify/device_tables.h"
 #include "classify/rule.h"
 #include "conntrack/options.h"
+#include "function/connection_keeper.h"
 #include "function/network_function.h"
 #include "gpu/per_device.h"
 #include "nf/firewall/judge_core.h"
@@ -66,11 +67,13 @@ class RuleCounters {
 
 class ConnectionCounters;
 
-class Firewall final : public function::NetworkFunction {
+class Firewall final : public function::NetworkFunction, public function::ConnectionKeeper {
  public:
   struct Setup {
-    conntrack::Options tracking{};     // of connections, which are tracked if a rule tests them
-    bool tracks_in_any_case = false;   // since a reload may bring such rules, or has taken them away
+    conntrack::Options tracking{};    // of connections, which are tracked if a rule tests them
+    bool tracks_in_any_case = false;  // since a reload may bring such rules, or has taken them away
+    conntrack::Clock clock = conntrack::Clock::packets;
+    std::string connections_file{};    // keeps connections from run to run; empty: they end with the run
     std::vector<bool> answering{};     // by PortIndex: whether packets that are rejected are answered there
     std::optional<FromKernel> from{};  // the rules are the kernel's
     std::optional<NatRules> nat{};     // if it translates addresses; without a classifier
@@ -89,6 +92,9 @@ class Firewall final : public function::NetworkFunction {
   std::unique_ptr<DeviceStage> make_device_stage(function::Processor processor, const StageUse& use) override;
   std::unique_ptr<function::StateStage> make_state_stage(function::CpuStage& twin) override;
   std::unique_ptr<function::FinishStage> make_finish_stage(function::CpuStage& twin) override;
+  Errors check() const override;
+  Result<void> begin_run() override;
+  void end_run() noexcept override;
   /// "3 rules added, 1 removed, policy drop → accept"
   Result<std::string> changes_from(const function::NetworkFunction& running) const override;
   /// The counters of unchanged rules continue: rules with the same text, target and address family, wherever they are.
@@ -96,6 +102,7 @@ class Firewall final : public function::NetworkFunction {
   Result<void> take_over(function::NetworkFunction& predecessor) override;
   void predecessor_ended() noexcept override;
   std::optional<function::Explanation> explain(PacketView packet) const override;
+  std::shared_ptr<conntrack::ConnectionTables> connections() const noexcept override { return tables_; }
   /// Connections, if they are tracked.
   std::string state_of_run() const override;
   std::string description() const override;
@@ -123,6 +130,7 @@ class Firewall final : public function::NetworkFunction {
  private:
   Firewall(classify::Ruleset rules, Setup setup);
   [[nodiscard]] RuleCounters& add_counters();
+  [[nodiscard]] std::shared_ptr<conntrack::ConnectionTables> make_tables() const;
   [[nodiscard]] std::vector<RuleCounters::Count> sum_counts() const;  // with counters_mutex held
 
   const classify::Ruleset rules_;
@@ -132,6 +140,9 @@ class Firewall final : public function::NetworkFunction {
   RuleSource* source_ = nullptr;
   std::unique_ptr<const classify::Classifier> classifier_;  // borrows rules_
   const std::optional<conntrack::Options> tracking_;        // empty: connections are not tracked
+  const conntrack::Clock clock_;
+  const std::string connections_file_;
+  std::shared_ptr<conntrack::ConnectionTables> tables_;  // of all epochs of a run; null: connections are not tracked
   function::NfTraits traits_;
   // Guards the members below; only set-up, reloads and reports take it. One for all firewalls: a report adds up those
   // of a predecessor, and either may be the other's.

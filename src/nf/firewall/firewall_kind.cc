@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/ip_address.h"
+#include "base/text_file.h"
 #include "base/units.h"
 #include "conntrack/options.h"
 #include "function/interface_names.h"
@@ -73,6 +74,8 @@ constexpr auto kParameters = std::to_array<Parameter>({
      "whether TCP connections whose handshake was not seen are tracked too; default: true", false},
     {"tcp_be_liberal", ParameterType::flag, "", "",
      "whether TCP segments outside of the window are valid; default: false", false},
+    {"connections_file", ParameterType::output, "", "",
+     "keeps connections from one run to the next: read when a run begins, written at its end", false},
     function::kUnsupportedParameter,
 });
 
@@ -373,14 +376,21 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
   if (!tracking) return failure(std::move(tracking).error());
   const bool in_any_case = parameters.has("connections") || nat || (running != nullptr && running->tracks());
   const bool tracks = read->value.tests_connections() || in_any_case;
-  for (const char* name : {"timeouts", "tcp_loose", "tcp_be_liberal"}) {
+  for (const char* name : {"timeouts", "tcp_loose", "tcp_be_liberal", "connections_file"}) {
     if (tracks || !parameters.has(name)) continue;
     context.without_effect.push_back({parameters.place(name), fmt::format("{} has no effect", name), "",
                                       "a rule that tests connections, or `connections`"});
   }
-  std::vector<bool> answering = find_answering(read->value, parameters, running, context);
-  return Firewall::build(std::move(read->value), classify::engine_of(parameters.text("engine")),
-                         {*tracking, in_any_case, std::move(answering), std::move(*from), std::move(nat)})
+  const bool live =
+      !context.ports_live.empty() && std::ranges::find(context.ports_live, false) == context.ports_live.end();
+  Firewall::Setup setup{.tracking = *tracking,
+                        .tracks_in_any_case = in_any_case,
+                        .clock = live ? conntrack::Clock::system : conntrack::Clock::packets,
+                        .connections_file = std::string(text_or_empty("connections_file")),
+                        .answering = find_answering(read->value, parameters, running, context),
+                        .from = std::move(*from),
+                        .nat = std::move(nat)};
+  return Firewall::build(std::move(read->value), classify::engine_of(parameters.text("engine")), std::move(setup))
       .map([](std::unique_ptr<Firewall> firewall) {
         return std::unique_ptr<function::NetworkFunction>(std::move(firewall));
       });

@@ -6,6 +6,7 @@ Exit status 77: this machine cannot run it."""
 import sys
 
 import chains
+import connections
 import control
 import counts
 import frames
@@ -29,7 +30,7 @@ def main():
     name, kind, program, directory = sys.argv[1:]
     scenarios = {}
     for module in (streams, frames, counts, chains, lifecycle, control, soak, tunnels, peers, rejects, home, kernel_routes, kernel_rules, frr,
-                   ike, missing_neighbours, upgrade):
+                   ike, missing_neighbours, upgrade, connections):
         scenarios.update(module.SCENARIOS)
     try:
         sh("mount -t tmpfs tmpfs /run && mkdir /run/netns")

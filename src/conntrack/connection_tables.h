@@ -1,0 +1,81 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The connections of a run: the tables of all its workers, in all epochs. Functions that track connections offer them
+// to operators (function/connection_keeper.h).
+
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "conntrack/table_access.h"
+#include "packet/ip.h"
+
+namespace penstock::conntrack {
+
+class ConnectionTables {
+ public:
+  ConnectionTables(const Options& options, Clock clock) : options_(options), clock_(clock) {}
+
+  /// Enters these connections when the workers begin, each into the table of its worker, as far as there is room.
+  /// `worker_of`: see Restored. Called before any worker is added.
+  void restore(std::vector<SavedConnection> connections, decltype(Restored::worker_of) worker_of) {
+    restored_ = std::make_shared<Restored>();
+    restored_->connections = std::move(connections);
+    restored_->worker_of = worker_of;
+  }
+  /// The table of one more worker. Workers are added in their order, all before the first of them begins.
+  [[nodiscard]] std::shared_ptr<TableAccess> add_worker() {
+    auto added = std::make_shared<TableAccess>(options_, clock_);
+    const std::lock_guard lock(mutex_);
+    if (restored_ != nullptr) added->restore_later(restored_, restored_->workers.fetch_add(1));
+    workers_.push_back(added);
+    return added;
+  }
+
+  /// Thread-safe.
+  [[nodiscard]] std::vector<std::shared_ptr<TableAccess>> workers() const {
+    const std::lock_guard lock(mutex_);
+    return workers_;
+  }
+  /// Calls `use(saved)` for all connections that are not translated. Only when no worker uses its table any more.
+  template <typename Use>
+  void for_each_saved(Use&& use) const;
+
+ private:
+  const Options options_;
+  const Clock clock_;
+  std::shared_ptr<Restored> restored_;
+  mutable std::mutex mutex_;  // guards the next member; workers never take it
+  std::vector<std::shared_ptr<TableAccess>> workers_;
+};
+
+template <typename Use>
+void ConnectionTables::for_each_saved(Use&& use) const {
+  constexpr std::uint32_t kPositions = 65'536;
+  for (const auto& worker : workers()) {
+    Table& table = worker->table();
+    std::uint32_t from = 0;
+    do {
+      from = table.for_each(from, kPositions, [&](const Connection& connection) {
+        if (connection.translated()) return;
+        const std::uint64_t remaining_ns = table.remaining_ns(connection);
+        SavedConnection saved;
+        saved.record = record_of(connection, remaining_ns);
+        if (connection.original.protocol == ip_protocol::kTcp) saved.tcp = connection.tcp;
+        if (connection.original.protocol == ip_protocol::kUdp) {
+          const std::uint64_t now_ns = connection.expires_ns - remaining_ns;
+          saved.udp_stream_in_ns = connection.udp_stream_from_ns - std::min(connection.udp_stream_from_ns, now_ns);
+        }
+        use(saved);
+      });
+    } while (from != 0);
+  }
+}
+
+}  // namespace penstock::conntrack

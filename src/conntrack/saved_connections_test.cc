@@ -1,0 +1,231 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "conntrack/saved_connections.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "conntrack/connection_tables.h"
+#include "conntrack/testing/clocked_table.h"
+
+namespace penstock::conntrack {
+namespace {
+
+constexpr std::uint64_t kNowMs = 1'700'000'000'000;
+constexpr std::uint64_t kMs = 1'000'000;
+
+unsigned of_first(const Tuple&, unsigned) { return 0; }
+
+/// A worker of a run, with a clock.
+struct Worker {
+  explicit Worker(ConnectionTables& connections) : access(connections.add_worker()) {}
+
+  Tracked pass(const Packet& packet) {
+    ParsedPacket parsed(packet);
+    const Tracked tracked = access->table().track(parsed.view(), now_ns);
+    if (tracked.connection != nullptr) access->table().confirm(*tracked.connection);
+    return tracked;
+  }
+
+  std::shared_ptr<TableAccess> access;
+  std::uint64_t now_ns = kNowMs * kMs;
+};
+
+std::string saved(const ConnectionTables& connections, std::size_t most_bytes = 1 << 20) {
+  SavedConnectionsWriter writer(most_bytes);
+  connections.for_each_saved([&](const SavedConnection& one) { writer.add(one); });
+  return writer.finish(kNowMs);
+}
+
+std::string first_line(int connections) {
+  return "penstock-connections version=1 saved_ms=1700000000000 connections=" + std::to_string(connections) + "\n";
+}
+const std::string kUdpLine =
+    "protocol=17 timeout_ms=30000 src=10.1.0.1 dst=10.2.0.1 sport=1000 dport=80 status=0 mark=7 stream_in_ms=2000\n";
+const std::string kTcpLine =
+    "protocol=6 timeout_ms=432000000 src=2001:db8::1 dst=2001:db8::2 sport=1000 dport=80 status=6 mark=0 "
+    "state=ESTABLISHED original=1,2,3,4,7,35 reply=5,6,7,8,0,32 last=9,10,11,12,13,14,3,1,2\n";
+
+std::string mistake_of(const std::string& text) {
+  const auto read = read_saved_connections(text, "file", kNowMs);
+  return read ? "" : to_string(read.error());
+}
+
+TEST(SavedConnections, AreReadAsTheyWereWritten) {
+  const std::string text = first_line(2) + kUdpLine + kTcpLine;
+  const auto read = read_saved_connections(text, "file", kNowMs);
+  ASSERT_TRUE(read) << to_string(read.error());
+  ASSERT_EQ(read->size(), 2U);
+  const auto& [udp, tcp] = std::pair((*read)[0], (*read)[1]);
+  EXPECT_EQ(udp.record.mark, 7U);
+  EXPECT_EQ(udp.record.remaining_ns, 30'000 * kMs);
+  EXPECT_EQ(udp.udp_stream_in_ns, 2'000 * kMs);
+  EXPECT_EQ(udp.record.reply.source_port, 80);
+  EXPECT_EQ(tcp.record.tcp_state, TcpState::established);
+  EXPECT_TRUE(tcp.record.assured() && tcp.record.seen_reply());
+  EXPECT_EQ(tcp.tcp.sides[0].scale, 7);
+  EXPECT_EQ(tcp.tcp.sides[1].max_window, 7U);
+  EXPECT_EQ(tcp.tcp.last_kind, TcpKind::ack);
+  EXPECT_EQ(tcp.tcp.last_direction, Direction::reply);
+  SavedConnectionsWriter writer(1 << 20);
+  for (const SavedConnection& one : *read) writer.add(one);
+  const std::string again = writer.finish(kNowMs);
+  EXPECT_EQ(again.substr(again.find('\n') + 1), kUdpLine + kTcpLine);
+}
+
+TEST(SavedConnections, AgeWhileNothingRuns) {
+  const std::string text = first_line(2) + kUdpLine + kTcpLine;
+  const auto later = read_saved_connections(text, "file", kNowMs + 29'000);
+  ASSERT_TRUE(later);
+  ASSERT_EQ(later->size(), 2U);
+  EXPECT_EQ((*later)[0].record.remaining_ns, 1'000 * kMs);
+  EXPECT_EQ((*later)[0].udp_stream_in_ns, 0U);
+  const auto much_later = read_saved_connections(text, "file", kNowMs + 30'000);
+  ASSERT_TRUE(much_later);
+  EXPECT_EQ(much_later->size(), 1U) << "the time of the first one is over";
+  const auto years_later = read_saved_connections(text, "file", ~std::uint64_t{0});
+  ASSERT_TRUE(years_later);
+  EXPECT_TRUE(years_later->empty());
+  const auto set_back = read_saved_connections(text, "file", kNowMs - 1'000'000);
+  ASSERT_TRUE(set_back);
+  EXPECT_EQ((*set_back)[0].record.remaining_ns, 30'000 * kMs);
+}
+
+TEST(SavedConnections, AFileThatIsNotCompleteGivesNothing) {
+  EXPECT_EQ(mistake_of(first_line(3) + kUdpLine + kTcpLine),
+            "file: the saved connections are not complete: found 2, expected 3, as its first line says");
+  EXPECT_NE(mistake_of(first_line(1) + kUdpLine + kTcpLine), "");
+  const std::string text = first_line(2) + kUdpLine + kTcpLine;
+  // Of the last line, only its end may be missing.
+  for (std::size_t length = 0; length + 1 < text.size(); ++length)
+    EXPECT_NE(mistake_of(text.substr(0, length)), "") << length;
+}
+
+TEST(SavedConnections, EveryFieldIsChecked) {
+  EXPECT_EQ(mistake_of(first_line(1) + kUdpLine), "");
+  const auto with = [](std::string line, std::string_view what, std::string_view instead) {
+    line.replace(line.find(what), what.size(), instead);
+    return mistake_of(first_line(1) + line);
+  };
+  EXPECT_EQ(with(kUdpLine, "timeout_ms=30000", "timeout_ms=-1"),
+            "file:2: not a line of saved connections: found a wrong or missing field: timeout_ms, expected the file as "
+            "penstock wrote it");
+  EXPECT_NE(with(kUdpLine, "timeout_ms=30000", "timeout_ms=99999999999999"), "");
+  EXPECT_NE(with(kUdpLine, "protocol=17", "protocol=256"), "");
+  EXPECT_NE(with(kUdpLine, "src=10.1.0.1", "src=10.1.0.256"), "");
+  EXPECT_NE(with(kUdpLine, "src=10.1.0.1", "src=2001:db8::1"), "") << "two families";
+  EXPECT_NE(with(kUdpLine, "sport=1000", "sport=65536"), "");
+  EXPECT_NE(with(kUdpLine, "status=0", "status=8"), "") << "a bit that is not kept";
+  EXPECT_NE(with(kUdpLine, " mark=7", ""), "");
+  EXPECT_NE(with(kUdpLine, "stream_in_ms=2000", "stream_in_ms=2000 more=1"), "");
+  EXPECT_NE(with(kUdpLine, "protocol=17", "protocol=1"), "") << "no request of ICMP";
+  EXPECT_NE(with(kTcpLine, "ESTABLISHED", "OPEN"), "");
+  EXPECT_NE(with(kTcpLine, "ESTABLISHED", ""), "");
+  EXPECT_NE(with(kTcpLine, "original=1,2,3,4,7,35", "original=1,2,3,4,7"), "");
+  EXPECT_NE(with(kTcpLine, "original=1,2,3,4,7,35", "original=1,2,3,4,7,35,1"), "");
+  EXPECT_NE(with(kTcpLine, "original=1,2,3,4,7,35", "original=1,2,3,4,15,35"), "") << "no scale of a window";
+  EXPECT_NE(with(kTcpLine, ",3,1,2\n", ",9,1,2\n"), "") << "no kind of segment";
+  EXPECT_NE(with(kTcpLine, ",3,1,2\n", ",3,2,2\n"), "") << "no direction";
+}
+
+TEST(SavedConnections, OfOtherFilesAndVersionsNothingIsRead) {
+  EXPECT_EQ(mistake_of("root:x:0:0\n"),
+            "file: not a file of saved connections: expected a file that begins with penstock-connections ");
+  EXPECT_EQ(mistake_of("penstock-connections version=2 anything\n"),
+            "file:1: saved connections of another version: found 2, expected version 1");
+  EXPECT_NE(mistake_of("penstock-connections version=1 connections=0\n"), "");
+  EXPECT_TRUE(is_saved_connections(first_line(0)));
+  EXPECT_FALSE(is_saved_connections("*filter\n"));
+  EXPECT_FALSE(is_saved_connections(""));
+}
+
+TEST(SavedConnections, MoreThanAReaderTakesAreLeftOut) {
+  ConnectionTables connections({}, Clock::packets);
+  Worker worker(connections);
+  for (std::uint16_t port = 1; port <= 10; ++port) worker.pass(udp_packet({.source_port = port}));
+  SavedConnectionsWriter writer(600);
+  connections.for_each_saved([&](const SavedConnection& one) { writer.add(one); });
+  EXPECT_GT(writer.written(), 0U);
+  EXPECT_EQ(writer.written() + writer.left_out(), 10U);
+  const std::string text = writer.finish(kNowMs);
+  EXPECT_LE(text.size(), 600U);
+  EXPECT_EQ(mistake_of(text), "");
+}
+
+/// The two runs, and a conversation that goes on in the second one.
+class SecondRun : public ::testing::Test {
+ protected:
+  void begin() {
+    auto read = read_saved_connections(saved(first_), "file", kNowMs);
+    ASSERT_TRUE(read) << to_string(read.error());
+    second_.restore(std::move(*read), &of_first);
+    after.emplace(second_);
+    after->access->pass_boundary();
+  }
+
+  ConnectionTables first_{{.tcp_loose = false}, Clock::packets}, second_{{.tcp_loose = false}, Clock::packets};
+  Worker before{first_};
+  std::optional<Worker> after;
+};
+
+TEST_F(SecondRun, GoesOnWithTcpAndChecksItsWindows) {
+  const Ends ends;
+  before.pass(tcp_packet(ends, {.flags = TcpHeader::kSyn, .sequence = 1000}));
+  before.pass(tcp_packet(ends.reversed(), {.flags = TcpHeader::kSyn | TcpHeader::kAck, .sequence = 5000, .ack = 1001}));
+  before.pass(tcp_packet(ends, {.sequence = 1001, .ack = 5001}));
+  begin();
+  EXPECT_EQ(after->access->table().counters().connections, 1U);
+  const Tracked data = after->pass(tcp_packet(ends, {.sequence = 1001, .ack = 5001, .payload = 100}));
+  EXPECT_EQ(data.state, State::established);
+  EXPECT_TRUE(data.connection->assured());
+  const Tracked far = after->pass(tcp_packet(ends, {.sequence = 900'001, .ack = 5001, .payload = 100}));
+  EXPECT_EQ(far.state, State::invalid);
+  EXPECT_EQ(far.reason, Reason::tcp_window);
+  const Tracked unknown = after->pass(tcp_packet({.source_port = 2000}, {.sequence = 1, .ack = 1}));
+  EXPECT_EQ(unknown.state, State::invalid) << "tcp_loose is off, so the first one is known from the file";
+}
+
+TEST_F(SecondRun, GoesOnWithUdpAndTimes) {
+  before.pass(udp_packet({}));
+  begin();
+  const Tracked reply = after->pass(udp_packet(Ends{}.reversed()));
+  EXPECT_EQ(reply.state, State::established);
+  after->now_ns += 3 * kSecond;
+  EXPECT_TRUE(after->pass(udp_packet({})).connection->assured()) << "the stream's time has gone on";
+  after->now_ns += 121 * kSecond;
+  EXPECT_EQ(after->pass(udp_packet({})).state, State::new_connection);
+}
+
+TEST_F(SecondRun, EachWorkerTakesItsOwn) {
+  for (std::uint16_t port = 1; port <= 100; ++port) before.pass(udp_packet({.source_port = port}));
+  auto read = read_saved_connections(saved(first_), "file", kNowMs);
+  second_.restore(std::move(*read), [](const Tuple& tuple, unsigned workers) { return tuple.source_port % workers; });
+  Worker even(second_), odd(second_);
+  odd.access->pass_boundary();
+  even.access->pass_boundary();
+  EXPECT_EQ(even.access->table().counters().connections, 50U);
+  EXPECT_EQ(odd.access->table().counters().connections, 50U);
+  EXPECT_EQ(odd.pass(udp_packet(Ends{.source_port = 7}.reversed())).state, State::established);
+  EXPECT_EQ(even.pass(udp_packet(Ends{.source_port = 7}.reversed())).state, State::new_connection);
+}
+
+TEST_F(SecondRun, TakesWhatItHasRoomFor) {
+  for (std::uint16_t port = 1; port <= 100; ++port) before.pass(udp_packet({.source_port = port}));
+  ConnectionTables small({.most_connections = 10}, Clock::packets);
+  auto read = read_saved_connections(saved(first_), "file", kNowMs);
+  std::vector<SavedConnection> twice = *read;
+  twice.insert(twice.begin(), read->begin(), read->begin() + 5);
+  small.restore(std::move(twice), &of_first);
+  Worker worker(small);
+  worker.access->pass_boundary();
+  EXPECT_EQ(worker.access->table().counters().connections, 10U);
+}
+
+}  // namespace
+}  // namespace penstock::conntrack
