@@ -350,6 +350,13 @@ StreamBuffer::Run StreamBuffer::segment_at(std::uint64_t at) const noexcept {
   return {block->offset + (first - block->start), {block->bytes() + first, end - first}};
 }
 
+StreamBuffer::Range StreamBuffer::missing(Range range) const noexcept {
+  if (const Run run = whole_run_at(range.begin); !run.bytes.empty()) range.begin = std::min(run.end(), range.end);
+  if (range.begin == range.end) return range;
+  if (const Run run = whole_run_at(range.end - 1); !run.bytes.empty()) range.end = std::max(run.offset, range.begin);
+  return range;
+}
+
 bool StreamBuffer::holds(std::uint64_t offset, Bytes bytes) const noexcept {
   const Run run = run_from(offset);
   return run.offset == offset && run.bytes.size() >= bytes.size() &&

@@ -69,6 +69,12 @@ class StreamBuffer {
     const Run run = run_from(offset);
     return run.offset == offset && run.bytes.size() >= length;
   }
+  struct Range {
+    std::uint64_t begin = 0, end = 0;
+  };
+  /// The range without the bytes at its begin and at its end that the buffer has. If it has all of them: `begin` and
+  /// `end` are both `range.end`. `range` must not be empty.
+  [[nodiscard]] Range missing(Range range) const noexcept;
   /// Whether the buffer has all of these bytes with the same content.
   [[nodiscard]] bool holds(std::uint64_t offset, Bytes bytes) const noexcept;
   /// What remains of the segment that brought the byte at `at`, which must be in the buffer: from the segment's begin,

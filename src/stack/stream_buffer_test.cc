@@ -9,6 +9,7 @@
 #include <random>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/testing/bytes.h"
@@ -207,6 +208,26 @@ TEST(StreamBuffer, GivesBackAStreamWhateverTheSegmentsAndTheirOrder) {
     EXPECT_TRUE(buffer.empty());
     EXPECT_EQ(pool.used_bytes(), 0U);
   }
+}
+
+TEST(StreamBuffer, TellsWhatIsMissingOfARange) {
+  MemoryPool pool(1 << 16);
+  StreamBuffer buffer;
+  const auto missing = [&](std::uint64_t begin, std::uint64_t end) {
+    const StreamBuffer::Range range = buffer.missing({begin, end});
+    return std::pair{range.begin, range.end};
+  };
+  using Pair = std::pair<std::uint64_t, std::uint64_t>;
+  EXPECT_EQ(missing(2, 9), Pair(2, 9));
+  buffer.insert(pool, 4, bytes_of("ab"), OverlapPolicy::first);
+  buffer.insert(pool, 8, bytes_of("cd"), OverlapPolicy::first);
+  EXPECT_EQ(missing(2, 9), Pair(2, 8)) << "with what it has in between";
+  EXPECT_EQ(missing(5, 9), Pair(6, 8));
+  EXPECT_EQ(missing(5, 12), Pair(6, 12));
+  EXPECT_EQ(missing(6, 8), Pair(6, 8));
+  EXPECT_EQ(missing(4, 6), Pair(6, 6)) << "nothing";
+  EXPECT_EQ(missing(9, 10), Pair(10, 10));
+  buffer.clear(pool);
 }
 
 TEST(StreamBuffer, TakesNothingOfWhatWasDropped) {

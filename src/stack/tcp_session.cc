@@ -22,14 +22,18 @@ void TcpSession::inspect_to(Direction direction, bool to_end, void* callable, Us
     return;
   }
   std::uint64_t news = stream.inspected;
-  if (stream.latest_end > stream.latest_begin) {
+  if (stream.latest_end > stream.latest_begin) news = std::min(news, stream.latest_begin);
+  unsigned chunks = 0;
+  for (; stream.latest_begin < stream.latest_end && chunks < kMostChunks; ++chunks) {
+    const StreamBuffer::Run run = stream.buffer.run_from(stream.latest_begin);
+    stream.latest_begin = run.bytes.empty() ? stream.latest_end : std::min(run.offset, stream.latest_end);
+    if (stream.latest_begin == stream.latest_end) break;
     inspect_window(stream, callable, use);
-    news = std::min(news, stream.latest_begin);
-    stream.latest_begin = stream.latest_end;
+    stream.latest_begin = std::min(run.end(), stream.latest_end);
   }
   const std::uint64_t limit = to_end ? stream.buffer.right_edge() : received(stream);
   std::uint64_t from = stream.inspected;
-  for (unsigned chunks = 0; from < limit && chunks < kMostChunks; ++chunks) {
+  for (; from < limit && chunks < kMostChunks; ++chunks) {
     const StreamBuffer::Run run = stream.buffer.run_from(from);
     if (run.bytes.empty() || run.offset >= limit) break;
     const std::uint64_t until = std::min(limit, run.end());

@@ -25,8 +25,9 @@ namespace penstock::stack {
 struct StreamChunk {
   std::uint64_t offset = 0;  // of the first byte; 0 is the byte after the SYN
   Bytes bytes;               // valid until PacketSink::packet returns
-  // How many of the bytes were inspected before: a match that lies entirely within them is not new. Inline, a segment
-  // that fills a hole is also followed by such bytes.
+  // How many of the bytes are not new: a match that lies entirely within them belongs to another chunk. The leading
+  // ones were inspected before. Trailing ones follow data that filled a hole. Off the path, some of these may not have
+  // been inspected yet; they are new in a later chunk.
   std::uint32_t seen = 0, seen_behind = 0;  // leading, trailing
 
   /// What the receiver may have read in place of some bytes of the stream. Ignore versions that are not `possible` or
@@ -76,8 +77,8 @@ struct TcpStream {
   std::uint64_t inspected = 0;    // data before it was inspected, or never will be
   std::uint64_t watched = 0;      // how far the session's EncryptionWatch has read
   std::uint64_t gap_checked = 0;  // holes before it have been reported
-  // A range still to be inspected. Inline: new data of the last stored segment. Passive: late data that filled a hole
-  // before `inspected`.
+  // A range still to be inspected. Inline: new data of the last stored segment. Passive: late data that filled holes
+  // before `inspected`, from the first late byte to the last. There may be inspected data and holes in between.
   std::uint64_t latest_begin = 0, latest_end = 0;
   StreamBuffer buffer;
 
@@ -96,12 +97,19 @@ struct TcpStream {
     const StreamBuffer::Run run = buffer.run_from(acknowledged);
     return run.bytes.empty() || run.offset != acknowledged ? acknowledged : run.end();
   }
-  /// Adds a range of late data to what is still to be inspected.
-  void note_late(std::uint64_t begin, std::uint64_t end) noexcept {
+  /// Adds a range of late data, if it is not empty, to what is still to be inspected.
+  void note_late(const StreamBuffer::Range& late) noexcept {
+    if (late.begin >= late.end) return;
     const bool waits = latest_end > latest_begin;
-    latest_begin = waits ? std::min(latest_begin, begin) : begin;
-    latest_end = waits ? std::max(latest_end, end) : end;
+    latest_begin = waits ? std::min(latest_begin, late.begin) : late.begin;
+    latest_end = waits ? std::max(latest_end, late.end) : late.end;
   }
+  /// How far the inspection has come, in order and in what is still to be inspected before that.
+  struct Progress {
+    std::uint64_t inspected = 0, latest_begin = 0;
+    friend bool operator==(const Progress&, const Progress&) = default;
+  };
+  [[nodiscard]] Progress progress() const noexcept { return {inspected, latest_begin}; }
   /// Whether there are contested bytes before `limit` that have not been offered yet.
   [[nodiscard]] bool contested_waits(std::uint64_t limit) const noexcept {
     return contested != nullptr && contested->waits(limit);

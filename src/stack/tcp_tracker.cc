@@ -239,24 +239,18 @@ void TcpTracker::refuse_bytes(Segment& segment) noexcept {
 // Data that arrived first has been forwarded, so different data may no longer replace it.
 bool TcpTracker::keep_inline(Segment& segment, std::uint64_t from, Bytes data) noexcept {
   TcpStream& mine = segment.mine();
-  std::uint64_t news_begin = std::max(from, mine.buffer.begin());
-  std::uint64_t news_end = from + data.size();
+  const StreamBuffer::Range all{std::max(from, mine.buffer.begin()), from + data.size()};
   // Only the part that was not in the buffer yet needs inspection, unless the segment has different content.
-  const auto was_there = [&](std::uint64_t at) { return mine.buffer.whole_run_at(at); };
-  if (const auto run = was_there(news_begin); !run.bytes.empty()) news_begin = std::min(run.end(), news_end);
-  if (news_begin < news_end) {
-    if (const auto run = was_there(news_end - 1); !run.bytes.empty()) news_end = std::max(run.offset, news_begin);
-  }
+  StreamBuffer::Range news = mine.buffer.missing(all);
   const StreamBuffer::Inserted inserted = mine.buffer.insert(stream_memory_, from, data, OverlapPolicy::first);
   if (!inserted.kept) return false;
   if (inserted.different) {
-    news_begin = std::max(from, mine.buffer.begin());
-    news_end = from + data.size();
+    news = all;
     segment.outcome.different = true;
     segment.tell(TcpEvent::overlap_with_different_data);
   }
-  mine.latest_begin = news_begin;
-  mine.latest_end = news_end;
+  mine.latest_begin = news.begin;
+  mine.latest_end = news.end;
   return true;
 }
 
@@ -278,14 +272,18 @@ bool TcpTracker::keep_passive(Segment& segment, std::uint64_t from, Bytes data) 
       contest(mine, open, given, ContestedBytes::Kind::taken);
     }
   }
-  const std::uint64_t inspected = std::min(end, mine.inspected);
-  const std::uint64_t late = std::max(from, mine.buffer.begin());
-  const bool is_late = late < inspected && !mine.buffer.has(late, inspected - late);
+  const StreamBuffer::Range late = missing_before_inspected(mine, {std::max(from, mine.buffer.begin()), end});
   const StreamBuffer::Inserted inserted = mine.buffer.insert(stream_memory_, from, data, options_.stream_policy, final);
   if (!inserted.kept) return false;
   if (inserted.different) segment.tell(TcpEvent::overlap_with_different_data);
-  if (is_late) mine.note_late(late, inspected);  // fills a hole before the inspected offset
+  mine.note_late(late);
   return true;
+}
+
+/// The part of the range that would be late: it fills a hole before the inspected offset.
+StreamBuffer::Range TcpTracker::missing_before_inspected(const TcpStream& stream, StreamBuffer::Range range) noexcept {
+  range.end = std::min(range.end, stream.inspected);
+  return range.begin < range.end ? stream.buffer.missing(range) : StreamBuffer::Range{};
 }
 
 // ---- Contested bytes: what the receiver may have instead
@@ -371,6 +369,7 @@ void TcpTracker::follow_acknowledgment(Segment& segment) noexcept {
     const std::uint64_t from = std::max(version.offset, stream.buffer.begin());
     const std::uint64_t end = std::min(version.end(), acked);
     if (from >= end || stream.buffer.has(from, end - from)) continue;
+    const StreamBuffer::Range late = missing_before_inspected(stream, {from, end});
     const Bytes bytes =
         version.bytes().subspan(static_cast<std::size_t>(from - version.offset), static_cast<std::size_t>(end - from));
     if (!stream.buffer.insert(stream_memory_, from, bytes, OverlapPolicy::first).kept) {
@@ -378,7 +377,7 @@ void TcpTracker::follow_acknowledgment(Segment& segment) noexcept {
       continue;
     }
     filled = true;
-    if (from < stream.inspected) stream.note_late(from, std::min(end, stream.inspected));
+    stream.note_late(late);
   }
   if (!filled) return;
   advance(stream.next, segment.ack);
@@ -421,7 +420,8 @@ void TcpTracker::look_for_gaps(Segment& segment, TcpStream& stream) noexcept {
 bool TcpTracker::has_uninspected(const TcpSession& session, Direction direction) noexcept {
   const TcpStream& stream = session.stream(direction);
   if (session.encrypted()) return false;
-  return stream.buffer.right_edge() > stream.inspected || stream.contested_waits(stream.buffer.right_edge());
+  return stream.buffer.right_edge() > stream.inspected || stream.latest_end > stream.latest_begin ||
+         stream.contested_waits(stream.buffer.right_edge());
 }
 
 bool TcpTracker::stream_ready(const TcpSession& session, Direction direction, bool payload_in_stream) const noexcept {
@@ -442,10 +442,10 @@ bool TcpTracker::stream_ready(const TcpSession& session, Direction direction, bo
 }
 
 void TcpTracker::settle(TcpSession& session, Direction direction, bool ready, bool to_end,
-                        std::uint64_t inspected) noexcept {
+                        const TcpStream::Progress& before) noexcept {
   TcpStream& stream = session.streams_[static_cast<std::size_t>(direction)];
   if (ready) {
-    if (stream.inspected == inspected) session.inspect(direction, to_end, [](const StreamChunk&) noexcept {});
+    if (stream.progress() == before) session.inspect(direction, to_end, [](const StreamChunk&) noexcept {});
     stream.record_whole = false;
   }
   if (session.encrypted()) stream.inspected = std::max(stream.inspected, stream.acked());
@@ -456,7 +456,9 @@ void TcpTracker::settle(TcpSession& session, Direction direction, bool ready, bo
     // may still be filled.
     const std::uint64_t wanted =
         session.inline_ ? std::max(session.seam_bytes_, session.chunk_bytes_) : session.seam_bytes_;
-    const std::uint64_t from = std::min(stream.inspected, stream.acked());
+    std::uint64_t from = std::min(stream.inspected, stream.acked());
+    // Late data that one inspection had no room for.
+    if (stream.latest_end > stream.latest_begin) from = std::min(from, stream.latest_begin);
     const std::uint64_t kept_from = from - std::min(from, wanted);
     stream.buffer.drop_before(stream_memory_, kept_from);
     if (stream.contested != nullptr) {

@@ -67,8 +67,9 @@ class TcpTracker {
   /// Whether this direction has data that was never inspected, acknowledged or not.
   [[nodiscard]] static bool has_uninspected(const TcpSession& session, Direction direction) noexcept;
   /// Marks the data that was ready as inspected, even if no function read it, and then frees data that is no longer
-  /// needed. `inspected`: the stream offset up to which data had been inspected before.
-  void settle(TcpSession& session, Direction direction, bool ready, bool to_end, std::uint64_t inspected) noexcept;
+  /// needed. `before`: the stream's progress before the functions saw the packet.
+  void settle(TcpSession& session, Direction direction, bool ready, bool to_end,
+              const TcpStream::Progress& before) noexcept;
   /// Frees the flow's session and its stream data.
   void release(Flow& flow) noexcept;
 
@@ -171,6 +172,8 @@ class TcpTracker {
   void refuse_bytes(Segment& segment) noexcept;
   bool keep_inline(Segment& segment, std::uint64_t from, Bytes data) noexcept;
   bool keep_passive(Segment& segment, std::uint64_t from, Bytes data) noexcept;
+  [[nodiscard]] static StreamBuffer::Range missing_before_inspected(const TcpStream& stream,
+                                                                    StreamBuffer::Range range) noexcept;
   void note_refused_data(Segment& segment) noexcept;
   void contest(TcpStream& stream, std::uint64_t offset, Bytes bytes, ContestedBytes::Kind kind) noexcept;
   bool contest_those_there(TcpStream& stream, std::uint64_t offset, Bytes bytes) noexcept;

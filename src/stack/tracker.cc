@@ -337,9 +337,9 @@ void Tracker::Parts::track_tcp(Flow& flow, TrackedPacket& packet, PacketSink& si
   TcpSession& session = *flow.tcp;
   session.set_seam(options.seam_bytes);  // it may have been raised since the session began
   packet.stream_ready = !packet.encrypted && tcp.stream_ready(session, packet.direction, packet.payload_in_stream);
-  const std::uint64_t inspected = session.stream(packet.direction).inspected;
+  const TcpStream::Progress before = session.stream(packet.direction).progress();
   sink.packet(packet);
-  tcp.settle(session, packet.direction, packet.stream_ready, false, inspected);
+  tcp.settle(session, packet.direction, packet.stream_ready, false, before);
   // No further packet will trigger inspection of the rest of the other direction.
   const Direction other = opposite(packet.direction);
   if (outcome.reset && TcpTracker::has_uninspected(session, other)) {
@@ -375,11 +375,11 @@ void Tracker::Parts::inspect_rest(Flow& flow, Direction direction, std::uint64_t
   packet.stream_end = true;
   const TcpStream& stream = flow.tcp->stream(direction);
   for (bool more = true; more;) {
-    const std::uint64_t inspected = stream.inspected;
+    const TcpStream::Progress before = stream.progress();
     packet.stream_ready = TcpTracker::has_uninspected(*flow.tcp, direction);
     sink.packet(packet);
-    tcp.settle(*flow.tcp, direction, true, true, inspected);
-    more = stream.inspected != inspected && TcpTracker::has_uninspected(*flow.tcp, direction);
+    tcp.settle(*flow.tcp, direction, true, true, before);
+    more = stream.progress() != before && TcpTracker::has_uninspected(*flow.tcp, direction);
   }
 }
 

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Segments of one connection, in any order and with any numbers: no policy and no memory bound may let the tracker read
-// what is not there, offer a byte twice as new, or forget a flow's end. Without shortcuts, the same comes out.
+// what is not there, offer a byte twice as new, leave one out, or forget a flow's end. Without shortcuts, the same
+// comes out.
 //
 // Input: policy, options (a bit each), then for each packet: direction and flags, then sequence, ack (16 bits each,
 // relative to the directions' first), window (8 bits), length of the data, milliseconds since the last.
@@ -37,26 +38,43 @@ class Watcher final : public PacketSink {
     note(packet.payload_in_stream, packet.stream_ready, packet.established, static_cast<unsigned>(packet.refused));
     if (packet.flow == nullptr) return;
     require(packet.flow->id != ended_);
-    if (packet.flow->id != current_) begin_ = {};
+    if (packet.flow->id != current_) {
+      begin_ = {};
+      for (std::vector<bool>& one : offered_) one.clear();
+    }
     current_ = packet.flow->id;
     if (!packet.stream_ready || packet.flow->tcp == nullptr) return;
     std::uint64_t& begin = begin_[static_cast<std::size_t>(packet.direction)];
+    std::vector<bool>& offered = offered_[static_cast<std::size_t>(packet.direction)];
     std::uint8_t& beginnings = beginnings_[static_cast<std::size_t>(packet.direction)];
     const std::uint8_t now = packet.flow->tcp->stream(packet.direction).beginnings;
     if (now != beginnings) {  // another session of the same flow
       begin = 0;
+      offered.clear();
       beginnings = now;
     }
+    bool is_first = true;
     packet.flow->tcp->inspect(packet.direction, packet.stream_end, [&](const StreamChunk& chunk) {
       require(!chunk.bytes.empty() && chunk.seen < chunk.bytes.size());
       const std::uint64_t end = chunk.offset + chunk.bytes.size();
       // Contested bytes come again, and those of a hole that was skipped may come late.
       const bool goes_on = !chunk.contested && chunk.seen_behind == 0 && end > begin;
       if (looks_at_news_ && goes_on) require(chunk.offset + chunk.seen >= begin);
-      begin = std::max(begin, end);
+      // Trailing bytes only give context to those of a hole. If they have never been new, a later chunk has them as
+      // such.
+      const std::uint64_t end_of_news = end - chunk.seen_behind;
+      begin = std::max(begin, end_of_news);
+      if (!chunk.contested) {
+        if (looks_at_news_ && is_first) require(!is_offered(offered, chunk.offset + chunk.seen));
+        is_first = false;
+        if (offered.size() < end_of_news) offered.resize(end_of_news);
+        std::fill(offered.begin() + static_cast<std::ptrdiff_t>(chunk.offset + chunk.seen),
+                  offered.begin() + static_cast<std::ptrdiff_t>(end_of_news), true);
+      }
       note(chunk.offset, chunk.seen, chunk.seen_behind, chunk.contested);
       for (const std::uint8_t byte : chunk.bytes) note(byte);
     });
+    require_all_offered(packet.flow->tcp->stream(packet.direction), offered);
   }
   void flow_ended(Flow& flow) noexcept override {
     require(flow.id != ended_);
@@ -72,7 +90,19 @@ class Watcher final : public PacketSink {
     ((digest = (digest + static_cast<std::uint64_t>(values)) * 0x9e3779b97f4a7c15U), ...);
   }
 
+  static bool is_offered(const std::vector<bool>& offered, std::uint64_t at) {
+    return at < offered.size() && offered[static_cast<std::size_t>(at)];
+  }
+  static void require_all_offered(const TcpStream& stream, const std::vector<bool>& offered) {
+    for (std::uint64_t at = stream.buffer.begin(); at < stream.inspected;) {
+      const StreamBuffer::Run run = stream.buffer.run_from(at);
+      if (run.bytes.empty()) return;
+      for (at = run.offset; at < std::min(run.end(), stream.inspected); ++at) require(is_offered(offered, at));
+    }
+  }
+
   std::array<std::uint64_t, 2> begin_{};
+  std::array<std::vector<bool>, 2> offered_;  // by Direction and offset: was new in a chunk
   std::array<std::uint8_t, 2> beginnings_{};
   std::uint64_t current_ = 0, ended_ = 0;
   bool looks_at_news_;

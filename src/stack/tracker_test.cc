@@ -1263,6 +1263,69 @@ TEST(Tracker, InspectsWhatFillsAHoleBehindTheInspection) {
   EXPECT_THAT(talk.chunks[0], ::testing::Contains(Talk::Chunk{0, "EVIL", 0, 2}));
 }
 
+// The reset has "EVIL" inspected. The refused segment that the receiver then acknowledges has these bytes again.
+TEST(Tracker, OffersOnlyTheMissingBytesOfAnAcknowledgedSegmentAsNew) {
+  Talk talk;
+  talk.handshake();
+  talk.client({.flags = 0, .sequence = 100, .data = "EVILDATA"});
+  talk.client({.sequence = 100, .ack = 1000, .data = "EVIL"});
+  talk.client({.flags = kRst, .sequence = 104});
+  EXPECT_EQ(talk.inspected(), "EVIL");
+  talk.server({.sequence = 1000, .ack = 108});
+  talk.client({.sequence = 108, .ack = 1000, .data = "!"});
+  talk.finish();
+  EXPECT_EQ(talk.inspected(), "EVILDATA!");
+}
+
+TEST(Tracker, OffersOnlyTheMissingBytesOfALateSegmentAsNew) {
+  Talk talk({.chunk_bytes = 2});
+  talk.handshake();
+  talk.client({.sequence = 100, .ack = 1000, .data = "abc"});
+  talk.client({.sequence = 106, .ack = 1000, .data = "ghi"});
+  talk.client({.flags = kRst, .sequence = 103});
+  talk.client({.sequence = 100, .ack = 1000, .data = "abcdefghi"});
+  EXPECT_EQ(talk.chunks[0].back(), (Talk::Chunk{1, "bcdefgh", 2, 2}));
+  talk.finish();
+  EXPECT_EQ(talk.chunks[0].size(), 3U);
+}
+
+//   0 ab ·· ·· gh ·· kl     refused "ab", then "kl"; a reset, which has "kl" inspected
+//     ab                    acknowledged: fills one hole
+//              gh           fills another one before the first is inspected
+TEST(Tracker, InspectsLateBytesOnBothSidesOfAHole) {
+  Talk talk;
+  talk.handshake();
+  talk.client({.flags = 0, .sequence = 100, .data = "ab"});
+  talk.client({.sequence = 110, .ack = 1000, .data = "kl"});
+  talk.client({.flags = kRst, .sequence = 100});
+  talk.server({.sequence = 1000, .ack = 102});
+  talk.client({.sequence = 106, .ack = 1000, .data = "gh"});
+  talk.finish();
+  EXPECT_THAT(talk.chunks[0], ElementsAre(Talk::Chunk{10, "kl", 0}, Talk::Chunk{0, "ab", 0}, Talk::Chunk{6, "gh", 0}));
+}
+
+// The same with more runs between the late bytes than one inspection offers.
+TEST(Tracker, InspectsLateBytesAfterAnyNumberOfHoles) {
+  for (const bool ends : {false, true}) {
+    Talk talk;
+    talk.handshake();
+    talk.client({.flags = 0, .sequence = 100, .data = "ab"});
+    constexpr std::uint32_t kRuns = TcpSession::kMostChunks;
+    for (std::uint32_t i = 1; i <= kRuns; ++i) talk.client({.sequence = 100 + 8 * i, .ack = 1000, .data = "run"});
+    talk.client({.flags = kRst, .sequence = 100});
+    talk.server({.sequence = 1000, .ack = 102});
+    constexpr std::uint32_t kLate = 8 * kRuns - 4;  // before the last run
+    talk.client({.sequence = 100 + kLate, .ack = 1000, .data = "gh"});
+    EXPECT_EQ(talk.chunks[0].size(), 2 * kRuns) << "what fits into two inspections";
+    if (ends) {
+      talk.finish();
+    } else {
+      talk.client({.sequence = 102, .ack = 1000});
+    }
+    EXPECT_THAT(talk.chunks[0], ::testing::Contains(Talk::Chunk{kLate, "gh", 0})) << "at the end: " << ends;
+  }
+}
+
 TEST(Tracker, RefusesInlineWhatDiffersFromWhatHasPassedWhateverThePolicy) {
   for (const OverlapPolicy policy : {OverlapPolicy::last, OverlapPolicy::bsd, OverlapPolicy::solaris}) {
     Talk talk({.stream_policy = policy, .inline_streams = true});

@@ -68,9 +68,11 @@ class Watcher final : public PacketSink {
     packet.flow->tcp->inspect(packet.direction, packet.stream_end, [&](const StreamChunk& chunk) {
       any = true;
       ASSERT_GT(chunk.bytes.size(), chunk.seen);
-      if (!inline_ && !chunk.contested && chunk.seen_behind == 0) {
+      const std::uint64_t end = chunk.offset + chunk.bytes.size();
+      // Bytes of a hole that was skipped may come late.
+      if (!inline_ && !chunk.contested && chunk.seen_behind == 0 && end > open.next[direction]) {
         ASSERT_GE(chunk.offset + chunk.seen, open.next[direction]);
-        open.next[direction] = chunk.offset + chunk.bytes.size();
+        open.next[direction] = end;
       }
       for (const std::uint8_t byte : chunk.bytes) sum = sum + byte;
       bytes += chunk.bytes.size() - chunk.seen;
