@@ -5,13 +5,17 @@
 
 #pragma once
 
+#include <cstddef>
 #include <memory>
 
 namespace penstock::conntrack {
+class Connections;
 class ConnectionTables;
-}
+}  // namespace penstock::conntrack
 
 namespace penstock::function {
+
+class NetworkFunction;
 
 /// Implemented by functions beside NetworkFunction.
 class ConnectionKeeper {
@@ -20,5 +24,10 @@ class ConnectionKeeper {
   /// Those of all workers, in this epoch. Null: it tracks none. Called while no reload changes the chain's functions.
   [[nodiscard]] virtual std::shared_ptr<conntrack::ConnectionTables> connections() const noexcept = 0;
 };
+
+/// One more worker's connections, in the tables that the function offers to operators, if it does. Null: the function
+/// asks about none. `most_packets`: as for Connections.
+[[nodiscard]] std::unique_ptr<conntrack::Connections> make_connections(const NetworkFunction& function,
+                                                                       std::size_t most_packets);
 
 }  // namespace penstock::function

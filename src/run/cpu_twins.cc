@@ -10,7 +10,6 @@
 #include <optional>
 
 #include "base/log.h"
-#include "conntrack/connection_tables.h"
 #include "function/burst.h"
 #include "function/connection_keeper.h"
 #include "function/stack_use.h"
@@ -95,13 +94,8 @@ CpuTwins::CpuTwins(const Chain& chain, std::span<const plan::DevicePlan::Run> ru
   for (const NamedFunction& f : chain.functions) {
     const function::NfTraits& traits = f.function->traits();
     functions_.push_back({traits, f.name, traits.cpu.writes.has(Field::frame_shape), changes_bytes(traits.cpu)});
-    if (traits.connections && connections_ == nullptr) {
-      const std::size_t most_packets = batches * chain.settings.batch_packets;
-      const auto* const keeper = dynamic_cast<const function::ConnectionKeeper*>(f.function.get());
-      const auto tables = keeper != nullptr ? keeper->connections() : nullptr;
-      connections_ = tables != nullptr ? std::make_unique<conntrack::Connections>(tables->add_worker(), most_packets)
-                                       : std::make_unique<conntrack::Connections>(*traits.connections, most_packets);
-    }
+    if (connections_ == nullptr)
+      connections_ = function::make_connections(*f.function, batches * chain.settings.batch_packets);
   }
 }
 

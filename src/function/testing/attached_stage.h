@@ -11,6 +11,7 @@
 #include <span>
 
 #include "conntrack/connections.h"
+#include "function/connection_keeper.h"
 #include "function/network_function.h"
 #include "function/stack_use.h"
 #include "stack/shared_stack.h"
@@ -23,10 +24,8 @@ class AttachedStage {
     const stack::StackUse use = stack_use(function);
     stack_ = std::make_unique<stack::SharedStack>(FieldSet{}, std::span(&use, 1), worker);
     if (stack::Attachment* attachment = stack_->attachment(0)) stage_->attach(*attachment);
-    const auto& tracking = function.traits().connections;
-    if (!tracking) return;
-    connections_ = std::make_unique<conntrack::Connections>(*tracking, kMostPackets);
-    stage_->set_connections(*connections_);
+    connections_ = make_connections(function, kMostPackets);
+    if (connections_ != nullptr) stage_->set_connections(*connections_);
   }
   AttachedStage(AttachedStage&&) = default;
   AttachedStage& operator=(AttachedStage&&) = delete;
@@ -34,6 +33,7 @@ class AttachedStage {
 
   /// At most 64 packets. If the function asks about connections, gives them sequence numbers.
   void process(std::span<PacketView> packets) {
+    if (connections_ != nullptr) connections_->pass_boundary();
     for (const PacketView& packet : packets) {
       if (connections_ != nullptr) packet.packet->sequence = sequence_++;
     }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/text_file.h"
+#include "function/testing/attached_stage.h"
 #include "nf/firewall/firewall.h"
 #include "nf/firewall/rules_for_test.h"
 #include "packet/parse_core.h"
@@ -44,14 +45,13 @@ class ConnectionsFile : public ::testing::Test {
     EXPECT_TRUE(made) << to_string(made.error());
     return std::move(*made);
   }
-  static bool passes(function::CpuStage& stage, const PacketBuilder& builder) {
+  static bool passes(function::testing::AttachedStage& stage, const PacketBuilder& builder) {
     auto frame = builder.bytes();
     PacketDescriptor descriptor;
     descriptor.length = descriptor.wire_length = static_cast<std::uint32_t>(frame.size());
     descriptor.timestamp_ns = 1'700'000'000'000'000'000;
     PacketView view{frame.data(), &descriptor};
     parse(view);
-    stage.begin_batch();
     stage.process({&view, 1});
     return descriptor.verdict.alive();
   }
@@ -59,16 +59,18 @@ class ConnectionsFile : public ::testing::Test {
   void run_once() const {
     const auto first = firewall();
     ASSERT_TRUE(first->begin_run());
-    auto stage = first->make_cpu_stage();
-    EXPECT_TRUE(passes(*stage, query()));
-    stage.reset();
+    {
+      function::testing::AttachedStage stage(*first);
+      EXPECT_TRUE(passes(stage, query()));
+    }
     first->end_run();
   }
   /// Whether the next run knows its connection.
   [[nodiscard]] bool next_run_knows_it() const {
     const auto next = firewall();
     EXPECT_TRUE(next->begin_run());
-    return passes(*next->make_cpu_stage(), answer());
+    function::testing::AttachedStage stage(*next);
+    return passes(stage, answer());
   }
   void write(const std::string& text) const { ASSERT_TRUE(write_text_file(path_, text, FileAccess::owner)); }
   [[nodiscard]] std::string text() const { return read_text_file(path_).value_or(""); }
