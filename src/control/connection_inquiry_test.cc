@@ -16,7 +16,6 @@
 namespace penstock::control {
 namespace {
 
-using conntrack::Ends;
 using conntrack::Packet;
 
 /// Two workers, whose boundaries pass while an inquiry waits.
