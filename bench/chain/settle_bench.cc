@@ -87,7 +87,7 @@ class PresetLane final : public ring::Lane {
   void exchange_stages(ring::LaneStages&) noexcept override {}
   void abandon() noexcept override {}
   void take_pictures(std::span<const std::uint32_t>) noexcept override {}
-  Picture picture(std::size_t, std::size_t) const noexcept override { return {}; }
+  ring::Picture picture(std::size_t, std::size_t) const noexcept override { return {}; }
   std::uint32_t fetch(std::size_t, PacketDescriptor&, std::span<std::uint8_t>) noexcept override { return 0; }
   void begin_batch() noexcept override {}
   Crossed crossed() const noexcept override { return {}; }
