@@ -32,6 +32,7 @@ std::string roff(std::string_view text) {
     switch (c) {
       case '\\': out += "\\e"; break;
       case '-': out += "\\-"; break;
+      case '|': out += "|\\:"; break;  // a line may end after it
       case '^': out += "\\(ha"; break;
       case '~': out += "\\(ti"; break;
       case '`': out += "\\(ga"; break;

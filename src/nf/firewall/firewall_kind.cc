@@ -227,7 +227,7 @@ Result<ReadBoth> read_kernel_rules(FromKernel& from, const Firewall* running, Re
 Result<std::vector<PortAddresses>> read_addresses(const Parameters& parameters, const function::NfContext& context) {
   std::vector<PortAddresses> addresses(context.ports.size());
   Errors errors;
-  const std::vector<std::string> kNone;
+  static const std::vector<std::string> kNone;
   const std::vector<std::string>& given = parameters.has("addresses") ? parameters.texts("addresses") : kNone;
   for (std::size_t i = 0; i < given.size(); ++i) {
     const std::size_t equals = given[i].find('=');
