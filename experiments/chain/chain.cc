@@ -214,13 +214,13 @@ class ChainTrial final : public Trial {
 
   /// A firewall that tracks connections beside one that does not. The host looks them up, with all its cores.
   void plan_connections() {
-    for (const char* chain : {"C3", "C3-stateful", "C4", "C4-stateful"}) {
+    for (const char* chain : {"C3", "C3-stateful", "C3-stateful-nic", "C4", "C4-stateful", "C4-stateful-nic"}) {
       for (const char* size : kQuickSizes) {
         add_paper("connections", chain, "paper", size, "shared").set("workers", setting_.workers);
         add("connections", chain, "paper", size, "cpu", "host", setting_.workers);
       }
     }
-    for (const char* chain : {"firewall", "stateful"}) {
+    for (const char* chain : {"firewall", "stateful", "stateful-nic"}) {
       add("connections", chain, "paper", kQuickSizes[0], "cpu", "host", 1);
     }
   }

@@ -166,10 +166,11 @@ std::string Chains::function_text(char letter, const TableSizes& sizes, std::str
                                                              : own_firewall_rules_;
       return fmt::format("firewall: {{rules: {}}}", yaml_text(rules));
     }
-    case 'S': {
+    case 'S':
+    case 's': {
       const std::string& rules = file(fmt::format("stateful{}.txt", sizes.firewall_rules),
                                       [&] { return stateful_rules_text(sizes.firewall_rules); });
-      return fmt::format("firewall: {{rules: {}}}", yaml_text(rules));
+      return fmt::format("firewall: {{rules: {}, checksum: {}}}", yaml_text(rules), letter == 'S');
     }
     case 'N': {
       const bool own = sizes.name == "heavy" && !own_detection_rules_.empty();

@@ -4,7 +4,8 @@
 // The chains of the experiment `chain`, and their functions' tables. A chain is written as in Gaviss's figure 2, one
 // letter for each function in packet order:
 //
-//   F  firewall    S  stateful firewall    N  intrusion detection    R  router    I  IPsec gateway
+//   F  firewall    S  stateful firewall    s  the same, where the NIC has checked checksums    N  intrusion detection
+//   R  router    I  IPsec gateway
 
 #pragma once
 
@@ -30,9 +31,23 @@ struct NamedChain {
 /// come back; single functions; the chains between these and C4 that figure 2 has; and those with a firewall that
 /// tracks connections, as the paper's does (§5.1).
 inline constexpr NamedChain kChains[] = {
-    {"firewall-router", "FR"}, {"C1", "NI"},           {"C2", "NRI"},           {"C3", "FNI"},     {"C4", "FNRI"},
-    {"inspect", "FN"},         {"firewall", "F"},      {"nids", "N"},           {"ipsec", "I"},    {"router", "R"},
-    {"router-ipsec", "RI"},    {"C3-stateful", "SNI"}, {"C4-stateful", "SNRI"}, {"stateful", "S"},
+    {"firewall-router", "FR"},
+    {"C1", "NI"},
+    {"C2", "NRI"},
+    {"C3", "FNI"},
+    {"C4", "FNRI"},
+    {"inspect", "FN"},
+    {"firewall", "F"},
+    {"nids", "N"},
+    {"ipsec", "I"},
+    {"router", "R"},
+    {"router-ipsec", "RI"},
+    {"C3-stateful", "SNI"},
+    {"C4-stateful", "SNRI"},
+    {"stateful", "S"},
+    {"C3-stateful-nic", "sNI"},
+    {"C4-stateful-nic", "sNRI"},
+    {"stateful-nic", "s"},
 };
 
 /// Sizes of the functions' tables.

@@ -267,7 +267,7 @@ TEST_F(ChainsOverCaptures, TrackConnectionsAsOnTheCpu) {
       ASSERT_NO_FATAL_FAILURE(run_on_cpu(yaml, settings_of(batches)));
       const auto& firewall = expected_.report["functions"][functions.starts_with(stateless) ? 1 : 0];
       EXPECT_GT(firewall["dropped"]["packets"], 0);
-      EXPECT_GT(firewall["connections"]["packets_of_known"], 0);
+      EXPECT_GT(firewall["details"]["connections"]["packets_of_known"], 0);
       for (const Way& way : kWays) {
         ASSERT_NO_FATAL_FAILURE(compare(yaml, settings_of(batches), way, 1));
         if (HasFailure()) return;

@@ -70,6 +70,10 @@ constexpr auto kParameters = std::to_array<Parameter>({
      false},
     {"timeouts", ParameterType::pairs, "", "",
      "how long connections live without packets, instead of as in Linux: {tcp_established: 1h, udp: 1m}", false},
+    {"checksum", ParameterType::flag, "", "",
+     "whether packets with a wrong TCP, UDP or ICMP checksum are invalid; false where the interface has checked them; "
+     "default: true",
+     false},
     {"tcp_loose", ParameterType::flag, "", "",
      "whether TCP connections whose handshake was not seen are tracked too; default: true", false},
     {"tcp_be_liberal", ParameterType::flag, "", "",
@@ -105,6 +109,7 @@ Result<conntrack::Options> tracking_options(const Parameters& parameters) {
   conntrack::Options options;
   if (parameters.has("connections"))
     options.most_connections = static_cast<std::uint32_t>(parameters.integer("connections"));
+  if (parameters.has("checksum")) options.checksum = parameters.flag("checksum");
   if (parameters.has("tcp_loose")) options.tcp_loose = parameters.flag("tcp_loose");
   if (parameters.has("tcp_be_liberal")) options.tcp_be_liberal = parameters.flag("tcp_be_liberal");
   if (!parameters.has("timeouts")) return options;
@@ -376,7 +381,7 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
   if (!tracking) return failure(std::move(tracking).error());
   const bool in_any_case = parameters.has("connections") || nat || (running != nullptr && running->tracks());
   const bool tracks = read->value.tests_connections() || in_any_case;
-  for (const char* name : {"timeouts", "tcp_loose", "tcp_be_liberal", "connections_file"}) {
+  for (const char* name : {"timeouts", "checksum", "tcp_loose", "tcp_be_liberal", "connections_file"}) {
     if (tracks || !parameters.has(name)) continue;
     context.without_effect.push_back({parameters.place(name), fmt::format("{} has no effect", name), "",
                                       "a rule that tests connections, or `connections`"});

@@ -50,8 +50,7 @@ std::string name_of(const Bytes& answer) {
 /// What a firewall's stages answer to these frames, which come together from port 0.
 class Stages {
  public:
-  explicit Stages(Firewall& firewall)
-      : firewall_(firewall), twin_(firewall), finish_(firewall.make_finish_stage(*twin_)) {
+  explicit Stages(Firewall& firewall) : twin_(firewall), finish_(firewall.make_finish_stage(*twin_)) {
     twin_->set_emitter(emitter_);
   }
 
@@ -95,7 +94,6 @@ class Stages {
     return names;
   }
 
-  Firewall& firewall_;
   function::testing::AttachedStage twin_;
   std::unique_ptr<function::FinishStage> finish_;
   std::vector<std::uint8_t> memory_ = std::vector<std::uint8_t>(1 << 16);
