@@ -336,7 +336,7 @@ void Table::count(const Tracked& tracked) noexcept {
   counters_.connections = store_.size();
   switch (tracked.state) {
     case State::invalid: ++counters_.invalid[static_cast<unsigned>(tracked.reason)]; break;
-    case State::new_connection: ++(tracked.connection->confirmed() ? counters_.found : counters_.begun); break;
+    case State::new_connection: ++(tracked.connection == unconfirmed_ ? counters_.begun : counters_.found); break;
     case State::established: ++counters_.found; break;
     case State::related: ++counters_.related; break;
     case State::untracked: ++counters_.untracked; break;
