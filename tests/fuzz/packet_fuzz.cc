@@ -62,8 +62,7 @@ T must(Result<T> result) {
 struct Function {
   std::unique_ptr<function::NetworkFunction> nf;
   function::testing::AttachedStage stage;
-  explicit Function(std::unique_ptr<function::NetworkFunction> made)
-      : nf(std::move(made)), stage(*nf) {}
+  explicit Function(std::unique_ptr<function::NetworkFunction> made) : nf(std::move(made)), stage(*nf) {}
 };
 
 Function firewall_with(const char* rules, classify::Engine engine) {

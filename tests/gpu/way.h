@@ -95,7 +95,8 @@ inline Json details_of(const Json& function) {
   Json details = function.value("details", Json{});
   // These depend on how many packets are looked up before others have passed the chain.
   if (details.contains("connections")) {
-    for (const char* by_time : {"now", "most", "confirmed", "made_room", "expired"}) details["connections"].erase(by_time);
+    for (const char* by_time : {"now", "most", "confirmed", "made_room", "expired"})
+      details["connections"].erase(by_time);
   }
   if (details.contains("inspection")) {
     for (const char* way : {"candidates", "evaluations", "scanned_on_gpu", "clear"}) details["inspection"].erase(way);
