@@ -4,7 +4,7 @@
 
 import json
 
-from net import Skip, check, sh
+from net import Skip, check, sh, wait_until
 
 RULES = """
 table inet home {
@@ -57,7 +57,11 @@ print(json.dumps([ask(*question.split(',')) for question in sys.argv[1:]]))
 """
 
 
-def home(make):
+def follow(rules_of_kernel):
+    return lambda make: home(make, rules_of_kernel)
+
+
+def home(make, rules_of_kernel):
     net = make(routed=True)
     if "nftables" not in sh("nft --version", check=False):
         raise Skip("nft is not installed")
@@ -66,9 +70,11 @@ def home(make):
     net.serve("lb", f"python3 {server} 5000", port=5000)
 
     def firewall(hook, more=""):
-        return (f"  - firewall: {{rules: {rules}, hook: {hook}, connections: 1000, interfaces: {{lan: lan, wan: wan}}"
+        return (f"  - firewall: {{rules: {'kernel' if rules_of_kernel else rules}, hook: {hook}, connections: 1000, interfaces: {{lan: lan, wan: wan}}"
                 f"{more}}}\n")
 
+    if rules_of_kernel:
+        sh(f"ip netns exec gw nft -f {rules}")
     addresses = ", addresses: {wan: 10.2.0.254 fd02::fe, lan: 10.1.0.254 fd01::fe}"
     net.start(firewall("prerouting") + net.router() + firewall("forward") + firewall("postrouting", addresses))
 
@@ -85,10 +91,13 @@ def home(make):
         check(out == [other, "silence", "silence"], "from outside, IPv", version, out)
         net.iperf("", version)
         net.iperf("-R", version)
+    if rules_of_kernel:
+        sh("ip netns exec gw nft add rule inet home in udp dport 7777 dnat ip to 10.1.0.1:80")
+        wait_until(lambda: ask("lb", "SOCK_DGRAM,10.2.0.254,7777") == ["10.2.0.2"], "a new rule is not in use", 5)
     report = net.stop()
     details = report["functions"][0]["details"]["connections"]
     check(details["confirmed"] >= 12, details)
     check(report["functions"][2]["dropped"]["packets"] > 0, report["functions"])
 
 
-SCENARIOS = {"Home": home}
+SCENARIOS = {"Home": follow(False), "HomeOfKernel": follow(True)}
