@@ -291,6 +291,7 @@ TEST(TranslatingFirewall, DropsWhatCannotBeTranslated) {
 TEST(TranslatingFirewall, RulesAtAHookMustNotFilterAfterNat) {
   Table table;
   table.chain("pre", "nat", "prerouting", -100).rule(R"({"redirect": {"port": 8080}})");
+  table.chain("through", "filter", "forward", 0);
   table.chain("late", "filter", "prerouting", 0).rule(match("udp", "dport", "82") + R"(, {"drop": null})");
   ReadOptions options;
   options.hook = Hook::prerouting;
@@ -301,7 +302,25 @@ TEST(TranslatingFirewall, RulesAtAHookMustNotFilterAfterNat) {
   options.hook = Hook::forward;
   EXPECT_TRUE(read_rules(table.text(), "rules", options)->unsupported.empty());
   options.hook.reset();
-  EXPECT_FALSE(read_rules(table.text(), "rules", options));
+  EXPECT_FALSE(read_rules(table.text(), "rules", options)->unsupported.empty());
+}
+
+TEST(TranslatingFirewall, MissingFiltersAtForwardAreAnErrorAndElsewhereNone) {
+  Table table;
+  table.chain("post", "nat", "postrouting", 100).rule(kMasquerade);
+  for (const Hook hook : {Hook::prerouting, Hook::forward, Hook::postrouting}) {
+    ReadOptions options;
+    options.hook = hook;
+    const auto read = read_rules(table.text(), "rules", options);
+    EXPECT_EQ(read.has_value(), hook != Hook::forward) << name_of(hook);
+    if (!read) {
+      EXPECT_THAT(to_string(read.error()), HasSubstr("no chain that filters forwarded packets"));
+    }
+  }
+  table.chain("in", "filter", "ingress", 0, "drop");
+  ReadOptions options;
+  options.hook = Hook::prerouting;
+  EXPECT_THAT(to_string(read_rules(table.text(), "rules", options)->unsupported), HasSubstr("at hook ingress"));
 }
 
 TEST(TranslatingFirewall, ReportsTranslationsThatItDoesNotKnow) {

@@ -374,7 +374,9 @@ Result<Read<classify::Ruleset>> Reader::finish() {
   check_jumps();
   if (!mistakes_.empty()) return failure(std::move(mistakes_).take({file_, 0, 0}));
   std::vector<BaseChain> starts = find_starts();
-  if (starts.empty() && options_.hook) return std::move(read_);
+  // Rules that are missing at `forward` must not open everything.
+  const bool may_be_empty = options_.translates || options_.hook.value_or(Hook::forward) != Hook::forward;
+  if (starts.empty() && may_be_empty) return std::move(read_);
   if (starts.empty()) {
     return failure(error("no chain that filters forwarded packets", "",
                          "a base chain of type filter at hook forward, in a table of family inet, ip or ip6"));
@@ -421,7 +423,7 @@ std::vector<BaseChain> Reader::find_starts() {
       read_.harmless.push_back(error(name + ": ARP is not supported: the verdicts of IP packets are the same", "", ""));
     } else if (is_ip && chain.hook == hook && chain.type == (options_.translates ? "nat" : "filter")) {
       filters.push_back(&chain);
-    } else if (is_ip && options_.hook) {
+    } else if (is_ip && options_.hook && chain.hook != "ingress") {
       // Another function of the chain stands for the other hooks.
     } else if (!is_ip || (chain.hook != "input" && chain.hook != "output")) {
       const std::string& harmful = chains_.find(key)->second.policy == classify::Target::drop ? name : chain.harmful;
