@@ -88,7 +88,7 @@ asan-unit: setup-build-test-check ## the unit tests of src/ alone under these sa
 	@tools/run_tests build/asan -L unit -E '_NOT_BUILT'
 
 # Those whose code runs in several threads. The others of the folder are not built, and so not run.
-threaded := run_test port_test control_test ring_test ipsec_numbers_test ipsec_replay_test conservation_test table_swap_test
+threaded := run_test port_test control_test conntrack_test ring_test ipsec_numbers_test ipsec_replay_test conservation_test table_swap_test
 .PHONY: tsan
 tsan: setup-build-test ## the unit and property tests of multi-threaded code under the thread sanitizer
 	@$(call configure,tsan)

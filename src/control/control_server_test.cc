@@ -29,7 +29,8 @@ namespace {
 
 class FakeRun final : public run::Run {
  public:
-  int applied = 0, rolled_back = 0, reopened = 0, rested = 0, resumed = 0, left = 0;
+  // Tests look at them from other threads.
+  std::atomic<int> applied = 0, rolled_back = 0, reopened = 0, rested = 0, resumed = 0, left = 0;
   std::string port = "tap interface=x";
   std::vector<run::TrackedConnections> tracked;
 
