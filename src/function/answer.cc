@@ -65,17 +65,27 @@ bool may_be_answered(PacketView packet) noexcept {
   const PacketLayout& layout = packet.layout();
   if (layout.has(PacketLayout::kLaterFragment)) return false;
   if (packet.packet->link_type != LinkType::ethernet && packet.packet->link_type != LinkType::raw_ip) return false;
-  if (packet.packet->link_type == LinkType::ethernet && (packet.frame[0] & 1) != 0) return false;  // group address
+  if (packet.packet->link_type == LinkType::ethernet) {
+    constexpr MacAddress kNone{};
+    const EthernetHeader& link = packet.ethernet();
+    const bool of_groups = ((link.destination.bytes[0] | link.source.bytes[0]) & 1) != 0;
+    if (of_groups || std::memcmp(link.source.bytes, kNone.bytes, sizeof kNone.bytes) == 0) return false;
+  }
   const bool icmp = layout.has(PacketLayout::kTransportHeader) &&
                     (layout.transport == ip_protocol::kIcmp || layout.transport == ip_protocol::kIcmpv6);
   if (layout.network == NetworkLayer::ipv4) {
     const std::uint32_t source = packet.ipv4().source.value();
     const std::uint32_t destination = packet.ipv4().destination.value();
-    if (source == 0 || source >> 28 >= 0xe || source >> 24 == 127 || destination >> 28 >= 0xe) return false;
+    const auto is_of_a_host = [](std::uint32_t address) {
+      return address >> 24 != 0 && address >> 24 != 127 && address >> 28 < 0xe;
+    };
+    if (!is_of_a_host(source) || !is_of_a_host(destination)) return false;
     return !icmp || packet.icmp().type == kEchoRequest;
   }
-  const Ipv6Address source = packet.ipv6().source_address();
-  if ((source.high | source.low) == 0 || source.high >> 56 == 0xff) return false;
+  const auto is_of_a_host = [](const Ipv6Address& address) {
+    return address.high >> 56 != 0xff && (address.high != 0 || address.low > 1);
+  };
+  if (!is_of_a_host(packet.ipv6().source_address()) || !is_of_a_host(packet.ipv6().destination_address())) return false;
   return !icmp || packet.icmp().type >= kFirstIcmpv6Information;
 }
 

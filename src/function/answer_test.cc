@@ -116,6 +116,15 @@ TEST(Answer, NobodyIsAnsweredWhoMustNotBe) {
   EXPECT_FALSE(may(packet().eth().ipv4("10.1.0.1", "224.0.0.5").udp(1, 2).bytes()));
   EXPECT_FALSE(may(packet().eth({{1, 0, 0x5e, 0, 0, 5}}).ipv4("10.1.0.1", "10.2.0.1").udp(1, 2).bytes()));
   EXPECT_FALSE(may(packet().eth().ipv6("ff02::1", "2001:db8::1").udp(1, 2).bytes()));
+  EXPECT_FALSE(may(packet().eth().ipv6("2001:db8::1", "ff0e::1").udp(1, 2).bytes()));
+  EXPECT_FALSE(may(packet().eth().ipv6("::1", "2001:db8::1").udp(1, 2).bytes()));
+  EXPECT_FALSE(may(packet().eth().ipv4("10.1.0.1", "127.0.0.1").udp(1, 2).bytes()));
+  for (const int first : {1, 0}) {  // from a group; from nobody
+    auto frame = packet().eth().ipv4("10.1.0.1", "10.2.0.1").udp(1, 2).bytes();
+    std::fill_n(frame.begin() + 6, 6, std::uint8_t{0});
+    frame[6] = static_cast<std::uint8_t>(first);
+    EXPECT_FALSE(may(frame));
+  }
 }
 
 TEST(Answer, IsLimitedToSoManyASecond) {

@@ -188,8 +188,12 @@ Result<std::string> Firewall::changes_from(const function::NetworkFunction& runn
   if (nat_) {
     const std::vector<std::uint32_t> same_nat = pair_rules(before.nat_->rules, nat_->rules);
     const auto kept_nat = same_nat.size() - static_cast<std::size_t>(std::ranges::count(same_nat, kNoRule));
-    changes.count("rule of NAT",
+    changes.count("NAT rule",
                   {.added = same_nat.size() - kept_nat, .removed = before.nat_->rules.rules.size() - kept_nat});
+  }
+  if (nat_ && changes.empty() &&
+      (nat_->addresses != before.nat_->addresses || !same_meaning(before.nat_->rules, nat_->rules))) {
+    changes.add("the same NAT rules, with other addresses or for other packets");
   }
   // For example, if interfaces are mapped to other ports.
   if (changes.empty() && !same_meaning(before.rules_, rules_)) changes.add("the same rules, for other packets");
@@ -248,6 +252,7 @@ std::optional<function::Explanation> Firewall::explain(PacketView packet) const 
   if (tracks())
     explanation.depends_on = fmt::format("its connection; here, it belongs to none that is known: {}",
                                          to_string(classify::connection_of(key.connection)));
+  if (nat_) explanation.depends_on += "; what it is translated to is not worked out here";
   verdict = verdict_of(classify::decision(classify::view_of(rules_), entry, key.family).action, verdict);
   return explanation;
 }

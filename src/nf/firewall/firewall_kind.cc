@@ -228,6 +228,14 @@ Result<ReadBoth> read_kernel_rules(FromKernel& from, const Firewall* running, Re
   });
 }
 
+bool is_of_a_host(Ipv4Address address) {
+  const std::uint32_t first = address.bits >> 24;
+  return first != 0 && first != 127 && first < 0xe0;
+}
+bool is_of_a_host(const Ipv6Address& address) {
+  return address.high >> 56 != 0xff && (address.high != 0 || address.low > 1);
+}
+
 /// {wan: 203.0.113.5 2001:db8::5}
 Result<std::vector<PortAddresses>> read_addresses(const Parameters& parameters, const function::NfContext& context) {
   std::vector<PortAddresses> addresses(context.ports.size());
@@ -246,7 +254,9 @@ Result<std::vector<PortAddresses>> read_addresses(const Parameters& parameters, 
     for (const std::string_view text : split(std::string_view(given[i]).substr(equals + 1), ' ')) {
       const auto ipv4 = parse_ipv4(text);
       const auto ipv6 = parse_ipv6(text);
-      if (ipv4 && !of_port.ipv4) {
+      if ((ipv4 && !is_of_a_host(*ipv4)) || (ipv6 && !is_of_a_host(*ipv6))) {
+        errors.push_back({parameters.place("addresses", i), "not an address of a host", in_quotes(text), ""});
+      } else if (ipv4 && !of_port.ipv4) {
         of_port.ipv4 = *ipv4;
       } else if (ipv6 && !of_port.ipv6) {
         of_port.ipv6 = *ipv6;
@@ -265,8 +275,10 @@ Errors check_addresses(const NatRules& nat, const Parameters& parameters, const 
   using Way = classify::Translation::Way;
   Errors errors;
   const auto uses = [&](Way way) {
-    return std::ranges::any_of(nat.rules.rules, [&](const classify::Rule& rule) {
-      return !rule.left_out && rule.translation && rule.translation->way == way;
+    // Other rules of the file are not for this hook.
+    return std::ranges::any_of(nat.rules.entries, [&](const classify::Entry& entry) {
+      const auto& translation = nat.rules.rules[entry.rule].translation;
+      return translation && translation->way == way;
     });
   };
   const auto has_any = [](const PortAddresses& of_port) { return of_port.ipv4 || of_port.ipv6; };
@@ -302,11 +314,14 @@ std::vector<bool> find_answering(const classify::Ruleset& rules, const Parameter
                                  function::NfContext& context) {
   std::optional<bool> chosen;
   if (parameters.has("answers")) chosen = parameters.flag("answers");
-  std::vector<bool> ports = answering_ports(chosen, context);
-  if (chosen.value_or(false) && (context.out_port_known || !rules.rejects())) {
+  // At later hooks, an earlier firewall may have translated what is to be quoted.
+  const bool may_be_translated = parameters.has("hook") && hook_of(parameters.text("hook")) != Hook::prerouting;
+  std::vector<bool> ports = may_be_translated ? std::vector<bool>() : answering_ports(chosen, context);
+  if (chosen.value_or(false) && (context.out_port_known || may_be_translated || !rules.rejects())) {
     context.without_effect.push_back({parameters.place("answers"), "answers has no effect", "",
-                                      context.out_port_known
-                                          ? "a place before the function that chooses where packets leave"
+                                      context.out_port_known || may_be_translated
+                                          ? "a firewall before the function that chooses where packets leave, without "
+                                            "`hook` or with `hook: prerouting`"
                                           : "a rule that rejects"});
   }
   if (running == nullptr) {

@@ -573,7 +573,14 @@ class IptablesRuleReader {
       rule_.jump = Jump::give_back;
     } else if (auto translation = translates_ ? translation_of_target(word.text, rule_.chain) : std::nullopt) {
       rule_.jump = Jump::translate;
+      using Way = classify::Translation::Way;
+      const bool of_source = translation->way == Way::source || translation->way == Way::masquerade;
+      if (word.text != "NETMAP" && rule_.chain == (of_source ? "PREROUTING" : "POSTROUTING"))
+        return mistake(word, "wrong target for this chain", of_source ? "POSTROUTING" : "PREROUTING");
       read_translation(*translation);
+      const bool to_addresses = translation->way == Way::source || translation->way == Way::destination;
+      if (to_addresses && translation->range.flags == 0)
+        return mistake(word, "a target without what it translates to", "");
       rule_.translation = translation;
     } else {
       read_chain(Jump::call, word);

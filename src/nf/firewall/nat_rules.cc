@@ -7,20 +7,24 @@
 
 namespace penstock::firewall {
 
-std::optional<conntrack::NatRange> NatRules::range_for(PacketView packet, std::uint8_t connection) const noexcept {
+tl::expected<conntrack::NatRange, DropReason> NatRules::range_for(PacketView packet,
+                                                                  std::uint8_t connection) const noexcept {
   using Way = classify::Translation::Way;
   classify::Key key;
   classify::make_key(packet, key, connection);
   std::uint32_t entry = classify::kNoEntry;
   classifier->classify({&key, 1}, &entry);
+  if (rules.target(entry, key.family) != classify::Target::accept) return tl::unexpected(DropReason::denied);
   if (entry == classify::kNoEntry) return conntrack::NatRange{};
   const auto& translation = rules.rules[rules.entries[entry].rule].translation;
   if (!translation) return conntrack::NatRange{};
+  const bool of_source = translation->way == Way::source || translation->way == Way::masquerade;
+  if (of_source != (kind() == conntrack::NatKind::source)) return tl::unexpected(DropReason::untranslated);
   conntrack::NatRange range = translation->range;
   if (translation->way == Way::masquerade || translation->way == Way::redirect) {
     const PortIndex port = translation->way == Way::masquerade ? packet.packet->verdict.value : packet.packet->in_port;
     const std::optional<Ipv6Address> address = address_of(port, key.family);
-    if (!address) return std::nullopt;
+    if (!address) return tl::unexpected(DropReason::untranslated);
     range.first_address = range.last_address = *address;
     range.flags |= conntrack::NatRange::kAddresses;
   }

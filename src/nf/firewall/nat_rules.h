@@ -8,12 +8,14 @@
 
 #include <memory>
 #include <optional>
+#include <tl/expected.hpp>
 #include <vector>
 
 #include "base/ip_address.h"
 #include "classify/classifier.h"
 #include "classify/rule.h"
 #include "conntrack/nat_range.h"
+#include "nf/firewall/judge_core.h"
 #include "nf/firewall/rule_reader.h"
 #include "packet/packet.h"
 
@@ -23,6 +25,7 @@ namespace penstock::firewall {
 struct PortAddresses {
   std::optional<Ipv4Address> ipv4;
   std::optional<Ipv6Address> ipv6;
+  friend bool operator==(const PortAddresses&, const PortAddresses&) = default;
 };
 
 struct NatRules {
@@ -35,9 +38,10 @@ struct NatRules {
   [[nodiscard]] conntrack::NatKind kind() const noexcept {
     return hook == Hook::prerouting ? conntrack::NatKind::destination : conntrack::NatKind::source;
   }
-  /// What the packet's connection, which begins with it, is translated to; an empty range if no rule says. Empty if a
-  /// rule says so, but the interface has no address for it.
-  [[nodiscard]] std::optional<conntrack::NatRange> range_for(PacketView packet, std::uint8_t connection) const noexcept;
+  /// What the packet's connection, which begins with it, is translated to; an empty range if no rule says. Otherwise
+  /// why it is dropped: a rule or the policy says so, or a rule translates to what there is not.
+  [[nodiscard]] tl::expected<conntrack::NatRange, DropReason> range_for(PacketView packet,
+                                                                        std::uint8_t connection) const noexcept;
 
  private:
   [[nodiscard]] std::optional<Ipv6Address> address_of(PortIndex port, NetworkLayer family) const noexcept;

@@ -7,6 +7,7 @@
 
 #include "classify/rules_view.h"
 #include "conntrack/transport.h"
+#include "packet/checksum.h"
 
 namespace penstock::firewall {
 
@@ -14,6 +15,10 @@ namespace {
 
 /// A checksum that cannot be checked counts as right, as in Linux.
 bool has_wrong_checksum(PacketView packet) noexcept {
+  if (packet.layout().network == NetworkLayer::ipv4 &&
+      checksum(packet.frame + packet.layout().network_offset, packet.ipv4().header_length()) != 0) {
+    return true;
+  }
   conntrack::Transport transport;
   if (!packet.layout().has(PacketLayout::kTransportHeader) || !conntrack::read_transport(packet, transport))
     return false;

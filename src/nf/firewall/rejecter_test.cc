@@ -174,6 +174,9 @@ TEST(Rejecter, AnswersOnlyWhatCanBeTrusted) {
   Stages stages(*rules);
   Bytes wrong = udp4(9);
   wrong[40] ^= 1;  // the checksum
+  Bytes wrong_header = udp4(9);
+  wrong_header[24] ^= 1;
+  EXPECT_THAT(stages.answers({wrong_header}), ElementsAre("-"));
   const Bytes error = packet().eth().ipv4("10.0.0.1", "192.0.2.7").icmp(3, 3).raw(Bytes(28)).bytes();
   EXPECT_THAT(stages.answers({wrong, error, udp4(9)}), ElementsAre("-", "-", "icmp 3/3"));
 }

@@ -16,26 +16,27 @@ void TranslatingStage::process(std::span<PacketView> packets) noexcept {
   TrackedStage::process(packets);
   for (const PacketView packet : packets) {
     Verdict& verdict = packet.packet->verdict;
-    if (!verdict.alive() || standing_of(packet.layout()) != Standing::judged || translate(packet)) continue;
-    verdict = Verdict::drop(DropReason::untranslated);
+    if (verdict.alive() && standing_of(packet.layout()) == Standing::judged) verdict = translate(packet);
   }
 }
 
-/// False: the packet must not go on as it is.
-bool TranslatingStage::translate(PacketView packet) noexcept {
+Verdict TranslatingStage::translate(PacketView packet) noexcept {
   using conntrack::Connection;
   using conntrack::Rewrite;
+  const Verdict so_far = packet.packet->verdict;
   const conntrack::NatKind kind = nat_.kind();
   const bool source = kind == conntrack::NatKind::source;
   const conntrack::Tracked tracked = connections().of(packet);
-  if (tracked.connection == nullptr) return true;
+  if (tracked.connection == nullptr) return so_far;
   const std::uint16_t done = source ? Connection::kSourceNatDone : Connection::kDestinationNatDone;
   if (tracked.state == conntrack::State::new_connection && connections().may_begin(tracked) &&
       (tracked.connection->status & done) == 0) {
     const auto range = nat_.range_for(packet, number_of(connection_of(tracked)));
-    if (!range || !connections().translate(tracked, kind, *range)) return false;
+    if (!range) return Verdict::drop(range.error());
+    if (!connections().translate(tracked, kind, *range)) return Verdict::drop(DropReason::untranslated);
   }
-  return conntrack::rewrite(packet, conntrack::rewrite_for(tracked, source ? Rewrite::kSource : Rewrite::kDestination));
+  const auto rewrite = conntrack::rewrite_for(tracked, source ? Rewrite::kSource : Rewrite::kDestination);
+  return conntrack::rewrite(packet, rewrite) ? so_far : Verdict::drop(DropReason::untranslated);
 }
 
 std::string TranslatingStage::explain(PacketView packet) const {

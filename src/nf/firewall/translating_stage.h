@@ -27,7 +27,7 @@ class TranslatingStage final : public TrackedStage {
   std::string explain(PacketView packet) const override;
 
  private:
-  [[nodiscard]] bool translate(PacketView packet) noexcept;
+  [[nodiscard]] Verdict translate(PacketView packet) noexcept;
 
   const NatRules& nat_;
 };

@@ -260,9 +260,9 @@ TEST(TranslatingFirewall, LeavesTablesOfIptablesToTheFirewallsOfTheirHooks) {
   const auto with_mangle = read_rules(text + "*mangle\n:PREROUTING DROP [0:0]\nCOMMIT\n", "rules", options);
   EXPECT_THAT(to_string(with_mangle->unsupported), HasSubstr("table mangle is not supported"));
   options.translates = true;
-  for (const char* wrong :
-       {"DNAT --to-destination 10.0.0.9-10.0.0.1", "DNAT --to-destination 10.0.0.1:", "NETMAP --to 1/33",
-        "REDIRECT --to-ports 9-8", "DNAT --to-destination 10.0.0.1:70000", "DNAT --to-destination"}) {
+  for (const char* wrong : {"DNAT --to-destination 10.0.0.9-10.0.0.1", "DNAT --to-destination 10.0.0.1:",
+                            "NETMAP --to 1/33", "SNAT --to-source 10.0.0.1", "DNAT", "REDIRECT --to-ports 9-8",
+                            "DNAT --to-destination 10.0.0.1:70000", "DNAT --to-destination"}) {
     EXPECT_FALSE(read_rules(fmt::format("*nat\n:PREROUTING ACCEPT [0:0]\n-A PREROUTING -j {}\nCOMMIT\n", wrong),
                             "rules", options))
         << wrong;
@@ -303,6 +303,52 @@ TEST(TranslatingFirewall, RulesAtAHookMustNotFilterAfterNat) {
   EXPECT_TRUE(read_rules(table.text(), "rules", options)->unsupported.empty());
   options.hook.reset();
   EXPECT_FALSE(read_rules(table.text(), "rules", options)->unsupported.empty());
+}
+
+TEST(TranslatingFirewall, RulesAndPoliciesOfNatThatDropAreObeyed) {
+  Table table;
+  table.chain("pre", "nat", "prerouting", -100).rule(match("udp", "dport", "70") + R"(, {"drop": null})");
+  table.chain("post", "nat", "postrouting", 100, "drop")
+      .rule(match("udp", "dport", "53") + ", " + kMasquerade)
+      .rule(match("udp", "dport", "54") + R"(, {"dnat": {"family": "ip", "addr": "10.0.0.1"}})");
+  Gateway gateway(table.text());
+  EXPECT_EQ(gateway.pass(udp("10.0.0.1", 1, "192.0.2.7", 70)), "denied");
+  EXPECT_EQ(gateway.pass(udp("10.0.0.1", 1, "192.0.2.7", 71)), "denied") << "by the policy";
+  EXPECT_EQ(gateway.pass(udp("10.0.0.1", 1, "192.0.2.7", 53)), "203.0.113.5:1 > 192.0.2.7:53");
+  EXPECT_EQ(gateway.pass(udp("10.0.0.1", 1, "192.0.2.7", 54)), "untranslated") << "a destination, after the route";
+  EXPECT_EQ(gateway.counters().connections, 1U);
+}
+
+TEST(TranslatingFirewall, FiltersBeforeConnectionsAreKnownAreUnsupported) {
+  Table table;
+  table.chain("raw", "filter", "prerouting", -300).rule(match("udp", "dport", "82") + R"(, {"drop": null})");
+  ReadOptions options;
+  options.hook = Hook::prerouting;
+  EXPECT_THAT(to_string(read_rules(table.text(), "rules", options)->unsupported),
+              HasSubstr("a filter before connections are looked up"));
+}
+
+TEST(TranslatingFirewall, AReloadNoticesWhatOnlyNatSees) {
+  const auto with = [](const char* element, const char* address) {
+    Table table;
+    table.chain("post", "nat", "postrouting", 100)
+        .rule(match("ip", "saddr", fmt::format(R"({{"set": ["{}"]}})", element)) + ", " + kMasquerade);
+    ReadOptions options;
+    options.interfaces.ports = {"lan", "wan"};
+    options.hook = Hook::postrouting;
+    Firewall::Setup setup;
+    classify::Ruleset filters = rules_of(table.text(), options);
+    options.translates = true;
+    NatRules nat{Hook::postrouting, rules_of(table.text(), options), {{}, {*parse_ipv4(address), {}}}};
+    for (classify::Rule& rule : nat.rules.rules) rule.text = "masquerade @set";  // as of a named one
+    for (classify::Rule& rule : filters.rules) rule.text = "masquerade @set";
+    setup.nat = std::move(nat);
+    return std::move(Firewall::build(std::move(filters), classify::Engine::bitvector, std::move(setup)).value());
+  };
+  const auto before = with("10.0.0.1", "203.0.113.5");
+  EXPECT_EQ(with("10.0.0.1", "203.0.113.5")->changes_from(*before).value(), "");
+  EXPECT_NE(with("10.0.0.2", "203.0.113.5")->changes_from(*before).value(), "");
+  EXPECT_NE(with("10.0.0.1", "203.0.113.6")->changes_from(*before).value(), "");
 }
 
 TEST(TranslatingFirewall, MissingFiltersAtForwardAreAnErrorAndElsewhereNone) {

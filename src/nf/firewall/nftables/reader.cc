@@ -337,7 +337,7 @@ class Reader {
   void check_jumps();
   [[nodiscard]] std::vector<BaseChain> find_starts();
   void check_other_chain(const Declared& chain, const std::string& key);
-  void leave_out_later_than_nat(std::vector<const Declared*>& filters, std::string_view hook);
+  void leave_out_at_other_places(std::vector<const Declared*>& filters, std::string_view hook);
   void spread_harm();
   [[nodiscard]] Errors set_policies(std::vector<BaseChain>& starts);
   void report_ignored();
@@ -436,7 +436,7 @@ std::vector<BaseChain> Reader::find_starts() {
     }
   }
   std::ranges::stable_sort(filters, {}, &Declared::priority);
-  if (!options_.translates) leave_out_later_than_nat(filters, hook);
+  if (!options_.translates) leave_out_at_other_places(filters, hook);
   std::vector<BaseChain> starts;
   bool more_ipv4 = false, more_ipv6 = false;
   for (auto next = filters.rbegin(); next != filters.rend(); ++next) {
@@ -452,8 +452,21 @@ std::vector<BaseChain> Reader::find_starts() {
   return starts;
 }
 
-/// Here, the filters of a hook see packets before they are translated there.
-void Reader::leave_out_later_than_nat(std::vector<const Declared*>& filters, std::string_view hook) {
+/// Here, the filters of a hook see packets after their connections are looked up, and before they are translated there.
+void Reader::leave_out_at_other_places(std::vector<const Declared*>& filters, std::string_view hook) {
+  constexpr std::int64_t kConnections = -200;  // NF_IP_PRI_CONNTRACK
+  const auto is_earlier = [&](const Declared* filter) {
+    return hook == "prerouting" && filter->priority < kConnections;
+  };
+  for (const Declared* const filter : filters) {
+    if (!is_earlier(filter)) continue;
+    read_.unsupported.push_back(error(
+        fmt::format(
+            "nftables[{}].chain (table {} {}, chain {}): a filter before connections are looked up is not supported",
+            filter->object, filter->family, filter->table, filter->name),
+        fmt::format("priority {}", filter->priority), fmt::format("priority {} or higher", kConnections)));
+  }
+  std::erase_if(filters, is_earlier);
   const auto is_later = [&](const Declared* filter) {
     return std::ranges::any_of(base_, [&](const std::string& key) {
       const Declared& chain = declared_.find(key)->second;
