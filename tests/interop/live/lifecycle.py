@@ -269,6 +269,8 @@ def second_run(make):
     """On the same interfaces: the kernel allows it, and each packet would be forwarded twice."""
     net = make()
     listener = net.serve("gw", "tcpdump -i lan -w /dev/null")
+    # While it opens its socket, it looks like a program that sends.
+    wait_until(lambda: "listening on" in listener.text(), "tcpdump does not listen")
     net.start(wait=False)
     wait_until(net.has_worker, "the first run does not begin")
     first = net.penstock
