@@ -3,8 +3,6 @@
 
 #include "nf/firewall/iptables_translation.h"
 
-#include <algorithm>
-
 #include "base/ip_address.h"
 #include "base/units.h"
 #include "conntrack/nat_range.h"
@@ -74,11 +72,9 @@ bool read_prefix(std::string_view text, NetworkLayer family, NatRange& range) {
   const auto length = slash == std::string_view::npos ? bits : parse_integer(text.substr(slash + 1));
   const auto address = parse_address(text.substr(0, slash), family);
   if (!address || !length || *length > bits) return false;
-  const unsigned host_bits = bits - static_cast<unsigned>(*length);
-  const auto ones = [](unsigned count) { return count >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1; };
-  const Ipv6Address host{host_bits > 64 ? ones(host_bits - 64) : 0, ones(std::min(host_bits, 64U))};
-  range.first_address = {address->high & ~host.high, address->low & ~host.low};
-  range.last_address = {address->high | host.high, address->low | host.low};
+  const Ipv6Address mask = ipv6_mask(128 - bits + static_cast<unsigned>(*length));
+  range.first_address = {address->high & mask.high, address->low & mask.low};
+  range.last_address = {address->high | ~mask.high, address->low | ~mask.low};
   range.flags |= NatRange::kAddresses | NatRange::kNetmap;
   return true;
 }

@@ -43,10 +43,8 @@ std::optional<Address> parse_address(const Json& value) {
 
 /// The last address of a prefix whose first one this is.
 Ipv6Address last_of(const Address& first, unsigned length) {
-  const unsigned host_bits = (first.family == NetworkLayer::ipv4 ? 32 : 128) - length;
-  const auto ones = [](unsigned bits) { return bits >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1; };
-  return {first.bits.high | (host_bits > 64 ? ones(host_bits - 64) : 0),
-          first.bits.low | ones(std::min(host_bits, 64U))};
+  const Ipv6Address mask = ipv6_mask(first.family == NetworkLayer::ipv4 ? 96 + length : length);
+  return {first.bits.high | ~mask.high, first.bits.low | ~mask.low};
 }
 
 /// "10.0.0.1"; {"range": ["10.0.0.1", "10.0.0.9"]}; {"prefix": {"addr": "10.0.0.0", "len": 24}}
