@@ -76,8 +76,8 @@ struct alignas(64) Connection {
   std::uint32_t mark = 0;        // the user's own, as `ct mark`
   std::uint16_t status = 0;
   TcpState tcp_state = TcpState::none;
-  std::uint8_t open_packets =
-      0;  // before it is confirmed: those of which it is not known whether they pass; at most 255
+  // Before it is confirmed: the packets of which it is not known whether they pass; at most 255.
+  std::uint8_t open_packets = 0;
 
   // With the values of the kernel's IPS_*.
   static constexpr std::uint16_t kSeenReply = 2, kAssured = 4, kConfirmed = 8, kSourceNat = 16, kDestinationNat = 32,

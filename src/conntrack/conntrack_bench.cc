@@ -8,8 +8,7 @@
 //   new_tcp      a SYN for a connection that is not known. The table is full, so each makes an older one leave early
 //   new_udp      a datagram for a connection that is not known; connections expire in the meantime
 //   nat_udp      as known_udp, and what a router with NAT does with each packet. Without `translated`, no rule
-//   translates
-//                the connections
+//                translates the connections
 //   nat_new_udp  as new_udp, with a new translation for each connection
 
 #include <benchmark/benchmark.h>
