@@ -142,8 +142,8 @@ template <std::uint32_t Count>
 
 template <std::uint32_t Count>
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline std::uint32_t deciding_entry_of(const BitVectorView& table,
-                                                                          const VectorSet& set) noexcept {
-  std::uint32_t from = 0;
+                                                                          const VectorSet& set,
+                                                                          std::uint32_t from) noexcept {
   for (;;) {
     const std::uint32_t i = first_match<Count>(table, set.records, from);
     if (i == kNoEntry || table.entries[i].action != Action::skip) return i;
@@ -151,26 +151,26 @@ template <std::uint32_t Count>
   }
 }
 
-/// The entry that decides the key that `set` was located for, or kNoEntry: then the policy decides.
-[[nodiscard]] PENSTOCK_HOST_DEVICE inline std::uint32_t deciding_entry(const BitVectorView& table,
-                                                                       const VectorSet& set) noexcept {
+/// The entry from `from` on that decides the key that `set` was located for, or kNoEntry: then the policy decides.
+[[nodiscard]] PENSTOCK_HOST_DEVICE inline std::uint32_t deciding_entry(const BitVectorView& table, const VectorSet& set,
+                                                                       std::uint32_t from = 0) noexcept {
   // The compiler unrolls loops with a known count; the count is the same for all packets.
   switch (set.count) {
-    case 2: return deciding_entry_of<2>(table, set);
-    case 3: return deciding_entry_of<3>(table, set);
-    case 4: return deciding_entry_of<4>(table, set);
-    case 5: return deciding_entry_of<5>(table, set);
-    case 6: return deciding_entry_of<6>(table, set);
-    default: return deciding_entry_of<7>(table, set);
+    case 2: return deciding_entry_of<2>(table, set, from);
+    case 3: return deciding_entry_of<3>(table, set, from);
+    case 4: return deciding_entry_of<4>(table, set, from);
+    case 5: return deciding_entry_of<5>(table, set, from);
+    case 6: return deciding_entry_of<6>(table, set, from);
+    default: return deciding_entry_of<7>(table, set, from);
   }
 }
 
 /// Both steps, for a single key.
-[[nodiscard]] PENSTOCK_HOST_DEVICE inline std::uint32_t deciding_entry(const BitVectorView& table,
-                                                                       const Key& key) noexcept {
+[[nodiscard]] PENSTOCK_HOST_DEVICE inline std::uint32_t deciding_entry(const BitVectorView& table, const Key& key,
+                                                                       std::uint32_t from = 0) noexcept {
   VectorSet set{};
   locate(table, key, set);
-  return deciding_entry(table, set);
+  return deciding_entry(table, set, from);
 }
 
 }  // namespace penstock::classify

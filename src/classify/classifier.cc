@@ -28,6 +28,9 @@ class LinearClassifier final : public Classifier {
   void classify(std::span<const Key> keys, std::uint32_t* entries) const noexcept override {
     for (std::size_t i = 0; i < keys.size(); ++i) entries[i] = deciding_entry(view_, keys[i]);
   }
+  std::uint32_t next(const Key& key, std::uint32_t from) const noexcept override {
+    return deciding_entry(view_, key, from);
+  }
   std::size_t memory_bytes() const noexcept override { return bytes_; }
   std::string_view name() const noexcept override { return "linear"; }
 
@@ -54,6 +57,9 @@ class BitVectorClassifier final : public Classifier {
       keys = keys.subspan(group.size());
       entries += group.size();
     }
+  }
+  std::uint32_t next(const Key& key, std::uint32_t from) const noexcept override {
+    return deciding_entry(view_, key, from);
   }
   const BitVectorTables* bitvectors() const noexcept override { return &tables_; }
   std::size_t memory_bytes() const noexcept override { return tables_.memory_bytes(); }
@@ -104,6 +110,9 @@ class RfcClassifier final : public Classifier {
       entries += group.size();
     }
   }
+  std::uint32_t next(const Key& /*key*/, std::uint32_t /*from*/) const noexcept override {
+    return kNoEntry;  // make_classifier() refuses rules with steps
+  }
   const RfcTables* rfc() const noexcept override { return &tables_; }
   std::size_t memory_bytes() const noexcept override { return tables_.memory_bytes(); }
   std::string_view name() const noexcept override { return "rfc"; }
@@ -122,6 +131,12 @@ Engine engine_of(std::string_view name) {
 
 Result<std::unique_ptr<Classifier>> make_classifier(Engine engine, const Ruleset& rules) {
   if (engine == Engine::linear) return std::make_unique<LinearClassifier>(rules);
+  if (engine == Engine::rfc && rules.has_steps()) {
+    return failure({{},
+                    "rules with limits, quotas, sets that change, marks or logs, which rfc cannot have",
+                    "",
+                    "`engine: bitvector` or `engine: linear`"});
+  }
   if (engine == Engine::rfc) {
     return build_rfc(rules).map([](RfcTables&& tables) -> std::unique_ptr<Classifier> {
       return std::make_unique<RfcClassifier>(std::move(tables));

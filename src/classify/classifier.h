@@ -27,9 +27,11 @@ class Classifier {
   static constexpr std::size_t kGroup = 32;
 
   virtual ~Classifier() = default;
-  /// Finds for each key the entry that decides it, or kNoEntry: then the policy decides. `entries` must have room for
-  /// one per key.
+  /// Finds for each key the entry that decides it or has steps, or kNoEntry: then the policy decides. `entries` must
+  /// have room for one per key.
   virtual void classify(std::span<const Key> keys, std::uint32_t* entries) const noexcept = 0;
+  /// The same for one key, from entry `from` on: after the steps of the entry before it. Only for rules that have any.
+  [[nodiscard]] virtual std::uint32_t next(const Key& key, std::uint32_t from) const noexcept = 0;
   /// The tables to copy to devices in addition to the rule set; null if they are another engine's.
   [[nodiscard]] virtual const BitVectorTables* bitvectors() const noexcept { return nullptr; }
   [[nodiscard]] virtual const RfcTables* rfc() const noexcept { return nullptr; }

@@ -118,6 +118,7 @@ Failing failing(const LinearView& view, const Entry& entry, const Key& key) {
 struct Candidate {
   std::uint32_t rule;
   Failing fails;
+  bool step_failed = false;
   std::optional<std::uint32_t> skipped_by;  // the rule that skipped it
 };
 
@@ -131,7 +132,7 @@ std::string describe(const Ruleset& rules, std::uint32_t rule) {
 
 void add_passed_over(const Ruleset& rules, const Key& key, std::uint32_t entry,
                      const std::function<std::string(const Ruleset&, std::uint32_t)>& name_of,
-                     function::Explanation& to) {
+                     function::Explanation& to, const std::vector<std::uint32_t>& failed) {
   const LinearView view = view_of_conditions(rules);
   const std::uint32_t last = std::min(entry, view.entry_count);
   const std::uint32_t decides = entry == kNoEntry ? kNoEntry : rules.entries[entry].rule;
@@ -141,12 +142,14 @@ void add_passed_over(const Ruleset& rules, const Key& key, std::uint32_t entry,
   for (std::uint32_t i = 0; i < last; ++i) {
     const Entry& one = rules.entries[i];
     if (one.rule == decides) continue;  // another entry of the deciding rule
-    Candidate candidate{one.rule, {}, std::nullopt};
+    Candidate candidate{one.rule, {}, false, std::nullopt};
     if (i < evaluated_from) {
       candidate.skipped_by = skipping_rule;
     } else {
       candidate.fails = failing(view, one, key);
-      if (candidate.fails.conditions == 0) {  // it matches, so its action is to skip others
+      candidate.step_failed = candidate.fails.conditions == 0 && std::ranges::find(failed, i) != failed.end();
+      const bool goes_on = one.action == Action::step && !candidate.step_failed;
+      if (candidate.fails.conditions == 0 && !goes_on) {  // it skips others
         evaluated_from = one.skip_to;
         skipping_rule = one.rule;
       }
@@ -175,6 +178,10 @@ void add_passed_over(const Ruleset& rules, const Key& key, std::uint32_t entry,
     std::string why;
     if (candidate->skipped_by) {
       why = fmt::format("skipped by rule {}", *candidate->skipped_by);
+    } else if (candidate->step_failed) {
+      why = "its conditions match, but not its limit, set, mark or the like";
+    } else if (candidate->fails.conditions == 0 && rules.rules[candidate->rule].continues) {
+      why = "matches, and the rules after it decide";
     } else if (candidate->fails.conditions == 0) {
       why = "matches, and ends its chain without a decision";
     } else if (candidate->fails.first == nullptr) {

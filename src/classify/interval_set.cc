@@ -11,6 +11,8 @@
 
 namespace penstock::classify {
 
+bool operator==(const Interval&, const Interval&) = default;
+
 namespace {
 
 constexpr Interval kIpv4Domain{number(0), number(0xffffffff)};

@@ -7,24 +7,11 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
-#include "base/ip_address.h"
+#include "classify/interval.h"
 #include "classify/rule.h"
 
 namespace penstock::classify {
-
-using Number = Ipv6Address;  // a 128-bit number; smaller ones are in the low word
-
-/// Inclusive.
-struct Interval {
-  Number low;
-  Number high;
-  friend bool operator==(const Interval&, const Interval&) = default;
-};
-
-/// Ascending, disjoint, not adjacent.
-using IntervalSet = std::vector<Interval>;
 
 [[nodiscard]] constexpr Number number(std::uint64_t n) noexcept { return {0, n}; }
 [[nodiscard]] constexpr Number successor(Number n) noexcept { return {n.high + (n.low + 1 == 0 ? 1 : 0), n.low + 1}; }

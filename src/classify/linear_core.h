@@ -86,10 +86,10 @@ struct LinearView {
   return true;
 }
 
-/// The entry that decides `key`, or kNoEntry: then the policy decides.
-[[nodiscard]] PENSTOCK_HOST_DEVICE inline std::uint32_t deciding_entry(const LinearView& rules,
-                                                                       const Key& key) noexcept {
-  for (std::uint32_t i = 0; i < rules.entry_count;) {
+/// The entry from `from` on that decides `key`, or kNoEntry: then the policy decides.
+[[nodiscard]] PENSTOCK_HOST_DEVICE inline std::uint32_t deciding_entry(const LinearView& rules, const Key& key,
+                                                                       std::uint32_t from = 0) noexcept {
+  for (std::uint32_t i = from; i < rules.entry_count;) {
     const Entry& entry = rules.entries[i];
     if (!matches(rules, entry, key)) {
       ++i;

@@ -61,9 +61,53 @@ bool Ruleset::rejects() const noexcept {
          std::ranges::any_of(rules, [](const Rule& rule) { return rule.target == Target::reject; });
 }
 
-bool Ruleset::tests_connections() const noexcept {
-  return std::ranges::any_of(conditions, [](const Condition& c) { return c.subject == Subject::connection; });
+namespace {
+
+bool is_on_connection(const Condition& condition) { return condition.subject == Subject::connection; }
+
+struct TestsConnection {
+  bool operator()(const Test& test) const { return test.operand.value == Value::connection_mark; }
+  bool operator()(const AnyOf& any) const {
+    return std::ranges::any_of(
+        any.alternatives, [](const Alternative& one) { return std::ranges::any_of(one.conditions, is_on_connection); });
+  }
+  bool operator()(const UseCount&) const { return true; }
+  bool operator()(const Update& update) const { return std::holds_alternative<ConnectionCount>(update.of_element); }
+  bool operator()(const SetMark& mark) const {
+    return mark.of_connection || mark.source == SetMark::Source::connection;
+  }
+  bool operator()(const auto&) const { return false; }
+};
+
+struct CountsConnections {
+  bool operator()(const UseCount&) const { return true; }
+  bool operator()(const Update& update) const { return std::holds_alternative<ConnectionCount>(update.of_element); }
+  bool operator()(const auto&) const { return false; }
+};
+
+/// Whether `holds` for a step that an entry stops for.
+template <typename Holds>
+bool any_step(const Ruleset& rules, const Holds& holds) {
+  return std::ranges::any_of(rules.entries, [&](const Entry& entry) {
+    return entry.action == Action::step && std::ranges::any_of(rules.rules[entry.rule].steps, [&](const Step& step) {
+             return std::visit(holds, step);
+           });
+  });
 }
+
+}  // namespace
+
+bool tests_connections(const Step& step) noexcept { return std::visit(TestsConnection(), step); }
+
+bool Ruleset::tests_connections() const noexcept {
+  return std::ranges::any_of(conditions, is_on_connection) || any_step(*this, TestsConnection());
+}
+
+bool Ruleset::has_steps() const noexcept {
+  return std::ranges::any_of(entries, [](const Entry& entry) { return entry.action == Action::step; });
+}
+
+bool Ruleset::counts_connections() const noexcept { return any_step(*this, CountsConnections()); }
 
 void add_entry(Ruleset& rules, const std::vector<Condition>& conditions, Entry entry) {
   entry.first_condition = static_cast<std::uint32_t>(rules.conditions.size());

@@ -16,6 +16,8 @@
 #include <vector>
 
 #include "base/ip_address.h"
+#include "classify/condition.h"
+#include "classify/step.h"
 #include "conntrack/nat_range.h"
 #include "packet/layout.h"
 
@@ -59,39 +61,9 @@ struct Rule {
   std::string text;                          // as the user wrote it
   Answer answer{};                           // for `reject`
   std::optional<Translation> translation{};  // for `accept`
+  std::vector<Step> steps{};                 // in their order, after the conditions; the rule matches if all hold
+  bool continues = false;                    // it only has steps, and the rules after it decide
 };
-
-/// What a condition tests. A condition that does not apply to a packet (a port of a packet without ports, an IPv6
-/// address of an IPv4 packet) does not hold, negated or not.
-enum class Subject : std::uint8_t {
-  source4,           // low..high
-  destination4,      // low..high
-  source6,           // ranges6[index]
-  destination6,      // ranges6[index]
-  source_port,       // port_ranges[index, index + count)
-  destination_port,  // port_ranges[index, index + count)
-  protocol,          // (protocol ^ low) & high == 0
-  detail,            // of protocol `index`: (detail ^ low) & high == 0; see Key::detail
-  transport,         // the packet has a transport header: it is not a later fragment
-  later_fragment,    // a fragment that is not the first
-  in_port,           // bit min(port, kOtherPort) of high:low
-  out_port,          // bit min(port, kOtherPort) of high:low
-  connection,        // bit Key::connection of high:low; see connection.h
-};
-
-/// Interfaces are sets of ports, as 64 bits. The last bit stands for no port, or one that rules cannot name.
-inline constexpr std::uint32_t kOtherPort = 63;
-
-struct Condition {
-  Subject subject = Subject::protocol;
-  bool negated = false;
-  std::uint16_t count = 0;
-  std::uint32_t index = 0;
-  std::uint32_t low = 0;
-  std::uint32_t high = 0;
-  friend bool operator==(const Condition&, const Condition&) = default;
-};
-static_assert(sizeof(Condition) == 16);
 
 struct PortRange {
   std::uint16_t low = 0;
@@ -103,12 +75,13 @@ struct Ipv6Range {
   Ipv6Address high;
 };
 
-/// What an entry does: a target, or `skip`.
+/// What an entry does: a target, or `skip`, or `step`.
 enum class Action : std::uint8_t {
   accept = static_cast<std::uint8_t>(Target::accept),
   drop = static_cast<std::uint8_t>(Target::drop),
   reject = static_cast<std::uint8_t>(Target::reject),
   skip,
+  step,  // the engine stops here: the host does the steps of the rule
 };
 
 [[nodiscard]] constexpr Action action_of(Target target) noexcept { return static_cast<Action>(target); }
@@ -120,8 +93,10 @@ struct Entry {
   std::uint16_t condition_count = 0;
   NetworkLayer family = NetworkLayer::none;  // ipv4 or ipv6: only packets of this family match; none: both
   Action action = Action::accept;
-  std::uint32_t rule = 0;     // index in Ruleset::rules
-  std::uint32_t skip_to = 0;  // for `skip`: evaluation continues at this entry, always a later one
+  std::uint32_t rule = 0;  // index in Ruleset::rules
+  // For `skip`: evaluation continues at this entry, always a later one. For `step`: ditto, if a step does not hold;
+  // otherwise at the next one.
+  std::uint32_t skip_to = 0;
 };
 static_assert(sizeof(Entry) == 16);
 
@@ -136,6 +111,7 @@ struct Ruleset {
   Match decides = Match::first;         // the entries are in the order of evaluation: for `last`, the last rule's first
   Target ipv4_policy = Target::accept;  // for packets that no rule decides
   Target ipv6_policy = Target::accept;
+  StepObjects objects{};                                 // that the rules' steps refer to
   std::set<std::string, std::less<>> interface_names{};  // in all rules of the file, used or not, including patterns
 
   [[nodiscard]] Target policy(NetworkLayer family) const noexcept {
@@ -143,13 +119,19 @@ struct Ruleset {
   }
   /// Whether any rule, or a policy, rejects.
   [[nodiscard]] bool rejects() const noexcept;
-  /// Whether any entry tests connections.
+  /// Whether any entry, or a step of it, tests or marks connections.
   [[nodiscard]] bool tests_connections() const noexcept;
+  [[nodiscard]] bool has_steps() const noexcept;
+  /// Whether a step counts connections.
+  [[nodiscard]] bool counts_connections() const noexcept;
   /// `entry`: the result of an engine, which may be kNoEntry.
   [[nodiscard]] Target target(std::uint32_t entry, NetworkLayer family) const noexcept {
     return entry == kNoEntry ? policy(family) : rules[entries[entry].rule].target;
   }
 };
+
+/// Whether the step tests or marks connections.
+[[nodiscard]] bool tests_connections(const Step& step) noexcept;
 
 // Make conditions, for readers. Ranges are inclusive; `ports` are bits as in Subject::in_port.
 [[nodiscard]] Condition ipv4_condition(Subject subject, Ipv4Address low, Ipv4Address high, bool negated);

@@ -21,6 +21,7 @@
 #include "cli/chain_arguments.h"
 #include "function/unsupported.h"
 #include "nf/firewall/rule_reader.h"
+#include "nf/firewall/steps/step_runner.h"
 #include "nf/firewall/tuple_reader.h"
 
 namespace penstock::cli {
@@ -107,6 +108,12 @@ void warn(const classify::Ruleset& rules, const ClassifyOptions& options, const 
                "penstock: some rules test connections: each tuple is taken for the first packet of one (--state names "
                "another state)\n");
   }
+  if (rules.has_steps()) {
+    fmt::print(
+        stderr,
+        "penstock: some rules depend on earlier packets, or on what a tuple does not say: limits are taken as not "
+        "used up, sets that change as empty, and marks as 0\n");
+  }
   warn_of_unknown(rules, classify::Subject::in_port, "--in", options.in, interfaces);
   warn_of_unknown(rules, classify::Subject::out_port, "--out", options.out, interfaces);
 }
@@ -173,6 +180,8 @@ int classify(const ClassifyOptions& options) {
     }
     std::vector<std::uint32_t> entries(keys->size());
     (*classifier)->classify(*keys, entries.data());
+    for (std::size_t i = 0; rules.has_steps() && i < keys->size(); ++i)
+      entries[i] = firewall::entry_for_tuple(rules, **classifier, (*keys)[i], entries[i]);
     const Result<void> written = options.json ? print_json(rules, *keys, entries) : print_lines(rules, *keys, entries);
     return written ? kDone : fail(written.error());
   };

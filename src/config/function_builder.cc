@@ -63,6 +63,7 @@ class FunctionBuilder {
     context.ports_live = surroundings_.ports_live;
     context.ports_answer = surroundings_.ports_answer;
     context.logs = logs;
+    context.shared = &shared_;
     if (f < surroundings_.running.size()) {
       const function::NetworkFunction& running = *surroundings_.running[f].function;
       if (running.traits().name == description.kind->name) context.running = &running;
@@ -143,6 +144,7 @@ class FunctionBuilder {
   BuiltFunctions built_;
   // About the functions made so far:
   std::map<std::string_view, int> count_by_name_;
+  function::SharedObjects shared_;
   bool known_so_far_ = true;  // none is missing
 };
 

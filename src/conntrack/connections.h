@@ -21,6 +21,12 @@
 
 namespace penstock::conntrack {
 
+/// A connection by its memory, to be asked about later.
+struct Reference {
+  std::uint32_t index = 0, generation = 0;
+  friend bool operator==(const Reference&, const Reference&) = default;
+};
+
 class Connections {
  public:
   /// `most_packets`: with adjacent sequence numbers, from the oldest that is not settled yet to the newest.
@@ -48,6 +54,16 @@ class Connections {
   /// What was said about a packet that is not settled, or was settled last.
   [[nodiscard]] std::optional<Tracked> said(PacketView packet) noexcept;
   [[nodiscard]] const Counters& counters() const noexcept { return table_.counters(); }
+  [[nodiscard]] Reference reference_to(const Connection& connection) const noexcept {
+    return {table_.index_of(connection), connection.generation};
+  }
+  /// Whether it is still tracked, and counts among those of its hosts: nf_conncount leaves TCP connections out that are
+  /// over on both sides.
+  [[nodiscard]] bool counts(const Reference& one) noexcept {
+    const Connection& connection = table_.at(one.index);
+    return connection.generation == one.generation && connection.tcp_state != TcpState::time_wait &&
+           connection.tcp_state != TcpState::close;
+  }
 
   // For the executor.
 

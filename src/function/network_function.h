@@ -24,6 +24,7 @@
 #include "function/explanation.h"
 #include "function/output.h"
 #include "function/processor.h"
+#include "function/shared_objects.h"
 #include "packet/batch.h"
 #include "packet/device_stage.h"
 #include "packet/field.h"
@@ -263,6 +264,8 @@ struct NfContext {
   std::span<const NamedLog> logs{};    // the logs among NfKind::outputs that the chain file names
   /// In a reload: the function, of the same kind, whose place the new one could take. Otherwise null.
   const NetworkFunction* running = nullptr;
+  /// With the chain's other functions. Null: it stands alone.
+  SharedObjects* shared = nullptr;
 
   /// Null if the chain file does not name this output.
   [[nodiscard]] report::EventLog* log(std::string_view output) const noexcept {

@@ -43,6 +43,7 @@ class ChainWriter {
       : chains_(chains), most_rules_(most_rules), place_in_(place_in), rules_(read.value), read_(read) {}
 
   Errors write(std::span<const BaseChain> starts) {
+    has_steps_ = std::ranges::any_of(rules_.rules, [](const classify::Rule& rule) { return !rule.steps.empty(); });
     for (const BaseChain& start : starts) {
       start_ = &start;
       family_ = start.family;
@@ -66,7 +67,8 @@ class ChainWriter {
     NetworkLayer family;            // of the packets that come here
     std::size_t rule = 0;           // the next rule, and the next alternative of it
     std::size_t alternative = 0;
-    std::vector<std::uint32_t> skips{};  // entries that skip to the end of this chain
+    std::vector<std::uint32_t> skips{};         // entries that skip to the end of this chain
+    std::vector<std::uint32_t> to_next_rule{};  // entries that skip to the rule after the current one
   };
 
   void enter(const FilterChain& chain, const ChainRule* caller, std::size_t conditions_before) {
@@ -79,6 +81,8 @@ class ChainWriter {
     if (call.rule == call.chain->rules.size()) return leave();
     const ChainRule& rule = call.chain->rules[call.rule];
     if ((call.alternative == 0 && is_passed_over(rule)) || call.alternative == rule.alternatives.size()) {
+      for (const std::uint32_t skip : call.to_next_rule) rules_.entries[skip].skip_to = next_entry();
+      call.to_next_rule.clear();
       call.alternative = 0;
       ++call.rule;
       return;
@@ -97,8 +101,12 @@ class ChainWriter {
   }
 
   void write_rule(const ChainRule& rule, std::size_t conditions_before) {
+    if (!rules_.rules[rule.index].steps.empty()) {
+      calls_.back().to_next_rule.push_back(next_entry());
+      add(rule, classify::Action::step);
+    }
     switch (rule.jump) {
-      case Jump::none: break;
+      case Jump::none: skip_other_alternatives(rule); break;
       case Jump::accept: add_accept(rule); break;
       case Jump::drop: add(rule, classify::Action::drop); break;
       case Jump::reject: add(rule, classify::Action::reject); break;
@@ -132,8 +140,16 @@ class ChainWriter {
     } else {
       // At the end of a base chain, this skips to its policy, or to the next base chain.
       for (const std::uint32_t skip : call.skips) rules_.entries[skip].skip_to = next_entry();
+      if (call.caller != nullptr) skip_other_alternatives(*call.caller);
     }
     conditions_.resize(call.conditions_before);
+  }
+
+  /// The steps of a rule, or of a chain that it calls, are done once, although several alternatives may match.
+  void skip_other_alternatives(const ChainRule& rule) {
+    if (!has_steps_ || rule.alternatives.size() < 2) return;
+    calls_.back().to_next_rule.push_back(next_entry());
+    add(rule, classify::Action::skip);
   }
 
   /// Skips conditions that are already there.
@@ -237,6 +253,7 @@ class ChainWriter {
   ErrorList errors_;
   std::set<std::uint32_t> complained_;  // rules whose errors have been reported; a chain may be expanded many times
   bool stopped_ = false;
+  bool has_steps_ = false;  // any rule
   std::size_t steps_ = 0;
   std::vector<Call> calls_;
   std::set<const FilterChain*> open_;            // the chains in calls_
@@ -247,6 +264,15 @@ class ChainWriter {
 };
 
 }  // namespace
+
+bool ChainRule::tests_connections() const noexcept {
+  const auto in_conditions = [](const Alternative& one) {
+    return std::ranges::any_of(one.conditions, [](const classify::Condition& condition) {
+      return condition.subject == classify::Subject::connection;
+    });
+  };
+  return std::ranges::any_of(alternatives, in_conditions) || std::ranges::any_of(steps, classify::tests_connections);
+}
 
 std::optional<NetworkLayer> common_family(NetworkLayer a, NetworkLayer b) noexcept {
   if (a == b || b == NetworkLayer::none) return a;

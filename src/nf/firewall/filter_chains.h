@@ -27,11 +27,7 @@ inline constexpr std::size_t kMostConditions = 1024;
 /// The most conditions of all entries together, per rule that is allowed.
 inline constexpr std::size_t kMostConditionsPerRule = 8;
 
-/// Conditions that must all hold, for packets of one address family, or of both (none).
-struct Alternative {
-  std::vector<classify::Condition> conditions;
-  NetworkLayer family = NetworkLayer::none;
-};
+using classify::Alternative;
 
 /// The family of packets that belong to both; empty if there are none.
 [[nodiscard]] std::optional<NetworkLayer> common_family(NetworkLayer a, NetworkLayer b) noexcept;
@@ -51,8 +47,12 @@ struct ChainRule {
   Errors unknown_interfaces{};  // reported only if the rule is reachable (lo in FORWARD never is, for example)
   std::uint32_t line = 0;
   std::uint32_t index = 0;  // in Ruleset::rules
-  /// The rule matches if all conditions of one of these hold.
+  /// The rule matches if all conditions of one of these hold, and then all of its steps.
   std::vector<Alternative> alternatives{};
+  std::vector<classify::Step> steps{};
+  bool continues = false;  // with `none`: it has steps, and the packet goes on
+
+  [[nodiscard]] bool tests_connections() const noexcept;
 };
 
 struct FilterChain {

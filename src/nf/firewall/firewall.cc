@@ -16,6 +16,7 @@
 #include "function/changes.h"
 #include "gpu/devices.h"
 #include "nf/firewall/connections_file.h"
+#include "nf/firewall/device_stage.h"
 #include "nf/firewall/firewall_stage.h"
 #include "nf/firewall/rule_pairs.h"
 #include "nf/firewall/tracked_stage.h"
@@ -34,6 +35,10 @@ RuleCounters::Count& operator+=(RuleCounters::Count& sum, const RuleCounters::Co
 void add_counts(const RuleCounters& counters, std::vector<RuleCounters::Count>& sums) noexcept {
   for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += counters[i];
 }
+
+/// What explanations assume about steps.
+constexpr const char* kAssumption =
+    "earlier packets: here, limits and quotas are taken as not used up, and sets that change as empty";
 
 void add_policy_changes(const classify::Ruleset& before, const classify::Ruleset& now, function::Changes& changes) {
   if (before.ipv4_policy == before.ipv6_policy && now.ipv4_policy == now.ipv6_policy) {
@@ -62,6 +67,8 @@ Firewall::Firewall(classify::Ruleset rules, Setup setup)
       tracking_(setup.tracks_in_any_case || nat_ || rules_.tests_connections() ? std::optional(setup.tracking)
                                                                                : std::nullopt),
       clock_(setup.clock),
+      port_names_(std::move(setup.port_names)),
+      largest_packets_(std::move(setup.largest_packets)),
       connections_file_(std::move(setup.connections_file)),
       tables_(make_tables()) {
   traits_.name = firewall_kind().name;
@@ -70,6 +77,15 @@ Firewall::Firewall(classify::Ruleset rules, Setup setup)
   traits_.emits = !answering_.empty();
   const Access access = rule_access();
   traits_.cpu = access;
+  // Also without steps: the objects belong to the file, and other functions, or the next rules, may use them.
+  step_state_ = StepState::of(rules_, setup.shared);
+  if (nat_) nat_step_state_ = StepState::of(nat_->rules, setup.shared);
+  if (rules_.has_steps()) {
+    steps_ = StepContext{&step_state_, setup.log, &port_names_, &largest_packets_};
+  }
+  if (nat_ && nat_->rules.has_steps()) {
+    nat_steps_ = StepContext{&nat_step_state_, setup.log, &port_names_, &largest_packets_};
+  }
   if (tracks()) {
     // Packets are looked up with all their headers above the link's, and their checksums are verified.
     constexpr FieldSet kUnused{Field::eth_dst, Field::eth_src, Field::arp,
@@ -78,13 +94,20 @@ Firewall::Firewall(classify::Ruleset rules, Setup setup)
     traits_.state_bytes = sizeof(TrackedState);
     traits_.connections = tracking_;
   }
+  if (steps_ || nat_steps_) {
+    // What steps read, and what they write: marks, and the maximum segment size.
+    traits_.cpu.reads |= FieldSet::all() - FieldSet{Field::arp, Field::trailer, Field::payload, Field::flow_hash};
+    traits_.cpu.writes |= {Field::mark, Field::tcp_options, Field::l4_checksum};
+    traits_.one_worker = rules_.counts_connections();
+  }
   if (nat_) {
     traits_.one_worker = true;
     traits_.cpu.writes |=
         {Field::ipv4_checksum, Field::ipv4_src,    Field::ipv4_dst,    Field::ipv6_src,  Field::ipv6_dst,
          Field::l4_src_port,   Field::l4_dst_port, Field::l4_checksum, Field::icmp_rest, Field::payload};
-    return;
   }
+  // Steps need the host.
+  if (nat_ || steps_) return;
   traits_.devices = {{function::Processor::gpu, access}};
   // For counting bytes; an answer quotes the packet.
   traits_.finish = Access{traits_.emits ? FieldSet::all() : FieldSet{Field::frame_shape}, {}};
@@ -116,13 +139,15 @@ RuleCounters& Firewall::add_counters() {
 
 std::unique_ptr<function::CpuStage> Firewall::make_cpu_stage() {
   RuleCounters& counters = add_counters();
-  if (!tracks()) return std::make_unique<FirewallStage>(rules_, *classifier_, counters, answering_);
+  const auto context_of = [](const std::optional<StepContext>& steps) { return steps ? &*steps : nullptr; };
+  if (!tracks()) return std::make_unique<FirewallStage>(rules_, *classifier_, counters, answering_, context_of(steps_));
   const std::lock_guard lock(counters_mutex);
   connections_.push_back(std::make_unique<ConnectionCounters>());
   ConnectionCounters& of_connections = *connections_.back();
   if (nat_)
-    return std::make_unique<TranslatingStage>(rules_, *classifier_, counters, answering_, of_connections, *nat_);
-  return std::make_unique<TrackedStage>(rules_, *classifier_, counters, answering_, of_connections);
+    return std::make_unique<TranslatingStage>(rules_, *classifier_, counters, answering_, context_of(steps_),
+                                              of_connections, *nat_, context_of(nat_steps_));
+  return std::make_unique<TrackedStage>(rules_, *classifier_, counters, answering_, context_of(steps_), of_connections);
 }
 
 std::unique_ptr<function::StateStage> Firewall::make_state_stage(function::CpuStage& twin) {
@@ -141,6 +166,8 @@ Errors Firewall::check() const {
 
 Result<void> Firewall::begin_run() {
   tables_ = make_tables();
+  step_state_.begin(rules_.objects);
+  if (nat_) nat_step_state_.begin(nat_->rules.objects);
   if (!tracks() || connections_file_.empty()) return {};
   auto possible = check_connections_file(connections_file_);
   if (possible) load_connections(connections_file_, *tables_);
@@ -203,6 +230,9 @@ Result<std::string> Firewall::changes_from(const function::NetworkFunction& runn
 Result<void> Firewall::take_over(function::NetworkFunction& predecessor) {
   auto& before = static_cast<Firewall&>(predecessor);
   source_ = before.source_;
+  step_state_.take_over(rules_.objects, before.step_state_, before.rules_.objects);
+  if (nat_ && before.nat_)
+    nat_step_state_.take_over(nat_->rules.objects, before.nat_step_state_, before.nat_->rules.objects);
   if (tracks() && before.tracks()) tables_ = before.tables_;
   std::vector<std::uint32_t> same = pair_rules(before.rules_, rules_);
   for (const NetworkLayer family : {NetworkLayer::ipv4, NetworkLayer::ipv6})
@@ -245,13 +275,20 @@ std::optional<function::Explanation> Firewall::explain(PacketView packet) const 
                      tracks() ? connection_of_lone(packet, *tracking_) : number_of(classify::Connection{}));
   std::uint32_t entry = classify::kNoEntry;
   classifier_->classify({&key, 1}, &entry);
+  std::vector<std::uint32_t> failed;
+  if (steps_) {
+    StepRunner assumption(rules_, *classifier_, nullptr, {.largest_packets = &largest_packets_});
+    entry = assumption.decide(packet, key, entry, &failed).value_or(classify::kNoEntry);
+  }
   explanation.decided_by = entry == classify::kNoEntry
                                ? fmt::format("policy {}: no rule matches", name(rules_.policy(key.family)))
                                : classify::describe(rules_, rules_.entries[entry].rule);
-  classify::add_passed_over(rules_, key, entry, classify::describe, explanation);
+  classify::add_passed_over(rules_, key, entry, classify::describe, explanation, failed);
+  if (steps_) explanation.depends_on = kAssumption;
   if (tracks())
-    explanation.depends_on = fmt::format("its connection; here, it belongs to none that is known: {}",
-                                         to_string(classify::connection_of(key.connection)));
+    explanation.depends_on += (explanation.depends_on.empty() ? "" : "; ") +
+                              fmt::format("its connection; here, it belongs to none that is known: {}",
+                                          to_string(classify::connection_of(key.connection)));
   if (nat_) explanation.depends_on += "; what it is translated to is not worked out here";
   verdict = verdict_of(classify::decision(classify::view_of(rules_), entry, key.family).action, verdict);
   return explanation;

@@ -6,7 +6,7 @@
 #include <variant>
 
 #include "gpu/per_packet.cuh"
-#include "nf/firewall/firewall_stage.h"
+#include "nf/firewall/device_stage.h"
 #include "nf/firewall/judge_core.h"
 
 namespace penstock::firewall {

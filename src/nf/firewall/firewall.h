@@ -25,6 +25,8 @@
 #include "nf/firewall/judge_core.h"
 #include "nf/firewall/nat_rules.h"
 #include "nf/firewall/rule_source.h"
+#include "nf/firewall/steps/step_runner.h"
+#include "nf/firewall/steps/step_state.h"
 
 namespace penstock::conntrack {
 struct Counters;
@@ -73,10 +75,14 @@ class Firewall final : public function::NetworkFunction, public function::Connec
     conntrack::Options tracking{};    // of connections, which are tracked if a rule tests them
     bool tracks_in_any_case = false;  // since a reload may bring such rules, or has taken them away
     conntrack::Clock clock = conntrack::Clock::packets;
-    std::string connections_file{};    // keeps connections from run to run; empty: they end with the run
-    std::vector<bool> answering{};     // by PortIndex: whether packets that are rejected are answered there
-    std::optional<FromKernel> from{};  // the rules are the kernel's
-    std::optional<NatRules> nat{};     // if it translates addresses; without a classifier
+    std::string connections_file{};                // keeps connections from run to run; empty: they end with the run
+    std::vector<bool> answering{};                 // by PortIndex: whether packets that are rejected are answered there
+    std::optional<FromKernel> from{};              // the rules are the kernel's
+    std::optional<NatRules> nat{};                 // if it translates addresses; without a classifier
+    report::EventLog* log = nullptr;               // of packets, for rules that log; borrowed. Null: none
+    function::SharedObjects* shared = nullptr;     // with the chain's other functions; null: it stands alone
+    std::vector<std::string> port_names{};         // by PortIndex
+    std::vector<std::uint16_t> largest_packets{};  // MTUs, ditto
   };
   /// Fails if there are too many rules for the engine.
   [[nodiscard]] static Result<std::unique_ptr<Firewall>> build(classify::Ruleset rules, classify::Engine engine,
@@ -141,6 +147,10 @@ class Firewall final : public function::NetworkFunction, public function::Connec
   std::unique_ptr<const classify::Classifier> classifier_;  // borrows rules_
   const std::optional<conntrack::Options> tracking_;        // empty: connections are not tracked
   const conntrack::Clock clock_;
+  const std::vector<std::string> port_names_;
+  const std::vector<std::uint16_t> largest_packets_;
+  StepState step_state_, nat_step_state_;         // the stages' steps; the latter: of nat_
+  std::optional<StepContext> steps_, nat_steps_;  // empty: the rules have no steps
   const std::string connections_file_;
   std::shared_ptr<conntrack::ConnectionTables> tables_;  // of all epochs of a run; null: connections are not tracked
   function::NfTraits traits_;

@@ -18,6 +18,7 @@
 #include "base/ip_address.h"
 #include "base/text_file.h"
 #include "base/units.h"
+#include "classify/interval_set.h"
 #include "conntrack/options.h"
 #include "function/interface_names.h"
 #include "function/unsupported.h"
@@ -39,13 +40,19 @@ constexpr auto kParameters = std::to_array<Parameter>({
      false},
     {"netns", ParameterType::text, "", "",
      "with `rules: kernel`, the network namespace whose rules apply, instead of that of the process", false},
+    {"ipsets", ParameterType::path, "", "", "iptables: output of `ipset save`, with the sets that rules use", false},
     {"hook", ParameterType::choice, "", "prerouting|forward|postrouting",
      "the hook of nftables or iptables that the function stands for in this place of the chain, with its filters and, "
      "at prerouting "
      "and postrouting, translations of addresses; if not given: forward, and rules at other hooks are refused",
      false},
     {"addresses", ParameterType::pairs, "", "",
-     "with masquerade and redirect, the addresses of ports: {wan: 203.0.113.5 2001:db8::5}", false},
+     "the host's addresses of ports, for masquerade, redirect, and rules that ask whether an address is local: {wan: "
+     "203.0.113.5 2001:db8::5}",
+     false},
+    {"mtus", ParameterType::pairs, "", "",
+     "the largest packets of ports, for rules that clamp TCP's segment size to them; default: 1500: {wan: 1492}",
+     false},
     {"chain", ParameterType::text, "", "",
      "iptables: the chain of the filter table where packets start, instead of FORWARD", false},
     {"policy", ParameterType::choice, "", "accept|drop|reject",
@@ -82,6 +89,9 @@ constexpr auto kParameters = std::to_array<Parameter>({
      "keeps connections from one run to the next: read when a run begins, written at its end", false},
     function::kUnsupportedParameter,
 });
+
+/// The key in `outputs`.
+constexpr std::string_view kPacketLog = "packet_log";
 
 using conntrack::Timeouts;
 /// By the names that Linux has for them (nf_conntrack-sysctl).
@@ -270,6 +280,46 @@ Result<std::vector<PortAddresses>> read_addresses(const Parameters& parameters, 
   return addresses;
 }
 
+/// {wan: 1492}
+Result<std::vector<std::uint16_t>> read_mtus(const Parameters& parameters, const function::NfContext& context) {
+  constexpr std::uint16_t kDefault = 1500, kLeast = 576, kMost = 65535;
+  std::vector<std::uint16_t> mtus(context.ports.size(), kDefault);
+  if (!parameters.has("mtus")) return mtus;
+  Errors errors;
+  const std::vector<std::string>& given = parameters.texts("mtus");
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const std::size_t equals = given[i].find('=');
+    const std::string_view name = std::string_view(given[i]).substr(0, equals);
+    const std::string_view text = std::string_view(given[i]).substr(equals + 1);
+    const auto port = std::ranges::find(context.ports, name);
+    const auto value = parse_integer(text);
+    if (port == context.ports.end()) {
+      errors.push_back({parameters.place("mtus", i), "unknown port", in_quotes(name), "a port of the chain"});
+    } else if (!value || *value < kLeast || *value > kMost) {
+      errors.push_back({parameters.place("mtus", i), "wrong MTU", in_quotes(text),
+                        fmt::format("a number of bytes from {} to {}", kLeast, kMost)});
+    } else {
+      mtus[static_cast<std::size_t>(port - context.ports.begin())] = static_cast<std::uint16_t>(*value);
+    }
+  }
+  if (!errors.empty()) return failure(std::move(errors));
+  return mtus;
+}
+
+/// All of them together, and the loopback's.
+void add_local(const std::vector<PortAddresses>& addresses, ReadOptions& options) {
+  std::vector<classify::Interval> ipv4{{{0, 0x7f000000}, {0, 0x7fffffff}}}, ipv6{{{0, 1}, {0, 1}}};
+  bool any = false;
+  for (const PortAddresses& of_port : addresses) {
+    any |= of_port.ipv4 || of_port.ipv6;
+    if (of_port.ipv4) ipv4.push_back({{0, of_port.ipv4->bits}, {0, of_port.ipv4->bits}});
+    if (of_port.ipv6) ipv6.push_back({*of_port.ipv6, *of_port.ipv6});
+  }
+  if (!any) return;
+  options.local4 = classify::united(std::move(ipv4));
+  options.local6 = classify::united(std::move(ipv6));
+}
+
 /// Whether ports have the addresses that the rules need.
 Errors check_addresses(const NatRules& nat, const Parameters& parameters, const function::NfContext& context) {
   using Way = classify::Translation::Way;
@@ -361,6 +411,22 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
   if (!interfaces) return failure(std::move(interfaces).error());
   options.interfaces = std::move(*interfaces);
 
+  auto addresses = read_addresses(parameters, context);
+  auto mtus = read_mtus(parameters, context);
+  if (!addresses) return failure(std::move(addresses).error());
+  if (!mtus) return failure(std::move(mtus).error());
+  add_local(*addresses, options);
+  report::EventLog* const log = context.log(kPacketLog);
+  options.logs = log != nullptr;
+  if (parameters.has("ipsets")) {
+    const std::string& path = parameters.text("ipsets");
+    const Result<std::string> text = read_input(path);
+    if (!text) return failure(text.error());
+    auto sets = read_ipsets(*text, input_name(path), options.most_rules);
+    if (!sets) return failure(std::move(sets).error());
+    options.ipsets = std::make_shared<const Ipsets>(std::move(*sets));
+  }
+
   const auto* const running = static_cast<const Firewall*>(context.running);
   auto from = read_from_kernel(parameters, running);
   if (!from) return failure(std::move(from).error());
@@ -376,13 +442,8 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
     append(read->unsupported, std::move(both->translations->unsupported));
     append(read->harmless, std::move(both->translations->harmless));
     read->value.interface_names.merge(both->translations->value.interface_names);
-    auto addresses = read_addresses(parameters, context);
-    if (!addresses) return failure(std::move(addresses).error());
     nat = NatRules{*hook, std::move(both->translations->value), std::move(*addresses)};
     if (Errors errors = check_addresses(*nat, parameters, context); !errors.empty()) return failure(std::move(errors));
-  } else if (parameters.has("addresses")) {
-    context.without_effect.push_back(
-        {parameters.place("addresses"), "addresses has no effect", "", "`hook: prerouting` or `hook: postrouting`"});
   }
   if (auto checked = function::check_unsupported(parameters, "rules", std::move(read->unsupported),
                                                  std::move(read->harmless), context);
@@ -409,7 +470,11 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
                         .connections_file = std::string(text_or_empty("connections_file")),
                         .answering = find_answering(read->value, parameters, running, context),
                         .from = std::move(*from),
-                        .nat = std::move(nat)};
+                        .nat = std::move(nat),
+                        .log = log,
+                        .shared = context.shared,
+                        .port_names = {context.ports.begin(), context.ports.end()},
+                        .largest_packets = std::move(*mtus)};
   return Firewall::build(std::move(read->value), classify::engine_of(parameters.text("engine")), std::move(setup))
       .map([](std::unique_ptr<Firewall> firewall) {
         return std::unique_ptr<function::NetworkFunction>(std::move(firewall));
@@ -419,8 +484,10 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
 }  // namespace
 
 const function::NfKind& firewall_kind() {
+  static constexpr function::OutputKind kOutputs[] = {
+      {kPacketLog, "packets that rules log", "packets that rules of a firewall log, a line each, as Linux logs them"}};
   static constexpr function::NfKind kKind{"firewall", "filters packets by rules; the first or the last match decides",
-                                          kParameters, &make};
+                                          kParameters, &make, kOutputs};
   return kKind;
 }
 

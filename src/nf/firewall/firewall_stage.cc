@@ -14,11 +14,38 @@
 
 namespace penstock::firewall {
 
-void RuleDecider::decide(const KeyedPackets& waiting, Entries& entries) noexcept {
+RuleDecider::RuleDecider(const classify::Ruleset& rules, const classify::Classifier& classifier, RuleCounters& counters,
+                         const std::vector<bool>& answering, const StepContext* steps)
+    : rules_(rules),
+      view_(classify::view_of(rules)),
+      classifier_(classifier),
+      counters_(counters),
+      rejecter_(rules, answering),
+      steps_(steps == nullptr ? nullptr : std::make_unique<StepRunner>(rules, classifier, &counters, *steps)) {}
+
+void RuleDecider::set_connections(conntrack::Connections& connections) noexcept {
+  if (steps_ != nullptr) steps_->set_connections(connections);
+}
+
+void RuleDecider::begin_batch() noexcept {
+  if (steps_ != nullptr) steps_->flush();
+}
+
+void RuleDecider::decide(const KeyedPackets& waiting) noexcept {
+  std::array<std::uint32_t, classify::Classifier::kGroup> entries;
   classifier_.classify({waiting.keys.data(), waiting.count}, entries.data());
   for (std::size_t i = 0; i < waiting.count; ++i) {
     const PacketView packet = waiting.packets[i];
-    const classify::Decision decided = classify::decision(view_, entries[i], waiting.keys[i].family);
+    std::uint32_t entry = entries[i];
+    if (steps_ != nullptr) {
+      last_ = steps_->decide(packet, waiting.keys[i], entry);
+      if (!last_) {
+        packet.packet->verdict = Verdict::drop(DropReason::denied);
+        continue;
+      }
+      entry = *last_;
+    }
+    const classify::Decision decided = classify::decision(view_, entry, waiting.keys[i].family);
     counters_.add(decided.counter, packet.length());
     packet.packet->verdict = verdict_of(decided.action, packet.packet->verdict);
     if (decided.action == classify::Action::reject) rejecter_.answer(packet, decided.counter);
@@ -31,8 +58,10 @@ std::uint32_t RuleDecider::entry_for(const classify::Key& key) const noexcept {
   return entry;
 }
 
-std::string RuleDecider::explain(std::uint32_t entry, NetworkLayer family) const {
-  if (entry == classify::kNoEntry) return fmt::format("default policy: {}", name(rules_.policy(family)));
+std::string RuleDecider::explain(const classify::Key& key) const {
+  if (steps_ != nullptr && !last_) return "a set of a rule is full";
+  const std::uint32_t entry = steps_ != nullptr ? *last_ : entry_for(key);
+  if (entry == classify::kNoEntry) return fmt::format("default policy: {}", name(rules_.policy(key.family)));
   return classify::describe(rules_, rules_.entries[entry].rule);
 }
 
@@ -62,15 +91,14 @@ void FirewallStage::process_group(std::span<PacketView> packets) noexcept {
     judged.packets[judged.count] = packet;
     classify::make_key(packet, judged.keys[judged.count++]);
   }
-  Entries entries;
-  decider_.decide(judged, entries);
+  decider_.decide(judged);
 }
 
 std::string FirewallStage::explain(PacketView packet) const {
   if (std::string why = explain_without_rules(standing_of(packet.layout())); !why.empty()) return why;
   classify::Key key;
   classify::make_key(packet, key);
-  return decider_.explain(decider_.entry_for(key), key.family);
+  return decider_.explain(key);
 }
 
 void FirewallFinishStage::finish(std::span<const PacketView> packets,

@@ -9,6 +9,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,9 +19,9 @@
 #include "classify/key.h"
 #include "classify/rules_view.h"
 #include "function/network_function.h"
-#include "gpu/stage.h"
 #include "nf/firewall/firewall.h"
 #include "nf/firewall/rejecter.h"
+#include "nf/firewall/steps/step_runner.h"
 
 namespace penstock::firewall {
 
@@ -29,26 +31,26 @@ struct KeyedPackets {
   std::array<classify::Key, classify::Classifier::kGroup> keys;
   std::size_t count = 0;
 };
-using Entries = std::array<std::uint32_t, classify::Classifier::kGroup>;
 
 /// What all CPU twins do with packets that rules apply to. Borrows all arguments.
 class RuleDecider {
  public:
   /// `answering`: as for Rejecter.
+  /// `steps`: null if the rules have none.
   RuleDecider(const classify::Ruleset& rules, const classify::Classifier& classifier, RuleCounters& counters,
-              const std::vector<bool>& answering) noexcept
-      : rules_(rules),
-        view_(classify::view_of(rules)),
-        classifier_(classifier),
-        counters_(counters),
-        rejecter_(rules, answering) {}
+              const std::vector<bool>& answering, const StepContext* steps);
 
-  /// Sets their verdicts, counts them, and answers those that are rejected. Writes the entry that decided each, or
-  /// kNoEntry, to `entries`.
-  void decide(const KeyedPackets& waiting, Entries& entries) noexcept;
+  /// Before the first packet, if connections are tracked.
+  void set_connections(conntrack::Connections& connections) noexcept;
+  /// A batch boundary.
+  void begin_batch() noexcept;
+  /// Does the steps of rules for them, sets their verdicts, counts them, and answers those that are rejected.
+  void decide(const KeyedPackets& waiting) noexcept;
+  /// Only for rules without steps.
   [[nodiscard]] std::uint32_t entry_for(const classify::Key& key) const noexcept;
-  /// "rule 3 (line 7): -A FORWARD …"
-  [[nodiscard]] std::string explain(std::uint32_t entry, NetworkLayer family) const;
+  /// "rule 3 (line 7): -A FORWARD …": what decides about a packet with this key. With steps: what has decided about the
+  /// last packet.
+  [[nodiscard]] std::string explain(const classify::Key& key) const;
   [[nodiscard]] Rejecter& rejecter() noexcept { return rejecter_; }
 
  private:
@@ -57,6 +59,8 @@ class RuleDecider {
   const classify::Classifier& classifier_;
   RuleCounters& counters_;
   Rejecter rejecter_;
+  std::unique_ptr<StepRunner> steps_;  // null: the rules have none
+  std::optional<std::uint32_t> last_;  // the entry for the last packet, or kNoEntry; empty: a full set dropped it
 };
 
 /// A CPU twin.
@@ -64,8 +68,8 @@ class DecidingStage : public function::CpuStage {
  public:
   /// Borrows all arguments.
   DecidingStage(const classify::Ruleset& rules, const classify::Classifier& classifier, RuleCounters& counters,
-                const std::vector<bool>& answering) noexcept
-      : decider_(rules, classifier, counters, answering) {}
+                const std::vector<bool>& answering, const StepContext* steps)
+      : decider_(rules, classifier, counters, answering, steps) {}
   void set_emitter(function::Emitter& emitter) noexcept final { decider_.rejecter().set_emitter(emitter); }
   [[nodiscard]] Rejecter& rejecter() noexcept { return decider_.rejecter(); }
 
@@ -79,6 +83,7 @@ class DecidingStage : public function::CpuStage {
 class FirewallStage final : public DecidingStage {
  public:
   using DecidingStage::DecidingStage;
+  void begin_batch() noexcept override { decider_.begin_batch(); }
   void process(std::span<PacketView> packets) noexcept override;
   std::string explain(PacketView packet) const override;
 
@@ -99,8 +104,5 @@ class FirewallFinishStage final : public function::FinishStage {
   RuleCounters& counters_;
   Rejecter* rejecter_;
 };
-
-/// Borrows the tables, which must be on the current device. `tracks`: with states of TrackedState.
-[[nodiscard]] std::unique_ptr<gpu::GpuStage> make_firewall_gpu_stage(const classify::DeviceTables& tables, bool tracks);
 
 }  // namespace penstock::firewall

@@ -35,6 +35,7 @@ constexpr auto kObservers = std::to_array<std::string_view>(
     {"ACCOUNT", "AUDIT", "IDLETIMER", "LED", "LOG", "LOGMARK", "NFLOG", "RATEEST", "TRACE", "ULOG"});
 
 bool only_observes(const ChainRule& rule) {
+  if (rule.continues) return false;
   if (rule.jump == Jump::none) return true;
   return rule.jump == Jump::call && std::ranges::find(kObservers, rule.target) != kObservers.end();
 }
@@ -80,11 +81,21 @@ Errors check_flat(const IptablesTable& table, const std::string& chain, const st
   return std::move(errors).take({file, 0, 0});
 }
 
+void mark_rules_about_connections(IptablesTable& table) {
+  for (auto& [name, chain] : table.chains) {
+    for (ChainRule& rule : chain.rules) {
+      if (rule.unsupported.empty() && rule.tests_connections())
+        rule.unsupported = fmt::format("connections are not known in table {}", table.name);
+    }
+  }
+}
+
 void mark_unsupported_targets(IptablesTable& table) {
   for (auto& [name, chain] : table.chains) {
     for (ChainRule& rule : chain.rules) {
       rule.only_observes = only_observes(rule);
       if (!rule.unsupported.empty()) continue;
+      if (rule.jump == Jump::none && rule.continues) continue;
       if (rule.jump == Jump::none) {
         rule.unsupported = "a rule without a target is not supported";
       } else if (rule.jump == Jump::call && !table.chains.contains(rule.target)) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The chains of a filter table of iptables-save: what their jumps may name.
+// The chains of a table of iptables-save: what their jumps may name.
 
 #pragma once
 
@@ -15,6 +15,7 @@ namespace penstock::firewall {
 
 struct IptablesTable {
   NetworkLayer family = NetworkLayer::ipv4;
+  std::string name;
   std::uint32_t line = 0;
   FilterChains chains;  // the built-in chains are the base chains
 };
@@ -26,6 +27,9 @@ struct IptablesTable {
 /// Errors for the rules of `chain` that jump, goto or return: the last match can only decide among rules that are all
 /// evaluated.
 [[nodiscard]] Errors check_flat(const IptablesTable& table, const std::string& chain, const std::string& file);
+
+/// Marks the rules that test connections, for a table that packets pass before theirs are looked up.
+void mark_rules_about_connections(IptablesTable& table);
 
 /// Marks the rules that have no target or an unsupported one, once all chains are known.
 void mark_unsupported_targets(IptablesTable& table);

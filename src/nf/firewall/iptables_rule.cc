@@ -13,6 +13,7 @@
 
 #include "base/units.h"
 #include "classify/connection.h"
+#include "nf/firewall/iptables_steps.h"
 #include "nf/firewall/iptables_translation.h"
 #include "nf/firewall/rule_text.h"
 #include "packet/ip.h"
@@ -225,17 +226,17 @@ constexpr auto kExtensions = std::to_array<Extension>({
 
 class IptablesRuleReader {
  public:
-  IptablesRuleReader(const std::vector<IptablesWord>& words, NetworkLayer family, bool translates,
-                     const classify::Interfaces& interfaces, const Place& place, classify::Ruleset& rules,
-                     Errors& errors)
+  IptablesRuleReader(const std::vector<IptablesWord>& words, const IptablesRuleContext& context,
+                     classify::Ruleset& rules, Errors& errors)
       : words_(words),
-        family_(family),
-        translates_(translates),
-        interfaces_(interfaces),
-        place_(place),
+        context_(context),
+        family_(context.family),
+        translates_(context.translates),
+        interfaces_(context.interfaces),
+        place_(context.place),
         rules_(rules),
         errors_(errors) {
-    rule_.line = place.line;
+    rule_.line = place_.line;
     rule_.alternatives.emplace_back();
   }
 
@@ -258,6 +259,9 @@ class IptablesRuleReader {
     }
     require_connections();
     check_carriers();
+    finish_later();
+    // Without a target, some matches do something nevertheless: `-m recent --set`.
+    rule_.continues |= rule_.jump == IptablesRule::Jump::none && ordered_;
     return std::move(rule_);
   }
 
@@ -290,28 +294,52 @@ class IptablesRuleReader {
       ++at_;
   }
 
+  /// What the rule requires next. Conditions after a step that depends on earlier packets are steps, too; but iptables
+  /// compares what is no match extension first.
+  std::vector<Alternative>& alternatives() {
+    if (!ordered_ || basic_) return rule_.alternatives;
+    if (later_.empty()) later_.emplace_back();
+    return later_;
+  }
+
+  void finish_later() {
+    if (!later_.empty()) rule_.steps.emplace_back(classify::AnyOf{std::exchange(later_, {})});
+  }
+
+  void add(IptablesSteps read) {
+    if (read.mistaken != nullptr) return mistake(*read.mistaken, read.message, read.expected);
+    if (!read.unsupported.empty()) return leave_out(std::move(read.unsupported), words_[at_ - 1]);
+    finish_later();
+    ordered_ |= read.ordered;
+    for (classify::Step& step : read.steps) rule_.steps.push_back(std::move(step));
+  }
+
+  [[nodiscard]] IptablesStepContext step_context() const {
+    return {family_, rules_, context_.text, context_.local4, context_.local6, context_.ipsets, context_.changed_ipsets};
+  }
+
   void require(const classify::Condition& condition) {
-    if (rule_.alternatives.front().conditions.size() == kMostConditions) {
+    if (alternatives().front().conditions.size() == kMostConditions) {
       return mistake(words_[at_ - 1], "too many conditions in a rule", fmt::format("at most {}", kMostConditions));
     }
-    for (Alternative& alternative : rule_.alternatives) alternative.conditions.push_back(condition);
+    for (Alternative& alternative : alternatives()) alternative.conditions.push_back(condition);
   }
 
   /// Adds the condition that one of `choices` must hold.
   void require_one_of(const std::vector<classify::Condition>& choices) {
     constexpr std::size_t kMostAlternatives = 4096;
-    if (rule_.alternatives.size() * choices.size() > kMostAlternatives) {
+    if (alternatives().size() * choices.size() > kMostAlternatives) {
       return mistake(words_[at_ - 1], "too many pairs of addresses in a rule",
                      fmt::format("at most {}", kMostAlternatives));
     }
     std::vector<Alternative> product;
-    for (const Alternative& alternative : rule_.alternatives) {
+    for (const Alternative& alternative : alternatives()) {
       for (const classify::Condition& choice : choices) {
         product.push_back(alternative);
         product.back().conditions.push_back(choice);
       }
     }
-    rule_.alternatives = std::move(product);
+    alternatives() = std::move(product);
   }
 
   bool read_option(const IptablesWord& word) {
@@ -332,6 +360,7 @@ class IptablesRuleReader {
   }
 
   void read_value(Option option, const IptablesWord& word) {
+    basic_ = option <= Option::fragment;
     switch (option) {
       case Option::append: rule_.chain = argument("a chain").text; return;
       case Option::source: return read_address(true);
@@ -448,6 +477,10 @@ class IptablesRuleReader {
 
   void read_match() {
     const IptablesWord& word = argument("a match extension");
+    if (is_step_match(word.text)) {
+      require_connections();  // of the match before it
+      return add(read_step_match(word.text, {words_, at_}, step_context()));
+    }
     const auto extension = std::ranges::find(kExtensions, word.text, &Extension::name);
     if (extension == kExtensions.end()) {
       return leave_out(fmt::format("match extension {} is not supported", word.text), word);
@@ -571,6 +604,11 @@ class IptablesRuleReader {
       }
     } else if (word.text == "RETURN") {
       rule_.jump = Jump::give_back;
+    } else if (is_step_target(word.text) && (context_.logs || (word.text != "LOG" && word.text != "NFLOG"))) {
+      // Rules without a target continue, too.
+      require_connections();
+      rule_.continues = true;
+      add(read_step_target(word.text, {words_, at_}, step_context()));
     } else if (auto translation = translates_ ? translation_of_target(word.text, rule_.chain) : std::nullopt) {
       rule_.jump = Jump::translate;
       using Way = classify::Translation::Way;
@@ -627,6 +665,7 @@ class IptablesRuleReader {
   }
 
   const std::vector<IptablesWord>& words_;
+  const IptablesRuleContext& context_;
   NetworkLayer family_;
   bool translates_;
   const classify::Interfaces& interfaces_;
@@ -634,6 +673,9 @@ class IptablesRuleReader {
   classify::Ruleset& rules_;
   Errors& errors_;
   IptablesRule rule_;
+  std::vector<Alternative> later_;  // required since the last step; empty: nothing
+  bool basic_ = false;              // the current option is of no match extension
+  bool ordered_ = false;            // a step depends on which packets reach it
   std::size_t at_ = 0;
   bool negated_ = false;
   bool failed_ = false;
@@ -672,10 +714,9 @@ bool split_iptables(std::string_view line, std::vector<IptablesWord>& words) {
   return true;
 }
 
-IptablesRule read_iptables_rule(const std::vector<IptablesWord>& words, NetworkLayer family, bool translates,
-                                const classify::Interfaces& interfaces, const Place& place, classify::Ruleset& rules,
-                                Errors& errors) {
-  return IptablesRuleReader(words, family, translates, interfaces, place, rules, errors).read();
+IptablesRule read_iptables_rule(const std::vector<IptablesWord>& words, const IptablesRuleContext& context,
+                                classify::Ruleset& rules, Errors& errors) {
+  return IptablesRuleReader(words, context, rules, errors).read();
 }
 
 }  // namespace penstock::firewall

@@ -7,6 +7,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,15 +18,10 @@
 #include "classify/interfaces.h"
 #include "classify/rule.h"
 #include "nf/firewall/filter_chains.h"
+#include "nf/firewall/ipset_reader.h"
+#include "nf/firewall/iptables_word.h"
 
 namespace penstock::firewall {
-
-/// A word without its quotes and escapes; it owns its `text`. Only an unquoted word can be an option or a `!`.
-struct IptablesWord {
-  std::string text;
-  std::uint32_t column = 0;
-  bool quoted = false;
-};
 
 /// Splits a line into words, with "…" and \ quoting as in iptables-save. False if a quote is not closed.
 [[nodiscard]] bool split_iptables(std::string_view line, std::vector<IptablesWord>& words);
@@ -34,10 +31,23 @@ struct IptablesRule : ChainRule {
   std::string chain;
 };
 
-/// Reads the words of a rule from `-A` on. The ranges of its conditions are added to `rules`. Errors are added to
-/// `errors`, with the file and line of `place`. `translates`: the rule is of the table nat.
-[[nodiscard]] IptablesRule read_iptables_rule(const std::vector<IptablesWord>& words, NetworkLayer family,
-                                              bool translates, const classify::Interfaces& interfaces,
-                                              const Place& place, classify::Ruleset& rules, Errors& errors);
+/// Where a rule stands.
+struct IptablesRuleContext {
+  NetworkLayer family;
+  bool translates;  // it is of the table nat
+  const classify::Interfaces& interfaces;
+  const classify::IntervalSet &local4, &local6;              // the host's addresses; empty: unknown
+  const Ipsets* ipsets;                                      // null: no file of them
+  const std::set<std::string, std::less<>>& changed_ipsets;  // by rules of the file
+  bool logs;                                                 // as ReadOptions
+  const std::string& text;                                   // of the rule, as users see it
+  const Place& place;
+};
+
+/// Reads the words of a rule from `-A` on. The ranges of its conditions, and what its steps refer to, are added to
+/// `rules`. Errors are added to `errors`, with the file and line of the place.
+[[nodiscard]] IptablesRule read_iptables_rule(const std::vector<IptablesWord>& words,
+                                              const IptablesRuleContext& context, classify::Ruleset& rules,
+                                              Errors& errors);
 
 }  // namespace penstock::firewall

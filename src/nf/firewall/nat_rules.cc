@@ -4,16 +4,22 @@
 #include "nf/firewall/nat_rules.h"
 
 #include "classify/key.h"
+#include "nf/firewall/steps/step_runner.h"
 
 namespace penstock::firewall {
 
-tl::expected<conntrack::NatRange, DropReason> NatRules::range_for(PacketView packet,
-                                                                  std::uint8_t connection) const noexcept {
+tl::expected<conntrack::NatRange, DropReason> NatRules::range_for(PacketView packet, std::uint8_t connection,
+                                                                  StepRunner* steps) const noexcept {
   using Way = classify::Translation::Way;
   classify::Key key;
   classify::make_key(packet, key, connection);
   std::uint32_t entry = classify::kNoEntry;
   classifier->classify({&key, 1}, &entry);
+  if (steps != nullptr) {
+    const auto decided = steps->decide(packet, key, entry);
+    if (!decided) return tl::unexpected(DropReason::denied);
+    entry = *decided;
+  }
   if (rules.target(entry, key.family) != classify::Target::accept) return tl::unexpected(DropReason::denied);
   if (entry == classify::kNoEntry) return conntrack::NatRange{};
   const auto& translation = rules.rules[rules.entries[entry].rule].translation;

@@ -21,6 +21,8 @@
 
 namespace penstock::firewall {
 
+class StepRunner;
+
 /// What masquerading and redirects translate to, for one port.
 struct PortAddresses {
   std::optional<Ipv4Address> ipv4;
@@ -40,8 +42,9 @@ struct NatRules {
   }
   /// What the packet's connection, which begins with it, is translated to; an empty range if no rule says. Otherwise
   /// why it is dropped: a rule or the policy says so, or a rule translates to what there is not.
-  [[nodiscard]] tl::expected<conntrack::NatRange, DropReason> range_for(PacketView packet,
-                                                                        std::uint8_t connection) const noexcept;
+  /// `steps`: null if the rules have none.
+  [[nodiscard]] tl::expected<conntrack::NatRange, DropReason> range_for(PacketView packet, std::uint8_t connection,
+                                                                        StepRunner* steps) const noexcept;
 
  private:
   [[nodiscard]] std::optional<Ipv6Address> address_of(PortIndex port, NetworkLayer family) const noexcept;

@@ -4,7 +4,7 @@
 // Replaces firewall.cu in builds without CUDA: there are no tables on devices, so no stage can be made.
 
 #include "gpu/cuda_error.h"
-#include "nf/firewall/firewall_stage.h"
+#include "nf/firewall/device_stage.h"
 
 namespace penstock::firewall {
 

@@ -75,6 +75,33 @@ std::vector<std::uint32_t> pair_rules(const classify::Ruleset& before, const cla
   return pairs;
 }
 
+namespace {
+
+/// Without what changes by itself (the elements of sets, and what is used of quotas), and without names.
+classify::StepObjects definitions_of(const classify::StepObjects& objects) {
+  classify::StepObjects definitions = objects;
+  for (classify::ChangingSet& set : definitions.sets) set.elements.clear();
+  for (classify::QuotaObject& object : definitions.quotas) object.quota.used = 0;
+  const auto clear_names = [](auto& all) {
+    for (auto& one : all) one.name.clear();
+  };
+  clear_names(definitions.rates);
+  clear_names(definitions.quotas);
+  clear_names(definitions.counts);
+  clear_names(definitions.turns);
+  clear_names(definitions.recents);
+  clear_names(definitions.sets);
+  return definitions;
+}
+
+bool same_steps(const classify::Ruleset& before, const classify::Ruleset& now) {
+  return std::ranges::equal(before.rules, now.rules,
+                            [](const classify::Rule& a, const classify::Rule& b) { return a.steps == b.steps; }) &&
+         definitions_of(before.objects) == definitions_of(now.objects);
+}
+
+}  // namespace
+
 bool same_meaning(const classify::Ruleset& before, const classify::Ruleset& now) {
   const auto same_entry = [](const classify::Entry& a, const classify::Entry& b) {
     return a.first_condition == b.first_condition && a.condition_count == b.condition_count && a.family == b.family &&
@@ -86,7 +113,7 @@ bool same_meaning(const classify::Ruleset& before, const classify::Ruleset& now)
   const auto same_range = [](const classify::Ipv6Range& a, const classify::Ipv6Range& b) {
     return a.low == b.low && a.high == b.high;
   };
-  return before.ipv4_policy == now.ipv4_policy && before.ipv6_policy == now.ipv6_policy &&
+  return before.ipv4_policy == now.ipv4_policy && before.ipv6_policy == now.ipv6_policy && same_steps(before, now) &&
          before.conditions == now.conditions && std::ranges::equal(before.entries, now.entries, same_entry) &&
          std::ranges::equal(before.port_ranges, now.port_ranges, same_ports) &&
          std::ranges::equal(before.ranges6, now.ranges6, same_range);

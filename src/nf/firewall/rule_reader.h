@@ -7,13 +7,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "base/error.h"
 #include "classify/interfaces.h"
+#include "classify/interval.h"
 #include "classify/rule.h"
+#include "nf/firewall/ipset_reader.h"
 
 namespace penstock::firewall {
 
@@ -45,6 +48,10 @@ struct ReadOptions {
   // must not matter. Not for ClassBench.
   std::optional<Hook> hook{};
   bool translates = false;  // reads the chains that translate at the hook (type or table nat) instead of the filters
+  /// The host's own addresses, which rules may ask for; empty: unknown.
+  classify::IntervalSet local4{}, local6{};
+  std::shared_ptr<const Ipsets> ipsets{};  // that rules of iptables use; null: no file of them
+  bool logs = false;                       // whether rules that log do; otherwise logging is left out
   std::size_t most_rules = kMostRules;
   bool refuses_unsupported = false;  // if there are mistakes, constructs that are not supported are reported with them
 };

@@ -13,6 +13,7 @@
 
 #include "classify/classifier.h"
 #include "nf/firewall/rule_reader.h"
+#include "nf/firewall/steps/step_runner.h"
 #include "nf/firewall/tuple_reader.h"
 
 namespace penstock::firewall {
@@ -57,9 +58,11 @@ inline classify::Ruleset rules_of(std::string_view text, const ReadOptions& opti
 inline std::string decide(const classify::Ruleset& rules, const classify::Key& key) {
   std::string answer;
   for (const classify::Engine engine : kEngines) {
+    if (rules.has_steps() && engine == classify::Engine::rfc) continue;
     const auto classifier = classify::make_classifier(engine, rules);
     std::uint32_t entry = 0;
     (*classifier)->classify({&key, 1}, &entry);
+    entry = entry_for_tuple(rules, **classifier, key, entry);
     const std::string rule = entry == classify::kNoEntry ? "-" : std::to_string(rules.entries[entry].rule);
     const std::string own = rule + " " + std::string(name(rules.target(entry, key.family)));
     if (answer.empty()) answer = own;

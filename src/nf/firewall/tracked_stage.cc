@@ -63,6 +63,7 @@ conntrack::Counters ConnectionCounters::read() const noexcept {
 
 void TrackedStage::set_connections(conntrack::Connections& connections) noexcept {
   connections_ = &connections;
+  decider_.set_connections(connections);
   begin_batch();
 }
 
@@ -93,8 +94,7 @@ void TrackedStage::process(std::span<PacketView> packets) noexcept {
 
 void TrackedStage::decide(KeyedPackets& waiting) noexcept {
   if (waiting.count == 0) return;
-  Entries entries;
-  decider_.decide(waiting, entries);
+  decider_.decide(waiting);
   waiting.count = 0;
 }
 
@@ -127,8 +127,7 @@ std::string TrackedStage::explain(PacketView packet) const {
   const classify::Connection connection = connection_of(*said);
   classify::Key key;
   classify::make_key(packet, key, number_of(connection));
-  return fmt::format("{}; connection: {}", decider_.explain(decider_.entry_for(key), key.family),
-                     to_string(connection));
+  return fmt::format("{}; connection: {}", decider_.explain(key), to_string(connection));
 }
 
 }  // namespace penstock::firewall

@@ -49,13 +49,16 @@ class TrackedStage : public DecidingStage {
  public:
   /// Borrows all arguments.
   TrackedStage(const classify::Ruleset& rules, const classify::Classifier& classifier, RuleCounters& counters,
-               const std::vector<bool>& answering, ConnectionCounters& of_connections)
-      : DecidingStage(rules, classifier, counters, answering),
+               const std::vector<bool>& answering, const StepContext* steps, ConnectionCounters& of_connections)
+      : DecidingStage(rules, classifier, counters, answering, steps),
         rules_(classify::view_of(rules)),
         of_connections_(of_connections) {}
 
   void set_connections(conntrack::Connections& connections) noexcept override;
-  void begin_batch() noexcept override { of_connections_.publish(connections_->counters()); }
+  void begin_batch() noexcept override {
+    of_connections_.publish(connections_->counters());
+    decider_.begin_batch();
+  }
   void process(std::span<PacketView> packets) noexcept override;
   std::string explain(PacketView packet) const override;
 

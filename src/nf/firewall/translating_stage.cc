@@ -12,6 +12,16 @@
 
 namespace penstock::firewall {
 
+void TranslatingStage::set_connections(conntrack::Connections& connections) noexcept {
+  if (nat_steps_ != nullptr) nat_steps_->set_connections(connections);
+  TrackedStage::set_connections(connections);
+}
+
+void TranslatingStage::begin_batch() noexcept {
+  TrackedStage::begin_batch();
+  if (nat_steps_ != nullptr) nat_steps_->flush();
+}
+
 void TranslatingStage::process(std::span<PacketView> packets) noexcept {
   TrackedStage::process(packets);
   for (const PacketView packet : packets) {
@@ -31,7 +41,7 @@ Verdict TranslatingStage::translate(PacketView packet) noexcept {
   const std::uint16_t done = source ? Connection::kSourceNatDone : Connection::kDestinationNatDone;
   if (tracked.state == conntrack::State::new_connection && connections().may_begin(tracked) &&
       (tracked.connection->status & done) == 0) {
-    const auto range = nat_.range_for(packet, number_of(connection_of(tracked)));
+    const auto range = nat_.range_for(packet, number_of(connection_of(tracked)), nat_steps_.get());
     if (!range) return Verdict::drop(range.error());
     if (!connections().translate(tracked, kind, *range)) return Verdict::drop(DropReason::untranslated);
   }

@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,9 +20,18 @@ namespace penstock::firewall {
 class TranslatingStage final : public TrackedStage {
  public:
   /// Borrows all arguments.
+  /// `nat_steps`: as `steps`, for the rules that translate.
   TranslatingStage(const classify::Ruleset& rules, const classify::Classifier& classifier, RuleCounters& counters,
-                   const std::vector<bool>& answering, ConnectionCounters& of_connections, const NatRules& nat)
-      : TrackedStage(rules, classifier, counters, answering, of_connections), nat_(nat) {}
+                   const std::vector<bool>& answering, const StepContext* steps, ConnectionCounters& of_connections,
+                   const NatRules& nat, const StepContext* nat_steps)
+      : TrackedStage(rules, classifier, counters, answering, steps, of_connections),
+        nat_(nat),
+        nat_steps_(nat_steps == nullptr
+                       ? nullptr
+                       : std::make_unique<StepRunner>(nat.rules, *nat.classifier, nullptr, *nat_steps)) {}
+
+  void set_connections(conntrack::Connections& connections) noexcept override;
+  void begin_batch() noexcept override;
 
   void process(std::span<PacketView> packets) noexcept override;
   std::string explain(PacketView packet) const override;
@@ -30,6 +40,7 @@ class TranslatingStage final : public TrackedStage {
   [[nodiscard]] Verdict translate(PacketView packet) noexcept;
 
   const NatRules& nat_;
+  const std::unique_ptr<StepRunner> nat_steps_;  // null: the rules have none
 };
 
 }  // namespace penstock::firewall

@@ -258,7 +258,15 @@ TEST(TranslatingFirewall, LeavesTablesOfIptablesToTheFirewallsOfTheirHooks) {
   options.hook = Hook::prerouting;
   EXPECT_EQ(read_rules(text, "rules", options)->value.ipv4_policy, classify::Target::accept);
   const auto with_mangle = read_rules(text + "*mangle\n:PREROUTING DROP [0:0]\nCOMMIT\n", "rules", options);
-  EXPECT_THAT(to_string(with_mangle->unsupported), HasSubstr("table mangle is not supported"));
+  EXPECT_EQ(with_mangle->value.ipv4_policy, classify::Target::drop);
+  const auto with_raw = read_rules(
+      text +
+          "*raw\n:PREROUTING ACCEPT [0:0]\n-A PREROUTING -s 10.0.0.1/32 -j DROP\n-A PREROUTING -m state --state NEW "
+          "-j DROP\n-A PREROUTING -p tcp -j CT --notrack\nCOMMIT\n",
+      "rules", options);
+  EXPECT_THAT(to_string(with_raw->unsupported), HasSubstr("connections are not known in table raw"));
+  EXPECT_THAT(to_string(with_raw->unsupported), HasSubstr("target CT is not supported"));
+  EXPECT_EQ(decide(with_raw->value, tuple("10.0.0.1 192.0.2.7 udp 1 2")), "0 drop");
   options.translates = true;
   for (const char* wrong : {"DNAT --to-destination 10.0.0.9-10.0.0.1", "DNAT --to-destination 10.0.0.1:",
                             "NETMAP --to 1/33", "SNAT --to-source 10.0.0.1", "DNAT", "REDIRECT --to-ports 9-8",
@@ -319,13 +327,17 @@ TEST(TranslatingFirewall, RulesAndPoliciesOfNatThatDropAreObeyed) {
   EXPECT_EQ(gateway.counters().connections, 1U);
 }
 
-TEST(TranslatingFirewall, FiltersBeforeConnectionsAreKnownAreUnsupported) {
+TEST(TranslatingFirewall, FiltersBeforeConnectionsAreKnownMustNotTestThem) {
   Table table;
-  table.chain("raw", "filter", "prerouting", -300).rule(match("udp", "dport", "82") + R"(, {"drop": null})");
+  table.chain("raw", "filter", "prerouting", -300)
+      .rule(match("udp", "dport", "82") + R"(, {"drop": null})")
+      .rule(R"({"match": {"op": "in", "left": {"ct": {"key": "state"}}, "right": "established"}}, {"drop": null})");
   ReadOptions options;
   options.hook = Hook::prerouting;
-  EXPECT_THAT(to_string(read_rules(table.text(), "rules", options)->unsupported),
-              HasSubstr("a filter before connections are looked up"));
+  const auto read = read_rules(table.text(), "rules", options);
+  EXPECT_THAT(to_string(read->unsupported), HasSubstr("connections are not known before priority -200"));
+  EXPECT_EQ(read->unsupported.size(), 1U);
+  EXPECT_EQ(decide(read->value, tuple("10.0.0.1 192.0.2.7 udp 1 82")), "0 drop");
 }
 
 TEST(TranslatingFirewall, AReloadNoticesWhatOnlyNatSees) {

@@ -439,7 +439,7 @@ void Nids::write_stats(const WorkerCounts::Numbers& counted, std::uint64_t times
   stats.frames_over_budget = counted.inspector.frames_over_budget;
   stats.evaluations_given_up = counted.inspector.evaluations_given_up;
   report::EventLog::Writer writer(*settings_.eve_log);
-  TimeText times;
+  report::TimeText times;
   writer.line([&](std::string& out) { append_eve_stats(out, stats, times); });
 }
 

@@ -181,6 +181,7 @@ class Kernel : public ::testing::Test {
     descriptor.link_type = LinkType::raw_ip;
     descriptor.layout = packet.layout;
     descriptor.verdict = Verdict::forward(static_cast<PortIndex>(packet.out));
+    descriptor.sequence = sequence++;
     descriptor.timestamp_ns = 1'700'000'000'000'000'000;  // all at once, as in the kernel
     PacketView view{packet.bytes.data(), &descriptor};
     stage.process({&view, 1});
@@ -221,6 +222,7 @@ class Kernel : public ::testing::Test {
   static inline std::unique_ptr<ForwardingKernel> kernel;
   static inline std::string why;
   static inline bool fragments_are_read = false;
+  static inline std::uint32_t sequence = 0;
 };
 
 /// Rules in chain `forward`, whose policy is drop, of a table of family inet. They must accept some packets and not
@@ -328,6 +330,61 @@ constexpr auto kConstructs = std::to_array<Construct>({
      "ip protocol icmp icmp type 8 accept; meta l4proto ipv6-icmp icmpv6 type 1 accept"},
     {"rejects",
      "tcp dport 80 reject with tcp reset; reject with icmp admin-prohibited; ip6 saddr fd00::1 reject; accept"},
+    {"limit", "limit rate 1/day burst 60 packets accept"},
+    {"limit_over", "tcp dport 80 limit rate over 1/hour burst 3 packets drop; accept"},
+    {"limit_before_a_match", "limit rate 1/week burst 100 packets tcp dport { 80, 443 } accept"},
+    {"limit_of_bytes", "limit rate 1000 bytes/day burst 4 kbytes accept"},
+    {"limit_of_bytes_over", "meta nfproto ipv4 limit rate over 900 bytes/day burst 900 bytes drop; accept"},
+    {"limit_in_a_chain", "ip saddr 10.1.2.3 jump one; ip6 saddr 2001:db8::1 jump one; tcp sport 80 accept",
+     "chain one { limit rate 1/day burst 20 packets accept; tcp dport 80 drop; }"},
+    {"limit_of_a_jump", "limit rate 1/day burst 50 packets jump one; limit rate 1/day burst 7 packets goto one; accept",
+     "chain one { meta l4proto tcp accept; udp dport 80 return; ip saddr 10.0.0.0/8 drop; }"},
+    {"limit_with_alternatives",
+     "ip saddr . tcp dport { 10.1.2.3 . 80, 10.1.0.0/16 . 1-443 } limit rate 1/day burst 5 packets accept"},
+    {"named_limit", "tcp dport 80 limit name \"slow\" accept; udp dport 80 limit name \"slow\" accept",
+     "limit slow { rate 1/day burst 30 packets; }"},
+    {"quota", "quota 6 kbytes accept"},
+    {"quota_over", "meta l4proto tcp quota over 2000 bytes drop; accept"},
+    {"named_quota", "tcp dport 80 quota name \"q\" accept; udp sport 80 quota name \"q\" accept",
+     "quota q { 3000 bytes used 1000 bytes; }"},
+    {"mark",
+     "tcp dport 80 meta mark set 0x12; udp dport 80 meta mark set 0x13; meta mark 0x12 accept; meta mark != 0 drop; ip "
+     "saddr 10.1.2.3 accept"},
+    {"mark_bits",
+     "meta mark set 0xf0; tcp dport 80 meta mark set meta mark or 0x1; tcp sport 80 meta mark set meta mark xor 0x13; "
+     "udp dport 80 meta mark set meta mark and 0x3f or 0x2; meta mark & 0x3 == 1 accept; meta mark { 0xe3, 0x30-0x33 } "
+     "accept; "
+     "meta mark and 0x80 == 0 accept"},
+    {"mark_map",
+     "tcp dport 80 meta mark set 5; udp dport 80 meta mark set 6; meta mark vmap { 5 : jump one, 6 : accept, 0 : "
+     "continue }; ip saddr 10.1.2.3 accept",
+     "chain one { tcp sport 22 accept; }"},
+    {"set_that_changes",
+     "tcp dport 80 add @seen { ip saddr }; ip saddr @seen accept; tcp dport 443 delete @seen { ip saddr }",
+     "set seen { type ipv4_addr; flags dynamic; size 100; }"},
+    {"set_with_timeouts",
+     "ip6 saddr @seen accept; udp dport 80 update @seen { ip6 saddr timeout 1h }; ip6 saddr != @seen tcp dport 80 "
+     "accept",
+     "set seen { type ipv6_addr; flags dynamic,timeout; size 100; timeout 1d; elements = { fd00::1 } }"},
+    {"set_of_pairs_that_changes",
+     "meta l4proto { tcp, udp } update @seen { ip saddr . th dport }; meta l4proto { tcp, udp } ip daddr . th sport "
+     "@seen accept",
+     "set seen { type ipv4_addr . inet_service; flags dynamic; size 100; }"},
+    {"full_set", "add @seen { ip saddr } accept; add @seen6 { ip6 saddr } accept",
+     "set seen { type ipv4_addr; flags dynamic; size 3; }\nset seen6 { type ipv6_addr; flags dynamic; size 2; }"},
+    {"limit_of_an_element", "add @each { ip saddr limit rate 1/day burst 4 packets } accept",
+     "set each { type ipv4_addr; flags dynamic; size 100; }"},
+    {"quota_of_an_element", "add @each { ip6 saddr quota over 500 bytes } drop; accept",
+     "set each { type ipv6_addr; flags dynamic; size 100; }"},
+    {"meter", "tcp dport 80 meter m { ip saddr limit rate over 1/day burst 2 packets } drop; accept"},
+    {"turns", "numgen inc mod 3 1 accept"},
+    {"turns_of_some",
+     "tcp dport 80 numgen inc mod 2 vmap { 0 : accept, 1 : jump one }; udp dport 80 numgen inc mod 3 != 0 accept",
+     "chain one { ip saddr 10.1.2.3 accept; }"},
+    {"logs", "log prefix \"a\"; tcp dport 80 log prefix \"b\" level debug flags all accept"},
+    {"length_and_ttl",
+     "meta length > 60 accept; ip ttl < 30 accept; ip6 hoplimit > 200 accept; ip length 20-48 accept"},
+    {"dscp", "ip dscp != 0 accept; ip6 dscp cs1 accept; ip ecn != ce tcp dport 80 accept"},
     {"counters_and_comments", "counter; tcp dport 80 counter accept comment \"web\"; counter drop"},
 });
 
@@ -530,6 +587,77 @@ TEST_F(Kernel, DecidesRulesOfIptablesAsOurFirewallDoes) {
   EXPECT_LT(result.forwarded, result.sent);
 }
 
+/// Rules of iptables in chain FORWARD of table filter, whose policy is DROP, and of table mangle.
+struct IptablesConstruct {
+  const char* name;
+  const char* rules;
+  const char* mangle = "";
+};
+constexpr auto kIptablesSteps = std::to_array<IptablesConstruct>({
+    {"limit", "-A FORWARD -m limit --limit 1/day --limit-burst 50 -j ACCEPT\n"},
+    {"limit_of_ports",
+     "-A FORWARD -p tcp -m multiport --ports 80,443 -m limit --limit 1/day --limit-burst 20 -j ACCEPT\n"
+     "-A FORWARD -m limit --limit 1/day --limit-burst 30 -p udp -m udp --dport 80 -j ACCEPT\n"},
+    {"hashlimit",
+     "-A FORWARD -m hashlimit --hashlimit-upto 1/min --hashlimit-burst 5 --hashlimit-mode srcip,dstip "
+     "--hashlimit-name a --hashlimit-srcmask 16 -j ACCEPT\n"
+     "-A FORWARD -p tcp -m hashlimit --hashlimit-above 1/min --hashlimit-burst 3 --hashlimit-mode dstport "
+     "--hashlimit-name b -j DROP\n-A FORWARD -p tcp -j ACCEPT\n"},
+    {"recent",
+     "-A FORWARD -p tcp -m recent --set --name x --mask 255.255.255.255 --rsource\n"
+     "-A FORWARD -p udp -m recent --rcheck --hitcount 4 --name x --mask 255.255.255.255 --rsource -j ACCEPT\n"
+     "-A FORWARD -p icmp -m recent --remove --name x --mask 255.255.255.255 --rsource -j ACCEPT\n"
+     "-A FORWARD -p sctp -m recent ! --update --seconds 60 --name x --mask 255.255.255.255 --rsource -j ACCEPT\n"},
+    {"recent_destinations",
+     "-A FORWARD -p tcp -m recent --update --seconds 60 --hitcount 3 --name y --mask 255.255.0.0 --rdest -j DROP\n"
+     "-A FORWARD -p tcp -m recent --set --name y --mask 255.255.0.0 --rdest -j ACCEPT\n"},
+    {"marks",
+     "-A FORWARD -m mark --mark 0x12 -j ACCEPT\n-A FORWARD -m mark ! --mark 0x0/0x3 -j DROP\n"
+     "-A FORWARD -p udp -m mark --mark 0x0 -j ACCEPT\n",
+     "-A FORWARD -p tcp -j MARK --set-xmark 0x10/0xffffffff\n"
+     "-A FORWARD -p tcp -m tcp --dport 80 -j MARK --set-xmark 0x2/0x0\n"
+     "-A FORWARD -p udp -m udp --dport 80 -j MARK --set-xmark 0x5/0xf\n"},
+    {"mangle_drops", "-A FORWARD -p tcp -j ACCEPT\n",
+     "-A FORWARD -p tcp -m tcp --dport 80 -j DROP\n-A FORWARD -j ACCEPT\n"},
+    {"statistic",
+     "-A FORWARD -m statistic --mode nth --every 3 --packet 1 -j ACCEPT\n"
+     "-A FORWARD -p tcp -m statistic --mode nth ! --every 2 --packet 0 -j ACCEPT\n"},
+    {"quota", "-A FORWARD -m quota --quota 5000 -j ACCEPT\n-A FORWARD -p tcp -m quota ! --quota 600 -j ACCEPT\n"},
+    {"length_and_ttl",
+     "-A FORWARD -m length --length 0:48 -j ACCEPT\n-A FORWARD -m length ! --length 50:65535 -j ACCEPT\n"
+     "-A FORWARD -m ttl --ttl-lt 3 -j ACCEPT\n-A FORWARD -p tcp -m ttl ! --ttl-eq 200 -j ACCEPT\n"},
+    {"dscp", "-A FORWARD -m dscp ! --dscp 0x00 -j ACCEPT\n-A FORWARD -p tcp -m dscp --dscp 0x00 -j ACCEPT\n"},
+    {"chains",
+     "-A FORWARD -p udp -m multiport --ports 80,443 -j own\n-A FORWARD -p tcp -j ACCEPT\n"
+     "-A own -m limit --limit 1/day --limit-burst 12 -j RETURN\n-A own -m limit --limit 1/day --limit-burst 5 -g "
+     "other\n"
+     "-A own -j ACCEPT\n-A other -p udp -m udp --sport 80 -j ACCEPT\n"},
+});
+
+TEST_F(Kernel, DoesTheStepsOfIptablesAsOurFirewallDoes) {
+  for (const IptablesConstruct& construct : kIptablesSteps) {
+    SCOPED_TRACE(construct.name);
+    const std::string rules = fmt::format(
+        "*mangle\n:FORWARD ACCEPT [0:0]\n{}COMMIT\n*filter\n:FORWARD DROP [0:0]\n:own - [0:0]\n:other - "
+        "[0:0]\n{}COMMIT\n",
+        construct.mangle, construct.rules);
+    std::vector<Sent> packets = draw(5, 400);
+    std::erase_if(packets, [](const Sent& one) { return one.layout.network != NetworkLayer::ipv4; });
+    std::string answer;
+    if (!ForwardingKernel::load_iptables(rules, answer)) {
+      ADD_FAILURE() << "iptables refuses: " << answer;
+      continue;
+    }
+    ReadOptions as = options();
+    as.hook = Hook::forward;
+    const auto made = Firewall::build(rules_of(rules, as), classify::Engine::bitvector);
+    ASSERT_TRUE(made) << to_string(made.error());
+    const Comparison result = compare(packets, **made, "ports\n" + rules);
+    EXPECT_GT(result.forwarded, 0U);
+    EXPECT_LT(result.forwarded, result.sent);
+  }
+}
+
 /// The counts of the rules that end with a verdict, by handle.
 std::map<std::string, std::uint64_t> counts_of(const std::string& rules) {
   std::map<std::string, std::uint64_t> counts;
@@ -627,6 +755,13 @@ constexpr auto kAboutConnections = std::to_array<Construct>({
     {"not_a_direction", "ct direction != reply ct state established accept; ct state new accept"},
     {"translated", "ct status snat,dnat drop; ct status dnat accept; ct state new accept; tcp dport 80 accept"},
     {"concatenation", "ct state . ip saddr { new . 10.1.2.3, established . 10.3.0.1 } accept"},
+    {"mark",
+     "tcp flags syn ct mark set 0x7; ct mark 0x7 accept; meta mark set ct mark or 0x1; meta mark 0x1 udp dport 80 "
+     "accept"},
+    {"mark_of_packets",
+     "ct mark 0 ct mark set meta mark xor 0x5; meta mark set ct mark and 0x4; meta mark 0x4 tcp dport 80 accept; ct "
+     "mark 0x5 udp dport 80 accept"},
+    {"limit_of_new_ones", "ct state established accept; ct state new limit rate 1/day burst 3 packets accept"},
     {"dropped",
      "udp sport 80 ct state new drop; ct state established accept; udp dport 80 accept; tcp sport 80 drop; "
      "tcp dport 80 accept"},
@@ -642,9 +777,10 @@ TEST_F(Kernel, TracksConnectionsAsOurFirewallDoes) {
         "table inet t {{\n{}\nchain forward {{\ntype filter hook forward priority 0; policy drop;\n{}\n}}\n}}\n",
         construct.others, construct.rules);
     std::string answer;
-    ASSERT_TRUE(ForwardingKernel::load(rules, answer)) << answer << rules;
     std::size_t sent = 0, forwarded = 0;
     for (std::uint64_t seed = 1; seed <= 3; ++seed, port = static_cast<std::uint16_t>(port + 100)) {
+      // Also the limits begin anew.
+      ASSERT_TRUE(ForwardingKernel::load(rules, answer)) << answer << rules;
       const auto firewall = ours();
       ASSERT_NE(firewall, nullptr);
       std::vector<Sent> packets;

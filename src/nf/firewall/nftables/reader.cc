@@ -17,6 +17,7 @@
 #include "nf/firewall/nftables/document.h"
 #include "nf/firewall/nftables/keys.h"
 #include "nf/firewall/nftables/rule.h"
+#include "nf/firewall/nftables/steps.h"
 #include "nf/firewall/nftables/text.h"
 
 namespace penstock::firewall {
@@ -28,7 +29,7 @@ using Jump = ChainRule::Jump;
 
 /// Objects that do nothing unless a rule refers to them, which it then cannot.
 constexpr auto kInert = std::to_array<std::string_view>(
-    {"counter", "ct expectation", "ct helper", "ct timeout", "flowtable", "limit", "quota", "secmark", "synproxy"});
+    {"counter", "ct expectation", "ct helper", "ct timeout", "flowtable", "secmark", "synproxy"});
 
 /// A chain, as the file declares it.
 struct Declared {
@@ -38,6 +39,7 @@ struct Declared {
   std::int64_t priority = 0;
   /// The place of a rule that can drop or change packets, and that the chain can reach; empty if there is none.
   std::string harmful{};
+  std::string marking{};  // ditto, of one that marks packets or connections
   std::vector<std::string> called{};
 };
 
@@ -54,6 +56,12 @@ struct SetUse {
   std::string set, name;  // in the whole file, and in the table
   std::vector<ChainRule>* chain;
   std::size_t rule;
+};
+
+/// A rule that changes the elements of a set.
+struct SetUpdate {
+  std::string set;         // in the whole file
+  std::string_view chain;  // ditto
 };
 
 /// The name of a chain or set within the whole file.
@@ -83,6 +91,7 @@ class Reader {
 
   Result<Read<classify::Ruleset>> read(std::string_view text) {
     constexpr std::size_t kSomeMore = 100'000;  // also if few rules are allowed
+    if (auto found = find_updated_sets(text); !found) return failure(std::move(found.error()));
     auto visited = visit_objects(
         text, file_, kMostValuesPerRule * options_.most_rules + kSomeMore,
         [&](std::size_t index, const std::string& kind, const Json& value) { return visit(index, kind, value); });
@@ -95,6 +104,28 @@ class Reader {
   }
 
  private:
+  /// Sets come before the rules that change their elements, and nft 1.0.6 does not print their flag `dynamic`.
+  Result<void> find_updated_sets(std::string_view text) {
+    if (text.find("\"elem\"") == std::string_view::npos || text.find("\"op\"") == std::string_view::npos) return {};
+    return visit_objects(text, file_, kMostValuesPerRule * options_.most_rules + 100'000,
+                         [&](std::size_t, const std::string& kind, const Json& value) {
+                           if (kind == "rule" && value.is_object()) note_updates(value);
+                           return true;
+                         });
+  }
+
+  void note_updates(const Json& rule) {
+    const auto statements = rule.find("expr");
+    if (statements == rule.end() || !statements->is_array()) return;
+    for (const Json& statement : *statements) {
+      const auto update = statement.is_object() ? statement.find("set") : statement.end();
+      if (!statement.is_object() || update == statement.end() || !update->is_object()) continue;
+      const auto set = update->find("set");
+      if (set == update->end() || !set->is_string() || !set->get_ref<const std::string&>().starts_with('@')) continue;
+      updated_.insert(full_name(rule.value("family", ""), rule.value("table", ""), set->get<std::string>().substr(1)));
+    }
+  }
+
   bool visit(std::size_t index, const std::string& kind, const Json& value) {
     object_ = index;
     if (++cost_ > options_.most_rules) return stop(fmt::format("nftables[{}]", index));
@@ -107,6 +138,8 @@ class Reader {
       read_chain(value);
     } else if (kind == "set" || kind == "map") {
       read_set(value, kind == "map");
+    } else if (kind == "limit" || kind == "quota") {
+      read_limit(value, kind == "limit");
     } else if (kind == "table") {
       read_table(value);
     } else if (kind == "metainfo") {
@@ -194,9 +227,35 @@ class Reader {
     if (has("hook") || has("type")) base_.push_back(key);
   }
 
+  /// A named limit or quota.
+  void read_limit(const Json& value, bool is_limit) {
+    const std::string name = full_name(text_of(value, "family"), text_of(value, "table"), text_of(value, "name"));
+    classify::StepObjects& objects = read_.value.objects;
+    if (is_limit) {
+      auto rate = read_rate(value);
+      if (!rate) return mistake(rate.error().message, rate.error().found, rate.error().expected);
+      if (!rates_.emplace(name, static_cast<std::uint32_t>(objects.rates.size())).second)
+        return mistake("limit declared twice", "", "once");
+      objects.rates.push_back({name, *rate});
+    } else {
+      auto quota = read_quota(value);
+      if (!quota) return mistake(quota.error().message, quota.error().found, quota.error().expected);
+      if (!quotas_.emplace(name, static_cast<std::uint32_t>(objects.quotas.size())).second)
+        return mistake("quota declared twice", "", "once");
+      objects.quotas.push_back({name, *quota});
+    }
+  }
+
+  Checked<std::uint32_t> find_object(const std::map<std::string, std::uint32_t>& objects, const std::string& name,
+                                     const char* what) {
+    const auto found = objects.find(name);
+    if (found != objects.end()) return found->second;
+    return nftables::mistake(fmt::format("unknown {}", what), in_quotes(name), "one that the table declares");
+  }
+
   void read_set(const Json& value, bool is_map) {
     const std::string family = text_of(value, "family"), table = text_of(value, "table"), name = text_of(value, "name");
-    auto set = read_members_of_set(value, is_map);
+    auto set = read_members_of_set(value, is_map, full_name(family, table, name));
     if (!set && !set.error().unsupported) {
       place_ += fmt::format("{} (table {} {}, {} {})", set.error().path, family, table, is_map ? "map" : "set", name);
       return mistake(set.error().message, set.error().found, set.error().expected);
@@ -206,20 +265,58 @@ class Reader {
     }
   }
 
-  Checked<Set> read_members_of_set(const Json& value, bool is_map) {
+  Checked<Set> read_members_of_set(const Json& value, bool is_map, const std::string& full) {
     auto types = value.contains("type") ? read_types(value["type"]) : unsupported("a set without a type");
     if (!types) return within(".type", std::move(types.error()));
-    // The elements of such a set come and go.
-    if (value.contains("flags") && (has_word(value["flags"], "timeout") || has_word(value["flags"], "dynamic"))) {
-      return unsupported("its elements can change: it has the flag timeout or dynamic");
-    }
-    if (value.contains("timeout")) return unsupported("its elements can change: it has a timeout");
+    const bool changes =
+        updated_.contains(full) || value.contains("timeout") ||
+        (value.contains("flags") && (has_word(value["flags"], "timeout") || has_word(value["flags"], "dynamic")));
+    if (is_map && changes) return unsupported("a map whose elements can change is not supported");
+    if (changes) return read_changing_set(value, std::move(*types), full);
     if (is_map && value.value("map", Json()) != "verdict") return unsupported("it is a map to values, not to verdicts");
     static const Json kNone = Json::array();
     const auto elements = value.find("elem");
     auto set = read_elements(*types, is_map, elements == value.end() ? kNone : *elements, options_.interfaces,
                              read_.value.interface_names, budget_);
     if (!set) return within(".elem", std::move(set.error()));
+    return set;
+  }
+
+  Checked<Set> read_changing_set(const Json& value, std::vector<Type> types, const std::string& full) {
+    if (types.size() > classify::kMostElementValues)
+      return unsupported(fmt::format("a set that changes with more than {} values in an element is not supported",
+                                     classify::kMostElementValues));
+    for (const char* member : {"stmt", "limit", "quota", "ct count"}) {
+      if (value.contains(member)) return unsupported("a set with statements is not supported", in_quotes(member));
+    }
+    classify::ChangingSet changing;
+    changing.name = full;
+    changing.values = static_cast<std::uint32_t>(types.size());
+    if (value.contains("size")) {
+      if (!value["size"].is_number_unsigned())
+        return nftables::mistake("wrong size of a set", value["size"].dump(), "a number");
+      changing.size = static_cast<std::uint32_t>(
+          std::min<std::uint64_t>(value["size"].get<std::uint64_t>(), kMostChangingElements));
+    }
+    if (value.contains("timeout")) {
+      auto timeout = read_seconds_ns(value["timeout"]);
+      if (!timeout) return within(".timeout", std::move(timeout.error()));
+      changing.timeout_ns = *timeout;
+    }
+    Set set;
+    set.types = std::move(types);
+    if (const auto elements = value.find("elem"); elements != value.end()) {
+      auto read = read_changing_elements(
+          set.types, *elements, {options_.interfaces, read_.value.interface_names, set.unknown_interfaces}, budget_);
+      if (!read) return within(".elem", std::move(read.error()));
+      changing.elements = std::move(*read);
+    }
+    for (classify::ChangingSet::Element& element : changing.elements) {
+      if (element.timeout_ns == 0) element.timeout_ns = changing.timeout_ns;
+    }
+    classify::StepObjects& objects = read_.value.objects;
+    set.changing = static_cast<std::uint32_t>(objects.sets.size());
+    objects.sets.push_back(std::move(changing));
     return set;
   }
 
@@ -251,9 +348,19 @@ class Reader {
       return true;
     }
     Origin origin{&chain->second, object_, handle_of(value), {}};
-    const RuleContext context{options_.interfaces,
-                              [&](const std::string& name) { return find_set(family, table, name); }, read_.value,
-                              budget_, options_.translates};
+    std::string text = fmt::format("{} {} {}: {}", family, table, chain_name, rule_text(value));
+    const RuleContext context{
+        options_.interfaces,
+        [&](const std::string& name) { return find_set(family, table, name); },
+        read_.value,
+        budget_,
+        options_.translates,
+        [&](const std::string& name) { return find_object(rates_, full_name(family, table, name), "limit"); },
+        [&](const std::string& name) { return find_object(quotas_, full_name(family, table, name), "quota"); },
+        text,
+        options_.local4.empty() ? nullptr : &options_.local4,
+        &options_.local6,
+        options_.logs};
     auto rule = value.contains("expr") ? read_rule(value["expr"], context)
                                        : Checked<Rule>(nftables::mistake("rule without \"expr\"", "", "statements"));
     if (!rule) {
@@ -265,9 +372,10 @@ class Reader {
     if (rule->can_drop && chain->second.harmful.empty()) chain->second.harmful = where(origin, "");
     Errors unknown;
     for (const std::string& name : rule->unknown_interfaces) unknown.push_back(unknown_interface(origin, name));
-    std::string text = fmt::format("{} {} {}: {}", family, table, chain_name, rule_text(value));
     if (origin.handle != 0) text += fmt::format(" # handle {}", origin.handle);
-    for (const std::string& set : rule->sets_updated) updated_.insert(full_name(family, table, set));
+    if (rule->marks && chain->second.marking.empty()) chain->second.marking = where(origin, "");
+    tests_marks_ |= rule->tests_marks;
+    for (const std::string& set : rule->sets_updated) updates_.push_back({full_name(family, table, set), chain->first});
     return add_parts(std::move(*rule), origin, text, unknown, chain->second);
   }
 
@@ -281,9 +389,11 @@ class Reader {
                                       : part.jump == Jump::reject ? classify::Target::reject
                                                                   : classify::Target::accept;
       std::size_t index = first;
-      while (index < read_.value.rules.size() && read_.value.rules[index].target != target) ++index;
+      const auto is_other = [&](const classify::Rule& one) { return one.target != target || one.steps != part.steps; };
+      while (index < read_.value.rules.size() && is_other(read_.value.rules[index])) ++index;
       if (index == read_.value.rules.size()) {
-        read_.value.rules.push_back({0, target, false, text, part.answer, part.translation});
+        read_.value.rules.push_back(
+            {0, target, false, text, part.answer, part.translation, part.steps, part.continues});
         origins_.push_back(origin);
       }
       part.index = static_cast<std::uint32_t>(index);
@@ -333,12 +443,13 @@ class Reader {
   }
 
   Result<Read<classify::Ruleset>> finish();
-  void leave_out_users_of_updated_sets();
+  void leave_out_users_of_sets_updated_elsewhere();
   void check_jumps();
   [[nodiscard]] std::vector<BaseChain> find_starts();
   void check_other_chain(const Declared& chain, const std::string& key);
   void leave_out_at_other_places(std::vector<const Declared*>& filters, std::string_view hook);
   void spread_harm();
+  void spread(std::string Declared::*place);
   [[nodiscard]] Errors set_policies(std::vector<BaseChain>& starts);
   void report_ignored();
 
@@ -355,22 +466,48 @@ class Reader {
   FilterChains chains_;            // the same
   std::vector<std::string> base_;  // the base chains, in the order of the file
   std::map<std::string, Checked<Set>> sets_;
-  std::vector<Origin> origins_;    // of the rules, by index
-  std::set<std::string> updated_;  // sets whose elements rules change
+  std::vector<Origin> origins_;                          // of the rules, by index
+  std::map<std::string, std::uint32_t> rates_, quotas_;  // named ones, by index in StepObjects
+  std::set<std::string> updated_;                        // sets whose elements rules change
+  std::vector<SetUpdate> updates_;
+  bool tests_marks_ = false;  // any rule
   std::vector<SetUse> uses_;
 };
 
-/// nft 1.0.6 does not print the flag dynamic.
-void Reader::leave_out_users_of_updated_sets() {
+/// Rules at hooks that no function stands for would change the elements of a set: those for the host's own packets,
+/// and, without `hook`, all but those that filter forwarded packets.
+void Reader::leave_out_users_of_sets_updated_elsewhere() {
+  std::set<std::string_view> elsewhere;
+  std::vector<std::string_view> open;
+  for (const std::string& key : base_) {
+    const Declared& chain = declared_.find(key)->second;
+    const bool is_ip = chain.family == "ip" || chain.family == "ip6" || chain.family == "inet";
+    const bool is_forward = is_ip && chain.hook == "forward" && chain.type == "filter";
+    const bool is_seen =
+        options_.hook ? is_ip && (is_forward || chain.hook == "prerouting" || chain.hook == "postrouting") : is_forward;
+    if (!is_seen && elsewhere.insert(key).second) open.push_back(key);
+  }
+  while (!open.empty()) {
+    const Declared& chain = declared_.find(std::string(open.back()))->second;
+    open.pop_back();
+    for (const std::string& called : chain.called) {
+      if (declared_.contains(called) && elsewhere.insert(called).second) open.push_back(called);
+    }
+  }
+  std::set<std::string_view> changed;
+  for (const SetUpdate& update : updates_) {
+    if (elsewhere.contains(update.chain)) changed.insert(update.set);
+  }
   for (const SetUse& use : uses_) {
     ChainRule& rule = (*use.chain)[use.rule];
-    if (!updated_.contains(use.set) || !rule.unsupported.empty()) continue;
-    rule.unsupported = fmt::format("set @{} is not supported: rules change its elements", use.name);
+    if (!changed.contains(use.set) || !rule.unsupported.empty()) continue;
+    rule.unsupported =
+        fmt::format("set @{} is not supported: rules that packets do not pass here change its elements", use.name);
   }
 }
 
 Result<Read<classify::Ruleset>> Reader::finish() {
-  leave_out_users_of_updated_sets();
+  leave_out_users_of_sets_updated_elsewhere();
   check_jumps();
   if (!mistakes_.empty()) return failure(std::move(mistakes_).take({file_, 0, 0}));
   std::vector<BaseChain> starts = find_starts();
@@ -426,7 +563,9 @@ std::vector<BaseChain> Reader::find_starts() {
     } else if (is_ip && options_.hook && chain.hook != "ingress") {
       // Another function of the chain stands for the other hooks.
     } else if (!is_ip || (chain.hook != "input" && chain.hook != "output")) {
-      const std::string& harmful = chains_.find(key)->second.policy == classify::Target::drop ? name : chain.harmful;
+      const std::string& harmful = chains_.find(key)->second.policy == classify::Target::drop ? name
+                                   : chain.harmful.empty() && tests_marks_                    ? chain.marking
+                                                                                              : chain.harmful;
       if (harmful.empty()) continue;
       read_.unsupported.push_back(
           error(fmt::format("{}: chain {} of type {} at hook {} is not supported: it can drop or change packets that "
@@ -453,20 +592,27 @@ std::vector<BaseChain> Reader::find_starts() {
 }
 
 /// Here, the filters of a hook see packets after their connections are looked up, and before they are translated there.
+/// Earlier filters must not test connections, and later ones are left out.
 void Reader::leave_out_at_other_places(std::vector<const Declared*>& filters, std::string_view hook) {
   constexpr std::int64_t kConnections = -200;  // NF_IP_PRI_CONNTRACK
   const auto is_earlier = [&](const Declared* filter) {
     return hook == "prerouting" && filter->priority < kConnections;
   };
+  std::set<std::string_view> early;
+  std::vector<std::string> open;
   for (const Declared* const filter : filters) {
-    if (!is_earlier(filter)) continue;
-    read_.unsupported.push_back(error(
-        fmt::format(
-            "nftables[{}].chain (table {} {}, chain {}): a filter before connections are looked up is not supported",
-            filter->object, filter->family, filter->table, filter->name),
-        fmt::format("priority {}", filter->priority), fmt::format("priority {} or higher", kConnections)));
+    if (is_earlier(filter)) open.push_back(full_name(filter->family, filter->table, filter->name));
   }
-  std::erase_if(filters, is_earlier);
+  while (!open.empty()) {
+    const auto chain = declared_.find(open.back());
+    open.pop_back();
+    if (chain == declared_.end() || !early.insert(chain->first).second) continue;
+    open.insert(open.end(), chain->second.called.begin(), chain->second.called.end());
+    for (ChainRule& rule : chains_.find(chain->first)->second.rules) {
+      if (rule.unsupported.empty() && rule.tests_connections())
+        rule.unsupported = fmt::format("connections are not known before priority {}", kConnections);
+    }
+  }
   const auto is_later = [&](const Declared* filter) {
     return std::ranges::any_of(base_, [&](const std::string& key) {
       const Declared& chain = declared_.find(key)->second;
@@ -486,20 +632,25 @@ void Reader::leave_out_at_other_places(std::vector<const Declared*>& filters, st
   std::erase_if(filters, is_later);
 }
 
-/// Makes the chains harmful that can reach a harmful one.
+/// Makes the chains harmful that can reach a harmful one; the same for those that mark packets.
 void Reader::spread_harm() {
+  spread(&Declared::harmful);
+  spread(&Declared::marking);
+}
+
+void Reader::spread(std::string Declared::*place) {
   std::map<std::string_view, std::vector<Declared*>> callers;
   std::vector<std::pair<std::string_view, Declared*>> open;
   for (auto& [key, chain] : declared_) {
     for (const std::string& called : chain.called) callers[called].push_back(&chain);
-    if (!chain.harmful.empty()) open.emplace_back(key, &chain);
+    if (!(chain.*place).empty()) open.emplace_back(key, &chain);
   }
   while (!open.empty()) {
     const auto [key, chain] = open.back();
     open.pop_back();
     for (Declared* const caller : callers[key]) {
-      if (!caller->harmful.empty()) continue;
-      caller->harmful = chain->harmful;
+      if (!(caller->*place).empty()) continue;
+      caller->*place = chain->*place;
       open.emplace_back(declared_.find(full_name(caller->family, caller->table, caller->name))->first, caller);
     }
   }

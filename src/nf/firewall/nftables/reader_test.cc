@@ -273,14 +273,15 @@ TEST(NftablesReader, RulesThatOnlyObserveAreLeftOut) {
                                "rules", {});
   ASSERT_TRUE(read);
   EXPECT_THAT(read->unsupported, IsEmpty());
-  EXPECT_EQ(
-      to_string(read->harmless),
-      "rules: nftables[1].rule (table inet t, chain forward, rule handle 1): log is not supported: without this "
-      "rule, packets have the same verdict\n"
-      "rules: nftables[2].rule (table inet t, chain forward, rule handle 2): a rule without a verdict is not "
-      "supported: without this rule, packets have the same verdict\n"
-      "rules: nftables[3].rule (table inet t, chain forward, rule handle 3): log is not supported: the rule applies "
-      "without it");
+  EXPECT_EQ(to_string(read->harmless),
+            "rules: nftables[1].rule (table inet t, chain forward, rule handle 1): log without `packet_log` in "
+            "`outputs` is not supported: without this "
+            "rule, packets have the same verdict\n"
+            "rules: nftables[2].rule (table inet t, chain forward, rule handle 2): a rule without a verdict is not "
+            "supported: without this rule, packets have the same verdict\n"
+            "rules: nftables[3].rule (table inet t, chain forward, rule handle 3): log without `packet_log` in "
+            "`outputs` is not supported: the rule applies "
+            "without it");
   EXPECT_EQ(decide(read->value, tuple(kWeb)), "2 accept");
 }
 
@@ -326,23 +327,28 @@ const std::string kIn = " (table inet t, chain forward, rule handle 1): ";
 INSTANTIATE_TEST_SUITE_P(
     Nftables, UnsupportedInNftables,
     ::testing::Values(
-        Unsupported{"ct", match(ct("mark"), "1") + "," + kAccept,
-                    "rule.expr[0].match.left" + kIn + "ct mark is not supported"},
-        Unsupported{"ct_map", R"({"vmap": {"key": {"ct": {"key": "mark"}}, "data": {"set": [[1, {"drop": null}]]}}})",
-                    "rule.expr[0].vmap.key" + kIn + "ct mark is not supported"},
+        Unsupported{"ct", match(ct("zone"), "1") + "," + kAccept,
+                    "rule.expr[0].match.left" + kIn + "ct zone is not supported"},
+        Unsupported{"ct_map", R"({"vmap": {"key": {"ct": {"key": "zone"}}, "data": {"set": [[1, {"drop": null}]]}}})",
+                    "rule.expr[0].vmap.key" + kIn + "ct zone is not supported"},
         Unsupported{"ct_of_a_direction",
                     match(R"({"ct": {"key": "saddr", "dir": "original"}})", "\"10.0.0.1\"") + "," + kAccept,
                     "rule.expr[0].match.left" + kIn + "ct saddr of one direction is not supported"},
         Unsupported{"ct_status", match(ct("status"), "\"assured\"", "in") + "," + kAccept,
                     "rule.expr[0].match.right" + kIn +
                         "a status of connections that is not supported: found 'assured', expected snat or dnat"},
-        Unsupported{"limit", R"({"limit": {"rate": 1, "per": "second"}}, )" + kAccept,
-                    "rule.expr[0]" + kIn + "limit is not supported"},
-        Unsupported{"quota", match(kDport, "1") + R"(, {"quota": {"val": 1}}, )" + kDrop,
-                    "rule.expr[1]" + kIn + "quota is not supported"},
-        Unsupported{"mark", match(meta("mark"), "1") + "," + kAccept, "left" + kIn + "meta mark is not supported"},
-        Unsupported{"set_mark", R"({"mangle": {"key": {"meta": {"key": "mark"}}, "value": 1}})",
-                    "mangle is not supported"},
+        Unsupported{"map_after_a_limit",
+                    R"({"limit": {"rate": 1, "per": "second"}}, {"vmap": {"key": )" + kDport +
+                        R"(, "data": {"set": [[1, {"drop": null}]]}}})",
+                    "rule.expr[1].vmap" + kIn + "a verdict map after a limit, a quota or the like"},
+        Unsupported{"notrack", R"({"notrack": null})", "notrack is not supported"},
+        Unsupported{"hour", match(meta("hour"), "\"10:00\"") + "," + kAccept,
+                    "left" + kIn + "meta hour is not supported"},
+        Unsupported{"set_dscp",
+                    R"({"mangle": {"key": {"payload": {"protocol": "ip", "field": "dscp"}}, "value": "cs1"}})",
+                    "ip dscp set is not supported"},
+        Unsupported{"fib", match(R"({"fib": {"result": "type", "flags": ["daddr"]}})", "\"local\"") + "," + kAccept,
+                    "fib needs the addresses of this host, expected the parameter `addresses`"},
         Unsupported{"nexthdr", match(payload("ip6", "nexthdr"), "\"tcp\"") + "," + kAccept,
                     "ip6 nexthdr is not supported"},
         Unsupported{"exthdr", match(R"({"exthdr": {"name": "frag"}})", "true") + "," + kAccept,
@@ -400,26 +406,28 @@ TEST(NftablesReader, UnsupportedSetsAreReportedWhereTheyAreUsed) {
   const std::string place =
       "rules: nftables[2].rule.expr[0].match.right (table inet t, chain forward, rule handle 1): set @s is not "
       "supported: ";
-  EXPECT_EQ(with("\"ipv4_addr\"", R"(, "flags": ["timeout"])"),
-            place + "its elements can change: it has the flag timeout or dynamic");
-  EXPECT_EQ(with("\"ipv4_addr\"", R"(, "flags": "dynamic")"),
-            place + "its elements can change: it has the flag timeout or dynamic");
+  EXPECT_EQ(with("\"ipv4_addr\"", R"(, "flags": ["timeout"])"), "");
+  EXPECT_EQ(with("\"ipv4_addr\"", R"(, "flags": "dynamic")"), "");
+  EXPECT_THAT(
+      with("\"ipv4_addr\"", R"(, "flags": ["timeout", "interval"], "elem": [{"range": ["1.1.1.1", "1.1.1.9"]}])"),
+      HasSubstr("a range in a set that changes is not supported"));
+  EXPECT_THAT(with("\"ipv4_addr\"", R"(, "flags": "dynamic", "stmt": [{"counter": null}])"),
+              HasSubstr("a set with statements is not supported"));
   EXPECT_EQ(with("\"mark\"", ""), place + "elements of this type are not supported: found '\"mark\"'");
   EXPECT_THAT(rules_of(inet().set("s", "\"mark\"", "").rule("forward", kAccept)).entries, ::testing::SizeIs(1))
       << "unused";
 }
 
-TEST(NftablesReader, SetsThatRulesChangeAreUnsupported) {
+TEST(NftablesReader, SetsThatRulesChangeAtOtherHooksAreUnsupported) {
   // In any rule, before or after the use.
   const std::string text = inet()
                                .base("inet", "input", 0, "accept", "filter", "input")
                                .set("s", "\"ipv4_addr\"", R"(, "size": 10)")
                                .rule("forward", match(kSaddr, "\"@s\"") + "," + kAccept)
                                .rule("input", R"({"set": {"op": "add", "elem": )" + kSaddr + R"(, "set": "@s"}})");
-  EXPECT_EQ(
-      unsupported_of(text),
-      "rules: nftables[3].rule (table inet t, chain forward, rule handle 1): set @s is not supported: rules change "
-      "its elements");
+  EXPECT_EQ(unsupported_of(text),
+            "rules: nftables[3].rule (table inet t, chain forward, rule handle 1): set @s is not supported: rules that "
+            "packets do not pass here change its elements");
 }
 
 TEST(NftablesReader, TestsTheStateOfConnections) {
@@ -567,7 +575,8 @@ TEST(NftablesReader, SomeExtensionsOfIptablesAreSupported) {
                                "rules", {});
   ASSERT_TRUE(read) << to_string(read.error());
   EXPECT_THAT(read->unsupported, IsEmpty());
-  EXPECT_THAT(to_string(read->harmless), HasSubstr("rule handle 1): log is not supported"));
+  EXPECT_THAT(to_string(read->harmless),
+              HasSubstr("rule handle 1): log without `packet_log` in `outputs` is not supported"));
   EXPECT_EQ(decide(read->value, tuple(kWeb)), "1 accept");
   EXPECT_EQ(decide(read->value, tuple(kSsh)), "2 reject");
 }

@@ -13,6 +13,7 @@
 
 #include "nf/firewall/nftables/answer.h"
 #include "nf/firewall/nftables/clause.h"
+#include "nf/firewall/nftables/steps.h"
 #include "nf/firewall/nftables/translation.h"
 #include "packet/ip.h"
 
@@ -25,10 +26,11 @@ using Jump = ChainRule::Jump;
 
 /// Statements that change no verdict: they are ignored. In Linux, `flow add` makes later packets of a connection pass
 /// by the rules; here, the rules decide about them.
-constexpr auto kObserving = std::to_array<std::string_view>({"counter", "flow", "last", "log"});
+constexpr auto kObserving = std::to_array<std::string_view>({"counter", "flow", "last"});
+constexpr std::string_view kLogWithoutOutput = "log without `packet_log` in `outputs`";
 /// Other statements that neither drop nor change a packet.
 constexpr auto kPassive = std::to_array<std::string_view>(
-    {"match", "accept", "continue", "return", "jump", "goto", "limit", "quota", "ct count"});
+    {"match", "accept", "continue", "return", "jump", "goto", "limit", "quota", "ct count", "log", "set", "meter"});
 
 bool is_among(std::string_view word, std::span<const std::string_view> words) {
   return std::ranges::find(words, word) != words.end();
@@ -60,6 +62,7 @@ class RuleReader {
     find_what_it_does(statements);
     for (std::size_t i = 0; i < statements.size(); ++i) {
       auto read = read_statement(statements[i]);
+      if (read && i + 1 == statements.size()) read = finish_later();
       if (read) continue;
       read.error().path.insert(0, fmt::format("[{}]", i));
       if (!read.error().unsupported) return tl::unexpected(std::move(read.error()));
@@ -79,6 +82,12 @@ class RuleReader {
     const std::vector<Tuple>* tuples;
   };
 
+  /// A part of a map by what only steps know.
+  struct Draw {
+    classify::Test test;
+    Verdict verdict;
+  };
+
   /// Also of a rule that cannot be read.
   void find_what_it_does(const Json& statements) {
     for (const Json& statement : statements) {
@@ -93,9 +102,11 @@ class RuleReader {
       if (kind == "accept") seen_.jump = Jump::accept;
       if (kind == "jump" || kind == "goto") seen_ = read_verdict(statement).value_or(Verdict{});
       if (kind == "set" || kind == "map") note_update(value, kind.c_str());
+      rule_.marks |= kind == "mangle" && only_marks(value);
       const bool passive = is_among(kind, kObserving) || is_among(kind, kPassive) ||
                            (kind == "xt" && (is_xt(value, "match", "comment") || is_xt(value, "target", "LOG"))) ||
-                           (kind == "vmap" && !map_drops(value)) || (kind == "mangle" && only_marks(value));
+                           (kind == "vmap" && !map_drops(value)) || (kind == "mangle" && only_marks(value)) ||
+                           (kind == "mangle" && is_trace(value));
       rule_.can_drop |= !passive;
     }
   }
@@ -120,11 +131,15 @@ class RuleReader {
     });
   }
 
-  /// {"key": {"meta": {"key": "mark"}}, "value": …}: rules that test marks are not supported.
+  /// {"key": {"meta": {"key": "mark"}}, "value": …}
   static bool only_marks(const Json& mangle) {
     const auto key = mangle.is_object() ? mangle.find("key") : mangle.end();
     return mangle.is_object() && key != mangle.end() && key->is_object() &&
            (key->contains("meta") || key->contains("ct"));
+  }
+  /// `meta nftrace set 1` shows the packet to `nft monitor trace`.
+  static bool is_trace(const Json& mangle) {
+    return mangle == Json{{"key", {{"meta", {{"key", "nftrace"}}}}}, {"value", 1}};
   }
 
   Checked<void> read_statement(const Json& statement) {
@@ -142,9 +157,19 @@ class RuleReader {
       if (read) return read;
       return within("." + kind, std::move(read.error()));
     };
-    if (kind == "log") ignored_ = "log";
+    if (kind == "log" && !context_.logs) {
+      ignored_ = kLogWithoutOutput;
+      return {};
+    }
     if (kind == "flow") ignored_ = "flow offload";
-    if (is_among(kind, kObserving)) return {};
+    if (is_among(kind, kObserving) || (kind == "mangle" && is_trace(value))) return {};
+    if (kind == "limit") return in_kind(read_limit(value));
+    if (kind == "quota") return in_kind(read_quota_of_rule(value));
+    if (kind == "ct count") return in_kind(read_count_of_rule(value));
+    if (kind == "log") return in_kind(read_log(value));
+    if (kind == "mangle") return in_kind(read_change(value));
+    if (kind == "set") return in_kind(read_update(value));
+    if (kind == "meter") return in_kind(read_meter(value));
     if (kind == "match") return in_kind(read_match(value));
     if (kind == "vmap") return in_kind(read_map(value));
     if (kind == "reject") return in_kind(read_reject(value));
@@ -162,8 +187,10 @@ class RuleReader {
   /// An extension of iptables, without its arguments: {"type": "match", "name": "comment"}.
   Checked<void> read_xt(const Json& value) {
     if (is_xt(value, "match", "comment")) return {};
+    // Its arguments are not there.
+    if (is_xt(value, "target", "LOG") && context_.logs) return add_step(classify::Log{});
     if (is_xt(value, "target", "LOG")) {
-      ignored_ = "log";
+      ignored_ = kLogWithoutOutput;
       return {};
     }
     // iptables has checked that the rule is for the protocol of the answer.
@@ -173,7 +200,7 @@ class RuleReader {
   }
 
   Checked<void> decide(Verdict verdict) {
-    if (verdict_ || map_ != nullptr) return mistake("second verdict in a rule", "", "one");
+    if (verdict_ || map_ != nullptr || !draws_.empty()) return mistake("second verdict in a rule", "", "one");
     verdict_ = std::move(verdict);
     return {};
   }
@@ -184,6 +211,10 @@ class RuleReader {
       return mistake("wrong match", "", "an object of \"op\", \"left\" and \"right\"");
     }
     const std::string& op = match["op"].get_ref<const std::string&>();
+    if (is_local_type(match["left"])) return read_local(match["left"], op, match["right"]);
+    auto step_key = read_step_key(match["left"]);
+    if (!step_key) return within(".left", std::move(step_key.error()));
+    if (*step_key) return read_test_of_rule(**step_key, op, match["right"]);
     auto keys = read_keys(match["left"]);
     if (!keys) return within(".left", std::move(keys.error()));
     if (auto known = check_out_ports(*keys); !known) return within(".left", std::move(known.error()));
@@ -207,6 +238,7 @@ class RuleReader {
     if (is_set(right)) {
       auto set = find_set({key}, false, right);
       if (!set) return tl::unexpected(std::move(set.error()));
+      if ((*set)->changing) return look_up({key}, op, *(*set)->changing);
       if (!(*set)->groups.empty()) values = (*set)->groups.front().tuples.front().front();
       if (!context_.budget.take(values.size())) return context_.budget.problem();
     } else {
@@ -221,7 +253,261 @@ class RuleReader {
     if (key.of_fragments_only && !matching->empty() && matching->front().low == classify::number(0)) {
       return unsupported("a match on packets with a fragment header that are no later fragment is not supported");
     }
-    never_ |= !clause_.narrow(key, *matching);
+    narrow(key, *matching);
+    return {};
+  }
+
+  /// Conditions after a step are tested after it.
+  template <typename What>
+  void narrow(const What& what, const IntervalSet& values) {
+    if (!ordered_) {
+      never_ |= !clause_.narrow(what, values);
+      return;
+    }
+    has_later_ = true;
+    later_never_ |= !later_.narrow(what, values);
+  }
+  void narrow(const std::vector<Condition>& implied) {
+    for (const Condition& condition : implied) narrow(condition.first, condition.second);
+  }
+
+  /// Makes a step of the conditions since the last one.
+  Checked<void> finish_later() {
+    if (!has_later_) return {};
+    classify::AnyOf any;
+    if (!later_never_) {
+      if (auto written = multiply(later_factors_, 0, later_, any.alternatives); !written) return written;
+    }
+    steps_.emplace_back(std::move(any));
+    later_ = {};
+    later_factors_.clear();
+    has_later_ = later_never_ = false;
+    return {};
+  }
+
+  /// A step whose result depends on the packets that reach it.
+  Checked<void> add_step(classify::Step step) {
+    if (auto finished = finish_later(); !finished) return finished;
+    ordered_ = true;
+    steps_.push_back(std::move(step));
+    return {};
+  }
+
+  /// "inet filter forward: limit rate … #2"
+  std::string name_of_step() const { return fmt::format("{} #{}", context_.name, steps_.size()); }
+
+  Checked<void> read_limit(const Json& value) {
+    if (value.is_string()) {
+      auto object = context_.find_rate(value.get<std::string>());
+      if (!object) return tl::unexpected(std::move(object.error()));
+      return add_step(classify::UseRate{*object});
+    }
+    auto rate = read_rate(value);
+    if (!rate) return tl::unexpected(std::move(rate.error()));
+    auto& rates = context_.rules.objects.rates;
+    rates.push_back({name_of_step(), *rate});
+    return add_step(classify::UseRate{static_cast<std::uint32_t>(rates.size() - 1)});
+  }
+
+  Checked<void> read_quota_of_rule(const Json& value) {
+    if (value.is_string()) {
+      auto object = context_.find_quota(value.get<std::string>());
+      if (!object) return tl::unexpected(std::move(object.error()));
+      return add_step(classify::UseQuota{*object});
+    }
+    auto quota = read_quota(value);
+    if (!quota) return tl::unexpected(std::move(quota.error()));
+    auto& quotas = context_.rules.objects.quotas;
+    quotas.push_back({name_of_step(), *quota});
+    return add_step(classify::UseQuota{static_cast<std::uint32_t>(quotas.size() - 1)});
+  }
+
+  Checked<void> read_count_of_rule(const Json& value) {
+    auto count = read_count(value);
+    if (!count) return tl::unexpected(std::move(count.error()));
+    auto& counts = context_.rules.objects.counts;
+    counts.push_back({name_of_step(), *count});
+    return add_step(classify::UseCount{static_cast<std::uint32_t>(counts.size() - 1)});
+  }
+
+  Checked<void> read_log(const Json& value) {
+    classify::Log log;
+    if (value.is_object() && value.contains("prefix") && value["prefix"].is_string()) log.prefix = value["prefix"];
+    return add_step(std::move(log));
+  }
+
+  Checked<void> read_change(const Json& value) {
+    auto mangle = read_mangle(value);
+    if (!mangle) return tl::unexpected(std::move(mangle.error()));
+    narrow(mangle->implied);
+    return add_step(std::move(mangle->step));
+  }
+
+  Checked<void> read_test_of_rule(const StepKey& key, const std::string& op, const Json& right) {
+    using classify::Value;
+    auto test = read_test(key, op, right);
+    if (!test) return within(".right", std::move(test.error()));
+    rule_.tests_marks |= key.operand.value == Value::mark || key.operand.value == Value::connection_mark;
+    if (key.operand.value == Value::turn) add_turn(test->operand);
+    narrow(key.implied);
+    if (key.operand.value == Value::turn) return add_step(std::move(*test));
+    if (auto finished = finish_later(); !finished) return finished;
+    steps_.emplace_back(std::move(*test));
+    return {};
+  }
+
+  void add_turn(classify::Operand& operand) {
+    auto& turns = context_.rules.objects.turns;
+    operand.counter = static_cast<std::uint32_t>(turns.size());
+    turns.push_back({name_of_step()});
+  }
+
+  /// The operands of a set that changes.
+  Checked<std::vector<classify::Operand>> operands_of(const std::vector<Key>& keys) {
+    std::vector<classify::Operand> operands;
+    for (const Key& key : keys) {
+      auto operand = operand_of(key);
+      if (!operand) return tl::unexpected(std::move(operand.error()));
+      operands.push_back(*operand);
+      narrow(key.implied);
+      if (key.of_any_protocol) narrow(key, {domain_of(key.type)});
+    }
+    return operands;
+  }
+
+  Checked<void> look_up(const std::vector<Key>& keys, const std::string& op, std::uint32_t set) {
+    if (op != "==" && op != "!=") return unsupported_operator(op);
+    auto operands = operands_of(keys);
+    if (!operands) return tl::unexpected(std::move(operands.error()));
+    if (auto finished = finish_later(); !finished) return finished;
+    steps_.emplace_back(classify::LookUp{set, std::move(*operands), op == "!="});
+    return {};
+  }
+
+  /// {"op": "add", "elem": …, "set": "@name", "stmt": [{"limit": …}]}
+  Checked<void> read_update(const Json& value) {
+    using Way = classify::Update::Way;
+    if (!value.is_object() || !value.contains("elem") || !value.contains("set") || !value["set"].is_string() ||
+        !value.contains("op")) {
+      return mistake("wrong update of a set", "", "an object of \"op\", \"elem\" and \"set\"");
+    }
+    classify::Update update{};
+    if (value["op"] == "update")
+      update.way = Way::update;
+    else if (value["op"] == "delete")
+      update.way = Way::remove;
+    else if (value["op"] != "add")
+      return unsupported("this update of a set is not supported", value["op"].dump());
+    const Json* element = &value["elem"];
+    if (element->is_object() && element->contains("elem")) {
+      const Json& outer = (*element)["elem"];
+      if (!outer.is_object() || !outer.contains("val")) return mistake("wrong element of an update", "", "\"val\"");
+      if (outer.contains("timeout")) {
+        auto timeout = read_seconds_ns(outer["timeout"]);
+        if (!timeout) return tl::unexpected(std::move(timeout.error()));
+        update.timeout_ns = *timeout;
+      }
+      element = &outer["val"];
+    }
+    auto keys = read_keys(*element);
+    if (!keys) return within(".elem", std::move(keys.error()));
+    if (auto known = check_out_ports(*keys); !known) return within(".elem", std::move(known.error()));
+    auto set = find_set(*keys, false, value["set"]);
+    if (!set) return tl::unexpected(std::move(set.error()));
+    if (!(*set)->changing) return unsupported("a set that changes, but is not read as one", value["set"].dump());
+    update.set = *(*set)->changing;
+    static const Json kNone = Json::array();
+    return add_update(std::move(update), *keys, value.contains("stmt") ? value["stmt"] : kNone);
+  }
+
+  /// {"key": …, "stmt": {"limit": …}, "size": 65535, "name": "flood"}
+  Checked<void> read_meter(const Json& value) {
+    if (!value.is_object() || !value.contains("key") || !value.contains("stmt"))
+      return mistake("wrong meter", "", "an object of \"key\" and \"stmt\"");
+    const Json* key = &value["key"];
+    classify::Update update{};
+    if (key->is_object() && key->contains("elem") && (*key)["elem"].is_object() && (*key)["elem"].contains("val")) {
+      const Json& outer = (*key)["elem"];
+      if (outer.contains("timeout")) {
+        auto timeout = read_seconds_ns(outer["timeout"]);
+        if (!timeout) return tl::unexpected(std::move(timeout.error()));
+        update.way = classify::Update::Way::update;
+        update.timeout_ns = *timeout;
+      }
+      key = &outer["val"];
+    }
+    auto keys = read_keys(*key);
+    if (!keys) return within(".key", std::move(keys.error()));
+    if (auto known = check_out_ports(*keys); !known) return within(".key", std::move(known.error()));
+    classify::ChangingSet set;
+    set.name = name_of_step();
+    set.values = static_cast<std::uint32_t>(keys->size());
+    if (value.contains("size") && value["size"].is_number_unsigned()) {
+      set.size = static_cast<std::uint32_t>(
+          std::min<std::uint64_t>(value["size"].get<std::uint64_t>(), kMostChangingElements));
+    }
+    if (keys->size() > classify::kMostElementValues) return too_many_values();
+    auto& sets = context_.rules.objects.sets;
+    update.set = static_cast<std::uint32_t>(sets.size());
+    sets.push_back(std::move(set));
+    return add_update(std::move(update), *keys, Json::array({value["stmt"]}));
+  }
+
+  Checked<void> add_update(classify::Update update, const std::vector<Key>& keys, const Json& statements) {
+    auto operands = operands_of(keys);
+    if (!operands) return tl::unexpected(std::move(operands.error()));
+    update.key = std::move(*operands);
+    for (const Json& statement : statements) {
+      if (!statement.is_object() || statement.size() != 1)
+        return mistake("wrong statement of an element", "", "an object of one member");
+      const std::string& kind = statement.begin().key();
+      const Json& value = statement.begin().value();
+      if (kind == "counter" || kind == "last") continue;
+      if (update.of_element.index() != 0) return unsupported("several statements for an element are not supported");
+      const auto set = [&](auto read) -> Checked<void> {
+        if (!read) return within(".stmt", std::move(read.error()));
+        update.of_element = *read;
+        return {};
+      };
+      auto read = kind == "limit"   ? set(read_rate(value))
+                  : kind == "quota" ? set(read_quota(value))
+                  : kind == "ct count"
+                      ? set(read_count(value))
+                      : Checked<void>(unsupported(fmt::format("{} for an element is not supported", kind)));
+      if (!read) return read;
+    }
+    return add_step(std::move(update));
+  }
+
+  static bool is_local_type(const Json& left) {
+    const auto fib = left.is_object() ? left.find("fib") : left.end();
+    return left.is_object() && fib != left.end() && fib->is_object() && fib->value("result", Json()) == "type";
+  }
+
+  /// {"fib": {"result": "type", "flags": ["daddr"]}}: whether it is an address of this host. The chain file says which
+  /// there are.
+  Checked<void> read_local(const Json& left, const std::string& op, const Json& right) {
+    const Json flags = left["fib"].value("flags", Json());
+    const bool of_source = flags == "saddr" || flags == Json::array({"saddr"});
+    const bool of_destination = flags == "daddr" || flags == Json::array({"daddr"});
+    if ((!of_source && !of_destination) || right != "local" || (op != "==" && op != "!="))
+      return unsupported("this use of fib is not supported", left.dump(), "fib daddr type local");
+    if (context_.local4 == nullptr)
+      return unsupported("fib needs the addresses of this host", "", "the parameter `addresses`");
+    classify::AnyOf any;
+    const auto add = [&](Field field, std::uint64_t family, const IntervalSet& addresses) -> Checked<void> {
+      const IntervalSet set =
+          op == "==" ? addresses
+                     : classify::complement(addresses, domain_of(family == kIpv4 ? Type::ipv4_addr : Type::ipv6_addr));
+      Clause clause;
+      if (!clause.narrow(Field::family, only(family)) || !clause.narrow(field, set)) return {};
+      return clause.write(context_.rules, context_.budget, any.alternatives);
+    };
+    auto added = add(of_source ? Field::source4 : Field::destination4, kIpv4, *context_.local4);
+    if (added) added = add(of_source ? Field::source6 : Field::destination6, kIpv6, *context_.local6);
+    if (!added) return added;
+    if (auto finished = finish_later(); !finished) return finished;
+    steps_.emplace_back(std::move(any));
     return {};
   }
 
@@ -268,10 +554,12 @@ class RuleReader {
     if (!is_set(right)) return mistake("wrong value for a concatenation", "", "a set");
     auto set = find_set(keys, false, right);
     if (!set) return tl::unexpected(std::move(set.error()));
+    if ((*set)->changing) return look_up(keys, op, *(*set)->changing);
+    has_later_ |= ordered_;
     if ((*set)->groups.empty()) {
-      never_ = true;
+      (ordered_ ? later_never_ : never_) = true;
     } else {
-      factors_.push_back({std::move(keys), &(*set)->groups.front().tuples});
+      (ordered_ ? later_factors_ : factors_).push_back({std::move(keys), &(*set)->groups.front().tuples});
     }
     return {};
   }
@@ -280,7 +568,11 @@ class RuleReader {
     if (!map.is_object() || map.size() != 2 || !map.contains("key") || !map.contains("data") || !is_set(map["data"])) {
       return mistake("wrong verdict map", "", "an object of \"key\" and \"data\", a map");
     }
-    if (verdict_ || map_ != nullptr) return mistake("second verdict in a rule", "", "one");
+    if (verdict_ || map_ != nullptr || !draws_.empty()) return mistake("second verdict in a rule", "", "one");
+    if (ordered_) return unsupported("a verdict map after a limit, a quota or the like is not supported");
+    auto step_key = read_step_key(map["key"]);
+    if (!step_key) return within(".key", std::move(step_key.error()));
+    if (*step_key) return read_map_of_step(**step_key, map["data"]);
     auto keys = read_keys(map["key"]);
     if (!keys) return within(".key", std::move(keys.error()));
     if (auto known = check_out_ports(*keys); !known) return within(".key", std::move(known.error()));
@@ -292,6 +584,39 @@ class RuleReader {
     map_ = *set;
     map_keys_ = std::move(*keys);
     return {};
+  }
+
+  /// {"set": [[0, {"accept": null}], …]}
+  Checked<void> read_map_of_step(const StepKey& key, const Json& data) {
+    using classify::Value;
+    const bool draws = key.operand.value == Value::random || key.operand.value == Value::turn;
+    if (draws && !steps_.empty())
+      return unsupported("a map by numgen after a set, a mark or the like is not supported");
+    if (!data.is_object() || !data.contains("set") || !data["set"].is_array())
+      return unsupported("a named map by this key is not supported");
+    rule_.tests_marks |= key.operand.value == Value::mark || key.operand.value == Value::connection_mark;
+    narrow(key.implied);
+    classify::Operand operand = key.operand;
+    if (key.operand.value == Value::turn) add_turn(operand);
+    for (const Json& element : data["set"]) {
+      if (!element.is_array() || element.size() != 2)
+        return mistake("wrong element of a map", element.dump(), "a list of a key and a verdict");
+      auto test = read_test(key, "==", element[0]);
+      if (!test) return within(".data", std::move(test.error()));
+      auto verdict = read_verdict(element[1]);
+      if (!verdict) return within(".data", std::move(verdict.error()));
+      test->operand = operand;
+      draws_.push_back({std::move(*test), std::move(*verdict)});
+      if (draws) operand = {Value::drawn};
+      if (!context_.budget.take(1)) return context_.budget.problem();
+    }
+    if (draws_.empty()) never_ = true;
+    return {};
+  }
+
+  static tl::unexpected<Problem> too_many_values() {
+    return unsupported(fmt::format("a set that changes with more than {} values in an element is not supported",
+                                   classify::kMostElementValues));
   }
 
   /// The named or anonymous set or map, whose elements must have the types of `keys`.
@@ -326,10 +651,10 @@ class RuleReader {
     std::string type;
     if (value.is_object() && value.contains("type") && value["type"].is_string()) type = value["type"];
     if (type == "tcp reset") {
-      never_ |= !clause_.narrow(Field::protocol, only(ip_protocol::kTcp));
+      narrow(Field::protocol, only(ip_protocol::kTcp));
       verdict.answer.tcp_reset = true;
     } else if (type == "icmp" || type == "icmpv6") {
-      never_ |= !clause_.narrow(Field::family, only(type == "icmp" ? kIpv4 : kIpv6));
+      narrow(Field::family, only(type == "icmp" ? kIpv4 : kIpv6));
     } else if (type != "icmpx" && !value.is_null()) {
       return unsupported("a reject of this type is not supported", in_quotes(type));
     }
@@ -345,7 +670,7 @@ class RuleReader {
     auto read = read_translation(kind, value);
     if (!read) return tl::unexpected(std::move(read.error()));
     if (read->family != NetworkLayer::none) {
-      never_ |= !clause_.narrow(Field::family, only(read->family == NetworkLayer::ipv4 ? kIpv4 : kIpv6));
+      narrow(Field::family, only(read->family == NetworkLayer::ipv4 ? kIpv4 : kIpv6));
     }
     Verdict verdict{Jump::translate};
     verdict.translation = read->translation;
@@ -365,7 +690,11 @@ class RuleReader {
   }
 
   Checked<void> write() {
-    if (!verdict_ && map_ == nullptr) {
+    if (!verdict_ && map_ == nullptr && draws_.empty() && !steps_.empty()) {
+      rule_.ignored = ignored_;
+      return write_part(Verdict{Jump::none});
+    }
+    if (!verdict_ && map_ == nullptr && draws_.empty()) {
       ChainRule part;
       part.unsupported = fmt::format("{} is not supported", ignored_.empty() ? "a rule without a verdict" : ignored_);
       part.only_observes = true;
@@ -373,6 +702,7 @@ class RuleReader {
       return {};
     }
     rule_.ignored = ignored_;
+    if (!draws_.empty()) return write_draws();
     if (map_ == nullptr) return write_part(*verdict_);
     factors_.push_back({map_keys_, nullptr});
     for (const Group& group : map_->groups) {
@@ -388,15 +718,28 @@ class RuleReader {
     part.target = verdict.target;
     part.answer = verdict.answer;
     part.translation = verdict.translation;
+    part.steps = steps_;
+    part.continues = verdict.jump == Jump::none && !steps_.empty();
     // Unsupported, since a part with these is left out with its reason.
     if (never_) return {};
-    return multiply(0, clause_, part.alternatives);
+    return multiply(factors_, 0, clause_, part.alternatives);
+  }
+
+  /// A part for each value of the key. A number is drawn by the first part, and the others compare it with theirs.
+  Checked<void> write_draws() {
+    for (Draw& draw : draws_) {
+      steps_.emplace_back(std::move(draw.test));
+      if (auto written = write_part(draw.verdict); !written) return written;
+      steps_.pop_back();
+    }
+    return {};
   }
 
   /// Combines `clause` with all tuples of the factors from `factor` on.
-  Checked<void> multiply(std::size_t factor, const Clause& clause, std::vector<Alternative>& to) {
-    if (factor == factors_.size()) return clause.write(context_.rules, context_.budget, to);
-    const auto& [keys, tuples] = factors_[factor];
+  Checked<void> multiply(const std::vector<Factor>& factors, std::size_t factor, const Clause& clause,
+                         std::vector<Alternative>& to) {
+    if (factor == factors.size()) return clause.write(context_.rules, context_.budget, to);
+    const auto& [keys, tuples] = factors[factor];
     for (const Tuple& tuple : *tuples) {
       if (!context_.budget.take(1)) return context_.budget.problem();
       Clause narrowed = clause;
@@ -405,7 +748,7 @@ class RuleReader {
         possible = narrowed.narrow(keys[i], unmasked(keys[i], tuple[i]));
       }
       if (!possible) continue;
-      if (auto written = multiply(factor + 1, narrowed, to); !written) return written;
+      if (auto written = multiply(factors, factor + 1, narrowed, to); !written) return written;
     }
     return {};
   }
@@ -418,6 +761,12 @@ class RuleReader {
   std::vector<Key> map_keys_;
   Clause clause_;
   std::vector<Factor> factors_;
+  std::vector<classify::Step> steps_;
+  bool ordered_ = false;  // a step depends on which packets reach it; conditions after it are steps, too:
+  Clause later_;
+  std::vector<Factor> later_factors_;
+  bool has_later_ = false, later_never_ = false;
+  std::vector<Draw> draws_;  // of a map by what only steps know
   std::deque<Set> own_sets_;
   bool never_ = false;  // no packet matches
   std::string_view ignored_;

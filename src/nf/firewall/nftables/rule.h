@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <set>
@@ -14,6 +15,7 @@
 
 #include "classify/interfaces.h"
 #include "classify/rule.h"
+#include "classify/step.h"
 #include "nf/firewall/filter_chains.h"
 #include "nf/firewall/nftables/sets.h"
 
@@ -25,10 +27,15 @@ struct Rule {
   std::vector<ChainRule> parts;
   std::string_view ignored{};  // a statement beside the verdict that does nothing here: "log"; empty: none
   bool can_drop = false;  // or change a packet: it matters even where packets only pass through before or after rules
+  bool marks = false;     // packets or connections: it matters there if other rules test marks
+  bool tests_marks = false;
   std::set<std::string, std::less<>> unknown_interfaces;
   std::vector<std::string> sets_used,
       sets_updated;  // names of named sets and maps; updated: while packets are processed
 };
+
+/// The most elements that a set which changes may have.
+inline constexpr std::uint32_t kMostChangingElements = 1U << 22;
 
 /// What rules refer to. References must stay valid.
 struct RuleContext {
@@ -38,6 +45,11 @@ struct RuleContext {
   classify::Ruleset& rules;  // gets the ranges of conditions, and the names of interfaces
   Budget& budget;
   bool translates = false;  // the rule is of a chain that translates addresses
+  /// The named limit or quota of the rule's table, as index in StepObjects; a problem if there is none.
+  std::function<Checked<std::uint32_t>(const std::string&name)> find_rate, find_quota;
+  const std::string& name;  // of the rule, for its own limits and the like, whose state it keeps over reloads
+  const classify::IntervalSet *local4, *local6;  // the host's addresses; null: unknown
+  bool logs = false;                             // as ReadOptions
 };
 
 /// Unsupported constructs are in the parts, mistakes are returned.

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "nf/firewall/nftables/steps.h"
 
 namespace penstock::firewall::nftables {
 
@@ -210,6 +211,50 @@ Checked<Set> read_elements(const std::vector<Type>& types, bool is_map, const Js
                            Budget& budget) {
   std::set<std::string, std::less<>> unknown;
   return ElementsReader(types, is_map, {interfaces, names_used, unknown}, budget).read(elements);
+}
+
+Checked<std::vector<classify::ChangingSet::Element>> read_changing_elements(const std::vector<Type>& types,
+                                                                            const Json& elements, Names names,
+                                                                            Budget& budget) {
+  if (!elements.is_array()) return mistake("wrong elements of a set", "", "a list");
+  std::vector<classify::ChangingSet::Element> read;
+  for (std::size_t i = 0; i < elements.size(); ++i) {
+    const auto in_element = [&](Problem problem) { return within(fmt::format("[{}]", i), std::move(problem)); };
+    const Json* key = &elements[i];
+    classify::ChangingSet::Element element;
+    if (key->is_object() && key->contains("elem")) {
+      const Json& outer = (*key)["elem"];
+      if (!outer.is_object() || !outer.contains("val"))
+        return in_element(Problem{false, "wrong element of a set", "", "\"val\""});
+      for (const auto& [member, value] : outer.items()) {
+        // What is left of the time counts.
+        if (member == "expires" || (member == "timeout" && !outer.contains("expires"))) {
+          const auto time = read_seconds_ns(value);
+          if (!time) return in_element(time.error());
+          element.timeout_ns = std::max<std::uint64_t>(*time, 1);
+        } else if (member != "val" && member != "comment" && member != "counter" && member != "timeout" &&
+                   member != "limit" && member != "quota" && member != "ct count") {
+          return in_element(Problem{true, "an element with this statement is not supported", in_quotes(member), ""});
+        }
+      }
+      key = &outer["val"];
+    }
+    const bool is_tuple = types.size() > 1;
+    const auto parts = is_tuple && key->is_object() ? key->find("concat") : key->end();
+    if (is_tuple && (!key->is_object() || parts == key->end() || !parts->is_array() || parts->size() != types.size()))
+      return in_element(
+          Problem{false, "wrong element of a set", "", fmt::format("a concatenation of {} values", types.size())});
+    for (std::size_t t = 0; t < types.size(); ++t) {
+      const auto values = read_value(types[t], is_tuple ? (*parts)[t] : *key, names);
+      if (!values) return in_element(values.error());
+      if (values->size() != 1 || values->front().low != values->front().high)
+        return in_element(Problem{true, "a range in a set that changes is not supported", "", "single values"});
+      element.key.push_back(values->front().low);
+    }
+    if (!budget.take(types.size() + 1)) return budget.problem();
+    read.push_back(std::move(element));
+  }
+  return read;
 }
 
 tl::unexpected<Problem> Budget::problem() const {

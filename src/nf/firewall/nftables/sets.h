@@ -7,11 +7,14 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "classify/interval_set.h"
+#include "classify/step.h"
 #include "nf/firewall/filter_chains.h"
 #include "nf/firewall/nftables/values.h"
 
@@ -41,6 +44,8 @@ struct Set {
   std::vector<Type> types;  // of the fields
   bool is_map = false;
   std::vector<Group> groups;  // of a set: at most one
+  /// Its elements come and go: index in StepObjects::sets; it has no groups.
+  std::optional<std::uint32_t> changing{};
   /// Interfaces that the chain does not know. No element has them.
   std::set<std::string, std::less<>> unknown_interfaces;
 };
@@ -67,6 +72,10 @@ class Budget {
   std::size_t left_;
   bool exceeded_ = false;
 };
+
+/// The elements of a set that changes, each a single value: {"elem": {"val": …, "timeout": 30, "expires": 29}}.
+[[nodiscard]] Checked<std::vector<classify::ChangingSet::Element>> read_changing_elements(
+    const std::vector<Type>& types, const Json& elements, Names names, Budget& budget);
 
 /// A set with the elements of a JSON array.
 [[nodiscard]] Checked<Set> read_elements(const std::vector<Type>& types, bool is_map, const Json& elements,

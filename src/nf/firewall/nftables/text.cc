@@ -98,6 +98,7 @@ std::string object_text(const std::string& kind, const Json& value, bool names_i
     if (kind == "range") return joined(value, "-", names_interfaces);
     if (kind == "concat") return joined(value, " . ", names_interfaces);
     if (kind == "|") return joined(value, " | ", names_interfaces);
+    if (kind == "^") return joined(value, " ^ ", names_interfaces);
     if (kind == "&" && value.size() == 2) {
       const bool many = value[1].is_structured();
       const std::string mask = value[1].is_array() ? joined(value[1], " | ", false) : expression_text(value[1], false);
@@ -144,6 +145,45 @@ std::string map_text(const Json& map) {
          (anonymous ? set_text(data["set"], is_interface(key), true) : expression_text(data, false));
 }
 
+std::string_view over(const Json& value) { return value.is_object() && value.contains("inv") ? "over " : ""; }
+
+/// "limit rate over 10/second burst 5", "limit name \"slow\""
+std::string limit_text(const Json& value) {
+  if (!value.is_object()) return "limit name " + json_text(value);
+  std::string text = fmt::format("limit rate {}{}", over(value), word(value, "rate"));
+  if (value.contains("rate_unit")) text += " " + word(value, "rate_unit");
+  text += "/" + word(value, "per");
+  if (value.contains("burst") && value["burst"] != 0) text += " burst " + word(value, "burst");
+  if (value.contains("burst_unit")) text += " " + word(value, "burst_unit");
+  return text;
+}
+
+/// Without what is used of it, which changes.
+std::string quota_text(const Json& value) {
+  if (!value.is_object()) return "quota name " + json_text(value);
+  return fmt::format("quota {}{} {}", over(value), word(value, "val"), word(value, "val_unit"));
+}
+
+std::string statement_text(const Json& statement);
+
+/// "update @seen { ip saddr timeout 60s limit rate 10/second }"
+std::string update_text(const std::string& kind, const Json& value) {
+  const bool is_meter = kind == "meter";
+  if (!value.is_object() || !value.contains(is_meter ? "key" : "elem")) return json_text(value);
+  std::string text = is_meter ? "meter " + word(value, "name") : word(value, "op") + " " + word(value, "set");
+  const Json& element = value[is_meter ? "key" : "elem"];
+  text += " { " + expression_text(element, false);
+  if (element.is_object() && element.contains("elem") && element["elem"].is_object() &&
+      element["elem"].contains("timeout"))
+    text += " timeout " + word(element["elem"], "timeout") + "s";
+  const auto statements = value.find("stmt");
+  if (statements != value.end()) {
+    for (const Json& one : statements->is_array() ? *statements : Json::array({*statements}))
+      text += " " + statement_text(one);
+  }
+  return text + " }";
+}
+
 std::string statement_text(const Json& statement) {
   if (!statement.is_object() || statement.size() != 1) return json_text(statement);
   const std::string& kind = statement.begin().key();
@@ -159,10 +199,12 @@ std::string statement_text(const Json& statement) {
     return "log prefix \"" + word(value, "prefix") + "\"";
   if (kind == "flow" && value.is_object())
     return fmt::format("flow {} {}", word(value, "op"), word(value, "flowtable"));
-  if (kind == "limit" && value.is_object()) {
-    return fmt::format("limit rate {}{}/{}", value.contains("inv") ? "over " : "", word(value, "rate"),
-                       word(value, "per"));
-  }
+  if (kind == "limit") return limit_text(value);
+  if (kind == "quota") return quota_text(value);
+  if (kind == "ct count") return fmt::format("ct count {}{}", over(value), word(value, "val"));
+  if (kind == "set" || kind == "meter") return update_text(kind, value);
+  if (kind == "mangle" && value.is_object() && value.contains("key") && value.contains("value"))
+    return expression_text(value["key"], false) + " set " + expression_text(value["value"], false);
   // Statements without arguments that matter: accept, counter, notrack.
   return value.is_null() || kind == "counter" || kind == "log" ? kind : json_text(statement);
 }

@@ -99,7 +99,7 @@ class Alerts : public ::testing::Test {
   Frame frame_ = ipv4_frame(6, 0);
   stack::Flow flow_;
   stack::TrackedPacket tracked_;
-  TimeText times_;
+  report::TimeText times_;
 };
 
 TEST_F(Alerts, AreEveRecordsFieldForField) {
@@ -316,7 +316,7 @@ TEST_F(Alerts, AreFastLogLinesAsSuricataWritesThem) {
 }
 
 TEST(TimeText, IsEachPacketsTime) {
-  TimeText times;
+  report::TimeText times;
   std::string text;
   for (const std::uint64_t seconds : {0U, 59U, 60U, 59U, 1'000'000'000U}) {
     times.append_us(text, seconds * 1'000'000'000ULL + 999'999'999);
@@ -360,7 +360,7 @@ TEST(EveStats, IsARecordOfAllCounters) {
   stats.rules_loaded = 100;
   stats.rules_failed = 1;
   stats.alerts = 9;
-  TimeText times;
+  report::TimeText times;
   std::string line;
   append_eve_stats(line, stats, times);
   const Json json = Json::parse(line);
@@ -394,7 +394,7 @@ TEST(EveFlow, IsARecordOfAFlowThatHasEnded) {
   flow.count(stack::Direction::to_server) = {3, 300};
   flow.count(stack::Direction::to_client) = {2, 2000};
   flow.state = stack::FlowState::established;
-  TimeText times;
+  report::TimeText times;
   std::string line;
   append_eve_flow(line, flow, times);
   EXPECT_EQ(Json::parse(line), Json::parse(R"({
@@ -413,7 +413,7 @@ TEST(EveFlow, HasTypeAndCodeOfIcmp) {
   flow.key.server.address.low = 0x0a000002;
   flow.key.ip_version = 4;
   flow.key.protocol = 1;
-  TimeText times;
+  report::TimeText times;
   std::string line;
   append_eve_flow(line, flow, times);
   const Json json = Json::parse(line);
@@ -430,7 +430,7 @@ TEST(EveStats, HaveDropReasonsIfFramesCanBeDropped) {
   stats.tracker.fragment_memory_refused = 7;
   stats.dropped.emplace();
   for (std::size_t i = 0; i < kDropReasons.size(); ++i) (*stats.dropped)[i] = i + 1;
-  TimeText times;
+  report::TimeText times;
   std::string line;
   append_eve_stats(line, stats, times);
   const Json all = Json::parse(line)["stats"];

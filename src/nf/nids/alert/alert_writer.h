@@ -11,9 +11,9 @@
 #include "nf/nids/alert/alert.h"
 #include "nf/nids/alert/eve_alert.h"
 #include "nf/nids/alert/frame_set.h"
-#include "nf/nids/alert/time_text.h"
 #include "report/counter.h"
 #include "report/event_log.h"
+#include "report/time_text.h"
 
 namespace penstock::nids {
 
@@ -39,7 +39,7 @@ class AlertWriter final : public AlertSink {
   std::span<const Rule> rules_;
   std::span<report::Counter> counts_;
   FrameSet* frames_;
-  TimeText times_;
+  report::TimeText times_;
 };
 
 }  // namespace penstock::nids

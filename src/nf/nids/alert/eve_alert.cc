@@ -39,7 +39,7 @@ void add_icmp(JsonText& json, const DecodedPacket& packet) {
 }
 
 /// Adds the members that every record about a packet has.
-void add_header(JsonText& json, const TrackedPacket& tracked, std::string_view event, TimeText& times) {
+void add_header(JsonText& json, const TrackedPacket& tracked, std::string_view event, report::TimeText& times) {
   const DecodedPacket& packet = tracked.packet;
   add_time(json, "timestamp", packet.timestamp_ns, times);
   if (tracked.flow != nullptr) json.member("flow_id", tracked.flow->id);
@@ -136,7 +136,7 @@ void add_tunnel(JsonText& json, const TrackedPacket& tracked) {
   json.close();
 }
 
-void add_flow(JsonText& json, const TrackedPacket& tracked, TimeText& times) {
+void add_flow(JsonText& json, const TrackedPacket& tracked, report::TimeText& times) {
   const stack::Flow& flow = *tracked.flow;
   const DecodedPacket& packet = tracked.packet;
   const bool to_server = tracked.direction == Direction::to_server;
@@ -193,7 +193,7 @@ void add_packet(JsonText& json, const TrackedPacket& tracked) {
 
 }  // namespace
 
-void append_eve(std::string& out, const Alert& alert, const EveOptions& options, TimeText& times) {
+void append_eve(std::string& out, const Alert& alert, const EveOptions& options, report::TimeText& times) {
   const TrackedPacket& tracked = *alert.packet;
   JsonText json(out);
   json.begin();

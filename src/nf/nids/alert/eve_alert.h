@@ -10,7 +10,7 @@
 #include <string>
 
 #include "nf/nids/alert/alert.h"
-#include "nf/nids/alert/time_text.h"
+#include "report/time_text.h"
 
 namespace penstock::nids {
 
@@ -24,6 +24,6 @@ struct EveOptions {
 };
 
 /// Appends a record without its newline. An alert without a rule becomes a `packet` record (a tagged packet).
-void append_eve(std::string& out, const Alert& alert, const EveOptions& options, TimeText& times);
+void append_eve(std::string& out, const Alert& alert, const EveOptions& options, report::TimeText& times);
 
 }  // namespace penstock::nids

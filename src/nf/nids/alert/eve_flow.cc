@@ -31,7 +31,7 @@ void add_icmp(report::JsonText& json, const stack::FlowKey& key) {
 
 }  // namespace
 
-void append_eve_flow(std::string& out, const stack::Flow& flow, TimeText& times) {
+void append_eve_flow(std::string& out, const stack::Flow& flow, report::TimeText& times) {
   const stack::FlowKey& key = flow.key;
   const bool ports = has_logged_ports(key.protocol);
   report::JsonText json(out);

@@ -7,12 +7,12 @@
 
 #include <string>
 
-#include "nf/nids/alert/time_text.h"
+#include "report/time_text.h"
 #include "stack/flow.h"
 
 namespace penstock::nids {
 
 /// Appends the record without its newline.
-void append_eve_flow(std::string& out, const stack::Flow& flow, TimeText& times);
+void append_eve_flow(std::string& out, const stack::Flow& flow, report::TimeText& times);
 
 }  // namespace penstock::nids

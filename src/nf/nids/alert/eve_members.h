@@ -10,13 +10,14 @@
 #include <string_view>
 
 #include "nf/nids/alert/packet_text.h"
-#include "nf/nids/alert/time_text.h"
 #include "report/json_text.h"
+#include "report/time_text.h"
 #include "stack/flow.h"
 
 namespace penstock::nids {
 
-inline void add_time(report::JsonText& json, std::string_view key, std::uint64_t timestamp_ns, TimeText& times) {
+inline void add_time(report::JsonText& json, std::string_view key, std::uint64_t timestamp_ns,
+                     report::TimeText& times) {
   json.member(key, [&](std::string& out) { times.append_iso(out, timestamp_ns); });
 }
 

@@ -19,7 +19,7 @@ constexpr std::array<std::string_view, kDropReasons.size()> kSuricatasReasons{
 
 }  // namespace
 
-void append_eve_stats(std::string& out, const EveStats& stats, TimeText& times) {
+void append_eve_stats(std::string& out, const EveStats& stats, report::TimeText& times) {
   const stack::TrackerCounters& tracker = stats.tracker;
   report::JsonText json(out);
   json.begin();

@@ -10,8 +10,8 @@
 #include <optional>
 #include <string>
 
-#include "nf/nids/alert/time_text.h"
 #include "nf/nids/drop_reason.h"
+#include "report/time_text.h"
 #include "stack/tracker_options.h"
 
 namespace penstock::nids {
@@ -29,6 +29,6 @@ struct EveStats {
 };
 
 /// Appends the record without its newline.
-void append_eve_stats(std::string& out, const EveStats& stats, TimeText& times);
+void append_eve_stats(std::string& out, const EveStats& stats, report::TimeText& times);
 
 }  // namespace penstock::nids

@@ -50,7 +50,7 @@ void append_message(std::string& out, std::string_view text) {
 
 }  // namespace
 
-void append_fast(std::string& out, const Alert& alert, TimeText& times) {
+void append_fast(std::string& out, const Alert& alert, report::TimeText& times) {
   const Rule& rule = *alert.rule;
   const DecodedPacket& packet = alert.packet->packet;
   times.append_us(out, packet.timestamp_ns);

@@ -11,7 +11,7 @@
 #include <limits>
 #include <string>
 
-namespace penstock::nids {
+namespace penstock::report {
 
 class TimeText {
  public:
@@ -30,4 +30,4 @@ class TimeText {
   std::array<char, 8> zone_{};                                        // "+0100"
 };
 
-}  // namespace penstock::nids
+}  // namespace penstock::report

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "nf/nids/alert/time_text.h"
+#include "report/time_text.h"
 
 #include <ctime>
 
-namespace penstock::nids {
+namespace penstock::report {
 
 namespace {
 
@@ -52,4 +52,4 @@ void TimeText::append_us(std::string& out, std::uint64_t timestamp_ns) {
   append_seconds(out, timestamp_ns);
 }
 
-}  // namespace penstock::nids
+}  // namespace penstock::report

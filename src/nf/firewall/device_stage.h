@@ -1,0 +1,18 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The stage on GPUs (firewall.cu).
+
+#pragma once
+
+#include <memory>
+
+#include "classify/device_tables.h"
+#include "gpu/stage.h"
+
+namespace penstock::firewall {
+
+/// Borrows the tables, which must be on the current device. `tracks`: with states of TrackedState.
+[[nodiscard]] std::unique_ptr<gpu::GpuStage> make_firewall_gpu_stage(const classify::DeviceTables& tables, bool tracks);
+
+}  // namespace penstock::firewall

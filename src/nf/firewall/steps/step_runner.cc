@@ -1,0 +1,331 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "nf/firewall/steps/step_runner.h"
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <variant>
+
+#include "base/keyed_hash.h"
+#include "nf/firewall/firewall.h"
+#include "nf/firewall/steps/segment_size.h"
+
+namespace penstock::firewall {
+
+namespace {
+
+using classify::Number;
+using classify::Value;
+
+Number address_number(const std::uint8_t* bytes) noexcept {
+  std::uint64_t number = 0;
+  for (unsigned i = 0; i < 6; ++i) number = number << 8 | bytes[i];
+  return classify::Number{0, number};
+}
+
+constexpr bool contains(const classify::IntervalSet& set, const Number& value) noexcept {
+  const auto after = std::ranges::upper_bound(set, value, {}, &classify::Interval::low);
+  return after != set.begin() && value <= std::prev(after)->high;
+}
+
+std::uint64_t time_of(PacketView packet) noexcept { return packet.packet->timestamp_ns; }
+
+}  // namespace
+
+StepRunner::StepRunner(const classify::Ruleset& rules, const classify::Classifier& classifier, RuleCounters* counters,
+                       const StepContext& context)
+    : rules_(rules),
+      conditions_{rules.entries.data(), rules.conditions.data(), rules.port_ranges.data(), rules.ranges6.data(),
+                  static_cast<std::uint32_t>(rules.entries.size())},
+      classifier_(classifier),
+      counters_(counters),
+      context_(context),
+      random_(random_seed() | 1) {
+  if (context.log != nullptr) log_ = std::make_unique<PacketLog>(*context.log, *context.port_names);
+}
+
+std::optional<std::uint32_t> StepRunner::decide(PacketView packet, const classify::Key& key, std::uint32_t entry,
+                                                std::vector<std::uint32_t>* failed) {
+  dropped_ = false;
+  Packet about{packet, key, nullptr};
+  if (connections_ != nullptr) {
+    if (const auto said = connections_->said(packet)) about.connection = said->connection;
+  }
+  while (entry != classify::kNoEntry && rules_.entries[entry].action == classify::Action::step) {
+    const classify::Entry& here = rules_.entries[entry];
+    const classify::Rule& rule = rules_.rules[here.rule];
+    const bool all = std::ranges::all_of(rule.steps, [&](const classify::Step& step) {
+      return std::visit([&](const auto& one) { return holds(one, about); }, step);
+    });
+    if (dropped_) return std::nullopt;
+    if (!all && failed != nullptr) failed->push_back(entry);
+    if (all && rule.continues && counters_ != nullptr) counters_->add(here.rule, packet.length());
+    entry = classifier_.next(key, all ? entry + 1 : here.skip_to);
+  }
+  return entry;
+}
+
+void StepRunner::flush() noexcept {
+  if (log_ != nullptr) log_->flush_if_due();
+}
+
+std::optional<Number> StepRunner::read(const classify::Operand& operand, const Packet& packet) noexcept {
+  const PacketView view = packet.view;
+  const PacketLayout& layout = view.layout();
+  const bool ipv4 = layout.network == NetworkLayer::ipv4;
+  const auto masked = [&](Number value) {
+    return Number{value.high & operand.mask.high, value.low & operand.mask.low};
+  };
+  const auto number = [&](std::uint64_t value) { return masked({0, value}); };
+  const auto port = [&](std::uint32_t value) -> std::optional<Number> {
+    if (value == classify::kNoTransportPort) return std::nullopt;
+    return number(value);
+  };
+  switch (operand.value) {
+    case Value::source: return masked(packet.key.source);
+    case Value::destination: return masked(packet.key.destination);
+    case Value::source_port: return port(packet.key.source_port);
+    case Value::destination_port: return port(packet.key.destination_port);
+    case Value::protocol: return number(packet.key.protocol());
+    case Value::in_port: return number(packet.key.in_port);
+    case Value::out_port: return number(packet.key.out_port);
+    case Value::mark: return number(view.packet->mark);
+    case Value::connection_mark:
+      if (context_.state == nullptr) return number(0);
+      if (packet.connection == nullptr) return std::nullopt;
+      return number(packet.connection->mark);
+    case Value::hop_limit: return number(ipv4 ? view.ipv4().ttl : view.ipv6().hop_limit);
+    case Value::traffic_class:
+      return number(ipv4 ? view.ipv4().tos : view.ipv6().version_class_label.value() >> 20 & 0xff);
+    case Value::length: return number(layout.ip_bytes());
+    case Value::ether_source:
+    case Value::ether_destination:
+      if (view.packet->link_type != LinkType::ethernet) return std::nullopt;
+      return masked(address_number(view.frame + (operand.value == Value::ether_source ? 6 : 0)));
+    case Value::segment_size: {
+      const auto size = segment_size_of(view);
+      if (!size) return std::nullopt;
+      return number(*size);
+    }
+    case Value::random:
+      // xorshift64*
+      random_ ^= random_ >> 12;
+      random_ ^= random_ << 25;
+      random_ ^= random_ >> 27;
+      drawn_ = static_cast<std::uint32_t>((random_ * 0x2545f4914f6cdd1dU >> 32) * operand.modulus >> 32);
+      return number(drawn_);
+    case Value::turn: {
+      if (context_.state == nullptr) return number(0);
+      std::atomic<std::uint32_t>& next = context_.state->turns[operand.counter]->next;
+      std::uint32_t turn = next.load(std::memory_order_relaxed);
+      while (!next.compare_exchange_weak(turn, turn + 1 < operand.modulus ? turn + 1 : 0, std::memory_order_relaxed)) {
+      }
+      drawn_ = turn;
+      return number(turn);
+    }
+    case Value::drawn: return number(drawn_);
+  }
+  return std::nullopt;
+}
+
+std::optional<ElementTable::Key> StepRunner::read(const std::vector<classify::Operand>& operands,
+                                                  const Packet& packet) noexcept {
+  ElementTable::Key key{};
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    const std::optional<Number> value = read(operands[i], packet);
+    if (!value) return std::nullopt;
+    key[i] = *value;
+  }
+  return key;
+}
+
+/// The elements that the set has at the beginning live from its first use on.
+ElementTable& StepRunner::elements_of(std::uint32_t set, std::uint64_t now_ns) noexcept {
+  SetState& state = *context_.state->sets[set];
+  if (state.filled.load(std::memory_order_acquire)) return state.elements;
+  const std::lock_guard lock(state.mutex);
+  if (state.filled.load(std::memory_order_relaxed)) return state.elements;
+  for (const classify::ChangingSet::Element& element : rules_.objects.sets[set].elements) {
+    ElementTable::Key key{};
+    std::ranges::copy(element.key, key.begin());
+    const std::uint64_t expires_ns = element.timeout_ns == 0 ? 0 : now_ns + element.timeout_ns;
+    static_cast<void>(state.elements.with(key, now_ns, expires_ns, true, nullptr, [](ElementTable::Element&) {}));
+  }
+  state.filled.store(true, std::memory_order_release);
+  return state.elements;
+}
+
+bool StepRunner::count(ConnectionList& list, const classify::ConnectionCount& count, const Packet& packet) noexcept {
+  if (packet.connection == nullptr) return false;
+  const conntrack::Reference own = connections_->reference_to(*packet.connection);
+  std::erase_if(list, [&](const conntrack::Reference& one) { return !connections_->counts(one); });
+  std::size_t open = list.size();
+  if (std::ranges::find(list, own) == list.end()) {
+    ++open;
+    // Beyond this, the number only matters as a large one.
+    constexpr std::size_t kMost = 1 << 16;
+    try {
+      if (list.size() <= count.most || list.size() < kMost) list.push_back(own);
+    } catch (const std::bad_alloc&) {
+      return count.over;  // the side on which rules protect
+    }
+  }
+  return (open > count.most) == count.over;
+}
+
+bool StepRunner::holds(const classify::Test& test, const Packet& packet) noexcept {
+  const std::optional<Number> value = read(test.operand, packet);
+  return (value && contains(test.values, *value)) != test.negated;
+}
+
+bool StepRunner::holds(const classify::AnyOf& any, const Packet& packet) noexcept {
+  return std::ranges::any_of(any.alternatives, [&](const classify::Alternative& one) {
+    return (one.family == NetworkLayer::none || one.family == packet.key.family) &&
+           std::ranges::all_of(one.conditions, [&](const classify::Condition& condition) {
+             return classify::holds(conditions_, condition, packet.key);
+           });
+  });
+}
+
+bool StepRunner::holds(const classify::UseRate& use, const Packet& packet) noexcept {
+  if (context_.state == nullptr) return !rules_.objects.rates[use.object].rate.over;
+  const classify::Rate& rate = rules_.objects.rates[use.object].rate;
+  RateState& state = *context_.state->rates[use.object];
+  const std::uint64_t now_ns = time_of(packet.view);
+  const std::lock_guard lock(state.mutex);
+  if (!state.begun) state.bucket = TokenBucket::full(rate, now_ns);
+  state.begun = true;
+  return state.bucket.take(rate, packet.view.layout().ip_bytes(), now_ns);
+}
+
+namespace {
+
+/// As nft_quota: within it, up to the packet that uses it up.
+bool quota_holds(const classify::Quota& quota, std::uint64_t used) noexcept {
+  return (used > quota.bytes) == quota.over;
+}
+
+}  // namespace
+
+bool StepRunner::holds(const classify::UseQuota& use, const Packet& packet) noexcept {
+  if (context_.state == nullptr) return !rules_.objects.quotas[use.object].quota.over;
+  const std::uint64_t bytes = packet.view.layout().ip_bytes();
+  return quota_holds(rules_.objects.quotas[use.object].quota,
+                     context_.state->quotas[use.object]->used.fetch_add(bytes, std::memory_order_relaxed) + bytes);
+}
+
+bool StepRunner::holds(const classify::UseCount& use, const Packet& packet) noexcept {
+  if (context_.state == nullptr) return !rules_.objects.counts[use.object].count.over;
+  CountState& state = *context_.state->counts[use.object];
+  const std::lock_guard lock(state.mutex);
+  return count(state.connections, rules_.objects.counts[use.object].count, packet);
+}
+
+bool StepRunner::holds(const classify::LookUp& look_up, const Packet& packet) noexcept {
+  const auto key = read(look_up.key, packet);
+  if (!key) return look_up.negated && look_up.also_without;
+  if (context_.state == nullptr) return look_up.negated;
+  const std::uint64_t now_ns = time_of(packet.view);
+  return elements_of(look_up.set, now_ns).contains(*key, now_ns) != look_up.negated;
+}
+
+namespace {
+
+/// Whether it holds for what is over a limit.
+bool is_beyond(const decltype(classify::Update::of_element)& limit) noexcept {
+  return std::visit(
+      [](const auto& one) {
+        if constexpr (requires { one.over; }) return one.over;
+        return false;
+      },
+      limit);
+}
+
+}  // namespace
+
+bool StepRunner::holds(const classify::Update& update, const Packet& packet) noexcept {
+  using Way = classify::Update::Way;
+  const auto key = read(update.key, packet);
+  if (!key) return false;
+  if (context_.state == nullptr) return !is_beyond(update.of_element);
+  const std::uint64_t now_ns = time_of(packet.view);
+  ElementTable& elements = elements_of(update.set, now_ns);
+  if (update.way == Way::remove) {
+    elements.remove(*key);
+    return true;
+  }
+  const std::uint64_t timeout_ns =
+      update.timeout_ns != 0 ? update.timeout_ns : rules_.objects.sets[update.set].timeout_ns;
+  bool holds = true;
+  const auto use = [&](ElementTable::Element& element) {
+    if (const auto* const rate = std::get_if<classify::Rate>(&update.of_element)) {
+      if (element.is_new) element.bucket = TokenBucket::full(*rate, now_ns);
+      holds = element.bucket.take(*rate, packet.view.layout().ip_bytes(), now_ns);
+    } else if (const auto* const quota = std::get_if<classify::Quota>(&update.of_element)) {
+      element.bytes += packet.view.layout().ip_bytes();
+      holds = quota_holds(*quota, quota->used + element.bytes);
+    } else if (const auto* const most = std::get_if<classify::ConnectionCount>(&update.of_element)) {
+      if (element.connections == nullptr) element.connections = new (std::nothrow) ConnectionList;
+      holds = element.connections == nullptr ? most->over : count(*element.connections, *most, packet);
+    }
+  };
+  const std::uint64_t expires_ns = timeout_ns == 0 ? 0 : now_ns + timeout_ns;
+  if (elements.with(*key, now_ns, expires_ns, update.way == Way::update, connections_, use)) return holds;
+  dropped_ = update.drops_if_full;
+  return false;
+}
+
+bool StepRunner::holds(const classify::Recent& recent, const Packet& packet) noexcept {
+  if (context_.state == nullptr) return recent.way == classify::Recent::Way::set || recent.negated;
+  const std::optional<Number> address = read(recent.address, packet);
+  const PacketView view = packet.view;
+  const std::uint8_t hop_limit = view.layout().network == NetworkLayer::ipv4 ? view.ipv4().ttl : view.ipv6().hop_limit;
+  return context_.state->recents[recent.list]->holds(recent, *address, packet.key.family, hop_limit, time_of(view));
+}
+
+bool StepRunner::holds(const classify::SetMark& mark, const Packet& packet) noexcept {
+  using Source = classify::SetMark::Source;
+  const bool known = packet.connection != nullptr;
+  if (mark.source == Source::connection && !known) return context_.state == nullptr;
+  if (mark.of_connection && !known) return true;
+  std::uint32_t source = 0;
+  if (mark.source == Source::packet) source = packet.view.packet->mark;
+  if (mark.source == Source::connection) source = packet.connection->mark;
+  std::uint32_t& target = mark.of_connection ? packet.connection->mark : packet.view.packet->mark;
+  target = (target & mark.keep) ^ (source & mark.mask) ^ mark.flip;
+  return true;
+}
+
+bool StepRunner::holds(const classify::Log& log, const Packet& packet) noexcept {
+  if (log_ != nullptr) log_->add(packet.view, log.prefix);
+  return true;
+}
+
+bool StepRunner::holds(const classify::ClampSegmentSize& clamp, const Packet& packet) noexcept {
+  std::uint32_t most = clamp.most;
+  if (most == 0) {
+    const std::vector<std::uint16_t>& mtus = *context_.largest_packets;
+    std::uint32_t smallest = 0xffff;
+    for (const PortIndex port : {packet.key.in_port, packet.key.out_port}) {
+      if (port < mtus.size()) smallest = std::min<std::uint32_t>(smallest, mtus[port]);
+    }
+    // IP and TCP headers without options.
+    most = smallest - (packet.key.family == NetworkLayer::ipv4 ? 40 : 60);
+  }
+  return lower_segment_size(packet.view, static_cast<std::uint16_t>(most));
+}
+
+std::uint32_t entry_for_tuple(const classify::Ruleset& rules, const classify::Classifier& classifier,
+                              const classify::Key& key, std::uint32_t entry) {
+  std::array<std::uint8_t, sizeof(Ipv6Header)> header{};
+  PacketDescriptor descriptor;
+  descriptor.link_type = LinkType::raw_ip;
+  descriptor.layout.network = key.family;
+  const std::vector<std::uint16_t> unknown;
+  StepRunner runner(rules, classifier, nullptr, {.largest_packets = &unknown});
+  return runner.decide({header.data(), &descriptor}, key, entry).value_or(classify::kNoEntry);
+}
+
+}  // namespace penstock::firewall

@@ -1,0 +1,93 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Does the steps of rules (classify/step.h) for one packet after the other, and finds the entry that decides.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "classify/classifier.h"
+#include "classify/key.h"
+#include "classify/linear_core.h"
+#include "classify/rule.h"
+#include "conntrack/connections.h"
+#include "nf/firewall/steps/element_table.h"
+#include "nf/firewall/steps/packet_log.h"
+#include "nf/firewall/steps/step_state.h"
+#include "packet/packet.h"
+
+namespace penstock::firewall {
+
+/// What steps need besides the rules; all of it is borrowed.
+struct StepContext {
+  StepState* state = nullptr;       // null: nothing is remembered. Limits and quotas hold, and sets are empty
+  report::EventLog* log = nullptr;  // null: nothing is logged
+  const std::vector<std::string>* port_names = nullptr;         // for the log; by PortIndex
+  const std::vector<std::uint16_t>* largest_packets = nullptr;  // MTUs, by PortIndex; for clamping
+};
+
+class RuleCounters;
+
+/// Of one worker. Borrows all arguments; without counters (null), it counts no rules.
+class StepRunner {
+ public:
+  StepRunner(const classify::Ruleset& rules, const classify::Classifier& classifier, RuleCounters* counters,
+             const StepContext& context);
+  /// Before the first packet, if connections are tracked.
+  void set_connections(conntrack::Connections& connections) noexcept { connections_ = &connections; }
+
+  /// The entry that decides the packet, or kNoEntry, after the steps on its way. `entry`: where the engine stopped.
+  /// Empty: the packet is dropped, whatever the rules say after this.
+  /// Adds the entries whose steps do not hold to `failed`, unless it is null.
+  [[nodiscard]] std::optional<std::uint32_t> decide(PacketView packet, const classify::Key& key, std::uint32_t entry,
+                                                    std::vector<std::uint32_t>* failed = nullptr);
+  /// To be called regularly.
+  void flush() noexcept;
+
+ private:
+  struct Packet {
+    PacketView view;
+    const classify::Key& key;
+    conntrack::Connection* connection;  // null: none
+  };
+  [[nodiscard]] std::optional<classify::Number> read(const classify::Operand& operand, const Packet& packet) noexcept;
+  [[nodiscard]] std::optional<ElementTable::Key> read(const std::vector<classify::Operand>& operands,
+                                                      const Packet& packet) noexcept;
+  [[nodiscard]] ElementTable& elements_of(std::uint32_t set, std::uint64_t now_ns) noexcept;
+  [[nodiscard]] bool count(ConnectionList& list, const classify::ConnectionCount& count, const Packet& packet) noexcept;
+
+  [[nodiscard]] bool holds(const classify::Test& test, const Packet& packet) noexcept;
+  [[nodiscard]] bool holds(const classify::AnyOf& any, const Packet& packet) noexcept;
+  [[nodiscard]] bool holds(const classify::UseRate& use, const Packet& packet) noexcept;
+  [[nodiscard]] bool holds(const classify::UseQuota& use, const Packet& packet) noexcept;
+  [[nodiscard]] bool holds(const classify::UseCount& use, const Packet& packet) noexcept;
+  [[nodiscard]] bool holds(const classify::LookUp& look_up, const Packet& packet) noexcept;
+  [[nodiscard]] bool holds(const classify::Update& update, const Packet& packet) noexcept;
+  [[nodiscard]] bool holds(const classify::Recent& recent, const Packet& packet) noexcept;
+  [[nodiscard]] bool holds(const classify::SetMark& mark, const Packet& packet) noexcept;
+  [[nodiscard]] bool holds(const classify::Log& log, const Packet& packet) noexcept;
+  [[nodiscard]] bool holds(const classify::ClampSegmentSize& clamp, const Packet& packet) noexcept;
+
+  const classify::Ruleset& rules_;
+  const classify::LinearView conditions_;
+  const classify::Classifier& classifier_;
+  RuleCounters* const counters_;
+  const StepContext context_;
+  conntrack::Connections* connections_ = nullptr;
+  std::unique_ptr<PacketLog> log_;
+  std::uint64_t random_;
+  std::uint32_t drawn_ = 0;
+  bool dropped_ = false;
+};
+
+/// The entry that decides a tuple, or kNoEntry, if the engine stopped at `entry`. Limits and quotas are taken as not
+/// used up, sets as empty, and what the tuple does not say (marks, lengths) as 0.
+[[nodiscard]] std::uint32_t entry_for_tuple(const classify::Ruleset& rules, const classify::Classifier& classifier,
+                                            const classify::Key& key, std::uint32_t entry);
+
+}  // namespace penstock::firewall

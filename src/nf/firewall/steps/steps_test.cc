@@ -1,0 +1,431 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Steps of rules: limits, quotas, sets that change, marks, lists, logs. What they mean is also compared with the kernel
+// (nftables/interop_test.cc, iptables_interop_test.cc).
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "base/text_file.h"
+#include "function/shared_objects.h"
+#include "function/testing/attached_stage.h"
+#include "nf/firewall/firewall.h"
+#include "nf/firewall/rules_for_test.h"
+#include "nf/firewall/steps/element_table.h"
+#include "nf/firewall/steps/packet_log.h"
+#include "nf/firewall/steps/recent_list.h"
+#include "nf/firewall/steps/segment_size.h"
+#include "packet/parse_core.h"
+#include "packet/testing/packet_builder.h"
+
+namespace penstock::firewall {
+namespace {
+
+using penstock::testing::packet;
+using penstock::testing::PacketBuilder;
+using ::testing::HasSubstr;
+
+constexpr std::uint64_t kSecond = 1'000'000'000;
+constexpr std::uint64_t kStart = 1'700'000'000 * kSecond;
+
+/// A firewall in a chain of its own.
+class Gateway {
+ public:
+  explicit Gateway(const std::string& rules, ReadOptions options = {}, Firewall::Setup setup = {}) {
+    setup.tracking.checksum = false;
+    setup.port_names = {"lan", "wan"};
+    setup.largest_packets = {1500, 1492};
+    auto made = Firewall::build(rules_of(rules, options), classify::Engine::bitvector, std::move(setup));
+    EXPECT_TRUE(made) << to_string(made.error());
+    firewall = std::move(*made);
+    stage.emplace(*firewall);
+  }
+
+  bool passes(const PacketBuilder& builder, std::uint64_t seconds = 0, std::uint32_t mark = 0) {
+    frame = builder.bytes();
+    descriptor = {};
+    descriptor.length = descriptor.wire_length = static_cast<std::uint32_t>(frame.size());
+    descriptor.timestamp_ns = kStart + seconds * kSecond;
+    descriptor.sequence = sequence_++;
+    descriptor.mark = mark;
+    descriptor.verdict = Verdict::forward(1);
+    PacketView view{frame.data(), &descriptor};
+    parse(view);
+    stage->process({&view, 1});
+    return descriptor.verdict.alive();
+  }
+  /// How many of `count` packets pass.
+  unsigned passing(const PacketBuilder& builder, unsigned count, std::uint64_t seconds = 0) {
+    unsigned passed = 0;
+    for (unsigned i = 0; i < count; ++i) passed += passes(builder, seconds) ? 1 : 0;
+    return passed;
+  }
+
+  std::unique_ptr<Firewall> firewall;
+  std::optional<function::testing::AttachedStage> stage;
+  penstock::testing::Bytes frame;
+  PacketDescriptor descriptor;
+
+ private:
+  std::uint32_t sequence_ = 0;
+};
+
+std::string filter(const std::string& rules) {
+  return "*filter\n:FORWARD DROP [0:0]\n:one - [0:0]\n" + rules + "COMMIT\n";
+}
+PacketBuilder udp_from(const std::string& source) { return packet().eth().ipv4(source, "10.9.9.9").udp(1, 53); }
+PacketBuilder syn(std::uint16_t port, const std::string& source = "10.0.0.1") {
+  return packet().eth().ipv4(source, "10.9.9.9").tcp(port, 80, TcpHeader::kSyn);
+}
+
+TEST(Steps, ALimitFillsAgainWithTime) {
+  Gateway gateway(filter("-A FORWARD -m limit --limit 2/min --limit-burst 3 -j ACCEPT\n"));
+  EXPECT_EQ(gateway.passing(udp_from("10.0.0.1"), 10), 3U);
+  EXPECT_EQ(gateway.passing(udp_from("10.0.0.1"), 10, 29), 0U);
+  EXPECT_EQ(gateway.passing(udp_from("10.0.0.1"), 10, 30), 1U);
+  EXPECT_EQ(gateway.passing(udp_from("10.0.0.1"), 10, 3600), 3U);
+}
+
+TEST(Steps, ALimitCountsOnlyWhatReachesIt) {
+  Gateway before(filter("-A FORWARD -m limit --limit 1/day --limit-burst 2 -p udp -m udp --dport 53 -j ACCEPT\n"));
+  const PacketBuilder other = packet().eth().ipv4("10.0.0.1", "10.9.9.9").udp(1, 54);
+  EXPECT_EQ(before.passing(other, 5), 0U);
+  EXPECT_EQ(before.passing(udp_from("10.0.0.1"), 5), 0U) << "the other packets have used it up";
+  Gateway after(filter("-A FORWARD -p udp -m udp --dport 53 -m limit --limit 1/day --limit-burst 2 -j ACCEPT\n"));
+  EXPECT_EQ(after.passing(other, 5), 0U);
+  EXPECT_EQ(after.passing(udp_from("10.0.0.1"), 5), 2U);
+}
+
+TEST(Steps, EachHostHasALimitOfItsOwn) {
+  Gateway gateway(
+      filter("-A FORWARD -m hashlimit --hashlimit-upto 1/day --hashlimit-burst 2 --hashlimit-mode srcip "
+             "--hashlimit-name h --hashlimit-srcmask 24 --hashlimit-htable-expire 100000000 -j ACCEPT\n"));
+  EXPECT_EQ(gateway.passing(udp_from("10.0.0.1"), 5), 2U);
+  EXPECT_EQ(gateway.passing(udp_from("10.0.0.200"), 5), 0U);
+  EXPECT_EQ(gateway.passing(udp_from("10.0.1.1"), 5), 2U);
+}
+
+TEST(Steps, AFullTableOfHashlimitDrops) {
+  Gateway gateway(
+      filter("-A FORWARD -m hashlimit --hashlimit-above 1/day --hashlimit-burst 9 --hashlimit-mode srcip "
+             "--hashlimit-name h --hashlimit-htable-max 2 -j DROP\n-A FORWARD -j ACCEPT\n"));
+  EXPECT_TRUE(gateway.passes(udp_from("10.0.0.1")));
+  EXPECT_TRUE(gateway.passes(udp_from("10.0.0.2")));
+  EXPECT_FALSE(gateway.passes(udp_from("10.0.0.3"))) << "a limit that is not known must not let packets through";
+  EXPECT_TRUE(gateway.passes(udp_from("10.0.0.3"), 60)) << "the others have expired";
+}
+
+TEST(Steps, ConnectionsOfAHostAreCountedUntilTheyEnd) {
+  Gateway gateway(
+      filter("-A FORWARD -p tcp -m tcp --tcp-flags FIN,SYN,RST,ACK SYN -m connlimit --connlimit-above 2 -j DROP\n"
+             "-A FORWARD -j ACCEPT\n"));
+  EXPECT_TRUE(gateway.firewall->traits().one_worker);
+  EXPECT_TRUE(gateway.passes(syn(1)));
+  EXPECT_TRUE(gateway.passes(syn(2)));
+  EXPECT_TRUE(gateway.passes(syn(2))) << "a repeated SYN is of the same connection";
+  EXPECT_FALSE(gateway.passes(syn(3)));
+  EXPECT_TRUE(gateway.passes(syn(3, "10.0.0.2"))) << "of another host";
+  EXPECT_TRUE(
+      gateway.passes(packet().eth().ipv4("10.9.9.9", "10.0.0.1").tcp(80, 1, TcpHeader::kRst | TcpHeader::kAck)));
+  EXPECT_TRUE(gateway.passes(syn(3), 20)) << "the first has been refused by its server";
+}
+
+TEST(Steps, RecentKnowsAddressesAndTheirTimes) {
+  Gateway gateway(
+      filter("-A FORWARD -m recent --update --seconds 60 --hitcount 3 --name ssh --rsource -j DROP\n"
+             "-A FORWARD -m recent --set --name ssh --rsource -j ACCEPT\n"));
+  EXPECT_EQ(gateway.passing(udp_from("10.0.0.1"), 3), 3U);
+  EXPECT_FALSE(gateway.passes(udp_from("10.0.0.1"), 1));
+  EXPECT_TRUE(gateway.passes(udp_from("10.0.0.2"), 1));
+  EXPECT_FALSE(gateway.passes(udp_from("10.0.0.1"), 59));
+  EXPECT_TRUE(gateway.passes(udp_from("10.0.0.1"), 120));
+}
+
+TEST(Steps, RecentForgetsTheOldestAddress) {
+  RecentList list;
+  classify::Recent set{}, check{};
+  set.way = classify::Recent::Way::set;
+  const auto holds = [&](const classify::Recent& match, std::uint64_t address) {
+    return list.holds(match, {0, address}, NetworkLayer::ipv4, 64, kStart);
+  };
+  for (std::uint64_t address = 0; address <= RecentList::kMostAddresses; ++address) EXPECT_TRUE(holds(set, address));
+  EXPECT_FALSE(holds(check, 0));
+  EXPECT_TRUE(holds(check, 1));
+  EXPECT_FALSE(list.holds(check, {0, 1}, NetworkLayer::ipv6, 64, kStart)) << "of the other family";
+}
+
+TEST(Steps, MarksArePartOfThePacketAndTheConnection) {
+  ReadOptions options;
+  options.hook = Hook::forward;
+  Gateway gateway(
+      "*mangle\n:FORWARD ACCEPT [0:0]\n-A FORWARD -p tcp -j MARK --set-xmark 0x10/0xf0\n"
+      "-A FORWARD -m mark --mark 0x11 -j CONNMARK --save-mark --nfmask 0xff --ctmask 0xff\nCOMMIT\n" +
+          filter("-A FORWARD -m connmark --mark 0x11/0xff -j ACCEPT\n"),
+      options);
+  EXPECT_FALSE(gateway.passes(syn(1)));
+  EXPECT_EQ(gateway.descriptor.mark, 0x10U);
+  EXPECT_TRUE(gateway.passes(syn(2), 0, 0x71));
+  EXPECT_EQ(gateway.descriptor.mark, 0x11U);
+  EXPECT_TRUE(gateway.passes(syn(2))) << "the connection has it";
+}
+
+TEST(Steps, AStepOfARuleIsDoneOnceForAPacket) {
+  // Two alternatives of the jump match, and of the rule in the chain.
+  Gateway gateway(
+      filter("-A FORWARD -p udp -m multiport --ports 1,53 -j one\n"
+             "-A one -p udp -m multiport --ports 1,53 -m limit --limit 1/day --limit-burst 4 -j RETURN\n"
+             "-A one -j DROP\n"
+             "-A FORWARD -j ACCEPT\n"));
+  EXPECT_EQ(gateway.passing(udp_from("10.0.0.1"), 9), 4U);
+}
+
+TEST(Steps, EveryNthPacketMatches) {
+  Gateway gateway(filter("-A FORWARD -m statistic --mode nth --every 3 --packet 0 -j ACCEPT\n"));
+  std::string passed;
+  for (int i = 0; i < 9; ++i) passed += gateway.passes(udp_from("10.0.0.1")) ? '+' : '-';
+  EXPECT_EQ(passed, "+--+--+--");
+}
+
+TEST(Steps, AProbabilityIsMetRoughly) {
+  Gateway gateway(filter("-A FORWARD -m statistic --mode random --probability 0.25000000000 -j ACCEPT\n"));
+  const unsigned passed = gateway.passing(udp_from("10.0.0.1"), 20'000);
+  EXPECT_GT(passed, 4'500U);
+  EXPECT_LT(passed, 5'500U);
+}
+
+TEST(Steps, TheSegmentSizeFitsTheWay) {
+  ReadOptions options;
+  options.hook = Hook::forward;
+  Gateway gateway(
+      "*mangle\n:FORWARD ACCEPT [0:0]\n-A FORWARD -p tcp -m tcp --tcp-flags SYN,RST SYN -j TCPMSS "
+      "--clamp-mss-to-pmtu\nCOMMIT\n" +
+          filter("-A FORWARD -j ACCEPT\n"),
+      options);
+  const auto with_option = [](std::uint16_t size) {
+    const std::vector<std::uint8_t> bytes{
+        1, 2, 4, static_cast<std::uint8_t>(size >> 8), static_cast<std::uint8_t>(size), 1, 1, 0};
+    return packet().eth().ipv4("10.0.0.1", "10.9.9.9").tcp(1, 80, TcpHeader::kSyn, bytes);
+  };
+  EXPECT_TRUE(gateway.passes(with_option(1460)));
+  const auto size = [&] { return segment_size_of({gateway.frame.data(), &gateway.descriptor}); };
+  EXPECT_EQ(size(), 1452);
+  EXPECT_TRUE(gateway.passes(with_option(1400)));
+  EXPECT_EQ(size(), 1400) << "never raised";
+}
+
+TEST(Steps, LogsAreLinesAsThoseOfLinux) {
+  const std::string path = ::testing::TempDir() + "packet.log";
+  std::remove(path.c_str());
+  {
+    report::EventLog log(path, report::EventLog::Start::anew);
+    ASSERT_TRUE(log.open());
+    log.begin();
+    ReadOptions options;
+    options.logs = true;
+    Firewall::Setup setup;
+    setup.log = &log;
+    Gateway gateway(filter("-A FORWARD -p udp -j LOG --log-prefix \"in: \"\n-A FORWARD -p tcp -j LOG --log-prefix "
+                           "\"a\tb\"\n-A FORWARD -j ACCEPT\n") +
+                        "# Generated by ip6tables-save\n" +
+                        filter("-A FORWARD -p tcp -j LOG --log-prefix \"a\tb\"\n-A FORWARD -j ACCEPT\n"),
+                    options, std::move(setup));
+    EXPECT_TRUE(gateway.passes(packet().eth().ipv4("10.0.0.1", "10.9.9.9").udp(1, 53)));
+    EXPECT_TRUE(gateway.passes(packet().eth().ipv6("2001:db8::1", "2001:db8::2").tcp(7, 80, TcpHeader::kSyn)));
+    gateway.stage.reset();
+    gateway.firewall.reset();
+    EXPECT_TRUE(log.close().empty());
+  }
+  const auto text = read_text_file(path);
+  ASSERT_TRUE(text);
+  EXPECT_THAT(*text, HasSubstr(" penstock: in: IN=lan OUT=wan MAC="));
+  EXPECT_THAT(*text, HasSubstr("SRC=10.0.0.1 DST=10.9.9.9 LEN="));
+  EXPECT_THAT(*text, HasSubstr("PROTO=UDP SPT=1 DPT=53 LEN="));
+  EXPECT_THAT(*text, HasSubstr("SRC=2001:0db8:0000:0000:0000:0000:0000:0001 DST="));
+  EXPECT_THAT(*text, HasSubstr("SYN URGP=0"));
+  EXPECT_THAT(*text, HasSubstr("penstock: a?bIN=lan"));
+  EXPECT_EQ(std::ranges::count(*text, '\n'), 2);
+}
+
+TEST(Steps, AReloadKeepsTheStateOfEqualObjects) {
+  const std::string rule = "-A FORWARD -p udp -m limit --limit 1/day --limit-burst 3 -j ACCEPT\n";
+  Gateway before(filter(rule));
+  EXPECT_EQ(before.passing(udp_from("10.0.0.1"), 2), 2U);
+  Gateway same(filter(rule + "-A FORWARD -p tcp -j ACCEPT\n"));
+  ASSERT_TRUE(same.firewall->take_over(*before.firewall));
+  EXPECT_EQ(same.passing(udp_from("10.0.0.1"), 5), 1U);
+  Gateway other(filter("-A FORWARD -p udp -m limit --limit 1/day --limit-burst 4 -j ACCEPT\n"));
+  ASSERT_TRUE(other.firewall->take_over(*same.firewall));
+  EXPECT_EQ(other.passing(udp_from("10.0.0.1"), 5), 4U) << "another limit begins anew";
+}
+
+TEST(Steps, FirewallsOfAChainShareObjectsOfAFile) {
+  function::SharedObjects shared;
+  const std::string rules =
+      filter("-A FORWARD -m recent --rcheck --name x -j ACCEPT\n-A FORWARD -p tcp -m recent --set --name x\n");
+  const auto setup = [&] {
+    Firewall::Setup with_others;
+    with_others.shared = &shared;
+    return with_others;
+  };
+  Gateway one(rules, {}, setup()), other(rules, {}, setup());
+  EXPECT_FALSE(one.passes(syn(1)));
+  EXPECT_TRUE(other.passes(udp_from("10.0.0.1")));
+}
+
+TEST(Steps, RulesWithStepsRunOnTheHost) {
+  Gateway with(filter("-A FORWARD -m limit --limit 1/sec -j ACCEPT\n"));
+  EXPECT_EQ(with.firewall->traits().access_on(function::Processor::gpu), nullptr);
+  Gateway without(filter("-A FORWARD -p udp -j ACCEPT\n"));
+  EXPECT_NE(without.firewall->traits().access_on(function::Processor::gpu), nullptr);
+}
+
+TEST(Steps, RfcRefusesThem) {
+  const auto made =
+      Firewall::build(rules_of(filter("-A FORWARD -m limit --limit 1/sec -j ACCEPT\n")), classify::Engine::rfc);
+  ASSERT_FALSE(made);
+  EXPECT_THAT(to_string(made.error()), HasSubstr("`engine: bitvector`"));
+}
+
+ReadOptions with_ipsets(std::string_view text) {
+  auto sets = read_ipsets(text, "sets", 1000);
+  EXPECT_TRUE(sets) << to_string(sets.error());
+  ReadOptions options;
+  if (sets) options.ipsets = std::make_shared<const Ipsets>(std::move(*sets));
+  return options;
+}
+
+constexpr std::string_view kIpsets =
+    "create hosts hash:ip family inet hashsize 1024 maxelem 65536 bucketsize 12 initval 0x1\n"
+    "add hosts 10.0.0.1\nadd hosts 10.0.0.2 comment \"a b\"\n"
+    "create nets hash:net family inet hashsize 1024 maxelem 65536\nadd nets 10.1.0.0/16\n"
+    "create ports bitmap:port range 0-65535\nadd ports 53\nadd ports 60-70\n"
+    "create services hash:ip,port family inet hashsize 1024 maxelem 65536\nadd services 10.9.9.9,tcp:80\n"
+    "create ways hash:net,port family inet hashsize 1024 maxelem 65536\nadd ways 10.2.0.0/16,udp:50-60\n"
+    "create all list:set size 8\nadd all hosts\nadd all nets\n"
+    "create seen hash:ip family inet hashsize 1024 maxelem 2 timeout 60\n"
+    "create six hash:ip family inet6 hashsize 1024 maxelem 10\nadd six fd00::1\n";
+
+TEST(Ipsets, AreLookedUpByTheirParts) {
+  const ReadOptions options = with_ipsets(kIpsets);
+  const auto passes = [&](const std::string& match, const PacketBuilder& builder) {
+    return Gateway(filter("-A FORWARD -m set " + match + " -j ACCEPT\n"), options).passes(builder);
+  };
+  EXPECT_TRUE(passes("--match-set hosts src", udp_from("10.0.0.2")));
+  EXPECT_FALSE(passes("--match-set hosts src", udp_from("10.0.0.3")));
+  EXPECT_FALSE(passes("--match-set hosts dst", udp_from("10.0.0.2")));
+  EXPECT_TRUE(passes("! --match-set hosts src", udp_from("10.0.0.3")));
+  EXPECT_TRUE(passes("--match-set nets src", udp_from("10.1.200.1")));
+  EXPECT_TRUE(passes("--match-set ports dst", udp_from("10.1.200.1")));
+  EXPECT_FALSE(passes("--match-set ports src", udp_from("10.1.200.1")));
+  EXPECT_TRUE(passes("! --match-set ports dst", packet().eth().ipv4("10.0.0.1", "10.9.9.9").icmp(8)));
+  EXPECT_TRUE(passes("--match-set services dst,dst", syn(1)));
+  EXPECT_FALSE(passes("--match-set services dst,src", syn(1)));
+  EXPECT_FALSE(passes("--match-set services dst", syn(1))) << "fewer directions than parts";
+  EXPECT_FALSE(passes("--match-set services dst,dst", packet().eth().ipv4("10.0.0.1", "10.9.9.9").udp(1, 80)));
+  EXPECT_TRUE(passes("! --match-set services dst,dst", packet().eth().ipv4("10.0.0.1", "10.9.9.9").icmp(8)));
+  EXPECT_TRUE(passes("--match-set ways src,dst", udp_from("10.2.3.4")));
+  EXPECT_FALSE(passes("--match-set ways src,dst", udp_from("10.3.3.4")));
+  EXPECT_TRUE(passes("--match-set all src", udp_from("10.1.2.3")));
+  EXPECT_TRUE(passes("--match-set all src", udp_from("10.0.0.1")));
+  EXPECT_FALSE(passes("--match-set all src", udp_from("10.0.0.9")));
+  EXPECT_FALSE(passes("--match-set six src", udp_from("10.0.0.9")));
+  EXPECT_TRUE(passes("! --match-set six src", udp_from("10.0.0.9")));
+}
+
+TEST(Ipsets, ChangeByRules) {
+  Gateway gateway(
+      filter("-A FORWARD -p tcp -j SET --add-set seen src\n-A FORWARD -m set --match-set seen src -j ACCEPT\n"
+             "-A FORWARD -p icmp -j SET --del-set hosts src\n-A FORWARD -m set --match-set hosts src -j ACCEPT\n"),
+      with_ipsets(kIpsets));
+  EXPECT_FALSE(gateway.passes(udp_from("10.7.0.1")));
+  EXPECT_TRUE(gateway.passes(syn(1, "10.7.0.1")));
+  EXPECT_TRUE(gateway.passes(udp_from("10.7.0.1"), 59));
+  EXPECT_FALSE(gateway.passes(udp_from("10.7.0.1"), 60));
+  EXPECT_TRUE(gateway.passes(udp_from("10.0.0.1"), 60));
+  EXPECT_FALSE(gateway.passes(packet().eth().ipv4("10.0.0.1", "10.9.9.9").icmp(8), 60));
+  EXPECT_FALSE(gateway.passes(udp_from("10.0.0.1"), 60));
+}
+
+TEST(Ipsets, MistakesAreErrorsAndOtherTypesUnsupported) {
+  for (const char* wrong :
+       {"create a hash:ip family inet\ncreate a hash:ip family inet\n", "add a 1.2.3.4\n", "flush a\n", "create a\n",
+        "create a hash:ip family inet\nadd a 1.2.3\n", "create a hash:ip family inet\nadd a fd00::1\n",
+        "create a hash:ip family inet9\n", "create a hash:ip family inet timeout x\n",
+        "create a hash:ip,port family inet\nadd a 1.2.3.4\n",
+        "create a hash:ip,port family inet\nadd a 1.2.3.4,tcp:x\n", "create a hash:mac\nadd a 00:11:22:33:44\n",
+        "create a hash:ip comment\nadd a 1.2.3.4 comment \"x\n"}) {
+    const auto sets = read_ipsets(wrong, "sets", 1000);
+    ASSERT_FALSE(sets) << wrong;
+    EXPECT_THAT(to_string(sets.error()), HasSubstr("sets:")) << wrong;
+  }
+  EXPECT_FALSE(read_ipsets("create a hash:ip\nadd a 1.2.3.4\nadd a 1.2.3.5\n", "sets", 2)) << "too many lines";
+  const ReadOptions options = with_ipsets(
+      "create a hash:net,iface family inet\nadd a 10.0.0.0/8,eth0\ncreate b hash:net family inet\nadd b 10.0.0.0/8\n"
+      "add b 10.1.0.0/16 nomatch\n");
+  for (const char* name : {"a", "b"}) {
+    const auto read =
+        read_rules(filter(std::string("-A FORWARD -m set --match-set ") + name + " src -j ACCEPT\n"), "rules", options);
+    ASSERT_TRUE(read) << to_string(read.error());
+    EXPECT_EQ(read->unsupported.size(), 1U);
+  }
+  EXPECT_THAT(errors_of(filter("-A FORWARD -m set --match-set c src -j ACCEPT\n"), options),
+              HasSubstr("unknown set: found 'c'"));
+  const auto without = read_rules(filter("-A FORWARD -m set --match-set c src -j ACCEPT\n"), "rules", {});
+  ASSERT_TRUE(without);
+  EXPECT_THAT(to_string(without->unsupported), HasSubstr("the parameter `ipsets`"));
+}
+
+TEST(Steps, WrongOptionsAreErrors) {
+  for (const char* wrong : {"-m limit --limit 5/week -j ACCEPT",
+                            "-m limit --limit 0/sec -j ACCEPT",
+                            "-m limit --limit-burst x -j ACCEPT",
+                            "-m limit --limit 1/s --limit 2/s -j ACCEPT",
+                            "-m limit ! --limit 1/s -j ACCEPT",
+                            "-m mark --mark 0x1/ -j ACCEPT",
+                            "-m mark --mark 0x100000000 -j ACCEPT",
+                            "-m recent --set --rcheck -j ACCEPT",
+                            "-m recent --name a -j ACCEPT",
+                            "-m recent --rcheck --hitcount 256 -j ACCEPT",
+                            "-m recent --rcheck --seconds 0 -j ACCEPT",
+                            "-m statistic --mode random --probability 1.5 -j ACCEPT",
+                            "-m statistic --mode nth --every 2 --packet 2 -j ACCEPT",
+                            "-m connlimit --connlimit-mask 24 -j ACCEPT",
+                            "-m connlimit --connlimit-above 1 --connlimit-upto 2 -j ACCEPT",
+                            "-m hashlimit --hashlimit-upto 1/s -j ACCEPT",
+                            "-m length --length 9:3 -j ACCEPT",
+                            "-m ttl --ttl-eq 256 -j ACCEPT",
+                            "-m ttl --ttl-lt 3 --ttl-gt 5 -j ACCEPT",
+                            "-m mac --mac-source 00:11:22:33:44 -j ACCEPT",
+                            "-j MARK",
+                            "-j MARK --set-xmark 1/x",
+                            "-j CONNMARK --save-mark --nfmask y",
+                            "-p tcp -j TCPMSS --set-mss 0",
+                            "-j TCPMSS"}) {
+    EXPECT_NE(errors_of(filter(std::string("-A FORWARD ") + wrong + "\n")), "read without an error") << wrong;
+  }
+}
+
+TEST(ElementTable, KeepsWhatItWasGivenAndForgetsWhatIsOver) {
+  ElementTable table(1000);
+  const auto key = [](std::uint64_t i) { return ElementTable::Key{classify::Number{0, i}}; };
+  const auto add = [&](std::uint64_t i, std::uint64_t now, std::uint64_t expires) {
+    return table.with(key(i), now, expires, false, nullptr, [](ElementTable::Element&) {});
+  };
+  for (std::uint64_t i = 0; i < 1000; ++i) EXPECT_TRUE(add(i, 1, i % 2 == 0 ? 0 : 100));
+  EXPECT_FALSE(add(1000, 50, 0)) << "full";
+  for (std::uint64_t i = 0; i < 1000; ++i) EXPECT_TRUE(table.contains(key(i), 50)) << i;
+  for (std::uint64_t i = 0; i < 1000; ++i) EXPECT_EQ(table.contains(key(i), 100), i % 2 == 0) << i;
+  for (std::uint64_t i = 1000; i < 1500; ++i) EXPECT_TRUE(add(i, 1'000'000'000, 0)) << i;
+  EXPECT_FALSE(add(1500, 1'000'000'000, 0));
+  for (std::uint64_t i = 0; i < 1500; ++i)
+    EXPECT_EQ(table.contains(key(i), 2'000'000'000), i >= 1000 || i % 2 == 0) << i;
+  for (std::uint64_t i = 0; i < 1500; ++i) table.remove(key(i));
+  EXPECT_EQ(table.count(), 0U);
+}
+
+}  // namespace
+}  // namespace penstock::firewall
