@@ -132,12 +132,14 @@ Tracked Table::track_tuple(PacketView packet, const Transport& transport) noexce
     case Outcome::Kind::unchanged: break;
     case Outcome::Kind::ended:
       if (connection->confirmed()) report(EventKind::ended, *connection);
+      keep(*connection);
       store_.remove(*connection);
       connection->status &= static_cast<std::uint16_t>(~Connection::kConfirmed);
       ended_ = connection;
       ++counters_.ended;
       break;
     case Outcome::Kind::reopened:
+      keep(*connection);
       remove(*connection);
       ++counters_.ended;
       return begin(packet, transport, hash);
@@ -221,6 +223,7 @@ Connection* Table::take(const Tuple& original, const Tuple& reply) noexcept {
   if (Connection* const connection = store_.take(original, reply)) return connection;
   Connection* const victim = store_.least_valuable();
   if (victim == nullptr) return nullptr;
+  keep(*victim);
   remove(*victim);
   ++counters_.early_drops;
   return store_.take(original, reply);
