@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kAtLeast = 14;  // rule sets in this folder
+constexpr std::size_t kAtLeast = 22;  // rule sets in this folder
 
 std::string content_of(const fs::path& file) {
   std::ifstream in(file);
@@ -70,8 +70,8 @@ std::string refused(const fs::path& file) {
   for (const auto& [hook, translates] : kParts) {
     ReadOptions options;
     options.interfaces.ports = {"lan", "wan", "dmz"};
-    options.interfaces.aliases = {{"br-lan", "lan"}, {"br-guest", "dmz"}, {"docker0", "lan"},
-                                  {"shop0", "dmz"},  {"apart0", "dmz"},   {"db0", "dmz"}};
+    options.interfaces.aliases = {{"br-lan", "lan"}, {"br-guest", "dmz"}, {"docker0", "lan"}, {"shop0", "dmz"},
+                                  {"apart0", "dmz"}, {"db0", "dmz"},      {"podman1", "dmz"}};
     options.interfaces.unknown_is_none = true;
     options.interfaces.out_known = hook != Hook::prerouting;
     options.hook = hook;
