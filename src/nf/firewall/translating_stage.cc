@@ -28,7 +28,7 @@ Verdict TranslatingStage::translate(PacketView packet) noexcept {
   const bool source = kind == conntrack::NatKind::source;
   const conntrack::Tracked tracked = connections().of(packet);
   if (tracked.connection == nullptr) {
-    // Others had one, which has ended since before it was confirmed, or long ago: what it translates is not known.
+    // Others had one, which has made room or ended since then, and is not kept: what it translates is not known.
     const bool has_none = tracked.state == conntrack::State::invalid || tracked.state == conntrack::State::untracked;
     return has_none ? so_far : Verdict::drop(DropReason::untranslated);
   }

@@ -332,16 +332,24 @@ TEST(TranslatingFirewall, TranslatesPacketsOfAConnectionThatMakesRoomInTheSameBu
   EXPECT_EQ(gateway.counters().early_drops, 1U);
 }
 
-TEST(TranslatingFirewall, NothingLeavesUntranslatedIfItsConnectionEndsBeforeItIsTranslated) {
+TEST(TranslatingFirewall, TranslatesAConnectionThatBeginsAndEndsInOneBurst) {
   Gateway gateway(masquerading().text());
-  EXPECT_THAT(gateway.pass_together({{tcp("10.0.0.1", 4000, "192.0.2.7", 80, TcpHeader::kSyn), true},
+  const Bytes syn = tcp("10.0.0.1", 4000, "192.0.2.7", 80, TcpHeader::kSyn);
+  EXPECT_THAT(gateway.pass_together({{syn, true},
                                      {tcp("10.0.0.1", 4000, "192.0.2.7", 80, TcpHeader::kRst), true},
                                      {udp("10.0.0.2", 5000, "192.0.2.7", 53), true}}),
-              ElementsAre("untranslated", "untranslated", "203.0.113.5:5000 > 192.0.2.7:53"));
+              ElementsAre("203.0.113.5:4000 > 192.0.2.7:80", "203.0.113.5:4000 > 192.0.2.7:80",
+                          "203.0.113.5:5000 > 192.0.2.7:53"));
+  EXPECT_EQ(gateway.counters().connections, 1U);
+  EXPECT_EQ(gateway.pass(syn), "203.0.113.5:4000 > 192.0.2.7:80");
+  EXPECT_EQ(gateway.counters().ended, 1U);
+}
+
+TEST(TranslatingFirewall, NothingLeavesUntranslatedIfItsConnectionMakesRoomBeforeItIsTranslated) {
   conntrack::Options options;
   options.most_connections = 1;
-  Gateway small(masquerading().text(), options);
-  EXPECT_THAT(small.pass_together(
+  Gateway gateway(masquerading().text(), options);
+  EXPECT_THAT(gateway.pass_together(
                   {{udp("10.0.0.1", 4000, "192.0.2.7", 53), true}, {udp("10.0.0.2", 5000, "192.0.2.7", 53), true}}),
               ElementsAre("untranslated", "203.0.113.5:5000 > 192.0.2.7:53"));
 }

@@ -364,10 +364,9 @@ def same_port(flow):
 
 
 def at_random(flow, most_together=1):
-    """Packets that fit, nearly fit or do not, from a seed. Of packets that come together, none is a reset: it would end a connection that its
-    first packet has just begun, which then has no translation, and neither passes (src/nf/firewall/README.md)."""
+    """Packets that fit, nearly fit or do not, from a seed."""
     draw = random.Random(flow.port)
-    flags_of_tcp = [SYN, SYN, SYN | ACK, ACK, ACK, ACK, ACK, PSH | ACK, FIN | ACK, 0, FIN, SYN | FIN] + [RST, RST | ACK, SYN | RST] * (most_together == 1)
+    flags_of_tcp = [SYN, SYN, SYN | ACK, ACK, ACK, ACK, ACK, PSH | ACK, FIN | ACK, 0, FIN, SYN | FIN, RST, RST | ACK, SYN | RST]
     ends = [1000, 5000]
     if draw.random() < 0.3:
         flow.opens(window=draw.choice([500, 5000, 65_535]), options=draw.choice([b"", bytes([2, 4, 5, 180, 3, 3, 7, 4, 2])]))
