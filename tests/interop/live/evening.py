@@ -127,9 +127,9 @@ print(' '.join(texts))
 # it counts only for the SYN that is sent again after a second.
 TRY = """
 import errno, socket, sys
-kind, address, port = sys.argv[1:]
+kind, address, port, seconds = sys.argv[1:]
 with socket.socket(socket.AF_INET6 if ':' in address else socket.AF_INET, getattr(socket, kind)) as s:
-    s.settimeout(1.3)
+    s.settimeout(float(seconds))
     try:
         s.connect((address, int(port)))
         if kind == 'SOCK_DGRAM': s.send(b'?'); s.recv(100)
@@ -221,7 +221,7 @@ def answers_of(net):
             said[f"IPv{version}: {what}"] = answer
 
         def ping(host, what, address, options=""):
-            out = net.host(host, f"ping -{version} -n -c 3 -i 0.1 -W 1 {options} {address}", check=False)
+            out = net.host(host, f"ping -{version} -n -c 3 -i 0.1 -W 0.5 {options} {address}", check=False)
             lines = [re.sub(r"icmp_seq=\d+ ?|time=.*", "", line).strip() for line in out.splitlines() if "bytes from" in line or "From" in line]
             note(what, sorted(set(lines)) + re.findall(r"\d+ packets.* received|\d+ duplicates", out))
 
@@ -248,13 +248,15 @@ def answers_of(net):
         note("upload from outside", curl(net, "li", forwarded, f"-T {net.path('upload')}"))
         note("hairpin", curl(net, "la", forwarded))
         note("download by hairpin", checksum(net, "la", forwarded))
-        note("inside from outside", curl(net, "li", f"http://{in_brackets(inside)}/", "--connect-timeout 1"))
+        note("inside from outside", curl(net, "li", f"http://{in_brackets(inside)}/", "--connect-timeout 0.5"))
 
-        for host, what, kind, address, port in (("la", "a closed port", "SOCK_STREAM", internet, 81), ("la", "a closed port", "SOCK_DGRAM", internet, 81),
-                                                ("la", "no such host", "SOCK_STREAM", "198.51.100.1" if version == 4 else "fd04::1", 80),
-                                                ("li", "a port that is not forwarded", "SOCK_STREAM", public, 8081),
-                                                ("li", "a port that is not forwarded", "SOCK_DGRAM", public, 8081)):
-            note(f"{what}, {kind}", net.host(host, f"python3 {net.path('try.py')} {kind} {address} {port}").strip())
+        nowhere = "198.51.100.1" if version == 4 else "fd04::1"
+        for host, what, kind, address, port, seconds in (("la", "a closed port", "SOCK_STREAM", internet, 81, 1.3),
+                                                         ("la", "a closed port", "SOCK_DGRAM", internet, 81, 1.3),
+                                                         ("la", "no such host", "SOCK_STREAM", nowhere, 80, 1.3),
+                                                         ("li", "a port that is not forwarded", "SOCK_STREAM", public, 8081, 0.3),
+                                                         ("li", "a port that is not forwarded", "SOCK_DGRAM", public, 8081, 0.3)):
+            note(f"{what}, {kind}", net.host(host, f"python3 {net.path('try.py')} {kind} {address} {port} {seconds}").strip())
 
         if has("traceroute"):
             for mode, options in (("UDP", ""), ("ICMP", "-I"), ("TCP", "-T -p 80"), ("TCP to a closed port", "-T -p 81")):
