@@ -264,6 +264,7 @@ TEST(TranslatingFirewall, TranslatesByRulesOfIptables) {
       "-A PREROUTING -d 203.0.113.5/32 -p udp -m udp --dport 80 -j web\n"
       "-A PREROUTING -i wan -p udp -m udp --dport 90 -j REDIRECT --to-ports 9090\n"
       "-A web -j DNAT --to-destination 10.0.0.5:8080\n"
+      "-A PREROUTING -p udp -m udp --dport 5000:5009 -j DNAT --to-destination 10.0.0.6:7000-7009/5000\n"
       "-A POSTROUTING -s 10.1.0.0/24 -o wan -j NETMAP --to 198.51.100.0/24\n"
       "-A POSTROUTING -s 10.0.0.9/32 -o wan -j SNAT --to-source 203.0.113.9-203.0.113.9:500-500 --persistent\n"
       "-A POSTROUTING -o wan -j MASQUERADE\nCOMMIT\n"
@@ -272,6 +273,7 @@ TEST(TranslatingFirewall, TranslatesByRulesOfIptables) {
       "-A POSTROUTING -o wan -j SNAT --to-source 2001:db8:ff::9\nCOMMIT\n");
   EXPECT_EQ(gateway.pass(udp("192.0.2.7", 1, "203.0.113.5", 80), false), "192.0.2.7:1 > 10.0.0.5:8080");
   EXPECT_EQ(gateway.pass(udp("192.0.2.7", 1, "203.0.113.5", 90), false), "192.0.2.7:1 > 203.0.113.5:9090");
+  EXPECT_EQ(gateway.pass(udp("192.0.2.7", 1, "203.0.113.5", 5003), false), "192.0.2.7:1 > 10.0.0.6:7003");
   EXPECT_EQ(gateway.pass(udp("10.1.0.3", 4000, "192.0.2.7", 53)), "198.51.100.3:4000 > 192.0.2.7:53");
   EXPECT_EQ(gateway.pass(udp("10.0.0.9", 4000, "192.0.2.7", 53)), "203.0.113.9:500 > 192.0.2.7:53");
   EXPECT_EQ(gateway.pass(udp("10.0.0.1", 4000, "192.0.2.7", 53)), "203.0.113.5:4000 > 192.0.2.7:53");
@@ -293,9 +295,12 @@ TEST(TranslatingFirewall, LeavesTablesOfIptablesToTheFirewallsOfTheirHooks) {
   const auto with_mangle = read_rules(text + "*mangle\n:PREROUTING DROP [0:0]\nCOMMIT\n", "rules", options);
   EXPECT_THAT(to_string(with_mangle->unsupported), HasSubstr("table mangle is not supported"));
   options.translates = true;
-  for (const char* wrong : {"DNAT --to-destination 10.0.0.9-10.0.0.1", "DNAT --to-destination 10.0.0.1:",
-                            "NETMAP --to 1/33", "SNAT --to-source 10.0.0.1", "DNAT", "REDIRECT --to-ports 9-8",
-                            "DNAT --to-destination 10.0.0.1:70000", "DNAT --to-destination"}) {
+  for (const char* wrong :
+       {"DNAT --to-destination 10.0.0.9-10.0.0.1", "DNAT --to-destination 10.0.0.1:", "NETMAP --to 1/33",
+        "SNAT --to-source 10.0.0.1", "DNAT", "REDIRECT --to-ports 9-8", "DNAT --to-destination 10.0.0.1:70000",
+        "DNAT --to-destination", "DNAT --to-destination 10.0.0.1:80/8000", "DNAT --to-destination 10.0.0.1:80-90/",
+        "DNAT --to-destination 10.0.0.1:80-90/0", "DNAT --to-destination 10.0.0.1:80-90/70000",
+        "SNAT --to-source 10.0.0.1:80-90/8000", "REDIRECT --to-ports 80-90/8000"}) {
     EXPECT_FALSE(read_rules(fmt::format("*nat\n:PREROUTING ACCEPT [0:0]\n-A PREROUTING -j {}\nCOMMIT\n", wrong),
                             "rules", options))
         << wrong;
