@@ -17,7 +17,9 @@ Connections::Connections(std::shared_ptr<TableAccess> access, std::size_t most_p
       table_(access_->table()),
       mask_(std::bit_ceil(most_packets) - 1),
       said_(std::make_unique<Said[]>(mask_ + 1)),
-      unsettled_(std::make_unique<Unsettled[]>(mask_ + 1)) {}
+      unsettled_(std::make_unique<Unsettled[]>(mask_ + 1)) {
+  table_.keep_ended();
+}
 
 void Connections::prepare(std::span<const PacketView> packets) noexcept {
   constexpr std::size_t kMost = 64, kPacketsPerExpiry = 32;  // as Table::expire asks for
@@ -56,7 +58,8 @@ std::optional<Tracked> Connections::said(PacketView packet) noexcept {
   Tracked tracked{.state = about.state, .direction = about.direction, .reason = about.reason};
   if (about.connection != Connection::kNone) {
     Connection& connection = table_.at(about.connection);
-    if (connection.generation == about.generation) tracked.connection = &connection;
+    tracked.connection =
+        connection.generation == about.generation ? &connection : table_.kept(about.connection, about.generation);
   }
   return tracked;
 }

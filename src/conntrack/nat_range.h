@@ -21,7 +21,7 @@ enum class NatKind : std::uint8_t { source, destination };
 struct NatRange {
   // With the values of the kernel's NF_NAT_RANGE_*.
   static constexpr std::uint8_t kAddresses = 1, kPorts = 2, kRandom = 4, kPersistent = 8, kFullyRandom = 16,
-                                kNetmap = 64;
+                                kOffset = 32, kNetmap = 64;
 
   /// With kAddresses: the first and the last one, of the connection's IP version; IPv4: {0, address}. With kNetmap, the
   /// bits in which they differ are those of the packet's address.
@@ -29,6 +29,8 @@ struct NatRange {
   /// With kPorts: the first and the last one. Identifiers of ICMP are translated as ports are, other protocols by
   /// address only.
   std::uint16_t first_port = 0, last_port = 0;
+  /// With kOffset, of a destination: the port that becomes the first one; those after it become those after that.
+  std::uint16_t base_port = 0;
   std::uint8_t flags = 0;
 
   [[nodiscard]] constexpr bool has(std::uint8_t flag) const noexcept { return (flags & flag) != 0; }

@@ -49,6 +49,21 @@ TEST(Nat, DestinationIsTranslatedWithItsPort) {
   EXPECT_EQ(nat.last.state, State::established);
 }
 
+TEST(Nat, PortsOfADestinationAreShifted) {
+  TranslatingTable nat;
+  NatRules rules{.destination = with_ports(to_address("10.2.0.7"), 8000, 8009)};
+  rules.destination.flags |= NatRange::kOffset;
+  rules.destination.base_port = 9000;
+  // 8005 is in the range, but its place is taken from its distance to 9000: it wraps. So does 9012.
+  for (const auto& [before, after] : {std::pair{9000, 8000}, {9009, 8009}, {9012, 8002}, {8005, 8001}, {9003, 8003}}) {
+    const auto client_port = static_cast<std::uint16_t>(4000 + before - 8000);
+    const Ends client{"10.9.0.1", kPublic, client_port, static_cast<std::uint16_t>(before)},
+        server{"10.9.0.1", "10.2.0.7", client_port, static_cast<std::uint16_t>(after)};
+    EXPECT_EQ(nat.forward(udp_packet(client), rules), udp_packet(server)) << before;
+    EXPECT_EQ(nat.forward(udp_packet(server.reversed())), udp_packet(client.reversed()));
+  }
+}
+
 TEST(Nat, BothEndsAreTranslated) {
   TranslatingTable nat;
   const Ends before{"10.1.0.1", kPublic, 4000, 80}, after{kPublic, "10.1.0.7", 4000, 8080};

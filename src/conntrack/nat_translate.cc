@@ -60,7 +60,9 @@ bool Table::choose_tuple(const Connection& connection, NatKind kind, const NatRa
     }
   }
   (kind == NatKind::source ? tuple.source : tuple.destination) = choose_address(tuple, kind, range);
-  if (!random && (!range.has(NatRange::kPorts) || is_port_in_range(tuple, kind, range))) {
+  const bool keeps_port =
+      !range.has(NatRange::kPorts) || (!range.has(NatRange::kOffset) && is_port_in_range(tuple, kind, range));
+  if (!random && keeps_port) {
     const bool free = !is_taken(tuple);
     const bool only_choice = range.has(NatRange::kPorts) && range.first_port == range.last_port;
     if (free || only_choice) return free;
@@ -74,6 +76,7 @@ bool Table::find_free_port(const Connection& connection, NatKind kind, const Nat
   if (search.count == 0) return !is_taken(tuple);
   std::uint16_t& port = port_of(tuple, kind);
   std::uint16_t offset = search.from_random ? random_ports_.next() : std::uint16_t{0};
+  if (range.has(NatRange::kOffset)) offset = static_cast<std::uint16_t>(port - range.base_port);
   std::uint32_t attempts = std::min(search.count, kMostAttempts);
   // In fewer steps from another place each time, so that a range that is full costs little.
   while (true) {

@@ -131,13 +131,20 @@ Tracked Table::track_tuple(PacketView packet, const Transport& transport) noexce
     case Outcome::Kind::refreshed: live_for(*connection, outcome.timeout_s); break;
     case Outcome::Kind::unchanged: break;
     case Outcome::Kind::ended:
-      if (connection->confirmed()) report(EventKind::ended, *connection);
+      if (!connection->confirmed()) {
+        // Its first packets still have to pass the chain, and may need it there. No other packet finds it.
+        live_for(*connection, 0);
+        break;
+      }
+      report(EventKind::ended, *connection);
+      keep(*connection);
       store_.remove(*connection);
       connection->status &= static_cast<std::uint16_t>(~Connection::kConfirmed);
       ended_ = connection;
       ++counters_.ended;
       break;
     case Outcome::Kind::reopened:
+      keep(*connection);
       remove(*connection);
       ++counters_.ended;
       return begin(packet, transport, hash);
@@ -221,6 +228,7 @@ Connection* Table::take(const Tuple& original, const Tuple& reply) noexcept {
   if (Connection* const connection = store_.take(original, reply)) return connection;
   Connection* const victim = store_.least_valuable();
   if (victim == nullptr) return nullptr;
+  keep(*victim);
   remove(*victim);
   ++counters_.early_drops;
   return store_.take(original, reply);
@@ -266,6 +274,11 @@ void Table::restore(const SavedConnection& saved) noexcept {
 
 bool Table::confirm(Connection& connection) noexcept {
   if (!is_open(connection)) return true;
+  if (is_held(connection) && connection.expires_ns <= now_ns_) {  // another packet has ended it
+    remove(connection);
+    ++counters_.ended;
+    return true;
+  }
   // Where the source has been translated last, no other connection can have its tuples since then.
   const bool is_known_to_be_alone = is_held(connection) && (connection.status & Connection::kSourceNatDone) != 0;
   if ((store_.has_translated() || connection.translated()) && !is_known_to_be_alone) {

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 
+#include "conntrack/ended_connections.h"
 #include "conntrack/event_queue.h"
 #include "conntrack/fragments.h"
 #include "conntrack/nat_ports.h"
@@ -73,6 +74,13 @@ class Table {
   /// Enters a connection of an earlier run, which lives on from the table's time. Its reply tuple is the inverse of the
   /// original. Does nothing if there is no room, or if there is one with this tuple.
   void restore(const SavedConnection& saved) noexcept;
+  /// Keeps connections that packets end for some more time: see kept().
+  void keep_ended() { kept_.keep(kMostEnded); }
+  /// The connection that was in memory `index`, of this generation, and was ended by a packet of about the last
+  /// kMostEnded. It is only for reading, and counts as confirmed. Null: it is not known any more.
+  [[nodiscard]] Connection* kept(std::uint32_t index, std::uint32_t generation) noexcept {
+    return kept_.find(index, generation);
+  }
   /// Adds what becomes of confirmed connections to `events`, which is borrowed, while that wants it.
   void tell(EventQueue* events) noexcept { events_ = events; }
 
@@ -121,6 +129,9 @@ class Table {
   [[nodiscard]] bool find_free_port(const Connection& connection, NatKind kind, const NatRange& range,
                                     Tuple& tuple) noexcept;
   void live_for(Connection& connection, std::uint32_t seconds) noexcept;
+  void keep(const Connection& connection) noexcept {
+    if (connection.confirmed()) kept_.add(store_.index_of(connection), connection);
+  }
   void remove(Connection& connection) noexcept;
   void set_time(std::uint64_t now_ns) noexcept;
   void settle() noexcept;
@@ -129,8 +140,11 @@ class Table {
     if (events_ != nullptr && events_->wanted()) events_->add(kind, connection, remaining_ns(connection));
   }
 
+  static constexpr std::uint32_t kMostEnded = 1024;
+
   Options options_;
   Store store_;
+  EndedConnections kept_;
   Fragments fragments_;
   Counters counters_;
   RandomPorts random_ports_;

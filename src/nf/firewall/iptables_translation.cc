@@ -34,8 +34,15 @@ bool read_addresses(std::string_view text, NetworkLayer family, NatRange& range)
   return true;
 }
 
-/// "80" or "80-90"
-bool read_ports(std::string_view text, NatRange& range) {
+/// "80" or "80-90", or, if it may be shifted, "80-90/8000": port 8000 becomes 80, and so on
+bool read_ports(std::string_view text, NatRange& range, bool may_shift = false) {
+  if (const std::size_t slash = text.find('/'); may_shift && slash != std::string_view::npos) {
+    const auto base = parse_integer(text.substr(slash + 1));
+    text = text.substr(0, slash);
+    if (!base || *base == 0 || *base > 0xffff || text.find('-') == std::string_view::npos) return false;
+    range.base_port = static_cast<std::uint16_t>(*base);
+    range.flags |= NatRange::kOffset;
+  }
   const std::size_t dash = text.find('-');
   const auto first = parse_integer(text.substr(0, dash));
   const auto last = dash == std::string_view::npos ? first : parse_integer(text.substr(dash + 1));
@@ -47,7 +54,7 @@ bool read_ports(std::string_view text, NatRange& range) {
 }
 
 /// Addresses, ports or both. With ports, IPv6 addresses are in brackets.
-bool read_ends(std::string_view text, NetworkLayer family, NatRange& range) {
+bool read_ends(std::string_view text, NetworkLayer family, bool may_shift, NatRange& range) {
   std::string_view addresses = text, ports;
   if (text.starts_with('[')) {
     const std::size_t end = text.rfind(']');
@@ -63,7 +70,8 @@ bool read_ends(std::string_view text, NetworkLayer family, NatRange& range) {
     if (ports.empty()) return false;
   }
   if (addresses.empty() && ports.empty()) return false;
-  return (addresses.empty() || read_addresses(addresses, family, range)) && (ports.empty() || read_ports(ports, range));
+  return (addresses.empty() || read_addresses(addresses, family, range)) &&
+         (ports.empty() || read_ports(ports, range, may_shift));
 }
 
 bool read_prefix(std::string_view text, NetworkLayer family, NatRange& range) {
@@ -106,7 +114,8 @@ bool has_translation_value(std::string_view option) {
 bool read_translation_value(std::string_view option, std::string_view value, NetworkLayer family,
                             classify::Translation& translation) {
   if (option == "--to-ports") return read_ports(value, translation.range);
-  return option == "--to" ? read_prefix(value, family, translation.range) : read_ends(value, family, translation.range);
+  if (option == "--to") return read_prefix(value, family, translation.range);
+  return read_ends(value, family, option == "--to-destination", translation.range);
 }
 
 }  // namespace penstock::firewall

@@ -37,7 +37,11 @@ Verdict TranslatingStage::translate(PacketView packet) noexcept {
   const conntrack::NatKind kind = nat_.kind();
   const bool source = kind == conntrack::NatKind::source;
   const conntrack::Tracked tracked = connections().of(packet);
-  if (tracked.connection == nullptr) return so_far;
+  if (tracked.connection == nullptr) {
+    // Others had one, which has made room or ended since then, and is not kept: what it translates is not known.
+    const bool has_none = tracked.state == conntrack::State::invalid || tracked.state == conntrack::State::untracked;
+    return has_none ? so_far : Verdict::drop(DropReason::untranslated);
+  }
   const std::uint16_t done = source ? Connection::kSourceNatDone : Connection::kDestinationNatDone;
   if (tracked.state == conntrack::State::new_connection && connections().may_begin(tracked) &&
       (tracked.connection->status & done) == 0) {

@@ -9,6 +9,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
@@ -25,6 +27,7 @@ namespace {
 
 using penstock::testing::Bytes;
 using penstock::testing::packet;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 /// nft's JSON of one table of family inet, with chains in the order in which they are added.
@@ -94,6 +97,36 @@ class Gateway {
     if (!passes) return std::string(kDropReasons[descriptor.verdict.value]);
     parse(view);
     return text_of(view);
+  }
+  /// The same for packets that come in one burst.
+  std::vector<std::string> pass_together(std::vector<std::pair<Bytes, bool>> frames) {
+    std::vector<PacketDescriptor> descriptors(frames.size());
+    std::vector<PacketView> views;
+    for (std::size_t i = 0; i < frames.size(); ++i) {
+      PacketDescriptor& descriptor = descriptors[i];
+      descriptor.length = descriptor.wire_length = static_cast<std::uint32_t>(frames[i].first.size());
+      descriptor.timestamp_ns = 1'700'000'000'000'000'000;
+      descriptor.sequence = sequence_++;
+      descriptor.in_port = frames[i].second ? 0 : 1;
+      views.push_back({frames[i].first.data(), &descriptor});
+      parse(views.back());
+    }
+    in_.stage->process(views);
+    for (std::size_t i = 0; i < frames.size(); ++i) {
+      if (descriptors[i].verdict.alive()) descriptors[i].verdict = Verdict::forward(frames[i].second ? 1 : 0);
+    }
+    std::vector<PacketView> alive;
+    std::ranges::copy_if(views, std::back_inserter(alive),
+                         [](PacketView view) { return view.packet->verdict.alive(); });
+    out_.stage->process(alive);
+    connections_.settle();
+    std::vector<std::string> texts;
+    for (const PacketView view : views) {
+      const Verdict verdict = view.packet->verdict;
+      if (verdict.alive()) parse(view);
+      texts.push_back(verdict.alive() ? text_of(view) : std::string(kDropReasons[verdict.value]));
+    }
+    return texts;
   }
   [[nodiscard]] const conntrack::Counters& counters() const { return connections_.counters(); }
   std::string why;
@@ -231,6 +264,7 @@ TEST(TranslatingFirewall, TranslatesByRulesOfIptables) {
       "-A PREROUTING -d 203.0.113.5/32 -p udp -m udp --dport 80 -j web\n"
       "-A PREROUTING -i wan -p udp -m udp --dport 90 -j REDIRECT --to-ports 9090\n"
       "-A web -j DNAT --to-destination 10.0.0.5:8080\n"
+      "-A PREROUTING -p udp -m udp --dport 5000:5009 -j DNAT --to-destination 10.0.0.6:7000-7009/5000\n"
       "-A POSTROUTING -s 10.1.0.0/24 -o wan -j NETMAP --to 198.51.100.0/24\n"
       "-A POSTROUTING -s 10.0.0.9/32 -o wan -j SNAT --to-source 203.0.113.9-203.0.113.9:500-500 --persistent\n"
       "-A POSTROUTING -o wan -j MASQUERADE\nCOMMIT\n"
@@ -239,6 +273,7 @@ TEST(TranslatingFirewall, TranslatesByRulesOfIptables) {
       "-A POSTROUTING -o wan -j SNAT --to-source 2001:db8:ff::9\nCOMMIT\n");
   EXPECT_EQ(gateway.pass(udp("192.0.2.7", 1, "203.0.113.5", 80), false), "192.0.2.7:1 > 10.0.0.5:8080");
   EXPECT_EQ(gateway.pass(udp("192.0.2.7", 1, "203.0.113.5", 90), false), "192.0.2.7:1 > 203.0.113.5:9090");
+  EXPECT_EQ(gateway.pass(udp("192.0.2.7", 1, "203.0.113.5", 5003), false), "192.0.2.7:1 > 10.0.0.6:7003");
   EXPECT_EQ(gateway.pass(udp("10.1.0.3", 4000, "192.0.2.7", 53)), "198.51.100.3:4000 > 192.0.2.7:53");
   EXPECT_EQ(gateway.pass(udp("10.0.0.9", 4000, "192.0.2.7", 53)), "203.0.113.9:500 > 192.0.2.7:53");
   EXPECT_EQ(gateway.pass(udp("10.0.0.1", 4000, "192.0.2.7", 53)), "203.0.113.5:4000 > 192.0.2.7:53");
@@ -268,13 +303,68 @@ TEST(TranslatingFirewall, LeavesTablesOfIptablesToTheFirewallsOfTheirHooks) {
   EXPECT_THAT(to_string(with_raw->unsupported), HasSubstr("target CT is not supported"));
   EXPECT_EQ(decide(with_raw->value, tuple("10.0.0.1 192.0.2.7 udp 1 2")), "0 drop");
   options.translates = true;
-  for (const char* wrong : {"DNAT --to-destination 10.0.0.9-10.0.0.1", "DNAT --to-destination 10.0.0.1:",
-                            "NETMAP --to 1/33", "SNAT --to-source 10.0.0.1", "DNAT", "REDIRECT --to-ports 9-8",
-                            "DNAT --to-destination 10.0.0.1:70000", "DNAT --to-destination"}) {
+  for (const char* wrong :
+       {"DNAT --to-destination 10.0.0.9-10.0.0.1", "DNAT --to-destination 10.0.0.1:", "NETMAP --to 1/33",
+        "SNAT --to-source 10.0.0.1", "DNAT", "REDIRECT --to-ports 9-8", "DNAT --to-destination 10.0.0.1:70000",
+        "DNAT --to-destination", "DNAT --to-destination 10.0.0.1:80/8000", "DNAT --to-destination 10.0.0.1:80-90/",
+        "DNAT --to-destination 10.0.0.1:80-90/0", "DNAT --to-destination 10.0.0.1:80-90/70000",
+        "SNAT --to-source 10.0.0.1:80-90/8000", "REDIRECT --to-ports 80-90/8000"}) {
     EXPECT_FALSE(read_rules(fmt::format("*nat\n:PREROUTING ACCEPT [0:0]\n-A PREROUTING -j {}\nCOMMIT\n", wrong),
                             "rules", options))
         << wrong;
   }
+}
+
+Bytes tcp(const char* from, std::uint16_t source, const char* to, std::uint16_t destination, std::uint8_t flags) {
+  return packet().eth().ipv4(from, to).tcp(source, destination, flags).bytes();
+}
+
+TEST(TranslatingFirewall, TranslatesAResetThatEndsItsConnectionAlsoIfOthersFollow) {
+  Gateway gateway(masquerading().text());
+  for (const bool from_lan : {false, true}) {
+    EXPECT_EQ(gateway.pass(tcp("10.0.0.1", 4000, "192.0.2.7", 80, TcpHeader::kSyn)), "203.0.113.5:4000 > 192.0.2.7:80");
+    const Bytes reset = from_lan ? packet().eth().ipv4("10.0.0.1", "192.0.2.7").tcp(4000, 80, TcpHeader::kRst).bytes()
+                                 : tcp("192.0.2.7", 80, "203.0.113.5", 4000, TcpHeader::kRst | TcpHeader::kAck);
+    EXPECT_THAT(gateway.pass_together({{reset, from_lan}, {udp("10.0.0.2", 5000, "192.0.2.7", 53), true}}),
+                ElementsAre(from_lan ? "203.0.113.5:4000 > 192.0.2.7:80" : "192.0.2.7:80 > 10.0.0.1:4000",
+                            "203.0.113.5:5000 > 192.0.2.7:53"));
+  }
+  EXPECT_EQ(gateway.counters().ended, 2U);
+}
+
+TEST(TranslatingFirewall, TranslatesPacketsOfAConnectionThatMakesRoomInTheSameBurst) {
+  conntrack::Options options;
+  options.most_connections = 1;
+  Gateway gateway(masquerading().text(), options);
+  EXPECT_EQ(gateway.pass(udp("10.0.0.1", 4000, "192.0.2.7", 53)), "203.0.113.5:4000 > 192.0.2.7:53");
+  EXPECT_THAT(gateway.pass_together({{udp("192.0.2.7", 53, "203.0.113.5", 4000), false},
+                                     {udp("10.0.0.1", 4000, "192.0.2.7", 53), true},
+                                     {udp("10.0.0.2", 5000, "192.0.2.7", 53), true}}),
+              ElementsAre("192.0.2.7:53 > 10.0.0.1:4000", "203.0.113.5:4000 > 192.0.2.7:53",
+                          "203.0.113.5:5000 > 192.0.2.7:53"));
+  EXPECT_EQ(gateway.counters().early_drops, 1U);
+}
+
+TEST(TranslatingFirewall, TranslatesAConnectionThatBeginsAndEndsInOneBurst) {
+  Gateway gateway(masquerading().text());
+  const Bytes syn = tcp("10.0.0.1", 4000, "192.0.2.7", 80, TcpHeader::kSyn);
+  EXPECT_THAT(gateway.pass_together({{syn, true},
+                                     {tcp("10.0.0.1", 4000, "192.0.2.7", 80, TcpHeader::kRst), true},
+                                     {udp("10.0.0.2", 5000, "192.0.2.7", 53), true}}),
+              ElementsAre("203.0.113.5:4000 > 192.0.2.7:80", "203.0.113.5:4000 > 192.0.2.7:80",
+                          "203.0.113.5:5000 > 192.0.2.7:53"));
+  EXPECT_EQ(gateway.counters().connections, 1U);
+  EXPECT_EQ(gateway.pass(syn), "203.0.113.5:4000 > 192.0.2.7:80");
+  EXPECT_EQ(gateway.counters().ended, 1U);
+}
+
+TEST(TranslatingFirewall, NothingLeavesUntranslatedIfItsConnectionMakesRoomBeforeItIsTranslated) {
+  conntrack::Options options;
+  options.most_connections = 1;
+  Gateway gateway(masquerading().text(), options);
+  EXPECT_THAT(gateway.pass_together(
+                  {{udp("10.0.0.1", 4000, "192.0.2.7", 53), true}, {udp("10.0.0.2", 5000, "192.0.2.7", 53), true}}),
+              ElementsAre("untranslated", "203.0.113.5:5000 > 192.0.2.7:53"));
 }
 
 TEST(TranslatingFirewall, AConnectionWhoseFirstPacketIsDroppedLeavesNothing) {

@@ -8,7 +8,9 @@ import sys
 import chains
 import connections
 import control
+import conversations
 import counts
+import evening
 import frames
 import frr
 import home
@@ -29,7 +31,7 @@ from net import SKIPPED, Net, Skip, sh
 def main():
     name, kind, program, directory = sys.argv[1:]
     scenarios = {}
-    for module in (streams, frames, counts, chains, lifecycle, control, soak, tunnels, peers, rejects, home, kernel_routes, kernel_rules, frr,
+    for module in (streams, frames, counts, chains, lifecycle, control, soak, tunnels, peers, rejects, home, evening, conversations, kernel_routes, kernel_rules, frr,
                    ike, missing_neighbours, upgrade, connections):
         scenarios.update(module.SCENARIOS)
     try:
