@@ -29,8 +29,7 @@ Verdict TranslatingStage::translate(PacketView packet) noexcept {
   const conntrack::Tracked tracked = connections().of(packet);
   if (tracked.connection == nullptr) return so_far;
   const std::uint16_t done = source ? Connection::kSourceNatDone : Connection::kDestinationNatDone;
-  if (tracked.state == conntrack::State::new_connection && connections().may_begin(tracked) &&
-      (tracked.connection->status & done) == 0) {
+  if (tracked.may_be_first() && connections().may_begin(tracked) && (tracked.connection->status & done) == 0) {
     const auto range = nat_.range_for(packet, number_of(connection_of(tracked)));
     if (!range) return Verdict::drop(range.error());
     if (!connections().translate(tracked, kind, *range)) return Verdict::drop(DropReason::untranslated);

@@ -21,7 +21,7 @@ class TranslatingStage final : public TrackedStage {
   /// Borrows all arguments.
   TranslatingStage(const classify::Ruleset& rules, const classify::Classifier& classifier, RuleCounters& counters,
                    const std::vector<bool>& answering, ConnectionCounters& of_connections, const NatRules& nat)
-      : TrackedStage(rules, classifier, counters, answering, of_connections), nat_(nat) {}
+      : TrackedStage(rules, classifier, counters, answering, of_connections, true), nat_(nat) {}
 
   void process(std::span<PacketView> packets) noexcept override;
   std::string explain(PacketView packet) const override;
