@@ -50,7 +50,7 @@ constexpr const char* kForPacketSockets[] = {
     "Home",           "HomeOfKernel",     "Unprivileged1", "Unprivileged2",   "KernelRoutes",
     "KernelLinks",    "KernelNeighbours", "KernelReloads", "KernelErrors",    "Frr",
     "FirstPackets",   "NoSuchHost",       "Scan",          "HeldInAnUpgrade", "SecondRun",
-    "KernelWarnings", "IkeGcm",           "IkeCbcIpv6",    "XfrmPolicies"};
+    "KernelWarnings", "IkeGcm",           "IkeCbcIpv6",    "XfrmPolicies",    "Ftp"};
 constexpr const char* kKernelRules[] = {"KernelRules", "KernelRulesUnprivileged", "KernelRulesElsewhere"};
 constexpr const char* kForTap[] = {"TapDeleted", "TapMoved"};
 constexpr const char* kReloads[] = {"Reloads1", "Reloads2"};

@@ -11,6 +11,7 @@ import control
 import counts
 import frames
 import frr
+import ftp
 import home
 import ike
 import kernel_routes
@@ -29,7 +30,7 @@ from net import SKIPPED, Net, Skip, sh
 def main():
     name, kind, program, directory = sys.argv[1:]
     scenarios = {}
-    for module in (streams, frames, counts, chains, lifecycle, control, soak, tunnels, peers, rejects, home, kernel_routes, kernel_rules, frr,
+    for module in (streams, frames, counts, chains, lifecycle, control, soak, tunnels, peers, rejects, home, ftp, kernel_routes, kernel_rules, frr,
                    ike, missing_neighbours, upgrade, connections):
         scenarios.update(module.SCENARIOS)
     try:
