@@ -86,6 +86,7 @@ Firewall::Firewall(classify::Ruleset rules, Setup setup)
     // Announcements in the payload get other lengths.
     traits_.cpu.writes |= {Field::ipv4_length, Field::ipv6_length, Field::tcp_seq,     Field::tcp_ack,
                            Field::tcp_options, Field::trailer,     Field::frame_shape, Field::wire_length};
+    traits_.cpu.reads |= FieldSet{Field::trailer};  // of most packets, it stays
     traits_.growth.tail = conntrack::kMostFtpGrowth;
   }
   if (nat_) {
