@@ -42,7 +42,9 @@ std::string connection_text(const Json& connection, bool ends) {
   if (!connection.at("seen_reply").get<bool>()) text += " [UNREPLIED]";
   text += tuple_text(connection.at("reply"));
   if (connection.at("assured").get<bool>()) text += " [ASSURED]";
-  return text + fmt::format(" mark={}\n", number_in(connection.at("mark")));
+  text += fmt::format(" mark={}", number_in(connection.at("mark")));
+  if (connection.contains("helper")) text += " helper=" + text_in(connection.at("helper"));
+  return text + '\n';
 }
 
 }  // namespace

@@ -27,6 +27,10 @@ TEST(ConntrackText, IsThatOfConntrack) {
   EXPECT_EQ(connection_line(tcp()),
             "tcp      6 431999 ESTABLISHED src=10.0.0.1 dst=192.0.2.7 sport=40000 dport=443 src=192.0.2.7 dst=10.0.0.1 "
             "sport=443 dport=40000 [ASSURED] mark=3\n");
+  Json control = tcp();
+  control["helper"] = "ftp";
+  const std::string line = connection_line(control);
+  EXPECT_EQ(line.substr(line.find(" mark")), " mark=3 helper=ftp\n");
   Json icmp{{"protocol", "icmp"},
             {"protocol_number", 1},
             {"timeout_s", 29},

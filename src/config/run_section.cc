@@ -273,10 +273,9 @@ void RunSection::check_one_worker() {
   if (settings_.workers == 1) return;
   for (const run::NamedFunction& named : chain_.functions) {
     if (!named.function->traits().one_worker) continue;
-    errors_.push_back(
-        {run_ ? run_->place("workers") : Place{},
-         fmt::format("workers: {} translates addresses, and replies may come to another worker", named.name),
-         format_count(settings_.workers, "worker"), "workers: 1"});
+    errors_.push_back({run_ ? run_->place("workers") : Place{},
+                       fmt::format("workers: {} needs packets together that may come to different workers", named.name),
+                       format_count(settings_.workers, "worker"), "workers: 1"});
   }
 }
 

@@ -80,11 +80,16 @@ struct alignas(64) Connection {
   std::uint8_t open_packets = 0;
 
   // With the values of the kernel's IPS_*.
-  static constexpr std::uint16_t kSeenReply = 2, kAssured = 4, kConfirmed = 8, kSourceNat = 16, kDestinationNat = 32,
-                                 kSourceNatDone = 128, kDestinationNatDone = 256;
+  static constexpr std::uint16_t kExpected = 1, kSeenReply = 2, kAssured = 4, kConfirmed = 8, kSourceNat = 16,
+                                 kDestinationNat = 32, kSequenceAdjusted = 64, kSourceNatDone = 128,
+                                 kDestinationNatDone = 256, kHelper = 8192;
   [[nodiscard]] bool seen_reply() const noexcept { return (status & kSeenReply) != 0; }
   [[nodiscard]] bool assured() const noexcept { return (status & kAssured) != 0; }
   [[nodiscard]] bool confirmed() const noexcept { return (status & kConfirmed) != 0; }
+  /// A helper had expected it.
+  [[nodiscard]] bool expected() const noexcept { return (status & kExpected) != 0; }
+  /// The helper for FTP looks into its packets (helpers.h).
+  [[nodiscard]] bool has_helper() const noexcept { return (status & kHelper) != 0; }
   [[nodiscard]] bool source_translated() const noexcept { return (status & kSourceNat) != 0; }
   /// The reply's tuple is not the inverse of the original's.
   [[nodiscard]] bool translated() const noexcept { return (status & (kSourceNat | kDestinationNat)) != 0; }

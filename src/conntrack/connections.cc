@@ -44,7 +44,8 @@ Tracked Connections::of(PacketView packet) noexcept {
            .any = true,
            .state = tracked.state,
            .direction = tracked.direction,
-           .reason = tracked.reason};
+           .reason = tracked.reason,
+           .expected = tracked.expected};
   if (tracked.connection == nullptr) return tracked;
   about.connection = table_.index_of(*tracked.connection);
   about.generation = tracked.connection->generation;
@@ -55,7 +56,8 @@ Tracked Connections::of(PacketView packet) noexcept {
 std::optional<Tracked> Connections::said(PacketView packet) noexcept {
   const Said& about = said_[packet.packet->sequence & mask_];
   if (!about.any || about.sequence != packet.packet->sequence) return std::nullopt;
-  Tracked tracked{.state = about.state, .direction = about.direction, .reason = about.reason};
+  Tracked tracked{
+      .state = about.state, .direction = about.direction, .reason = about.reason, .expected = about.expected};
   if (about.connection != Connection::kNone) {
     Connection& connection = table_.at(about.connection);
     tracked.connection =
@@ -70,9 +72,27 @@ void Connections::add(PacketView packet, Connection& connection) noexcept {
   // It is a matter of its first packets only.
   if (connection.open_packets == std::numeric_limits<std::uint8_t>::max()) return;
   ++connection.open_packets;
+  add(packet, connection, 0);
+}
+
+void Connections::add(PacketView packet, const Connection& connection, std::uint32_t announcement) noexcept {
   // A batch that came earlier may be asked about after a later one, if functions run on several processors.
   in_order_ &= begin_ == end_ || unsettled_[(end_ - 1) & mask_].number <= number_;
-  unsettled_[end_++ & mask_] = {packet.packet, number_, table_.index_of(connection), connection.generation};
+  unsettled_[end_++ & mask_] = {packet.packet, number_, table_.index_of(connection), connection.generation,
+                                announcement};
+}
+
+bool Connections::needs_help(PacketView packet, const Tracked& tracked, bool translates) noexcept {
+  if (tracked.connection == nullptr || !tracked.connection->has_helper()) return false;
+  return (translates || !tracked.connection->translated()) && !said_[packet.packet->sequence & mask_].helped;
+}
+
+Helped Connections::help(PacketView packet, const Tracked& tracked) noexcept {
+  said_[packet.packet->sequence & mask_].helped = true;
+  const Helped helped = table_.help(packet, tracked);
+  const std::uint32_t announcement = table_.announcement();
+  if (announcement != 0 && end_ - begin_ <= mask_) add(packet, *tracked.connection, announcement);
+  return helped;
 }
 
 void Connections::refuse(PacketView packet) noexcept {
@@ -108,7 +128,12 @@ void Connections::settle_after(std::size_t position) noexcept {
 
 void Connections::settle(const Unsettled& one, bool passes) noexcept {
   Connection& connection = table_.at(one.connection);
-  if (connection.generation != one.generation || !table_.is_open(connection)) return;
+  if (connection.generation != one.generation) return;
+  if (one.announcement != 0) {
+    if (!passes) table_.forget_announcement(connection, one.announcement);
+    return;
+  }
+  if (!table_.is_open(connection)) return;
   --connection.open_packets;
   const bool clashes = passes && !table_.confirm(connection);
   if (clashes || (!passes && connection.open_packets == 0)) {

@@ -49,6 +49,13 @@ class Connections {
   [[nodiscard]] bool translate(const Tracked& tracked, NatKind kind, const NatRange& range) noexcept {
     return table_.translate(*tracked.connection, kind, range);
   }
+  /// Whether help() must be called for a packet that passes the rules, before asking about the next one. `translates`:
+  /// the function may change the packet, as help() does where the connection is translated.
+  [[nodiscard]] bool needs_help(PacketView packet, const Tracked& tracked, bool translates) noexcept;
+  /// Table::help. If a later function drops the packet, nothing is expected.
+  [[nodiscard]] Helped help(PacketView packet, const Tracked& tracked) noexcept;
+  /// Table::give_helper, for a packet that may begin its connection.
+  bool give_helper(const Tracked& tracked) noexcept { return table_.give_helper(*tracked.connection); }
   /// The function that has just asked about this packet drops it. Only needed if it may begin a connection.
   void refuse(PacketView packet) noexcept;
   /// What was said about a packet that is not settled, or was settled last.
@@ -88,15 +95,19 @@ class Connections {
     State state = State::untracked;
     Direction direction = Direction::original;
     Reason reason = Reason::malformed;
+    bool expected = false;
+    bool helped = false;
   };
-  /// A packet of a connection that is not confirmed yet.
+  /// A packet of a connection that is not confirmed yet, or that announces one.
   struct Unsettled {
     const PacketDescriptor* packet;
     std::uint64_t number;
     std::uint32_t connection, generation;
+    std::uint32_t announcement;  // Table::announcement(); 0: its connection is not confirmed
   };
 
   void add(PacketView packet, Connection& connection) noexcept;
+  void add(PacketView packet, const Connection& connection, std::uint32_t announcement) noexcept;
   void settle(const Unsettled& one, bool passes) noexcept;
 
   const std::shared_ptr<TableAccess> access_;

@@ -202,5 +202,51 @@ TEST(Connections, ThatEndAtOnceAreNotConfirmed) {
   EXPECT_EQ(traffic.ask(traffic.arrive(tcp_packet(ends, {.flags = TcpHeader::kSyn}))), State::new_connection);
 }
 
+/// A control connection of FTP, of which nothing is settled yet, and the packet that announces a data connection.
+struct Announced {
+  Announced() : traffic({.ftp = {.offered = true, .ports = {21}}}, 16) {
+    const Ends client{.source_port = 3000, .destination_port = 21};
+    pass(tcp_packet(client, {.flags = TcpHeader::kSyn, .sequence = 999}));
+    pass(tcp_packet(client.reversed(), {.flags = TcpHeader::kSyn | TcpHeader::kAck, .sequence = 4999, .ack = 1000}));
+    pass(tcp_packet(client, {.sequence = 1000, .ack = 5000, .text = "USER x\r\n"}));
+    last = pass(tcp_packet(client, {.sequence = 1008, .ack = 5000, .text = "PORT 10,1,0,1,4,5\r\n"}));
+  }
+  PacketView pass(Packet bytes) {
+    const PacketView packet = traffic.arrive(std::move(bytes));
+    const Tracked tracked = traffic.connections.of(packet);
+    EXPECT_TRUE(traffic.connections.needs_help(packet, tracked, false));
+    EXPECT_EQ(traffic.connections.help(packet, tracked), Helped::passes);
+    EXPECT_FALSE(traffic.connections.needs_help(packet, tracked, true)) << "once is enough";
+    return packet;
+  }
+  State data() {
+    return traffic.ask(traffic.arrive(tcp_packet({"10.2.0.1", "10.1.0.1", 20, 1029}, {.flags = TcpHeader::kSyn})));
+  }
+
+  Traffic traffic;
+  PacketView last{};
+};
+
+TEST(Connections, ExpectAtOnceWhatAPacketAnnounces) {
+  Announced with;
+  EXPECT_EQ(with.data(), State::related) << "in the same burst";
+  Announced settled;
+  settled.traffic.connections.settle();
+  EXPECT_EQ(settled.data(), State::related);
+}
+
+TEST(Connections, ExpectNothingThatADroppedPacketHasAnnounced) {
+  Announced announced;
+  drop(announced.last);
+  announced.traffic.connections.settle();
+  EXPECT_EQ(announced.data(), State::new_connection);
+  Announced again;
+  drop(again.last);
+  again.pass(tcp_packet({.source_port = 3000, .destination_port = 21},
+                        {.sequence = 1008, .ack = 5000, .text = "PORT 10,1,0,1,4,5\r\n"}));
+  again.traffic.connections.settle();
+  EXPECT_EQ(again.data(), State::related) << "the one that was sent again has passed";
+}
+
 }  // namespace
 }  // namespace penstock::conntrack

@@ -41,6 +41,7 @@ struct FirstFragment {
   bool moves_window = false;                     // TCP, of a segment that was believed
   State state = State::invalid;
   Direction direction = Direction::original;
+  bool expected = false;  // as Tracked::expected
   std::uint64_t expires_ns = 0;
 };
 

@@ -35,7 +35,7 @@ namespace penstock::conntrack {
   rewrite.destination = other.source;
   rewrite.source_port = is_icmp(other) ? other.source_port : other.destination_port;
   rewrite.destination_port = other.source_port;
-  rewrite.is_error = tracked.state == State::related;
+  rewrite.is_error = tracked.is_error();
   return rewrite;
 }
 

@@ -32,6 +32,7 @@ bool Table::set_up_translation(Connection& connection, NatKind kind, const NatRa
   if (tuple != current) {
     connection.reply = *inverse_of(tuple);
     connection.status |= source ? Connection::kSourceNat : Connection::kDestinationNat;
+    if (!source && helpers_.offered()) give_helper_by_port(connection);
   }
   // After a destination that is taken, another source port can still be free.
   if (free || !source) return true;

@@ -6,6 +6,8 @@
 
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 
@@ -34,6 +36,16 @@ struct Timeouts {
   friend bool operator==(const Timeouts&, const Timeouts&) = default;
 };
 
+/// The helper for FTP (nf_conntrack_ftp): finds in control connections which data connections to expect.
+struct FtpHelper {
+  static constexpr std::size_t kMostPorts = 8;  // as Linux
+
+  bool offered = false;                           // whether connections may have it
+  std::array<std::uint16_t, kMostPorts> ports{};  // those of servers whose connections have it, ascending; then 0
+
+  friend bool operator==(const FtpHelper&, const FtpHelper&) = default;
+};
+
 struct Options {
   std::uint32_t most_connections = 262'144;  // at least 1; memory for all of them is reserved at construction
   std::uint32_t most_fragments = 4'096;      // datagrams in fragments that are followed at a time
@@ -43,7 +55,9 @@ struct Options {
   bool tcp_ignore_invalid_rst = false;       // accept RSTs before the window
   std::uint8_t tcp_max_retrans = 3;
   Timeouts timeouts{};
-  std::optional<std::uint64_t> seed{};  // of the hash; random unless a test needs it
+  FtpHelper ftp{};                          // off, as in Linux
+  std::uint32_t most_expectations = 4'096;  // connections that a helper expects at a time
+  std::optional<std::uint64_t> seed{};      // of the hash; random unless a test needs it
 
   friend bool operator==(const Options&, const Options&) = default;
 };

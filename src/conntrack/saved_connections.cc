@@ -23,7 +23,8 @@ namespace {
 constexpr std::string_view kBeginning = "penstock-connections ";
 constexpr std::uint64_t kNanosecondsPerMs = 1'000'000;
 constexpr std::uint64_t kLongestMs = std::uint64_t{365} * 86'400 * 1'000;  // more than any timeout
-constexpr std::uint8_t kStatusBits = Connection::kSeenReply | Connection::kAssured;
+constexpr std::uint16_t kStatusBits =
+    Connection::kExpected | Connection::kSeenReply | Connection::kAssured | Connection::kHelper;
 constexpr std::uint8_t kMostScale = 14;  // RFC 7323 §2.3
 
 /// Of a fixed length, so that it can be written last.
@@ -194,8 +195,10 @@ SavedConnection read_connection(Fields& fields) {
   const std::optional<Tuple> reply = inverse_of(tuple);
   if (!reply) fields.refuse("dport");  // no request of ICMP
   record.reply = reply.value_or(Tuple());
-  record.status = fields.number<std::uint8_t>("status");
-  if ((record.status & ~kStatusBits) != 0) fields.refuse("status");
+  record.status = fields.number<std::uint16_t>("status");
+  const bool has_helper = (record.status & Connection::kHelper) != 0;
+  if ((record.status & ~kStatusBits) != 0 || (has_helper && tuple.protocol != ip_protocol::kTcp))
+    fields.refuse("status");
   record.mark = fields.number<std::uint32_t>("mark");
   if (tuple.protocol == ip_protocol::kTcp) {
     record.tcp_state = read_state(fields);

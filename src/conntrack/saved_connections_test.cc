@@ -122,6 +122,9 @@ TEST(SavedConnections, EveryFieldIsChecked) {
   EXPECT_NE(with(kUdpLine, "src=10.1.0.1", "src=2001:db8::1"), "") << "two families";
   EXPECT_NE(with(kUdpLine, "sport=1000", "sport=65536"), "");
   EXPECT_NE(with(kUdpLine, "status=0", "status=8"), "") << "a bit that is not kept";
+  EXPECT_NE(with(kUdpLine, "status=0", "status=8192"), "") << "no helper for UDP";
+  EXPECT_EQ(with(kTcpLine, "status=6", "status=8199"), "");
+  EXPECT_NE(with(kTcpLine, "status=6", "status=8262"), "") << "numbers of other bytes are not kept";
   EXPECT_NE(with(kUdpLine, " mark=7", ""), "");
   EXPECT_NE(with(kUdpLine, "stream_in_ms=2000", "stream_in_ms=2000 more=1"), "");
   EXPECT_NE(with(kUdpLine, "protocol=17", "protocol=1"), "") << "no request of ICMP";
@@ -200,6 +203,33 @@ TEST_F(SecondRun, GoesOnWithUdpAndTimes) {
   EXPECT_TRUE(after->pass(udp_packet({})).connection->assured()) << "the stream's time has gone on";
   after->now_ns += 121 * kSecond;
   EXPECT_EQ(after->pass(udp_packet({})).state, State::new_connection);
+}
+
+TEST(SavedConnections, GoOnWithTheirHelpers) {
+  const Options offered{.ftp = {.offered = true, .ports = {21}}};
+  const Ends ends{.destination_port = 21};
+  ConnectionTables first(offered, Clock::packets);
+  Worker before(first);
+  before.pass(tcp_packet(ends, {.flags = TcpHeader::kSyn, .sequence = 1000}));
+  before.pass(tcp_packet(ends.reversed(), {.flags = TcpHeader::kSyn | TcpHeader::kAck, .sequence = 5000, .ack = 1001}));
+  before.pass(tcp_packet(ends, {.sequence = 1001, .ack = 5001}));
+  for (const bool still : {true, false}) {
+    ConnectionTables second(still ? offered : Options(), Clock::packets);
+    auto read = read_saved_connections(saved(first), "file", kNowMs);
+    ASSERT_TRUE(read) << to_string(read.error());
+    second.restore(std::move(*read), &of_first);
+    Worker after(second);
+    after.access->pass_boundary();
+    // Where lines begin is not saved: the next segment begins one.
+    ParsedPacket line(tcp_packet(ends, {.sequence = 1001, .ack = 5001, .text = "PORT 10,1,0,1,4,5\r\n"}));
+    const Tracked tracked = after.access->table().track(line.view(), after.now_ns);
+    ASSERT_EQ(tracked.state, State::established);
+    EXPECT_EQ(tracked.connection->has_helper(), still);
+    if (still) {
+      EXPECT_EQ(after.access->table().help(line.view(), tracked), Helped::passes);
+    }
+    EXPECT_EQ(after.access->table().counters().announced, still ? 1U : 0U);
+  }
 }
 
 TEST_F(SecondRun, EachWorkerTakesItsOwn) {

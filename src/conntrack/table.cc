@@ -41,7 +41,8 @@ Table::Table(const Options& options)
     : options_(options),
       store_(options.most_connections, options.seed.value_or(random_seed())),
       fragments_(options.most_fragments, options.seed.value_or(random_seed())),
-      random_ports_(options.seed.value_or(random_seed())) {}
+      random_ports_(options.seed.value_or(random_seed())),
+      helpers_(options, options.seed.value_or(random_seed())) {}
 
 Tracked Table::track(PacketView packet, std::uint64_t now_ns) noexcept {
   settle();
@@ -69,7 +70,10 @@ Tracked Table::judge(PacketView packet) noexcept {
 }
 
 void Table::remember_first_fragment(PacketView packet, const Transport& transport, const Tracked& tracked) noexcept {
-  FirstFragment first{.fragment = read_fragment(packet), .state = tracked.state, .direction = tracked.direction};
+  FirstFragment first{.fragment = read_fragment(packet),
+                      .state = tracked.state,
+                      .direction = tracked.direction,
+                      .expected = tracked.expected};
   first.connection = store_.index_of(*tracked.connection);
   first.generation = tracked.connection->generation;
   if (packet.layout().transport == ip_protocol::kTcp && believed_) {
@@ -91,7 +95,7 @@ Tracked Table::follow_first_fragment(PacketView packet) noexcept {
     const std::uint32_t end = first->tcp_offset + fragment.to;
     if (after(end, side.end)) side.end = end;
   }
-  return {.connection = &connection, .state = first->state, .direction = first->direction};
+  return {.connection = &connection, .state = first->state, .direction = first->direction, .expected = first->expected};
 }
 
 Tracked Table::track_icmp(PacketView packet, const Transport& transport) noexcept {
@@ -137,6 +141,7 @@ Tracked Table::track_tuple(PacketView packet, const Transport& transport) noexce
         break;
       }
       report(EventKind::ended, *connection);
+      forget_expectation_of(*connection);
       keep(*connection);
       store_.remove(*connection);
       connection->status &= static_cast<std::uint16_t>(~Connection::kConfirmed);
@@ -154,9 +159,13 @@ Tracked Table::track_tuple(PacketView packet, const Transport& transport) noexce
   if (direction == Direction::reply) connection->status |= Connection::kSeenReply;
   const bool changed = connection->status != status || connection->tcp_state != tcp_state;
   if (changed && connection->confirmed()) report(EventKind::changed, *connection);
+  const bool expected = !connection->seen_reply() && connection->expected();
   return {.connection = connection,
-          .state = connection->seen_reply() ? State::established : State::new_connection,
-          .direction = direction};
+          .state = connection->seen_reply() ? State::established
+                   : expected               ? State::related
+                                            : State::new_connection,
+          .direction = direction,
+          .expected = expected};
 }
 
 Found Table::find(const Tuple& tuple, std::uint32_t hash) noexcept {
@@ -189,7 +198,12 @@ Tracked Table::begin(PacketView packet, const Transport& transport, std::uint32_
   unconfirmed_ = connection;
   unconfirmed_hash_ = hash;
   believed_ = true;
-  return {.connection = connection, .state = State::new_connection, .direction = Direction::original};
+  const bool expected = begin_expected(*connection);
+  if (!expected && helpers_.offered()) give_helper_by_port(*connection);
+  return {.connection = connection,
+          .state = expected ? State::related : State::new_connection,
+          .direction = Direction::original,
+          .expected = expected};
 }
 
 Outcome Table::update(Connection& connection, Direction direction, PacketView packet,
@@ -197,9 +211,14 @@ Outcome Table::update(Connection& connection, Direction direction, PacketView pa
   const Timeouts& timeouts = options_.timeouts;
   const bool replied = connection.seen_reply();
   switch (transport.tuple.protocol) {
-    case ip_protocol::kTcp:
-      return track_tcp(connection, direction, segment_of(packet, transport), options_,
-                       remaining_ns(connection) / kSecond);
+    case ip_protocol::kTcp: {
+      TcpSegment segment = segment_of(packet, transport);
+      if ((connection.status & Connection::kSequenceAdjusted) != 0) {
+        const SequenceShifts& shifts = helpers_.of(store_.index_of(connection)).shifts;
+        segment.ack_shift = shifts[static_cast<unsigned>(opposite(direction))].of(segment.ack - 1);
+      }
+      return track_tcp(connection, direction, segment, options_, remaining_ns(connection) / kSecond);
+    }
     case ip_protocol::kUdp: {
       // A stream is what goes on after both sides were seen: a query and its answer are none.
       const bool stream = replied && now_ns_ > connection.udp_stream_from_ns;
@@ -241,6 +260,7 @@ void Table::live_for(Connection& connection, std::uint32_t seconds) noexcept {
 
 void Table::remove(Connection& connection) noexcept {
   if (connection.confirmed()) report(EventKind::ended, connection);
+  forget_expectation_of(connection);
   store_.remove(connection);
   store_.give_back(connection);
   counters_.connections = store_.size();
@@ -263,6 +283,15 @@ void Table::restore(const SavedConnection& saved) noexcept {
   if (connection == nullptr) return;
   connection->mark = record.mark;
   connection->status = record.status | Connection::kConfirmed;
+  if (connection->has_helper()) {
+    if (helpers_.offered()) {
+      // Where its lines begin was not saved.
+      helpers_.begin(store_.index_of(*connection));
+      helpers_.of(store_.index_of(*connection)).lines.fill(LineStarts::picked_up());
+    } else {
+      connection->status &= static_cast<std::uint16_t>(~Connection::kHelper);
+    }
+  }
   connection->tcp_state = record.tcp_state;
   if (record.original.protocol == ip_protocol::kTcp) connection->tcp = saved.tcp;
   if (record.original.protocol == ip_protocol::kUdp) connection->udp_stream_from_ns = now_ns_ + saved.udp_stream_in_ns;
@@ -280,7 +309,8 @@ bool Table::confirm(Connection& connection) noexcept {
     return true;
   }
   // Where the source has been translated last, no other connection can have its tuples since then.
-  const bool is_known_to_be_alone = is_held(connection) && (connection.status & Connection::kSourceNatDone) != 0;
+  const bool is_known_to_be_alone =
+      is_held(connection) && (connection.status & Connection::kSourceNatDone) != 0 && !connection.expected();
   if ((store_.has_translated() || connection.translated()) && !is_known_to_be_alone) {
     const bool held = is_held(connection);
     if (held) store_.remove(connection);
@@ -351,7 +381,13 @@ void Table::count(const Tracked& tracked) noexcept {
     case State::invalid: ++counters_.invalid[static_cast<unsigned>(tracked.reason)]; break;
     case State::new_connection: ++(tracked.connection == unconfirmed_ ? counters_.begun : counters_.found); break;
     case State::established: ++counters_.found; break;
-    case State::related: ++counters_.related; break;
+    case State::related:
+      if (tracked.is_error()) {
+        ++counters_.related;
+      } else {
+        ++(tracked.connection == unconfirmed_ ? counters_.begun : counters_.found);
+      }
+      break;
     case State::untracked: ++counters_.untracked; break;
   }
 }

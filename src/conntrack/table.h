@@ -12,6 +12,7 @@
 #include "conntrack/ended_connections.h"
 #include "conntrack/event_queue.h"
 #include "conntrack/fragments.h"
+#include "conntrack/helpers.h"
 #include "conntrack/nat_ports.h"
 #include "conntrack/nat_range.h"
 #include "conntrack/options.h"
@@ -36,7 +37,16 @@ struct Counters {
   std::uint64_t ended = 0;         // by a RST, or by a packet that begins another connection with the same tuple
   std::uint64_t no_free_port = 0;  // new connections for which a translation has found no tuple that is free
   std::uint64_t clashes = 0;       // new connections that were not confirmed, since another one has one of their tuples
+  // Of helpers.
+  std::uint64_t expectations = 0;              // now
+  std::uint64_t announced = 0;                 // packets that announced a connection
+  std::uint64_t arrived = 0;                   // connections that were expected
+  std::uint64_t expectations_expired = 0;      // whose connection did not come in time
+  std::uint64_t incomplete_announcements = 0;  // packets: Helped::incomplete
+  std::uint64_t unexpected = 0;                // packets: Helped::no_room, Helped::too_long
 };
+
+struct FtpAnnouncement;
 
 class Table {
  public:
@@ -66,6 +76,18 @@ class Table {
   bool confirm(Connection& connection) noexcept;
   /// The packet was dropped: the connection never was. Does nothing for a confirmed one.
   void forget(Connection& connection) noexcept;
+  /// Gives a TCP connection the helper for FTP (Options::ftp), if it does not have it; connections to its ports have it
+  /// from their first packet on. Call it before the connection is confirmed. False: it cannot have one.
+  bool give_helper(Connection& connection) noexcept;
+  /// For a packet that track() has just returned with a connection that has a helper, and that has passed the rules:
+  /// once for each. Finds out which connection it announces. If the connection is translated, so is the announcement,
+  /// and the packet may become longer, by up to kMostFtpGrowth; from then on, sequence numbers change in all packets.
+  [[nodiscard]] Helped help(PacketView packet, const Tracked& tracked) noexcept;
+  /// The number of what that packet has announced, for forget_announcement(); 0: nothing.
+  [[nodiscard]] std::uint32_t announcement() const noexcept { return announcement_; }
+  /// The packet that announced it did not pass.
+  void forget_announcement(const Connection& connection, std::uint32_t announcement) noexcept;
+
   /// Removes connections whose time is over. Looks at no more than 64; call it at least for every 32 packets.
   void expire(std::uint64_t now_ns) noexcept;
 
@@ -128,6 +150,15 @@ class Table {
                                   Tuple& tuple) noexcept;
   [[nodiscard]] bool find_free_port(const Connection& connection, NatKind kind, const NatRange& range,
                                     Tuple& tuple) noexcept;
+  void give_helper_by_port(Connection& connection) noexcept;
+  [[nodiscard]] Helped read_line(PacketView packet, Connection& connection, Direction direction) noexcept;
+  [[nodiscard]] Helped expect(PacketView packet, Connection& connection, Direction direction,
+                              const FtpAnnouncement& said) noexcept;
+  [[nodiscard]] std::uint16_t choose_expected_port(Expectation expectation) noexcept;
+  void forget_expectation_of(const Connection& connection) noexcept;
+  void expire_expectations() noexcept;
+  [[nodiscard]] bool begin_expected(Connection& connection) noexcept;
+  void follow_master(Connection& connection, const Tuple& announced, std::uint16_t port) noexcept;
   void live_for(Connection& connection, std::uint32_t seconds) noexcept;
   void keep(const Connection& connection) noexcept {
     if (connection.confirmed()) kept_.add(store_.index_of(connection), connection);
@@ -148,6 +179,9 @@ class Table {
   Fragments fragments_;
   Counters counters_;
   RandomPorts random_ports_;
+  Helpers helpers_;
+  std::uint32_t announcements_ = 0;     // their number, modulo 2^32
+  std::uint32_t announcement_ = 0;      // of the last packet
   std::uint64_t now_ns_ = 0;            // the table's time: begins with 0, and never goes back
   std::uint64_t ahead_of_packets_ = 0;  // how far it is ahead of the time of packets
   Connection* unconfirmed_ = nullptr;   // the last packet's

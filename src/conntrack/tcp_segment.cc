@@ -18,21 +18,6 @@ TcpKind kind_of(std::uint8_t flags) noexcept {
   return (flags & TcpHeader::kAck) != 0 ? TcpKind::ack : TcpKind::none;
 }
 
-/// Calls `use(kind, value)` for each option, until one is malformed or `use` returns false.
-template <typename Use>
-void for_each_option(Bytes options, Use&& use) noexcept {
-  constexpr std::uint8_t kEnd = 0, kNop = 1;
-  while (!options.empty() && options[0] != kEnd) {
-    if (options[0] == kNop) {
-      options = options.subspan(1);
-      continue;
-    }
-    if (options.size() < 2 || options[1] < 2 || options[1] > options.size()) return;
-    if (!use(options[0], options.subspan(2, options[1] - 2U))) return;
-    options = options.subspan(options[1]);
-  }
-}
-
 }  // namespace
 
 TcpSegment read_segment(const TcpHeader& header, std::uint32_t length) noexcept {

@@ -26,6 +26,8 @@ struct TcpSegment {
   std::uint8_t flags = 0;
   TcpKind kind = TcpKind::none;
   Bytes options;
+  // How far the acknowledgments of its sender are ahead, since what they acknowledge was made longer on its way.
+  std::uint32_t ack_shift = 0;
 
   [[nodiscard]] bool has(std::uint8_t flag) const noexcept { return (flags & flag) != 0; }
 };
@@ -38,6 +40,21 @@ struct TcpSegment {
 
 /// Takes window scale and SACK permission from the options of a SYN. Without options, `side` stays as it is.
 void read_syn_options(Bytes options, TcpSide& side) noexcept;
+
+/// Calls `use(kind, value)` for each option, until one is malformed or `use` returns false.
+template <typename Use>
+void for_each_option(Bytes options, Use&& use) noexcept {
+  constexpr std::uint8_t kEnd = 0, kNop = 1;
+  while (!options.empty() && options[0] != kEnd) {
+    if (options[0] == kNop) {
+      options = options.subspan(1);
+      continue;
+    }
+    if (options.size() < 2 || options[1] < 2 || options[1] > options.size()) return;
+    if (!use(options[0], options.subspan(2, options[1] - 2U))) return;
+    options = options.subspan(options[1]);
+  }
+}
 
 /// The highest end of the blocks of a SACK option (RFC 2018) that is after `ack`; else `ack`.
 [[nodiscard]] std::uint32_t highest_sack(Bytes options, std::uint32_t ack) noexcept;

@@ -60,6 +60,8 @@ WindowCheck check_window(TcpTracking& tcp, TcpState state, Direction direction, 
              rst = segment.has(TcpHeader::kRst);
   std::uint32_t ack = segment.ack;
   std::uint32_t sack = receiver.has(TcpSide::kSack) ? highest_sack(segment.options, ack) : ack;
+  ack -= segment.ack_shift;
+  sack -= segment.ack_shift;
 
   if (sender.max_window == 0) {
     if (syn) {

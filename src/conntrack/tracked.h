@@ -20,6 +20,12 @@ struct Tracked {
   State state = State::untracked;
   Direction direction = Direction::original;
   Reason reason = Reason::malformed;  // of an invalid packet. The kernel drops those with Reason::full
+  // With State::related: the packet is one of a connection that was expected, and not an ICMP error.
+  bool expected = false;
+
+  [[nodiscard]] bool is_error() const noexcept { return state == State::related && !expected; }
+  /// Until it was answered, a connection begins with each of its packets.
+  [[nodiscard]] bool may_be_first() const noexcept { return state == State::new_connection || expected; }
 };
 
 }  // namespace penstock::conntrack

@@ -87,6 +87,7 @@ Json to_json(const conntrack::Record& record, const std::string& function) {
             {"seen_reply", record.seen_reply()},
             {"assured", record.assured()},
             {"mark", record.mark}};
+  if ((record.status & conntrack::Connection::kHelper) != 0) json["helper"] = "ftp";
   if (protocol == ip_protocol::kTcp) json["state"] = conntrack::name(record.tcp_state);
   return json;
 }

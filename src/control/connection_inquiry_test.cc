@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstdint>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -61,10 +63,18 @@ class ConnectionInquiryTest : public ::testing::Test {
   std::vector<Json> all_of(const Json& arguments) { return all_of(**make(arguments)); }
 
   std::shared_ptr<conntrack::ConnectionTables> connections_ = std::make_shared<conntrack::ConnectionTables>(
-      conntrack::Options{.most_connections = 20'000}, conntrack::Clock::packets);
+      conntrack::Options{.most_connections = 20'000, .ftp = {.offered = true, .ports = {21}}},
+      conntrack::Clock::packets);
   std::vector<std::shared_ptr<conntrack::TableAccess>> workers_{connections_->add_worker(), connections_->add_worker()};
   std::vector<run::TrackedConnections> tracked_{{"firewall", connections_}};
 };
+
+TEST_F(ConnectionInquiryTest, ShowsHelpers) {
+  for (const std::uint16_t port : std::to_array<std::uint16_t>({21, 22}))
+    pass(0, conntrack::tcp_packet({.destination_port = port}, {.flags = TcpHeader::kSyn}));
+  EXPECT_EQ(all_of({{"action", "list"}, {"dport", 21}})[0]["helper"], "ftp");
+  EXPECT_FALSE(all_of({{"action", "list"}, {"dport", 22}})[0].contains("helper"));
+}
 
 TEST_F(ConnectionInquiryTest, ListsTheConnectionsOfAllWorkers) {
   pass_queries(0, 6'000);

@@ -46,7 +46,7 @@ constexpr const char* kForAll[] = {"Basics1",
 // What a TAP device cannot do, or what needs more capabilities for one.
 constexpr const char* kForInterfaces[] = {"Deleted1",    "Deleted2",      "MovedAway",
                                           "LargeFrames", "LongestFrames", "Tunnel"};
-constexpr const char* kForPacketSockets[] = {"Conversations",    "Evening",        "Home",         "HomeOfKernel",
+constexpr const char* kForPacketSockets[] = {"Conversations",    "Evening",        "Ftp",        "Home",         "HomeOfKernel",
                                              "Unprivileged1",    "Unprivileged2",  "KernelRoutes", "KernelLinks",
                                              "KernelNeighbours", "KernelReloads",  "KernelErrors", "Frr",
                                              "FirstPackets",     "NoSuchHost",     "Scan",         "HeldInAnUpgrade",

@@ -36,6 +36,9 @@ inline constexpr const char* kByOutPort =
 inline constexpr const char* kConnections =
     "*filter\n:FORWARD DROP [0:0]\n-A FORWARD -m conntrack --ctstate INVALID -j REJECT\n"
     "-A FORWARD -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT\n-A FORWARD -s 10.0.0.0/8 -j ACCEPT\nCOMMIT\n";
+/// For ftp_packets.h.
+inline constexpr const char* kFtpRules =
+    "*nat\n:POSTROUTING ACCEPT [0:0]\n-A POSTROUTING -s 10.1.0.1/32 -j SNAT --to-source 198.51.100.201\nCOMMIT\n";
 inline constexpr const char* kByAddressOnly =
     "*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -s 10.0.0.0/8 -j DROP\n-A FORWARD -d 8.0.0.0/8 -j REJECT\nCOMMIT\n";
 inline constexpr const char* kClassBench =
@@ -153,6 +156,7 @@ enum class Traffic : std::uint8_t {
   random,         // packets of all kinds
   long_packets,   // more of them longer than an MTU
   esp,            // output of the SAs of the same turn, partly damaged and repeated, and packets in the clear
+  ftp,            // control connections of FTP
   conversations,  // TCP connections, datagrams and fragments with contents that rules search for
 };
 
@@ -173,6 +177,7 @@ inline std::map<std::string, std::string> configuration_files() {
                                            {"connections", kConnections},
                                            {"address", kByAddressOnly},
                                            {"classbench", kClassBench},
+                                           {"ftp", kFtpRules},
                                            {"routes", kRoutes},
                                            {"neighbours", kNeighbours},
                                            {"nids", kNidsRules},
@@ -193,6 +198,11 @@ inline void add_firewalls(std::vector<Configuration>& all) {
     all.push_back({"by address", "firewall", {{"rules", {"@address"}}, {"engine", {engine}}}});
     all.push_back({"ClassBench", "firewall", {{"rules", {"@classbench"}}, {"engine", {engine}}}});
   }
+  all.push_back({"FTP, translated",
+                 "firewall",
+                 {{"rules", {"@ftp"}}, {"hook", {"postrouting"}}, {"helpers", {"ftp=21"}}},
+                 true,
+                 Traffic::ftp});
 }
 
 inline void add_filters(std::vector<Configuration>& all) {

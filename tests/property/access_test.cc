@@ -17,6 +17,7 @@
 #include "property/configured_function.h"
 #include "property/corpus_packets.h"
 #include "property/device_cores.h"
+#include "property/ftp_packets.h"
 
 namespace penstock::property {
 namespace {
@@ -33,6 +34,7 @@ class Access : public ::testing::Test {
       case Traffic::long_packets: return long_packets(random, testing::rounds(3'000));
       case Traffic::esp:
         return esp_packets(random, testing::rounds(8'000), states_of(configuration.turn), policies_of("out"));
+      case Traffic::ftp: return FtpPackets(random)(testing::rounds(3'000));
       case Traffic::conversations: return Conversations(random)(testing::rounds(8'000));
     }
     return {};
@@ -161,6 +163,10 @@ std::vector<Needed> needed_fields() {
           {"firewall", "iptables", "GPU", {Field::ipv4_dst, Field::tcp_flags, Field::in_port, Field::verdict}},
           {"firewall", "connections", "CPU", {Field::ipv4_dst, Field::tcp_flags, Field::l4_checksum, Field::payload}},
           {"firewall", "iptables", "finish", {Field::frame_shape}},
+          {"firewall",
+           "FTP, translated",
+           "CPU",
+           {Field::payload, Field::tcp_seq, Field::tcp_ack, Field::tcp_options, Field::ipv4_length}},
           {"router", "all pass", "GPU", {Field::eth_dst, Field::ipv4_dst, Field::ipv6_dst, Field::flow_hash}},
           {"router", "martians pass", "CPU", {Field::ipv4_checksum, Field::ipv4_options}},
           {"ipsec", "out, only selected", "CPU", esp},

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "conntrack/ftp.h"
 #include "conntrack/nat_choice.h"
 #include "conntrack/testing/kernel_comparison.h"
 #include "conntrack/testing/nat_kernel.h"
@@ -43,22 +44,27 @@ inline void count_hop(Packet& packet) {
 /// Both translators with one set of rules.
 class NatComparison {
  public:
-  NatComparison(NatKernel& kernel, const NatRuleSet& rules) : kernel_(kernel), rules_(rules), table_(Options{}) {
+  NatComparison(NatKernel& kernel, const NatRuleSet& rules)
+      : kernel_(kernel), rules_(rules), table_(Options{.ftp = {.offered = rules.ftp}}) {
     EXPECT_TRUE(kernel_.use(rules));
   }
 
   /// What leaves both; `same()` is false once something differs.
   std::optional<NatKernel::Output> send(Side side, const Packet& packet) {
     ParsedPacket parsed(packet);
+    parsed.bytes.resize(packet.size() + kMostFtpGrowth);  // room for it
     const Tracked tracked = table_.track(parsed.view(), now_ns());
-    const bool begins =
-        tracked.connection != nullptr && !tracked.connection->confirmed() && tracked.state == State::new_connection;
-    const bool possible = !begins || translate(*tracked.connection);
+    const bool begins = tracked.connection != nullptr && !tracked.connection->confirmed() && tracked.may_be_first();
+    if (begins && rules_.ftp && tracked.connection->original.destination_port == 21)
+      table_.give_helper(*tracked.connection);
+    const bool possible = (!begins || translate(*tracked.connection)) && is_accepted(tracked);
     ParsedPacket rehearsal(packet);
-    const bool leaves = possible && write(rehearsal.view(), tracked) && !is_to_router(rehearsal.view());
+    const bool helped = !possible || begins || help(parsed.view(), tracked);
+    const bool leaves = possible && helped && write(rehearsal.view(), tracked) && !is_to_router(rehearsal.view());
     const std::optional<NatKernel::Output> output = kernel_.forward(side, packet, leaves ? kLongMs : kShortMs);
     if (begins && possible && output) adopt(*tracked.connection);
-    bool passes = possible && write(parsed.view(), tracked);
+    bool passes = possible && helped && write(parsed.view(), tracked);
+    parsed.bytes.resize(parsed.descriptor.length);
     const bool delivered = passes && is_to_router(parsed.view());
     passes = passes && !delivered;
     if (passes && tracked.connection != nullptr) passes = table_.confirm(*tracked.connection);
@@ -74,19 +80,29 @@ class NatComparison {
       compare(parsed.bytes, addresses, *output);
     }
     if (tracked.connection != nullptr && tracked.connection->confirmed()) compare_memory(*tracked.connection);
-    translated_ += parsed.bytes != packet && tracked.state != State::related;
-    related_ += parsed.bytes != packet && tracked.state == State::related;
+    translated_ += parsed.bytes != packet && !tracked.is_error();
+    related_ += parsed.bytes != packet && tracked.is_error();
     dropped_ += !passes && !delivered;
     return output;
   }
 
   [[nodiscard]] bool same() const { return same_; }
+  [[nodiscard]] const Counters& counters() const { return table_.counters(); }
   /// Packets: translated; of them ICMP errors; dropped. Connections: whose port was taken at random.
   [[nodiscard]] std::array<std::size_t, 4> counts() const { return {translated_, related_, dropped_, adopted_}; }
 
  private:
   static constexpr int kLongMs = 300, kShortMs = 3;
 
+  /// By the rules that come with the helper.
+  [[nodiscard]] bool is_accepted(const Tracked& tracked) const {
+    if (!rules_.ftp || tracked.state == State::established || tracked.state == State::related) return true;
+    return tracked.state == State::new_connection && tracked.connection->original.destination_port == 21;
+  }
+  bool help(PacketView packet, const Tracked& tracked) {
+    if (tracked.connection == nullptr || !tracked.connection->has_helper()) return true;
+    return table_.help(packet, tracked) == Helped::passes;
+  }
   static bool write(PacketView packet, const Tracked& tracked) {
     return rewrite(packet, rewrite_for(tracked, Rewrite::kDestination)) &&
            rewrite(packet, rewrite_for(tracked, Rewrite::kSource));
@@ -156,7 +172,14 @@ class NatComparison {
     connection.status |= status & (Connection::kSourceNat | Connection::kDestinationNat);
   }
 
-  void compare(Packet ours, const Tuple& addresses, const NatKernel::Output& theirs) {
+  void compare(Packet ours, const Tuple& addresses, const NatKernel::Output& output) {
+    NatKernel::Output theirs = output;
+    // The kernel computes the checksum of other payload anew, and writes 0 as 0xffff then, which is the same.
+    ParsedPacket parsed(theirs.packet);
+    if (rules_.ftp && parsed.descriptor.layout.transport == ip_protocol::kTcp &&
+        parsed.view().tcp().checksum.value() == 0xffff) {
+      put_be16(theirs.packet, parsed.descriptor.layout.transport_offset + 16U, 0);
+    }
     const Side side = lies_in(addresses.destination, addresses.ip_version, kInside) ? Side::inside : Side::outside;
     count_hop(ours);
     if (side != theirs.side) return fail("leaves on the other side");
@@ -173,7 +196,8 @@ class NatComparison {
     }
     constexpr std::uint32_t kCompared = Connection::kSeenReply | Connection::kAssured | Connection::kConfirmed |
                                         Connection::kSourceNat | Connection::kDestinationNat |
-                                        Connection::kSourceNatDone | Connection::kDestinationNatDone;
+                                        Connection::kSourceNatDone | Connection::kDestinationNatDone |
+                                        Connection::kExpected | Connection::kSequenceAdjusted;
     if ((theirs->status & kCompared) != (ours.status & kCompared)) {
       return fail(
           fmt::format("the kernel's status is {}, ours {}", theirs->status & kCompared, ours.status & kCompared));

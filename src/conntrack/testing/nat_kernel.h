@@ -107,6 +107,8 @@ struct NatRuleSet {
   NatStatement destination;  // of packets to public addresses
   NatStatement source;       // of packets from inside to outside
   bool may_close = true;     // which ended connection gives up its port is up to chance
+  // Connections to port 21 have the helper of FTP, and other new ones pass only if they are expected.
+  bool ftp = false;
 };
 
 class NatKernel {
@@ -144,8 +146,14 @@ class NatKernel {
         "}\nchain post {\ntype nat hook postrouting priority srcnat\n" +
         rules.source.nft(std::string("ip saddr ") + kInside[0] + from_inside,
                          std::string("ip6 saddr ") + kInside[1] + from_inside) +
-        "}\nchain in {\ntype filter hook input priority filter\nct state invalid drop\n" +
-        (delivers ? "accept" : "drop") + "\n}\n}'");
+        "}\n" +
+        (rules.ftp ? "ct helper ftp {\ntype \"ftp\" protocol tcp;\n}\n"
+                     "chain help {\ntype filter hook prerouting priority -150\ntcp dport 21 ct helper set \"ftp\"\n}\n"
+                     "chain through {\ntype filter hook forward priority filter; policy drop\n"
+                     "ct state established,related accept\ntcp dport 21 ct state new accept\n}\n"
+                   : "") +
+        "chain in {\ntype filter hook input priority filter\nct state invalid drop\n" + (delivers ? "accept" : "drop") +
+        "\n}\n}'");
     kernel_->flush();
     return set;
   }

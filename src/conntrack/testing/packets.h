@@ -67,12 +67,15 @@ struct TcpFields {
   std::uint32_t sequence = 0, ack = 0;
   std::uint16_t window = 1000;
   std::size_t payload = 0;
-  Packet options{};  // padded to a multiple of four bytes with NOPs
+  Packet options{};    // padded to a multiple of four bytes with NOPs
+  std::string text{};  // what the payload is, instead of so many bytes of any kind
 };
 
 inline Packet tcp_packet(const Ends& ends, TcpFields fields) {
   while (fields.options.size() % 4 != 0) fields.options.push_back(1);
+  if (!fields.text.empty()) fields.payload = fields.text.size();
   Packet transport(sizeof(TcpHeader) + fields.options.size() + fields.payload, 'x');
+  std::ranges::copy(fields.text, transport.end() - static_cast<std::ptrdiff_t>(fields.text.size()));
   put_be16(transport, 0, ends.source_port);
   put_be16(transport, 2, ends.destination_port);
   put_be32(transport, 4, fields.sequence);

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "conntrack/ftp.h"
 #include "conntrack/nat.h"
 #include "conntrack/testing/clocked_table.h"
 
@@ -57,8 +58,14 @@ struct TranslatingTable : ClockedTable {
   /// The packet as it leaves; nothing if it must be dropped. `later`: whether it is confirmed later, by the caller.
   std::optional<Packet> forward(const Packet& packet, const NatRules& rules = {}, bool later = false) {
     ParsedPacket parsed(packet);
+    parsed.bytes.resize(packet.size() + kMostFtpGrowth);  // room for it
     last = table.track(parsed.view(), now_ns);
     if (!translate(parsed.view(), rules)) return std::nullopt;
+    if (last.connection != nullptr && last.connection->has_helper() &&
+        table.help(parsed.view(), last) != Helped::passes) {
+      return std::nullopt;
+    }
+    parsed.bytes.resize(parsed.descriptor.length);
     if (!later && last.connection != nullptr && !table.confirm(*last.connection)) return std::nullopt;
     return parsed.bytes;
   }
@@ -68,7 +75,7 @@ struct TranslatingTable : ClockedTable {
  private:
   bool translate(PacketView packet, const NatRules& rules) {
     if (last.connection == nullptr) return true;
-    if (!last.connection->confirmed() && last.state == State::new_connection &&
+    if (!last.connection->confirmed() && last.may_be_first() &&
         (!table.translate(*last.connection, NatKind::destination, rules.destination) ||
          !table.translate(*last.connection, NatKind::source, rules.source))) {
       return false;

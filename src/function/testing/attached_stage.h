@@ -11,6 +11,7 @@
 #include <span>
 
 #include "conntrack/connections.h"
+#include "function/burst.h"
 #include "function/connection_keeper.h"
 #include "function/network_function.h"
 #include "function/stack_use.h"
@@ -31,7 +32,7 @@ class AttachedStage {
   AttachedStage& operator=(AttachedStage&&) = delete;
   ~AttachedStage() { reset(); }
 
-  /// At most 64 packets. If the function asks about connections, gives them sequence numbers.
+  /// At most one burst. If the function asks about connections, gives them sequence numbers.
   void process(std::span<PacketView> packets) {
     if (connections_ != nullptr) connections_->pass_boundary();
     for (const PacketView& packet : packets) {
@@ -50,7 +51,7 @@ class AttachedStage {
   }
 
  private:
-  static constexpr std::size_t kMostPackets = 64;
+  static constexpr std::size_t kMostPackets = kBurst;
 
   std::unique_ptr<stack::SharedStack> stack_;
   std::unique_ptr<conntrack::Connections> connections_;

@@ -13,6 +13,7 @@
 
 #include "base/units.h"
 #include "classify/explain.h"
+#include "conntrack/ftp.h"
 #include "function/changes.h"
 #include "gpu/devices.h"
 #include "nf/firewall/connections_file.h"
@@ -73,7 +74,8 @@ Firewall::Firewall(classify::Ruleset rules, Setup setup)
       tables_(make_tables()) {
   traits_.name = firewall_kind().name;
   traits_.summary = firewall_kind().summary;
-  traits_.drop_reasons = std::span(kDropReasons).first(kDropReasons.size() - (nat_ ? 0 : 1));
+  const bool helps = tracking_ && tracking_->ftp.offered;
+  traits_.drop_reasons = std::span(kDropReasons).first(kDropReasons.size() - (helps ? 0 : nat_ ? 2 : 3));
   traits_.emits = !answering_.empty();
   const Access access = rule_access();
   traits_.cpu = access;
@@ -98,16 +100,23 @@ Firewall::Firewall(classify::Ruleset rules, Setup setup)
     // What steps read, and what they write: marks, and the maximum segment size.
     traits_.cpu.reads |= FieldSet::all() - FieldSet{Field::arp, Field::trailer, Field::payload, Field::flow_hash};
     traits_.cpu.writes |= {Field::mark, Field::tcp_options, Field::l4_checksum};
-    traits_.one_worker = rules_.counts_connections();
+  }
+  // What is expected may come to another worker; so may replies to translated addresses, and other connections that
+  // count.
+  traits_.one_worker = nat_ || helps || rules_.counts_connections();
+  if (nat_ && helps) {
+    // Announcements in the payload get other lengths.
+    traits_.cpu.writes |= {Field::ipv4_length, Field::ipv6_length, Field::tcp_seq,     Field::tcp_ack,
+                           Field::tcp_options, Field::trailer,     Field::frame_shape, Field::wire_length};
+    traits_.cpu.reads |= FieldSet{Field::trailer};  // of most packets, it stays
+    traits_.growth.tail = conntrack::kMostFtpGrowth;
   }
   if (nat_) {
-    traits_.one_worker = true;
     traits_.cpu.writes |=
         {Field::ipv4_checksum, Field::ipv4_src,    Field::ipv4_dst,    Field::ipv6_src,  Field::ipv6_dst,
          Field::l4_src_port,   Field::l4_dst_port, Field::l4_checksum, Field::icmp_rest, Field::payload};
   }
-  // Steps need the host.
-  if (nat_ || steps_) return;
+  if (nat_ || helps || steps_) return;  // no stage on a device
   traits_.devices = {{function::Processor::gpu, access}};
   // For counting bytes; an answer quotes the packet.
   traits_.finish = Access{traits_.emits ? FieldSet::all() : FieldSet{Field::frame_shape}, {}};
@@ -200,6 +209,8 @@ Result<std::string> Firewall::changes_from(const function::NetworkFunction& runn
   if (nat_.has_value() != before.nat_.has_value() || (nat_ && nat_->hook != before.nat_->hook)) {
     return failure({{}, "another hook: it needs a new run", "", ""});
   }
+  if (tracks() && before.tracks() && tracking_->ftp != before.tracking_->ftp)
+    return failure({{}, "other helpers: it needs a new run", "", ""});
   const std::vector<std::uint32_t> same = pair_rules(before.rules_, rules_);
   const auto kept = same.size() - static_cast<std::size_t>(std::ranges::count(same, kNoRule));
   function::Changes changes;
@@ -310,6 +321,12 @@ std::string Firewall::description() const {
     text += fmt::format("; {} of NAT at {}", format_count(nat_->rules.rules.size(), "rule"), name_of(nat_->hook));
   if (tracks())
     text += fmt::format("; tracks up to {} a worker", format_count(tracking_->most_connections, "connection"));
+  if (tracks() && tracking_->ftp.offered) {
+    text += ", helper ftp";
+    for (const std::uint16_t port : tracking_->ftp.ports) {
+      if (port != 0) text += fmt::format(" {}", port);
+    }
+  }
   return text;
 }
 
@@ -346,6 +363,12 @@ conntrack::Counters Firewall::connection_counters() const {
     sum.early_drops += more.early_drops;
     sum.expired += more.expired;
     sum.ended += more.ended;
+    sum.expectations += more.expectations;
+    sum.announced += more.announced;
+    sum.arrived += more.arrived;
+    sum.expectations_expired += more.expectations_expired;
+    sum.incomplete_announcements += more.incomplete_announcements;
+    sum.unexpected += more.unexpected;
   }
   return sum;
 }
@@ -377,6 +400,14 @@ void Firewall::report(nlohmann::json& into) const {
                              {"confirmed", of_all.confirmed},    {"related", of_all.related},
                              {"untracked", of_all.untracked},    {"made_room", of_all.early_drops},
                              {"expired", of_all.expired},        {"ended", of_all.ended}};
+  if (tracking_->ftp.offered) {
+    connections["expected"] = {{"now", of_all.expectations},
+                               {"announced", of_all.announced},
+                               {"arrived", of_all.arrived},
+                               {"expired", of_all.expectations_expired},
+                               {"incomplete", of_all.incomplete_announcements},
+                               {"refused", of_all.unexpected}};
+  }
   for (std::size_t i = 0; i < of_all.invalid.size(); ++i) {
     if (of_all.invalid[i] > 0) connections["invalid"][conntrack::kReasonNames[i]] = of_all.invalid[i];
   }

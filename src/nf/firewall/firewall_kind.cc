@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -85,6 +86,8 @@ constexpr auto kParameters = std::to_array<Parameter>({
      "whether TCP connections whose handshake was not seen are tracked too; default: true", false},
     {"tcp_be_liberal", ParameterType::flag, "", "",
      "whether TCP segments outside of the window are valid; default: false", false},
+    {"helpers", ParameterType::pairs, "", "",
+     "helpers that find out which connections belong to others, with the ports of their servers: {ftp: 21}", false},
     {"connections_file", ParameterType::output, "", "",
      "keeps connections from one run to the next: read when a run begins, written at its end", false},
     function::kUnsupportedParameter,
@@ -115,6 +118,40 @@ constexpr auto kTimeouts = std::to_array<std::pair<std::string_view, std::uint32
     {"generic", &Timeouts::generic},
 });
 
+/// {ftp: 21 2121}
+Errors read_helpers(const Parameters& parameters, conntrack::Options& options) {
+  Errors errors;
+  const std::vector<std::string>& given = parameters.texts("helpers");
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const std::size_t equals = given[i].find('=');
+    const std::string_view name = std::string_view(given[i]).substr(0, equals);
+    const auto refuse = [&](std::string what, std::string_view found, std::string expected) {
+      errors.push_back({parameters.place("helpers", i), std::move(what), in_quotes(found), std::move(expected)});
+    };
+    if (name != "ftp") {
+      refuse("unknown helper", name, "ftp");
+      continue;
+    }
+    std::set<std::uint16_t> ports;
+    for (const std::string_view text : split(std::string_view(given[i]).substr(equals + 1), ' ')) {
+      const auto port = parse_integer(text);
+      if (!port || *port == 0 || *port > 0xffff) {
+        refuse("wrong port of a helper", text, "ports from 1 to 65535, with spaces between them");
+      } else if (!ports.insert(static_cast<std::uint16_t>(*port)).second) {
+        refuse("a port of a helper twice", text, "each port once");
+      }
+    }
+    if (ports.size() > conntrack::FtpHelper::kMostPorts) {
+      refuse("too many ports of a helper", std::to_string(ports.size()),
+             fmt::format("at most {}", conntrack::FtpHelper::kMostPorts));
+      continue;
+    }
+    options.ftp.offered = true;
+    std::ranges::copy(ports, options.ftp.ports.begin());
+  }
+  return errors;
+}
+
 Result<conntrack::Options> tracking_options(const Parameters& parameters) {
   conntrack::Options options;
   if (parameters.has("connections"))
@@ -122,10 +159,11 @@ Result<conntrack::Options> tracking_options(const Parameters& parameters) {
   if (parameters.has("checksum")) options.checksum = parameters.flag("checksum");
   if (parameters.has("tcp_loose")) options.tcp_loose = parameters.flag("tcp_loose");
   if (parameters.has("tcp_be_liberal")) options.tcp_be_liberal = parameters.flag("tcp_be_liberal");
-  if (!parameters.has("timeouts")) return options;
-  constexpr std::chrono::hours kLongest{24 * 365};
   Errors errors;
-  const std::vector<std::string>& given = parameters.texts("timeouts");
+  if (parameters.has("helpers")) errors = read_helpers(parameters, options);
+  constexpr std::chrono::hours kLongest{24 * 365};
+  static const std::vector<std::string> kNone;
+  const std::vector<std::string>& given = parameters.has("timeouts") ? parameters.texts("timeouts") : kNone;
   for (std::size_t i = 0; i < given.size(); ++i) {
     const std::size_t equals = given[i].find('=');
     const std::string_view name = std::string_view(given[i]).substr(0, equals);
@@ -455,7 +493,8 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
     append(context.without_effect, function::unused_interfaces(parameters, read->value.interface_names, "rule"));
   auto tracking = tracking_options(parameters);
   if (!tracking) return failure(std::move(tracking).error());
-  const bool in_any_case = parameters.has("connections") || nat || (running != nullptr && running->tracks());
+  const bool in_any_case =
+      parameters.has("connections") || parameters.has("helpers") || nat || (running != nullptr && running->tracks());
   const bool tracks = read->value.tests_connections() || in_any_case;
   for (const char* name : {"timeouts", "checksum", "tcp_loose", "tcp_be_liberal", "connections_file"}) {
     if (tracks || !parameters.has(name)) continue;

@@ -309,7 +309,8 @@ class FromParameters : public ::testing::Test {
       parameter.name = name;
       parameter.items = {value};
       parameter.place = {"chain.yaml", 4, 7};
-      if (name == "interfaces" || name == "timeouts") parameter.shape = RawParameter::Shape::mapping;
+      if (name == "interfaces" || name == "timeouts" || name == "helpers")
+        parameter.shape = RawParameter::Shape::mapping;
       raw.push_back(std::move(parameter));
     }
     auto parameters = Parameters::read(firewall_kind().parameters, std::move(raw), {"chain.yaml", 3, 1});
@@ -363,6 +364,28 @@ TEST_F(FromParameters, RefusesWrongTimeouts) {
     EXPECT_THAT(errors({{"rules", kGateway}, {"unsupported", "skip"}, {"timeouts", wrong}}),
                 HasSubstr("expected a time from 1s to 8760h"));
   }
+}
+
+TEST_F(FromParameters, TracksConnectionsIfItHasHelpers) {
+  const auto made = make({{"rules", kGateway}, {"unsupported", "skip"}, {"helpers", "ftp=2121 21"}});
+  ASSERT_TRUE(made) << to_string(made.error());
+  const auto& options = (*made)->traits().connections;
+  ASSERT_TRUE(options);
+  EXPECT_TRUE(options->ftp.offered);
+  EXPECT_EQ(options->ftp.ports, (decltype(options->ftp.ports){21, 2121}));
+  const auto without = make({{"rules", kGateway}, {"unsupported", "skip"}, {"connections", "1000"}});
+  EXPECT_FALSE((*without)->traits().connections->ftp.offered);
+}
+
+TEST_F(FromParameters, RefusesWrongHelpers) {
+  const auto refusal = [&](const char* value) {
+    return errors({{"rules", kGateway}, {"unsupported", "skip"}, {"helpers", value}});
+  };
+  EXPECT_THAT(refusal("sip=5060"), HasSubstr("chain.yaml:4:7: unknown helper: found 'sip', expected ftp"));
+  for (const char* wrong : {"ftp=0", "ftp=65536", "ftp=x", "ftp=", "ftp=21,22", "ftp=-1"})
+    EXPECT_THAT(refusal(wrong), HasSubstr("expected ports from 1 to 65535, with spaces between them"));
+  EXPECT_THAT(refusal("ftp=21 21"), HasSubstr("a port of a helper twice: found '21', expected each port once"));
+  EXPECT_THAT(refusal("ftp=1 2 3 4 5 6 7 8 9"), HasSubstr("too many ports of a helper: found '9', expected at most 8"));
 }
 
 TEST_F(FromParameters, RefusesAFileWithUnsupportedRules) {

@@ -29,9 +29,13 @@ enum class DropReason : std::uint16_t {
   truncated,         // the capture ends inside a header that rules test
   connections_full,  // it begins a connection, and there is no room for more
   untranslated,      // its connection cannot be translated as a rule says; only of firewalls that translate
+  // Only of firewalls with helpers (conntrack::Helped).
+  ftp_incomplete,  // it announces a data connection, but not in this packet alone, or not in the right form
+  ftp_unexpected,  // it announces a data connection that cannot be expected
 };
-inline constexpr std::array<std::string_view, 6> kDropReasons{"denied",    "rejected",         "malformed",
-                                                              "truncated", "connections_full", "untranslated"};
+inline constexpr std::array<std::string_view, 8> kDropReasons{"denied",         "rejected",         "malformed",
+                                                              "truncated",      "connections_full", "untranslated",
+                                                              "ftp_incomplete", "ftp_unexpected"};
 
 /// Whether rules apply to a packet. If a header that rules test is missing, the packet is dropped; otherwise it could
 /// evade them.

@@ -45,6 +45,7 @@ classify::Connection connection_of(const conntrack::Tracked& tracked) noexcept {
 std::uint8_t connection_of_lone(PacketView packet, conntrack::Options options) {
   options.most_connections = 1;
   options.most_fragments = 1;
+  options.ftp = {};
   options.checksum = false;
   conntrack::Table none(options);
   return number_of(connection_of(none.track(packet, packet.packet->timestamp_ns)));
@@ -86,7 +87,10 @@ void TrackedStage::process(std::span<PacketView> packets) noexcept {
     classify::make_key(packet, waiting.keys[waiting.count++], number_of(connection_of(tracked)));
     // A connection that begins ends with its first packet, before the next one, which may belong to it.
     const bool may_begin = connections_->may_begin(tracked);
-    if (may_begin || waiting.count == waiting.packets.size()) decide(waiting);
+    // What it announces may come with the next packet.
+    const bool needs_help = connections_->needs_help(packet, tracked, translates_);
+    if (may_begin || needs_help || waiting.count == waiting.packets.size()) decide(waiting);
+    if (needs_help && verdict.alive()) help(packet, tracked);
     if (may_begin && !verdict.alive()) connections_->refuse(packet);
   }
   decide(waiting);
@@ -96,6 +100,15 @@ void TrackedStage::decide(KeyedPackets& waiting) noexcept {
   if (waiting.count == 0) return;
   decider_.decide(waiting);
   waiting.count = 0;
+}
+
+void TrackedStage::help(PacketView packet, const conntrack::Tracked& tracked) noexcept {
+  switch (connections_->help(packet, tracked)) {
+    case conntrack::Helped::passes: break;
+    case conntrack::Helped::incomplete: packet.packet->verdict = Verdict::drop(DropReason::ftp_incomplete); break;
+    case conntrack::Helped::no_room:
+    case conntrack::Helped::too_long: packet.packet->verdict = Verdict::drop(DropReason::ftp_unexpected); break;
+  }
 }
 
 void TrackedStage::fill(std::span<const PacketView> packets, std::span<std::byte* const> states) noexcept {

@@ -47,12 +47,14 @@ class ConnectionCounters {
 
 class TrackedStage : public DecidingStage {
  public:
-  /// Borrows all arguments.
+  /// Borrows all arguments. `translates`: it may change packets, as helpers do where connections are translated.
   TrackedStage(const classify::Ruleset& rules, const classify::Classifier& classifier, RuleCounters& counters,
-               const std::vector<bool>& answering, const StepContext* steps, ConnectionCounters& of_connections)
+               const std::vector<bool>& answering, const StepContext* steps, ConnectionCounters& of_connections,
+               bool translates = false)
       : DecidingStage(rules, classifier, counters, answering, steps),
         rules_(classify::view_of(rules)),
-        of_connections_(of_connections) {}
+        of_connections_(of_connections),
+        translates_(translates) {}
 
   void set_connections(conntrack::Connections& connections) noexcept override;
   void begin_batch() noexcept override {
@@ -71,9 +73,11 @@ class TrackedStage : public DecidingStage {
 
  private:
   void decide(KeyedPackets& waiting) noexcept;
+  void help(PacketView packet, const conntrack::Tracked& tracked) noexcept;
 
   const classify::RulesView rules_;
   ConnectionCounters& of_connections_;
+  const bool translates_;
   conntrack::Connections* connections_ = nullptr;
 };
 

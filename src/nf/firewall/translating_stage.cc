@@ -43,8 +43,7 @@ Verdict TranslatingStage::translate(PacketView packet) noexcept {
     return has_none ? so_far : Verdict::drop(DropReason::untranslated);
   }
   const std::uint16_t done = source ? Connection::kSourceNatDone : Connection::kDestinationNatDone;
-  if (tracked.state == conntrack::State::new_connection && connections().may_begin(tracked) &&
-      (tracked.connection->status & done) == 0) {
+  if (tracked.may_be_first() && connections().may_begin(tracked) && (tracked.connection->status & done) == 0) {
     const auto range = nat_.range_for(packet, number_of(connection_of(tracked)), nat_steps_.get());
     if (!range) return Verdict::drop(range.error());
     if (!connections().translate(tracked, kind, *range)) return Verdict::drop(DropReason::untranslated);

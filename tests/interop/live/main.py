@@ -13,6 +13,7 @@ import counts
 import evening
 import frames
 import frr
+import ftp
 import home
 import ike
 import kernel_routes
@@ -31,7 +32,7 @@ from net import SKIPPED, Net, Skip, sh
 def main():
     name, kind, program, directory = sys.argv[1:]
     scenarios = {}
-    for module in (streams, frames, counts, chains, lifecycle, control, soak, tunnels, peers, rejects, home, evening, conversations, kernel_routes, kernel_rules, frr,
+    for module in (streams, frames, counts, chains, lifecycle, control, soak, tunnels, peers, rejects, home, evening, ftp, conversations, kernel_routes, kernel_rules, frr,
                    ike, missing_neighbours, upgrade, connections):
         scenarios.update(module.SCENARIOS)
     try:
