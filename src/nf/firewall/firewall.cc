@@ -12,10 +12,10 @@
 #include <utility>
 
 #include "base/units.h"
-#include "classify/explain.h"
 #include "function/changes.h"
 #include "gpu/devices.h"
 #include "nf/firewall/connections_file.h"
+#include "nf/firewall/explain.h"
 #include "nf/firewall/firewall_stage.h"
 #include "nf/firewall/rule_pairs.h"
 #include "nf/firewall/tracked_stage.h"
@@ -232,29 +232,12 @@ void Firewall::predecessor_ended() noexcept {
 }
 
 std::optional<function::Explanation> Firewall::explain(PacketView packet) const {
-  function::Explanation explanation;
-  Verdict& verdict = packet.packet->verdict;
-  const Standing standing = standing_of(packet.layout());
-  if (standing != Standing::judged) {
-    verdict = verdict_of(standing, verdict);
-    explanation.decided_by = standing == Standing::not_ip ? "not IP: no rule applies" : "its headers";
-    return explanation;
-  }
-  classify::Key key;
-  classify::make_key(packet, key,
-                     tracks() ? connection_of_lone(packet, *tracking_) : number_of(classify::Connection{}));
-  std::uint32_t entry = classify::kNoEntry;
-  classifier_->classify({&key, 1}, &entry);
-  explanation.decided_by = entry == classify::kNoEntry
-                               ? fmt::format("policy {}: no rule matches", name(rules_.policy(key.family)))
-                               : classify::describe(rules_, rules_.entries[entry].rule);
-  classify::add_passed_over(rules_, key, entry, classify::describe, explanation);
-  if (tracks())
-    explanation.depends_on = fmt::format("its connection; here, it belongs to none that is known: {}",
-                                         to_string(classify::connection_of(key.connection)));
-  if (nat_) explanation.depends_on += "; what it is translated to is not worked out here";
-  verdict = verdict_of(classify::decision(classify::view_of(rules_), entry, key.family).action, verdict);
-  return explanation;
+  if (const auto connections = function::connections_to_explain(*this)) return explain(packet, *connections);
+  return firewall::explain(packet, {rules_, *classifier_}, nullptr);
+}
+
+function::Explanation Firewall::explain(PacketView packet, conntrack::Connections& connections) const {
+  return firewall::explain(packet, {rules_, *classifier_, nat_ ? &*nat_ : nullptr}, &connections);
 }
 
 std::string Firewall::state_of_run() const { return tracks() ? "connections" : ""; }

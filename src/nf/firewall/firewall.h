@@ -102,6 +102,7 @@ class Firewall final : public function::NetworkFunction, public function::Connec
   Result<void> take_over(function::NetworkFunction& predecessor) override;
   void predecessor_ended() noexcept override;
   std::optional<function::Explanation> explain(PacketView packet) const override;
+  function::Explanation explain(PacketView packet, conntrack::Connections& connections) const override;
   std::shared_ptr<conntrack::ConnectionTables> connections() const noexcept override { return tables_; }
   /// Connections, if they are tracked.
   std::string state_of_run() const override;
