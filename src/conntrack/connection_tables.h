@@ -43,7 +43,7 @@ class ConnectionTables {
     const std::lock_guard lock(mutex_);
     return workers_;
   }
-  /// Calls `use(saved)` for all connections that are not translated. Only when no worker uses its table any more.
+  /// Calls `use(saved)` for all connections. Only when no worker uses its table any more.
   template <typename Use>
   void for_each_saved(Use&& use) const;
 
@@ -63,7 +63,6 @@ void ConnectionTables::for_each_saved(Use&& use) const {
     std::uint32_t from = 0;
     do {
       from = table.for_each(from, kPositions, [&](const Connection& connection) {
-        if (connection.translated()) return;
         const std::uint64_t remaining_ns = table.remaining_ns(connection);
         SavedConnection saved;
         saved.record = record_of(connection, remaining_ns);

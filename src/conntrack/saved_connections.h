@@ -4,9 +4,10 @@
 // The file in which a run leaves its connections for the next one: text, a line for each connection after a line with
 // the version, the time and their number. All of it is checked on reading; a file with one mistake gives nothing.
 //
-//   penstock-connections version=1 saved_ms=1700000000123 connections=0000000001
+//   penstock-connections version=2 saved_ms=1700000000123 connections=0000000001
 //   protocol=6 timeout_ms=431990000 src=10.0.0.1 dst=192.0.2.7 sport=40000 dport=443 status=6 mark=0
-//   state=ESTABLISHED original=… reply=… last=…      (on the same line)
+//   reply_src=… reply_dst=… reply_sport=… reply_dport=…  (on the same line, of translated connections)
+//   state=ESTABLISHED original=… reply=… last=…          (on the same line, of TCP)
 
 #pragma once
 

@@ -12,6 +12,11 @@
 
 namespace penstock::firewall {
 
+void TranslatingStage::set_connections(conntrack::Connections& connections) noexcept {
+  TrackedStage::set_connections(connections);
+  connections.will_write(nat_.kind());
+}
+
 void TranslatingStage::process(std::span<PacketView> packets) noexcept {
   TrackedStage::process(packets);
   for (const PacketView packet : packets) {

@@ -23,6 +23,7 @@ class TranslatingStage final : public TrackedStage {
                    const std::vector<bool>& answering, ConnectionCounters& of_connections, const NatRules& nat)
       : TrackedStage(rules, classifier, counters, answering, of_connections), nat_(nat) {}
 
+  void set_connections(conntrack::Connections& connections) noexcept override;
   void process(std::span<PacketView> packets) noexcept override;
   std::string explain(PacketView packet) const override;
 
