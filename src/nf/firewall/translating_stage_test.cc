@@ -371,7 +371,9 @@ TEST(TranslatingFirewall, MissingFiltersAtForwardAreAnErrorAndElsewhereNone) {
 
 TEST(TranslatingFirewall, ReportsTranslationsThatItDoesNotKnow) {
   for (const auto& [statement, message] : std::vector<std::pair<std::string, std::string>>{
-           {R"({"dnat": {"addr": {"map": {"key": 1, "data": 2}}}})", "this address is not supported"},
+           {R"({"dnat": {"addr": {"map": {"key": {"numgen": {"mode": "inc", "mod": 2, "offset": 0}}, "data":
+               {"set": [[0, "10.0.0.1"]]}}}}})",
+            "numgen is not supported"},
            {R"({"dnat": {"addr": {"range": ["10.0.0.9", "10.0.0.1"]}}})", "this address is not supported"},
            {R"({"dnat": {"addr": "10.0.0.1", "port": 70000}})", "this port is not supported"},
            {R"({"snat": {"addr": "10.0.0.1", "flags": "sticky"}})", "this flag is not supported"},

@@ -18,6 +18,7 @@
 #include "nf/firewall/nftables/keys.h"
 #include "nf/firewall/nftables/rule.h"
 #include "nf/firewall/nftables/text.h"
+#include "nf/firewall/nftables/translation.h"
 
 namespace penstock::firewall {
 
@@ -214,11 +215,13 @@ class Reader {
       return unsupported("its elements can change: it has the flag timeout or dynamic");
     }
     if (value.contains("timeout")) return unsupported("its elements can change: it has a timeout");
-    if (is_map && value.value("map", Json()) != "verdict") return unsupported("it is a map to values, not to verdicts");
+    const bool to_values = is_map && value.value("map", Json()) != "verdict";
+    if (to_values && !(options_.translates && is_type_of_translations(value.value("map", Json()))))
+      return unsupported("it is a map to values, not to verdicts");
     static const Json kNone = Json::array();
     const auto elements = value.find("elem");
     auto set = read_elements(*types, is_map, elements == value.end() ? kNone : *elements, options_.interfaces,
-                             read_.value.interface_names, budget_);
+                             read_.value.interface_names, budget_, to_values);
     if (!set) return within(".elem", std::move(set.error()));
     return set;
   }
@@ -266,24 +269,27 @@ class Reader {
     Errors unknown;
     for (const std::string& name : rule->unknown_interfaces) unknown.push_back(unknown_interface(origin, name));
     std::string text = fmt::format("{} {} {}: {}", family, table, chain_name, rule_text(value));
-    if (origin.handle != 0) text += fmt::format(" # handle {}", origin.handle);
     for (const std::string& set : rule->sets_updated) updated_.insert(full_name(family, table, set));
     return add_parts(std::move(*rule), origin, text, unknown, chain->second);
   }
 
-  /// Each part counts as a rule of its own if it has another target.
+  /// Each part counts as a rule of its own if it has another target, or if it translates.
   bool add_parts(Rule rule, const Origin& origin, const std::string& text, const Errors& unknown, Declared& chain) {
     std::vector<ChainRule>& to = chains_.find(full_name(chain.family, chain.table, chain.name))->second.rules;
     const std::size_t first = read_.value.rules.size();
+    const std::string handle = origin.handle == 0 ? "" : fmt::format(" # handle {}", origin.handle);
+    const bool from_map = rule.parts.size() > 1;
     std::size_t cost = 0;
     for (ChainRule& part : rule.parts) {
       const classify::Target target = part.jump == Jump::drop     ? classify::Target::drop
                                       : part.jump == Jump::reject ? classify::Target::reject
                                                                   : classify::Target::accept;
-      std::size_t index = first;
+      const bool translates = part.jump == Jump::translate;
+      std::size_t index = translates ? read_.value.rules.size() : first;
       while (index < read_.value.rules.size() && read_.value.rules[index].target != target) ++index;
       if (index == read_.value.rules.size()) {
-        read_.value.rules.push_back({0, target, false, text, part.answer, part.translation});
+        const std::string value = translates && from_map ? " : " + part.target : "";
+        read_.value.rules.push_back({0, target, false, text + value + handle, part.answer, part.translation});
         origins_.push_back(origin);
       }
       part.index = static_cast<std::uint32_t>(index);
