@@ -96,7 +96,7 @@ class GatewayRun {
   GatewayRun(const std::string& path, const std::vector<Hook>& hooks) {
     const char* const rules =
         "*filter\n:FORWARD ACCEPT [0:0]\nCOMMIT\n*nat\n:PREROUTING ACCEPT [0:0]\n:POSTROUTING ACCEPT [0:0]\n"
-        "-A POSTROUTING -s 10.0.0.0/8 -j SNAT --to-source 203.0.113.5:5000\nCOMMIT\n";
+        "-A POSTROUTING -s 10.0.0.0/8 -p udp -j SNAT --to-source 203.0.113.5:5000\nCOMMIT\n";
     for (const Hook hook : hooks) {
       ReadOptions options;
       options.hook = hook;
