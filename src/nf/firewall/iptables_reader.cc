@@ -160,6 +160,10 @@ class IptablesReader {
 
   void leave_table_out() {
     if (is_left_to_others() || std::exchange(reported_, true)) return;
+    if (options_.leaves_nat_aside && table_name_ == "nat") {
+      read_.harmless.push_back({{file_, table_line_, 0}, "table nat is left aside: nothing is translated", "", ""});
+      return;
+    }
     read_.unsupported.push_back({{file_, table_line_, 0},
                                  fmt::format("table {} is not supported", table_name_),
                                  "",

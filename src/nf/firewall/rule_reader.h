@@ -45,6 +45,7 @@ struct ReadOptions {
   // must not matter. Not for ClassBench.
   std::optional<Hook> hook{};
   bool translates = false;  // reads the chains that translate at the hook (type or table nat) instead of the filters
+  bool leaves_nat_aside = false;  // without `hook`: chains that translate are not unsupported, but reported as harmless
   std::size_t most_rules = kMostRules;
   bool refuses_unsupported = false;  // if there are mistakes, constructs that are not supported are reported with them
 };

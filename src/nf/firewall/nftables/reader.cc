@@ -434,6 +434,13 @@ std::vector<BaseChain> Reader::find_starts() {
     } else if (!is_ip || (chain.hook != "input" && chain.hook != "output")) {
       const std::string& harmful = chains_.find(key)->second.policy == classify::Target::drop ? name : chain.harmful;
       if (harmful.empty()) continue;
+      if (is_ip && chain.type == "nat" && options_.leaves_nat_aside) {
+        read_.harmless.push_back(error(fmt::format("{}: chain {} of type nat at hook {} is left aside: nothing is "
+                                                   "translated",
+                                                   harmful, chain.name, chain.hook),
+                                       "", ""));
+        continue;
+      }
       read_.unsupported.push_back(
           error(fmt::format("{}: chain {} of type {} at hook {} is not supported: it can drop or change packets that "
                             "are forwarded",
