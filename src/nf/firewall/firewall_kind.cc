@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/host_address.h"
 #include "base/ip_address.h"
 #include "base/text_file.h"
 #include "base/units.h"
@@ -226,14 +227,6 @@ Result<ReadBoth> read_kernel_rules(FromKernel& from, const Firewall* running, Re
   return read_both(std::move(options), [&](const ReadOptions& with) {
     return read_rules(*text, nftables::name_of_kernel_rules(from.netns), with);
   });
-}
-
-bool is_of_a_host(Ipv4Address address) {
-  const std::uint32_t first = address.bits >> 24;
-  return first != 0 && first != 127 && first < 0xe0;
-}
-bool is_of_a_host(const Ipv6Address& address) {
-  return address.high >> 56 != 0xff && (address.high != 0 || address.low > 1);
 }
 
 /// {wan: 203.0.113.5 2001:db8::5}
