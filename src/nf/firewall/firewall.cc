@@ -59,6 +59,8 @@ Firewall::Firewall(classify::Ruleset rules, Setup setup)
       from_(std::move(setup.from)),
       answering_(std::move(setup.answering)),
       nat_(std::move(setup.nat)),
+      hook_(setup.hook),
+      place_(std::move(setup.place)),
       tracking_(setup.tracks_in_any_case || nat_ || rules_.tests_connections() ? std::optional(setup.tracking)
                                                                                : std::nullopt),
       clock_(setup.clock),

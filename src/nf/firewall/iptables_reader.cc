@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 #include <vector>
 
@@ -107,6 +108,7 @@ class IptablesReader {
     if (!in_table_) return mistake(text, "chain outside a table", "a line *filter before it");
     std::vector<Word> words = split_words(text.substr(1));
     if (words.size() < 2) return mistake(text, "wrong chain", ":CHAIN POLICY [PACKETS:BYTES]");
+    if (words[1].text == "DROP") note_where_rules_matter(words[0].text);
     if (table_ == nullptr) {
       if (words[1].text == "DROP") leave_table_out();
       return;
@@ -125,6 +127,11 @@ class IptablesReader {
 
   void read_rule(std::string_view text) {
     if (!in_table_) return mistake(trimmed(text), "rule outside a table", "a line *filter before it");
+    constexpr std::string_view kAppend = "-A ";
+    if (const std::size_t append = text.find(kAppend); append != std::string_view::npos) {
+      const std::string_view rest = text.substr(append + kAppend.size());
+      note_where_rules_matter(rest.substr(0, rest.find(' ')));
+    }
     if (table_ == nullptr) return leave_table_out();
     if (!split_iptables(text, words_)) return mistake(trimmed(text), "unclosed quote", "\" at its end");
     // iptables-save -c writes [packets:bytes] before each rule.
@@ -149,6 +156,19 @@ class IptablesReader {
       return mistake(rule.chain, "rule of an unknown chain", "a line :CHAIN … before it");
     cost_ += cost_of(rule) - 1;
     chain->second.rules.push_back(static_cast<ChainRule&&>(rule));
+  }
+
+  /// In this chain of the current table.
+  void note_where_rules_matter(std::string_view chain) {
+    const bool translates = table_name_ == "nat";
+    if (!translates && table_name_ != "filter") return;
+    constexpr std::array<std::pair<std::string_view, Hook>, 3> kChains{
+        {{"PREROUTING", Hook::prerouting}, {"FORWARD", Hook::forward}, {"POSTROUTING", Hook::postrouting}}};
+    for (const auto& [name, hook] : kChains) {
+      if (name != chain) continue;
+      (translates ? read_.value.translates_at : read_.value.filters_at) |=
+          static_cast<std::uint8_t>(1U << static_cast<unsigned>(hook));
+    }
   }
 
   /// How many rules a rule with lists expands to, or more if it has many conditions.

@@ -343,6 +343,7 @@ class Reader {
   void check_jumps();
   [[nodiscard]] std::vector<BaseChain> find_starts();
   void check_other_chain(const Declared& chain, const std::string& key);
+  void note_where_rules_matter(const Declared& chain, const std::string& key);
   void leave_out_at_other_places(std::vector<const Declared*>& filters, std::string_view hook);
   void spread_harm();
   [[nodiscard]] Errors set_policies(std::vector<BaseChain>& starts);
@@ -427,7 +428,8 @@ std::vector<BaseChain> Reader::find_starts() {
       read_.harmless.push_back(error(name + ": the table is dormant, so the chain filters no packets", "", ""));
     } else if (chain.family == "arp") {
       read_.harmless.push_back(error(name + ": ARP is not supported: the verdicts of IP packets are the same", "", ""));
-    } else if (is_ip && chain.hook == hook && chain.type == (options_.translates ? "nat" : "filter")) {
+    } else if (note_where_rules_matter(chain, key);
+               is_ip && chain.hook == hook && chain.type == (options_.translates ? "nat" : "filter")) {
       filters.push_back(&chain);
     } else if (is_ip && options_.hook && chain.hook != "ingress") {
       // Another function of the chain stands for the other hooks.
@@ -463,6 +465,16 @@ std::vector<BaseChain> Reader::find_starts() {
   }
   std::ranges::reverse(starts);
   return starts;
+}
+
+void Reader::note_where_rules_matter(const Declared& chain, const std::string& key) {
+  if (chain.harmful.empty() && chains_.find(key)->second.policy != classify::Target::drop) return;
+  for (const Hook hook : {Hook::prerouting, Hook::forward, Hook::postrouting}) {
+    if (chain.hook != name_of(hook)) continue;
+    const auto bit = static_cast<std::uint8_t>(1U << static_cast<unsigned>(hook));
+    if (chain.type == "filter") read_.value.filters_at |= bit;
+    if (chain.type == "nat") read_.value.translates_at |= bit;
+  }
 }
 
 /// Here, the filters of a hook see packets after their connections are looked up, and before they are translated there.
