@@ -23,14 +23,14 @@ namespace {
 constexpr std::string_view kBeginning = "penstock-connections ";
 constexpr std::uint64_t kNanosecondsPerMs = 1'000'000;
 constexpr std::uint64_t kLongestMs = std::uint64_t{365} * 86'400 * 1'000;  // more than any timeout
-constexpr std::uint64_t kVersion = 2;
 constexpr std::uint16_t kTranslationBits = Connection::kSourceNat | Connection::kDestinationNat;
 constexpr std::uint16_t kStatusBits = Connection::kSeenReply | Connection::kAssured | kTranslationBits;
 constexpr std::uint8_t kMostScale = 14;  // RFC 7323 §2.3
 
 /// Of a fixed length, so that it can be written last.
 std::string first_line(std::uint64_t now_ms, std::uint64_t connections) {
-  return fmt::format("{}version={} saved_ms={:020} connections={:010}\n", kBeginning, kVersion, now_ms, connections);
+  return fmt::format("{}version={} saved_ms={:020} connections={:010}\n", kBeginning, kSavedVersion, now_ms,
+                     connections);
 }
 
 void append_side(std::string& text, std::string_view name, const TcpSide& side) {
@@ -48,34 +48,6 @@ void append_address(std::string& text, std::string_view name, const Tuple& tuple
 std::uint16_t status_of(const Record& record) noexcept {
   const bool translated = !are_inverse(record.original, record.reply);
   return record.status & (translated ? kStatusBits : kStatusBits & ~kTranslationBits);
-}
-
-void append_line(std::string& text, const SavedConnection& saved) {
-  const auto& [record, tcp, udp_stream_in_ns] = saved;
-  const Tuple& tuple = record.original;
-  const std::uint16_t status = status_of(record);
-  const auto out = [&text] { return std::back_inserter(text); };
-  fmt::format_to(out(), "protocol={} timeout_ms={}", tuple.protocol, record.remaining_ns / kNanosecondsPerMs);
-  append_address(text, "src", tuple, tuple.source);
-  append_address(text, "dst", tuple, tuple.destination);
-  fmt::format_to(out(), " sport={} dport={} status={} mark={}", tuple.source_port, tuple.destination_port, status,
-                 record.mark);
-  if ((status & kTranslationBits) != 0) {
-    append_address(text, "reply_src", tuple, record.reply.source);
-    append_address(text, "reply_dst", tuple, record.reply.destination);
-    fmt::format_to(out(), " reply_sport={} reply_dport={}", record.reply.source_port, record.reply.destination_port);
-  }
-  if (tuple.protocol == ip_protocol::kTcp) {
-    fmt::format_to(out(), " state={}", name(record.tcp_state));
-    append_side(text, "original", tcp.sides[0]);
-    append_side(text, "reply", tcp.sides[1]);
-    fmt::format_to(out(), " last={},{},{},{},{},{},{},{},{}", tcp.last_sequence, tcp.last_ack, tcp.last_end,
-                   tcp.last_window, tcp.last_scale, tcp.last_flags, static_cast<unsigned>(tcp.last_kind),
-                   static_cast<unsigned>(tcp.last_direction), tcp.retransmissions);
-  }
-  if (tuple.protocol == ip_protocol::kUdp)
-    fmt::format_to(out(), " stream_in_ms={}", udp_stream_in_ns / kNanosecondsPerMs);
-  text += '\n';
 }
 
 /// The fields of a line, "key=value", in a fixed order. Remembers the first that is wrong.
@@ -271,18 +243,50 @@ Result<std::vector<SavedConnection>> wrong_line(const std::string& name, const L
 
 bool is_saved_connections(std::string_view beginning) noexcept { return beginning.starts_with(kBeginning); }
 
+void append_saved(std::string& text, const SavedConnection& saved) {
+  const auto& [record, tcp, udp_stream_in_ns] = saved;
+  const Tuple& tuple = record.original;
+  const std::uint16_t status = status_of(record);
+  const auto out = [&text] { return std::back_inserter(text); };
+  fmt::format_to(out(), "protocol={} timeout_ms={}", tuple.protocol, record.remaining_ns / kNanosecondsPerMs);
+  append_address(text, "src", tuple, tuple.source);
+  append_address(text, "dst", tuple, tuple.destination);
+  fmt::format_to(out(), " sport={} dport={} status={} mark={}", tuple.source_port, tuple.destination_port, status,
+                 record.mark);
+  if ((status & kTranslationBits) != 0) {
+    append_address(text, "reply_src", tuple, record.reply.source);
+    append_address(text, "reply_dst", tuple, record.reply.destination);
+    fmt::format_to(out(), " reply_sport={} reply_dport={}", record.reply.source_port, record.reply.destination_port);
+  }
+  if (tuple.protocol == ip_protocol::kTcp) {
+    fmt::format_to(out(), " state={}", name(record.tcp_state));
+    append_side(text, "original", tcp.sides[0]);
+    append_side(text, "reply", tcp.sides[1]);
+    fmt::format_to(out(), " last={},{},{},{},{},{},{},{},{}", tcp.last_sequence, tcp.last_ack, tcp.last_end,
+                   tcp.last_window, tcp.last_scale, tcp.last_flags, static_cast<unsigned>(tcp.last_kind),
+                   static_cast<unsigned>(tcp.last_direction), tcp.retransmissions);
+  }
+  if (tuple.protocol == ip_protocol::kUdp)
+    fmt::format_to(out(), " stream_in_ms={}", udp_stream_in_ns / kNanosecondsPerMs);
+  text += '\n';
+}
+
 SavedConnectionsWriter::SavedConnectionsWriter(std::size_t most_bytes)
     : most_bytes_(most_bytes), text_(first_line(0, 0)) {}
 
 void SavedConnectionsWriter::add(const SavedConnection& saved) {
-  const std::size_t before = text_.size();
-  if (left_out_ == 0) append_line(text_, saved);
-  if (left_out_ == 0 && text_.size() <= most_bytes_) {
-    ++written_;
-    return;
+  line_.clear();
+  append_saved(line_, saved);
+  add_lines(line_, 1);
+}
+
+void SavedConnectionsWriter::add_lines(std::string_view lines, std::uint64_t connections) {
+  if (left_out_ == 0 && text_.size() + lines.size() <= most_bytes_) {
+    text_ += lines;
+    written_ += connections;
+  } else {
+    left_out_ += connections;
   }
-  text_.resize(before);
-  ++left_out_;
 }
 
 std::string SavedConnectionsWriter::finish(std::uint64_t now_ms) {
@@ -301,11 +305,11 @@ Result<std::vector<SavedConnection>> read_saved_connections(std::string_view tex
   }
   Fields first(line.text.substr(kBeginning.size()));
   const auto version = first.number<std::uint64_t>("version");
-  if (version != kVersion) {  // the rest of the line may be anything then
+  if (version != kSavedVersion) {  // the rest of the line may be anything then
     return failure(Error{{name, 1, 0},
                          "saved connections of another version of the format",
                          fmt::format("{}{}", version, version == 1 ? ", of an earlier penstock" : ""),
-                         std::to_string(kVersion)});
+                         std::to_string(kSavedVersion)});
   }
   const auto saved_ms = first.number<std::uint64_t>("saved_ms");
   const auto count = first.number<std::uint64_t>("connections");

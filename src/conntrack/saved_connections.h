@@ -25,12 +25,20 @@ namespace penstock::conntrack {
 /// Whether a file with this beginning is one of these, of any version.
 [[nodiscard]] bool is_saved_connections(std::string_view beginning) noexcept;
 
+/// Of the format: what is written, and the only one that is read.
+inline constexpr std::uint64_t kSavedVersion = 2;
+
+/// Appends its line.
+void append_saved(std::string& text, const SavedConnection& saved);
+
 class SavedConnectionsWriter {
  public:
   /// `most_bytes`: what a reader takes. More connections than fit are left out.
   explicit SavedConnectionsWriter(std::size_t most_bytes);
 
   void add(const SavedConnection& saved);
+  /// So many whole lines that `append_saved` has made. All of them are left out if they do not fit.
+  void add_lines(std::string_view lines, std::uint64_t connections);
   /// The whole text. `now_ms`: since 1970.
   [[nodiscard]] std::string finish(std::uint64_t now_ms);
   [[nodiscard]] std::uint64_t written() const noexcept { return written_; }
@@ -39,6 +47,7 @@ class SavedConnectionsWriter {
  private:
   const std::size_t most_bytes_;
   std::string text_;
+  std::string line_;
   std::uint64_t written_ = 0, left_out_ = 0;
 };
 
