@@ -13,6 +13,7 @@
 
 #include "base/error_list.h"
 #include "base/text_file.h"
+#include "conntrack/nat_range.h"
 #include "nf/firewall/iptables_chains.h"
 #include "nf/firewall/iptables_rule.h"
 
@@ -143,6 +144,11 @@ class IptablesReader {
     IptablesRule rule = read_iptables_rule(words_, table_->family, options_.translates, options_.interfaces,
                                            {file_, line_, 0}, read_.value, errors);
     for (Error& error : errors) mistakes_.add(std::move(error));
+    // NETMAP translates what its hook translates, also in chains that are called from there.
+    if (rule.translation && rule.translation->range.has(conntrack::NatRange::kNetmap)) {
+      using Way = classify::Translation::Way;
+      rule.translation->way = options_.hook == Hook::postrouting ? Way::source : Way::destination;
+    }
     rule.index = static_cast<std::uint32_t>(read_.value.rules.size());
     using Jump = IptablesRule::Jump;
     const classify::Target target = rule.jump == Jump::drop     ? classify::Target::drop

@@ -578,9 +578,9 @@ class IptablesRuleReader {
     } else if (const TranslationTarget* const target = translates_ ? translation_target(word.text) : nullptr) {
       rule_.jump = Jump::translate;
       using Way = classify::Translation::Way;
-      classify::Translation translation{way_in(*target, rule_.chain)};
+      classify::Translation translation{target->way};
       const bool of_source = translation.way == Way::source || translation.way == Way::masquerade;
-      if (rule_.chain == (of_source ? "PREROUTING" : "POSTROUTING"))
+      if (target->name != "NETMAP" && rule_.chain == (of_source ? "PREROUTING" : "POSTROUTING"))
         return mistake(word, "wrong target for this chain", of_source ? "POSTROUTING" : "PREROUTING");
       read_translation(*target, word, translation);
       rule_.translation = translation;

@@ -99,10 +99,6 @@ const TranslationTarget* translation_target(std::string_view name) noexcept {
   return found == kTargets.end() ? nullptr : found;
 }
 
-Way way_in(const TranslationTarget& target, std::string_view chain) noexcept {
-  return target.name == "NETMAP" && chain == "POSTROUTING" ? Way::source : target.way;
-}
-
 std::uint8_t translation_flag(std::string_view option) noexcept {
   return option == "--random"         ? NatRange::kRandom
          : option == "--random-fully" ? NatRange::kFullyRandom

@@ -16,16 +16,13 @@ namespace penstock::firewall {
 /// A target, and the options that it has.
 struct TranslationTarget {
   std::string_view name;
-  classify::Translation::Way way;
-  std::string_view value;  // the option that says to what it translates: --to-destination
+  classify::Translation::Way way;  // of NETMAP: as its hook
+  std::string_view value;          // the option that says to what it translates: --to-destination
   bool needs_value;
   std::uint8_t flags;  // of conntrack::NatRange, for which it has options
 };
 /// DNAT, SNAT, MASQUERADE, REDIRECT or NETMAP. Null: not such a target.
 [[nodiscard]] const TranslationTarget* translation_target(std::string_view name) noexcept;
-/// NETMAP translates destinations in PREROUTING and in chains that are not built in, otherwise sources.
-[[nodiscard]] classify::Translation::Way way_in(const TranslationTarget& target, std::string_view chain) noexcept;
-
 /// The flag of --random, --random-fully or --persistent; 0: not such an option.
 [[nodiscard]] std::uint8_t translation_flag(std::string_view option) noexcept;
 /// Protocols with which iptables takes ports in these options.
