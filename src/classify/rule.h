@@ -113,6 +113,8 @@ struct Ruleset {
   Target ipv6_policy = Target::accept;
   StepObjects objects{};                                 // that the rules' steps refer to
   std::set<std::string, std::less<>> interface_names{};  // in all rules of the file, used or not, including patterns
+  // Where the file has rules, used or not, that can drop or change forwarded packets: bits by firewall::Hook.
+  std::uint8_t filters_at = 0, translates_at = 0;
 
   [[nodiscard]] Target policy(NetworkLayer family) const noexcept {
     return family == NetworkLayer::ipv4 ? ipv4_policy : ipv6_policy;

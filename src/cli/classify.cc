@@ -61,6 +61,7 @@ Result<firewall::ReadOptions> read_options(const ClassifyOptions& options) {
   if (auto set = set_match(read, options.match, options.decides, {"--match", 0, 0}); !set) return failure(set.error());
   if (!options.policy.empty()) read.policy = firewall::target_of(options.policy);
   read.most_rules = options.most_rules;
+  read.leaves_nat_aside = true;
   for (const std::string& name : {options.in, options.out}) {
     const auto& ports = read.interfaces.ports;
     if (!name.empty() && std::find(ports.begin(), ports.end(), name) == ports.end()) {

@@ -3,6 +3,7 @@
 
 #include "cli/classify.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -164,6 +165,34 @@ TEST_F(ClassifyCommand, NamesAllMistakesAndPrintsNoResults) {
   const Outcome rules = run("*filter\n:FORWARD DROP [0:0]\n-A FORWARD -p tpc -j ACCEPT\nCOMMIT\n", {"x"});
   EXPECT_EQ(rules.exit_code, 2);
   EXPECT_THAT(rules.err, HasSubstr(rules_.path() + ":3:15: unknown protocol: found 'tpc'"));
+}
+
+TEST_F(ClassifyCommand, LeavesNatAside) {
+  const std::string filter = "*filter\n:FORWARD DROP [0:0]\n-A FORWARD -p tcp -j ACCEPT\nCOMMIT\n";
+  const Outcome iptables = run(filter + "*nat\n:POSTROUTING ACCEPT [0:0]\n-A POSTROUTING -j MASQUERADE\nCOMMIT\n",
+                               {"1.1.1.1 2.2.2.2 tcp 1 2", "1.1.1.1 2.2.2.2 udp 1 2"});
+  EXPECT_EQ(iptables.exit_code, 0) << iptables.err;
+  EXPECT_EQ(iptables.out, "0 accept\n- drop\n");
+  EXPECT_THAT(iptables.err, HasSubstr("table nat is left aside: nothing is translated"));
+  EXPECT_NE(run(filter + "*mangle\n:FORWARD DROP [0:0]\nCOMMIT\n", {"1.1.1.1 2.2.2.2 tcp 1 2"}).exit_code, 0);
+  const auto chain = [](const char* type, const char* hook, const char* policy) {
+    return fmt::format(R"(, {{"chain": {{"family": "ip", "table": "t", "name": "{1}", "handle": 1, "type": "{0}",
+                       "hook": "{1}", "prio": 0, "policy": "{2}"}}}})",
+                       type, hook, policy);
+  };
+  const std::string head = R"({"nftables": [{"metainfo": {"json_schema_version": 1}},
+                              {"table": {"family": "ip", "name": "t", "handle": 1}})";
+  const std::string masquerade =
+      R"(, {"rule": {"family": "ip", "table": "t", "chain": "postrouting", "handle": 2, "expr": [{"masquerade": null}]}})";
+  const Outcome nftables =
+      run(head + chain("filter", "forward", "drop") + chain("nat", "postrouting", "accept") + masquerade + "]}",
+          {"1.1.1.1 2.2.2.2 tcp 1 2"});
+  EXPECT_EQ(nftables.exit_code, 0) << nftables.err;
+  EXPECT_EQ(nftables.out, "- drop\n");
+  EXPECT_THAT(nftables.err, HasSubstr("chain postrouting of type nat at hook postrouting is left aside"));
+  const Outcome other = run(head + chain("filter", "forward", "drop") + chain("filter", "prerouting", "drop") + "]}",
+                            {"1.1.1.1 2.2.2.2 tcp 1 2"});
+  EXPECT_NE(other.exit_code, 0) << "a filter at another hook";
 }
 
 TEST_F(ClassifyCommand, RefusesUnsupportedRulesUnlessSkipped) {

@@ -30,6 +30,7 @@
 #include "base/units.h"
 #include "cli/capture_file.h"
 #include "cli/chain_arguments.h"
+#include "cli/conntrack_save.h"
 #include "cli/conntrack_text.h"
 #include "cli/ctl_text.h"
 #include "cli/stop_signals.h"
@@ -49,7 +50,7 @@ struct CtlArguments {
   std::uint64_t timeout_s = 10;   // of a command that is answered at once
   bool watch = false;
   double interval_s = 1;
-  std::string file;  // of a capture
+  std::string file;  // of a capture, or of saved connections
 };
 
 /// The socket that the user has not named: the only one in the usual folder.
@@ -205,6 +206,20 @@ int capture(control::Client& client, const CtlArguments& arguments) {
 /// `conntrack`: lines of connections or events, then how many there were.
 int show_connections(control::Client& client, const CtlArguments& arguments) {
   const std::string action = arguments.request.at("action").get<std::string>();
+  if (action == "save") {
+    if (arguments.file.empty()) return refuse({Error{{}, "conntrack save: no file", "", "conntrack save FILE"}});
+    auto saved = save_connections(client, arguments.request, arguments.file);
+    if (!saved)
+      return saved.error().kind == kNotWritable ? refuse(saved.error().errors) : fail_to(saved.error(), arguments);
+    const std::string text =
+        fmt::format("{} saved\n", format_count(saved->at("connections").get<std::uint64_t>(), "connection"));
+    return print_results(arguments.json ? json_text(*saved, 2) : text, false, {});
+  }
+  if (!arguments.file.empty())
+    return refuse({Error{{},
+                         fmt::format("a file, but conntrack {} writes none", action),
+                         in_quotes(arguments.file),
+                         "conntrack save FILE"}});
   std::signal(SIGPIPE, SIG_DFL);  // `| head` ends it silently
   Errors errors;
   const auto print = [&](const Json& event) {
@@ -360,6 +375,8 @@ void add_ctl(CLI::App& app, int& exit_code) {
     if (kind.command == Command::stats) add_watch(*sub, *arguments);
     if (kind.command == Command::capture)
       sub->add_option("FILE", arguments->file, "the file to write; -: standard output")->required();
+    if (kind.command == Command::conntrack)
+      sub->add_option("FILE", arguments->file, "save: the file to write, for `connections_file` of a later run");
     sub->callback([arguments, &exit_code, asked = kind.command] { exit_code = run_command(asked, *arguments); });
   }
 }

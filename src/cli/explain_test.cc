@@ -73,6 +73,42 @@ class ExplainCommand : public ::testing::Test {
   const TestFile rules_{"rules"}, chain_{"chain.yaml"}, capture_{"capture.pcap"};
 };
 
+TEST_F(ExplainCommand, FollowsAPacketThroughTranslations) {
+  const TestFile routes("routes"), neighbours("neighbours");
+  routes.write("10.1.0.0/24 dev lan\ndefault via 203.0.113.1 dev wan\n");
+  neighbours.write("10.1.0.5 dev lan lladdr 02:00:00:00:01:05\n203.0.113.1 dev wan lladdr 02:00:00:00:02:01\n");
+  rules_.write(
+      "*filter\n:FORWARD DROP [0:0]\n-A FORWARD -d 10.1.0.5/32 -m conntrack --ctstate DNAT -j ACCEPT\n"
+      "-A FORWARD -i lan -j ACCEPT\nCOMMIT\n*nat\n:PREROUTING ACCEPT [0:0]\n:POSTROUTING ACCEPT [0:0]\n"
+      "-A PREROUTING -p tcp -m tcp --dport 80 -j DNAT --to-destination 10.1.0.6\n"
+      "-A PREROUTING -p tcp -m tcp --dport 443 -j DNAT --to-destination 10.1.0.5:8443\n"
+      "-A POSTROUTING -o wan -j MASQUERADE\nCOMMIT\n");
+  chain_.write(
+      "ports:\n  lan: {pcap: {read: /nowhere/1.pcap, write: /nowhere/2.pcap}}\n"
+      "  wan: {pcap: {read: /nowhere/3.pcap, write: /nowhere/4.pcap}}\nchain:\n  - firewall: {rules: " +
+      rules_.path() + ", hook: prerouting}\n  - router: {routes: " + routes.path() +
+      ", neighbours: " + neighbours.path() + "}\n  - firewall: {rules: " + rules_.path() +
+      ", hook: forward}\n  - firewall: {rules: " + rules_.path() +
+      ", hook: postrouting, addresses: {wan: 203.0.113.5}}\nrun: {workers: 1, processor: cpu}\n");
+  const Outcome in = run({"--packet", "tcp", "192.0.2.7:4242", "203.0.113.5:443", "--in", "wan"});
+  EXPECT_EQ(in.exit_code, 0) << in.err;
+  EXPECT_THAT(in.out, HasSubstr("    not NAT rule 0 (line 9): -A PREROUTING -p tcp -m tcp --dport 80 -j DNAT "
+                                "--to-destination 10.1.0.6\n"
+                                "        the destination port 443 is not in 80\n"
+                                "    by policy accept: no rule matches\n"
+                                "    NAT rule 1 (line 10): -A PREROUTING -p tcp -m tcp --dport 443 -j DNAT "
+                                "--to-destination 10.1.0.5:8443: destination 203.0.113.5:443 to 10.1.0.5:8443\n"));
+  EXPECT_THAT(in.out, HasSubstr("    changes ipv4_dst 203.0.113.5 → 10.1.0.5\n"));
+  EXPECT_THAT(in.out, HasSubstr("    by 10.1.0.0/24 dev lan\n"));
+  EXPECT_THAT(in.out, HasSubstr("--ctstate DNAT -j ACCEPT\n"));
+  EXPECT_THAT(in.out, HasSubstr("\nforward to lan\n"));
+  const Outcome out = run({"--packet", "tcp", "10.1.0.5:4242", "192.0.2.7:853", "--in", "lan"});
+  EXPECT_THAT(out.out,
+              HasSubstr("-A POSTROUTING -o wan -j MASQUERADE: source 10.1.0.5:4242 to 203.0.113.5:4242, or, if "
+                        "that is in use, to a free port of 1024-65535\n"));
+  EXPECT_THAT(out.out, HasSubstr("by which ports are in use\n"));
+}
+
 TEST_F(ExplainCommand, SaysWhichRuleDecidesAndWhyNotThoseBefore) {
   const Outcome outcome = run({"--packet", "tcp", "10.1.0.5:4242", "192.0.2.7:443"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;

@@ -882,6 +882,17 @@ TEST_F(WeakChainFile, RefusesTwoPortsThatReadFromOneInterface) {
   EXPECT_EQ(warnings_of(two(", netns: one", ", netns: two")), "\n");
 }
 
+TEST_F(WeakChainFile, WarnsAboutHooksThatFirewallsStandForTwice) {
+  put("rules", "*filter\n:FORWARD DROP [0:0]\nCOMMIT\n");
+  constexpr const char* kFirewall = "firewall: {rules: rules, hook: forward}";
+  expect_has(warnings_of(between_ports(fmt::format("  - {0}\n  - {0}\n", kFirewall))),
+             "chain.yaml:4:23: two firewalls with the same rules at hook forward");
+  // Each packet passes only one of them.
+  EXPECT_EQ(warnings_of(between_ports(fmt::format(
+                "  - fork:\n    - when: {{in_port: lan}}\n      chain: [{0}]\n    - chain: [{0}]\n", kFirewall))),
+            "\n");
+}
+
 TEST_F(WeakChainFile, RefusesAFirewallThatItCannotApplyAsAWhole) {
   put("rules", "*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -m geoip --source-country XX -j DROP\nCOMMIT\n");
   const std::string refused = errors_of(kGood);

@@ -10,9 +10,11 @@
 #include <optional>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "config/fork_builder.h"
 #include "config/outputs.h"
+#include "function/chain_member.h"
 
 namespace penstock::config {
 
@@ -32,6 +34,7 @@ class FunctionBuilder {
     }
     make_functions(next, description_.functions.size());
     built_.complete = description_.functions_complete && known_so_far_;
+    if (built_.complete) ask_members();
     return std::move(built_);
   }
 
@@ -101,6 +104,28 @@ class FunctionBuilder {
         {description.place,
          fmt::format("{} and {} track the same connections, but in different ways", first.name, named.name), "",
          "the same parameters about connections in both"});
+  }
+
+  /// What the functions say about each other.
+  void ask_members() {
+    for (std::size_t f = 0; f < built_.functions.size(); ++f) {
+      const auto* const member = dynamic_cast<const function::ChainMember*>(built_.functions[f].function.get());
+      if (member == nullptr) continue;
+      std::vector<const function::NetworkFunction*> chain;
+      for (std::size_t other = 0; other < built_.functions.size(); ++other) {
+        if (!are_in_different_arms(f, other)) chain.push_back(built_.functions[other].function.get());
+      }
+      append(built_.cautions, member->cautions_in(chain));
+    }
+  }
+
+  /// No packet passes both.
+  [[nodiscard]] bool are_in_different_arms(std::size_t a, std::size_t b) const {
+    return std::ranges::any_of(built_.forks, [&](const plan::Fork& fork) {
+      const auto in = [](std::size_t f, const auto& part) { return part.first <= f && f < part.last; };
+      return in(a, fork) && in(b, fork) &&
+             std::ranges::none_of(fork.arms, [&](const plan::Arm& arm) { return in(a, arm) && in(b, arm); });
+    });
   }
 
   void make_fork(const ForkDescription& description) {

@@ -6,7 +6,6 @@
 
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -14,7 +13,6 @@
 #include <vector>
 
 #include "conntrack/table_access.h"
-#include "packet/ip.h"
 
 namespace penstock::conntrack {
 
@@ -43,7 +41,7 @@ class ConnectionTables {
     const std::lock_guard lock(mutex_);
     return workers_;
   }
-  /// Calls `use(saved)` for all connections that are not translated. Only when no worker uses its table any more.
+  /// Calls `use(saved)` for all connections. Only when no worker uses its table any more.
   template <typename Use>
   void for_each_saved(Use&& use) const;
 
@@ -63,16 +61,7 @@ void ConnectionTables::for_each_saved(Use&& use) const {
     std::uint32_t from = 0;
     do {
       from = table.for_each(from, kPositions, [&](const Connection& connection) {
-        if (connection.translated()) return;
-        const std::uint64_t remaining_ns = table.remaining_ns(connection);
-        SavedConnection saved;
-        saved.record = record_of(connection, remaining_ns);
-        if (connection.original.protocol == ip_protocol::kTcp) saved.tcp = connection.tcp;
-        if (connection.original.protocol == ip_protocol::kUdp) {
-          const std::uint64_t now_ns = connection.expires_ns - remaining_ns;
-          saved.udp_stream_in_ns = connection.udp_stream_from_ns - std::min(connection.udp_stream_from_ns, now_ns);
-        }
-        use(saved);
+        use(saved_of(connection, table.remaining_ns(connection)));
       });
     } while (from != 0);
   }

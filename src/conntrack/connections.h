@@ -37,6 +37,8 @@ class Connections {
 
   // For functions.
 
+  /// Table::will_write, at set-up.
+  void will_write(NatKind kind) noexcept { table_.will_write(kind); }
   /// Call for each burst, at most kBurst packets with parsed layouts, before asking about the first of its packets.
   void prepare(std::span<const PacketView> packets) noexcept;
   /// Call in packet order. The connection, if any, is valid until the next call.

@@ -5,9 +5,11 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "conntrack/connection.h"
+#include "packet/ip.h"
 
 namespace penstock::conntrack {
 
@@ -38,5 +40,16 @@ struct SavedConnection {
   TcpTracking tcp;                     // of TCP
   std::uint64_t udp_stream_in_ns = 0;  // of UDP: until it may be a stream
 };
+
+[[nodiscard]] inline SavedConnection saved_of(const Connection& connection, std::uint64_t remaining_ns) noexcept {
+  SavedConnection saved;
+  saved.record = record_of(connection, remaining_ns);
+  if (connection.original.protocol == ip_protocol::kTcp) saved.tcp = connection.tcp;
+  if (connection.original.protocol == ip_protocol::kUdp) {
+    const std::uint64_t now_ns = connection.expires_ns - remaining_ns;
+    saved.udp_stream_in_ns = connection.udp_stream_from_ns - std::min(connection.udp_stream_from_ns, now_ns);
+  }
+  return saved;
+}
 
 }  // namespace penstock::conntrack

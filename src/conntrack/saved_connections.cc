@@ -23,13 +23,15 @@ namespace {
 constexpr std::string_view kBeginning = "penstock-connections ";
 constexpr std::uint64_t kNanosecondsPerMs = 1'000'000;
 constexpr std::uint64_t kLongestMs = std::uint64_t{365} * 86'400 * 1'000;  // more than any timeout
-constexpr std::uint16_t kStatusBits =
-    Connection::kExpected | Connection::kSeenReply | Connection::kAssured | Connection::kHelper;
+constexpr std::uint16_t kTranslationBits = Connection::kSourceNat | Connection::kDestinationNat;
+constexpr std::uint16_t kStatusBits = Connection::kExpected | Connection::kSeenReply | Connection::kAssured |
+                                      Connection::kHelper | kTranslationBits;
 constexpr std::uint8_t kMostScale = 14;  // RFC 7323 §2.3
 
 /// Of a fixed length, so that it can be written last.
 std::string first_line(std::uint64_t now_ms, std::uint64_t connections) {
-  return fmt::format("{}version=1 saved_ms={:020} connections={:010}\n", kBeginning, now_ms, connections);
+  return fmt::format("{}version={} saved_ms={:020} connections={:010}\n", kBeginning, kSavedVersion, now_ms,
+                     connections);
 }
 
 void append_side(std::string& text, std::string_view name, const TcpSide& side) {
@@ -43,26 +45,10 @@ void append_address(std::string& text, std::string_view name, const Tuple& tuple
       tuple.ip_version == 4 ? to_string(Ipv4Address{static_cast<std::uint32_t>(address.low)}) : to_string(address));
 }
 
-void append_line(std::string& text, const SavedConnection& saved) {
-  const auto& [record, tcp, udp_stream_in_ns] = saved;
-  const Tuple& tuple = record.original;
-  const auto out = [&text] { return std::back_inserter(text); };
-  fmt::format_to(out(), "protocol={} timeout_ms={}", tuple.protocol, record.remaining_ns / kNanosecondsPerMs);
-  append_address(text, "src", tuple, tuple.source);
-  append_address(text, "dst", tuple, tuple.destination);
-  fmt::format_to(out(), " sport={} dport={} status={} mark={}", tuple.source_port, tuple.destination_port,
-                 record.status & kStatusBits, record.mark);
-  if (tuple.protocol == ip_protocol::kTcp) {
-    fmt::format_to(out(), " state={}", name(record.tcp_state));
-    append_side(text, "original", tcp.sides[0]);
-    append_side(text, "reply", tcp.sides[1]);
-    fmt::format_to(out(), " last={},{},{},{},{},{},{},{},{}", tcp.last_sequence, tcp.last_ack, tcp.last_end,
-                   tcp.last_window, tcp.last_scale, tcp.last_flags, static_cast<unsigned>(tcp.last_kind),
-                   static_cast<unsigned>(tcp.last_direction), tcp.retransmissions);
-  }
-  if (tuple.protocol == ip_protocol::kUdp)
-    fmt::format_to(out(), " stream_in_ms={}", udp_stream_in_ns / kNanosecondsPerMs);
-  text += '\n';
+/// Those that are kept. A translation that has come back to where it began (of identifiers of ICMP) is none.
+std::uint16_t status_of(const Record& record) noexcept {
+  const bool translated = !are_inverse(record.original, record.reply);
+  return record.status & (translated ? kStatusBits : kStatusBits & ~kTranslationBits);
 }
 
 /// The fields of a line, "key=value", in a fixed order. Remembers the first that is wrong.
@@ -180,16 +166,55 @@ TcpState read_state(Fields& fields) noexcept {
   return static_cast<TcpState>(found - kTcpStateNames.begin());
 }
 
+/// Both addresses, of one family.
+void read_addresses(Fields& fields, std::string_view source, std::string_view destination, Tuple& tuple) {
+  tuple.source = fields.address(source, tuple.ip_version);
+  std::uint8_t other_version = 0;
+  tuple.destination = fields.address(destination, other_version);
+  if (other_version != tuple.ip_version) fields.refuse(destination);
+}
+
+/// Of a translated connection. It differs from the inverse of the original's where the status says so, and nowhere
+/// else.
+Tuple read_reply(Fields& fields, const Tuple& original, std::uint16_t status) {
+  Tuple reply;
+  reply.protocol = original.protocol;
+  read_addresses(fields, "reply_src", "reply_dst", reply);
+  if (reply.ip_version != original.ip_version) fields.refuse("reply_src");
+  reply.source_port = fields.number<std::uint16_t>("reply_sport");
+  reply.destination_port = fields.number<std::uint16_t>("reply_dport");
+  // What the other end sees.
+  const std::optional<Tuple> seen = inverse_of(reply);
+  if (!seen || *seen == original) {
+    fields.refuse("reply_dport");
+    return reply;
+  }
+  bool other_source = seen->source != original.source, other_destination = seen->destination != original.destination;
+  const bool source_translated = (status & Connection::kSourceNat) != 0;
+  const bool destination_translated = (status & Connection::kDestinationNat) != 0;
+  if (is_icmp(original)) {
+    // Either translation may change the identifier, and none the type.
+    if (seen->destination_port != original.destination_port) fields.refuse("reply_dport");
+    if ((other_source && !source_translated) || (other_destination && !destination_translated)) fields.refuse("status");
+    return reply;
+  }
+  const bool other_source_port = seen->source_port != original.source_port;
+  const bool other_destination_port = seen->destination_port != original.destination_port;
+  if (!begins_with_ports(original.protocol) && (other_source_port || other_destination_port))
+    fields.refuse("reply_dport");
+  other_source |= other_source_port;
+  other_destination |= other_destination_port;
+  if (other_source != source_translated || other_destination != destination_translated) fields.refuse("status");
+  return reply;
+}
+
 SavedConnection read_connection(Fields& fields) {
   SavedConnection saved;
   Record& record = saved.record;
   Tuple& tuple = record.original;
   tuple.protocol = fields.number<std::uint8_t>("protocol");
   record.remaining_ns = fields.number<std::uint64_t>("timeout_ms", kLongestMs) * kNanosecondsPerMs;
-  tuple.source = fields.address("src", tuple.ip_version);
-  std::uint8_t other_version = 0;
-  tuple.destination = fields.address("dst", other_version);
-  if (other_version != tuple.ip_version) fields.refuse("dst");
+  read_addresses(fields, "src", "dst", tuple);
   tuple.source_port = fields.number<std::uint16_t>("sport");
   tuple.destination_port = fields.number<std::uint16_t>("dport");
   const std::optional<Tuple> reply = inverse_of(tuple);
@@ -200,6 +225,7 @@ SavedConnection read_connection(Fields& fields) {
   if ((record.status & ~kStatusBits) != 0 || (has_helper && tuple.protocol != ip_protocol::kTcp))
     fields.refuse("status");
   record.mark = fields.number<std::uint32_t>("mark");
+  if (reply && (record.status & kTranslationBits) != 0) record.reply = read_reply(fields, tuple, record.status);
   if (tuple.protocol == ip_protocol::kTcp) {
     record.tcp_state = read_state(fields);
     saved.tcp = read_tcp(fields);
@@ -220,18 +246,50 @@ Result<std::vector<SavedConnection>> wrong_line(const std::string& name, const L
 
 bool is_saved_connections(std::string_view beginning) noexcept { return beginning.starts_with(kBeginning); }
 
+void append_saved(std::string& text, const SavedConnection& saved) {
+  const auto& [record, tcp, udp_stream_in_ns] = saved;
+  const Tuple& tuple = record.original;
+  const std::uint16_t status = status_of(record);
+  const auto out = [&text] { return std::back_inserter(text); };
+  fmt::format_to(out(), "protocol={} timeout_ms={}", tuple.protocol, record.remaining_ns / kNanosecondsPerMs);
+  append_address(text, "src", tuple, tuple.source);
+  append_address(text, "dst", tuple, tuple.destination);
+  fmt::format_to(out(), " sport={} dport={} status={} mark={}", tuple.source_port, tuple.destination_port, status,
+                 record.mark);
+  if ((status & kTranslationBits) != 0) {
+    append_address(text, "reply_src", tuple, record.reply.source);
+    append_address(text, "reply_dst", tuple, record.reply.destination);
+    fmt::format_to(out(), " reply_sport={} reply_dport={}", record.reply.source_port, record.reply.destination_port);
+  }
+  if (tuple.protocol == ip_protocol::kTcp) {
+    fmt::format_to(out(), " state={}", name(record.tcp_state));
+    append_side(text, "original", tcp.sides[0]);
+    append_side(text, "reply", tcp.sides[1]);
+    fmt::format_to(out(), " last={},{},{},{},{},{},{},{},{}", tcp.last_sequence, tcp.last_ack, tcp.last_end,
+                   tcp.last_window, tcp.last_scale, tcp.last_flags, static_cast<unsigned>(tcp.last_kind),
+                   static_cast<unsigned>(tcp.last_direction), tcp.retransmissions);
+  }
+  if (tuple.protocol == ip_protocol::kUdp)
+    fmt::format_to(out(), " stream_in_ms={}", udp_stream_in_ns / kNanosecondsPerMs);
+  text += '\n';
+}
+
 SavedConnectionsWriter::SavedConnectionsWriter(std::size_t most_bytes)
     : most_bytes_(most_bytes), text_(first_line(0, 0)) {}
 
 void SavedConnectionsWriter::add(const SavedConnection& saved) {
-  const std::size_t before = text_.size();
-  if (left_out_ == 0) append_line(text_, saved);
-  if (left_out_ == 0 && text_.size() <= most_bytes_) {
-    ++written_;
-    return;
+  line_.clear();
+  append_saved(line_, saved);
+  add_lines(line_, 1);
+}
+
+void SavedConnectionsWriter::add_lines(std::string_view lines, std::uint64_t connections) {
+  if (left_out_ == 0 && text_.size() + lines.size() <= most_bytes_) {
+    text_ += lines;
+    written_ += connections;
+  } else {
+    left_out_ += connections;
   }
-  text_.resize(before);
-  ++left_out_;
 }
 
 std::string SavedConnectionsWriter::finish(std::uint64_t now_ms) {
@@ -250,8 +308,12 @@ Result<std::vector<SavedConnection>> read_saved_connections(std::string_view tex
   }
   Fields first(line.text.substr(kBeginning.size()));
   const auto version = first.number<std::uint64_t>("version");
-  if (version != 1)  // the rest of the line may be anything then
-    return failure(Error{{name, 1, 0}, "saved connections of another version", std::to_string(version), "version 1"});
+  if (version != kSavedVersion) {  // the rest of the line may be anything then
+    return failure(Error{{name, 1, 0},
+                         "saved connections of another version of the format",
+                         fmt::format("{}{}", version, version == 1 ? ", of an earlier penstock" : ""),
+                         std::to_string(kSavedVersion)});
+  }
   const auto saved_ms = first.number<std::uint64_t>("saved_ms");
   const auto count = first.number<std::uint64_t>("connections");
   if (!first.wrong().empty()) return wrong_line(name, line, first.wrong());

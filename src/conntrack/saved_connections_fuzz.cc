@@ -23,9 +23,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!read) return 0;
   SavedConnectionsWriter writer(kMostBytes);
   Table table({.most_connections = 8, .most_fragments = 1, .seed = 1});
+  table.will_write(NatKind::source);
+  table.will_write(NatKind::destination);
   for (const SavedConnection& saved : *read) {
     writer.add(saved);
+    const std::uint64_t before = table.counters().connections;
     table.restore(saved);
+    // Both directions are found.
+    if (table.counters().connections == before) continue;
+    if (table.look_up(saved.record.original).connection == nullptr) std::abort();
+    if (table.look_up(saved.record.reply).connection == nullptr) std::abort();
   }
   const std::string written = writer.finish(kNowMs);
   const auto again = read_saved_connections(written, "saved", kNowMs);

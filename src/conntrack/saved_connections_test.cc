@@ -44,13 +44,20 @@ std::string saved(const ConnectionTables& connections, std::size_t most_bytes = 
 }
 
 std::string first_line(int connections) {
-  return "penstock-connections version=1 saved_ms=1700000000000 connections=" + std::to_string(connections) + "\n";
+  return "penstock-connections version=2 saved_ms=1700000000000 connections=" + std::to_string(connections) + "\n";
 }
 const std::string kUdpLine =
     "protocol=17 timeout_ms=30000 src=10.1.0.1 dst=10.2.0.1 sport=1000 dport=80 status=0 mark=7 stream_in_ms=2000\n";
 const std::string kTcpLine =
     "protocol=6 timeout_ms=432000000 src=2001:db8::1 dst=2001:db8::2 sport=1000 dport=80 status=6 mark=0 "
     "state=ESTABLISHED original=1,2,3,4,7,35 reply=5,6,7,8,0,32 last=9,10,11,12,13,14,3,1,2\n";
+
+const std::string kTranslatedLine =
+    "protocol=17 timeout_ms=30000 src=10.1.0.1 dst=192.0.2.7 sport=1000 dport=53 status=16 mark=0 reply_src=192.0.2.7 "
+    "reply_dst=203.0.113.5 reply_sport=53 reply_dport=1024 stream_in_ms=2000\n";
+const std::string kEchoLine =
+    "protocol=1 timeout_ms=30000 src=10.1.0.1 dst=203.0.113.5 sport=7 dport=2048 status=34 mark=0 reply_src=10.2.0.1 "
+    "reply_dst=10.1.0.1 reply_sport=9 reply_dport=0\n";
 
 std::string mistake_of(const std::string& text) {
   const auto read = read_saved_connections(text, "file", kNowMs);
@@ -137,12 +144,67 @@ TEST(SavedConnections, EveryFieldIsChecked) {
   EXPECT_NE(with(kTcpLine, ",3,1,2\n", ",3,2,2\n"), "") << "no direction";
 }
 
+TEST(SavedConnections, TranslationsAreReadAsTheyWereWritten) {
+  const auto read = read_saved_connections(first_line(2) + kTranslatedLine + kEchoLine, "file", kNowMs);
+  ASSERT_TRUE(read) << to_string(read.error());
+  ASSERT_EQ(read->size(), 2U);
+  const Record& udp = (*read)[0].record;
+  EXPECT_EQ(udp.status, Connection::kSourceNat);
+  EXPECT_EQ(udp.reply.destination.low, 0xcb007105U);
+  EXPECT_EQ(udp.reply.destination_port, 1024);
+  EXPECT_EQ((*read)[1].record.reply.source_port, 9) << "the identifier";
+  SavedConnectionsWriter writer(1 << 20);
+  for (const SavedConnection& one : *read) writer.add(one);
+  const std::string again = writer.finish(kNowMs);
+  EXPECT_EQ(again.substr(again.find('\n') + 1), kTranslatedLine + kEchoLine);
+}
+
+TEST(SavedConnections, TranslationsAreAsTheStatusSays) {
+  const auto with = [](std::string line, std::string_view what, std::string_view instead) {
+    line.replace(line.find(what), what.size(), instead);
+    return mistake_of(first_line(1) + line);
+  };
+  EXPECT_NE(with(kTranslatedLine, "status=16", "status=0"), "");
+  EXPECT_NE(with(kTranslatedLine, "status=16", "status=32"), "");
+  EXPECT_NE(with(kTranslatedLine, "status=16", "status=48"), "") << "the destination is the same";
+  EXPECT_NE(with(kTranslatedLine, "status=16", "status=144"), "") << "a bit that is not kept";
+  EXPECT_NE(with(kTranslatedLine, "status=16", "status=65552"), "");
+  EXPECT_NE(with(kTranslatedLine, "reply_src=192.0.2.7", "reply_src=192.0.2.8"), "") << "the destination is another";
+  EXPECT_NE(with(kTranslatedLine, "reply_sport=53", "reply_sport=54"), "");
+  EXPECT_NE(with(kTranslatedLine, "reply_dport=1024", "reply_dport=65536"), "");
+  EXPECT_NE(with(kTranslatedLine, " reply_dport=1024", ""), "");
+  EXPECT_NE(with(kTranslatedLine, "203.0.113.5", "2001:db8::1"), "") << "two families";
+  std::string other_family = kTranslatedLine;
+  other_family.replace(other_family.find("reply_src=192.0.2.7"), 19, "reply_src=2001:db8::2");
+  EXPECT_NE(with(other_family, "203.0.113.5", "2001:db8::1"), "");
+  EXPECT_NE(with(kTranslatedLine, "reply_dst=203.0.113.5 reply_sport=53 reply_dport=1024",
+                 "reply_dst=10.1.0.1 reply_sport=53 reply_dport=1000"),
+            "")
+      << "not translated";
+  EXPECT_EQ(with(kTranslatedLine, "203.0.113.5", "10.1.0.1"), "") << "only the port";
+  EXPECT_NE(with(kUdpLine, "status=0", "status=16"), "") << "without a reply";
+  EXPECT_NE(with(kEchoLine, "reply_dport=0", "reply_dport=1"), "") << "another code";
+  EXPECT_NE(with(kEchoLine, "reply_dport=0", "reply_dport=768"), "") << "no reply of ICMP";
+  EXPECT_NE(with(kEchoLine, "status=34", "status=18"), "");
+  EXPECT_EQ(mistake_of(first_line(1) + "protocol=50 timeout_ms=1000 src=10.1.0.1 dst=192.0.2.7 sport=0 dport=0 "
+                                       "status=16 mark=0 reply_src=192.0.2.7 reply_dst=203.0.113.5 reply_sport=0 "
+                                       "reply_dport=0\n"),
+            "");
+  EXPECT_NE(mistake_of(first_line(1) + "protocol=50 timeout_ms=1000 src=10.1.0.1 dst=192.0.2.7 sport=0 dport=0 "
+                                       "status=16 mark=0 reply_src=192.0.2.7 reply_dst=203.0.113.5 reply_sport=0 "
+                                       "reply_dport=1\n"),
+            "")
+      << "no ports";
+}
+
 TEST(SavedConnections, OfOtherFilesAndVersionsNothingIsRead) {
   EXPECT_EQ(mistake_of("root:x:0:0\n"),
             "file: not a file of saved connections: expected a file that begins with penstock-connections ");
-  EXPECT_EQ(mistake_of("penstock-connections version=2 anything\n"),
-            "file:1: saved connections of another version: found 2, expected version 1");
-  EXPECT_NE(mistake_of("penstock-connections version=1 connections=0\n"), "");
+  EXPECT_EQ(mistake_of("penstock-connections version=3 anything\n"),
+            "file:1: saved connections of another version of the format: found 3, expected 2");
+  EXPECT_EQ(mistake_of("penstock-connections version=1 saved_ms=00000001700000000000 connections=0000000000\n"),
+            "file:1: saved connections of another version of the format: found 1, of an earlier penstock, expected 2");
+  EXPECT_NE(mistake_of("penstock-connections version=2 connections=0\n"), "");
   EXPECT_TRUE(is_saved_connections(first_line(0)));
   EXPECT_FALSE(is_saved_connections("*filter\n"));
   EXPECT_FALSE(is_saved_connections(""));
@@ -255,6 +317,69 @@ TEST_F(SecondRun, TakesWhatItHasRoomFor) {
   Worker worker(small);
   worker.access->pass_boundary();
   EXPECT_EQ(worker.access->table().counters().connections, 10U);
+}
+
+/// A connection whose source is translated, and who has its port in the second run.
+class SecondRunWithNat : public SecondRun {
+ protected:
+  static constexpr NatRange kRange{
+      .first_address = {0, 0xcb007105}, .last_address = {0, 0xcb007105}, .flags = NatRange::kAddresses};
+
+  static Tracked translate(Worker& worker, const Packet& packet) {
+    ParsedPacket parsed(packet);
+    Table& table = worker.access->table();
+    const Tracked tracked = table.track(parsed.view(), worker.now_ns);
+    EXPECT_TRUE(table.translate(*tracked.connection, NatKind::source, kRange));
+    EXPECT_TRUE(table.confirm(*tracked.connection));
+    return tracked;
+  }
+  void begin_with(std::vector<NatKind> written) {
+    auto read = read_saved_connections(saved(first_), "file", kNowMs);
+    ASSERT_TRUE(read) << to_string(read.error());
+    second_.restore(std::move(*read), &of_first);
+    after.emplace(second_);
+    for (const NatKind kind : written) after->access->table().will_write(kind);
+    after->access->pass_boundary();
+  }
+};
+
+TEST_F(SecondRunWithNat, GoesOnWithTranslationsAndTheirPorts) {
+  const Tuple reply = translate(before, udp_packet({})).connection->reply;
+  begin_with({NatKind::source, NatKind::destination});
+  Table& table = after->access->table();
+  const Found found = table.look_up(reply);
+  ASSERT_NE(found.connection, nullptr);
+  EXPECT_EQ(found.direction, Direction::reply);
+  EXPECT_TRUE(found.connection->source_translated());
+  EXPECT_EQ(after->pass(udp_packet({})).connection, found.connection) << "the same from the other side";
+  // Another host with the same port.
+  const Tuple other = translate(*after, udp_packet({.source = "10.1.0.77"})).connection->reply;
+  EXPECT_EQ(other.destination, reply.destination);
+  EXPECT_NE(other.destination_port, reply.destination_port) << "that port is in use again";
+}
+
+TEST_F(SecondRunWithNat, LeavesOutConnectionsWhoseTranslationIsNotWrittenToBothDirections) {
+  static_cast<void>(translate(before, udp_packet({})));
+  before.pass(udp_packet({.source_port = 7}));
+  begin_with({NatKind::source});
+  EXPECT_EQ(after->access->table().counters().connections, 1U);
+}
+
+TEST_F(SecondRunWithNat, OfConnectionsWithOneTupleOnlyTheFirstIsEntered) {
+  Table table({.most_connections = 8});
+  table.will_write(NatKind::source);
+  table.will_write(NatKind::destination);
+  std::string other = kTranslatedLine;
+  other.replace(other.find("src=10.1.0.1"), 12, "src=10.1.0.2");
+  const std::string answer =  // from its outside to the public address
+      "protocol=17 timeout_ms=30000 src=192.0.2.7 dst=203.0.113.5 sport=53 dport=1024 status=0 mark=0 stream_in_ms=0\n";
+  const std::string from_outside =
+      "protocol=17 timeout_ms=30000 src=203.0.113.5 dst=192.0.2.7 sport=1024 dport=53 status=0 mark=0 stream_in_ms=0\n";
+  const auto read = read_saved_connections(
+      first_line(5) + kTranslatedLine + other + kTranslatedLine + answer + from_outside, "file", kNowMs);
+  ASSERT_TRUE(read) << to_string(read.error());
+  for (const SavedConnection& one : *read) table.restore(one);
+  EXPECT_EQ(table.counters().connections, 1U);
 }
 
 }  // namespace

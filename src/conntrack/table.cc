@@ -277,8 +277,14 @@ void Table::hold(Connection& connection) noexcept {
 void Table::restore(const SavedConnection& saved) noexcept {
   settle();
   const Record& record = saved.record;
+  constexpr std::uint16_t kBothEnds = Connection::kSourceNat | Connection::kDestinationNat;
+  // Its packets would leave untranslated in one of the directions.
+  if ((record.status & kBothEnds) != 0 && written_ != kBothEnds) return;
   const std::uint32_t hash = store_.hash_of(record.original);
-  if (store_.find(record.original, hash).connection != nullptr) return;
+  if (store_.find(record.original, hash).connection != nullptr ||
+      store_.find(record.reply, store_.hash_of(record.reply)).connection != nullptr) {
+    return;
+  }
   Connection* const connection = store_.take(record.original, record.reply);
   if (connection == nullptr) return;
   connection->mark = record.mark;

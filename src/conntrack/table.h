@@ -93,8 +93,12 @@ class Table {
 
   /// Ends a confirmed connection before its time is over.
   void flush(Connection& connection) noexcept { remove(connection); }
-  /// Enters a connection of an earlier run, which lives on from the table's time. Its reply tuple is the inverse of the
-  /// original. Does nothing if there is no room, or if there is one with this tuple.
+  /// A function of the chain writes this end of translated packets.
+  void will_write(NatKind kind) noexcept {
+    written_ |= kind == NatKind::source ? Connection::kSourceNat : Connection::kDestinationNat;
+  }
+  /// Enters a connection of an earlier run, which lives on from the table's time. Does nothing if there is no room, if
+  /// there is one with one of its tuples, or if it is translated and functions do not write both ends.
   void restore(const SavedConnection& saved) noexcept;
   /// Keeps connections that packets end for some more time: see kept().
   void keep_ended() { kept_.keep(kMostEnded); }
@@ -186,6 +190,7 @@ class Table {
   std::uint64_t ahead_of_packets_ = 0;  // how far it is ahead of the time of packets
   Connection* unconfirmed_ = nullptr;   // the last packet's
   std::uint32_t unconfirmed_hash_ = 0;
+  std::uint16_t written_ = 0;    // ends of translated packets that functions write, as in Connection::status
   bool believed_ = false;        // whether the last packet moved its connection on, instead of only being let pass
   Connection* ended_ = nullptr;  // by the last packet, whose user may still read it
   EventQueue* events_ = nullptr;

@@ -44,16 +44,17 @@ void TableAccess::restore() noexcept {
 }
 
 void TableAccess::serve(bool idle) noexcept {
-  const bool lists = request_.kind == Request::Kind::list;
+  const bool lists = request_.kind == Request::Kind::list || request_.kind == Request::Kind::save;
+  const std::uint32_t most = request_.kind == Request::Kind::list ? Answer::kMostRecords : Answer::kMostSaved;
   std::uint32_t budget = idle ? kPositionsWhileIdle : kPositionsWhileBusy;
   Answer& answer = *answer_;
   while (budget > 0) {
-    const std::uint32_t room = lists ? Answer::kMostRecords - answer.records : kStep;
+    const std::uint32_t room = lists ? most - answer.records : kStep;
     const std::uint32_t step = std::min({budget, kStep, room});
     removed_ = 0;
     answer.next = table_.for_each(answer.next, step, [this](Connection& connection) { serve_one(connection); });
     budget -= std::min(budget, step + removed_ * kPositionsPerRemoval);
-    if (answer.next == 0 || (lists && answer.records == Answer::kMostRecords)) {
+    if (answer.next == 0 || (lists && answer.records == most)) {
       state_.store(State::answered, std::memory_order_release);
       return;
     }
@@ -67,6 +68,9 @@ void TableAccess::serve_one(Connection& connection) noexcept {
   switch (request_.kind) {
     case Request::Kind::list:
       answer.record_array[answer.records++] = record_of(connection, table_.remaining_ns(connection));
+      break;
+    case Request::Kind::save:
+      answer.saved_array[answer.records++] = saved_of(connection, table_.remaining_ns(connection));
       break;
     case Request::Kind::count: break;
     case Request::Kind::flush: table_.flush(connection); ++removed_;

@@ -53,16 +53,17 @@ class TableAccess {
   // For another thread, one at a time.
 
   struct Request {
-    enum class Kind : std::uint8_t { list, count, flush } kind = Kind::list;
+    enum class Kind : std::uint8_t { list, save, count, flush } kind = Kind::list;
     Filter filter{};
     std::uint32_t from = 0;  // position in the table
   };
   struct Answer {
-    static constexpr std::uint32_t kMostRecords = 4096;
-    std::uint32_t next = 0;                           // position to go on from; 0: that was all
-    std::uint32_t records = 0;                        // of a list
-    std::array<std::uint64_t, 256> by_protocol{};     // connections that match
-    std::array<Record, kMostRecords> record_array{};  // the first `records` are valid
+    static constexpr std::uint32_t kMostRecords = 4096, kMostSaved = 1024;
+    std::uint32_t next = 0;                                 // position to go on from; 0: that was all
+    std::uint32_t records = 0;                              // of a list, or saved
+    std::array<std::uint64_t, 256> by_protocol{};           // connections that match
+    std::array<Record, kMostRecords> record_array{};        // of a list: the first `records` are valid
+    std::array<SavedConnection, kMostSaved> saved_array{};  // ditto, if they are saved
   };
   /// False: another request is under way.
   [[nodiscard]] bool ask(const Request& request);

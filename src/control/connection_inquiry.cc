@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "conntrack/saved_connections.h"
 #include "control/connection_filter.h"
 
 namespace penstock::control {
@@ -36,6 +37,7 @@ Result<std::unique_ptr<ConnectionInquiry>> ConnectionInquiry::make(
     const Request& request, const std::vector<run::TrackedConnections>& tracked) {
   const std::string text = request.text("action");
   const Action action = text == "list"    ? Action::list
+                        : text == "save"  ? Action::save
                         : text == "count" ? Action::count
                         : text == "flush" ? Action::flush
                                           : Action::events;
@@ -104,10 +106,13 @@ LineHandler::Part ConnectionInquiry::next_events(bool run_goes_on) {
 }
 
 LineHandler::Part ConnectionInquiry::next_of_table() {
-  if (records_.empty()) {
+  if (records_.empty() && saved_.empty()) {
     conntrack::TableAccess& access = *tables_[at_].access;
     using Kind = conntrack::TableAccess::Request::Kind;
-    const Kind kind = action_ == Action::list ? Kind::list : action_ == Action::count ? Kind::count : Kind::flush;
+    const Kind kind = action_ == Action::list    ? Kind::list
+                      : action_ == Action::save  ? Kind::save
+                      : action_ == Action::count ? Kind::count
+                                                 : Kind::flush;
     if (!asked_) asked_ = access.ask({kind, filter_, from_});  // else another client's request is served first
     const conntrack::TableAccess::Answer* const answer = asked_ ? access.answer() : nullptr;
     if (answer == nullptr) {
@@ -119,7 +124,7 @@ LineHandler::Part ConnectionInquiry::next_of_table() {
     waits_since_.reset();
     take(*answer);
   }
-  LineHandler::Part part{some_lines()};
+  LineHandler::Part part{action_ == Action::save ? some_saved() : some_lines()};
   if (!is_done()) return part;
   LineHandler::Part last = result();
   part.text += last.text;
@@ -128,13 +133,17 @@ LineHandler::Part ConnectionInquiry::next_of_table() {
 }
 
 void ConnectionInquiry::take(const conntrack::TableAccess::Answer& answer) {
-  records_.assign(answer.record_array.begin(), answer.record_array.begin() + answer.records);
+  if (action_ == Action::save) {
+    saved_.assign(answer.saved_array.begin(), answer.saved_array.begin() + answer.records);
+  } else {
+    records_.assign(answer.record_array.begin(), answer.record_array.begin() + answer.records);
+  }
   used_ = 0;
   function_ = tables_[at_].function;
   from_ = answer.next;
   for (std::size_t p = 0; p < by_protocol_.size(); ++p) {
     by_protocol_[p] += answer.by_protocol[p];
-    if (action_ != Action::list) count_ += answer.by_protocol[p];
+    if (action_ == Action::count || action_ == Action::flush) count_ += answer.by_protocol[p];
   }
   tables_[at_].access->release();
   asked_ = false;
@@ -150,8 +159,21 @@ std::string ConnectionInquiry::some_lines() {
   return text;
 }
 
+/// {"connections": 2, "lines": "protocol=6 …\nprotocol=17 …\n"}
+std::string ConnectionInquiry::some_saved() {
+  std::string lines;
+  const std::size_t before = used_;
+  const std::size_t end = std::min<std::size_t>(saved_.size(), used_ + kMostLines);
+  for (; used_ < end; ++used_) conntrack::append_saved(lines, saved_[used_]);
+  const std::size_t connections = used_ - before;
+  count_ += connections;
+  if (used_ == saved_.size()) saved_.clear();
+  return connections == 0 ? "" : event_text(id_, {{"connections", connections}, {"lines", std::move(lines)}});
+}
+
 LineHandler::Part ConnectionInquiry::result() const {
   Json json{{action_ == Action::flush ? "removed" : "connections", count_}};
+  if (action_ == Action::save) json["format"] = conntrack::kSavedVersion;
   if (action_ == Action::count) {
     json["by_protocol"] = Json::object();
     for (std::size_t p = 0; p < by_protocol_.size(); ++p) {

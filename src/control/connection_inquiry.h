@@ -43,7 +43,7 @@ class ConnectionInquiry {
 
  private:
   using SteadyClock = std::chrono::steady_clock;
-  enum class Action : std::uint8_t { list, count, flush, events };
+  enum class Action : std::uint8_t { list, save, count, flush, events };
   struct OfWorker {
     std::string function;
     std::shared_ptr<conntrack::TableAccess> access;
@@ -55,8 +55,9 @@ class ConnectionInquiry {
   [[nodiscard]] LineHandler::Part next_of_table();
   void take(const conntrack::TableAccess::Answer& answer);
   [[nodiscard]] std::string some_lines();
+  [[nodiscard]] std::string some_saved();
   [[nodiscard]] bool is_done() const noexcept {
-    return (at_ == tables_.size() && records_.empty()) || (limit_ && count_ >= *limit_);
+    return (at_ == tables_.size() && records_.empty() && saved_.empty()) || (limit_ && count_ >= *limit_);
   }
   [[nodiscard]] LineHandler::Part result() const;
   [[nodiscard]] LineHandler::Part failed(Failure kind, std::string message, std::string expected) const;
@@ -71,7 +72,8 @@ class ConnectionInquiry {
   std::uint32_t from_ = 0;  // position in it
   bool asked_ = false;
   std::vector<conntrack::Record> records_;  // of `function_`
-  std::size_t used_ = 0;                    // of them
+  std::vector<conntrack::SavedConnection> saved_;
+  std::size_t used_ = 0;  // of them
   std::string function_;
   std::optional<SteadyClock::time_point> waits_since_;  // for a worker
   std::uint64_t count_ = 0;                             // connections or events

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "conntrack/saved_connections.h"
 #include "conntrack/testing/clocked_table.h"
 
 namespace penstock::control {
@@ -157,6 +158,25 @@ TEST_F(ConnectionInquiryTest, EndsEventsAtTheirLimitAndWithItself) {
     EXPECT_TRUE(workers_[0]->events().wanted());
   }
   EXPECT_FALSE(workers_[0]->events().wanted());
+}
+
+TEST_F(ConnectionInquiryTest, SavesAsTheFileOfTheNextRun) {
+  pass_queries(0, 2'000);
+  pass(1, conntrack::tcp_packet({}, {.flags = TcpHeader::kSyn}));
+  const auto made = make({{"action", "save"}});
+  ASSERT_TRUE(made);
+  conntrack::SavedConnectionsWriter writer(1 << 20);
+  const std::vector<Json> all = all_of(**made);
+  for (std::size_t i = 0; i + 1 < all.size(); ++i)
+    writer.add_lines(all[i]["lines"].get<std::string>(), all[i]["connections"].get<std::uint64_t>());
+  EXPECT_EQ(all.back(), Json({{"connections", 2'001}, {"format", 2}}));
+  const auto read = conntrack::read_saved_connections(writer.finish(0), "saved", 0);
+  ASSERT_TRUE(read) << to_string(read.error());
+  ASSERT_EQ(read->size(), 2'001U);
+  EXPECT_EQ(read->front().record.original.destination_port, 53);
+  EXPECT_EQ(read->back().record.tcp_state, conntrack::TcpState::syn_sent);
+  EXPECT_EQ(all_of({{"action", "save"}, {"proto", "tcp"}}).back()["connections"], 1);
+  EXPECT_EQ(mistake_of({{"action", "save"}, {"limit", 1}}), "limit: not of save: expected list or events");
 }
 
 TEST_F(ConnectionInquiryTest, FailsWhenTheRunEnds) {

@@ -56,11 +56,11 @@ constexpr auto kLogLevelArguments = std::to_array<Argument>({
     {"level", Type::choice, false, true, 0, 0, "error, warning, info or debug; default: only show it", kLogLevels},
 });
 
-constexpr auto kConntrackActions = std::to_array<std::string_view>({"list", "count", "flush", "events"});
+constexpr auto kConntrackActions = std::to_array<std::string_view>({"list", "count", "flush", "events", "save"});
 constexpr auto kFamilies = std::to_array<std::string_view>({"ipv4", "ipv6"});
 constexpr auto kConntrackArguments = std::to_array<Argument>({
     {"action", Type::choice, true, true, 0, 0,
-     "list, count or flush (end) those that match, or follow what happens to them", kConntrackActions},
+     "list, count, flush (end) or save those that match, or follow what happens to them", kConntrackActions},
     {"proto", Type::text, false, false, 1, 16, "only this protocol, by name or number"},
     {"src", Type::text, false, false, 1, 64, "only from this address or prefix"},
     {"dst", Type::text, false, false, 1, 64, "only to this address or prefix"},
@@ -93,7 +93,7 @@ constexpr auto kCommands = std::to_array<CommandKind>({
     {Command::log_level, "log-level", kLogLevelArguments, true, true,
      "show the log's level, or change it until the run ends"},
     {Command::conntrack, "conntrack", kConntrackArguments, true, false,
-     "list, count or end connections that the run tracks, or follow them"},
+     "list, count, end or save connections that the run tracks, or follow them"},
     {Command::hand_over, "hand-over", kHandOverArguments, false, false, "hand the run over to the client"},
 });
 

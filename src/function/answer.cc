@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/host_address.h"
 #include "conntrack/tcp_segment.h"
 #include "conntrack/transport.h"
 #include "packet/checksum.h"
@@ -74,17 +75,12 @@ bool may_be_answered(PacketView packet) noexcept {
   const bool icmp = layout.has(PacketLayout::kTransportHeader) &&
                     (layout.transport == ip_protocol::kIcmp || layout.transport == ip_protocol::kIcmpv6);
   if (layout.network == NetworkLayer::ipv4) {
-    const std::uint32_t source = packet.ipv4().source.value();
-    const std::uint32_t destination = packet.ipv4().destination.value();
-    const auto is_of_a_host = [](std::uint32_t address) {
-      return address >> 24 != 0 && address >> 24 != 127 && address >> 28 < 0xe;
-    };
-    if (!is_of_a_host(source) || !is_of_a_host(destination)) return false;
+    if (!is_of_a_host(Ipv4Address{packet.ipv4().source.value()}) ||
+        !is_of_a_host(Ipv4Address{packet.ipv4().destination.value()})) {
+      return false;
+    }
     return !icmp || packet.icmp().type == kEchoRequest;
   }
-  const auto is_of_a_host = [](const Ipv6Address& address) {
-    return address.high >> 56 != 0xff && (address.high != 0 || address.low > 1);
-  };
   if (!is_of_a_host(packet.ipv6().source_address()) || !is_of_a_host(packet.ipv6().destination_address())) return false;
   return !icmp || packet.icmp().type >= kFirstIcmpv6Information;
 }

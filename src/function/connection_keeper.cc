@@ -18,4 +18,14 @@ std::unique_ptr<conntrack::Connections> make_connections(const NetworkFunction& 
   return std::make_unique<conntrack::Connections>(tables->add_worker(), most_packets);
 }
 
+std::unique_ptr<conntrack::Connections> connections_to_explain(const NetworkFunction& function) {
+  auto options = function.traits().connections;
+  if (!options) return nullptr;
+  options->most_connections = 1;
+  options->most_fragments = 1;
+  options->checksum = false;
+  options->seed = 0;  // so that the same question has the same answer
+  return std::make_unique<conntrack::Connections>(*options, 1);
+}
+
 }  // namespace penstock::function

@@ -8,9 +8,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 
+#include "conntrack/connections.h"
+#include "function/connection_keeper.h"
 #include "packet/field_text.h"
 #include "packet/flow_hash.h"
 #include "packet/parse_core.h"
@@ -52,7 +56,7 @@ class Walk {
     const std::vector<std::uint8_t> bytes(packet_.frame, packet_.frame + packet_.length());
     PacketDescriptor descriptor = *packet_.packet;
     ExplainedPacket::Step step{named.name, ""};
-    step.explanation = named.function->explain(packet_);
+    step.explanation = explain(*named.function);
     step.changes = changes_between({const_cast<std::uint8_t*>(bytes.data()), &descriptor}, packet_);
     step.decision = decision_of(chain_, traits, packet_.packet->verdict);
     const auto ask = [&](std::string_view question) {
@@ -68,6 +72,14 @@ class Walk {
     goes_on_ = goes_on_ && packet_.packet->verdict.alive();
     explained_.outcome = step.decision;
     explained_.steps.push_back(std::move(step));
+  }
+
+  /// Functions share what they know about connections, as those of a worker do.
+  [[nodiscard]] std::optional<function::Explanation> explain(const function::NetworkFunction& function) {
+    if (connections_ == nullptr) connections_ = function::connections_to_explain(function);
+    const auto* const keeper = dynamic_cast<const function::ConnectionKeeper*>(&function);
+    if (keeper == nullptr || !function.traits().connections) return function.explain(packet_);
+    return keeper->explain(packet_, *connections_);
   }
 
   void take(const plan::Fork& fork) {
@@ -111,6 +123,7 @@ class Walk {
   const Chain& chain_;
   PacketView packet_;
   const Ports ports_;
+  std::unique_ptr<conntrack::Connections> connections_;  // null: no function has asked about any
   ExplainedPacket explained_;
   bool goes_on_ = true;
 };

@@ -419,6 +419,19 @@ TEST_F(TrackingProgram, ListsCountsAndEndsConnections) {
             Json({{"connections", 500}, {"by_protocol", {{"udp", 500}}}}));
   ASSERT_EQ(ctl("conntrack count --family ipv6"), 0);
   EXPECT_EQ(read("out"), "0 connections\n");
+  client.send(request("conntrack", {{"action", "save"}, {"sport", 1024}}).dump() + "\n");
+  for (Json line; !line.contains("result");) {
+    line = Json::parse(client.line(), nullptr, false);
+    ASSERT_EQ(mismatch(schema(), schema(), line), "") << line.dump(2);
+    if (!line.contains("event")) continue;
+    ASSERT_EQ(mismatch(schema(), schema()["$defs"]["saved_connections"], line["event"]), "") << line.dump(2);
+  }
+  ASSERT_EQ(ctl("conntrack save kept"), 0) << read("err");
+  EXPECT_EQ(read("out"), "500 connections saved\n");
+  EXPECT_THAT(read("kept"), ContainsRegex("^penstock-connections version=2 saved_ms=[0-9]+ connections=0000000500\n"));
+  EXPECT_EQ(ctl("conntrack save"), 2);
+  EXPECT_EQ(ctl("conntrack save rules.txt"), 2) << "another file is not overwritten";
+  EXPECT_EQ(ctl("conntrack count kept"), 2);
   EXPECT_EQ(ask("conntrack", {{"action", "flush"}, {"proto", "tcp"}})["result"], Json({{"removed", 0}}));
   ASSERT_EQ(ctl("conntrack flush --proto udp"), 0);
   EXPECT_THAT(read("out"), ContainsRegex("^[0-9]+ connections removed\n$"));

@@ -90,6 +90,76 @@ TEST_F(ConnectionsFile, KeepsConnectionsForTheNextRun) {
   EXPECT_EQ(status.st_mode & 0777, 0600U);
 }
 
+/// A run of a gateway with firewalls at these hooks, the first of which has the file.
+class GatewayRun {
+ public:
+  GatewayRun(const std::string& path, const std::vector<Hook>& hooks) {
+    const char* const rules =
+        "*filter\n:FORWARD ACCEPT [0:0]\nCOMMIT\n*nat\n:PREROUTING ACCEPT [0:0]\n:POSTROUTING ACCEPT [0:0]\n"
+        "-A POSTROUTING -s 10.0.0.0/8 -p udp -j SNAT --to-source 203.0.113.5:5000\nCOMMIT\n";
+    for (const Hook hook : hooks) {
+      ReadOptions options;
+      options.hook = hook;
+      classify::Ruleset filters = rules_of(rules, options);
+      options.translates = true;
+      auto made = Firewall::build(
+          std::move(filters), classify::Engine::bitvector,
+          {.connections_file = firewalls_.empty() ? path : "", .nat = NatRules{hook, rules_of(rules, options), {}}});
+      EXPECT_TRUE(made) << to_string(made.error());
+      firewalls_.push_back(std::move(*made));
+    }
+    EXPECT_TRUE(firewalls_.front()->begin_run());
+    connections_ = function::make_connections(*firewalls_.front(), 64);
+    for (const auto& firewall : firewalls_) {
+      stages_.push_back(firewall->make_cpu_stage());
+      stages_.back()->set_connections(*connections_);
+    }
+    connections_->pass_boundary();
+  }
+  ~GatewayRun() { firewalls_.front()->end_run(); }
+  GatewayRun(const GatewayRun&) = delete;
+  GatewayRun& operator=(const GatewayRun&) = delete;
+
+  /// "SOURCE > DESTINATION", or "" if it is dropped.
+  std::string pass(const PacketBuilder& builder) {
+    auto frame = builder.bytes();
+    PacketDescriptor descriptor;
+    descriptor.length = descriptor.wire_length = static_cast<std::uint32_t>(frame.size());
+    descriptor.timestamp_ns = 1'700'000'000'000'000'000;
+    descriptor.sequence = sequence_++;
+    PacketView view{frame.data(), &descriptor};
+    parse(view);
+    for (const auto& stage : stages_) {
+      if (descriptor.verdict.alive()) stage->process({&view, 1});
+    }
+    connections_->settle();
+    if (!descriptor.verdict.alive()) return "";
+    return to_string(Ipv4Address{view.ipv4().source.value()}) + " > " +
+           to_string(Ipv4Address{view.ipv4().destination.value()});
+  }
+
+ private:
+  std::vector<std::unique_ptr<Firewall>> firewalls_;
+  std::unique_ptr<conntrack::Connections> connections_;
+  std::vector<std::unique_ptr<function::CpuStage>> stages_;
+  std::uint32_t sequence_ = 0;
+};
+
+TEST_F(ConnectionsFile, KeepsTranslations) {
+  const std::vector<Hook> both{Hook::prerouting, Hook::postrouting};
+  const auto public_answer = packet().eth().ipv4("192.0.2.7", "203.0.113.5").udp(53, 5000).payload("!");
+  EXPECT_EQ(GatewayRun(path_, both).pass(query()), "203.0.113.5 > 192.0.2.7");
+  {
+    GatewayRun next(path_, both);
+    EXPECT_EQ(next.pass(public_answer), "192.0.2.7 > 10.0.0.1");
+    EXPECT_EQ(next.pass(query()), "203.0.113.5 > 192.0.2.7");
+    EXPECT_EQ(next.pass(packet().eth().ipv4("10.0.0.2", "192.0.2.7").udp(4000, 53).payload("?")), "")
+        << "the port is in use again";
+  }
+  // Replies would not be translated back.
+  EXPECT_EQ(GatewayRun(path_, {Hook::prerouting}).pass(public_answer), "192.0.2.7 > 203.0.113.5");
+}
+
 TEST_F(ConnectionsFile, OfADamagedFileNothingIsUsedAndTheRunBegins) {
   run_once();
   write(text() + "protocol=17\n");

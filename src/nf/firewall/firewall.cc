@@ -12,12 +12,12 @@
 #include <utility>
 
 #include "base/units.h"
-#include "classify/explain.h"
 #include "conntrack/ftp.h"
 #include "function/changes.h"
 #include "gpu/devices.h"
 #include "nf/firewall/connections_file.h"
 #include "nf/firewall/device_stage.h"
+#include "nf/firewall/explain.h"
 #include "nf/firewall/firewall_stage.h"
 #include "nf/firewall/rule_pairs.h"
 #include "nf/firewall/tracked_stage.h"
@@ -36,10 +36,6 @@ RuleCounters::Count& operator+=(RuleCounters::Count& sum, const RuleCounters::Co
 void add_counts(const RuleCounters& counters, std::vector<RuleCounters::Count>& sums) noexcept {
   for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += counters[i];
 }
-
-/// What explanations assume about steps.
-constexpr const char* kAssumption =
-    "earlier packets: here, limits and quotas are taken as not used up, and sets that change as empty";
 
 void add_policy_changes(const classify::Ruleset& before, const classify::Ruleset& now, function::Changes& changes) {
   if (before.ipv4_policy == before.ipv6_policy && now.ipv4_policy == now.ipv6_policy) {
@@ -65,6 +61,8 @@ Firewall::Firewall(classify::Ruleset rules, Setup setup)
       from_(std::move(setup.from)),
       answering_(std::move(setup.answering)),
       nat_(std::move(setup.nat)),
+      hook_(setup.hook),
+      place_(std::move(setup.place)),
       tracking_(setup.tracks_in_any_case || nat_ || rules_.tests_connections() ? std::optional(setup.tracking)
                                                                                : std::nullopt),
       clock_(setup.clock),
@@ -273,36 +271,12 @@ void Firewall::predecessor_ended() noexcept {
 }
 
 std::optional<function::Explanation> Firewall::explain(PacketView packet) const {
-  function::Explanation explanation;
-  Verdict& verdict = packet.packet->verdict;
-  const Standing standing = standing_of(packet.layout());
-  if (standing != Standing::judged) {
-    verdict = verdict_of(standing, verdict);
-    explanation.decided_by = standing == Standing::not_ip ? "not IP: no rule applies" : "its headers";
-    return explanation;
-  }
-  classify::Key key;
-  classify::make_key(packet, key,
-                     tracks() ? connection_of_lone(packet, *tracking_) : number_of(classify::Connection{}));
-  std::uint32_t entry = classify::kNoEntry;
-  classifier_->classify({&key, 1}, &entry);
-  std::vector<std::uint32_t> failed;
-  if (steps_) {
-    StepRunner assumption(rules_, *classifier_, nullptr, {.largest_packets = &largest_packets_});
-    entry = assumption.decide(packet, key, entry, &failed).value_or(classify::kNoEntry);
-  }
-  explanation.decided_by = entry == classify::kNoEntry
-                               ? fmt::format("policy {}: no rule matches", name(rules_.policy(key.family)))
-                               : classify::describe(rules_, rules_.entries[entry].rule);
-  classify::add_passed_over(rules_, key, entry, classify::describe, explanation, failed);
-  if (steps_) explanation.depends_on = kAssumption;
-  if (tracks())
-    explanation.depends_on += (explanation.depends_on.empty() ? "" : "; ") +
-                              fmt::format("its connection; here, it belongs to none that is known: {}",
-                                          to_string(classify::connection_of(key.connection)));
-  if (nat_) explanation.depends_on += "; what it is translated to is not worked out here";
-  verdict = verdict_of(classify::decision(classify::view_of(rules_), entry, key.family).action, verdict);
-  return explanation;
+  if (const auto connections = function::connections_to_explain(*this)) return explain(packet, *connections);
+  return firewall::explain(packet, {rules_, *classifier_, largest_packets_}, nullptr);
+}
+
+function::Explanation Firewall::explain(PacketView packet, conntrack::Connections& connections) const {
+  return firewall::explain(packet, {rules_, *classifier_, largest_packets_, nat_ ? &*nat_ : nullptr}, &connections);
 }
 
 std::string Firewall::state_of_run() const { return tracks() ? "connections" : ""; }

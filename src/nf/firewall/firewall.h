@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "classify/device_tables.h"
 #include "classify/rule.h"
 #include "conntrack/options.h"
+#include "function/chain_member.h"
 #include "function/connection_keeper.h"
 #include "function/network_function.h"
 #include "gpu/per_device.h"
@@ -69,7 +71,9 @@ class RuleCounters {
 
 class ConnectionCounters;
 
-class Firewall final : public function::NetworkFunction, public function::ConnectionKeeper {
+class Firewall final : public function::NetworkFunction,
+                       public function::ConnectionKeeper,
+                       public function::ChainMember {
  public:
   struct Setup {
     conntrack::Options tracking{};    // of connections, which are tracked if a rule tests them
@@ -83,6 +87,8 @@ class Firewall final : public function::NetworkFunction, public function::Connec
     function::SharedObjects* shared = nullptr;     // with the chain's other functions; null: it stands alone
     std::vector<std::string> port_names{};         // by PortIndex
     std::vector<std::uint16_t> largest_packets{};  // MTUs, ditto
+    std::optional<Hook> hook{};                    // that it stands for
+    Place place{};                                 // of its rules in the chain file
   };
   /// Fails if there are too many rules for the engine.
   [[nodiscard]] static Result<std::unique_ptr<Firewall>> build(classify::Ruleset rules, classify::Engine engine,
@@ -108,6 +114,8 @@ class Firewall final : public function::NetworkFunction, public function::Connec
   Result<void> take_over(function::NetworkFunction& predecessor) override;
   void predecessor_ended() noexcept override;
   std::optional<function::Explanation> explain(PacketView packet) const override;
+  function::Explanation explain(PacketView packet, conntrack::Connections& connections) const override;
+  Errors cautions_in(std::span<const function::NetworkFunction* const> chain) const override;
   std::shared_ptr<conntrack::ConnectionTables> connections() const noexcept override { return tables_; }
   /// Connections, if they are tracked.
   std::string state_of_run() const override;
@@ -143,6 +151,8 @@ class Firewall final : public function::NetworkFunction, public function::Connec
   const std::optional<FromKernel> from_;
   const std::vector<bool> answering_;
   std::optional<NatRules> nat_;
+  const std::optional<Hook> hook_;
+  const Place place_;
   RuleSource* source_ = nullptr;
   std::unique_ptr<const classify::Classifier> classifier_;  // borrows rules_
   const std::optional<conntrack::Options> tracking_;        // empty: connections are not tracked

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/host_address.h"
 #include "base/ip_address.h"
 #include "base/text_file.h"
 #include "base/units.h"
@@ -276,14 +277,6 @@ Result<ReadBoth> read_kernel_rules(FromKernel& from, const Firewall* running, Re
   });
 }
 
-bool is_of_a_host(Ipv4Address address) {
-  const std::uint32_t first = address.bits >> 24;
-  return first != 0 && first != 127 && first < 0xe0;
-}
-bool is_of_a_host(const Ipv6Address& address) {
-  return address.high >> 56 != 0xff && (address.high != 0 || address.low > 1);
-}
-
 /// {wan: 203.0.113.5 2001:db8::5}
 Result<std::vector<PortAddresses>> read_addresses(const Parameters& parameters, const function::NfContext& context) {
   std::vector<PortAddresses> addresses(context.ports.size());
@@ -381,6 +374,22 @@ Errors check_addresses(const NatRules& nat, const Parameters& parameters, const 
   return errors;
 }
 
+/// Whether a packet can be rejected here: rules of other chains do not matter.
+bool may_reject(const classify::Ruleset& rules) {
+  return rules.ipv4_policy == classify::Target::reject || rules.ipv6_policy == classify::Target::reject ||
+         std::ranges::any_of(rules.entries,
+                             [](const classify::Entry& entry) { return entry.action == classify::Action::reject; });
+}
+
+/// Whether packets that arrive somewhere would be answered, if nothing else is in the way.
+bool any_port_answers(const function::NfContext& context) {
+  for (std::size_t port = 0; port < context.ports_answer.size(); ++port) {
+    const bool writes = port >= context.ports_write.size() || context.ports_write[port];
+    if (writes && context.ports_answer[port]) return true;
+  }
+  return false;
+}
+
 /// By PortIndex, whether packets that arrive there are answered; empty: nowhere. `chosen`: the parameter, if it is
 /// given.
 std::vector<bool> answering_ports(std::optional<bool> chosen, const function::NfContext& context) {
@@ -405,6 +414,15 @@ std::vector<bool> find_answering(const classify::Ruleset& rules, const Parameter
   // At later hooks, an earlier firewall may have translated what is to be quoted.
   const bool may_be_translated = parameters.has("hook") && hook_of(parameters.text("hook")) != Hook::prerouting;
   std::vector<bool> ports = may_be_translated ? std::vector<bool>() : answering_ports(chosen, context);
+  if (!chosen && may_reject(rules) && (context.out_port_known || may_be_translated) && any_port_answers(context)) {
+    context.cautions.push_back(
+        {parameters.place("rules"),
+         fmt::format("rejected packets are dropped without an answer: {}",
+                     context.out_port_known ? "a function before this one chooses where packets leave"
+                                            : "packets may have been translated before this hook"),
+         "",
+         "`answers: false`, or rules that reject in a firewall before it, without `hook` or with `hook: prerouting`"});
+  }
   if (chosen.value_or(false) && (context.out_port_known || may_be_translated || !rules.rejects())) {
     context.without_effect.push_back({parameters.place("answers"), "answers has no effect", "",
                                       context.out_port_known || may_be_translated
@@ -513,7 +531,9 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
                         .log = log,
                         .shared = context.shared,
                         .port_names = {context.ports.begin(), context.ports.end()},
-                        .largest_packets = std::move(*mtus)};
+                        .largest_packets = std::move(*mtus),
+                        .hook = hook,
+                        .place = parameters.place("rules")};
   return Firewall::build(std::move(read->value), classify::engine_of(parameters.text("engine")), std::move(setup))
       .map([](std::unique_ptr<Firewall> firewall) {
         return std::unique_ptr<function::NetworkFunction>(std::move(firewall));

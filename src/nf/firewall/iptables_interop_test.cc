@@ -322,6 +322,17 @@ TEST_P(LegacyKernel, RefusesTheRulesThatOurReaderRefuses) {
   }
 }
 
+TEST_P(LegacyKernel, RefusesTheTranslationsThatOurReaderRefuses) {
+  const std::string load = tool("-restore") + " 2>/dev/null";
+  if (!feed(load, "*nat\nCOMMIT\n")) GTEST_SKIP() << tool("-restore") << " cannot work here";
+  for (const auto& [line, error] : kRefusedTranslations) EXPECT_FALSE(feed(load, nat_table_of(line))) << line;
+  for (const std::string_view line : kTakenTranslations) {
+    EXPECT_TRUE(feed(load, nat_table_of(line))) << line;
+    const auto read = read_rules(output_of(tool("-save -t nat")), "saved", nat_options_of(line));
+    EXPECT_TRUE(read) << line << ": " << to_string(read.error());
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Iptables, Kernel,
                          ::testing::Values(Variant{"legacy", "iptables-legacy", false, true},
                                            Variant{"nft", "iptables-nft", false, false},

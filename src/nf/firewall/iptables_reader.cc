@@ -15,6 +15,7 @@
 
 #include "base/error_list.h"
 #include "base/text_file.h"
+#include "conntrack/nat_range.h"
 #include "nf/firewall/iptables_chains.h"
 #include "nf/firewall/iptables_rule.h"
 
@@ -176,6 +177,10 @@ class IptablesReader {
             std::ranges::any_of(chain.jumps, [&](const std::string& target) { return !table.chains.contains(target); });
       }
       if (!table.matters()) continue;
+      if (options_.leaves_nat_aside && table.name == "nat") {
+        read_.harmless.push_back({{file_, table.line, 0}, "table nat is left aside: nothing is translated", "", ""});
+        continue;
+      }
       read_.unsupported.push_back({{file_, table.line, 0},
                                    fmt::format("table {} is not supported", table.name),
                                    "",
@@ -187,6 +192,7 @@ class IptablesReader {
     if (!in_table_) return mistake(text, "chain outside a table", "a line *filter before it");
     std::vector<Word> words = split_words(text.substr(1));
     if (words.size() < 2) return mistake(text, "wrong chain", ":CHAIN POLICY [PACKETS:BYTES]");
+    if (words[1].text == "DROP") note_where_rules_matter(words[0].text);
     if (table_ == nullptr) {
       others_.back().chains[std::string(words[0].text)].harmful = words[1].text == "DROP";
       return;
@@ -205,6 +211,11 @@ class IptablesReader {
 
   void read_rule(std::string_view text) {
     if (!in_table_) return mistake(trimmed(text), "rule outside a table", "a line *filter before it");
+    constexpr std::string_view kAppend = "-A ";
+    if (const std::size_t append = text.find(kAppend); append != std::string_view::npos) {
+      const std::string_view rest = text.substr(append + kAppend.size());
+      note_where_rules_matter(rest.substr(0, rest.find(' ')));
+    }
     if (table_ == nullptr) return note_other_rule(text);
     if (!split_iptables(text, words_)) return mistake(trimmed(text), "unclosed quote", "\" at its end");
     // iptables-save -c writes [packets:bytes] before each rule.
@@ -222,6 +233,11 @@ class IptablesReader {
                             options_.ipsets.get(), changed_ipsets_, options_.logs, shown, place},
                            read_.value, errors);
     for (Error& error : errors) mistakes_.add(std::move(error));
+    // NETMAP translates what its hook translates, also in chains that are called from there.
+    if (rule.translation && rule.translation->range.has(conntrack::NatRange::kNetmap)) {
+      using Way = classify::Translation::Way;
+      rule.translation->way = options_.hook == Hook::postrouting ? Way::source : Way::destination;
+    }
     rule.index = static_cast<std::uint32_t>(read_.value.rules.size());
     using Jump = IptablesRule::Jump;
     const classify::Target target = rule.jump == Jump::drop     ? classify::Target::drop
@@ -234,6 +250,20 @@ class IptablesReader {
       return mistake(rule.chain, "rule of an unknown chain", "a line :CHAIN … before it");
     cost_ += cost_of(rule) - 1;
     chain->second.rules.push_back(static_cast<ChainRule&&>(rule));
+  }
+
+  /// In this chain of the current table.
+  void note_where_rules_matter(std::string_view chain) {
+    const bool translates = table_name_ == "nat";
+    constexpr std::array<std::string_view, 4> kFilters{"raw", "mangle", "filter", "security"};
+    if (!translates && std::ranges::find(kFilters, table_name_) == kFilters.end()) return;
+    constexpr std::array<std::pair<std::string_view, Hook>, 3> kChains{
+        {{"PREROUTING", Hook::prerouting}, {"FORWARD", Hook::forward}, {"POSTROUTING", Hook::postrouting}}};
+    for (const auto& [name, hook] : kChains) {
+      if (name != chain) continue;
+      (translates ? read_.value.translates_at : read_.value.filters_at) |=
+          static_cast<std::uint8_t>(1U << static_cast<unsigned>(hook));
+    }
   }
 
   /// How many rules a rule with lists expands to, or more if it has many conditions.

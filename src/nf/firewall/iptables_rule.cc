@@ -438,6 +438,7 @@ class IptablesRuleReader {
     const auto protocol = parse_protocol(word.text);
     if (!protocol) return mistake(word, "unknown protocol", "tcp, udp, icmp, … or a number up to 255");
     require(classify::protocol_condition(*protocol, 0xff, negated_));
+    named_protocol_ = *protocol;
     if (!negated_) protocol_ = *protocol;
   }
 
@@ -527,6 +528,9 @@ class IptablesRuleReader {
       if (protocol_ && std::ranges::find(carrier->protocols, *protocol_) != carrier->protocols.end()) continue;
       return mistake(*word, "match needs a different protocol than the rule's", carrier->expected);
     }
+    if (translated_ports_ == nullptr || (named_protocol_ && may_translate_ports(*named_protocol_))) return;
+    mistake(*translated_ports_, "a port without a protocol that has ports",
+            "-p tcp, udp, sctp, dccp or icmp in the rule");
   }
 
   std::optional<std::vector<classify::PortRange>> port_argument(bool list) {
@@ -609,36 +613,41 @@ class IptablesRuleReader {
       require_connections();
       rule_.continues = true;
       add(read_step_target(word.text, {words_, at_}, step_context()));
-    } else if (auto translation = translates_ ? translation_of_target(word.text, rule_.chain) : std::nullopt) {
+    } else if (const TranslationTarget* const target = translates_ ? translation_target(word.text) : nullptr) {
       rule_.jump = Jump::translate;
       using Way = classify::Translation::Way;
-      const bool of_source = translation->way == Way::source || translation->way == Way::masquerade;
-      if (word.text != "NETMAP" && rule_.chain == (of_source ? "PREROUTING" : "POSTROUTING"))
+      classify::Translation translation{target->way};
+      const bool of_source = translation.way == Way::source || translation.way == Way::masquerade;
+      if (target->name != "NETMAP" && rule_.chain == (of_source ? "PREROUTING" : "POSTROUTING"))
         return mistake(word, "wrong target for this chain", of_source ? "POSTROUTING" : "PREROUTING");
-      read_translation(*translation);
-      const bool to_addresses = translation->way == Way::source || translation->way == Way::destination;
-      if (to_addresses && translation->range.flags == 0)
-        return mistake(word, "a target without what it translates to", "");
+      read_translation(*target, word, translation);
       rule_.translation = translation;
     } else {
       read_chain(Jump::call, word);
     }
   }
 
-  void read_translation(classify::Translation& translation) {
+  /// The options of a target, each at most once.
+  void read_translation(const TranslationTarget& target, const IptablesWord& word, classify::Translation& translation) {
+    bool has_value = false;
     while (at_ < words_.size() && !words_[at_].quoted) {
-      const std::string& option = words_[at_].text;
-      if (read_translation_flag(option, translation)) {
-        ++at_;
-      } else if (has_translation_value(option)) {
-        ++at_;
-        const IptablesWord& value = argument("what to translate to");
-        if (!read_translation_value(option, value.text, family_, translation))
-          return mistake(value, "wrong translation", "ADDRESS[-ADDRESS][:PORT[-PORT]], a prefix or ports");
-      } else {
-        return;
-      }
+      const IptablesWord& option = words_[at_];
+      const std::uint8_t flag = translation_flag(option.text);
+      const bool is_value = option.text == target.value;
+      if (!is_value && (flag & target.flags) == 0) break;
+      ++at_;
+      if (is_value ? has_value : translation.range.has(flag))
+        return mistake(option, "option given twice", "once in a rule");
+      translation.range.flags |= flag;
+      if (!is_value) continue;
+      has_value = true;
+      const IptablesWord& value = argument("what to translate to");
+      if (!read_translation_value(option.text, value.text, family_, translation))
+        return mistake(value, "wrong translation", "ADDRESS[-ADDRESS][:PORT[-PORT]], a prefix or ports");
+      if (translation.range.has(conntrack::NatRange::kPorts)) translated_ports_ = &value;
     }
+    if (!has_value && target.needs_value)
+      mistake(word, "a target without what it translates to", fmt::format("{} {} …", word.text, target.value));
   }
 
   void read_answer() {
@@ -679,10 +688,12 @@ class IptablesRuleReader {
   std::size_t at_ = 0;
   bool negated_ = false;
   bool failed_ = false;
-  std::optional<std::uint8_t> protocol_;      // unless it is negated
-  std::optional<std::uint64_t> connections_;  // of a match that is being read
-  std::optional<bool> reply_;                 // ditto
-  std::uint32_t seen_ = 0;                    // bits of options, by their `once`
+  std::optional<std::uint8_t> protocol_;  // unless it is negated
+  std::optional<std::uint8_t> named_protocol_;
+  const IptablesWord* translated_ports_ = nullptr;  // to which the target translates; null: to none
+  std::optional<std::uint64_t> connections_;        // of a match that is being read
+  std::optional<bool> reply_;                       // ditto
+  std::uint32_t seen_ = 0;                          // bits of options, by their `once`
   std::vector<std::pair<const IptablesWord*, const Carrier*>> carried_;
 };
 

@@ -3,9 +3,14 @@
 
 #include "nf/firewall/iptables_translation.h"
 
+#include <algorithm>
+#include <array>
+#include <optional>
+
 #include "base/ip_address.h"
 #include "base/units.h"
 #include "conntrack/nat_range.h"
+#include "packet/ip.h"
 
 namespace penstock::firewall {
 
@@ -89,26 +94,30 @@ bool read_prefix(std::string_view text, NetworkLayer family, NatRange& range) {
 
 }  // namespace
 
-std::optional<classify::Translation> translation_of_target(std::string_view target, std::string_view chain) {
-  if (target == "DNAT") return classify::Translation{Way::destination};
-  if (target == "SNAT") return classify::Translation{Way::source};
-  if (target == "MASQUERADE") return classify::Translation{Way::masquerade};
-  if (target == "REDIRECT") return classify::Translation{Way::redirect};
-  if (target == "NETMAP") return classify::Translation{chain == "POSTROUTING" ? Way::source : Way::destination};
-  return std::nullopt;
+const TranslationTarget* translation_target(std::string_view name) noexcept {
+  constexpr std::uint8_t kRandom = NatRange::kRandom, kFullyRandom = NatRange::kFullyRandom,
+                         kPersistent = NatRange::kPersistent;
+  static constexpr std::array<TranslationTarget, 5> kTargets{
+      {{"DNAT", Way::destination, "--to-destination", true, kRandom | kPersistent},
+       {"SNAT", Way::source, "--to-source", true, kRandom | kFullyRandom | kPersistent},
+       {"MASQUERADE", Way::masquerade, "--to-ports", false, kRandom | kFullyRandom},
+       {"REDIRECT", Way::redirect, "--to-ports", false, kRandom},
+       {"NETMAP", Way::destination, "--to", true, 0}}};
+  const auto* const found = std::ranges::find(kTargets, name, &TranslationTarget::name);
+  return found == kTargets.end() ? nullptr : found;
 }
 
-bool read_translation_flag(std::string_view option, classify::Translation& translation) {
-  const std::uint8_t flag = option == "--random"         ? NatRange::kRandom
-                            : option == "--random-fully" ? NatRange::kFullyRandom
-                            : option == "--persistent"   ? NatRange::kPersistent
-                                                         : std::uint8_t{0};
-  translation.range.flags |= flag;
-  return flag != 0;
+std::uint8_t translation_flag(std::string_view option) noexcept {
+  return option == "--random"         ? NatRange::kRandom
+         : option == "--random-fully" ? NatRange::kFullyRandom
+         : option == "--persistent"   ? NatRange::kPersistent
+                                      : std::uint8_t{0};
 }
 
-bool has_translation_value(std::string_view option) {
-  return option == "--to-destination" || option == "--to-source" || option == "--to-ports" || option == "--to";
+bool may_translate_ports(std::uint8_t protocol) noexcept {
+  constexpr std::uint8_t kDccp = 33;
+  constexpr std::array kProtocols{ip_protocol::kTcp, ip_protocol::kUdp, ip_protocol::kSctp, kDccp, ip_protocol::kIcmp};
+  return std::ranges::find(kProtocols, protocol) != kProtocols.end();
 }
 
 bool read_translation_value(std::string_view option, std::string_view value, NetworkLayer family,

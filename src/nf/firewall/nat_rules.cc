@@ -10,7 +10,6 @@ namespace penstock::firewall {
 
 tl::expected<conntrack::NatRange, DropReason> NatRules::range_for(PacketView packet, std::uint8_t connection,
                                                                   StepRunner* steps) const noexcept {
-  using Way = classify::Translation::Way;
   classify::Key key;
   classify::make_key(packet, key, connection);
   std::uint32_t entry = classify::kNoEntry;
@@ -20,7 +19,13 @@ tl::expected<conntrack::NatRange, DropReason> NatRules::range_for(PacketView pac
     if (!decided) return tl::unexpected(DropReason::denied);
     entry = *decided;
   }
-  if (rules.target(entry, key.family) != classify::Target::accept) return tl::unexpected(DropReason::denied);
+  return range_of(packet, key.family, entry);
+}
+
+tl::expected<conntrack::NatRange, DropReason> NatRules::range_of(PacketView packet, NetworkLayer family,
+                                                                 std::uint32_t entry) const noexcept {
+  using Way = classify::Translation::Way;
+  if (rules.target(entry, family) != classify::Target::accept) return tl::unexpected(DropReason::denied);
   if (entry == classify::kNoEntry) return conntrack::NatRange{};
   const auto& translation = rules.rules[rules.entries[entry].rule].translation;
   if (!translation) return conntrack::NatRange{};
@@ -29,7 +34,7 @@ tl::expected<conntrack::NatRange, DropReason> NatRules::range_for(PacketView pac
   conntrack::NatRange range = translation->range;
   if (translation->way == Way::masquerade || translation->way == Way::redirect) {
     const PortIndex port = translation->way == Way::masquerade ? packet.packet->verdict.value : packet.packet->in_port;
-    const std::optional<Ipv6Address> address = address_of(port, key.family);
+    const std::optional<Ipv6Address> address = address_of(port, family);
     if (!address) return tl::unexpected(DropReason::untranslated);
     range.first_address = range.last_address = *address;
     range.flags |= conntrack::NatRange::kAddresses;

@@ -45,6 +45,9 @@ struct NatRules {
   /// `steps`: null if the rules have none.
   [[nodiscard]] tl::expected<conntrack::NatRange, DropReason> range_for(PacketView packet, std::uint8_t connection,
                                                                         StepRunner* steps) const noexcept;
+  /// The same in two steps: by this entry, the classifier's for the packet, which may be kNoEntry.
+  [[nodiscard]] tl::expected<conntrack::NatRange, DropReason> range_of(PacketView packet, NetworkLayer family,
+                                                                       std::uint32_t entry) const noexcept;
 
  private:
   [[nodiscard]] std::optional<Ipv6Address> address_of(PortIndex port, NetworkLayer family) const noexcept;

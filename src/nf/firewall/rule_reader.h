@@ -52,6 +52,7 @@ struct ReadOptions {
   classify::IntervalSet local4{}, local6{};
   std::shared_ptr<const Ipsets> ipsets{};  // that rules of iptables use; null: no file of them
   bool logs = false;                       // whether rules that log do; otherwise logging is left out
+  bool leaves_nat_aside = false;  // without `hook`: chains that translate are not unsupported, but reported as harmless
   std::size_t most_rules = kMostRules;
   bool refuses_unsupported = false;  // if there are mistakes, constructs that are not supported are reported with them
 };

@@ -154,6 +154,70 @@ inline constexpr auto kTakenRules = std::to_array<std::string_view>({
     "-c 1 2 -j ACCEPT",
 });
 
+/// Lines of the table nat that iptables refuses, and the error of our reader.
+inline constexpr auto kRefusedTranslations = std::to_array<RefusedRule>({
+    {"-A PREROUTING -j DNAT --to-destination 10.0.0.1:80",
+     "a port without a protocol that has ports: found '10.0.0.1:80', expected -p tcp, udp, sctp, dccp or icmp in the "
+     "rule"},
+    {"-A PREROUTING -p udplite -j DNAT --to-destination 10.0.0.1:80", "a port without a protocol that has ports"},
+    {"-A PREROUTING -p gre -j DNAT --to-destination 10.0.0.1:80", "a port without a protocol that has ports"},
+    {"-A PREROUTING -j REDIRECT --to-ports 80", "a port without a protocol that has ports"},
+    {"-A POSTROUTING -j SNAT --to-source 10.0.0.1:80", "a port without a protocol that has ports"},
+    {"-A POSTROUTING -p udplite -j MASQUERADE --to-ports 80", "a port without a protocol that has ports"},
+    {"-A PREROUTING -j DNAT --to-destination 10.0.0.1 --to-destination 10.0.0.2",
+     "option given twice: found '--to-destination', expected once in a rule"},
+    {"-A PREROUTING -j DNAT --to-destination 10.0.0.1 --random --random", "given twice: found '--random'"},
+    {"-A PREROUTING -j DNAT --to-destination 10.0.0.1 --persistent --random --persistent",
+     "given twice: found '--persistent'"},
+    {"-A PREROUTING -p tcp -j REDIRECT --to-ports 80 --to-ports 81", "given twice: found '--to-ports'"},
+    {"-A POSTROUTING -p tcp -j MASQUERADE --random-fully --random-fully", "given twice: found '--random-fully'"},
+    {"-A POSTROUTING -j SNAT --to-source 10.0.0.1 --to-source 10.0.0.2", "given twice: found '--to-source'"},
+    {"-A POSTROUTING -j NETMAP --to 10.0.0.0/24 --to 10.0.1.0/24", "given twice: found '--to'"},
+    {"-A PREROUTING -j DNAT --random",
+     "a target without what it translates to: found 'DNAT', expected DNAT --to-destination …"},
+    {"-A PREROUTING -j DNAT --to-source 10.0.0.1", "a target without what it translates to"},
+    {"-A POSTROUTING -j SNAT", "a target without what it translates to"},
+    {"-A POSTROUTING -j SNAT --to-destination 10.0.0.1", "a target without what it translates to"},
+    {"-A POSTROUTING -j NETMAP", "a target without what it translates to"},
+    {"-A POSTROUTING -j MASQUERADE --persistent", "option --persistent is not supported"},
+    {"-A POSTROUTING -j MASQUERADE --to-source 10.0.0.1", "option --to-source is not supported"},
+    {"-A PREROUTING -p tcp -j REDIRECT --to-ports 80 --persistent", "option --persistent is not supported"},
+    {"-A POSTROUTING -j NETMAP --to 10.0.0.0/24 --random", "option --random is not supported"},
+    {"-A PREROUTING -j DNAT --to-destination 10.0.0.1 --random-fully", "option --random-fully is not supported"},
+    {"-A PREROUTING -j DNAT --to-destination 10.0.0.1 ! --random", "option --random is not supported"},
+    {"-A PREROUTING -j SNAT --to-source 10.0.0.1", "wrong target for this chain"},
+    {"-A POSTROUTING -j REDIRECT", "wrong target for this chain"},
+});
+
+/// Lines that look similar, and that iptables accepts.
+inline constexpr auto kTakenTranslations = std::to_array<std::string_view>({
+    "-A PREROUTING -p tcp -j DNAT --to-destination 10.0.0.1:80",
+    "-A PREROUTING ! -p tcp -j DNAT --to-destination 10.0.0.1:80",
+    "-A PREROUTING -p icmp -j DNAT --to-destination 10.0.0.1:80",
+    "-A PREROUTING -p dccp -j DNAT --to-destination :80",
+    "-A PREROUTING -j DNAT --random --to-destination 10.0.0.1 --persistent",
+    "-A PREROUTING -j REDIRECT",
+    "-A PREROUTING -p sctp -j REDIRECT --to-ports 80-90 --random",
+    "-A POSTROUTING -j SNAT --to-source 10.0.0.1 --random-fully --persistent --random",
+    "-A POSTROUTING -p icmp -j MASQUERADE --to-ports 80",
+    "-A POSTROUTING -j MASQUERADE --random-fully",
+    "-A POSTROUTING -j NETMAP --to 10.0.0.1",
+});
+
+/// A table nat with only this line.
+inline std::string nat_table_of(std::string_view line) {
+  return "*nat\n:PREROUTING ACCEPT [0:0]\n:INPUT ACCEPT [0:0]\n:POSTROUTING ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n" +
+         std::string(line) + "\nCOMMIT\n";
+}
+
+/// The options with which such a table is read.
+inline ReadOptions nat_options_of(std::string_view line) {
+  ReadOptions options;
+  options.hook = line.starts_with("-A PREROUTING") ? Hook::prerouting : Hook::postrouting;
+  options.translates = true;
+  return options;
+}
+
 /// Rules of both families and all kinds, for the packets that testing::RandomFrames draws.
 inline classify::Ruleset rules_about_random_frames() {
   ReadOptions options;

@@ -10,7 +10,6 @@
 #include <optional>
 
 #include "classify/key.h"
-#include "conntrack/table.h"
 #include "nf/firewall/judge_core.h"
 #include "packet/parse_core.h"
 
@@ -40,15 +39,6 @@ classify::Connection connection_of(const conntrack::Tracked& tracked) noexcept {
     connection.destination_translated = (tracked.connection->status & conntrack::Connection::kDestinationNat) != 0;
   }
   return connection;
-}
-
-std::uint8_t connection_of_lone(PacketView packet, conntrack::Options options) {
-  options.most_connections = 1;
-  options.most_fragments = 1;
-  options.ftp = {};
-  options.checksum = false;
-  conntrack::Table none(options);
-  return number_of(connection_of(none.track(packet, packet.packet->timestamp_ns)));
 }
 
 void ConnectionCounters::publish(const conntrack::Counters& counters) noexcept {

@@ -28,10 +28,6 @@ namespace penstock::firewall {
 
 [[nodiscard]] classify::Connection connection_of(const conntrack::Tracked& tracked) noexcept;
 
-/// What the connection of a packet would be if no other packet had come; as Key::connection. Its checksum is not
-/// verified.
-[[nodiscard]] std::uint8_t connection_of_lone(PacketView packet, conntrack::Options options);
-
 /// One worker's counters of connections. Only the worker publishes; any thread may read.
 class ConnectionCounters {
  public:

@@ -15,6 +15,7 @@ namespace penstock::firewall {
 void TranslatingStage::set_connections(conntrack::Connections& connections) noexcept {
   if (nat_steps_ != nullptr) nat_steps_->set_connections(connections);
   TrackedStage::set_connections(connections);
+  connections.will_write(nat_.kind());
 }
 
 void TranslatingStage::begin_batch() noexcept {

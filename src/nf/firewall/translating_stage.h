@@ -33,6 +33,7 @@ class TranslatingStage final : public TrackedStage {
   void set_connections(conntrack::Connections& connections) noexcept override;
   void begin_batch() noexcept override;
 
+  void set_connections(conntrack::Connections& connections) noexcept override;
   void process(std::span<PacketView> packets) noexcept override;
   std::string explain(PacketView packet) const override;
 

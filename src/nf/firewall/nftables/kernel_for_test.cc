@@ -105,8 +105,8 @@ std::string ForwardingKernel::rules(const std::string& option) {
   return run("nft " + option + " list ruleset", "").second;
 }
 
-std::vector<std::optional<unsigned>> ForwardingKernel::forward(std::vector<Packet> packets) {
-  std::vector<std::optional<unsigned>> left(packets.size());
+template <typename Take>
+void ForwardingKernel::send(std::vector<Packet>& packets, const Take& take) {
   const auto collect = [&](int wait_ms) {
     for (bool again = true; again;) {
       std::array<pollfd, 2> ready{{{tunnels_[1], POLLIN, 0}, {tunnels_[2], POLLIN, 0}}};
@@ -119,9 +119,7 @@ std::vector<std::optional<unsigned>> ForwardingKernel::forward(std::vector<Packe
         std::uint32_t number = 0;
         std::memcpy(&number, packet.data() + packet.size() - sizeof number, sizeof number);
         // Other packets are answers of the kernel.
-        if (number >= packets.size()) continue;
-        clear_changing_fields(packet);
-        if (packet == packets[number]) left[number] = i + 1;
+        if (number < packets.size()) take(number, i + 1, std::move(packet));
       }
     }
   };
@@ -129,10 +127,25 @@ std::vector<std::optional<unsigned>> ForwardingKernel::forward(std::vector<Packe
     Packet& packet = packets[number];
     std::memcpy(packet.data() + packet.size() - sizeof number, &number, sizeof number);
     if (write(tunnels_[0], packet.data(), packet.size()) < 0) continue;
-    clear_changing_fields(packet);
     collect(0);
   }
   collect(20);
+}
+
+std::vector<std::optional<unsigned>> ForwardingKernel::forward(std::vector<Packet> packets) {
+  std::vector<std::optional<unsigned>> left(packets.size());
+  send(packets, [&](std::uint32_t number, unsigned interface, Packet packet) {
+    Packet sent = packets[number];
+    clear_changing_fields(sent);
+    clear_changing_fields(packet);
+    if (packet == sent) left[number] = interface;
+  });
+  return left;
+}
+
+std::vector<Packet> ForwardingKernel::translate(std::vector<Packet> packets) {
+  std::vector<Packet> left(packets.size());
+  send(packets, [&](std::uint32_t number, unsigned /*interface*/, Packet packet) { left[number] = std::move(packet); });
   return left;
 }
 

@@ -40,9 +40,15 @@ class ForwardingKernel {
   /// For each packet the interface on which it left, if it did. The last four bytes of each are overwritten with its
   /// number.
   std::vector<std::optional<unsigned>> forward(std::vector<Packet> packets);
+  /// For each packet what left, which rules may have translated; empty if nothing did. The last four bytes are
+  /// overwritten, too.
+  std::vector<Packet> translate(std::vector<Packet> packets);
 
  private:
   explicit ForwardingKernel(std::array<int, 3> tunnels) : tunnels_(tunnels) {}
+  /// Calls `take(number, interface, packet)` for all that leaves.
+  template <typename Take>
+  void send(std::vector<Packet>& packets, const Take& take);
 
   std::array<int, 3> tunnels_;
 };

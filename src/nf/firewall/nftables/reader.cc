@@ -19,6 +19,7 @@
 #include "nf/firewall/nftables/rule.h"
 #include "nf/firewall/nftables/steps.h"
 #include "nf/firewall/nftables/text.h"
+#include "nf/firewall/nftables/translation.h"
 
 namespace penstock::firewall {
 
@@ -273,11 +274,13 @@ class Reader {
         (value.contains("flags") && (has_word(value["flags"], "timeout") || has_word(value["flags"], "dynamic")));
     if (is_map && changes) return unsupported("a map whose elements can change is not supported");
     if (changes) return read_changing_set(value, std::move(*types), full);
-    if (is_map && value.value("map", Json()) != "verdict") return unsupported("it is a map to values, not to verdicts");
+    const bool to_values = is_map && value.value("map", Json()) != "verdict";
+    if (to_values && !(options_.translates && is_type_of_translations(value.value("map", Json()))))
+      return unsupported("it is a map to values, not to verdicts");
     static const Json kNone = Json::array();
     const auto elements = value.find("elem");
     auto set = read_elements(*types, is_map, elements == value.end() ? kNone : *elements, options_.interfaces,
-                             read_.value.interface_names, budget_);
+                             read_.value.interface_names, budget_, to_values);
     if (!set) return within(".elem", std::move(set.error()));
     return set;
   }
@@ -372,28 +375,31 @@ class Reader {
     if (rule->can_drop && chain->second.harmful.empty()) chain->second.harmful = where(origin, "");
     Errors unknown;
     for (const std::string& name : rule->unknown_interfaces) unknown.push_back(unknown_interface(origin, name));
-    if (origin.handle != 0) text += fmt::format(" # handle {}", origin.handle);
     if (rule->marks && chain->second.marking.empty()) chain->second.marking = where(origin, "");
     tests_marks_ |= rule->tests_marks;
     for (const std::string& set : rule->sets_updated) updates_.push_back({full_name(family, table, set), chain->first});
     return add_parts(std::move(*rule), origin, text, unknown, chain->second);
   }
 
-  /// Each part counts as a rule of its own if it has another target.
+  /// Each part counts as a rule of its own if it has another target, or if it translates.
   bool add_parts(Rule rule, const Origin& origin, const std::string& text, const Errors& unknown, Declared& chain) {
     std::vector<ChainRule>& to = chains_.find(full_name(chain.family, chain.table, chain.name))->second.rules;
     const std::size_t first = read_.value.rules.size();
+    const std::string handle = origin.handle == 0 ? "" : fmt::format(" # handle {}", origin.handle);
+    const bool from_map = rule.parts.size() > 1;
     std::size_t cost = 0;
     for (ChainRule& part : rule.parts) {
       const classify::Target target = part.jump == Jump::drop     ? classify::Target::drop
                                       : part.jump == Jump::reject ? classify::Target::reject
                                                                   : classify::Target::accept;
-      std::size_t index = first;
+      const bool translates = part.jump == Jump::translate;
+      std::size_t index = translates ? read_.value.rules.size() : first;
       const auto is_other = [&](const classify::Rule& one) { return one.target != target || one.steps != part.steps; };
       while (index < read_.value.rules.size() && is_other(read_.value.rules[index])) ++index;
       if (index == read_.value.rules.size()) {
-        read_.value.rules.push_back(
-            {0, target, false, text, part.answer, part.translation, part.steps, part.continues});
+        const std::string value = translates && from_map ? " : " + part.target : "";
+        read_.value.rules.push_back({0, target, false, text + value + handle, part.answer, part.translation, part.steps,
+                                     part.continues});
         origins_.push_back(origin);
       }
       part.index = static_cast<std::uint32_t>(index);
@@ -447,6 +453,7 @@ class Reader {
   void check_jumps();
   [[nodiscard]] std::vector<BaseChain> find_starts();
   void check_other_chain(const Declared& chain, const std::string& key);
+  void note_where_rules_matter(const Declared& chain, const std::string& key);
   void leave_out_at_other_places(std::vector<const Declared*>& filters, std::string_view hook);
   void spread_harm();
   void spread(std::string Declared::*place);
@@ -558,7 +565,8 @@ std::vector<BaseChain> Reader::find_starts() {
       read_.harmless.push_back(error(name + ": the table is dormant, so the chain filters no packets", "", ""));
     } else if (chain.family == "arp") {
       read_.harmless.push_back(error(name + ": ARP is not supported: the verdicts of IP packets are the same", "", ""));
-    } else if (is_ip && chain.hook == hook && chain.type == (options_.translates ? "nat" : "filter")) {
+    } else if (note_where_rules_matter(chain, key);
+               is_ip && chain.hook == hook && chain.type == (options_.translates ? "nat" : "filter")) {
       filters.push_back(&chain);
     } else if (is_ip && options_.hook && chain.hook != "ingress") {
       // Another function of the chain stands for the other hooks.
@@ -567,6 +575,13 @@ std::vector<BaseChain> Reader::find_starts() {
                                    : chain.harmful.empty() && tests_marks_                    ? chain.marking
                                                                                               : chain.harmful;
       if (harmful.empty()) continue;
+      if (is_ip && chain.type == "nat" && options_.leaves_nat_aside) {
+        read_.harmless.push_back(error(fmt::format("{}: chain {} of type nat at hook {} is left aside: nothing is "
+                                                   "translated",
+                                                   harmful, chain.name, chain.hook),
+                                       "", ""));
+        continue;
+      }
       read_.unsupported.push_back(
           error(fmt::format("{}: chain {} of type {} at hook {} is not supported: it can drop or change packets that "
                             "are forwarded",
@@ -589,6 +604,16 @@ std::vector<BaseChain> Reader::find_starts() {
   }
   std::ranges::reverse(starts);
   return starts;
+}
+
+void Reader::note_where_rules_matter(const Declared& chain, const std::string& key) {
+  if (chain.harmful.empty() && chains_.find(key)->second.policy != classify::Target::drop) return;
+  for (const Hook hook : {Hook::prerouting, Hook::forward, Hook::postrouting}) {
+    if (chain.hook != name_of(hook)) continue;
+    const auto bit = static_cast<std::uint8_t>(1U << static_cast<unsigned>(hook));
+    if (chain.type == "filter") read_.value.filters_at |= bit;
+    if (chain.type == "nat") read_.value.translates_at |= bit;
+  }
 }
 
 /// Here, the filters of a hook see packets after their connections are looked up, and before they are translated there.

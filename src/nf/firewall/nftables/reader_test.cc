@@ -340,7 +340,7 @@ INSTANTIATE_TEST_SUITE_P(
         Unsupported{"map_after_a_limit",
                     R"({"limit": {"rate": 1, "per": "second"}}, {"vmap": {"key": )" + kDport +
                         R"(, "data": {"set": [[1, {"drop": null}]]}}})",
-                    "rule.expr[1].vmap" + kIn + "a verdict map after a limit, a quota or the like"},
+                    "rule.expr[1].vmap" + kIn + "a map after a limit, a quota or the like"},
         Unsupported{"notrack", R"({"notrack": null})", "notrack is not supported"},
         Unsupported{"hour", match(meta("hour"), "\"10:00\"") + "," + kAccept,
                     "left" + kIn + "meta hour is not supported"},

@@ -564,19 +564,21 @@ class RuleReader {
     return {};
   }
 
-  Checked<void> read_map(const Json& map) {
+  /// `to_values`: what it gives is a part of a translation.
+  Checked<void> read_map(const Json& map, bool to_values = false) {
     if (!map.is_object() || map.size() != 2 || !map.contains("key") || !map.contains("data") || !is_set(map["data"])) {
-      return mistake("wrong verdict map", "", "an object of \"key\" and \"data\", a map");
+      return mistake(to_values ? "wrong map" : "wrong verdict map", "", "an object of \"key\" and \"data\", a map");
     }
     if (verdict_ || map_ != nullptr || !draws_.empty()) return mistake("second verdict in a rule", "", "one");
-    if (ordered_) return unsupported("a verdict map after a limit, a quota or the like is not supported");
+    if (ordered_) return unsupported("a map after a limit, a quota or the like is not supported");
     auto step_key = read_step_key(map["key"]);
     if (!step_key) return within(".key", std::move(step_key.error()));
+    if (*step_key && to_values) return unsupported("a map to addresses or ports by this key is not supported");
     if (*step_key) return read_map_of_step(**step_key, map["data"]);
     auto keys = read_keys(map["key"]);
     if (!keys) return within(".key", std::move(keys.error()));
     if (auto known = check_out_ports(*keys); !known) return within(".key", std::move(known.error()));
-    auto set = find_set(*keys, true, map["data"]);
+    auto set = find_set(*keys, true, map["data"], to_values);
     if (!set) return within(".data", std::move(set.error()));
     for (const Key& key : *keys) {
       if (key.of_fragments_only) return unsupported("frag frag-off in a map is not supported");
@@ -620,7 +622,7 @@ class RuleReader {
   }
 
   /// The named or anonymous set or map, whose elements must have the types of `keys`.
-  Checked<const Set*> find_set(const std::vector<Key>& keys, bool is_map, const Json& value) {
+  Checked<const Set*> find_set(const std::vector<Key>& keys, bool is_map, const Json& value, bool to_values = false) {
     std::vector<Type> types;
     types.reserve(keys.size());
     for (const Key& key : keys) types.push_back(key.type);
@@ -631,13 +633,15 @@ class RuleReader {
       auto found = context_.find_set(name);
       if (!found) return tl::unexpected(std::move(found.error()));
       set = *found;
-      if (set->types != types || set->is_map != is_map) {
-        return mistake(is_map ? "not a map for verdicts by this key" : "not a set of values like the left side",
+      if (set->types != types || set->is_map != is_map || set->to_values != to_values) {
+        return mistake(to_values ? "not a map to addresses or ports by this key"
+                       : is_map  ? "not a map for verdicts by this key"
+                                 : "not a set of values like the left side",
                        in_quotes("@" + name), is_map ? "a map of its types" : "a set of its types");
       }
     } else {
       auto read = read_elements(types, is_map, value["set"], context_.interfaces, context_.rules.interface_names,
-                                context_.budget);
+                                context_.budget, to_values);
       if (!read) return within(".set", std::move(read.error()));
       set = &own_sets_.emplace_back(std::move(*read));
     }
@@ -672,9 +676,27 @@ class RuleReader {
     if (read->family != NetworkLayer::none) {
       narrow(Field::family, only(read->family == NetworkLayer::ipv4 ? kIpv4 : kIpv6));
     }
+    if (read->map != nullptr) return read_translating_map(*read);
     Verdict verdict{Jump::translate};
     verdict.translation = read->translation;
     return decide(std::move(verdict));
+  }
+
+  /// What the translation of each packet is depends on a map: each of its values is a verdict.
+  Checked<void> read_translating_map(const ReadTranslation& rest) {
+    const std::string path = fmt::format(".{}.map", rest.mapped);
+    if (auto read = read_map(*rest.map, true); !read) return within(path, std::move(read.error()));
+    std::size_t size = 0;
+    for (const Group& group : map_->groups) size += group.tuples.size() + 1;
+    if (!context_.budget.take(size)) return context_.budget.problem();
+    Set whole = *map_;
+    for (Group& group : whole.groups) {
+      auto translation = with_mapped(rest, *group.verdict.translation);
+      if (!translation) return within(path, std::move(translation.error()));
+      group.verdict.translation = *translation;
+    }
+    map_ = &own_sets_.emplace_back(std::move(whole));
+    return {};
   }
 
   Rule left_out(const Problem& problem) {
@@ -720,9 +742,12 @@ class RuleReader {
     part.translation = verdict.translation;
     part.steps = steps_;
     part.continues = verdict.jump == Jump::none && !steps_.empty();
+    Clause clause = clause_;
+    const bool possible = verdict.family == NetworkLayer::none ||
+                          clause.narrow(Field::family, only(verdict.family == NetworkLayer::ipv4 ? kIpv4 : kIpv6));
     // Unsupported, since a part with these is left out with its reason.
-    if (never_) return {};
-    return multiply(factors_, 0, clause_, part.alternatives);
+    if (never_ || !possible) return {};
+    return multiply(factors_, 0, clause, part.alternatives);
   }
 
   /// A part for each value of the key. A number is drawn by the first part, and the others compare it with theirs.

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "nf/firewall/nftables/steps.h"
+#include "nf/firewall/nftables/translation.h"
 
 namespace penstock::firewall::nftables {
 
@@ -43,10 +44,11 @@ bool overlap(const Tuple& a, const Tuple& b) {
 
 class ElementsReader {
  public:
-  ElementsReader(const std::vector<Type>& types, bool is_map, Names names, Budget& budget)
+  ElementsReader(const std::vector<Type>& types, bool is_map, bool to_values, Names names, Budget& budget)
       : types_(types), names_(names), budget_(budget) {
     set_.types = types;
     set_.is_map = is_map;
+    set_.to_values = to_values;
   }
 
   Checked<Set> read(const Json& elements) {
@@ -67,10 +69,11 @@ class ElementsReader {
     const Json* key = &element;
     if (set_.is_map) {
       if (!element.is_array() || element.size() != 2) {
-        return mistake("wrong element of a map", "", "a list of a key and a verdict");
+        return mistake("wrong element of a map", "",
+                       fmt::format("a list of a key and a {}", set_.to_values ? "value" : "verdict"));
       }
       key = &element[0];
-      auto read = read_verdict(element[1]);
+      auto read = set_.to_values ? read_given(element[1]) : read_verdict(element[1]);
       if (!read) return within("[1]", std::move(read.error()));
       verdict = std::move(*read);
     }
@@ -90,6 +93,13 @@ class ElementsReader {
     if (!budget_.take(size + 1)) return budget_.problem();
     add(std::move(verdict), std::move(*tuple));
     return {};
+  }
+
+  static Checked<Verdict> read_given(const Json& value) {
+    const auto read = read_mapped(value);
+    if (!read) return tl::unexpected(read.error());
+    return Verdict{
+        Jump::translate, text_of(read->translation.range, read->family), {}, read->translation, read->family};
   }
 
   Checked<Tuple> read_tuple(const Json& key) {
@@ -152,7 +162,7 @@ class ElementsReader {
   }
 
   static tl::unexpected<Problem> overlapping_elements() {
-    return unsupported("elements that overlap and have different verdicts are not supported");
+    return unsupported("elements that overlap and have different verdicts or values are not supported");
   }
 
   /// In the kernel, one of several elements that match decides, depending on the order in which they were added.
@@ -208,9 +218,9 @@ Checked<Verdict> read_verdict(const Json& value) {
 
 Checked<Set> read_elements(const std::vector<Type>& types, bool is_map, const Json& elements,
                            const classify::Interfaces& interfaces, std::set<std::string, std::less<>>& names_used,
-                           Budget& budget) {
+                           Budget& budget, bool to_values) {
   std::set<std::string, std::less<>> unknown;
-  return ElementsReader(types, is_map, {interfaces, names_used, unknown}, budget).read(elements);
+  return ElementsReader(types, is_map, to_values, {interfaces, names_used, unknown}, budget).read(elements);
 }
 
 Checked<std::vector<classify::ChangingSet::Element>> read_changing_elements(const std::vector<Type>& types,

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sets and maps, named and anonymous. The elements of a map are grouped by their verdict. Elements do not overlap where
-// it matters: in a map, each value has at most one verdict.
+// Sets and maps, named and anonymous. The elements of a map are grouped by their verdict, or by what they give to a
+// translation. Elements do not overlap where it matters: in a map, each value has at most one verdict.
 
 #pragma once
 
@@ -22,10 +22,11 @@ namespace penstock::firewall::nftables {
 
 struct Verdict {
   ChainRule::Jump jump = ChainRule::Jump::none;  // none: continue
-  std::string target{};                          // for `call` and `go`: the name of the chain
-  classify::Answer answer{};                     // for `reject`
+  std::string target{};       // for `call` and `go`: the name of the chain; in maps to values: theirs
+  classify::Answer answer{};  // for `reject`
   std::optional<classify::Translation> translation{};
-  /// Of verdicts in maps, which neither reject nor translate.
+  NetworkLayer family = NetworkLayer::none;  // of the addresses of `translation`; none: it has none
+  /// Of verdicts in maps, which do not reject.
   friend bool operator==(const Verdict& a, const Verdict& b) { return a.jump == b.jump && a.target == b.target; }
 };
 
@@ -43,6 +44,7 @@ struct Group {
 struct Set {
   std::vector<Type> types;  // of the fields
   bool is_map = false;
+  bool to_values = false;     // a map, whose verdicts are `translate`, with what they give
   std::vector<Group> groups;  // of a set: at most one
   /// Its elements come and go: index in StepObjects::sets; it has no groups.
   std::optional<std::uint32_t> changing{};
@@ -77,9 +79,10 @@ class Budget {
 [[nodiscard]] Checked<std::vector<classify::ChangingSet::Element>> read_changing_elements(
     const std::vector<Type>& types, const Json& elements, Names names, Budget& budget);
 
-/// A set with the elements of a JSON array.
+/// A set with the elements of a JSON array. `to_values`: of a map to addresses and ports, instead of verdicts.
 [[nodiscard]] Checked<Set> read_elements(const std::vector<Type>& types, bool is_map, const Json& elements,
                                          const classify::Interfaces& interfaces,
-                                         std::set<std::string, std::less<>>& names_used, Budget& budget);
+                                         std::set<std::string, std::less<>>& names_used, Budget& budget,
+                                         bool to_values = false);
 
 }  // namespace penstock::firewall::nftables

@@ -9,11 +9,15 @@
 #include <array>
 #include <string_view>
 
+#include "nf/firewall/nftables/translation.h"
+
 namespace penstock::firewall::nftables {
 
 namespace {
 
 constexpr std::size_t kMostElements = 64;
+/// Of a map in a translation, each value of which becomes a rule with this text.
+constexpr std::size_t kMostMapped = 4;
 
 std::string json_text(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
@@ -79,6 +83,28 @@ std::string set_text(const Json& elements, bool names_interfaces, bool is_map) {
   return text + " }";
 }
 
+/// "ip saddr map { 10.0.0.1 : 192.168.0.1 }"
+std::string value_map_text(const Json& map) {
+  if (!map.is_object() || !map.contains("key") || !map.contains("data")) return json_text(map);
+  const Json& key = map["key"];
+  const Json& data = map["data"];
+  const std::string text = expression_text(key, false) + " map ";
+  if (!data.is_object() || !data.contains("set") || !data["set"].is_array()) return text + expression_text(data, false);
+  std::string elements;
+  std::size_t count = 0;
+  for (const Json& element : data["set"]) {
+    if (count == kMostMapped) {
+      elements += fmt::format(", … ({} in all)", data["set"].size());
+      break;
+    }
+    if (count++ != 0) elements += ", ";
+    const bool is_pair = element.is_array() && element.size() == 2;
+    elements += is_pair ? expression_text(element[0], is_interface(key)) + " : " + expression_text(element[1], false)
+                        : json_text(element);
+  }
+  return text + "{ " + elements + " }";
+}
+
 std::string object_text(const std::string& kind, const Json& value, bool names_interfaces) {
   if (kind == "payload" && value.is_object() && value.contains("field")) {
     return word(value, "protocol") + " " + word(value, "field");
@@ -94,6 +120,7 @@ std::string object_text(const std::string& kind, const Json& value, bool names_i
     return expression_text(value["val"], names_interfaces);
   }
   if (kind == "set") return set_text(value, names_interfaces, false);
+  if (kind == "map") return value_map_text(value);
   if (value.is_array()) {
     if (kind == "range") return joined(value, "-", names_interfaces);
     if (kind == "concat") return joined(value, " . ", names_interfaces);
@@ -184,12 +211,32 @@ std::string update_text(const std::string& kind, const Json& value) {
   return text + " }";
 }
 
+/// "dnat ip to 10.0.0.5:8080 random", "masquerade"
+std::string translation_text(const std::string& kind, const Json& value) {
+  if (!value.is_object()) return value.is_null() ? kind : kind + " " + json_text(value);
+  std::string text = kind;
+  if (value.contains("family")) text += " " + word(value, "family");
+  const bool prefix = word(value, "type_flags") == "prefix";
+  if (prefix) text += " prefix";
+  if (value.contains("addr") || value.contains("port")) text += " to ";
+  if (value.contains("addr")) {
+    const std::string address = expression_text(value["addr"], false);
+    const bool brackets = value.contains("port") && value["addr"].is_string() && address.find(':') != std::string::npos;
+    text += brackets ? "[" + address + "]" : address;
+  }
+  if (value.contains("port")) text += ":" + expression_text(value["port"], false);
+  if (!value.contains("flags") || prefix) return text;
+  const Json& flags = value["flags"];
+  return text + " " + (flags.is_array() ? joined(flags, ",", false) : expression_text(flags, false));
+}
+
 std::string statement_text(const Json& statement) {
   if (!statement.is_object() || statement.size() != 1) return json_text(statement);
   const std::string& kind = statement.begin().key();
   const Json& value = statement.begin().value();
   if (kind == "match") return match_text(value);
   if (kind == "vmap") return map_text(value);
+  if (is_translation(kind)) return translation_text(kind, value);
   if (kind == "jump" || kind == "goto") return verdict_text(statement);
   if (kind == "reject" && value.is_object()) {
     const std::string answer = word(value, "expr");

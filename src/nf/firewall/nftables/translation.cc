@@ -3,6 +3,8 @@
 
 #include "nf/firewall/nftables/translation.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -98,6 +100,18 @@ Checked<void> read_flags(const Json& value, NatRange& range) {
   return {};
 }
 
+/// The map that gives a part, {"map": {…}}, or null.
+const Json* map_of(const Json& part) {
+  return part.is_object() && part.size() == 1 && part.contains("map") ? &part["map"] : nullptr;
+}
+
+/// 8080 and {"range": [1024, 2048]}, but not {"range": ["10.0.0.1", "10.0.0.9"]}.
+bool has_ports(const Json& value) {
+  if (!value.is_object() || !value.contains("range")) return value.is_number();
+  const Json& ends = value["range"];
+  return ends.is_array() && !ends.empty() && ends[0].is_number();
+}
+
 }  // namespace
 
 bool is_translation(std::string_view kind) {
@@ -111,7 +125,11 @@ Checked<ReadTranslation> read_translation(std::string_view kind, const Json& val
   if (!value.is_null() && !value.is_object()) return mistake("wrong translation", value.dump(), "an object");
   for (const auto& [member, part] : value.items()) {
     Checked<void> done;
-    if (member == "addr") {
+    if (const Json* const map = map_of(part); map != nullptr && (member == "addr" || member == "port")) {
+      if (read.map != nullptr) return unsupported("two maps in a translation are not supported");
+      read.map = map;
+      read.mapped = member == "addr" ? "addr" : "port";
+    } else if (member == "addr") {
       done = read_addresses(part, read);
     } else if (member == "port") {
       done = read_ports(part, range);
@@ -125,11 +143,78 @@ Checked<ReadTranslation> read_translation(std::string_view kind, const Json& val
   const bool has_prefix =
       value.is_object() && value.contains("addr") && value["addr"].is_object() && value["addr"].contains("prefix");
   // "10.1.1.0/24" without "prefix to" is a range.
-  if (range.has(NatRange::kNetmap) && !has_prefix) return unsupported("netmap needs a prefix", value.dump());
+  if (range.has(NatRange::kNetmap) && !has_prefix && read.mapped != "addr")
+    return unsupported("netmap needs a prefix", value.dump());
   const bool to_addresses = read.translation.way == Way::source || read.translation.way == Way::destination;
-  if (to_addresses && !range.has(NatRange::kAddresses) && !range.has(NatRange::kPorts))
+  if (to_addresses && !range.has(NatRange::kAddresses) && !range.has(NatRange::kPorts) && read.map == nullptr)
     return unsupported("a translation to nothing", value.dump());
   return read;
+}
+
+Checked<ReadTranslation> read_mapped(const Json& value) {
+  ReadTranslation read;
+  const auto concat = value.is_object() && value.size() == 1 ? value.find("concat") : value.end();
+  if (!value.is_object() || concat == value.end()) {
+    auto done = has_ports(value) ? read_ports(value, read.translation.range) : read_addresses(value, read);
+    if (!done) return tl::unexpected(std::move(done.error()));
+    return read;
+  }
+  if (!concat->is_array() || concat->size() != 2)
+    return unsupported("this value of a map is not supported", value.dump(), "an address and a port");
+  if (auto done = read_addresses((*concat)[0], read); !done) return within(".concat[0]", std::move(done.error()));
+  if (auto done = read_ports((*concat)[1], read.translation.range); !done)
+    return within(".concat[1]", std::move(done.error()));
+  return read;
+}
+
+bool is_type_of_translations(const Json& type) {
+  if (!type.is_string()) return false;
+  std::string_view name = type.get_ref<const std::string&>();
+  constexpr std::string_view kInterval = "interval ";  // newer versions of nft
+  if (name.starts_with(kInterval)) name.remove_prefix(kInterval.size());
+  constexpr std::array<std::string_view, 5> kTypes{"ipv4_addr", "ipv6_addr", "inet_service", "ipv4_addr . inet_service",
+                                                   "ipv6_addr . inet_service"};
+  return std::ranges::find(kTypes, name) != kTypes.end();
+}
+
+Checked<classify::Translation> with_mapped(const ReadTranslation& rest, const classify::Translation& mapped) {
+  classify::Translation whole = rest.translation;
+  NatRange& range = whole.range;
+  const NatRange& more = mapped.range;
+  const bool fits = rest.mapped == "addr" ? more.has(NatRange::kAddresses)
+                                          : more.has(NatRange::kPorts) && !more.has(NatRange::kAddresses);
+  if (!fits || (range.flags & more.flags) != 0) {
+    return unsupported("a value of the map that is not supported here", "",
+                       rest.mapped == "addr" ? "addresses, and ports only if the rule has none" : "ports");
+  }
+  if (more.has(NatRange::kAddresses)) {
+    range.first_address = more.first_address;
+    range.last_address = more.last_address;
+  }
+  if (more.has(NatRange::kPorts)) {
+    range.first_port = more.first_port;
+    range.last_port = more.last_port;
+  }
+  range.flags |= more.flags;
+  return whole;
+}
+
+std::string text_of(const NatRange& range, NetworkLayer family) {
+  const auto address = [&](const Ipv6Address& bits) {
+    return family == NetworkLayer::ipv4 ? to_string(Ipv4Address{static_cast<std::uint32_t>(bits.low)})
+                                        : to_string(bits);
+  };
+  std::string text;
+  if (range.has(NatRange::kAddresses)) {
+    text = address(range.first_address);
+    if (range.last_address != range.first_address) text += "-" + address(range.last_address);
+    if (family == NetworkLayer::ipv6 && range.has(NatRange::kPorts)) text = "[" + text + "]";
+  }
+  if (range.has(NatRange::kPorts)) {
+    text += fmt::format(":{}", range.first_port);
+    if (range.last_port != range.first_port) text += fmt::format("-{}", range.last_port);
+  }
+  return text;
 }
 
 }  // namespace penstock::firewall::nftables

@@ -1,0 +1,25 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A network function that knows what it needs of the other functions of its chain.
+
+#pragma once
+
+#include <span>
+
+#include "base/error.h"
+
+namespace penstock::function {
+
+class NetworkFunction;
+
+/// Implemented by functions beside NetworkFunction.
+class ChainMember {
+ public:
+  virtual ~ChainMember() = default;
+  /// Warnings about functions that are missing in the chain, or that contradict this one. `chain`: the functions on the
+  /// ways of packets through this one, in their order, with this one. Called when all functions are made.
+  [[nodiscard]] virtual Errors cautions_in(std::span<const NetworkFunction* const> chain) const = 0;
+};
+
+}  // namespace penstock::function

@@ -1,0 +1,205 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "nf/firewall/explain.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/ip_address.h"
+#include "classify/explain.h"
+#include "classify/key.h"
+#include "conntrack/nat.h"
+#include "conntrack/nat_choice.h"
+#include "conntrack/nat_core.h"
+#include "nf/firewall/judge_core.h"
+#include "nf/firewall/steps/step_runner.h"
+#include "nf/firewall/tracked_stage.h"
+#include "packet/ip.h"
+
+namespace penstock::firewall {
+
+namespace {
+
+using conntrack::Connection;
+using conntrack::NatKind;
+using conntrack::NatRange;
+using conntrack::Rewrite;
+using conntrack::Tuple;
+using function::Explanation;
+
+std::string describe_nat(const classify::Ruleset& rules, std::uint32_t rule) {
+  return "NAT " + classify::describe(rules, rule);
+}
+
+bool has_port(const Tuple& tuple) { return conntrack::is_icmp(tuple) || begins_with_ports(tuple.protocol); }
+
+std::string_view port_word(const Tuple& tuple) { return conntrack::is_icmp(tuple) ? "identifier" : "port"; }
+
+/// "10.0.0.1:4000"; of ICMP "10.0.0.1 identifier 7"
+std::string end_text(Tuple tuple, NatKind kind) {
+  const Ipv6Address& address = kind == NatKind::source ? tuple.source : tuple.destination;
+  const std::string text =
+      tuple.ip_version == 4 ? to_string(Ipv4Address{static_cast<std::uint32_t>(address.low)}) : to_string(address);
+  if (!has_port(tuple)) return text;
+  const std::uint16_t port = conntrack::port_of(tuple, kind);
+  if (conntrack::is_icmp(tuple)) return fmt::format("{} identifier {}", text, port);
+  return tuple.ip_version == 4 ? fmt::format("{}:{}", text, port) : fmt::format("[{}]:{}", text, port);
+}
+
+/// How Table::translate chooses the port, if that depends on which ports are in use; otherwise "". `before` is what the
+/// range translates.
+std::string port_choice(const Tuple& before, NatKind kind, const NatRange& range) {
+  const conntrack::PortSearch search = conntrack::port_search(before, kind, range);
+  if (!has_port(before) || search.count <= 1) return "";
+  const std::string_view port = port_word(before);
+  const std::uint32_t last = search.first + search.count - 1;
+  const bool keeps_port =
+      !range.random_port() && (!range.has(NatRange::kPorts) || conntrack::is_port_in_range(before, kind, range));
+  if (!keeps_port && search.from_random) return fmt::format("the {} is a free one of {}-{}", port, search.first, last);
+  return fmt::format("or, if that is in use, to a free {} of {}-{}", port, search.first, last);
+}
+
+/// The entry that decides, if those steps hold that depend on earlier packets. `failed`: gets the entries of which a step
+/// does not hold.
+std::uint32_t after_steps(PacketView packet, const classify::Ruleset& rules, const classify::Classifier& classifier,
+                          const std::vector<std::uint16_t>& largest_packets, const classify::Key& key,
+                          std::uint32_t entry, std::vector<std::uint32_t>& failed, Explanation& to) {
+  if (!rules.has_steps()) return entry;
+  constexpr std::string_view kAssumption =
+      "earlier packets: here, limits and quotas are taken as not used up, and sets that change as empty";
+  if (to.depends_on.find(kAssumption) == std::string::npos)
+    to.depends_on += fmt::format("{}{}", to.depends_on.empty() ? "" : "; ", kAssumption);
+  StepRunner runner(rules, classifier, nullptr, {.largest_packets = &largest_packets});
+  return runner.decide(packet, key, entry, &failed).value_or(classify::kNoEntry);
+}
+
+/// The translation at one hook.
+class Translator {
+ public:
+  Translator(PacketView packet, const Tables& tables, conntrack::Connections& connections, Explanation& to)
+      : packet_(packet), tables_(tables), nat_(*tables.nat), connections_(connections), to_(to) {}
+
+  /// As TranslatingStage does. Says why the packet is dropped, if it is.
+  void operator()(const conntrack::Tracked& tracked) {
+    const bool source = nat_.kind() == NatKind::source;
+    if (tracked.connection == nullptr) {
+      to_.notes.emplace_back("not translated: it has no connection");
+      return;
+    }
+    const std::uint16_t done = source ? Connection::kSourceNatDone : Connection::kDestinationNatDone;
+    if ((tracked.connection->status & done) != 0) {
+      to_.notes.push_back(
+          fmt::format("an earlier firewall at {} has decided about its translation", name_of(nat_.hook)));
+    } else if (!choose(tracked)) {
+      return;
+    }
+    const auto rewrite = conntrack::rewrite_for(tracked, source ? Rewrite::kSource : Rewrite::kDestination);
+    if (!conntrack::rewrite(packet_, rewrite)) drop(DropReason::untranslated, "its headers: it cannot be translated");
+  }
+
+ private:
+  /// False: it is dropped.
+  bool choose(const conntrack::Tracked& tracked) {
+    classify::Key key;
+    classify::make_key(packet_, key, number_of(connection_of(tracked)));
+    std::uint32_t entry = classify::kNoEntry;
+    nat_.classifier->classify({&key, 1}, &entry);
+    std::vector<std::uint32_t> failed;
+    entry = after_steps(packet_, nat_.rules, *nat_.classifier, tables_.largest_packets, key, entry, failed, to_);
+    classify::add_passed_over(nat_.rules, key, entry, describe_nat, to_, failed);
+    const bool matches = entry != classify::kNoEntry;
+    const std::string rule = matches ? describe_nat(nat_.rules, nat_.rules.entries[entry].rule) : "no NAT rule matches";
+    const auto range = nat_.range_of(packet_, key.family, entry);
+    if (!range) {
+      drop(range.error(),
+           range.error() == DropReason::denied
+               ? (matches ? rule : fmt::format("policy {} of NAT: {}", name(nat_.rules.policy(key.family)), rule))
+               : fmt::format("{}: {}", rule, why_untranslated(entry, key.family)));
+      return false;
+    }
+    const NatKind kind = nat_.kind();
+    const Tuple before = *conntrack::inverse_of(tracked.connection->reply);
+    if (!connections_.translate(tracked, kind, *range)) {
+      drop(DropReason::untranslated, fmt::format("{}: no {} is free", rule, port_word(before)));
+      return false;
+    }
+    if (*range == NatRange{}) {
+      to_.notes.push_back(fmt::format("{}: not translated", rule));
+      return true;
+    }
+    const std::string choice = port_choice(before, kind, *range);
+    to_.notes.push_back(fmt::format(
+        "{}: {} {} to {}{}{}", rule, kind == NatKind::source ? "source" : "destination", end_text(before, kind),
+        end_text(*conntrack::inverse_of(tracked.connection->reply), kind), choice.empty() ? "" : ", ", choice));
+    if (!choice.empty()) to_.depends_on += fmt::format("; and by which {}s are in use", port_word(before));
+    return true;
+  }
+
+  [[nodiscard]] std::string why_untranslated(std::uint32_t entry, NetworkLayer family) const {
+    using Way = classify::Translation::Way;
+    const Way way = nat_.rules.rules[nat_.rules.entries[entry].rule].translation->way;
+    const bool of_source = way == Way::source || way == Way::masquerade;
+    if (of_source != (nat_.kind() == NatKind::source)) {
+      return fmt::format("it translates the {}, which {} cannot", of_source ? "source" : "destination",
+                         name_of(nat_.hook));
+    }
+    return fmt::format("the port by which it {} has no {} address in `addresses`", of_source ? "leaves" : "arrived",
+                       family == NetworkLayer::ipv4 ? "IPv4" : "IPv6");
+  }
+
+  void drop(DropReason reason, std::string why) {
+    packet_.packet->verdict = Verdict::drop(reason);
+    to_.notes.push_back("its filters accept it: " + std::exchange(to_.decided_by, std::move(why)));
+  }
+
+  PacketView packet_;
+  const Tables& tables_;
+  const NatRules& nat_;
+  conntrack::Connections& connections_;
+  Explanation& to_;
+};
+
+}  // namespace
+
+Explanation explain(PacketView packet, const Tables& tables, conntrack::Connections* connections) {
+  const classify::Ruleset& rules = tables.rules;
+  Explanation explanation;
+  Verdict& verdict = packet.packet->verdict;
+  const Standing standing = standing_of(packet.layout());
+  if (standing != Standing::judged) {
+    verdict = verdict_of(standing, verdict);
+    explanation.decided_by = standing == Standing::not_ip ? "not IP: no rule applies" : "its headers";
+    return explanation;
+  }
+  const conntrack::Tracked tracked = connections != nullptr ? connections->of(packet) : conntrack::Tracked{};
+  const classify::Connection connection = connections != nullptr ? connection_of(tracked) : classify::Connection{};
+  classify::Key key;
+  classify::make_key(packet, key, number_of(connection));
+  std::uint32_t entry = classify::kNoEntry;
+  tables.classifier.classify({&key, 1}, &entry);
+  std::vector<std::uint32_t> failed;
+  entry = after_steps(packet, rules, tables.classifier, tables.largest_packets, key, entry, failed, explanation);
+  explanation.decided_by = entry == classify::kNoEntry
+                               ? fmt::format("policy {}: no rule matches", name(rules.policy(key.family)))
+                               : classify::describe(rules, rules.entries[entry].rule);
+  classify::add_passed_over(rules, key, entry, classify::describe, explanation, failed);
+  if (connections != nullptr) {
+    explanation.depends_on +=
+        fmt::format("{}its connection; here, it belongs to none that is known: {}",
+                    explanation.depends_on.empty() ? "" : "; ", to_string(connection));
+  }
+  verdict = verdict_of(classify::decision(classify::view_of(rules), entry, key.family).action, verdict);
+  if (tables.nat == nullptr || !verdict.alive()) return explanation;
+  explanation.depends_on += " (a known one keeps its translation: `penstock ctl conntrack list`)";
+  Translator(packet, tables, *connections, explanation)(tracked);
+  return explanation;
+}
+
+}  // namespace penstock::firewall

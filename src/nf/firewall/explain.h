@@ -1,0 +1,33 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Says what a firewall makes of one packet, and why: which rule decides, and what the packet's connection is translated
+// to.
+
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "classify/classifier.h"
+#include "classify/rule.h"
+#include "conntrack/connections.h"
+#include "function/explanation.h"
+#include "nf/firewall/nat_rules.h"
+#include "packet/packet.h"
+
+namespace penstock::firewall {
+
+/// Of one firewall; borrowed.
+struct Tables {
+  const classify::Ruleset& rules;
+  const classify::Classifier& classifier;
+  const std::vector<std::uint16_t>& largest_packets;  // as StepContext
+  const NatRules* nat = nullptr;  // if it translates
+};
+
+/// NetworkFunction::explain. `connections`: those of ConnectionKeeper::explain; null: the firewall does not track any.
+[[nodiscard]] function::Explanation explain(PacketView packet, const Tables& tables,
+                                            conntrack::Connections* connections);
+
+}  // namespace penstock::firewall

@@ -1,0 +1,61 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Warns about hooks of Linux for which no firewall of a chain stands, or two of them.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+#include "nf/firewall/firewall.h"
+
+namespace penstock::firewall {
+
+namespace {
+
+bool has(std::uint8_t hooks, Hook hook) { return (hooks >> static_cast<unsigned>(hook) & 1) != 0; }
+
+}  // namespace
+
+Errors Firewall::cautions_in(std::span<const function::NetworkFunction* const> chain) const {
+  if (!hook_) return {};
+  std::vector<const Firewall*> same;  // firewalls with these rules, at any hook
+  for (const function::NetworkFunction* const function : chain) {
+    const auto* const firewall = dynamic_cast<const Firewall*>(function);
+    if (firewall != nullptr && firewall->hook_ && firewall->rules_.file == rules_.file) same.push_back(firewall);
+  }
+  Errors cautions;
+  const auto stands_for = [&](Hook hook) {
+    return std::ranges::find(same, hook, [](const Firewall* one) { return *one->hook_; });
+  };
+  if (*stands_for(*hook_) != this) {
+    cautions.push_back({place_, fmt::format("two firewalls with the same rules at hook {}", name_of(*hook_)),
+                        in_quotes(rules_.file), "one for each hook"});
+  }
+  // The first one speaks for all.
+  if (same.front() != this) return cautions;
+  for (const Hook hook : {Hook::prerouting, Hook::forward, Hook::postrouting}) {
+    if (stands_for(hook) != same.end()) continue;
+    std::string message;
+    if (has(rules_.filters_at | rules_.translates_at, hook)) {
+      message =
+          fmt::format("rules at hook {} apply to no packet: no firewall of the chain stands for it", name_of(hook));
+    } else if (rules_.translates_at != 0 && hook != Hook::forward) {
+      // Replies to a translated source arrive at prerouting, and those of a translated destination leave at
+      // postrouting.
+      message = fmt::format(
+          "replies of translated connections are not translated back: no firewall of the chain stands "
+          "for hook {}",
+          name_of(hook));
+    }
+    if (message.empty()) continue;
+    cautions.push_back({place_, std::move(message), in_quotes(rules_.file),
+                        fmt::format("another `firewall` with these rules and `hook: {}`", name_of(hook))});
+  }
+  return cautions;
+}
+
+}  // namespace penstock::firewall

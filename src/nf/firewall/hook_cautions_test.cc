@@ -1,0 +1,101 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "nf/firewall/firewall.h"
+#include "nf/firewall/rules_for_test.h"
+
+namespace penstock::firewall {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// The cautions of all functions of a chain with firewalls at these hooks, which have the same rules.
+std::string cautions_of(const std::string& rules, const std::vector<std::optional<Hook>>& hooks) {
+  std::vector<std::unique_ptr<Firewall>> firewalls;
+  std::vector<const function::NetworkFunction*> chain;
+  for (const auto& hook : hooks) {
+    ReadOptions options;
+    options.hook = hook;
+    auto made =
+        Firewall::build(rules_of(rules, options), classify::Engine::linear,
+                        {.hook = hook, .place = {"chain.yaml", static_cast<std::uint32_t>(chain.size() + 1), 5}});
+    EXPECT_TRUE(made) << to_string(made.error());
+    chain.push_back(made->get());
+    firewalls.push_back(std::move(*made));
+  }
+  Errors cautions;
+  for (const auto& firewall : firewalls) append(cautions, firewall->cautions_in(chain));
+  return to_string(cautions);
+}
+
+constexpr Hook kPre = Hook::prerouting, kForward = Hook::forward, kPost = Hook::postrouting;
+
+const std::string kFilter = "*filter\n:FORWARD DROP [0:0]\nCOMMIT\n";
+const std::string kMasquerade =
+    "*nat\n:PREROUTING ACCEPT [0:0]\n:POSTROUTING ACCEPT [0:0]\n[1:2] -A POSTROUTING -j MASQUERADE\nCOMMIT\n";
+const std::string kForwarding =
+    "*nat\n:PREROUTING ACCEPT [0:0]\n:POSTROUTING ACCEPT [0:0]\n-A PREROUTING -j DNAT --to-destination 10.0.0.1\n"
+    "-A OUTPUT -j DNAT --to-destination 10.0.0.1\nCOMMIT\n";
+
+TEST(HookCautions, AGatewayWithAllHooksHasNone) {
+  EXPECT_EQ(cautions_of(kFilter + kMasquerade, {kPre, kForward, kPost}), "");
+  EXPECT_EQ(cautions_of(kFilter, {kForward}), "");
+  EXPECT_EQ(cautions_of(kFilter, {std::nullopt, std::nullopt}), "")
+      << "without hooks, it is the reader that refuses NAT";
+}
+
+TEST(HookCautions, NameHooksThatHaveRulesAndNoFirewall) {
+  EXPECT_EQ(
+      cautions_of(kFilter + kMasquerade, {kPre, kForward}),
+      "chain.yaml:1:5: rules at hook postrouting apply to no packet: no firewall of the chain stands for it: found "
+      "'rules', expected another `firewall` with these rules and `hook: postrouting`");
+  EXPECT_THAT(cautions_of(kFilter + kForwarding, {kForward, kPost}), HasSubstr("rules at hook prerouting apply to no"));
+  EXPECT_THAT(cautions_of(kFilter + kMasquerade, {kPre, kPost}), HasSubstr("rules at hook forward apply to no packet"));
+}
+
+TEST(HookCautions, NameHooksWhereRepliesAreTranslatedBack) {
+  EXPECT_THAT(
+      cautions_of(kFilter + kMasquerade, {kForward, kPost}),
+      HasSubstr("replies of translated connections are not translated back: no firewall of the chain stands for "
+                "hook prerouting"));
+  EXPECT_THAT(cautions_of(kFilter + kForwarding, {kPre, kForward}), HasSubstr("stands for hook postrouting"));
+}
+
+TEST(HookCautions, NameTwoFirewallsAtOneHook) {
+  EXPECT_EQ(cautions_of(kFilter, {kForward, kForward}),
+            "chain.yaml:2:5: two firewalls with the same rules at hook forward: found 'rules', expected one for each "
+            "hook");
+}
+
+TEST(HookCautions, OfNftablesLookAtWhatMatters) {
+  const auto chain = [](const char* type, const char* hook, const char* policy) {
+    return fmt::format(R"(, {{"chain": {{"family": "ip", "table": "t", "name": "{0}{1}", "handle": 1, "type": "{0}",
+                       "hook": "{1}", "prio": -150, "policy": "{2}"}}}})",
+                       type, hook, policy);
+  };
+  const std::string head = R"({"nftables": [{"metainfo": {"json_schema_version": 1}},
+                              {"table": {"family": "ip", "name": "t", "handle": 1}})" +
+                           chain("filter", "forward", "drop");
+  EXPECT_EQ(cautions_of(head + chain("nat", "prerouting", "accept") + chain("filter", "prerouting", "accept") + "]}",
+                        {kForward}),
+            "")
+      << "chains without rules that matter";
+  EXPECT_THAT(cautions_of(head + chain("filter", "prerouting", "drop") + "]}", {kForward}),
+              HasSubstr("rules at hook prerouting apply to no packet"));
+  const std::string redirect =
+      R"(, {"rule": {"family": "ip", "table": "t", "chain": "natprerouting", "handle": 2, "expr": [{"redirect": null}]}}]})";
+  EXPECT_THAT(cautions_of(head + chain("nat", "prerouting", "accept") + redirect, {kForward, kPre}),
+              HasSubstr("stands for hook postrouting"));
+}
+
+}  // namespace
+}  // namespace penstock::firewall
