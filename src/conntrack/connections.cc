@@ -46,7 +46,9 @@ Tracked Connections::of(PacketView packet) noexcept {
   if (tracked.connection == nullptr) return tracked;
   about.connection = table_.index_of(*tracked.connection);
   about.generation = tracked.connection->generation;
-  if (table_.is_open(*tracked.connection)) add(packet, *tracked.connection);
+  const bool is_open = table_.is_open(*tracked.connection);
+  about.may_be_translated = is_open || tracked.connection->translated();
+  if (is_open) add(packet, *tracked.connection);
   return tracked;
 }
 
@@ -57,6 +59,7 @@ std::optional<Tracked> Connections::said(PacketView packet) noexcept {
   if (about.connection != Connection::kNone) {
     Connection& connection = table_.at(about.connection);
     if (connection.generation == about.generation) tracked.connection = &connection;
+    tracked.lost = tracked.connection == nullptr && about.may_be_translated;
   }
   return tracked;
 }

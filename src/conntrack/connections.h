@@ -45,7 +45,8 @@ class Connections {
   }
   /// The function that has just asked about this packet drops it. Only needed if it may begin a connection.
   void refuse(PacketView packet) noexcept;
-  /// What was said about a packet that is not settled, or was settled last.
+  /// What was said about a packet that is not settled, or was settled last. If its connection has ended since, `lost`:
+  /// it had a translation that is not known any more, or might have got one.
   [[nodiscard]] std::optional<Tracked> said(PacketView packet) noexcept;
   [[nodiscard]] const Counters& counters() const noexcept { return table_.counters(); }
 
@@ -69,6 +70,7 @@ class Connections {
     std::uint32_t connection = Connection::kNone;  // index
     std::uint32_t generation = 0;                  // of the connection
     bool any = false;
+    bool may_be_translated = false;  // the connection
     State state = State::untracked;
     Direction direction = Direction::original;
     Reason reason = Reason::malformed;

@@ -27,6 +27,8 @@ Verdict TranslatingStage::translate(PacketView packet) noexcept {
   const conntrack::NatKind kind = nat_.kind();
   const bool source = kind == conntrack::NatKind::source;
   const conntrack::Tracked tracked = connections().of(packet);
+  // It must not leave as it came.
+  if (tracked.lost) return Verdict::drop(DropReason::untranslated);
   if (tracked.connection == nullptr) return so_far;
   const std::uint16_t done = source ? Connection::kSourceNatDone : Connection::kDestinationNatDone;
   if (tracked.state == conntrack::State::new_connection && connections().may_begin(tracked) &&

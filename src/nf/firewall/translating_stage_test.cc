@@ -95,6 +95,27 @@ class Gateway {
     parse(view);
     return text_of(view);
   }
+  /// The same for packets from the lan in one burst.
+  std::vector<std::string> pass_together(std::vector<Bytes> frames) {
+    std::vector<PacketDescriptor> descriptors(frames.size());
+    std::vector<PacketView> views;
+    for (std::size_t i = 0; i < frames.size(); ++i) {
+      descriptors[i].length = descriptors[i].wire_length = static_cast<std::uint32_t>(frames[i].size());
+      descriptors[i].sequence = sequence_++;
+      views.push_back({frames[i].data(), &descriptors[i]});
+      parse(views[i]);
+    }
+    in_.stage->process(views);
+    for (PacketDescriptor& descriptor : descriptors) descriptor.verdict = Verdict::forward(1);
+    out_.stage->process(views);
+    connections_.settle();
+    std::vector<std::string> texts;
+    for (const PacketView view : views) {
+      const Verdict verdict = view.packet->verdict;
+      texts.emplace_back(verdict.alive() ? text_of(view) : std::string(kDropReasons[verdict.value]));
+    }
+    return texts;
+  }
   [[nodiscard]] const conntrack::Counters& counters() const { return connections_.counters(); }
   std::string why;
 
@@ -274,6 +295,12 @@ TEST(TranslatingFirewall, AConnectionWhoseFirstPacketIsDroppedLeavesNothing) {
   EXPECT_EQ(gateway.pass(udp("10.0.0.1", 4000, "192.0.2.7", 53), true, true), "denied");
   EXPECT_EQ(gateway.counters().connections, 0U);
   EXPECT_EQ(gateway.pass(udp("10.0.0.2", 4000, "192.0.2.7", 53)), "203.0.113.5:4000 > 192.0.2.7:53");
+}
+
+TEST(TranslatingFirewall, DropsPacketsWhoseConnectionHasMadeRoomBeforeItWasTranslated) {
+  Gateway gateway(masquerading().text(), {.most_connections = 1});
+  EXPECT_THAT(gateway.pass_together({udp("10.0.0.1", 4000, "192.0.2.7", 53), udp("10.0.0.2", 4001, "192.0.2.7", 53)}),
+              ::testing::ElementsAre("untranslated", "203.0.113.5:4001 > 192.0.2.7:53"));
 }
 
 TEST(TranslatingFirewall, DropsWhatCannotBeTranslated) {
