@@ -8,7 +8,9 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <utility>
@@ -16,6 +18,7 @@
 
 #include "golden/golden_case.h"
 #include "property/device_cores.h"
+#include "property/nat_gateway.h"
 #include "ring/testing/simulated_lane.h"
 #include "run/cpu_executor.h"
 #include "run/device_executor.h"
@@ -61,16 +64,16 @@ struct Outcome {
   friend bool operator==(const Outcome& a, const Outcome& b) { return a.sent == b.sent && a.ends == b.ends; }
 };
 
-/// A chain of tests/golden between fake ports.
+/// A chain between fake ports.
 class Bed {
  public:
-  Bed(const std::string& name, const std::vector<std::string>& settings) {
+  Bed(const std::filesystem::path& file, const std::vector<std::string>& settings) {
     config::LoadOptions options;
     options.functions = golden::repeatable_kinds();
     options.only_plan = true;
     options.overrides = {{"outputs", "{}", ""}, {"run.processor", "gpu", ""}};
     for (const std::string& setting : settings) options.overrides.push_back(*config::parse_override(setting));
-    auto loaded = config::load_chain(golden::root() / "tests/golden" / name / "chain.yaml", options);
+    auto loaded = config::load_chain(file, options);
     EXPECT_TRUE(loaded) << penstock::to_string(loaded.error());
     for (const run::NamedPort& port : loaded->chain.ports) sinks_.push_back(&chain_.add_sink(port.name));
     chain_.functions = std::move(loaded->chain.functions);
@@ -107,8 +110,8 @@ class Bed {
         works.emplace_back();
         for (const ring::SegmentShape::Stage& stage : segment.stages) {
           works.back().push_back(
-              [core = cores[stage.function]](PacketView packet, std::byte* finding, const std::byte*) {
-                core(packet, finding);
+              [core = cores[stage.function]](PacketView packet, std::byte* finding, const std::byte* state) {
+                core(packet, finding, state);
                 return packet.packet->verdict;
               });
         }
@@ -124,6 +127,7 @@ class Bed {
       std::vector<std::uint8_t> memory(kBytes);
       std::vector<PacketDescriptor> descriptors(kPackets);
       Batch batch(memory, descriptors, room_);
+      batch.reset(static_cast<std::uint32_t>(first));
       for (std::size_t i = first; i < std::min(packets.size(), first + kPackets); ++i)
         EXPECT_TRUE(run::testing::append(batch, packets[i].bytes, packets[i].port));
       EXPECT_TRUE(executor_->submit(batch));
@@ -170,10 +174,10 @@ std::vector<std::vector<std::string>> choices(const std::vector<std::string>& fu
   return all;
 }
 
-void expect_as_on_the_cpu(const std::string& name, const std::vector<std::string>& functions) {
-  const std::vector<Arrived> packets = arrivals();
+void expect_as_on_the_cpu(const std::filesystem::path& file, const std::vector<Arrived>& packets,
+                          const std::vector<std::string>& functions) {
   ASSERT_GT(packets.size(), 100U);
-  Bed cpu(name, {});
+  Bed cpu(file, {});
   cpu.use_cpu();
   const Outcome expected = cpu.run(packets);
   std::size_t sent = 0;
@@ -181,13 +185,18 @@ void expect_as_on_the_cpu(const std::string& name, const std::vector<std::string
   ASSERT_GT(sent, 50U);
   for (const std::vector<std::string>& settings : choices(functions)) {
     SCOPED_TRACE(fmt::format("{}", fmt::join(settings, " ")));
-    Bed device(name, settings);
+    Bed device(file, settings);
     ASSERT_NO_FATAL_FAILURE(device.use_device());
     const Outcome outcome = device.run(packets);
     EXPECT_TRUE(outcome == expected);
     EXPECT_EQ(outcome.segments == 0, settings.size() == functions.size());
     EXPECT_LT(outcome.punted, packets.size() / 2) << "most of the work is done where it should be";
   }
+}
+
+/// A chain of tests/golden.
+void expect_as_on_the_cpu(const std::string& name, const std::vector<std::string>& functions) {
+  expect_as_on_the_cpu(golden::root() / "tests/golden" / name / "chain.yaml", arrivals(), functions);
 }
 
 //   router ─▶ firewall ─▶ ipsec (out) ─▶ ipsec (in)
@@ -206,6 +215,33 @@ TEST(Processors, OfTheInspectedGatewayMakeNoDifference) {
 TEST(Processors, OfBranchesMakeNoDifference) {
   expect_as_on_the_cpu("branches", {"router", "fork.0.chain.firewall", "fork.0.chain.nids", "fork.0.chain.ipsec",
                                     "fork.1.chain.firewall", "ipsec"});
+}
+
+//   firewall (prerouting) ─▶ router ─▶ firewall (forward) ─▶ firewall (postrouting)
+TEST(Processors, OfAGatewayThatTranslatesMakeNoDifference) {
+  const port::testing::TemporaryFolder folder;
+  for (const auto& [name, text] : NatGateway::files()) std::ofstream(folder / name) << text;
+  std::ofstream(folder / "chain.yaml") << NatGateway::chain("{generator: {}}");
+  std::vector<Arrived> packets;
+  for (const auto& packet : NatGateway::packets(400)) packets.push_back({0, packet.bytes});
+  expect_as_on_the_cpu(std::filesystem::path(folder / "chain.yaml"), packets,
+                       {"firewall", "router", "firewall#2", "firewall#3"});
+}
+
+TEST(Processors, OfAGatewayThatTranslatesShareOneSegment) {
+  const port::testing::TemporaryFolder folder;
+  for (const auto& [name, text] : NatGateway::files()) std::ofstream(folder / name) << text;
+  std::ofstream(folder / "chain.yaml") << NatGateway::chain("{generator: {}}");
+  Bed device(std::filesystem::path(folder / "chain.yaml"), {});
+  device.use_device();
+  std::vector<Arrived> packets;
+  for (const auto& packet : NatGateway::packets(64)) packets.push_back({0, packet.bytes});
+  const Outcome outcome = device.run(packets);
+  EXPECT_EQ(outcome.segments, (packets.size() + 63) / 64);
+  const auto translated = std::ranges::count_if(outcome.sent[2], [](const Bytes& frame) {
+    return frame[26] == 203 && frame[27] == 0 && frame[28] == 113 && frame[29] == 5;
+  });
+  EXPECT_GT(translated, 64);
 }
 
 }  // namespace

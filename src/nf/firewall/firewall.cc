@@ -19,6 +19,7 @@
 #include "nf/firewall/firewall_stage.h"
 #include "nf/firewall/rule_pairs.h"
 #include "nf/firewall/tracked_stage.h"
+#include "nf/firewall/translating_core.h"
 #include "nf/firewall/translating_stage.h"
 
 namespace penstock::firewall {
@@ -68,7 +69,7 @@ Firewall::Firewall(classify::Ruleset rules, Setup setup)
   traits_.summary = firewall_kind().summary;
   traits_.drop_reasons = std::span(kDropReasons).first(kDropReasons.size() - (nat_ ? 0 : 1));
   traits_.emits = !answering_.empty();
-  const Access access = rule_access();
+  Access access = rule_access();
   traits_.cpu = access;
   if (tracks()) {
     // Packets are looked up with all their headers above the link's, and their checksums are verified.
@@ -79,11 +80,15 @@ Firewall::Firewall(classify::Ruleset rules, Setup setup)
     traits_.connections = tracking_;
   }
   if (nat_) {
+    constexpr FieldSet kTranslated{Field::ipv4_checksum, Field::ipv4_src,    Field::ipv4_dst,
+                                   Field::ipv6_src,      Field::ipv6_dst,    Field::l4_src_port,
+                                   Field::l4_dst_port,   Field::l4_checksum, Field::icmp_rest};
     traits_.one_worker = true;
-    traits_.cpu.writes |=
-        {Field::ipv4_checksum, Field::ipv4_src,    Field::ipv4_dst,    Field::ipv6_src,  Field::ipv6_dst,
-         Field::l4_src_port,   Field::l4_dst_port, Field::l4_checksum, Field::icmp_rest, Field::payload};
-    return;
+    // The payload of ICMP errors quotes a packet; devices leave them to the CPU.
+    traits_.cpu.writes |= kTranslated | FieldSet{Field::payload};
+    access.reads |= kTranslated;
+    access.writes |= kTranslated;
+    traits_.state_bytes = sizeof(TranslatingState);
   }
   traits_.devices = {{function::Processor::gpu, access}};
   // For counting bytes; an answer quotes the packet.
@@ -152,9 +157,9 @@ void Firewall::end_run() noexcept {
 }
 
 std::unique_ptr<DeviceStage> Firewall::make_device_stage(function::Processor /*processor*/, const StageUse& /*use*/) {
-  return make_firewall_gpu_stage(
-      on_devices_.of_current([&] { return std::make_unique<const classify::DeviceTables>(rules_, *classifier_); }),
-      tracks());
+  const classify::DeviceTables& tables =
+      on_devices_.of_current([&] { return std::make_unique<const classify::DeviceTables>(rules_, *classifier_); });
+  return nat_ ? make_translating_gpu_stage(tables) : make_firewall_gpu_stage(tables, tracks());
 }
 
 std::unique_ptr<function::FinishStage> Firewall::make_finish_stage(function::CpuStage& twin) {

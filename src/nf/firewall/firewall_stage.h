@@ -102,5 +102,7 @@ class FirewallFinishStage final : public function::FinishStage {
 
 /// Borrows the tables, which must be on the current device. `tracks`: with states of TrackedState.
 [[nodiscard]] std::unique_ptr<gpu::GpuStage> make_firewall_gpu_stage(const classify::DeviceTables& tables, bool tracks);
+/// The same for a firewall that translates addresses, with states of TranslatingState.
+[[nodiscard]] std::unique_ptr<gpu::GpuStage> make_translating_gpu_stage(const classify::DeviceTables& tables);
 
 }  // namespace penstock::firewall

@@ -3,10 +3,13 @@
 //
 // The CPU twin of a firewall that translates addresses. Its filters decide first. Then it decides what new connections
 // are translated to, and writes that to all packets of connections that are translated: destinations before the route
-// is looked up, sources after that, and the other way round for replies.
+// is looked up, sources after that, and the other way round for replies. In a chain on a device, it only gets packets
+// of connections that are not confirmed yet, and ICMP errors about translated ones; the device writes to the others.
 
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,7 +29,12 @@ class TranslatingStage final : public TrackedStage {
   void process(std::span<PacketView> packets) noexcept override;
   std::string explain(PacketView packet) const override;
 
+ protected:
+  void write_state(const Known& known, std::byte* to) const noexcept override;
+
  private:
+  /// The end that is written at this hook: Rewrite::kSource or kDestination.
+  [[nodiscard]] std::uint8_t side() const noexcept;
   [[nodiscard]] Verdict translate(PacketView packet) noexcept;
 
   const NatRules& nat_;
