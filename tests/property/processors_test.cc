@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <deque>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -121,17 +122,21 @@ class Bed {
     executor_ = std::make_unique<run::DeviceExecutor>(chain_, *plan, std::move(lanes), 0, *counters_, nullptr);
   }
 
+  /// Batches are in flight together, one on each lane.
   [[nodiscard]] Outcome run(const std::vector<Arrived>& packets) {
     executor_->begin();
+    std::deque<OwnBatch> in_flight;
     for (std::size_t first = 0; first < packets.size(); first += kPackets) {
-      std::vector<std::uint8_t> memory(kBytes);
-      std::vector<PacketDescriptor> descriptors(kPackets);
-      Batch batch(memory, descriptors, room_);
+      Batch& batch = in_flight.emplace_back(room_).batch;
       batch.reset(static_cast<std::uint32_t>(first));
       for (std::size_t i = first; i < std::min(packets.size(), first + kPackets); ++i)
         EXPECT_TRUE(run::testing::append(batch, packets[i].bytes, packets[i].port));
-      EXPECT_TRUE(executor_->submit(batch));
-      while (executor_->retire() == nullptr) continue;
+      while (!executor_->submit(batch)) {
+        if (executor_->retire() != nullptr) in_flight.pop_front();
+      }
+    }
+    while (!in_flight.empty()) {
+      if (executor_->retire() != nullptr) in_flight.pop_front();
     }
     executor_->end();
     EXPECT_EQ(behaviour_.scattered, 0U);
@@ -152,8 +157,18 @@ class Bed {
     return outcome;
   }
 
+  [[nodiscard]] ring::testing::Behaviour& behaviour() { return behaviour_; }
+
  private:
   static constexpr std::size_t kPackets = 64, kBytes = 1 << 18;
+  struct OwnBatch {
+    explicit OwnBatch(FrameRoom room) : batch(memory, descriptors, room) {}
+
+    std::vector<std::uint8_t> memory = std::vector<std::uint8_t>(kBytes);
+    std::vector<PacketDescriptor> descriptors = std::vector<PacketDescriptor>(kPackets);
+    Batch batch;
+  };
+
   run::testing::FakeChain chain_;
   std::vector<run::testing::FakePort*> sinks_;
   ring::testing::Behaviour behaviour_;
@@ -217,31 +232,44 @@ TEST(Processors, OfBranchesMakeNoDifference) {
                                     "fork.1.chain.firewall", "ipsec"});
 }
 
+/// The files of a gateway that translates, and what it gets.
+struct Translating {
+  Translating() {
+    for (const auto& [name, text] : NatGateway::files()) std::ofstream(folder / name) << text;
+    std::ofstream(file) << NatGateway::chain("{generator: {}}");
+    for (const auto& packet : NatGateway::packets(400)) packets.push_back({0, packet.bytes});
+  }
+
+  const port::testing::TemporaryFolder folder;
+  const std::filesystem::path file = folder / "chain.yaml";
+  std::vector<Arrived> packets;
+};
+
 //   firewall (prerouting) ─▶ router ─▶ firewall (forward) ─▶ firewall (postrouting)
 TEST(Processors, OfAGatewayThatTranslatesMakeNoDifference) {
-  const port::testing::TemporaryFolder folder;
-  for (const auto& [name, text] : NatGateway::files()) std::ofstream(folder / name) << text;
-  std::ofstream(folder / "chain.yaml") << NatGateway::chain("{generator: {}}");
-  std::vector<Arrived> packets;
-  for (const auto& packet : NatGateway::packets(400)) packets.push_back({0, packet.bytes});
-  expect_as_on_the_cpu(std::filesystem::path(folder / "chain.yaml"), packets,
-                       {"firewall", "router", "firewall#2", "firewall#3"});
+  const Translating gateway;
+  expect_as_on_the_cpu(gateway.file, gateway.packets, {"firewall", "router", "firewall#2", "firewall#3"});
 }
 
-TEST(Processors, OfAGatewayThatTranslatesShareOneSegment) {
-  const port::testing::TemporaryFolder folder;
-  for (const auto& [name, text] : NatGateway::files()) std::ofstream(folder / name) << text;
-  std::ofstream(folder / "chain.yaml") << NatGateway::chain("{generator: {}}");
-  Bed device(std::filesystem::path(folder / "chain.yaml"), {});
-  device.use_device();
-  std::vector<Arrived> packets;
-  for (const auto& packet : NatGateway::packets(64)) packets.push_back({0, packet.bytes});
-  const Outcome outcome = device.run(packets);
-  EXPECT_EQ(outcome.segments, (packets.size() + 63) / 64);
-  const auto translated = std::ranges::count_if(outcome.sent[2], [](const Bytes& frame) {
+TEST(Processors, OfAGatewayThatTranslatesShareOneSegmentAndMayFail) {
+  const Translating gateway;
+  Bed cpu(gateway.file, {});
+  cpu.use_cpu();
+  const Outcome expected = cpu.run(gateway.packets);
+  const auto translated = std::ranges::count_if(expected.sent[2], [](const Bytes& frame) {
     return frame[26] == 203 && frame[27] == 0 && frame[28] == 113 && frame[29] == 5;
   });
-  EXPECT_GT(translated, 64);
+  EXPECT_GT(translated, 400);
+  for (const unsigned nth : {0U, 4U}) {
+    Bed device(gateway.file, {});
+    device.use_device();
+    unsigned started = 0;
+    if (nth != 0) device.behaviour().fails = [&started, nth] { return ++started % nth == 0; };
+    const Outcome outcome = device.run(gateway.packets);
+    EXPECT_TRUE(outcome == expected);
+    EXPECT_EQ(outcome.segments, (gateway.packets.size() + 63) / 64);
+    EXPECT_EQ(device.behaviour().abandoned > 0, nth != 0);
+  }
 }
 
 }  // namespace
