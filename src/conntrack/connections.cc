@@ -48,7 +48,7 @@ Tracked Connections::of(PacketView packet) noexcept {
   about.generation = tracked.connection->generation;
   const bool is_open = table_.is_open(*tracked.connection);
   about.may_be_translated = is_open || tracked.connection->translated();
-  if (is_open) add(packet, *tracked.connection);
+  about.may_begin = is_open && add(packet, *tracked.connection);
   return tracked;
 }
 
@@ -64,12 +64,21 @@ std::optional<Tracked> Connections::said(PacketView packet) noexcept {
   return tracked;
 }
 
-void Connections::add(PacketView packet, Connection& connection) noexcept {
+/// Returns whether the packet counts.
+bool Connections::add(PacketView packet, Connection& connection) noexcept {
   table_.hold(connection);
-  if (end_ - begin_ > mask_) return static_cast<void>(table_.confirm(connection));  // a caller that settles has room
+  if (end_ - begin_ > mask_) {  // a caller that settles has room
+    static_cast<void>(table_.confirm(connection));
+    return false;
+  }
   // It is a matter of its first packets only.
-  if (connection.open_packets == std::numeric_limits<std::uint8_t>::max()) return;
+  if (connection.open_packets == std::numeric_limits<std::uint8_t>::max()) return false;
   ++connection.open_packets;
+  list(packet, connection);
+  return true;
+}
+
+void Connections::list(PacketView packet, const Connection& connection) noexcept {
   // A batch that came earlier may be asked about after a later one, if functions run on several processors.
   in_order_ &= begin_ == end_ || unsettled_[(end_ - 1) & mask_].number <= number_;
   unsettled_[end_++ & mask_] = {packet.packet, number_, table_.index_of(connection), connection.generation};
@@ -80,6 +89,34 @@ void Connections::refuse(PacketView packet) noexcept {
   settle(unsettled_[--end_ & mask_], false);
 }
 
+Connections::Kept Connections::let_wait(PacketView packet) noexcept {
+  Kept kept;
+  Said& about = said_[packet.packet->sequence & mask_];
+  if (!about.any || about.sequence != packet.packet->sequence) return kept;
+  about.waits = about.may_begin;
+  kept.said_ = about;
+  return kept;
+}
+
+void Connections::go_on(PacketView packet, const Kept& kept, bool is_asked) noexcept {
+  Said about = kept.said_;
+  if (!about.any) return;
+  about.waits = false;
+  if (is_asked) said_[about.sequence & mask_] = about;
+  if (!about.may_begin) return;
+  Connection& connection = table_.at(about.connection);
+  if (connection.generation != about.generation || !table_.is_open(connection)) return;
+  if (end_ - begin_ <= mask_) return list(packet, connection);
+  --connection.open_packets;
+  static_cast<void>(table_.confirm(connection));
+}
+
+/// The packet does, and not only a part that a function keeps of it.
+bool Connections::waits(const Unsettled& one) const noexcept {
+  const Said& about = said_[one.packet->sequence & mask_];
+  return one.packet->verdict.kind == VerdictKind::consume && about.waits && about.sequence == one.packet->sequence;
+}
+
 void Connections::settle(std::uint64_t last_number) noexcept {
   // What a function keeps for later has passed those before it.
   const auto passes = [](Verdict verdict) { return verdict.alive() || verdict.kind == VerdictKind::consume; };
@@ -87,7 +124,7 @@ void Connections::settle(std::uint64_t last_number) noexcept {
   for (std::size_t i = begin_; i != end_; ++i) {
     const Unsettled& one = unsettled_[i & mask_];
     if (one.number <= last_number) {
-      settle(one, passes(one.packet->verdict));
+      if (!waits(one)) settle(one, passes(one.packet->verdict));
     } else if (in_order_) {
       begin_ = i;
       return;
@@ -101,7 +138,9 @@ void Connections::settle(std::uint64_t last_number) noexcept {
 
 void Connections::settle_after(std::size_t position) noexcept {
   const std::size_t before = std::exchange(begin_, position);
+  const bool in_order = in_order_;
   settle();
+  in_order_ = in_order;
   begin_ = before;
   end_ = position;
 }
