@@ -81,7 +81,7 @@ struct alignas(64) Connection {
 
   // With the values of the kernel's IPS_*.
   static constexpr std::uint16_t kSeenReply = 2, kAssured = 4, kConfirmed = 8, kSourceNat = 16, kDestinationNat = 32,
-                                 kSourceNatDone = 128, kDestinationNatDone = 256;
+                                 kSourceNatDone = 128, kDestinationNatDone = 256, kDying = 512;
   [[nodiscard]] bool seen_reply() const noexcept { return (status & kSeenReply) != 0; }
   [[nodiscard]] bool assured() const noexcept { return (status & kAssured) != 0; }
   [[nodiscard]] bool confirmed() const noexcept { return (status & kConfirmed) != 0; }

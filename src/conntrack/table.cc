@@ -133,8 +133,7 @@ Tracked Table::track_tuple(PacketView packet, const Transport& transport) noexce
     case Outcome::Kind::ended:
       if (connection->confirmed()) report(EventKind::ended, *connection);
       store_.remove(*connection);
-      connection->status &= static_cast<std::uint16_t>(~Connection::kConfirmed);
-      ended_ = connection;
+      keep_ended(*connection);
       ++counters_.ended;
       break;
     case Outcome::Kind::reopened:
@@ -212,6 +211,8 @@ Outcome Table::update(Connection& connection, Direction direction, PacketView pa
 }
 
 Connection* Table::take(const Tuple& original, const Tuple& reply) noexcept {
+  if (Connection* const connection = store_.take(original, reply)) return connection;
+  give_back_ended();
   if (Connection* const connection = store_.take(original, reply)) return connection;
   constexpr std::uint32_t kMost = 8;
   store_.expire(now_ns_, kMost, [this](Connection& connection) noexcept {
@@ -324,11 +325,25 @@ void Table::set_time(std::uint64_t now_ns) noexcept {
   }
 }
 
-/// The last packet's connection, if it is in no structure, ends here.
+/// The connection that the last packet has begun, if it is in no structure, ends here.
 void Table::settle() noexcept {
-  for (Connection** const left : {&unconfirmed_, &ended_}) {
-    if (*left != nullptr) store_.give_back(**left);
-    *left = nullptr;
+  if (unconfirmed_ != nullptr) store_.give_back(*unconfirmed_);
+  unconfirmed_ = nullptr;
+}
+
+/// It is in no structure any more.
+void Table::keep_ended(Connection& connection) noexcept {
+  connection.status &= static_cast<std::uint16_t>(~Connection::kConfirmed);
+  connection.status |= Connection::kDying;
+  Connection*& place = ended_[next_ended_++ % ended_.size()];
+  if (place != nullptr) store_.give_back(*place);
+  place = &connection;
+}
+
+void Table::give_back_ended() noexcept {
+  for (Connection*& connection : ended_) {
+    if (connection != nullptr) store_.give_back(*connection);
+    connection = nullptr;
   }
 }
 

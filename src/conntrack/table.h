@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "conntrack/event_queue.h"
@@ -50,7 +51,7 @@ class Table {
   [[nodiscard]] Tracked track(PacketView packet, std::uint64_t now_ns) noexcept;
   /// Whether a connection that track() has just returned is not confirmed yet, but can be.
   [[nodiscard]] bool is_open(const Connection& connection) const noexcept {
-    return !connection.confirmed() && &connection != ended_;
+    return (connection.status & (Connection::kConfirmed | Connection::kDying)) == 0;
   }
   /// It is not known yet whether the packet passes. Until confirm() or forget() is called, the connection is treated as
   /// if it were confirmed: it is found, expires and makes room.
@@ -124,6 +125,8 @@ class Table {
   void remove(Connection& connection) noexcept;
   void set_time(std::uint64_t now_ns) noexcept;
   void settle() noexcept;
+  void keep_ended(Connection& connection) noexcept;
+  void give_back_ended() noexcept;
   void count(const Tracked& tracked) noexcept;
   void report(EventKind kind, const Connection& connection) noexcept {
     if (events_ != nullptr && events_->wanted()) events_->add(kind, connection, remaining_ns(connection));
@@ -138,8 +141,10 @@ class Table {
   std::uint64_t ahead_of_packets_ = 0;  // how far it is ahead of the time of packets
   Connection* unconfirmed_ = nullptr;   // the last packet's
   std::uint32_t unconfirmed_hash_ = 0;
-  bool believed_ = false;        // whether the last packet moved its connection on, instead of only being let pass
-  Connection* ended_ = nullptr;  // by the last packet, whose user may still read it
+  bool believed_ = false;  // whether the last packet moved its connection on, instead of only being let pass
+  // By the last packets, of a burst and more: their users may still read them.
+  std::array<Connection*, 64> ended_{};
+  std::size_t next_ended_ = 0;
   EventQueue* events_ = nullptr;
 };
 

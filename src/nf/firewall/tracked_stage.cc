@@ -113,7 +113,6 @@ TrackedStage::Known TrackedStage::look_up(PacketView packet) noexcept {
   if (decided.action == classify::Action::accept) return known;
   connections_->refuse(packet);
   known.tracked.connection = nullptr;
-  known.is_refused = true;
   return known;
 }
 

@@ -69,9 +69,8 @@ class TrackedStage : public DecidingStage {
  protected:
   /// What the host knows about a packet that a device will decide about.
   struct Known {
-    conntrack::Tracked tracked;
-    bool is_tracked = false;  // false: no rule applies to it
-    bool is_refused = false;  // the rules drop it, so it begins no connection
+    conntrack::Tracked tracked;  // without a connection if the rules do not let it begin one
+    bool is_tracked = false;     // false: no rule applies to it
   };
 
   [[nodiscard]] conntrack::Connections& connections() const noexcept { return *connections_; }

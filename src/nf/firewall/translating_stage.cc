@@ -27,21 +27,27 @@ std::uint8_t TranslatingStage::side() const noexcept {
   return nat_.kind() == conntrack::NatKind::source ? conntrack::Rewrite::kSource : conntrack::Rewrite::kDestination;
 }
 
-Verdict TranslatingStage::translate(PacketView packet) noexcept {
+bool TranslatingStage::is_undecided(const conntrack::Connection& connection) const noexcept {
   using conntrack::Connection;
+  const std::uint16_t done =
+      nat_.kind() == conntrack::NatKind::source ? Connection::kSourceNatDone : Connection::kDestinationNatDone;
+  return (connection.status & (done | Connection::kConfirmed)) == 0;
+}
+
+Verdict TranslatingStage::translate(PacketView packet) noexcept {
   const Verdict so_far = packet.packet->verdict;
-  const conntrack::NatKind kind = nat_.kind();
   const conntrack::Tracked tracked = connections().of(packet);
   // It must not leave as it came.
   if (tracked.lost) return Verdict::drop(DropReason::untranslated);
   if (tracked.connection == nullptr) return so_far;
-  const std::uint16_t done =
-      kind == conntrack::NatKind::source ? Connection::kSourceNatDone : Connection::kDestinationNatDone;
-  if (tracked.state == conntrack::State::new_connection && connections().may_begin(tracked) &&
-      (tracked.connection->status & done) == 0) {
-    const auto range = nat_.range_for(packet, number_of(connection_of(tracked)));
-    if (!range) return Verdict::drop(range.error());
-    if (!connections().translate(tracked, kind, *range)) return Verdict::drop(DropReason::untranslated);
+  if (is_undecided(*tracked.connection)) {
+    // A packet that came together with this one has ended the connection.
+    if (!connections().may_begin(tracked)) return Verdict::drop(DropReason::untranslated);
+    if (tracked.state == conntrack::State::new_connection) {
+      const auto range = nat_.range_for(packet, number_of(connection_of(tracked)));
+      if (!range) return Verdict::drop(range.error());
+      if (!connections().translate(tracked, nat_.kind(), *range)) return Verdict::drop(DropReason::untranslated);
+    }
   }
   return conntrack::rewrite(packet, conntrack::rewrite_for(tracked, side())) ? so_far
                                                                              : Verdict::drop(DropReason::untranslated);
@@ -52,11 +58,12 @@ void TranslatingStage::write_state(const Known& known, std::byte* to) const noex
   TranslatingState state;
   if (known.is_tracked) {
     const conntrack::Tracked& tracked = known.tracked;
-    const bool may_begin = !known.is_refused && connections().may_begin(tracked);
+    const bool is_undecided =
+        tracked.connection != nullptr && (connections().may_begin(tracked) || this->is_undecided(*tracked.connection));
     const conntrack::Rewrite rewrite = conntrack::rewrite_for(tracked, side());
     state.connection = number_of(connection_of(tracked));
     state.full = has_no_room(tracked);
-    state.is_left_to_host = may_begin || tracked.lost || (rewrite.needed() && rewrite.is_error);
+    state.is_left_to_host = is_undecided || tracked.lost || (rewrite.needed() && rewrite.is_error);
     if (rewrite.needed() && !state.is_left_to_host) {
       const bool source = rewrite.sides == conntrack::Rewrite::kSource;
       state.address = source ? rewrite.source : rewrite.destination;

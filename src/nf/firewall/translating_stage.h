@@ -35,6 +35,8 @@ class TranslatingStage final : public TrackedStage {
  private:
   /// The end that is written at this hook: Rewrite::kSource or kDestination.
   [[nodiscard]] std::uint8_t side() const noexcept;
+  /// Whether the connection of a packet, which has one, has no translation at this hook yet.
+  [[nodiscard]] bool is_undecided(const conntrack::Connection& connection) const noexcept;
   [[nodiscard]] Verdict translate(PacketView packet) noexcept;
 
   const NatRules& nat_;

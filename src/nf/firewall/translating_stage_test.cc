@@ -95,18 +95,19 @@ class Gateway {
     parse(view);
     return text_of(view);
   }
-  /// The same for packets from the lan in one burst.
-  std::vector<std::string> pass_together(std::vector<Bytes> frames) {
+  /// The same for packets in one burst.
+  std::vector<std::string> pass_together(std::vector<Bytes> frames, bool from_lan = true) {
     std::vector<PacketDescriptor> descriptors(frames.size());
     std::vector<PacketView> views;
     for (std::size_t i = 0; i < frames.size(); ++i) {
       descriptors[i].length = descriptors[i].wire_length = static_cast<std::uint32_t>(frames[i].size());
       descriptors[i].sequence = sequence_++;
+      descriptors[i].in_port = from_lan ? 0 : 1;
       views.push_back({frames[i].data(), &descriptors[i]});
       parse(views[i]);
     }
     in_.stage->process(views);
-    for (PacketDescriptor& descriptor : descriptors) descriptor.verdict = Verdict::forward(1);
+    for (PacketDescriptor& descriptor : descriptors) descriptor.verdict = Verdict::forward(from_lan ? 1 : 0);
     out_.stage->process(views);
     connections_.settle();
     std::vector<std::string> texts;
@@ -301,6 +302,32 @@ TEST(TranslatingFirewall, DropsPacketsWhoseConnectionHasMadeRoomBeforeItWasTrans
   Gateway gateway(masquerading().text(), {.most_connections = 1});
   EXPECT_THAT(gateway.pass_together({udp("10.0.0.1", 4000, "192.0.2.7", 53), udp("10.0.0.2", 4001, "192.0.2.7", 53)}),
               ::testing::ElementsAre("untranslated", "203.0.113.5:4001 > 192.0.2.7:53"));
+}
+
+TEST(TranslatingFirewall, HostsLearnThatTheirConnectionWasRefused) {
+  Gateway gateway(masquerading().text());
+  const auto syn = [](std::uint16_t port) {
+    return packet().eth().ipv4("10.0.0.1", "192.0.2.7").tcp(port, 80, TcpHeader::kSyn).bytes();
+  };
+  const auto refused = [](std::uint16_t port) {
+    return packet()
+        .eth()
+        .ipv4("192.0.2.7", "203.0.113.5")
+        .tcp(80, port, static_cast<std::uint8_t>(TcpHeader::kRst | TcpHeader::kAck))
+        .bytes();
+  };
+  static_cast<void>(gateway.pass_together({syn(4000), syn(4001)}));
+  EXPECT_THAT(gateway.pass_together({refused(4000), refused(4001)}, false),
+              ::testing::ElementsAre("192.0.2.7:80 > 10.0.0.1:4000", "192.0.2.7:80 > 10.0.0.1:4001"));
+}
+
+TEST(TranslatingFirewall, PacketsOfConnectionsThatEndBeforeTheyAreTranslatedDoNotLeave) {
+  Gateway gateway(masquerading().text());
+  const auto segment = [](std::uint8_t flags) {
+    return packet().eth().ipv4("10.0.0.1", "192.0.2.7").tcp(4000, 80, flags).bytes();
+  };
+  EXPECT_THAT(gateway.pass_together({segment(TcpHeader::kSyn), segment(TcpHeader::kRst)}),
+              ::testing::ElementsAre("untranslated", "untranslated"));
 }
 
 TEST(TranslatingFirewall, DropsWhatCannotBeTranslated) {
