@@ -92,6 +92,9 @@ class NatGateway {
         }
         return {ipv4().udp(back ? 53 : port, back ? port : 53).payload("query").bytes()};
       case 1: {
+        const bool is_refused = flow % 64 == 9;
+        if (is_refused && place > 1) return {};
+        if (is_refused && back) return {ipv4().tcp(443, port, TcpHeader::kRst | TcpHeader::kAck).bytes()};
         const std::uint8_t flags = place == 0   ? TcpHeader::kSyn
                                    : place == 1 ? TcpHeader::kSyn | TcpHeader::kAck
                                                 : TcpHeader::kAck;
