@@ -212,6 +212,11 @@ std::string stateful_rules_text(std::size_t count) {
   return text + "COMMIT\n";
 }
 
+std::string translations_text() {
+  return "*nat\n:PREROUTING ACCEPT [0:0]\n:POSTROUTING ACCEPT [0:0]\n"
+         "-A POSTROUTING -s 10.0.0.0/8 -j NETMAP --to 100.0.0.0/8\nCOMMIT\n";
+}
+
 std::string detection_rules_text(std::size_t count, bool of_packets) {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-=&%";
   std::mt19937_64 random(4);

@@ -50,6 +50,10 @@ class Workplace {
 /// connections.
 [[nodiscard]] std::string stateful_rules_text(std::size_t count);
 
+/// As iptables-save prints it: gives each address of 10.0.0.0/8, the source of the generator's flows, one of
+/// 100.0.0.0/8, so that no two of them can get the same one.
+[[nodiscard]] std::string translations_text();
+
 /// `count` intrusion detection rules for the payloads of TCP and UDP packets (three quarters TCP, as in public rule
 /// sets): a content of 4 to 20 bytes, 60 % of them text, the others any bytes; every fourth rule has a second content
 /// after it. The generator's packets match none, or hardly any. With `of_packets`, rules match packets separately,

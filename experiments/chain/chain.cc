@@ -223,6 +223,13 @@ class ChainTrial final : public Trial {
     for (const char* chain : {"firewall", "stateful", "stateful-nic"}) {
       add("connections", chain, "paper", kQuickSizes[0], "cpu", "host", 1);
     }
+    // A gateway that translates has one worker.
+    for (const char* chain : {"stateful-router", "nat-router", "stateful-router-nic", "nat-router-nic"}) {
+      for (const char* size : kQuickSizes) {
+        add_paper("connections", chain, "paper", size, "shared").set("workers", 1);
+        add("connections", chain, "paper", size, "cpu", "host", 1);
+      }
+    }
   }
 
   /// There are as many batches in flight per worker as streams.

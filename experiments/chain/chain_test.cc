@@ -136,6 +136,24 @@ TEST(ChainExperiment, MeasuresTheCpuTwinsOfTheLongestChainAndComparesOutputWithI
   EXPECT_EQ(point.text("checked"), "true");
 }
 
+TEST(ChainExperiment, MeasuresAGatewayThatTranslates) {
+  Options options;
+  options.repeats = 1;
+  options.duration = milliseconds{30};
+  options.workers = 1;
+  options.only = {{"processor", {"cpu"}}, {"chain", {"nat-router", "stateful-router"}}, {"size", {"64"}}};
+  auto session = Session::open(chain_experiment(), options, kNeverStop);
+  ASSERT_TRUE(session) << to_string(session.error());
+  const Errors errors = session->run([](const Progress&) {});
+  EXPECT_TRUE(errors.empty()) << to_string(errors);
+  ASSERT_EQ(session->record().points.size(), 2U);
+  for (const Point& point : session->record().points) {
+    EXPECT_GT(point.number("mpps"), 0.001);
+    EXPECT_EQ(point.number("dropped"), 0);
+    EXPECT_EQ(point.number("workers"), 1);
+  }
+}
+
 /// Connections that are replayed must be followed each time, not only the first time.
 TEST(ChainExperiment, FollowsAllConnectionsIfItSaysSo) {
   Options options;

@@ -172,6 +172,15 @@ std::string Chains::function_text(char letter, const TableSizes& sizes, std::str
                                       [&] { return stateful_rules_text(sizes.firewall_rules); });
       return fmt::format("firewall: {{rules: {}, checksum: {}}}", yaml_text(rules), letter == 'S');
     }
+    case 'P':
+    case 'p':
+    case 'O':
+    case 'o': {
+      const std::string& rules = file("translations.txt", translations_text);
+      const bool before_router = letter == 'P' || letter == 'p';
+      return fmt::format("firewall: {{rules: {}, hook: {}, checksum: {}}}", yaml_text(rules),
+                         before_router ? "prerouting" : "postrouting", letter == 'P' || letter == 'O');
+    }
     case 'N': {
       const bool own = sizes.name == "heavy" && !own_detection_rules_.empty();
       const std::string& rules =

@@ -5,7 +5,8 @@
 // letter for each function in packet order:
 //
 //   F  firewall    S  stateful firewall    s  the same, where the NIC has checked checksums    N  intrusion detection
-//   R  router    I  IPsec gateway
+//   R  router    I  IPsec gateway    P, O  firewalls that translate addresses, before and after the router    p, o  the
+//   same, where the NIC has checked checksums
 
 #pragma once
 
@@ -28,8 +29,8 @@ struct NamedChain {
 };
 
 /// The four of Gaviss §5.1; firewall-router, which was measured before the others existed; one from which no packets
-/// come back; single functions; the chains between these and C4 that figure 2 has; and those with a firewall that
-/// tracks connections, as the paper's does (§5.1).
+/// come back; single functions; the chains between these and C4 that figure 2 has; those with a firewall that tracks
+/// connections, as the paper's does (§5.1); and a gateway that also translates addresses.
 inline constexpr NamedChain kChains[] = {
     {"firewall-router", "FR"},
     {"C1", "NI"},
@@ -48,6 +49,10 @@ inline constexpr NamedChain kChains[] = {
     {"C3-stateful-nic", "sNI"},
     {"C4-stateful-nic", "sNRI"},
     {"stateful-nic", "s"},
+    {"stateful-router", "SR"},
+    {"nat-router", "PRSO"},
+    {"stateful-router-nic", "sR"},
+    {"nat-router-nic", "pRso"},
 };
 
 /// Sizes of the functions' tables.

@@ -49,7 +49,9 @@ Tracked Connections::of(PacketView packet) noexcept {
   if (tracked.connection == nullptr) return tracked;
   about.connection = table_.index_of(*tracked.connection);
   about.generation = tracked.connection->generation;
-  if (table_.is_open(*tracked.connection)) add(packet, *tracked.connection);
+  const bool is_open = table_.is_open(*tracked.connection);
+  about.may_be_translated = is_open || tracked.connection->translated();
+  about.may_begin = is_open && add(packet, *tracked.connection);
   return tracked;
 }
 
@@ -62,20 +64,26 @@ std::optional<Tracked> Connections::said(PacketView packet) noexcept {
     Connection& connection = table_.at(about.connection);
     tracked.connection =
         connection.generation == about.generation ? &connection : table_.kept(about.connection, about.generation);
+    tracked.lost = tracked.connection == nullptr && about.may_be_translated;
   }
   return tracked;
 }
 
-void Connections::add(PacketView packet, Connection& connection) noexcept {
+/// Returns whether the packet counts.
+bool Connections::add(PacketView packet, Connection& connection) noexcept {
   table_.hold(connection);
-  if (end_ - begin_ > mask_) return static_cast<void>(table_.confirm(connection));  // a caller that settles has room
+  if (end_ - begin_ > mask_) {  // a caller that settles has room
+    static_cast<void>(table_.confirm(connection));
+    return false;
+  }
   // It is a matter of its first packets only.
-  if (connection.open_packets == std::numeric_limits<std::uint8_t>::max()) return;
+  if (connection.open_packets == std::numeric_limits<std::uint8_t>::max()) return false;
   ++connection.open_packets;
-  add(packet, connection, 0);
+  list(packet, connection, 0);
+  return true;
 }
 
-void Connections::add(PacketView packet, const Connection& connection, std::uint32_t announcement) noexcept {
+void Connections::list(PacketView packet, const Connection& connection, std::uint32_t announcement) noexcept {
   // A batch that came earlier may be asked about after a later one, if functions run on several processors.
   in_order_ &= begin_ == end_ || unsettled_[(end_ - 1) & mask_].number <= number_;
   unsettled_[end_++ & mask_] = {packet.packet, number_, table_.index_of(connection), connection.generation,
@@ -91,13 +99,41 @@ Helped Connections::help(PacketView packet, const Tracked& tracked) noexcept {
   said_[packet.packet->sequence & mask_].helped = true;
   const Helped helped = table_.help(packet, tracked);
   const std::uint32_t announcement = table_.announcement();
-  if (announcement != 0 && end_ - begin_ <= mask_) add(packet, *tracked.connection, announcement);
+  if (announcement != 0 && end_ - begin_ <= mask_) list(packet, *tracked.connection, announcement);
   return helped;
 }
 
 void Connections::refuse(PacketView packet) noexcept {
   if (end_ == begin_ || unsettled_[(end_ - 1) & mask_].packet != packet.packet) return;
   settle(unsettled_[--end_ & mask_], false);
+}
+
+Connections::Kept Connections::let_wait(PacketView packet) noexcept {
+  Kept kept;
+  Said& about = said_[packet.packet->sequence & mask_];
+  if (!about.any || about.sequence != packet.packet->sequence) return kept;
+  about.waits = about.may_begin;
+  kept.said_ = about;
+  return kept;
+}
+
+void Connections::go_on(PacketView packet, const Kept& kept, bool is_asked) noexcept {
+  Said about = kept.said_;
+  if (!about.any) return;
+  about.waits = false;
+  if (is_asked) said_[about.sequence & mask_] = about;
+  if (!about.may_begin) return;
+  Connection& connection = table_.at(about.connection);
+  if (connection.generation != about.generation || !table_.is_open(connection)) return;
+  if (end_ - begin_ <= mask_) return list(packet, connection, 0);
+  --connection.open_packets;
+  static_cast<void>(table_.confirm(connection));
+}
+
+/// The packet does, and not only a part that a function keeps of it.
+bool Connections::waits(const Unsettled& one) const noexcept {
+  const Said& about = said_[one.packet->sequence & mask_];
+  return one.packet->verdict.kind == VerdictKind::consume && about.waits && about.sequence == one.packet->sequence;
 }
 
 void Connections::settle(std::uint64_t last_number) noexcept {
@@ -107,7 +143,7 @@ void Connections::settle(std::uint64_t last_number) noexcept {
   for (std::size_t i = begin_; i != end_; ++i) {
     const Unsettled& one = unsettled_[i & mask_];
     if (one.number <= last_number) {
-      settle(one, passes(one.packet->verdict));
+      if (!waits(one)) settle(one, passes(one.packet->verdict));
     } else if (in_order_) {
       begin_ = i;
       return;
@@ -121,7 +157,9 @@ void Connections::settle(std::uint64_t last_number) noexcept {
 
 void Connections::settle_after(std::size_t position) noexcept {
   const std::size_t before = std::exchange(begin_, position);
+  const bool in_order = in_order_;
   settle();
+  in_order_ = in_order;
   begin_ = before;
   end_ = position;
 }

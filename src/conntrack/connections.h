@@ -28,6 +28,22 @@ struct Reference {
 };
 
 class Connections {
+  /// What was said about a packet.
+  struct Said {
+    std::uint32_t sequence = 0;
+    std::uint32_t connection = Connection::kNone;  // index
+    std::uint32_t generation = 0;                  // of the connection
+    bool any = false;
+    bool may_be_translated = false;  // the connection
+    bool may_begin = false;          // the packet counts among the open packets of its connection …
+    bool waits = false;              // … also after its batch, until it goes on
+    State state = State::untracked;
+    Direction direction = Direction::original;
+    Reason reason = Reason::malformed;
+    bool expected = false;
+    bool helped = false;
+  };
+
  public:
   /// `most_packets`: with adjacent sequence numbers, from the oldest that is not settled yet to the newest.
   Connections(std::shared_ptr<TableAccess> access, std::size_t most_packets);
@@ -60,7 +76,8 @@ class Connections {
   bool give_helper(const Tracked& tracked) noexcept { return table_.give_helper(*tracked.connection); }
   /// The function that has just asked about this packet drops it. Only needed if it may begin a connection.
   void refuse(PacketView packet) noexcept;
-  /// What was said about a packet that is not settled, or was settled last.
+  /// What was said about a packet that is not settled, or was settled last. If its connection has ended since, `lost`:
+  /// it had a translation that is not known any more, or might have got one.
   [[nodiscard]] std::optional<Tracked> said(PacketView packet) noexcept;
   [[nodiscard]] const Counters& counters() const noexcept { return table_.counters(); }
   [[nodiscard]] Reference reference_to(const Connection& connection) const noexcept {
@@ -82,24 +99,23 @@ class Connections {
   void begin_batch(std::uint64_t number) noexcept { number_ = number; }
   /// The verdicts of all packets of batches up to this number are final, and their descriptors are still there.
   void settle(std::uint64_t last_number = std::numeric_limits<std::uint64_t>::max()) noexcept;
+  /// What was said about a packet that goes on when its batch has ended (run/held_packets.h).
+  class Kept {
+    friend class Connections;
+    Said said_;
+  };
+  /// The function that decides about this packet lets it wait. Whether it passes is not known until it goes on, so it
+  /// does not confirm its connection before.
+  [[nodiscard]] Kept let_wait(PacketView packet) noexcept;
+  /// It goes on, maybe with another descriptor, or ends: as if it had just been asked about. `is_asked`: functions that
+  /// it comes to will ask.
+  void go_on(PacketView packet, const Kept& kept, bool is_asked) noexcept;
   /// A position in the order in which packets were asked about …
   [[nodiscard]] std::size_t position() const noexcept { return end_; }
   /// … and the same as settle(), for packets that were asked about after it.
   void settle_after(std::size_t position) noexcept;
 
  private:
-  /// What was said about a packet.
-  struct Said {
-    std::uint32_t sequence = 0;
-    std::uint32_t connection = Connection::kNone;  // index
-    std::uint32_t generation = 0;                  // of the connection
-    bool any = false;
-    State state = State::untracked;
-    Direction direction = Direction::original;
-    Reason reason = Reason::malformed;
-    bool expected = false;
-    bool helped = false;
-  };
   /// A packet of a connection that is not confirmed yet, or that announces one.
   struct Unsettled {
     const PacketDescriptor* packet;
@@ -108,8 +124,9 @@ class Connections {
     std::uint32_t announcement;  // Table::announcement(); 0: its connection is not confirmed
   };
 
-  void add(PacketView packet, Connection& connection) noexcept;
-  void add(PacketView packet, const Connection& connection, std::uint32_t announcement) noexcept;
+  [[nodiscard]] bool add(PacketView packet, Connection& connection) noexcept;
+  void list(PacketView packet, const Connection& connection, std::uint32_t announcement) noexcept;
+  [[nodiscard]] bool waits(const Unsettled& one) const noexcept;
   void settle(const Unsettled& one, bool passes) noexcept;
 
   const std::shared_ptr<TableAccess> access_;

@@ -176,6 +176,31 @@ TEST(Connections, MakeRoomEvenBeforeTheyAreConfirmed) {
   EXPECT_EQ(traffic.ask(traffic.answer(1)), State::new_connection);
 }
 
+TEST(Connections, AreLostToTheirPacketsIfTheyEndBeforeTheirTranslationIsKnown) {
+  Traffic traffic;
+  const PacketView first = traffic.query(1), next = traffic.query(1), other = traffic.query(2);
+  for (const PacketView packet : {first, next, other}) static_cast<void>(traffic.ask(packet));
+  EXPECT_FALSE(traffic.connections.of(next).lost);
+  drop(first);
+  drop(next);
+  traffic.connections.settle();
+  EXPECT_TRUE(traffic.connections.of(next).lost);
+  EXPECT_EQ(traffic.connections.of(next).connection, nullptr);
+  EXPECT_FALSE(traffic.connections.of(other).lost);
+}
+
+TEST(Connections, AreNotLostIfTheyWereNotTranslated) {
+  Traffic traffic({.most_connections = 1});
+  static_cast<void>(traffic.ask(traffic.query(1)));
+  traffic.connections.settle();
+  const PacketView known = traffic.query(1), next = traffic.query(2);
+  static_cast<void>(traffic.ask(known));
+  static_cast<void>(traffic.ask(next));
+  EXPECT_EQ(traffic.connections.counters().early_drops, 1U);
+  EXPECT_EQ(traffic.connections.of(known).connection, nullptr);
+  EXPECT_FALSE(traffic.connections.of(known).lost);
+}
+
 TEST(Connections, CountOnlyTheFirstPacketsThatAreNotSettled) {
   for (const bool passes : {true, false}) {
     Traffic traffic({}, 1024);

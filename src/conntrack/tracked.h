@@ -20,6 +20,7 @@ struct Tracked {
   State state = State::untracked;
   Direction direction = Direction::original;
   Reason reason = Reason::malformed;  // of an invalid packet. The kernel drops those with Reason::full
+  bool lost = false;                  // its connection has ended since, and may have been translated (connections.h)
   // With State::related: the packet is one of a connection that was expected, and not an ICMP error.
   bool expected = false;
 

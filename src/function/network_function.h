@@ -50,8 +50,8 @@ struct NfTraits {
   PerProcessor<std::optional<Access>> devices{};
   /// Of the CPU stage that consumes what a device stage found; writes `verdict`: may drop.
   std::optional<Access> finish{};
-  /// What the state stage reads; `verdict`: it must only see packets that reach its function. If an earlier function of
-  /// its segment changes any of this, the segment begins with its function. Empty: nothing that others change.
+  /// What the state stage reads; `verdict`: it must only see packets that reach its function. A segment begins with it
+  /// if an earlier function changes any of this, unless `connections` are known from one. Empty: nothing of others.
   FieldSet state_reads{};
   stack::StackNeed stack = stack::StackNeed::none;   // of the chain's stack: stages are attached to it
   std::optional<conntrack::Options> connections{};   // of connections, which it asks about; the same for a whole chain

@@ -44,10 +44,23 @@ FieldSet bytes_of_frames() {
   return fields;
 }
 
+/// Whether all packets that come to this function have passed an earlier one that asks about connections. Then its
+/// state stage gets what was said there, and reads nothing of the packets.
+bool are_connections_known(std::span<const function::NfTraits> chain, std::span<const Fork> forks,
+                           std::size_t function) {
+  if (!chain[function].connections) return false;
+  const auto arm = arm_of(forks, function);
+  for (std::size_t f = 0; f < function; ++f) {
+    const auto arm_before = arm_of(forks, f);
+    if (chain[f].connections && (!arm_before || arm_before == arm)) return true;
+  }
+  return false;
+}
+
 /// Whether the function's state stage, or its finish stage, reads on the host what the segment changes before the
 /// function. A finish stage that changes frames reads the returned ones, so it does not count.
-bool reads_changed(const function::NfTraits& function, const Collected& segment) {
-  if (!(function.state_reads & (segment.down | segment.finish_changes)).empty()) return true;
+bool reads_changed(const function::NfTraits& function, FieldSet state_reads, const Collected& segment) {
+  if (!(state_reads & (segment.down | segment.finish_changes)).empty()) return true;
   if (!function.finish || finish_changes_frames(function)) return false;
   const FieldSet read = function.finish->reads & bytes_of_frames();
   return segment.changes_shape ? !read.empty() : !(read & segment.down).empty();
@@ -96,7 +109,7 @@ class Collector {
 
   void take(const PlannedStage& stage) {
     if (is_device(stage.processor)) {
-      if (open_ && (!stage.brought().empty() || reads_changed(chain_[stage.function], segments_.back()))) end_segment();
+      if (open_ && (!stage.brought().empty() || reads_changed(stage.function))) end_segment();
       if (!open_) {
         stale_ -= stage.brought();
         stale_since_ = {};
@@ -122,6 +135,12 @@ class Collector {
       stale_since_ |= stage.access.writes;
       if (stage.divides()) end_segment();
     }
+  }
+
+  [[nodiscard]] bool reads_changed(std::size_t function) const {
+    const function::NfTraits& traits = chain_[function];
+    const bool knows = are_connections_known(chain_, forks_, function);
+    return plan::reads_changed(traits, knows ? FieldSet{} : traits.state_reads, segments_.back());
   }
 
   void begin_segment(const PlannedStage& stage) {

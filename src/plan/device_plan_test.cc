@@ -79,6 +79,21 @@ TEST(DevicePlan, AStateStageSeesWhatEarlierFunctionsDecideIfItReadsThat) {
   EXPECT_EQ(plan_of({tracker, filter}).segments.size(), 1U);
 }
 
+TEST(DevicePlan, AStateStageThatOnlyAsksAboutConnectionsReadsNothingIfAnEarlierFunctionHas) {
+  function::NfTraits tracker = on_gpu("firewall", kAddresses, kAddresses | kVerdict);
+  tracker.state_bytes = 8;
+  tracker.state_reads = kAddresses | kTtl | kVerdict;
+  tracker.connections = conntrack::Options();
+  const function::NfTraits router = on_gpu("router", kTtl, kTtl);
+  EXPECT_EQ(plan_of({router, tracker}).segments.size(), 2U);
+  EXPECT_EQ(plan_of({tracker, router, tracker, tracker}).segments.size(), 1U);
+  EXPECT_EQ(plan_of({router, tracker, router, tracker}).segments.size(), 2U);
+  function::NfTraits other = tracker;
+  other.connections.reset();
+  EXPECT_EQ(plan_of({tracker, router, other}).segments.size(), 2U) << "it has something else to say";
+  EXPECT_EQ(plan_of({other, router, tracker}).segments.size(), 2U);
+}
+
 //   ──[ index, headers ]──[ verdicts, flow state ]──▶ device       only the second function takes state
 TEST(DevicePlan, SendsFlowStateInTheSegmentOfItsFunction) {
   function::NfTraits inspector = on_gpu("inspector", kAddresses, kVerdict);

@@ -348,7 +348,9 @@ bool CpuTwins::holds_packets() const noexcept {
 bool CpuTwins::hold(std::size_t function, PacketView packet) noexcept {
   const auto lacks = functions_[function].holding->lacks(packet);
   HeldPackets* const held = functions_[function].held.get();
-  if (held == nullptr || !held->take(packet, lacks.value_or(0), !lacks, number_, Clock::now())) return false;
+  if (held == nullptr) return false;
+  const auto connection = connections_ != nullptr ? connections_->let_wait(packet) : HeldPackets::Connection();
+  if (!held->take(packet, lacks.value_or(0), !lacks, number_, Clock::now(), connection)) return false;
   packet.packet->verdict = Verdict::consume();
   packet.packet->verdict.nf = static_cast<std::uint8_t>(function);
   return true;
@@ -381,12 +383,15 @@ void CpuTwins::review(std::size_t index, Outlet& outlet, function::Emissions* em
   if (held.empty() || (!news && !gives_up && !held.is_due(now))) return;
   const function::HoldingStage::Reasons reasons = held.reasons();
   FunctionCounters& counters = counters_.functions[index];
+  const bool are_asked = std::any_of(functions_.begin() + static_cast<std::ptrdiff_t>(index) + 1, functions_.end(),
+                                     [](const Function& after) { return after.traits.connections.has_value(); });
   HeldPackets::Review review(held, last_number, news, now);
   for (std::span<PacketView> burst = review.next(); !burst.empty(); burst = review.next()) {
     std::uint64_t bytes = function::frame_bytes(burst);
     std::optional<CapturedBurst> captured;
     if (capture_ != nullptr && capture_->wants(index))
       captured.emplace(capture_->join(), burst, function.changes_bytes);
+    const std::size_t position = connections_ != nullptr ? connections_->position() : 0;
     function.holding->process_again(burst, news);
     for (std::size_t i = 0; i < burst.size(); ++i) {
       Verdict& verdict = burst[i].packet->verdict;
@@ -398,19 +403,19 @@ void CpuTwins::review(std::size_t index, Outlet& outlet, function::Emissions* em
         }
         verdict = Verdict::drop(reasons.in_vain);
       }
+      if (connections_ != nullptr) connections_->go_on(burst[i], review.connection(i), are_asked);
       review.let_go(i);
     }
     if (captured) captured->processed(burst);
     const std::span<PacketView> left =
         keep_alive(burst, static_cast<std::uint8_t>(index), function.name, worker_, true, counters, bytes);
-    if (left.empty()) continue;
     counters.forwarded.add(left.size(), bytes);
     // What functions emit belongs to this burst alone: there may be more held packets than a batch has.
-    if (emissions != nullptr) emissions->begin(review.batch());
-    const std::size_t position = connections_ != nullptr ? connections_->position() : 0;
-    const std::span<PacketView> passed = run_after(index, left);
+    if (!left.empty() && emissions != nullptr) emissions->begin(review.batch());
+    const std::span<PacketView> passed = left.empty() ? left : run_after(index, left);
     // Their descriptors are not those of their batch, and end here.
     if (connections_ != nullptr) connections_->settle_after(position);
+    if (left.empty()) continue;
     outlet.send(passed, emissions);
     outlet.end_held(review.batch().size(), emissions);
   }

@@ -284,21 +284,24 @@ bool DeviceExecutor::start_segment(Flight& flight) noexcept {
   return started;
 }
 
-/// Batches start their segments in order, so state stages see packets in order.
+/// Batches start their segments in order, so state stages see packets in order. All of them see a burst before the next
+/// one, as twins do.
 void DeviceExecutor::fill_states(Flight& flight) noexcept {
   const std::vector<ring::SegmentShape::Stage>& stages = flight.shape().stages;
-  for (std::size_t s = 0; s < stages.size(); ++s) {
-    const std::uint32_t bytes = stages[s].state_bytes;
-    if (bytes == 0) continue;
-    std::byte* const states = flight.lane->lane->states(flight.current().segment, s);
-    std::array<std::byte*, function::kBurst> of_each;
-    function::for_each_burst(
-        *flight.batch, [&](std::size_t i) { return flight.view(i); },
-        [&](std::span<PacketView> burst) {
+  if (std::ranges::none_of(stages, [](const auto& stage) { return stage.state_bytes > 0; })) return;
+  const std::size_t segment = flight.current().segment;
+  std::array<std::byte*, function::kBurst> of_each;
+  function::for_each_burst(
+      *flight.batch, [&](std::size_t i) { return flight.view(i); },
+      [&](std::span<PacketView> burst) {
+        for (std::size_t s = 0; s < stages.size(); ++s) {
+          const std::uint32_t bytes = stages[s].state_bytes;
+          if (bytes == 0) continue;
+          std::byte* const states = flight.lane->lane->states(segment, s);
           for (std::size_t i = 0; i < burst.size(); ++i) of_each[i] = states + flight.index_of(burst[i]) * bytes;
           flight.epoch->states[stages[s].function]->fill(burst, std::span(of_each).first(burst.size()));
-        });
-  }
+        }
+      });
 }
 
 /// The device has failed this batch. The CPU continues from the current run: on the host, the batch is as it was when

@@ -3,6 +3,8 @@
 
 #include "run/flight_twins.h"
 
+#include <array>
+
 #include "function/burst.h"
 
 namespace penstock::run {
@@ -76,16 +78,17 @@ void FlightTwins::parse(Flight& flight) noexcept {
       [&](std::span<PacketView> burst) { twins_.parse(burst); });
 }
 
-void FlightTwins::run_alone(Flight& flight, std::size_t packet, std::size_t first, std::size_t last) noexcept {
-  if (need_room(first, last)) flight.give_room(packet);
-  PacketView one = flight.view(packet);
-  twins_.parse({&one, 1});
-  if (TracedWay* const way = flight.trace.way_of(packet)) {
-    static_cast<void>(twins_.run_straight_traced(one, *way, first, last));
-  } else {
-    static_cast<void>(twins_.run_straight({&one, 1}, first, last));
+void FlightTwins::run_some(Flight& flight, std::span<const std::uint32_t> packets) noexcept {
+  const plan::DevicePlan::Run& run = flight.current();
+  if (need_room(run.first, run.last)) {
+    for (const std::uint32_t packet : packets) flight.give_room(packet);
   }
-  flight.note_frame(one);
+  std::array<PacketView, function::kBurst> views;
+  for (std::size_t i = 0; i < packets.size(); ++i) views[i] = flight.view(packets[i]);
+  const std::span<PacketView> burst = std::span(views).first(packets.size());
+  twins_.parse(burst);
+  const std::span<PacketView> left = flight.trace.empty() ? pass(run, burst) : pass_traced(flight, burst);
+  for (const PacketView& packet : left) flight.note_frame(packet);
 }
 
 }  // namespace penstock::run

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -28,8 +29,8 @@ class FlightTwins {
   }
   /// Takes all forwarded packets (or only those of the current run's arm) through the functions of the current run.
   void run(Flight& flight) noexcept;
-  /// Takes one packet through functions [first, last).
-  void run_alone(Flight& flight, std::size_t packet, std::size_t first, std::size_t last) noexcept;
+  /// The same for at most kBurst packets of the batch.
+  void run_some(Flight& flight, std::span<const std::uint32_t> packets) noexcept;
   /// Chooses each packet's arm at the beginning of a fork.
   void choose_arms(Flight& flight, const plan::Fork& fork) noexcept;
   /// Parses all forwarded packets, for the records that a segment sends.

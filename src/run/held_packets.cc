@@ -51,7 +51,7 @@ HeldPackets::Queue& HeldPackets::queue_of(std::uint64_t lacks) noexcept {
 }
 
 bool HeldPackets::take(PacketView packet, std::uint64_t lacks, bool is_ready, std::uint64_t batch,
-                       Clock::time_point now) noexcept {
+                       Clock::time_point now, const Connection& connection) noexcept {
   Queue& queue = queue_of(lacks);
   while (queue.packets > 0 && (queue.packets == kMostOfOne || queue.bytes + packet.length() > kMostBytesOfOne))
     give_up_oldest(queue);
@@ -63,7 +63,7 @@ bool HeldPackets::take(PacketView packet, std::uint64_t lacks, bool is_ready, st
   } else if (live_ == 0) {
     due_ = now + kAskAgain;
   }
-  append(packet, {lacks, batch, now, is_ready});
+  append(packet, {lacks, batch, now, is_ready, connection});
   counters_.held.add(packet.length());
   return true;
 }
@@ -78,7 +78,7 @@ void HeldPackets::append(PacketView packet, const Entry& entry) noexcept {
   descriptor = *packet.packet;
   descriptor.offset = offset;
   descriptor.region = PacketMemory::kBatch;
-  to.entries[at] = {entry.lacks, entry.batch, entry.since, entry.is_ready};
+  to.entries[at] = {entry.lacks, entry.batch, entry.since, entry.is_ready, entry.connection};
   Queue& queue = queue_of(entry.lacks);
   queue.lacks = entry.lacks;
   if (queue.packets == 0) {
@@ -161,7 +161,7 @@ bool HeldPackets::Review::has_waited_long(std::size_t i) const noexcept {
 
 void HeldPackets::Review::keep(std::size_t i, std::uint64_t lacks) noexcept {
   const Entry& entry = from_.entries[at_[i]];
-  held_.append(burst_[i], {lacks, entry.batch, entry.since, false});
+  held_.append(burst_[i], {lacks, entry.batch, entry.since, false, entry.connection});
   held_.due_ = std::min(held_.due_, std::max(entry.since + kLongest, now_ + kBetweenReviews));
 }
 

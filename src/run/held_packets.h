@@ -22,6 +22,7 @@
 #include <span>
 #include <vector>
 
+#include "conntrack/connections.h"
 #include "function/burst.h"
 #include "function/holding_stage.h"
 #include "packet/batch.h"
@@ -58,10 +59,12 @@ class HeldPackets {
   /// be asked for again.
   [[nodiscard]] bool is_due(Clock::time_point now) const noexcept { return live_ > 0 && now >= due_; }
 
+  /// What was said about the connection of a packet.
+  using Connection = conntrack::Connections::Kept;
   /// Copies a packet of batch number `batch`; numbers never fall. `lacks`: HoldingStage::lacks. `is_ready`: it is to be
   /// reviewed at once. False: there is no room.
   [[nodiscard]] bool take(PacketView packet, std::uint64_t lacks, bool is_ready, std::uint64_t batch,
-                          Clock::time_point now) noexcept;
+                          Clock::time_point now, const Connection& connection = {}) noexcept;
 
   /// Goes through the packets of batches up to `last_batch`, in order. Those that are not kept have left. `news`: the
   /// stage has learnt something, so those of later batches are to be reviewed at once when it is their turn.
@@ -78,6 +81,9 @@ class HeldPackets {
     [[nodiscard]] bool has_waited_long(std::size_t i) const noexcept;
     void keep(std::size_t i, std::uint64_t lacks) noexcept;
     void let_go(std::size_t i) noexcept;
+    [[nodiscard]] const Connection& connection(std::size_t i) const noexcept {
+      return from_.entries[at_[i]].connection;
+    }
     /// In which the packets are.
     [[nodiscard]] Batch& batch() noexcept;
 
@@ -100,6 +106,7 @@ class HeldPackets {
     std::uint64_t batch;
     Clock::time_point since;
     bool is_ready;  // to be reviewed at once
+    Connection connection{};
     bool gone = false;
     std::uint32_t next = kNone;  // that waits for the same
   };

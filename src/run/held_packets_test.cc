@@ -31,11 +31,13 @@ namespace {
 using namespace std::chrono_literals;
 using testing::append;
 using testing::Bytes;
+using ::testing::Contains;
 using testing::each;
 using ::testing::ElementsAre;
 using testing::FakeChain;
 using testing::FakePort;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using testing::number_of;
 using testing::numbered;
 
@@ -321,6 +323,95 @@ TEST(HoldingFunction, TakesHeldPacketsThroughEachFunctionOnce) {
   EXPECT_EQ(bed.out.sent[0][0].bytes, expected) << "as if it had not waited";
   EXPECT_EQ(bed.out.flushes[0], 1);
   bed.expect_each_counted_once();
+}
+
+/// Asks about the connections of packets, and notes which packets may begin theirs.
+class AskingFunction final : public function::NetworkFunction {
+ public:
+  explicit AskingFunction(std::vector<std::uint64_t>& begin, const conntrack::Connections*& connections)
+      : begin_(begin), connections_(connections) {
+    traits_.connections = conntrack::Options();
+  }
+  const function::NfTraits& traits() const noexcept override { return traits_; }
+  std::unique_ptr<function::CpuStage> make_cpu_stage() override { return std::make_unique<Stage>(*this); }
+  std::string description() const override { return "asks"; }
+
+ private:
+  class Stage final : public function::CpuStage {
+   public:
+    explicit Stage(AskingFunction& of) : of_(of) {}
+    void set_connections(conntrack::Connections& connections) noexcept override {
+      of_.connections_ = connections_ = &connections;
+    }
+    void process(std::span<PacketView> packets) noexcept override {
+      for (const PacketView packet : packets) {
+        if (connections_->may_begin(connections_->of(packet))) of_.begin_.push_back(number_of(packet));
+        packet.ipv4().source.bytes[3] ^= 0x80;  // the next one would not find the connection by this
+      }
+    }
+
+   private:
+    AskingFunction& of_;
+    conntrack::Connections* connections_ = nullptr;
+  };
+  std::vector<std::uint64_t>& begin_;
+  const conntrack::Connections*& connections_;
+  function::NfTraits traits_{.name = "asks", .summary = "", .cpu = {FieldSet::all(), {Field::ipv4_src}}};
+};
+
+struct AskingBed {
+  AskingBed() : out(chain.add_sink("out")) {
+    chain.functions.push_back({"before", std::make_unique<AskingFunction>(before, connections)});
+    chain.functions.push_back({"holds", std::make_unique<HoldingFunction>(knowledge)});
+    chain.functions.push_back({"after", std::make_unique<AskingFunction>(after, connections)});
+    chain.settings.batch_packets = 64;
+    chain.open();
+    counters = std::make_unique<WorkerCounters>(chain);
+    executor = std::make_unique<CpuExecutor>(chain, 0, *counters, nullptr);
+    executor->begin();
+  }
+  void pass(const std::vector<Bytes>& frames) {
+    Frames some(frames);
+    some.batch.reset(sequence);
+    for (const Bytes& frame : frames) ASSERT_TRUE(append(some.batch, frame));
+    sequence += static_cast<std::uint32_t>(frames.size());
+    ASSERT_TRUE(executor->submit(some.batch));
+    ASSERT_NE(executor->retire(), nullptr);
+  }
+
+  Knowledge knowledge;
+  std::vector<std::uint64_t> before, after;
+  const conntrack::Connections* connections = nullptr;
+  FakeChain chain;
+  FakePort& out;
+  std::unique_ptr<WorkerCounters> counters;
+  std::unique_ptr<CpuExecutor> executor;
+  std::uint32_t sequence = 0;
+};
+
+TEST(HoldingFunction, DoesNotConfirmConnectionsBeforeTheirPacketsGoOn) {
+  AskingBed bed;
+  bed.pass({numbered(0, 1)});
+  EXPECT_EQ(bed.connections->counters().connections, 1U);
+  EXPECT_EQ(bed.connections->counters().confirmed, 0U);
+  // What was said about it must outlive what is said about later packets.
+  bed.knowledge.known = {2};
+  for (std::uint64_t i = 0; i < 10; ++i) bed.pass(std::vector<Bytes>(64, numbered(100 + i, 2)));
+  EXPECT_EQ(bed.connections->counters().confirmed, 1U);
+  EXPECT_THAT(bed.after, Not(Contains(0)));
+  bed.knowledge.learn(1);
+  bed.executor->pass_boundary();
+  EXPECT_THAT(bed.after, Contains(0)) << "functions that follow can still decide about its connection";
+  EXPECT_EQ(bed.connections->counters().confirmed, 2U);
+  EXPECT_EQ(bed.connections->counters().connections, 2U) << "it was looked up once";
+}
+
+TEST(HoldingFunction, EndsConnectionsWhosePacketsWaitInVain) {
+  AskingBed bed;
+  bed.pass({numbered(0, 1)});
+  EXPECT_EQ(bed.connections->counters().connections, 1U);
+  bed.executor->give_up_held();
+  EXPECT_EQ(bed.connections->counters().connections, 0U);
 }
 
 TEST(HoldingFunction, AsksForWhatPacketsLack) {

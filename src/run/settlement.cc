@@ -91,6 +91,12 @@ void Settlement::settle(Flight& flight) noexcept {
         flight, results, next,
         {std::span(burst).first(std::exchange(count, 0)), std::exchange(bytes, 0), std::exchange(any_ended, false)});
   };
+  // Packets for the twins, which come one after the other. Only one of the two bursts has packets.
+  std::array<std::uint32_t, function::kBurst> left_to_twins;
+  std::size_t left_count = 0;
+  const auto pass_left = [&] {
+    if (left_count > 0) twins_.run_some(flight, std::span(left_to_twins).first(std::exchange(left_count, 0)));
+  };
   const Widest findings = widest(flight.shape(), results);
   const bool writes_headers = !flight.shape().frames_down && !flight.shape().down.empty();
   for (std::size_t i = 0; i < packets.size(); ++i) {
@@ -103,6 +109,7 @@ void Settlement::settle(Flight& flight) noexcept {
     } else if (!verdict.alive()) {
       continue;
     } else if (results.verdicts[i].kind != VerdictKind::punt) {
+      pass_left();
       verdict = results.verdicts[i];
       any_ended |= !verdict.alive();
       bytes += packets[i].length;
@@ -117,9 +124,11 @@ void Settlement::settle(Flight& flight) noexcept {
     settle_those();
     // The segment's changes to this packet are only on the device, so the twins start from the first function.
     if (flight.listed) flight.frames[i] = view_before(i).frame;
-    twins_.run_alone(flight, i, run.first, run.last);
+    left_to_twins[left_count++] = static_cast<std::uint32_t>(i);
+    if (left_count == function::kBurst) pass_left();
   }
   settle_those();
+  pass_left();
 }
 
 namespace {

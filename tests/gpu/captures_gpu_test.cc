@@ -21,6 +21,7 @@
 #include "port/capture_reader.h"
 #include "property/conservation_check.h"
 #include "property/corpus_packets.h"
+#include "property/nat_gateway.h"
 
 namespace penstock::on_gpu {
 namespace {
@@ -30,6 +31,7 @@ using golden::Case;
 using golden::CaseRun;
 using golden::OutFolder;
 using golden::read_capture_file;
+using port::testing::write_capture;
 
 /// `ordered`: compares record by record; otherwise by flow.
 void expect_the_same_capture(const std::string& expected_path, const std::string& out_path, bool ordered) {
@@ -272,6 +274,26 @@ TEST_F(ChainsOverCaptures, TrackConnectionsAsOnTheCpu) {
         ASSERT_NO_FATAL_FAILURE(compare(yaml, settings_of(batches), way, 1));
         if (HasFailure()) return;
       }
+    }
+  }
+}
+
+/// The first packets of connections go to the CPU, the others are translated on the GPU.
+TEST_F(ChainsOverCaptures, TranslateAsOnTheCpu) {
+  for (const auto& [name, text] : property::NatGateway::files()) put(name, text);
+  const std::string yaml = property::NatGateway::chain("{memory: {read: [in.pcap]}}");
+  for (const Batches& batches : {kTiny[1], kTiny[3], kLarge}) {
+    SCOPED_TRACE(fmt::format("batches of {} packets", batches.packets));
+    // More than all batches in flight have, so that the answer to a packet is looked up once that has left.
+    const std::uint32_t flows = batches.packets == kLarge.packets ? 24'000 : 1'000;
+    write_capture(folder_ / "in.pcap", property::NatGateway::packets(flows));
+    ASSERT_NO_FATAL_FAILURE(run_on_cpu(yaml, settings_of(batches)));
+    EXPECT_EQ(expected_.report["functions"][3]["details"]["connections"]["confirmed"], flows / 8 * 7);
+    EXPECT_GT(expected_.report["ports"]["wan"]["out"]["packets"], flows);
+    EXPECT_GT(expected_.report["ports"]["lan"]["out"]["packets"], flows);
+    for (const Way& way : kWays) {
+      ASSERT_NO_FATAL_FAILURE(compare(yaml, settings_of(batches), way, 1));
+      if (HasFailure()) return;
     }
   }
 }

@@ -39,6 +39,18 @@ inline constexpr const char* kConnections =
 /// For ftp_packets.h.
 inline constexpr const char* kFtpRules =
     "*nat\n:POSTROUTING ACCEPT [0:0]\n-A POSTROUTING -s 10.1.0.1/32 -j SNAT --to-source 198.51.100.201\nCOMMIT\n";
+/// With filters and translations at both hooks. No two connections get the same tuple, so all ports stay.
+inline constexpr const char* kTranslations = R"({"nftables": [{"metainfo": {"json_schema_version": 1}},
+{"table": {"family": "inet", "name": "t", "handle": 1}},
+{"chain": {"family": "inet", "table": "t", "name": "early", "handle": 2, "type": "filter", "hook": "prerouting", "prio": -150, "policy": "accept"}},
+{"chain": {"family": "inet", "table": "t", "name": "late", "handle": 3, "type": "filter", "hook": "postrouting", "prio": 0, "policy": "accept"}},
+{"chain": {"family": "inet", "table": "t", "name": "pre", "handle": 4, "type": "nat", "hook": "prerouting", "prio": -100, "policy": "accept"}},
+{"chain": {"family": "inet", "table": "t", "name": "post", "handle": 5, "type": "nat", "hook": "postrouting", "prio": 100, "policy": "accept"}},
+{"rule": {"family": "inet", "table": "t", "chain": "early", "handle": 6, "expr": [{"match": {"op": "==", "left": {"meta": {"key": "l4proto"}}, "right": "icmp"}}, {"drop": null}]}},
+{"rule": {"family": "inet", "table": "t", "chain": "late", "handle": 7, "expr": [{"match": {"op": "==", "left": {"payload": {"protocol": "ip", "field": "daddr"}}, "right": "10.0.0.1"}}, {"drop": null}]}},
+{"rule": {"family": "inet", "table": "t", "chain": "pre", "handle": 8, "expr": [{"match": {"op": "==", "left": {"meta": {"key": "iifname"}}, "right": "lan"}}, {"match": {"op": "==", "left": {"meta": {"key": "l4proto"}}, "right": "udp"}}, {"dnat": {"family": "ip", "addr": "10.0.0.5", "port": 8080}}]}},
+{"rule": {"family": "inet", "table": "t", "chain": "pre", "handle": 9, "expr": [{"match": {"op": "==", "left": {"meta": {"key": "l4proto"}}, "right": "tcp"}}, {"dnat": {"family": "ip6", "addr": "2001:db8::6"}}]}},
+{"rule": {"family": "inet", "table": "t", "chain": "post", "handle": 10, "expr": [{"match": {"op": "==", "left": {"payload": {"protocol": "ip", "field": "saddr"}}, "right": "10.0.0.1"}}, {"snat": {"family": "ip", "addr": "203.0.113.1"}}]}}]})";
 inline constexpr const char* kByAddressOnly =
     "*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -s 10.0.0.0/8 -j DROP\n-A FORWARD -d 8.0.0.0/8 -j REJECT\nCOMMIT\n";
 inline constexpr const char* kClassBench =
@@ -176,6 +188,7 @@ inline std::map<std::string, std::string> configuration_files() {
                                            {"out", kByOutPort},
                                            {"connections", kConnections},
                                            {"address", kByAddressOnly},
+                                           {"translations", kTranslations},
                                            {"classbench", kClassBench},
                                            {"ftp", kFtpRules},
                                            {"routes", kRoutes},
@@ -196,6 +209,12 @@ inline void add_firewalls(std::vector<Configuration>& all) {
     all.push_back({"by out-port", "firewall", {{"rules", {"@out"}}, {"engine", {engine}}}, true});
     all.push_back({"connections", "firewall", {{"rules", {"@connections"}}, {"engine", {engine}}}});
     all.push_back({"by address", "firewall", {{"rules", {"@address"}}, {"engine", {engine}}}});
+    for (const char* hook : {"prerouting", "postrouting"}) {
+      all.push_back({std::string(hook) + " with NAT",
+                     "firewall",
+                     {{"rules", {"@translations"}}, {"engine", {engine}}, {"hook", {hook}}, {"checksum", {"false"}}},
+                     true});
+    }
     all.push_back({"ClassBench", "firewall", {{"rules", {"@classbench"}}, {"engine", {engine}}}});
   }
   all.push_back({"FTP, translated",

@@ -99,8 +99,9 @@ class CpuRun final : public StageRun {
   function::testing::AttachedStage stage_;
 };
 
-/// What a GPU stage does to one packet, run on the host: writes the verdict and the finding.
-using DeviceCore = std::function<void(PacketView&, std::byte*)>;
+/// What a GPU stage does to one packet, run on the host: writes the verdict and the finding. The last argument is what
+/// the state stage has written; null: what a stage without flow state would do.
+using DeviceCore = std::function<void(PacketView&, std::byte*, const std::byte*)>;
 
 class DeviceRun final : public StageRun {
  public:
@@ -109,7 +110,7 @@ class DeviceRun final : public StageRun {
   FrameRoom room() const override { return made_.function->traits().growth; }
   std::size_t findings_bytes() const override { return made_.function->traits().findings_bytes; }
   void process(std::span<PacketView> packets, std::span<std::byte* const> findings, std::size_t /*first*/) override {
-    for (std::size_t i = 0; i < packets.size(); ++i) core_(packets[i], findings[i]);
+    for (std::size_t i = 0; i < packets.size(); ++i) core_(packets[i], findings[i], nullptr);
   }
 
  private:

@@ -8,7 +8,10 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <deque>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <utility>
@@ -16,6 +19,7 @@
 
 #include "golden/golden_case.h"
 #include "property/device_cores.h"
+#include "property/nat_gateway.h"
 #include "ring/testing/simulated_lane.h"
 #include "run/cpu_executor.h"
 #include "run/device_executor.h"
@@ -61,16 +65,16 @@ struct Outcome {
   friend bool operator==(const Outcome& a, const Outcome& b) { return a.sent == b.sent && a.ends == b.ends; }
 };
 
-/// A chain of tests/golden between fake ports.
+/// A chain between fake ports.
 class Bed {
  public:
-  Bed(const std::string& name, const std::vector<std::string>& settings) {
+  Bed(const std::filesystem::path& file, const std::vector<std::string>& settings) {
     config::LoadOptions options;
     options.functions = golden::repeatable_kinds();
     options.only_plan = true;
     options.overrides = {{"outputs", "{}", ""}, {"run.processor", "gpu", ""}};
     for (const std::string& setting : settings) options.overrides.push_back(*config::parse_override(setting));
-    auto loaded = config::load_chain(golden::root() / "tests/golden" / name / "chain.yaml", options);
+    auto loaded = config::load_chain(file, options);
     EXPECT_TRUE(loaded) << penstock::to_string(loaded.error());
     for (const run::NamedPort& port : loaded->chain.ports) sinks_.push_back(&chain_.add_sink(port.name));
     chain_.functions = std::move(loaded->chain.functions);
@@ -107,8 +111,8 @@ class Bed {
         works.emplace_back();
         for (const ring::SegmentShape::Stage& stage : segment.stages) {
           works.back().push_back(
-              [core = cores[stage.function]](PacketView packet, std::byte* finding, const std::byte*) {
-                core(packet, finding);
+              [core = cores[stage.function]](PacketView packet, std::byte* finding, const std::byte* state) {
+                core(packet, finding, state);
                 return packet.packet->verdict;
               });
         }
@@ -118,16 +122,21 @@ class Bed {
     executor_ = std::make_unique<run::DeviceExecutor>(chain_, *plan, std::move(lanes), 0, *counters_, nullptr);
   }
 
+  /// Batches are in flight together, one on each lane.
   [[nodiscard]] Outcome run(const std::vector<Arrived>& packets) {
     executor_->begin();
+    std::deque<OwnBatch> in_flight;
     for (std::size_t first = 0; first < packets.size(); first += kPackets) {
-      std::vector<std::uint8_t> memory(kBytes);
-      std::vector<PacketDescriptor> descriptors(kPackets);
-      Batch batch(memory, descriptors, room_);
+      Batch& batch = in_flight.emplace_back(room_).batch;
+      batch.reset(static_cast<std::uint32_t>(first));
       for (std::size_t i = first; i < std::min(packets.size(), first + kPackets); ++i)
         EXPECT_TRUE(run::testing::append(batch, packets[i].bytes, packets[i].port));
-      EXPECT_TRUE(executor_->submit(batch));
-      while (executor_->retire() == nullptr) continue;
+      while (!executor_->submit(batch)) {
+        if (executor_->retire() != nullptr) in_flight.pop_front();
+      }
+    }
+    while (!in_flight.empty()) {
+      if (executor_->retire() != nullptr) in_flight.pop_front();
     }
     executor_->end();
     EXPECT_EQ(behaviour_.scattered, 0U);
@@ -148,8 +157,18 @@ class Bed {
     return outcome;
   }
 
+  [[nodiscard]] ring::testing::Behaviour& behaviour() { return behaviour_; }
+
  private:
   static constexpr std::size_t kPackets = 64, kBytes = 1 << 18;
+  struct OwnBatch {
+    explicit OwnBatch(FrameRoom room) : batch(memory, descriptors, room) {}
+
+    std::vector<std::uint8_t> memory = std::vector<std::uint8_t>(kBytes);
+    std::vector<PacketDescriptor> descriptors = std::vector<PacketDescriptor>(kPackets);
+    Batch batch;
+  };
+
   run::testing::FakeChain chain_;
   std::vector<run::testing::FakePort*> sinks_;
   ring::testing::Behaviour behaviour_;
@@ -170,10 +189,10 @@ std::vector<std::vector<std::string>> choices(const std::vector<std::string>& fu
   return all;
 }
 
-void expect_as_on_the_cpu(const std::string& name, const std::vector<std::string>& functions) {
-  const std::vector<Arrived> packets = arrivals();
+void expect_as_on_the_cpu(const std::filesystem::path& file, const std::vector<Arrived>& packets,
+                          const std::vector<std::string>& functions) {
   ASSERT_GT(packets.size(), 100U);
-  Bed cpu(name, {});
+  Bed cpu(file, {});
   cpu.use_cpu();
   const Outcome expected = cpu.run(packets);
   std::size_t sent = 0;
@@ -181,13 +200,18 @@ void expect_as_on_the_cpu(const std::string& name, const std::vector<std::string
   ASSERT_GT(sent, 50U);
   for (const std::vector<std::string>& settings : choices(functions)) {
     SCOPED_TRACE(fmt::format("{}", fmt::join(settings, " ")));
-    Bed device(name, settings);
+    Bed device(file, settings);
     ASSERT_NO_FATAL_FAILURE(device.use_device());
     const Outcome outcome = device.run(packets);
     EXPECT_TRUE(outcome == expected);
     EXPECT_EQ(outcome.segments == 0, settings.size() == functions.size());
     EXPECT_LT(outcome.punted, packets.size() / 2) << "most of the work is done where it should be";
   }
+}
+
+/// A chain of tests/golden.
+void expect_as_on_the_cpu(const std::string& name, const std::vector<std::string>& functions) {
+  expect_as_on_the_cpu(golden::root() / "tests/golden" / name / "chain.yaml", arrivals(), functions);
 }
 
 //   router ─▶ firewall ─▶ ipsec (out) ─▶ ipsec (in)
@@ -206,6 +230,46 @@ TEST(Processors, OfTheInspectedGatewayMakeNoDifference) {
 TEST(Processors, OfBranchesMakeNoDifference) {
   expect_as_on_the_cpu("branches", {"router", "fork.0.chain.firewall", "fork.0.chain.nids", "fork.0.chain.ipsec",
                                     "fork.1.chain.firewall", "ipsec"});
+}
+
+/// The files of a gateway that translates, and what it gets.
+struct Translating {
+  Translating() {
+    for (const auto& [name, text] : NatGateway::files()) std::ofstream(folder / name) << text;
+    std::ofstream(file) << NatGateway::chain("{generator: {}}");
+    for (const auto& packet : NatGateway::packets(400)) packets.push_back({0, packet.bytes});
+  }
+
+  const port::testing::TemporaryFolder folder;
+  const std::filesystem::path file = folder / "chain.yaml";
+  std::vector<Arrived> packets;
+};
+
+//   firewall (prerouting) ─▶ router ─▶ firewall (forward) ─▶ firewall (postrouting)
+TEST(Processors, OfAGatewayThatTranslatesMakeNoDifference) {
+  const Translating gateway;
+  expect_as_on_the_cpu(gateway.file, gateway.packets, {"firewall", "router", "firewall#2", "firewall#3"});
+}
+
+TEST(Processors, OfAGatewayThatTranslatesShareOneSegmentAndMayFail) {
+  const Translating gateway;
+  Bed cpu(gateway.file, {});
+  cpu.use_cpu();
+  const Outcome expected = cpu.run(gateway.packets);
+  const auto translated = std::ranges::count_if(expected.sent[2], [](const Bytes& frame) {
+    return frame[26] == 203 && frame[27] == 0 && frame[28] == 113 && frame[29] == 5;
+  });
+  EXPECT_GT(translated, 400);
+  for (const unsigned nth : {0U, 4U}) {
+    Bed device(gateway.file, {});
+    device.use_device();
+    unsigned started = 0;
+    if (nth != 0) device.behaviour().fails = [&started, nth] { return ++started % nth == 0; };
+    const Outcome outcome = device.run(gateway.packets);
+    EXPECT_TRUE(outcome == expected);
+    EXPECT_EQ(outcome.segments, (gateway.packets.size() + 63) / 64);
+    EXPECT_EQ(device.behaviour().abandoned > 0, nth != 0);
+  }
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The stage on GPUs (firewall.cu).
+// The stages on GPUs (firewall.cu, translating.cu).
 
 #pragma once
 
@@ -14,5 +14,7 @@ namespace penstock::firewall {
 
 /// Borrows the tables, which must be on the current device. `tracks`: with states of TrackedState.
 [[nodiscard]] std::unique_ptr<gpu::GpuStage> make_firewall_gpu_stage(const classify::DeviceTables& tables, bool tracks);
+/// The same for a firewall that translates addresses, with states of TranslatingState.
+[[nodiscard]] std::unique_ptr<gpu::GpuStage> make_translating_gpu_stage(const classify::DeviceTables& tables);
 
 }  // namespace penstock::firewall

@@ -21,6 +21,7 @@
 #include "nf/firewall/firewall_stage.h"
 #include "nf/firewall/rule_pairs.h"
 #include "nf/firewall/tracked_stage.h"
+#include "nf/firewall/translating_core.h"
 #include "nf/firewall/translating_stage.h"
 
 namespace penstock::firewall {
@@ -75,7 +76,7 @@ Firewall::Firewall(classify::Ruleset rules, Setup setup)
   const bool helps = tracking_ && tracking_->ftp.offered;
   traits_.drop_reasons = std::span(kDropReasons).first(kDropReasons.size() - (helps ? 0 : nat_ ? 2 : 3));
   traits_.emits = !answering_.empty();
-  const Access access = rule_access();
+  Access access = rule_access();
   traits_.cpu = access;
   // Also without steps: the objects belong to the file, and other functions, or the next rules, may use them.
   step_state_ = StepState::of(rules_, setup.shared);
@@ -110,11 +111,16 @@ Firewall::Firewall(classify::Ruleset rules, Setup setup)
     traits_.growth.tail = conntrack::kMostFtpGrowth;
   }
   if (nat_) {
-    traits_.cpu.writes |=
-        {Field::ipv4_checksum, Field::ipv4_src,    Field::ipv4_dst,    Field::ipv6_src,  Field::ipv6_dst,
-         Field::l4_src_port,   Field::l4_dst_port, Field::l4_checksum, Field::icmp_rest, Field::payload};
+    constexpr FieldSet kTranslated{Field::ipv4_checksum, Field::ipv4_src,    Field::ipv4_dst,
+                                   Field::ipv6_src,      Field::ipv6_dst,    Field::l4_src_port,
+                                   Field::l4_dst_port,   Field::l4_checksum, Field::icmp_rest};
+    // The payload of ICMP errors quotes a packet; devices leave them to the CPU.
+    traits_.cpu.writes |= kTranslated | FieldSet{Field::payload};
+    access.reads |= kTranslated;
+    access.writes |= kTranslated;
+    traits_.state_bytes = sizeof(TranslatingState);
   }
-  if (nat_ || helps || steps_) return;  // no stage on a device
+  if (helps || steps_ || nat_steps_) return;  // no stage on a device
   traits_.devices = {{function::Processor::gpu, access}};
   // For counting bytes; an answer quotes the packet.
   traits_.finish = Access{traits_.emits ? FieldSet::all() : FieldSet{Field::frame_shape}, {}};
@@ -186,9 +192,9 @@ void Firewall::end_run() noexcept {
 }
 
 std::unique_ptr<DeviceStage> Firewall::make_device_stage(function::Processor /*processor*/, const StageUse& /*use*/) {
-  return make_firewall_gpu_stage(
-      on_devices_.of_current([&] { return std::make_unique<const classify::DeviceTables>(rules_, *classifier_); }),
-      tracks());
+  const classify::DeviceTables& tables =
+      on_devices_.of_current([&] { return std::make_unique<const classify::DeviceTables>(rules_, *classifier_); });
+  return nat_ ? make_translating_gpu_stage(tables) : make_firewall_gpu_stage(tables, tracks());
 }
 
 std::unique_ptr<function::FinishStage> Firewall::make_finish_stage(function::CpuStage& twin) {

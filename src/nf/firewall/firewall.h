@@ -134,6 +134,7 @@ class Firewall final : public function::NetworkFunction,
 
   [[nodiscard]] const classify::Ruleset& rules() const noexcept { return rules_; }
   [[nodiscard]] bool tracks() const noexcept { return tracking_.has_value(); }
+  [[nodiscard]] bool translates() const noexcept { return nat_.has_value(); }
   [[nodiscard]] bool answers() const noexcept { return traits_.emits; }
   /// The sums over all workers, in the order of RuleCounters. In a reload, with those of the predecessor, so that they
   /// never decrease.

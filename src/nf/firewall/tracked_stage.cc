@@ -15,14 +15,6 @@
 
 namespace penstock::firewall {
 
-namespace {
-
-bool has_no_room(const conntrack::Tracked& tracked) noexcept {
-  return tracked.state == conntrack::State::invalid && tracked.reason == conntrack::Reason::full;
-}
-
-}  // namespace
-
 classify::Connection connection_of(const conntrack::Tracked& tracked) noexcept {
   using classify::ConnectionState;
   classify::Connection connection;
@@ -39,6 +31,10 @@ classify::Connection connection_of(const conntrack::Tracked& tracked) noexcept {
     connection.destination_translated = (tracked.connection->status & conntrack::Connection::kDestinationNat) != 0;
   }
   return connection;
+}
+
+bool has_no_room(const conntrack::Tracked& tracked) noexcept {
+  return tracked.state == conntrack::State::invalid && tracked.reason == conntrack::Reason::full;
 }
 
 void ConnectionCounters::publish(const conntrack::Counters& counters) noexcept {
@@ -102,23 +98,31 @@ void TrackedStage::help(PacketView packet, const conntrack::Tracked& tracked) no
 }
 
 void TrackedStage::fill(std::span<const PacketView> packets, std::span<std::byte* const> states) noexcept {
-  for (const PacketView packet : packets) parse(packet);
-  connections_->prepare(packets);
-  for (std::size_t i = 0; i < packets.size(); ++i) {
-    const PacketView packet = packets[i];
-    TrackedState state;
-    if (standing_of(packet.layout()) == Standing::judged) {
-      const conntrack::Tracked tracked = connections_->of(packet);
-      state = {number_of(connection_of(tracked)), has_no_room(tracked)};
-      if (connections_->may_begin(tracked)) {
-        classify::Key key;
-        classify::make_key(packet, key, state.connection);
-        const auto decided = classify::decision(rules_, decider_.entry_for(key), key.family);
-        if (decided.action != classify::Action::accept) connections_->refuse(packet);
-      }
-    }
-    std::memcpy(states[i], &state, sizeof state);
+  for (const PacketView packet : packets) {
+    if (!connections_->said(packet)) parse(packet);
   }
+  connections_->prepare(packets);
+  for (std::size_t i = 0; i < packets.size(); ++i) write_state(look_up(packets[i]), states[i]);
+}
+
+TrackedStage::Known TrackedStage::look_up(PacketView packet) noexcept {
+  if (const std::optional<conntrack::Tracked> before = connections_->said(packet)) return {*before, true};
+  if (standing_of(packet.layout()) != Standing::judged) return {};
+  Known known{connections_->of(packet), true};
+  if (!connections_->may_begin(known.tracked)) return known;
+  classify::Key key;
+  classify::make_key(packet, key, number_of(connection_of(known.tracked)));
+  const auto decided = classify::decision(rules_, decider_.entry_for(key), key.family);
+  if (decided.action == classify::Action::accept) return known;
+  connections_->refuse(packet);
+  known.tracked.connection = nullptr;
+  return known;
+}
+
+void TrackedStage::write_state(const Known& known, std::byte* to) const noexcept {
+  TrackedState state;
+  if (known.is_tracked) state = {number_of(connection_of(known.tracked)), has_no_room(known.tracked)};
+  std::memcpy(to, &state, sizeof state);
 }
 
 /// Called right after the packet was processed alone, or when a device has decided about it.

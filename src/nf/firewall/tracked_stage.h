@@ -28,6 +28,9 @@ namespace penstock::firewall {
 
 [[nodiscard]] classify::Connection connection_of(const conntrack::Tracked& tracked) noexcept;
 
+/// Whether the packet begins a connection for which there is no room.
+[[nodiscard]] bool has_no_room(const conntrack::Tracked& tracked) noexcept;
+
 /// One worker's counters of connections. Only the worker publishes; any thread may read.
 class ConnectionCounters {
  public:
@@ -61,15 +64,25 @@ class TrackedStage : public DecidingStage {
   std::string explain(PacketView packet) const override;
 
   /// For packets that a device will decide about, with the same decision. If a packet begins a connection, the rules
-  /// decide here as well, before the next packet is looked up.
+  /// decide here as well, before the next packet is looked up. Packets that an earlier function has asked about may be
+  /// changed before they come here; about these, only the device decides.
   void fill(std::span<const PacketView> packets, std::span<std::byte* const> states) noexcept;
 
  protected:
+  /// What the host knows about a packet that a device will decide about.
+  struct Known {
+    conntrack::Tracked tracked;  // without a connection if the rules do not let it begin one
+    bool is_tracked = false;     // false: no rule applies to it
+  };
+
   [[nodiscard]] conntrack::Connections& connections() const noexcept { return *connections_; }
+  /// Writes NfTraits::state_bytes.
+  virtual void write_state(const Known& known, std::byte* to) const noexcept;
 
  private:
   void decide(KeyedPackets& waiting) noexcept;
   void help(PacketView packet, const conntrack::Tracked& tracked) noexcept;
+  [[nodiscard]] Known look_up(PacketView packet) noexcept;
 
   const classify::RulesView rules_;
   ConnectionCounters& of_connections_;

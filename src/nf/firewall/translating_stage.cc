@@ -5,10 +5,13 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
+
 #include "base/ip_address.h"
 #include "conntrack/nat.h"
 #include "conntrack/nat_core.h"
 #include "nf/firewall/judge_core.h"
+#include "nf/firewall/translating_core.h"
 
 namespace penstock::firewall {
 
@@ -31,26 +34,55 @@ void TranslatingStage::process(std::span<PacketView> packets) noexcept {
   }
 }
 
-Verdict TranslatingStage::translate(PacketView packet) noexcept {
+std::uint8_t TranslatingStage::side() const noexcept {
+  return nat_.kind() == conntrack::NatKind::source ? conntrack::Rewrite::kSource : conntrack::Rewrite::kDestination;
+}
+
+bool TranslatingStage::is_undecided(const conntrack::Connection& connection) const noexcept {
   using conntrack::Connection;
-  using conntrack::Rewrite;
+  const std::uint16_t done =
+      nat_.kind() == conntrack::NatKind::source ? Connection::kSourceNatDone : Connection::kDestinationNatDone;
+  return (connection.status & (done | Connection::kConfirmed)) == 0;
+}
+
+Verdict TranslatingStage::translate(PacketView packet) noexcept {
   const Verdict so_far = packet.packet->verdict;
-  const conntrack::NatKind kind = nat_.kind();
-  const bool source = kind == conntrack::NatKind::source;
   const conntrack::Tracked tracked = connections().of(packet);
-  if (tracked.connection == nullptr) {
-    // Others had one, which has made room or ended since then, and is not kept: what it translates is not known.
-    const bool has_none = tracked.state == conntrack::State::invalid || tracked.state == conntrack::State::untracked;
-    return has_none ? so_far : Verdict::drop(DropReason::untranslated);
+  // It must not leave as it came.
+  if (tracked.lost) return Verdict::drop(DropReason::untranslated);
+  if (tracked.connection == nullptr) return so_far;
+  if (is_undecided(*tracked.connection)) {
+    // A packet that came together with this one has ended the connection.
+    if (!connections().may_begin(tracked)) return Verdict::drop(DropReason::untranslated);
+    if (tracked.may_be_first()) {
+      const auto range = nat_.range_for(packet, number_of(connection_of(tracked)), nat_steps_.get());
+      if (!range) return Verdict::drop(range.error());
+      if (!connections().translate(tracked, nat_.kind(), *range)) return Verdict::drop(DropReason::untranslated);
+    }
   }
-  const std::uint16_t done = source ? Connection::kSourceNatDone : Connection::kDestinationNatDone;
-  if (tracked.may_be_first() && connections().may_begin(tracked) && (tracked.connection->status & done) == 0) {
-    const auto range = nat_.range_for(packet, number_of(connection_of(tracked)), nat_steps_.get());
-    if (!range) return Verdict::drop(range.error());
-    if (!connections().translate(tracked, kind, *range)) return Verdict::drop(DropReason::untranslated);
+  return conntrack::rewrite(packet, conntrack::rewrite_for(tracked, side())) ? so_far
+                                                                             : Verdict::drop(DropReason::untranslated);
+}
+
+/// About a packet that a device will translate.
+void TranslatingStage::write_state(const Known& known, std::byte* to) const noexcept {
+  TranslatingState state;
+  if (known.is_tracked) {
+    const conntrack::Tracked& tracked = known.tracked;
+    const bool is_undecided =
+        tracked.connection != nullptr && (connections().may_begin(tracked) || this->is_undecided(*tracked.connection));
+    const conntrack::Rewrite rewrite = conntrack::rewrite_for(tracked, side());
+    state.connection = number_of(connection_of(tracked));
+    state.full = has_no_room(tracked);
+    state.is_left_to_host = is_undecided || tracked.lost || (rewrite.needed() && rewrite.is_error);
+    if (rewrite.needed() && !state.is_left_to_host) {
+      const bool source = rewrite.sides == conntrack::Rewrite::kSource;
+      state.address = source ? rewrite.source : rewrite.destination;
+      state.port = source ? rewrite.source_port : rewrite.destination_port;
+      state.sides = rewrite.sides;
+    }
   }
-  const auto rewrite = conntrack::rewrite_for(tracked, source ? Rewrite::kSource : Rewrite::kDestination);
-  return conntrack::rewrite(packet, rewrite) ? so_far : Verdict::drop(DropReason::untranslated);
+  std::memcpy(to, &state, sizeof state);
 }
 
 std::string TranslatingStage::explain(PacketView packet) const {

@@ -3,10 +3,13 @@
 //
 // The CPU twin of a firewall that translates addresses. Its filters decide first. Then it decides what new connections
 // are translated to, and writes that to all packets of connections that are translated: destinations before the route
-// is looked up, sources after that, and the other way round for replies.
+// is looked up, sources after that, and the other way round for replies. In a chain on a device, it only gets packets
+// of connections that are not confirmed yet, and ICMP errors about translated ones; the device writes to the others.
 
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -37,7 +40,14 @@ class TranslatingStage final : public TrackedStage {
   void process(std::span<PacketView> packets) noexcept override;
   std::string explain(PacketView packet) const override;
 
+ protected:
+  void write_state(const Known& known, std::byte* to) const noexcept override;
+
  private:
+  /// The end that is written at this hook: Rewrite::kSource or kDestination.
+  [[nodiscard]] std::uint8_t side() const noexcept;
+  /// Whether the connection of a packet, which has one, has no translation at this hook yet.
+  [[nodiscard]] bool is_undecided(const conntrack::Connection& connection) const noexcept;
   [[nodiscard]] Verdict translate(PacketView packet) noexcept;
 
   const NatRules& nat_;

@@ -124,9 +124,14 @@ class Gateway {
     for (const PacketView view : views) {
       const Verdict verdict = view.packet->verdict;
       if (verdict.alive()) parse(view);
-      texts.push_back(verdict.alive() ? text_of(view) : std::string(kDropReasons[verdict.value]));
+      texts.emplace_back(verdict.alive() ? text_of(view) : std::string(kDropReasons[verdict.value]));
     }
     return texts;
+  }
+  std::vector<std::string> pass_together(std::initializer_list<Bytes> frames, bool from_lan = true) {
+    std::vector<std::pair<Bytes, bool>> all;
+    for (const Bytes& frame : frames) all.emplace_back(frame, from_lan);
+    return pass_together(std::move(all));
   }
   [[nodiscard]] const conntrack::Counters& counters() const { return connections_.counters(); }
   std::string why;
@@ -375,6 +380,38 @@ TEST(TranslatingFirewall, AConnectionWhoseFirstPacketIsDroppedLeavesNothing) {
   EXPECT_EQ(gateway.pass(udp("10.0.0.1", 4000, "192.0.2.7", 53), true, true), "denied");
   EXPECT_EQ(gateway.counters().connections, 0U);
   EXPECT_EQ(gateway.pass(udp("10.0.0.2", 4000, "192.0.2.7", 53)), "203.0.113.5:4000 > 192.0.2.7:53");
+}
+
+TEST(TranslatingFirewall, DropsPacketsWhoseConnectionHasMadeRoomBeforeItWasTranslated) {
+  Gateway gateway(masquerading().text(), {.most_connections = 1});
+  EXPECT_THAT(gateway.pass_together({udp("10.0.0.1", 4000, "192.0.2.7", 53), udp("10.0.0.2", 4001, "192.0.2.7", 53)}),
+              ::testing::ElementsAre("untranslated", "203.0.113.5:4001 > 192.0.2.7:53"));
+}
+
+TEST(TranslatingFirewall, HostsLearnThatTheirConnectionWasRefused) {
+  Gateway gateway(masquerading().text());
+  const auto syn = [](std::uint16_t port) {
+    return packet().eth().ipv4("10.0.0.1", "192.0.2.7").tcp(port, 80, TcpHeader::kSyn).bytes();
+  };
+  const auto refused = [](std::uint16_t port) {
+    return packet()
+        .eth()
+        .ipv4("192.0.2.7", "203.0.113.5")
+        .tcp(80, port, static_cast<std::uint8_t>(TcpHeader::kRst | TcpHeader::kAck))
+        .bytes();
+  };
+  static_cast<void>(gateway.pass_together({syn(4000), syn(4001)}));
+  EXPECT_THAT(gateway.pass_together({refused(4000), refused(4001)}, false),
+              ::testing::ElementsAre("192.0.2.7:80 > 10.0.0.1:4000", "192.0.2.7:80 > 10.0.0.1:4001"));
+}
+
+TEST(TranslatingFirewall, PacketsOfConnectionsThatEndBeforeTheyAreTranslatedDoNotLeave) {
+  Gateway gateway(masquerading().text());
+  const auto segment = [](std::uint8_t flags) {
+    return packet().eth().ipv4("10.0.0.1", "192.0.2.7").tcp(4000, 80, flags).bytes();
+  };
+  EXPECT_THAT(gateway.pass_together({segment(TcpHeader::kSyn), segment(TcpHeader::kRst)}),
+              ::testing::ElementsAre("untranslated", "untranslated"));
 }
 
 TEST(TranslatingFirewall, DropsWhatCannotBeTranslated) {
