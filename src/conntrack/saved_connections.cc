@@ -24,8 +24,8 @@ constexpr std::string_view kBeginning = "penstock-connections ";
 constexpr std::uint64_t kNanosecondsPerMs = 1'000'000;
 constexpr std::uint64_t kLongestMs = std::uint64_t{365} * 86'400 * 1'000;  // more than any timeout
 constexpr std::uint16_t kTranslationBits = Connection::kSourceNat | Connection::kDestinationNat;
-constexpr std::uint16_t kStatusBits = Connection::kExpected | Connection::kSeenReply | Connection::kAssured |
-                                      Connection::kHelper | kTranslationBits;
+constexpr std::uint16_t kStatusBits =
+    Connection::kExpected | Connection::kSeenReply | Connection::kAssured | Connection::kHelper | kTranslationBits;
 constexpr std::uint8_t kMostScale = 14;  // RFC 7323 §2.3
 
 /// Of a fixed length, so that it can be written last.

@@ -183,19 +183,12 @@ struct Configuration {
 
 /// By name.
 inline std::map<std::string, std::string> configuration_files() {
-  std::map<std::string, std::string> files{{"iptables", kIptables},
-                                           {"ip6tables", kIp6tables},
-                                           {"out", kByOutPort},
-                                           {"connections", kConnections},
-                                           {"address", kByAddressOnly},
-                                           {"translations", kTranslations},
-                                           {"classbench", kClassBench},
-                                           {"ftp", kFtpRules},
-                                           {"routes", kRoutes},
-                                           {"neighbours", kNeighbours},
-                                           {"nids", kNidsRules},
-                                           {"policy-out", policies_of("out")},
-                                           {"policy-in", policies_of("fwd")}};
+  std::map<std::string, std::string> files{
+      {"iptables", kIptables},          {"ip6tables", kIp6tables},   {"out", kByOutPort},
+      {"connections", kConnections},    {"address", kByAddressOnly}, {"translations", kTranslations},
+      {"classbench", kClassBench},      {"ftp", kFtpRules},          {"routes", kRoutes},
+      {"neighbours", kNeighbours},      {"nids", kNidsRules},        {"policy-out", policies_of("out")},
+      {"policy-in", policies_of("fwd")}};
   for (std::size_t turn = 0; turn < kAlgorithms.size(); ++turn) {
     files["state-" + std::to_string(turn)] = states_of(turn);
   }

@@ -167,7 +167,7 @@ std::vector<Needed> needed_fields() {
            "FTP, translated",
            "CPU",
            {Field::payload, Field::tcp_seq, Field::tcp_ack, Field::tcp_options, Field::ipv4_length}},
-           {"firewall",
+          {"firewall",
            "prerouting with NAT",
            "GPU",
            {Field::ipv4_checksum, Field::ipv4_src, Field::ipv4_dst, Field::ipv6_src, Field::ipv6_dst,

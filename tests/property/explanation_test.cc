@@ -18,6 +18,7 @@
 #include "config/chain_file.h"
 #include "packet/field_text.h"
 #include "property/configured_function.h"
+#include "property/ftp_packets.h"
 #include "run/cpu_twins.h"
 #include "run/explain.h"
 
@@ -40,6 +41,7 @@ std::vector<Packet> packets_for(const Configuration& configuration, RandomPacket
     case Traffic::long_packets: return long_packets(random, count);
     case Traffic::esp: return esp_packets(random, count, states_of(configuration.turn), policies_of("out"));
     case Traffic::conversations: return Conversations(random)(count);
+    case Traffic::ftp: return FtpPackets(random)(count);
   }
   return {};
 }

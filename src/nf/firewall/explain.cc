@@ -66,8 +66,8 @@ std::string port_choice(const Tuple& before, NatKind kind, const NatRange& range
   return fmt::format("or, if that is in use, to a free {} of {}-{}", port, search.first, last);
 }
 
-/// The entry that decides, if those steps hold that depend on earlier packets. `failed`: gets the entries of which a step
-/// does not hold.
+/// The entry that decides, if those steps hold that depend on earlier packets. `failed`: gets the entries of which a
+/// step does not hold.
 std::uint32_t after_steps(PacketView packet, const classify::Ruleset& rules, const classify::Classifier& classifier,
                           const std::vector<std::uint16_t>& largest_packets, const classify::Key& key,
                           std::uint32_t entry, std::vector<std::uint32_t>& failed, Explanation& to) {
@@ -191,9 +191,8 @@ Explanation explain(PacketView packet, const Tables& tables, conntrack::Connecti
                                : classify::describe(rules, rules.entries[entry].rule);
   classify::add_passed_over(rules, key, entry, classify::describe, explanation, failed);
   if (connections != nullptr) {
-    explanation.depends_on +=
-        fmt::format("{}its connection; here, it belongs to none that is known: {}",
-                    explanation.depends_on.empty() ? "" : "; ", to_string(connection));
+    explanation.depends_on += fmt::format("{}its connection; here, it belongs to none that is known: {}",
+                                          explanation.depends_on.empty() ? "" : "; ", to_string(connection));
   }
   verdict = verdict_of(classify::decision(classify::view_of(rules), entry, key.family).action, verdict);
   if (tables.nat == nullptr || !verdict.alive()) return explanation;

@@ -23,7 +23,7 @@ struct Tables {
   const classify::Ruleset& rules;
   const classify::Classifier& classifier;
   const std::vector<std::uint16_t>& largest_packets;  // as StepContext
-  const NatRules* nat = nullptr;  // if it translates
+  const NatRules* nat = nullptr;                      // if it translates
 };
 
 /// NetworkFunction::explain. `connections`: those of ConnectionKeeper::explain; null: the firewall does not track any.

@@ -22,8 +22,7 @@ namespace penstock::firewall {
 
 class TranslatingStage final : public TrackedStage {
  public:
-  /// Borrows all arguments.
-  /// `nat_steps`: as `steps`, for the rules that translate.
+  /// Borrows all arguments. `nat_steps`: as `steps`, for the rules that translate.
   TranslatingStage(const classify::Ruleset& rules, const classify::Classifier& classifier, RuleCounters& counters,
                    const std::vector<bool>& answering, const StepContext* steps, ConnectionCounters& of_connections,
                    const NatRules& nat, const StepContext* nat_steps)
@@ -35,8 +34,6 @@ class TranslatingStage final : public TrackedStage {
 
   void set_connections(conntrack::Connections& connections) noexcept override;
   void begin_batch() noexcept override;
-
-  void set_connections(conntrack::Connections& connections) noexcept override;
   void process(std::span<PacketView> packets) noexcept override;
   std::string explain(PacketView packet) const override;
 

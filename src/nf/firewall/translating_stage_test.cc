@@ -382,12 +382,6 @@ TEST(TranslatingFirewall, AConnectionWhoseFirstPacketIsDroppedLeavesNothing) {
   EXPECT_EQ(gateway.pass(udp("10.0.0.2", 4000, "192.0.2.7", 53)), "203.0.113.5:4000 > 192.0.2.7:53");
 }
 
-TEST(TranslatingFirewall, DropsPacketsWhoseConnectionHasMadeRoomBeforeItWasTranslated) {
-  Gateway gateway(masquerading().text(), {.most_connections = 1});
-  EXPECT_THAT(gateway.pass_together({udp("10.0.0.1", 4000, "192.0.2.7", 53), udp("10.0.0.2", 4001, "192.0.2.7", 53)}),
-              ::testing::ElementsAre("untranslated", "203.0.113.5:4001 > 192.0.2.7:53"));
-}
-
 TEST(TranslatingFirewall, HostsLearnThatTheirConnectionWasRefused) {
   Gateway gateway(masquerading().text());
   const auto syn = [](std::uint16_t port) {
@@ -403,15 +397,6 @@ TEST(TranslatingFirewall, HostsLearnThatTheirConnectionWasRefused) {
   static_cast<void>(gateway.pass_together({syn(4000), syn(4001)}));
   EXPECT_THAT(gateway.pass_together({refused(4000), refused(4001)}, false),
               ::testing::ElementsAre("192.0.2.7:80 > 10.0.0.1:4000", "192.0.2.7:80 > 10.0.0.1:4001"));
-}
-
-TEST(TranslatingFirewall, PacketsOfConnectionsThatEndBeforeTheyAreTranslatedDoNotLeave) {
-  Gateway gateway(masquerading().text());
-  const auto segment = [](std::uint8_t flags) {
-    return packet().eth().ipv4("10.0.0.1", "192.0.2.7").tcp(4000, 80, flags).bytes();
-  };
-  EXPECT_THAT(gateway.pass_together({segment(TcpHeader::kSyn), segment(TcpHeader::kRst)}),
-              ::testing::ElementsAre("untranslated", "untranslated"));
 }
 
 TEST(TranslatingFirewall, DropsWhatCannotBeTranslated) {
@@ -511,11 +496,24 @@ TEST(TranslatingFirewall, MissingFiltersAtForwardAreAnErrorAndElsewhereNone) {
   EXPECT_THAT(to_string(read_rules(table.text(), "rules", options)->unsupported), HasSubstr("at hook ingress"));
 }
 
+TEST(TranslatingFirewall, SpreadsConnectionsOverServers) {
+  Table table;
+  table.chain("pre", "nat", "prerouting", -100)
+      .rule(match("udp", "dport", "80") +
+            R"(, {"dnat": {"family": "ip", "addr": {"map": {"key": {"numgen": {"mode": "inc", "mod": 2, "offset": 0}},
+             "data": {"set": [[0, "10.0.0.5"], [1, "10.0.0.6"]]}}}, "port": 8080}})");
+  Gateway gateway(table.text());
+  EXPECT_EQ(gateway.pass(udp("192.0.2.7", 1, "203.0.113.5", 80), false), "192.0.2.7:1 > 10.0.0.5:8080");
+  EXPECT_EQ(gateway.pass(udp("192.0.2.7", 2, "203.0.113.5", 80), false), "192.0.2.7:2 > 10.0.0.6:8080");
+  EXPECT_EQ(gateway.pass(udp("192.0.2.7", 1, "203.0.113.5", 80), false), "192.0.2.7:1 > 10.0.0.5:8080") << "as before";
+  EXPECT_EQ(gateway.pass(udp("192.0.2.7", 3, "203.0.113.5", 80), false), "192.0.2.7:3 > 10.0.0.5:8080");
+}
+
 TEST(TranslatingFirewall, ReportsTranslationsThatItDoesNotKnow) {
   for (const auto& [statement, message] : std::vector<std::pair<std::string, std::string>>{
-           {R"({"dnat": {"addr": {"map": {"key": {"numgen": {"mode": "inc", "mod": 2, "offset": 0}}, "data":
+           {R"({"dnat": {"addr": {"map": {"key": {"jhash": {"mod": 2, "expr": 1}}, "data":
                {"set": [[0, "10.0.0.1"]]}}}}})",
-            "numgen is not supported"},
+            "jhash is not supported"},
            {R"({"dnat": {"addr": {"range": ["10.0.0.9", "10.0.0.1"]}}})", "this address is not supported"},
            {R"({"dnat": {"addr": "10.0.0.1", "port": 70000}})", "this port is not supported"},
            {R"({"snat": {"addr": "10.0.0.1", "flags": "sticky"}})", "this flag is not supported"},

@@ -81,7 +81,7 @@ class Nat {
     descriptor.length = descriptor.wire_length = static_cast<std::uint32_t>(frame.size());
     PacketView view{frame.data(), &descriptor};
     parse(view);
-    const auto range = nat_.range_for(view, number_of(classify::Connection{}));
+    const auto range = nat_.range_for(view, number_of(classify::Connection{}), nullptr);
     if (!range) return "dropped";
     std::string text = text_of(*range, view.layout().network);
     if (range->has(conntrack::NatRange::kNetmap)) text += " netmap";
@@ -181,8 +181,8 @@ TEST(NatMap, AnEmptyMapTranslatesNothing) {
 TEST(NatMap, NamesWhatIsNotSupported) {
   const std::string address = R"({"set": [["10.0.0.1", "192.168.0.1"]]})";
   for (const auto& [rule, objects, message] : std::vector<std::tuple<std::string, std::string, std::string>>{
-           {with_key("dnat", R"({"numgen": {"mode": "inc", "mod": 2, "offset": 0}})", R"({"set": [[0, "10.0.0.1"]]})"),
-            "", ".dnat.addr.map.key (table inet t, chain c, rule handle 2): numgen is not supported"},
+           {with_key("dnat", R"({"jhash": {"mod": 2, "expr": 1}})", R"({"set": [[0, "10.0.0.1"]]})"), "",
+            ".dnat.addr.map.key (table inet t, chain c, rule handle 2): jhash is not supported"},
            {with_key("dnat", kSource, R"("@n")"), "", "unknown set: found '@n'"},
            {with_key("dnat", kPort, R"("@m")"), map(R"("ipv4_addr")", "ipv4_addr", R"(["10.0.0.1", "10.0.0.2"])"),
             "not a map to addresses or ports by this key: found '@m'"},
@@ -194,7 +194,7 @@ TEST(NatMap, NamesWhatIsNotSupported) {
             "set @m is not supported: it is a map to values, not to verdicts"},
            {with_key("dnat", kSource, R"("@m")"),
             map(R"("ipv4_addr")", "ipv4_addr", R"(["10.0.0.1", "10.0.0.2"])", R"("flags": ["timeout"],)"),
-            "its elements can change"},
+            "a map whose elements can change"},
            {with_key("dnat", kSource, R"({"set": [["10.0.0.1", "host.example"]]})"), "",
             ".map.data.set[0][1] (table inet t, chain c, rule handle 2): this address is not supported"},
            {with_key("dnat", kSource, R"({"set": [["10.0.0.1", {"concat": ["10.0.0.2", 80, 81]}]]})"), "",

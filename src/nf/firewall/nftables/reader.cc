@@ -398,8 +398,8 @@ class Reader {
       while (index < read_.value.rules.size() && is_other(read_.value.rules[index])) ++index;
       if (index == read_.value.rules.size()) {
         const std::string value = translates && from_map ? " : " + part.target : "";
-        read_.value.rules.push_back({0, target, false, text + value + handle, part.answer, part.translation, part.steps,
-                                     part.continues});
+        read_.value.rules.push_back(
+            {0, target, false, text + value + handle, part.answer, part.translation, part.steps, part.continues});
         origins_.push_back(origin);
       }
       part.index = static_cast<std::uint32_t>(index);

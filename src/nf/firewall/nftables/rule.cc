@@ -573,8 +573,7 @@ class RuleReader {
     if (ordered_) return unsupported("a map after a limit, a quota or the like is not supported");
     auto step_key = read_step_key(map["key"]);
     if (!step_key) return within(".key", std::move(step_key.error()));
-    if (*step_key && to_values) return unsupported("a map to addresses or ports by this key is not supported");
-    if (*step_key) return read_map_of_step(**step_key, map["data"]);
+    if (*step_key) return read_map_of_step(**step_key, map["data"], to_values);
     auto keys = read_keys(map["key"]);
     if (!keys) return within(".key", std::move(keys.error()));
     if (auto known = check_out_ports(*keys); !known) return within(".key", std::move(known.error()));
@@ -589,7 +588,7 @@ class RuleReader {
   }
 
   /// {"set": [[0, {"accept": null}], …]}
-  Checked<void> read_map_of_step(const StepKey& key, const Json& data) {
+  Checked<void> read_map_of_step(const StepKey& key, const Json& data, bool to_values) {
     using classify::Value;
     const bool draws = key.operand.value == Value::random || key.operand.value == Value::turn;
     if (draws && !steps_.empty())
@@ -605,7 +604,7 @@ class RuleReader {
         return mistake("wrong element of a map", element.dump(), "a list of a key and a verdict");
       auto test = read_test(key, "==", element[0]);
       if (!test) return within(".data", std::move(test.error()));
-      auto verdict = read_verdict(element[1]);
+      auto verdict = to_values ? read_given(element[1]) : read_verdict(element[1]);
       if (!verdict) return within(".data", std::move(verdict.error()));
       test->operand = operand;
       draws_.push_back({std::move(*test), std::move(*verdict)});
@@ -686,6 +685,12 @@ class RuleReader {
   Checked<void> read_translating_map(const ReadTranslation& rest) {
     const std::string path = fmt::format(".{}.map", rest.mapped);
     if (auto read = read_map(*rest.map, true); !read) return within(path, std::move(read.error()));
+    for (Draw& draw : draws_) {
+      auto translation = with_mapped(rest, *draw.verdict.translation);
+      if (!translation) return within(path, std::move(translation.error()));
+      draw.verdict.translation = *translation;
+    }
+    if (map_ == nullptr) return {};
     std::size_t size = 0;
     for (const Group& group : map_->groups) size += group.tuples.size() + 1;
     if (!context_.budget.take(size)) return context_.budget.problem();

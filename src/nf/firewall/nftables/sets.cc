@@ -95,13 +95,6 @@ class ElementsReader {
     return {};
   }
 
-  static Checked<Verdict> read_given(const Json& value) {
-    const auto read = read_mapped(value);
-    if (!read) return tl::unexpected(read.error());
-    return Verdict{
-        Jump::translate, text_of(read->translation.range, read->family), {}, read->translation, read->family};
-  }
-
   Checked<Tuple> read_tuple(const Json& key) {
     Tuple tuple;
     if (types_.size() == 1) {
@@ -214,6 +207,12 @@ Checked<Verdict> read_verdict(const Json& value) {
     return mistake("jump without a target", "", "{\"target\": CHAIN}");
   }
   return Verdict{kind == "jump" ? Jump::call : Jump::go, target["target"].get<std::string>()};
+}
+
+Checked<Verdict> read_given(const Json& value) {
+  const auto read = read_mapped(value);
+  if (!read) return tl::unexpected(read.error());
+  return Verdict{Jump::translate, text_of(read->translation.range, read->family), {}, read->translation, read->family};
 }
 
 Checked<Set> read_elements(const std::vector<Type>& types, bool is_map, const Json& elements,

@@ -33,6 +33,9 @@ struct Verdict {
 /// Reads {"drop": null}, {"jump": {"target": "c"}} and so on, but no reject, which can be in no map.
 [[nodiscard]] Checked<Verdict> read_verdict(const Json& value);
 
+/// Reads what an element of a map to addresses and ports gives, as a verdict that translates.
+[[nodiscard]] Checked<Verdict> read_given(const Json& value);
+
 /// The values of the fields of an element, one set for each. If there is only one field, one tuple has all elements.
 using Tuple = std::vector<classify::IntervalSet>;
 
