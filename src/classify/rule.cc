@@ -72,6 +72,7 @@ struct TestsConnection {
         any.alternatives, [](const Alternative& one) { return std::ranges::any_of(one.conditions, is_on_connection); });
   }
   bool operator()(const UseCount&) const { return true; }
+  bool operator()(const GiveHelper&) const { return true; }
   bool operator()(const Update& update) const { return std::holds_alternative<ConnectionCount>(update.of_element); }
   bool operator()(const SetMark& mark) const {
     return mark.of_connection || mark.source == SetMark::Source::connection;

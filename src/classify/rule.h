@@ -111,6 +111,7 @@ struct Ruleset {
   Match decides = Match::first;         // the entries are in the order of evaluation: for `last`, the last rule's first
   Target ipv4_policy = Target::accept;  // for packets that no rule decides
   Target ipv6_policy = Target::accept;
+  bool gives_helpers = false;                            // rules of the file give connections helpers, at whatever hook
   StepObjects objects{};                                 // that the rules' steps refer to
   std::set<std::string, std::less<>> interface_names{};  // in all rules of the file, used or not, including patterns
   // Where the file has rules, used or not, that can drop or change forwarded packets: bits by firewall::Hook.

@@ -29,6 +29,7 @@ bool operator==(const Recent&, const Recent&) = default;
 bool operator==(const RecentObject&, const RecentObject&) = default;
 bool operator==(const Log&, const Log&) = default;
 bool operator==(const ClampSegmentSize&, const ClampSegmentSize&) = default;
+bool operator==(const GiveHelper&, const GiveHelper&) = default;
 bool operator==(const StepObjects&, const StepObjects&) = default;
 
 }  // namespace penstock::classify

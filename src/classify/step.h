@@ -35,10 +35,16 @@ enum class Value : std::uint8_t {
   ether_source,     // 48 bits
   ether_destination,
   segment_size,  // of TCP's option
+  routing_type,  // of IPv6's first routing header
   random,        // drawn anew each time, below Operand::modulus
   turn,          // counts up each time, modulo Operand::modulus
   drawn,         // the last of these two
 };
+
+/// Whether the value is of the link header, which functions that choose where packets leave write.
+[[nodiscard]] constexpr bool is_of_link(Value value) noexcept {
+  return value == Value::ether_source || value == Value::ether_destination;
+}
 
 struct Operand {
   Value value = Value::mark;
@@ -207,8 +213,13 @@ struct ClampSegmentSize {
   friend bool operator==(const ClampSegmentSize&, const ClampSegmentSize&);
 };
 
-using Step =
-    std::variant<Test, AnyOf, UseRate, UseQuota, UseCount, LookUp, Update, Recent, SetMark, Log, ClampSegmentSize>;
+/// The packet's connection, if it begins with the packet, gets the helper for FTP.
+struct GiveHelper {
+  friend bool operator==(const GiveHelper&, const GiveHelper&);
+};
+
+using Step = std::variant<Test, AnyOf, UseRate, UseQuota, UseCount, LookUp, Update, Recent, SetMark, Log,
+                          ClampSegmentSize, GiveHelper>;
 
 /// What steps refer to by index.
 struct StepObjects {

@@ -12,13 +12,21 @@
 
 namespace penstock::conntrack {
 
+namespace {
+
+/// Connections that have ended and are still known to packets of a burst and more.
+constexpr std::size_t kLeastKept = 1024;
+
+}  // namespace
+
 Connections::Connections(std::shared_ptr<TableAccess> access, std::size_t most_packets)
     : access_(std::move(access)),
       table_(access_->table()),
       mask_(std::bit_ceil(most_packets) - 1),
       said_(std::make_unique<Said[]>(mask_ + 1)),
       unsettled_(std::make_unique<Unsettled[]>(mask_ + 1)) {
-  table_.keep_ended();
+  // Packets of a connection that any of them ends may be among all that are not settled.
+  table_.keep_ended(std::max<std::size_t>(mask_ + 1, kLeastKept));
 }
 
 void Connections::prepare(std::span<const PacketView> packets) noexcept {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "conntrack/ended_connections.h"
@@ -100,10 +101,10 @@ class Table {
   /// Enters a connection of an earlier run, which lives on from the table's time. Does nothing if there is no room, if
   /// there is one with one of its tuples, or if it is translated and functions do not write both ends.
   void restore(const SavedConnection& saved) noexcept;
-  /// Keeps connections that packets end for some more time: see kept().
-  void keep_ended() { kept_.keep(kMostEnded); }
-  /// The connection that was in memory `index`, of this generation, and was ended by a packet of about the last
-  /// kMostEnded. It is only for reading, and counts as confirmed. Null: it is not known any more.
+  /// Keeps connections that packets end for some more time: see kept(). `most`: a power of two.
+  void keep_ended(std::size_t most) { kept_.keep(most); }
+  /// The connection that was in memory `index`, of this generation, and was ended by a packet of about the last `most`
+  /// of keep_ended(). It is only for reading, and counts as confirmed. Null: it is not known any more.
   [[nodiscard]] Connection* kept(std::uint32_t index, std::uint32_t generation) noexcept {
     return kept_.find(index, generation);
   }
@@ -174,8 +175,6 @@ class Table {
   void report(EventKind kind, const Connection& connection) noexcept {
     if (events_ != nullptr && events_->wanted()) events_->add(kind, connection, remaining_ns(connection));
   }
-
-  static constexpr std::uint32_t kMostEnded = 1024;
 
   Options options_;
   Store store_;

@@ -95,7 +95,7 @@ inline Json details_of(const Json& function) {
   Json details = function.value("details", Json{});
   // These depend on how many packets are looked up before others have passed the chain.
   if (details.contains("connections")) {
-    for (const char* by_time : {"now", "most", "confirmed", "made_room", "expired"})
+    for (const char* by_time : {"now", "most", "confirmed", "made_room", "expired", "ended"})
       details["connections"].erase(by_time);
   }
   if (details.contains("inspection")) {

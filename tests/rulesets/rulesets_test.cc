@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -39,6 +40,15 @@ std::vector<fs::path> rule_sets() {
   }
   std::ranges::sort(files);
   return files;
+}
+
+/// The sets of ipset that belong to the rules, if there are any.
+std::shared_ptr<const Ipsets> sets_of(const fs::path& file) {
+  const fs::path path = fs::path(file).replace_extension(".ipset");
+  if (!fs::exists(path)) return nullptr;
+  auto sets = read_ipsets(content_of(path), path, 100'000);
+  EXPECT_TRUE(sets) << to_string(sets.error());
+  return sets ? std::make_shared<const Ipsets>(std::move(*sets)) : nullptr;
 }
 
 /// What is wrong, without where it is, and without what follows for packets, which depends on the rule's verdict.
@@ -74,6 +84,10 @@ std::string refused(const fs::path& file) {
                                   {"apart0", "dmz"}, {"db0", "dmz"},      {"podman1", "dmz"}};
     options.interfaces.unknown_is_none = true;
     options.interfaces.out_known = hook != Hook::prerouting;
+    options.local4 = {{{0, 0x7f000000}, {0, 0x7fffffff}}, {{0, 0xcb007105}, {0, 0xcb007105}}};  // also 203.0.113.5
+    options.local6 = {{{0, 1}, {0, 1}}};
+    options.logs = true;
+    options.ipsets = sets_of(file);
     options.hook = hook;
     options.translates = translates;
     const std::string place = fmt::format("{}{}", name_of(hook), translates ? " NAT" : "");

@@ -158,15 +158,15 @@ TEST_F(RuleFollowerTest, DoesNotReloadForCountersNorForTablesOfTheHostAlone) {
 TEST_F(RuleFollowerTest, LeavesRefusedRulesOutOfUseUntilTheKernelHasOthers) {
   in_namespace([&] {
     begin();
-    ASSERT_TRUE(sh("nft insert rule inet gate forward meta mark 1 accept"));
+    ASSERT_TRUE(sh("nft insert rule inet gate forward meta cpu 1 accept"));
     ASSERT_TRUE(wants_reload_within(5s));
     EXPECT_EQ(reload(), Outcome::refused);
     EXPECT_THAT(rules(), ElementsAre("inet gate forward: tcp dport 22 accept"));
     ASSERT_EQ(follower_->cautions().size(), 1U);
     EXPECT_THAT(to_string(follower_->cautions()),
-                AllOf(HasSubstr("the kernel has rules that are not in use, since 20"), HasSubstr("meta mark")));
+                AllOf(HasSubstr("the kernel has rules that are not in use, since 20"), HasSubstr("meta cpu")));
     EXPECT_EQ(report()["in_use"], false);
-    EXPECT_THAT(report()["why"].get<std::string>(), HasSubstr("meta mark"));
+    EXPECT_THAT(report()["why"].get<std::string>(), HasSubstr("meta cpu"));
     EXPECT_FALSE(wants_reload_within(700ms)) << "it would be refused again";
     ASSERT_TRUE(sh(fmt::format("nft 'flush ruleset; {}'", kTable)));
     ASSERT_TRUE(wants_reload_within(5s));

@@ -271,7 +271,9 @@ bool ChainRule::tests_connections() const noexcept {
       return condition.subject == classify::Subject::connection;
     });
   };
-  return std::ranges::any_of(alternatives, in_conditions) || std::ranges::any_of(steps, classify::tests_connections);
+  return std::ranges::any_of(alternatives, in_conditions) || std::ranges::any_of(steps, [](const classify::Step& step) {
+           return classify::tests_connections(step) && !std::holds_alternative<classify::GiveHelper>(step);
+         });
 }
 
 std::optional<NetworkLayer> common_family(NetworkLayer a, NetworkLayer b) noexcept {

@@ -52,6 +52,7 @@ struct ChainRule {
   std::vector<classify::Step> steps{};
   bool continues = false;  // with `none`: it has steps, and the packet goes on
 
+  /// Or marks them.
   [[nodiscard]] bool tests_connections() const noexcept;
 };
 

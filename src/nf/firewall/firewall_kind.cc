@@ -511,8 +511,10 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
     append(context.without_effect, function::unused_interfaces(parameters, read->value.interface_names, "rule"));
   auto tracking = tracking_options(parameters);
   if (!tracking) return failure(std::move(tracking).error());
-  const bool in_any_case =
-      parameters.has("connections") || parameters.has("helpers") || nat || (running != nullptr && running->tracks());
+  const bool gives_helpers = read->value.gives_helpers || (nat && nat->rules.gives_helpers);
+  tracking->ftp.offered |= gives_helpers;
+  const bool in_any_case = parameters.has("connections") || parameters.has("helpers") || gives_helpers || nat ||
+                           (running != nullptr && running->tracks());
   const bool tracks = read->value.tests_connections() || in_any_case;
   for (const char* name : {"timeouts", "checksum", "tcp_loose", "tcp_be_liberal", "connections_file"}) {
     if (tracks || !parameters.has(name)) continue;

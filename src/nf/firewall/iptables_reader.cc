@@ -32,6 +32,7 @@ class IptablesReader {
 
   Result<Read<classify::Ruleset>> read(std::string_view text) {
     find_changed_ipsets(text);
+    read_.value.gives_helpers = text.find("--helper ftp") != std::string_view::npos;
     LineReader lines(text);
     for (Line line; lines.next(line);) {
       const std::string_view content = trimmed(line.text);
@@ -327,11 +328,14 @@ Errors IptablesReader::write_table(const IptablesTable& table) {
   BaseChain start{start_chain, table.family};
   start.ipv4_continues = !is_last && table.family == NetworkLayer::ipv4;
   start.ipv6_continues = !is_last && table.family == NetworkLayer::ipv6;
+  // A family without tables gets the policies of the other, as one: the safer guess.
+  const bool alone =
+      std::ranges::all_of(tables_, [&](const IptablesTable& other) { return other.family == table.family; });
+  if (alone) {
+    classify::Target& other = table.family == NetworkLayer::ipv4 ? rules.ipv6_policy : rules.ipv4_policy;
+    if (other == classify::Target::accept) other = *policy;
+  }
   if (is_last) {
-    // A family without a table gets the policy of the other: the safer guess.
-    const bool alone =
-        std::ranges::all_of(tables_, [&](const IptablesTable& other) { return other.family == table.family; });
-    if (alone) rules.ipv4_policy = rules.ipv6_policy = *policy;
     (table.family == NetworkLayer::ipv4 ? rules.ipv4_policy : rules.ipv6_policy) = *policy;
   } else if (*policy != classify::Target::accept) {
     start.policy_rule = static_cast<std::uint32_t>(rules.rules.size());

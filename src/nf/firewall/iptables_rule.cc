@@ -308,6 +308,7 @@ class IptablesRuleReader {
 
   void add(IptablesSteps read) {
     if (read.mistaken != nullptr) return mistake(*read.mistaken, read.message, read.expected);
+    rule_.continues &= !read.only_observes;
     if (!read.unsupported.empty()) return leave_out(std::move(read.unsupported), words_[at_ - 1]);
     finish_later();
     ordered_ |= read.ordered;
@@ -315,7 +316,10 @@ class IptablesRuleReader {
   }
 
   [[nodiscard]] IptablesStepContext step_context() const {
-    return {family_, rules_, context_.text, context_.local4, context_.local6, context_.ipsets, context_.changed_ipsets};
+    return {family_,         rules_,
+            context_.text,   context_.local4,
+            context_.local6, interfaces_.out_known,
+            context_.ipsets, context_.changed_ipsets};
   }
 
   void require(const classify::Condition& condition) {

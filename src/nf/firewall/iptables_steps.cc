@@ -106,6 +106,8 @@ class StepReader {
     if (name_ == "mac") return mac();
     if (name_ == "pkttype") return pkttype();
     if (name_ == "set") return match_set();
+    if (name_ == "rt") return routing_header();
+    if (name_ == "nfacct") return accounting();
     return quota();
   }
 
@@ -114,6 +116,7 @@ class StepReader {
     if (name_ == "CONNMARK") return set_connection_mark();
     if (name_ == "TCPMSS") return clamp();
     if (name_ == "SET") return change_set();
+    if (name_ == "CT") return give_helper();
     return log();
   }
 
@@ -206,6 +209,28 @@ class StepReader {
     return finish(classify::UseRate{static_cast<std::uint32_t>(rates.size() - 1)}, true);
   }
 
+  IptablesSteps routing_header() {
+    if (!take({{"--rt-type", 1, true},
+               {"--rt-segsleft", 1, true},
+               {"--rt-len", 1, true},
+               {"--rt-0-res", 0},
+               {"--rt-0-addrs"},
+               {"--rt-0-not-strict", 0}}))
+      return std::move(read_);
+    if (given_.size() != 1 || !has("--rt-type")) return unsupported("rt is supported with --rt-type only");
+    const auto type = number_of_option("--rt-type", 0, 255);
+    if (!type) return std::move(read_);
+    IntervalSet values{{number(*type), number(*type)}};
+    if (given("--rt-type").negated) values = classify::complement(values, {number(0), number(255)});
+    return finish(classify::Test{{Value::routing_type}, std::move(values)}, false);
+  }
+
+  /// It counts, and holds for every packet.
+  IptablesSteps accounting() {
+    take({{"--nfacct-name"}});
+    return std::move(read_);
+  }
+
   IptablesSteps quota() {
     if (!take({{"--quota", 1, true}})) return std::move(read_);
     if (!has("--quota")) return refuse(word_, "quota without a number", "--quota BYTES");
@@ -240,6 +265,8 @@ class StepReader {
       return std::move(read_);
     if (has("--hashlimit-rate-match")) return unsupported("--hashlimit-rate-match is not supported");
     const bool above = has("--hashlimit-above");
+    if (above && (has("--hashlimit-upto") || has("--hashlimit")))
+      return refuse(word_, "hashlimit with two rates", "--hashlimit-upto or --hashlimit-above");
     const std::string_view which = above                ? "--hashlimit-above"
                                    : has("--hashlimit") ? "--hashlimit"
                                                         : "--hashlimit-upto";
@@ -346,6 +373,9 @@ class StepReader {
     if (!seconds || !hits) return std::move(read_);
     if (has("--seconds") && *seconds == 0)
       return refuse(*given("--seconds").value, "wrong value of --seconds", "at least 1");
+    const bool counts = has("--rcheck") || has("--update");
+    if (!counts && (has("--seconds") || has("--hitcount") || has("--reap")))
+      return refuse(word_, "recent with times, but without --rcheck or --update", "--rcheck or --update");
     match.within_ns = *seconds * kNsPerSecond;
     match.hits = static_cast<std::uint32_t>(*hits);
     match.same_hop_limit = has("--rttl");
@@ -505,8 +535,15 @@ class StepReader {
                 given("--dscp").negated);
   }
 
+  IptablesSteps of_written_link() {
+    return unsupported(fmt::format(
+        "{} is supported only before the function that writes link addresses, such as router (`hook: prerouting`)",
+        name_));
+  }
+
   IptablesSteps mac() {
     if (!take({{"--mac-source", 1, true}})) return std::move(read_);
+    if (context_.link_is_written) return of_written_link();
     if (!has("--mac-source")) return refuse(word_, "mac without an address", "--mac-source XX:XX:XX:XX:XX:XX");
     const IptablesWord& word = *given("--mac-source").value;
     std::uint64_t address = 0;
@@ -522,6 +559,7 @@ class StepReader {
 
   IptablesSteps pkttype() {
     if (!take({{"--pkt-type", 1, true}})) return std::move(read_);
+    if (context_.link_is_written) return of_written_link();
     if (!has("--pkt-type")) return refuse(word_, "pkttype without a type", "--pkt-type");
     const std::string& kind = given("--pkt-type").value->text;
     constexpr std::uint64_t kBroadcast = 0xffff'ffff'ffffU, kGroup = std::uint64_t{1} << 40;
@@ -553,8 +591,13 @@ class StepReader {
     const std::vector<Ipset::Part>& parts = set->type == "list:set" ? parts_of_members(*set) : set->parts;
     // As the kernel: fewer directions than the set has parts, or another family, never match.
     never = sides.size() < parts.size() || (set->family != NetworkLayer::none && set->family != context_.family);
-    for (std::size_t i = 0; i < parts.size() && i < sides.size(); ++i) {
+    for (std::size_t i = 0; i < sides.size(); ++i) {
       const bool source = sides[i] == "src";
+      if (!source && sides[i] != "dst") {
+        mistake(name, "wrong directions of a set", "src and dst, separated by commas");
+        return nullptr;
+      }
+      if (i >= parts.size()) continue;
       if (parts[i] == Ipset::Part::address) {
         key.push_back({source ? Value::source : Value::destination});
       } else if (parts[i] == Ipset::Part::mac) {
@@ -761,6 +804,12 @@ class StepReader {
       return std::move(read_);
     const bool save = has("--save-mark");
     if (save || has("--restore-mark")) {
+      for (const std::string_view option :
+           {std::string_view("--set-xmark"), std::string_view("--set-mark"), std::string_view("--and-mark"),
+            std::string_view("--or-mark"), std::string_view("--xor-mark"), std::string_view("--restore-mark")}) {
+        if (has(option) && (save || option != "--restore-mark"))
+          return refuse(word_, "CONNMARK needs one option", "--set-xmark, --save-mark or --restore-mark");
+      }
       const auto both = number_of_option("--mask", kAllBits, kAllBits);
       if (!both) return std::move(read_);
       const auto packets = number_of_option("--nfmask", *both, kAllBits);
@@ -792,6 +841,23 @@ class StepReader {
     return finish(classify::ClampSegmentSize{static_cast<std::uint16_t>(*most)}, true);
   }
 
+  IptablesSteps give_helper() {
+    if (!take({{"--helper"},
+               {"--notrack", 0},
+               {"--zone"},
+               {"--zone-orig"},
+               {"--zone-reply"},
+               {"--ctevents"},
+               {"--expevents"},
+               {"--timeout"}}))
+      return std::move(read_);
+    if (given_.size() != 1 || !has("--helper")) return unsupported("target CT is supported with --helper only");
+    if (given("--helper").value->text == "ftp") return finish(classify::GiveHelper{}, true);
+    // Without it, packets that only it would call related are not.
+    read_.only_observes = true;
+    return unsupported(fmt::format("helper {} is not supported", given("--helper").value->text));
+  }
+
   IptablesSteps log() {
     if (!take({{"--log-prefix"},
                {"--log-level"},
@@ -821,10 +887,10 @@ class StepReader {
   IptablesSteps read_;
 };
 
-constexpr auto kMatches = std::to_array<std::string_view>({"limit", "hashlimit", "connlimit", "recent", "mark",
-                                                           "connmark", "statistic", "addrtype", "length", "tcpmss",
-                                                           "ttl", "hl", "dscp", "mac", "pkttype", "quota", "set"});
-constexpr auto kTargets = std::to_array<std::string_view>({"MARK", "CONNMARK", "TCPMSS", "SET", "LOG", "NFLOG"});
+constexpr auto kMatches = std::to_array<std::string_view>(
+    {"limit", "hashlimit", "connlimit", "recent", "mark", "connmark", "statistic", "addrtype", "length", "tcpmss",
+     "ttl", "hl", "dscp", "mac", "pkttype", "quota", "set", "rt", "nfacct"});
+constexpr auto kTargets = std::to_array<std::string_view>({"MARK", "CONNMARK", "TCPMSS", "SET", "CT", "LOG", "NFLOG"});
 
 }  // namespace
 

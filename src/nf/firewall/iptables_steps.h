@@ -34,6 +34,7 @@ struct IptablesStepContext {
   classify::Ruleset& rules;  // gets objects, and the ranges of conditions
   const std::string& text;   // of the rule: names its limits and the like, whose state it keeps over reloads
   const classify::IntervalSet &local4, &local6;              // the host's addresses; empty: unknown
+  bool link_is_written;                                      // by an earlier function, such as router
   const Ipsets* ipsets;                                      // null: no file of them
   const std::set<std::string, std::less<>>& changed_ipsets;  // by rules of the file
 };
@@ -41,8 +42,9 @@ struct IptablesStepContext {
 /// What became of an extension.
 struct IptablesSteps {
   std::vector<classify::Step> steps;
-  bool ordered = false;       // its result depends on the packets that reach it
-  std::string unsupported{};  // why the rule is left out; empty: it is supported
+  bool ordered = false;        // its result depends on the packets that reach it
+  std::string unsupported{};   // why the rule is left out; empty: it is supported
+  bool only_observes = false;  // no packet passes because the rule is left out
   /// A mistake, at a word of the rule; null: none.
   const IptablesWord* mistaken = nullptr;
   std::string message{}, expected{};

@@ -308,7 +308,7 @@ TEST(TranslatingFirewall, LeavesTablesOfIptablesToTheFirewallsOfTheirHooks) {
           "-j DROP\n-A PREROUTING -p tcp -j CT --notrack\nCOMMIT\n",
       "rules", options);
   EXPECT_THAT(to_string(with_raw->unsupported), HasSubstr("connections are not known in table raw"));
-  EXPECT_THAT(to_string(with_raw->unsupported), HasSubstr("target CT is not supported"));
+  EXPECT_THAT(to_string(with_raw->unsupported), HasSubstr("target CT is supported with --helper only"));
   EXPECT_EQ(decide(with_raw->value, tuple("10.0.0.1 192.0.2.7 udp 1 2")), "0 drop");
   options.translates = true;
   for (const char* wrong :

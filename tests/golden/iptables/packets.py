@@ -12,7 +12,7 @@ def packet(source, destination, transport, drop=None):
 
 
 SERVICE, ELSEWHERE = "198.51.100.7", "203.0.113.7"
-# The rule with a limit is left out completely, so it accepts nothing.
+# The rule that searches the payload is left out completely, so it accepts nothing.
 packet("203.0.113.80", ELSEWHERE, TCP(sport=443, dport=5000, flags="A"), DENIED)
 packet("192.0.2.1", SERVICE, TCP(sport=5000, dport=80), DENIED)
 packet("192.0.3.1", SERVICE, TCP(sport=5000, dport=80))

@@ -207,7 +207,7 @@ def kept(make):
         net.stop()
         check("saved" in net.penstock.text(), net.penstock.text())
         with open(chain.kept) as file:
-            check(file.readline().startswith("penstock-connections version=1 "))
+            check(file.readline().startswith("penstock-connections version=2 "))
         net.workers = workers
         chain.start()
         check(len(chain.lines("--state", "ESTABLISHED", "--proto", "tcp")) == len(connections), chain.lines())

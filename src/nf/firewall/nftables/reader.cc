@@ -29,8 +29,8 @@ namespace {
 using Jump = ChainRule::Jump;
 
 /// Objects that do nothing unless a rule refers to them, which it then cannot.
-constexpr auto kInert = std::to_array<std::string_view>(
-    {"counter", "ct expectation", "ct helper", "ct timeout", "flowtable", "secmark", "synproxy"});
+constexpr auto kInert =
+    std::to_array<std::string_view>({"counter", "ct expectation", "ct timeout", "flowtable", "secmark", "synproxy"});
 
 /// A chain, as the file declares it.
 struct Declared {
@@ -141,6 +141,10 @@ class Reader {
       read_set(value, kind == "map");
     } else if (kind == "limit" || kind == "quota") {
       read_limit(value, kind == "limit");
+    } else if (kind == "ct helper") {
+      const std::string type = text_of(value, "type");
+      helpers_[full_name(text_of(value, "family"), text_of(value, "table"), text_of(value, "name"))] = type;
+      read_.value.gives_helpers |= type == "ftp";
     } else if (kind == "table") {
       read_table(value);
     } else if (kind == "metainfo") {
@@ -360,6 +364,10 @@ class Reader {
         options_.translates,
         [&](const std::string& name) { return find_object(rates_, full_name(family, table, name), "limit"); },
         [&](const std::string& name) { return find_object(quotas_, full_name(family, table, name), "quota"); },
+        [&](const std::string& name) {
+          const auto helper = helpers_.find(full_name(family, table, name));
+          return helper == helpers_.end() ? std::string() : helper->second;
+        },
         text,
         options_.local4.empty() ? nullptr : &options_.local4,
         &options_.local6,
@@ -474,6 +482,7 @@ class Reader {
   std::vector<std::string> base_;  // the base chains, in the order of the file
   std::map<std::string, Checked<Set>> sets_;
   std::vector<Origin> origins_;                          // of the rules, by index
+  std::map<std::string, std::string> helpers_;           // types of named ones
   std::map<std::string, std::uint32_t> rates_, quotas_;  // named ones, by index in StepObjects
   std::set<std::string> updated_;                        // sets whose elements rules change
   std::vector<SetUpdate> updates_;
@@ -482,28 +491,34 @@ class Reader {
 };
 
 /// Rules at hooks that no function stands for would change the elements of a set: those for the host's own packets,
-/// and, without `hook`, all but those that filter forwarded packets.
+/// and, without `hook`, all but those that filter forwarded packets. If rules here change it in the same way, only what
+/// they would do for the host's own packets is missing.
 void Reader::leave_out_users_of_sets_updated_elsewhere() {
-  std::set<std::string_view> elsewhere;
-  std::vector<std::string_view> open;
-  for (const std::string& key : base_) {
-    const Declared& chain = declared_.find(key)->second;
-    const bool is_ip = chain.family == "ip" || chain.family == "ip6" || chain.family == "inet";
-    const bool is_forward = is_ip && chain.hook == "forward" && chain.type == "filter";
-    const bool is_seen =
-        options_.hook ? is_ip && (is_forward || chain.hook == "prerouting" || chain.hook == "postrouting") : is_forward;
-    if (!is_seen && elsewhere.insert(key).second) open.push_back(key);
-  }
-  while (!open.empty()) {
-    const Declared& chain = declared_.find(std::string(open.back()))->second;
-    open.pop_back();
-    for (const std::string& called : chain.called) {
-      if (declared_.contains(called) && elsewhere.insert(called).second) open.push_back(called);
+  const auto reached_from = [&](const auto& is_start) {
+    std::set<std::string_view> reached;
+    std::vector<std::string_view> open;
+    for (const std::string& key : base_) {
+      if (is_start(declared_.find(key)->second) && reached.insert(key).second) open.push_back(key);
     }
-  }
+    while (!open.empty()) {
+      const Declared& chain = declared_.find(std::string(open.back()))->second;
+      open.pop_back();
+      for (const std::string& called : chain.called) {
+        if (declared_.contains(called) && reached.insert(called).second) open.push_back(called);
+      }
+    }
+    return reached;
+  };
+  const auto is_here = [&](const Declared& chain) {
+    if (chain.family != "ip" && chain.family != "ip6" && chain.family != "inet") return false;
+    if (chain.hook == "forward" && chain.type == "filter") return true;
+    return options_.hook && (chain.hook == "prerouting" || chain.hook == "postrouting");
+  };
+  const std::set<std::string_view> here = reached_from(is_here);
+  const std::set<std::string_view> elsewhere = reached_from([&](const Declared& chain) { return !is_here(chain); });
   std::set<std::string_view> changed;
   for (const SetUpdate& update : updates_) {
-    if (elsewhere.contains(update.chain)) changed.insert(update.set);
+    if (elsewhere.contains(update.chain) && !here.contains(update.chain)) changed.insert(update.set);
   }
   for (const SetUse& use : uses_) {
     ChainRule& rule = (*use.chain)[use.rule];

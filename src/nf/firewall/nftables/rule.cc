@@ -29,8 +29,9 @@ using Jump = ChainRule::Jump;
 constexpr auto kObserving = std::to_array<std::string_view>({"counter", "flow", "last"});
 constexpr std::string_view kLogWithoutOutput = "log without `packet_log` in `outputs`";
 /// Other statements that neither drop nor change a packet.
-constexpr auto kPassive = std::to_array<std::string_view>(
-    {"match", "accept", "continue", "return", "jump", "goto", "limit", "quota", "ct count", "log", "set", "meter"});
+constexpr auto kPassive =
+    std::to_array<std::string_view>({"match", "accept", "continue", "return", "jump", "goto", "limit", "quota",
+                                     "ct count", "ct helper", "log", "set", "meter"});
 
 bool is_among(std::string_view word, std::span<const std::string_view> words) {
   return std::ranges::find(words, word) != words.end();
@@ -165,6 +166,7 @@ class RuleReader {
     if (is_among(kind, kObserving) || (kind == "mangle" && is_trace(value))) return {};
     if (kind == "limit") return in_kind(read_limit(value));
     if (kind == "quota") return in_kind(read_quota_of_rule(value));
+    if (kind == "ct helper" && value.is_string()) return in_kind(read_helper(value.get<std::string>()));
     if (kind == "ct count") return in_kind(read_count_of_rule(value));
     if (kind == "log") return in_kind(read_log(value));
     if (kind == "mangle") return in_kind(read_change(value));
@@ -214,6 +216,7 @@ class RuleReader {
     if (is_local_type(match["left"])) return read_local(match["left"], op, match["right"]);
     auto step_key = read_step_key(match["left"]);
     if (!step_key) return within(".left", std::move(step_key.error()));
+    if (*step_key && is_written_before(**step_key)) return within(".left", of_written_link().value());
     if (*step_key) return read_test_of_rule(**step_key, op, match["right"]);
     auto keys = read_keys(match["left"]);
     if (!keys) return within(".left", std::move(keys.error()));
@@ -322,6 +325,15 @@ class RuleReader {
     return add_step(classify::UseQuota{static_cast<std::uint32_t>(quotas.size() - 1)});
   }
 
+  /// Without another helper, packets that only it would call related are not.
+  Checked<void> read_helper(const std::string& name) {
+    const std::string type = context_.find_helper(name);
+    if (type.empty()) return mistake("unknown ct helper", in_quotes(name), "one that the table declares");
+    if (type == "ftp") return add_step(classify::GiveHelper{});
+    ignored_ = "a helper other than that for FTP";
+    return {};
+  }
+
   Checked<void> read_count_of_rule(const Json& value) {
     auto count = read_count(value);
     if (!count) return tl::unexpected(std::move(count.error()));
@@ -341,6 +353,14 @@ class RuleReader {
     if (!mangle) return tl::unexpected(std::move(mangle.error()));
     narrow(mangle->implied);
     return add_step(std::move(mangle->step));
+  }
+
+  [[nodiscard]] bool is_written_before(const StepKey& key) const {
+    return classify::is_of_link(key.operand.value) && context_.interfaces.out_known;
+  }
+  static tl::unexpected<Problem> of_written_link() {
+    return unsupported("link addresses are supported only before the function that writes them, such as router", "",
+                       "`hook: prerouting`");
   }
 
   Checked<void> read_test_of_rule(const StepKey& key, const std::string& op, const Json& right) {
@@ -573,6 +593,7 @@ class RuleReader {
     if (ordered_) return unsupported("a map after a limit, a quota or the like is not supported");
     auto step_key = read_step_key(map["key"]);
     if (!step_key) return within(".key", std::move(step_key.error()));
+    if (*step_key && is_written_before(**step_key)) return within(".key", of_written_link().value());
     if (*step_key) return read_map_of_step(**step_key, map["data"], to_values);
     auto keys = read_keys(map["key"]);
     if (!keys) return within(".key", std::move(keys.error()));

@@ -47,6 +47,8 @@ struct RuleContext {
   bool translates = false;  // the rule is of a chain that translates addresses
   /// The named limit or quota of the rule's table, as index in StepObjects; a problem if there is none.
   std::function<Checked<std::uint32_t>(const std::string&name)> find_rate, find_quota;
+  /// The type of the named helper of the rule's table; empty if there is none.
+  std::function<std::string(const std::string& name)> find_helper;
   const std::string& name;  // of the rule, for its own limits and the like, whose state it keeps over reloads
   const classify::IntervalSet *local4, *local6;  // the host's addresses; null: unknown
   bool logs = false;                             // as ReadOptions

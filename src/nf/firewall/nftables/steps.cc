@@ -278,6 +278,11 @@ Checked<std::optional<StepKey>> read_step_key(const Json& expression) {
   if (kind == "meta") return meta_key(text_of(value, "key"));
   if (kind == "ct" && value.is_object() && value.size() == 1 && text_of(value, "key") == "mark")
     return key_of(masked(Value::connection_mark), kMarks);
+  if (kind == "exthdr" && text_of(value, "name") == "rt" && text_of(value, "field") == "type") {
+    StepKey key = key_of(masked(Value::routing_type), 0xff);
+    key.implied.push_back({Field::family, only(kIpv6)});
+    return key;
+  }
   if (kind == "tcp option" && is_segment_size(value)) {
     StepKey key = key_of(masked(Value::segment_size), 0xffff);
     key.implied.push_back(of_tcp());
@@ -295,6 +300,8 @@ Checked<std::optional<StepKey>> read_step_key(const Json& expression) {
 }
 
 Checked<classify::Test> read_test(const StepKey& key, const std::string& op, const Json& right) {
+  if (right.is_string() && right.get_ref<const std::string&>().starts_with('@'))
+    return unsupported("a named set for this key is not supported", quoted(right), "its elements in the rule");
   if (key.is_packet_kind) return read_packet_kind(key, op, right);
   std::vector<Interval> values;
   if (auto added = add_values(key, right, values); !added) return tl::unexpected(std::move(added.error()));

@@ -30,6 +30,24 @@ constexpr bool contains(const classify::IntervalSet& set, const Number& value) n
   return after != set.begin() && value <= std::prev(after)->high;
 }
 
+/// Of IPv6's first routing header (RFC 8200 §4.4), if the packet has one in its first fragment.
+std::optional<std::uint8_t> routing_type_of(PacketView packet) noexcept {
+  const PacketLayout& layout = packet.layout();
+  if (layout.network != NetworkLayer::ipv6) return std::nullopt;
+  std::uint8_t next = packet.ipv6().next_header;
+  std::uint32_t at = layout.network_offset + std::uint32_t{sizeof(Ipv6Header)};
+  // Parsing has found all headers before the transport header to be complete.
+  while (at + 8 <= layout.transport_offset) {
+    const std::uint8_t* const header = packet.frame + at;
+    if (next == ip_protocol::kRouting) return header[2];
+    const bool is_fixed = next == ip_protocol::kFragment;
+    const bool is_ah = next == ip_protocol::kAh;
+    at += is_fixed ? 8 : is_ah ? (header[1] + 2U) * 4 : (header[1] + 1U) * 8;
+    next = header[0];
+  }
+  return std::nullopt;
+}
+
 std::uint64_t time_of(PacketView packet) noexcept { return packet.packet->timestamp_ns; }
 
 }  // namespace
@@ -108,6 +126,11 @@ std::optional<Number> StepRunner::read(const classify::Operand& operand, const P
       const auto size = segment_size_of(view);
       if (!size) return std::nullopt;
       return number(*size);
+    }
+    case Value::routing_type: {
+      const auto type = routing_type_of(view);
+      if (!type) return std::nullopt;
+      return number(*type);
     }
     case Value::random:
       // xorshift64*
@@ -315,6 +338,13 @@ bool StepRunner::holds(const classify::ClampSegmentSize& clamp, const Packet& pa
     most = smallest - (packet.key.family == NetworkLayer::ipv4 ? 40 : 60);
   }
   return lower_segment_size(packet.view, static_cast<std::uint16_t>(most));
+}
+
+bool StepRunner::holds(const classify::GiveHelper& /*give*/, const Packet& packet) noexcept {
+  if (connections_ == nullptr) return true;
+  if (const auto said = connections_->said(packet.view); said && connections_->may_begin(*said))
+    static_cast<void>(connections_->give_helper(*said));
+  return true;
 }
 
 std::uint32_t entry_for_tuple(const classify::Ruleset& rules, const classify::Classifier& classifier,

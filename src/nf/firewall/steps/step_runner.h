@@ -72,6 +72,7 @@ class StepRunner {
   [[nodiscard]] bool holds(const classify::SetMark& mark, const Packet& packet) noexcept;
   [[nodiscard]] bool holds(const classify::Log& log, const Packet& packet) noexcept;
   [[nodiscard]] bool holds(const classify::ClampSegmentSize& clamp, const Packet& packet) noexcept;
+  [[nodiscard]] bool holds(const classify::GiveHelper& give, const Packet& packet) noexcept;
 
   const classify::Ruleset& rules_;
   const classify::LinearView conditions_;
