@@ -50,6 +50,7 @@ struct Operand {
   Value value = Value::mark;
   Number mask{~std::uint64_t{0}, ~std::uint64_t{0}};  // of its bits
   std::uint32_t modulus = 0;
+  bool or_zero = false;       // packets without the value have 0
   std::uint32_t counter = 0;  // of `turn`: index in StepObjects::turns
   friend bool operator==(const Operand&, const Operand&);
 };
@@ -171,6 +172,7 @@ struct Update {
   std::uint32_t set;
   std::vector<Operand> key;
   Way way = Way::add;
+  static constexpr std::uint64_t kForever = ~std::uint64_t{0};
   std::uint64_t timeout_ns = 0;  // 0: the set's
   std::variant<std::monostate, Rate, Quota, ConnectionCount> of_element{};
   bool drops_if_full = false;  // as hashlimit of iptables

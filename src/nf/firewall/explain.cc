@@ -45,7 +45,7 @@ std::string_view port_word(const Tuple& tuple) { return conntrack::is_icmp(tuple
 /// "10.0.0.1:4000"; of ICMP "10.0.0.1 identifier 7"
 std::string end_text(Tuple tuple, NatKind kind) {
   const Ipv6Address& address = kind == NatKind::source ? tuple.source : tuple.destination;
-  const std::string text =
+  std::string text =
       tuple.ip_version == 4 ? to_string(Ipv4Address{static_cast<std::uint32_t>(address.low)}) : to_string(address);
   if (!has_port(tuple)) return text;
   const std::uint16_t port = conntrack::port_of(tuple, kind);

@@ -51,7 +51,8 @@ class ChainWriter {
       enter(chain, nullptr, 0);
       while (!calls_.empty() && !stopped_) step();
       if (stopped_) break;
-      if (chain.policy == classify::Target::drop) drop_the_rest();
+      const std::optional<classify::Target> policy = start.policy ? start.policy : chain.policy;
+      if (policy && policy != classify::Target::accept) drop_the_rest();
       for (const std::uint32_t skip : accepted_) rules_.entries[skip].skip_to = next_entry();
       accepted_.clear();
     }
@@ -59,6 +60,11 @@ class ChainWriter {
   }
 
  private:
+  /// An entry that skips to a rule of its chain.
+  struct Pending {
+    std::uint32_t entry;
+    std::size_t rule;
+  };
   /// A chain that is being expanded.
   struct Call {
     const FilterChain* chain;
@@ -67,8 +73,8 @@ class ChainWriter {
     NetworkLayer family;            // of the packets that come here
     std::size_t rule = 0;           // the next rule, and the next alternative of it
     std::size_t alternative = 0;
-    std::vector<std::uint32_t> skips{};         // entries that skip to the end of this chain
-    std::vector<std::uint32_t> to_next_rule{};  // entries that skip to the rule after the current one
+    std::vector<std::uint32_t> skips{};  // entries that skip to the end of this chain
+    std::vector<Pending> pending{};      // entries that skip to a later rule of this chain
   };
 
   void enter(const FilterChain& chain, const ChainRule* caller, std::size_t conditions_before) {
@@ -81,10 +87,12 @@ class ChainWriter {
     if (call.rule == call.chain->rules.size()) return leave();
     const ChainRule& rule = call.chain->rules[call.rule];
     if ((call.alternative == 0 && is_passed_over(rule)) || call.alternative == rule.alternatives.size()) {
-      for (const std::uint32_t skip : call.to_next_rule) rules_.entries[skip].skip_to = next_entry();
-      call.to_next_rule.clear();
       call.alternative = 0;
       ++call.rule;
+      std::erase_if(call.pending, [&](const Pending& one) {
+        if (one.rule == call.rule) rules_.entries[one.entry].skip_to = next_entry();
+        return one.rule == call.rule;
+      });
       return;
     }
     if (++steps_ > most_rules_) return stop_at(rule, "too many rules after expanding the chains called here");
@@ -102,7 +110,7 @@ class ChainWriter {
 
   void write_rule(const ChainRule& rule, std::size_t conditions_before) {
     if (!rules_.rules[rule.index].steps.empty()) {
-      calls_.back().to_next_rule.push_back(next_entry());
+      calls_.back().pending.push_back({next_entry(), calls_.back().rule + 1});
       add(rule, classify::Action::step);
     }
     switch (rule.jump) {
@@ -145,10 +153,11 @@ class ChainWriter {
     conditions_.resize(call.conditions_before);
   }
 
-  /// The steps of a rule, or of a chain that it calls, are done once, although several alternatives may match.
+  /// The steps of a rule, or of a chain that it calls, are done once, although several alternatives may match, and of
+  /// the parts of a rule, a packet meets one.
   void skip_other_alternatives(const ChainRule& rule) {
-    if (!has_steps_ || rule.alternatives.size() < 2) return;
-    calls_.back().to_next_rule.push_back(next_entry());
+    if (rule.more_parts == 0 && (!has_steps_ || rule.alternatives.size() < 2)) return;
+    calls_.back().pending.push_back({next_entry(), calls_.back().rule + 1 + rule.more_parts});
     add(rule, classify::Action::skip);
   }
 

@@ -50,6 +50,9 @@ struct ChainRule {
   /// The rule matches if all conditions of one of these hold, and then all of its steps.
   std::vector<Alternative> alternatives{};
   std::vector<classify::Step> steps{};
+  // How many rules of the chain after this one are parts of the same rule, which a packet that this one has matched
+  // does not meet.
+  std::uint32_t more_parts = 0;
   bool continues = false;  // with `none`: it has steps, and the packet goes on
 
   /// Or marks them.
@@ -70,7 +73,8 @@ struct BaseChain {
   // Whether other base chains follow for packets of the family. If so, `accept` only ends this chain.
   bool ipv4_continues = false;
   bool ipv6_continues = false;
-  std::uint32_t policy_rule = 0;  // the rule that stands for a policy that drops those packets
+  std::optional<classify::Target> policy{};  // instead of the chain's
+  std::uint32_t policy_rule = 0;             // the rule that stands for a policy that drops those packets
 };
 
 /// Adds the place of the rule to an error about it. The error already has a column.

@@ -127,7 +127,7 @@ class IpsetReader {
       } else if (option == "hashsize" || option == "bucketsize" || option == "initval" || option == "range" ||
                  option == "markmask") {
         ++i;
-      } else if (option != "counters" && option != "comment" && option != "forceadd" && option != "skbinfo") {
+      } else if (option != "counters" && option != "comment" && option != "skbinfo") {
         set.unsupported = fmt::format("sets with the option {} are not supported", option);
         return;
       }

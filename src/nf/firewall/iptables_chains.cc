@@ -71,6 +71,12 @@ Errors check_jumps(const IptablesTable& table, const std::string& file) {
 Errors check_flat(const IptablesTable& table, const std::string& chain, const std::string& file) {
   ErrorList errors;
   for (const ChainRule& rule : table.chains.find(chain)->second.rules) {
+    if (!rule.steps.empty() && rule.unsupported.empty()) {
+      errors.add({{file, rule.line, 0},
+                  "a rule with a limit, a mark or the like in a chain whose last match decides",
+                  "",
+                  "`decides: first`"});
+    }
     const bool calls = (rule.jump == Jump::call || rule.jump == Jump::go) && table.chains.contains(rule.target);
     if (!calls && rule.jump != Jump::give_back) continue;
     errors.add({{file, rule.line, rule.target_column},

@@ -8,9 +8,11 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/error_list.h"
@@ -31,7 +33,7 @@ class IptablesReader {
   }
 
   Result<Read<classify::Ruleset>> read(std::string_view text) {
-    find_changed_ipsets(text);
+    find_changes(text);
     read_.value.gives_helpers = text.find("--helper ftp") != std::string_view::npos;
     LineReader lines(text);
     for (Line line; lines.next(line);) {
@@ -65,12 +67,81 @@ class IptablesReader {
   }
 
  private:
-  /// Rules that look a set up may come before those that change it.
-  void find_changed_ipsets(std::string_view text) {
-    for (const std::string_view option : {std::string_view("--add-set "), std::string_view("--del-set ")}) {
-      for (std::size_t at = text.find(option); at != std::string_view::npos; at = text.find(option, at + 1)) {
-        const std::string_view rest = text.substr(at + option.size());
-        changed_ipsets_.emplace(rest.substr(0, rest.find_first_of(" \n")));
+  /// Rules that look a list or set up may come before those that change it. What only rules change that no packet meets
+  /// here would never come.
+  void find_changes(std::string_view text) {
+    if (text.find("-set") == std::string_view::npos && text.find("recent") == std::string_view::npos) return;
+    struct Change {
+      std::string chain, what;
+    };
+    std::map<std::string, std::map<std::string, std::vector<std::string>>> jumps;  // by table, chain
+    std::map<std::string, std::vector<Change>> changes;                            // by table
+    std::string table;
+    LineReader lines(text);
+    for (Line line; lines.next(line);) {
+      const std::string_view content = trimmed(line.text);
+      if (content.starts_with('*')) table = content.substr(1);
+      if (content.empty() || (content.front() != '-' && content.front() != '[') || !split_iptables(content, words_))
+        continue;
+      std::string chain, list = "DEFAULT";
+      bool recent = false, changes_list = false;
+      for (std::size_t i = 0; i + 1 < words_.size(); ++i) {
+        const std::string &word = words_[i].text, &next = words_[i + 1].text;
+        if (word == "-A" && chain.empty()) chain = next;
+        if (word == "-j" || word == "-g") jumps[table][chain].push_back(next);
+        if (word == "--add-set" || word == "--del-set") {
+          changed_ipsets_.insert(next);
+          changes[table].push_back({chain, "ipset " + next});
+        }
+        if (word == "-m") recent = next == "recent";
+        if (recent && word == "--name") list = next;
+        if (recent) changes_list |= word == "--set" || word == "--update" || word == "--remove";
+      }
+      if (recent || changes_list) changes_list |= words_.back().text == "--set" || words_.back().text == "--remove";
+      if (changes_list) changes[table].push_back({chain, "recent " + list});
+    }
+    std::set<std::string> here, elsewhere;
+    for (const auto& changed : changes) {
+      const std::string& name = changed.first;
+      const auto reached_from = [&](const std::vector<std::string>& starts) {
+        std::set<std::string> reached;
+        std::vector<std::string> open = starts;
+        while (!open.empty()) {
+          const std::string chain = std::move(open.back());
+          open.pop_back();
+          if (!reached.insert(chain).second) continue;
+          const auto next = jumps[name].find(chain);
+          if (next != jumps[name].end()) open.insert(open.end(), next->second.begin(), next->second.end());
+        }
+        return reached;
+      };
+      const bool any_hook = options_.hook.has_value();
+      const std::set<std::string> seen = any_hook           ? reached_from({"PREROUTING", "FORWARD", "POSTROUTING"})
+                                         : name == "filter" ? reached_from({first_chain("filter")})
+                                                            : std::set<std::string>();
+      const std::set<std::string> all_chains =
+          reached_from({"PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"});
+      for (const Change& change : changed.second) {
+        if (seen.contains(change.chain)) here.insert(change.what);
+        if (all_chains.contains(change.chain)) elsewhere.insert(change.what);
+      }
+    }
+    std::ranges::set_difference(elsewhere, here, std::inserter(changed_elsewhere_, changed_elsewhere_.end()));
+  }
+
+  void leave_out_users_of_changes_elsewhere(IptablesTable& table) {
+    const classify::StepObjects& objects = read_.value.objects;
+    for (auto& [name, chain] : table.chains) {
+      for (ChainRule& rule : chain.rules) {
+        for (const classify::Step& step : rule.steps) {
+          const auto* const recent = std::get_if<classify::Recent>(&step);
+          const auto* const look_up = std::get_if<classify::LookUp>(&step);
+          std::string what;
+          if (recent != nullptr) what = "recent " + objects.recents[recent->list].name;
+          if (look_up != nullptr) what = objects.sets[look_up->set].name;
+          if (!changed_elsewhere_.contains(what) || !rule.unsupported.empty()) continue;
+          rule.unsupported = fmt::format("{} is changed only by rules that packets do not pass here", in_quotes(what));
+        }
       }
     }
   }
@@ -291,7 +362,8 @@ class IptablesReader {
   std::string table_name_;
   std::uint32_t table_line_ = 0;
   std::set<std::string, std::less<>> changed_ipsets_;
-  std::vector<OtherTable> others_;  // all tables, also those that are read
+  std::set<std::string> changed_elsewhere_;  // lists and sets: "recent NAME", "ipset NAME"
+  std::vector<OtherTable> others_;           // all tables, also those that are read
   std::vector<IptablesWord> words_;
 };
 
@@ -326,6 +398,7 @@ Errors IptablesReader::write_table(const IptablesTable& table) {
     if (Errors jumps = check_flat(table, start_chain, file_); !jumps.empty()) return jumps;
   }
   BaseChain start{start_chain, table.family};
+  start.policy = policy;
   start.ipv4_continues = !is_last && table.family == NetworkLayer::ipv4;
   start.ipv6_continues = !is_last && table.family == NetworkLayer::ipv6;
   // A family without tables gets the policies of the other, as one: the safer guess.
@@ -356,6 +429,7 @@ Result<Read<classify::Ruleset>> IptablesReader::finish() {
     mistakes_.add({{file_, 0, 0}, "no filter table", "", "*filter, its chains and rules"});
   for (IptablesTable& table : tables_) {
     if (table.name == "raw") mark_rules_about_connections(table);
+    leave_out_users_of_changes_elsewhere(table);
     mark_unsupported_targets(table);
     for (Error& error : check_jumps(table, file_)) mistakes_.add(std::move(error));
   }

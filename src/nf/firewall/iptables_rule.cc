@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <utility>
+#include <variant>
 
 #include "base/units.h"
 #include "classify/connection.h"
@@ -597,6 +598,16 @@ class IptablesRuleReader {
     require(classify::icmp_condition(protocol, type->value, type->mask, negated_));
   }
 
+  /// Whether the rule changes what other rules ask for.
+  [[nodiscard]] bool changes_lists() const {
+    return std::ranges::any_of(rule_.steps, [](const classify::Step& step) {
+      return std::holds_alternative<classify::Recent>(step) || std::holds_alternative<classify::Update>(step);
+    });
+  }
+  [[nodiscard]] bool is_log_without_output(std::string_view target) const {
+    return !context_.logs && (target == "LOG" || target == "NFLOG");
+  }
+
   void read_jump() {
     using Jump = IptablesRule::Jump;
     const IptablesWord& word = argument("a target");
@@ -612,11 +623,16 @@ class IptablesRuleReader {
       }
     } else if (word.text == "RETURN") {
       rule_.jump = Jump::give_back;
-    } else if (is_step_target(word.text) && (context_.logs || (word.text != "LOG" && word.text != "NFLOG"))) {
+    } else if (is_step_target(word.text) && !is_log_without_output(word.text)) {
       // Rules without a target continue, too.
       require_connections();
       rule_.continues = true;
       add(read_step_target(word.text, {words_, at_}, step_context()));
+    } else if (is_step_target(word.text) && changes_lists()) {
+      // What the rule does besides logging, such as `-m recent --set`, it does nevertheless.
+      IptablesSteps log = read_step_target(word.text, {words_, at_}, step_context());
+      log.steps.clear();
+      add(std::move(log));
     } else if (const TranslationTarget* const target = translates_ ? translation_target(word.text) : nullptr) {
       rule_.jump = Jump::translate;
       using Way = classify::Translation::Way;

@@ -19,6 +19,7 @@
 #include "classify/interval_set.h"
 #include "nf/firewall/rule_text.h"
 #include "nf/firewall/steps/recent_list.h"
+#include "packet/ip.h"
 
 namespace penstock::firewall {
 
@@ -278,7 +279,8 @@ class StepReader {
     if (!rate && text.find("b/s") != std::string::npos) return unsupported("a hashlimit of bytes is not supported");
     if (!rate) return refuse(*given(which).value, "wrong limit", "NUMBER/second, minute, hour or day");
     const auto burst = number_of_option("--hashlimit-burst", 5, 1'000'000);
-    const auto expire_ms = number_of_option("--hashlimit-htable-expire", 10'000, kAllBits);
+    // As iptables: entries live for the unit of the rate, which is not printed then.
+    const auto expire_ms = number_of_option("--hashlimit-htable-expire", rate->per_ns / 1'000'000, kAllBits);
     const auto most = number_of_option("--hashlimit-htable-max", 262'144, 1U << 22);
     const auto source_bits = number_of_option("--hashlimit-srcmask", address_bits(), address_bits());
     const auto destination_bits = number_of_option("--hashlimit-dstmask", address_bits(), address_bits());
@@ -298,7 +300,11 @@ class StepReader {
         else if (mode == "dstip")
           update.key.push_back({Value::destination, address_mask(*destination_bits)});
         else if (mode == "srcport" || mode == "dstport")
-          update.key.push_back({mode == "srcport" ? Value::source_port : Value::destination_port});
+          update.key.push_back({.value = mode == "srcport" ? Value::source_port : Value::destination_port,
+                                .mask = {~std::uint64_t{0}, ~std::uint64_t{0}},
+                                .modulus = 0,
+                                .or_zero = true,
+                                .counter = 0});
         else
           return refuse(*given("--hashlimit-mode").value, "unknown mode", "srcip, dstip, srcport, dstport");
       }
@@ -393,7 +399,7 @@ class StepReader {
     const auto known = std::ranges::find(lists, name, &classify::RecentObject::name);
     match.list = static_cast<std::uint32_t>(known - lists.begin());
     if (known == lists.end()) lists.push_back({name});
-    return finish(std::move(match), true);
+    return finish(match, true);
   }
 
   IptablesSteps test(Value value, std::uint64_t mask, IntervalSet values, std::uint64_t last, bool negated) {
@@ -507,7 +513,8 @@ class StepReader {
     if (!has(option)) return refuse(word_, "match without a value", std::string(option) + " LOW[:HIGH]");
     const auto range = parse_range(given(option).value->text, last);
     if (!range) return refuse(*given(option).value, "wrong range", fmt::format("LOW[:HIGH] up to {}", last));
-    return test(value, ~std::uint64_t{0}, {*range}, last, given(option).negated);
+    // As in the kernel: negated, also packets without the option match.
+    return finish(classify::Test{{value}, {*range}, given(option).negated}, false);
   }
 
   /// --ttl-eq, --ttl-lt, --ttl-gt
@@ -643,6 +650,13 @@ class StepReader {
     if (never) return finish(classify::Test{{Value::mark}, {}, match.negated}, false);
     if (set->type == "list:set") return match_list(*set, key, match.negated);
     const bool changes = set->has_timeouts || context_.changed_ipsets.contains(match.value->text);
+    if (set->any_protocol) {  // of TCP and UDP only, as in the kernel
+      if (changes || match.negated)
+        return unsupported("a set of type bitmap:port that changes or is negated is not supported");
+      read_.steps.emplace_back(classify::Test{{Value::protocol},
+                                              {{number(ip_protocol::kTcp), number(ip_protocol::kTcp)},
+                                               {number(ip_protocol::kUdp), number(ip_protocol::kUdp)}}});
+    }
     if (!changes && set->parts.size() == 1)
       return finish(classify::Test{key.back(), values_of(*set), match.negated}, false);
     const auto is_exact = [](const Ipset::Element& element) {
@@ -668,6 +682,7 @@ class StepReader {
       const auto member = context_.ipsets->find(name);
       if (member == context_.ipsets->end()) return unsupported(fmt::format("a list with the unknown set {}", name));
       const Ipset& set = member->second;
+      if (!set.unsupported.empty()) return unsupported(fmt::format("set {}: {}", name, set.unsupported));
       if (set.parts.size() != 1 || set.has_timeouts || context_.changed_ipsets.contains(name) ||
           set.parts != parts_of_members(list))
         return unsupported(fmt::format("a list with a set of type {} is not supported", set.type));
@@ -749,7 +764,10 @@ class StepReader {
     const auto is_exact = [](const Ipset::Element& element) {
       return std::ranges::all_of(element.values, [](const classify::Interval& one) { return one.low == one.high; });
     };
-    if (set->type == "list:set" || !std::ranges::all_of(set->elements, is_exact))
+    // Bitmaps have a range, and elements with ports may be of ICMP.
+    if (set->type != "hash:ip" && set->type != "hash:net" && set->type != "hash:mac")
+      return unsupported(fmt::format("a change of a set of type {} is not supported", set->type));
+    if (!std::ranges::all_of(set->elements, is_exact))
       return unsupported(fmt::format("a change of a set of type {} with ranges is not supported", set->type));
     if (never) return std::move(read_);
     const auto seconds = number_of_option("--timeout", 0, kAllBits);
@@ -760,7 +778,8 @@ class StepReader {
     update.way = !adds            ? classify::Update::Way::remove
                  : has("--exist") ? classify::Update::Way::update
                                   : classify::Update::Way::add;
-    update.timeout_ns = *seconds * kNsPerSecond;
+    if (has("--timeout") && set->has_timeouts)
+      update.timeout_ns = *seconds == 0 ? classify::Update::kForever : *seconds * kNsPerSecond;
     return finish(std::move(update), true);
   }
 

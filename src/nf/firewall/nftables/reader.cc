@@ -10,6 +10,7 @@
 #include <map>
 #include <set>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/error_list.h"
@@ -355,7 +356,10 @@ class Reader {
       return true;
     }
     Origin origin{&chain->second, object_, handle_of(value), {}};
-    std::string text = fmt::format("{} {} {}: {}", family, table, chain_name, rule_text(value));
+    const std::string text = fmt::format("{} {} {}: {}", family, table, chain_name, rule_text(value));
+    // Two equal rules have limits of their own.
+    const unsigned same = rules_by_text_[text]++;
+    const std::string unique = same == 0 ? text : fmt::format("{} ({})", text, same + 1);
     const RuleContext context{
         options_.interfaces,
         [&](const std::string& name) { return find_set(family, table, name); },
@@ -368,7 +372,7 @@ class Reader {
           const auto helper = helpers_.find(full_name(family, table, name));
           return helper == helpers_.end() ? std::string() : helper->second;
         },
-        text,
+        unique,
         options_.local4.empty() ? nullptr : &options_.local4,
         &options_.local6,
         options_.logs};
@@ -405,9 +409,11 @@ class Reader {
       const auto is_other = [&](const classify::Rule& one) { return one.target != target || one.steps != part.steps; };
       while (index < read_.value.rules.size() && is_other(read_.value.rules[index])) ++index;
       if (index == read_.value.rules.size()) {
-        const std::string value = translates && from_map ? " : " + part.target : "";
+        std::string written = text;
+        if (translates && from_map) written.append(" : ").append(part.target);
+        written += handle;
         read_.value.rules.push_back(
-            {0, target, false, text + value + handle, part.answer, part.translation, part.steps, part.continues});
+            {0, target, false, std::move(written), part.answer, part.translation, part.steps, part.continues});
         origins_.push_back(origin);
       }
       part.index = static_cast<std::uint32_t>(index);
@@ -458,6 +464,7 @@ class Reader {
 
   Result<Read<classify::Ruleset>> finish();
   void leave_out_users_of_sets_updated_elsewhere();
+  void leave_out_look_ups_of_limited_elements();
   void check_jumps();
   [[nodiscard]] std::vector<BaseChain> find_starts();
   void check_other_chain(const Declared& chain, const std::string& key);
@@ -481,7 +488,8 @@ class Reader {
   FilterChains chains_;            // the same
   std::vector<std::string> base_;  // the base chains, in the order of the file
   std::map<std::string, Checked<Set>> sets_;
-  std::vector<Origin> origins_;                          // of the rules, by index
+  std::vector<Origin> origins_;  // of the rules, by index
+  std::map<std::string, unsigned> rules_by_text_;
   std::map<std::string, std::string> helpers_;           // types of named ones
   std::map<std::string, std::uint32_t> rates_, quotas_;  // named ones, by index in StepObjects
   std::set<std::string> updated_;                        // sets whose elements rules change
@@ -528,7 +536,29 @@ void Reader::leave_out_users_of_sets_updated_elsewhere() {
   }
 }
 
+/// In Linux, a look-up also obeys what belongs to the element.
+void Reader::leave_out_look_ups_of_limited_elements() {
+  std::set<std::uint32_t> limited;
+  const auto for_each_step = [&](const auto& use) {
+    for (auto& [name, chain] : chains_) {
+      for (ChainRule& rule : chain.rules) {
+        for (const classify::Step& step : rule.steps) use(rule, step);
+      }
+    }
+  };
+  for_each_step([&](ChainRule&, const classify::Step& step) {
+    const auto* const update = std::get_if<classify::Update>(&step);
+    if (update != nullptr && update->of_element.index() != 0) limited.insert(update->set);
+  });
+  for_each_step([&](ChainRule& rule, const classify::Step& step) {
+    const auto* const look_up = std::get_if<classify::LookUp>(&step);
+    if (look_up == nullptr || !limited.contains(look_up->set) || !rule.unsupported.empty()) return;
+    rule.unsupported = "looking up a set whose elements have limits, quotas or counts is not supported";
+  });
+}
+
 Result<Read<classify::Ruleset>> Reader::finish() {
+  leave_out_look_ups_of_limited_elements();
   leave_out_users_of_sets_updated_elsewhere();
   check_jumps();
   if (!mistakes_.empty()) return failure(std::move(mistakes_).take({file_, 0, 0}));

@@ -783,6 +783,8 @@ class RuleReader {
       if (auto written = write_part(draw.verdict); !written) return written;
       steps_.pop_back();
     }
+    for (std::size_t i = 0; i < rule_.parts.size(); ++i)
+      rule_.parts[i].more_parts = static_cast<std::uint32_t>(rule_.parts.size() - 1 - i);
     return {};
   }
 

@@ -153,7 +153,7 @@ void ElementTable::erase(Part& part, Element& element) noexcept {
 
 /// Removes elements whose time is over; not too often, since it reads the whole part.
 void ElementTable::sweep(Part& part, std::uint64_t now_ns, conntrack::Connections* connections) noexcept {
-  if (part.swept_ns != 0 && now_ns >= part.swept_ns && now_ns - part.swept_ns < kSweepEvery_ns) return;
+  if (part.swept_ns != 0 && now_ns >= part.swept_ns && now_ns - part.swept_ns < kSweepEveryNs) return;
   part.swept_ns = now_ns;
   const auto is_unused = [&](Element& element) {
     if (is_over(element, now_ns)) return true;

@@ -80,7 +80,7 @@ class ElementTable {
 
  private:
   static constexpr std::size_t kParts = 16;
-  static constexpr std::uint64_t kSweepEvery_ns = 100'000'000;
+  static constexpr std::uint64_t kSweepEveryNs = 100'000'000;
 
   struct Free {
     void operator()(Element* elements) const noexcept { std::free(elements); }

@@ -18,17 +18,13 @@ bool is_tcp(PacketView packet) noexcept {
 
 /// The offset of the option's value in the TCP header; 0 if there is none.
 std::uint32_t find_value(PacketView packet) noexcept {
-  constexpr std::uint8_t kEnd = 0, kNothing = 1, kSegmentSize = 2;
+  // As Linux, which goes on after the end of options, and takes a length of 0 for 1.
+  constexpr std::uint8_t kNothing = 1, kSegmentSize = 2;
   const std::uint8_t* const header = packet.frame + packet.layout().transport_offset;
   const std::uint32_t end = packet.layout().payload_offset - packet.layout().transport_offset;
-  for (std::uint32_t at = sizeof(TcpHeader); at < end && header[at] != kEnd;) {
-    if (header[at] == kNothing) {
-      ++at;
-      continue;
-    }
-    if (at + 1 >= end || header[at + 1] < 2 || at + header[at + 1] > end) return 0;
-    if (header[at] == kSegmentSize && header[at + 1] == 4) return at + 2;
-    at += header[at + 1];
+  for (std::uint32_t at = sizeof(TcpHeader); at + 1 < end;) {
+    if (header[at] == kSegmentSize && header[at + 1] == 4 && at + 4 <= end) return at + 2;
+    at += header[at] <= kNothing || header[at + 1] == 0 ? 1 : header[at + 1];
   }
   return 0;
 }

@@ -98,8 +98,8 @@ std::optional<Number> StepRunner::read(const classify::Operand& operand, const P
   };
   const auto number = [&](std::uint64_t value) { return masked({0, value}); };
   const auto port = [&](std::uint32_t value) -> std::optional<Number> {
-    if (value == classify::kNoTransportPort) return std::nullopt;
-    return number(value);
+    if (value == classify::kNoTransportPort && !operand.or_zero) return std::nullopt;
+    return number(value == classify::kNoTransportPort ? 0 : value);
   };
   switch (operand.value) {
     case Value::source: return masked(packet.key.source);
@@ -164,26 +164,40 @@ std::optional<ElementTable::Key> StepRunner::read(const std::vector<classify::Op
   return key;
 }
 
-/// The elements that the set has at the beginning live from its first use on.
+/// The elements that the rules list live from the set's first use on.
 ElementTable& StepRunner::elements_of(std::uint32_t set, std::uint64_t now_ns) noexcept {
   SetState& state = *context_.state->sets[set];
   if (state.filled.load(std::memory_order_acquire)) return state.elements;
   const std::lock_guard lock(state.mutex);
   if (state.filled.load(std::memory_order_relaxed)) return state.elements;
-  for (const classify::ChangingSet::Element& element : rules_.objects.sets[set].elements) {
+  const auto key_of = [](const classify::ChangingSet::Element& element) {
     ElementTable::Key key{};
     std::ranges::copy(element.key, key.begin());
+    return key;
+  };
+  for (const classify::ChangingSet::Element& element : state.to_remove) state.elements.remove(key_of(element));
+  for (const classify::ChangingSet::Element& element : state.to_add) {
     const std::uint64_t expires_ns = element.timeout_ns == 0 ? 0 : now_ns + element.timeout_ns;
-    static_cast<void>(state.elements.with(key, now_ns, expires_ns, true, nullptr, [](ElementTable::Element&) {}));
+    static_cast<void>(
+        state.elements.with(key_of(element), now_ns, expires_ns, true, nullptr, [](ElementTable::Element&) {}));
   }
+  state.to_add.clear();
+  state.to_remove.clear();
   state.filled.store(true, std::memory_order_release);
   return state.elements;
 }
 
 bool StepRunner::count(ConnectionList& list, const classify::ConnectionCount& count, const Packet& packet) noexcept {
-  if (packet.connection == nullptr) return false;
+  if (packet.connection == nullptr) return (list.size() + 1 > count.most) == count.over;
   const conntrack::Reference own = connections_->reference_to(*packet.connection);
-  std::erase_if(list, [&](const conntrack::Reference& one) { return !connections_->counts(one); });
+  // Long lists are looked through from time to time only.
+  constexpr std::size_t kShort = 64;
+  constexpr std::uint64_t kSweepEveryNs = 10'000'000;
+  const std::uint64_t now_ns = time_of(packet.view);
+  if (list.size() <= kShort || now_ns < list_swept_ns_ || now_ns - list_swept_ns_ >= kSweepEveryNs) {
+    std::erase_if(list, [&](const conntrack::Reference& one) { return !connections_->counts(one); });
+    if (list.size() > kShort) list_swept_ns_ = now_ns;
+  }
   std::size_t open = list.size();
   if (std::ranges::find(list, own) == list.end()) {
     ++open;
@@ -294,7 +308,8 @@ bool StepRunner::holds(const classify::Update& update, const Packet& packet) noe
       holds = element.connections == nullptr ? most->over : count(*element.connections, *most, packet);
     }
   };
-  const std::uint64_t expires_ns = timeout_ns == 0 ? 0 : now_ns + timeout_ns;
+  const bool stays = timeout_ns == 0 || timeout_ns == classify::Update::kForever;
+  const std::uint64_t expires_ns = stays ? 0 : now_ns + timeout_ns;
   if (elements.with(*key, now_ns, expires_ns, update.way == Way::update, connections_, use)) return holds;
   dropped_ = update.drops_if_full;
   return false;

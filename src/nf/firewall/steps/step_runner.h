@@ -83,6 +83,7 @@ class StepRunner {
   std::unique_ptr<PacketLog> log_;
   std::uint64_t random_;
   std::uint32_t drawn_ = 0;
+  std::uint64_t list_swept_ns_ = 0;  // when a long list of connections was looked through
   bool dropped_ = false;
 };
 

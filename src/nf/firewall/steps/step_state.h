@@ -34,12 +34,13 @@ struct CountState {
 struct TurnState {
   std::atomic<std::uint32_t> next{0};
 };
-/// A set. The elements that the rules give it come with the first packet that asks for them.
+/// A set. What the rules list comes, and what they do not list any more goes, with the first packet that asks for it.
 struct SetState {
   explicit SetState(std::uint32_t size) : elements(size) {}
   ElementTable elements;
-  std::mutex mutex;  // of filling
+  std::mutex mutex;  // of the members below
   std::atomic<bool> filled{false};
+  std::vector<classify::ChangingSet::Element> to_add, to_remove;
 };
 
 /// By index, as StepObjects. Objects with the same name in the same file are one, also in several functions of a chain.
@@ -54,9 +55,10 @@ struct StepState {
   /// `shared`: of the chain; null: the function stands alone. Throws std::bad_alloc.
   [[nodiscard]] static StepState of(const classify::Ruleset& rules, function::SharedObjects* shared);
   /// A run begins: everything is as at first.
-  void begin(const classify::StepObjects& objects) noexcept;
-  /// A reload: takes over the objects of `before` that have the same name and definition. The elements that the new
-  /// rules give to such a set do not count, and neither does what they say is used of such a quota.
+  void begin(const classify::StepObjects& objects);
+  /// A reload: takes over the objects of `before` that have the same name and definition. Of the elements of such a
+  /// set, those come that the rules did not list before, and those go that they do not list any more. What they say is
+  /// used of such a quota does not count.
   void take_over(const classify::StepObjects& objects, const StepState& before,
                  const classify::StepObjects& objects_before);
 };

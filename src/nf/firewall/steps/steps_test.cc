@@ -110,9 +110,9 @@ TEST(Steps, EachHostHasALimitOfItsOwn) {
 }
 
 TEST(Steps, AFullTableOfHashlimitDrops) {
-  Gateway gateway(
-      filter("-A FORWARD -m hashlimit --hashlimit-above 1/day --hashlimit-burst 9 --hashlimit-mode srcip "
-             "--hashlimit-name h --hashlimit-htable-max 2 -j DROP\n-A FORWARD -j ACCEPT\n"));
+  Gateway gateway(filter(
+      "-A FORWARD -m hashlimit --hashlimit-above 1/day --hashlimit-burst 9 --hashlimit-mode srcip "
+      "--hashlimit-name h --hashlimit-htable-max 2 --hashlimit-htable-expire 10000 -j DROP\n-A FORWARD -j ACCEPT\n"));
   EXPECT_TRUE(gateway.passes(udp_from("10.0.0.1")));
   EXPECT_TRUE(gateway.passes(udp_from("10.0.0.2")));
   EXPECT_FALSE(gateway.passes(udp_from("10.0.0.3"))) << "a limit that is not known must not let packets through";
@@ -348,7 +348,6 @@ TEST(Ipsets, AreLookedUpByTheirParts) {
   EXPECT_TRUE(passes("--match-set nets src", udp_from("10.1.200.1")));
   EXPECT_TRUE(passes("--match-set ports dst", udp_from("10.1.200.1")));
   EXPECT_FALSE(passes("--match-set ports src", udp_from("10.1.200.1")));
-  EXPECT_TRUE(passes("! --match-set ports dst", packet().eth().ipv4("10.0.0.1", "10.9.9.9").icmp(8)));
   EXPECT_TRUE(passes("--match-set services dst,dst", syn(1)));
   EXPECT_FALSE(passes("--match-set services dst,src", syn(1)));
   EXPECT_FALSE(passes("--match-set services dst", syn(1))) << "fewer directions than parts";
@@ -458,6 +457,131 @@ TEST(IptablesTables, AFamilyWithoutTablesGetsThePoliciesOfTheOther) {
   const auto rules = rules_of(filter("") + "*security\n:FORWARD ACCEPT [0:0]\nCOMMIT\n", options);
   EXPECT_EQ(decide(rules, tuple("10.0.0.1 10.0.0.2 udp 1 2")), "0 drop") << "by the policy of table filter";
   EXPECT_EQ(decide(rules, tuple("2001:db8::1 2001:db8::2 udp 1 2")), "- drop");
+}
+
+// What an attacker has found.
+
+TEST(Steps, ChainsWhoseLastMatchDecidesHaveNone) {
+  ReadOptions options;
+  options.decides = classify::Match::last;
+  EXPECT_THAT(errors_of(filter("-A FORWARD -p udp -m mark --mark 1 -j ACCEPT\n"), options),
+              HasSubstr("a rule with a limit, a mark or the like in a chain whose last match decides"));
+}
+
+TEST(Steps, TheGivenPolicyIsThatOfTheFilterTable) {
+  ReadOptions options;
+  options.hook = Hook::forward;
+  options.policy = classify::Target::drop;
+  const auto rules =
+      rules_of("*filter\n:FORWARD ACCEPT [0:0]\nCOMMIT\n*security\n:FORWARD ACCEPT [0:0]\nCOMMIT\n", options);
+  EXPECT_EQ(decide(rules, tuple("10.0.0.1 10.0.0.2 udp 1 2")), "0 drop");
+}
+
+TEST(Steps, APacketMeetsOnePartOfAMap) {
+  const auto rule = [](const std::string& chain, const std::string& statements) {
+    return R"(, {"rule": {"family": "ip", "table": "t", "chain": ")" + chain + R"(", "handle": 1, "expr": [)" +
+           statements + "]}}";
+  };
+  const auto chain = [](const std::string& name, const std::string& more) {
+    return R"(, {"chain": {"family": "ip", "table": "t", "name": ")" + name + R"(", "handle": 1)" + more + "}}";
+  };
+  const std::string mark = R"({"mangle": {"key": {"meta": {"key": "mark"}}, "value": )";
+  Gateway gateway(
+      R"({"nftables": [{"metainfo": {"json_schema_version": 1}}, {"table": {"family": "ip", "name": "t"}})" +
+      chain("c", R"(, "type": "filter", "hook": "forward", "prio": 0, "policy": "drop")") + chain("x", "") +
+      rule("x", mark + "2}}") + rule("c", mark + "1}}") +
+      rule("c", R"({"vmap": {"key": {"meta": {"key": "mark"}}, "data": {"set": [[1, {"jump": {"target": "x"}}],
+                       [2, {"accept": null}]]}}})") +
+      "]}");
+  EXPECT_FALSE(gateway.passes(udp_from("10.0.0.1")));
+  EXPECT_EQ(gateway.descriptor.mark, 2U);
+}
+
+TEST(Steps, HashlimitKeepsEntriesForTheUnitOfTheRate) {
+  Gateway gateway(
+      filter("-A FORWARD -m hashlimit --hashlimit-above 1/hour --hashlimit-burst 1 --hashlimit-mode srcip,dstport "
+             "--hashlimit-name h -j DROP\n-A FORWARD -j ACCEPT\n"));
+  const PacketBuilder ping = packet().eth().ipv4("10.0.0.1", "10.9.9.9").icmp(8);
+  EXPECT_TRUE(gateway.passes(ping));
+  EXPECT_FALSE(gateway.passes(ping, 13)) << "without ports, too";
+}
+
+TEST(Steps, WhatARuleDoesBesidesLoggingIsDoneWithoutALog) {
+  Gateway gateway(
+      filter("-A FORWARD -m recent --rcheck --hitcount 2 --name x -j DROP\n-A FORWARD -m recent --set --name x -j LOG\n"
+             "-A FORWARD -j ACCEPT\n"));
+  EXPECT_EQ(gateway.passing(udp_from("10.0.0.1"), 4), 2U);
+}
+
+TEST(Steps, ListsThatOnlyOtherChainsChangeAreUnsupported) {
+  for (const char* change :
+       {"-A INPUT -p tcp -m recent --set --name x -j ACCEPT\n", "-A INPUT -m recent --name x --set\n"}) {
+    const auto read = read_rules("*filter\n:INPUT ACCEPT [0:0]\n:FORWARD ACCEPT [0:0]\n" + std::string(change) +
+                                     "-A FORWARD -m recent --rcheck --name x -j DROP\nCOMMIT\n",
+                                 "rules", {});
+    ASSERT_TRUE(read) << to_string(read.error());
+    EXPECT_THAT(to_string(read->unsupported),
+                HasSubstr("'recent x' is changed only by rules that packets do not pass here"));
+  }
+}
+
+TEST(Steps, SegmentsWithoutASizeAreNotOfTheSizesThatARuleNames) {
+  Gateway gateway(filter("-A FORWARD -p tcp -m tcpmss ! --mss 536:65535 -j DROP\n-A FORWARD -j ACCEPT\n"));
+  EXPECT_FALSE(gateway.passes(syn(1)));
+  const auto with = [](const std::vector<std::uint8_t>& options) {
+    return packet().eth().ipv4("10.0.0.1", "10.9.9.9").tcp(1, 80, TcpHeader::kSyn, options);
+  };
+  EXPECT_TRUE(gateway.passes(with({2, 4, 5, 0xb4})));
+  EXPECT_FALSE(gateway.passes(with({0, 2, 4, 0, 100, 0, 0, 0}))) << "Linux reads on after the end of options";
+}
+
+TEST(Steps, ConnectionsThatAreNotTrackedCountAsOneMore) {
+  Gateway gateway(filter("-A FORWARD -p tcp -m connlimit --connlimit-above 0 -j DROP\n-A FORWARD -j ACCEPT\n"));
+  EXPECT_FALSE(
+      gateway.passes(packet().eth().ipv4("10.0.0.1", "10.9.9.9").tcp(1, 80, TcpHeader::kSyn | TcpHeader::kFin)));
+}
+
+TEST(Ipsets, OfListsAndBitmapsAreNotTakenForMoreThanTheyAre) {
+  const ReadOptions options = with_ipsets(
+      "create a hash:net family inet\nadd a 10.0.0.0/8\nadd a 10.0.0.5/32 nomatch\ncreate l list:set size 8\nadd l a\n"
+      "create p bitmap:port range 0-100\nadd p 53\ncreate f hash:ip family inet forceadd\n"
+      "create s hash:ip family inet\ncreate t hash:ip family inet timeout 1\n");
+  const auto unsupported = [&](const std::string& rule) {
+    const auto read = read_rules(filter("-A FORWARD " + rule + "\n"), "rules", options);
+    EXPECT_TRUE(read) << to_string(read.error());
+    return read && read->unsupported.size() == 1;
+  };
+  EXPECT_TRUE(unsupported("-m set --match-set l src -j DROP"));
+  EXPECT_TRUE(unsupported("-m set ! --match-set p dst -j DROP"));
+  EXPECT_TRUE(unsupported("-j SET --add-set p dst"));
+  EXPECT_TRUE(unsupported("-m set --match-set f src -j DROP"));
+  Gateway ports(filter("-A FORWARD -m set --match-set p dst -j ACCEPT\n"), options);
+  EXPECT_TRUE(ports.passes(udp_from("10.0.0.1")));
+  EXPECT_FALSE(ports.passes(packet().eth().ipv4("10.0.0.1", "10.9.9.9").sctp(1, 53)));
+  Gateway bans(
+      filter("-A FORWARD -p tcp -j SET --add-set  s src --timeout 1\n-A FORWARD -p icmp -j SET --add-set t src "
+             "--timeout 0\n-A FORWARD -m set --match-set s src -j DROP\n-A FORWARD -m set --match-set t src -j "
+             "DROP\n-A FORWARD -j ACCEPT\n"),
+      options);
+  EXPECT_FALSE(bans.passes(syn(1)));
+  EXPECT_FALSE(bans.passes(udp_from("10.0.0.1"), 60)) << "the set has no timeouts";
+  EXPECT_FALSE(bans.passes(packet().eth().ipv4("10.0.0.2", "10.9.9.9").icmp(8)));
+  EXPECT_FALSE(bans.passes(udp_from("10.0.0.2"), 60)) << "for ever";
+}
+
+TEST(Ipsets, AReloadBringsAndTakesWhatTheFileLists) {
+  const std::string rules =
+      filter("-A FORWARD -p tcp -j SET --add-set s src\n-A FORWARD -m set --match-set s src -j ACCEPT\n");
+  const std::string head = "create s hash:ip family inet\n";
+  Gateway before(rules, with_ipsets(head + "add s 10.0.0.1\nadd s 10.0.0.2\n"));
+  EXPECT_TRUE(before.passes(udp_from("10.0.0.1")));
+  EXPECT_TRUE(before.passes(syn(1, "10.0.0.9")));
+  Gateway after(rules, with_ipsets(head + "add s 10.0.0.2\nadd s 10.0.0.3\n"));
+  ASSERT_TRUE(after.firewall->take_over(*before.firewall));
+  EXPECT_FALSE(after.passes(udp_from("10.0.0.1")));
+  EXPECT_TRUE(after.passes(udp_from("10.0.0.2")));
+  EXPECT_TRUE(after.passes(udp_from("10.0.0.3")));
+  EXPECT_TRUE(after.passes(udp_from("10.0.0.9"))) << "that a rule has added";
 }
 
 TEST(ElementTable, KeepsWhatItWasGivenAndForgetsWhatIsOver) {
