@@ -506,6 +506,27 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
       !checked)
     return failure(std::move(checked).error());
   if (!nat) append(context.cautions, cautions(read->value, parameters));
+  if (nat && *hook == Hook::prerouting && read->value.translates_at != 0 && context.out_port_known) {
+    context.cautions.push_back({parameters.place("hook"),
+                                "destinations are translated after the function that chooses where packets leave", "",
+                                "this firewall before it, such as before `router`"});
+  }
+  const auto warn_without_effect = [&](const char* name, bool has_effect, const char* expected) {
+    if (has_effect || !parameters.has(name)) return;
+    context.without_effect.push_back({parameters.place(name), fmt::format("{} has no effect", name), "", expected});
+  };
+  const auto any_step = [&](const auto& is_one) {
+    const auto any = [&](const classify::Ruleset& rules) {
+      return std::ranges::any_of(rules.rules,
+                                 [&](const classify::Rule& rule) { return std::ranges::any_of(rule.steps, is_one); });
+    };
+    return any(read->value) || (nat && any(nat->rules));
+  };
+  warn_without_effect("mtus", any_step([](const classify::Step& step) {
+                        const auto* const clamp = std::get_if<classify::ClampSegmentSize>(&step);
+                        return clamp != nullptr && clamp->most == 0;
+                      }),
+                      "a rule that clamps segment sizes to the path MTU");
   // Those of rules at other hooks are not known.
   if (!hook)
     append(context.without_effect, function::unused_interfaces(parameters, read->value.interface_names, "rule"));
@@ -516,11 +537,8 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
   const bool in_any_case = parameters.has("connections") || parameters.has("helpers") || gives_helpers || nat ||
                            (running != nullptr && running->tracks());
   const bool tracks = read->value.tests_connections() || in_any_case;
-  for (const char* name : {"timeouts", "checksum", "tcp_loose", "tcp_be_liberal", "connections_file"}) {
-    if (tracks || !parameters.has(name)) continue;
-    context.without_effect.push_back({parameters.place(name), fmt::format("{} has no effect", name), "",
-                                      "a rule that tests connections, or `connections`"});
-  }
+  for (const char* name : {"timeouts", "checksum", "tcp_loose", "tcp_be_liberal", "connections_file"})
+    warn_without_effect(name, tracks, "a rule that tests connections, or `connections`");
   const bool live =
       !context.ports_live.empty() && std::ranges::find(context.ports_live, false) == context.ports_live.end();
   Firewall::Setup setup{.tracking = *tracking,

@@ -309,7 +309,7 @@ class FromParameters : public ::testing::Test {
       parameter.name = name;
       parameter.items = {value};
       parameter.place = {"chain.yaml", 4, 7};
-      if (name == "interfaces" || name == "timeouts" || name == "helpers")
+      if (name == "interfaces" || name == "timeouts" || name == "helpers" || name == "mtus")
         parameter.shape = RawParameter::Shape::mapping;
       raw.push_back(std::move(parameter));
     }
@@ -334,6 +334,39 @@ TEST_F(FromParameters, SkipsUnsupportedRulesOnlyOnRequest) {
   ASSERT_TRUE(made) << to_string(made.error());
   EXPECT_THAT((*made)->description(), HasSubstr("14 rules (1 left out), bitvector"));
   EXPECT_EQ(context_.unsupported.size(), 3U);
+}
+
+TEST_F(FromParameters, WarnsIfDestinationsAreTranslatedAfterTheRouter) {
+  const std::string path = ::testing::TempDir() + "firewall_translates.rules";
+  ASSERT_TRUE(write_text_file(path,
+                              "*nat\n:PREROUTING ACCEPT [0:0]\n-A PREROUTING -p tcp --dport 80 -j DNAT "
+                              "--to-destination 10.0.0.1\nCOMMIT\n"));
+  const auto cautions = [&](bool behind_router) {
+    context_ = {};
+    context_.out_port_known = behind_router;
+    const auto made = make({{"rules", path}, {"hook", "prerouting"}});
+    EXPECT_TRUE(made) << to_string(made.error());
+    return to_string(context_.cautions);
+  };
+  EXPECT_EQ(cautions(false), "");
+  EXPECT_THAT(cautions(true), HasSubstr("destinations are translated after the function that chooses where packets "
+                                        "leave: expected this firewall before it"));
+}
+
+TEST_F(FromParameters, WarnsOfMtusThatNothingIsClampedTo) {
+  const std::string path = ::testing::TempDir() + "firewall_clamps.rules";
+  const auto without_effect = [&](const std::string& rule) {
+    context_ = {};
+    EXPECT_TRUE(write_text_file(path,
+                                "*filter\n:FORWARD ACCEPT [0:0]\nCOMMIT\n*mangle\n:FORWARD ACCEPT [0:0]\n-A FORWARD -p "
+                                "tcp --tcp-flags SYN,RST SYN -j " +
+                                    rule + "\nCOMMIT\n"));
+    const auto made = make({{"rules", path}, {"hook", "forward"}, {"mtus", ports_.front() + "=1400"}});
+    EXPECT_TRUE(made) << to_string(made.error());
+    return to_string(context_.without_effect);
+  };
+  EXPECT_EQ(without_effect("TCPMSS --clamp-mss-to-pmtu"), "");
+  EXPECT_THAT(without_effect("TCPMSS --set-mss 1300"), HasSubstr("mtus has no effect: expected a rule that clamps"));
 }
 
 TEST_F(FromParameters, WarnsIfRejectedPacketsCannotBeAnswered) {

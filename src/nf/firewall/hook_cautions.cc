@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Warns about hooks of Linux for which no firewall of a chain stands, or two of them.
+// Warns about hooks of Linux for which no firewall of a chain stands, or two of them, and about their order.
 
 #include <fmt/format.h>
 
@@ -34,6 +34,13 @@ Errors Firewall::cautions_in(std::span<const function::NetworkFunction* const> c
   if (*stands_for(*hook_) != this) {
     cautions.push_back({place_, fmt::format("two firewalls with the same rules at hook {}", name_of(*hook_)),
                         in_quotes(rules_.file), "one for each hook"});
+  }
+  const auto later = std::find_if(same.begin(), std::ranges::find(same, this),
+                                  [&](const Firewall* one) { return *one->hook_ > *hook_; });
+  if (*later != this) {
+    cautions.push_back({place_, "packets pass hooks in another order than on Linux",
+                        fmt::format("hook {} after hook {}", name_of(*hook_), name_of(*(*later)->hook_)),
+                        fmt::format("hook {} first", name_of(*hook_))});
   }
   // The first one speaks for all.
   if (same.front() != this) return cautions;

@@ -76,6 +76,13 @@ TEST(HookCautions, NameTwoFirewallsAtOneHook) {
             "hook");
 }
 
+TEST(HookCautions, NameHooksInAnotherOrder) {
+  EXPECT_EQ(cautions_of(kFilter + kMasquerade, {kForward, kPre, kPost}),
+            "chain.yaml:2:5: packets pass hooks in another order than on Linux: found hook prerouting after hook "
+            "forward, expected hook prerouting first");
+  EXPECT_THAT(cautions_of(kFilter + kMasquerade, {kPost, kForward, kPre}), HasSubstr("hook forward after hook post"));
+}
+
 TEST(HookCautions, OfNftablesLookAtWhatMatters) {
   const auto chain = [](const char* type, const char* hook, const char* policy) {
     return fmt::format(R"(, {{"chain": {{"family": "ip", "table": "t", "name": "{0}{1}", "handle": 1, "type": "{0}",
