@@ -298,7 +298,7 @@ TEST_F(TableFollowerTest, TakesMacsAndNeighboursFromTheKernel) {
     const auto mac_of = [&](const char* address) -> std::string {
       const auto* const mac =
           router().tables().newest().neighbours.view().find(router::mapped(*parse_ipv4(address)), 0);
-      return mac == nullptr ? "none" : router::to_string(*mac);
+      return mac == nullptr ? "none" : penstock::to_string(*mac);
     };
     const auto becomes = [](const std::function<bool()>& condition) {
       const Clock::time_point end = Clock::now() + 5s;
@@ -306,14 +306,14 @@ TEST_F(TableFollowerTest, TakesMacsAndNeighboursFromTheKernel) {
       return condition();
     };
     EXPECT_EQ(mac_of("10.0.0.7"), "02:00:00:00:00:07");
-    EXPECT_EQ(router::to_string(router().tables().newest().ports[0].mac), "02:00:00:00:01:01");
+    EXPECT_EQ(penstock::to_string(router().tables().newest().ports[0].mac), "02:00:00:00:01:01");
     ASSERT_TRUE(sh("ip neigh replace 10.0.0.7 lladdr 02:00:00:00:00:08 dev lan"));
     EXPECT_TRUE(becomes([&] { return mac_of("10.0.0.7") == "02:00:00:00:00:08"; }));
     ASSERT_TRUE(sh("ip neigh del 10.0.0.7 dev lan"));
     EXPECT_TRUE(becomes([&] { return mac_of("10.0.0.7") == "none"; }));
     ASSERT_TRUE(sh("ip link set lan address 02:00:00:00:01:02"));
     EXPECT_TRUE(
-        becomes([&] { return router::to_string(router().tables().newest().ports[0].mac) == "02:00:00:00:01:02"; }));
+        becomes([&] { return penstock::to_string(router().tables().newest().ports[0].mac) == "02:00:00:00:01:02"; }));
     // A packet lacked a neighbour: the kernel looks for it.
     follower_->missing().note(router::mapped(*parse_ipv4("10.0.0.99")), 0);
     EXPECT_TRUE(becomes([] { return sh("ip neigh show 10.0.0.99 dev lan | grep -qE 'INCOMPLETE|FAILED'"); }));

@@ -18,6 +18,7 @@
 #include "nf/firewall/iptables_rule.h"
 #include "nf/firewall/rule_text.h"
 #include "packet/ip.h"
+#include "packet/mac_address.h"
 
 namespace penstock::firewall {
 
@@ -175,7 +176,11 @@ class IpsetReader {
   }
 
   static std::optional<Interval> read_part(Ipset& set, Part part, std::string_view text, Ipset::Element& element) {
-    if (part == Part::mac) return read_mac(text);
+    if (part == Part::mac) {
+      const auto mac = parse_mac(text);
+      if (!mac) return std::nullopt;
+      return Interval{number(to_number(*mac)), number(to_number(*mac))};
+    }
     if (part == Part::port) return read_port(set, text, element);
     if (const auto range = parse_address_range(text); range && range->family == set.family) return interval_of(*range);
     const auto range = parse_address(text);
@@ -184,18 +189,6 @@ class IpsetReader {
   }
 
   static Interval interval_of(const AddressRange& range) { return {range.low, range.high}; }
-
-  static std::optional<Interval> read_mac(std::string_view text) {
-    std::uint64_t address = 0;
-    const std::vector<std::string_view> bytes = split(text, ':');
-    if (bytes.size() != 6) return std::nullopt;
-    for (const std::string_view byte : bytes) {
-      const auto value = byte.size() == 2 ? parse_integer(fmt::format("0x{}", byte)) : std::nullopt;
-      if (!value) return std::nullopt;
-      address = address << 8 | *value;
-    }
-    return Interval{number(address), number(address)};
-  }
 
   /// "tcp:80", "udp:1000-2000", "80"
   static std::optional<Interval> read_port(Ipset& set, std::string_view text, Ipset::Element& element) {

@@ -20,6 +20,7 @@
 #include "nf/firewall/rule_text.h"
 #include "nf/firewall/steps/recent_list.h"
 #include "packet/ip.h"
+#include "packet/mac_address.h"
 
 namespace penstock::firewall {
 
@@ -83,6 +84,12 @@ std::optional<classify::Interval> parse_range(std::string_view text, std::uint64
   const auto second = high.empty() ? std::optional<std::uint64_t>(last) : parse_integer(high);
   if (!first || !second || *first > *second || *second > last) return std::nullopt;
   return classify::Interval{number(*first), number(*second)};
+}
+
+/// Of the object with that name; their number if there is none.
+template <typename Object>
+std::uint32_t index_of(const std::vector<Object>& objects, const std::string& name) {
+  return static_cast<std::uint32_t>(std::ranges::find(objects, name, &Object::name) - objects.begin());
 }
 
 /// Reads the options of one extension.
@@ -320,9 +327,8 @@ class StepReader {
   /// The index of the set of that name.
   std::uint32_t set_named(const std::string& name, std::size_t values, std::uint64_t size) {
     auto& sets = context_.rules.objects.sets;
-    const auto known = std::ranges::find(sets, name, &classify::ChangingSet::name);
-    const auto index = static_cast<std::uint32_t>(known - sets.begin());
-    if (known == sets.end())
+    const std::uint32_t index = index_of(sets, name);
+    if (index == sets.size())
       sets.push_back({name, static_cast<std::uint32_t>(values), static_cast<std::uint32_t>(size)});
     return index;
   }
@@ -396,9 +402,8 @@ class StepReader {
     }
     const std::string name = has("--name") ? given("--name").value->text : "DEFAULT";
     auto& lists = context_.rules.objects.recents;
-    const auto known = std::ranges::find(lists, name, &classify::RecentObject::name);
-    match.list = static_cast<std::uint32_t>(known - lists.begin());
-    if (known == lists.end()) lists.push_back({name});
+    match.list = index_of(lists, name);
+    if (match.list == lists.size()) lists.push_back({name});
     return finish(match, true);
   }
 
@@ -553,14 +558,10 @@ class StepReader {
     if (context_.link_is_written) return of_written_link();
     if (!has("--mac-source")) return refuse(word_, "mac without an address", "--mac-source XX:XX:XX:XX:XX:XX");
     const IptablesWord& word = *given("--mac-source").value;
-    std::uint64_t address = 0;
-    const std::vector<std::string_view> bytes = split(word.text, ':');
-    for (const std::string_view byte : bytes) {
-      const auto value = byte.size() == 2 ? parse_integer(fmt::format("0x{}", byte)) : std::nullopt;
-      if (!value || bytes.size() != 6) return refuse(word, "wrong MAC address", "XX:XX:XX:XX:XX:XX");
-      address = address << 8 | *value;
-    }
-    return test(Value::ether_source, ~std::uint64_t{0}, {{number(address), number(address)}}, 0xffff'ffff'ffffU,
+    const auto mac = parse_mac(word.text);
+    if (!mac) return refuse(word, "wrong MAC address", "XX:XX:XX:XX:XX:XX");
+    const classify::Number address = number(to_number(*mac));
+    return test(Value::ether_source, ~std::uint64_t{0}, {{address, address}}, 0xffff'ffff'ffffU,
                 given("--mac-source").negated);
   }
 
@@ -659,15 +660,18 @@ class StepReader {
     }
     if (!changes && set->parts.size() == 1)
       return finish(classify::Test{key.back(), values_of(*set), match.negated}, false);
-    const auto is_exact = [](const Ipset::Element& element) {
-      return std::ranges::all_of(element.values, [](const classify::Interval& one) { return one.low == one.high; });
-    };
-    if (!std::ranges::all_of(set->elements, is_exact)) return match_ranges(*set, changes, match);
+    if (has_ranges(*set)) return match_ranges(*set, changes, match);
     classify::LookUp look_up{};
     look_up.set = changing_set(match.value->text, *set);
     look_up.key = std::move(key);
     look_up.negated = look_up.also_without = match.negated;
     return finish(std::move(look_up), false);
+  }
+
+  static bool has_ranges(const Ipset& set) {
+    return std::ranges::any_of(set.elements, [](const Ipset::Element& element) {
+      return std::ranges::any_of(element.values, [](const classify::Interval& one) { return one.low != one.high; });
+    });
   }
 
   static IntervalSet values_of(const Ipset& set) {
@@ -729,9 +733,8 @@ class StepReader {
   std::uint32_t changing_set(const std::string& name, const Ipset& set) {
     const std::string full = "ipset " + name;
     auto& sets = context_.rules.objects.sets;
-    const auto known = std::ranges::find(sets, full, &classify::ChangingSet::name);
-    const auto index = static_cast<std::uint32_t>(known - sets.begin());
-    if (known != sets.end()) return index;
+    const std::uint32_t index = index_of(sets, full);
+    if (index != sets.size()) return index;
     classify::ChangingSet changing;
     changing.name = full;
     changing.size = std::max(set.size, static_cast<std::uint32_t>(set.elements.size()));
@@ -761,13 +764,10 @@ class StepReader {
     bool never = false;
     const Ipset* const set = find_set(*change.value, (change.value + 1)->text, key, never);
     if (set == nullptr) return std::move(read_);
-    const auto is_exact = [](const Ipset::Element& element) {
-      return std::ranges::all_of(element.values, [](const classify::Interval& one) { return one.low == one.high; });
-    };
     // Bitmaps have a range, and elements with ports may be of ICMP.
     if (set->type != "hash:ip" && set->type != "hash:net" && set->type != "hash:mac")
       return unsupported(fmt::format("a change of a set of type {} is not supported", set->type));
-    if (!std::ranges::all_of(set->elements, is_exact))
+    if (has_ranges(*set))
       return unsupported(fmt::format("a change of a set of type {} with ranges is not supported", set->type));
     if (never) return std::move(read_);
     const auto seconds = number_of_option("--timeout", 0, kAllBits);

@@ -12,7 +12,6 @@
 
 #pragma once
 
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,14 +21,12 @@
 #include "nf/router/devices.h"
 #include "nf/router/neighbour_table.h"
 #include "nf/router/route_table.h"
+#include "packet/mac_address.h"
 
 namespace penstock::router {
 
 using Neighbours = std::vector<Neighbour>;  // in file order
 
-/// "02:00:00:00:00:01"
-[[nodiscard]] std::optional<MacAddress> parse_mac(std::string_view text);
-[[nodiscard]] std::string to_string(const MacAddress& mac);
 constexpr bool is_group_address(const MacAddress& mac) noexcept { return (mac.bytes[0] & 1) != 0; }
 
 /// Reads whole files with at most `most` lines in all. Neighbours on unknown devices are reported as unsupported.

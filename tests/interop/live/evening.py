@@ -9,30 +9,9 @@ answer alike, but for what is named below.
 import hashlib
 import re
 
+from home import RULES
 from net import Skip, check, sh
 
-RULES = """
-table inet home {
- chain in {
-  type nat hook prerouting priority dstnat;
-  ip daddr 10.2.0.254 tcp dport 8080 dnat ip to 10.1.0.1:80
-  ip6 daddr fd02::fe tcp dport 8080 dnat ip6 to [fd01::1]:80
- }
- chain through {
-  type filter hook forward priority filter; policy drop;
-  ct state invalid drop
-  ct state established,related accept
-  iifname "lan" accept
-  ct status dnat accept
- }
- chain out {
-  type nat hook postrouting priority srcnat;
-  oifname "wan" masquerade
-  ip saddr 10.1.0.0/24 oifname "lan" masquerade
-  ip6 saddr fd01::/64 oifname "lan" masquerade
- }
-}
-"""
 # Of the router's own addresses, only pings from inside are answered.
 OWN_ADDRESSES = """
 table inet own {

@@ -161,6 +161,14 @@ bool is_json(std::string_view text) noexcept {
   return first != std::string_view::npos && text[first] == '{';
 }
 
+std::string json_text(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+std::string_view text_of(const Json& value, const char* member) {
+  const auto found = value.find(member);
+  if (found == value.end() || !found->is_string()) return {};
+  return found->get_ref<const std::string&>();
+}
+
 Result<void> visit_objects(std::string_view text, const std::string& file, std::size_t most_values,
                            const Visit& visit) {
   Builder builder(text, file, most_values, visit);

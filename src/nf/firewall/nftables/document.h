@@ -24,6 +24,10 @@ inline constexpr std::size_t kMostNesting = 64;
 /// Whether the text is a JSON object, and so none of the other formats.
 [[nodiscard]] bool is_json(std::string_view text) noexcept;
 
+[[nodiscard]] std::string json_text(const Json& value);
+/// The text of a member; empty if there is none.
+[[nodiscard]] std::string_view text_of(const Json& value, const char* member);
+
 /// Calls `visit` with the index, the kind ("rule") and the value of each object. Stops if it returns false. Errors for
 /// a text that is not such a document, for a key that an object has twice, and for an object of more than `most_values`
 /// values.

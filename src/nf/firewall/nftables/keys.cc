@@ -60,15 +60,7 @@ constexpr auto kKeys = std::to_array<KnownKey>({
 });
 
 tl::unexpected<Problem> not_an_expression(const Json& expression) {
-  return unsupported("an expression of this form is not supported",
-                     in_quotes(expression.dump(-1, ' ', false, Json::error_handler_t::replace)));
-}
-
-/// The text of a member; empty if there is none.
-std::string_view text_of(const Json& object, const char* member) {
-  const auto found = object.find(member);
-  if (found == object.end() || !found->is_string()) return {};
-  return found->get_ref<const std::string&>();
+  return unsupported("an expression of this form is not supported", in_quotes(json_text(expression)));
 }
 
 Checked<Key> known_key(std::string_view of, std::string_view name) {

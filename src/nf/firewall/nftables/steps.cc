@@ -16,6 +16,7 @@
 #include "base/text_file.h"
 #include "base/units.h"
 #include "packet/ip.h"
+#include "packet/mac_address.h"
 
 namespace penstock::firewall::nftables {
 
@@ -39,12 +40,7 @@ constexpr auto kDscp = std::to_array<Symbol>({{"cs0", 0},   {"cs1", 8},   {"cs2"
                                               {"af41", 34}, {"af42", 36}, {"af43", 38}, {"va", 44},   {"ef", 46}});
 constexpr auto kEcn = std::to_array<Symbol>({{"not-ect", 0}, {"ect1", 1}, {"ect0", 2}, {"ce", 3}});
 
-std::string text_of(const Json& object, const char* member) {
-  const auto found = object.is_object() ? object.find(member) : object.end();
-  return object.is_object() && found != object.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
-std::string quoted(const Json& value) { return in_quotes(value.dump(-1, ' ', false, Json::error_handler_t::replace)); }
+std::string quoted(const Json& value) { return in_quotes(json_text(value)); }
 
 Operand masked(Value value, std::uint64_t mask = ~std::uint64_t{0}) { return {value, {0, mask}}; }
 
@@ -59,7 +55,7 @@ constexpr std::uint64_t kMarks = 0xffffffff;
 
 /// {"mode": "random", "mod": 4, "offset": 0}
 Checked<std::optional<StepKey>> read_generator(const Json& value) {
-  const std::string mode = text_of(value, "mode");
+  const std::string_view mode = text_of(value, "mode");
   const auto modulus = value.is_object() ? value.find("mod") : value.end();
   const auto offset = value.is_object() ? value.find("offset") : value.end();
   const bool has_offset = value.is_object() && offset != value.end();
@@ -74,7 +70,7 @@ Checked<std::optional<StepKey>> read_generator(const Json& value) {
   return key_of(operand, operand.modulus - 1);
 }
 
-std::optional<StepKey> payload_key(const std::string& of, const std::string& field) {
+std::optional<StepKey> payload_key(std::string_view of, std::string_view field) {
   StepKey key;
   if (of == "ether" && (field == "saddr" || field == "daddr")) {
     key = key_of(masked(field == "saddr" ? Value::ether_source : Value::ether_destination), 0xffff'ffff'ffffU);
@@ -100,25 +96,13 @@ std::optional<StepKey> payload_key(const std::string& of, const std::string& fie
   return key;
 }
 
-std::optional<StepKey> meta_key(const std::string& name) {
+std::optional<StepKey> meta_key(std::string_view name) {
   if (name == "mark") return key_of(masked(Value::mark), kMarks);
   if (name == "length") return key_of(masked(Value::length), kMarks);
   if (name != "pkttype") return std::nullopt;
   StepKey key = key_of(masked(Value::ether_destination), 0xffff'ffff'ffffU);
   key.is_packet_kind = true;
   return key;
-}
-
-std::optional<std::uint64_t> read_link_address(const std::string& text) {
-  std::uint64_t address = 0;
-  const std::vector<std::string_view> bytes = split(text, ':');
-  if (bytes.size() != 6) return std::nullopt;
-  for (const std::string_view byte : bytes) {
-    const auto value = byte.size() == 2 ? parse_integer(fmt::format("0x{}", byte)) : std::nullopt;
-    if (!value) return std::nullopt;
-    address = address << 8 | *value;
-  }
-  return address;
 }
 
 std::optional<std::uint64_t> unsigned_of(const Json& object, const char* member) {
@@ -138,7 +122,7 @@ Checked<std::uint64_t> read_one(const StepKey& key, const Json& value) {
       if (found == symbols.end()) return std::nullopt;
       return found->second;
     };
-    if (key.is_link_address) read = read_link_address(text);
+    if (const auto mac = key.is_link_address ? parse_mac(text) : std::nullopt) read = to_number(*mac);
     if (key.is_dscp) read = named(kDscp);
     if (key.is_ecn) read = named(kEcn);
     if (!read && !key.is_link_address) read = parse_integer(text);
@@ -211,7 +195,7 @@ Checked<classify::Test> read_packet_kind(const StepKey& key, const std::string& 
 }
 
 /// Bytes in a unit: "kbytes" of nft are 1,024 bytes.
-std::optional<std::uint64_t> unit_of(const std::string& name) {
+std::optional<std::uint64_t> unit_of(std::string_view name) {
   if (name == "bytes") return 1;
   if (name == "kbytes") return 1 << 10;
   if (name == "mbytes") return 1 << 20;
@@ -345,7 +329,7 @@ Checked<classify::Operand> operand_of(const Key& key) {
 
 Checked<classify::Rate> read_rate(const Json& limit) {
   const auto amount = unsigned_of(limit, "rate");
-  const std::string per = text_of(limit, "per");
+  const std::string_view per = text_of(limit, "per");
   constexpr auto kUnits =
       std::to_array<Symbol>({{"second", 1}, {"minute", 60}, {"hour", 3600}, {"day", 86400}, {"week", 604800}});
   const auto unit = std::ranges::find(kUnits, per, &Symbol::first);
@@ -356,7 +340,7 @@ Checked<classify::Rate> read_rate(const Json& limit) {
   rate.amount = *amount;
   rate.per_ns = unit->second * kNsPerSecond;
   rate.over = is_set(limit, "inv");
-  const std::string rate_unit = limit.contains("rate_unit") ? text_of(limit, "rate_unit") : "packets";
+  const std::string_view rate_unit = limit.contains("rate_unit") ? text_of(limit, "rate_unit") : "packets";
   rate.bytes = rate_unit != "packets";
   rate.burst = unsigned_of(limit, "burst").value_or(rate.bytes ? 0 : 5);
   if (rate.bytes) {
@@ -421,9 +405,9 @@ Checked<Mangle> read_mangle(const Json& mangle) {
     if (value->is_object() && value->contains("rt") && text_of((*value)["rt"], "key") == "mtu") return clamp;
     return unsupported("this segment size is not supported", quoted(*value), "a number, or rt mtu");
   }
-  return unsupported(fmt::format("{} set is not supported", kind == "payload"
-                                                                ? text_of(of, "protocol") + " " + text_of(of, "field")
-                                                                : kind + " " + text_of(of, "key")));
+  const bool is_payload = kind == "payload";
+  return unsupported(fmt::format("{} {} set is not supported", is_payload ? text_of(of, "protocol") : kind,
+                                 text_of(of, is_payload ? "field" : "key")));
 }
 
 Checked<std::uint64_t> read_seconds_ns(const Json& value) {

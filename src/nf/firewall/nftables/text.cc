@@ -19,8 +19,6 @@ constexpr std::size_t kMostElements = 64;
 /// Of a map in a translation, each value of which becomes a rule with this text.
 constexpr std::size_t kMostMapped = 4;
 
-std::string json_text(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
 std::string expression_text(const Json& value, bool names_interfaces);
 
 std::string joined(const Json& list, std::string_view separator, bool names_interfaces) {

@@ -129,7 +129,7 @@ const TypeEntry& entry_of(Type type) { return kTypes[static_cast<std::size_t>(ty
 
 std::string shown(const Json& value) {
   if (value.is_string()) return in_quotes(value.get_ref<const std::string&>());
-  return in_quotes(value.dump(-1, ' ', false, Json::error_handler_t::replace));
+  return in_quotes(json_text(value));
 }
 
 tl::unexpected<Problem> wrong(Type type, const Json& value) {

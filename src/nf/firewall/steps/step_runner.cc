@@ -11,6 +11,7 @@
 #include "base/keyed_hash.h"
 #include "nf/firewall/firewall.h"
 #include "nf/firewall/steps/segment_size.h"
+#include "packet/mac_address.h"
 
 namespace penstock::firewall {
 
@@ -18,12 +19,6 @@ namespace {
 
 using classify::Number;
 using classify::Value;
-
-Number address_number(const std::uint8_t* bytes) noexcept {
-  std::uint64_t number = 0;
-  for (unsigned i = 0; i < 6; ++i) number = number << 8 | bytes[i];
-  return classify::Number{0, number};
-}
 
 constexpr bool contains(const classify::IntervalSet& set, const Number& value) noexcept {
   const auto after = std::ranges::upper_bound(set, value, {}, &classify::Interval::low);
@@ -121,7 +116,8 @@ std::optional<Number> StepRunner::read(const classify::Operand& operand, const P
     case Value::ether_source:
     case Value::ether_destination:
       if (view.packet->link_type != LinkType::ethernet) return std::nullopt;
-      return masked(address_number(view.frame + (operand.value == Value::ether_source ? 6 : 0)));
+      return number(
+          to_number(operand.value == Value::ether_source ? view.ethernet().source : view.ethernet().destination));
     case Value::segment_size: {
       const auto size = segment_size_of(view);
       if (!size) return std::nullopt;
