@@ -17,20 +17,7 @@
 namespace penstock::conntrack {
 namespace {
 
-class FtpOracle : public ::testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    if (!kernel) kernel = NatKernel::start(why);
-  }
-  void SetUp() override {
-    if (!kernel) GTEST_SKIP() << why;
-  }
-
-  static inline std::unique_ptr<NatKernel> kernel;
-  static inline std::string why;
-  static inline const std::uint64_t rounds = from_environment("PENSTOCK_CONNTRACK_ROUNDS", 1);
-  static inline const std::uint64_t seed = from_environment("PENSTOCK_CONNTRACK_SEED", 20261);
-};
+using FtpOracle = KernelTest<NatKernel>;
 
 struct Setting {
   NatRuleSet rules;

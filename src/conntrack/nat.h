@@ -13,6 +13,16 @@
 
 namespace penstock::conntrack {
 
+/// The bit of Connection::status that is set once this end's translation is decided.
+[[nodiscard]] constexpr std::uint16_t done_bit(NatKind kind) noexcept {
+  return kind == NatKind::source ? Connection::kSourceNatDone : Connection::kDestinationNatDone;
+}
+
+/// The side of a packet that a hook of this kind writes.
+[[nodiscard]] constexpr std::uint8_t side_of(NatKind kind) noexcept {
+  return kind == NatKind::source ? Rewrite::kSource : Rewrite::kDestination;
+}
+
 /// What to write to a packet that was tracked before it was changed. `sides` are those that this step writes
 /// (Rewrite::kSource, kDestination): as in Linux, the destination before filters and routing, and the source after
 /// them. Replies are translated back. `needed()` is false if there is nothing to write.

@@ -73,18 +73,8 @@ NatStatement to_one_address(std::uint16_t first_port = 0, std::uint16_t last_por
   return {"snat", {"198.51.100.1", "2001:db8:1::1"}, {"198.51.100.1", "2001:db8:1::1"}, first_port, last_port};
 }
 
-class NatOracle : public ::testing::Test {
+class NatOracle : public KernelTest<NatKernel> {
  protected:
-  static void SetUpTestSuite() {
-    if (!kernel) kernel = NatKernel::start(why);
-  }
-  void SetUp() override {
-    if (!kernel) GTEST_SKIP() << why;
-  }
-
-  static inline std::unique_ptr<NatKernel> kernel;
-  static inline std::string why;
-  static inline const std::uint64_t rounds = from_environment("PENSTOCK_CONNTRACK_ROUNDS", 1);
   static inline const std::uint64_t seed = from_environment("PENSTOCK_CONNTRACK_SEED", 20262);
 };
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "conntrack/nat.h"
 #include "conntrack/nat_choice.h"
 #include "conntrack/table.h"
 #include "packet/ip.h"
@@ -12,7 +13,7 @@
 namespace penstock::conntrack {
 
 bool Table::translate(Connection& connection, NatKind kind, const NatRange& range) noexcept {
-  const std::uint16_t done = kind == NatKind::source ? Connection::kSourceNatDone : Connection::kDestinationNatDone;
+  const std::uint16_t done = done_bit(kind);
   if (connection.confirmed() || (connection.status & done) != 0) return true;
   // Otherwise it would be found itself where its tuples must be free.
   const bool held = is_held(connection);

@@ -181,20 +181,22 @@ class Comparison {
   std::string memory_;
 };
 
-/// The kernel, once for all tests.
-class KernelOracle : public ::testing::Test {
+/// The kernel, started once for all tests.
+template <typename Kernel>
+class KernelTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    if (!kernel) kernel = TrackingKernel::start(why);
+    if (!kernel) kernel = Kernel::start(why);
   }
   void SetUp() override {
     if (!kernel) GTEST_SKIP() << why;
   }
 
-  static inline std::unique_ptr<TrackingKernel> kernel;
+  static inline std::unique_ptr<Kernel> kernel;
   static inline std::string why;
   static inline const std::uint64_t rounds = from_environment("PENSTOCK_CONNTRACK_ROUNDS", 1);
   static inline const std::uint64_t seed = from_environment("PENSTOCK_CONNTRACK_SEED", 20261);
 };
+using KernelOracle = KernelTest<TrackingKernel>;
 
 }  // namespace penstock::conntrack

@@ -27,10 +27,8 @@ namespace penstock::firewall {
 
 namespace {
 
-using conntrack::Connection;
 using conntrack::NatKind;
 using conntrack::NatRange;
-using conntrack::Rewrite;
 using conntrack::Tuple;
 using function::Explanation;
 
@@ -88,19 +86,17 @@ class Translator {
 
   /// As TranslatingStage does. Says why the packet is dropped, if it is.
   void operator()(const conntrack::Tracked& tracked) {
-    const bool source = nat_.kind() == NatKind::source;
     if (tracked.connection == nullptr) {
       to_.notes.emplace_back("not translated: it has no connection");
       return;
     }
-    const std::uint16_t done = source ? Connection::kSourceNatDone : Connection::kDestinationNatDone;
-    if ((tracked.connection->status & done) != 0) {
+    if ((tracked.connection->status & conntrack::done_bit(nat_.kind())) != 0) {
       to_.notes.push_back(
           fmt::format("an earlier firewall at {} has decided about its translation", name_of(nat_.hook)));
     } else if (!choose(tracked)) {
       return;
     }
-    const auto rewrite = conntrack::rewrite_for(tracked, source ? Rewrite::kSource : Rewrite::kDestination);
+    const auto rewrite = conntrack::rewrite_for(tracked, conntrack::side_of(nat_.kind()));
     if (!conntrack::rewrite(packet_, rewrite)) drop(DropReason::untranslated, "its headers: it cannot be translated");
   }
 

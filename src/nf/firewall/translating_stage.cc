@@ -34,15 +34,8 @@ void TranslatingStage::process(std::span<PacketView> packets) noexcept {
   }
 }
 
-std::uint8_t TranslatingStage::side() const noexcept {
-  return nat_.kind() == conntrack::NatKind::source ? conntrack::Rewrite::kSource : conntrack::Rewrite::kDestination;
-}
-
 bool TranslatingStage::is_undecided(const conntrack::Connection& connection) const noexcept {
-  using conntrack::Connection;
-  const std::uint16_t done =
-      nat_.kind() == conntrack::NatKind::source ? Connection::kSourceNatDone : Connection::kDestinationNatDone;
-  return (connection.status & (done | Connection::kConfirmed)) == 0;
+  return (connection.status & (conntrack::done_bit(nat_.kind()) | conntrack::Connection::kConfirmed)) == 0;
 }
 
 Verdict TranslatingStage::translate(PacketView packet) noexcept {
@@ -60,8 +53,9 @@ Verdict TranslatingStage::translate(PacketView packet) noexcept {
       if (!connections().translate(tracked, nat_.kind(), *range)) return Verdict::drop(DropReason::untranslated);
     }
   }
-  return conntrack::rewrite(packet, conntrack::rewrite_for(tracked, side())) ? so_far
-                                                                             : Verdict::drop(DropReason::untranslated);
+  return conntrack::rewrite(packet, conntrack::rewrite_for(tracked, conntrack::side_of(nat_.kind())))
+             ? so_far
+             : Verdict::drop(DropReason::untranslated);
 }
 
 /// About a packet that a device will translate.
@@ -71,7 +65,7 @@ void TranslatingStage::write_state(const Known& known, std::byte* to) const noex
     const conntrack::Tracked& tracked = known.tracked;
     const bool is_undecided =
         tracked.connection != nullptr && (connections().may_begin(tracked) || this->is_undecided(*tracked.connection));
-    const conntrack::Rewrite rewrite = conntrack::rewrite_for(tracked, side());
+    const conntrack::Rewrite rewrite = conntrack::rewrite_for(tracked, conntrack::side_of(nat_.kind()));
     state.connection = number_of(connection_of(tracked));
     state.full = has_no_room(tracked);
     state.is_left_to_host = is_undecided || tracked.lost || (rewrite.needed() && rewrite.is_error);

@@ -41,8 +41,6 @@ class TranslatingStage final : public TrackedStage {
   void write_state(const Known& known, std::byte* to) const noexcept override;
 
  private:
-  /// The end that is written at this hook: Rewrite::kSource or kDestination.
-  [[nodiscard]] std::uint8_t side() const noexcept;
   /// Whether the connection of a packet, which has one, has no translation at this hook yet.
   [[nodiscard]] bool is_undecided(const conntrack::Connection& connection) const noexcept;
   [[nodiscard]] Verdict translate(PacketView packet) noexcept;
