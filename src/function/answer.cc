@@ -85,7 +85,7 @@ bool may_be_answered(PacketView packet) noexcept {
   return !icmp || packet.icmp().type >= kFirstIcmpv6Information;
 }
 
-void answer_with_error(PacketView packet, const IcmpError& error, std::optional<Ipv6Address> from,
+void answer_with_error(PacketView packet, const IcmpError& error, std::optional<Ipv6Address> from, PacketView cause,
                        Emitter& emitter) noexcept {
   constexpr std::uint32_t kMostIpv4 = 576;         // RFC 1812 §4.3.2.3
   constexpr std::uint8_t kInternetControl = 0xc0;  // RFC 1812 §4.3.2.5
@@ -94,7 +94,7 @@ void answer_with_error(PacketView packet, const IcmpError& error, std::optional<
   const std::uint32_t header = ipv4 ? kBytesOf<Ipv4Header> : kBytesOf<Ipv6Header>;
   const std::uint32_t headers = header + kBytesOf<IcmpHeader>;
   const std::uint32_t quote = std::min(packet.layout().ip_bytes(), (ipv4 ? kMostIpv4 : kLeastIpv6Mtu) - headers);
-  std::uint8_t* const frame = emitter.emit_unwritten(link + headers + quote, packet, packet.packet->in_port);
+  std::uint8_t* const frame = emitter.emit_unwritten(link + headers + quote, cause, packet.packet->in_port);
   if (frame == nullptr) return;
   write_link_header(frame, packet);
   const std::uint32_t bytes = kBytesOf<IcmpHeader> + quote;
@@ -113,7 +113,7 @@ void answer_with_error(PacketView packet, const IcmpError& error, std::optional<
   icmp.checksum.set(checksum_finish(checksum_add(frame + link + header, bytes, pseudo)));
 }
 
-void answer_with_reset(PacketView packet, Emitter& emitter) noexcept {
+void answer_with_reset(PacketView packet, PacketView cause, Emitter& emitter) noexcept {
   const PacketLayout& layout = packet.layout();
   if (!layout.has(PacketLayout::kTransportHeader) || layout.transport != ip_protocol::kTcp) return;
   conntrack::Transport transport;
@@ -124,7 +124,7 @@ void answer_with_reset(PacketView packet, Emitter& emitter) noexcept {
   const std::uint32_t link = layout.network_offset;
   const std::uint32_t header = ipv4 ? kBytesOf<Ipv4Header> : kBytesOf<Ipv6Header>;
   std::uint8_t* const frame =
-      emitter.emit_unwritten(link + header + kBytesOf<TcpHeader>, packet, packet.packet->in_port);
+      emitter.emit_unwritten(link + header + kBytesOf<TcpHeader>, cause, packet.packet->in_port);
   if (frame == nullptr) return;
   write_link_header(frame, packet);
   if (ipv4) {

@@ -28,13 +28,14 @@ struct IcmpError {
 };
 
 /// Sends an ICMP error that quotes the packet, which may be answered. `from`: its source address, if that is not the
-/// packet's destination; an IPv4 address is in the low bits. Sends nothing if there is no room in this batch.
-void answer_with_error(PacketView packet, const IcmpError& error, std::optional<Ipv6Address> from,
+/// packet's destination; an IPv4 address is in the low bits. `cause`: the packet in its batch, if `packet` shows it as
+/// it arrived. Sends nothing if there is no room in this batch.
+void answer_with_error(PacketView packet, const IcmpError& error, std::optional<Ipv6Address> from, PacketView cause,
                        Emitter& emitter) noexcept;
 
-/// Sends a reset in answer to a TCP segment that may be answered (RFC 9293 §3.5.2), unless it is one itself. Sends
-/// nothing if there is no room in this batch.
-void answer_with_reset(PacketView packet, Emitter& emitter) noexcept;
+/// Sends a reset in answer to a TCP segment that may be answered (RFC 9293 §3.5.2), unless it is one itself. `cause` as
+/// above. Sends nothing if there is no room in this batch.
+void answer_with_reset(PacketView packet, PacketView cause, Emitter& emitter) noexcept;
 
 /// Limits one worker's ICMP errors per second, so that they cannot be used for flooding (RFC 4443 §2.4 f).
 class AnswerLimit {

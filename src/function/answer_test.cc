@@ -52,7 +52,7 @@ class Answered {
 
 Bytes reset_for(const Bytes& frame) {
   Answered answered(frame);
-  answer_with_reset(answered.view(), answered.emitter());
+  answer_with_reset(answered.view(), answered.view(), answered.emitter());
   return answered.answer();
 }
 

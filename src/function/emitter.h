@@ -14,10 +14,12 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <tuple>
 #include <vector>
 
+#include "function/arrivals.h"
 #include "packet/batch.h"
 #include "packet/packet.h"
 
@@ -155,12 +157,26 @@ class Emitter {
     return into_ != nullptr && into_->replace_frame(packet, length);
   }
 
+  /// The packet as it arrived, in memory that is valid until the next call; empty if that is not known. Only where the
+  /// traits say `answers_arrivals`.
+  [[nodiscard]] std::optional<PacketView> as_it_arrived(PacketView packet) noexcept {
+    if (are_unchanged_) return packet;
+    return arrivals_ == nullptr ? std::nullopt : arrivals_->of(packet);
+  }
+
+  /// For the executor: where packets are known as they arrived. Borrows it.
+  void know_arrivals(Arrivals* arrivals) noexcept { arrivals_ = arrivals; }
+  /// For the executor: whether the packets that come next are as they arrived, although functions have changed them on
+  /// a device.
+  void set_unchanged(bool are_unchanged) noexcept { are_unchanged_ = are_unchanged; }
   /// For the executor: what is made from here on belongs to this batch.
   void go_into(Emissions* emissions) noexcept { into_ = emissions; }
   [[nodiscard]] Emissions* goes_into() const noexcept { return into_; }
 
  private:
   Emissions* into_ = nullptr;
+  Arrivals* arrivals_ = nullptr;
+  bool are_unchanged_ = false;
 };
 
 }  // namespace penstock::function

@@ -61,6 +61,7 @@ struct NfTraits {
   bool chooses_port = false;                         // decides where packets leave
   bool finish_waits = false;                         // its finish stage may run once packets have left: it only looks
   bool emits = false;                                // its CPU stages make packets: they are given an Emitter
+  bool answers_arrivals = false;                     // it emits, and asks for packets as they arrived
   bool replaces_frames = false;                      // its CPU stages move packets to larger frames, by an Emitter
   bool fills_gpu = false;                            // its stage on a GPU has kernels that StageUse bounds
   bool one_worker = false;                           // packets that belong together may come to different workers

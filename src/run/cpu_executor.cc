@@ -61,7 +61,7 @@ bool CpuExecutor::submit(Batch& batch) noexcept {
   function::for_each_burst(
       batch, [&](std::size_t i) { return batch.view(i); },
       [&](std::span<PacketView> burst) {
-        twins_.parse(burst);
+        twins_.parse(burst, true);
         if (trace != nullptr) {
           run_traced(chain_, burst, trace, twins_, outlet_, emissions);
         } else {

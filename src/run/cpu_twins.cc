@@ -94,6 +94,10 @@ CpuTwins::CpuTwins(const Chain& chain, std::span<const plan::DevicePlan::Run> ru
   for (const NamedFunction& f : chain.functions) {
     const function::NfTraits& traits = f.function->traits();
     functions_.push_back({traits, f.name, traits.cpu.writes.has(Field::frame_shape), changes_bytes(traits.cpu)});
+    if (traits.answers_arrivals && arrivals_ == nullptr) {
+      arrivals_ = std::make_unique<function::Arrivals>();
+      emitter_.know_arrivals(arrivals_.get());
+    }
     if (connections_ == nullptr)
       connections_ = function::make_connections(*f.function, batches * chain.settings.batch_packets);
   }
@@ -141,7 +145,7 @@ void CpuTwins::begin_batch() noexcept {
 
 /// Skips functions in arms that packets of its port cannot take. Which port a fork would choose for it is unknown.
 void CpuTwins::observe(PacketView packet) noexcept {
-  parse({&packet, 1});  // the descriptor still has the layout of an earlier batch's packet
+  parse({&packet, 1}, false);  // the descriptor still has the layout of an earlier batch's packet
   for (std::size_t i = 0; i < functions_.size(); ++i) {
     const auto arm = plan::arm_of(chain_.forks, i);
     if (!arm || chain_.forks[arm->fork].arms[arm->arm].admits(packet.packet->in_port))
@@ -149,9 +153,16 @@ void CpuTwins::observe(PacketView packet) noexcept {
   }
 }
 
-void CpuTwins::parse(std::span<const PacketView> burst) noexcept {
+void CpuTwins::parse(std::span<const PacketView> burst, bool as_arrived) noexcept {
   const Clock::time_point start = Clock::now();
   stack_.prepare(burst);
+  if (arrivals_ != nullptr) {
+    if (as_arrived) {
+      arrivals_->begin(burst);
+    } else {
+      arrivals_->forget();
+    }
+  }
   counters_.stack_time_ns.add(nanoseconds_between(start, Clock::now()));
 }
 

@@ -44,8 +44,9 @@ class CpuTwins {
   }
   /// Marks a batch boundary, at which functions may switch to new tables.
   void begin_batch() noexcept;
-  /// Parses the burst with the shared stack. Call once for arriving packets, before `run`.
-  void parse(std::span<const PacketView> burst) noexcept;
+  /// Parses the burst with the shared stack. Call once for arriving packets, before `run`. `as_arrived`: no function
+  /// has changed them.
+  void parse(std::span<const PacketView> burst, bool as_arrived) noexcept;
   /// Takes the burst through functions [first, last). All packets must be parsed and have the verdict forward. Each
   /// packet takes its arm of the forks in that range, which must contain forks whole. Returns the packets that
   /// continue, in order, moved to the start of `burst`.
@@ -139,6 +140,7 @@ class CpuTwins {
   Capture* const capture_;
   stack::SharedStack stack_;
   std::unique_ptr<conntrack::Connections> connections_;  // null: no function asks about connections
+  std::unique_ptr<function::Arrivals> arrivals_;         // null: no function asks for packets as they arrived
   std::vector<Function> functions_;
   const StageSet* in_use_ = nullptr;
   std::uint64_t number_ = 0;

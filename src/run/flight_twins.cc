@@ -9,6 +9,13 @@
 
 namespace penstock::run {
 
+namespace {
+
+/// Whether the flight begins with this run: packets come to it as they arrived.
+bool begins_with(const Flight& flight, const plan::DevicePlan::Run& run) { return &run == &flight.plan->runs.front(); }
+
+}  // namespace
+
 FlightTwins::FlightTwins(const Chain& chain, const plan::DevicePlan& plan, CpuTwins& twins)
     : twins_(twins), replaces_frames_(chain.replaces_frames()) {
   const std::vector<function::NfTraits> traits = chain.traits();
@@ -26,7 +33,7 @@ void FlightTwins::run(Flight& flight) noexcept {
   function::for_each_burst(
       *flight.batch, [&](std::size_t i) { return flight.view(i); },
       [&](std::span<PacketView> burst) {
-        twins_.parse(burst);
+        twins_.parse(burst, begins_with(flight, run));
         const std::span<PacketView> left = flight.trace.empty() ? pass(run, burst) : pass_traced(flight, burst);
         if (!flight.listed && !replaces_frames_) return;
         for (const PacketView& packet : left) flight.note_frame(packet);
@@ -75,7 +82,7 @@ void FlightTwins::choose_arms(Flight& flight, const plan::Fork& fork) noexcept {
 void FlightTwins::parse(Flight& flight) noexcept {
   function::for_each_burst(
       *flight.batch, [&](std::size_t i) { return flight.view(i); },
-      [&](std::span<PacketView> burst) { twins_.parse(burst); });
+      [&](std::span<PacketView> burst) { twins_.parse(burst, false); });
 }
 
 void FlightTwins::run_some(Flight& flight, std::span<const std::uint32_t> packets) noexcept {
@@ -86,7 +93,7 @@ void FlightTwins::run_some(Flight& flight, std::span<const std::uint32_t> packet
   std::array<PacketView, function::kBurst> views;
   for (std::size_t i = 0; i < packets.size(); ++i) views[i] = flight.view(packets[i]);
   const std::span<PacketView> burst = std::span(views).first(packets.size());
-  twins_.parse(burst);
+  twins_.parse(burst, begins_with(flight, run));
   const std::span<PacketView> left = flight.trace.empty() ? pass(run, burst) : pass_traced(flight, burst);
   for (const PacketView& packet : left) flight.note_frame(packet);
 }

@@ -292,7 +292,10 @@ bool Settlement::finish(const Flight& flight, std::size_t stage, const ring::Seg
     }
   }
   give_states(flight, flight.current().segment, stage, packets);
+  // They are as they were before the segment.
+  emitter_.set_unchanged(&flight.current() == &flight.plan->runs.front());
   flight.epoch->finish[function]->finish(packets, those.findings());
+  emitter_.set_unchanged(false);
   stages_.settle_flows(function);
   if (!drops) return false;
   bool any_dropped = false;
@@ -385,7 +388,7 @@ bool Settlement::change_returned(const Flight& flight, std::size_t function,
 /// Whether the function's twin holds a packet that its device stage has dropped.
 bool Settlement::holds(std::size_t function, PacketView packet) noexcept {
   if (!finish_[function].host_has_frame || !stages_.may_hold(function, packet.packet->verdict)) return false;
-  stages_.parse({&packet, 1});
+  stages_.parse({&packet, 1}, false);
   return stages_.hold(function, packet);
 }
 

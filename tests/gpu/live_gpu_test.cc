@@ -41,9 +41,10 @@ constexpr const char* kScenarios[] = {"Basics1",
                                       "Router",
                                       "FirewallRouter2",
                                       "Everything"};
-constexpr const char* kForInterfaces[] = {"Deleted2",      "MovedAway",  "LargeFrames",  "Tunnel",
-                                          "Unprivileged2", "Soak",       "KernelRoutes", "KernelNeighbours",
-                                          "FirstPackets",  "NoSuchHost", "Scan"};
+constexpr const char* kForInterfaces[] = {"Deleted2",           "MovedAway",  "LargeFrames",  "Tunnel",
+                                          "Unprivileged2",      "Soak",       "KernelRoutes", "KernelNeighbours",
+                                          "FirstPackets",       "NoSuchHost", "Scan",         "Home",
+                                          "RejectsBehindRouter"};
 constexpr const char* kForXdp[] = {
     "Basics1",         "Basics2",    "Download1",      "Jumbo",      "Fragments2", "Vlans1",
     "Flood1",          "Flood2",     "OwnFrames1",     "OwnFrames2", "Router",     "Refusals",

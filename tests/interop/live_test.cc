@@ -46,12 +46,29 @@ constexpr const char* kForAll[] = {"Basics1",
 // What a TAP device cannot do, or what needs more capabilities for one.
 constexpr const char* kForInterfaces[] = {"Deleted1",    "Deleted2",      "MovedAway",
                                           "LargeFrames", "LongestFrames", "Tunnel"};
-constexpr const char* kForPacketSockets[] = {
-    "Conversations", "Evening",         "Ftp",          "Home",           "HomeOfKernel",
-    "Unprivileged1", "Unprivileged2",   "KernelRoutes", "KernelLinks",    "KernelNeighbours",
-    "KernelReloads", "KernelErrors",    "Frr",          "FirstPackets",   "NoSuchHost",
-    "Scan",          "HeldInAnUpgrade", "SecondRun",    "KernelWarnings", "IkeGcm",
-    "IkeCbcIpv6",    "XfrmPolicies"};
+constexpr const char* kForPacketSockets[] = {"Conversations",
+                                             "Evening",
+                                             "Ftp",
+                                             "Home",
+                                             "HomeOfKernel",
+                                             "Unprivileged1",
+                                             "Unprivileged2",
+                                             "KernelRoutes",
+                                             "KernelLinks",
+                                             "KernelNeighbours",
+                                             "KernelReloads",
+                                             "KernelErrors",
+                                             "Frr",
+                                             "FirstPackets",
+                                             "NoSuchHost",
+                                             "Scan",
+                                             "HeldInAnUpgrade",
+                                             "SecondRun",
+                                             "KernelWarnings",
+                                             "IkeGcm",
+                                             "IkeCbcIpv6",
+                                             "XfrmPolicies",
+                                             "RejectsBehindRouter"};
 constexpr const char* kKernelRules[] = {"KernelRules", "KernelRulesUnprivileged", "KernelRulesElsewhere"};
 constexpr const char* kForTap[] = {"TapDeleted", "TapMoved"};
 constexpr const char* kReloads[] = {"Reloads1", "Reloads2"};

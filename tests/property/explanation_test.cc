@@ -115,7 +115,7 @@ TEST(Explanation, AgreesWithTheWholeChain) {
     const run::ExplainedPacket explained = run::explain(chain, asked.view());
     PacketView view = packet.view();
     twins.begin_batch();
-    twins.parse({&view, 1});
+    twins.parse({&view, 1}, true);
     const bool alive = !twins.run({&view, 1}, 0, chain.functions.size()).empty();
     ASSERT_EQ(asked.descriptor.verdict.kind, packet.descriptor.verdict.kind) << explained.packet;
     ASSERT_EQ(asked.descriptor.verdict.value, packet.descriptor.verdict.value) << explained.packet;

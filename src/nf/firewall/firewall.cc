@@ -75,7 +75,8 @@ Firewall::Firewall(classify::Ruleset rules, Setup setup)
   traits_.summary = firewall_kind().summary;
   const bool helps = tracking_ && tracking_->ftp.offered;
   traits_.drop_reasons = std::span(kDropReasons).first(kDropReasons.size() - (helps ? 0 : nat_ ? 2 : 3));
-  traits_.emits = !answering_.empty();
+  traits_.emits = !answering_.ports.empty();
+  traits_.answers_arrivals = traits_.emits && answering_.as_they_arrived;
   Access access = rule_access();
   traits_.cpu = access;
   // Also without steps: the objects belong to the file, and other functions, or the next rules, may use them.
@@ -122,8 +123,9 @@ Firewall::Firewall(classify::Ruleset rules, Setup setup)
   }
   if (helps || steps_ || nat_steps_) return;  // no stage on a device
   traits_.devices = {{function::Processor::gpu, access}};
-  // For counting bytes; an answer quotes the packet.
-  traits_.finish = Access{traits_.emits ? FieldSet::all() : FieldSet{Field::frame_shape}, {}};
+  // For counting bytes; an answer quotes the packet, which may have to be as it is at this function.
+  const bool quotes = traits_.emits && !traits_.answers_arrivals;
+  traits_.finish = Access{quotes ? FieldSet::all() : FieldSet{Field::frame_shape}, {}};
   traits_.findings_bytes = sizeof(JudgeCore<classify::LinearView>::Finding);
 }
 

@@ -26,6 +26,7 @@
 #include "gpu/per_device.h"
 #include "nf/firewall/judge_core.h"
 #include "nf/firewall/nat_rules.h"
+#include "nf/firewall/rejecter.h"
 #include "nf/firewall/rule_source.h"
 #include "nf/firewall/steps/step_runner.h"
 #include "nf/firewall/steps/step_state.h"
@@ -80,7 +81,7 @@ class Firewall final : public function::NetworkFunction,
     bool tracks_in_any_case = false;  // since a reload may bring such rules, or has taken them away
     conntrack::Clock clock = conntrack::Clock::packets;
     std::string connections_file{};                // keeps connections from run to run; empty: they end with the run
-    std::vector<bool> answering{};                 // by PortIndex: whether packets that are rejected are answered there
+    Answering answering{};                         // which packets that are rejected are answered
     std::optional<FromKernel> from{};              // the rules are the kernel's
     std::optional<NatRules> nat{};                 // if it translates addresses; without a classifier
     report::EventLog* log = nullptr;               // of packets, for rules that log; borrowed. Null: none
@@ -150,7 +151,7 @@ class Firewall final : public function::NetworkFunction,
 
   const classify::Ruleset rules_;
   const std::optional<FromKernel> from_;
-  const std::vector<bool> answering_;
+  const Answering answering_;
   std::optional<NatRules> nat_;
   const std::optional<Hook> hook_;
   const Place place_;

@@ -277,40 +277,6 @@ Result<ReadBoth> read_kernel_rules(FromKernel& from, const Firewall* running, Re
   });
 }
 
-/// {wan: 203.0.113.5 2001:db8::5}
-Result<std::vector<PortAddresses>> read_addresses(const Parameters& parameters, const function::NfContext& context) {
-  std::vector<PortAddresses> addresses(context.ports.size());
-  Errors errors;
-  static const std::vector<std::string> kNone;
-  const std::vector<std::string>& given = parameters.has("addresses") ? parameters.texts("addresses") : kNone;
-  for (std::size_t i = 0; i < given.size(); ++i) {
-    const std::size_t equals = given[i].find('=');
-    const std::string_view name = std::string_view(given[i]).substr(0, equals);
-    const auto port = std::ranges::find(context.ports, name);
-    if (port == context.ports.end()) {
-      errors.push_back({parameters.place("addresses", i), "unknown port", in_quotes(name), "a port of the chain"});
-      continue;
-    }
-    PortAddresses& of_port = addresses[static_cast<std::size_t>(port - context.ports.begin())];
-    for (const std::string_view text : split(std::string_view(given[i]).substr(equals + 1), ' ')) {
-      const auto ipv4 = parse_ipv4(text);
-      const auto ipv6 = parse_ipv6(text);
-      if ((ipv4 && !is_of_a_host(*ipv4)) || (ipv6 && !is_of_a_host(*ipv6))) {
-        errors.push_back({parameters.place("addresses", i), "not an address of a host", in_quotes(text), ""});
-      } else if (ipv4 && !of_port.ipv4) {
-        of_port.ipv4 = *ipv4;
-      } else if (ipv6 && !of_port.ipv6) {
-        of_port.ipv6 = *ipv6;
-      } else {
-        errors.push_back({parameters.place("addresses", i), "wrong addresses", in_quotes(text),
-                          "one IPv4 address, one IPv6 address, or both with a space between them"});
-      }
-    }
-  }
-  if (!errors.empty()) return failure(std::move(errors));
-  return addresses;
-}
-
 /// {wan: 1492}
 Result<std::vector<std::uint16_t>> read_mtus(const Parameters& parameters, const function::NfContext& context) {
   constexpr std::uint16_t kDefault = 1500, kLeast = 576, kMost = 65535;
@@ -338,10 +304,10 @@ Result<std::vector<std::uint16_t>> read_mtus(const Parameters& parameters, const
 }
 
 /// All of them together, and the loopback's.
-void add_local(const std::vector<PortAddresses>& addresses, ReadOptions& options) {
+void add_local(const std::vector<function::PortAddresses>& addresses, ReadOptions& options) {
   std::vector<classify::Interval> ipv4{{{0, 0x7f000000}, {0, 0x7fffffff}}}, ipv6{{{0, 1}, {0, 1}}};
   bool any = false;
-  for (const PortAddresses& of_port : addresses) {
+  for (const function::PortAddresses& of_port : addresses) {
     any |= of_port.ipv4 || of_port.ipv6;
     if (of_port.ipv4) ipv4.push_back({{0, of_port.ipv4->bits}, {0, of_port.ipv4->bits}});
     if (of_port.ipv6) ipv6.push_back({*of_port.ipv6, *of_port.ipv6});
@@ -362,7 +328,7 @@ Errors check_addresses(const NatRules& nat, const Parameters& parameters, const 
       return translation && translation->way == way;
     });
   };
-  const auto has_any = [](const PortAddresses& of_port) { return of_port.ipv4 || of_port.ipv6; };
+  const auto has_any = [](const function::PortAddresses& of_port) { return of_port.ipv4 || of_port.ipv6; };
   if (uses(Way::masquerade) && !context.out_port_known) {
     errors.push_back({parameters.place("rules"), "masquerade needs the port by which packets leave", "",
                       "a function that chooses it, such as `router`, before this one"});
@@ -374,26 +340,10 @@ Errors check_addresses(const NatRules& nat, const Parameters& parameters, const 
   return errors;
 }
 
-/// Whether a packet can be rejected here: rules of other chains do not matter.
-bool may_reject(const classify::Ruleset& rules) {
-  return rules.ipv4_policy == classify::Target::reject || rules.ipv6_policy == classify::Target::reject ||
-         std::ranges::any_of(rules.entries,
-                             [](const classify::Entry& entry) { return entry.action == classify::Action::reject; });
-}
-
-/// Whether packets that arrive somewhere would be answered, if nothing else is in the way.
-bool any_port_answers(const function::NfContext& context) {
-  for (std::size_t port = 0; port < context.ports_answer.size(); ++port) {
-    const bool writes = port >= context.ports_write.size() || context.ports_write[port];
-    if (writes && context.ports_answer[port]) return true;
-  }
-  return false;
-}
-
 /// By PortIndex, whether packets that arrive there are answered; empty: nowhere. `chosen`: the parameter, if it is
 /// given.
 std::vector<bool> answering_ports(std::optional<bool> chosen, const function::NfContext& context) {
-  if (!chosen.value_or(true) || context.out_port_known) return {};
+  if (!chosen.value_or(true)) return {};
   std::vector<bool> ports(context.ports.size());
   bool any = false;
   for (std::size_t port = 0; port < ports.size(); ++port) {
@@ -406,40 +356,31 @@ std::vector<bool> answering_ports(std::optional<bool> chosen, const function::Nf
   return ports;
 }
 
-/// As answering_ports(). What a chain makes of packets is planned when it begins, so a reload cannot change it.
-std::vector<bool> find_answering(const classify::Ruleset& rules, const Parameters& parameters, const Firewall* running,
-                                 function::NfContext& context) {
+/// What a chain makes of packets is planned when it begins, so a reload cannot change it.
+Answering find_answering(const classify::Ruleset& rules, const Parameters& parameters, const Firewall* running,
+                         std::vector<function::PortAddresses> addresses, function::NfContext& context) {
   std::optional<bool> chosen;
   if (parameters.has("answers")) chosen = parameters.flag("answers");
   // At later hooks, an earlier firewall may have translated what is to be quoted.
   const bool may_be_translated = parameters.has("hook") && hook_of(parameters.text("hook")) != Hook::prerouting;
-  std::vector<bool> ports = may_be_translated ? std::vector<bool>() : answering_ports(chosen, context);
-  if (!chosen && may_reject(rules) && (context.out_port_known || may_be_translated) && any_port_answers(context)) {
-    context.cautions.push_back(
-        {parameters.place("rules"),
-         fmt::format("rejected packets are dropped without an answer: {}",
-                     context.out_port_known ? "a function before this one chooses where packets leave"
-                                            : "packets may have been translated before this hook"),
-         "",
-         "`answers: false`, or rules that reject in a firewall before it, without `hook` or with `hook: prerouting`"});
-  }
-  if (chosen.value_or(false) && (context.out_port_known || may_be_translated || !rules.rejects())) {
-    context.without_effect.push_back({parameters.place("answers"), "answers has no effect", "",
-                                      context.out_port_known || may_be_translated
-                                          ? "a firewall before the function that chooses where packets leave, without "
-                                            "`hook` or with `hook: prerouting`"
-                                          : "a rule that rejects"});
-  }
+  Answering answering{answering_ports(chosen, context), context.out_port_known || may_be_translated,
+                      std::move(addresses)};
+  if (chosen.value_or(false) && !rules.rejects())
+    context.without_effect.push_back({parameters.place("answers"), "answers has no effect", "", "a rule that rejects"});
   if (running == nullptr) {
-    if (!rules.rejects()) ports.clear();
-    return ports;
+    if (!rules.rejects()) answering.ports.clear();
+    return answering;
   }
-  if (running->answers()) return ports.empty() ? std::vector<bool>(context.ports.size()) : ports;
-  if (!ports.empty() && rules.rejects()) {
+  if (running->answers()) {
+    if (answering.ports.empty()) answering.ports.resize(context.ports.size());
+    return answering;
+  }
+  if (!answering.ports.empty() && rules.rejects()) {
     context.cautions.push_back(
         {parameters.place("rules"), "rejected packets are dropped without an answer until a new run", "", ""});
   }
-  return {};
+  answering.ports.clear();
+  return answering;
 }
 
 Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parameters, function::NfContext& context) {
@@ -467,10 +408,11 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
   if (!interfaces) return failure(std::move(interfaces).error());
   options.interfaces = std::move(*interfaces);
 
-  auto addresses = read_addresses(parameters, context);
+  auto addresses = function::read_port_addresses(parameters, "addresses", context);
   auto mtus = read_mtus(parameters, context);
   if (!addresses) return failure(std::move(addresses).error());
   if (!mtus) return failure(std::move(mtus).error());
+  const std::vector<function::PortAddresses> of_ports = *addresses;
   add_local(*addresses, options);
   report::EventLog* const log = context.log(kPacketLog);
   options.logs = log != nullptr;
@@ -545,7 +487,7 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
                         .tracks_in_any_case = in_any_case,
                         .clock = live ? conntrack::Clock::system : conntrack::Clock::packets,
                         .connections_file = std::string(text_or_empty("connections_file")),
-                        .answering = find_answering(read->value, parameters, running, context),
+                        .answering = find_answering(read->value, parameters, running, of_ports, context),
                         .from = std::move(*from),
                         .nat = std::move(nat),
                         .log = log,

@@ -15,7 +15,7 @@
 namespace penstock::firewall {
 
 RuleDecider::RuleDecider(const classify::Ruleset& rules, const classify::Classifier& classifier, RuleCounters& counters,
-                         const std::vector<bool>& answering, const StepContext* steps)
+                         const Answering& answering, const StepContext* steps)
     : rules_(rules),
       view_(classify::view_of(rules)),
       classifier_(classifier),

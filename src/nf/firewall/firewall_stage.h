@@ -38,7 +38,7 @@ class RuleDecider {
   /// `answering`: as for Rejecter.
   /// `steps`: null if the rules have none.
   RuleDecider(const classify::Ruleset& rules, const classify::Classifier& classifier, RuleCounters& counters,
-              const std::vector<bool>& answering, const StepContext* steps);
+              const Answering& answering, const StepContext* steps);
 
   /// Before the first packet, if connections are tracked.
   void set_connections(conntrack::Connections& connections) noexcept;
@@ -68,7 +68,7 @@ class DecidingStage : public function::CpuStage {
  public:
   /// Borrows all arguments.
   DecidingStage(const classify::Ruleset& rules, const classify::Classifier& classifier, RuleCounters& counters,
-                const std::vector<bool>& answering, const StepContext* steps)
+                const Answering& answering, const StepContext* steps)
       : decider_(rules, classifier, counters, answering, steps) {}
   void set_emitter(function::Emitter& emitter) noexcept final { decider_.rejecter().set_emitter(emitter); }
   [[nodiscard]] Rejecter& rejecter() noexcept { return decider_.rejecter(); }

@@ -369,31 +369,24 @@ TEST_F(FromParameters, WarnsOfMtusThatNothingIsClampedTo) {
   EXPECT_THAT(without_effect("TCPMSS --set-mss 1300"), HasSubstr("mtus has no effect: expected a rule that clamps"));
 }
 
-TEST_F(FromParameters, WarnsIfRejectedPacketsCannotBeAnswered) {
+TEST_F(FromParameters, AnswersWhereverItStands) {
   const std::string path = ::testing::TempDir() + "firewall_rejects.rules";
-  ASSERT_TRUE(write_text_file(path,
-                              "*filter\n:FORWARD DROP [0:0]\n:own - [0:0]\n-A FORWARD -p udp -j REJECT\n"
-                              "-A own -j REJECT\nCOMMIT\n"));
-  const std::string other = ::testing::TempDir() + "firewall_rejects_not.rules";
-  ASSERT_TRUE(write_text_file(other, "*filter\n:FORWARD DROP [0:0]\n:own - [0:0]\n-A own -j REJECT\nCOMMIT\n"));
-  const auto cautions = [&](std::vector<std::pair<std::string, std::string>> values, bool behind_router,
-                            bool on_links) {
+  ASSERT_TRUE(write_text_file(path, "*filter\n:FORWARD DROP [0:0]\n-A FORWARD -p udp -j REJECT\nCOMMIT\n"));
+  const auto traits = [&](std::vector<std::pair<std::string, std::string>> values, bool behind_router, bool on_links) {
     context_ = {};
     context_.out_port_known = behind_router;
     context_.ports_write = context_.ports_answer = std::vector<bool>(ports_.size(), on_links);
     const auto made = make(std::move(values));
     EXPECT_TRUE(made) << to_string(made.error());
-    return to_string(context_.cautions);
+    EXPECT_EQ(to_string(context_.cautions), "");
+    return std::pair((*made)->traits().emits, (*made)->traits().answers_arrivals);
   };
-  EXPECT_EQ(cautions({{"rules", path}}, false, true), "");
-  EXPECT_EQ(cautions({{"rules", path}}, true, true),
-            "chain.yaml:4:7: rejected packets are dropped without an answer: a function before this one chooses where "
-            "packets leave: expected `answers: false`, or rules that reject in a firewall before it, without `hook` or "
-            "with `hook: prerouting`");
-  EXPECT_THAT(cautions({{"rules", path}, {"hook", "forward"}}, false, true), HasSubstr("may have been translated"));
-  EXPECT_EQ(cautions({{"rules", path}, {"answers", "false"}}, true, true), "");
-  EXPECT_EQ(cautions({{"rules", path}}, true, false), "") << "captures are not answered";
-  EXPECT_EQ(cautions({{"rules", other}}, true, true), "") << "no packet is rejected";
+  using Answers = std::pair<bool, bool>;
+  EXPECT_EQ(traits({{"rules", path}}, false, true), Answers(true, false));
+  EXPECT_EQ(traits({{"rules", path}}, true, true), Answers(true, true)) << "the router has written link addresses";
+  EXPECT_EQ(traits({{"rules", path}, {"hook", "forward"}}, false, true), Answers(true, true)) << "may be translated";
+  EXPECT_EQ(traits({{"rules", path}, {"answers", "false"}}, true, true), Answers(false, false));
+  EXPECT_EQ(traits({{"rules", path}}, true, false), Answers(false, false)) << "captures are not answered";
 }
 
 TEST_F(FromParameters, TracksConnectionsIfARuleTestsThemOrIfAsked) {

@@ -15,6 +15,7 @@
 #include "classify/classifier.h"
 #include "classify/rule.h"
 #include "conntrack/nat_range.h"
+#include "function/port_addresses.h"
 #include "nf/firewall/judge_core.h"
 #include "nf/firewall/rule_reader.h"
 #include "packet/packet.h"
@@ -23,17 +24,10 @@ namespace penstock::firewall {
 
 class StepRunner;
 
-/// What masquerading and redirects translate to, for one port.
-struct PortAddresses {
-  std::optional<Ipv4Address> ipv4;
-  std::optional<Ipv6Address> ipv6;
-  friend bool operator==(const PortAddresses&, const PortAddresses&) = default;
-};
-
 struct NatRules {
   Hook hook = Hook::prerouting;  // or postrouting
   classify::Ruleset rules;
-  std::vector<PortAddresses> addresses;                      // by PortIndex
+  std::vector<function::PortAddresses> addresses;            // by PortIndex: for masquerading and redirects
   std::unique_ptr<const classify::Classifier> classifier{};  // borrows `rules`
 
   /// The end of a connection that is translated at this hook.

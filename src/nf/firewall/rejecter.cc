@@ -39,15 +39,27 @@ void Rejecter::answer(PacketView packet, std::uint32_t counter) noexcept {
   constexpr std::uint64_t kSecond = 1'000'000'000;
   constexpr std::uint8_t kUnreachable4 = 3, kUnreachable6 = 1;
   const PortIndex port = packet.packet->in_port;
-  if (emitter_ == nullptr || port >= ports_.size() || !ports_[port]) return;
-  if (!function::may_be_answered(packet) || has_wrong_checksum(packet)) return;
+  if (emitter_ == nullptr || port >= answering_.ports.size() || !answering_.ports[port]) return;
+  const auto arrived = answering_.as_they_arrived ? emitter_->as_it_arrived(packet) : packet;
+  if (!arrived || !function::may_be_answered(*arrived) || has_wrong_checksum(*arrived)) return;
   const classify::Answer answer = counter < rules_.rules.size() ? rules_.rules[counter].answer : classify::Answer{};
-  if (answer.tcp_reset) return function::answer_with_reset(packet, *emitter_);
+  if (answer.tcp_reset) return function::answer_with_reset(*arrived, packet, *emitter_);
   if (!limit_.take(static_cast<std::int64_t>(packet.packet->timestamp_ns / kSecond))) return;
   const bool ipv4 = packet.layout().network == NetworkLayer::ipv4;
   const function::IcmpError error = ipv4 ? function::IcmpError{kUnreachable4, answer.ipv4_code}
                                          : function::IcmpError{kUnreachable6, answer.ipv6_code};
-  function::answer_with_error(packet, error, std::nullopt, *emitter_);
+  function::answer_with_error(*arrived, error, source_of(*arrived, packet), packet, *emitter_);
+}
+
+/// Linux sends errors from the address of the interface by which it reaches the sender, here of the port where the
+/// packet came. If the packet's destination was translated, NAT makes it the destination that the sender knows.
+std::optional<Ipv6Address> Rejecter::source_of(PacketView arrived, PacketView now) const noexcept {
+  const PortIndex port = arrived.packet->in_port;
+  if (port >= answering_.addresses.size()) return std::nullopt;
+  const bool ipv4 = arrived.layout().network == NetworkLayer::ipv4;
+  const bool is_translated = ipv4 ? arrived.ipv4().destination.value() != now.ipv4().destination.value()
+                                  : arrived.ipv6().destination_address() != now.ipv6().destination_address();
+  return is_translated ? std::nullopt : answering_.addresses[port].of(arrived.layout().network);
 }
 
 }  // namespace penstock::firewall

@@ -7,19 +7,30 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "classify/rule.h"
 #include "function/answer.h"
 #include "function/emitter.h"
+#include "function/port_addresses.h"
 #include "packet/packet.h"
 
 namespace penstock::firewall {
 
+/// Which rejected packets are answered, and how.
+struct Answering {
+  std::vector<bool> ports{};  // by PortIndex: those that arrive there; empty: nowhere
+  /// Functions before this one may have changed them: what is answered is the packet as it arrived.
+  bool as_they_arrived = false;
+  std::vector<function::PortAddresses> addresses{};  // by PortIndex, of the host: ICMP errors come from there
+};
+
 class Rejecter {
  public:
-  /// Borrows both. `ports`: by PortIndex, whether packets that arrive there are answered.
-  Rejecter(const classify::Ruleset& rules, const std::vector<bool>& ports) noexcept : rules_(rules), ports_(ports) {}
+  /// Borrows both.
+  Rejecter(const classify::Ruleset& rules, const Answering& answering) noexcept
+      : rules_(rules), answering_(answering) {}
   /// Before this, it sends nothing. Borrows the emitter.
   void set_emitter(function::Emitter& emitter) noexcept { emitter_ = &emitter; }
 
@@ -30,8 +41,10 @@ class Rejecter {
   [[nodiscard]] bool rejects(std::uint32_t counter) const noexcept;
 
  private:
+  [[nodiscard]] std::optional<Ipv6Address> source_of(PacketView arrived, PacketView now) const noexcept;
+
   const classify::Ruleset& rules_;
-  const std::vector<bool>& ports_;
+  const Answering& answering_;
   function::Emitter* emitter_ = nullptr;
   function::AnswerLimit limit_;
 };

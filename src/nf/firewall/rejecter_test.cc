@@ -29,7 +29,7 @@ using ::testing::ElementsAre;
 
 std::unique_ptr<Firewall> firewall(const std::string& rules, std::vector<bool> answering = {true}) {
   Firewall::Setup setup;
-  setup.answering = std::move(answering);
+  setup.answering.ports = std::move(answering);
   auto made = Firewall::build(rules_of(rules), classify::Engine::bitvector, std::move(setup));
   EXPECT_TRUE(made) << to_string(made.error());
   return std::move(*made);

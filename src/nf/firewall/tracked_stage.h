@@ -48,7 +48,7 @@ class TrackedStage : public DecidingStage {
  public:
   /// Borrows all arguments. `translates`: it may change packets, as helpers do where connections are translated.
   TrackedStage(const classify::Ruleset& rules, const classify::Classifier& classifier, RuleCounters& counters,
-               const std::vector<bool>& answering, const StepContext* steps, ConnectionCounters& of_connections,
+               const Answering& answering, const StepContext* steps, ConnectionCounters& of_connections,
                bool translates = false)
       : DecidingStage(rules, classifier, counters, answering, steps),
         rules_(classify::view_of(rules)),

@@ -24,7 +24,7 @@ class TranslatingStage final : public TrackedStage {
  public:
   /// Borrows all arguments. `nat_steps`: as `steps`, for the rules that translate.
   TranslatingStage(const classify::Ruleset& rules, const classify::Classifier& classifier, RuleCounters& counters,
-                   const std::vector<bool>& answering, const StepContext* steps, ConnectionCounters& of_connections,
+                   const Answering& answering, const StepContext* steps, ConnectionCounters& of_connections,
                    const NatRules& nat, const StepContext* nat_steps)
       : TrackedStage(rules, classifier, counters, answering, steps, of_connections, true),
         nat_(nat),

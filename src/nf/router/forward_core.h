@@ -48,7 +48,17 @@ inline constexpr std::array<std::string_view, 15> kDropReasons{
 struct CheckRules {
   bool verify_checksum = true;
   bool drop_martians = true;
+  bool answers = false;  // senders are told why packets are dropped, by the host
 };
+
+/// Whether senders are told about packets with this verdict: those that cannot be delivered, by the route or since the
+/// TTL is used up, as in Linux.
+[[nodiscard]] PENSTOCK_HOST_DEVICE constexpr bool is_told(Verdict verdict) noexcept {
+  if (verdict.kind != VerdictKind::drop) return false;
+  const auto reason = static_cast<DropReason>(verdict.value);
+  return reason == DropReason::no_route || reason == DropReason::unreachable || reason == DropReason::prohibit ||
+         reason == DropReason::ttl_exceeded;
+}
 
 /// Borrows the tables that a lookup's value refers to.
 struct ForwardView {
@@ -211,7 +221,8 @@ PENSTOCK_HOST_DEVICE inline void decrement_ttl(Ipv4Header& ip) noexcept {
   return Verdict::forward(hop.port);
 }
 
-/// The complete processing of one packet. Borrows the tables, on the host or the device.
+/// The complete processing of one packet. Borrows the tables, on the host or the device. Packets about which senders
+/// are told are left to the host.
 template <typename Fib4View, typename Fib6View>
 struct ForwardCore {
   Fib4View v4;
@@ -222,6 +233,12 @@ struct ForwardCore {
   [[nodiscard]] PENSTOCK_HOST_DEVICE Verdict operator()(PacketView packet) const noexcept {
     const Verdict checked = check(packet, rules);
     if (!checked.alive()) return checked;
+    const Verdict verdict = forward(packet);
+    return rules.answers && is_told(verdict) ? Verdict::punt() : verdict;
+  }
+
+ private:
+  [[nodiscard]] PENSTOCK_HOST_DEVICE Verdict forward(PacketView packet) const noexcept {
     const std::uint32_t value = packet.layout().network == NetworkLayer::ipv4
                                     ? lookup(v4, Ipv4Address{packet.ipv4().destination.value()})
                                     : lookup(v6, packet.ipv6().destination_address());

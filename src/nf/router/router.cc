@@ -105,6 +105,7 @@ Router::Router(RouterConfig config, std::unique_ptr<const RouterTables> tables)
     : traits_(router_traits(config.rules, tables->has_neighbours,
                             std::ranges::any_of(config.ports, &EgressPort::rewrite_source))),
       rules_(config.rules),
+      addresses_(std::move(config.addresses)),
       devices_(std::move(config.devices)),
       from_kernel_(std::move(config.from_kernel)),
       own_macs_(std::move(config.own_macs)),
@@ -124,7 +125,8 @@ bool Router::takes_mac(PortIndex port) const noexcept {
 }
 
 std::unique_ptr<function::CpuStage> Router::make_cpu_stage() {
-  return make_router_stage(snapshot_, rules_, devices_, asks_for_neighbours() ? &source_->missing() : nullptr);
+  return make_router_stage(snapshot_, rules_, devices_, addresses_,
+                           asks_for_neighbours() ? &source_->missing() : nullptr);
 }
 
 std::unique_ptr<DeviceStage> Router::make_device_stage(function::Processor /*processor*/, const StageUse& /*use*/) {
@@ -248,8 +250,11 @@ Result<std::string> Router::changes_from(const function::NetworkFunction& runnin
                          to_string(before.from_kernel_)});
   }
   const std::scoped_lock lock(updates_, before.updates_);
-  return table_changes({before.snapshot_.newest(), before.next_hops_, before.rules_, before.given_macs()},
-                       {snapshot_.newest(), next_hops_, rules_, given_macs()}, from_kernel_);
+  std::string changes =
+      table_changes({before.snapshot_.newest(), before.next_hops_, before.rules_, before.given_macs()},
+                    {snapshot_.newest(), next_hops_, rules_, given_macs()}, from_kernel_);
+  if (addresses_ == before.addresses_) return changes;
+  return changes + (changes.empty() ? "addresses changed" : ", addresses changed");
 }
 
 std::vector<EgressPort> Router::given_macs() const {

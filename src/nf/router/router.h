@@ -23,6 +23,7 @@
 
 #include "base/error.h"
 #include "function/network_function.h"
+#include "function/port_addresses.h"
 #include "function/snapshot.h"
 #include "gpu/per_device.h"
 #include "nf/router/device_tables.h"
@@ -44,7 +45,8 @@ struct RouterConfig {
   std::optional<Neighbours> neighbours;  // empty: frames keep their destination MAC
   std::vector<EgressPort> ports;         // by PortIndex, one for each device
   FromKernel from_kernel;                // what a TableSource provides; `routes` and `neighbours` are empty then
-  std::vector<bool> own_macs;            // by port: the user has given its source MAC. Empty: none
+  std::vector<function::PortAddresses> addresses{};  // by PortIndex: the router's own, from which ICMP errors come
+  std::vector<bool> own_macs;                        // by port: the user has given its source MAC. Empty: none
 };
 
 /// A set of changes, in the order in which they are applied.
@@ -128,6 +130,7 @@ class Router final : public function::NetworkFunction {
 
   function::NfTraits traits_;
   CheckRules rules_;
+  const std::vector<function::PortAddresses> addresses_;
   Devices devices_;
   FromKernel from_kernel_;
   std::vector<bool> own_macs_;

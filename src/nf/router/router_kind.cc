@@ -33,6 +33,8 @@ constexpr auto kParameters = std::to_array<Parameter>({
      "ports for the interfaces in those files, or none: {eth0: wan, veth*: none}", false},
     {"macs", ParameterType::pairs, "", "",
      "source MAC addresses of packets, by the port that they leave on: {wan: 02:00:00:00:00:01}", false},
+    {"addresses", ParameterType::pairs, "", "",
+     "the router's own addresses, by port, from which it sends ICMP errors: {lan: 192.0.2.1 2001:db8::1}", false},
     {"ipv4", ParameterType::choice, "dir24", "dir24|trie1|trie4",
      "IPv4 table: DIR-24-8, or a trie with a stride of 1 or 4 bits", false},
     {"verify_checksum", ParameterType::flag, "true", "", "drop packets with a wrong IPv4 header checksum", false},
@@ -169,11 +171,33 @@ Errors mac_cautions(const Parameters& parameters, const RouterConfig& config, co
   return cautions;
 }
 
+/// Whether ICMP errors reach a host that sends packets. Warns about addresses of ports where none does.
+bool can_answer(const std::vector<function::PortAddresses>& addresses, const Parameters& parameters,
+                function::NfContext& context) {
+  bool any = false;
+  for (std::size_t port = 0; port < addresses.size(); ++port) {
+    if (!addresses[port].any()) continue;
+    const bool writes = port >= context.ports_write.size() || context.ports_write[port];
+    any |= writes;
+    if (writes) continue;
+    context.without_effect.push_back({parameters.place("addresses"),
+                                      fmt::format("an address of port {}, which does not write", context.ports[port]),
+                                      "", "a port that writes"});
+  }
+  return any;
+}
+
 Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parameters, function::NfContext& context) {
   Errors errors;
   RouterConfig config;
   config.engine = *parse_fib4_engine(parameters.text("ipv4"));
   config.rules = {parameters.flag("verify_checksum"), parameters.flag("drop_martians")};
+  if (auto addresses = function::read_port_addresses(parameters, "addresses", context)) {
+    config.rules.answers = parameters.has("addresses") && can_answer(*addresses, parameters, context);
+    config.addresses = std::move(*addresses);
+  } else {
+    append(errors, std::move(addresses).error());
+  }
   config.devices = read_devices(parameters, context.ports, errors);
   config.ports = read_macs(parameters, context.ports, config.devices, errors);
 

@@ -10,8 +10,10 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "function/holding_stage.h"
+#include "nf/router/error_sender.h"
 #include "nf/router/explain.h"
 #include "nf/router/forward_core.h"
 
@@ -23,8 +25,11 @@ namespace {
 /// destinations, looks them up in bulk, then sends all.
 class RouterStage : public function::CpuStage {
  public:
-  RouterStage(function::Snapshot<RouterTables>& tables, CheckRules rules, const Devices& devices)
-      : tables_(tables), rules_(rules), devices_(devices) {}
+  RouterStage(function::Snapshot<RouterTables>& tables, CheckRules rules, const Devices& devices,
+              const std::vector<function::PortAddresses>& addresses)
+      : tables_(tables), rules_(rules), devices_(devices), errors_(addresses) {}
+
+  void set_emitter(function::Emitter& emitter) noexcept override { errors_.set_emitter(emitter); }
 
   void begin_batch() noexcept override { tables_.refresh(); }
   std::string explain(PacketView packet) const override;
@@ -72,6 +77,10 @@ class RouterStage : public function::CpuStage {
     const ForwardView view = tables.view();
     look_up_and_send(v4_, tables.v4, view);
     look_up_and_send(v6_, tables.v6, view);
+    if (!rules_.answers) return;
+    for (const PacketView packet : packets) {
+      if (is_told(packet.packet->verdict)) errors_.tell(packet);
+    }
   }
 
   template <typename Address, typename Fib>
@@ -93,14 +102,15 @@ class RouterStage : public function::CpuStage {
   const Devices& devices_;
   Lookups<Ipv4Address> v4_;
   Lookups<Ipv6Address> v6_;
+  ErrorSender errors_;
 };
 
 /// With the kernel's neighbours: packets to one that is missing are held while the kernel is asked for it.
 class HoldingRouterStage final : public RouterStage, public function::HoldingStage {
  public:
   HoldingRouterStage(function::Snapshot<RouterTables>& tables, CheckRules rules, const Devices& devices,
-                     MissingNeighbours& missing)
-      : RouterStage(tables, rules, devices), missing_(missing) {}
+                     const std::vector<function::PortAddresses>& addresses, MissingNeighbours& missing)
+      : RouterStage(tables, rules, devices, addresses), missing_(missing) {}
 
   void begin_batch() noexcept override {
     const RouterTables* const before = &tables();
@@ -183,13 +193,17 @@ function::NfTraits router_traits(CheckRules rules, bool rewrites_destination, bo
           .finish = {},
           .growth = {},
           .chooses_port = true,
+          .emits = rules.answers,
+          .answers_arrivals = rules.answers,
           .drop_reasons = kDropReasons};
 }
 
 std::unique_ptr<function::CpuStage> make_router_stage(function::Snapshot<RouterTables>& tables, CheckRules rules,
-                                                      const Devices& devices, MissingNeighbours* missing) {
-  if (missing == nullptr) return std::make_unique<RouterStage>(tables, rules, devices);
-  return std::make_unique<HoldingRouterStage>(tables, rules, devices, *missing);
+                                                      const Devices& devices,
+                                                      const std::vector<function::PortAddresses>& addresses,
+                                                      MissingNeighbours* missing) {
+  if (missing == nullptr) return std::make_unique<RouterStage>(tables, rules, devices, addresses);
+  return std::make_unique<HoldingRouterStage>(tables, rules, devices, addresses, *missing);
 }
 
 }  // namespace penstock::router

@@ -6,8 +6,10 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "function/network_function.h"
+#include "function/port_addresses.h"
 #include "function/snapshot.h"
 #include "nf/router/devices.h"
 #include "nf/router/missing_neighbours.h"
@@ -20,9 +22,10 @@ namespace penstock::router {
 
 /// The stage takes the newest tables at each batch boundary. Unless `missing` is null, it is a function::HoldingStage,
 /// and notes the neighbours that packets lack there. All of them must outlive it; `devices` give names for its
-/// explanations.
-[[nodiscard]] std::unique_ptr<function::CpuStage> make_router_stage(function::Snapshot<RouterTables>& tables,
-                                                                    CheckRules rules, const Devices& devices,
-                                                                    MissingNeighbours* missing);
+/// explanations. `addresses`: the router's own, by PortIndex; to hosts behind ports without any, it sends no ICMP
+/// errors.
+[[nodiscard]] std::unique_ptr<function::CpuStage> make_router_stage(
+    function::Snapshot<RouterTables>& tables, CheckRules rules, const Devices& devices,
+    const std::vector<function::PortAddresses>& addresses, MissingNeighbours* missing);
 
 }  // namespace penstock::router

@@ -5,7 +5,7 @@
 import errno
 import json
 
-from net import check
+from net import Skip, check, sh
 
 # By destination port: what the rule answers with, and the error of the socket.
 IPV4 = {1: ("icmp-net-unreachable", errno.ENETUNREACH), 2: ("icmp-host-unreachable", errno.EHOSTUNREACH),
@@ -67,4 +67,64 @@ def rejects(workers, processor=""):
     return scenario
 
 
-SCENARIOS = {"Rejects1": rejects(1), "Rejects2": rejects(2)}
+# The same answers at hook forward, behind NAT and the router: the hosts see the addresses that they know.
+TRANSLATED = """
+table inet nat {
+ chain in {
+  type nat hook prerouting priority dstnat;
+  ip daddr 10.2.0.254 meta l4proto { tcp, udp } dnat ip to 10.1.0.1
+  ip6 daddr fd02::fe meta l4proto { tcp, udp } dnat ip6 to fd01::1
+ }
+ chain through { type filter hook forward priority filter; %s }
+ chain out { type nat hook postrouting priority srcnat; oifname "wan" masquerade; }
+}
+"""
+NFT_IPV4 = {1: "net-unreachable", 2: "host-unreachable", 3: "prot-unreachable", 4: "port-unreachable", 5: "net-prohibited",
+            6: "host-prohibited", 7: "admin-prohibited", 8: "port-unreachable"}
+NFT_IPV6 = {1: "no-route", 2: "admin-prohibited", 3: "addr-unreachable", 4: "port-unreachable", 5: "policy-fail", 6: "reject-route",
+            7: "port-unreachable"}
+
+
+def behind_router(make):
+    net = make(routed=True)
+    if "nftables" not in sh("nft --version", check=False):
+        raise Skip("nft is not installed")
+    filters = [f"meta nfproto ipv4 udp dport {port} reject with icmp {what};" for port, what in NFT_IPV4.items()]
+    filters += [f"meta nfproto ipv6 udp dport {port} reject with icmpv6 {what};" for port, what in NFT_IPV6.items()]
+    filters += ["tcp dport 22 reject with tcp reset;", "tcp dport 23 reject;", "tcp dport 24 drop;"]
+    path, client = net.write("rules.nft", TRANSLATED % "\n".join(filters)), net.write("client.py", CLIENT)
+    own = {"lan": ("10.1.0.254", "fd01::fe"), "wan": ("10.2.0.254", "fd02::fe")}
+    addresses = ", addresses: {" + ", ".join(f"{port}: {v4} {v6}" for port, (v4, v6) in own.items()) + "}"
+
+    def firewall(hook):
+        return f"  - firewall: {{rules: {path}, hook: {hook}, interfaces: {{lan: lan, wan: wan}}{addresses}}}\n"
+
+    router = net.router()
+    routes = net.path("routes")
+    with open(routes, "a", encoding="ascii") as file:
+        file.write("prohibit 198.51.100.0/25\nunreachable 198.51.100.128/25\nprohibit 2001:db8:1::/48\nunreachable 2001:db8:2::/48\n")
+    net.start(firewall("prerouting") + router.replace("}}\n", "}" + addresses + "}\n") + firewall("forward") + firewall("postrouting"))
+    for version, answers, outside, public in ((4, IPV4, "10.2.0.2", "10.2.0.254"), (6, IPV6, "fd02::2", "fd02::fe")):
+        attempts = [f"SOCK_DGRAM/{port}" for port in answers] + [f"SOCK_STREAM/{port}" for port in (22, 23, 24)]
+        expected = [error for _, error in answers.values()] + [errno.ECONNREFUSED, errno.ECONNREFUSED, None]
+        for host, target in (("la", outside), ("lb", public)):
+            out = json.loads(net.host(host, f"python3 {client} {target} {' '.join(attempts)}"))
+            check(out == expected, host, "IPv", version, dict(zip(attempts, zip(out, expected))))
+        check(" 0% packet loss" in net.ping(version=version))
+    for version, source, target, said in (
+            (4, "la", "-t 1 10.2.0.2", "From 10.1.0.254 icmp_seq=1 Time to live exceeded"),
+            (6, "la", "-t 1 fd02::2", "From fd01::fe icmp_seq=1 Time exceeded: Hop limit"),
+            (4, "lb", "-t 1 10.1.0.1", "From 10.2.0.254 icmp_seq=1 Time to live exceeded"),
+            (4, "la", "203.0.113.9", "From 10.1.0.254 icmp_seq=1 Destination Net Unreachable"),
+            (6, "la", "2001:db8:9::9", "From fd01::fe icmp_seq=1 Destination unreachable: No route"),
+            (4, "la", "198.51.100.1", "From 10.1.0.254 icmp_seq=1 Packet filtered"),
+            (6, "la", "2001:db8:1::1", "From fd01::fe icmp_seq=1 Destination unreachable: Administratively prohibited"),
+            (4, "la", "198.51.100.200", "From 10.1.0.254 icmp_seq=1 Destination Host Unreachable"),
+            (6, "la", "2001:db8:2::1", "From fd01::fe icmp_seq=1 Destination unreachable: Address unreachable")):
+        out = net.host(source, f"ping -{version} -c 1 -W 2 {target}", check=False)
+        check(said in out, said, "is not in", out)
+    report = net.stop()
+    print([function["dropped"] for function in report["functions"]])
+
+
+SCENARIOS = {"Rejects1": rejects(1), "Rejects2": rejects(2), "RejectsBehindRouter": behind_router}

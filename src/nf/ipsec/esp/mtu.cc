@@ -136,7 +136,7 @@ void answer_too_big(PacketView packet, const SaView& sa, std::uint32_t mtu, func
   const function::IcmpError error = packet.layout().network == NetworkLayer::ipv4
                                         ? function::IcmpError{kUnreachable, kFragmentationNeeded, fits}
                                         : function::IcmpError{kPacketTooBig, 0, std::max(fits, kLeastIpv6Mtu)};
-  function::answer_with_error(packet, error, from, emitter);
+  function::answer_with_error(packet, error, from, packet, emitter);
 }
 
 }  // namespace penstock::ipsec
