@@ -5,31 +5,29 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 
 namespace penstock::function {
 
-Arrivals::Arrivals()
-    : kept_(std::make_unique_for_overwrite<std::array<Kept, kBurst>>()),
+Arrivals::Arrivals(std::size_t most_packets)
+    : kept_(std::make_unique_for_overwrite<Kept[]>(most_packets)),
       frame_(std::make_unique_for_overwrite<std::uint8_t[]>(kMostFrame)) {}
 
-void Arrivals::begin(std::span<const PacketView> burst) noexcept {
-  count_ = burst.size();
-  for (std::size_t i = 0; i < burst.size(); ++i) {
-    Kept& kept = (*kept_)[i];
-    kept.packet = burst[i].packet;
-    kept.frame = burst[i].frame;
-    kept.descriptor = *burst[i].packet;
-    std::memcpy(kept.bytes.data(), burst[i].frame, std::min<std::size_t>(kKept, burst[i].length()));
+void Arrivals::add(std::span<const PacketView> packets) noexcept {
+  for (const PacketView packet : packets) {
+    Kept& kept = kept_[count_++];
+    kept.packet = packet.packet;
+    kept.descriptor = *packet.packet;
+    std::memcpy(kept.bytes.data(), packet.frame, std::min<std::size_t>(kKept, packet.length()));
   }
 }
 
 std::optional<PacketView> Arrivals::of(PacketView packet) noexcept {
-  const auto known = std::span(*kept_).first(count_);
-  const auto kept = std::ranges::find(known, packet.packet, &Kept::packet);
-  if (kept == known.end()) return std::nullopt;
+  const auto known = std::span(kept_.get(), count_);
+  const auto kept = std::ranges::lower_bound(known, packet.packet, std::less<>(), &Kept::packet);
+  if (kept == known.end() || kept->packet != packet.packet) return std::nullopt;
   const PacketDescriptor& before = kept->descriptor;
-  const bool is_the_same = kept->frame == packet.frame && before.length == packet.length() &&
-                           before.layout.network == packet.layout().network &&
+  const bool is_the_same = before.length == packet.length() && before.layout.network == packet.layout().network &&
                            before.layout.network_offset == packet.layout().network_offset &&
                            before.layout.transport == packet.layout().transport &&
                            before.layout.transport_offset == packet.layout().transport_offset;

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Packets as they arrived, for functions that answer their senders after others have changed them: translated them, or
-// written the link addresses of the next hop. The frames' first bytes are kept for one burst.
+// written the link addresses of the next hop. Their first bytes are kept, for one burst or one batch.
 
 #pragma once
 
@@ -13,22 +13,22 @@
 #include <optional>
 #include <span>
 
-#include "function/burst.h"
 #include "packet/packet.h"
 
 namespace penstock::function {
 
 class Arrivals {
  public:
-  Arrivals();
+  /// For at most so many packets.
+  explicit Arrivals(std::size_t most_packets);
 
-  /// Keeps what `of` needs of these packets, at most kBurst, which have parsed layouts and are as they arrived. Forgets
-  /// the former ones.
-  void begin(std::span<const PacketView> burst) noexcept;
   void forget() noexcept { count_ = 0; }
+  /// Keeps what `of` needs of these packets, which have parsed layouts and are as they arrived. They follow those that
+  /// are known in their batch.
+  void add(std::span<const PacketView> packets) noexcept;
 
   /// The packet as it arrived, in memory that is valid until the next call. Empty if that is not known, or the frame
-  /// now has another place, length or protocol: what it holds may not be what its sender sent.
+  /// now has another length or protocol, as after a tunnel: what it holds is not what its sender sent.
   [[nodiscard]] std::optional<PacketView> of(PacketView packet) noexcept;
 
  private:
@@ -38,12 +38,11 @@ class Arrivals {
 
   struct Kept {
     const PacketDescriptor* packet;
-    const std::uint8_t* frame;
     PacketDescriptor descriptor;
     std::array<std::uint8_t, kKept> bytes;
   };
 
-  std::unique_ptr<std::array<Kept, kBurst>> kept_;
+  std::unique_ptr<Kept[]> kept_;  // by the places of their descriptors
   std::size_t count_ = 0;
   std::unique_ptr<std::uint8_t[]> frame_;  // what `of` has put together
   PacketDescriptor descriptor_;

@@ -95,7 +95,7 @@ CpuTwins::CpuTwins(const Chain& chain, std::span<const plan::DevicePlan::Run> ru
     const function::NfTraits& traits = f.function->traits();
     functions_.push_back({traits, f.name, traits.cpu.writes.has(Field::frame_shape), changes_bytes(traits.cpu)});
     if (traits.answers_arrivals && arrivals_ == nullptr) {
-      arrivals_ = std::make_unique<function::Arrivals>();
+      arrivals_ = std::make_unique<function::Arrivals>(function::kBurst);
       emitter_.know_arrivals(arrivals_.get());
     }
     if (connections_ == nullptr)
@@ -157,11 +157,8 @@ void CpuTwins::parse(std::span<const PacketView> burst, bool as_arrived) noexcep
   const Clock::time_point start = Clock::now();
   stack_.prepare(burst);
   if (arrivals_ != nullptr) {
-    if (as_arrived) {
-      arrivals_->begin(burst);
-    } else {
-      arrivals_->forget();
-    }
+    arrivals_->forget();
+    if (as_arrived) arrivals_->add(burst);
   }
   counters_.stack_time_ns.add(nanoseconds_between(start, Clock::now()));
 }

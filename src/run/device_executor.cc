@@ -45,6 +45,8 @@ DeviceExecutor::DeviceExecutor(const Chain& chain, plan::DevicePlan plan,
     flight.waiting.reserve(waiting * chain.settings.batch_packets);
     if (waiting > 0) flight.exchanged.reserve(chain.settings.batch_packets);
     if (emits_) flight.emissions = chain.make_emissions();
+    if (plan_.runs.size() > 1 && std::ranges::any_of(traits_, &function::NfTraits::answers_arrivals))
+      flight.arrivals = std::make_unique<function::Arrivals>(chain.settings.batch_packets);
     flight.gathers = gathers();
     if (flight.gathers || flight_twins_.need_room(0, traits_.size())) {
       flight.scratch = FrameScratch(chain.settings.batch_bytes, chain.settings.batch_packets, plan::growth_of(traits_));
@@ -102,7 +104,8 @@ bool DeviceExecutor::submit(Batch& batch) noexcept {
   }
   ++current_->flights;
   if (emits_) flight.emissions.begin(batch);
-  emitter_.go_into(emissions_of(flight));
+  make_for(flight);
+  if (flight.arrivals != nullptr) flight_twins_.remember(flight);
   begin_run(flight);
   if (!flight.on_device) return true;  // its turn comes in `retire`
   flight.lane->busy = true;
@@ -224,7 +227,7 @@ Batch* DeviceExecutor::retire() noexcept {
 void DeviceExecutor::advance(Flight& flight, std::size_t limit) noexcept {
   twins_.use(*flight.epoch);
   twins_.begin_numbered(flight.number);
-  emitter_.go_into(emissions_of(flight));
+  make_for(flight);
   while (flight.run < limit) {
     const plan::DevicePlan::Run& run = flight.current();
     if (is_device(run.processor) && flight.on_device) {

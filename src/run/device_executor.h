@@ -79,6 +79,11 @@ class DeviceExecutor : public Executor {
   [[nodiscard]] function::Emissions* emissions_of(Flight& flight) const noexcept {
     return emits_ ? &flight.emissions : nullptr;
   }
+  /// What functions make from here on is for this flight's packets.
+  void make_for(Flight& flight) noexcept {
+    emitter_.go_into(emissions_of(flight));
+    if (flight.arrivals != nullptr) emitter_.know_arrivals(flight.arrivals.get());
+  }
   [[nodiscard]] LaneState* free_lane() noexcept;
   [[nodiscard]] bool all_lost() const noexcept;
   /// Moves the flight forward as far as possible without blocking, but not past run `limit`, where the previous batch

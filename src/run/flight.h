@@ -51,9 +51,10 @@ struct Flight {
   std::vector<std::uint8_t*> frames;  // by packet, for forwarded packets; only valid if `listed`, else frames are in
                                       // the batch
   bool listed = false;
-  FrameScratch scratch;               // for those that the twins are to make longer
-  bool gathers = false;               // a segment may send frames again that lie in several memories
-  function::Emissions emissions;      // what functions made of its packets
+  FrameScratch scratch;                          // for those that the twins are to make longer
+  bool gathers = false;                          // a segment may send frames again that lie in several memories
+  function::Emissions emissions;                 // what functions made of its packets
+  std::unique_ptr<function::Arrivals> arrivals;  // its packets as they arrived; null if only its first run asks
   std::vector<std::uint32_t> punted;  // packets that are not worked on any more on the device; some more than once
   std::vector<Verdict> set_aside;     // by packet: of those that a segment leaves alone, while it runs
   std::vector<std::uint8_t> arms;     // by packet, of the fork that was begun last; none where the chain has no forks

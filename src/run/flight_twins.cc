@@ -11,8 +11,10 @@ namespace penstock::run {
 
 namespace {
 
-/// Whether the flight begins with this run: packets come to it as they arrived.
-bool begins_with(const Flight& flight, const plan::DevicePlan::Run& run) { return &run == &flight.plan->runs.front(); }
+/// Whether packets come to this run as they arrived, and nothing else knows them like that.
+bool begins_with(const Flight& flight, const plan::DevicePlan::Run& run) {
+  return flight.arrivals == nullptr && &run == &flight.plan->runs.front();
+}
 
 }  // namespace
 
@@ -83,6 +85,16 @@ void FlightTwins::parse(Flight& flight) noexcept {
   function::for_each_burst(
       *flight.batch, [&](std::size_t i) { return flight.view(i); },
       [&](std::span<PacketView> burst) { twins_.parse(burst, false); });
+}
+
+void FlightTwins::remember(Flight& flight) noexcept {
+  flight.arrivals->forget();
+  function::for_each_burst(
+      *flight.batch, [&](std::size_t i) { return flight.view(i); },
+      [&](std::span<PacketView> burst) {
+        twins_.parse(burst, false);
+        flight.arrivals->add(burst);
+      });
 }
 
 void FlightTwins::run_some(Flight& flight, std::span<const std::uint32_t> packets) noexcept {

@@ -35,6 +35,8 @@ class FlightTwins {
   void choose_arms(Flight& flight, const plan::Fork& fork) noexcept;
   /// Parses all forwarded packets, for the records that a segment sends.
   void parse(Flight& flight) noexcept;
+  /// Keeps the flight's packets as they arrived, before its first run.
+  void remember(Flight& flight) noexcept;
 
  private:
   [[nodiscard]] std::span<PacketView> pass(const plan::DevicePlan::Run& run, std::span<PacketView> packets) noexcept;

@@ -212,7 +212,7 @@ class ChainsOverCaptures : public property::Chains {
   /// The captures of this run are the expectation.
   void run_on_cpu(const std::string& yaml, const std::vector<std::string>& settings) {
     expected_ = run(yaml, settings + std::vector<std::string>{"run.processor=cpu"});
-    for (const char* name : kOutputs) std::filesystem::rename(folder_ / name, folder_ / expected(name));
+    for (const std::string& name : outputs_) std::filesystem::rename(folder_ / name, folder_ / expected(name));
   }
   void compare(const std::string& yaml, const std::vector<std::string>& settings, const Way& way, unsigned count) {
     SCOPED_TRACE(fmt::format("{}, {} workers", to_string(way), count));
@@ -221,14 +221,14 @@ class ChainsOverCaptures : public property::Chains {
     ASSERT_NO_FATAL_FAILURE(expect_the_same_counts(expected_.report, result.report));
     expect_all_on_device(result.report);
     EXPECT_EQ(penstock::to_string(result.errors), penstock::to_string(expected_.errors));
-    for (const char* name : kOutputs) {
+    for (const std::string& name : outputs_) {
       SCOPED_TRACE(name);
       expect_the_same_capture(folder_ / expected(name), folder_ / name, count == 1);
     }
   }
   static std::string expected(const std::string& name) { return "expected-" + name; }
 
-  static constexpr const char* kOutputs[] = {"lan.pcapng", "wan.pcapng"};
+  std::vector<std::string> outputs_{"lan.pcapng", "wan.pcapng"};
   property::Outcome expected_;
 };
 
@@ -298,6 +298,42 @@ TEST_F(ChainsOverCaptures, TranslateAsOnTheCpu) {
   }
 }
 
+/// Answers quote packets as they arrived: those that the forward firewall rejects on the GPU after router and NAT, and
+/// those that the router leaves to the host.
+TEST_F(ChainsOverCaptures, AnswerAsOnTheCpu) {
+  outputs_ = {"lan.pcapng", "wan.pcapng", "back.pcapng"};
+  for (auto [name, text] : property::NatGateway::files()) {
+    const auto change = [&text = text](std::string_view from, std::string_view to) {
+      if (const auto at = text.find(from); at != std::string::npos) text.replace(at, from.size(), to);
+    };
+    change("--dport 666 -j DROP\n",
+           "--dport 666 -j REJECT --reject-with icmp-admin-prohibited\n-A FORWARD -o lan -m conntrack --ctstate NEW -p "
+           "udp -j REJECT\n-A FORWARD -p tcp -m tcp --dport 22 -j REJECT --reject-with tcp-reset\n");
+    change("default via 10.9.0.1", "prohibit 192.0.2.192/26\ndefault via 10.9.0.1");
+    put(name, text);
+  }
+  std::string yaml = property::NatGateway::chain("{pcap: {read: [in.pcap], write: back.pcapng}}");
+  const std::string addresses = ", addresses: {in: 10.0.0.254 2001:db8:1::fe}}\n";
+  for (const std::string_view function : {"\"02:00:00:00:00:0a\"}", "answers: true, hook: forward"}) {
+    const std::string_view of_firewall = "hook: forward";
+    if (function.ends_with(of_firewall)) yaml.replace(yaml.find(of_firewall), of_firewall.size(), function);
+    const auto end = yaml.find(function) + function.size();
+    yaml.replace(end, 2, addresses);
+  }
+  write_capture(folder_ / "in.pcap", property::NatGateway::packets(1000));
+  for (const Batches& batches : {kTiny[1], kTiny[3], kLarge}) {
+    SCOPED_TRACE(fmt::format("batches of {} packets", batches.packets));
+    ASSERT_NO_FATAL_FAILURE(run_on_cpu(yaml, settings_of(batches)));
+    EXPECT_GT(expected_.report["functions"][1]["dropped"]["reasons"]["prohibit"], 100);
+    EXPECT_GT(expected_.report["functions"][2]["dropped"]["reasons"]["rejected"], 300);
+    EXPECT_GT(expected_.report["ports"]["in"]["out"]["packets"], 400);
+    for (const Way& way : kWays) {
+      ASSERT_NO_FATAL_FAILURE(compare(yaml, settings_of(batches), way, 1));
+      if (HasFailure()) return;
+    }
+  }
+}
+
 TEST_F(ChainsOverCaptures, SendAllOfAFileWhileTheWaitingQueueOverflowsWithOtherPackets) {
   // Generated packets are discarded, whether lost or not; packets of the file leave as if they were alone.
   const std::string in = "{pcap: {read: \"" + (golden::root() / "examples/gateway/lan.pcap").string() + "\"}}";
@@ -317,7 +353,8 @@ TEST_F(ChainsOverCaptures, SendAllOfAFileWhileTheWaitingQueueOverflowsWithOtherP
       EXPECT_EQ(result.report["packets"]["forwarded"], expected_.report["packets"]["forwarded"]);
       expect_all_on_device(result.report);
       lost += result.report["dropped_by_chain"]["queue_full"].get<std::uint64_t>();
-      for (const char* name : kOutputs) expect_the_same_capture(folder_ / expected(name), folder_ / name, count == 1);
+      for (const std::string& name : outputs_)
+        expect_the_same_capture(folder_ / expected(name), folder_ / name, count == 1);
       if (HasFailure()) return;
     }
   }
