@@ -154,7 +154,10 @@ function::Explanation explain_and_send(PacketView packet, const RouterTables& ta
       add_neighbour(packet, select_hop(tables.hops.data() + value, packet.packet->flow_hash), tables, devices,
                     explanation);
     }
-    verdict = send(packet, value, tables.view());
+    verdict = send(packet, value, tables.view(), rules.host);
+    if (rules.host != kNoPort && verdict == Verdict::forward(rules.host))
+      explanation.notes.push_back(
+          fmt::format("one of the host's addresses: it leaves by port {}", devices.name(rules.host)));
   });
   if (asks_for_neighbours && verdict == Verdict::drop(DropReason::no_neighbour))
     explanation.depends_on = "the neighbour's answer: the packet waits while the kernel asks for its MAC address";

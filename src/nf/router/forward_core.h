@@ -3,7 +3,8 @@
 //
 // Forwards one packet, for host and device, in the packet's order: check it (RFC 1812 §5.2.2, §5.3.7; RFC 8200), find
 // its route, and send it on: hop limit, checksum, MACs, port. Nothing is written before everything is decided, so a
-// dropped packet is unchanged.
+// dropped packet is unchanged. Packets to the host leave by its port, if it has one, and those that it sends arrive
+// there; their hop limit stays.
 
 #pragma once
 
@@ -48,7 +49,8 @@ inline constexpr std::array<std::string_view, 15> kDropReasons{
 struct CheckRules {
   bool verify_checksum = true;
   bool drop_martians = true;
-  bool answers = false;  // senders are told why packets are dropped, by the host
+  bool answers = false;      // senders are told why packets are dropped, by the host
+  PortIndex host = kNoPort;  // at whose other end the host is; kNoPort: packets for the host are dropped
 };
 
 /// Whether senders are told about packets with this verdict: those that cannot be delivered, by the route or since the
@@ -196,14 +198,28 @@ PENSTOCK_HOST_DEVICE inline void decrement_ttl(Ipv4Header& ip) noexcept {
   return tables.neighbours.find(address, hop.port);
 }
 
-/// Forwards a checked packet as `value`, the result of its lookup, says.
+/// Sends a packet for one of the host's addresses to the host. There, the port's MAC is that of the host's end.
+[[nodiscard]] PENSTOCK_HOST_DEVICE inline Verdict send_to_host(PacketView packet, PortIndex host,
+                                                               const ForwardView& tables) noexcept {
+  const EgressPort& port = tables.ports[host];
+  if (packet.packet->link_type == LinkType::ethernet && port.rewrite_source) {
+    if (port.mac == MacAddress{}) return Verdict::drop(DropReason::no_neighbour);  // the kernel has not told it
+    packet.ethernet().destination = port.mac;
+  }
+  return Verdict::forward(host);
+}
+
+/// Forwards a checked packet as `value`, the result of its lookup, says. `host`: as CheckRules.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline Verdict send(PacketView packet, std::uint32_t value,
-                                                       const ForwardView& tables) noexcept {
+                                                       const ForwardView& tables, PortIndex host) noexcept {
   if (value == kNoRoute) return Verdict::drop(DropReason::no_route);
   const Hop& hop = select_hop(tables.hops + value, packet.packet->flow_hash);
+  const bool from_host = host != kNoPort && packet.packet->in_port == host;
+  if (hop.kind == RouteKind::local && host != kNoPort && !from_host) return send_to_host(packet, host, tables);
   if (hop.kind != RouteKind::unicast) return drop_by_kind(hop.kind);
   const bool ipv4 = packet.layout().network == NetworkLayer::ipv4;
-  if ((ipv4 ? packet.ipv4().ttl : packet.ipv6().hop_limit) <= 1) return Verdict::drop(DropReason::ttl_exceeded);
+  if (!from_host && (ipv4 ? packet.ipv4().ttl : packet.ipv6().hop_limit) <= 1)
+    return Verdict::drop(DropReason::ttl_exceeded);
 
   if (packet.packet->link_type == LinkType::ethernet) {
     const MacAddress* const mac = destination_mac(packet, hop, tables);
@@ -213,6 +229,7 @@ PENSTOCK_HOST_DEVICE inline void decrement_ttl(Ipv4Header& ip) noexcept {
     const EgressPort& port = tables.ports[hop.port];
     if (port.rewrite_source) ethernet.source = port.mac;
   }
+  if (from_host) return Verdict::forward(hop.port);
   if (ipv4) {
     decrement_ttl(packet.ipv4());
   } else {
@@ -242,7 +259,7 @@ struct ForwardCore {
     const std::uint32_t value = packet.layout().network == NetworkLayer::ipv4
                                     ? lookup(v4, Ipv4Address{packet.ipv4().destination.value()})
                                     : lookup(v6, packet.ipv6().destination_address());
-    return send(packet, value, tables);
+    return send(packet, value, tables, rules.host);
   }
 };
 

@@ -74,6 +74,12 @@ void edit_group(std::uint32_t group, const NextHopTable& next_hops, const Router
   }
 }
 
+/// Whether packets for the host get another destination MAC.
+bool rewrites_for_host(const RouterConfig& config) {
+  const PortIndex host = config.rules.host;
+  return host < config.ports.size() && config.ports[host].rewrite_source;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Router>> Router::build(RouterConfig config) {
@@ -102,7 +108,7 @@ Result<std::unique_ptr<Router>> Router::build(RouterConfig config) {
 }
 
 Router::Router(RouterConfig config, std::unique_ptr<const RouterTables> tables)
-    : traits_(router_traits(config.rules, tables->has_neighbours,
+    : traits_(router_traits(config.rules, tables->has_neighbours || rewrites_for_host(config),
                             std::ranges::any_of(config.ports, &EgressPort::rewrite_source))),
       rules_(config.rules),
       addresses_(std::move(config.addresses)),
@@ -249,6 +255,8 @@ Result<std::string> Router::changes_from(const function::NetworkFunction& runnin
                          to_string(from_kernel_),
                          to_string(before.from_kernel_)});
   }
+  if (rules_.host != before.rules_.host)
+    return failure(Error{{}, "another port for the host: it needs a new run", "", ""});
   const std::scoped_lock lock(updates_, before.updates_);
   std::string changes =
       table_changes({before.snapshot_.newest(), before.next_hops_, before.rules_, before.given_macs()},

@@ -32,9 +32,16 @@ constexpr auto kParameters = std::to_array<Parameter>({
     {"interfaces", ParameterType::pairs, "", "",
      "ports for the interfaces in those files, or none: {eth0: wan, veth*: none}", false},
     {"macs", ParameterType::pairs, "", "",
-     "source MAC addresses of packets, by the port that they leave on: {wan: 02:00:00:00:00:01}", false},
+     "source MAC addresses of packets, by the port that they leave on: {wan: 02:00:00:00:00:01}; of packets to the "
+     "host, "
+     "the destination's",
+     false},
     {"addresses", ParameterType::pairs, "", "",
      "the router's own addresses, by port, from which it sends ICMP errors: {lan: 192.0.2.1 2001:db8::1}", false},
+    {"host", ParameterType::text, "", "",
+     "the port at whose other end this host is, usually a tap: packets for its addresses (routes of type local) leave "
+     "there instead of being dropped",
+     false},
     {"ipv4", ParameterType::choice, "dir24", "dir24|trie1|trie4",
      "IPv4 table: DIR-24-8, or a trie with a stride of 1 or 4 bits", false},
     {"verify_checksum", ParameterType::flag, "true", "", "drop packets with a wrong IPv4 header checksum", false},
@@ -94,6 +101,18 @@ std::vector<EgressPort> read_macs(const Parameters& parameters, std::span<const 
   return egress;
 }
 
+/// Reads `host`.
+PortIndex read_host(const Parameters& parameters, const function::NfContext& context, Errors& errors) {
+  if (!parameters.has("host")) return kNoPort;
+  const std::string& name = parameters.text("host");
+  const auto port = std::ranges::find(context.ports, name);
+  if (port == context.ports.end()) {
+    errors.push_back({parameters.place("host"), "unknown port", in_quotes(name), "a port of the chain"});
+    return kNoPort;
+  }
+  return static_cast<PortIndex>(port - context.ports.begin());
+}
+
 /// Reads `table`: "main", "100", "vrf blue".
 Result<FromKernel> read_from_kernel(const Parameters& parameters) {
   constexpr std::size_t kLongestName = 15;  // of an interface
@@ -149,13 +168,21 @@ Errors without_effect(const Parameters& parameters, const RouterConfig& config, 
 /// Warns about frames that leave by network interfaces with MAC addresses by which they reach nobody, or look like
 /// another host's.
 Errors mac_cautions(const Parameters& parameters, const RouterConfig& config, const function::NfContext& context) {
-  std::vector<std::string_view> live, without_mac;
+  std::vector<std::string_view> live, without_mac, hosts;
   for (std::size_t port = 0; port < context.ports_live.size(); ++port) {
     if (!context.ports_live[port] || !context.ports_write[port]) continue;
-    live.emplace_back(context.ports[port]);
-    if (!config.ports[port].rewrite_source) without_mac.push_back(live.back());
+    const bool is_host = port == config.rules.host;
+    if (!is_host) live.emplace_back(context.ports[port]);
+    if (!config.ports[port].rewrite_source) (is_host ? hosts : without_mac).emplace_back(context.ports[port]);
   }
   Errors cautions;
+  if (!hosts.empty()) {
+    cautions.push_back({parameters.place("host"),
+                        "`host` without a MAC address: packets for the host keep the destination MAC address with "
+                        "which they came, and it does not take them",
+                        fmt::format("{}", fmt::join(hosts, ", ")),
+                        "the MAC address of the host's end in `macs`, or `neighbours: kernel`"});
+  }
   if (!config.neighbours && !live.empty()) {
     cautions.push_back({parameters.place("routes"),
                         "router without `neighbours`: frames keep the destination MAC address with which they came, "
@@ -198,6 +225,7 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
   } else {
     append(errors, std::move(addresses).error());
   }
+  config.rules.host = read_host(parameters, context, errors);
   config.devices = read_devices(parameters, context.ports, errors);
   config.ports = read_macs(parameters, context.ports, config.devices, errors);
 

@@ -93,7 +93,7 @@ class RouterStage : public function::CpuStage {
     }
     for (std::size_t i = 0; i < lookups.count; ++i) {
       const PacketView packet = lookups.packets[i];
-      packet.packet->verdict = send(packet, lookups.values[i], view);
+      packet.packet->verdict = send(packet, lookups.values[i], view, rules_.host);
     }
   }
 
@@ -180,6 +180,7 @@ function::NfTraits router_traits(CheckRules rules, bool rewrites_destination, bo
                                          Field::ipv6_dst, Field::ipv6_hop_limit, Field::flow_hash},
                 FieldSet{Field::ipv4_ttl, Field::ipv4_checksum, Field::ipv6_hop_limit, Field::verdict}};
   if (rules.verify_checksum) access.reads |= kIpv4HeaderFields;
+  if (rules.host != kNoPort) access.reads |= FieldSet{Field::in_port};
   if (rules.drop_martians) access.reads |= FieldSet{Field::ipv4_src, Field::ipv6_src};
   if (rewrites_destination) access.writes |= FieldSet{Field::eth_dst};
   if (rewrites_source) {

@@ -70,6 +70,57 @@ TEST(Router, DropsByTheTypeOfTheRoute) {
   EXPECT_EQ(send_ipv4("198.18.4.255"), "multicast");
 }
 
+/// With the host at the other end of port dmz, whose end has this MAC.
+constexpr MacAddress kHostMac{{2, 0, 0, 0, 0xbb, 1}};
+RouterConfig config_with_host() {
+  RouterConfig config = config_of(std::string(kRoutes) + "local 2001:db8:1::1 dev lan table local\n");
+  config.rules.host = kDmz;
+  config.ports[kDmz] = {kHostMac, true};
+  return config;
+}
+
+TEST(Router, SendsPacketsForTheHostByItsPortAndKeepsTheirHopLimit) {
+  const auto router = build(config_with_host());
+  TestPacket v4(packet().eth().ipv4("10.9.9.9", "198.18.4.1", 1).udp(1, 2).payload("x"));
+  TestPacket v6(packet().eth().ipv6("2001:db8:9::9", "2001:db8:1::1", 1).udp(1, 2).payload("x"));
+  for (TestPacket* const p : {&v4, &v6}) {
+    Bytes want = p->bytes;
+    std::ranges::copy(kHostMac.bytes, want.begin());
+    EXPECT_EQ(send_one(*router, *p), "dmz");
+    EXPECT_EQ(p->bytes, want) << "only the destination MAC changes";
+  }
+  RouterConfig without_mac = config_with_host();
+  without_mac.ports[kDmz].mac = {};
+  TestPacket early(packet().eth().ipv4("10.9.9.9", "198.18.4.1").udp(1, 2));
+  EXPECT_EQ(send_one(*build(std::move(without_mac)), early), "no_neighbour");
+  TestPacket forwarded(packet().eth().ipv4("10.9.9.9", "8.8.8.8", 1).udp(1, 2));
+  EXPECT_EQ(send_one(*router, forwarded), "ttl_exceeded");
+}
+
+TEST(Router, RoutesWhatTheHostSendsAndKeepsItsHopLimit) {
+  const auto router = build(config_with_host());
+  const auto from_host = [&](const testing::PacketBuilder& builder) {
+    TestPacket p(builder);
+    p.descriptor.in_port = kDmz;
+    const Bytes before = p.bytes;
+    const std::string where = send_one(*router, p);
+    EXPECT_EQ(p.bytes, before);
+    return where;
+  };
+  EXPECT_EQ(from_host(packet().eth().ipv4("198.18.4.1", "8.8.8.8", 1).udp(1, 2)), "wan");
+  EXPECT_EQ(from_host(packet().eth().ipv6("2001:db8:1::1", "2001:db8:1::7", 1).udp(1, 2)), "lan");
+  EXPECT_EQ(from_host(packet().eth().ipv4("198.18.4.1", "198.18.4.1").udp(1, 2)), "local") << "it would come back";
+  EXPECT_EQ(from_host(packet().eth().ipv4("127.0.0.1", "8.8.8.8").udp(1, 2)), "martian");
+}
+
+TEST(Router, ReadsThePortWherePacketsCameOnlyIfTheHostHasOne) {
+  EXPECT_FALSE(build(config_of(kRoutes))->traits().cpu.reads.has(Field::in_port));
+  const auto router = build(config_with_host());
+  EXPECT_TRUE(router->traits().cpu.reads.has(Field::in_port));
+  EXPECT_TRUE(router->traits().cpu.writes.has(Field::eth_dst));
+  EXPECT_EQ(router->traits().access_on(function::Processor::gpu)->reads, router->traits().cpu.reads);
+}
+
 TEST(Router, DropsMartians) {
   EXPECT_EQ(send_ipv4("8.8.8.8", "127.0.0.1"), "martian");
   EXPECT_EQ(send_ipv4("8.8.8.8", "0.0.0.0"), "martian");

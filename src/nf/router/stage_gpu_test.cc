@@ -67,6 +67,7 @@ RouterConfig config_with(Fib4Engine engine, bool rewrites_and_checks) {
     config.neighbours = neighbours_of(kNeighbours);
     config.ports[kWan] = {{{2, 0, 0, 0, 0xaa, 1}}, true};
     config.ports[kDmz] = {{{2, 0, 0, 0, 0xaa, 2}}, true};
+    config.rules.host = kDmz;
   }
   return config;
 }
