@@ -49,6 +49,7 @@ constexpr const char* kForInterfaces[] = {"Deleted1",    "Deleted2",      "Moved
 constexpr const char* kForPacketSockets[] = {"Conversations",
                                              "Evening",
                                              "Ftp",
+                                             "GatewayHost",
                                              "Home",
                                              "HomeOfKernel",
                                              "Unprivileged1",

@@ -68,11 +68,9 @@ struct Part {
   Hook hook;
   bool translates;
 };
-constexpr Part kParts[]{{Hook::prerouting, false},
-                        {Hook::prerouting, true},
-                        {Hook::forward, false},
-                        {Hook::postrouting, false},
-                        {Hook::postrouting, true}};
+constexpr Part kParts[]{{Hook::prerouting, false},  {Hook::prerouting, true},  {Hook::forward, false},
+                        {Hook::postrouting, false}, {Hook::postrouting, true}, {Hook::input, false},
+                        {Hook::input, true},        {Hook::output, false},     {Hook::output, true}};
 
 /// One line for each construct that is not supported and each mistake, or "accepted".
 std::string refused(const fs::path& file) {
@@ -83,7 +81,8 @@ std::string refused(const fs::path& file) {
     options.interfaces.aliases = {{"br-lan", "lan"}, {"br-guest", "dmz"}, {"docker0", "lan"}, {"shop0", "dmz"},
                                   {"apart0", "dmz"}, {"db0", "dmz"},      {"podman1", "dmz"}};
     options.interfaces.unknown_is_none = true;
-    options.interfaces.out_known = hook != Hook::prerouting;
+    options.interfaces.out_known = hook != Hook::prerouting && hook != Hook::output;
+    options.host_has_port = is_of_host(hook);
     options.local4 = {{{0, 0x7f000000}, {0, 0x7fffffff}}, {{0, 0xcb007105}, {0, 0xcb007105}}};  // also 203.0.113.5
     options.local6 = {{{0, 1}, {0, 1}}};
     options.logs = true;

@@ -152,7 +152,8 @@ class Translator {
 
   void drop(DropReason reason, std::string why) {
     packet_.packet->verdict = Verdict::drop(reason);
-    to_.notes.push_back("its filters accept it: " + std::exchange(to_.decided_by, std::move(why)));
+    std::string filters = std::exchange(to_.decided_by, std::move(why));
+    if (!filters.empty()) to_.notes.push_back("its filters accept it: " + std::move(filters));
   }
 
   PacketView packet_;
@@ -168,13 +169,20 @@ Explanation explain(PacketView packet, const Tables& tables, conntrack::Connecti
   const classify::Ruleset& rules = tables.rules;
   Explanation explanation;
   Verdict& verdict = packet.packet->verdict;
-  const Standing standing = standing_of(packet.layout());
+  const Standing standing = standing_of(packet, tables.route);
   if (standing != Standing::judged) {
     verdict = verdict_of(standing, verdict);
-    explanation.decided_by = standing == Standing::not_ip ? "not IP: no rule applies" : "its headers";
+    explanation.decided_by = standing == Standing::not_ip      ? "not IP: no rule applies"
+                             : standing == Standing::elsewhere ? "the host's port: rules of another hook apply"
+                                                               : "its headers";
     return explanation;
   }
   const conntrack::Tracked tracked = connections != nullptr ? connections->of(packet) : conntrack::Tracked{};
+  const bool translates_first = tables.nat != nullptr && translates_before_filters(tables.nat->hook);
+  if (translates_first) {
+    Translator(packet, tables, *connections, explanation)(tracked);
+    if (!verdict.alive()) return explanation;
+  }
   const classify::Connection connection = connections != nullptr ? connection_of(tracked) : classify::Connection{};
   classify::Key key;
   classify::make_key(packet, key, number_of(connection));
@@ -193,7 +201,7 @@ Explanation explain(PacketView packet, const Tables& tables, conntrack::Connecti
   verdict = verdict_of(classify::decision(classify::view_of(rules), entry, key.family).action, verdict);
   if (tables.nat == nullptr || !verdict.alive()) return explanation;
   explanation.depends_on += " (a known one keeps its translation: `penstock ctl conntrack list`)";
-  Translator(packet, tables, *connections, explanation)(tracked);
+  if (!translates_first) Translator(packet, tables, *connections, explanation)(tracked);
   return explanation;
 }
 

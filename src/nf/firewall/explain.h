@@ -13,6 +13,7 @@
 #include "classify/rule.h"
 #include "conntrack/connections.h"
 #include "function/explanation.h"
+#include "nf/firewall/judge_core.h"
 #include "nf/firewall/nat_rules.h"
 #include "packet/packet.h"
 
@@ -24,6 +25,7 @@ struct Tables {
   const classify::Classifier& classifier;
   const std::vector<std::uint16_t>& largest_packets;  // as StepContext
   const NatRules* nat = nullptr;                      // if it translates
+  Route route{};                                      // which packets it judges
 };
 
 /// NetworkFunction::explain. `connections`: those of ConnectionKeeper::explain; null: the firewall does not track any.

@@ -15,6 +15,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -65,6 +66,10 @@ struct FilterChain {
 };
 
 using FilterChains = std::map<std::string, FilterChain, std::less<>>;
+
+/// Why rules that redirect are unsupported at output: in Linux, to its loopback.
+inline constexpr std::string_view kRedirectsHost =
+    "redirecting what the host sends, to the host itself, is not supported";
 
 /// A chain where packets start.
 struct BaseChain {

@@ -47,6 +47,20 @@ void add_policy_changes(const classify::Ruleset& before, const classify::Ruleset
   }
 }
 
+/// Where the packets of a hook come from and go.
+Route route_at(std::optional<Hook> hook, PortIndex host) {
+  using End = Route::End;
+  if (!hook || host == kNoPort) return {};
+  switch (*hook) {
+    case Hook::prerouting: return {host, End::network, End::any};
+    case Hook::forward: return {host, End::network, End::network};
+    case Hook::postrouting: return {host, End::any, End::network};
+    case Hook::input: return {host, End::network, End::host};
+    case Hook::output: break;
+  }
+  return {host, End::host, End::any};
+}
+
 }  // namespace
 
 Access rule_access() noexcept {
@@ -63,6 +77,7 @@ Firewall::Firewall(classify::Ruleset rules, Setup setup)
       answering_(std::move(setup.answering)),
       nat_(std::move(setup.nat)),
       hook_(setup.hook),
+      route_(route_at(setup.hook, setup.host)),
       place_(std::move(setup.place)),
       tracking_(setup.tracks_in_any_case || nat_ || rules_.tests_connections() ? std::optional(setup.tracking)
                                                                                : std::nullopt),
@@ -121,7 +136,9 @@ Firewall::Firewall(classify::Ruleset rules, Setup setup)
     access.writes |= kTranslated;
     traits_.state_bytes = sizeof(TranslatingState);
   }
-  if (helps || steps_ || nat_steps_) return;  // no stage on a device
+  // No stage on a device. Where the host's packets pass other hooks, the host has to know by which port a packet leaves
+  // before it decides about its connection.
+  if (helps || steps_ || nat_steps_ || host_has_port()) return;
   traits_.devices = {{function::Processor::gpu, access}};
   // For counting bytes; an answer quotes the packet, which may have to be as it is at this function.
   const bool quotes = traits_.emits && !traits_.answers_arrivals;
@@ -155,14 +172,16 @@ RuleCounters& Firewall::add_counters() {
 std::unique_ptr<function::CpuStage> Firewall::make_cpu_stage() {
   RuleCounters& counters = add_counters();
   const auto context_of = [](const std::optional<StepContext>& steps) { return steps ? &*steps : nullptr; };
-  if (!tracks()) return std::make_unique<FirewallStage>(rules_, *classifier_, counters, answering_, context_of(steps_));
+  if (!tracks())
+    return std::make_unique<FirewallStage>(rules_, *classifier_, counters, answering_, context_of(steps_), route_);
   const std::lock_guard lock(counters_mutex);
   connections_.push_back(std::make_unique<ConnectionCounters>());
   ConnectionCounters& of_connections = *connections_.back();
   if (nat_)
     return std::make_unique<TranslatingStage>(rules_, *classifier_, counters, answering_, context_of(steps_),
-                                              of_connections, *nat_, context_of(nat_steps_));
-  return std::make_unique<TrackedStage>(rules_, *classifier_, counters, answering_, context_of(steps_), of_connections);
+                                              of_connections, *nat_, context_of(nat_steps_), route_);
+  return std::make_unique<TrackedStage>(rules_, *classifier_, counters, answering_, context_of(steps_), of_connections,
+                                        false, route_);
 }
 
 std::unique_ptr<function::StateStage> Firewall::make_state_stage(function::CpuStage& twin) {
@@ -215,6 +234,7 @@ Result<std::string> Firewall::changes_from(const function::NetworkFunction& runn
   if (nat_.has_value() != before.nat_.has_value() || (nat_ && nat_->hook != before.nat_->hook)) {
     return failure({{}, "another hook: it needs a new run", "", ""});
   }
+  if (route_.host != before.route_.host) return failure({{}, "another port for the host: it needs a new run", "", ""});
   if (tracks() && before.tracks() && tracking_->ftp != before.tracking_->ftp)
     return failure({{}, "other helpers: it needs a new run", "", ""});
   const std::vector<std::uint32_t> same = pair_rules(before.rules_, rules_);
@@ -280,11 +300,12 @@ void Firewall::predecessor_ended() noexcept {
 
 std::optional<function::Explanation> Firewall::explain(PacketView packet) const {
   if (const auto connections = function::connections_to_explain(*this)) return explain(packet, *connections);
-  return firewall::explain(packet, {rules_, *classifier_, largest_packets_}, nullptr);
+  return firewall::explain(packet, {rules_, *classifier_, largest_packets_, nullptr, route_}, nullptr);
 }
 
 function::Explanation Firewall::explain(PacketView packet, conntrack::Connections& connections) const {
-  return firewall::explain(packet, {rules_, *classifier_, largest_packets_, nat_ ? &*nat_ : nullptr}, &connections);
+  return firewall::explain(packet, {rules_, *classifier_, largest_packets_, nat_ ? &*nat_ : nullptr, route_},
+                           &connections);
 }
 
 std::string Firewall::state_of_run() const { return tracks() ? "connections" : ""; }

@@ -89,6 +89,7 @@ class Firewall final : public function::NetworkFunction,
     std::vector<std::string> port_names{};         // by PortIndex
     std::vector<std::uint16_t> largest_packets{};  // MTUs, ditto
     std::optional<Hook> hook{};                    // that it stands for
+    PortIndex host = kNoPort;                      // the host's port; kNoPort: its packets pass no hook
     Place place{};                                 // of its rules in the chain file
   };
   /// Fails if there are too many rules for the engine.
@@ -145,6 +146,7 @@ class Firewall final : public function::NetworkFunction,
 
  private:
   Firewall(classify::Ruleset rules, Setup setup);
+  [[nodiscard]] bool host_has_port() const noexcept { return route_.host != kNoPort; }
   [[nodiscard]] RuleCounters& add_counters();
   [[nodiscard]] std::shared_ptr<conntrack::ConnectionTables> make_tables() const;
   [[nodiscard]] std::vector<RuleCounters::Count> sum_counts() const;  // with counters_mutex held
@@ -154,6 +156,7 @@ class Firewall final : public function::NetworkFunction,
   const Answering answering_;
   std::optional<NatRules> nat_;
   const std::optional<Hook> hook_;
+  const Route route_;
   const Place place_;
   RuleSource* source_ = nullptr;
   std::unique_ptr<const classify::Classifier> classifier_;  // borrows rules_

@@ -43,10 +43,14 @@ constexpr auto kParameters = std::to_array<Parameter>({
     {"netns", ParameterType::text, "", "",
      "with `rules: kernel`, the network namespace whose rules apply, instead of that of the process", false},
     {"ipsets", ParameterType::path, "", "", "iptables: output of `ipset save`, with the sets that rules use", false},
-    {"hook", ParameterType::choice, "", "prerouting|forward|postrouting",
+    {"hook", ParameterType::choice, "", "prerouting|input|forward|output|postrouting",
      "the hook of nftables or iptables that the function stands for in this place of the chain, with its filters and, "
-     "at prerouting "
-     "and postrouting, translations of addresses; if not given: forward, and rules at other hooks are refused",
+     "except at forward, translations of addresses; if not given: forward, and rules at other hooks are refused",
+     false},
+    {"host", ParameterType::text, "", "",
+     "with `hook`, the port at whose other end this host is: packets to it pass the hook input, and those that it "
+     "sends "
+     "the hook output",
      false},
     {"addresses", ParameterType::pairs, "", "",
      "the host's addresses of ports, for masquerade, redirect, and rules that ask whether an address is local: {wan: "
@@ -277,6 +281,27 @@ Result<ReadBoth> read_kernel_rules(FromKernel& from, const Firewall* running, Re
   });
 }
 
+/// The host's port; kNoPort: it has none.
+Result<PortIndex> read_host(const Parameters& parameters, const function::NfContext& context) {
+  const std::string hook = parameters.has("hook") ? parameters.text("hook") : "";
+  if (!parameters.has("host")) {
+    if (hook.empty() || !is_of_host(hook_of(hook))) return kNoPort;
+    return failure(Error{parameters.place("hook"), "packets of the host, but no port where it is", in_quotes(hook),
+                         "`host: PORT`"});
+  }
+  const std::string& name = parameters.text("host");
+  const auto port = std::ranges::find(context.ports, name);
+  if (port == context.ports.end())
+    return failure(Error{parameters.place("host"), "unknown port", in_quotes(name), "a port of the chain"});
+  if (hook.empty()) return failure(Error{parameters.place("host"), "`host` without `hook`", in_quotes(name), "`hook`"});
+  if (!context.out_port_known && hook_of(hook) != Hook::prerouting && hook_of(hook) != Hook::output) {
+    return failure(Error{parameters.place("host"),
+                         fmt::format("hook {} has to know whether packets leave by the host's port", hook), "",
+                         "a function that chooses it, such as `router`, before this one"});
+  }
+  return static_cast<PortIndex>(port - context.ports.begin());
+}
+
 /// {wan: 1492}
 Result<std::vector<std::uint16_t>> read_mtus(const Parameters& parameters, const function::NfContext& context) {
   constexpr std::uint16_t kDefault = 1500, kLeast = 576, kMost = 65535;
@@ -397,6 +422,9 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
   if (parameters.has("policy")) options.policy = target_of(parameters.text("policy"));
 
   if (parameters.has("hook")) options.hook = hook_of(parameters.text("hook"));
+  const auto host = read_host(parameters, context);
+  if (!host) return failure(host.error());
+  options.host_has_port = *host != kNoPort;
   options.most_rules = parameters.integer("most_rules");
   options.refuses_unsupported = function::refuses_unsupported(parameters);
 
@@ -448,7 +476,10 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
       !checked)
     return failure(std::move(checked).error());
   if (!nat) append(context.cautions, cautions(read->value, parameters));
-  if (nat && *hook == Hook::prerouting && read->value.translates_at != 0 && context.out_port_known) {
+  const bool translates_destinations =
+      hook == Hook::output ? (read->value.translates_at & bit_of(Hook::output)) != 0
+                           : hook == Hook::prerouting && (read->value.translates_at & ~bit_of(Hook::output)) != 0;
+  if (nat && translates_destinations && context.out_port_known) {
     context.cautions.push_back({parameters.place("hook"),
                                 "destinations are translated after the function that chooses where packets leave", "",
                                 "this firewall before it, such as before `router`"});
@@ -495,6 +526,7 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
                         .port_names = {context.ports.begin(), context.ports.end()},
                         .largest_packets = std::move(*mtus),
                         .hook = hook,
+                        .host = *host,
                         .place = parameters.place("rules")};
   return Firewall::build(std::move(read->value), classify::engine_of(parameters.text("engine")), std::move(setup))
       .map([](std::unique_ptr<Firewall> firewall) {

@@ -67,6 +67,7 @@ std::string RuleDecider::explain(const classify::Key& key) const {
 
 std::string explain_without_rules(Standing standing) {
   if (standing == Standing::not_ip) return "not IP: passes";
+  if (standing == Standing::elsewhere) return "passes: rules of another hook apply";
   if (standing != Standing::judged) return fmt::format("{} header", kDropReasons[verdict_of(standing, {}).value]);
   return {};
 }
@@ -83,7 +84,7 @@ void FirewallStage::process_group(std::span<PacketView> packets) noexcept {
   KeyedPackets judged;
   for (const PacketView packet : packets) {
     Verdict& verdict = packet.packet->verdict;
-    const Standing standing = standing_of(packet.layout());
+    const Standing standing = standing_of(packet, route_);
     if (standing != Standing::judged) {
       verdict = verdict_of(standing, verdict);
       continue;
@@ -95,7 +96,7 @@ void FirewallStage::process_group(std::span<PacketView> packets) noexcept {
 }
 
 std::string FirewallStage::explain(PacketView packet) const {
-  if (std::string why = explain_without_rules(standing_of(packet.layout())); !why.empty()) return why;
+  if (std::string why = explain_without_rules(standing_of(packet, route_)); !why.empty()) return why;
   classify::Key key;
   classify::make_key(packet, key);
   return decider_.explain(key);

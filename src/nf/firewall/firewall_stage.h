@@ -68,13 +68,14 @@ class DecidingStage : public function::CpuStage {
  public:
   /// Borrows all arguments.
   DecidingStage(const classify::Ruleset& rules, const classify::Classifier& classifier, RuleCounters& counters,
-                const Answering& answering, const StepContext* steps)
-      : decider_(rules, classifier, counters, answering, steps) {}
+                const Answering& answering, const StepContext* steps, Route route = {})
+      : decider_(rules, classifier, counters, answering, steps), route_(route) {}
   void set_emitter(function::Emitter& emitter) noexcept final { decider_.rejecter().set_emitter(emitter); }
   [[nodiscard]] Rejecter& rejecter() noexcept { return decider_.rejecter(); }
 
  protected:
   RuleDecider decider_;
+  const Route route_;
 };
 
 /// What becomes of a packet that no rule applies to; empty if rules do.

@@ -16,7 +16,13 @@ namespace penstock::firewall {
 
 namespace {
 
-bool has(std::uint8_t hooks, Hook hook) { return (hooks >> static_cast<unsigned>(hook) & 1) != 0; }
+bool has(std::uint8_t hooks, Hook hook) { return (hooks & bit_of(hook)) != 0; }
+
+/// Whether packets that pass both hooks pass `first` first.
+bool is_before(Hook first, Hook second) {
+  if (first == Hook::prerouting) return second != Hook::prerouting && second != Hook::output;
+  return (first == Hook::forward || first == Hook::output) && second == Hook::postrouting;
+}
 
 }  // namespace
 
@@ -36,7 +42,7 @@ Errors Firewall::cautions_in(std::span<const function::NetworkFunction* const> c
                         in_quotes(rules_.file), "one for each hook"});
   }
   const auto later = std::find_if(same.begin(), std::ranges::find(same, this),
-                                  [&](const Firewall* one) { return *one->hook_ > *hook_; });
+                                  [&](const Firewall* one) { return is_before(*hook_, *one->hook_); });
   if (*later != this) {
     cautions.push_back({place_, "packets pass hooks in another order than on Linux",
                         fmt::format("hook {} after hook {}", name_of(*hook_), name_of(*(*later)->hook_)),
@@ -44,15 +50,18 @@ Errors Firewall::cautions_in(std::span<const function::NetworkFunction* const> c
   }
   // The first one speaks for all.
   if (same.front() != this) return cautions;
-  for (const Hook hook : {Hook::prerouting, Hook::forward, Hook::postrouting}) {
-    if (stands_for(hook) != same.end()) continue;
+  const bool with_host = std::ranges::any_of(same, &Firewall::host_has_port);
+  std::uint8_t translates_at = rules_.translates_at;
+  if (!with_host) translates_at &= static_cast<std::uint8_t>(~(bit_of(Hook::input) | bit_of(Hook::output)));
+  for (const Hook hook : kHooks) {
+    if (stands_for(hook) != same.end() || (is_of_host(hook) && !with_host)) continue;
     std::string message;
-    if (has(rules_.filters_at | rules_.translates_at, hook)) {
+    if (has(rules_.filters_at | translates_at, hook)) {
       message =
           fmt::format("rules at hook {} apply to no packet: no firewall of the chain stands for it", name_of(hook));
-    } else if (rules_.translates_at != 0 && hook != Hook::forward) {
-      // Replies to a translated source arrive at prerouting, and those of a translated destination leave at
-      // postrouting.
+    } else if (translates_at != 0 && hook != Hook::forward) {
+      // Replies to a translated source arrive at prerouting or output, and those of a translated destination leave at
+      // postrouting or input.
       message = fmt::format(
           "replies of translated connections are not translated back: no firewall of the chain stands "
           "for hook {}",

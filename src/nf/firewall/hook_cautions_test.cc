@@ -19,15 +19,17 @@ namespace {
 using ::testing::HasSubstr;
 
 /// The cautions of all functions of a chain with firewalls at these hooks, which have the same rules.
-std::string cautions_of(const std::string& rules, const std::vector<std::optional<Hook>>& hooks) {
+std::string cautions_of(const std::string& rules, const std::vector<std::optional<Hook>>& hooks,
+                        PortIndex host = kNoPort) {
   std::vector<std::unique_ptr<Firewall>> firewalls;
   std::vector<const function::NetworkFunction*> chain;
   for (const auto& hook : hooks) {
     ReadOptions options;
     options.hook = hook;
-    auto made =
-        Firewall::build(rules_of(rules, options), classify::Engine::linear,
-                        {.hook = hook, .place = {"chain.yaml", static_cast<std::uint32_t>(chain.size() + 1), 5}});
+    options.host_has_port = host != kNoPort;
+    auto made = Firewall::build(
+        rules_of(rules, options), classify::Engine::linear,
+        {.hook = hook, .host = host, .place = {"chain.yaml", static_cast<std::uint32_t>(chain.size() + 1), 5}});
     EXPECT_TRUE(made) << to_string(made.error());
     chain.push_back(made->get());
     firewalls.push_back(std::move(*made));
@@ -37,7 +39,8 @@ std::string cautions_of(const std::string& rules, const std::vector<std::optiona
   return to_string(cautions);
 }
 
-constexpr Hook kPre = Hook::prerouting, kForward = Hook::forward, kPost = Hook::postrouting;
+constexpr Hook kPre = Hook::prerouting, kForward = Hook::forward, kPost = Hook::postrouting, kInput = Hook::input,
+               kOutput = Hook::output;
 
 const std::string kFilter = "*filter\n:FORWARD DROP [0:0]\nCOMMIT\n";
 const std::string kMasquerade =
@@ -68,6 +71,22 @@ TEST(HookCautions, NameHooksWhereRepliesAreTranslatedBack) {
       HasSubstr("replies of translated connections are not translated back: no firewall of the chain stands for "
                 "hook prerouting"));
   EXPECT_THAT(cautions_of(kFilter + kForwarding, {kPre, kForward}), HasSubstr("stands for hook postrouting"));
+}
+
+TEST(HookCautions, NameHooksOfTheHostOnlyIfItHasAPort) {
+  const std::string own = "*filter\n:INPUT DROP [0:0]\n:FORWARD DROP [0:0]\n:OUTPUT ACCEPT [0:0]\nCOMMIT\n";
+  EXPECT_EQ(cautions_of(own + kForwarding, {kPre, kForward, kPost}), "");
+  EXPECT_EQ(cautions_of(own + kForwarding, {kPre, kOutput, kForward, kInput, kPost}, 2), "");
+  EXPECT_EQ(cautions_of(own + kForwarding, {kOutput, kPre, kInput, kForward, kPost}, 2), "")
+      << "no packet passes both of two hooks that have changed their places";
+  EXPECT_THAT(cautions_of(own, {kForward}, 2), HasSubstr("rules at hook input apply to no packet"));
+  EXPECT_THAT(cautions_of(own + kForwarding, {kPre, kForward, kInput, kPost}, 2),
+              HasSubstr("rules at hook output apply to no packet"));
+  EXPECT_THAT(
+      cautions_of(own + kMasquerade, {kPre, kForward, kInput, kPost}, 2),
+      HasSubstr("replies of translated connections are not translated back: no firewall of the chain stands for "
+                "hook output"));
+  EXPECT_THAT(cautions_of(own, {kForward, kInput, kPost, kOutput}, 2), HasSubstr("hook output after hook postrouting"));
 }
 
 TEST(HookCautions, NameTwoFirewallsAtOneHook) {

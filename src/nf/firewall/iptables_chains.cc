@@ -96,6 +96,16 @@ void mark_rules_about_connections(IptablesTable& table) {
   }
 }
 
+void mark_rules_before_translation(IptablesTable& table) {
+  for (auto& [name, chain] : table.chains) {
+    for (ChainRule& rule : chain.rules) {
+      if (rule.unsupported.empty())
+        rule.unsupported = fmt::format(
+            "rules of table {} before the translation of addresses at OUTPUT are not supported", table.name);
+    }
+  }
+}
+
 void mark_unsupported_targets(IptablesTable& table) {
   for (auto& [name, chain] : table.chains) {
     for (ChainRule& rule : chain.rules) {

@@ -31,6 +31,9 @@ struct IptablesTable {
 /// Marks the rules that test connections, for a table that packets pass before theirs are looked up.
 void mark_rules_about_connections(IptablesTable& table);
 
+/// Marks all rules, for a table that packets pass before they are translated, where they are translated first.
+void mark_rules_before_translation(IptablesTable& table);
+
 /// Marks the rules that have no target or an unsupported one, once all chains are known.
 void mark_unsupported_targets(IptablesTable& table);
 

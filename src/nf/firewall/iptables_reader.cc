@@ -116,7 +116,9 @@ class IptablesReader {
         return reached;
       };
       const bool any_hook = options_.hook.has_value();
-      const std::set<std::string> seen = any_hook           ? reached_from({"PREROUTING", "FORWARD", "POSTROUTING"})
+      std::vector<std::string> starts{"PREROUTING", "FORWARD", "POSTROUTING"};
+      if (options_.host_has_port) starts.insert(starts.end(), {"INPUT", "OUTPUT"});
+      const std::set<std::string> seen = any_hook           ? reached_from(starts)
                                          : name == "filter" ? reached_from({first_chain("filter")})
                                                             : std::set<std::string>();
       const std::set<std::string> all_chains =
@@ -181,6 +183,8 @@ class IptablesReader {
     if (!options_.hook) return {"filter"};
     if (options_.hook == Hook::forward) return {"mangle", "filter", "security"};
     if (options_.hook == Hook::prerouting) return {"raw", "mangle"};
+    if (options_.hook == Hook::input) return {"mangle", "filter", "security"};
+    if (options_.hook == Hook::output) return {"raw", "mangle", "filter", "security"};
     return {"mangle"};
   }
   [[nodiscard]] bool is_wanted(std::string_view table) const {
@@ -189,9 +193,19 @@ class IptablesReader {
   }
   /// Their chain.
   [[nodiscard]] std::string first_chain(std::string_view table) const {
-    if (table == "filter") return options_.chain.value_or("FORWARD");
-    if (options_.hook == Hook::forward) return "FORWARD";
-    return options_.hook == Hook::prerouting ? "PREROUTING" : "POSTROUTING";
+    const Hook hook = options_.hook.value_or(Hook::forward);
+    if (table == "filter" && options_.chain && hook == Hook::forward) return *options_.chain;
+    return std::string(chain_at(hook));
+  }
+  static std::string_view chain_at(Hook hook) {
+    switch (hook) {
+      case Hook::prerouting: return "PREROUTING";
+      case Hook::forward: return "FORWARD";
+      case Hook::input: return "INPUT";
+      case Hook::output: return "OUTPUT";
+      case Hook::postrouting: break;
+    }
+    return "POSTROUTING";
   }
   /// Whether the table is the business of another function of the chain.
   [[nodiscard]] bool is_left_to_others(std::string_view table) const {
@@ -308,8 +322,12 @@ class IptablesReader {
     // NETMAP translates what its hook translates, also in chains that are called from there.
     if (rule.translation && rule.translation->range.has(conntrack::NatRange::kNetmap)) {
       using Way = classify::Translation::Way;
-      rule.translation->way = options_.hook == Hook::postrouting ? Way::source : Way::destination;
+      const bool source = options_.hook == Hook::postrouting || options_.hook == Hook::input;
+      rule.translation->way = source ? Way::source : Way::destination;
     }
+    if (rule.translation && rule.translation->way == classify::Translation::Way::redirect &&
+        options_.hook == Hook::output && rule.unsupported.empty())
+      rule.unsupported = kRedirectsHost;
     rule.index = static_cast<std::uint32_t>(read_.value.rules.size());
     using Jump = IptablesRule::Jump;
     const classify::Target target = rule.jump == Jump::drop     ? classify::Target::drop
@@ -329,12 +347,9 @@ class IptablesReader {
     const bool translates = table_name_ == "nat";
     constexpr std::array<std::string_view, 4> kFilters{"raw", "mangle", "filter", "security"};
     if (!translates && std::ranges::find(kFilters, table_name_) == kFilters.end()) return;
-    constexpr std::array<std::pair<std::string_view, Hook>, 3> kChains{
-        {{"PREROUTING", Hook::prerouting}, {"FORWARD", Hook::forward}, {"POSTROUTING", Hook::postrouting}}};
-    for (const auto& [name, hook] : kChains) {
-      if (name != chain) continue;
-      (translates ? read_.value.translates_at : read_.value.filters_at) |=
-          static_cast<std::uint8_t>(1U << static_cast<unsigned>(hook));
+    for (const Hook hook : kHooks) {
+      if (chain_at(hook) != chain) continue;
+      (translates ? read_.value.translates_at : read_.value.filters_at) |= bit_of(hook);
     }
   }
 
@@ -373,7 +388,8 @@ Errors IptablesReader::write_table(const IptablesTable& table) {
   const std::string start_chain = first_chain(table.name);
   const auto chain = table.chains.find(start_chain);
   if (chain == table.chains.end()) {
-    if (table.name != "filter" && table.name != "nat") return {};
+    const bool may_lack_it = table.name != "filter" && table.name != "nat";
+    if (may_lack_it || is_of_host(options_.hook.value_or(Hook::forward))) return {};
     std::vector<std::string> names;
     for (const auto& [name, unused] : table.chains) names.push_back(name);
     return {{{file_, table.line, 0},
@@ -429,6 +445,10 @@ Result<Read<classify::Ruleset>> IptablesReader::finish() {
     mistakes_.add({{file_, 0, 0}, "no filter table", "", "*filter, its chains and rules"});
   for (IptablesTable& table : tables_) {
     if (table.name == "raw") mark_rules_about_connections(table);
+    const bool is_before_translation = table.name == "raw" || table.name == "mangle";
+    if (options_.hook == Hook::output && !options_.translates && is_before_translation &&
+        (read_.value.translates_at & bit_of(Hook::output)) != 0)
+      mark_rules_before_translation(table);
     leave_out_users_of_changes_elsewhere(table);
     mark_unsupported_targets(table);
     for (Error& error : check_jumps(table, file_)) mistakes_.add(std::move(error));

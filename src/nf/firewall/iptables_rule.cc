@@ -468,7 +468,9 @@ class IptablesRuleReader {
   }
 
   void read_out_interface(const IptablesWord& option) {
-    if (!interfaces_.out_known) {
+    // By an interface that is no port, such as the loopback, no packet leaves in any case.
+    const bool is_no_port = at_ < words_.size() && interfaces_.ports_of(words_[at_].text) == std::uint64_t{0};
+    if (!interfaces_.out_known && !is_no_port) {
       rules_.interface_names.insert(argument("an interface").text);
       return leave_out("-o is supported only after a function that chooses the port, such as router", option);
     }
@@ -638,8 +640,12 @@ class IptablesRuleReader {
       using Way = classify::Translation::Way;
       classify::Translation translation{target->way};
       const bool of_source = translation.way == Way::source || translation.way == Way::masquerade;
-      if (target->name != "NETMAP" && rule_.chain == (of_source ? "PREROUTING" : "POSTROUTING"))
+      const bool at_destinations = rule_.chain == "PREROUTING" || rule_.chain == "OUTPUT";
+      const bool at_sources = rule_.chain == "POSTROUTING" || rule_.chain == "INPUT";
+      if (target->name != "NETMAP" && (of_source ? at_destinations : at_sources))
         return mistake(word, "wrong target for this chain", of_source ? "POSTROUTING" : "PREROUTING");
+      if (translation.way == Way::masquerade && rule_.chain == "INPUT")
+        return mistake(word, "wrong target for this chain", "POSTROUTING");
       read_translation(*target, word, translation);
       rule_.translation = translation;
     } else {

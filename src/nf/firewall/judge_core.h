@@ -44,6 +44,22 @@ enum class Standing : std::uint8_t {
   not_ip,     // passes; but not if an IP packet may be behind a link header that is cut off or has too many tags
   malformed,  // dropped, like `truncated`
   truncated,
+  elsewhere,  // passes: the rules of another hook apply (Route)
+};
+
+/// Which packets a firewall judges, by where they come from and go: where the host has a port, its packets pass other
+/// hooks than those that are forwarded.
+struct Route {
+  enum class End : std::uint8_t { any, host, network };
+
+  PortIndex host = kNoPort;  // the host's port; kNoPort: all packets are judged
+  End from = End::any, to = End::any;
+
+  [[nodiscard]] constexpr bool has(const PacketDescriptor& packet) const noexcept {
+    if (host == kNoPort) return true;
+    const bool from_host = packet.in_port == host, to_host = packet.verdict.value == host;
+    return (from == End::any || from_host == (from == End::host)) && (to == End::any || to_host == (to == End::host));
+  }
 };
 
 /// Whether the packet, if it were complete, would have a transport header that rules can test, or might have one behind
@@ -84,12 +100,17 @@ enum class Standing : std::uint8_t {
   return lacks_header(layout) ? Standing::truncated : Standing::judged;
 }
 
+[[nodiscard]] inline Standing standing_of(PacketView packet, Route route) noexcept {
+  return route.has(*packet.packet) ? standing_of(packet.layout()) : Standing::elsewhere;
+}
+
 /// The verdict for a packet to which no rule applies, and which has the verdict `so_far`.
 [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr Verdict verdict_of(Standing standing, Verdict so_far) noexcept {
   switch (standing) {
     case Standing::malformed: return Verdict::drop(DropReason::malformed);
     case Standing::truncated: return Verdict::drop(DropReason::truncated);
     case Standing::judged:
+    case Standing::elsewhere:
     case Standing::not_ip: break;
   }
   return so_far;

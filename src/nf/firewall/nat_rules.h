@@ -25,14 +25,15 @@ namespace penstock::firewall {
 class StepRunner;
 
 struct NatRules {
-  Hook hook = Hook::prerouting;  // or postrouting
+  Hook hook = Hook::prerouting;  // not forward
   classify::Ruleset rules;
   std::vector<function::PortAddresses> addresses;            // by PortIndex: for masquerading and redirects
   std::unique_ptr<const classify::Classifier> classifier{};  // borrows `rules`
 
   /// The end of a connection that is translated at this hook.
   [[nodiscard]] conntrack::NatKind kind() const noexcept {
-    return hook == Hook::prerouting ? conntrack::NatKind::destination : conntrack::NatKind::source;
+    const bool destination = hook == Hook::prerouting || hook == Hook::output;
+    return destination ? conntrack::NatKind::destination : conntrack::NatKind::source;
   }
   /// What the packet's connection, which begins with it, is translated to; an empty range if no rule says. Otherwise
   /// why it is dropped: a rule or the policy says so, or a rule translates to what there is not.

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/text_file.h"
@@ -51,13 +52,16 @@ std::string_view name_of(Hook hook) {
   switch (hook) {
     case Hook::prerouting: return "prerouting";
     case Hook::forward: return "forward";
+    case Hook::input: return "input";
+    case Hook::output: return "output";
     case Hook::postrouting: break;
   }
   return "postrouting";
 }
 
 Hook hook_of(std::string_view name) {
-  return name == "prerouting" ? Hook::prerouting : name == "forward" ? Hook::forward : Hook::postrouting;
+  const auto* const hook = std::ranges::find(kHooks, name, name_of);
+  return hook == kHooks.end() ? Hook::postrouting : *hook;
 }
 
 RuleFormat rule_format_of(std::string_view name) {

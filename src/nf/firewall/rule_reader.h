@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -20,10 +21,20 @@
 
 namespace penstock::firewall {
 
-/// Where a firewall stands, as in Linux: before the route of a packet is looked up, after that, and last.
-enum class Hook : std::uint8_t { prerouting, forward, postrouting };
+/// Where a firewall stands, as in Linux: before the route of a packet is looked up, after that, and last; and before
+/// the host gets a packet, and after it has sent one.
+enum class Hook : std::uint8_t { prerouting, forward, postrouting, input, output };
+inline constexpr std::array kHooks{Hook::prerouting, Hook::forward, Hook::postrouting, Hook::input, Hook::output};
+/// Whether packets of the host itself pass it, and no others.
+[[nodiscard]] constexpr bool is_of_host(Hook hook) noexcept { return hook == Hook::input || hook == Hook::output; }
+/// Whether addresses are translated there before most filters see the packet, as in Linux.
+[[nodiscard]] constexpr bool translates_before_filters(Hook hook) noexcept { return hook == Hook::output; }
+/// Its bit in Ruleset::filters_at and translates_at.
+[[nodiscard]] constexpr std::uint8_t bit_of(Hook hook) noexcept {
+  return static_cast<std::uint8_t>(1U << static_cast<unsigned>(hook));
+}
 [[nodiscard]] std::string_view name_of(Hook hook);
-/// Of "prerouting", "forward" or "postrouting".
+/// Of one of these names.
 [[nodiscard]] Hook hook_of(std::string_view name);
 
 /// nftables: JSON; nft: the syntax of nft itself.
@@ -47,7 +58,8 @@ struct ReadOptions {
   // The hook whose chains apply. Others are the business of other functions. Empty: forward, and chains at other hooks
   // must not matter. Not for ClassBench.
   std::optional<Hook> hook{};
-  bool translates = false;  // reads the chains that translate at the hook (type or table nat) instead of the filters
+  bool host_has_port = false;  // packets of the host itself pass chains at input and output, of other functions
+  bool translates = false;     // reads the chains that translate at the hook (type or table nat) instead of the filters
   /// The host's own addresses, which rules may ask for; empty: unknown.
   classify::IntervalSet local4{}, local6{};
   std::shared_ptr<const Ipsets> ipsets{};  // that rules of iptables use; null: no file of them

@@ -187,6 +187,9 @@ inline constexpr auto kRefusedTranslations = std::to_array<RefusedRule>({
     {"-A PREROUTING -j DNAT --to-destination 10.0.0.1 ! --random", "option --random is not supported"},
     {"-A PREROUTING -j SNAT --to-source 10.0.0.1", "wrong target for this chain"},
     {"-A POSTROUTING -j REDIRECT", "wrong target for this chain"},
+    {"-A OUTPUT -j SNAT --to-source 10.0.0.1", "wrong target for this chain"},
+    {"-A INPUT -j DNAT --to-destination 10.0.0.1", "wrong target for this chain"},
+    {"-A INPUT -j MASQUERADE", "wrong target for this chain"},
 });
 
 /// Lines that look similar, and that iptables accepts.
@@ -202,6 +205,9 @@ inline constexpr auto kTakenTranslations = std::to_array<std::string_view>({
     "-A POSTROUTING -p icmp -j MASQUERADE --to-ports 80",
     "-A POSTROUTING -j MASQUERADE --random-fully",
     "-A POSTROUTING -j NETMAP --to 10.0.0.1",
+    "-A INPUT -j SNAT --to-source 10.0.0.1",
+    "-A OUTPUT -j DNAT --to-destination 10.0.0.1",
+    "-A OUTPUT -j REDIRECT",
 });
 
 /// A table nat with only this line.

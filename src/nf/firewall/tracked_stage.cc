@@ -59,7 +59,7 @@ void TrackedStage::process(std::span<PacketView> packets) noexcept {
   KeyedPackets waiting;
   for (const PacketView packet : packets) {
     Verdict& verdict = packet.packet->verdict;
-    const Standing standing = standing_of(packet.layout());
+    const Standing standing = standing_of(packet, route_);
     if (standing != Standing::judged) {
       verdict = verdict_of(standing, verdict);
       continue;
@@ -107,7 +107,7 @@ void TrackedStage::fill(std::span<const PacketView> packets, std::span<std::byte
 
 TrackedStage::Known TrackedStage::look_up(PacketView packet) noexcept {
   if (const std::optional<conntrack::Tracked> before = connections_->said(packet)) return {*before, true};
-  if (standing_of(packet.layout()) != Standing::judged) return {};
+  if (standing_of(packet, route_) != Standing::judged) return {};
   Known known{connections_->of(packet), true};
   if (!connections_->may_begin(known.tracked)) return known;
   classify::Key key;
@@ -127,7 +127,7 @@ void TrackedStage::write_state(const Known& known, std::byte* to) const noexcept
 
 /// Called right after the packet was processed alone, or when a device has decided about it.
 std::string TrackedStage::explain(PacketView packet) const {
-  if (std::string why = explain_without_rules(standing_of(packet.layout())); !why.empty()) return why;
+  if (std::string why = explain_without_rules(standing_of(packet, route_)); !why.empty()) return why;
   const std::optional<conntrack::Tracked> said = connections_->said(packet);
   if (!said) return "its connection was not looked up";
   if (has_no_room(*said)) return "there is no room for another connection";

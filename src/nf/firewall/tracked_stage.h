@@ -49,8 +49,8 @@ class TrackedStage : public DecidingStage {
   /// Borrows all arguments. `translates`: it may change packets, as helpers do where connections are translated.
   TrackedStage(const classify::Ruleset& rules, const classify::Classifier& classifier, RuleCounters& counters,
                const Answering& answering, const StepContext* steps, ConnectionCounters& of_connections,
-               bool translates = false)
-      : DecidingStage(rules, classifier, counters, answering, steps),
+               bool translates = false, Route route = {})
+      : DecidingStage(rules, classifier, counters, answering, steps, route),
         rules_(classify::view_of(rules)),
         of_connections_(of_connections),
         translates_(translates) {}

@@ -27,10 +27,28 @@ void TranslatingStage::begin_batch() noexcept {
 }
 
 void TranslatingStage::process(std::span<PacketView> packets) noexcept {
+  if (translates_before_filters(nat_.hook)) return translate_and_filter(packets);
   TrackedStage::process(packets);
   for (const PacketView packet : packets) {
     Verdict& verdict = packet.packet->verdict;
-    if (verdict.alive() && standing_of(packet.layout()) == Standing::judged) verdict = translate(packet);
+    if (verdict.alive() && standing_of(packet, route_) == Standing::judged) verdict = translate(packet);
+  }
+}
+
+/// One packet after the other: a connection that the filters refuse ends before the next one is looked up.
+void TranslatingStage::translate_and_filter(std::span<PacketView> packets) noexcept {
+  connections().prepare(packets);
+  for (PacketView& packet : packets) {
+    Verdict& verdict = packet.packet->verdict;
+    if (standing_of(packet, route_) == Standing::judged) {
+      const conntrack::Tracked tracked = connections().of(packet);
+      if (!has_no_room(tracked)) verdict = translate(packet);
+      if (!verdict.alive()) {
+        if (connections().may_begin(tracked)) connections().refuse(packet);
+        continue;
+      }
+    }
+    TrackedStage::process({&packet, 1});
   }
 }
 

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The CPU twin of a firewall that translates addresses. Its filters decide first. Then it decides what new connections
+// The CPU twin of a firewall that translates addresses. Its filters decide first, except at output, where they see what
+// is translated, as in Linux. Then it decides what new connections
 // are translated to, and writes that to all packets of connections that are translated: destinations before the route
 // is looked up, sources after that, and the other way round for replies. In a chain on a device, it only gets packets
 // of connections that are not confirmed yet, and ICMP errors about translated ones; the device writes to the others.
@@ -25,8 +26,8 @@ class TranslatingStage final : public TrackedStage {
   /// Borrows all arguments. `nat_steps`: as `steps`, for the rules that translate.
   TranslatingStage(const classify::Ruleset& rules, const classify::Classifier& classifier, RuleCounters& counters,
                    const Answering& answering, const StepContext* steps, ConnectionCounters& of_connections,
-                   const NatRules& nat, const StepContext* nat_steps)
-      : TrackedStage(rules, classifier, counters, answering, steps, of_connections, true),
+                   const NatRules& nat, const StepContext* nat_steps, Route route = {})
+      : TrackedStage(rules, classifier, counters, answering, steps, of_connections, true, route),
         nat_(nat),
         nat_steps_(nat_steps == nullptr
                        ? nullptr
@@ -44,6 +45,7 @@ class TranslatingStage final : public TrackedStage {
   /// Whether the connection of a packet, which has one, has no translation at this hook yet.
   [[nodiscard]] bool is_undecided(const conntrack::Connection& connection) const noexcept;
   [[nodiscard]] Verdict translate(PacketView packet) noexcept;
+  void translate_and_filter(std::span<PacketView> packets) noexcept;
 
   const NatRules& nat_;
   const std::unique_ptr<StepRunner> nat_steps_;  // null: the rules have none

@@ -10,6 +10,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <cstdio>
 #include <iterator>
 #include <memory>
 #include <string>
@@ -528,6 +530,132 @@ TEST(TranslatingFirewall, ReportsTranslationsThatItDoesNotKnow) {
     ASSERT_TRUE(read) << statement;
     EXPECT_THAT(to_string(read->unsupported), HasSubstr(message)) << statement;
   }
+}
+
+/// A gateway that is a host too: ports lan (0), wan (1) and host (2), with firewalls at all hooks and a router that
+/// knows 203.0.113.5 as the host's.
+class HostGateway {
+ public:
+  explicit HostGateway(const std::string& rules) : connections_(conntrack::Options(), 64) {
+    for (const Hook hook : kOrder) {
+      ReadOptions options;
+      options.interfaces.ports = {"lan", "wan", "host"};
+      options.interfaces.out_known = hook != Hook::prerouting && hook != Hook::output;
+      options.hook = hook;
+      options.host_has_port = true;
+      Firewall::Setup setup;
+      setup.hook = hook;
+      setup.host = kHost;
+      setup.tracks_in_any_case = true;
+      classify::Ruleset filters = rules_of(rules, options);
+      options.translates = true;
+      const std::vector<function::PortAddresses> addresses{{}, {*parse_ipv4("203.0.113.5"), {}}, {}};
+      if (hook != Hook::forward) setup.nat = NatRules{hook, rules_of(rules, options), addresses};
+      auto made = Firewall::build(std::move(filters), classify::Engine::bitvector, std::move(setup));
+      EXPECT_TRUE(made) << to_string(made.error());
+      firewalls_.push_back(std::move(*made));
+      EXPECT_EQ(firewalls_.back()->traits().access_on(function::Processor::gpu), nullptr);
+      stages_.push_back(firewalls_.back()->make_cpu_stage());
+      stages_.back()->set_connections(connections_);
+    }
+  }
+
+  static constexpr PortIndex kLan = 0, kWan = 1, kHost = 2;
+
+  /// "PORT: SOURCE > DESTINATION", or the reason of the drop and the hook.
+  std::string pass(Bytes frame, PortIndex from) {
+    PacketDescriptor descriptor;
+    descriptor.length = descriptor.wire_length = static_cast<std::uint32_t>(frame.size());
+    descriptor.timestamp_ns = 1'700'000'000'000'000'000;
+    descriptor.sequence = sequence_++;
+    descriptor.in_port = from;
+    PacketView view{frame.data(), &descriptor};
+    parse(view);
+    std::string text;
+    for (std::size_t i = 0; i < stages_.size() && text.empty(); ++i) {
+      if (kOrder[i] == Hook::forward) descriptor.verdict = Verdict::forward(route(view));
+      stages_[i]->process({&view, 1});
+      if (!descriptor.verdict.alive())
+        text = fmt::format("{} at {}", kDropReasons[descriptor.verdict.value], name_of(kOrder[i]));
+    }
+    connections_.settle();
+    if (!text.empty()) return text;
+    return fmt::format("{}: {}:{} > {}:{}", descriptor.verdict.value,
+                       to_string(Ipv4Address{view.ipv4().source.value()}), view.udp().source_port.value(),
+                       to_string(Ipv4Address{view.ipv4().destination.value()}), view.udp().destination_port.value());
+  }
+
+ private:
+  static constexpr std::array kOrder{Hook::prerouting, Hook::output, Hook::forward, Hook::input, Hook::postrouting};
+
+  static PortIndex route(PacketView view) {
+    const Ipv4Address to{view.ipv4().destination.value()};
+    if (to == *parse_ipv4("203.0.113.5")) return kHost;
+    return to.bits >> 24 == 10 ? kLan : kWan;
+  }
+
+  conntrack::Connections connections_;
+  std::vector<std::unique_ptr<Firewall>> firewalls_;
+  std::vector<std::unique_ptr<function::CpuStage>> stages_;
+  std::uint32_t sequence_ = 0;
+};
+
+/// Of a gateway with one public address, which is also the host's.
+std::string rules_of_host_gateway() {
+  const std::string by_wan = R"({"match": {"op": "==", "left": {"meta": {"key": "oifname"}}, "right": "wan"}}, )";
+  const std::string known =
+      R"({"match": {"op": "==", "left": {"ct": {"key": "state"}}, "right": "established"}}, {"accept": null})";
+  return Table()
+      .chain("pre", "nat", "prerouting", -100)
+      .rule(match("udp", "dport", "8080") + R"(, {"dnat": {"family": "ip", "addr": "10.0.0.8", "port": 80}})")
+      .chain("mine", "filter", "input", 0, "drop")
+      .rule(known)
+      .rule(match("udp", "dport", "22") + R"(, {"accept": null})")
+      .chain("own_nat", "nat", "output", -100)
+      .rule(match("ip", "daddr", R"("192.0.2.9")") + R"(, {"dnat": {"family": "ip", "addr": "192.0.2.1", "port": 53}})")
+      .chain("own", "filter", "output", 0)
+      .rule(match("udp", "dport", "25") + R"(, {"drop": null})")
+      .rule(match("ip", "daddr", R"("192.0.2.9")") + R"(, {"drop": null})")
+      .chain("through", "filter", "forward", 0, "drop")
+      .rule(known)
+      .rule(R"({"match": {"op": "==", "left": {"meta": {"key": "iifname"}}, "right": "lan"}}, {"accept": null})")
+      .rule(match("udp", "dport", "80") + R"(, {"accept": null})")
+      .chain("post", "nat", "postrouting", 100)
+      .rule(by_wan + kMasquerade)
+      .text();
+}
+
+TEST(HostGateway, SharesItsAddressWithTheHomeBehindIt) {
+  HostGateway gateway(rules_of_host_gateway());
+  constexpr PortIndex kLan = HostGateway::kLan, kWan = HostGateway::kWan, kHost = HostGateway::kHost;
+  EXPECT_EQ(gateway.pass(udp("10.0.0.7", 4000, "192.0.2.1", 53), kLan), "1: 203.0.113.5:4000 > 192.0.2.1:53");
+  EXPECT_EQ(gateway.pass(udp("192.0.2.1", 53, "203.0.113.5", 4000), kWan), "0: 192.0.2.1:53 > 10.0.0.7:4000");
+  EXPECT_EQ(gateway.pass(udp("192.0.2.1", 53, "203.0.113.5", 4001), kWan), "denied at input");
+  EXPECT_EQ(gateway.pass(udp("192.0.2.1", 999, "203.0.113.5", 22), kWan), "2: 192.0.2.1:999 > 203.0.113.5:22");
+  EXPECT_EQ(gateway.pass(udp("203.0.113.5", 22, "192.0.2.1", 999), kHost), "1: 203.0.113.5:22 > 192.0.2.1:999");
+  EXPECT_EQ(gateway.pass(udp("192.0.2.1", 999, "203.0.113.5", 8080), kWan), "0: 192.0.2.1:999 > 10.0.0.8:80");
+  EXPECT_EQ(gateway.pass(udp("10.0.0.8", 80, "192.0.2.1", 999), kLan), "1: 203.0.113.5:8080 > 192.0.2.1:999");
+}
+
+TEST(HostGateway, TakesAnotherPortForAHostsConnectionThatTheHomeHasTaken) {
+  HostGateway gateway(rules_of_host_gateway());
+  constexpr PortIndex kLan = HostGateway::kLan, kWan = HostGateway::kWan, kHost = HostGateway::kHost;
+  EXPECT_EQ(gateway.pass(udp("10.0.0.7", 4000, "192.0.2.1", 53), kLan), "1: 203.0.113.5:4000 > 192.0.2.1:53");
+  const std::string out = gateway.pass(udp("203.0.113.5", 4000, "192.0.2.1", 53), kHost);
+  std::uint16_t port = 0;
+  ASSERT_EQ(std::sscanf(out.c_str(), "1: 203.0.113.5:%hu > 192.0.2.1:53", &port), 1) << out;
+  EXPECT_NE(port, 4000);
+  EXPECT_EQ(gateway.pass(udp("192.0.2.1", 53, "203.0.113.5", port), kWan), "2: 192.0.2.1:53 > 203.0.113.5:4000");
+}
+
+TEST(HostGateway, FiltersWhatTheHostSendsAfterItsTranslation) {
+  HostGateway gateway(rules_of_host_gateway());
+  constexpr PortIndex kWan = HostGateway::kWan, kHost = HostGateway::kHost;
+  EXPECT_EQ(gateway.pass(udp("203.0.113.5", 500, "192.0.2.1", 25), kHost), "denied at output");
+  EXPECT_EQ(gateway.pass(udp("203.0.113.5", 500, "192.0.2.1", 25), kHost), "denied at output")
+      << "it has no connection";
+  EXPECT_EQ(gateway.pass(udp("203.0.113.5", 501, "192.0.2.9", 5555), kHost), "1: 203.0.113.5:501 > 192.0.2.1:53");
+  EXPECT_EQ(gateway.pass(udp("192.0.2.1", 53, "203.0.113.5", 501), kWan), "2: 192.0.2.9:5555 > 203.0.113.5:501");
 }
 
 }  // namespace

@@ -14,6 +14,7 @@ import evening
 import frames
 import frr
 import ftp
+import gateway
 import home
 import ike
 import kernel_routes
@@ -32,7 +33,7 @@ from net import SKIPPED, Net, Skip, sh
 def main():
     name, kind, program, directory = sys.argv[1:]
     scenarios = {}
-    for module in (streams, frames, counts, chains, lifecycle, control, soak, tunnels, peers, rejects, home, evening, ftp, conversations, kernel_routes, kernel_rules, frr,
+    for module in (streams, frames, counts, chains, lifecycle, control, soak, tunnels, peers, rejects, home, evening, gateway, ftp, conversations, kernel_routes, kernel_rules, frr,
                    ike, missing_neighbours, upgrade, connections):
         scenarios.update(module.SCENARIOS)
     try:

@@ -259,6 +259,7 @@ KINDS = {
 class Net:
     # The gateway's MAC addresses, for chains with a router.
     MACS = {"lan": "02:00:00:00:01:01", "wan": "02:00:00:00:02:01"}
+    more_ports = ""  # of the chain
     HOST_MACS = {"la": "02:00:00:00:00:0a", "lb": "02:00:00:00:00:0b"}
 
     def __init__(self, kind, directory, program, workers=1, mtu=1500, routed=False, ipv6=True, port_parameters="",
@@ -340,6 +341,7 @@ class Net:
         self.runs += 1
         self.report_path = self.path(f"report-{self.runs}.json")
         text = "ports:\n" + "".join(f"  {port}: {self.kind.port(self, host, port)}\n" for host, port in self.ports.items())
+        text += self.more_ports
         text += "wire: {lan: wan, wan: lan}\n"
         text += f"chain:\n{chain or '  - filter: {expression: not tcp port 9, match: forward}' + chr(10)}"
         text += f"run: {{processor: {PROCESSOR}, workers: {self.workers}{run}}}\n"

@@ -418,6 +418,8 @@ class Reader {
       }
       part.index = static_cast<std::uint32_t>(index);
       part.unknown_interfaces = unknown;
+      const bool redirects = translates && part.translation->way == classify::Translation::Way::redirect;
+      if (redirects && options_.hook == Hook::output && part.unsupported.empty()) part.unsupported = kRedirectsHost;
       if (part.jump == Jump::call || part.jump == Jump::go) {
         part.target = full_name(chain.family, chain.table, part.target);
         chain.called.push_back(part.target);
@@ -466,6 +468,7 @@ class Reader {
   void leave_out_users_of_sets_updated_elsewhere();
   void leave_out_look_ups_of_limited_elements();
   void check_jumps();
+  [[nodiscard]] bool is_of_wanted_type(const Declared& chain) const;
   [[nodiscard]] std::vector<BaseChain> find_starts();
   void check_other_chain(const Declared& chain, const std::string& key);
   void note_where_rules_matter(const Declared& chain, const std::string& key);
@@ -520,6 +523,7 @@ void Reader::leave_out_users_of_sets_updated_elsewhere() {
   const auto is_here = [&](const Declared& chain) {
     if (chain.family != "ip" && chain.family != "ip6" && chain.family != "inet") return false;
     if (chain.hook == "forward" && chain.type == "filter") return true;
+    if (options_.host_has_port && (chain.hook == "input" || chain.hook == "output")) return true;
     return options_.hook && (chain.hook == "prerouting" || chain.hook == "postrouting");
   };
   const std::set<std::string_view> here = reached_from(is_here);
@@ -595,6 +599,13 @@ void Reader::check_jumps() {
   }
 }
 
+/// Chains of type route are filters, after which the route of a packet is looked up again if they have marked it: here,
+/// the router follows in any case.
+bool Reader::is_of_wanted_type(const Declared& chain) const {
+  if (options_.translates) return chain.type == "nat";
+  return chain.type == "filter" || chain.type == "route";
+}
+
 /// The base chains that filter forwarded packets, in the order in which packets pass them. Reports the other base
 /// chains that matter.
 std::vector<BaseChain> Reader::find_starts() {
@@ -610,8 +621,7 @@ std::vector<BaseChain> Reader::find_starts() {
       read_.harmless.push_back(error(name + ": the table is dormant, so the chain filters no packets", "", ""));
     } else if (chain.family == "arp") {
       read_.harmless.push_back(error(name + ": ARP is not supported: the verdicts of IP packets are the same", "", ""));
-    } else if (note_where_rules_matter(chain, key);
-               is_ip && chain.hook == hook && chain.type == (options_.translates ? "nat" : "filter")) {
+    } else if (note_where_rules_matter(chain, key); is_ip && chain.hook == hook && is_of_wanted_type(chain)) {
       filters.push_back(&chain);
     } else if (is_ip && options_.hook && chain.hook != "ingress") {
       // Another function of the chain stands for the other hooks.
@@ -653,20 +663,20 @@ std::vector<BaseChain> Reader::find_starts() {
 
 void Reader::note_where_rules_matter(const Declared& chain, const std::string& key) {
   if (chain.harmful.empty() && chains_.find(key)->second.policy != classify::Target::drop) return;
-  for (const Hook hook : {Hook::prerouting, Hook::forward, Hook::postrouting}) {
+  for (const Hook hook : kHooks) {
     if (chain.hook != name_of(hook)) continue;
-    const auto bit = static_cast<std::uint8_t>(1U << static_cast<unsigned>(hook));
-    if (chain.type == "filter") read_.value.filters_at |= bit;
-    if (chain.type == "nat") read_.value.translates_at |= bit;
+    if (chain.type == "filter" || chain.type == "route") read_.value.filters_at |= bit_of(hook);
+    if (chain.type == "nat") read_.value.translates_at |= bit_of(hook);
   }
 }
 
-/// Here, the filters of a hook see packets after their connections are looked up, and before they are translated there.
-/// Earlier filters must not test connections, and later ones are left out.
+/// Here, the filters of a hook see packets after their connections are looked up, and before they are translated there,
+/// but at output after that. Earlier filters must not test connections, and those on the other side of the translation
+/// are left out.
 void Reader::leave_out_at_other_places(std::vector<const Declared*>& filters, std::string_view hook) {
   constexpr std::int64_t kConnections = -200;  // NF_IP_PRI_CONNTRACK
   const auto is_earlier = [&](const Declared* filter) {
-    return hook == "prerouting" && filter->priority < kConnections;
+    return (hook == "prerouting" || hook == "output") && filter->priority < kConnections;
   };
   std::set<std::string_view> early;
   std::vector<std::string> open;
@@ -683,23 +693,31 @@ void Reader::leave_out_at_other_places(std::vector<const Declared*>& filters, st
         rule.unsupported = fmt::format("connections are not known before priority {}", kConnections);
     }
   }
-  const auto is_later = [&](const Declared* filter) {
+  const bool output = hook == "output";
+  const auto translates = [&](const Declared& chain) {
+    const std::string key = full_name(chain.family, chain.table, chain.name);
+    return !chain.harmful.empty() || chains_.find(key)->second.policy == classify::Target::drop;
+  };
+  const auto is_on_the_other_side = [&](const Declared* filter) {
     return std::ranges::any_of(base_, [&](const std::string& key) {
       const Declared& chain = declared_.find(key)->second;
-      return chain.type == "nat" && chain.hook == hook && chain.priority <= filter->priority &&
+      const bool other =
+          output ? chain.priority >= filter->priority && translates(chain) : chain.priority <= filter->priority;
+      return chain.type == "nat" && chain.hook == hook && other &&
              common_family(family_of(chain), family_of(*filter)) &&
              !dormant_.contains(full_name(chain.family, chain.table, ""));
     });
   };
   for (const Declared* const filter : filters) {
-    if (!is_later(filter)) continue;
+    if (!is_on_the_other_side(filter)) continue;
     read_.unsupported.push_back(error(
-        fmt::format("nftables[{}].chain (table {} {}, chain {}): a filter after the translation of addresses at hook "
+        fmt::format("nftables[{}].chain (table {} {}, chain {}): a filter {} the translation of addresses at hook "
                     "{} is not supported",
-                    filter->object, filter->family, filter->table, filter->name, hook),
-        fmt::format("priority {}", filter->priority), "a lower priority than that of the chain of type nat"));
+                    filter->object, filter->family, filter->table, filter->name, output ? "before" : "after", hook),
+        fmt::format("priority {}", filter->priority),
+        fmt::format("a {} priority than that of the chain of type nat", output ? "higher" : "lower")));
   }
-  std::erase_if(filters, is_later);
+  std::erase_if(filters, is_on_the_other_side);
 }
 
 /// Makes the chains harmful that can reach a harmful one; the same for those that mark packets.

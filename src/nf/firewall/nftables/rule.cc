@@ -220,20 +220,26 @@ class RuleReader {
     if (*step_key) return read_test_of_rule(**step_key, op, match["right"]);
     auto keys = read_keys(match["left"]);
     if (!keys) return within(".left", std::move(keys.error()));
-    if (auto known = check_out_ports(*keys); !known) return within(".left", std::move(known.error()));
+    if (auto known = check_out_ports(*keys, match["right"]); !known) return within(".left", std::move(known.error()));
     auto read = keys->size() == 1 ? read_comparison(keys->front(), op, match["right"])
                                   : read_concatenation(std::move(*keys), op, match["right"]);
     if (read) return read;
     return within(".right", std::move(read.error()));
   }
 
-  Checked<void> check_out_ports(const std::vector<Key>& keys) const {
+  Checked<void> check_out_ports(const std::vector<Key>& keys, const Json& right = Json()) const {
+    if (context_.interfaces.out_known || is_no_port(right)) return {};
     for (const Key& key : keys) {
-      if (key.field == Field::out_port && !context_.interfaces.out_known) {
+      if (key.field == Field::out_port) {
         return unsupported("oifname is supported only if an earlier function chooses the port");
       }
     }
     return {};
+  }
+
+  /// An interface by which no packet leaves, such as the loopback.
+  [[nodiscard]] bool is_no_port(const Json& name) const {
+    return name.is_string() && context_.interfaces.ports_of(name.get<std::string>()) == std::uint64_t{0};
   }
 
   Checked<void> read_comparison(const Key& key, const std::string& op, const Json& right) {
