@@ -6,12 +6,15 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>
 
+#include "base/keyed_hash.h"
+#include "conntrack/port_blocks.h"
 #include "conntrack/table_access.h"
 
 namespace penstock::conntrack {
@@ -27,14 +30,26 @@ class ConnectionTables {
     restored_->connections = std::move(connections);
     restored_->worker_of = worker_of;
   }
+  /// Tells `observer` which hosts get blocks of ports. Called before any worker is added.
+  void observe(std::unique_ptr<BlockObserver> observer) { observer_ = std::move(observer); }
   /// The table of one more worker. Workers are added in their order, all before the first of them begins.
   [[nodiscard]] std::shared_ptr<TableAccess> add_worker() {
-    auto added = std::make_shared<TableAccess>(options_, clock_);
     const std::lock_guard lock(mutex_);
+    if (options_.port_blocks && blocks_ == nullptr)
+      blocks_ = std::make_shared<PortBlocks>(*options_.port_blocks, random_seed(), std::move(observer_));
+    auto added = std::make_shared<TableAccess>(options_, clock_, blocks_);
     if (restored_ != nullptr) added->restore_later(restored_, restored_->workers.fetch_add(1));
     workers_.push_back(added);
     return added;
   }
+
+  /// Of all workers; null: none. Thread-safe.
+  [[nodiscard]] std::shared_ptr<PortBlocks> port_blocks() const {
+    const std::lock_guard lock(mutex_);
+    return blocks_;
+  }
+  /// Releases all blocks of ports. Only when no worker uses its table any more.
+  void end();
 
   /// Thread-safe.
   [[nodiscard]] std::vector<std::shared_ptr<TableAccess>> workers() const {
@@ -49,9 +64,19 @@ class ConnectionTables {
   const Options options_;
   const Clock clock_;
   std::shared_ptr<Restored> restored_;
-  mutable std::mutex mutex_;  // guards the next member; workers never take it
+  std::unique_ptr<BlockObserver> observer_;  // until there are blocks
+  mutable std::mutex mutex_;                 // guards the next members; workers never take it
+  std::shared_ptr<PortBlocks> blocks_;       // of all workers; null: none yet, or the options have none
   std::vector<std::shared_ptr<TableAccess>> workers_;
 };
+
+inline void ConnectionTables::end() {
+  const std::shared_ptr<PortBlocks> blocks = port_blocks();
+  if (blocks == nullptr) return;
+  std::uint64_t time_ns = 0;
+  for (const auto& worker : workers()) time_ns = std::max(time_ns, worker->table().packet_time_ns());
+  blocks->end(time_ns);
+}
 
 template <typename Use>
 void ConnectionTables::for_each_saved(Use&& use) const {

@@ -4,6 +4,7 @@
 // How a new connection gets its translation: nf_nat_setup_info of Linux. The functions are in the order of calls.
 
 #include <algorithm>
+#include <optional>
 
 #include "conntrack/nat.h"
 #include "conntrack/nat_choice.h"
@@ -19,7 +20,8 @@ bool Table::translate(Connection& connection, NatKind kind, const NatRange& rang
   const bool held = is_held(connection);
   if (held) store_.remove(connection);
   const bool is_free = set_up_translation(connection, kind, range);
-  connection.status |= done;
+  // Otherwise packets that follow the one that is dropped would leave untranslated.
+  if (is_free) connection.status |= done;
   if (held) store_.insert(connection, store_.hash_of(connection.original));
   return is_free;
 }
@@ -29,7 +31,10 @@ bool Table::set_up_translation(Connection& connection, NatKind kind, const NatRa
   // What the other end sees by now. New connections have tuples with an inverse.
   const Tuple current = *inverse_of(connection.reply);
   Tuple tuple = current;
-  const bool free = choose_tuple(connection, kind, resolve_netmap(range, current, kind), tuple);
+  const NatRange resolved = resolve_netmap(range, current, kind);
+  const bool from_blocks = source && ports_ != nullptr && range.has(NatRange::kAddresses);
+  const bool free =
+      from_blocks ? choose_from_blocks(connection, resolved, tuple) : choose_tuple(connection, kind, resolved, tuple);
   if (tuple != current) {
     connection.reply = *inverse_of(tuple);
     connection.status |= source ? Connection::kSourceNat : Connection::kDestinationNat;
@@ -70,6 +75,24 @@ bool Table::choose_tuple(const Connection& connection, NatKind kind, const NatRa
     if (free || only_choice) return free;
   }
   return find_free_port(connection, kind, range, tuple);
+}
+
+bool Table::choose_from_blocks(const Connection& connection, const NatRange& range, Tuple& tuple) noexcept {
+  const auto taken = [this](const Tuple& other) noexcept { return is_taken(other); };
+  switch (ports_->translate(store_.index_of(connection), tuple, range, taken)) {
+    case PortBlocks::Refusal::none: return true;
+    case PortBlocks::Refusal::per_host: ++counters_.over_block_limit; break;
+    case PortBlocks::Refusal::no_block: ++counters_.no_free_block; break;
+    case PortBlocks::Refusal::without_ports: ++counters_.without_ports; break;
+  }
+  return false;
+}
+
+/// Of a connection of an earlier run. True also if its source has no port of a block.
+bool Table::restore_port(const Connection& connection) noexcept {
+  const std::optional<Tuple> translated = inverse_of(connection.reply);
+  if (!translated || translated->source == connection.original.source) return true;
+  return ports_->restore(store_.index_of(connection), connection.original, *translated);
 }
 
 bool Table::find_free_port(const Connection& connection, NatKind kind, const NatRange& range, Tuple& tuple) noexcept {

@@ -46,6 +46,19 @@ struct FtpHelper {
   friend bool operator==(const FtpHelper&, const FtpHelper&) = default;
 };
 
+/// Blocks of ports for translated sources, as the NAT of a carrier has them: port_blocks.h.
+struct PortBlockOptions {
+  std::uint16_t size = 512;            // ports of a block: a multiple of kSizeStep
+  std::uint16_t per_host = 8;          // blocks that a host has at a time, at most
+  std::uint16_t first_port = 1024;     // ports below it are in no block
+  std::uint32_t hold_s = 120;          // how long a block stays with its host after its last connection
+  std::uint32_t most_addresses = 256;  // public addresses with blocks at a time
+
+  static constexpr std::uint16_t kSizeStep = 64, kMostSize = 16'384;
+
+  friend bool operator==(const PortBlockOptions&, const PortBlockOptions&) = default;
+};
+
 struct Options {
   std::uint32_t most_connections = 262'144;  // at least 1; memory for all of them is reserved at construction
   std::uint32_t most_fragments = 4'096;      // datagrams in fragments that are followed at a time
@@ -55,9 +68,10 @@ struct Options {
   bool tcp_ignore_invalid_rst = false;       // accept RSTs before the window
   std::uint8_t tcp_max_retrans = 3;
   Timeouts timeouts{};
-  FtpHelper ftp{};                          // off, as in Linux
-  std::uint32_t most_expectations = 4'096;  // connections that a helper expects at a time
-  std::optional<std::uint64_t> seed{};      // of the hash; random unless a test needs it
+  FtpHelper ftp{};                                // off, as in Linux
+  std::uint32_t most_expectations = 4'096;        // connections that a helper expects at a time
+  std::optional<PortBlockOptions> port_blocks{};  // empty: ports of translated sources are chosen as in Linux
+  std::optional<std::uint64_t> seed{};            // of the hash; random unless a test needs it
 
   friend bool operator==(const Options&, const Options&) = default;
 };

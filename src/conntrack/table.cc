@@ -6,6 +6,7 @@
 #include "conntrack/table.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/keyed_hash.h"
 #include "conntrack/icmp.h"
@@ -35,14 +36,22 @@ Bytes quotation_of_redirect(PacketView packet, Bytes redirect) noexcept {
   return redirect.subspan(kOptions + kOptionHeader);
 }
 
+std::unique_ptr<SubscriberPorts> make_ports(const Options& options, std::shared_ptr<PortBlocks> blocks) {
+  if (!options.port_blocks) return nullptr;
+  const std::uint64_t seed = options.seed.value_or(random_seed());
+  if (blocks == nullptr) blocks = std::make_shared<PortBlocks>(*options.port_blocks, seed);
+  return std::make_unique<SubscriberPorts>(std::move(blocks), options.most_connections, seed);
+}
+
 }  // namespace
 
-Table::Table(const Options& options)
+Table::Table(const Options& options, std::shared_ptr<PortBlocks> blocks)
     : options_(options),
       store_(options.most_connections, options.seed.value_or(random_seed())),
       fragments_(options.most_fragments, options.seed.value_or(random_seed())),
       random_ports_(options.seed.value_or(random_seed())),
-      helpers_(options, options.seed.value_or(random_seed())) {}
+      helpers_(options, options.seed.value_or(random_seed())),
+      ports_(make_ports(options, std::move(blocks))) {}
 
 Tracked Table::track(PacketView packet, std::uint64_t now_ns) noexcept {
   settle();
@@ -191,7 +200,7 @@ Tracked Table::begin(PacketView packet, const Transport& transport, std::uint32_
   if (protocol == ip_protocol::kUdp) connection->udp_stream_from_ns = now_ns_ + 2 * kSecond;
   const Outcome outcome = update(*connection, Direction::original, packet, transport);
   if (outcome.kind == Outcome::Kind::invalid) {
-    store_.give_back(*connection);
+    give_back(*connection);
     return invalid(outcome.reason);
   }
   connection->expires_ns = now_ns_ + outcome.timeout_s * kSecond;
@@ -262,7 +271,7 @@ void Table::remove(Connection& connection) noexcept {
   if (connection.confirmed()) report(EventKind::ended, connection);
   forget_expectation_of(connection);
   store_.remove(connection);
-  store_.give_back(connection);
+  give_back(connection);
   counters_.connections = store_.size();
 }
 
@@ -287,6 +296,7 @@ void Table::restore(const SavedConnection& saved) noexcept {
   }
   Connection* const connection = store_.take(record.original, record.reply);
   if (connection == nullptr) return;
+  if (ports_ != nullptr && !restore_port(*connection)) return give_back(*connection);
   connection->mark = record.mark;
   connection->status = record.status | Connection::kConfirmed;
   if (connection->has_helper()) {
@@ -350,6 +360,7 @@ void Table::expire(std::uint64_t now_ns) noexcept {
     remove(connection);
     ++counters_.expired;
   });
+  if (ports_ != nullptr) ports_->expire();
 }
 
 std::uint32_t Table::likely_hash(PacketView packet) const noexcept {
@@ -371,12 +382,13 @@ void Table::set_time(std::uint64_t now_ns) noexcept {
   } else if (now_ns_ - time_ns > kMostBack) {
     ahead_of_packets_ += now_ns_ - time_ns;
   }
+  if (ports_ != nullptr) ports_->set_time(now_ns_, packet_time_ns());
 }
 
 /// The last packet's connection, if it is in no structure, ends here.
 void Table::settle() noexcept {
   for (Connection** const left : {&unconfirmed_, &ended_}) {
-    if (*left != nullptr) store_.give_back(**left);
+    if (*left != nullptr) give_back(**left);
     *left = nullptr;
   }
 }

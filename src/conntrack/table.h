@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "conntrack/ended_connections.h"
 #include "conntrack/event_queue.h"
@@ -17,8 +18,10 @@
 #include "conntrack/nat_ports.h"
 #include "conntrack/nat_range.h"
 #include "conntrack/options.h"
+#include "conntrack/port_blocks.h"
 #include "conntrack/record.h"
 #include "conntrack/store.h"
+#include "conntrack/subscriber_ports.h"
 #include "conntrack/tracked.h"
 #include "conntrack/transport.h"
 
@@ -38,6 +41,8 @@ struct Counters {
   std::uint64_t ended = 0;         // by a RST, or by a packet that begins another connection with the same tuple
   std::uint64_t no_free_port = 0;  // new connections for which a translation has found no tuple that is free
   std::uint64_t clashes = 0;       // new connections that were not confirmed, since another one has one of their tuples
+  // Packets that got no port of a block (PortBlocks::Refusal); they count as `no_free_port` too.
+  std::uint64_t over_block_limit = 0, no_free_block = 0, without_ports = 0;
   // Of helpers.
   std::uint64_t expectations = 0;              // now
   std::uint64_t announced = 0;                 // packets that announced a connection
@@ -51,7 +56,8 @@ struct FtpAnnouncement;
 
 class Table {
  public:
-  explicit Table(const Options& options);
+  /// `blocks`: of ports, shared with other tables; null: its own, if the options have any.
+  explicit Table(const Options& options, std::shared_ptr<PortBlocks> blocks = nullptr);
 
   /// The connection of this packet, whose layout is known, and what the packet does to it. If it begins one
   /// (State::new_connection, not confirmed), call hold(), confirm() or forget() before the next packet is tracked; a
@@ -108,6 +114,8 @@ class Table {
   [[nodiscard]] Connection* kept(std::uint32_t index, std::uint32_t generation) noexcept {
     return kept_.find(index, generation);
   }
+  /// The table's time as that of packets.
+  [[nodiscard]] std::uint64_t packet_time_ns() const noexcept { return now_ns_ - ahead_of_packets_; }
   /// Adds what becomes of confirmed connections to `events`, which is borrowed, while that wants it.
   void tell(EventQueue* events) noexcept { events_ = events; }
 
@@ -153,6 +161,8 @@ class Table {
   [[nodiscard]] bool is_taken_for_good(const Tuple& tuple, const Connection& by) noexcept;
   [[nodiscard]] bool choose_tuple(const Connection& connection, NatKind kind, const NatRange& range,
                                   Tuple& tuple) noexcept;
+  [[nodiscard]] bool choose_from_blocks(const Connection& connection, const NatRange& range, Tuple& tuple) noexcept;
+  [[nodiscard]] bool restore_port(const Connection& connection) noexcept;
   [[nodiscard]] bool find_free_port(const Connection& connection, NatKind kind, const NatRange& range,
                                     Tuple& tuple) noexcept;
   void give_helper_by_port(Connection& connection) noexcept;
@@ -169,6 +179,11 @@ class Table {
     if (connection.confirmed()) kept_.add(store_.index_of(connection), connection);
   }
   void remove(Connection& connection) noexcept;
+  /// What is in no structure any more.
+  void give_back(Connection& connection) noexcept {
+    if (ports_ != nullptr) ports_->release(store_.index_of(connection));
+    store_.give_back(connection);
+  }
   void set_time(std::uint64_t now_ns) noexcept;
   void settle() noexcept;
   void count(const Tracked& tracked) noexcept;
@@ -183,11 +198,12 @@ class Table {
   Counters counters_;
   RandomPorts random_ports_;
   Helpers helpers_;
-  std::uint32_t announcements_ = 0;     // their number, modulo 2^32
-  std::uint32_t announcement_ = 0;      // of the last packet
-  std::uint64_t now_ns_ = 0;            // the table's time: begins with 0, and never goes back
-  std::uint64_t ahead_of_packets_ = 0;  // how far it is ahead of the time of packets
-  Connection* unconfirmed_ = nullptr;   // the last packet's
+  const std::unique_ptr<SubscriberPorts> ports_;  // null: sources get ports as in Linux
+  std::uint32_t announcements_ = 0;               // their number, modulo 2^32
+  std::uint32_t announcement_ = 0;                // of the last packet
+  std::uint64_t now_ns_ = 0;                      // the table's time: begins with 0, and never goes back
+  std::uint64_t ahead_of_packets_ = 0;            // how far it is ahead of the time of packets
+  Connection* unconfirmed_ = nullptr;             // the last packet's
   std::uint32_t unconfirmed_hash_ = 0;
   std::uint16_t written_ = 0;    // ends of translated packets that functions write, as in Connection::status
   bool believed_ = false;        // whether the last packet moved its connection on, instead of only being let pass

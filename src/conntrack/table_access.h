@@ -31,7 +31,11 @@ struct Restored {
 
 class TableAccess {
  public:
-  TableAccess(const Options& options, Clock clock) : table_(options), clock_(clock) { table_.tell(&events_); }
+  /// `blocks`: as for the table.
+  TableAccess(const Options& options, Clock clock, std::shared_ptr<PortBlocks> blocks = nullptr)
+      : table_(options, std::move(blocks)), clock_(clock) {
+    table_.tell(&events_);
+  }
   TableAccess(const TableAccess&) = delete;
   TableAccess& operator=(const TableAccess&) = delete;
 

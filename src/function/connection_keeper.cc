@@ -24,6 +24,7 @@ std::unique_ptr<conntrack::Connections> connections_to_explain(const NetworkFunc
   options->most_connections = 1;
   options->most_fragments = 1;
   options->checksum = false;
+  if (options->port_blocks) options->port_blocks->most_addresses = 1;
   options->seed = 0;  // so that the same question has the same answer
   return std::make_unique<conntrack::Connections>(*options, 1);
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <utility>
 
 #include "conntrack/table.h"
@@ -16,7 +17,8 @@ namespace penstock::conntrack {
 inline constexpr std::uint64_t kSecond = 1'000'000'000;
 
 struct ClockedTable {
-  explicit ClockedTable(const Options& options = {}) : table(options) {}
+  explicit ClockedTable(const Options& options = {}, std::shared_ptr<PortBlocks> blocks = nullptr)
+      : table(options, std::move(blocks)) {}
 
   /// Tracks a packet that passes.
   Tracked pass(const Packet& packet) {

@@ -123,14 +123,18 @@ class Translator {
     const NatKind kind = nat_.kind();
     const Tuple before = *conntrack::inverse_of(tracked.connection->reply);
     if (!connections_.translate(tracked, kind, *range)) {
-      drop(DropReason::untranslated, fmt::format("{}: no {} is free", rule, port_word(before)));
+      drop(DropReason::untranslated, tables_.has_port_blocks && !has_port(before)
+                                         ? fmt::format("{}: its protocol has no ports, which are in blocks", rule)
+                                         : fmt::format("{}: no {} is free", rule, port_word(before)));
       return false;
     }
     if (*range == NatRange{}) {
       to_.notes.push_back(fmt::format("{}: not translated", rule));
       return true;
     }
-    const std::string choice = port_choice(before, kind, *range);
+    const std::string choice = tables_.has_port_blocks && kind == NatKind::source
+                                   ? fmt::format("the {} is one of a block of its host", port_word(before))
+                                   : port_choice(before, kind, *range);
     to_.notes.push_back(fmt::format(
         "{}: {} {} to {}{}{}", rule, kind == NatKind::source ? "source" : "destination", end_text(before, kind),
         end_text(*conntrack::inverse_of(tracked.connection->reply), kind), choice.empty() ? "" : ", ", choice));

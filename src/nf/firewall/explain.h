@@ -26,6 +26,7 @@ struct Tables {
   const std::vector<std::uint16_t>& largest_packets;  // as StepContext
   const NatRules* nat = nullptr;                      // if it translates
   Route route{};                                      // which packets it judges
+  bool has_port_blocks = false;                       // sources get their ports from blocks
 };
 
 /// NetworkFunction::explain. `connections`: those of ConnectionKeeper::explain; null: the firewall does not track any.

@@ -19,6 +19,7 @@
 #include "nf/firewall/device_stage.h"
 #include "nf/firewall/explain.h"
 #include "nf/firewall/firewall_stage.h"
+#include "nf/firewall/nat_log.h"
 #include "nf/firewall/rule_pairs.h"
 #include "nf/firewall/tracked_stage.h"
 #include "nf/firewall/translating_core.h"
@@ -84,6 +85,7 @@ Firewall::Firewall(classify::Ruleset rules, Setup setup)
       clock_(setup.clock),
       port_names_(std::move(setup.port_names)),
       largest_packets_(std::move(setup.largest_packets)),
+      nat_log_(setup.nat_log),
       connections_file_(std::move(setup.connections_file)),
       tables_(make_tables()) {
   traits_.name = firewall_kind().name;
@@ -200,6 +202,7 @@ Errors Firewall::check() const {
 
 Result<void> Firewall::begin_run() {
   tables_ = make_tables();
+  if (tracks() && nat_log_ != nullptr) tables_->observe(std::make_unique<NatLog>(*nat_log_));
   step_state_.begin(rules_.objects);
   if (nat_) nat_step_state_.begin(nat_->rules.objects);
   if (!tracks() || connections_file_.empty()) return {};
@@ -209,7 +212,9 @@ Result<void> Firewall::begin_run() {
 }
 
 void Firewall::end_run() noexcept {
-  if (tracks() && !connections_file_.empty()) save_connections(connections_file_, *tables_);
+  if (!tracks()) return;
+  if (!connections_file_.empty()) save_connections(connections_file_, *tables_);
+  tables_->end();
 }
 
 std::unique_ptr<DeviceStage> Firewall::make_device_stage(function::Processor /*processor*/, const StageUse& /*use*/) {
@@ -237,6 +242,8 @@ Result<std::string> Firewall::changes_from(const function::NetworkFunction& runn
   if (route_.host != before.route_.host) return failure({{}, "another port for the host: it needs a new run", "", ""});
   if (tracks() && before.tracks() && tracking_->ftp != before.tracking_->ftp)
     return failure({{}, "other helpers: it needs a new run", "", ""});
+  if (tracks() && before.tracks() && tracking_->port_blocks != before.tracking_->port_blocks)
+    return failure({{}, "other port blocks: it needs a new run", "", ""});
   const std::vector<std::uint32_t> same = pair_rules(before.rules_, rules_);
   const auto kept = same.size() - static_cast<std::size_t>(std::ranges::count(same, kNoRule));
   function::Changes changes;
@@ -304,7 +311,9 @@ std::optional<function::Explanation> Firewall::explain(PacketView packet) const 
 }
 
 function::Explanation Firewall::explain(PacketView packet, conntrack::Connections& connections) const {
-  return firewall::explain(packet, {rules_, *classifier_, largest_packets_, nat_ ? &*nat_ : nullptr, route_},
+  return firewall::explain(packet,
+                           {rules_, *classifier_, largest_packets_, nat_ ? &*nat_ : nullptr, route_,
+                            tracking_ && tracking_->port_blocks},
                            &connections);
 }
 
@@ -329,6 +338,10 @@ std::string Firewall::description() const {
     for (const std::uint16_t port : tracking_->ftp.ports) {
       if (port != 0) text += fmt::format(" {}", port);
     }
+  }
+  if (tracks() && tracking_->port_blocks) {
+    text += fmt::format("; up to {} of {} a host", format_count(tracking_->port_blocks->per_host, "block"),
+                        format_count(tracking_->port_blocks->size, "port"));
   }
   return text;
 }
@@ -366,6 +379,9 @@ conntrack::Counters Firewall::connection_counters() const {
     sum.early_drops += more.early_drops;
     sum.expired += more.expired;
     sum.ended += more.ended;
+    sum.over_block_limit += more.over_block_limit;
+    sum.no_free_block += more.no_free_block;
+    sum.without_ports += more.without_ports;
     sum.expectations += more.expectations;
     sum.announced += more.announced;
     sum.arrived += more.arrived;
@@ -403,6 +419,18 @@ void Firewall::report(nlohmann::json& into) const {
                              {"confirmed", of_all.confirmed},    {"related", of_all.related},
                              {"untracked", of_all.untracked},    {"made_room", of_all.early_drops},
                              {"expired", of_all.expired},        {"ended", of_all.ended}};
+  if (const auto blocks = tables_->port_blocks(); blocks != nullptr) {
+    const conntrack::PortBlocks::Usage usage = blocks->usage();
+    connections["port_blocks"] = {{"now", usage.blocks},
+                                  {"most", usage.most_blocks},
+                                  {"addresses", usage.addresses},
+                                  {"allocated", usage.allocated},
+                                  {"released", usage.released},
+                                  {"refused",
+                                   {{"per_host", of_all.over_block_limit},
+                                    {"no_block", of_all.no_free_block},
+                                    {"without_ports", of_all.without_ports}}}};
+  }
   if (tracking_->ftp.offered) {
     connections["expected"] = {{"now", of_all.expectations},
                                {"announced", of_all.announced},

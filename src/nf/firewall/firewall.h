@@ -85,6 +85,7 @@ class Firewall final : public function::NetworkFunction,
     std::optional<FromKernel> from{};              // the rules are the kernel's
     std::optional<NatRules> nat{};                 // if it translates addresses; without a classifier
     report::EventLog* log = nullptr;               // of packets, for rules that log; borrowed. Null: none
+    report::EventLog* nat_log = nullptr;           // of port blocks; ditto
     function::SharedObjects* shared = nullptr;     // with the chain's other functions; null: it stands alone
     std::vector<std::string> port_names{};         // by PortIndex
     std::vector<std::uint16_t> largest_packets{};  // MTUs, ditto
@@ -166,6 +167,7 @@ class Firewall final : public function::NetworkFunction,
   const std::vector<std::uint16_t> largest_packets_;
   StepState step_state_, nat_step_state_;         // the stages' steps; the latter: of nat_
   std::optional<StepContext> steps_, nat_steps_;  // empty: the rules have no steps
+  report::EventLog* const nat_log_;
   const std::string connections_file_;
   std::shared_ptr<conntrack::ConnectionTables> tables_;  // of all epochs of a run; null: connections are not tracked
   function::NfTraits traits_;

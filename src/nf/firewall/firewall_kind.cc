@@ -93,13 +93,18 @@ constexpr auto kParameters = std::to_array<Parameter>({
      "whether TCP segments outside of the window are valid; default: false", false},
     {"helpers", ParameterType::pairs, "", "",
      "helpers that find out which connections belong to others, with the ports of their servers: {ftp: 21}", false},
+    {"port_blocks", ParameterType::pairs, "", "",
+     "hosts whose source is translated get blocks of ports, as in a carrier's NAT: {size: 512, per_host: 8, hold: "
+     "120s, "
+     "first_port: 1024, addresses: 256}, which are the defaults",
+     false},
     {"connections_file", ParameterType::output, "", "",
      "keeps connections from one run to the next: read when a run begins, written at its end", false},
     function::kUnsupportedParameter,
 });
 
 /// The key in `outputs`.
-constexpr std::string_view kPacketLog = "packet_log";
+constexpr std::string_view kPacketLog = "packet_log", kNatLog = "nat_log";
 
 using conntrack::Timeouts;
 /// By the names that Linux has for them (nf_conntrack-sysctl).
@@ -157,6 +162,65 @@ Errors read_helpers(const Parameters& parameters, conntrack::Options& options) {
   return errors;
 }
 
+/// {size: 512, hold: 120s}
+Errors read_port_blocks(const Parameters& parameters, conntrack::Options& options) {
+  conntrack::PortBlockOptions blocks;
+  Errors errors;
+  const std::vector<std::string>& given = parameters.texts("port_blocks");
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const std::size_t equals = given[i].find('=');
+    const std::string_view name = std::string_view(given[i]).substr(0, equals);
+    const std::string_view value = std::string_view(given[i]).substr(equals + 1);
+    const auto refuse = [&](std::string what, std::string_view found, std::string expected) {
+      errors.push_back({parameters.place("port_blocks", i), std::move(what), in_quotes(found), std::move(expected)});
+    };
+    const auto read = [&](auto& into, std::uint64_t least, std::uint64_t most) {
+      const auto number = parse_integer(value);
+      if (!number || *number < least || *number > most) {
+        return refuse(fmt::format("wrong {} of port blocks", name), value,
+                      fmt::format("a number from {} to {}", least, most));
+      }
+      into = static_cast<std::remove_reference_t<decltype(into)>>(*number);
+    };
+    if (name == "size") {
+      read(blocks.size, conntrack::PortBlockOptions::kSizeStep, conntrack::PortBlockOptions::kMostSize);
+      if (blocks.size % conntrack::PortBlockOptions::kSizeStep != 0)
+        refuse("wrong size of port blocks", value,
+               fmt::format("a multiple of {}", conntrack::PortBlockOptions::kSizeStep));
+    } else if (name == "per_host") {
+      read(blocks.per_host, 1, 64);
+    } else if (name == "first_port") {
+      read(blocks.first_port, 1, 49'152);
+    } else if (name == "addresses") {
+      read(blocks.most_addresses, 1, 4096);
+    } else if (name == "hold") {
+      const auto hold = parse_duration(value);
+      if (!hold || *hold > std::chrono::hours{24}) {
+        refuse("wrong hold of port blocks", value, "a time from 0s to 24h");
+      } else {
+        blocks.hold_s = static_cast<std::uint32_t>(std::chrono::ceil<std::chrono::seconds>(*hold).count());
+      }
+    } else {
+      refuse("unknown property of port blocks", name, "size, per_host, hold, first_port, addresses");
+    }
+  }
+  options.port_blocks = blocks;
+  return errors;
+}
+
+/// Whether rules translate as port blocks can.
+Errors check_port_blocks(const classify::Ruleset& translations, const Parameters& parameters) {
+  using Way = classify::Translation::Way;
+  Errors errors;
+  for (const classify::Rule& rule : translations.rules) {
+    if (!rule.translation || !rule.translation->range.has(conntrack::NatRange::kPorts)) continue;
+    if (rule.translation->way != Way::source && rule.translation->way != Way::masquerade) continue;
+    errors.push_back({parameters.place("port_blocks"), "a rule says to which ports sources are translated",
+                      in_quotes(rule.text), "a rule without ports: they come from the host's blocks"});
+  }
+  return errors;
+}
+
 Result<conntrack::Options> tracking_options(const Parameters& parameters) {
   conntrack::Options options;
   if (parameters.has("connections"))
@@ -166,6 +230,7 @@ Result<conntrack::Options> tracking_options(const Parameters& parameters) {
   if (parameters.has("tcp_be_liberal")) options.tcp_be_liberal = parameters.flag("tcp_be_liberal");
   Errors errors;
   if (parameters.has("helpers")) errors = read_helpers(parameters, options);
+  if (parameters.has("port_blocks")) append(errors, read_port_blocks(parameters, options));
   constexpr std::chrono::hours kLongest{24 * 365};
   static const std::vector<std::string> kNone;
   const std::vector<std::string>& given = parameters.has("timeouts") ? parameters.texts("timeouts") : kNone;
@@ -507,10 +572,18 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
   if (!tracking) return failure(std::move(tracking).error());
   const bool gives_helpers = read->value.gives_helpers || (nat && nat->rules.gives_helpers);
   tracking->ftp.offered |= gives_helpers;
+  if (tracking->port_blocks && tracking->ftp.offered) {
+    return failure(Error{parameters.place("port_blocks"),
+                         "port blocks and helpers: ports of connections that a helper expects are in no block", "",
+                         "one of them"});
+  }
+  if (tracking->port_blocks && nat && *hook == Hook::postrouting) {
+    if (Errors errors = check_port_blocks(nat->rules, parameters); !errors.empty()) return failure(std::move(errors));
+  }
   const bool in_any_case = parameters.has("connections") || parameters.has("helpers") || gives_helpers || nat ||
                            (running != nullptr && running->tracks());
   const bool tracks = read->value.tests_connections() || in_any_case;
-  for (const char* name : {"timeouts", "checksum", "tcp_loose", "tcp_be_liberal", "connections_file"})
+  for (const char* name : {"timeouts", "checksum", "tcp_loose", "tcp_be_liberal", "connections_file", "port_blocks"})
     warn_without_effect(name, tracks, "a rule that tests connections, or `connections`");
   const bool live =
       !context.ports_live.empty() && std::ranges::find(context.ports_live, false) == context.ports_live.end();
@@ -522,6 +595,7 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
                         .from = std::move(*from),
                         .nat = std::move(nat),
                         .log = log,
+                        .nat_log = context.log(kNatLog),
                         .shared = context.shared,
                         .port_names = {context.ports.begin(), context.ports.end()},
                         .largest_packets = std::move(*mtus),
@@ -538,7 +612,9 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
 
 const function::NfKind& firewall_kind() {
   static constexpr function::OutputKind kOutputs[] = {
-      {kPacketLog, "packets that rules log", "packets that rules of a firewall log, a line each, as Linux logs them"}};
+      {kPacketLog, "packets that rules log", "packets that rules of a firewall log, a line each, as Linux logs them"},
+      {kNatLog, "which host has which ports",
+       "the port blocks that a firewall gives to hosts and takes back, a line each"}};
   static constexpr function::NfKind kKind{"firewall", "filters packets by rules; the first or the last match decides",
                                           kParameters, &make, kOutputs};
   return kKind;

@@ -206,6 +206,17 @@ TEST(TranslatingFirewall, MasqueradesAndTranslatesRepliesBack) {
   EXPECT_EQ(gateway.counters().confirmed, 2U);
 }
 
+TEST(TranslatingFirewall, DropsAllPacketsOfAHostWithoutAPort) {
+  constexpr conntrack::PortBlockOptions kOneBlock{.size = 512, .per_host = 1, .first_port = 65'024};
+  Gateway gateway(masquerading().text(), {.port_blocks = kOneBlock});
+  EXPECT_THAT(gateway.pass(udp("10.0.0.1", 4000, "192.0.2.7", 53)), HasSubstr("203.0.113.5:65"));
+  const Bytes other = udp("10.0.0.2", 4000, "192.0.2.7", 53);
+  EXPECT_THAT(gateway.pass_together({other, other, udp("10.0.0.1", 4001, "192.0.2.7", 53)}),
+              ElementsAre("untranslated", "untranslated", HasSubstr("203.0.113.5:65")));
+  EXPECT_EQ(gateway.counters().no_free_block, 2U);
+  EXPECT_EQ(gateway.counters().confirmed, 2U);
+}
+
 TEST(TranslatingFirewall, MasqueradesIpv6) {
   Gateway gateway(masquerading().text());
   EXPECT_EQ(gateway.pass(udp6("fd00::1", 4000, "2001:db8::7", 53)), "[2001:db8:ff::5]:4000 > [2001:db8::7]:53");
