@@ -86,6 +86,12 @@ struct CountsConnections {
   bool operator()(const auto&) const { return false; }
 };
 
+template <typename Wanted>
+struct Is {
+  bool operator()(const Wanted&) const { return true; }
+  bool operator()(const auto&) const { return false; }
+};
+
 /// Whether `holds` for a step that an entry stops for.
 template <typename Holds>
 bool any_step(const Ruleset& rules, const Holds& holds) {
@@ -107,6 +113,10 @@ bool Ruleset::tests_connections() const noexcept {
 bool Ruleset::has_steps() const noexcept {
   return std::ranges::any_of(entries, [](const Entry& entry) { return entry.action == Action::step; });
 }
+
+bool Ruleset::tracks_between() const noexcept { return any_step(*this, Is<TrackConnection>()); }
+
+bool Ruleset::translates_between() const noexcept { return any_step(*this, Is<TranslateAddresses>()); }
 
 bool Ruleset::counts_connections() const noexcept { return any_step(*this, CountsConnections()); }
 

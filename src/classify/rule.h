@@ -125,6 +125,9 @@ struct Ruleset {
   /// Whether any entry, or a step of it, tests or marks connections.
   [[nodiscard]] bool tests_connections() const noexcept;
   [[nodiscard]] bool has_steps() const noexcept;
+  /// Whether a step looks connections up, or translates addresses.
+  [[nodiscard]] bool tracks_between() const noexcept;
+  [[nodiscard]] bool translates_between() const noexcept;
   /// Whether a step counts connections.
   [[nodiscard]] bool counts_connections() const noexcept;
   /// `entry`: the result of an engine, which may be kNoEntry.

@@ -30,6 +30,9 @@ bool operator==(const RecentObject&, const RecentObject&) = default;
 bool operator==(const Log&, const Log&) = default;
 bool operator==(const ClampSegmentSize&, const ClampSegmentSize&) = default;
 bool operator==(const GiveHelper&, const GiveHelper&) = default;
+bool operator==(const LeaveUntracked&, const LeaveUntracked&) = default;
+bool operator==(const TrackConnection&, const TrackConnection&) = default;
+bool operator==(const TranslateAddresses&, const TranslateAddresses&) = default;
 bool operator==(const StepObjects&, const StepObjects&) = default;
 
 }  // namespace penstock::classify

@@ -220,8 +220,23 @@ struct GiveHelper {
   friend bool operator==(const GiveHelper&, const GiveHelper&);
 };
 
+/// The packet is not tracked, if it has not been looked up yet.
+struct LeaveUntracked {
+  friend bool operator==(const LeaveUntracked&, const LeaveUntracked&);
+};
+
+/// Here, and not before, the packet's connection is looked up, as after Linux's table raw.
+struct TrackConnection {
+  friend bool operator==(const TrackConnection&, const TrackConnection&);
+};
+
+/// Here, and not after all rules, the packet's addresses are translated; the rules after it see them translated.
+struct TranslateAddresses {
+  friend bool operator==(const TranslateAddresses&, const TranslateAddresses&);
+};
+
 using Step = std::variant<Test, AnyOf, UseRate, UseQuota, UseCount, LookUp, Update, Recent, SetMark, Log,
-                          ClampSegmentSize, GiveHelper>;
+                          ClampSegmentSize, GiveHelper, LeaveUntracked, TrackConnection, TranslateAddresses>;
 
 /// What steps refer to by index.
 struct StepObjects {

@@ -63,6 +63,12 @@ Tracked Connections::of(PacketView packet) noexcept {
   return tracked;
 }
 
+void Connections::leave_untracked(PacketView packet) noexcept {
+  if (said(packet)) return;
+  const Tracked tracked = table_.leave_untracked(packet, packet.packet->timestamp_ns);
+  said_[packet.packet->sequence & mask_] = {.sequence = packet.packet->sequence, .any = true, .state = tracked.state};
+}
+
 std::optional<Tracked> Connections::said(PacketView packet) noexcept {
   const Said& about = said_[packet.packet->sequence & mask_];
   if (!about.any || about.sequence != packet.packet->sequence) return std::nullopt;

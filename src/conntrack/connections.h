@@ -59,6 +59,8 @@ class Connections {
   void prepare(std::span<const PacketView> packets) noexcept;
   /// Call in packet order. The connection, if any, is valid until the next call.
   [[nodiscard]] Tracked of(PacketView packet) noexcept;
+  /// Instead of of(), for a packet that nobody has asked about: it has no connection, and changes none.
+  void leave_untracked(PacketView packet) noexcept;
   /// Whether the packet may be the first of its connection: decide about it before asking about the next packet.
   [[nodiscard]] bool may_begin(const Tracked& tracked) const noexcept {
     return tracked.connection != nullptr && table_.is_open(*tracked.connection);

@@ -36,7 +36,7 @@ struct Fragment {
 
 struct FirstFragment {
   Fragment fragment;
-  std::uint32_t connection = 0, generation = 0;  // in the store
+  std::uint32_t connection = 0, generation = 0;  // in the store; Connection::kNone: it is untracked
   std::uint32_t tcp_offset = 0;                  // sequence number of the datagram's byte 0, and flags
   bool moves_window = false;                     // TCP, of a segment that was believed
   State state = State::invalid;

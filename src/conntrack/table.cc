@@ -61,6 +61,19 @@ Tracked Table::track(PacketView packet, std::uint64_t now_ns) noexcept {
   return tracked;
 }
 
+Tracked Table::leave_untracked(PacketView packet, std::uint64_t now_ns) noexcept {
+  settle();
+  set_time(now_ns);
+  const Tracked tracked{.state = State::untracked};
+  const PacketLayout& layout = packet.layout();
+  // As if the datagram were one packet.
+  if (layout.has(PacketLayout::kFragment) && !layout.has(PacketLayout::kLaterFragment))
+    fragments_.remember({.fragment = read_fragment(packet), .connection = Connection::kNone, .state = tracked.state},
+                        now_ns_);
+  count(tracked);
+  return tracked;
+}
+
 Tracked Table::judge(PacketView packet) noexcept {
   const PacketLayout& layout = packet.layout();
   if (!layout.is_ip()) return {.state = State::untracked};
@@ -96,6 +109,7 @@ Tracked Table::follow_first_fragment(PacketView packet) noexcept {
   const Fragment fragment = read_fragment(packet);
   const FirstFragment* const first = fragments_.find(fragment, now_ns_);
   if (first == nullptr) return invalid(Reason::fragment);
+  if (first->connection == Connection::kNone) return {.state = first->state};
   Connection& connection = *store_.at(first->connection);
   if (connection.generation != first->generation || connection.expires_ns <= now_ns_) return invalid(Reason::fragment);
   if (first->moves_window) {

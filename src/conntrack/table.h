@@ -66,6 +66,8 @@ class Table {
   /// `now_ns` may go back. By up to a minute, the packet counts as coming at the latest time that was seen; if it goes
   /// back further, or forward by more than a year, time goes on from there.
   [[nodiscard]] Tracked track(PacketView packet, std::uint64_t now_ns) noexcept;
+  /// Instead of track(): the packet has no connection, and changes none.
+  Tracked leave_untracked(PacketView packet, std::uint64_t now_ns) noexcept;
   /// Whether a connection that track() has just returned is not confirmed yet, but can be.
   [[nodiscard]] bool is_open(const Connection& connection) const noexcept {
     return !connection.confirmed() && &connection != ended_;

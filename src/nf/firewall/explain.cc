@@ -68,14 +68,18 @@ std::string port_choice(const Tuple& before, NatKind kind, const NatRange& range
 /// step does not hold.
 std::uint32_t after_steps(PacketView packet, const classify::Ruleset& rules, const classify::Classifier& classifier,
                           const std::vector<std::uint16_t>& largest_packets, const classify::Key& key,
-                          std::uint32_t entry, std::vector<std::uint32_t>& failed, Explanation& to) {
+                          std::uint32_t entry, std::vector<std::uint32_t>& failed, Explanation& to,
+                          BetweenRules* between = nullptr) {
   if (!rules.has_steps()) return entry;
   constexpr std::string_view kAssumption =
       "earlier packets: here, limits and quotas are taken as not used up, and sets that change as empty";
   if (to.depends_on.find(kAssumption) == std::string::npos)
     to.depends_on += fmt::format("{}{}", to.depends_on.empty() ? "" : "; ", kAssumption);
   StepRunner runner(rules, classifier, nullptr, {.largest_packets = &largest_packets});
-  return runner.decide(packet, key, entry, &failed).value_or(classify::kNoEntry);
+  if (between != nullptr) runner.set_between(*between);
+  const auto decided = runner.decide(packet, key, entry, &failed);
+  if (!decided) to.decided_by = runner.why_dropped();
+  return decided.value_or(classify::kNoEntry);
 }
 
 /// The translation at one hook.
@@ -167,6 +171,32 @@ class Translator {
   Explanation& to_;
 };
 
+/// As the stages do between rules.
+class Between final : public BetweenRules {
+ public:
+  Between(const Tables& tables, conntrack::Connections* connections, Explanation& to)
+      : tables_(tables), connections_(connections), to_(to) {}
+
+  std::string_view track(PacketView packet, classify::Key& key, bool untracked) noexcept override {
+    if (connections_ == nullptr) return {};
+    if (untracked) connections_->leave_untracked(packet);
+    key.connection = number_of(connection_of(connections_->of(packet)));
+    return {};
+  }
+  std::string_view translate(PacketView packet, classify::Key& key) noexcept override {
+    if (connections_ == nullptr || tables_.nat == nullptr) return {};
+    Translator(packet, tables_, *connections_, to_)(connections_->of(packet));
+    if (!packet.packet->verdict.alive()) return "it cannot be translated";
+    classify::make_key(packet, key, number_of(connection_of(connections_->of(packet))));
+    return {};
+  }
+
+ private:
+  const Tables& tables_;
+  conntrack::Connections* connections_;
+  Explanation& to_;
+};
+
 }  // namespace
 
 Explanation explain(PacketView packet, const Tables& tables, conntrack::Connections* connections) {
@@ -181,31 +211,38 @@ Explanation explain(PacketView packet, const Tables& tables, conntrack::Connecti
                                                                : "its headers";
     return explanation;
   }
-  const conntrack::Tracked tracked = connections != nullptr ? connections->of(packet) : conntrack::Tracked{};
   const bool translates_first = tables.nat != nullptr && translates_before_filters(tables.nat->hook);
   if (translates_first) {
-    Translator(packet, tables, *connections, explanation)(tracked);
+    Translator(packet, tables, *connections, explanation)(connections->of(packet));
     if (!verdict.alive()) return explanation;
   }
-  const classify::Connection connection = connections != nullptr ? connection_of(tracked) : classify::Connection{};
+  const bool tracks_first = connections != nullptr && !rules.tracks_between();
   classify::Key key;
-  classify::make_key(packet, key, number_of(connection));
+  classify::make_key(packet, key);
+  if (tracks_first) key.connection = number_of(connection_of(connections->of(packet)));
   std::uint32_t entry = classify::kNoEntry;
   tables.classifier.classify({&key, 1}, &entry);
   std::vector<std::uint32_t> failed;
-  entry = after_steps(packet, rules, tables.classifier, tables.largest_packets, key, entry, failed, explanation);
+  Between between(tables, connections, explanation);
+  entry =
+      after_steps(packet, rules, tables.classifier, tables.largest_packets, key, entry, failed, explanation, &between);
+  if (!explanation.decided_by.empty()) {
+    if (verdict.alive()) verdict = Verdict::drop(DropReason::denied);
+    return explanation;
+  }
   explanation.decided_by = entry == classify::kNoEntry
                                ? fmt::format("policy {}: no rule matches", name(rules.policy(key.family)))
                                : classify::describe(rules, rules.entries[entry].rule);
   classify::add_passed_over(rules, key, entry, classify::describe, explanation, failed);
-  if (connections != nullptr) {
+  const auto said = connections != nullptr ? connections->said(packet) : std::nullopt;
+  if (said) {
     explanation.depends_on += fmt::format("{}its connection; here, it belongs to none that is known: {}",
-                                          explanation.depends_on.empty() ? "" : "; ", to_string(connection));
+                                          explanation.depends_on.empty() ? "" : "; ", to_string(connection_of(*said)));
   }
   verdict = verdict_of(classify::decision(classify::view_of(rules), entry, key.family).action, verdict);
-  if (tables.nat == nullptr || !verdict.alive()) return explanation;
+  if (tables.nat == nullptr || !said || !verdict.alive() || rules.translates_between()) return explanation;
   explanation.depends_on += " (a known one keeps its translation: `penstock ctl conntrack list`)";
-  if (!translates_first) Translator(packet, tables, *connections, explanation)(tracked);
+  if (!translates_first) Translator(packet, tables, *connections, explanation)(*said);
   return explanation;
 }
 

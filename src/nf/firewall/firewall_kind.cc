@@ -452,7 +452,8 @@ Answering find_answering(const classify::Ruleset& rules, const Parameters& param
   std::optional<bool> chosen;
   if (parameters.has("answers")) chosen = parameters.flag("answers");
   // At later hooks, an earlier firewall may have translated what is to be quoted.
-  const bool may_be_translated = parameters.has("hook") && hook_of(parameters.text("hook")) != Hook::prerouting;
+  const bool may_be_translated =
+      parameters.has("hook") && (rules.translates_between() || hook_of(parameters.text("hook")) != Hook::prerouting);
   Answering answering{answering_ports(chosen, context), context.out_port_known || may_be_translated,
                       std::move(addresses)};
   if (chosen.value_or(false) && !rules.rejects())

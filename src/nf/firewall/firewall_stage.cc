@@ -27,6 +27,10 @@ void RuleDecider::set_connections(conntrack::Connections& connections) noexcept 
   if (steps_ != nullptr) steps_->set_connections(connections);
 }
 
+void RuleDecider::set_between(BetweenRules& between) noexcept {
+  if (steps_ != nullptr) steps_->set_between(between);
+}
+
 void RuleDecider::begin_batch() noexcept {
   if (steps_ != nullptr) steps_->flush();
 }
@@ -40,7 +44,7 @@ void RuleDecider::decide(const KeyedPackets& waiting) noexcept {
     if (steps_ != nullptr) {
       last_ = steps_->decide(packet, waiting.keys[i], entry);
       if (!last_) {
-        packet.packet->verdict = Verdict::drop(DropReason::denied);
+        if (packet.packet->verdict.alive()) packet.packet->verdict = Verdict::drop(DropReason::denied);
         continue;
       }
       entry = *last_;
@@ -59,7 +63,7 @@ std::uint32_t RuleDecider::entry_for(const classify::Key& key) const noexcept {
 }
 
 std::string RuleDecider::explain(const classify::Key& key) const {
-  if (steps_ != nullptr && !last_) return "a set of a rule is full";
+  if (steps_ != nullptr && !last_) return std::string(steps_->why_dropped());
   const std::uint32_t entry = steps_ != nullptr ? *last_ : entry_for(key);
   if (entry == classify::kNoEntry) return fmt::format("default policy: {}", name(rules_.policy(key.family)));
   return classify::describe(rules_, rules_.entries[entry].rule);

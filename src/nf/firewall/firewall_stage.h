@@ -42,6 +42,7 @@ class RuleDecider {
 
   /// Before the first packet, if connections are tracked.
   void set_connections(conntrack::Connections& connections) noexcept;
+  void set_between(BetweenRules& between) noexcept;
   /// A batch boundary.
   void begin_batch() noexcept;
   /// Does the steps of rules for them, sets their verdicts, counts them, and answers those that are rejected.

@@ -7,8 +7,11 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <string_view>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include "base/error_list.h"
 
@@ -38,6 +41,11 @@ bool only_observes(const ChainRule& rule) {
   if (rule.continues) return false;
   if (rule.jump == Jump::none) return true;
   return rule.jump == Jump::call && std::ranges::find(kObservers, rule.target) != kObservers.end();
+}
+
+bool leaves_untracked(const ChainRule& rule) {
+  return std::ranges::any_of(
+      rule.steps, [](const classify::Step& step) { return std::holds_alternative<classify::LeaveUntracked>(step); });
 }
 
 bool is_target(std::string_view name) { return std::ranges::find(kOtherTargets, name) != kOtherTargets.end(); }
@@ -104,6 +112,33 @@ void mark_rules_before_translation(IptablesTable& table) {
             "rules of table {} before the translation of addresses at OUTPUT are not supported", table.name);
     }
   }
+}
+
+void mark_rules_too_late(IptablesTable& table) {
+  for (auto& [name, chain] : table.chains) {
+    for (ChainRule& rule : chain.rules) {
+      if (rule.unsupported.empty() && leaves_untracked(rule))
+        rule.unsupported = table.name == "raw"
+                               ? "--notrack is not supported at OUTPUT"
+                               : fmt::format("--notrack is not supported in table {}, only in raw", table.name);
+    }
+  }
+}
+
+bool needs_early_rules(const IptablesTable& table, const std::string& chain) {
+  std::set<std::string_view> seen;
+  std::vector<std::string_view> open{chain};
+  while (!open.empty()) {
+    const auto next = table.chains.find(open.back());
+    open.pop_back();
+    if (next == table.chains.end() || !seen.insert(next->first).second) continue;
+    if (next->second.policy.value_or(classify::Target::accept) != classify::Target::accept) return true;
+    for (const ChainRule& rule : next->second.rules) {
+      if (rule.jump == Jump::drop || rule.jump == Jump::reject || leaves_untracked(rule)) return true;
+      if (rule.jump == Jump::call || rule.jump == Jump::go) open.push_back(rule.target);
+    }
+  }
+  return false;
 }
 
 void mark_unsupported_targets(IptablesTable& table) {

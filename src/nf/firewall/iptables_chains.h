@@ -28,11 +28,17 @@ struct IptablesTable {
 /// evaluated.
 [[nodiscard]] Errors check_flat(const IptablesTable& table, const std::string& chain, const std::string& file);
 
+/// Marks the rules that leave packets untracked, for a table that packets pass when theirs are looked up.
+void mark_rules_too_late(IptablesTable& table);
 /// Marks the rules that test connections, for a table that packets pass before theirs are looked up.
 void mark_rules_about_connections(IptablesTable& table);
 
 /// Marks all rules, for a table that packets pass before they are translated, where they are translated first.
 void mark_rules_before_translation(IptablesTable& table);
+
+/// Whether connections must not be looked up before these rules, which `chain` reaches: they can drop packets, or leave
+/// them untracked.
+[[nodiscard]] bool needs_early_rules(const IptablesTable& table, const std::string& chain);
 
 /// Marks the rules that have no target or an unsupported one, once all chains are known.
 void mark_unsupported_targets(IptablesTable& table);

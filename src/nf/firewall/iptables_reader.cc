@@ -361,6 +361,7 @@ class IptablesReader {
   }
 
   [[nodiscard]] Errors write_table(const IptablesTable& table);
+  [[nodiscard]] Errors write_tracking();
 
   Result<Read<classify::Ruleset>> finish();
 
@@ -372,6 +373,7 @@ class IptablesReader {
   std::size_t cost_ = 0;  // cost of all lines so far
   NetworkLayer next_family_ = NetworkLayer::ipv4;
   std::vector<IptablesTable> tables_;
+  bool tracks_between_ = false;     // connections are looked up between the tables raw and mangle
   IptablesTable* table_ = nullptr;  // the filter table that the current lines belong to
   bool in_table_ = false;
   std::string table_name_;
@@ -399,6 +401,7 @@ Errors IptablesReader::write_table(const IptablesTable& table) {
   }
   // They are in order.
   const bool is_last =
+      !(tracks_between_ && table.name == "raw") &&
       std::none_of(tables_.begin() + (&table - tables_.data()) + 1, tables_.end(), [&](const auto& other) {
         return other.family == table.family && other.chains.contains(first_chain(other.name));
       });
@@ -438,6 +441,30 @@ Errors IptablesReader::write_table(const IptablesTable& table) {
   return write_out(table.chains, {&start, 1}, options_.most_rules, in_line, read_);
 }
 
+/// After the table raw.
+Errors IptablesReader::write_tracking() {
+  classify::Ruleset& rules = read_.value;
+  const std::string name = "the packet's connection is looked up";
+  ChainRule rule;
+  rule.index = static_cast<std::uint32_t>(rules.rules.size());
+  rule.alternatives.emplace_back();
+  rule.steps = {classify::TrackConnection{}};
+  rules.rules.push_back({0, classify::Target::accept, false, name, {}, {}, rule.steps});
+  FilterChains chains;
+  chains[name] = {classify::Target::accept, {std::move(rule)}};
+  const auto continues = [&](NetworkLayer family) {
+    return std::ranges::any_of(tables_, [&](const IptablesTable& table) {
+      return table.name != "raw" && table.family == family && table.chains.contains(first_chain(table.name));
+    });
+  };
+  const BaseChain start{name, NetworkLayer::none, continues(NetworkLayer::ipv4), continues(NetworkLayer::ipv6)};
+  const PlaceInRule unplaced = [&](const ChainRule&, Error error) {
+    error.place = {file_, 0, 0};
+    return error;
+  };
+  return write_out(chains, {&start, 1}, options_.most_rules, unplaced, read_);
+}
+
 Result<Read<classify::Ruleset>> IptablesReader::finish() {
   const bool may_be_empty = options_.hook.value_or(Hook::forward) != Hook::forward || options_.translates;
   const auto is_filter = [](const IptablesTable& table) { return table.name == "filter"; };
@@ -445,6 +472,12 @@ Result<Read<classify::Ruleset>> IptablesReader::finish() {
     mistakes_.add({{file_, 0, 0}, "no filter table", "", "*filter, its chains and rules"});
   for (IptablesTable& table : tables_) {
     if (table.name == "raw") mark_rules_about_connections(table);
+    if (table.name == "raw" && options_.hook != Hook::output) {
+      tracks_between_ |=
+          options_.decides == classify::Match::first && needs_early_rules(table, first_chain(table.name));
+    } else {
+      mark_rules_too_late(table);
+    }
     const bool is_before_translation = table.name == "raw" || table.name == "mangle";
     if (options_.hook == Hook::output && !options_.translates && is_before_translation &&
         (read_.value.translates_at & bit_of(Hook::output)) != 0)
@@ -464,7 +497,13 @@ Result<Read<classify::Ruleset>> IptablesReader::finish() {
   std::ranges::stable_sort(
       tables_, {}, [&](const IptablesTable& table) { return std::ranges::find(wanted, table.name) - wanted.begin(); });
   Errors errors;
-  for (const IptablesTable& table : tables_) append(errors, write_table(table));
+  bool is_tracked = !tracks_between_;
+  for (const IptablesTable& table : tables_) {
+    if (!is_tracked && table.name != "raw") append(errors, write_tracking());
+    is_tracked |= table.name != "raw";
+    append(errors, write_table(table));
+  }
+  if (!is_tracked) append(errors, write_tracking());
   if (!errors.empty()) return fail(std::move(errors));
   return std::move(read_);
 }

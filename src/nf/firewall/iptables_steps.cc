@@ -125,6 +125,7 @@ class StepReader {
     if (name_ == "TCPMSS") return clamp();
     if (name_ == "SET") return change_set();
     if (name_ == "CT") return give_helper();
+    if (name_ == "NOTRACK") return finish(classify::LeaveUntracked{}, true);
     return log();
   }
 
@@ -870,7 +871,13 @@ class StepReader {
                {"--expevents"},
                {"--timeout"}}))
       return std::move(read_);
-    if (given_.size() != 1 || !has("--helper")) return unsupported("target CT is supported with --helper only");
+    if (given_.size() == 1 && has("--notrack")) return finish(classify::LeaveUntracked{}, true);
+    for (const std::string_view zone :
+         {std::string_view("--zone"), std::string_view("--zone-orig"), std::string_view("--zone-reply")}) {
+      if (has(zone)) return unsupported("zones of connections are not supported: they are all in one");
+    }
+    if (given_.size() != 1 || !has("--helper"))
+      return unsupported("target CT is supported with --helper or --notrack only");
     if (given("--helper").value->text == "ftp") return finish(classify::GiveHelper{}, true);
     // Without it, packets that only it would call related are not.
     read_.only_observes = true;
@@ -909,7 +916,8 @@ class StepReader {
 constexpr auto kMatches = std::to_array<std::string_view>(
     {"limit", "hashlimit", "connlimit", "recent", "mark", "connmark", "statistic", "addrtype", "length", "tcpmss",
      "ttl", "hl", "dscp", "mac", "pkttype", "quota", "set", "rt", "nfacct"});
-constexpr auto kTargets = std::to_array<std::string_view>({"MARK", "CONNMARK", "TCPMSS", "SET", "CT", "LOG", "NFLOG"});
+constexpr auto kTargets =
+    std::to_array<std::string_view>({"MARK", "CONNMARK", "TCPMSS", "SET", "CT", "NOTRACK", "LOG", "NFLOG"});
 
 }  // namespace
 

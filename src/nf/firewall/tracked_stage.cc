@@ -64,6 +64,10 @@ void TrackedStage::process(std::span<PacketView> packets) noexcept {
       verdict = verdict_of(standing, verdict);
       continue;
     }
+    if (tracks_between_) {
+      decide_alone(packet);
+      continue;
+    }
     const conntrack::Tracked tracked = connections_->of(packet);
     if (has_no_room(tracked)) {
       verdict = Verdict::drop(DropReason::connections_full);
@@ -88,7 +92,31 @@ void TrackedStage::decide(KeyedPackets& waiting) noexcept {
   waiting.count = 0;
 }
 
+/// Its connection is looked up after the rules that come first, and before the next packet comes to them.
+void TrackedStage::decide_alone(PacketView packet) noexcept {
+  KeyedPackets one;
+  one.packets.front() = packet;
+  classify::make_key(packet, one.keys.front());
+  one.count = 1;
+  decide(one);
+  const std::optional<conntrack::Tracked> said = connections_->said(packet);
+  if (!said) return;
+  const Verdict& verdict = packet.packet->verdict;
+  if (verdict.alive()) help(packet, *said);
+  if (!verdict.alive() && connections_->may_begin(*said)) connections_->refuse(packet);
+}
+
+std::string_view TrackedStage::track(PacketView packet, classify::Key& key, bool untracked) noexcept {
+  if (untracked) connections_->leave_untracked(packet);
+  const conntrack::Tracked tracked = connections_->of(packet);
+  key.connection = number_of(connection_of(tracked));
+  if (!has_no_room(tracked)) return {};
+  packet.packet->verdict = Verdict::drop(DropReason::connections_full);
+  return "there is no room for another connection";
+}
+
 void TrackedStage::help(PacketView packet, const conntrack::Tracked& tracked) noexcept {
+  if (!connections_->needs_help(packet, tracked, translates_)) return;
   switch (connections_->help(packet, tracked)) {
     case conntrack::Helped::passes: break;
     case conntrack::Helped::incomplete: packet.packet->verdict = Verdict::drop(DropReason::ftp_incomplete); break;
@@ -129,6 +157,11 @@ void TrackedStage::write_state(const Known& known, std::byte* to) const noexcept
 std::string TrackedStage::explain(PacketView packet) const {
   if (std::string why = explain_without_rules(standing_of(packet, route_)); !why.empty()) return why;
   const std::optional<conntrack::Tracked> said = connections_->said(packet);
+  if (!said && tracks_between_) {
+    classify::Key key;
+    classify::make_key(packet, key);
+    return decider_.explain(key);
+  }
   if (!said) return "its connection was not looked up";
   if (has_no_room(*said)) return "there is no room for another connection";
   const classify::Connection connection = connection_of(*said);

@@ -44,7 +44,7 @@ class ConnectionCounters {
   std::array<std::atomic<std::uint64_t>, std::tuple_size_v<Words>> words_{};
 };
 
-class TrackedStage : public DecidingStage {
+class TrackedStage : public DecidingStage, private BetweenRules {
  public:
   /// Borrows all arguments. `translates`: it may change packets, as helpers do where connections are translated.
   TrackedStage(const classify::Ruleset& rules, const classify::Classifier& classifier, RuleCounters& counters,
@@ -52,8 +52,14 @@ class TrackedStage : public DecidingStage {
                bool translates = false, Route route = {})
       : DecidingStage(rules, classifier, counters, answering, steps, route),
         rules_(classify::view_of(rules)),
+        tracks_between_(rules.tracks_between()),
+        translates_between_(rules.translates_between()),
         of_connections_(of_connections),
-        translates_(translates) {}
+        translates_(translates) {
+    decider_.set_between(*this);
+  }
+  TrackedStage(const TrackedStage&) = delete;
+  TrackedStage& operator=(const TrackedStage&) = delete;
 
   void set_connections(conntrack::Connections& connections) noexcept override;
   void begin_batch() noexcept override {
@@ -76,15 +82,21 @@ class TrackedStage : public DecidingStage {
   };
 
   [[nodiscard]] conntrack::Connections& connections() const noexcept { return *connections_; }
+  [[nodiscard]] bool translates_between() const noexcept { return translates_between_; }
+  /// Lets the helper of its connection see a packet, unless it has already. Drops the packet if that must not pass.
+  void help(PacketView packet, const conntrack::Tracked& tracked) noexcept;
   /// Writes NfTraits::state_bytes.
   virtual void write_state(const Known& known, std::byte* to) const noexcept;
 
  private:
   void decide(KeyedPackets& waiting) noexcept;
-  void help(PacketView packet, const conntrack::Tracked& tracked) noexcept;
+  void decide_alone(PacketView packet) noexcept;
+  std::string_view track(PacketView packet, classify::Key& key, bool untracked) noexcept override;
+  std::string_view translate(PacketView /*packet*/, classify::Key& /*key*/) noexcept override { return {}; }
   [[nodiscard]] Known look_up(PacketView packet) noexcept;
 
   const classify::RulesView rules_;
+  const bool tracks_between_, translates_between_;  // while the rules decide
   ConnectionCounters& of_connections_;
   const bool translates_;
   conntrack::Connections* connections_ = nullptr;

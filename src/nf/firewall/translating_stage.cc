@@ -29,9 +29,10 @@ void TranslatingStage::begin_batch() noexcept {
 void TranslatingStage::process(std::span<PacketView> packets) noexcept {
   if (translates_before_filters(nat_.hook)) return translate_and_filter(packets);
   TrackedStage::process(packets);
+  if (translates_between()) return;
   for (const PacketView packet : packets) {
     Verdict& verdict = packet.packet->verdict;
-    if (verdict.alive() && standing_of(packet, route_) == Standing::judged) verdict = translate(packet);
+    if (verdict.alive() && standing_of(packet, route_) == Standing::judged) verdict = translated(packet);
   }
 }
 
@@ -42,7 +43,7 @@ void TranslatingStage::translate_and_filter(std::span<PacketView> packets) noexc
     Verdict& verdict = packet.packet->verdict;
     if (standing_of(packet, route_) == Standing::judged) {
       const conntrack::Tracked tracked = connections().of(packet);
-      if (!has_no_room(tracked)) verdict = translate(packet);
+      if (!has_no_room(tracked)) verdict = translated(packet);
       if (!verdict.alive()) {
         if (connections().may_begin(tracked)) connections().refuse(packet);
         continue;
@@ -56,7 +57,17 @@ bool TranslatingStage::is_undecided(const conntrack::Connection& connection) con
   return (connection.status & (conntrack::done_bit(nat_.kind()) | conntrack::Connection::kConfirmed)) == 0;
 }
 
-Verdict TranslatingStage::translate(PacketView packet) noexcept {
+std::string_view TranslatingStage::translate(PacketView packet, classify::Key& key) noexcept {
+  Verdict& verdict = packet.packet->verdict;
+  if (const auto said = connections().said(packet)) help(packet, *said);
+  if (!verdict.alive()) return "what it announces cannot be expected";
+  verdict = translated(packet);
+  if (!verdict.alive()) return "it cannot be translated";
+  classify::make_key(packet, key, number_of(connection_of(connections().of(packet))));
+  return {};
+}
+
+Verdict TranslatingStage::translated(PacketView packet) noexcept {
   const Verdict so_far = packet.packet->verdict;
   const conntrack::Tracked tracked = connections().of(packet);
   // It must not leave as it came.

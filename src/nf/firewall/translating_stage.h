@@ -39,12 +39,13 @@ class TranslatingStage final : public TrackedStage {
   std::string explain(PacketView packet) const override;
 
  protected:
+  std::string_view translate(PacketView packet, classify::Key& key) noexcept override;
   void write_state(const Known& known, std::byte* to) const noexcept override;
 
  private:
   /// Whether the connection of a packet, which has one, has no translation at this hook yet.
   [[nodiscard]] bool is_undecided(const conntrack::Connection& connection) const noexcept;
-  [[nodiscard]] Verdict translate(PacketView packet) noexcept;
+  [[nodiscard]] Verdict translated(PacketView packet) noexcept;
   void translate_and_filter(std::span<PacketView> packets) noexcept;
 
   const NatRules& nat_;

@@ -31,6 +31,7 @@ using penstock::testing::Bytes;
 using penstock::testing::packet;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 /// nft's JSON of one table of family inet, with chains in the order in which they are added.
 class Table {
@@ -321,7 +322,7 @@ TEST(TranslatingFirewall, LeavesTablesOfIptablesToTheFirewallsOfTheirHooks) {
           "-j DROP\n-A PREROUTING -p tcp -j CT --notrack\nCOMMIT\n",
       "rules", options);
   EXPECT_THAT(to_string(with_raw->unsupported), HasSubstr("connections are not known in table raw"));
-  EXPECT_THAT(to_string(with_raw->unsupported), HasSubstr("target CT is supported with --helper only"));
+  EXPECT_THAT(to_string(with_raw->unsupported), Not(HasSubstr("CT")));
   EXPECT_EQ(decide(with_raw->value, tuple("10.0.0.1 192.0.2.7 udp 1 2")), "0 drop");
   options.translates = true;
   for (const char* wrong :
@@ -424,21 +425,92 @@ TEST(TranslatingFirewall, DropsWhatCannotBeTranslated) {
   EXPECT_EQ(gateway.pass(udp("10.0.0.9", 4000, "192.0.2.7", 53), false), "untranslated") << "lan has no address";
 }
 
-TEST(TranslatingFirewall, RulesAtAHookMustNotFilterAfterNat) {
+constexpr const char* kDrop = R"({"drop": null})";
+
+TEST(TranslatingFirewall, FiltersAfterNatSeeTranslatedAddresses) {
   Table table;
-  table.chain("pre", "nat", "prerouting", -100).rule(R"({"redirect": {"port": 8080}})");
+  table.chain("late", "filter", "prerouting", 10)
+      .rule(match("udp", "dport", "8080") + ", " + kDrop)
+      .rule(match("ip", "daddr", R"("10.0.0.1")") + ", " + match("udp", "sport", "54") + ", " + kDrop);
+  table.chain("early", "filter", "prerouting", -150).rule(match("udp", "dport", "8081") + ", " + kDrop);
+  table.chain("pre", "nat", "prerouting", -100)
+      .rule(match("udp", "dport", "80") + R"(, {"dnat": {"family": "ip", "addr": "10.0.0.5", "port": 8080}})")
+      .rule(match("udp", "dport", "81") + R"(, {"dnat": {"family": "ip", "addr": "10.0.0.5", "port": 8081}})");
+  table.chain("post", "nat", "postrouting", 100).rule(match("ip", "saddr", R"("10.0.0.1")") + ", " + kMasquerade);
+  table.chain("last", "filter", "postrouting", 110)
+      .rule(match("ip", "saddr", R"("203.0.113.5")") + ", " + match("udp", "dport", "55") + ", " + kDrop);
+  Gateway gateway(table.text());
+  EXPECT_EQ(gateway.pass(udp("192.0.2.7", 1, "203.0.113.5", 80), false), "denied");
+  EXPECT_THAT(gateway.why, HasSubstr("inet t late"));
+  EXPECT_EQ(gateway.counters().connections, 0U);
+  EXPECT_EQ(gateway.pass(udp("192.0.2.7", 1, "203.0.113.5", 81), false), "192.0.2.7:1 > 10.0.0.5:8081");
+  EXPECT_EQ(gateway.pass(udp("192.0.2.7", 1, "203.0.113.5", 8081), false), "denied");
+  for (const std::uint16_t port : {std::uint16_t{53}, std::uint16_t{54}})
+    EXPECT_EQ(gateway.pass(udp("10.0.0.1", 4000, "192.0.2.7", port)),
+              fmt::format("203.0.113.5:4000 > 192.0.2.7:{}", port));
+  EXPECT_EQ(gateway.pass(udp("192.0.2.7", 53, "203.0.113.5", 4000), false), "192.0.2.7:53 > 10.0.0.1:4000");
+  EXPECT_EQ(gateway.pass(udp("192.0.2.7", 54, "203.0.113.5", 4000), false), "denied") << "a reply, as translated back";
+  EXPECT_EQ(gateway.pass(udp("10.0.0.1", 4000, "192.0.2.7", 55)), "denied");
+  EXPECT_EQ(gateway.pass(udp("10.0.0.2", 4000, "192.0.2.7", 55)), "10.0.0.2:4000 > 192.0.2.7:55");
+}
+
+TEST(TranslatingFirewall, AFilterInThePlaceOfNatIsRefused) {
+  Table table;
+  table.chain("pre", "nat", "prerouting", -50).rule(R"({"redirect": {"port": 8080}})");
   table.chain("through", "filter", "forward", 0);
-  table.chain("late", "filter", "prerouting", 0).rule(match("udp", "dport", "82") + R"(, {"drop": null})");
+  table.chain("same", "filter", "prerouting", -100).rule(match("udp", "dport", "82") + ", " + kDrop);
   ReadOptions options;
   options.hook = Hook::prerouting;
   const auto read = read_rules(table.text(), "rules", options);
   ASSERT_TRUE(read);
-  EXPECT_THAT(to_string(read->unsupported),
-              HasSubstr("a filter after the translation of addresses at hook prerouting"));
+  EXPECT_THAT(to_string(read->unsupported), HasSubstr("a filter in the place of the translation of addresses"));
   options.hook = Hook::forward;
   EXPECT_TRUE(read_rules(table.text(), "rules", options)->unsupported.empty());
   options.hook.reset();
   EXPECT_FALSE(read_rules(table.text(), "rules", options)->unsupported.empty());
+}
+
+TEST(TranslatingFirewall, PacketsThatAreLeftUntrackedOrDroppedBeforeNeitherBeginNorChangeConnections) {
+  Table table;
+  table.chain("raw", "filter", "prerouting", -300)
+      .rule(match("udp", "dport", "53") + R"(, {"notrack": null})")
+      .rule(match("udp", "dport", "82") + ", " + kDrop)
+      .rule(match("udp", "sport", "83") + ", " + kDrop);
+  table.chain("post", "nat", "postrouting", 100).rule(kMasquerade);
+  table.chain("filter", "filter", "postrouting", 0)
+      .rule(R"({"match": {"op": "in", "left": {"ct": {"key": "state"}}, "right": "untracked"}}, )" +
+            match("udp", "sport", "9") + ", " + kDrop);
+  Gateway gateway(table.text());
+  EXPECT_EQ(gateway.pass(udp("10.0.0.1", 4000, "192.0.2.7", 53)), "10.0.0.1:4000 > 192.0.2.7:53") << "not translated";
+  EXPECT_EQ(gateway.pass(udp("10.0.0.1", 9, "192.0.2.7", 53)), "denied") << "as untracked";
+  EXPECT_EQ(gateway.pass(udp("10.0.0.1", 4000, "192.0.2.7", 82)), "denied");
+  EXPECT_EQ(gateway.counters().connections, 0U);
+  EXPECT_EQ(gateway.counters().untracked, 2U);
+  EXPECT_EQ(gateway.pass(udp("10.0.0.1", 4000, "192.0.2.7", 83)), "203.0.113.5:4000 > 192.0.2.7:83");
+  const auto found = gateway.counters().found;
+  EXPECT_EQ(gateway.pass(udp("192.0.2.7", 83, "203.0.113.5", 4000), false), "denied");
+  EXPECT_EQ(gateway.counters().found, found);
+  EXPECT_EQ(gateway.counters().connections, 1U);
+  const auto fragment = [](std::uint16_t field) {
+    return packet().eth().ipv4("10.0.0.1", "192.0.2.7", 64, {}, field).udp(4000, 53).payload("01234567").bytes();
+  };
+  EXPECT_EQ(gateway.pass(fragment(0x2000)), "10.0.0.1:4000 > 192.0.2.7:53");
+  EXPECT_NE(gateway.pass(fragment(2)), "denied");
+  EXPECT_EQ(gateway.counters().untracked, 4U) << "a later fragment follows the first";
+}
+
+TEST(TranslatingFirewall, TheTableRawOfIptablesLeavesPacketsUntracked) {
+  Gateway gateway(
+      "*raw\n:PREROUTING ACCEPT [0:0]\n-A PREROUTING -p udp -m udp --dport 53 -j CT --notrack\n"
+      "-A PREROUTING -p udp -m udp --dport 54 -j NOTRACK\nCOMMIT\n"
+      "*nat\n:PREROUTING ACCEPT [0:0]\n:POSTROUTING ACCEPT [0:0]\n-A POSTROUTING -j MASQUERADE\nCOMMIT\n"
+      "*mangle\n:PREROUTING ACCEPT [0:0]\n:POSTROUTING ACCEPT [0:0]\n"
+      "-A PREROUTING -m conntrack --ctstate UNTRACKED -p udp --sport 9 -j DROP\nCOMMIT\n");
+  EXPECT_EQ(gateway.pass(udp("10.0.0.1", 4000, "192.0.2.7", 53)), "10.0.0.1:4000 > 192.0.2.7:53");
+  EXPECT_EQ(gateway.pass(udp("10.0.0.1", 4000, "192.0.2.7", 54)), "10.0.0.1:4000 > 192.0.2.7:54");
+  EXPECT_EQ(gateway.pass(udp("10.0.0.1", 9, "192.0.2.7", 54)), "denied");
+  EXPECT_EQ(gateway.counters().connections, 0U);
+  EXPECT_EQ(gateway.pass(udp("10.0.0.1", 4000, "192.0.2.7", 55)), "203.0.113.5:4000 > 192.0.2.7:55");
 }
 
 TEST(TranslatingFirewall, RulesAndPoliciesOfNatThatDropAreObeyed) {

@@ -154,7 +154,7 @@ const std::vector<Construct> kConstructs{
     {"by_output", "snat ip to oifname map { \"d1\" : 192.168.0.1, \"d2\" : 192.168.0.2 }", "postrouting"},
 };
 
-class NatMapOnKernel : public ::testing::TestWithParam<Construct> {
+class NatOnKernel : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     if (!kernel) kernel = ForwardingKernel::start(why);
@@ -162,6 +162,15 @@ class NatMapOnKernel : public ::testing::TestWithParam<Construct> {
   }
   void SetUp() override {
     if (!kernel) GTEST_SKIP() << why;
+  }
+
+  static Packet with_link(const Packet& packet) {
+    Packet frame(12);
+    const bool v4 = packet[0] >> 4 == 4;
+    frame.push_back(v4 ? 0x08 : 0x86);
+    frame.push_back(v4 ? 0x00 : 0xdd);
+    frame.insert(frame.end(), packet.begin(), packet.end());
+    return frame;
   }
 
   /// Each begins a connection of its own.
@@ -190,6 +199,8 @@ class NatMapOnKernel : public ::testing::TestWithParam<Construct> {
   inline static std::string why;
 };
 
+class NatMapOnKernel : public NatOnKernel, public ::testing::WithParamInterface<Construct> {};
+
 TEST_P(NatMapOnKernel, TranslatesAsOurFirewallsDo) {
   const Construct& construct = GetParam();
   std::string rules = construct.rules;
@@ -205,14 +216,6 @@ TEST_P(NatMapOnKernel, TranslatesAsOurFirewallsDo) {
   std::size_t translated = 0;
   for (std::size_t i = 0; i < packets.size(); ++i) {
     ASSERT_FALSE(left[i].empty()) << i;
-    const auto with_link = [](const Packet& packet) {
-      Packet frame(12);
-      const bool v4 = packet[0] >> 4 == 4;
-      frame.push_back(v4 ? 0x08 : 0x86);
-      frame.push_back(v4 ? 0x00 : 0xdd);
-      frame.insert(frame.end(), packet.begin(), packet.end());
-      return frame;
-    };
     const std::string before = Gateway::text_of(with_link(packets[i])), after = Gateway::text_of(with_link(left[i]));
     ASSERT_EQ(ours.pass(packets[i]), after) << before << '\n' << table;
     translated += before != after ? 1 : 0;
@@ -220,6 +223,70 @@ TEST_P(NatMapOnKernel, TranslatesAsOurFirewallsDo) {
   EXPECT_GT(translated, 0U);
   EXPECT_LT(translated, packets.size());
 }
+
+/// Chains of a table of family inet, beside kMaps. Some packets must leave, and not all.
+struct Filters {
+  const char* name;
+  const char* chains;
+};
+
+constexpr auto kFilters = std::to_array<Filters>({
+    {"after_destinations",
+     "chain c { type nat hook prerouting priority -100; dnat ip to ip saddr map @a2a; }\n"
+     "chain late { type filter hook prerouting priority 0; ip daddr 192.168.0.1 drop; ip daddr 10.1.2.3 udp dport 80 "
+     "drop; ct status dnat tcp dport 443 drop; }"},
+    {"before_destinations",
+     "chain c { type nat hook prerouting priority -100; dnat ip to ip saddr map @a2a; }\n"
+     "chain early { type filter hook prerouting priority -101; ip daddr 192.168.0.1 drop; ip daddr 10.1.2.3 udp dport "
+     "80 drop; }"},
+    {"where_the_priority_of_nat_says_otherwise",
+     "chain c { type nat hook prerouting priority -50; dnat ip to ip saddr map @a2a; }\n"
+     "chain late { type filter hook prerouting priority -60; ip daddr 192.168.0.1 drop; ip daddr 10.1.2.3 drop; }"},
+    {"after_sources",
+     "chain c { type nat hook postrouting priority 100; ip saddr 10.1.2.3 snat ip to 192.168.9.9; }\n"
+     "chain late { type filter hook postrouting priority 150; policy drop; ip saddr 192.168.9.9 tcp dport 80 drop; "
+     "ip saddr 10.1.2.3 drop; accept; }"},
+    {"several",
+     "chain c { type nat hook prerouting priority -100; dnat ip to ip saddr map @a2a; }\n"
+     "chain one { type filter hook prerouting priority -150; tcp dport 80 accept; udp dport 80 drop; }\n"
+     "chain two { type filter hook prerouting priority 0; ip daddr 192.168.0.1 tcp dport 80 drop; }\n"
+     "chain three { type filter hook prerouting priority 5; policy drop; ip daddr 192.168.0.2 accept; tcp dport 80 "
+     "accept; }"},
+    {"notrack",
+     "chain raw { type filter hook prerouting priority -300; udp dport 80 notrack; tcp dport 80 ip saddr 10.1.2.3 "
+     "drop; "
+     "ip saddr 10.2.0.1 notrack accept; }\n"
+     "chain c { type nat hook prerouting priority -100; dnat ip to 192.168.0.9; }\n"
+     "chain post { type filter hook postrouting priority 0; ct state untracked ip daddr 10.1.2.4 drop; ct state new "
+     "tcp "
+     "dport 443 drop; }"},
+});
+
+void PrintTo(const Filters& filters, std::ostream* out) { *out << filters.name; }
+
+class FiltersOnKernel : public NatOnKernel, public ::testing::WithParamInterface<Filters> {};
+
+TEST_P(FiltersOnKernel, DecideAsOurFirewallsDo) {
+  std::string chains = GetParam().chains, answer;
+  for (std::size_t at = 0; (at = chains.find("; ", at)) != std::string::npos;) chains.replace(at, 2, "\n");
+  for (std::size_t at = 0; (at = chains.find("{ ", at)) != std::string::npos;) chains.replace(at, 2, "{\n");
+  ASSERT_TRUE(ForwardingKernel::load(fmt::format("table inet t {{\n{}\n{}\n}}\n", kMaps, chains), answer)) << answer;
+  Gateway ours(ForwardingKernel::rules());
+  std::vector<Packet> packets;
+  for (int i = 0; i < 300; ++i) packets.push_back(draw());
+  const std::vector<Packet> left = kernel->translate(packets);
+  std::size_t passed = 0;
+  for (std::size_t i = 0; i < packets.size(); ++i) {
+    const std::string after = left[i].empty() ? "" : Gateway::text_of(with_link(left[i]));
+    ASSERT_EQ(ours.pass(packets[i]), after) << Gateway::text_of(with_link(packets[i]));
+    passed += left[i].empty() ? 0 : 1;
+  }
+  EXPECT_GT(passed, 0U);
+  EXPECT_LT(passed, packets.size());
+}
+
+INSTANTIATE_TEST_SUITE_P(Nftables, FiltersOnKernel, ::testing::ValuesIn(kFilters),
+                         [](const auto& filters) { return std::string(filters.param.name); });
 
 INSTANTIATE_TEST_SUITE_P(Nftables, NatMapOnKernel, ::testing::ValuesIn(kConstructs),
                          [](const auto& construct) { return std::string(construct.param.name); });

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <ranges>
 #include <set>
 #include <utility>
 #include <variant>
@@ -74,6 +75,16 @@ std::string full_name(std::string_view family, std::string_view table, std::stri
 NetworkLayer family_of(const Declared& chain) {
   if (chain.family == "ip") return NetworkLayer::ipv4;
   return chain.family == "ip6" ? NetworkLayer::ipv6 : NetworkLayer::none;
+}
+
+constexpr std::int64_t kTracking = -200;  // NF_IP_PRI_CONNTRACK
+
+/// Whether packets pass filters there before their connections are looked up.
+bool has_early_filters(std::string_view hook) { return hook == "prerouting" || hook == "output"; }
+
+template <typename Wanted>
+bool is_step(const classify::Step& step) {
+  return std::holds_alternative<Wanted>(step);
 }
 
 bool sees(const BaseChain& chain, NetworkLayer family) { return common_family(chain.family, family).has_value(); }
@@ -472,7 +483,13 @@ class Reader {
   [[nodiscard]] std::vector<BaseChain> find_starts();
   void check_other_chain(const Declared& chain, const std::string& key);
   void note_where_rules_matter(const Declared& chain, const std::string& key);
-  void leave_out_at_other_places(std::vector<const Declared*>& filters, std::string_view hook);
+  [[nodiscard]] std::set<std::string_view> reached_from(const std::vector<const Declared*>& filters) const;
+  void leave_out_at_other_places(const std::vector<const Declared*>& early, const std::vector<const Declared*>& others,
+                                 std::string_view hook);
+  void leave_out_before_translation(std::vector<const Declared*>& filters);
+  [[nodiscard]] bool needs_early_rules(const std::set<std::string_view>& early) const;
+  [[nodiscard]] bool is_late(const Declared& filter, std::string_view hook);
+  [[nodiscard]] BaseChain between(const char* text, classify::Step step);
   void spread_harm();
   void spread(std::string Declared::*place);
   [[nodiscard]] Errors set_policies(std::vector<BaseChain>& starts);
@@ -645,19 +662,33 @@ std::vector<BaseChain> Reader::find_starts() {
     }
   }
   std::ranges::stable_sort(filters, {}, &Declared::priority);
-  if (!options_.translates) leave_out_at_other_places(filters, hook);
+  if (hook == "output" && !options_.translates) leave_out_before_translation(filters);
+  const auto track = std::ranges::find_if(
+      filters, [&](const Declared* one) { return !has_early_filters(hook) || one->priority >= kTracking; });
+  auto translate = filters.end();
+  bool tracks_between = false;
+  if (!options_.translates) {
+    const std::vector<const Declared*> early(filters.begin(), track), others(track, filters.end());
+    leave_out_at_other_places(early, others, hook);
+    tracks_between = hook == "prerouting" && needs_early_rules(reached_from(early));
+    translate = std::ranges::find_if(filters, [&](const Declared* one) { return is_late(*one, hook); });
+  }
   std::vector<BaseChain> starts;
+  for (auto next = filters.begin();; ++next) {
+    if (next == track && tracks_between)
+      starts.push_back(between("the packet's connection is looked up", classify::TrackConnection{}));
+    if (next == filters.end()) break;
+    if (next == translate)
+      starts.push_back(between("the packet's addresses are translated", classify::TranslateAddresses{}));
+    starts.push_back({full_name((*next)->family, (*next)->table, (*next)->name), family_of(**next)});
+  }
   bool more_ipv4 = false, more_ipv6 = false;
-  for (auto next = filters.rbegin(); next != filters.rend(); ++next) {
-    const Declared& chain = **next;
-    BaseChain& start =
-        starts.emplace_back(BaseChain{full_name(chain.family, chain.table, chain.name), family_of(chain)});
+  for (BaseChain& start : std::views::reverse(starts)) {
     start.ipv4_continues = sees(start, NetworkLayer::ipv4) && more_ipv4;
     start.ipv6_continues = sees(start, NetworkLayer::ipv6) && more_ipv6;
     more_ipv4 |= sees(start, NetworkLayer::ipv4);
     more_ipv6 |= sees(start, NetworkLayer::ipv6);
   }
-  std::ranges::reverse(starts);
   return starts;
 }
 
@@ -670,54 +701,116 @@ void Reader::note_where_rules_matter(const Declared& chain, const std::string& k
   }
 }
 
-/// Here, the filters of a hook see packets after their connections are looked up, and before they are translated there,
-/// but at output after that. Earlier filters must not test connections, and those on the other side of the translation
-/// are left out.
-void Reader::leave_out_at_other_places(std::vector<const Declared*>& filters, std::string_view hook) {
-  constexpr std::int64_t kConnections = -200;  // NF_IP_PRI_CONNTRACK
-  const auto is_earlier = [&](const Declared* filter) {
-    return (hook == "prerouting" || hook == "output") && filter->priority < kConnections;
-  };
-  std::set<std::string_view> early;
+std::set<std::string_view> Reader::reached_from(const std::vector<const Declared*>& filters) const {
+  std::set<std::string_view> reached;
   std::vector<std::string> open;
-  for (const Declared* const filter : filters) {
-    if (is_earlier(filter)) open.push_back(full_name(filter->family, filter->table, filter->name));
-  }
+  for (const Declared* const filter : filters) open.push_back(full_name(filter->family, filter->table, filter->name));
   while (!open.empty()) {
     const auto chain = declared_.find(open.back());
     open.pop_back();
-    if (chain == declared_.end() || !early.insert(chain->first).second) continue;
+    if (chain == declared_.end() || !reached.insert(chain->first).second) continue;
     open.insert(open.end(), chain->second.called.begin(), chain->second.called.end());
-    for (ChainRule& rule : chains_.find(chain->first)->second.rules) {
-      if (rule.unsupported.empty() && rule.tests_connections())
-        rule.unsupported = fmt::format("connections are not known before priority {}", kConnections);
-    }
   }
-  const bool output = hook == "output";
+  return reached;
+}
+
+/// Before connections are looked up, rules cannot ask for them, and after that, packets cannot be left untracked.
+void Reader::leave_out_at_other_places(const std::vector<const Declared*>& early,
+                                       const std::vector<const Declared*>& others, std::string_view hook) {
+  const auto leave_out = [&](std::string_view chain, const auto& is_out_of_place, const std::string& why) {
+    for (ChainRule& rule : chains_.find(chain)->second.rules) {
+      if (rule.unsupported.empty() && is_out_of_place(rule)) rule.unsupported = why;
+    }
+  };
+  for (const std::string_view chain : reached_from(early)) {
+    leave_out(
+        chain,
+        [](const ChainRule& rule) {
+          return rule.tests_connections() || std::ranges::any_of(rule.steps, is_step<classify::GiveHelper>);
+        },
+        fmt::format("connections are not known before priority {}", kTracking));
+  }
+  // At output, connections are looked up before all rules.
+  std::set<std::string_view> tracked = reached_from(others);
+  if (hook == "output") tracked.merge(reached_from(early));
+  for (const std::string_view chain : tracked) {
+    leave_out(
+        chain, [](const ChainRule& rule) { return std::ranges::any_of(rule.steps, is_step<classify::LeaveUntracked>); },
+        fmt::format("notrack is supported only at hook prerouting before priority {}", kTracking));
+  }
+}
+
+/// At output, packets are translated before the filters see them: leaves out those that Linux passes before that.
+void Reader::leave_out_before_translation(std::vector<const Declared*>& filters) {
   const auto translates = [&](const Declared& chain) {
     const std::string key = full_name(chain.family, chain.table, chain.name);
     return !chain.harmful.empty() || chains_.find(key)->second.policy == classify::Target::drop;
   };
-  const auto is_on_the_other_side = [&](const Declared* filter) {
+  const auto is_before = [&](const Declared* filter) {
     return std::ranges::any_of(base_, [&](const std::string& key) {
       const Declared& chain = declared_.find(key)->second;
-      const bool other =
-          output ? chain.priority >= filter->priority && translates(chain) : chain.priority <= filter->priority;
-      return chain.type == "nat" && chain.hook == hook && other &&
+      return chain.type == "nat" && chain.hook == "output" && chain.priority >= filter->priority && translates(chain) &&
              common_family(family_of(chain), family_of(*filter)) &&
              !dormant_.contains(full_name(chain.family, chain.table, ""));
     });
   };
   for (const Declared* const filter : filters) {
-    if (!is_on_the_other_side(filter)) continue;
+    if (!is_before(filter)) continue;
     read_.unsupported.push_back(error(
-        fmt::format("nftables[{}].chain (table {} {}, chain {}): a filter {} the translation of addresses at hook "
-                    "{} is not supported",
-                    filter->object, filter->family, filter->table, filter->name, output ? "before" : "after", hook),
-        fmt::format("priority {}", filter->priority),
-        fmt::format("a {} priority than that of the chain of type nat", output ? "higher" : "lower")));
+        fmt::format("nftables[{}].chain (table {} {}, chain {}): a filter before the translation of addresses at hook "
+                    "output is not supported",
+                    filter->object, filter->family, filter->table, filter->name),
+        fmt::format("priority {}", filter->priority), "a higher priority than that of the chain of type nat"));
   }
-  std::erase_if(filters, is_on_the_other_side);
+  std::erase_if(filters, is_before);
+}
+
+/// Whether connections must not be looked up before these rules: they can drop packets, or leave them untracked.
+bool Reader::needs_early_rules(const std::set<std::string_view>& early) const {
+  return std::ranges::any_of(early, [&](std::string_view name) {
+    const FilterChain& chain = chains_.find(name)->second;
+    return chain.policy == classify::Target::drop || std::ranges::any_of(chain.rules, [](const ChainRule& rule) {
+             return rule.jump == Jump::drop || rule.jump == Jump::reject ||
+                    std::ranges::any_of(rule.steps, is_step<classify::LeaveUntracked>);
+           });
+  });
+}
+
+/// Whether it sees translated addresses. All chains of type nat translate in one place, whatever their priorities say.
+bool Reader::is_late(const Declared& filter, std::string_view hook) {
+  constexpr std::int64_t kOfDestinations = -100, kOfSources = 100;  // NF_IP_PRI_NAT_DST, NF_IP_PRI_NAT_SRC
+  const std::int64_t place = hook == "prerouting" ? kOfDestinations : kOfSources;
+  if (hook == "forward" || hook == "output" || filter.priority < place) return false;
+  const bool is_translated = std::ranges::any_of(base_, [&](const std::string& key) {
+    const Declared& chain = declared_.find(key)->second;
+    return chain.type == "nat" && common_family(family_of(chain), family_of(filter)) &&
+           !dormant_.contains(full_name(chain.family, chain.table, ""));
+  });
+  if (!is_translated) return false;
+  if (filter.priority == place) {
+    read_.unsupported.push_back(
+        error(fmt::format("nftables[{}].chain (table {} {}, chain {}): a filter in the place of the translation of "
+                          "addresses at hook {} is not supported: the one that was loaded last comes first",
+                          filter.object, filter.family, filter.table, filter.name, hook),
+              fmt::format("priority {}", filter.priority), "a lower or a higher priority"));
+  }
+  return true;
+}
+
+/// What happens between two filters, as a chain of one rule.
+BaseChain Reader::between(const char* text, classify::Step step) {
+  classify::Ruleset& rules = read_.value;
+  ChainRule rule;
+  rule.index = static_cast<std::uint32_t>(rules.rules.size());
+  rule.alternatives.emplace_back();
+  rule.steps = {step};
+  rules.rules.push_back({0, classify::Target::accept, false, text, {}, {}, {std::move(step)}});
+  static const Declared kNowhere;
+  origins_.push_back({&kNowhere, 0, 0, {}});
+  FilterChain& chain = chains_[text];
+  chain.policy = classify::Target::accept;
+  chain.rules.push_back(std::move(rule));
+  return {text, NetworkLayer::none};
 }
 
 /// Makes the chains harmful that can reach a harmful one; the same for those that mark packets.

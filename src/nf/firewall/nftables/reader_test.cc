@@ -341,7 +341,7 @@ INSTANTIATE_TEST_SUITE_P(
                     R"({"limit": {"rate": 1, "per": "second"}}, {"vmap": {"key": )" + kDport +
                         R"(, "data": {"set": [[1, {"drop": null}]]}}})",
                     "rule.expr[1].vmap" + kIn + "a map after a limit, a quota or the like"},
-        Unsupported{"notrack", R"({"notrack": null})", "notrack is not supported"},
+        Unsupported{"notrack", R"({"notrack": null})", "notrack is supported only at hook prerouting"},
         Unsupported{"hour", match(meta("hour"), "\"10:00\"") + "," + kAccept,
                     "left" + kIn + "meta hour is not supported"},
         Unsupported{"set_dscp",

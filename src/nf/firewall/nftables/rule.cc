@@ -182,6 +182,7 @@ class RuleReader {
       if (!verdict) return in_kind(tl::unexpected(std::move(verdict.error())));
       return decide(std::move(*verdict));
     }
+    if (kind == "notrack") return add_step(classify::LeaveUntracked{});
     if (kind == "xt") return in_kind(read_xt(value));
     return unsupported(fmt::format("{} is not supported", kind));
   }

@@ -55,29 +55,37 @@ StepRunner::StepRunner(const classify::Ruleset& rules, const classify::Classifie
       classifier_(classifier),
       counters_(counters),
       context_(context),
-      random_(random_seed() | 1) {
+      random_(random_seed() | 1),
+      tracks_between_(rules.tracks_between()) {
   if (context.log != nullptr) log_ = std::make_unique<PacketLog>(*context.log, *context.port_names);
 }
 
-std::optional<std::uint32_t> StepRunner::decide(PacketView packet, const classify::Key& key, std::uint32_t entry,
+std::optional<std::uint32_t> StepRunner::decide(PacketView packet, const classify::Key& first_key, std::uint32_t entry,
                                                 std::vector<std::uint32_t>* failed) {
-  dropped_ = false;
+  if (entry == classify::kNoEntry || rules_.entries[entry].action != classify::Action::step) return entry;
+  why_dropped_ = {};
+  wish_ = Wish::none;
+  is_tracked_ = false;
+  classify::Key key = first_key;
   Packet about{packet, key, nullptr};
-  if (connections_ != nullptr) {
-    if (const auto said = connections_->said(packet)) about.connection = said->connection;
-  }
+  find_connection(about);
   while (entry != classify::kNoEntry && rules_.entries[entry].action == classify::Action::step) {
     const classify::Entry& here = rules_.entries[entry];
     const classify::Rule& rule = rules_.rules[here.rule];
     const bool all = std::ranges::all_of(rule.steps, [&](const classify::Step& step) {
       return std::visit([&](const auto& one) { return holds(one, about); }, step);
     });
-    if (dropped_) return std::nullopt;
+    if (!why_dropped_.empty()) return std::nullopt;
     if (!all && failed != nullptr) failed->push_back(entry);
     if (all && rule.continues && counters_ != nullptr) counters_->add(here.rule, packet.length());
     entry = classifier_.next(key, all ? entry + 1 : here.skip_to);
   }
   return entry;
+}
+
+void StepRunner::find_connection(Packet& packet) noexcept {
+  if (connections_ == nullptr) return;
+  if (const auto said = connections_->said(packet.view)) packet.connection = said->connection;
 }
 
 void StepRunner::flush() noexcept {
@@ -307,7 +315,7 @@ bool StepRunner::holds(const classify::Update& update, const Packet& packet) noe
   const bool stays = timeout_ns == 0 || timeout_ns == classify::Update::kForever;
   const std::uint64_t expires_ns = stays ? 0 : now_ns + timeout_ns;
   if (elements.with(*key, now_ns, expires_ns, update.way == Way::update, connections_, use)) return holds;
-  dropped_ = update.drops_if_full;
+  if (update.drops_if_full) why_dropped_ = "a set of a rule is full";
   return false;
 }
 
@@ -352,10 +360,32 @@ bool StepRunner::holds(const classify::ClampSegmentSize& clamp, const Packet& pa
 }
 
 bool StepRunner::holds(const classify::GiveHelper& /*give*/, const Packet& packet) noexcept {
+  if (tracks_between_ && !is_tracked_) {
+    if (wish_ == Wish::none) wish_ = Wish::helper;
+    return true;
+  }
   if (connections_ == nullptr) return true;
   if (const auto said = connections_->said(packet.view); said && connections_->may_begin(*said))
     static_cast<void>(connections_->give_helper(*said));
   return true;
+}
+
+bool StepRunner::holds(const classify::LeaveUntracked& /*leave*/, const Packet& /*packet*/) noexcept {
+  if (wish_ == Wish::none) wish_ = Wish::untracked;
+  return true;
+}
+
+bool StepRunner::holds(const classify::TrackConnection& /*track*/, Packet& packet) noexcept {
+  is_tracked_ = true;
+  if (between_ == nullptr) return true;
+  why_dropped_ = between_->track(packet.view, packet.key, wish_ == Wish::untracked);
+  find_connection(packet);
+  return why_dropped_.empty() && (wish_ != Wish::helper || holds(classify::GiveHelper(), packet));
+}
+
+bool StepRunner::holds(const classify::TranslateAddresses& /*translate*/, Packet& packet) noexcept {
+  if (between_ != nullptr) why_dropped_ = between_->translate(packet.view, packet.key);
+  return why_dropped_.empty();
 }
 
 std::uint32_t entry_for_tuple(const classify::Ruleset& rules, const classify::Classifier& classifier,

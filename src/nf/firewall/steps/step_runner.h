@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "classify/classifier.h"
@@ -33,6 +34,20 @@ struct StepContext {
 
 class RuleCounters;
 
+/// What happens to a packet between rules (classify::TrackConnection and TranslateAddresses). Empty: it goes on, with a
+/// key that may be another one. Otherwise it has been dropped, for this reason.
+class BetweenRules {
+ public:
+  virtual ~BetweenRules() = default;
+  virtual std::string_view track(PacketView packet, classify::Key& key, bool untracked) noexcept = 0;
+  virtual std::string_view translate(PacketView packet, classify::Key& key) noexcept = 0;
+
+ protected:
+  BetweenRules() = default;
+  BetweenRules(const BetweenRules&) = default;
+  BetweenRules& operator=(const BetweenRules&) = default;
+};
+
 /// Of one worker. Borrows all arguments; without counters (null), it counts no rules.
 class StepRunner {
  public:
@@ -40,19 +55,22 @@ class StepRunner {
              const StepContext& context);
   /// Before the first packet, if connections are tracked.
   void set_connections(conntrack::Connections& connections) noexcept { connections_ = &connections; }
+  /// Ditto, if rules have such steps; otherwise, nothing happens there. Borrowed.
+  void set_between(BetweenRules& between) noexcept { between_ = &between; }
 
   /// The entry that decides the packet, or kNoEntry, after the steps on its way. `entry`: where the engine stopped.
-  /// Empty: the packet is dropped, whatever the rules say after this.
+  /// Empty: the packet is dropped, whatever the rules say after this; why_dropped() says why.
   /// Adds the entries whose steps do not hold to `failed`, unless it is null.
   [[nodiscard]] std::optional<std::uint32_t> decide(PacketView packet, const classify::Key& key, std::uint32_t entry,
                                                     std::vector<std::uint32_t>* failed = nullptr);
+  [[nodiscard]] std::string_view why_dropped() const noexcept { return why_dropped_; }
   /// To be called regularly.
   void flush() noexcept;
 
  private:
   struct Packet {
     PacketView view;
-    const classify::Key& key;
+    classify::Key& key;
     conntrack::Connection* connection;  // null: none
   };
   [[nodiscard]] std::optional<classify::Number> read(const classify::Operand& operand, const Packet& packet) noexcept;
@@ -73,6 +91,10 @@ class StepRunner {
   [[nodiscard]] bool holds(const classify::Log& log, const Packet& packet) noexcept;
   [[nodiscard]] bool holds(const classify::ClampSegmentSize& clamp, const Packet& packet) noexcept;
   [[nodiscard]] bool holds(const classify::GiveHelper& give, const Packet& packet) noexcept;
+  [[nodiscard]] bool holds(const classify::LeaveUntracked& leave, const Packet& packet) noexcept;
+  [[nodiscard]] bool holds(const classify::TrackConnection& track, Packet& packet) noexcept;
+  [[nodiscard]] bool holds(const classify::TranslateAddresses& translate, Packet& packet) noexcept;
+  void find_connection(Packet& packet) noexcept;
 
   const classify::Ruleset& rules_;
   const classify::LinearView conditions_;
@@ -84,7 +106,12 @@ class StepRunner {
   std::uint64_t random_;
   std::uint32_t drawn_ = 0;
   std::uint64_t list_swept_ns_ = 0;  // when a long list of connections was looked through
-  bool dropped_ = false;
+  const bool tracks_between_;
+  BetweenRules* between_ = nullptr;
+  // What rules before TrackConnection want of the packet's connection: the first of them counts.
+  enum class Wish : std::uint8_t { none, helper, untracked } wish_ = Wish::none;
+  bool is_tracked_ = false;  // the packet has passed TrackConnection
+  std::string_view why_dropped_{};
 };
 
 /// The entry that decides a tuple, or kNoEntry, if the engine stopped at `entry`. Limits and quotas are taken as not
