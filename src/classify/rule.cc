@@ -66,7 +66,7 @@ namespace {
 bool is_on_connection(const Condition& condition) { return condition.subject == Subject::connection; }
 
 struct TestsConnection {
-  bool operator()(const Test& test) const { return test.operand.value == Value::connection_mark; }
+  bool operator()(const Test& test) const { return is_of_connection(test.operand.value); }
   bool operator()(const AnyOf& any) const {
     return std::ranges::any_of(
         any.alternatives, [](const Alternative& one) { return std::ranges::any_of(one.conditions, is_on_connection); });

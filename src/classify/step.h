@@ -39,6 +39,31 @@ enum class Value : std::uint8_t {
   random,        // drawn anew each time, below Operand::modulus
   turn,          // counts up each time, modulo Operand::modulus
   drawn,         // the last of these two
+  hash,          // of other values, below Operand::modulus
+  // Of the packet's connection, if it has one: its tuples, in both directions. ICMP has its identifier, and type and
+  // code, as ports, and other protocols 0.
+  original_source,
+  original_destination,
+  original_source_port,
+  original_destination_port,
+  reply_source,
+  reply_destination,
+  reply_source_port,
+  reply_destination_port,
+  connection_protocol,
+  connection_status,  // conntrack::Connection::status
+  expiration_ms,      // until it expires; 0 before it is confirmed
+  fragment_field,     // the flags and the offset: of IPv4, or of IPv6's fragment header
+  flow_label,
+  extension_headers,  // of IPv6: bits of ExtensionHeader
+  second_of_day,      // UTC
+  weekday,            // ditto; 0: Sunday
+};
+
+/// With the values of Linux's ip6t_ipv6header.h.
+struct ExtensionHeader {
+  static constexpr std::uint8_t kHopByHop = 128, kDestinationOptions = 64, kRouting = 32, kFragment = 16,
+                                kAuthentication = 8, kEsp = 4, kNone = 2, kProtocol = 1;
 };
 
 /// Whether the value is of the link header, which functions that choose where packets leave write.
@@ -46,12 +71,17 @@ enum class Value : std::uint8_t {
   return value == Value::ether_source || value == Value::ether_destination;
 }
 
+/// Whether only packets of a connection have it.
+[[nodiscard]] constexpr bool is_of_connection(Value value) noexcept {
+  return value == Value::connection_mark || (value >= Value::original_source && value <= Value::expiration_ms);
+}
+
 struct Operand {
   Value value = Value::mark;
   Number mask{~std::uint64_t{0}, ~std::uint64_t{0}};  // of its bits
   std::uint32_t modulus = 0;
   bool or_zero = false;       // packets without the value have 0
-  std::uint32_t counter = 0;  // of `turn`: index in StepObjects::turns
+  std::uint32_t counter = 0;  // of `turn`: index in StepObjects::turns; of `hash`: in hashes
   friend bool operator==(const Operand&, const Operand&);
 };
 
@@ -119,6 +149,14 @@ struct CountObject {
 struct TurnObject {
   std::string name;
   friend bool operator==(const TurnObject&, const TurnObject&);
+};
+/// How a hash is made, as jhash of nftables, or of both ends of a connection alike, as symhash.
+struct HashObject {
+  std::vector<Operand> of;
+  std::vector<std::uint8_t> bytes;  // of each: 4 or 16, or 2, of which those that are not the last take 4
+  std::uint32_t seed = 0;
+  bool symmetric = false;  // of source and destination, ports and protocol
+  friend bool operator==(const HashObject&, const HashObject&);
 };
 struct RecentObject {
   std::string name;
@@ -190,6 +228,34 @@ struct SetMark {
   friend bool operator==(const SetMark&, const SetMark&);
 };
 
+/// Writes a field of the IP header, and its checksum.
+struct SetField {
+  enum class Field : std::uint8_t { traffic_class, hop_limit } field = Field::traffic_class;
+  enum class Way : std::uint8_t { set, add, subtract } way = Way::set;  // set: (before & keep) ^ value
+  std::uint8_t value = 0;
+  std::uint8_t keep = 0;
+  friend bool operator==(const SetField&, const SetField&);
+};
+
+/// Holds if the packet has the text between two offsets from the IP header on.
+struct FindText {
+  std::string text;
+  std::uint16_t from = 0, to = 0xffff;
+  bool any_case = false;  // of ASCII
+  bool negated = false;
+  friend bool operator==(const FindText&, const FindText&);
+};
+
+/// Holds at these times of UTC, all inclusive.
+struct AtTime {
+  std::uint64_t from = 0, to = ~std::uint64_t{0};     // seconds since 1970
+  std::uint32_t from_second = 0, to_second = 86'399;  // of the day; over midnight if the first is not smaller
+  std::uint32_t weekdays = 0x7f;                      // bit 0: Sunday
+  std::uint32_t days = 0xffffffff;                    // of the month, bits 1 to 31
+  bool night_belongs_to_day_before = false;           // the part of the night after midnight
+  friend bool operator==(const AtTime&, const AtTime&);
+};
+
 /// A list of addresses with the times of packets, as xt_recent.
 struct Recent {
   enum class Way : std::uint8_t { set, check, update, remove };
@@ -235,8 +301,9 @@ struct TranslateAddresses {
   friend bool operator==(const TranslateAddresses&, const TranslateAddresses&);
 };
 
-using Step = std::variant<Test, AnyOf, UseRate, UseQuota, UseCount, LookUp, Update, Recent, SetMark, Log,
-                          ClampSegmentSize, GiveHelper, LeaveUntracked, TrackConnection, TranslateAddresses>;
+using Step =
+    std::variant<Test, AnyOf, UseRate, UseQuota, UseCount, LookUp, Update, Recent, SetMark, Log, ClampSegmentSize,
+                 GiveHelper, SetField, FindText, AtTime, LeaveUntracked, TrackConnection, TranslateAddresses>;
 
 /// What steps refer to by index.
 struct StepObjects {
@@ -245,6 +312,7 @@ struct StepObjects {
   std::vector<CountObject> counts;
   std::vector<TurnObject> turns;
   std::vector<RecentObject> recents;
+  std::vector<HashObject> hashes;
   std::vector<ChangingSet> sets;
   friend bool operator==(const StepObjects&, const StepObjects&);
 };

@@ -81,6 +81,10 @@ class Connections {
   /// What was said about a packet that is not settled, or was settled last. If its connection has ended since, `lost`:
   /// it had a translation that is not known any more, or might have got one.
   [[nodiscard]] std::optional<Tracked> said(PacketView packet) noexcept;
+  /// Until the connection expires; 0 before it is confirmed.
+  [[nodiscard]] std::uint64_t remaining_ns(const Connection& connection) const noexcept {
+    return connection.confirmed() ? table_.remaining_ns(connection) : 0;
+  }
   [[nodiscard]] const Counters& counters() const noexcept { return table_.counters(); }
   [[nodiscard]] Reference reference_to(const Connection& connection) const noexcept {
     return {table_.index_of(connection), connection.generation};

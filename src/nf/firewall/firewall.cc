@@ -114,9 +114,10 @@ Firewall::Firewall(classify::Ruleset rules, Setup setup)
     traits_.connections = tracking_;
   }
   if (steps_ || nat_steps_) {
-    // What steps read, and what they write: marks, and the maximum segment size.
-    traits_.cpu.reads |= FieldSet::all() - FieldSet{Field::arp, Field::trailer, Field::payload, Field::flow_hash};
-    traits_.cpu.writes |= {Field::mark, Field::tcp_options, Field::l4_checksum};
+    // What steps read, and what they write: marks, the maximum segment size, the traffic class and the hop limit.
+    traits_.cpu.reads |= FieldSet::all() - FieldSet{Field::arp, Field::trailer, Field::flow_hash};
+    traits_.cpu.writes |= {Field::mark,     Field::tcp_options,   Field::l4_checksum,      Field::ipv4_tos,
+                           Field::ipv4_ttl, Field::ipv4_checksum, Field::ipv6_class_label, Field::ipv6_hop_limit};
   }
   // What is expected may come to another worker; so may replies to translated addresses, and other connections that
   // count.

@@ -34,8 +34,9 @@ constexpr auto kOtherTargets = std::to_array<std::string_view>({
 });
 
 /// Those of them that let the packet continue unchanged.
-constexpr auto kObservers = std::to_array<std::string_view>(
-    {"ACCOUNT", "AUDIT", "IDLETIMER", "LED", "LOG", "LOGMARK", "NFLOG", "RATEEST", "TRACE", "ULOG"});
+constexpr auto kObservers =
+    std::to_array<std::string_view>({"ACCOUNT", "AUDIT", "CHECKSUM", "CLASSIFY", "IDLETIMER", "LED", "LOG", "LOGMARK",
+                                     "NFLOG", "RATEEST", "TRACE", "ULOG"});
 
 bool only_observes(const ChainRule& rule) {
   if (rule.continues) return false;

@@ -89,34 +89,6 @@ std::optional<IcmpType> parse_icmp_type(std::string_view text, bool ipv6) {
   return IcmpType{static_cast<std::uint16_t>(*type << 8 | *code), 0xffff};
 }
 
-/// The connections in the states of a list such as "NEW,ESTABLISHED"; SNAT and DNAT stand for those that are
-/// translated.
-std::optional<std::uint64_t> parse_connection_states(std::string_view list) {
-  using classify::Connection;
-  using classify::ConnectionState;
-  constexpr std::array<std::pair<std::string_view, ConnectionState>, classify::kConnectionStates> kStates{
-      {{"INVALID", ConnectionState::invalid},
-       {"NEW", ConnectionState::begins},
-       {"ESTABLISHED", ConnectionState::established},
-       {"RELATED", ConnectionState::related},
-       {"UNTRACKED", ConnectionState::untracked}}};
-  std::uint64_t connections = 0;
-  for (const std::string_view name : split(list, ',')) {
-    if (name == "SNAT" || name == "DNAT") {
-      connections |= classify::connections_where([&](const Connection& connection) {
-        return connection.exists() &&
-               (name == "SNAT" ? connection.source_translated : connection.destination_translated);
-      });
-      continue;
-    }
-    const auto state = std::ranges::find(kStates, name, &decltype(kStates)::value_type::first);
-    if (state == kStates.end()) return std::nullopt;
-    connections |=
-        classify::connections_where([&](const Connection& connection) { return connection.state == state->second; });
-  }
-  return connections;
-}
-
 constexpr std::uint8_t kDccp = 33;
 constexpr std::array<std::uint8_t, 5> kWithPorts{ip_protocol::kTcp, ip_protocol::kUdp, ip_protocol::kUdpLite,
                                                  ip_protocol::kSctp, kDccp};
@@ -409,7 +381,7 @@ class IptablesRuleReader {
       const std::size_t comma = rest.find(',');
       const std::string_view text = rest.substr(0, comma);
       const auto range = parse_address(text);
-      if (!range && has_scattered_mask(text)) return leave_out("netmask with gaps is not supported", word);
+      if (!range && has_scattered_mask(text)) return read_scattered(word, comma != std::string_view::npos, source);
       if (!range || range->family != family_) return mistake(word, "wrong address", expected);
       // All addresses: no condition is needed, unless it is negated and can never hold.
       if (range->everything() && !negated_) return;
@@ -420,6 +392,16 @@ class IptablesRuleReader {
     if (choices.size() > 1 && negated_)
       return mistake(word, "list of addresses cannot be negated", "one address or prefix");
     require_one_of(choices);
+  }
+
+  /// 10.0.0.1/255.0.0.255
+  void read_scattered(const IptablesWord& word, bool is_list, bool source) {
+    if (is_list) return leave_out("netmask with gaps in a list is not supported", word);
+    const auto address = parse_masked_address(word.text, family_);
+    if (!address) return mistake(word, "wrong address", "one address with its mask");
+    const classify::Value value = source ? classify::Value::source : classify::Value::destination;
+    rule_.steps.insert(rule_.steps.begin(),
+                       classify::Test{{value, address->second}, {{address->first, address->first}}, negated_});
   }
 
   void read_range(bool source) {
@@ -485,18 +467,33 @@ class IptablesRuleReader {
 
   void read_match() {
     const IptablesWord& word = argument("a match extension");
-    if (is_step_match(word.text)) {
+    if (is_step_match(word.text) || (word.text == "conntrack" && asks_for_tuples())) {
       require_connections();  // of the match before it
       return add(read_step_match(word.text, {words_, at_}, step_context()));
     }
     const auto extension = std::ranges::find(kExtensions, word.text, &Extension::name);
     if (extension == kExtensions.end()) {
-      return leave_out(fmt::format("match extension {} is not supported", word.text), word);
+      const std::string_view why = word.text == "rpfilter"    ? ": rules cannot ask for routes here"
+                                   : word.text == "policy"    ? ": rules do not know what was encrypted"
+                                   : word.text == "connbytes" ? ": packets of connections are not counted"
+                                                              : "";
+      return leave_out(fmt::format("match extension {} is not supported{}", word.text, why), word);
     }
     seen_ &= ~extension->options;
     require_connections();  // of the match before it
     if (!extension->carrier.protocols.empty()) carried_.push_back({&word, &extension->carrier});
     if (extension->of_transport) require({classify::Subject::transport, false, 0, 0, 0, 0});
+  }
+
+  /// Whether this match on connections has more than a state and a direction.
+  [[nodiscard]] bool asks_for_tuples() const {
+    for (std::size_t i = at_; i < words_.size(); ++i) {
+      const IptablesWord& word = words_[i];
+      if (word.quoted) continue;
+      if (word.text == "-m" || word.text == "-j" || word.text == "-g") return false;
+      if (word.text.starts_with("--ct") && word.text != "--ctstate" && word.text != "--ctdir") return true;
+    }
+    return false;
   }
 
   void read_connection_state() {
@@ -514,17 +511,12 @@ class IptablesRuleReader {
     reply_ = word.text == "REPLY";
   }
 
-  /// Requires what a match on connections has asked for. As in the kernel, packets without a connection match any
-  /// direction if the match also names their state.
+  /// Requires what a match on connections has asked for.
   void require_connections() {
     const auto connections = std::exchange(connections_, std::nullopt);
     const auto reply = std::exchange(reply_, std::nullopt);
     if (!connections && !reply) return;
-    require(classify::connection_condition(classify::connections_where([&](const classify::Connection& connection) {
-      const bool named = !connections || (*connections >> classify::number_of(connection) & 1) != 0;
-      if (!connection.exists()) return named && connections.has_value();
-      return named && (!reply || connection.reply == *reply);
-    })));
+    require(classify::connection_condition(connections_of(connections, reply)));
   }
 
   /// Called at the end of the rule, because `-p` may follow the match. In a rule that is left out, not all words are
@@ -606,8 +598,9 @@ class IptablesRuleReader {
       return std::holds_alternative<classify::Recent>(step) || std::holds_alternative<classify::Update>(step);
     });
   }
-  [[nodiscard]] bool is_log_without_output(std::string_view target) const {
-    return !context_.logs && (target == "LOG" || target == "NFLOG");
+  /// CLASSIFY and CHECKSUM are for the kernel's queues and network cards.
+  [[nodiscard]] bool has_no_effect(std::string_view target) const {
+    return (!context_.logs && (target == "LOG" || target == "NFLOG")) || target == "CLASSIFY" || target == "CHECKSUM";
   }
 
   void read_jump() {
@@ -625,13 +618,13 @@ class IptablesRuleReader {
       }
     } else if (word.text == "RETURN") {
       rule_.jump = Jump::give_back;
-    } else if (is_step_target(word.text) && !is_log_without_output(word.text)) {
+    } else if (is_step_target(word.text) && !has_no_effect(word.text)) {
       // Rules without a target continue, too.
       require_connections();
       rule_.continues = true;
       add(read_step_target(word.text, {words_, at_}, step_context()));
     } else if (is_step_target(word.text) && changes_lists()) {
-      // What the rule does besides logging, such as `-m recent --set`, it does nevertheless.
+      // What the rule does besides that, such as `-m recent --set`, it does nevertheless.
       IptablesSteps log = read_step_target(word.text, {words_, at_}, step_context());
       log.steps.clear();
       add(std::move(log));

@@ -16,7 +16,9 @@
 
 #include "base/text_file.h"
 #include "base/units.h"
+#include "classify/connection.h"
 #include "classify/interval_set.h"
+#include "conntrack/connection.h"
 #include "nf/firewall/rule_text.h"
 #include "nf/firewall/steps/recent_list.h"
 #include "packet/ip.h"
@@ -116,6 +118,12 @@ class StepReader {
     if (name_ == "set") return match_set();
     if (name_ == "rt") return routing_header();
     if (name_ == "nfacct") return accounting();
+    if (name_ == "conntrack") return connection();
+    if (name_ == "helper") return of_helper();
+    if (name_ == "string") return text();
+    if (name_ == "time") return time();
+    if (name_ == "frag") return fragment();
+    if (name_ == "ipv6header") return extension_headers();
     return quota();
   }
 
@@ -125,6 +133,10 @@ class StepReader {
     if (name_ == "TCPMSS") return clamp();
     if (name_ == "SET") return change_set();
     if (name_ == "CT") return give_helper();
+    if (name_ == "DSCP" || name_ == "TOS") return set_traffic_class();
+    if (name_ == "TTL") return set_hop_limit("--ttl-");
+    if (name_ == "HL") return set_hop_limit("--hl-");
+    if (name_ == "CLASSIFY" || name_ == "CHECKSUM") return without_effect();
     if (name_ == "NOTRACK") return finish(classify::LeaveUntracked{}, true);
     return log();
   }
@@ -884,6 +896,360 @@ class StepReader {
     return unsupported(fmt::format("helper {} is not supported", given("--helper").value->text));
   }
 
+  /// `-m conntrack` with more than a state and a direction. As in the kernel, packets without a connection match all
+  /// the rest if the match also names their state.
+  IptablesSteps connection() {
+    if (!take({{"--ctstate", 1, true},
+               {"--ctdir", 1, false},
+               {"--ctproto", 1, true},
+               {"--ctorigsrc", 1, true},
+               {"--ctorigdst", 1, true},
+               {"--ctreplsrc", 1, true},
+               {"--ctrepldst", 1, true},
+               {"--ctorigsrcport", 1, true},
+               {"--ctorigdstport", 1, true},
+               {"--ctreplsrcport", 1, true},
+               {"--ctrepldstport", 1, true},
+               {"--ctstatus", 1, true},
+               {"--ctexpire", 1, true}}))
+      return std::move(read_);
+    const bool any_without = has("--ctstate");
+    const auto require = [&](Operand operand, IntervalSet values, classify::Number last, bool negated) {
+      const classify::Interval domain{number(0), last};
+      if (negated) values = classify::complement(values, domain);
+      // A packet without a connection has no value.
+      if (any_without) values = classify::complement(values, domain);
+      read_.steps.emplace_back(classify::Test{operand, std::move(values), any_without});
+    };
+    if (any_without || has("--ctdir")) {
+      const auto holds = read_states();
+      if (!holds) return std::move(read_);
+      classify::AnyOf any;
+      any.alternatives.push_back({{classify::connection_condition(*holds)}, NetworkLayer::none});
+      read_.steps.emplace_back(std::move(any));
+    }
+    constexpr std::array<std::pair<std::string_view, Value>, 4> kAddresses{
+        {{"--ctorigsrc", Value::original_source},
+         {"--ctorigdst", Value::original_destination},
+         {"--ctreplsrc", Value::reply_source},
+         {"--ctrepldst", Value::reply_destination}}};
+    for (const auto& [option, value] : kAddresses) {
+      if (!has(option)) continue;
+      const auto address = masked_address(given(option).value->text);
+      if (!address) return refuse(*given(option).value, "wrong address", "an address of the family, or ADDRESS/MASK");
+      require({value, address->second}, {{address->first, address->first}}, all_addresses(), given(option).negated);
+    }
+    constexpr std::array<std::pair<std::string_view, Value>, 4> kPorts{
+        {{"--ctorigsrcport", Value::original_source_port},
+         {"--ctorigdstport", Value::original_destination_port},
+         {"--ctreplsrcport", Value::reply_source_port},
+         {"--ctrepldstport", Value::reply_destination_port}}};
+    for (const auto& [option, value] : kPorts) {
+      if (!has(option)) continue;
+      const auto range = parse_range(given(option).value->text, 0xffff);
+      if (!range) return refuse(*given(option).value, "wrong port", "PORT or LOW:HIGH up to 65535");
+      require({value}, {*range}, number(0xffff), given(option).negated);
+    }
+    if (has("--ctproto")) {
+      const auto protocol = parse_protocol(given("--ctproto").value->text);
+      if (!protocol) return refuse(*given("--ctproto").value, "unknown protocol", "tcp, udp, … or a number up to 255");
+      require({Value::connection_protocol}, {{number(*protocol), number(*protocol)}}, number(0xff),
+              given("--ctproto").negated);
+    }
+    if (has("--ctexpire")) {
+      constexpr std::uint64_t kMsPerSecond = 1000;
+      const auto range = parse_range(given("--ctexpire").value->text, kAllBits);
+      if (!range) return refuse(*given("--ctexpire").value, "wrong time", "SECONDS or LOW:HIGH");
+      require({Value::expiration_ms},
+              {{number(range->low.low * kMsPerSecond), number(range->high.low * kMsPerSecond + kMsPerSecond - 1)}},
+              number(~std::uint64_t{0}), given("--ctexpire").negated);
+    }
+    if (has("--ctstatus")) {
+      std::uint64_t bits = 0;
+      constexpr std::array<std::pair<std::string_view, std::uint64_t>, 5> kStatus{
+          {{"NONE", 0}, {"EXPECTED", 1}, {"SEEN_REPLY", 2}, {"ASSURED", 4}, {"CONFIRMED", 8}}};
+      for (const std::string_view name : split(given("--ctstatus").value->text, ',')) {
+        const auto known = std::ranges::find(kStatus, name, &decltype(kStatus)::value_type::first);
+        if (known == kStatus.end())
+          return refuse(*given("--ctstatus").value, "unknown status",
+                        "NONE, EXPECTED, SEEN_REPLY, ASSURED or CONFIRMED, separated by commas");
+        bits |= known->second;
+      }
+      IntervalSet values;
+      if (bits != 0) values = {{number(1), number(bits)}};
+      require({Value::connection_status, number(bits)}, std::move(values), number(bits), given("--ctstatus").negated);
+    }
+    return std::move(read_);
+  }
+
+  /// The connections that --ctstate and --ctdir name.
+  std::optional<std::uint64_t> read_states() {
+    std::optional<std::uint64_t> states;
+    if (has("--ctstate")) {
+      states = parse_connection_states(given("--ctstate").value->text);
+      if (!states) {
+        mistake(*given("--ctstate").value, "unknown connection state",
+                "INVALID, NEW, ESTABLISHED, RELATED, UNTRACKED, SNAT or DNAT, separated by commas");
+        return std::nullopt;
+      }
+      if (given("--ctstate").negated) states = ~*states;
+    }
+    std::optional<bool> reply;
+    if (has("--ctdir")) {
+      const std::string& direction = given("--ctdir").value->text;
+      if (direction != "ORIGINAL" && direction != "REPLY") {
+        mistake(*given("--ctdir").value, "unknown direction", "ORIGINAL or REPLY");
+        return std::nullopt;
+      }
+      reply = direction == "REPLY";
+    }
+    return connections_of(states, reply);
+  }
+
+  [[nodiscard]] classify::Number all_addresses() const {
+    return context_.family == NetworkLayer::ipv4 ? number(kAllBits)
+                                                 : classify::Number{~std::uint64_t{0}, ~std::uint64_t{0}};
+  }
+
+  /// "10.0.0.0/8", "10.0.0.5/255.0.0.255": the address under the mask, and the mask.
+  [[nodiscard]] std::optional<std::pair<classify::Number, classify::Number>> masked_address(
+      std::string_view text) const {
+    return parse_masked_address(text, context_.family);
+  }
+
+  /// As xt_helper: connections that another one's helper had expected. That is FTP's, the only one here.
+  IptablesSteps of_helper() {
+    if (!take({{"--helper", 1, true}})) return std::move(read_);
+    if (!has("--helper")) return refuse(word_, "helper without a name", "--helper NAME");
+    const Given& helper = given("--helper");
+    const std::string& name = helper.value->text;
+    constexpr std::uint64_t kExpected = conntrack::Connection::kExpected;
+    if (name.starts_with("ftp-")) return unsupported("a helper by its port is not supported");
+    if (helper.negated && name != "ftp" && !name.empty())
+      return unsupported(fmt::format("helper {} is not supported", name));
+    IntervalSet values;
+    if (name == "ftp" || name.empty()) values = {{number(kExpected), number(kExpected)}};
+    return finish(classify::Test{{Value::connection_status, number(kExpected)}, std::move(values), helper.negated},
+                  false);
+  }
+
+  IptablesSteps text() {
+    if (!take({{"--string", 1, true}, {"--hex-string", 1, true}, {"--algo"}, {"--from"}, {"--to"}, {"--icase", 0}}))
+      return std::move(read_);
+    if (has("--string") == has("--hex-string") || !has("--algo"))
+      return refuse(word_, "string needs a text and an algorithm", "--string or --hex-string, and --algo bm or kmp");
+    const std::string& algorithm = given("--algo").value->text;
+    if (algorithm != "bm" && algorithm != "kmp")
+      return refuse(*given("--algo").value, "unknown algorithm", "bm or kmp");
+    const auto from = number_of_option("--from", 0, 0xffff);
+    const auto to = number_of_option("--to", 0xffff, 0xffff);
+    if (!from || !to) return std::move(read_);
+    const Given& pattern = given(has("--string") ? "--string" : "--hex-string");
+    auto text = has("--string") ? std::optional(pattern.value->text) : parse_hex_text(pattern.value->text);
+    constexpr std::size_t kMost = 128;  // XT_STRING_MAX_PATTERN_SIZE
+    if (!text || text->empty() || text->size() > kMost)
+      return refuse(*pattern.value, "wrong text", fmt::format("1 to {} bytes; in hexadecimal: |0d 0a|", kMost));
+    return finish(classify::FindText{std::move(*text), static_cast<std::uint16_t>(*from),
+                                     static_cast<std::uint16_t>(*to), has("--icase"), pattern.negated},
+                  false);
+  }
+
+  /// "GET|0d 0a|"
+  static std::optional<std::string> parse_hex_text(std::string_view text) {
+    const auto digit = [](char c) -> int {
+      if (c >= '0' && c <= '9') return c - '0';
+      const int lower = c | 0x20;
+      return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
+    };
+    std::string bytes;
+    bool hex = false;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      if (text[i] == '|') {
+        hex = !hex;
+      } else if (hex && text[i] == ' ') {
+        continue;
+      } else if (hex) {
+        const int high = digit(text[i]), low = i + 1 < text.size() ? digit(text[i + 1]) : -1;
+        if (high < 0 || low < 0) return std::nullopt;
+        bytes.push_back(static_cast<char>(high << 4 | low));
+        ++i;
+      } else {
+        bytes.push_back(text[i]);
+      }
+    }
+    if (hex) return std::nullopt;
+    return bytes;
+  }
+
+  IptablesSteps time() {
+    if (!take({{"--datestart"},
+               {"--datestop"},
+               {"--timestart"},
+               {"--timestop"},
+               {"--weekdays", 1, true},
+               {"--monthdays", 1, true},
+               {"--contiguous", 0},
+               {"--kerneltz", 0},
+               {"--utc", 0}}))
+      return std::move(read_);
+    if (has("--kerneltz")) return unsupported("time of the kernel's time zone is not supported, only UTC");
+    classify::AtTime at;
+    for (const std::string_view option : {std::string_view("--datestart"), std::string_view("--datestop")}) {
+      if (!has(option)) continue;
+      const auto date = parse_date(given(option).value->text);
+      if (!date) return refuse(*given(option).value, "wrong date", "YYYY-MM-DDThh:mm:ss");
+      (option == "--datestart" ? at.from : at.to) = *date;
+    }
+    for (const std::string_view option : {std::string_view("--timestart"), std::string_view("--timestop")}) {
+      if (!has(option)) continue;
+      const auto second = parse_time_of_day(given(option).value->text);
+      if (!second) return refuse(*given(option).value, "wrong time", "hh:mm or hh:mm:ss");
+      (option == "--timestart" ? at.from_second : at.to_second) = static_cast<std::uint32_t>(*second);
+    }
+    if (has("--weekdays")) {
+      constexpr std::array<std::string_view, 7> kDays{"Su", "Mo", "Tu", "We", "Th", "Fr", "Sa"};
+      at.weekdays = 0;
+      for (const std::string_view day : split(given("--weekdays").value->text, ',')) {
+        const auto known = std::ranges::find_if(kDays, [&](std::string_view one) { return day.starts_with(one); });
+        const auto numbered = parse_integer(day);
+        if (known != kDays.end())
+          at.weekdays |= 1U << (known - kDays.begin());
+        else if (numbered && *numbered >= 1 && *numbered <= 7)
+          at.weekdays |= 1U << (*numbered % 7);
+        else
+          return refuse(*given("--weekdays").value, "unknown weekday", "Mon, Tue, … or 1 to 7, separated by commas");
+      }
+      if (given("--weekdays").negated) at.weekdays ^= 0x7f;
+    }
+    if (has("--monthdays")) {
+      at.days = 0;
+      for (std::string_view day : split(given("--monthdays").value->text, ',')) {
+        for (const std::string_view suffix :
+             {std::string_view("st"), std::string_view("nd"), std::string_view("rd"), std::string_view("th")}) {
+          if (day.ends_with(suffix)) day.remove_suffix(suffix.size());
+        }
+        const auto numbered = parse_integer(day);
+        if (!numbered || *numbered < 1 || *numbered > 31)
+          return refuse(*given("--monthdays").value, "wrong day of a month", "1 to 31, separated by commas");
+        at.days |= 1U << *numbered;
+      }
+      if (given("--monthdays").negated) at.days ^= 0xfffffffe;
+    }
+    at.night_belongs_to_day_before = has("--contiguous");
+    return finish(at, false);
+  }
+
+  IptablesSteps of_ipv6_only() { return refuse(word_, "match is for IPv6 rules only", "a match of iptables"); }
+
+  /// Of IPv6's fragment header.
+  IptablesSteps fragment() {
+    if (!take({{"--fragid", 1, true},
+               {"--fraglen", 1, true},
+               {"--fragres", 0},
+               {"--fragfirst", 0},
+               {"--fragmore", 0},
+               {"--fraglast", 0}}))
+      return std::move(read_);
+    if (context_.family == NetworkLayer::ipv4) return of_ipv6_only();
+    if (has("--fragid") || has("--fraglen") || has("--fragres"))
+      return unsupported("frag is supported with --fragfirst, --fragmore and --fraglast only");
+    const auto require = [&](std::uint64_t mask, std::uint64_t value) {
+      read_.steps.emplace_back(classify::Test{{Value::fragment_field, number(mask)}, {{number(value), number(value)}}});
+    };
+    require(0, 0);  // there is a fragment header
+    if (has("--fragfirst")) require(0xfff8, 0);
+    if (has("--fragmore")) require(1, 1);
+    if (has("--fraglast")) require(1, 0);
+    return std::move(read_);
+  }
+
+  IptablesSteps extension_headers() {
+    using Header = classify::ExtensionHeader;
+    if (!take({{"--header", 1, true}, {"--soft", 0}})) return std::move(read_);
+    if (context_.family == NetworkLayer::ipv4) return of_ipv6_only();
+    if (!has("--header")) return refuse(word_, "ipv6header without a header", "--header NAME,…");
+    constexpr std::array<std::pair<std::string_view, std::uint8_t>, 23> kHeaders{
+        {{"hop", Header::kHopByHop},
+         {"hop-by-hop", Header::kHopByHop},
+         {"0", Header::kHopByHop},
+         {"dst", Header::kDestinationOptions},
+         {"ipv6-opts", Header::kDestinationOptions},
+         {"60", Header::kDestinationOptions},
+         {"route", Header::kRouting},
+         {"ipv6-route", Header::kRouting},
+         {"43", Header::kRouting},
+         {"frag", Header::kFragment},
+         {"ipv6-frag", Header::kFragment},
+         {"44", Header::kFragment},
+         {"auth", Header::kAuthentication},
+         {"ah", Header::kAuthentication},
+         {"51", Header::kAuthentication},
+         {"esp", Header::kEsp},
+         {"50", Header::kEsp},
+         {"none", Header::kNone},
+         {"ipv6-nonxt", Header::kNone},
+         {"59", Header::kNone},
+         {"prot", Header::kProtocol},
+         {"protocol", Header::kProtocol},
+         {"255", Header::kProtocol}}};
+    std::uint64_t bits = 0;
+    for (const std::string_view name : split(given("--header").value->text, ',')) {
+      const auto known = std::ranges::find(kHeaders, name, &decltype(kHeaders)::value_type::first);
+      if (known == kHeaders.end())
+        return refuse(*given("--header").value, "unknown header", "hop-by-hop, ipv6-opts, ipv6-route, ipv6-frag, …");
+      bits |= known->second;
+    }
+    const bool negated = given("--header").negated;
+    if (!has("--soft")) return test(Value::extension_headers, 0xff, {{number(bits), number(bits)}}, 0xff, negated);
+    // Negated, it has none of them.
+    const std::uint64_t wanted = negated ? 0 : bits;
+    return test(Value::extension_headers, bits, {{number(wanted), number(wanted)}}, 0xff, false);
+  }
+
+  IptablesSteps set_traffic_class() {
+    if (!take({{"--set-dscp"}, {"--set-dscp-class"}, {"--set-tos"}})) return std::move(read_);
+    classify::SetField set;
+    if (name_ == "TOS") {
+      const auto tos = has("--set-tos") ? parse_masked(given("--set-tos").value->text) : std::nullopt;
+      if (given_.size() != 1 || !tos || tos->value > 0xff)
+        return refuse(word_, "TOS needs a value", "--set-tos VALUE/MASK, 8 bits each");
+      const bool has_mask = given("--set-tos").value->text.find('/') != std::string::npos;
+      set.value = static_cast<std::uint8_t>(tos->value);
+      set.keep = static_cast<std::uint8_t>(has_mask ? ~tos->mask : 0);
+      return finish(set, true);
+    }
+    if (given_.size() != 1 || !has("--set-dscp"))
+      return unsupported("DSCP by a class is not supported; iptables-save prints --set-dscp");
+    const auto value = number_of_option("--set-dscp", 0, 63);
+    if (!value) return std::move(read_);
+    set.value = static_cast<std::uint8_t>(*value << 2);
+    set.keep = 3;
+    return finish(set, true);
+  }
+
+  /// --ttl-set, --ttl-inc, --ttl-dec
+  IptablesSteps set_hop_limit(const std::string& prefix) {
+    const std::string set = prefix + "set", add = prefix + "inc", subtract = prefix + "dec";
+    if (!take({{set}, {add}, {subtract}})) return std::move(read_);
+    if (given_.size() != 1)
+      return refuse(word_, "target needs one option", fmt::format("{}, {} or {}", set, add, subtract));
+    const std::string_view option = given_.begin()->first;
+    const auto value = number_of_option(option, 0, 255);
+    if (!value) return std::move(read_);
+    using Way = classify::SetField::Way;
+    return finish(classify::SetField{classify::SetField::Field::hop_limit,
+                                     option == set   ? Way::set
+                                     : option == add ? Way::add
+                                                     : Way::subtract,
+                                     static_cast<std::uint8_t>(*value), 0},
+                  true);
+  }
+
+  IptablesSteps without_effect() {
+    take({{"--set-class"}, {"--checksum-fill", 0}});
+    return std::move(read_);
+  }
+
   IptablesSteps log() {
     if (!take({{"--log-prefix"},
                {"--log-level"},
@@ -914,12 +1280,47 @@ class StepReader {
 };
 
 constexpr auto kMatches = std::to_array<std::string_view>(
-    {"limit", "hashlimit", "connlimit", "recent", "mark", "connmark", "statistic", "addrtype", "length", "tcpmss",
-     "ttl", "hl", "dscp", "mac", "pkttype", "quota", "set", "rt", "nfacct"});
-constexpr auto kTargets =
-    std::to_array<std::string_view>({"MARK", "CONNMARK", "TCPMSS", "SET", "CT", "NOTRACK", "LOG", "NFLOG"});
+    {"limit",  "hashlimit", "connlimit", "recent", "mark",   "connmark", "statistic", "addrtype",
+     "length", "tcpmss",    "ttl",       "hl",     "dscp",   "mac",      "pkttype",   "quota",
+     "set",    "rt",        "nfacct",    "helper", "string", "time",     "frag",      "ipv6header"});
+constexpr auto kTargets = std::to_array<std::string_view>({"MARK", "CONNMARK", "TCPMSS", "SET", "CT", "NOTRACK", "DSCP",
+                                                           "TOS", "TTL", "HL", "CLASSIFY", "CHECKSUM", "LOG", "NFLOG"});
 
 }  // namespace
+
+std::optional<std::uint64_t> parse_connection_states(std::string_view list) {
+  using classify::Connection;
+  using classify::ConnectionState;
+  constexpr std::array<std::pair<std::string_view, ConnectionState>, classify::kConnectionStates> kStates{
+      {{"INVALID", ConnectionState::invalid},
+       {"NEW", ConnectionState::begins},
+       {"ESTABLISHED", ConnectionState::established},
+       {"RELATED", ConnectionState::related},
+       {"UNTRACKED", ConnectionState::untracked}}};
+  std::uint64_t connections = 0;
+  for (const std::string_view name : split(list, ',')) {
+    if (name == "SNAT" || name == "DNAT") {
+      connections |= classify::connections_where([&](const Connection& connection) {
+        return connection.exists() &&
+               (name == "SNAT" ? connection.source_translated : connection.destination_translated);
+      });
+      continue;
+    }
+    const auto state = std::ranges::find(kStates, name, &decltype(kStates)::value_type::first);
+    if (state == kStates.end()) return std::nullopt;
+    connections |=
+        classify::connections_where([&](const Connection& connection) { return connection.state == state->second; });
+  }
+  return connections;
+}
+
+std::uint64_t connections_of(std::optional<std::uint64_t> states, std::optional<bool> reply) {
+  return classify::connections_where([&](const classify::Connection& connection) {
+    const bool named = !states || (*states >> classify::number_of(connection) & 1) != 0;
+    if (!connection.exists()) return named && states.has_value();
+    return named && (!reply || connection.reply == *reply);
+  });
+}
 
 bool is_step_match(std::string_view name) noexcept { return std::ranges::find(kMatches, name) != kMatches.end(); }
 bool is_step_target(std::string_view name) noexcept { return std::ranges::find(kTargets, name) != kTargets.end(); }

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -49,6 +50,13 @@ struct IptablesSteps {
   const IptablesWord* mistaken = nullptr;
   std::string message{}, expected{};
 };
+
+/// The connections in the states of a list such as "NEW,ESTABLISHED", as bits of Subject::connection; SNAT and DNAT
+/// stand for those that are translated.
+[[nodiscard]] std::optional<std::uint64_t> parse_connection_states(std::string_view list);
+/// The connections that a match requires by their states and their direction, of which one is given. As in the kernel,
+/// packets without a connection match any direction if the match also names their state.
+[[nodiscard]] std::uint64_t connections_of(std::optional<std::uint64_t> states, std::optional<bool> reply);
 
 /// Whether there is such an extension here.
 [[nodiscard]] bool is_step_match(std::string_view name) noexcept;

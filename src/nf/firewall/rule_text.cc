@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <chrono>
 #include <utility>
 
 #include "base/ascii.h"
+#include "base/text_file.h"
 #include "base/units.h"
 #include "packet/ip.h"
 
@@ -157,6 +159,66 @@ classify::Condition address_condition(classify::Ruleset& rules, const AddressRan
   }
   return classify::ipv6_condition(rules, source ? classify::Subject::source6 : classify::Subject::destination6,
                                   range.low, range.high, negated);
+}
+
+std::optional<std::pair<Ipv6Address, Ipv6Address>> parse_masked_address(std::string_view text, NetworkLayer family) {
+  const bool ipv4 = family == NetworkLayer::ipv4;
+  const auto address_of = [&](std::string_view one) -> std::optional<Ipv6Address> {
+    if (!ipv4) return parse_ipv6(one);
+    const auto address = parse_ipv4(one);
+    if (!address) return std::nullopt;
+    return Ipv6Address{0, address->bits};
+  };
+  const std::size_t slash = text.find('/');
+  const auto address = address_of(text.substr(0, slash));
+  std::optional<Ipv6Address> mask = ipv4 ? Ipv6Address{0, 0xffffffff} : Ipv6Address{~0ULL, ~0ULL};
+  if (slash != std::string_view::npos) {
+    const std::string_view given = text.substr(slash + 1);
+    mask = address_of(given);
+    const auto length = parse_integer(given);
+    if (length && *length <= (ipv4 ? 32U : 128U)) {
+      const auto bits = static_cast<unsigned>(*length);
+      mask = ipv4 ? Ipv6Address{0, ipv4_mask(bits)} : ipv6_mask(bits);
+    }
+  }
+  if (!address || !mask) return std::nullopt;
+  return std::pair{Ipv6Address{address->high & mask->high, address->low & mask->low}, *mask};
+}
+
+std::optional<std::uint64_t> parse_time_of_day(std::string_view text) {
+  std::uint64_t second = 0, parts = 0;
+  for (const std::string_view part : split(text, ':')) {
+    const auto number = parse_integer(part);
+    if (!number || *number >= (parts == 0 ? 24U : 60U) || ++parts > 3) return std::nullopt;
+    second = second * 60 + *number;
+  }
+  if (parts < 2) return std::nullopt;
+  return parts == 2 ? second * 60 : second;
+}
+
+std::optional<std::uint64_t> parse_date(std::string_view text) {
+  const std::size_t t = text.find('T');
+  std::vector<std::uint64_t> parts;
+  for (const std::string_view part : split(text.substr(0, t), '-')) {
+    const auto number = parse_integer(part);
+    if (!number || *number > 9999) return std::nullopt;
+    parts.push_back(*number);
+  }
+  if (parts.size() > 3) return std::nullopt;
+  parts.resize(3, 1);
+  const std::chrono::year_month_day day{std::chrono::year(static_cast<int>(parts[0])),
+                                        std::chrono::month(static_cast<unsigned>(parts[1])),
+                                        std::chrono::day(static_cast<unsigned>(parts[2]))};
+  if (!day.ok() || parts[0] < 1970) return std::nullopt;
+  std::uint64_t second = 0;
+  if (t != std::string_view::npos) {
+    const std::string_view time = text.substr(t + 1);
+    const auto hour = time.size() <= 2 ? parse_integer(time) : std::nullopt;
+    const auto read = hour && *hour < 24 ? std::optional(*hour * 3600) : parse_time_of_day(time);
+    if (!read) return std::nullopt;
+    second = *read;
+  }
+  return static_cast<std::uint64_t>(std::chrono::sys_days(day).time_since_epoch().count()) * 86'400 + second;
 }
 
 }  // namespace penstock::firewall

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "classify/rule.h"
@@ -26,6 +27,14 @@ struct AddressRange {
 [[nodiscard]] std::optional<AddressRange> parse_address(std::string_view text);
 /// Whether the text is an address with a non-contiguous mask: 10.0.0.1/255.0.0.255.
 [[nodiscard]] bool has_scattered_mask(std::string_view text);
+/// An address of the family, also with a mask of any bits ("10.0.0.5/255.0.0.255"): the bits under the mask, and the
+/// mask.
+[[nodiscard]] std::optional<std::pair<Ipv6Address, Ipv6Address>> parse_masked_address(std::string_view text,
+                                                                                      NetworkLayer family);
+/// "2030-01-31T23:59:59", of which the end may be missing: seconds since 1970, of UTC.
+[[nodiscard]] std::optional<std::uint64_t> parse_date(std::string_view text);
+/// "23:59", "23:59:59": seconds
+[[nodiscard]] std::optional<std::uint64_t> parse_time_of_day(std::string_view text);
 /// "10.0.0.1-10.0.0.9"
 [[nodiscard]] std::optional<AddressRange> parse_address_range(std::string_view text);
 /// "80", "80:90", ":90", "1024:"

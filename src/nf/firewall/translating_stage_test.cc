@@ -598,7 +598,7 @@ TEST(TranslatingFirewall, ReportsTranslationsThatItDoesNotKnow) {
   for (const auto& [statement, message] : std::vector<std::pair<std::string, std::string>>{
            {R"({"dnat": {"addr": {"map": {"key": {"jhash": {"mod": 2, "expr": 1}}, "data":
                {"set": [[0, "10.0.0.1"]]}}}}})",
-            "jhash is not supported"},
+            "an expression of this form is not supported"},
            {R"({"dnat": {"addr": {"range": ["10.0.0.9", "10.0.0.1"]}}})", "this address is not supported"},
            {R"({"dnat": {"addr": "10.0.0.1", "port": 70000}})", "this port is not supported"},
            {R"({"snat": {"addr": "10.0.0.1", "flags": "sticky"}})", "this flag is not supported"},

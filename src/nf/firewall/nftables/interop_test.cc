@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <random>
 
@@ -184,7 +185,9 @@ class Kernel : public ::testing::Test {
     descriptor.layout = packet.layout;
     descriptor.verdict = Verdict::forward(static_cast<PortIndex>(packet.out));
     descriptor.sequence = sequence++;
-    descriptor.timestamp_ns = 1'700'000'000'000'000'000;  // all at once, as in the kernel
+    // All at once, as in the kernel, which takes its own time.
+    static const auto kNow = std::chrono::system_clock::now().time_since_epoch();
+    descriptor.timestamp_ns = static_cast<std::uint64_t>(std::chrono::nanoseconds(kNow).count());
     PacketView view{packet.bytes.data(), &descriptor};
     stage.process({&view, 1});
     return descriptor.verdict;
@@ -295,6 +298,34 @@ constexpr auto kConstructs = std::to_array<Construct>({
     {"interface_wildcards_in_set", "oifname @names accept",
      "set names { type ifname; flags interval; elements = { \"other*\", \"d2\" }; }"},
     {"interface_map", "oifname vmap { \"d1\" : jump one, \"d2\" : accept }", "chain one { tcp dport 80 accept; }"},
+    {"masked_address",
+     "ip saddr & 0.0.0.255 == 0.0.0.3 accept; ip6 daddr & ::ffff == ::1 accept; ip daddr & 0.255.0.255 != 0.1.0.3 tcp "
+     "dport 80 accept"},
+    {"fragment_bits", "ip frag-off & 0x3fff != 0 accept; ip frag-off & 0x2000 == 0 ip saddr 10.1.2.3 accept"},
+    {"flow_label", "ip6 flowlabel 0 accept; ip6 flowlabel > 1 accept"},
+    {"extension_headers",
+     "exthdr hbh exists accept; exthdr rt exists accept; exthdr frag exists accept; exthdr dst missing tcp dport 80 "
+     "accept"},
+    {"fields_set",
+     "ip saddr 10.1.2.3 ip dscp set ef; ip dscp ef accept; ip6 saddr 2001:db8::1 ip6 dscp set cs1; ip6 dscp cs1 "
+     "accept; "
+     "ip ttl set 9; ip ttl 9 tcp dport 443 accept; ip6 hoplimit set 200; ip6 hoplimit > 199 udp dport 80 accept; ip "
+     "ecn "
+     "set ect0; ip ecn ect0 udp dport 443 accept; meta priority set 1:10; tcp dport 22 meta priority set 1:10 accept"},
+    {"jhash",
+     "jhash ip saddr mod 4 seed 0x7 1 accept; jhash ip saddr . tcp dport mod 3 seed 0x1 2 accept; jhash ip6 saddr . "
+     "ip6 "
+     "daddr mod 5 seed 0x3 < 2 accept; jhash ip daddr mod 2 seed 0x5 offset 4 5 accept; jhash tcp sport mod 3 seed 0x2 "
+     "1 "
+     "accept; jhash ip6 saddr . ip6 daddr . udp sport . udp dport mod 3 seed 0x2 0 accept"},
+    {"mark_by_map",
+     "meta mark set jhash ip saddr mod 3 seed 0x9 offset 2; meta mark 3 accept; meta mark set numgen inc mod 2 map { 0 "
+     ": "
+     "0x11, 1 : 0x12 }; meta mark 0x11 tcp dport 80 accept; meta mark set jhash ip daddr mod 3 seed 0x9 map { 0 : "
+     "0x21, "
+     "1 : 0x22 }; meta mark 0x21 accept"},
+    {"set_of_marks", "meta mark set jhash ip saddr mod 4 seed 0x9; meta mark @m accept",
+     "set m { type mark; elements = { 0x1, 0x3 }; }"},
     {"later_fragment", "ip frag-off & 0x1fff != 0 accept; frag frag-off != 0 accept"},
     {"no_later_fragment", "ip frag-off & 0x1fff == 0 accept"},
     {"concatenation",
@@ -628,6 +659,28 @@ constexpr auto kIptablesSteps = std::to_array<IptablesConstruct>({
     {"length_and_ttl",
      "-A FORWARD -m length --length 0:48 -j ACCEPT\n-A FORWARD -m length ! --length 50:65535 -j ACCEPT\n"
      "-A FORWARD -m ttl --ttl-lt 3 -j ACCEPT\n-A FORWARD -p tcp -m ttl ! --ttl-eq 200 -j ACCEPT\n"},
+    {"string",
+     "-A FORWARD -m string --string \"456789abc\" --algo bm --from 40 --to 62 -j ACCEPT\n"
+     "-A FORWARD -p tcp -m string --hex-string \"|30 31|2\" --algo kmp --to 44 -j ACCEPT\n"
+     "-A FORWARD -p udp -m string ! --string \"ABCDEF01\" --algo kmp -j ACCEPT\n"
+     "-A FORWARD -p sctp -m string --string \"ABCDEF\" --icase --algo kmp -j ACCEPT\n"},
+    {"masks", "-A FORWARD -s 10.1.2.3/255.255.0.255 -j ACCEPT\n-A FORWARD ! -d 0.0.0.4/0.0.0.255 -p tcp -j ACCEPT\n"},
+    {"hop_limits_set",
+     "-A FORWARD -p tcp -m ttl --ttl-eq 9 -m tcp --dport 80 -j ACCEPT\n-A FORWARD -p udp -m ttl --ttl-lt 1 -j ACCEPT\n"
+     "-A FORWARD -m ttl --ttl-gt 64 -j ACCEPT\n",
+     "-A FORWARD -p tcp -j TTL --ttl-set 9\n-A FORWARD -p udp -j TTL --ttl-dec 200\n"
+     "-A FORWARD -p sctp -j TTL --ttl-inc 5\n"},
+    {"traffic_class_set",
+     "-A FORWARD -p tcp -m dscp --dscp 0x2e -m tcp --dport 80 -j ACCEPT\n-A FORWARD -m dscp --dscp 0x04 -j ACCEPT\n",
+     "-A FORWARD -p tcp -j DSCP --set-dscp 0x2e\n-A FORWARD -p udp -j TOS --set-tos 0x10/0x3f\n"
+     "-A FORWARD -j CLASSIFY --set-class 1:10\n"},
+    {"time",
+     "-A FORWARD -p tcp -m time --weekdays Mon,Tue,Wed -j ACCEPT\n"
+     "-A FORWARD -p tcp -m tcp --dport 80 -m time ! --weekdays Mon,Tue,Wed -j ACCEPT\n"
+     "-A FORWARD -p udp -m time --timestart 12:00 --timestop 06:00 --monthdays 1,3,5,7,9,11,13,15,17,19,21,23,25,27,29 "
+     "-j ACCEPT\n-A FORWARD -p udp -m time --timestart 18:00 --timestop 12:00 --weekdays Mon,Wed,Fri --contiguous -j "
+     "ACCEPT\n"
+     "-A FORWARD -p icmp -m time --datestart 2020-01-01T00:00:00 --datestop 2037-01-01T00:00:00 -j ACCEPT\n"},
     {"dscp", "-A FORWARD -m dscp ! --dscp 0x00 -j ACCEPT\n-A FORWARD -p tcp -m dscp --dscp 0x00 -j ACCEPT\n"},
     {"chains",
      "-A FORWARD -p udp -m multiport --ports 80,443 -j own\n-A FORWARD -p tcp -j ACCEPT\n"
@@ -821,6 +874,19 @@ constexpr auto kAboutConnections = std::to_array<Construct>({
     {"not_a_direction", "ct direction != reply ct state established accept; ct state new accept"},
     {"translated", "ct status snat,dnat drop; ct status dnat accept; ct state new accept; tcp dport 80 accept"},
     {"concatenation", "ct state . ip saddr { new . 10.1.2.3, established . 10.3.0.1 } accept"},
+    {"original_addresses",
+     "ct original ip saddr 10.1.2.3 tcp dport 80 accept; ct reply ip saddr 10.3.0.0/16 udp sport 80 accept; ct "
+     "original "
+     "ip6 daddr != 2001:db8::1 accept"},
+    {"original_ports",
+     "meta l4proto tcp ct original proto-src 80 accept; meta l4proto udp ct reply proto-src 80 accept; meta l4proto "
+     "tcp "
+     "ct original proto-dst 80 tcp sport 80 accept"},
+    {"protocol_of_connection", "ct original protocol udp accept; ct state invalid accept"},
+    {"status",
+     "ct status assured tcp sport 80 accept; ct status seen-reply,expected udp dport 80 accept; ct state new accept"},
+    {"expiration", "ct expiration > 100s accept; ct state new udp dport 80 accept"},
+    {"helper", "ct helper \"ftp\" accept; ct helper \"irc\" accept; ct state new accept"},
     {"mark",
      "tcp flags syn ct mark set 0x7; ct mark 0x7 accept; meta mark set ct mark or 0x1; meta mark 0x1 udp dport 80 "
      "accept"},
@@ -862,6 +928,63 @@ TEST_F(Kernel, TracksConnectionsAsOurFirewallDoes) {
     }
     EXPECT_GT(forwarded, 0U);
     EXPECT_LT(forwarded, sent);
+  }
+}
+
+/// What is matched, of the packets of `conversations`.
+TEST_F(Kernel, TracksConnectionsOfRulesOfIptablesAsOurFirewallDoes) {
+  if (!ForwardingKernel::trust_checksums()) GTEST_SKIP() << "this kernel does not track connections";
+  std::uint16_t port = 30'000;
+  for (const char* own :
+       {"-m conntrack --ctstate NEW --ctorigdst 10.3.0.0/16 -j ACCEPT", "-m conntrack --ctproto 17 -j ACCEPT",
+        "-m conntrack --ctstate ESTABLISHED --ctorigdstport 80 -j ACCEPT",
+        "-m conntrack ! --ctreplsrc 10.3.0.1 -j ACCEPT",
+        "-m conntrack --ctstatus SEEN_REPLY --ctdir ORIGINAL -j ACCEPT", "-m conntrack ! --ctstatus ASSURED -j ACCEPT",
+        "-m conntrack --ctexpire 100:130 -j ACCEPT", "-m conntrack --ctstate INVALID,NEW --ctproto tcp -j ACCEPT",
+        "-m conntrack ! --ctorigsrcport 1:1024 ! --ctrepldstport 80 -j ACCEPT"}) {
+    SCOPED_TRACE(own);
+    const std::string rules = fmt::format(
+        "*filter\n:FORWARD DROP [0:0]\n-A FORWARD {}\n-A FORWARD -s 10.1.2.3 -m conntrack --ctstate NEW -j "
+        "ACCEPT\nCOMMIT\n",
+        own);
+    std::string answer;
+    ASSERT_TRUE(ForwardingKernel::load_iptables(rules, answer)) << answer;
+    conntrack::Options tracking;
+    tracking.checksum = false;
+    const auto made = Firewall::build(rules_of(rules, options()), classify::Engine::bitvector, {.tracking = tracking});
+    ASSERT_TRUE(made) << to_string(made.error());
+    std::vector<Sent> packets;
+    for (Packet& packet : conversations(7, port)) {
+      const auto length = static_cast<std::uint32_t>(packet.size());
+      const PacketLayout layout = parse(packet.data(), length, length, LinkType::raw_ip);
+      if (layout.network != NetworkLayer::ipv4) continue;
+      const bool outward = packet[16 + 1] == 3;
+      packets.push_back({std::move(packet), layout, outward ? 2U : 1U});
+    }
+    port = static_cast<std::uint16_t>(port + 100);
+    const Comparison result = compare(packets, **made, rules);
+    EXPECT_GT(result.forwarded, 0U);
+    EXPECT_LT(result.forwarded, result.sent);
+  }
+}
+
+TEST_F(Kernel, KnowsHoursAndDaysAsOurFirewallDoes) {
+  const std::vector<Sent> packets = draw(6, 200);
+  for (const char* own :
+       {"meta hour \"00:00\"-\"12:00\" tcp dport 80 accept", "meta hour >= \"12:00\" meta l4proto tcp accept",
+        "meta hour != \"06:00\"-\"18:00\" meta l4proto tcp accept",
+        "meta day { \"Monday\", \"Friday\" } meta l4proto tcp accept",
+        "meta day != \"Friday\" meta l4proto tcp accept"}) {
+    SCOPED_TRACE(own);
+    std::string answer;
+    const std::string rules = fmt::format(
+        "table inet t {{\nchain forward {{\ntype filter hook forward priority 0; policy drop;\n{}\nmeta l4proto udp "
+        "accept\n}}\n}}\n",
+        own);
+    ASSERT_TRUE(ForwardingKernel::load(rules, answer)) << answer << rules;
+    const auto firewall = ours();
+    ASSERT_NE(firewall, nullptr);
+    EXPECT_GT(compare(packets, *firewall, "ports\n" + rules).forwarded, 0U);
   }
 }
 

@@ -43,12 +43,12 @@ std::pair<bool, std::string> run(const std::string& command, const std::string& 
   return {done, text};
 }
 
-/// The fields that forwarding changes.
+/// The fields that forwarding and rules change.
 void clear_changing_fields(Packet& packet) {
   if (packet[0] >> 4 == 4) {
-    packet[8] = packet[10] = packet[11] = 0;  // TTL, checksum
+    packet[1] = packet[8] = packet[10] = packet[11] = 0;  // traffic class, TTL, checksum
   } else {
-    packet[7] = 0;  // hop limit
+    packet[0] = packet[1] = packet[7] = 0;  // traffic class, hop limit
   }
 }
 

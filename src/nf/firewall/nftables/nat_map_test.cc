@@ -182,7 +182,7 @@ TEST(NatMap, NamesWhatIsNotSupported) {
   const std::string address = R"({"set": [["10.0.0.1", "192.168.0.1"]]})";
   for (const auto& [rule, objects, message] : std::vector<std::tuple<std::string, std::string, std::string>>{
            {with_key("dnat", R"({"jhash": {"mod": 2, "expr": 1}})", R"({"set": [[0, "10.0.0.1"]]})"), "",
-            ".dnat.addr.map.key (table inet t, chain c, rule handle 2): jhash is not supported"},
+            ".dnat.addr.map.key.expr (table inet t, chain c, rule handle 2): an expression of this form"},
            {with_key("dnat", kSource, R"("@n")"), "", "unknown set: found '@n'"},
            {with_key("dnat", kPort, R"("@m")"), map(R"("ipv4_addr")", "ipv4_addr", R"(["10.0.0.1", "10.0.0.2"])"),
             "not a map to addresses or ports by this key: found '@m'"},

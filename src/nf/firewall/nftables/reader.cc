@@ -277,17 +277,29 @@ class Reader {
       place_ += fmt::format("{} (table {} {}, {} {})", set.error().path, family, table, is_map ? "map" : "set", name);
       return mistake(set.error().message, set.error().found, set.error().expected);
     }
+    if (!set) keep_elements(value, is_map, full_name(family, table, name));
     if (!sets_.try_emplace(full_name(family, table, name), std::move(set)).second) {
       mistake("set declared twice", "", "once");
     }
   }
 
+  /// Of a set that does not change, of a type that only steps know.
+  void keep_elements(const Json& value, bool is_map, const std::string& full) {
+    if (is_map || changes(value, full) || !value.contains("type") || !value["type"].is_string()) return;
+    const Json elements = value.contains("elem") ? value["elem"] : Json::array();
+    if (elements.is_array() && budget_.take(elements.size()))
+      elements_.try_emplace(full, value["type"].get<std::string>(), elements);
+  }
+
+  [[nodiscard]] bool changes(const Json& value, const std::string& full) const {
+    return updated_.contains(full) || value.contains("timeout") ||
+           (value.contains("flags") && (has_word(value["flags"], "timeout") || has_word(value["flags"], "dynamic")));
+  }
+
   Checked<Set> read_members_of_set(const Json& value, bool is_map, const std::string& full) {
     auto types = value.contains("type") ? read_types(value["type"]) : unsupported("a set without a type");
     if (!types) return within(".type", std::move(types.error()));
-    const bool changes =
-        updated_.contains(full) || value.contains("timeout") ||
-        (value.contains("flags") && (has_word(value["flags"], "timeout") || has_word(value["flags"], "dynamic")));
+    const bool changes = this->changes(value, full);
     if (is_map && changes) return unsupported("a map whose elements can change is not supported");
     if (changes) return read_changing_set(value, std::move(*types), full);
     const bool to_values = is_map && value.value("map", Json()) != "verdict";
@@ -379,6 +391,10 @@ class Reader {
         options_.translates,
         [&](const std::string& name) { return find_object(rates_, full_name(family, table, name), "limit"); },
         [&](const std::string& name) { return find_object(quotas_, full_name(family, table, name), "quota"); },
+        [&](const std::string& name, std::string_view type) -> const Json* {
+          const auto set = elements_.find(full_name(family, table, name));
+          return set == elements_.end() || set->second.first != type ? nullptr : &set->second.second;
+        },
         [&](const std::string& name) {
           const auto helper = helpers_.find(full_name(family, table, name));
           return helper == helpers_.end() ? std::string() : helper->second;
@@ -508,6 +524,8 @@ class Reader {
   FilterChains chains_;            // the same
   std::vector<std::string> base_;  // the base chains, in the order of the file
   std::map<std::string, Checked<Set>> sets_;
+  std::map<std::string, std::pair<std::string, Json>>
+      elements_;                 // their type and elements, of those that only steps know
   std::vector<Origin> origins_;  // of the rules, by index
   std::map<std::string, unsigned> rules_by_text_;
   std::map<std::string, std::string> helpers_;           // types of named ones

@@ -87,6 +87,7 @@ class RuleReader {
   struct Draw {
     classify::Test test;
     Verdict verdict;
+    std::optional<classify::SetMark> mark{};  // that it gives
   };
 
   /// Also of a rule that cannot be read.
@@ -138,6 +139,10 @@ class RuleReader {
     return mangle.is_object() && key != mangle.end() && key->is_object() &&
            (key->contains("meta") || key->contains("ct"));
   }
+  /// For the kernel's queues.
+  static bool is_priority(const Json& mangle) {
+    return mangle.is_object() && mangle.contains("key") && mangle["key"] == Json{{"meta", {{"key", "priority"}}}};
+  }
   /// `meta nftrace set 1` shows the packet to `nft monitor trace`.
   static bool is_trace(const Json& mangle) {
     return mangle == Json{{"key", {{"meta", {{"key", "nftrace"}}}}}, {"value", 1}};
@@ -154,6 +159,9 @@ class RuleReader {
     }
     const std::string& kind = statement.begin().key();
     const Json& value = statement.begin().value();
+    const bool has_mark = !draws_.empty() && draws_.front().mark;
+    if (has_mark && !is_among(kind, kObserving))
+      return unsupported("a statement after a mark by a map is not supported");
     const auto in_kind = [&](Checked<void> read) -> Checked<void> {
       if (read) return read;
       return within("." + kind, std::move(read.error()));
@@ -214,6 +222,9 @@ class RuleReader {
       return mistake("wrong match", "", "an object of \"op\", \"left\" and \"right\"");
     }
     const std::string& op = match["op"].get_ref<const std::string&>();
+    auto of_connection = read_connection_test(match["left"], op, match["right"]);
+    if (!of_connection) return tl::unexpected(std::move(of_connection.error()));
+    if (*of_connection) return add_test(std::move(**of_connection));
     if (is_local_type(match["left"])) return read_local(match["left"], op, match["right"]);
     auto step_key = read_step_key(match["left"]);
     if (!step_key) return within(".left", std::move(step_key.error()));
@@ -356,6 +367,13 @@ class RuleReader {
   }
 
   Checked<void> read_change(const Json& value) {
+    const auto by_map = read_mark_by_map(value);
+    if (!by_map) return tl::unexpected(by_map.error());
+    if (*by_map) return {};
+    if (is_priority(value)) {
+      ignored_ = "meta priority set";
+      return {};
+    }
     auto mangle = read_mangle(value);
     if (!mangle) return tl::unexpected(std::move(mangle.error()));
     narrow(mangle->implied);
@@ -372,21 +390,73 @@ class RuleReader {
 
   Checked<void> read_test_of_rule(const StepKey& key, const std::string& op, const Json& right) {
     using classify::Value;
-    auto test = read_test(key, op, right);
+    const Json* values = &right;
+    Json elements;
+    if (right.is_string() && right.get_ref<const std::string&>().starts_with('@')) {
+      const std::string name = right.get<std::string>().substr(1);
+      const Json* const found = key.set_type.empty() ? nullptr : context_.find_elements(name, key.set_type);
+      if (found != nullptr) {
+        elements = {{"set", *found}};
+        values = &elements;
+      }
+    }
+    auto test = read_test(key, op, *values);
     if (!test) return within(".right", std::move(test.error()));
     rule_.tests_marks |= key.operand.value == Value::mark || key.operand.value == Value::connection_mark;
-    if (key.operand.value == Value::turn) add_turn(test->operand);
+    add_objects(key, test->operand);
     narrow(key.implied);
     if (key.operand.value == Value::turn) return add_step(std::move(*test));
+    return add_test(std::move(*test));
+  }
+
+  Checked<void> add_test(classify::Test test) {
     if (auto finished = finish_later(); !finished) return finished;
-    steps_.emplace_back(std::move(*test));
+    steps_.emplace_back(std::move(test));
     return {};
   }
 
-  void add_turn(classify::Operand& operand) {
-    auto& turns = context_.rules.objects.turns;
-    operand.counter = static_cast<std::uint32_t>(turns.size());
-    turns.push_back({name_of_step()});
+  /// What generators of numbers need.
+  void add_objects(const StepKey& key, classify::Operand& operand) {
+    classify::StepObjects& objects = context_.rules.objects;
+    if (key.operand.value == classify::Value::turn) {
+      operand.counter = static_cast<std::uint32_t>(objects.turns.size());
+      objects.turns.push_back({name_of_step()});
+    } else if (key.hash) {
+      operand.counter = static_cast<std::uint32_t>(objects.hashes.size());
+      objects.hashes.push_back(*key.hash);
+    }
+  }
+
+  /// A mark that a map gives, or a generator of numbers.
+  Checked<bool> read_mark_by_map(const Json& mangle) {
+    const bool is_object = mangle.is_object() && mangle.contains("key") && mangle.contains("value");
+    if (!is_object || !only_marks(mangle) || !mangle["value"].is_object() || mangle["value"].size() != 1) return false;
+    const Json& target = mangle["key"].begin().value();
+    if (!target.is_object() || target.value("key", Json()) != "mark") return false;
+    const std::string& kind = mangle["value"].begin().key();
+    const Json& value = mangle["value"].begin().value();
+    const bool is_map = kind == "map";
+    if (!is_map && kind != "numgen" && kind != "jhash" && kind != "symhash") return false;
+    if (verdict_ || map_ != nullptr || !draws_.empty() || ordered_)
+      return unsupported("a mark by a map after another statement is not supported");
+    const bool is_pair = value.is_object() && value.contains("key") && value.contains("data");
+    auto key = read_step_key(is_map && is_pair ? value["key"] : mangle["value"]);
+    if (!key) return tl::unexpected(std::move(key.error()));
+    if (!*key) return unsupported("a mark by a map of this key is not supported");
+    Json elements = Json::array();
+    constexpr std::uint64_t kMost = 4096;
+    if (is_map) {
+      if (!value["data"].is_object() || !value["data"].contains("set") || !value["data"]["set"].is_array())
+        return unsupported("a named map of marks is not supported");
+      elements = value["data"]["set"];
+    } else if ((*key)->last >= kMost) {
+      return unsupported(fmt::format("a mark of more than {} numbers is not supported", kMost));
+    } else {
+      for (std::uint64_t i = 0; i <= (*key)->last; ++i) elements.push_back({i + (*key)->offset, i + (*key)->offset});
+    }
+    auto read = read_map_of_step(**key, {{"set", std::move(elements)}}, false, mangle["key"].contains("ct"));
+    if (!read) return tl::unexpected(std::move(read.error()));
+    return true;
   }
 
   /// The operands of a set that changes.
@@ -616,7 +686,9 @@ class RuleReader {
   }
 
   /// {"set": [[0, {"accept": null}], …]}
-  Checked<void> read_map_of_step(const StepKey& key, const Json& data, bool to_values) {
+  /// `mark`: it gives a mark, of the connection or else of the packet.
+  Checked<void> read_map_of_step(const StepKey& key, const Json& data, bool to_values,
+                                 std::optional<bool> mark = std::nullopt) {
     using classify::Value;
     const bool draws = key.operand.value == Value::random || key.operand.value == Value::turn;
     if (draws && !steps_.empty())
@@ -626,16 +698,23 @@ class RuleReader {
     rule_.tests_marks |= key.operand.value == Value::mark || key.operand.value == Value::connection_mark;
     narrow(key.implied);
     classify::Operand operand = key.operand;
-    if (key.operand.value == Value::turn) add_turn(operand);
+    add_objects(key, operand);
     for (const Json& element : data["set"]) {
       if (!element.is_array() || element.size() != 2)
         return mistake("wrong element of a map", element.dump(), "a list of a key and a verdict");
       auto test = read_test(key, "==", element[0]);
       if (!test) return within(".data", std::move(test.error()));
-      auto verdict = to_values ? read_given(element[1]) : read_verdict(element[1]);
+      auto verdict = mark ? Checked<Verdict>(Verdict{}) : to_values ? read_given(element[1]) : read_verdict(element[1]);
       if (!verdict) return within(".data", std::move(verdict.error()));
       test->operand = operand;
-      draws_.push_back({std::move(*test), std::move(*verdict)});
+      std::optional<classify::SetMark> set;
+      if (mark) {
+        if (!element[1].is_number_unsigned() || element[1].get<std::uint64_t>() > 0xffffffff)
+          return unsupported("this value of a mark is not supported", in_quotes(json_text(element[1])));
+        set.emplace().of_connection = *mark;
+        set->flip = element[1].get<std::uint32_t>();
+      }
+      draws_.push_back({std::move(*test), std::move(*verdict), set});
       if (draws) operand = {Value::drawn};
       if (!context_.budget.take(1)) return context_.budget.problem();
     }
@@ -787,8 +866,9 @@ class RuleReader {
   Checked<void> write_draws() {
     for (Draw& draw : draws_) {
       steps_.emplace_back(std::move(draw.test));
+      if (draw.mark) steps_.emplace_back(*draw.mark);
       if (auto written = write_part(draw.verdict); !written) return written;
-      steps_.pop_back();
+      steps_.resize(steps_.size() - (draw.mark ? 2 : 1));
     }
     for (std::size_t i = 0; i < rule_.parts.size(); ++i)
       rule_.parts[i].more_parts = static_cast<std::uint32_t>(rule_.parts.size() - 1 - i);

@@ -47,6 +47,9 @@ struct RuleContext {
   bool translates = false;  // the rule is of a chain that translates addresses
   /// The named limit or quota of the rule's table, as index in StepObjects; a problem if there is none.
   std::function<Checked<std::uint32_t>(const std::string&name)> find_rate, find_quota;
+  /// The elements of the rule's table's named set of this type, of those types that only steps know; null: there is
+  /// none.
+  std::function<const Json*(const std::string& name, std::string_view type)> find_elements;
   /// The type of the named helper of the rule's table; empty if there is none.
   std::function<std::string(const std::string& name)> find_helper;
   const std::string& name;  // of the rule, for its own limits and the like, whose state it keeps over reloads

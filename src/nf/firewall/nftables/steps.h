@@ -21,11 +21,18 @@ namespace penstock::firewall::nftables {
 /// The left side of a match that becomes a step.
 struct StepKey {
   classify::Operand operand;
-  unsigned shift = 0;                    // of the values in the operand
-  std::uint64_t last = 0;                // largest value, before it is shifted
-  bool is_link_address = false;          // values are "00:11:22:33:44:55"
-  bool is_packet_kind = false;           // values are "broadcast" and the like
-  bool is_dscp = false, is_ecn = false;  // values have names
+  unsigned shift = 0;                        // of the values in the operand
+  std::uint64_t last = 0;                    // largest value, before it is shifted
+  bool is_link_address = false;              // values are "00:11:22:33:44:55"
+  bool is_packet_kind = false;               // values are "broadcast" and the like
+  bool is_dscp = false, is_ecn = false;      // values have names
+  bool is_hour = false, is_weekday = false;  // ditto, "20:00" in the time zone of this process, and "Monday"
+  bool is_header = false;                    // of IPv6, which is there (true) or not
+  std::optional<Type> type{};                // values are as those of this type
+  std::uint64_t scale = 1;                   // of values
+  std::uint64_t offset = 0;                  // that is added to the operand
+  std::string_view set_type{};               // of the elements of named sets; empty: there are none
+  std::optional<classify::HashObject> hash{};
   std::vector<Condition> implied{};
 };
 
@@ -35,6 +42,10 @@ struct StepKey {
 
 /// The tests for a key that is `op` to `right`: a value, a range, or an anonymous set of them.
 [[nodiscard]] Checked<classify::Test> read_test(const StepKey& key, const std::string& op, const Json& right);
+
+/// `ct status` and `ct helper`, which are compared with names; empty: another key, or names that engines know.
+[[nodiscard]] Checked<std::optional<classify::Test>> read_connection_test(const Json& left, const std::string& op,
+                                                                          const Json& right);
 
 /// What steps compare in sets that change.
 [[nodiscard]] Checked<classify::Operand> operand_of(const Key& key);

@@ -5,11 +5,15 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <chrono>
 #include <mutex>
+#include <span>
 #include <variant>
 
 #include "base/keyed_hash.h"
 #include "nf/firewall/firewall.h"
+#include "nf/firewall/steps/packet_fields.h"
 #include "nf/firewall/steps/segment_size.h"
 #include "packet/mac_address.h"
 
@@ -20,27 +24,11 @@ namespace {
 using classify::Number;
 using classify::Value;
 
+constexpr std::uint64_t kNsPerSecond = 1'000'000'000, kSecondsPerDay = 86'400;
+
 constexpr bool contains(const classify::IntervalSet& set, const Number& value) noexcept {
   const auto after = std::ranges::upper_bound(set, value, {}, &classify::Interval::low);
   return after != set.begin() && value <= std::prev(after)->high;
-}
-
-/// Of IPv6's first routing header (RFC 8200 §4.4), if the packet has one in its first fragment.
-std::optional<std::uint8_t> routing_type_of(PacketView packet) noexcept {
-  const PacketLayout& layout = packet.layout();
-  if (layout.network != NetworkLayer::ipv6) return std::nullopt;
-  std::uint8_t next = packet.ipv6().next_header;
-  std::uint32_t at = layout.network_offset + std::uint32_t{sizeof(Ipv6Header)};
-  // Parsing has found all headers before the transport header to be complete.
-  while (at + 8 <= layout.transport_offset) {
-    const std::uint8_t* const header = packet.frame + at;
-    if (next == ip_protocol::kRouting) return header[2];
-    const bool is_fixed = next == ip_protocol::kFragment;
-    const bool is_ah = next == ip_protocol::kAh;
-    at += is_fixed ? 8 : is_ah ? (header[1] + 2U) * 4 : (header[1] + 1U) * 8;
-    next = header[0];
-  }
-  return std::nullopt;
 }
 
 std::uint64_t time_of(PacketView packet) noexcept { return packet.packet->timestamp_ns; }
@@ -153,8 +141,113 @@ std::optional<Number> StepRunner::read(const classify::Operand& operand, const P
       return number(turn);
     }
     case Value::drawn: return number(drawn_);
+    case Value::hash: {
+      const auto hash = hash_of(rules_.objects.hashes[operand.counter], packet);
+      if (!hash) return std::nullopt;
+      return number(std::uint64_t{*hash} * operand.modulus >> 32);  // reciprocal_scale
+    }
+    case Value::fragment_field: {
+      const auto field = fragment_field_of(view);
+      if (!field) return std::nullopt;
+      return number(*field);
+    }
+    case Value::flow_label:
+      if (ipv4) return std::nullopt;
+      return number(view.ipv6().version_class_label.value() & 0xfffff);
+    case Value::extension_headers: {
+      const auto headers = extension_headers_of(view);
+      if (!headers) return std::nullopt;
+      return number(*headers);
+    }
+    case Value::second_of_day: return number(time_of(view) / kNsPerSecond % kSecondsPerDay);
+    case Value::weekday: return number((time_of(view) / kNsPerSecond / kSecondsPerDay + 4) % 7);
+    default: break;
   }
-  return std::nullopt;
+  const auto value = of_connection(operand.value, packet);
+  if (!value) return std::nullopt;
+  return masked(*value);
+}
+
+std::optional<Number> StepRunner::of_connection(Value value, const Packet& packet) noexcept {
+  if (packet.connection == nullptr) return std::nullopt;
+  const conntrack::Connection& connection = *packet.connection;
+  const auto number = [](std::uint64_t one) { return Number{0, one}; };
+  switch (value) {
+    case Value::original_source: return connection.original.source;
+    case Value::original_destination: return connection.original.destination;
+    case Value::original_source_port: return number(connection.original.source_port);
+    case Value::original_destination_port: return number(connection.original.destination_port);
+    case Value::reply_source: return connection.reply.source;
+    case Value::reply_destination: return connection.reply.destination;
+    case Value::reply_source_port: return number(connection.reply.source_port);
+    case Value::reply_destination_port: return number(connection.reply.destination_port);
+    case Value::connection_protocol: return number(connection.original.protocol);
+    case Value::connection_status: return number(connection.status);
+    case Value::expiration_ms: return number(connections_->remaining_ns(connection) / 1'000'000);
+    default: return std::nullopt;
+  }
+}
+
+namespace {
+
+/// Bob Jenkins's hash, as Linux's jhash().
+std::uint32_t jhash(std::span<const std::uint8_t> bytes, std::uint32_t seed) noexcept {
+  const auto length = static_cast<std::uint32_t>(bytes.size());
+  std::uint32_t a = 0xdeadbeef + length + seed, b = a, c = a;
+  const auto word = [&](std::size_t at) {
+    std::uint32_t value = 0;
+    for (std::size_t i = 0; i < 4 && at + i < bytes.size(); ++i) value |= std::uint32_t{bytes[at + i]} << (8 * i);
+    return value;
+  };
+  std::size_t at = 0;
+  for (; bytes.size() - at > 12; at += 12) {
+    a += word(at), b += word(at + 4), c += word(at + 8);
+    a -= c, a ^= std::rotl(c, 4), c += b;
+    b -= a, b ^= std::rotl(a, 6), a += c;
+    c -= b, c ^= std::rotl(b, 8), b += a;
+    a -= c, a ^= std::rotl(c, 16), c += b;
+    b -= a, b ^= std::rotl(a, 19), a += c;
+    c -= b, c ^= std::rotl(b, 4), b += a;
+  }
+  if (at == bytes.size()) return c;
+  a += word(at), b += word(at + 4), c += word(at + 8);
+  c ^= b, c -= std::rotl(b, 14);
+  a ^= c, a -= std::rotl(c, 11);
+  b ^= a, b -= std::rotl(a, 25);
+  c ^= b, c -= std::rotl(b, 16);
+  a ^= c, a -= std::rotl(c, 4);
+  b ^= a, b -= std::rotl(a, 14);
+  c ^= b, c -= std::rotl(b, 24);
+  return c;
+}
+
+}  // namespace
+
+std::optional<std::uint32_t> StepRunner::hash_of(const classify::HashObject& hash, const Packet& packet) noexcept {
+  std::array<std::uint8_t, classify::kMostElementValues * sizeof(Ipv6Address)> bytes{};
+  std::size_t end = 0;
+  const auto put = [&](const Number& value, std::size_t length) {
+    for (std::size_t i = 0; i < length; ++i) {
+      const std::size_t shift = 8 * (length - 1 - i);
+      bytes[end + i] = static_cast<std::uint8_t>(shift < 64 ? value.low >> shift : value.high >> (shift - 64));
+    }
+    end += length;
+  };
+  if (hash.symmetric) {
+    const classify::Key& key = packet.key;
+    const auto [low, high] = std::minmax(key.source, key.destination);
+    const auto [low_port, high_port] = std::minmax(key.source_port, key.destination_port);
+    put(low, 16), put(high, 16), put({0, low_port}, 4), put({0, high_port}, 4), put({0, key.protocol()}, 4);
+    return jhash({bytes.data(), end}, hash.seed);
+  }
+  for (std::size_t i = 0; i < hash.of.size(); ++i) {
+    const std::optional<Number> value = read(hash.of[i], packet);
+    if (!value) return std::nullopt;
+    end = (end + 3) / 4 * 4;
+    put(*value, hash.bytes[i]);
+  }
+  if (hash.of.size() > 1) end = (end + 3) / 4 * 4;
+  return jhash({bytes.data(), end}, hash.seed);
 }
 
 std::optional<ElementTable::Key> StepRunner::read(const std::vector<classify::Operand>& operands,
@@ -359,6 +452,20 @@ bool StepRunner::holds(const classify::ClampSegmentSize& clamp, const Packet& pa
   return lower_segment_size(packet.view, static_cast<std::uint16_t>(most));
 }
 
+bool StepRunner::holds(const classify::SetField& set, const Packet& packet) noexcept {
+  set_field(packet.view, set);
+  return true;
+}
+
+bool StepRunner::holds(const classify::FindText& find, const Packet& packet) noexcept {
+  if (context_.state == nullptr && packet.view.packet->length == 0) return find.negated;  // a tuple has no text
+  return has_text(packet.view, find) != find.negated;
+}
+
+bool StepRunner::holds(const classify::AtTime& at, const Packet& packet) noexcept {
+  return is_at(at, time_of(packet.view));
+}
+
 bool StepRunner::holds(const classify::GiveHelper& /*give*/, const Packet& packet) noexcept {
   if (tracks_between_ && !is_tracked_) {
     if (wish_ == Wish::none) wish_ = Wish::helper;
@@ -394,6 +501,8 @@ std::uint32_t entry_for_tuple(const classify::Ruleset& rules, const classify::Cl
   PacketDescriptor descriptor;
   descriptor.link_type = LinkType::raw_ip;
   descriptor.layout.network = key.family;
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  descriptor.timestamp_ns = static_cast<std::uint64_t>(std::chrono::nanoseconds(now).count());
   const std::vector<std::uint16_t> unknown;
   StepRunner runner(rules, classifier, nullptr, {.largest_packets = &unknown});
   return runner.decide({header.data(), &descriptor}, key, entry).value_or(classify::kNoEntry);

@@ -74,6 +74,8 @@ class StepRunner {
     conntrack::Connection* connection;  // null: none
   };
   [[nodiscard]] std::optional<classify::Number> read(const classify::Operand& operand, const Packet& packet) noexcept;
+  [[nodiscard]] std::optional<classify::Number> of_connection(classify::Value value, const Packet& packet) noexcept;
+  [[nodiscard]] std::optional<std::uint32_t> hash_of(const classify::HashObject& hash, const Packet& packet) noexcept;
   [[nodiscard]] std::optional<ElementTable::Key> read(const std::vector<classify::Operand>& operands,
                                                       const Packet& packet) noexcept;
   [[nodiscard]] ElementTable& elements_of(std::uint32_t set, std::uint64_t now_ns) noexcept;
@@ -90,6 +92,9 @@ class StepRunner {
   [[nodiscard]] bool holds(const classify::SetMark& mark, const Packet& packet) noexcept;
   [[nodiscard]] bool holds(const classify::Log& log, const Packet& packet) noexcept;
   [[nodiscard]] bool holds(const classify::ClampSegmentSize& clamp, const Packet& packet) noexcept;
+  [[nodiscard]] bool holds(const classify::SetField& set, const Packet& packet) noexcept;
+  [[nodiscard]] bool holds(const classify::FindText& find, const Packet& packet) noexcept;
+  [[nodiscard]] bool holds(const classify::AtTime& at, const Packet& packet) noexcept;
   [[nodiscard]] bool holds(const classify::GiveHelper& give, const Packet& packet) noexcept;
   [[nodiscard]] bool holds(const classify::LeaveUntracked& leave, const Packet& packet) noexcept;
   [[nodiscard]] bool holds(const classify::TrackConnection& track, Packet& packet) noexcept;
