@@ -3,6 +3,7 @@
 
 #include "nf/firewall/iptables_reader.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "base/text_file.h"
@@ -549,6 +550,62 @@ TEST_F(GatewayFile, GivesTheVerdictsOfItsRules) {
   EXPECT_EQ(decide(rules, through(with_detail(tuple("9.9.9.9 192.168.2.10 tcp 999 22"), kAck), 2)), "- drop");
   EXPECT_EQ(decide(rules, through(with_detail(tuple("9.9.9.9 192.168.2.11 icmp 0 0"), 0x0800), 2)), "5 accept")
       << "the limit";
+}
+
+/// What is unsupported at this hook.
+std::string unsupported_at(Hook hook, const std::string& text, bool translates = false, bool out_known = true) {
+  ReadOptions options = with_ports({"lan", "wan", "host"});
+  options.interfaces.aliases = {{"lo", "none"}};
+  options.interfaces.out_known = out_known;
+  options.hook = hook;
+  options.host_has_port = true;
+  options.translates = translates;
+  const auto read = read_rules(text, "rules", options);
+  return read ? to_string(read->unsupported) : "ERROR " + to_string(read.error());
+}
+
+TEST(IptablesReader, ReadsTheTablesOfTheHostsHooks) {
+  const std::string text =
+      "*mangle\n:INPUT ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n-A INPUT -s 9.9.9.9/32 -j DROP\nCOMMIT\n"
+      "*filter\n:INPUT DROP [0:0]\n:FORWARD DROP [0:0]\n:OUTPUT ACCEPT [0:0]\n-A INPUT -p tcp -m tcp --dport 22 -j "
+      "ACCEPT\n-A OUTPUT -p tcp -m tcp --dport 25 -j DROP\nCOMMIT\n";
+  ReadOptions options = with_ports({"lan", "wan", "host"});
+  options.hook = Hook::input;
+  const classify::Ruleset input = rules_of(text, options);
+  EXPECT_EQ(decide(input, tuple("9.9.9.9 1.1.1.1 tcp 1 22")), "0 drop");
+  EXPECT_EQ(decide(input, tuple("9.9.9.8 1.1.1.1 tcp 1 22")), "1 accept");
+  EXPECT_EQ(decide(input, tuple("9.9.9.8 1.1.1.1 tcp 1 23")), "- drop");
+  options.hook = Hook::output;
+  const classify::Ruleset output = rules_of(text, options);
+  EXPECT_EQ(decide(output, tuple("1.1.1.1 9.9.9.9 tcp 1 25")), "2 drop");
+  EXPECT_EQ(decide(output, tuple("1.1.1.1 9.9.9.9 tcp 1 22")), "- accept");
+}
+
+TEST(IptablesReader, LeavesOutWhatTheHostsHooksLack) {
+  const std::string nat = "*nat\n:OUTPUT ACCEPT [0:0]\n-A OUTPUT -j REDIRECT\nCOMMIT\n";
+  EXPECT_THAT(unsupported_at(Hook::output, nat, true), HasSubstr("redirecting what the host sends"));
+  const std::string mangle = "*mangle\n:OUTPUT ACCEPT [0:0]\n-A OUTPUT -d 9.9.9.9/32 -j DROP\nCOMMIT\n";
+  EXPECT_EQ(unsupported_at(Hook::output, mangle), "");
+  EXPECT_THAT(unsupported_at(Hook::output, mangle + nat), HasSubstr("before the translation of addresses at OUTPUT"));
+  const auto filter = [](const char* interface) {
+    return fmt::format("*filter\n:OUTPUT ACCEPT [0:0]\n-A OUTPUT -o {} -j DROP\nCOMMIT\n", interface);
+  };
+  EXPECT_EQ(unsupported_at(Hook::output, filter("wan")), "");
+  EXPECT_THAT(unsupported_at(Hook::output, filter("wan"), false, false), HasSubstr("-o is supported only after"));
+  EXPECT_EQ(unsupported_at(Hook::output, filter("lo"), false, false), "") << "no packet leaves by it";
+}
+
+TEST(IptablesReader, KnowsListsThatRulesAtTheHostsHooksChange) {
+  const std::string text =
+      "*filter\n:INPUT ACCEPT [0:0]\n:FORWARD ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n-A INPUT -p tcp -m tcp --dport 7 -m "
+      "recent --set --name knocked --mask 255.255.255.255 --rsource -j DROP\n-A FORWARD -m recent --rcheck --name "
+      "knocked --mask 255.255.255.255 --rsource -j ACCEPT\nCOMMIT\n";
+  EXPECT_EQ(unsupported_at(Hook::forward, text), "");
+  ReadOptions options = with_ports({"lan", "wan", "host"});
+  options.hook = Hook::forward;
+  const auto read = read_rules(text, "rules", options);
+  ASSERT_TRUE(read) << to_string(read.error());
+  EXPECT_THAT(to_string(read->unsupported), HasSubstr("is changed only by rules that packets do not pass here"));
 }
 
 }  // namespace

@@ -13,7 +13,6 @@
 #include <map>
 #include <random>
 
-#include "base/testing/tunnel_namespace.h"
 #include "conntrack/options.h"
 #include "function/testing/attached_stage.h"
 #include "nf/firewall/firewall.h"
@@ -35,7 +34,6 @@ std::string one_of(Random& random, const std::vector<std::string>& choices) {
 }
 
 constexpr std::uint8_t kGre = 47, kEsp = 50;
-constexpr PortIndex kHostPort = 9;  // none of the kernel's interfaces
 
 /// Packets of all kinds that rules distinguish, with the same few addresses and ports as the rules.
 class Packets {
@@ -753,70 +751,6 @@ TEST_F(Kernel, CountsThePacketsForTheSameRules) {
     }
   }
   EXPECT_GT(matched, sent / 4) << "rules that hardly match prove little";
-}
-
-/// All addresses are the host's while this lives.
-class EverythingIsLocal {
- public:
-  EverythingIsLocal()
-      : done_(testing::succeeds("ip route add local default dev lo table local") &&
-              testing::succeeds("ip -6 route add local default dev lo table local") &&
-              testing::set_network_parameter("ipv4/conf/d0/accept_local", "1")) {}
-  ~EverythingIsLocal() {
-    testing::succeeds("ip route del local default dev lo table local");
-    testing::succeeds("ip -6 route del local default dev lo table local");
-  }
-  [[nodiscard]] bool done() const { return done_; }
-
- private:
-  bool done_;
-};
-
-/// The host puts fragments together before `input`, and does not deliver all kinds of extension headers.
-TEST_F(Kernel, CountsThePacketsForTheHostForTheSameRulesAtInput) {
-  std::vector<Sent> packets = draw(4, 400);
-  std::erase_if(packets, [](const Sent& packet) {
-    const bool ipv4 = packet.layout.network == NetworkLayer::ipv4;
-    return packet.layout.has(PacketLayout::kFragment) ||
-           (!ipv4 && packet.layout.transport_offset != sizeof(Ipv6Header));
-  });
-  const EverythingIsLocal everything_is_local;
-  if (!everything_is_local.done()) GTEST_SKIP() << "ip cannot make all addresses local";
-  std::vector<Packet> bytes;
-  for (const Sent& packet : packets) bytes.push_back(packet.bytes);
-  ReadOptions at_input = options();
-  at_input.hook = Hook::input;
-  at_input.host_has_port = true;
-  std::uint64_t matched = 0;
-  for (std::uint64_t seed = 200; seed < 212 && !HasFailure(); ++seed) {
-    std::string rules = RuleSets(seed, seed % 3 != 0).draw_one();
-    constexpr std::string_view kForwarded = "hook forward";
-    rules.replace(rules.find(kForwarded), kForwarded.size(), "hook input");
-    // The host's answers reach it, too.
-    rules += "table inet lo {\nchain first {\ntype filter hook input priority -300\niifname lo drop\n}\n}\n";
-    std::string answer;
-    ASSERT_TRUE(ForwardingKernel::load(rules, answer)) << answer << "\n" << rules;
-    auto made = Firewall::build(rules_of(ForwardingKernel::rules(), at_input), classify::Engine::bitvector,
-                                {.hook = Hook::input, .host = kHostPort});
-    ASSERT_TRUE(made) << to_string(made.error());
-    kernel->forward(bytes);
-    function::testing::AttachedStage stage(**made);
-    for (Sent packet : packets) {
-      packet.out = kHostPort;
-      judge(stage, packet);
-    }
-    std::map<std::string, std::uint64_t> counted;
-    const std::vector<RuleCounters::Count> sums = (*made)->counts();
-    for (std::size_t i = 0; i < (*made)->rules().rules.size(); ++i) {
-      const std::string& text = (*made)->rules().rules[i].text;
-      counted[text.substr(text.rfind(' ') + 1)] += sums[i].packets;
-    }
-    for (const auto& [handle, packets_of_rule] : counts_of(ForwardingKernel::rules())) {
-      EXPECT_EQ(counted[handle], packets_of_rule) << "seed " << seed << ", handle " << handle << "\n" << rules;
-      matched += packets_of_rule;
-    }
-  }
-  EXPECT_GT(matched, packets.size()) << "rules that hardly match prove little";
 }
 
 /// Packets of some connections, from both sides, in an order that often makes sense. `port` distinguishes them from
