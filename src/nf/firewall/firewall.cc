@@ -312,10 +312,10 @@ std::optional<function::Explanation> Firewall::explain(PacketView packet) const 
 }
 
 function::Explanation Firewall::explain(PacketView packet, conntrack::Connections& connections) const {
-  return firewall::explain(packet,
-                           {rules_, *classifier_, largest_packets_, nat_ ? &*nat_ : nullptr, route_,
-                            tracking_ && tracking_->port_blocks},
-                           &connections);
+  return firewall::explain(
+      packet,
+      {rules_, *classifier_, largest_packets_, nat_ ? &*nat_ : nullptr, route_, tracking_ && tracking_->port_blocks},
+      &connections);
 }
 
 std::string Firewall::state_of_run() const { return tracks() ? "connections" : ""; }
