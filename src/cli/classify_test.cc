@@ -197,19 +197,24 @@ TEST_F(ClassifyCommand, LeavesNatAside) {
 
 TEST_F(ClassifyCommand, RefusesUnsupportedRulesUnlessSkipped) {
   constexpr std::string_view kRules =
-      "*filter\n:FORWARD DROP [0:0]\n-A FORWARD -m string --string 9 -j ACCEPT\nCOMMIT\n";
+      "*filter\n:FORWARD DROP [0:0]\n-A FORWARD -m policy --dir in --pol none -j ACCEPT\nCOMMIT\n";
   const Outcome refused = run(kRules, {"1.1.1.1 2.2.2.2 tcp 1 2"});
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_EQ(refused.out, "");
-  EXPECT_THAT(refused.err, HasSubstr(":3:15: match extension string is not supported: without this rule, "));
+  EXPECT_THAT(
+      refused.err,
+      HasSubstr(
+          ":3:15: match extension policy is not supported: rules do not know what was encrypted: without this rule, "));
   EXPECT_THAT(refused.err, HasSubstr("--rules: refused because of 1 unsupported construct, listed above: expected "
                                      "--unsupported skip to apply the rest"));
   const Outcome skipped = run(kRules, {"--unsupported", "skip", "1.1.1.1 2.2.2.2 tcp 1 2"});
   EXPECT_EQ(skipped.exit_code, 0);
   EXPECT_EQ(skipped.out, "- drop\n");
   EXPECT_THAT(skipped.err, HasSubstr("Not supported and left out:\n  " + rules_.path() + ": 1 construct\n"));
-  EXPECT_THAT(skipped.err, HasSubstr("       1  match extension string is not supported: without this rule, packets "
-                                     "that it accepts continue to the next rules (line 3)\n"));
+  EXPECT_THAT(
+      skipped.err,
+      HasSubstr("       1  match extension policy is not supported: rules do not know what "
+                "was encrypted: without this rule, packets that it accepts continue to the next rules (line 3)\n"));
 }
 
 TEST_F(ClassifyCommand, TakesTuplesForFirstPacketsUnlessToldTheirState) {

@@ -29,7 +29,7 @@ chain:
       neighbours: GATEWAY/neighbours.txt
       interfaces: {lo: none}
       macs: {lan: "02:00:00:00:01:01", wan: "02:00:00:00:02:02", dmz: "02:00:00:00:03:01"}
-  - firewall: {rules: GATEWAY/rules.txt}
+  - firewall: {rules: GATEWAY/rules.txt, answers: false}
 )";
 
 class Dpdk : public Program {

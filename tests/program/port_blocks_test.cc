@@ -79,12 +79,13 @@ class CarrierNat : public Program {
           "-A POSTROUTING -s 10.0.0.0/8 -j SNAT --to-source 203.0.113.1-203.0.113.2\nCOMMIT\n");
   }
   [[nodiscard]] int run(const std::string& blocks, const std::string& more = "") const {
-    write("chain.yaml",
-          fmt::format("ports:\n  lan: {{pcap: {{read: in.pcap}}}}\n  wan: {{pcap: {{write: out.pcap}}}}\nchain:\n"
-                      "  - firewall: {{rules: rules, hook: prerouting, port_blocks: {{{0}}}{1}}}\n"
-                      "  - firewall: {{rules: rules, hook: postrouting, port_blocks: {{{0}}}}}\n"
-                      "run: {{workers: 1}}\noutputs: {{nat_log: nat.log, report: report.json}}\n",
-                      blocks, more));
+    write(
+        "chain.yaml",
+        fmt::format("ports:\n  lan: {{pcap: {{read: in.pcap}}}}\n  wan: {{pcap: {{write: out.pcap}}}}\nchain:\n"
+                    "  - firewall: {{rules: rules, hook: prerouting, port_blocks: {{{0}}}{1}}}\n"
+                    "  - firewall: {{rules: rules, hook: postrouting, port_blocks: {{{0}}}}}\n"
+                    "run: {{workers: 1, batch: {{packets: 1}}}}\noutputs: {{nat_log: nat.log, report: report.json}}\n",
+                    blocks, more));
     return shell("TZ=UTC penstock run chain.yaml -q");
   }
 };

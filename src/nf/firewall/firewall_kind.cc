@@ -190,7 +190,7 @@ Errors read_port_blocks(const Parameters& parameters, conntrack::Options& option
     } else if (name == "per_host") {
       read(blocks.per_host, 1, 64);
     } else if (name == "first_port") {
-      read(blocks.first_port, 1, 49'152);
+      read(blocks.first_port, 1, 65'536 - conntrack::PortBlockOptions::kSizeStep);
     } else if (name == "addresses") {
       read(blocks.most_addresses, 1, 4096);
     } else if (name == "hold") {
@@ -203,6 +203,11 @@ Errors read_port_blocks(const Parameters& parameters, conntrack::Options& option
     } else {
       refuse("unknown property of port blocks", name, "size, per_host, hold, first_port, addresses");
     }
+  }
+  if (errors.empty() && blocks.first_port + blocks.size > 65'536) {
+    errors.push_back({parameters.place("port_blocks"), "first_port of port blocks leaves no room for a block",
+                      in_quotes(std::to_string(blocks.first_port)),
+                      fmt::format("at most {} with this size", 65'536 - blocks.size)});
   }
   options.port_blocks = blocks;
   return errors;
@@ -359,6 +364,11 @@ Result<PortIndex> read_host(const Parameters& parameters, const function::NfCont
   if (port == context.ports.end())
     return failure(Error{parameters.place("host"), "unknown port", in_quotes(name), "a port of the chain"});
   if (hook.empty()) return failure(Error{parameters.place("host"), "`host` without `hook`", in_quotes(name), "`hook`"});
+  // Whoever follows them does not look at rules that are for the host alone (nftables/digest.h).
+  if (parameters.is_word("rules")) {
+    return failure(Error{parameters.place("host"), "the host's packets, but the rules are the kernel's as they change",
+                         in_quotes(name), "a rule file"});
+  }
   if (!context.out_port_known && hook_of(hook) != Hook::prerouting && hook_of(hook) != Hook::output) {
     return failure(Error{parameters.place("host"),
                          fmt::format("hook {} has to know whether packets leave by the host's port", hook), "",

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <ranges>
 #include <set>
 #include <utility>
 #include <variant>
@@ -701,11 +700,11 @@ std::vector<BaseChain> Reader::find_starts() {
     starts.push_back({full_name((*next)->family, (*next)->table, (*next)->name), family_of(**next)});
   }
   bool more_ipv4 = false, more_ipv6 = false;
-  for (BaseChain& start : std::views::reverse(starts)) {
-    start.ipv4_continues = sees(start, NetworkLayer::ipv4) && more_ipv4;
-    start.ipv6_continues = sees(start, NetworkLayer::ipv6) && more_ipv6;
-    more_ipv4 |= sees(start, NetworkLayer::ipv4);
-    more_ipv6 |= sees(start, NetworkLayer::ipv6);
+  for (auto start = starts.rbegin(); start != starts.rend(); ++start) {
+    start->ipv4_continues = sees(*start, NetworkLayer::ipv4) && more_ipv4;
+    start->ipv6_continues = sees(*start, NetworkLayer::ipv6) && more_ipv6;
+    more_ipv4 |= sees(*start, NetworkLayer::ipv4);
+    more_ipv6 |= sees(*start, NetworkLayer::ipv6);
   }
   return starts;
 }
@@ -722,6 +721,7 @@ void Reader::note_where_rules_matter(const Declared& chain, const std::string& k
 std::set<std::string_view> Reader::reached_from(const std::vector<const Declared*>& filters) const {
   std::set<std::string_view> reached;
   std::vector<std::string> open;
+  open.reserve(filters.size());
   for (const Declared* const filter : filters) open.push_back(full_name(filter->family, filter->table, filter->name));
   while (!open.empty()) {
     const auto chain = declared_.find(open.back());
