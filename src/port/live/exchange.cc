@@ -22,12 +22,8 @@ struct RingHeader {
 
 }  // namespace
 
-Exchange::Exchange(unsigned workers) : workers_(workers), fragments_(workers) {
-  for (unsigned from = 0; from < workers; ++from) {
-    Part& part = *parts_.emplace_back(std::make_unique<Part>());
-    for (unsigned to = 0; to < workers; ++to) part.to.push_back(std::make_unique<SpscByteRing>(kRingBytes));
-    part.has_sent.assign(workers, false);
-  }
+Exchange::Exchange(unsigned workers) : workers_(workers), rings_(workers, kRingBytes), fragments_(workers) {
+  for (unsigned worker = 0; worker < workers; ++worker) parts_.push_back(std::make_unique<Part>());
 }
 
 bool Exchange::keeps(unsigned here, const CapturedFrame& frame) noexcept {
@@ -63,7 +59,7 @@ void Exchange::take_fragment(const WorkerKey& key, const CapturedFrame& frame) n
 
 void Exchange::send(unsigned from, unsigned to, const CapturedFrame& frame, bool to_table) noexcept {
   Part& part = *parts_[from];
-  SpscByteRing& ring = *part.to[to];
+  SpscByteRing& ring = rings_.ring(from, to);
   const std::size_t length = sizeof(RingHeader) + frame.bytes.size();
   const bool too_long = length > ring.longest_record();
   std::uint8_t* const record = too_long ? nullptr : ring.begin_write(length);
@@ -76,34 +72,7 @@ void Exchange::send(unsigned from, unsigned to, const CapturedFrame& frame, bool
   std::memcpy(record + sizeof header, frame.bytes.data(), frame.bytes.size());
   part.put.add(1);
   ring.end_write();
-  part.has_sent[to] = true;
-}
-
-void Exchange::wake_others(unsigned here) noexcept {
-  Part& part = *parts_[here];
-  for (unsigned to = 0; to < workers_; ++to) {
-    if (!part.has_sent[to]) continue;
-    part.has_sent[to] = false;
-    // The write to the ring comes before this, and the reader clears the signal before it reads the ring.
-    if (!parts_[to]->signalled.exchange(true)) parts_[to]->event.signal();
-  }
-}
-
-void Exchange::clear_signal(Part& part) noexcept {
-  if (part.signalled.load(std::memory_order_relaxed) && part.signalled.exchange(false)) part.event.clear();
-}
-
-/// `clear_signal` may come between a sender's `exchange` and its `signal`, which then stays for frames that have been
-/// taken. So the event is cleared here, and signalled again if there are frames.
-int Exchange::wait_fd(unsigned here) noexcept {
-  Part& part = *parts_[here];
-  part.event.clear();
-  for (const auto& from : parts_) {
-    if (from->to[here]->front().empty()) continue;
-    part.event.signal();
-    break;
-  }
-  return part.event.fd();
+  rings_.has_written(from, to);
 }
 
 void Exchange::pop(Part& part, SpscByteRing& ring) noexcept {
@@ -113,10 +82,10 @@ void Exchange::pop(Part& part, SpscByteRing& ring) noexcept {
 
 RxStatus Exchange::poll(unsigned here, Batch& batch, PortIndex in_port) noexcept {
   Part& part = *parts_[here];
-  clear_signal(part);
+  rings_.clear_signal(here);
   for (unsigned turn = 0; turn < workers_; ++turn) {
     const unsigned from = (part.next + turn) % workers_;
-    SpscByteRing& ring = *parts_[from]->to[here];
+    SpscByteRing& ring = rings_.ring(from, here);
     for (std::span<const std::uint8_t> record = ring.front(); !record.empty(); record = ring.front()) {
       RingHeader header;
       std::memcpy(&header, record.data(), sizeof header);
@@ -151,10 +120,10 @@ RxStatus Exchange::poll(unsigned here, Batch& batch, PortIndex in_port) noexcept
 
 RxQueue::Discarded Exchange::discard(unsigned here, std::size_t most) noexcept {
   Part& part = *parts_[here];
-  clear_signal(part);
+  rings_.clear_signal(here);
   RxQueue::Discarded lost;
   for (unsigned from = 0; from < workers_; ++from) {
-    SpscByteRing& ring = *parts_[from]->to[here];
+    SpscByteRing& ring = rings_.ring(from, here);
     for (std::span<const std::uint8_t> record = ring.front(); !record.empty(); record = ring.front()) {
       if (lost.packets == most) {
         lost.status = RxStatus::more;

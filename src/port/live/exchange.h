@@ -13,7 +13,6 @@
 
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -23,9 +22,8 @@
 #include "port/capture_format.h"
 #include "port/fragment_table.h"
 #include "port/port.h"
-#include "port/spsc_byte_ring.h"
-#include "port/stop_event.h"
 #include "port/worker_key.h"
+#include "port/worker_rings.h"
 
 namespace penstock::port {
 
@@ -38,7 +36,7 @@ class Exchange {
   /// fragment. False: the frame has been copied for its worker, or dropped and counted.
   [[nodiscard]] bool keeps(unsigned here, const CapturedFrame& frame) noexcept;
   /// Wakes the workers for which `keeps` has copied frames.
-  void wake_others(unsigned here) noexcept;
+  void wake_others(unsigned here) noexcept { rings_.wake_others(here); }
   /// Appends frames that came to other queues, until the batch is full or there are none. Called by worker `here`. The
   /// other workers' rings have their turns.
   RxStatus poll(unsigned here, Batch& batch, PortIndex in_port) noexcept;
@@ -62,7 +60,7 @@ class Exchange {
   /// Discards at most `most` of these frames.
   RxQueue::Discarded discard(unsigned here, std::size_t most) noexcept;
   /// Readable when there may be frames for worker `here`, which calls this before it waits.
-  [[nodiscard]] int wait_fd(unsigned here) noexcept;
+  [[nodiscard]] int wait_fd(unsigned here) noexcept { return rings_.wait_fd(here); }
 
   struct Counts {
     std::uint64_t handed_over = 0;  // frames that reached their worker
@@ -85,10 +83,6 @@ class Exchange {
     Counter received;     // frames that it has taken from its inbox
     Counter put, popped;  // records of the rings to others, and of its inbox, copies included
     Counter ring_full, too_long;
-    std::vector<std::unique_ptr<SpscByteRing>> to;  // rings, by receiving worker
-    std::vector<bool> has_sent;                     // since the last `wake_others`, by receiving worker
-    StopEvent event;                                // for its inbox
-    std::atomic<bool> signalled{false};
     unsigned next = 0;       // the worker whose ring is looked at first
     bool own_first = false;  // its last poll began with its own queue
     Fragment scratch;
@@ -96,10 +90,10 @@ class Exchange {
 
   void send(unsigned from, unsigned to, const CapturedFrame& frame, bool to_table) noexcept;
   void take_fragment(const WorkerKey& key, const CapturedFrame& frame) noexcept;
-  void clear_signal(Part& part) noexcept;
   static void pop(Part& part, SpscByteRing& ring) noexcept;
 
   const unsigned workers_;
+  WorkerRings rings_;
   std::vector<std::unique_ptr<Part>> parts_;
   FragmentTable fragments_;  // used by worker 0 only
 };
