@@ -30,10 +30,9 @@ Connections::Connections(std::shared_ptr<TableAccess> access, std::size_t most_p
 }
 
 void Connections::prepare(std::span<const PacketView> packets) noexcept {
-  constexpr std::size_t kMost = 64, kPacketsPerExpiry = 32;  // as Table::expire asks for
-  if (packets.empty() || said(packets.front())) return;
-  for (std::size_t i = 0; i < packets.size(); i += kPacketsPerExpiry)
-    table_.expire(packets.front().packet->timestamp_ns);
+  constexpr std::size_t kMost = 64;
+  if (packets.empty() || said(packets.front()) || std::exchange(is_prepared_, false)) return;
+  expire(packets);
   // The cache misses of all look-ups overlap.
   std::array<std::uint32_t, kMost> hashes;
   const std::size_t count = std::min(packets.size(), hashes.size());
@@ -42,6 +41,12 @@ void Connections::prepare(std::span<const PacketView> packets) noexcept {
     table_.prefetch_bucket(hashes[i]);
   }
   for (std::size_t i = 0; i < count; ++i) table_.prefetch_connection(hashes[i]);
+}
+
+void Connections::expire(std::span<const PacketView> packets) noexcept {
+  constexpr std::size_t kPacketsPerExpiry = 32;  // as Table::expire asks for
+  for (std::size_t i = 0; i < packets.size(); i += kPacketsPerExpiry)
+    table_.expire(packets.front().packet->timestamp_ns);
 }
 
 Tracked Connections::of(PacketView packet) noexcept {

@@ -7,12 +7,15 @@
 
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "conntrack/options.h"
 #include "conntrack/table_access.h"
@@ -99,6 +102,12 @@ class Connections {
 
   // For the executor.
 
+  /// Table::share, at set-up.
+  void share(std::shared_ptr<TupleOwners> owners, unsigned worker) { table_.share(std::move(owners), worker); }
+  /// With share(), for each burst of packets as they arrived, before any function sees them: calls `hand_over(packet,
+  /// worker)` for those that belong to other workers. Returns the others, in order, moved to the front.
+  template <typename HandOver>
+  [[nodiscard]] std::span<PacketView> keep_own(std::span<PacketView> burst, HandOver&& hand_over) noexcept;
   /// TableAccess::pass_boundary
   void pass_boundary() noexcept { access_->pass_boundary(); }
   /// Packets that are asked about from here on belong to batch number `number`.
@@ -130,6 +139,7 @@ class Connections {
     std::uint32_t announcement;  // Table::announcement(); 0: its connection is not confirmed
   };
 
+  void expire(std::span<const PacketView> packets) noexcept;
   [[nodiscard]] bool add(PacketView packet, Connection& connection) noexcept;
   void list(PacketView packet, const Connection& connection, std::uint32_t announcement) noexcept;
   [[nodiscard]] bool waits(const Unsettled& one) const noexcept;
@@ -143,6 +153,28 @@ class Connections {
   std::size_t begin_ = 0, end_ = 0;
   bool in_order_ = true;  // their batch numbers never fall
   std::uint64_t number_ = 0;
+  bool is_prepared_ = false;  // the burst that comes next
 };
+
+template <typename HandOver>
+std::span<PacketView> Connections::keep_own(std::span<PacketView> burst, HandOver&& hand_over) noexcept {
+  if (burst.empty()) return burst;
+  expire(burst);
+  std::size_t own = 0;
+  for (std::size_t from = 0; from < burst.size(); from += Table::kMostToFind) {
+    const std::span<PacketView> some = burst.subspan(from, std::min(burst.size() - from, Table::kMostToFind));
+    std::array<std::optional<unsigned>, Table::kMostToFind> owners;
+    table_.find_owners(some, owners);
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      if (owners[i]) {
+        hand_over(some[i], *owners[i]);
+      } else {
+        burst[own++] = some[i];
+      }
+    }
+  }
+  is_prepared_ = true;
+  return burst.first(own);
+}
 
 }  // namespace penstock::conntrack

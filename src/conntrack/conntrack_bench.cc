@@ -8,12 +8,16 @@
 //   new_tcp      a SYN for a connection that is not known. The table is full, so each makes an older one leave early
 //   new_udp      a datagram for a connection that is not known; connections expire in the meantime
 //   nat_udp      as known_udp, and what a router with NAT does with each packet. Without `translated`, no rule
-//                translates the connections
+//                translates the connections. With `shared`, as one of several workers: the owner of each packet is
+//                looked up before, and the tuples of new connections are entered for all workers
 //   nat_new_udp  as new_udp, with a new translation for each connection
+//   nat_others   the owners of packets of translated connections that have come to another worker
 
 #include <benchmark/benchmark.h>
 
 #include <cstring>
+#include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -189,13 +193,25 @@ NatRange range_of(bool translated) {
   return {.first_address = {0, kFirst}, .last_address = {0, kFirst + 3}, .flags = NatRange::kAddresses};
 }
 
+std::array<std::optional<unsigned>, kBurst> find_owners(Table& table, Frames& frames, std::size_t from) {
+  std::array<PacketView, kBurst> packets;
+  for (std::size_t i = 0; i < kBurst; ++i) packets[i] = frames.view(from + i);
+  std::array<std::optional<unsigned>, kBurst> owners;
+  table.find_owners(packets, owners);
+  return owners;
+}
+
 void translate_burst(Table& table, Frames& frames, std::size_t from, std::uint64_t now_ns, const NatRange& range) {
-  std::array<std::uint32_t, kBurst> hashes;
-  for (std::size_t i = 0; i < kBurst; ++i) {
-    hashes[i] = table.likely_hash(frames.view(from + i));
-    table.prefetch_bucket(hashes[i]);
+  if (table.shares()) {
+    benchmark::DoNotOptimize(find_owners(table, frames, from));
+  } else {
+    std::array<std::uint32_t, kBurst> hashes;
+    for (std::size_t i = 0; i < kBurst; ++i) {
+      hashes[i] = table.likely_hash(frames.view(from + i));
+      table.prefetch_bucket(hashes[i]);
+    }
+    for (const std::uint32_t hash : hashes) table.prefetch_connection(hash);
   }
-  for (const std::uint32_t hash : hashes) table.prefetch_connection(hash);
   for (std::size_t i = 0; i < kBurst; ++i) {
     const PacketView packet = frames.view(from + i);
     const Tracked tracked = table.track(packet, now_ns);
@@ -218,11 +234,9 @@ Ends nat_ends_of(std::size_t number) {
           .source_port = static_cast<std::uint16_t>(1024 + number % kPorts)};
 }
 
-void nat_udp(benchmark::State& state) {
-  const auto connections = static_cast<std::size_t>(state.range(0));
-  const NatRange range = range_of(state.range(1) != 0);
-  Table table(Options{.most_connections = 1 << 20});
-  // Both directions of each connection, as they come to the router.
+/// Connections of the table, as a router translates them. Returns the packets of both directions, as they come to the
+/// router; none if a port is taken.
+std::array<std::vector<Packet>, 2> begin_translated(Table& table, std::size_t connections, const NatRange& range) {
   std::array<std::vector<Packet>, 2> packets;
   for (std::size_t i = 0; i < connections; ++i) {
     packets[0].push_back(udp_packet(nat_ends_of(i), 10));
@@ -230,8 +244,7 @@ void nat_udp(benchmark::State& state) {
     const Tracked tracked = table.track(parsed.view(), kStartNs);
     if (!table.translate(*tracked.connection, NatKind::destination, {}) ||
         !table.translate(*tracked.connection, NatKind::source, range) || !table.confirm(*tracked.connection)) {
-      state.SkipWithError("a port is taken");
-      return;
+      return {};
     }
     const Tuple& reply = tracked.connection->reply;
     packets[1].push_back(
@@ -241,6 +254,17 @@ void nat_udp(benchmark::State& state) {
                     .destination_port = reply.destination_port},
                    10));
   }
+  return packets;
+}
+
+void nat_udp(benchmark::State& state) {
+  const auto connections = static_cast<std::size_t>(state.range(0));
+  const NatRange range = range_of(state.range(1) != 0);
+  constexpr std::uint32_t kMost = 1 << 20;
+  Table table(Options{.most_connections = kMost});
+  if (state.range(2) != 0) table.share(std::make_shared<TupleOwners>(std::uint64_t{kMost} * 2 * 4), 0);
+  const auto packets = begin_translated(table, connections, range);
+  if (packets[0].empty()) return state.SkipWithError("a port is taken");
   std::size_t turn = 0;
   unsigned direction = 1;
   measure_bursts(
@@ -253,11 +277,13 @@ void nat_udp(benchmark::State& state) {
         translate_burst(table, frames, from, now_ns, range);
       });
 }
-BENCHMARK(nat_udp)->ArgNames({"connections", "translated"})->ArgsProduct({{4096, 65'536}, {0, 1}});
+BENCHMARK(nat_udp)->ArgNames({"connections", "translated", "shared"})->ArgsProduct({{4096, 65'536}, {0, 1}, {0, 1}});
 
 void nat_new_udp(benchmark::State& state) {
   const NatRange range = range_of(state.range(1) != 0);
-  Table table(Options{.most_connections = 1 << 16});
+  constexpr std::uint32_t kMost = 1 << 16;
+  Table table(Options{.most_connections = kMost});
+  if (state.range(2) != 0) table.share(std::make_shared<TupleOwners>(std::uint64_t{kMost} * 2 * 4), 0);
   std::size_t next = 0;
   measure_bursts(
       state, table, 10, 100'000'000, [&] { return udp_packet(nat_ends_of(next++), 10); },
@@ -266,7 +292,25 @@ void nat_new_udp(benchmark::State& state) {
       });
   state.counters["no_free_port"] = static_cast<double>(table.counters().no_free_port);
 }
-BENCHMARK(nat_new_udp)->ArgNames({"connections", "translated"})->ArgsProduct({{0}, {0, 1}});
+BENCHMARK(nat_new_udp)->ArgNames({"connections", "translated", "shared"})->ArgsProduct({{0}, {0, 1}, {0, 1}});
+
+void nat_others(benchmark::State& state) {
+  const auto connections = static_cast<std::size_t>(state.range(0));
+  constexpr std::uint32_t kMost = 1 << 20;
+  const auto owners = std::make_shared<TupleOwners>(std::uint64_t{kMost} * 2 * 4);
+  Table own(Options{.most_connections = kMost}), other(Options{.most_connections = kMost});
+  own.share(owners, 0);
+  other.share(owners, 1);
+  const auto packets = begin_translated(other, connections, range_of(true));
+  if (packets[0].empty()) return state.SkipWithError("a port is taken");
+  std::size_t turn = 0;
+  measure_bursts(
+      state, own, 10, 8000, [&] { return packets[1][turn++ % connections]; },
+      [&](Frames& frames, std::size_t from, std::uint64_t) {
+        if (find_owners(own, frames, from)[7] != 1U) state.SkipWithError("another owner");
+      });
+}
+BENCHMARK(nat_others)->ArgNames({"connections"})->Arg(4096)->Arg(65'536);
 
 }  // namespace
 

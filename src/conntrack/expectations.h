@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "conntrack/connection.h"
+#include "conntrack/tuple_owners.h"
 
 namespace penstock::conntrack {
 
@@ -21,6 +22,7 @@ struct Expectation {
   Direction direction = Direction::original;  // of the announcement
   bool translated = false;                    // its addresses are translated as those of its master
   std::uint32_t announcement = 0;             // the number of the announcement
+  TupleOwners::Place place = TupleOwners::kTaken;  // of the tuple among all workers, if the table is shared
 };
 
 class Expectations {

@@ -41,7 +41,8 @@ struct FirstFragment {
   bool moves_window = false;                     // TCP, of a segment that was believed
   State state = State::invalid;
   Direction direction = Direction::original;
-  bool expected = false;  // as Tracked::expected
+  bool expected = false;                // as Tracked::expected
+  std::optional<std::uint8_t> owner{};  // the other worker to which it went: nothing else is known about it
   std::uint64_t expires_ns = 0;
 };
 

@@ -15,6 +15,7 @@
 #include "conntrack/line_starts.h"
 #include "conntrack/options.h"
 #include "conntrack/sequence_shift.h"
+#include "conntrack/shared_tuples.h"
 
 namespace penstock::conntrack {
 
@@ -41,6 +42,8 @@ class Helpers {
         states_(make_huge_memory<HelperState>(ftp_.offered ? std::max<std::uint32_t>(options.most_connections, 1) : 1)),
         expectations_(ftp_.offered ? options.most_expectations : 0, seed) {}
 
+  /// Borrows it; null: the table is not shared.
+  void share(SharedTuples* shared) noexcept { shared_ = shared; }
   [[nodiscard]] bool offered() const noexcept { return ftp_.offered; }
   [[nodiscard]] bool has_port(std::uint16_t port) const noexcept {
     for (const std::uint16_t of_server : ftp_.ports) {
@@ -59,7 +62,9 @@ class Helpers {
     states_[what.master].expectation = expectations_.add(what, now_ns);
   }
   void remove(std::uint32_t expectation) noexcept {
-    states_[expectations_.at(expectation).master].expectation = Expectations::kNone;
+    const Expectation& what = expectations_.at(expectation);
+    states_[what.master].expectation = Expectations::kNone;
+    if (shared_ != nullptr) shared_->leave_expected(what.place);
     expectations_.remove(expectation);
   }
   /// What this connection has announced does not count any more.
@@ -71,6 +76,7 @@ class Helpers {
   const FtpHelper ftp_;
   HugeMemory<HelperState> states_;  // by connection
   Expectations expectations_;
+  SharedTuples* shared_ = nullptr;
 };
 
 }  // namespace penstock::conntrack

@@ -36,6 +36,7 @@ bool Table::set_up_translation(Connection& connection, NatKind kind, const NatRa
   const bool free =
       from_blocks ? choose_from_blocks(connection, resolved, tuple) : choose_tuple(connection, kind, resolved, tuple);
   if (tuple != current) {
+    if (shared_ != nullptr && !source) shared_->leave_reply(store_.index_of(connection));
     connection.reply = *inverse_of(tuple);
     connection.status |= source ? Connection::kSourceNat : Connection::kDestinationNat;
     if (!source && helpers_.offered()) give_helper_by_port(connection);
@@ -51,7 +52,7 @@ bool Table::choose_tuple(const Connection& connection, NatKind kind, const NatRa
   const bool random = range.random_port();
   if (kind == NatKind::source && !random) {
     if (is_source_in_range(tuple, range)) {
-      if (!is_taken(tuple)) return true;
+      if (take_if_free(connection, kind, tuple)) return true;
     } else {
       // All connections of one socket get the same source, if they can.
       Tuple as_before = tuple;
@@ -60,7 +61,7 @@ bool Table::choose_tuple(const Connection& connection, NatKind kind, const NatRa
         as_before.source_port = inverse_of(before.reply)->source_port;
         return is_source_in_range(as_before, range);
       };
-      if (store_.find_source(tuple, lies_in_range) != nullptr && !is_taken(as_before)) {
+      if (store_.find_source(tuple, lies_in_range) != nullptr && take_if_free(connection, kind, as_before)) {
         tuple = as_before;
         return true;
       }
@@ -70,7 +71,7 @@ bool Table::choose_tuple(const Connection& connection, NatKind kind, const NatRa
   const bool keeps_port =
       !range.has(NatRange::kPorts) || (!range.has(NatRange::kOffset) && is_port_in_range(tuple, kind, range));
   if (!random && keeps_port) {
-    const bool free = !is_taken(tuple);
+    const bool free = take_if_free(connection, kind, tuple);
     const bool only_choice = range.has(NatRange::kPorts) && range.first_port == range.last_port;
     if (free || only_choice) return free;
   }
@@ -78,7 +79,7 @@ bool Table::choose_tuple(const Connection& connection, NatKind kind, const NatRa
 }
 
 bool Table::choose_from_blocks(const Connection& connection, const NatRange& range, Tuple& tuple) noexcept {
-  const auto taken = [this](const Tuple& other) noexcept { return is_taken(other); };
+  const auto taken = [&](const Tuple& other) noexcept { return !take_if_free(connection, NatKind::source, other); };
   switch (ports_->translate(store_.index_of(connection), tuple, range, taken)) {
     case PortBlocks::Refusal::none: return true;
     case PortBlocks::Refusal::per_host: ++counters_.over_block_limit; break;
@@ -98,7 +99,7 @@ bool Table::restore_port(const Connection& connection) noexcept {
 bool Table::find_free_port(const Connection& connection, NatKind kind, const NatRange& range, Tuple& tuple) noexcept {
   constexpr std::uint32_t kMostAttempts = 128, kFewestAttempts = 16;
   const PortSearch search = port_search(tuple, kind, range);
-  if (search.count == 0) return !is_taken(tuple);
+  if (search.count == 0) return take_if_free(connection, kind, tuple);
   std::uint16_t& port = port_of(tuple, kind);
   std::uint16_t offset = search.from_random ? random_ports_.next() : std::uint16_t{0};
   if (range.has(NatRange::kOffset)) offset = static_cast<std::uint16_t>(port - range.base_port);
@@ -108,7 +109,7 @@ bool Table::find_free_port(const Connection& connection, NatKind kind, const Nat
     for (std::uint32_t left = attempts; left != 0; --left, ++offset) {
       port = static_cast<std::uint16_t>(search.first + offset % search.count);
       constexpr std::uint32_t kLast = 32;
-      if (left > kLast ? !is_taken(tuple) : !is_taken_for_good(tuple, connection)) return true;
+      if (left > kLast ? take_if_free(connection, kind, tuple) : take_from_ended(connection, kind, tuple)) return true;
     }
     if (attempts >= search.count || attempts < kFewestAttempts) return false;
     attempts /= 2;
@@ -116,26 +117,36 @@ bool Table::find_free_port(const Connection& connection, NatKind kind, const Nat
   }
 }
 
-/// Whether a known connection has the tuple that replies to this one would have.
-bool Table::is_taken(const Tuple& tuple) noexcept {
+/// Whether no known connection has the tuple that replies to this one would have. If the source is being translated,
+/// which comes last, the tuple is the connection's from here on.
+bool Table::take_if_free(const Connection& by, NatKind kind, const Tuple& tuple) noexcept {
   const Tuple reply = *inverse_of(tuple);
-  return look_up(reply).connection != nullptr;
+  return look_up(reply).connection == nullptr && has_room_for_reply(by, kind, reply);
 }
 
-/// The same, but a TCP connection that has ended gives up its tuple to one whose sequence numbers come later.
-bool Table::is_taken_for_good(const Tuple& tuple, const Connection& by) noexcept {
+/// The same, but a TCP connection of this worker that has ended gives up its tuple to one whose sequence numbers come
+/// later.
+bool Table::take_from_ended(const Connection& by, NatKind kind, const Tuple& tuple) noexcept {
   const Tuple reply = *inverse_of(tuple);
   const auto [other, direction] = look_up(reply);
-  if (other == nullptr) return false;
+  if (other == nullptr) return has_room_for_reply(by, kind, reply);
   const auto sent_end = [](const Connection& connection) { return connection.tcp.sides[0].end; };
   if (tuple.protocol != ip_protocol::kTcp || by.tcp_state != TcpState::syn_sent || direction == Direction::original ||
       other->tcp_state < TcpState::time_wait || !other->source_translated() ||
       static_cast<std::int32_t>(sent_end(by) - sent_end(*other)) <= 0) {
-    return true;
+    return false;
   }
   remove(*other);
   ++counters_.ended;
-  return false;
+  return has_room_for_reply(by, kind, reply);
+}
+
+/// Among the connections of all workers.
+bool Table::has_room_for_reply(const Connection& by, NatKind kind, const Tuple& reply) noexcept {
+  // A host that talks to itself, from one port to the same.
+  if (shared_ == nullptr || reply == by.original) return true;
+  if (kind == NatKind::destination) return !shared_->is_taken(reply);
+  return shared_->enter_reply(store_.index_of(by), reply);
 }
 
 /// Others may have been confirmed since it was translated.

@@ -36,6 +36,15 @@ Bytes quotation_of_redirect(PacketView packet, Bytes redirect) noexcept {
   return redirect.subspan(kOptions + kOptionHeader);
 }
 
+/// The tuple of the direction to which an ICMP error belongs; nothing if it belongs to no connection. The error goes to
+/// the sender of the quoted packet: the other direction of the connection. Another destination would let anyone who is
+/// not in a connection claim to be related to it.
+std::optional<Tuple> tuple_of_quoted(Bytes quoted, const Tuple& outer) noexcept {
+  const std::optional<Tuple> tuple = read_quoted(quoted, outer.ip_version);
+  const std::optional<Tuple> inverse = tuple ? inverse_of(*tuple) : std::nullopt;
+  return inverse && inverse->destination == outer.destination ? inverse : std::nullopt;
+}
+
 std::unique_ptr<SubscriberPorts> make_ports(const Options& options, std::shared_ptr<PortBlocks> blocks) {
   if (!options.port_blocks) return nullptr;
   const std::uint64_t seed = options.seed.value_or(random_seed());
@@ -74,6 +83,78 @@ Tracked Table::leave_untracked(PacketView packet, std::uint64_t now_ns) noexcept
   return tracked;
 }
 
+/// In steps, so that the cache misses of all look-ups overlap.
+void Table::find_owners(std::span<const PacketView> packets, std::span<std::optional<unsigned>> owners) noexcept {
+  struct Sought {
+    std::optional<Tuple> tuple;  // for which there is no connection here
+    std::uint32_t hash = 0;
+    TupleOwners::Key key{};
+  };
+  std::array<Sought, kMostToFind> all;
+  for (std::size_t i = 0; i < packets.size(); ++i) {
+    all[i].tuple = tuple_to_find(packets[i]);
+    if (!all[i].tuple) continue;
+    all[i].hash = store_.hash_of(*all[i].tuple);
+    store_.prefetch_bucket(all[i].hash);
+  }
+  for (std::size_t i = 0; i < packets.size(); ++i) {
+    if (all[i].tuple) store_.prefetch_connection(all[i].hash);
+  }
+  for (std::size_t i = 0; i < packets.size(); ++i) {
+    Sought& one = all[i];
+    if (!one.tuple) continue;
+    if (store_.find(*one.tuple, one.hash).connection != nullptr) {
+      one.tuple.reset();
+    } else {
+      one.key = shared_->fetch(*one.tuple);
+    }
+  }
+  for (std::size_t i = 0; i < packets.size(); ++i) {
+    const PacketLayout& layout = packets[i].layout();
+    if (!all[i].tuple) {
+      owners[i] = layout.has(PacketLayout::kLaterFragment) ? owner_of_first_fragment(packets[i]) : std::nullopt;
+      continue;
+    }
+    owners[i] = shared_->other_owner(*all[i].tuple, all[i].key, helpers_.offered());
+    if (owners[i] && layout.has(PacketLayout::kFragment)) {
+      fragments_.remember({.fragment = read_fragment(packets[i]),
+                           .connection = Connection::kNone,
+                           .owner = static_cast<std::uint8_t>(*owners[i])},
+                          now_ns_);
+    }
+  }
+}
+
+/// Of a later fragment.
+std::optional<unsigned> Table::owner_of_first_fragment(PacketView packet) const noexcept {
+  const PacketLayout& layout = packet.layout();
+  if (!layout.is_ip() || !layout.has(PacketLayout::kNetworkHeader) || layout.has(PacketLayout::kMalformed)) return {};
+  const FirstFragment* const first = fragments_.find(read_fragment(packet), now_ns_);
+  return first != nullptr ? first->owner : std::nullopt;
+}
+
+/// The tuple by which the packet's connection is found, if it can have one by itself.
+std::optional<Tuple> Table::tuple_to_find(PacketView packet) noexcept {
+  const PacketLayout& layout = packet.layout();
+  if (!layout.is_ip() || !layout.has(PacketLayout::kNetworkHeader) || layout.has(PacketLayout::kMalformed) ||
+      layout.has(PacketLayout::kLaterFragment)) {
+    return std::nullopt;
+  }
+  Transport transport;
+  if (!read_transport(packet, transport)) return std::nullopt;
+  const Tuple& tuple = transport.tuple;
+  if (!is_icmp(tuple)) return tuple;
+  switch (icmp_kind(tuple.protocol, transport.bytes[0])) {
+    case IcmpKind::error: return tuple_of_quoted(transport.bytes.subspan(sizeof(IcmpHeader)), tuple);
+    case IcmpKind::redirect: return tuple_of_quoted(quotation_of_redirect(packet, transport.bytes), tuple);
+    case IcmpKind::untracked:
+    case IcmpKind::other: return std::nullopt;
+    case IcmpKind::request:
+    case IcmpKind::reply: break;
+  }
+  return tuple;
+}
+
 Tracked Table::judge(PacketView packet) noexcept {
   const PacketLayout& layout = packet.layout();
   if (!layout.is_ip()) return {.state = State::untracked};
@@ -108,7 +189,7 @@ void Table::remember_first_fragment(PacketView packet, const Transport& transpor
 Tracked Table::follow_first_fragment(PacketView packet) noexcept {
   const Fragment fragment = read_fragment(packet);
   const FirstFragment* const first = fragments_.find(fragment, now_ns_);
-  if (first == nullptr) return invalid(Reason::fragment);
+  if (first == nullptr || first->owner) return invalid(Reason::fragment);
   if (first->connection == Connection::kNone) return {.state = first->state};
   Connection& connection = *store_.at(first->connection);
   if (connection.generation != first->generation || connection.expires_ns <= now_ns_) return invalid(Reason::fragment);
@@ -134,13 +215,10 @@ Tracked Table::track_icmp(PacketView packet, const Transport& transport) noexcep
 }
 
 Tracked Table::track_quoted(Bytes quoted, const Tuple& outer) noexcept {
-  const std::optional<Tuple> tuple = read_quoted(quoted, outer.ip_version);
-  const std::optional<Tuple> inverse = tuple ? inverse_of(*tuple) : std::nullopt;
-  if (!inverse) return invalid(Reason::no_connection);
-  // The error goes to the sender of the quoted packet: the other direction of the connection. Another destination
-  // would let anyone who is not in a connection claim to be related to it.
-  const Found found = find(*inverse, store_.hash_of(*inverse));
-  if (found.connection == nullptr || inverse->destination != outer.destination) return invalid(Reason::no_connection);
+  const std::optional<Tuple> tuple = tuple_of_quoted(quoted, outer);
+  if (!tuple) return invalid(Reason::no_connection);
+  const Found found = find(*tuple, store_.hash_of(*tuple));
+  if (found.connection == nullptr) return invalid(Reason::no_connection);
   return {.connection = found.connection, .state = State::related, .direction = found.direction};
 }
 
@@ -216,6 +294,12 @@ Tracked Table::begin(PacketView packet, const Transport& transport, std::uint32_
   if (outcome.kind == Outcome::Kind::invalid) {
     give_back(*connection);
     return invalid(outcome.reason);
+  }
+  // Another worker may have got a connection with this tuple since its owner was looked up.
+  if (shared_ != nullptr && !shared_->enter_original(store_.index_of(*connection), connection->original)) {
+    give_back(*connection);
+    ++counters_.clashes;
+    return invalid(Reason::full);
   }
   connection->expires_ns = now_ns_ + outcome.timeout_s * kSecond;
   unconfirmed_ = connection;
@@ -311,6 +395,10 @@ void Table::restore(const SavedConnection& saved) noexcept {
   Connection* const connection = store_.take(record.original, record.reply);
   if (connection == nullptr) return;
   if (ports_ != nullptr && !restore_port(*connection)) return give_back(*connection);
+  if (shared_ != nullptr && !(shared_->enter_original(store_.index_of(*connection), record.original) &&
+                              has_room_for_reply(*connection, NatKind::source, record.reply))) {
+    return give_back(*connection);
+  }
   connection->mark = record.mark;
   connection->status = record.status | Connection::kConfirmed;
   if (connection->has_helper()) {
@@ -341,7 +429,13 @@ bool Table::confirm(Connection& connection) noexcept {
   // Where the source has been translated last, no other connection can have its tuples since then.
   const bool is_known_to_be_alone =
       is_held(connection) && (connection.status & Connection::kSourceNatDone) != 0 && !connection.expected();
-  if ((store_.has_translated() || connection.translated()) && !is_known_to_be_alone) {
+  if (shared_ != nullptr) {
+    if (!shared_->has_reply(store_.index_of(connection)) &&
+        !has_room_for_reply(connection, NatKind::source, connection.reply)) {
+      ++counters_.clashes;
+      return false;
+    }
+  } else if ((store_.has_translated() || connection.translated()) && !is_known_to_be_alone) {
     const bool held = is_held(connection);
     if (held) store_.remove(connection);
     const bool is_alone = !clashes(connection);
@@ -375,6 +469,8 @@ void Table::expire(std::uint64_t now_ns) noexcept {
     ++counters_.expired;
   });
   if (ports_ != nullptr) ports_->expire();
+  // Others may expect the same.
+  if (shared_ != nullptr && helpers_.offered()) expire_expectations();
 }
 
 std::uint32_t Table::likely_hash(PacketView packet) const noexcept {

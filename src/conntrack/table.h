@@ -10,6 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 
 #include "conntrack/ended_connections.h"
 #include "conntrack/event_queue.h"
@@ -20,6 +22,7 @@
 #include "conntrack/options.h"
 #include "conntrack/port_blocks.h"
 #include "conntrack/record.h"
+#include "conntrack/shared_tuples.h"
 #include "conntrack/store.h"
 #include "conntrack/subscriber_ports.h"
 #include "conntrack/tracked.h"
@@ -40,7 +43,8 @@ struct Counters {
   std::uint64_t expired = 0;
   std::uint64_t ended = 0;         // by a RST, or by a packet that begins another connection with the same tuple
   std::uint64_t no_free_port = 0;  // new connections for which a translation has found no tuple that is free
-  std::uint64_t clashes = 0;       // new connections that were not confirmed, since another one has one of their tuples
+  std::uint64_t clashes = 0;  // new connections that did not begin or were not confirmed, since another one has one
+                              // of their tuples
   // Packets that got no port of a block (PortBlocks::Refusal); they count as `no_free_port` too.
   std::uint64_t over_block_limit = 0, no_free_block = 0, without_ports = 0;
   // Of helpers.
@@ -58,6 +62,18 @@ class Table {
  public:
   /// `blocks`: of ports, shared with other tables; null: its own, if the options have any.
   explicit Table(const Options& options, std::shared_ptr<PortBlocks> blocks = nullptr);
+
+  /// Packets of this table's connections may come to other workers: no connection gets a tuple that one of theirs has,
+  /// and they find this worker by `owners`. Called before the first packet.
+  void share(std::shared_ptr<TupleOwners> owners, unsigned worker) {
+    shared_ = std::make_unique<SharedTuples>(std::move(owners), worker, options_.most_connections);
+    helpers_.share(shared_.get());
+  }
+  [[nodiscard]] bool shares() const noexcept { return shared_ != nullptr; }
+  /// With share(), for at most so many packets that have come to this worker, before one of them is tracked: the other
+  /// workers to which they belong. Later fragments go where their first one went. Also fetches what tracking needs.
+  static constexpr std::size_t kMostToFind = 64;
+  void find_owners(std::span<const PacketView> packets, std::span<std::optional<unsigned>> owners) noexcept;
 
   /// The connection of this packet, whose layout is known, and what the packet does to it. If it begins one
   /// (State::new_connection, not confirmed), call hold(), confirm() or forget() before the next packet is tracked; a
@@ -158,9 +174,12 @@ class Table {
     return is_open(connection) && &connection != unconfirmed_;
   }
   [[nodiscard]] bool clashes(const Connection& connection) noexcept;
+  [[nodiscard]] static std::optional<Tuple> tuple_to_find(PacketView packet) noexcept;
+  [[nodiscard]] std::optional<unsigned> owner_of_first_fragment(PacketView packet) const noexcept;
   [[nodiscard]] bool set_up_translation(Connection& connection, NatKind kind, const NatRange& range) noexcept;
-  [[nodiscard]] bool is_taken(const Tuple& tuple) noexcept;
-  [[nodiscard]] bool is_taken_for_good(const Tuple& tuple, const Connection& by) noexcept;
+  [[nodiscard]] bool take_if_free(const Connection& by, NatKind kind, const Tuple& tuple) noexcept;
+  [[nodiscard]] bool take_from_ended(const Connection& by, NatKind kind, const Tuple& tuple) noexcept;
+  [[nodiscard]] bool has_room_for_reply(const Connection& by, NatKind kind, const Tuple& reply) noexcept;
   [[nodiscard]] bool choose_tuple(const Connection& connection, NatKind kind, const NatRange& range,
                                   Tuple& tuple) noexcept;
   [[nodiscard]] bool choose_from_blocks(const Connection& connection, const NatRange& range, Tuple& tuple) noexcept;
@@ -171,7 +190,7 @@ class Table {
   [[nodiscard]] Helped read_line(PacketView packet, Connection& connection, Direction direction) noexcept;
   [[nodiscard]] Helped expect(PacketView packet, Connection& connection, Direction direction,
                               const FtpAnnouncement& said) noexcept;
-  [[nodiscard]] std::uint16_t choose_expected_port(Expectation expectation) noexcept;
+  [[nodiscard]] bool choose_expected_port(Expectation& expectation) noexcept;
   void forget_expectation_of(const Connection& connection) noexcept;
   void expire_expectations() noexcept;
   [[nodiscard]] bool begin_expected(Connection& connection) noexcept;
@@ -184,6 +203,7 @@ class Table {
   /// What is in no structure any more.
   void give_back(Connection& connection) noexcept {
     if (ports_ != nullptr) ports_->release(store_.index_of(connection));
+    if (shared_ != nullptr) shared_->leave_both(store_.index_of(connection));
     store_.give_back(connection);
   }
   void set_time(std::uint64_t now_ns) noexcept;
@@ -195,6 +215,7 @@ class Table {
 
   Options options_;
   Store store_;
+  std::unique_ptr<SharedTuples> shared_;  // null: all packets come to this worker
   EndedConnections kept_;
   Fragments fragments_;
   Counters counters_;

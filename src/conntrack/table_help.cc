@@ -82,14 +82,13 @@ Helped Table::expect(PacketView packet, Connection& connection, Direction direct
   expectation.tuple.source_port = 0;
   if (said.port == 0 && !translated) return Helped::passes;
   expire_expectations();
-  const std::uint16_t port = said.port == 0 ? std::uint16_t{0} : choose_expected_port(expectation);
   helpers_.forget_expectation_of(index);
-  if (port == 0 || helpers_.expectations().full()) {
+  const bool has_room = said.port != 0 && !helpers_.expectations().full() && choose_expected_port(expectation);
+  if (!has_room) {
     counters_.expectations = helpers_.expectations().size();
     ++counters_.unexpected;
     return Helped::no_room;
   }
-  expectation.tuple.destination_port = port;
   announcement_ = ++announcements_ != 0 ? announcements_ : ++announcements_;
   expectation.announcement = announcement_;
   helpers_.expect(expectation, now_ns_);
@@ -98,7 +97,8 @@ Helped Table::expect(PacketView packet, Connection& connection, Direction direct
   if (!translated) return Helped::passes;
 
   std::array<char, kMostFtpNumbers + 1> text;
-  const std::size_t length = write_ftp(text, said.command, other.ip_version, other.destination, port);
+  const std::size_t length =
+      write_ftp(text, said.command, other.ip_version, other.destination, expectation.tuple.destination_port);
   if (!replace_payload(packet, said.offset, said.length,
                        {reinterpret_cast<const std::uint8_t*>(text.data()), length})) {
     helpers_.forget_expectation_of(index);
@@ -115,20 +115,21 @@ Helped Table::expect(PacketView packet, Connection& connection, Direction direct
   return Helped::passes;
 }
 
-/// The port at which the connection can be expected: the announced one, or another one if its addresses are translated.
-/// 0: there is none.
-std::uint16_t Table::choose_expected_port(Expectation expectation) noexcept {
+/// Gives it the port at which the connection can be expected: the announced one, or another one if its addresses are
+/// translated. False: there is none.
+bool Table::choose_expected_port(Expectation& expectation) noexcept {
   constexpr std::uint32_t kMostAttempts = 128, kLastPort = 65'535;
-  const Expectations& all = helpers_.expectations();
   const std::uint32_t more = kLastPort - expectation.announced_port;
   std::uint32_t attempts = expectation.translated ? std::min(more, kMostAttempts) : 0;
   std::uint32_t port = expectation.announced_port;
   while (true) {
     expectation.tuple.destination_port = static_cast<std::uint16_t>(port);
-    const std::uint32_t same = all.find(expectation.tuple);
-    if (same == Expectations::kNone || all.at(same).master == expectation.master)
-      return expectation.tuple.destination_port;
-    if (attempts-- == 0) return 0;
+    if (helpers_.expectations().find(expectation.tuple) == Expectations::kNone) {
+      if (shared_ == nullptr) return true;
+      expectation.place = shared_->enter_expected(expectation.tuple);
+      if (TupleOwners::is_entered(expectation.place)) return true;
+    }
+    if (attempts-- == 0) return false;
     port = expectation.announced_port + random_ports_.next() % more;
   }
 }

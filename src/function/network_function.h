@@ -64,7 +64,8 @@ struct NfTraits {
   bool answers_arrivals = false;                     // it emits, and asks for packets as they arrived
   bool replaces_frames = false;                      // its CPU stages move packets to larger frames, by an Emitter
   bool fills_gpu = false;                            // its stage on a GPU has kernels that StageUse bounds
-  bool one_worker = false;                           // packets that belong together may come to different workers
+  bool one_worker = false;                           // packets that belong together may come to different workers …
+  bool shares_connections = false;                   // … but those of its connections can be taken to their worker
   std::span<const std::string_view> drop_reasons{};  // by the value of Verdict::drop
 
   /// Of the function's stage on this processor. Null: it has none.

@@ -73,6 +73,12 @@ void add_totals(Exposition& out, const RunReport& report) {
        "Packets that functions made and no port accepted.",
        "Bytes of frames that functions made and no port accepted."},
       report.generated_lost);
+  if (report.handed_over) {
+    add({"penstock_handed_over_packets_total", "penstock_handed_over_bytes_total",
+         "Packets that workers have handed over to the workers of their connections.",
+         "Bytes of the frames that workers have handed over to the workers of their connections."},
+        *report.handed_over);
+  }
   out.family("penstock_chain_dropped_packets_total", Type::counter, "Packets dropped outside the functions.");
   for (const auto& [reason, count] : report.dropped_by_chain) out.sample(count, {{"reason", reason}});
 }

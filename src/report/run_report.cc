@@ -150,6 +150,8 @@ Json to_json(const RunReport& report) {
   json["reloads"] = report.reloads;
   json["packets"] = totals(&TrafficSum::packets);
   json["bytes"] = totals(&TrafficSum::bytes);
+  if (report.handed_over)
+    json["handed_over"] = {{"packets", report.handed_over->packets}, {"bytes", report.handed_over->bytes}};
   json["rate"] = rate_json(report);
   json["functions"] = Json::array();
   for (const FunctionReport& function : report.functions) json["functions"].push_back(function_json(function));

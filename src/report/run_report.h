@@ -103,7 +103,8 @@ struct RunReport {
   /// Each packet that was read and has left the chain is in exactly one of forwarded, dropped and consumed. Those that
   /// functions hold now are in `held`: none at the end.
   TrafficSum in, forwarded, dropped, consumed, held;
-  TrafficSum generated, generated_lost;  // packets made by functions
+  TrafficSum generated, generated_lost;   // packets made by functions
+  std::optional<TrafficSum> handed_over;  // from worker to worker, in chains whose connections may need that
   std::vector<FunctionReport> functions;
   DropCounts dropped_by_chain;
   std::vector<PortReport> ports;

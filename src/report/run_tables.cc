@@ -65,6 +65,13 @@ std::string generated_text(const RunReport& report) {
   return text + '\n';
 }
 
+std::string handed_over_text(const RunReport& report) {
+  if (!report.handed_over || report.handed_over->packets == 0) return "";
+  return fmt::format("{} ({}) handed over to the workers of their connections\n",
+                     format_count(report.handed_over->packets, "packet"),
+                     format_count(report.handed_over->bytes, "byte"));
+}
+
 /// The functions' own parts: alerts and warnings.
 std::string details_text(const RunReport& report) {
   std::string text;
@@ -132,8 +139,8 @@ std::string missed_text(const RunReport& report) {
 
 std::string to_tables(const RunReport& report) {
   const RunReport::Batches& batches = report.batches;
-  return function_table(report) + '\n' + port_table(report) + generated_text(report) + details_text(report) +
-         shares_text(report) + placement_text(report) + missed_text(report) +
+  return function_table(report) + '\n' + port_table(report) + generated_text(report) + handed_over_text(report) +
+         details_text(report) + shares_text(report) + placement_text(report) + missed_text(report) +
          fmt::format(
              "\n{} worker{} on the {}, {:.3f} s: {}pps, {}bit/s; {} batch{} ({} full, {} by timeout, {} at the end)\n"
              "latency p50 {:.1f} us, p95 {:.1f} us, p99 {:.1f} us, p99.9 {:.1f} us\n",

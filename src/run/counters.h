@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// One worker's counters. Only the worker writes them; other threads may read them during the run. Once the worker has
-// stopped, every received packet has been counted as exactly one of forwarded, dropped and consumed. Until then, it may
-// also be held.
+// One worker's counters. Only the worker writes them; other threads may read them during the run. Once all workers have
+// stopped, every received packet has been counted as exactly one of forwarded, dropped and consumed, by the worker that
+// has its connection if it was handed over. Until then, it may also be held.
 
 #pragma once
 
@@ -20,12 +20,14 @@ namespace penstock::run {
 
 /// Reasons for which the chain itself drops a packet, rather than one of its functions.
 enum class ChainDrop : std::uint8_t {
-  queue_full,    // the waiting queue was full (only for sources that do not wait)
-  no_such_exit,  // a function chose a port that does not write
-  port_refused,  // the port did not accept the packet
+  queue_full,      // the waiting queue was full (only for sources that do not wait)
+  no_such_exit,    // a function chose a port that does not write
+  port_refused,    // the port did not accept the packet
+  hand_over_full,  // the ring to the worker that has the packet's connection was full (run/hand_over.h)
 };
-inline constexpr std::size_t kChainDropCount = 3;
-inline constexpr std::string_view kChainDropNames[kChainDropCount] = {"queue_full", "no_such_exit", "port_refused"};
+inline constexpr std::size_t kChainDropCount = 4;
+inline constexpr std::string_view kChainDropNames[kChainDropCount] = {"queue_full", "no_such_exit", "port_refused",
+                                                                      "hand_over_full"};
 
 /// Packets, and the bytes of their frames, that are somewhere now.
 class Level {
@@ -74,6 +76,7 @@ struct WorkerCounters {
   report::Traffic forwarded;
   report::Traffic consumed;
   report::Traffic dropped_by_chain[kChainDropCount];
+  report::Traffic handed_over;     // to the workers that have their connections (run/hand_over.h)
   report::Traffic generated;       // emitted by functions and sent; not included in the counters above
   report::Traffic generated_lost;  // emitted by functions, but not accepted by a port
   std::deque<FunctionCounters> functions;
@@ -86,7 +89,7 @@ struct WorkerCounters {
   report::Counter closed_by_end;
   report::Counter closed_by_idleness;   // a device was idle, so the batch was closed early
   report::Counter batch_fill_permille;  // sum over all batches
-  report::Counter stack_time_ns;        // parsing and hashing
+  report::Counter stack_time_ns;        // parsing, hashing, and finding packets of other workers
   report::Counter send_time_ns;
   report::Counter cpu_time_ns;   // of the worker's thread; set when it stops
   report::Counter idle_time_ns;  // with nothing to do: no packets, and no batch that a device has finished

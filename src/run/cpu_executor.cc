@@ -11,12 +11,15 @@
 
 namespace penstock::run {
 
-CpuExecutor::CpuExecutor(const Chain& chain, unsigned worker, WorkerCounters& counters, Taps* taps)
+CpuExecutor::CpuExecutor(const Chain& chain, unsigned worker, WorkerCounters& counters, Taps* taps, HandOver* hand_over)
     : chain_(chain),
+      worker_(worker),
       taps_(taps),
+      hand_over_(hand_over),
       twins_(chain, {}, worker, counters, emitter_, 1, taps),
       stages_(make_host_stages(chain.functions, nullptr)),
       outlet_(chain, worker, counters) {
+  if (hand_over_ != nullptr) twins_.share_connections(*hand_over_);
   twins_.begin_epoch(*stages_);
   if (!chain.emits()) return;
   emissions_ = chain.make_emissions();
@@ -51,6 +54,11 @@ void run_traced(const Chain& chain, std::span<PacketView> burst, const std::shar
 
 }  // namespace
 
+void CpuExecutor::begin() noexcept {
+  outlet_.connect();
+  twins_.begin();
+}
+
 bool CpuExecutor::submit(Batch& batch) noexcept {
   if (done_ != nullptr) return false;
   pass_boundary();
@@ -62,6 +70,8 @@ bool CpuExecutor::submit(Batch& batch) noexcept {
       batch, [&](std::size_t i) { return batch.view(i); },
       [&](std::span<PacketView> burst) {
         twins_.parse(burst, true);
+        burst = twins_.keep_own(burst);
+        if (burst.empty()) return;
         if (trace != nullptr) {
           run_traced(chain_, burst, trace, twins_, outlet_, emissions);
         } else {
@@ -71,6 +81,7 @@ bool CpuExecutor::submit(Batch& batch) noexcept {
         }
       });
   outlet_.end_batch(batch, emissions);
+  if (hand_over_ != nullptr) hand_over_->wake_others(worker_);
   done_ = &batch;
   return true;
 }

@@ -15,6 +15,7 @@
 #include "run/cpu_twins.h"
 #include "run/epoch.h"
 #include "run/executor.h"
+#include "run/hand_over.h"
 #include "run/outlet.h"
 #include "run/taps.h"
 
@@ -22,11 +23,11 @@ namespace penstock::run {
 
 class CpuExecutor final : public Executor {
  public:
-  /// Borrows all arguments. `taps` may be null.
-  CpuExecutor(const Chain& chain, unsigned worker, WorkerCounters& counters, Taps* taps);
+  /// Borrows all arguments. `taps` may be null, and `hand_over`: then all packets of a connection come to its worker.
+  CpuExecutor(const Chain& chain, unsigned worker, WorkerCounters& counters, Taps* taps, HandOver* hand_over = nullptr);
 
   /// Processes the whole batch before it returns; the next `retire` returns the batch.
-  void begin() noexcept override { outlet_.connect(); }
+  void begin() noexcept override;
   bool submit(Batch& batch) noexcept override;
   Batch* retire() noexcept override;
   /// Always false: processing starts no later for a full batch, and costs less per packet.
@@ -41,7 +42,9 @@ class CpuExecutor final : public Executor {
 
  private:
   const Chain& chain_;
+  const unsigned worker_;
   Taps* taps_;
+  HandOver* const hand_over_;
   function::Emissions emissions_;
   function::Emitter emitter_;
   CpuTwins twins_;  // has the trackers that stages use until they are destroyed

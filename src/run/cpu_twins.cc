@@ -163,6 +163,25 @@ void CpuTwins::parse(std::span<const PacketView> burst, bool as_arrived) noexcep
   counters_.stack_time_ns.add(nanoseconds_between(start, Clock::now()));
 }
 
+void CpuTwins::share_connections(HandOver& hand_over) {
+  if (connections_ == nullptr) return;
+  hand_over_ = &hand_over;
+  connections_->share(hand_over.owners(), worker_);
+}
+
+std::span<PacketView> CpuTwins::keep_own(std::span<PacketView> burst) noexcept {
+  if (hand_over_ == nullptr) return burst;
+  const Clock::time_point start = Clock::now();
+  const std::span<PacketView> own = connections_->keep_own(burst, [this](PacketView packet, unsigned owner) noexcept {
+    const bool is_given = hand_over_->give(worker_, owner, packet);
+    packet.packet->verdict = is_given ? Verdict::punt() : Verdict::drop(ChainDrop::hand_over_full);
+    report::Traffic& full = counters_.dropped_by_chain[static_cast<std::size_t>(ChainDrop::hand_over_full)];
+    (is_given ? counters_.handed_over : full).add(1, packet.length());
+  });
+  counters_.stack_time_ns.add(nanoseconds_between(start, Clock::now()));
+  return own;
+}
+
 std::span<PacketView> CpuTwins::run(std::span<PacketView> burst, std::size_t first, std::size_t last) noexcept {
   for (const plan::Fork& fork : chain_.forks) {
     if (fork.first < first || fork.first >= last) continue;

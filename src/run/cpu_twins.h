@@ -21,6 +21,7 @@
 #include "run/chain.h"
 #include "run/counters.h"
 #include "run/epoch.h"
+#include "run/hand_over.h"
 #include "run/held_packets.h"
 #include "run/outlet.h"
 #include "run/taps.h"
@@ -42,11 +43,21 @@ class CpuTwins {
   void use(const StageSet& epoch) noexcept {
     if (in_use_ != &epoch) switch_to(epoch);
   }
+  /// Enters connections of an earlier run. Called before the first packet of any worker.
+  void begin() noexcept {
+    if (connections_ != nullptr) connections_->pass_boundary();
+  }
   /// Marks a batch boundary, at which functions may switch to new tables.
   void begin_batch() noexcept;
   /// Parses the burst with the shared stack. Call once for arriving packets, before `run`. `as_arrived`: no function
   /// has changed them.
   void parse(std::span<const PacketView> burst, bool as_arrived) noexcept;
+  /// Packets of this worker's connections may come to other workers, and the other way round. Called once, before the
+  /// first packet. Borrows it.
+  void share_connections(HandOver& hand_over);
+  /// Call once for a burst of arriving packets that are parsed, before `run`: hands over those that belong to other
+  /// workers, with the verdict punt, and counts them. Returns the others, in order, moved to the front.
+  [[nodiscard]] std::span<PacketView> keep_own(std::span<PacketView> burst) noexcept;
   /// Takes the burst through functions [first, last). All packets must be parsed and have the verdict forward. Each
   /// packet takes its arm of the forks in that range, which must contain forks whole. Returns the packets that
   /// continue, in order, moved to the start of `burst`.
@@ -140,6 +151,7 @@ class CpuTwins {
   Capture* const capture_;
   stack::SharedStack stack_;
   std::unique_ptr<conntrack::Connections> connections_;  // null: no function asks about connections
+  HandOver* hand_over_ = nullptr;                        // null: packets of all connections come to their worker
   std::unique_ptr<function::Arrivals> arrivals_;         // null: no function asks for packets as they arrived
   std::vector<Function> functions_;
   const StageSet* in_use_ = nullptr;

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gpu/memory.h"
+#include "run/hand_over.h"
 
 namespace penstock::run {
 namespace {
@@ -194,6 +195,7 @@ report::RunReport make_report(const Chain& chain, std::span<const std::unique_pt
   report.consumed = sums.traffic(&C::consumed);
   report.generated = sums.traffic(&C::generated);
   report.generated_lost = sums.traffic(&C::generated_lost);
+  if (hands_over(chain)) report.handed_over = sums.traffic(&C::handed_over);
   for (std::size_t i = 0; i < chain.functions.size(); ++i) {
     report::FunctionReport& function = report.functions.emplace_back(function_report(chain.functions[i], i, sums));
     if (on_gpu) add_share(chain.settings.gpu_shares, i, function);

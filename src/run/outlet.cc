@@ -8,6 +8,8 @@
 #include <chrono>
 #include <utility>
 
+#include "run/hand_over.h"
+
 namespace penstock::run {
 
 namespace {
@@ -17,7 +19,12 @@ using Clock = Batch::Clock;
 }  // namespace
 
 Outlet::Outlet(const Chain& chain, unsigned worker, WorkerCounters& counters)
-    : chain_(chain), worker_(worker), counters_(counters), exits_(chain.ports.size()), sent_(chain.ports.size()) {}
+    : chain_(chain),
+      worker_(worker),
+      hands_over_(hands_over(chain)),
+      counters_(counters),
+      exits_(chain.ports.size()),
+      sent_(chain.ports.size()) {}
 
 void Outlet::connect() {
   for (std::size_t p = 0; p < exits_.size(); ++p) exits_[p] = chain_.ports[p].port->tx(worker_);
@@ -157,12 +164,16 @@ void Outlet::count_gap(const Batch& batch, Clock::time_point now) noexcept {
   counters_.gaps.record(now - std::max(arrival, std::exchange(left_at_, now)));
 }
 
+/// Not of packets that go on in other workers.
 void Outlet::count_latency(const Batch& batch, Clock::time_point now) noexcept {
   std::size_t from = 0;
   for (const Batch::ArrivalMark& mark : batch.arrivals()) {
-    if (!mark.to_clock) counters_.latency.record(now - mark.time, mark.end - from);
-    for (std::size_t i = from; mark.to_clock && i < mark.end; ++i)
-      counters_.latency.record(now - arrival_of(batch.packets()[i], mark, now));
+    const bool differ = mark.to_clock || hands_over_;
+    if (!differ) counters_.latency.record(now - mark.time, mark.end - from);
+    for (std::size_t i = from; differ && i < mark.end; ++i) {
+      const PacketDescriptor& packet = batch.packets()[i];
+      if (packet.verdict.kind != VerdictKind::punt) counters_.latency.record(now - arrival_of(packet, mark, now));
+    }
     from = mark.end;
   }
 }

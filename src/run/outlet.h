@@ -56,6 +56,7 @@ class Outlet {
 
   const Chain& chain_;
   const unsigned worker_;
+  const bool hands_over_;
   WorkerCounters& counters_;
   const Batch::Clock::time_point built_at_ = Batch::Clock::now();
   Batch::Clock::time_point left_at_;   // when the last batch left

@@ -30,6 +30,7 @@
 #include "plan/fit.h"
 #include "run/device_run.h"
 #include "run/epoch.h"
+#include "run/hand_over.h"
 #include "run/lane_factory.h"
 #include "run/make_report.h"
 #include "run/measure_shares.h"
@@ -298,14 +299,15 @@ class RunningChain final : public Run {
   std::optional<plan::DevicePlan> plan_;  // empty on the CPU
   mutable std::mutex functions_;          // guards the chain's functions, and the next member, against `apply`
   std::uint64_t reloads_ = 0;
-  std::mutex control_;                  // held by `apply` and `rollback`; guards the next member
-  Functions former_;                    // of the former epoch; empty: there was none
-  std::mutex collecting_;               // guards the next member, and the destruction of stages
-  std::vector<bool> changing_;          // by worker: it still has stages of the former epoch
-  PacketMemory memory_;                 // that ports lend
-  std::unique_ptr<Opener> opener_;      // until the ports have started
-  std::vector<CpuList> cores_;          // by worker: where its thread may run; written before the first packet
-  std::unique_ptr<SharedQueue> queue_;  // of shared queueing, like the next member; else null
+  std::mutex control_;                   // held by `apply` and `rollback`; guards the next member
+  Functions former_;                     // of the former epoch; empty: there was none
+  std::mutex collecting_;                // guards the next member, and the destruction of stages
+  std::vector<bool> changing_;           // by worker: it still has stages of the former epoch
+  PacketMemory memory_;                  // that ports lend
+  std::unique_ptr<Opener> opener_;       // until the ports have started
+  std::vector<CpuList> cores_;           // by worker: where its thread may run; written before the first packet
+  std::unique_ptr<HandOver> hand_over_;  // null: packets of all connections come to their worker
+  std::unique_ptr<SharedQueue> queue_;   // of shared queueing, like the next member; else null
   std::unique_ptr<Receiver> receiver_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::atomic<bool> stop_workers_{false};
@@ -416,6 +418,7 @@ Result<void> RunningChain::make_workers() {
     queue_ = std::make_unique<SharedQueue>(settings.queue_bytes);
     receiver_ = std::make_unique<Receiver>(chain_, memory_, *queue_);
   }
+  hand_over_ = make_hand_over(chain_);
   int refused = 0;
   for (unsigned i = 0; i < settings.workers; ++i) {
     const WorkerPlace place = settings.placement.workers.empty() ? WorkerPlace() : settings.placement.workers[i];
@@ -434,7 +437,7 @@ Result<void> RunningChain::make_workers() {
           "has details)",
           std::system_category().message(refused));
     }
-    workers_.push_back(std::make_unique<Worker>(chain_, memory_, i, &taps_, queue_.get()));
+    workers_.push_back(std::make_unique<Worker>(chain_, memory_, i, &taps_, queue_.get(), hand_over_.get()));
   }
   return {};
 }

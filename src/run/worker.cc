@@ -47,20 +47,22 @@ ring::RingShape shape_for(const Chain& chain, unsigned worker) {
 }
 
 std::unique_ptr<Executor> make_executor(const Chain& chain, unsigned worker, ring::PacketRing& ring,
-                                        WorkerCounters& counters, Taps* taps) {
+                                        WorkerCounters& counters, Taps* taps, HandOver* hand_over) {
   if (is_device(chain.settings.processor)) return make_executor_on_device(chain, worker, ring, counters, taps);
-  return std::make_unique<CpuExecutor>(chain, worker, counters, taps);
+  return std::make_unique<CpuExecutor>(chain, worker, counters, taps, hand_over);
 }
 
 }  // namespace
 
-Worker::Worker(const Chain& chain, const PacketMemory& memory, unsigned index, Taps* taps, SharedQueue* shared)
+Worker::Worker(const Chain& chain, const PacketMemory& memory, unsigned index, Taps* taps, SharedQueue* shared,
+               HandOver* hand_over)
     : chain_(chain),
       index_(index),
       shared_(shared),
+      hand_over_(hand_over),
       counters_(chain),
       ring_(shape_for(chain, index), &memory),
-      executor_(make_executor(chain, index, ring_, counters_, taps)),
+      executor_(make_executor(chain, index, ring_, counters_, taps, hand_over)),
       lending_({}, {}, 0) {}
 
 Worker::~Worker() {
@@ -85,6 +87,12 @@ void Worker::begin() noexcept {
     sources_.push_back({queue, static_cast<PortIndex>(p), port.lossless(), queue->next_time_ns().has_value()});
     all_lossless_ &= port.lossless();
   }
+  if (hand_over_ != nullptr) {
+    port::RxQueue& inbox = hand_over_->inbox(index_);
+    sources.push_back(&inbox);
+    // Its packets wait in the rings while there is no room for them.
+    sources_.push_back({.queue = &inbox, .port = kNoPort, .lossless = true, .timed = false, .is_inbox = true});
+  }
   can_sleep_ = !sources_.empty() && collect_wake_ups();
   lending_ = Lending(std::move(sources), std::move(exits), ring_.most_batches());
   executor_->begin();
@@ -108,7 +116,7 @@ void Worker::run_until(const std::atomic<bool>& stop) noexcept {
     if (changes_epoch_ || next_stages_.load(std::memory_order_relaxed) != nullptr) change_epoch();
     if (!may_hold_.load(std::memory_order_relaxed)) executor_->give_up_held();
     const bool stopping = stop.load(std::memory_order_relaxed);
-    const bool received = !stopping && receive();
+    const bool received = receive(stopping);
     if (filling_ != nullptr && !filling_->empty() && !copy_waits_) {
       if (stopping || all_ended()) {
         close(counters_.closed_by_end);
@@ -135,7 +143,8 @@ void Worker::run_until(const std::atomic<bool>& stop) noexcept {
       executor_->pass_boundary();  // tables change even when no packets come
       if (stopping || (all_ended() && !copy_waits_)) {
         executor_->give_up_held();
-        if (!lending_.any_leaving() && lending_.all_left()) return;
+        const bool is_last = hand_over_ == nullptr || hand_over_->is_over(index_);
+        if (is_last && !lending_.any_leaving() && lending_.all_left()) return;
       }
     }
     rest(++idle_rounds);
@@ -191,12 +200,15 @@ void Worker::rest_at_shared_queue() noexcept {
   shared_->wait(until);
 }
 
-bool Worker::receive() noexcept {
+/// `only_inbox`: what other workers hand over, since the run is ending.
+bool Worker::receive(bool only_inbox) noexcept {
+  if (only_inbox && hand_over_ == nullptr) return false;
   if (copy_waits_) return observe_copy();
   bool received = false;
   // Each round begins with another source, so that none starves.
   for (std::size_t i = 0; i < sources_.size(); ++i) {
     Source& source = sources_[(next_source_ + i) % sources_.size()];
+    if (only_inbox && !source.is_inbox) continue;
     if (!source.ended && !copy_waits_) received |= receive_from(source);
   }
   if (!sources_.empty()) next_source_ = (next_source_ + 1) % sources_.size();
@@ -238,8 +250,8 @@ port::RxStatus Worker::take_in(Source& source) noexcept {
     const Clock::time_point now = Clock::now();
     if (had == 0) opened_ = now;
     if (shared_ == nullptr) {  // else the receiver did it
-      filling_->mark_arrivals(now, source.queue->arrivals_to_clock());
-      count_arrivals(source, filling_->size() - had, filling_->frame_bytes() - had_bytes);
+      filling_->mark_arrivals(now, arrivals_to_clock(source));
+      if (!source.is_inbox) count_arrivals(source, filling_->size() - had, filling_->frame_bytes() - had_bytes);
     }
   }
   if (status == port::RxStatus::more && !filling_->empty()) close(counters_.closed_by_size);
@@ -354,8 +366,14 @@ std::unique_ptr<StageSet> Worker::take_ended() noexcept {
   return std::unique_ptr<StageSet>(done_.load() ? next_stages_.exchange(nullptr) : nullptr);
 }
 
+/// Of interfaces, packets that are handed over keep the times of their arrival.
+std::optional<std::chrono::nanoseconds> Worker::arrivals_to_clock(const Source& source) const noexcept {
+  if (!source.is_inbox) return source.queue->arrivals_to_clock();
+  return can_sleep_ && sources_.size() > 1 ? sources_.front().queue->arrivals_to_clock() : std::nullopt;
+}
+
 bool Worker::all_ended() const noexcept {
-  return std::all_of(sources_.begin(), sources_.end(), [](const Source& source) { return source.ended; });
+  return std::ranges::all_of(sources_, [](const Source& source) { return source.ended || source.is_inbox; });
 }
 
 }  // namespace penstock::run

@@ -23,6 +23,7 @@
 #include "run/counters.h"
 #include "run/epoch.h"
 #include "run/executor.h"
+#include "run/hand_over.h"
 #include "run/lending.h"
 #include "run/shared_queue.h"
 #include "run/taps.h"
@@ -32,9 +33,10 @@ namespace penstock::run {
 class Worker {
  public:
   /// Borrows the chain, whose ports may be opened later, the memory from which they lend, `taps`, which may be null,
-  /// and `shared`, the queue from which it takes its packets; null: it has receive queues of its own. Throws
-  /// gpu::CudaError if the chain cannot run on its device.
-  Worker(const Chain& chain, const PacketMemory& memory, unsigned index, Taps* taps, SharedQueue* shared = nullptr);
+  /// `shared`, the queue from which it takes its packets, and `hand_over`. Null: it has receive queues of its own, and
+  /// all packets of its connections come to these. Throws gpu::CudaError if the chain cannot run on its device.
+  Worker(const Chain& chain, const PacketMemory& memory, unsigned index, Taps* taps, SharedQueue* shared = nullptr,
+         HandOver* hand_over = nullptr);
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
@@ -79,12 +81,13 @@ class Worker {
     port::RxQueue* queue;
     PortIndex port;
     bool lossless;
-    bool timed;  // its packets have timestamps by which sources are merged
+    bool timed;             // its packets have timestamps by which sources are merged
+    bool is_inbox = false;  // its packets have been counted where they arrived; it ends with those of all workers
     bool ended = false;
   };
 
   void run_until(const std::atomic<bool>& stop) noexcept;
-  bool receive() noexcept;
+  bool receive(bool only_inbox) noexcept;
   bool receive_from(Source& source) noexcept;
   void count_arrivals(const Source& source, std::uint64_t packets, std::uint64_t bytes) noexcept;
   /// Polls into the open batch.
@@ -97,6 +100,7 @@ class Worker {
   bool execute() noexcept;
   bool retire() noexcept;
   [[nodiscard]] bool all_ended() const noexcept;
+  [[nodiscard]] std::optional<std::chrono::nanoseconds> arrivals_to_clock(const Source& source) const noexcept;
   void count_idle_round() noexcept;
   void rest(unsigned idle_rounds) noexcept;
   void rest_at_shared_queue() noexcept;
@@ -110,6 +114,7 @@ class Worker {
   const Chain& chain_;
   const unsigned index_;
   SharedQueue* const shared_;
+  HandOver* const hand_over_;
   WorkerCounters counters_;
   ring::PacketRing ring_;
   std::unique_ptr<Executor> executor_;

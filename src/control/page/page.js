@@ -142,7 +142,7 @@ function showBars(id, entries, none) {
   if (entries.length === 0) show(id, element("li", {class: "none"}, none));
 }
 
-const kReasons = {queue_full: "queue full", no_such_exit: "no such exit", port_refused: "port refused"};
+const kReasons = {queue_full: "queue full", no_such_exit: "no such exit", port_refused: "port refused", hand_over_full: "hand-over full"};
 
 function showDrops(now) {
   const found = [];
