@@ -306,6 +306,37 @@ TEST_F(ChainFile, ASharedQueueNeedsFunctionsWithoutFlows) {
   EXPECT_EQ(usual->chain.settings.queueing, run::Queueing::per_worker);
 }
 
+TEST_F(ChainFile, SeveralWorkersNeedToBeAbleToHandOverPacketsOfTranslatedConnections) {
+  put("nat.rules",
+      "*nat\n:PREROUTING ACCEPT [0:0]\n:POSTROUTING ACCEPT [0:0]\n"
+      "-A POSTROUTING -j SNAT --to-source 192.0.2.1\nCOMMIT\n");
+  const std::string firewalls =
+      "  - firewall: {rules: nat.rules, hook: prerouting}\n  - firewall: {rules: nat.rules, hook: postrouting}\n";
+  const auto chain = [](const std::string& port, const std::string& functions, const std::string& run) {
+    return "ports: {a: {" + port + "}}\nchain:\n" + functions + "run: {" + run + "}\n";
+  };
+  const auto loaded = load(chain("generator: {}", firewalls, "workers: 3, processor: cpu"));
+  ASSERT_TRUE(loaded) << to_string(loaded.error());
+  EXPECT_TRUE(loaded->chain.functions[0].function->traits().shares_connections);
+  put("in.pcap", "");
+  ASSERT_TRUE(load(chain("generator: {}", firewalls, "workers: 1")));
+  expect_has(
+      errors_of(chain("pcap: {read: in.pcap}", firewalls, "workers: 3, processor: cpu")),
+      "workers: packets of firewall's connections may come to different workers, and cannot be handed over: port "
+      "a reads a capture, in which a reply does not wait for the packet to which it replies: found 3 workers, "
+      "expected workers: 1");
+  const std::string gateway = PENSTOCK_SOURCE_DIR "/examples/gateway/";
+  const std::string ipsec =
+      "  - ipsec: {state: " + gateway + "xfrm-state.txt, policy: " + gateway + "xfrm-policy.txt, state_dir: none}\n";
+  expect_has(errors_of(chain("generator: {}", ipsec + firewalls, "workers: 2, processor: cpu")),
+             "cannot be handed over: ipsec, which comes first, changes addresses or ports: found 2 workers");
+  const auto after = load(chain("generator: {}", firewalls + ipsec, "workers: 2, processor: cpu"));
+  EXPECT_TRUE(after) << to_string(after.error());
+  put("count.rules", "*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -m connlimit --connlimit-above 2 -j DROP\nCOMMIT\n");
+  expect_has(errors_of(chain("generator: {}", "  - firewall: {rules: count.rules}\n", "workers: 2, processor: cpu")),
+             "workers: firewall needs packets together that may come to different workers: found 2 workers");
+}
+
 TEST_F(ChainFile, ABatchLargerThanTheQueueIsReportedAtTheValueToCorrect) {
   const auto errors = [&](const std::string& run, const std::vector<const char*>& texts) {
     LoadOptions options;

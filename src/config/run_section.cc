@@ -271,12 +271,42 @@ void RunSection::refuse_batch_beyond_queue() {
 
 void RunSection::check_one_worker() {
   if (settings_.workers == 1) return;
-  for (const run::NamedFunction& named : chain_.functions) {
-    if (!named.function->traits().one_worker) continue;
-    errors_.push_back({run_ ? run_->place("workers") : Place{},
-                       fmt::format("workers: {} needs packets together that may come to different workers", named.name),
-                       format_count(settings_.workers, "worker"), "workers: 1"});
+  const auto refuse = [this](std::string why, std::string expected) {
+    errors_.push_back({run_ ? run_->place("workers") : Place{}, "workers: " + std::move(why),
+                       format_count(settings_.workers, "worker"), std::move(expected)});
+  };
+  bool is_first = true;  // that shares connections: packets are taken to their worker for all of them
+  for (std::size_t f = 0; f < chain_.functions.size(); ++f) {
+    const run::NamedFunction& named = chain_.functions[f];
+    const function::NfTraits& traits = named.function->traits();
+    if (traits.one_worker)
+      refuse(named.name + " needs packets together that may come to different workers", "workers: 1");
+    if (!traits.shares_connections || !std::exchange(is_first, false)) continue;
+    if (const std::string why = why_not_handed_over(f); !why.empty()) {
+      refuse(fmt::format("packets of {}'s connections may come to different workers, and cannot be handed over: {}",
+                         named.name, why),
+             is_device(settings_.processor) ? "workers: 1, or processor: cpu" : "workers: 1");
+    }
   }
+}
+
+/// Why packets that come to another worker than their connection's cannot be taken there before any function has seen
+/// them. Empty: they can be.
+std::string RunSection::why_not_handed_over(std::size_t function) const {
+  constexpr FieldSet kOfTuples{Field::ipv4_src,    Field::ipv4_dst,    Field::ipv6_src,   Field::ipv6_dst,
+                               Field::l4_src_port, Field::l4_dst_port, Field::frame_shape};
+  if (is_device(settings_.processor)) return "the chain runs on a GPU";
+  for (const run::NamedPort& named : chain_.ports) {
+    if (named.port != nullptr && named.port->reads() && named.port->is_recorded())
+      return fmt::format("port {} reads a capture, in which a reply does not wait for the packet to which it replies",
+                         named.name);
+  }
+  for (std::size_t before = 0; before < function; ++before) {
+    const function::NfTraits& traits = chain_.functions[before].function->traits();
+    if (!(traits.cpu.writes & kOfTuples).empty())
+      return chain_.functions[before].name + ", which comes first, changes addresses or ports";
+  }
+  return {};
 }
 
 Errors RunSection::check_queueing() {

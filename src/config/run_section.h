@@ -35,10 +35,10 @@ class RunSection {
   /// Chooses the processor for the functions, and what depends on it. `functions_known`: no function is missing because
   /// of mistakes.
   void choose_processor(bool only_plan, bool functions_known);
+  /// Reports functions that need all packets in one worker. Needs the processor.
+  void check_one_worker();
   /// Refuses a shared queue if a function follows flows over several workers. Returns what it weakens. Needs the
   /// processor.
-  /// Reports functions that need all packets in one worker.
-  void check_one_worker();
   [[nodiscard]] Errors check_queueing();
   /// Sets `gpu_shares`: `whole`, `auto`, or shares of functions by their names.
   void set_gpu_shares(bool functions_known);
@@ -55,6 +55,7 @@ class RunSection {
   [[nodiscard]] std::size_t most_batch_bytes_on_device() const;
   [[nodiscard]] Result<std::vector<int>> usable_gpus(bool functions_known);
   void set_gpu_share(std::string_view item, bool functions_known);
+  [[nodiscard]] std::string why_not_handed_over(std::size_t function) const;
 
   const ChainDescription& description_;
   const std::optional<Parameters>& run_;  // empty: there are mistakes

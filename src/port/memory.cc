@@ -164,6 +164,7 @@ class MemoryPort final : public Port {
 
   bool reads() const noexcept override { return true; }
   bool writes() const noexcept override { return false; }
+  bool is_recorded() const noexcept override { return true; }
 
   Errors check() const override { return check_captures(paths_); }
   void interrupt() noexcept override { stop_.signal(); }

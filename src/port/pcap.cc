@@ -135,6 +135,7 @@ class PcapPort final : public Port {
   ~PcapPort() override { stop_reading_.signal(); }  // otherwise the feeder could block on a pipe for ever
 
   bool reads() const noexcept override { return !read_.empty(); }
+  bool is_recorded() const noexcept override { return true; }
   bool writes() const noexcept override { return !write_.empty(); }
 
   Errors check() const override {

@@ -197,6 +197,9 @@ class Port {
   /// A source that can wait for its reader (a file) is lossless. One that cannot (a live interface, a generator with a
   /// rate) drops what does not fit in the waiting queue, and the worker counts it.
   [[nodiscard]] virtual bool lossless() const noexcept { return true; }
+  /// Whether its packets were recorded. A reply may then come to its worker before another worker has seen the packet
+  /// to which it replies.
+  [[nodiscard]] virtual bool is_recorded() const noexcept { return false; }
 
   /// Checks the files that the port names, as far as possible without blocking, and without opening pipes or creating
   /// or changing anything: captures that are missing or cannot be read, folders that are not writable.

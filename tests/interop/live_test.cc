@@ -48,9 +48,13 @@ constexpr const char* kForInterfaces[] = {"Deleted1",    "Deleted2",      "Moved
                                           "LargeFrames", "LongestFrames", "Tunnel"};
 constexpr const char* kForPacketSockets[] = {"Conversations",
                                              "Evening",
+                                             "Evening4",
                                              "Ftp",
+                                             "Ftp4",
                                              "GatewayHost",
+                                             "GatewayHost4",
                                              "Home",
+                                             "Home4",
                                              "HomeOfKernel",
                                              "Unprivileged1",
                                              "Unprivileged2",
@@ -76,11 +80,11 @@ constexpr const char* kReloads[] = {"Reloads1", "Reloads2"};
 constexpr const char* kUpgrades[] = {"Upgrades1", "Upgrades2", "InterruptedUpgrades", "PredecessorDies",
                                      "RefusedUpgrades"};
 // What depends little on the kind of port.
-constexpr const char* kForOne[] = {"Download1",       "Fragments3",     "Flood2",       "EndsUnderLoad1",
-                                   "Idle1",           "FilterAlone",    "Router",       "FirewallRouter2",
-                                   "Everything",      "Detects1",       "Soak",         "EspToLinux",
-                                   "EspToRteIpsec",   "HostileClients", "Connections1", "Connections2",
-                                   "KeptConnections", "Rejects1"};
+constexpr const char* kForOne[] = {"Download1",       "Fragments3",        "Flood2",       "EndsUnderLoad1",
+                                   "Idle1",           "FilterAlone",       "Router",       "FirewallRouter2",
+                                   "Everything",      "Detects1",          "Soak",         "EspToLinux",
+                                   "EspToRteIpsec",   "HostileClients",    "Connections1", "Connections2",
+                                   "KeptConnections", "KeptTranslations4", "Rejects1"};
 
 // Frames of several segments from raw sockets, and of UDP, are not for AF_XDP (src/port/README.md).
 constexpr const char* kForXdp[] = {"Basics1",   "Basics2",    "Download1",      "Jumbo",           "Fragments2",
@@ -120,6 +124,8 @@ INSTANTIATE_TEST_SUITE_P(TunnelPath, Live, Combine(Values("af_packet", "tap", "a
                          name_of_scenario);
 INSTANTIATE_TEST_SUITE_P(Detecting, Live,
                          Combine(Values("tap", "af_xdp", "af_xdp_generic", "dpdk", "dpdk_tap"), Values("Detects1")),
+                         name_of_scenario);
+INSTANTIATE_TEST_SUITE_P(Translating, Live, Combine(Values("tap", "af_xdp", "dpdk"), Values("Home4")),
                          name_of_scenario);
 INSTANTIATE_TEST_SUITE_P(DetectingByTwo, Live, Combine(Values("af_xdp_generic"), Values("Detects2")), name_of_scenario);
 INSTANTIATE_TEST_SUITE_P(Reloading, Live,

@@ -119,9 +119,10 @@ Firewall::Firewall(classify::Ruleset rules, Setup setup)
     traits_.cpu.writes |= {Field::mark,     Field::tcp_options,   Field::l4_checksum,      Field::ipv4_tos,
                            Field::ipv4_ttl, Field::ipv4_checksum, Field::ipv6_class_label, Field::ipv6_hop_limit};
   }
-  // What is expected may come to another worker; so may replies to translated addresses, and other connections that
-  // count.
-  traits_.one_worker = nat_ || helps || rules_.counts_connections();
+  // What is expected may come to another worker, and so may replies to translated addresses.
+  traits_.shares_connections = nat_ || helps;
+  // So may other connections that count.
+  traits_.one_worker = rules_.counts_connections();
   if (nat_ && helps) {
     // Announcements in the payload get other lengths.
     traits_.cpu.writes |= {Field::ipv4_length, Field::ipv6_length, Field::tcp_seq,     Field::tcp_ack,

@@ -167,18 +167,18 @@ TEST(FirewallWithHelper, TranslatesAnnouncementsOnceInAGateway) {
   }
 }
 
-TEST(FirewallWithHelper, RunsOnOneCpuAndMakesPacketsLongerOnlyIfItTranslates) {
+TEST(FirewallWithHelper, RunsOnTheCpuAndMakesPacketsLongerOnlyIfItTranslates) {
   Chain chain({Hook::forward, Hook::postrouting}), without({Hook::forward, Hook::postrouting}, {});
   for (const std::size_t i : {0U, 1U}) {
     const function::NfTraits& traits = chain.firewall(i).traits();
-    EXPECT_TRUE(traits.one_worker);
+    EXPECT_TRUE(traits.shares_connections);
     EXPECT_EQ(traits.access_on(function::Processor::gpu), nullptr);
     EXPECT_EQ(traits.cpu.writes.has(Field::frame_shape), i == 1);
     EXPECT_EQ(traits.growth.tail, i == 1 ? conntrack::kMostFtpGrowth : 0);
     EXPECT_FALSE(without.firewall(i).traits().cpu.writes.has(Field::frame_shape));
     EXPECT_EQ(without.firewall(i).traits().growth.tail, 0);
   }
-  EXPECT_FALSE(without.firewall(0).traits().one_worker);
+  EXPECT_FALSE(without.firewall(0).traits().shares_connections);
   EXPECT_THAT(chain.firewall(0).description(), ::testing::HasSubstr(" a worker, helper ftp 21"));
 }
 

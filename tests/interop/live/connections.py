@@ -9,8 +9,9 @@ import socket
 import subprocess
 import time
 
+import home
 from control import Operator
-from net import check, entering, sh, wait_until
+from net import Skip, check, entering, sh, wait_until
 
 RULES = """*filter
 :INPUT ACCEPT [0:0]
@@ -238,8 +239,53 @@ def kept(make):
     check(net.penstock.process.wait(10) != 0 and "not overwritten" in net.penstock.text(), net.penstock.text())
 
 
+def kept_translations(make):
+    """Connections through NAT on four workers: they are listed and ended, and those that are left go on in the next run, whichever end speaks
+    first."""
+    net = make(routed=True, workers=4, ipv6=False)
+    if "nftables" not in sh("nft --version", check=False):
+        raise Skip("nft is not installed")
+    rules, kept, operator = net.write("home.nft", home.RULES), net.path("connections"), Operator(net)
+
+    def firewall(hook, more=""):
+        return (f"  - firewall: {{rules: {rules}, hook: {hook}, tcp_loose: false, interfaces: {{lan: lan, wan: wan}}{more}}}\n")
+
+    def start():
+        net.start(firewall("prerouting", f", connections_file: {kept}") + net.router() + firewall("forward") + firewall("postrouting", ", addresses: {wan: 10.2.0.254}"),
+                  outputs=f", control: {operator.socket}")
+        operator.wait_until_running()
+
+    def lines(*options):
+        return sh(f"{net.program} ctl --socket {operator.socket} conntrack list {' '.join(options)} 2>/dev/null").splitlines()
+
+    def answers(connection, seconds=5):
+        connection.client.settimeout(seconds)
+        connection.server.sendall(b"x")
+        try:
+            return connection.client.recv(100) != b""
+        except socket.timeout:
+            return False
+
+    start()
+    server = listen(net)
+    connections = [Tcp(net, server) for _ in range(16)]
+    check(all(connection.server.getpeername()[0] == "10.2.0.254" for connection in connections), "not translated")
+    ended = connections.pop()
+    check(operator.do("conntrack", "flush", "--sport", str(ended.port))["removed"] == 1)
+    check(not answers(ended, 0.3), "a connection that was ended goes on")
+    for _ in range(2):
+        report = net.stop()
+        check(report["handed_over"]["packets"] > 8, report["handed_over"])
+        start()
+        check(len(lines("--state", "ESTABLISHED", "--proto", "tcp")) == len(connections), lines())
+        check(all(answers(connection) for connection in connections), "a connection does not go on")
+        check(all(connection.passes() for connection in connections), "a connection does not go on")
+    net.stop()
+
+
 SCENARIOS = {
     "Connections1": lambda make: managed(make, 1),
     "Connections2": lambda make: managed(make, 2),
     "KeptConnections": kept,
+    "KeptTranslations4": kept_translations,
 }

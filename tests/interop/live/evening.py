@@ -122,9 +122,9 @@ def has(tool):
     return sh(f"command -v {tool}", check=False) != ""
 
 
-def house(make):
+def house(make, workers=1):
     """The hosts, and the gateway's addresses: all but what translates and forwards."""
-    net = make(routed=True)
+    net = make(routed=True, workers=workers)
     sh("ip netns add li && ip -n li link set lo up")
     net.make_link("ip link add eth0 netns li type veth peer name in netns lb")
     for host in ("gw", "lb", "li"):
@@ -255,8 +255,8 @@ def by_kernel(make):
     return said
 
 
-def by_penstock(make):
-    net = house(make)
+def by_penstock(make, workers):
+    net = house(make, workers)
     rules = net.write("home.nft", RULES)
     sh(f"ip netns exec gw nft -f {net.write('own.nft', OWN_ADDRESSES)} && ip netns exec gw nft '{ONLY_ERRORS}'")
     serve(net)
@@ -270,7 +270,9 @@ def by_penstock(make):
     addresses = f", addresses: {{wan: {' '.join(PUBLIC)}, lan: 10.1.0.254 fd01::fe}}"
     net.start(firewall("prerouting") + router + firewall("forward") + firewall("postrouting", addresses))
     said = answers_of(net)
-    net.stop()
+    report = net.stop()
+    if workers > 1:
+        check(report["handed_over"]["packets"] > 1000, report["handed_over"])
     return said
 
 
@@ -281,10 +283,10 @@ def as_by_penstock(name, answer):
     return [answer[0], "2 *", answer[2]] if name.endswith("traceroute from outside") else answer
 
 
-def evening(make):
+def evening(make, workers=1):
     if not has("nft"):
         raise Skip("nft is not installed")
-    kernel, penstock = by_kernel(make), by_penstock(make)
+    kernel, penstock = by_kernel(make), by_penstock(make, workers)
     for name, answer in kernel.items():
         print(f"{name}: {answer if len(str(answer)) < 300 else str(answer)[:300] + ' ...'}")
     different = [f"{name}:\n  kernel:   {kernel[name]}\n  Penstock: {penstock[name]}"
@@ -299,4 +301,4 @@ def evening(make):
             check(kernel[f"IPv{version}: {what}"].removeprefix("::ffff:") == answer, "IPv", version, what, kernel[f"IPv{version}: {what}"])
 
 
-SCENARIOS = {"Evening": evening}
+SCENARIOS = {"Evening": evening, "Evening4": lambda make: evening(make, workers=4)}

@@ -110,8 +110,8 @@ def store_and_fetch(host, address, passive, content):
             ftp.close()
 
 
-def ftp(make):
-    net = make(routed=True)
+def ftp(make, workers=1):
+    net = make(routed=True, workers=workers)
     if "nftables" not in sh("nft --version", check=False):
         raise Skip("nft is not installed")
     rules, server = net.write("ftp.nft", RULES), net.write("server.py", SERVER)
@@ -151,6 +151,8 @@ def ftp(make):
     expected = report["functions"][0]["details"]["connections"]["expected"]
     check(expected["arrived"] == transfers and expected["announced"] == transfers and expected["now"] == 0, expected, transfers)
     check(report["functions"][2]["dropped"]["packets"] > 0, report["functions"][2])
+    if workers > 1:
+        check(report["handed_over"]["packets"] > 1000, report["handed_over"])
 
 
-SCENARIOS = {"Ftp": ftp}
+SCENARIOS = {"Ftp": ftp, "Ftp4": lambda make: ftp(make, workers=4)}

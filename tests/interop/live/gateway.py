@@ -67,9 +67,9 @@ table inet penstock {
 GATES = {"lan": ("10.1.0.254", "fd01::fe"), "wan": ("10.2.0.254", "fd02::fe")}
 
 
-def gateway(make):
+def gateway(make, workers=1):
     """The hosts, the gateway's addresses, and the servers."""
-    net = make(routed=True)
+    net = make(routed=True, workers=workers)
     net.host("gw", "sysctl -qw net.ipv4.icmp_ratelimit=0 net.ipv6.icmp.ratelimit=0 net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.default.rp_filter=0")
     for port, (ipv4, ipv6) in GATES.items():
         sh(f"ip -n gw link set {port} address {net.MACS[port]} up && ip -n gw addr add {ipv4}/24 dev {port} && "
@@ -125,11 +125,11 @@ def by_kernel(make):
     return said
 
 
-def by_penstock(make):
-    net = gateway(make)
+def by_penstock(make, workers):
+    net = gateway(make, workers)
     rules = net.write("gate.nft", RULES)
     sh(f"ip netns exec gw nft -f {net.write('nothing.nft', NOTHING_ELSE)}")
-    net.make_link("ip -n gw tuntap add dev host0 mode tap vnet_hdr")
+    net.make_link(f"ip -n gw tuntap add dev host0 mode tap {'multi_queue' if workers > 1 else ''} vnet_hdr")
     sh("ip -n gw link set host0 addrgenmode none arp off up")
     for option, index in (("", 0), ("-6", 1)):
         sh(f"ip -n gw {option} rule add pref 100 iif lo lookup 100")
@@ -150,12 +150,12 @@ def by_penstock(make):
     return said, report
 
 
-def follow(make):
+def follow(make, workers=1):
     skip_without_tun()
     if "nftables" not in sh("nft --version", check=False):
         raise Skip("nft is not installed")
     kernel = by_kernel(make)
-    penstock, report = by_penstock(make)
+    penstock, report = by_penstock(make, workers)
     different = [f"{what}:\n  kernel:   {kernel[what]}\n  Penstock: {penstock[what]}" for what in kernel if penstock[what] != kernel[what]]
     check(not different, "answers differ:\n" + "\n".join(different), json.dumps(report["functions"], indent=1))
     # And they are right.
@@ -172,4 +172,4 @@ def follow(make):
             check(kernel[what] == answer, what, kernel[what], "and not", answer)
 
 
-SCENARIOS = {"GatewayHost": follow}
+SCENARIOS = {"GatewayHost": follow, "GatewayHost4": lambda make: follow(make, workers=4)}

@@ -57,12 +57,12 @@ print(json.dumps([ask(*question.split(',')) for question in sys.argv[1:]]))
 """
 
 
-def follow(rules_of_kernel):
-    return lambda make: home(make, rules_of_kernel)
+def follow(rules_of_kernel, workers=1):
+    return lambda make: home(make, rules_of_kernel, workers)
 
 
-def home(make, rules_of_kernel):
-    net = make(routed=True)
+def home(make, rules_of_kernel, workers):
+    net = make(routed=True, workers=workers)
     if "nftables" not in sh("nft --version", check=False):
         raise Skip("nft is not installed")
     rules, server, client = net.write("home.nft", RULES), net.write("server.py", SERVER), net.write("client.py", CLIENT)
@@ -98,6 +98,10 @@ def home(make, rules_of_kernel):
     details = report["functions"][0]["details"]["connections"]
     check(details["confirmed"] >= 12, details)
     check(report["functions"][2]["dropped"]["packets"] > 0, report["functions"])
+    check(("handed_over" in report) == (workers > 1), report.get("handed_over"))
+    if workers > 1:
+        check(report["handed_over"]["packets"] > 1000, report["handed_over"])
+        check(all(worker["in"]["packets"] > 0 for worker in report["by_worker"]), report["by_worker"])
 
 
-SCENARIOS = {"Home": follow(False), "HomeOfKernel": follow(True)}
+SCENARIOS = {"Home": follow(False), "Home4": follow(False, workers=4), "HomeOfKernel": follow(True)}
