@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "base/keyed_hash.h"
+#include "base/nanoseconds.h"
 #include "conntrack/transport.h"
 
 namespace penstock::conntrack {
@@ -68,7 +69,6 @@ Fragments::Set& Fragments::set_of(const Fragment& fragment) const noexcept {
 }
 
 void Fragments::remember(const FirstFragment& first, std::uint64_t now_ns) noexcept {
-  constexpr std::uint64_t kSecond = 1'000'000'000;
   // As long as Linux waits for the rest of a datagram (ipfrag_time, nf_conntrack_frag6_timeout).
   const std::uint64_t seconds = first.fragment.ip_version == 4 ? 30 : 60;
   Set& set = set_of(first.fragment);
@@ -76,7 +76,7 @@ void Fragments::remember(const FirstFragment& first, std::uint64_t now_ns) noexc
       set, [&](const FirstFragment& other) { return other.fragment.is_of_same_datagram(first.fragment); });
   FirstFragment& place = same != set.end() ? *same : *std::ranges::min_element(set, {}, &FirstFragment::expires_ns);
   place = first;
-  place.expires_ns = now_ns + seconds * kSecond;
+  place.expires_ns = now_ns + seconds * kNsPerSecond;
 }
 
 const FirstFragment* Fragments::find(const Fragment& fragment, std::uint64_t now_ns) const noexcept {

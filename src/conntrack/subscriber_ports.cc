@@ -8,13 +8,13 @@
 #include <utility>
 
 #include "base/keyed_hash.h"
+#include "base/nanoseconds.h"
 #include "packet/ip.h"
 
 namespace penstock::conntrack {
 
 namespace {
 
-constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
 constexpr unsigned kWordBits = 64;
 
 }  // namespace

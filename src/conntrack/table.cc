@@ -9,13 +9,12 @@
 #include <utility>
 
 #include "base/keyed_hash.h"
+#include "base/nanoseconds.h"
 #include "conntrack/icmp.h"
 #include "conntrack/tcp.h"
 
 namespace penstock::conntrack {
 namespace {
-
-constexpr std::uint64_t kSecond = 1'000'000'000;
 
 Tracked invalid(Reason reason) noexcept { return {.state = State::invalid, .reason = reason}; }
 
@@ -289,7 +288,7 @@ Tracked Table::begin(PacketView packet, const Transport& transport, std::uint32_
   Connection* const connection = take(transport.tuple, *reply);
   if (connection == nullptr) return invalid(Reason::full);
   if (tcp) begin_tcp(*connection, segment_of(packet, transport));
-  if (protocol == ip_protocol::kUdp) connection->udp_stream_from_ns = now_ns_ + 2 * kSecond;
+  if (protocol == ip_protocol::kUdp) connection->udp_stream_from_ns = now_ns_ + 2 * kNsPerSecond;
   const Outcome outcome = update(*connection, Direction::original, packet, transport);
   if (outcome.kind == Outcome::Kind::invalid) {
     give_back(*connection);
@@ -301,7 +300,7 @@ Tracked Table::begin(PacketView packet, const Transport& transport, std::uint32_
     ++counters_.clashes;
     return invalid(Reason::full);
   }
-  connection->expires_ns = now_ns_ + outcome.timeout_s * kSecond;
+  connection->expires_ns = now_ns_ + outcome.timeout_s * kNsPerSecond;
   unconfirmed_ = connection;
   unconfirmed_hash_ = hash;
   believed_ = true;
@@ -324,7 +323,7 @@ Outcome Table::update(Connection& connection, Direction direction, PacketView pa
         const SequenceShifts& shifts = helpers_.of(store_.index_of(connection)).shifts;
         segment.ack_shift = shifts[static_cast<unsigned>(opposite(direction))].of(segment.ack - 1);
       }
-      return track_tcp(connection, direction, segment, options_, remaining_ns(connection) / kSecond);
+      return track_tcp(connection, direction, segment, options_, remaining_ns(connection) / kNsPerSecond);
     }
     case ip_protocol::kUdp: {
       // A stream is what goes on after both sides were seen: a query and its answer are none.
@@ -361,7 +360,7 @@ Connection* Table::take(const Tuple& original, const Tuple& reply) noexcept {
 }
 
 void Table::live_for(Connection& connection, std::uint32_t seconds) noexcept {
-  connection.expires_ns = now_ns_ + seconds * kSecond;
+  connection.expires_ns = now_ns_ + seconds * kNsPerSecond;
   store_.reschedule(connection);
 }
 
@@ -485,7 +484,7 @@ std::uint32_t Table::likely_hash(PacketView packet) const noexcept {
 
 /// A clock that was set, or another capture, is told from packets of several ports that come out of order.
 void Table::set_time(std::uint64_t now_ns) noexcept {
-  constexpr std::uint64_t kMostBack = 60 * kSecond, kMostForward = 365 * 86'400 * kSecond;
+  constexpr std::uint64_t kMostBack = 60 * kNsPerSecond, kMostForward = 365 * 86'400 * kNsPerSecond;
   const std::uint64_t time_ns = now_ns + ahead_of_packets_;  // both may wrap; what counts is the difference
   if (time_ns - now_ns_ <= kMostForward) {
     now_ns_ = time_ns;

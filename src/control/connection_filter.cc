@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/nanoseconds.h"
 #include "packet/ip.h"
 #include "packet/transport.h"
 
@@ -74,13 +75,12 @@ Result<conntrack::Filter> filter_of(const Request& request) {
 }
 
 Json to_json(const conntrack::Record& record, const std::string& function) {
-  constexpr std::uint64_t kSecond = 1'000'000'000;
   const std::uint8_t protocol = record.original.protocol;
   Json json{{"function", function},
             {"family", record.original.ip_version == 4 ? "ipv4" : "ipv6"},
             {"protocol", conntrack::protocol_name(protocol)},
             {"protocol_number", protocol},
-            {"timeout_s", record.remaining_ns / kSecond},
+            {"timeout_s", record.remaining_ns / kNsPerSecond},
             {"state", nullptr},
             {"original", tuple_json(record.original)},
             {"reply", tuple_json(record.reply)},

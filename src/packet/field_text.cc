@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/ip_address.h"
+#include "base/nanoseconds.h"
 #include "packet/field_range.h"
 
 namespace penstock {
@@ -62,7 +63,7 @@ std::string format_field(Field field, PacketView packet) {
     case Field::frame_shape: return fmt::format("{} bytes", descriptor.length);
     case Field::wire_length: return std::to_string(descriptor.wire_length);
     case Field::timestamp:
-      return fmt::format("{}.{:09}", descriptor.timestamp_ns / 1'000'000'000, descriptor.timestamp_ns % 1'000'000'000);
+      return fmt::format("{}.{:09}", descriptor.timestamp_ns / kNsPerSecond, descriptor.timestamp_ns % kNsPerSecond);
     case Field::in_port: return fmt::format("port {}", descriptor.in_port);
     case Field::mark: return fmt::format("{:#x}", descriptor.mark);
     case Field::flow_hash: return fmt::format("{:#010x}", descriptor.flow_hash);

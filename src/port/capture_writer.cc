@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/nanoseconds.h"
 #include "base/units.h"
 #include "port/link_types.h"
 
@@ -146,7 +147,6 @@ int CaptureWriter::add_interface(LinkType type) noexcept {
 }
 
 std::size_t CaptureWriter::encode(PacketView view, int interface, std::uint8_t* to) noexcept {
-  constexpr std::uint64_t kSecond = 1'000'000'000;
   const PacketDescriptor& packet = *view.packet;
   const std::uint64_t time = packet.timestamp_ns;
   const std::uint32_t wire_length = std::max(packet.wire_length, packet.length);
@@ -166,8 +166,8 @@ std::size_t CaptureWriter::encode(PacketView view, int interface, std::uint8_t* 
     std::memcpy(to + block_length - 4, &block_length, 4);
     return block_length;
   }
-  const std::uint64_t seconds = time / kSecond;
-  const auto nanoseconds = static_cast<std::uint32_t>(time % kSecond);
+  const std::uint64_t seconds = time / kNsPerSecond;
+  const auto nanoseconds = static_cast<std::uint32_t>(time % kNsPerSecond);
   const PcapRecord record{.seconds = static_cast<std::uint32_t>(seconds),
                           .fraction = encoding == Encoding::nanoseconds ? nanoseconds : nanoseconds / 1000,
                           .length = packet.length,

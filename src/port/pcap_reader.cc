@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "base/nanoseconds.h"
 #include "port/link_types.h"
 
 namespace penstock::port {
@@ -25,10 +26,9 @@ ssize_t read_cookie(void* cookie, char* into, std::size_t size) {
 
 /// `tv_usec` contains nanoseconds here. In a damaged capture, it may be more than a second.
 std::uint64_t nanoseconds_of(const timeval& time) noexcept {
-  constexpr std::uint64_t kSecond = 1'000'000'000;
   // libpcap reads the format's unsigned 32-bit seconds as signed, which is wrong from 2038 on.
   const std::uint64_t seconds = static_cast<std::uint32_t>(time.tv_sec);
-  return seconds * kSecond + static_cast<std::uint64_t>(std::max<std::int64_t>(time.tv_usec, 0));
+  return seconds * kNsPerSecond + static_cast<std::uint64_t>(std::max<std::int64_t>(time.tv_usec, 0));
 }
 
 }  // namespace

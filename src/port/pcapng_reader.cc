@@ -10,6 +10,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/nanoseconds.h"
 #include "base/units.h"
 #include "port/link_types.h"
 #include "port/pcapng_blocks.h"
@@ -25,12 +26,11 @@ constexpr std::size_t kSectionHead = 24;
 /// Nanoseconds since 1970, clamped to the representable range.
 std::uint64_t nanoseconds_of(std::uint64_t ticks, std::uint64_t per_second, std::int64_t offset_seconds) noexcept {
   __extension__ using Wide = __int128;
-  constexpr std::uint64_t kSecond = 1'000'000'000;
   const std::uint64_t rest = ticks % per_second;
-  const std::uint64_t fraction = kSecond % per_second == 0
-                                     ? rest * (kSecond / per_second)
-                                     : static_cast<std::uint64_t>(static_cast<Wide>(rest) * kSecond / per_second);
-  const Wide time = (static_cast<Wide>(ticks / per_second) + offset_seconds) * kSecond + fraction;
+  const std::uint64_t fraction = kNsPerSecond % per_second == 0
+                                     ? rest * (kNsPerSecond / per_second)
+                                     : static_cast<std::uint64_t>(static_cast<Wide>(rest) * kNsPerSecond / per_second);
+  const Wide time = (static_cast<Wide>(ticks / per_second) + offset_seconds) * kNsPerSecond + fraction;
   if (time < 0) return 0;
   return static_cast<std::uint64_t>(std::min<Wide>(time, std::numeric_limits<std::uint64_t>::max()));
 }

@@ -5,11 +5,11 @@
 
 #include <ctime>
 
+#include "base/nanoseconds.h"
+
 namespace penstock::report {
 
 namespace {
-
-constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
 
 /// The seconds within the minute: "41.123456".
 void append_seconds(std::string& out, std::uint64_t timestamp_ns) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/nanoseconds.h"
 #include "packet/field_text.h"
 #include "packet/parse_core.h"
 #include "run/counters.h"
@@ -37,8 +38,8 @@ std::string outcome_text(const Decision& outcome) {
 
 std::string to_string(const TracedPacket& packet) {
   std::string text =
-      fmt::format("packet {}  {}.{:09}  from {}  {} bytes  {}\n", packet.number, packet.timestamp_ns / 1'000'000'000,
-                  packet.timestamp_ns % 1'000'000'000, packet.from, packet.length, packet.packet);
+      fmt::format("packet {}  {}.{:09}  from {}  {} bytes  {}\n", packet.number, packet.timestamp_ns / kNsPerSecond,
+                  packet.timestamp_ns % kNsPerSecond, packet.from, packet.length, packet.packet);
   for (const TracedPacket::Step& step : packet.steps) {
     text += step.function.empty() ? fmt::format("  fork — {}\n", step.arm) : step_text(step);
   }

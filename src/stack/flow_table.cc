@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/keyed_hash.h"
+#include "base/nanoseconds.h"
 #include "base/prefetch.h"
 #include "packet/ethernet.h"
 #include "packet/ip.h"
@@ -19,7 +20,6 @@ namespace penstock::stack {
 namespace {
 
 constexpr std::uint8_t kIcmp = 1, kTcp = 6, kUdp = 17, kEsp = 50, kIcmpV6 = 58, kSctp = 132;
-constexpr std::uint64_t kSecond = 1'000'000'000;
 constexpr unsigned kIdBits = 40;
 constexpr std::size_t kUnconfirmedTcp = 6;  // the list
 
@@ -192,7 +192,7 @@ FlowTable::FlowTable(const TrackerOptions& options)
       options.tcp_established_timeout_s,
       options.tcp_closed_timeout_s,
       options.tcp_established_timeout_s};  // closed by one side only: the RST or FIN may not have arrived
-  for (std::size_t i = 0; i < kLists; ++i) lists_[i].timeout_ns = timeouts[i] * kSecond;
+  for (std::size_t i = 0; i < kLists; ++i) lists_[i].timeout_ns = timeouts[i] * kNsPerSecond;
 }
 
 FlowTable::~FlowTable() = default;

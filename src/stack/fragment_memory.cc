@@ -7,6 +7,7 @@
 #include <bit>
 
 #include "base/keyed_hash.h"
+#include "base/nanoseconds.h"
 
 namespace penstock::stack {
 
@@ -22,7 +23,7 @@ DatagramKey datagram_key(std::uint32_t id, const DecodedPacket& packet) noexcept
 }
 
 FragmentMemory::FragmentMemory(const TrackerOptions& options, TrackerCounters& told)
-    : timeout_ns_(std::uint64_t{options.fragment_timeout_s} * 1'000'000'000),
+    : timeout_ns_(std::uint64_t{options.fragment_timeout_s} * kNsPerSecond),
       refuse_when_full_(options.refuse_when_full),
       counters_(told),
       seed_(random_seed()),

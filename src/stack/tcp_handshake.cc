@@ -11,6 +11,7 @@
 #include <cstring>
 #include <new>
 
+#include "base/nanoseconds.h"
 #include "stack/tcp_tracker.h"
 
 namespace penstock::stack {
@@ -236,7 +237,7 @@ TcpTracker::Segment TcpTracker::segment_of(Flow& flow, const HandshakeSegment& n
                      .has_timestamp = noted.has_timestamp,
                      .has_window_scale = noted.has_scale,
                      .fast_open = noted.fast_open};
-  segment.time_s = static_cast<std::uint32_t>(time_ns / 1'000'000'000U);
+  segment.time_s = static_cast<std::uint32_t>(time_ns / kNsPerSecond);
   return segment;
 }
 

@@ -10,6 +10,8 @@
 #include <memory>
 #include <new>
 
+#include "base/nanoseconds.h"
+
 namespace penstock::stack {
 namespace {
 
@@ -34,7 +36,7 @@ TcpOutcome TcpTracker::track(Flow& flow, const DecodedPacket& packet, Direction 
   segment.flags = header.flags;
   segment.payload = packet.payload;
   segment.options = read_tcp_options(packet.transport.subspan(sizeof(TcpHeader)));
-  segment.time_s = static_cast<std::uint32_t>(packet.timestamp_ns / 1'000'000'000U);
+  segment.time_s = static_cast<std::uint32_t>(packet.timestamp_ns / kNsPerSecond);
 
   if (options_.shortcuts && segment.session != nullptr && is_expected(segment)) {
     take_expected(segment);

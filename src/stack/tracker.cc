@@ -10,6 +10,7 @@
 #include <array>
 #include <utility>
 
+#include "base/nanoseconds.h"
 #include "base/prefetch.h"
 #include "stack/decoder.h"
 #include "stack/flow_table.h"
@@ -216,7 +217,7 @@ bool Tracker::Parts::may_go_on_unseen(const DecodedPacket& packet) const noexcep
   if (!packet.is_tcp() || given_up_ns == 0) return false;
   const auto& header = *reinterpret_cast<const TcpHeader*>(packet.transport.data());
   if ((header.flags & TcpHeader::kSyn) != 0) return false;
-  return packet.timestamp_ns < given_up_ns + std::uint64_t{options.tcp_new_timeout_s} * 1'000'000'000;
+  return packet.timestamp_ns < given_up_ns + std::uint64_t{options.tcp_new_timeout_s} * kNsPerSecond;
 }
 
 Flow* Tracker::Parts::flow_of(const FlowLookup& lookup, TrackedPacket& tracked, PacketSink& sink) noexcept {

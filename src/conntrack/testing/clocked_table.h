@@ -9,12 +9,13 @@
 #include <memory>
 #include <utility>
 
+#include "base/nanoseconds.h"
 #include "conntrack/table.h"
 #include "conntrack/testing/packets.h"
 
 namespace penstock::conntrack {
 
-inline constexpr std::uint64_t kSecond = 1'000'000'000;
+inline constexpr std::uint64_t kSecond = kNsPerSecond;
 
 struct ClockedTable {
   explicit ClockedTable(const Options& options = {}, std::shared_ptr<PortBlocks> blocks = nullptr)

@@ -16,6 +16,7 @@
 #include <deque>
 #include <random>
 
+#include "base/nanoseconds.h"
 #include "conntrack/table.h"
 #include "conntrack/testing/packets.h"
 #include "conntrack/testing/tracking_kernel.h"
@@ -25,7 +26,7 @@ namespace penstock::conntrack {
 inline std::uint64_t now_ns() {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+  return static_cast<std::uint64_t>(now.tv_sec) * kNsPerSecond + static_cast<std::uint64_t>(now.tv_nsec);
 }
 
 inline std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
@@ -139,7 +140,7 @@ class Comparison {
     }
     if (ours == nullptr) return "";
     memory_ = fmt::format("state {}, assured {}, {} s", static_cast<int>(ours->tcp_state), ours->assured(),
-                          table_.remaining_ns(*ours) / 1'000'000'000);
+                          table_.remaining_ns(*ours) / kNsPerSecond);
     if (tuple.protocol == ip_protocol::kTcp) {
       for (const TcpSide& side : ours->tcp.sides) {
         memory_ += fmt::format(", end {} max_end {} max_window {} max_ack {} flags {:x} scale {}", side.end,
@@ -152,7 +153,7 @@ class Comparison {
     if ((theirs->status & kCompared) != (ours->status & kCompared)) {
       return fmt::format("the kernel's status is {}, ours {}", theirs->status & kCompared, ours->status & kCompared);
     }
-    const auto remaining = static_cast<std::int64_t>(table_.remaining_ns(*ours) / 1'000'000'000);
+    const auto remaining = static_cast<std::int64_t>(table_.remaining_ns(*ours) / kNsPerSecond);
     if (std::abs(remaining - static_cast<std::int64_t>(theirs->timeout_s)) > 1) {
       return fmt::format("the kernel's connection lives for {} s, ours for {} s", theirs->timeout_s, remaining);
     }

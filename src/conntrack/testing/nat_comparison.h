@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/nanoseconds.h"
 #include "conntrack/ftp.h"
 #include "conntrack/nat_choice.h"
 #include "conntrack/testing/kernel_comparison.h"
@@ -202,7 +203,7 @@ class NatComparison {
       return fail(
           fmt::format("the kernel's status is {}, ours {}", theirs->status & kCompared, ours.status & kCompared));
     }
-    const auto remaining = static_cast<std::int64_t>(table_.remaining_ns(ours) / 1'000'000'000);
+    const auto remaining = static_cast<std::int64_t>(table_.remaining_ns(ours) / kNsPerSecond);
     const bool alike = ours.original.protocol != ip_protocol::kSctp;  // which has states in the kernel only
     if ((alike && std::abs(remaining - static_cast<std::int64_t>(theirs->timeout_s)) > 1) ||
         theirs->tcp_state != ours.tcp_state) {

@@ -12,6 +12,7 @@
 
 #include "base/error_list.h"
 #include "base/ip_address.h"
+#include "base/nanoseconds.h"
 #include "base/text_file.h"
 #include "base/units.h"
 #include "classify/interval_set.h"
@@ -27,8 +28,6 @@ namespace {
 using classify::Interval;
 using classify::number;
 using Part = Ipset::Part;
-
-constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
 
 struct KnownType {
   std::string_view name;

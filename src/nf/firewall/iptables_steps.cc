@@ -14,6 +14,7 @@
 #include <span>
 #include <utility>
 
+#include "base/nanoseconds.h"
 #include "base/text_file.h"
 #include "base/units.h"
 #include "classify/connection.h"
@@ -33,7 +34,6 @@ using classify::number;
 using classify::Operand;
 using classify::Value;
 
-constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
 constexpr std::uint32_t kAllBits = 0xffffffff;
 
 struct OptionName {

@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "base/nanoseconds.h"
 #include "classify/rules_view.h"
 #include "conntrack/transport.h"
 #include "packet/checksum.h"
@@ -36,7 +37,6 @@ bool Rejecter::rejects(std::uint32_t counter) const noexcept {
 }
 
 void Rejecter::answer(PacketView packet, std::uint32_t counter) noexcept {
-  constexpr std::uint64_t kSecond = 1'000'000'000;
   constexpr std::uint8_t kUnreachable4 = 3, kUnreachable6 = 1;
   const PortIndex port = packet.packet->in_port;
   if (emitter_ == nullptr || port >= answering_.ports.size() || !answering_.ports[port]) return;
@@ -44,7 +44,7 @@ void Rejecter::answer(PacketView packet, std::uint32_t counter) noexcept {
   if (!arrived || !function::may_be_answered(*arrived) || has_wrong_checksum(*arrived)) return;
   const classify::Answer answer = counter < rules_.rules.size() ? rules_.rules[counter].answer : classify::Answer{};
   if (answer.tcp_reset) return function::answer_with_reset(*arrived, packet, *emitter_);
-  if (!limit_.take(static_cast<std::int64_t>(packet.packet->timestamp_ns / kSecond))) return;
+  if (!limit_.take(static_cast<std::int64_t>(packet.packet->timestamp_ns / kNsPerSecond))) return;
   const bool ipv4 = packet.layout().network == NetworkLayer::ipv4;
   const function::IcmpError error = ipv4 ? function::IcmpError{kUnreachable4, answer.ipv4_code}
                                          : function::IcmpError{kUnreachable6, answer.ipv6_code};

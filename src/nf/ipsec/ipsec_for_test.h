@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/nanoseconds.h"
 #include "function/emitter.h"
 #include "function/testing/attached_stage.h"
 #include "nf/ipsec/esp/packets_for_test.h"
@@ -169,7 +170,7 @@ inline std::vector<Done> run(function::CpuStage& stage, const Ipsec& ipsec, cons
   for (const Arriving& one : batch) {
     frames.push_back(std::make_unique<RoomyFrame>(one.bytes, ipsec.traits().growth, one.link, one.wire_length));
     views.push_back(frames.back()->view);
-    views.back().packet->timestamp_ns = one.time_s * 1'000'000'000;
+    views.back().packet->timestamp_ns = one.time_s * kNsPerSecond;
   }
   stage.begin_batch();
   if (!views.empty()) stage.process(views);

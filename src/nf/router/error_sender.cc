@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "base/nanoseconds.h"
 #include "nf/router/forward_core.h"
 
 namespace penstock::router {
@@ -29,7 +30,6 @@ function::IcmpError error_for(DropReason reason, bool ipv4) {
 }  // namespace
 
 void ErrorSender::tell(PacketView packet) noexcept {
-  constexpr std::uint64_t kSecond = 1'000'000'000;
   const PortIndex port = packet.packet->in_port;
   if (emitter_ == nullptr || port >= addresses_.size()) return;
   const NetworkLayer family = packet.layout().network;
@@ -37,7 +37,7 @@ void ErrorSender::tell(PacketView packet) noexcept {
   if (!from) return;
   const auto arrived = emitter_->as_it_arrived(packet);
   if (!arrived || !function::may_be_answered(*arrived)) return;
-  if (!limit_.take(static_cast<std::int64_t>(packet.packet->timestamp_ns / kSecond))) return;
+  if (!limit_.take(static_cast<std::int64_t>(packet.packet->timestamp_ns / kNsPerSecond))) return;
   const auto reason = static_cast<DropReason>(packet.packet->verdict.value);
   const function::IcmpError error = error_for(reason, family == NetworkLayer::ipv4);
   function::answer_with_error(*arrived, error, from, packet, *emitter_);

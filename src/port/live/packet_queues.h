@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/nanoseconds.h"
 #include "port/live/exchange.h"
 #include "port/live/fits_link.h"
 #include "port/live/intake.h"
@@ -217,7 +218,7 @@ class PacketRx final : public RxQueue {
       frame.offload_shift = sizeof(VlanTag);
     }
     frame.bytes = {start, length};
-    frame.timestamp_ns = std::uint64_t{header.tp_sec} * 1'000'000'000 + header.tp_nsec;
+    frame.timestamp_ns = std::uint64_t{header.tp_sec} * kNsPerSecond + header.tp_nsec;
     if (region_) {
       frame.can_be_lent = true;
       frame.region = *region_;

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/nanoseconds.h"
 #include "base/text_file.h"
 #include "base/units.h"
 #include "conntrack/connection.h"
@@ -32,7 +33,6 @@ using classify::number;
 using classify::Operand;
 using classify::Value;
 
-constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
 constexpr std::uint64_t kMostSeconds = 10ULL * 365 * 24 * 3600;
 
 using Symbol = std::pair<std::string_view, std::uint64_t>;

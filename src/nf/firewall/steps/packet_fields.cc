@@ -8,6 +8,7 @@
 #include <span>
 
 #include "base/byte_order.h"
+#include "base/nanoseconds.h"
 #include "packet/checksum.h"
 #include "packet/ip.h"
 
@@ -123,7 +124,7 @@ bool has_text(PacketView packet, const classify::FindText& find) noexcept {
 
 bool is_at(const classify::AtTime& at, std::uint64_t now_ns) noexcept {
   constexpr std::uint64_t kDay = 86'400;
-  std::uint64_t now = now_ns / 1'000'000'000;
+  std::uint64_t now = now_ns / kNsPerSecond;
   if (now < at.from || now > at.to) return false;
   const std::uint64_t second = now % kDay;
   if (at.from_second < at.to_second) {

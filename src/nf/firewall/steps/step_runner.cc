@@ -12,6 +12,7 @@
 #include <variant>
 
 #include "base/keyed_hash.h"
+#include "base/nanoseconds.h"
 #include "nf/firewall/firewall.h"
 #include "nf/firewall/steps/packet_fields.h"
 #include "nf/firewall/steps/segment_size.h"
@@ -24,7 +25,7 @@ namespace {
 using classify::Number;
 using classify::Value;
 
-constexpr std::uint64_t kNsPerSecond = 1'000'000'000, kSecondsPerDay = 86'400;
+constexpr std::uint64_t kSecondsPerDay = 86'400;
 
 constexpr bool contains(const classify::IntervalSet& set, const Number& value) noexcept {
   const auto after = std::ranges::upper_bound(set, value, {}, &classify::Interval::low);

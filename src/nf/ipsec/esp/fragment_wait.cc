@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/keyed_hash.h"
+#include "base/nanoseconds.h"
 #include "packet/ip.h"
 #include "stack/decode_event.h"
 
@@ -22,7 +23,7 @@ FragmentCounts& FragmentCounts::operator+=(const FragmentCounts& other) noexcept
 namespace {
 
 constexpr std::size_t kUdpDatagrams = 1024;
-constexpr std::uint64_t kTimeoutNs = std::uint64_t{stack::TrackerOptions{}.fragment_timeout_s} * 1'000'000'000;
+constexpr std::uint64_t kTimeoutNs = std::uint64_t{stack::TrackerOptions{}.fragment_timeout_s} * kNsPerSecond;
 
 /// Hash of addresses and identification. For IPv6, the fragment header must be the last extension header.
 std::uint64_t datagram_hash(PacketView fragment, std::uint64_t seed) noexcept {

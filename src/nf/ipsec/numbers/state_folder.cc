@@ -14,6 +14,8 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/nanoseconds.h"
+
 namespace penstock::ipsec {
 
 namespace {
@@ -49,7 +51,7 @@ tl::expected<FileIdentity, int> identity_of(int fd) {
   if (::statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &now) != 0) return tl::unexpected(errno);
   FileIdentity identity{now.stx_ino, 0};
   if ((now.stx_mask & STATX_BTIME) != 0) {
-    identity.born_ns = static_cast<std::uint64_t>(now.stx_btime.tv_sec) * 1'000'000'000 + now.stx_btime.tv_nsec;
+    identity.born_ns = static_cast<std::uint64_t>(now.stx_btime.tv_sec) * kNsPerSecond + now.stx_btime.tv_nsec;
   }
   return identity;
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/nanoseconds.h"
 #include "nf/nids/alert/eve_members.h"
 #include "packet/transport.h"
 
@@ -55,7 +56,7 @@ void append_eve_flow(std::string& out, const stack::Flow& flow, report::TimeText
   add_counts(json, flow);
   add_time(json, "start", flow.start_ns, times);
   add_time(json, "end", flow.last_ns, times);
-  json.member("age", (std::max(flow.last_ns, flow.start_ns) - flow.start_ns) / 1'000'000'000);
+  json.member("age", (std::max(flow.last_ns, flow.start_ns) - flow.start_ns) / kNsPerSecond);
   json.member("state", name_of(flow.state));
   json.close();
   json.close();

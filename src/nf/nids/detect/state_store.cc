@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/nanoseconds.h"
 #include "nf/nids/detect/flow_memory.h"
 #include "nf/nids/detect/host_memory.h"
 
@@ -18,7 +19,7 @@ using stack::TrackedPacket;
 
 // Suricata's clock: whole microseconds.
 std::uint64_t time_us(const TrackedPacket& packet) noexcept { return packet.packet.timestamp_ns / 1000; }
-std::uint64_t time_s(const TrackedPacket& packet) noexcept { return packet.packet.timestamp_ns / 1'000'000'000; }
+std::uint64_t time_s(const TrackedPacket& packet) noexcept { return packet.packet.timestamp_ns / kNsPerSecond; }
 
 std::uint32_t bytes_of(const DecodedPacket& packet) noexcept {
   const bool own_frame = packet.tunnel_depth == 0 && !packet.reassembled;

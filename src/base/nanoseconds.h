@@ -1,0 +1,14 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The times of packets are in nanoseconds; those of users, files and protocols mostly in seconds.
+
+#pragma once
+
+#include <cstdint>
+
+namespace penstock {
+
+inline constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
+
+}  // namespace penstock
