@@ -80,6 +80,16 @@ struct TestsConnection {
   bool operator()(const auto&) const { return false; }
 };
 
+struct TestsLinkHeader {
+  static bool any(const std::vector<Operand>& operands) {
+    return std::ranges::any_of(operands, [](const Operand& operand) { return is_of_link(operand.value); });
+  }
+  bool operator()(const Test& test) const { return is_of_link(test.operand.value); }
+  bool operator()(const LookUp& look_up) const { return any(look_up.key); }
+  bool operator()(const Update& update) const { return any(update.key); }
+  bool operator()(const auto&) const { return false; }
+};
+
 struct CountsConnections {
   bool operator()(const UseCount&) const { return true; }
   bool operator()(const Update& update) const { return std::holds_alternative<ConnectionCount>(update.of_element); }
@@ -113,6 +123,8 @@ bool Ruleset::tests_connections() const noexcept {
 bool Ruleset::has_steps() const noexcept {
   return std::ranges::any_of(entries, [](const Entry& entry) { return entry.action == Action::step; });
 }
+
+bool Ruleset::tests_link_headers() const noexcept { return any_step(*this, TestsLinkHeader()); }
 
 bool Ruleset::tracks_between() const noexcept { return any_step(*this, Is<TrackConnection>()); }
 

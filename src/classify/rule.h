@@ -125,6 +125,8 @@ struct Ruleset {
   /// Whether any entry, or a step of it, tests or marks connections.
   [[nodiscard]] bool tests_connections() const noexcept;
   [[nodiscard]] bool has_steps() const noexcept;
+  /// Whether a step tests the link header with which packets arrived.
+  [[nodiscard]] bool tests_link_headers() const noexcept;
   /// Whether a step looks connections up, or translates addresses.
   [[nodiscard]] bool tracks_between() const noexcept;
   [[nodiscard]] bool translates_between() const noexcept;

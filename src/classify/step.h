@@ -34,6 +34,7 @@ enum class Value : std::uint8_t {
   length,           // bytes from the IP header on
   ether_source,     // 48 bits
   ether_destination,
+  packet_type,   // by the link-layer destination: PacketType
   segment_size,  // of TCP's option
   routing_type,  // of IPv6's first routing header
   random,        // drawn anew each time, below Operand::modulus
@@ -66,9 +67,15 @@ struct ExtensionHeader {
                                 kAuthentication = 8, kEsp = 4, kNone = 2, kProtocol = 1;
 };
 
-/// Whether the value is of the link header, which functions that choose where packets leave write.
+/// With the values of Linux's PACKET_HOST and so on. What a host gets is for it, or for a group.
+struct PacketType {
+  static constexpr std::uint8_t kHost = 0, kBroadcast = 1, kMulticast = 2, kOtherHost = 3;
+};
+
+/// Whether the value is of the link header with which packets arrive, and over which functions that choose where they
+/// leave write.
 [[nodiscard]] constexpr bool is_of_link(Value value) noexcept {
-  return value == Value::ether_source || value == Value::ether_destination;
+  return value == Value::ether_source || value == Value::ether_destination || value == Value::packet_type;
 }
 
 /// Whether only packets of a connection have it.

@@ -69,6 +69,31 @@ TEST(Arrivals, KnowsWhatFunctionsHaveWrittenOver) {
   EXPECT_FALSE(arrivals.of(other.view()));
 }
 
+TEST(Arrivals, KnowsLinkHeadersWhateverFollowsThem) {
+  Arrivals arrivals(64);
+  Frame frame = udp(100), other = udp(100), raw = udp(100);
+  raw.descriptor.link_type = LinkType::raw_ip;
+  const MacAddress source = frame.view().ethernet().source;
+  arrivals.add(std::vector{frame.view()});
+  frame.view().ethernet().source = {{2, 0, 0, 0, 0, 9}};
+  frame.descriptor.length -= 20;  // as after a tunnel
+  ASSERT_NE(arrivals.link_header(frame.view()), nullptr);
+  EXPECT_EQ(arrivals.link_header(frame.view())->source, source);
+  EXPECT_EQ(arrivals.link_header(other.view()), nullptr) << "of another burst";
+  arrivals.forget();
+  arrivals.add(std::vector{raw.view()});
+  EXPECT_EQ(arrivals.link_header(raw.view()), nullptr) << "its link has none";
+}
+
+/// Such as one that was held after a function had translated it.
+TEST(Arrivals, KnowsOnlyTheLinkHeadersOfSome) {
+  Arrivals arrivals(64);
+  Frame frame = udp(100);
+  arrivals.add(std::vector{frame.view()}, Arrivals::Part::link_header);
+  EXPECT_NE(arrivals.link_header(frame.view()), nullptr);
+  EXPECT_FALSE(arrivals.of(frame.view()));
+}
+
 /// What was in a tunnel must not go back to its other end outside of it.
 TEST(Arrivals, DoesNotKnowPacketsThatBecameOthers) {
   Arrivals arrivals(64);

@@ -158,10 +158,16 @@ class Emitter {
   }
 
   /// The packet as it arrived, in memory that is valid until the next call; empty if that is not known. Only where the
-  /// traits say `answers_arrivals`.
+  /// traits say `asks_for_arrivals`.
   [[nodiscard]] std::optional<PacketView> as_it_arrived(PacketView packet) noexcept {
     if (are_unchanged_) return packet;
     return arrivals_ == nullptr ? std::nullopt : arrivals_->of(packet);
+  }
+  /// The link header with which a packet of an Ethernet port arrived. Null if that is not known. Only where the traits
+  /// say `asks_for_arrivals`.
+  [[nodiscard]] const EthernetHeader* link_header_at_arrival(PacketView packet) const noexcept {
+    if (are_unchanged_) return &packet.ethernet();
+    return arrivals_ == nullptr ? nullptr : arrivals_->link_header(packet);
   }
 
   /// For the executor: where packets are known as they arrived. Borrows it.

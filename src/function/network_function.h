@@ -61,7 +61,7 @@ struct NfTraits {
   bool chooses_port = false;                         // decides where packets leave
   bool finish_waits = false;                         // its finish stage may run once packets have left: it only looks
   bool emits = false;                                // its CPU stages make packets: they are given an Emitter
-  bool answers_arrivals = false;                     // it emits, and asks for packets as they arrived
+  bool asks_for_arrivals = false;                    // its CPU stages ask an Emitter for packets as they arrived
   bool replaces_frames = false;                      // its CPU stages move packets to larger frames, by an Emitter
   bool fills_gpu = false;                            // its stage on a GPU has kernels that StageUse bounds
   bool one_worker = false;                           // packets that belong together may come to different workers …
@@ -79,8 +79,8 @@ struct NfTraits {
 class CpuStage {
  public:
   virtual ~CpuStage() = default;
-  /// Once, before the first packets, where the traits say that it makes packets or replaces frames. Borrowed, and the
-  /// worker's.
+  /// Once, before the first packets, where the traits say that it makes packets, replaces frames or asks for packets as
+  /// they arrived. Borrowed, and the worker's.
   virtual void set_emitter(Emitter& emitter) noexcept { static_cast<void>(emitter); }
   /// Once, before the first packets, if the traits have `connections`. Borrowed, and the worker's, in all epochs.
   virtual void set_connections(conntrack::Connections& connections) noexcept { static_cast<void>(connections); }

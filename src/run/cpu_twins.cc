@@ -19,6 +19,8 @@ namespace penstock::run {
 
 namespace {
 
+constexpr FieldSet kLinkAddresses{Field::eth_dst, Field::eth_src};
+
 FieldSet all_reads(const Chain& chain) {
   FieldSet reads;
   for (const NamedFunction& f : chain.functions) reads |= f.function->traits().cpu.reads;
@@ -91,10 +93,13 @@ CpuTwins::CpuTwins(const Chain& chain, std::span<const plan::DevicePlan::Run> ru
       counters_(counters),
       capture_(taps != nullptr ? &taps->capture : nullptr),
       stack_(all_reads(chain), stack_uses(chain, runs), worker) {
+  bool is_link_written = false;
   for (const NamedFunction& f : chain.functions) {
     const function::NfTraits& traits = f.function->traits();
-    functions_.push_back({traits, f.name, traits.cpu.writes.has(Field::frame_shape), changes_bytes(traits.cpu)});
-    if (traits.answers_arrivals && arrivals_ == nullptr) {
+    functions_.push_back(
+        {traits, f.name, traits.cpu.writes.has(Field::frame_shape), changes_bytes(traits.cpu), is_link_written});
+    is_link_written |= !(traits.cpu.writes & kLinkAddresses).empty();
+    if (traits.asks_for_arrivals && arrivals_ == nullptr) {
       arrivals_ = std::make_unique<function::Arrivals>(function::kBurst);
       emitter_.know_arrivals(arrivals_.get());
     }
@@ -107,7 +112,7 @@ void CpuTwins::begin_epoch(StageSet& next) noexcept {
   const StageSet* const before = in_use_;
   for (std::size_t i = 0; i < functions_.size(); ++i) {
     const function::NfTraits& traits = functions_[i].traits;
-    if (traits.emits || traits.replaces_frames) next.twins[i]->set_emitter(emitter_);
+    if (traits.emits || traits.replaces_frames || traits.asks_for_arrivals) next.twins[i]->set_emitter(emitter_);
     if (connections_ != nullptr && traits.connections) next.twins[i]->set_connections(*connections_);
   }
   switch_to(next);
@@ -418,6 +423,10 @@ void CpuTwins::review(std::size_t index, Outlet& outlet, function::Emissions* em
     std::optional<CapturedBurst> captured;
     if (capture_ != nullptr && capture_->wants(index))
       captured.emplace(capture_->join(), burst, function.changes_bytes);
+    if (arrivals_ != nullptr) {
+      arrivals_->forget();
+      if (!function.is_link_written_before) arrivals_->add(burst, function::Arrivals::Part::link_header);
+    }
     const std::size_t position = connections_ != nullptr ? connections_->position() : 0;
     function.holding->process_again(burst, news);
     for (std::size_t i = 0; i < burst.size(); ++i) {

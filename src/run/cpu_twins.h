@@ -116,6 +116,7 @@ class CpuTwins {
     std::string_view name;
     bool changes_shape;
     bool changes_bytes;
+    bool is_link_written_before;  // by a function before it
     // Of the epoch in use.
     function::CpuStage* stage = nullptr;
     function::HoldingStage* holding = nullptr;  // the same; null: it holds no packets

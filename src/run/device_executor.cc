@@ -45,7 +45,7 @@ DeviceExecutor::DeviceExecutor(const Chain& chain, plan::DevicePlan plan,
     flight.waiting.reserve(waiting * chain.settings.batch_packets);
     if (waiting > 0) flight.exchanged.reserve(chain.settings.batch_packets);
     if (emits_) flight.emissions = chain.make_emissions();
-    if (plan_.runs.size() > 1 && std::ranges::any_of(traits_, &function::NfTraits::answers_arrivals))
+    if (plan_.runs.size() > 1 && std::ranges::any_of(traits_, &function::NfTraits::asks_for_arrivals))
       flight.arrivals = std::make_unique<function::Arrivals>(chain.settings.batch_packets);
     flight.gathers = gathers();
     if (flight.gathers || flight_twins_.need_room(0, traits_.size())) {

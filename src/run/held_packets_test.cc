@@ -308,6 +308,63 @@ TEST(HoldingFunction, SendsHeldPacketsBeforeLaterOnesOfTheirFlow) {
   EXPECT_FALSE(bed.executor->holds_packets());
 }
 
+struct SeenLinks {
+  std::vector<std::uint8_t> sources;  // with which packets arrived: the last bytes; 0: not known
+  unsigned wholly_known = 0;          // of how many packets more is known
+};
+
+/// What a function finds after one that holds packets and one that writes link addresses. `written_before`: the latter
+/// comes first.
+SeenLinks watch_links(bool written_before) {
+  Knowledge knowledge;
+  SeenLinks seen;
+  FakeChain chain;
+  chain.add_sink("out");
+  const auto write = [&chain] {
+    testing::FakeFunction& writes = chain.add_function("writes", [](std::span<PacketView> packets) {
+      for (const PacketView packet : packets) packet.ethernet().source = {{2, 0, 0, 0, 0, 0xaa}};
+    });
+    writes.own_traits.cpu.writes = {Field::eth_src};
+  };
+  if (written_before) write();
+  chain.functions.push_back({"holds", std::make_unique<HoldingFunction>(knowledge)});
+  if (!written_before) write();
+  testing::FakeFunction& watches = chain.add_function("watches", {});
+  watches.own_traits.asks_for_arrivals = true;
+  watches.process = [&](std::span<PacketView> packets) {
+    for (const PacketView packet : packets) {
+      const EthernetHeader* const header = watches.emitter->link_header_at_arrival(packet);
+      seen.sources.push_back(header == nullptr ? 0 : header->source.bytes[5]);
+      seen.wholly_known += watches.emitter->as_it_arrived(packet) ? 1 : 0;
+    }
+  };
+  chain.open();
+  WorkerCounters counters(chain);
+  CpuExecutor executor(chain, 0, counters, nullptr);
+  executor.begin();
+  knowledge.known = {1};
+  std::vector<Bytes> frames{numbered(0, 1), numbered(1, 2)};
+  frames[0][11] = 7;
+  frames[1][11] = 8;
+  Frames some(frames);
+  EXPECT_TRUE(executor.submit(some.batch));
+  EXPECT_NE(executor.retire(), nullptr);
+  std::ranges::fill(some.bytes, 0xee);
+  knowledge.learn(2);
+  executor.pass_boundary();
+  return seen;
+}
+
+TEST(HoldingFunction, KeepsTheLinkHeadersWithWhichPacketsArrived) {
+  const SeenLinks seen = watch_links(false);
+  EXPECT_THAT(seen.sources, ElementsAre(7, 8));
+  EXPECT_EQ(seen.wholly_known, 1U) << "the rest of a held packet may have been translated before";
+}
+
+TEST(HoldingFunction, DoesNotTakeWrittenLinkHeadersForThoseOfArrival) {
+  EXPECT_THAT(watch_links(true).sources, ElementsAre(7, 0));
+}
+
 TEST(HoldingFunction, TakesHeldPacketsThroughEachFunctionOnce) {
   Bed bed;
   bed.pass({numbered(0, 1), numbered(1, 1)});

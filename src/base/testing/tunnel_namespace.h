@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests that use the kernel as an oracle, in a network namespace of their own: tunnel interfaces, and what is set
-// there.
+// For tests that use the kernel as an oracle, in a network namespace of their own: interfaces whose other end is the
+// test, and what is set there.
 
 #pragma once
 
@@ -31,15 +31,20 @@ inline bool set_network_parameter(const std::string& parameter, std::string_view
   return std::fclose(file) == 0 && written;
 }
 
-/// The descriptor of a new TUN interface, which does not block; -1: there is none here.
-inline int open_tunnel(const char* name) {
+/// The descriptor of a new interface of this kind, which does not block; -1: there is none here.
+inline int open_interface(const char* name, short kind) {
   const int fd = ::open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
   ifreq request{};
   std::strncpy(request.ifr_name, name, sizeof request.ifr_name - 1);
-  request.ifr_flags = IFF_TUN | IFF_NO_PI;
+  request.ifr_flags = static_cast<short>(kind | IFF_NO_PI);
   if (fd >= 0 && ::ioctl(fd, TUNSETIFF, &request) == 0) return fd;
   if (fd >= 0) ::close(fd);
   return -1;
 }
+
+/// For IP packets.
+inline int open_tunnel(const char* name) { return open_interface(name, IFF_TUN); }
+/// For Ethernet frames.
+inline int open_tap(const char* name) { return open_interface(name, IFF_TAP); }
 
 }  // namespace penstock::testing

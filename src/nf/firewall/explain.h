@@ -26,6 +26,7 @@ struct Tables {
   const std::vector<std::uint16_t>& largest_packets;  // as StepContext
   const NatRules* nat = nullptr;                      // if it translates
   Route route{};                                      // which packets it judges
+  bool link_is_written = false;                       // as StepContext
   bool has_port_blocks = false;                       // sources get their ports from blocks
 };
 

@@ -79,6 +79,7 @@ Firewall::Firewall(classify::Ruleset rules, Setup setup)
       nat_(std::move(setup.nat)),
       hook_(setup.hook),
       route_(route_at(setup.hook, setup.host)),
+      link_is_written_(setup.link_is_written),
       place_(std::move(setup.place)),
       tracking_(setup.tracks_in_any_case || nat_ || rules_.tests_connections() ? std::optional(setup.tracking)
                                                                                : std::nullopt),
@@ -93,17 +94,19 @@ Firewall::Firewall(classify::Ruleset rules, Setup setup)
   const bool helps = tracking_ && tracking_->ftp.offered;
   traits_.drop_reasons = std::span(kDropReasons).first(kDropReasons.size() - (helps ? 0 : nat_ ? 2 : 3));
   traits_.emits = !answering_.ports.empty();
-  traits_.answers_arrivals = traits_.emits && answering_.as_they_arrived;
+  const bool tests_links = rules_.tests_link_headers() || (nat_ && nat_->rules.tests_link_headers());
+  traits_.asks_for_arrivals = (traits_.emits && answering_.as_they_arrived) || (tests_links && setup.link_is_written);
   Access access = rule_access();
   traits_.cpu = access;
   // Also without steps: the objects belong to the file, and other functions, or the next rules, may use them.
   step_state_ = StepState::of(rules_, setup.shared);
   if (nat_) nat_step_state_ = StepState::of(nat_->rules, setup.shared);
   if (rules_.has_steps()) {
-    steps_ = StepContext{&step_state_, setup.log, &port_names_, &largest_packets_};
+    steps_ = StepContext{&step_state_, setup.log, &port_names_, &largest_packets_, setup.link_is_written, setup.host};
   }
   if (nat_ && nat_->rules.has_steps()) {
-    nat_steps_ = StepContext{&nat_step_state_, setup.log, &port_names_, &largest_packets_};
+    nat_steps_ =
+        StepContext{&nat_step_state_, setup.log, &port_names_, &largest_packets_, setup.link_is_written, setup.host};
   }
   if (tracks()) {
     // Packets are looked up with all their headers above the link's, and their checksums are verified.
@@ -145,7 +148,7 @@ Firewall::Firewall(classify::Ruleset rules, Setup setup)
   if (helps || steps_ || nat_steps_ || host_has_port()) return;
   traits_.devices = {{function::Processor::gpu, access}};
   // For counting bytes; an answer quotes the packet, which may have to be as it is at this function.
-  const bool quotes = traits_.emits && !traits_.answers_arrivals;
+  const bool quotes = traits_.emits && !answering_.as_they_arrived;
   traits_.finish = Access{quotes ? FieldSet::all() : FieldSet{Field::frame_shape}, {}};
   traits_.findings_bytes = sizeof(JudgeCore<classify::LinearView>::Finding);
 }
@@ -246,6 +249,8 @@ Result<std::string> Firewall::changes_from(const function::NetworkFunction& runn
     return failure({{}, "other helpers: it needs a new run", "", ""});
   if (tracks() && before.tracks() && tracking_->port_blocks != before.tracking_->port_blocks)
     return failure({{}, "other port blocks: it needs a new run", "", ""});
+  if (traits_.asks_for_arrivals && !before.traits_.asks_for_arrivals)
+    return failure({{}, "rules that test the link header with which packets arrived: it needs a new run", "", ""});
   const std::vector<std::uint32_t> same = pair_rules(before.rules_, rules_);
   const auto kept = same.size() - static_cast<std::size_t>(std::ranges::count(same, kNoRule));
   function::Changes changes;
@@ -309,14 +314,15 @@ void Firewall::predecessor_ended() noexcept {
 
 std::optional<function::Explanation> Firewall::explain(PacketView packet) const {
   if (const auto connections = function::connections_to_explain(*this)) return explain(packet, *connections);
-  return firewall::explain(packet, {rules_, *classifier_, largest_packets_, nullptr, route_}, nullptr);
+  return firewall::explain(packet, {rules_, *classifier_, largest_packets_, nullptr, route_, link_is_written_},
+                           nullptr);
 }
 
 function::Explanation Firewall::explain(PacketView packet, conntrack::Connections& connections) const {
-  return firewall::explain(
-      packet,
-      {rules_, *classifier_, largest_packets_, nat_ ? &*nat_ : nullptr, route_, tracking_ && tracking_->port_blocks},
-      &connections);
+  return firewall::explain(packet,
+                           {rules_, *classifier_, largest_packets_, nat_ ? &*nat_ : nullptr, route_, link_is_written_,
+                            tracking_ && tracking_->port_blocks},
+                           &connections);
 }
 
 std::string Firewall::state_of_run() const { return tracks() ? "connections" : ""; }

@@ -91,6 +91,7 @@ class Firewall final : public function::NetworkFunction,
     std::vector<std::uint16_t> largest_packets{};  // MTUs, ditto
     std::optional<Hook> hook{};                    // that it stands for
     PortIndex host = kNoPort;                      // the host's port; kNoPort: its packets pass no hook
+    bool link_is_written = false;                  // as StepContext
     Place place{};                                 // of its rules in the chain file
   };
   /// Fails if there are too many rules for the engine.
@@ -158,6 +159,7 @@ class Firewall final : public function::NetworkFunction,
   std::optional<NatRules> nat_;
   const std::optional<Hook> hook_;
   const Route route_;
+  const bool link_is_written_;
   const Place place_;
   RuleSource* source_ = nullptr;
   std::unique_ptr<const classify::Classifier> classifier_;  // borrows rules_

@@ -612,6 +612,7 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
                         .largest_packets = std::move(*mtus),
                         .hook = hook,
                         .host = *host,
+                        .link_is_written = context.out_port_known,
                         .place = parameters.place("rules")};
   return Firewall::build(std::move(read->value), classify::engine_of(parameters.text("engine")), std::move(setup))
       .map([](std::unique_ptr<Firewall> firewall) {

@@ -31,6 +31,11 @@ void RuleDecider::set_between(BetweenRules& between) noexcept {
   if (steps_ != nullptr) steps_->set_between(between);
 }
 
+void RuleDecider::set_emitter(function::Emitter& emitter) noexcept {
+  rejecter_.set_emitter(emitter);
+  if (steps_ != nullptr) steps_->set_emitter(emitter);
+}
+
 void RuleDecider::begin_batch() noexcept {
   if (steps_ != nullptr) steps_->flush();
 }

@@ -43,6 +43,8 @@ class RuleDecider {
   /// Before the first packet, if connections are tracked.
   void set_connections(conntrack::Connections& connections) noexcept;
   void set_between(BetweenRules& between) noexcept;
+  /// Before the first packet, if the function has an emitter.
+  void set_emitter(function::Emitter& emitter) noexcept;
   /// A batch boundary.
   void begin_batch() noexcept;
   /// Does the steps of rules for them, sets their verdicts, counts them, and answers those that are rejected.
@@ -71,7 +73,7 @@ class DecidingStage : public function::CpuStage {
   DecidingStage(const classify::Ruleset& rules, const classify::Classifier& classifier, RuleCounters& counters,
                 const Answering& answering, const StepContext* steps, Route route = {})
       : decider_(rules, classifier, counters, answering, steps), route_(route) {}
-  void set_emitter(function::Emitter& emitter) noexcept final { decider_.rejecter().set_emitter(emitter); }
+  void set_emitter(function::Emitter& emitter) noexcept override { decider_.set_emitter(emitter); }
   [[nodiscard]] Rejecter& rejecter() noexcept { return decider_.rejecter(); }
 
  protected:

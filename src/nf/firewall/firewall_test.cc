@@ -379,7 +379,7 @@ TEST_F(FromParameters, AnswersWhereverItStands) {
     const auto made = make(std::move(values));
     EXPECT_TRUE(made) << to_string(made.error());
     EXPECT_EQ(to_string(context_.cautions), "");
-    return std::pair((*made)->traits().emits, (*made)->traits().answers_arrivals);
+    return std::pair((*made)->traits().emits, (*made)->traits().asks_for_arrivals);
   };
   using Answers = std::pair<bool, bool>;
   EXPECT_EQ(traits({{"rules", path}}, false, true), Answers(true, false));

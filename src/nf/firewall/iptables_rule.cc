@@ -289,10 +289,7 @@ class IptablesRuleReader {
   }
 
   [[nodiscard]] IptablesStepContext step_context() const {
-    return {family_,         rules_,
-            context_.text,   context_.local4,
-            context_.local6, interfaces_.out_known,
-            context_.ipsets, context_.changed_ipsets};
+    return {family_, rules_, context_.text, context_.local4, context_.local6, context_.ipsets, context_.changed_ipsets};
   }
 
   void require(const classify::Condition& condition) {

@@ -560,15 +560,8 @@ class StepReader {
                 given("--dscp").negated);
   }
 
-  IptablesSteps of_written_link() {
-    return unsupported(fmt::format(
-        "{} is supported only before the function that writes link addresses, such as router (`hook: prerouting`)",
-        name_));
-  }
-
   IptablesSteps mac() {
     if (!take({{"--mac-source", 1, true}})) return std::move(read_);
-    if (context_.link_is_written) return of_written_link();
     if (!has("--mac-source")) return refuse(word_, "mac without an address", "--mac-source XX:XX:XX:XX:XX:XX");
     const IptablesWord& word = *given("--mac-source").value;
     const auto mac = parse_mac(word.text);
@@ -580,16 +573,18 @@ class StepReader {
 
   IptablesSteps pkttype() {
     if (!take({{"--pkt-type", 1, true}})) return std::move(read_);
-    if (context_.link_is_written) return of_written_link();
     if (!has("--pkt-type")) return refuse(word_, "pkttype without a type", "--pkt-type");
     const std::string& kind = given("--pkt-type").value->text;
-    constexpr std::uint64_t kBroadcast = 0xffff'ffff'ffffU, kGroup = std::uint64_t{1} << 40;
-    if (kind == "broadcast")
-      return test(Value::ether_destination, ~std::uint64_t{0}, {{number(kBroadcast), number(kBroadcast)}}, kBroadcast,
-                  given("--pkt-type").negated);
-    if (kind == "unicast" || kind == "host")
-      return test(Value::ether_destination, kGroup, {{number(0), number(0)}}, kGroup, given("--pkt-type").negated);
-    return unsupported(fmt::format("pkttype {} is not supported", kind));
+    using classify::PacketType;
+    std::uint8_t type = PacketType::kHost;
+    if (kind == "broadcast") {
+      type = PacketType::kBroadcast;
+    } else if (kind == "multicast") {
+      type = PacketType::kMulticast;
+    } else if (kind != "unicast" && kind != "host") {
+      return unsupported(fmt::format("pkttype {} is not supported", kind));
+    }
+    return test(Value::packet_type, 0xff, {{number(type), number(type)}}, 0xff, given("--pkt-type").negated);
   }
 
   /// The set of an option, with the operands of its directions ("src,dst"). Null if it is unknown or unsupported.

@@ -35,7 +35,6 @@ struct IptablesStepContext {
   classify::Ruleset& rules;  // gets objects, and the ranges of conditions
   const std::string& text;   // of the rule: names its limits and the like, whose state it keeps over reloads
   const classify::IntervalSet &local4, &local6;              // the host's addresses; empty: unknown
-  bool link_is_written;                                      // by an earlier function, such as router
   const Ipsets* ipsets;                                      // null: no file of them
   const std::set<std::string, std::less<>>& changed_ipsets;  // by rules of the file
 };

@@ -15,6 +15,11 @@
 
 namespace penstock::firewall {
 
+void TranslatingStage::set_emitter(function::Emitter& emitter) noexcept {
+  if (nat_steps_ != nullptr) nat_steps_->set_emitter(emitter);
+  TrackedStage::set_emitter(emitter);
+}
+
 void TranslatingStage::set_connections(conntrack::Connections& connections) noexcept {
   if (nat_steps_ != nullptr) nat_steps_->set_connections(connections);
   TrackedStage::set_connections(connections);

@@ -33,6 +33,7 @@ class TranslatingStage final : public TrackedStage {
                        ? nullptr
                        : std::make_unique<StepRunner>(nat.rules, *nat.classifier, nullptr, *nat_steps)) {}
 
+  void set_emitter(function::Emitter& emitter) noexcept override;
   void set_connections(conntrack::Connections& connections) noexcept override;
   void begin_batch() noexcept override;
   void process(std::span<PacketView> packets) noexcept override;

@@ -195,7 +195,7 @@ function::NfTraits router_traits(CheckRules rules, bool rewrites_destination, bo
           .growth = {},
           .chooses_port = true,
           .emits = rules.answers,
-          .answers_arrivals = rules.answers,
+          .asks_for_arrivals = rules.answers,
           .drop_reasons = kDropReasons};
 }
 

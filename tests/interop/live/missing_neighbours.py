@@ -85,6 +85,24 @@ def first_packets(make):
     end(net)
 
 
+def by_link_address(make):
+    """Rules after the router test the link addresses with which packets arrived, also those of packets that have waited."""
+    net = gateway_of(make)
+    wait_until(links_are_ready, "addresses stay tentative")
+    for negated, passes in (("", True), ("!=", False)):
+        rules = net.write("rules.nft", "table inet t {\n chain c {\n  type filter hook forward priority filter; policy drop;\n"
+                          f"  ether saddr {negated} {{ {net.mac('la')}, {net.mac('lb')} }} accept\n }}\n}}\n")
+        net.start(ROUTER + f"  - firewall: {{rules: {rules}, hook: forward}}\n")
+        for address in HOSTS["lb"]:
+            out = net.host("la", f"ping -c 1 -W 2 {address}", check=False)
+            check((" 0% packet loss" in out) == passes, "ether saddr", negated, address, out)
+        report = net.stop()
+        denied = report["functions"][1]["dropped"]["reasons"]["denied"]
+        check(denied == (0 if passes else 2), "ether saddr", negated, report["functions"])
+        check_sums(report)
+        forget_hosts()
+
+
 def no_such_host(make):
     """A packet to a host that there is not is counted, soon, by its reason."""
     net = started(make)
@@ -160,6 +178,7 @@ def changes_hands(make):
 
 SCENARIOS = {
     "FirstPackets": first_packets,
+    "FirstPacketsByLinkAddress": by_link_address,
     "NoSuchHost": no_such_host,
     "Scan": scan,
     "HeldInAnUpgrade": changes_hands,

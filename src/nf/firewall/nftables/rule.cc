@@ -228,7 +228,6 @@ class RuleReader {
     if (is_local_type(match["left"])) return read_local(match["left"], op, match["right"]);
     auto step_key = read_step_key(match["left"]);
     if (!step_key) return within(".left", std::move(step_key.error()));
-    if (*step_key && is_written_before(**step_key)) return within(".left", of_written_link().value());
     if (*step_key) return read_test_of_rule(**step_key, op, match["right"]);
     auto keys = read_keys(match["left"]);
     if (!keys) return within(".left", std::move(keys.error()));
@@ -378,14 +377,6 @@ class RuleReader {
     if (!mangle) return tl::unexpected(std::move(mangle.error()));
     narrow(mangle->implied);
     return add_step(std::move(mangle->step));
-  }
-
-  [[nodiscard]] bool is_written_before(const StepKey& key) const {
-    return classify::is_of_link(key.operand.value) && context_.interfaces.out_known;
-  }
-  static tl::unexpected<Problem> of_written_link() {
-    return unsupported("link addresses are supported only before the function that writes them, such as router", "",
-                       "`hook: prerouting`");
   }
 
   Checked<void> read_test_of_rule(const StepKey& key, const std::string& op, const Json& right) {
@@ -670,7 +661,6 @@ class RuleReader {
     if (ordered_) return unsupported("a map after a limit, a quota or the like is not supported");
     auto step_key = read_step_key(map["key"]);
     if (!step_key) return within(".key", std::move(step_key.error()));
-    if (*step_key && is_written_before(**step_key)) return within(".key", of_written_link().value());
     if (*step_key) return read_map_of_step(**step_key, map["data"], to_values);
     auto keys = read_keys(map["key"]);
     if (!keys) return within(".key", std::move(keys.error()));

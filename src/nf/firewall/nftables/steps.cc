@@ -211,6 +211,13 @@ constexpr auto kWeekdays = std::to_array<Symbol>(
 constexpr auto kStatus = std::to_array<Symbol>(
     {{"expected", 1}, {"seen-reply", 2}, {"assured", 4}, {"confirmed", 8}, {"snat", 16}, {"dnat", 32}});
 
+using classify::PacketType;
+constexpr auto kPacketTypes = std::to_array<Symbol>({{"host", PacketType::kHost},
+                                                     {"unicast", PacketType::kHost},
+                                                     {"broadcast", PacketType::kBroadcast},
+                                                     {"multicast", PacketType::kMulticast},
+                                                     {"other", PacketType::kOtherHost}});
+
 std::optional<StepKey> payload_key(std::string_view of, std::string_view field) {
   StepKey key;
   if (of == "ether" && (field == "saddr" || field == "daddr")) {
@@ -261,8 +268,8 @@ std::optional<StepKey> meta_key(std::string_view name) {
   }
   if (name == "length") return key_of(masked(Value::length), kMarks);
   if (name != "pkttype") return std::nullopt;
-  StepKey key = key_of(masked(Value::ether_destination), 0xffff'ffff'ffffU);
-  key.is_packet_kind = true;
+  StepKey key = key_of(masked(Value::packet_type), 0xff);
+  key.is_packet_type = true;
   return key;
 }
 
@@ -288,6 +295,7 @@ Checked<std::uint64_t> read_one(const StepKey& key, const Json& value) {
     if (key.is_dscp) read = named(kDscp);
     if (key.is_ecn) read = named(kEcn);
     if (key.is_weekday) read = named(kWeekdays);
+    if (key.is_packet_type) read = named(kPacketTypes);
     if (key.is_hour) read = hour_of(text);
     if (!read && !key.is_link_address) read = parse_integer(text);
   }
@@ -342,28 +350,6 @@ Checked<void> add_values(const StepKey& key, const Json& value, std::vector<Inte
   if (!one) return tl::unexpected(one.error());
   add(*one, *one);
   return {};
-}
-
-/// By the link-layer destination, as the kernel does for what a host gets.
-Checked<classify::Test> read_packet_kind(const StepKey& key, const std::string& op, const Json& right) {
-  if (!right.is_string() || op != "==") return unsupported("pkttype is supported with == and one value only");
-  constexpr std::uint64_t kBroadcast = 0xffff'ffff'ffffU, kGroup = std::uint64_t{1} << 40;
-  classify::Test test{key.operand, {}};
-  if (right == "broadcast") {
-    test.values = {{number(kBroadcast), number(kBroadcast)}};
-  } else if (right == "host" || right == "unicast") {
-    test.operand.mask = number(kGroup);
-    test.values = {{number(0), number(0)}};
-  } else if (right == "multicast") {
-    // Group addresses but one. Those of IP and of protocols between bridges are below it.
-    std::vector<Interval> groups;
-    for (std::uint64_t first = 1; first < 256; first += 2)
-      groups.push_back({number(first << 40), number((first << 40 | 0xff'ffff'ffffU) - (first == 255 ? 1 : 0))});
-    test.values = classify::united(std::move(groups));
-  } else {
-    return unsupported("a kind of packet that is not supported", quoted(right), "host, broadcast or multicast");
-  }
-  return test;
 }
 
 /// Bytes in a unit: "kbytes" of nft are 1,024 bytes.
@@ -517,7 +503,6 @@ Checked<void> add_typed_values(Type type, const Json& value, std::vector<Interva
 Checked<classify::Test> read_test(const StepKey& key, const std::string& op, const Json& right) {
   if (right.is_string() && right.get_ref<const std::string&>().starts_with('@'))
     return unsupported("a named set for this key is not supported", quoted(right), "its elements in the rule");
-  if (key.is_packet_kind) return read_packet_kind(key, op, right);
   std::vector<Interval> values;
   auto added = key.type ? add_typed_values(*key.type, right, values) : add_values(key, right, values);
   if (!added) return tl::unexpected(std::move(added.error()));

@@ -112,9 +112,11 @@ std::optional<Number> StepRunner::read(const classify::Operand& operand, const P
     case Value::length: return number(layout.ip_bytes());
     case Value::ether_source:
     case Value::ether_destination:
-      if (view.packet->link_type != LinkType::ethernet) return std::nullopt;
-      return number(
-          to_number(operand.value == Value::ether_source ? view.ethernet().source : view.ethernet().destination));
+    case Value::packet_type: {
+      const auto value = of_link(operand.value, view);
+      if (!value) return std::nullopt;
+      return masked(*value);
+    }
     case Value::segment_size: {
       const auto size = segment_size_of(view);
       if (!size) return std::nullopt;
@@ -167,6 +169,30 @@ std::optional<Number> StepRunner::read(const classify::Operand& operand, const P
   const auto value = of_connection(operand.value, packet);
   if (!value) return std::nullopt;
   return masked(*value);
+}
+
+/// A packet whose link header is lost is dropped: rules may be about it.
+std::optional<Number> StepRunner::of_link(Value value, PacketView packet) noexcept {
+  using classify::PacketType;
+  const bool has_header = packet.packet->link_type == LinkType::ethernet && packet.packet->in_port != context_.host;
+  if (!has_header) return value == Value::packet_type ? std::optional(Number{0, PacketType::kHost}) : std::nullopt;
+  const EthernetHeader* header = &packet.ethernet();
+  if (context_.link_is_written) header = emitter_ == nullptr ? nullptr : emitter_->link_header_at_arrival(packet);
+  if (header == nullptr) {
+    if (context_.state != nullptr) why_dropped_ = "the link header with which it arrived is not known";
+    return std::nullopt;
+  }
+  const MacAddress& destination = header->destination;
+  switch (value) {
+    case Value::ether_source: return Number{0, to_number(header->source)};
+    case Value::ether_destination: return Number{0, to_number(destination)};
+    default: break;
+  }
+  constexpr MacAddress kAll{{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
+  const bool is_group = (destination.bytes[0] & 1) != 0;
+  return Number{0, destination == kAll ? PacketType::kBroadcast
+                   : is_group          ? PacketType::kMulticast
+                                       : PacketType::kHost};
 }
 
 std::optional<Number> StepRunner::of_connection(Value value, const Packet& packet) noexcept {

@@ -17,6 +17,7 @@
 #include "classify/linear_core.h"
 #include "classify/rule.h"
 #include "conntrack/connections.h"
+#include "function/emitter.h"
 #include "nf/firewall/steps/element_table.h"
 #include "nf/firewall/steps/packet_log.h"
 #include "nf/firewall/steps/step_state.h"
@@ -30,6 +31,8 @@ struct StepContext {
   report::EventLog* log = nullptr;  // null: nothing is logged
   const std::vector<std::string>* port_names = nullptr;         // for the log; by PortIndex
   const std::vector<std::uint16_t>* largest_packets = nullptr;  // MTUs, by PortIndex; for clamping
+  bool link_is_written = false;  // by an earlier function, such as router: packets have other link headers now
+  PortIndex host = kNoPort;      // what comes from there has no link header: this host makes it
 };
 
 class RuleCounters;
@@ -57,6 +60,8 @@ class StepRunner {
   void set_connections(conntrack::Connections& connections) noexcept { connections_ = &connections; }
   /// Ditto, if rules have such steps; otherwise, nothing happens there. Borrowed.
   void set_between(BetweenRules& between) noexcept { between_ = &between; }
+  /// Ditto, if the link headers with which packets arrived are to be tested, and have been written since. Borrowed.
+  void set_emitter(const function::Emitter& emitter) noexcept { emitter_ = &emitter; }
 
   /// The entry that decides the packet, or kNoEntry, after the steps on its way. `entry`: where the engine stopped.
   /// Empty: the packet is dropped, whatever the rules say after this; why_dropped() says why.
@@ -74,6 +79,7 @@ class StepRunner {
     conntrack::Connection* connection;  // null: none
   };
   [[nodiscard]] std::optional<classify::Number> read(const classify::Operand& operand, const Packet& packet) noexcept;
+  [[nodiscard]] std::optional<classify::Number> of_link(classify::Value value, PacketView packet) noexcept;
   [[nodiscard]] std::optional<classify::Number> of_connection(classify::Value value, const Packet& packet) noexcept;
   [[nodiscard]] std::optional<std::uint32_t> hash_of(const classify::HashObject& hash, const Packet& packet) noexcept;
   [[nodiscard]] std::optional<ElementTable::Key> read(const std::vector<classify::Operand>& operands,
@@ -113,6 +119,7 @@ class StepRunner {
   std::uint64_t list_swept_ns_ = 0;  // when a long list of connections was looked through
   const bool tracks_between_;
   BetweenRules* between_ = nullptr;
+  const function::Emitter* emitter_ = nullptr;
   // What rules before TrackConnection want of the packet's connection: the first of them counts.
   enum class Wish : std::uint8_t { none, helper, untracked } wish_ = Wish::none;
   bool is_tracked_ = false;  // the packet has passed TrackConnection

@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "base/text_file.h"
+#include "function/arrivals.h"
+#include "function/emitter.h"
 #include "function/shared_objects.h"
 #include "function/testing/attached_stage.h"
 #include "nf/firewall/firewall.h"
@@ -407,7 +409,6 @@ TEST(Ipsets, MistakesAreErrorsAndOtherTypesUnsupported) {
 
 TEST(Steps, WrongOptionsAreErrors) {
   ReadOptions options;
-  options.interfaces.out_known = false;  // link addresses are known then
   for (const char* wrong : {"-m limit --limit 5/week -j ACCEPT",
                             "-m limit --limit 0/sec -j ACCEPT",
                             "-m limit --limit-burst x -j ACCEPT",
@@ -439,16 +440,141 @@ TEST(Steps, WrongOptionsAreErrors) {
   }
 }
 
-TEST(Steps, LinkAddressesAreUnknownBehindARouter) {
-  const std::string rules = filter("-A FORWARD -m mac --mac-source 02:00:00:00:00:01 -j ACCEPT\n");
+/// Firewalls with rules about the link headers with which packets arrived, after a function that writes others.
+class AfterRouter {
+ public:
+  explicit AfterRouter(const std::string& rules, ReadOptions options = {}, PortIndex host = kNoPort)
+      : gateway_(rules, std::move(options), {.host = host, .link_is_written = true}) {
+    EXPECT_TRUE(gateway_.firewall->traits().asks_for_arrivals);
+    emitter_.know_arrivals(&arrivals_);
+    (*gateway_.stage)->set_emitter(emitter_);
+  }
+
+  /// Whether a packet with this link header passes. `is_known`: its arrival is.
+  bool passes(const MacAddress& source, const MacAddress& destination, bool ipv6 = false, bool is_known = true,
+              PortIndex in_port = 0) {
+    PacketBuilder builder = packet().eth();
+    ipv6 ? builder.ipv6("fd00::1", "fd00::2") : builder.ipv4("10.0.0.1", "10.9.9.9");
+    penstock::testing::Bytes frame = builder.udp(1, 53).bytes();
+    PacketDescriptor descriptor;
+    descriptor.length = descriptor.wire_length = static_cast<std::uint32_t>(frame.size());
+    descriptor.in_port = in_port;
+    PacketView view{frame.data(), &descriptor};
+    parse(view);
+    view.ethernet().source = source;
+    view.ethernet().destination = destination;
+    arrivals_.forget();
+    if (is_known) arrivals_.add({&view, 1});
+    view.ethernet().source = {{2, 0, 0, 0, 0, 0xaa}};
+    view.ethernet().destination = {{2, 0, 0, 0, 0, 0xbb}};
+    descriptor.verdict = Verdict::forward(1);
+    gateway_.stage->process({&view, 1});
+    return descriptor.verdict.alive();
+  }
+
+ private:
+  function::Arrivals arrivals_{4};
+  function::Emitter emitter_;
+  Gateway gateway_;
+};
+
+constexpr MacAddress kHost{{2, 0, 0, 0, 0, 1}}, kOtherHost{{2, 0, 0, 0, 0, 2}}, kRouter{{2, 0, 0, 0, 0, 9}},
+    kAllHosts{{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}}, kGroup{{1, 0, 0x5e, 0, 0, 1}}, kWritten{{2, 0, 0, 0, 0, 0xaa}};
+
+/// In the chain `c` of nftables at a hook.
+std::string at_hook(const std::string& hook, const std::string& policy, const std::string& match,
+                    const std::string& verdict) {
+  return R"({"nftables": [{"metainfo": {"json_schema_version": 1}}, {"table": {"family": "inet", "name": "t"}},
+    {"chain": {"family": "inet", "table": "t", "name": "c", "type": "filter", "hook": ")" +
+         hook + R"(", "prio": 0, "policy": ")" + policy +
+         R"("}}, {"rule": {"family": "inet", "table": "t", "chain": "c", "expr": [{"match": )" + match + "}, {\"" +
+         verdict + "\": null}]}}]}";
+}
+
+constexpr const char* kFromHost =
+    R"({"op": "==", "left": {"payload": {"protocol": "ether", "field": "saddr"}}, "right": "02:00:00:00:00:01"})";
+constexpr const char* kNotFromHost =
+    R"({"op": "!=", "left": {"payload": {"protocol": "ether", "field": "saddr"}}, "right": "02:00:00:00:00:01"})";
+
+TEST(Steps, LinkAddressesAreThoseWithWhichPacketsArrive) {
+  for (const std::string hook : {"forward", "postrouting", "input"}) {
+    ReadOptions options;
+    options.hook = hook_of(hook);
+    for (const bool ipv6 : {false, true}) {
+      AfterRouter accepts(at_hook(hook, "drop", kFromHost, "accept"), options);
+      EXPECT_TRUE(accepts.passes(kHost, kRouter, ipv6)) << hook;
+      EXPECT_FALSE(accepts.passes(kOtherHost, kRouter, ipv6)) << hook;
+      AfterRouter others(at_hook(hook, "accept", kNotFromHost, "drop"), options);
+      EXPECT_TRUE(others.passes(kHost, kRouter, ipv6)) << hook;
+      EXPECT_FALSE(others.passes(kWritten, kRouter, ipv6)) << hook << ": the router's own address is no other one";
+    }
+  }
+  AfterRouter of_iptables(filter("-A FORWARD -m mac --mac-source 02:00:00:00:00:01 -j ACCEPT\n"));
+  EXPECT_TRUE(of_iptables.passes(kHost, kRouter));
+  EXPECT_FALSE(of_iptables.passes(kOtherHost, kRouter));
+}
+
+TEST(Steps, PacketsWhoseArrivalIsLostAreDroppedIfRulesAskForIt) {
+  for (const char* match : {kFromHost, kNotFromHost}) {
+    for (const char* verdict : {"accept", "drop"}) {
+      for (const bool ipv6 : {false, true}) {
+        AfterRouter gateway(at_hook("forward", "accept", match, verdict));
+        EXPECT_FALSE(gateway.passes(kHost, kRouter, ipv6, false)) << match << verdict;
+        EXPECT_FALSE(gateway.passes(kOtherHost, kRouter, ipv6, false)) << match << verdict;
+      }
+    }
+  }
+}
+
+TEST(Steps, PacketTypesAreThoseWithWhichPacketsArrive) {
+  for (const bool ipv6 : {false, true}) {
+    for (const auto& [type, destination] :
+         {std::pair{"host", kRouter}, {"broadcast", kAllHosts}, {"multicast", kGroup}}) {
+      const std::string match =
+          std::string(R"({"op": "==", "left": {"meta": {"key": "pkttype"}}, "right": ")") + type + "\"}";
+      AfterRouter gateway(at_hook("forward", "drop", match, "accept"));
+      for (const MacAddress& other : {kRouter, kAllHosts, kGroup})
+        EXPECT_EQ(gateway.passes(kHost, other, ipv6), other == destination) << type;
+    }
+  }
+  AfterRouter neither(at_hook(
+      "forward", "accept",
+      R"({"op": "!=", "left": {"meta": {"key": "pkttype"}}, "right": {"set": ["broadcast", "multicast"]}})", "drop"));
+  EXPECT_FALSE(neither.passes(kHost, kRouter));
+  EXPECT_TRUE(neither.passes(kHost, kAllHosts));
+  EXPECT_TRUE(neither.passes(kHost, kGroup));
+  const std::string multicast = "-A FORWARD -m pkttype --pkt-type multicast -j ACCEPT\n";
+  EXPECT_TRUE(AfterRouter(filter(multicast)).passes(kHost, kGroup));
+  EXPECT_FALSE(AfterRouter(filter(multicast)).passes(kHost, kAllHosts));
+  EXPECT_FALSE(AfterRouter(filter("-A FORWARD -m pkttype ! --pkt-type unicast -j ACCEPT\n")).passes(kHost, kRouter));
+}
+
+/// The chain begins to keep link headers when a run begins.
+TEST(Steps, AReloadWithTheFirstRulesAboutLinkHeadersNeedsANewRun) {
+  const Gateway without(filter("-A FORWARD -m mark --mark 1 -j ACCEPT\n"), {}, {.link_is_written = true});
+  const Gateway with(filter("-A FORWARD -m mac --mac-source 02:00:00:00:00:01 -j ACCEPT\n"), {},
+                     {.link_is_written = true});
+  const auto changes = with.firewall->changes_from(*without.firewall);
+  ASSERT_FALSE(changes);
+  EXPECT_THAT(to_string(changes.error()), HasSubstr("the link header with which packets arrived: it needs a new run"));
+  EXPECT_TRUE(without.firewall->changes_from(*with.firewall));
+}
+
+/// As in Linux: what the host sends has no link header yet, and is of the type `host`.
+TEST(Steps, WhatTheHostSendsHasNoLinkAddresses) {
+  constexpr PortIndex kHostPort = 2;
   ReadOptions options;
-  options.interfaces.out_known = false;
-  Gateway gateway(rules, options);
-  EXPECT_TRUE(gateway.passes(udp_from("10.0.0.1")));
-  options.interfaces.out_known = true;
-  const auto read = read_rules(rules, "rules", options);
-  ASSERT_TRUE(read);
-  EXPECT_THAT(to_string(read->unsupported), HasSubstr("mac is supported only before the function that writes"));
+  options.hook = Hook::postrouting;
+  options.host_has_port = true;
+  for (const char* match : {kFromHost, kNotFromHost}) {
+    AfterRouter gateway(at_hook("postrouting", "drop", match, "accept"), options, kHostPort);
+    EXPECT_FALSE(gateway.passes(kHost, kRouter, false, true, kHostPort)) << match;
+    EXPECT_FALSE(gateway.passes(kOtherHost, kRouter, false, true, kHostPort)) << match;
+  }
+  AfterRouter unicast(at_hook("postrouting", "drop",
+                              R"({"op": "==", "left": {"meta": {"key": "pkttype"}}, "right": "host"})", "accept"),
+                      options, kHostPort);
+  EXPECT_TRUE(unicast.passes(kHost, kAllHosts, false, true, kHostPort));
 }
 
 TEST(IptablesTables, AFamilyWithoutTablesGetsThePoliciesOfTheOther) {
