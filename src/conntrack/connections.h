@@ -105,7 +105,8 @@ class Connections {
   /// Table::share, at set-up.
   void share(std::shared_ptr<TupleOwners> owners, unsigned worker) { table_.share(std::move(owners), worker); }
   /// With share(), for each burst of packets as they arrived, before any function sees them: calls `hand_over(packet,
-  /// worker)` for those that belong to other workers. Returns the others, in order, moved to the front.
+  /// worker)` for those that belong to other workers. Returns the others, and those for which it is false, in order,
+  /// moved to the front.
   template <typename HandOver>
   [[nodiscard]] std::span<PacketView> keep_own(std::span<PacketView> burst, HandOver&& hand_over) noexcept;
   /// TableAccess::pass_boundary
@@ -166,11 +167,7 @@ std::span<PacketView> Connections::keep_own(std::span<PacketView> burst, HandOve
     std::array<std::optional<unsigned>, Table::kMostToFind> owners;
     table_.find_owners(some, owners);
     for (std::size_t i = 0; i < some.size(); ++i) {
-      if (owners[i]) {
-        hand_over(some[i], *owners[i]);
-      } else {
-        burst[own++] = some[i];
-      }
+      if (!owners[i] || !hand_over(some[i], *owners[i])) burst[own++] = some[i];
     }
   }
   is_prepared_ = true;

@@ -178,11 +178,14 @@ std::span<PacketView> CpuTwins::keep_own(std::span<PacketView> burst) noexcept {
   if (hand_over_ == nullptr) return burst;
   const Clock::time_point start = Clock::now();
   const std::span<PacketView> own = connections_->keep_own(burst, [this](PacketView packet, unsigned owner) noexcept {
+    if (HandOver::was_given(packet)) return false;
     const bool is_given = hand_over_->give(worker_, owner, packet);
     packet.packet->verdict = is_given ? Verdict::punt() : Verdict::drop(ChainDrop::hand_over_full);
     report::Traffic& full = counters_.dropped_by_chain[static_cast<std::size_t>(ChainDrop::hand_over_full)];
     (is_given ? counters_.handed_over : full).add(1, packet.length());
+    return true;
   });
+  for (const PacketView packet : own) packet.packet->mark = 0;
   counters_.stack_time_ns.add(nanoseconds_between(start, Clock::now()));
   return own;
 }

@@ -20,6 +20,9 @@ std::size_t ring_bytes_for(unsigned workers) {
   return std::clamp(kAll / (std::size_t{workers} * workers), kLeast, kMost);
 }
 
+/// The mark of packets that come by an inbox.
+constexpr std::uint32_t kGiven = 1;
+
 /// Precedes each frame in a ring.
 struct RingHeader {
   std::uint64_t timestamp_ns;
@@ -50,6 +53,7 @@ class HandOver::Inbox final : public port::RxQueue {
           next_ = (from + 1) % workers;
           return port::RxStatus::more;
         }
+        batch.packets().back().mark = kGiven;
         ring.pop();
         ++of_.parts_[here_]->taken;
       }

@@ -8,7 +8,8 @@
 //   worker 1: batch ─▶ keep_own ─▶ functions …          its own packets
 //                         └── give ─▶ ring ─▶ inbox ─▶ batch of worker 0 ─▶ keep_own ─▶ functions …
 //
-// Packets of a flow stay in order. A full ring takes no more, so that workers never wait for each other.
+// Packets of a flow stay in order. A full ring takes no more, so that workers never wait for each other. A packet is
+// handed over at most once, so it cannot go round, whatever workers say about each other.
 
 #pragma once
 
@@ -39,8 +40,10 @@ class HandOver {
   [[nodiscard]] bool give(unsigned here, unsigned owner, PacketView packet) noexcept;
   /// Wakes the workers that have been given packets.
   void wake_others(unsigned here) noexcept { rings_.wake_others(here); }
-  /// What others have given to it. Frames keep their port and time.
+  /// What others have given to it. Frames keep their port and time, and have a mark.
   [[nodiscard]] port::RxQueue& inbox(unsigned here) noexcept;
+  /// Whether the packet came by the inbox, until its mark is set to 0 for the functions.
+  [[nodiscard]] static bool was_given(PacketView packet) noexcept { return packet.packet->mark != 0; }
   /// Called when nothing more comes from its ports, and all packets that it has taken are done. True: no packets are on
   /// their way to any worker, and none will be. Otherwise, call it again.
   [[nodiscard]] bool is_over(unsigned here) noexcept;

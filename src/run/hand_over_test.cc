@@ -20,6 +20,7 @@
 #include "base/testing/rounds.h"
 #include "conntrack/connections.h"
 #include "conntrack/nat.h"
+#include "packet/testing/fragments.h"
 #include "port/worker_of.h"
 #include "run/cpu_executor.h"
 #include "run/run.h"
@@ -325,6 +326,55 @@ TEST(HandOver, DropsWhatDoesNotFitInARing) {
     packets += taken.batch.size();
   }
   EXPECT_EQ(packets, counters.handed_over.packets.get());
+}
+
+/// Each of two workers remembers that the other one got the first fragment of a datagram, of which two came. The
+/// fragments that follow must not go to and fro.
+TEST(HandOver, PacketsDoNotGoRound) {
+  const Bytes datagram = packet().eth().ipv4("10.0.0.2", kServer).udp(1001, 53).payload(std::string(100, 'x')).bytes();
+  const Bytes other = packet().eth().ipv4("10.0.0.2", kServer).udp(1002, 53).payload(std::string(100, 'x')).bytes();
+  const std::vector<Bytes> fragments = penstock::testing::fragments_of(datagram, {48}, 7);
+  const std::vector<Bytes> others = penstock::testing::fragments_of(other, {48}, 7);
+  NatChain chain(2, [](unsigned, Batch&) { return port::RxStatus::end; });
+  chain.open();
+  HandOver hand_over(2, 100);
+  std::array<std::unique_ptr<WorkerCounters>, 2> counters;
+  std::array<std::unique_ptr<CpuExecutor>, 2> executors;
+  for (unsigned worker = 0; worker < 2; ++worker) {
+    counters[worker] = std::make_unique<WorkerCounters>(chain);
+    executors[worker] = std::make_unique<CpuExecutor>(chain, worker, *counters[worker], nullptr, &hand_over);
+    executors[worker]->begin();
+    // As if they were of connections that have just ended, or of segments that are not valid there.
+    const conntrack::Tuple tuple{.source = {0, parse_ipv4("10.0.0.2")->bits},
+                                 .destination = {0, parse_ipv4(kServer)->bits},
+                                 .source_port = static_cast<std::uint16_t>(1001 + worker),
+                                 .destination_port = 53,
+                                 .protocol = ip_protocol::kUdp,
+                                 .ip_version = 4};
+    ASSERT_TRUE(conntrack::TupleOwners::is_entered(hand_over.owners()->enter(tuple, 1 - worker)));
+  }
+  const auto take = [&](unsigned worker, const Bytes* frame) {
+    OwnBatch batch;
+    if (frame != nullptr) {
+      EXPECT_TRUE(append(batch.batch, *frame));
+    } else {
+      static_cast<void>(hand_over.inbox(worker).poll(batch.batch));
+    }
+    const std::size_t size = batch.batch.size();
+    EXPECT_TRUE(executors[worker]->submit(batch.batch));
+    EXPECT_NE(executors[worker]->retire(), nullptr);
+    return size;
+  };
+  take(0, &fragments[0]);
+  take(1, &others[0]);
+  EXPECT_EQ(take(1, nullptr), 1U);
+  EXPECT_EQ(take(0, nullptr), 1U);
+  EXPECT_EQ(counters[0]->handed_over.packets.get() + counters[1]->handed_over.packets.get(), 2U);
+  take(0, &fragments[1]);
+  EXPECT_EQ(take(1, nullptr), 1U);
+  EXPECT_EQ(take(0, nullptr), 0U) << "it comes back";
+  EXPECT_EQ(counters[0]->handed_over.packets.get() + counters[1]->handed_over.packets.get(), 3U);
+  EXPECT_EQ(counters[1]->functions[0].in.packets.get(), 2U) << "the functions have seen it";
 }
 
 TEST(HandOver, ThereIsNoneWithOneWorkerOrWithoutConnectionsToShare) {
