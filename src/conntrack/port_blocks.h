@@ -158,7 +158,7 @@ class PortBlocks {
   std::uint32_t known_addresses_ = 0;
   std::vector<std::uint32_t> address_buckets_, subscriber_buckets_;
   std::unique_ptr<BlockObserver> observer_;
-  std::uint64_t last_time_ns_ = 0;  // of events, which never goes back
+  std::uint64_t last_time_ns_ = 0;  // of events, which does not go back, unless a clock was set
   Usage usage_;
   std::atomic<bool> is_told_{false};  // something that the observer may want to flush
 };

@@ -183,6 +183,22 @@ TEST(PortBlocks, ABlockStaysWithItsHostForAWhile) {
   EXPECT_EQ(nat.events->at(1).subscriber.address, address_of("10.1.0.1"));
 }
 
+TEST(PortBlocks, TimesFollowAClockThatIsSetBack) {
+  BlockTable nat(small(4, 1));
+  EXPECT_NE(nat.port("10.1.0.1", 1), 0);
+  const std::uint64_t before = nat.now_ns;
+  nat.now_ns -= 1;  // of a worker that is behind
+  EXPECT_NE(nat.port("10.1.0.2", 1), 0);
+  nat.now_ns = before - 3600 * kSecond;
+  EXPECT_NE(nat.port("10.1.0.3", 1), 0);
+  nat.wait(1);
+  EXPECT_NE(nat.port("10.1.0.4", 1), 0);
+  ASSERT_EQ(nat.events->size(), 4U);
+  EXPECT_EQ(nat.events->at(1).time_ns, before);
+  EXPECT_EQ(nat.events->at(2).time_ns, before - 3600 * kSecond);
+  EXPECT_EQ(nat.events->at(3).time_ns, before - 3599 * kSecond);
+}
+
 TEST(PortBlocks, ItsHostGoesOnWithABlockMeanwhile) {
   BlockTable nat(small(1, 1));
   for (int i = 0; i < 4; ++i) {
