@@ -72,8 +72,9 @@ bool may_be_answered(PacketView packet) noexcept {
     const bool of_groups = ((link.destination.bytes[0] | link.source.bytes[0]) & 1) != 0;
     if (of_groups || std::memcmp(link.source.bytes, kNone.bytes, sizeof kNone.bytes) == 0) return false;
   }
-  const bool icmp = layout.has(PacketLayout::kTransportHeader) &&
-                    (layout.transport == ip_protocol::kIcmp || layout.transport == ip_protocol::kIcmpv6);
+  const bool icmp = layout.transport == ip_protocol::kIcmp || layout.transport == ip_protocol::kIcmpv6;
+  // What is too short to be read may be an error.
+  if (icmp && !layout.has(PacketLayout::kTransportHeader)) return false;
   if (layout.network == NetworkLayer::ipv4) {
     if (!is_of_a_host(Ipv4Address{packet.ipv4().source.value()}) ||
         !is_of_a_host(Ipv4Address{packet.ipv4().destination.value()})) {

@@ -112,6 +112,16 @@ TEST(Answer, NobodyIsAnsweredWhoMustNotBe) {
   EXPECT_TRUE(may(packet().eth().ipv4("10.1.0.1", "10.2.0.1").udp(1, 2).bytes()));
   EXPECT_TRUE(may(packet().eth().ipv4("10.1.0.1", "10.2.0.1").icmp(8, 0).bytes()));
   EXPECT_FALSE(may(packet().eth().ipv4("10.1.0.1", "10.2.0.1").icmp(3, 1).bytes())) << "an error";
+  // The first four bytes of an error.
+  auto cut4 = packet().eth().ipv4("10.1.0.1", "10.2.0.1").icmp(3, 1).bytes();
+  cut4.resize(14 + 20 + 4);
+  cut4[17] = 20 + 4;
+  EXPECT_FALSE(may(cut4));
+  auto cut6 = packet().eth().ipv6("fd00::1", "2001:db8::1").udp(1 << 8, 0).bytes();
+  cut6.resize(14 + 40 + 4);
+  cut6[19] = 4;
+  cut6[20] = ip_protocol::kIcmpv6;
+  EXPECT_FALSE(may(cut6));
   EXPECT_FALSE(may(packet().eth().ipv4("0.0.0.0", "10.2.0.1").udp(1, 2).bytes()));
   EXPECT_FALSE(may(packet().eth().ipv4("10.1.0.1", "224.0.0.5").udp(1, 2).bytes()));
   EXPECT_FALSE(may(packet().eth({{1, 0, 0x5e, 0, 0, 5}}).ipv4("10.1.0.1", "10.2.0.1").udp(1, 2).bytes()));
