@@ -337,6 +337,25 @@ TEST_F(ChainFile, SeveralWorkersNeedToBeAbleToHandOverPacketsOfTranslatedConnect
              "workers: firewall needs packets together that may come to different workers: found 2 workers");
 }
 
+TEST_F(ChainFile, EachWorkerNeedsABlockOfPortsOfAHost) {
+  put("nat.rules",
+      "*nat\n:PREROUTING ACCEPT [0:0]\n:POSTROUTING ACCEPT [0:0]\n-A POSTROUTING -j SNAT --to-source "
+      "192.0.2.1\nCOMMIT\n");
+  const auto chain = [](const std::string& blocks, const std::string& workers) {
+    return "ports: {a: {generator: {}}}\nchain:\n  - firewall: {rules: nat.rules, hook: prerouting, port_blocks: " +
+           blocks + "}\n  - firewall: {rules: nat.rules, hook: postrouting, port_blocks: " + blocks +
+           "}\nrun: {processor: cpu, workers: " + workers + "}\n";
+  };
+  for (const auto& [blocks, workers] : {std::pair{"{per_host: 3}", "3"}, std::pair{"{per_host: 1}", "1"}}) {
+    const auto loaded = load(chain(blocks, workers));
+    EXPECT_TRUE(loaded) << to_string(loaded.error());
+  }
+  expect_has(
+      errors_of(chain("{per_host: 3}", "4")),
+      "workers: a host needs a block of ports in each, and gets 3 by firewall: found 4 workers, expected at most "
+      "3 workers, or a larger per_host");
+}
+
 TEST_F(ChainFile, ABatchLargerThanTheQueueIsReportedAtTheValueToCorrect) {
   const auto errors = [&](const std::string& run, const std::vector<const char*>& texts) {
     LoadOptions options;

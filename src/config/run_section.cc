@@ -287,6 +287,13 @@ void RunSection::check_one_worker() {
                          named.name, why),
              is_device(settings_.processor) ? "workers: 1, or processor: cpu" : "workers: 1");
     }
+    if (traits.connections && traits.connections->port_blocks) {
+      // Otherwise the connections of a host that come to the workers without a block are all dropped.
+      const unsigned per_host = traits.connections->port_blocks->per_host;
+      if (per_host < settings_.workers)
+        refuse(fmt::format("a host needs a block of ports in each, and gets {} by {}", per_host, named.name),
+               fmt::format("at most {}, or a larger per_host", format_count(per_host, "worker")));
+    }
   }
 }
 
