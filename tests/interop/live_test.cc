@@ -47,6 +47,7 @@ constexpr const char* kForAll[] = {"Basics1",
 constexpr const char* kForInterfaces[] = {"Deleted1",    "Deleted2",      "MovedAway",
                                           "LargeFrames", "LongestFrames", "Tunnel"};
 constexpr const char* kForPacketSockets[] = {"Conversations",
+                                             "Conversations4",
                                              "Evening",
                                              "Evening4",
                                              "Ftp",

@@ -44,6 +44,7 @@ SILENT = "table inet own { chain in { type filter hook input priority filter; po
 PUBLIC = ("10.2.0.254", "fd02::fe")
 SERVED = "10.1.0.200"  # inside, with forwarded ports
 FIN, SYN, RST, PSH, ACK, URG = 1, 2, 4, 8, 16, 32
+SO_RCVBUFFORCE = 33
 LAST = 256  # numbers of hosts are below
 
 
@@ -363,6 +364,59 @@ def same_port(flow):
     second.server_udp()
 
 
+def many_with_one_port(flow):
+    """They get ports that are drawn, and each its own answers, whichever worker has its connection."""
+    server, clients = "10.2.0.202" if flow.version == 4 else "fd02::202", []
+    for index in range(210, 222):
+        client = Flow(flow.run, index, flow.version, flow.port, 443)
+        client.outside = server
+        [packet] = client.client(SYN, 1000 * index) or [None]
+        if packet is None:
+            return
+        at = 20 if flow.version == 4 else 40
+        client.drawn = struct.unpack("!H", packet[at:at + 2])[0]
+        flow.run.notes[-1] = (packet[:10], packet[12:at], packet[at + 2:at + 16])
+        clients.append(client)
+    if len({client.drawn for client in clients}) != len(clients):
+        flow.run.notes.append("two have the same port")
+    for client in clients:
+        inside, client.port = client.port, client.drawn
+        client.server(SYN | ACK, 5000, 1000 * int(re.split("[.:]", client.inside)[-1]) + 1)
+        client.server(RST, 77)
+        client.port = inside
+    for client in clients:
+        [packet] = client.client(ACK, 1000 * int(re.split("[.:]", client.inside)[-1]) + 1, 5001) or [None]
+        at = 20 if flow.version == 4 else 40
+        flow.run.notes[-1] = packet and (packet[:10], packet[12:at], packet[at + 2:at + 16])
+        if packet is not None:
+            far = "10.2.0.250" if flow.version == 4 else "fd02::250"
+            flow.error("lb", *((11, 0) if flow.version == 4 else (3, 0)), packet, source=far)
+
+
+def split(packet, cuts, identifier):
+    """An IPv4 packet in fragments."""
+    payload, parts = packet[20:], []
+    for begin, end in zip([0, *cuts], [*cuts, len(packet) - 20]):
+        at = begin // 8 | (0x2000 if end < len(payload) else 0)
+        header = packet[:2] + struct.pack("!HHH", 20 + end - begin, identifier, at) + packet[8:10] + b"\0\0" + packet[12:20]
+        parts.append(header[:10] + struct.pack("!H", checksum(header)) + header[12:] + payload[begin:end])
+    return parts
+
+
+def fragments(flow):
+    """Together, since the kernel lets none of a datagram pass before it has all of them."""
+    def sends(host, packet, identifier):
+        flow.run.holds = True
+        for part in split(packet, [600], identifier):
+            flow.run.send(host, part)
+        flow.run.holds = False
+        flow.run.wait(host)
+    for i in range(4):
+        sends("la", ip(flow.inside, flow.outside, 17, flow.udp_of((flow.port + i, 53), b"q" * 1000)), 77)
+        sends("lb", ip(flow.outside, flow.public, 17, flow.udp_of((53, flow.port + i), b"a" * 1000)), 77)
+    sends("lb", ip(flow.outside, flow.public, 17, flow.udp_of((54, flow.port), b"nobody's" * 100)), 78)
+
+
 def at_random(flow, most_together=1):
     """Packets that fit, nearly fit or do not, from a seed."""
     draw = random.Random(flow.port)
@@ -417,39 +471,48 @@ def in_bursts(flow):
 
 
 CONVERSATIONS = [whole, half_open, only_a_syn, refused, resets, reset_by_the_client, port_again, out_of_order, scaled, middle, both_begin, from_outside,
-                 strange_flags, early_data, wrong_checksums, closes_together, half_closed, udp, udp_without_checksum, echoes, errors, same_port]
-ONLY_IPV4 = [forwarded, other_protocols]
+                 strange_flags, early_data, wrong_checksums, closes_together, half_closed, udp, udp_without_checksum, echoes, errors, same_port,
+                 many_with_one_port]
+ONLY_IPV4 = [forwarded, other_protocols, fragments]
 RANDOM, BURSTS = 30, 20
 
 
-def plan():
-    """(name, conversation, number of its hosts, IP version)"""
+def plan(workers):
+    """(name, conversation, number of its hosts, IP version). With several workers without bursts, whose packets may overtake each other if
+    they come to different workers."""
     items = [(f"{talk.__name__}, IPv{version}", talk, version) for version in (4, 6) for talk in CONVERSATIONS]
     items += [(f"{talk.__name__}, IPv4", talk, 4) for talk in ONLY_IPV4]
-    items += [(f"random {i}", at_random, 4 if i % 3 else 6) for i in range(RANDOM)] + [(f"bursts {i}", in_bursts, 4 if i % 3 else 6) for i in range(BURSTS)]
+    items += [(f"random {i}", at_random, 4 if i % 3 else 6) for i in range(RANDOM)]
+    items += [(f"bursts {i}", in_bursts, 4 if i % 3 else 6) for i in range(BURSTS if workers == 1 else 0)]
     return [(name, talk, 10 + i, version) for i, (name, talk, version) in enumerate(items)]
 
 
 class Run:
     """Sends packets, and notes what comes out. After each packet, it sends another one that always passes: when that comes out, so has all that
-    the first one causes."""
+    the first one causes. If the gateway has several workers, it sends many, which go the ways between all of them."""
 
     MARKER = b"marker"
 
-    def __init__(self, net):
-        self.net = net
+    def __init__(self, net, expected=None):
+        """`expected`: how many packets come out after each, for gateways with several workers, where more may be on their way."""
+        self.net, self.expected = net, expected
         self.sockets = {host: raw_socket(host) for host in ("la", "lb")}
         self.poll = select.poll()
         for raw in self.sockets.values():
             raw.setblocking(False)
+            raw.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 1 << 22)
             self.poll.register(raw, select.POLLIN)
         # In order, since they wait in the queue of one core.
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-        question, answer = (struct.pack("!HHHH", *ports, 8 + len(self.MARKER), 0) + self.MARKER for ports in ((9, 10), (10, 9)))
-        self.markers = {"la": ip("10.1.0.203", "10.2.0.203", 17, question), "lb": ip("10.2.0.203", PUBLIC[0], 17, answer)}
+        self.markers = {"la": [], "lb": []}
+        for port in range(9000, 9001 if net.workers == 1 else 9256):
+            question, answer = (struct.pack("!HHHH", *ports, 8 + len(self.MARKER), 0) + self.MARKER for ports in ((port, 10), (10, port)))
+            self.markers["la"].append(ip("10.1.0.203", "10.2.0.203", 17, question))
+            self.markers["lb"].append(ip("10.2.0.203", PUBLIC[0], 17, answer))
         self.holds = False  # whether packets do not wait for what comes out
+        self.came = []  # after each packet or burst: how many came out
         self.notes = []  # of each packet or burst: what came out, as (host, bytes from the IP header on)
-        self.send("la", self.markers["la"])
+        self.wait("la")
 
     def put(self, host, packet):
         mac = self.net.MACS[self.net.ports[host]]
@@ -462,13 +525,20 @@ class Run:
         return [] if self.holds else self.wait(host)
 
     def wait(self, host):
-        self.put(host, self.markers[host])
-        came, end = [], time.monotonic() + 5
-        while not any(packet.endswith(self.MARKER) for _, packet in came):
+        # What must come out is waited for anyway.
+        more = self.expected[len(self.came)] if self.expected and len(self.came) < len(self.expected) else 0
+        markers = self.markers[host][:1] if more else self.markers[host]
+        for marker in markers:
+            self.put(host, marker)
+        came, end, passed = [], time.monotonic() + 5, 0
+        while passed < len(markers) or (len(came) < more and time.monotonic() < end - 4):
             check(time.monotonic() < end, "nothing passes after packet", len(self.notes))
             self.poll.poll(100)
-            came += self.read()
-        came = [(at, packet) for at, packet in came if not packet.endswith(self.MARKER)]
+            read = self.read()
+            others = [(at, packet) for at, packet in read if not packet.endswith(self.MARKER)]
+            passed += len(read) - len(others)
+            came += others
+        self.came.append(len(came))
         self.notes.append(sorted(came))
         return [packet for at, packet in came if at != host]
 
@@ -504,8 +574,8 @@ def is_ours(frame):
     return kind == b"\x86\xdd" and frame[38] != 0xFF and not (frame[20] == 58 and frame[54] in range(133, 138))
 
 
-def house(make):
-    net = make(routed=True)
+def house(make, workers=1):
+    net = make(routed=True, workers=workers)
     for host in ("la", "lb"):
         net.host(host, "sysctl -qw net.ipv4.ip_forward=0 net.ipv6.conf.all.forwarding=0")
     return net
@@ -521,10 +591,10 @@ def neighbours(net):
                 yield interface, f"fd0{network}::{index}", net.mac(host)
 
 
-def talk(run, listed):
+def talk(run, listed, workers):
     """All conversations: {name: (what came out, connections)}"""
     results = {}
-    for name, conversation, index, version in plan():
+    for name, conversation, index, version in plan(workers):
         first = len(run.notes)
         flow = Flow(run, index, version)
         hosts = f"{re.escape(flow.inside)}|{re.escape(flow.outside)}"
@@ -540,7 +610,7 @@ def compressed(line):
     return re.sub(r"(src|dst)=([0-9a-f:]+:[0-9a-f:]+)", lambda found: f"{found[1]}={socket.inet_ntop(socket.AF_INET6, number(found[2]))}", line)
 
 
-def by_kernel(make):
+def by_kernel(make, workers):
     net = house(make)
     rules = net.write("gateway.nft", RULES)
     for interface, addresses in (("lan", ("10.1.0.254", "fd01::fe")), ("wan", PUBLIC)):
@@ -555,14 +625,14 @@ def by_kernel(make):
     if not sh("ip netns exec gw cat /proc/net/nf_conntrack; test -e /proc/net/nf_conntrack && echo yes", check=False).endswith("yes\n"):
         raise Skip("the kernel shows no connections")
     run = Run(net)
-    results = talk(run, lambda: net.host("gw", "cat /proc/net/nf_conntrack").splitlines())
+    results = talk(run, lambda: net.host("gw", "cat /proc/net/nf_conntrack").splitlines(), workers)
     run.finish()
     net.remove()
-    return results, run.notes
+    return results, run
 
 
-def by_penstock(make):
-    net = house(make)
+def by_penstock(make, workers, expected):
+    net = house(make, workers)
     rules = net.write("gateway.nft", RULES)
     operator = Operator(net)
 
@@ -574,10 +644,12 @@ def by_penstock(make):
     net.start(firewall("prerouting") + router + firewall("forward") + firewall("postrouting", f", addresses: {{wan: {' '.join(PUBLIC)}}}"),
               outputs=f", control: {operator.socket}")
     operator.wait_until_running()
-    run = Run(net)
-    results = talk(run, lambda: sh(f"{net.program} ctl --socket {operator.socket} conntrack list 2>/dev/null").splitlines())
+    run = Run(net, expected)
+    results = talk(run, lambda: sh(f"{net.program} ctl --socket {operator.socket} conntrack list 2>/dev/null").splitlines(), workers)
     run.finish()
-    net.stop()
+    report = net.stop()
+    if workers > 1:
+        check(report["handed_over"]["packets"] > 100, "few packets came to another worker than their connection's:", report["handed_over"])
     return results
 
 
@@ -585,11 +657,11 @@ def shown(packets):
     return [f"{host} {packet.hex()}" for host, packet in packets]
 
 
-def conversations(make):
+def conversations(make, workers=1):
     if "nftables" not in sh("nft --version", check=False):
         raise Skip("nft is not installed")
-    kernel, notes = by_kernel(make)
-    penstock = by_penstock(make)
+    kernel, run = by_kernel(make, workers)
+    penstock = by_penstock(make, workers, run.came if workers > 1 else None)
     different = []
     for name, (packets, listed) in kernel.items():
         ours, our_list = penstock[name]
@@ -601,8 +673,8 @@ def conversations(make):
         if listed.keys() != our_list.keys() or any(abs(listed[line] - our_list[line]) > 3 for line in listed):
             different.append(f"{name}, connections:\n  kernel:   {listed}\n  Penstock: {our_list}")
     check(not different, f"{len(different)} differences:\n" + "\n".join(different))
-    print(f"{len(kernel)} conversations of {len(notes)} packets and bursts; {sum(len(came) for came in notes)} packets came out; "
+    print(f"{len(kernel)} conversations of {len(run.notes)} packets and bursts; {sum(run.came)} packets came out; "
           f"{sum(len(listed) for _, listed in kernel.values())} connections")
 
 
-SCENARIOS = {"Conversations": conversations}
+SCENARIOS = {"Conversations": conversations, "Conversations4": lambda make: conversations(make, workers=4)}
