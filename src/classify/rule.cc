@@ -132,6 +132,10 @@ bool Ruleset::translates_between() const noexcept { return any_step(*this, Is<Tr
 
 bool Ruleset::counts_connections() const noexcept { return any_step(*this, CountsConnections()); }
 
+bool Ruleset::asks_for_routes() const noexcept {
+  return any_step(*this, Is<ReversePath>()) || any_step(*this, Is<RouteOut>());
+}
+
 void add_entry(Ruleset& rules, const std::vector<Condition>& conditions, Entry entry) {
   entry.first_condition = static_cast<std::uint32_t>(rules.conditions.size());
   entry.condition_count = static_cast<std::uint16_t>(conditions.size());

@@ -132,6 +132,8 @@ struct Ruleset {
   [[nodiscard]] bool translates_between() const noexcept;
   /// Whether a step counts connections.
   [[nodiscard]] bool counts_connections() const noexcept;
+  /// Whether a step asks for routes.
+  [[nodiscard]] bool asks_for_routes() const noexcept;
   /// `entry`: the result of an engine, which may be kNoEntry.
   [[nodiscard]] Target target(std::uint32_t entry, NetworkLayer family) const noexcept {
     return entry == kNoEntry ? policy(family) : rules[entries[entry].rule].target;

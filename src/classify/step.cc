@@ -37,6 +37,8 @@ bool operator==(const HashObject&, const HashObject&) = default;
 bool operator==(const LeaveUntracked&, const LeaveUntracked&) = default;
 bool operator==(const TrackConnection&, const TrackConnection&) = default;
 bool operator==(const TranslateAddresses&, const TranslateAddresses&) = default;
+bool operator==(const ReversePath&, const ReversePath&) = default;
+bool operator==(const RouteOut&, const RouteOut&) = default;
 bool operator==(const StepObjects&, const StepObjects&) = default;
 
 }  // namespace penstock::classify

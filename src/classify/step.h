@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -308,9 +309,26 @@ struct TranslateAddresses {
   friend bool operator==(const TranslateAddresses&, const TranslateAddresses&);
 };
 
-using Step =
-    std::variant<Test, AnyOf, UseRate, UseQuota, UseCount, LookUp, Update, Recent, SetMark, Log, ClampSegmentSize,
-                 GiveHelper, SetField, FindText, AtTime, LeaveUntracked, TrackConnection, TranslateAddresses>;
+/// Holds if the port where the packet came leads back to its source, as xt_rpfilter.
+struct ReversePath {
+  bool loose = false;          // by any port
+  bool accepts_local = false;  // also sources that are addresses of the host
+  bool negated = false;
+  friend bool operator==(const ReversePath&, const ReversePath&);
+};
+
+/// Holds if the route to an address of the packet leads out by one of the ports, as nft_fib.
+struct RouteOut {
+  bool of_source = true;                 // the address; otherwise, the destination
+  bool by_in_port = false;               // only a route by the port where the packet came counts
+  std::optional<std::uint64_t> ports{};  // bits by PortIndex; empty: any interface
+  bool negated = false;
+  friend bool operator==(const RouteOut&, const RouteOut&);
+};
+
+using Step = std::variant<Test, AnyOf, UseRate, UseQuota, UseCount, LookUp, Update, Recent, SetMark, Log,
+                          ClampSegmentSize, GiveHelper, SetField, FindText, AtTime, LeaveUntracked, TrackConnection,
+                          TranslateAddresses, ReversePath, RouteOut>;
 
 /// What steps refer to by index.
 struct StepObjects {

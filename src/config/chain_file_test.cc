@@ -921,6 +921,19 @@ class WeakChainFile : public ChainFile {
       "*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -i eth0 -j DROP\n-A FORWARD -i ppp+ -j DROP\nCOMMIT\n";
 };
 
+TEST_F(WeakChainFile, RefusesRulesThatAskForRoutesWithoutOneRouter) {
+  put("routed", "*raw\n:PREROUTING ACCEPT [0:0]\n-A PREROUTING -m rpfilter --invert -j DROP\nCOMMIT\n");
+  put("routes", "10.0.0.0/8 dev wan\n");
+  const std::string firewall =
+      "  - firewall: {rules: routed, format: iptables, hook: prerouting, addresses: {wan: 192.0.2.1/24}}\n";
+  const std::string router = "  - router: {routes: routes}\n";
+  expect_has(errors_of(between_ports(firewall)),
+             "rules ask for routes (rpfilter, or fib with an interface): found 0 routers in the chain, expected one "
+             "`router` in the chain");
+  expect_has(errors_of(between_ports(firewall + router + router)), "found 2 routers in the chain");
+  EXPECT_EQ(warnings_of(between_ports(firewall + router)).find("refused"), std::string::npos);
+}
+
 TEST_F(WeakChainFile, RefusesTwoPortsThatReadFromOneInterface) {
   const auto two = [](const std::string& lan, const std::string& wan) {
     return "ports: {lan: {af_packet: {interface: eth1" + lan + "}}, wan: {af_packet: {interface: eth1" + wan +

@@ -109,13 +109,14 @@ class FunctionBuilder {
   /// What the functions say about each other.
   void ask_members() {
     for (std::size_t f = 0; f < built_.functions.size(); ++f) {
-      const auto* const member = dynamic_cast<const function::ChainMember*>(built_.functions[f].function.get());
+      auto* const member = dynamic_cast<function::ChainMember*>(built_.functions[f].function.get());
       if (member == nullptr) continue;
-      std::vector<const function::NetworkFunction*> chain;
+      std::vector<function::NetworkFunction*> chain;
       for (std::size_t other = 0; other < built_.functions.size(); ++other) {
         if (!are_in_different_arms(f, other)) chain.push_back(built_.functions[other].function.get());
       }
-      append(built_.cautions, member->cautions_in(chain));
+      append(built_.errors, member->join(chain));
+      append(built_.cautions, member->cautions_in({chain.begin(), chain.end()}));
     }
   }
 

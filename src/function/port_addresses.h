@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,8 @@ namespace penstock::function {
 struct PortAddresses {
   std::optional<Ipv4Address> ipv4;
   std::optional<Ipv6Address> ipv6;
+  // The lengths of their subnets' prefixes; empty: unknown.
+  std::optional<std::uint8_t> ipv4_bits{}, ipv6_bits{};
   friend bool operator==(const PortAddresses&, const PortAddresses&) = default;
 
   [[nodiscard]] bool any() const noexcept { return ipv4.has_value() || ipv6.has_value(); }
@@ -29,7 +32,7 @@ struct PortAddresses {
   }
 };
 
-/// Reads a parameter of pairs: {wan: 203.0.113.5 2001:db8::5}. By PortIndex; without the parameter, there are none.
+/// Reads a parameter of pairs: {wan: 203.0.113.5/24 2001:db8::5}. By PortIndex; without the parameter, there are none.
 [[nodiscard]] Result<std::vector<PortAddresses>> read_port_addresses(const Parameters& parameters,
                                                                      std::string_view name, const NfContext& context);
 

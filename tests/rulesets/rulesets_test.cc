@@ -83,8 +83,10 @@ std::string refused(const fs::path& file) {
     options.interfaces.unknown_is_none = true;
     options.interfaces.out_known = hook != Hook::prerouting && hook != Hook::output;
     options.host_has_port = is_of_host(hook);
-    options.local4 = {{{0, 0x7f000000}, {0, 0x7fffffff}}, {{0, 0xcb007105}, {0, 0xcb007105}}};  // also 203.0.113.5
-    options.local6 = {{{0, 1}, {0, 1}}};
+    function::PortAddresses wan;
+    wan.ipv4 = Ipv4Address{0xcb007105};  // 203.0.113.5
+    wan.ipv4_bits = std::uint8_t{24};
+    options.host = make_host_addresses({wan});
     options.logs = true;
     options.ipsets = sets_of(file);
     options.hook = hook;

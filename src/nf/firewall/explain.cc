@@ -67,7 +67,7 @@ std::string port_choice(const Tuple& before, NatKind kind, const NatRange& range
 /// The entry that decides, if those steps hold that depend on earlier packets. `failed`: gets the entries of which a
 /// step does not hold.
 std::uint32_t after_steps(PacketView packet, const classify::Ruleset& rules, const classify::Classifier& classifier,
-                          const Tables& tables, const classify::Key& key, std::uint32_t entry,
+                          const StepContext& context, const classify::Key& key, std::uint32_t entry,
                           std::vector<std::uint32_t>& failed, Explanation& to, BetweenRules* between = nullptr) {
   if (!rules.has_steps()) return entry;
   const auto depends_on = [&to](std::string_view what) {
@@ -77,12 +77,9 @@ std::uint32_t after_steps(PacketView packet, const classify::Ruleset& rules, con
   constexpr std::string_view kAssumption =
       "earlier packets: here, limits and quotas are taken as not used up, and sets that change as empty";
   depends_on(kAssumption);
-  if (tables.link_is_written && rules.tests_link_headers())
+  if (context.link_is_written && rules.tests_link_headers())
     depends_on("the link header with which it arrived: here, rules that test it do not match");
-  StepRunner runner(rules, classifier, nullptr,
-                    {.largest_packets = &tables.largest_packets,
-                     .link_is_written = tables.link_is_written,
-                     .host = tables.route.host});
+  StepRunner runner(rules, classifier, nullptr, context);
   if (between != nullptr) runner.set_between(*between);
   const auto decided = runner.decide(packet, key, entry, &failed);
   if (!decided) to.decided_by = runner.why_dropped();
@@ -119,7 +116,7 @@ class Translator {
     std::uint32_t entry = classify::kNoEntry;
     nat_.classifier->classify({&key, 1}, &entry);
     std::vector<std::uint32_t> failed;
-    entry = after_steps(packet_, nat_.rules, *nat_.classifier, tables_, key, entry, failed, to_);
+    entry = after_steps(packet_, nat_.rules, *nat_.classifier, tables_.steps, key, entry, failed, to_);
     classify::add_passed_over(nat_.rules, key, entry, describe_nat, to_, failed);
     const bool matches = entry != classify::kNoEntry;
     const std::string rule = matches ? describe_nat(nat_.rules, nat_.rules.entries[entry].rule) : "no NAT rule matches";
@@ -231,7 +228,7 @@ Explanation explain(PacketView packet, const Tables& tables, conntrack::Connecti
   tables.classifier.classify({&key, 1}, &entry);
   std::vector<std::uint32_t> failed;
   Between between(tables, connections, explanation);
-  entry = after_steps(packet, rules, tables.classifier, tables, key, entry, failed, explanation, &between);
+  entry = after_steps(packet, rules, tables.classifier, tables.steps, key, entry, failed, explanation, &between);
   if (!explanation.decided_by.empty()) {
     if (verdict.alive()) verdict = Verdict::drop(DropReason::denied);
     return explanation;

@@ -15,6 +15,7 @@
 #include "function/explanation.h"
 #include "nf/firewall/judge_core.h"
 #include "nf/firewall/nat_rules.h"
+#include "nf/firewall/steps/step_runner.h"
 #include "packet/packet.h"
 
 namespace penstock::firewall {
@@ -23,11 +24,10 @@ namespace penstock::firewall {
 struct Tables {
   const classify::Ruleset& rules;
   const classify::Classifier& classifier;
-  const std::vector<std::uint16_t>& largest_packets;  // as StepContext
-  const NatRules* nat = nullptr;                      // if it translates
-  Route route{};                                      // which packets it judges
-  bool link_is_written = false;                       // as StepContext
-  bool has_port_blocks = false;                       // sources get their ports from blocks
+  const StepContext steps;        // without a state
+  const NatRules* nat = nullptr;  // if it translates
+  Route route{};                  // which packets it judges
+  bool has_port_blocks = false;   // sources get their ports from blocks
 };
 
 /// NetworkFunction::explain. `connections`: those of ConnectionKeeper::explain; null: the firewall does not track any.

@@ -102,11 +102,24 @@ Firewall::Firewall(classify::Ruleset rules, Setup setup)
   step_state_ = StepState::of(rules_, setup.shared);
   if (nat_) nat_step_state_ = StepState::of(nat_->rules, setup.shared);
   if (rules_.has_steps()) {
-    steps_ = StepContext{&step_state_, setup.log, &port_names_, &largest_packets_, setup.link_is_written, setup.host};
+    steps_ = StepContext{&step_state_,
+                         setup.log,
+                         &port_names_,
+                         &largest_packets_,
+                         setup.link_is_written,
+                         setup.host,
+                         nullptr,
+                         &answering_.addresses};
   }
   if (nat_ && nat_->rules.has_steps()) {
-    nat_steps_ =
-        StepContext{&nat_step_state_, setup.log, &port_names_, &largest_packets_, setup.link_is_written, setup.host};
+    nat_steps_ = StepContext{&nat_step_state_,
+                             setup.log,
+                             &port_names_,
+                             &largest_packets_,
+                             setup.link_is_written,
+                             setup.host,
+                             nullptr,
+                             &answering_.addresses};
   }
   if (tracks()) {
     // Packets are looked up with all their headers above the link's, and their checksums are verified.
@@ -312,17 +325,44 @@ void Firewall::predecessor_ended() noexcept {
   before->on_devices_.clear();
 }
 
+Errors Firewall::join(std::span<function::NetworkFunction* const> chain) {
+  if (!rules_.asks_for_routes() && !(nat_ && nat_->rules.asks_for_routes())) return {};
+  std::vector<function::RouteSource*> sources;
+  for (function::NetworkFunction* const function : chain) {
+    if (auto* const source = dynamic_cast<function::RouteSource*>(function)) sources.push_back(source);
+  }
+  if (sources.size() != 1) {
+    return {Error{place_, "rules ask for routes (rpfilter, or fib with an interface)",
+                  fmt::format("{} in the chain", format_count(sources.size(), "router")), "one `router` in the chain"}};
+  }
+  for (std::optional<StepContext>* const steps : {&steps_, &nat_steps_}) {
+    if (*steps) (*steps)->routes = sources.front();
+  }
+  return {};
+}
+
+/// Without what earlier packets have left.
+StepContext Firewall::steps_to_explain() const {
+  StepContext context{.largest_packets = &largest_packets_,
+                      .link_is_written = link_is_written_,
+                      .host = route_.host,
+                      .addresses = &answering_.addresses};
+  for (const std::optional<StepContext>* const steps : {&steps_, &nat_steps_}) {
+    if (*steps && (*steps)->routes != nullptr) context.routes = (*steps)->routes;
+  }
+  return context;
+}
+
 std::optional<function::Explanation> Firewall::explain(PacketView packet) const {
   if (const auto connections = function::connections_to_explain(*this)) return explain(packet, *connections);
-  return firewall::explain(packet, {rules_, *classifier_, largest_packets_, nullptr, route_, link_is_written_},
-                           nullptr);
+  return firewall::explain(packet, {rules_, *classifier_, steps_to_explain(), nullptr, route_}, nullptr);
 }
 
 function::Explanation Firewall::explain(PacketView packet, conntrack::Connections& connections) const {
-  return firewall::explain(packet,
-                           {rules_, *classifier_, largest_packets_, nat_ ? &*nat_ : nullptr, route_, link_is_written_,
-                            tracking_ && tracking_->port_blocks},
-                           &connections);
+  return firewall::explain(
+      packet,
+      {rules_, *classifier_, steps_to_explain(), nat_ ? &*nat_ : nullptr, route_, tracking_ && tracking_->port_blocks},
+      &connections);
 }
 
 std::string Firewall::state_of_run() const { return tracks() ? "connections" : ""; }

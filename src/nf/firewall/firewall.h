@@ -119,6 +119,7 @@ class Firewall final : public function::NetworkFunction,
   void predecessor_ended() noexcept override;
   std::optional<function::Explanation> explain(PacketView packet) const override;
   function::Explanation explain(PacketView packet, conntrack::Connections& connections) const override;
+  Errors join(std::span<function::NetworkFunction* const> chain) override;
   Errors cautions_in(std::span<const function::NetworkFunction* const> chain) const override;
   std::shared_ptr<conntrack::ConnectionTables> connections() const noexcept override { return tables_; }
   /// Connections, if they are tracked.
@@ -148,6 +149,7 @@ class Firewall final : public function::NetworkFunction,
 
  private:
   Firewall(classify::Ruleset rules, Setup setup);
+  [[nodiscard]] StepContext steps_to_explain() const;
   [[nodiscard]] bool host_has_port() const noexcept { return route_.host != kNoPort; }
   [[nodiscard]] RuleCounters& add_counters();
   [[nodiscard]] std::shared_ptr<conntrack::ConnectionTables> make_tables() const;

@@ -53,8 +53,8 @@ constexpr auto kParameters = std::to_array<Parameter>({
      "the hook output",
      false},
     {"addresses", ParameterType::pairs, "", "",
-     "the host's addresses of ports, for masquerade, redirect, and rules that ask whether an address is local: {wan: "
-     "203.0.113.5 2001:db8::5}",
+     "the host's addresses of ports, for masquerade, redirect, and rules that ask for local or broadcast addresses or "
+     "for routes, the latter with prefix lengths: {wan: 203.0.113.5/24 2001:db8::5/64}",
      false},
     {"mtus", ParameterType::pairs, "", "",
      "the largest packets of ports, for rules that clamp TCP's segment size to them; default: 1500: {wan: 1492}",
@@ -403,20 +403,6 @@ Result<std::vector<std::uint16_t>> read_mtus(const Parameters& parameters, const
   return mtus;
 }
 
-/// All of them together, and the loopback's.
-void add_local(const std::vector<function::PortAddresses>& addresses, ReadOptions& options) {
-  std::vector<classify::Interval> ipv4{{{0, 0x7f000000}, {0, 0x7fffffff}}}, ipv6{{{0, 1}, {0, 1}}};
-  bool any = false;
-  for (const function::PortAddresses& of_port : addresses) {
-    any |= of_port.ipv4 || of_port.ipv6;
-    if (of_port.ipv4) ipv4.push_back({{0, of_port.ipv4->bits}, {0, of_port.ipv4->bits}});
-    if (of_port.ipv6) ipv6.push_back({*of_port.ipv6, *of_port.ipv6});
-  }
-  if (!any) return;
-  options.local4 = classify::united(std::move(ipv4));
-  options.local6 = classify::united(std::move(ipv6));
-}
-
 /// Whether ports have the addresses that the rules need.
 Errors check_addresses(const NatRules& nat, const Parameters& parameters, const function::NfContext& context) {
   using Way = classify::Translation::Way;
@@ -517,7 +503,7 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
   if (!addresses) return failure(std::move(addresses).error());
   if (!mtus) return failure(std::move(mtus).error());
   const std::vector<function::PortAddresses> of_ports = *addresses;
-  add_local(*addresses, options);
+  options.host = make_host_addresses(*addresses);
   report::EventLog* const log = context.log(kPacketLog);
   options.logs = log != nullptr;
   if (parameters.has("ipsets")) {

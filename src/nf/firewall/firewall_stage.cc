@@ -37,7 +37,7 @@ void RuleDecider::set_emitter(function::Emitter& emitter) noexcept {
 }
 
 void RuleDecider::begin_batch() noexcept {
-  if (steps_ != nullptr) steps_->flush();
+  if (steps_ != nullptr) steps_->begin_batch();
 }
 
 void RuleDecider::decide(const KeyedPackets& waiting) noexcept {

@@ -309,7 +309,9 @@ TEST(IptablesReader, ReportsWrongOptionsOfStepsWhereTheyAre) {
 
 TEST(IptablesReader, SaysWhyConstructsWithoutTheirGroundsAreNotSupported) {
   for (const auto& [rule, message] : std::vector<std::pair<std::string, std::string>>{
-           {"-m rpfilter --invert -j DROP", "rules cannot ask for routes here"},
+           {"-m rpfilter --invert -j DROP", "rpfilter needs the addresses of this host: the parameter `addresses`"},
+           {"-m addrtype --dst-type BROADCAST -j DROP", "addrtype BROADCAST needs the addresses of this host"},
+           {"-m addrtype --dst-type UNICAST -j DROP", "addrtype UNICAST is not supported"},
            {"-m policy --dir in --pol none -j DROP", "rules do not know what was encrypted"},
            {"-m connbytes --connbytes 1 -j DROP", "packets of connections are not counted"},
            {"-m time --timestart 08:00 --kerneltz -j DROP", "time zone is not supported"},
@@ -326,6 +328,31 @@ TEST(IptablesReader, SaysWhyConstructsWithoutTheirGroundsAreNotSupported) {
   ASSERT_TRUE(harmless) << to_string(harmless.error());
   EXPECT_THAT(to_string(harmless->harmless), HasSubstr("rules:4:24: target CLASSIFY is not supported"));
   EXPECT_EQ(harmless->value.rules[1].steps.size(), 1U) << "the list changes nevertheless";
+}
+
+TEST(IptablesReader, RoutesAndBroadcastsNeedThePrefixLengthsOfAddresses) {
+  std::vector<function::PortAddresses> ports(1);
+  ports[0].ipv4 = parse_ipv4("192.0.2.1");
+  ReadOptions options;
+  options.host = make_host_addresses(ports);
+  const auto unsupported = [&](const std::string& rule) {
+    const auto read = read_rules(table("-A FORWARD " + rule + "\n"), "rules", options);
+    return read ? to_string(read->unsupported) : to_string(read.error());
+  };
+  EXPECT_EQ(unsupported("-m addrtype --dst-type LOCAL -j DROP"), "");
+  for (const char* const rule : {"-m rpfilter --loose -j DROP", "-m addrtype --dst-type LOCAL,BROADCAST -j DROP"})
+    EXPECT_THAT(unsupported(rule), HasSubstr("needs the prefix lengths of all `addresses`")) << rule;
+  ports[0].ipv4_bits = std::uint8_t{24};
+  options.host = make_host_addresses(ports);
+  EXPECT_EQ(unsupported("-m rpfilter --validmark --loose --invert -j DROP"), "");
+  EXPECT_EQ(unsupported("-m addrtype --dst-type LOCAL,BROADCAST -j DROP"), "");
+  EXPECT_THAT(unsupported("-m rpfilter --loose --loose -j DROP"), HasSubstr("--loose"));
+  // IPv6 has none, and the kernel looks for addresses that are both.
+  options.format = RuleFormat::ip6tables;
+  EXPECT_THAT(unsupported("-m addrtype --dst-type BROADCAST -j DROP"),
+              HasSubstr("BROADCAST is not supported for IPv6"));
+  EXPECT_THAT(unsupported("-m addrtype --dst-type LOCAL,MULTICAST -j DROP"),
+              HasSubstr("MULTICAST is not supported together with other types"));
 }
 
 TEST(IptablesReader, ARuleWithAnUnsupportedMatchIsLeftOutAsAWhole) {

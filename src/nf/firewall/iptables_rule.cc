@@ -289,7 +289,7 @@ class IptablesRuleReader {
   }
 
   [[nodiscard]] IptablesStepContext step_context() const {
-    return {family_, rules_, context_.text, context_.local4, context_.local6, context_.ipsets, context_.changed_ipsets};
+    return {family_, rules_, context_.text, context_.host, context_.ipsets, context_.changed_ipsets};
   }
 
   void require(const classify::Condition& condition) {
@@ -470,8 +470,7 @@ class IptablesRuleReader {
     }
     const auto extension = std::ranges::find(kExtensions, word.text, &Extension::name);
     if (extension == kExtensions.end()) {
-      const std::string_view why = word.text == "rpfilter"    ? ": rules cannot ask for routes here"
-                                   : word.text == "policy"    ? ": rules do not know what was encrypted"
+      const std::string_view why = word.text == "policy"      ? ": rules do not know what was encrypted"
                                    : word.text == "connbytes" ? ": packets of connections are not counted"
                                                               : "";
       return leave_out(fmt::format("match extension {} is not supported{}", word.text, why), word);

@@ -18,6 +18,7 @@
 #include "classify/interfaces.h"
 #include "classify/rule.h"
 #include "nf/firewall/filter_chains.h"
+#include "nf/firewall/host_addresses.h"
 #include "nf/firewall/ipset_reader.h"
 #include "nf/firewall/iptables_word.h"
 
@@ -36,7 +37,7 @@ struct IptablesRuleContext {
   NetworkLayer family;
   bool translates;  // it is of the table nat
   const classify::Interfaces& interfaces;
-  const classify::IntervalSet &local4, &local6;              // the host's addresses; empty: unknown
+  const HostAddresses& host;
   const Ipsets* ipsets;                                      // null: no file of them
   const std::set<std::string, std::less<>>& changed_ipsets;  // by rules of the file
   bool logs;                                                 // as ReadOptions

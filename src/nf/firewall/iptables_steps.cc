@@ -108,6 +108,7 @@ class StepReader {
     if (name_ == "mark" || name_ == "connmark") return mark();
     if (name_ == "statistic") return statistic();
     if (name_ == "addrtype") return addrtype();
+    if (name_ == "rpfilter") return reverse_path();
     if (name_ == "length") return in_range(Value::length, "--length", 0xffff);
     if (name_ == "tcpmss") return in_range(Value::segment_size, "--mss", 0xffff);
     if (name_ == "ttl") return compared("--ttl-");
@@ -487,25 +488,35 @@ class StepReader {
     return std::move(read_);
   }
 
+  IptablesSteps reverse_path() {
+    // Marks choose among routing tables, and the router has one.
+    if (!take({{"--loose", 0}, {"--validmark", 0}, {"--accept-local", 0}, {"--invert", 0}})) return std::move(read_);
+    if (const std::string_view lacks = context_.host.lacks(""); !lacks.empty())
+      return unsupported(fmt::format("rpfilter {}", lacks));
+    return finish(classify::ReversePath{has("--loose"), has("--accept-local"), has("--invert")}, false);
+  }
+
   std::optional<classify::AnyOf> read_address_types(std::string_view option) {
     const Given& types = given(option);
     const bool ipv4 = context_.family == NetworkLayer::ipv4;
     std::vector<classify::Interval> addresses;
     for (const std::string_view type : split(types.value->text, ',')) {
-      if (type == "LOCAL") {
-        const IntervalSet& local = ipv4 ? context_.local4 : context_.local6;
-        if (local.empty()) {
-          read_.unsupported = "addrtype LOCAL needs the addresses of this host: the parameter `addresses`";
-          return std::nullopt;
-        }
-        addresses.insert(addresses.end(), local.begin(), local.end());
-      } else if (type == "MULTICAST") {
-        addresses.push_back(ipv4 ? classify::Interval{number(0xe0000000), number(0xefffffff)}
-                                 : classify::Interval{{0xffULL << 56, 0}, {~std::uint64_t{0}, ~std::uint64_t{0}}});
-      } else {
-        read_.unsupported = fmt::format("addrtype {} is not supported", type);
-        return std::nullopt;
+      std::string name(type);
+      std::ranges::transform(name, name.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; });
+      const auto of_type = context_.host.of_type(context_.family, name);
+      const std::string_view lacks = context_.host.lacks(name);
+      // The kernel matches IPv6 multicast addresses that are also of another type of the list.
+      const bool is_both = !ipv4 && name == "multicast" && types.value->text != type;
+      if (!of_type || is_both || (!ipv4 && name == "broadcast")) {
+        read_.unsupported = fmt::format("addrtype {} is not supported{}", type,
+                                        is_both ? " together with other types"
+                                        : ipv4  ? ""
+                                                : " for IPv6");
+      } else if (!lacks.empty()) {
+        read_.unsupported = fmt::format("addrtype {} {}", type, lacks);
       }
+      if (!read_.unsupported.empty()) return std::nullopt;
+      addresses.insert(addresses.end(), of_type->begin(), of_type->end());
     }
     using classify::Subject;
     const bool source = option == "--src-type";
@@ -1275,9 +1286,9 @@ class StepReader {
 };
 
 constexpr auto kMatches = std::to_array<std::string_view>(
-    {"limit",  "hashlimit", "connlimit", "recent", "mark",   "connmark", "statistic", "addrtype",
-     "length", "tcpmss",    "ttl",       "hl",     "dscp",   "mac",      "pkttype",   "quota",
-     "set",    "rt",        "nfacct",    "helper", "string", "time",     "frag",      "ipv6header"});
+    {"limit",  "hashlimit", "connlimit", "recent", "mark", "connmark",   "statistic", "addrtype", "length",
+     "tcpmss", "ttl",       "hl",        "dscp",   "mac",  "pkttype",    "quota",     "set",      "rt",
+     "nfacct", "helper",    "string",    "time",   "frag", "ipv6header", "rpfilter"});
 constexpr auto kTargets = std::to_array<std::string_view>({"MARK", "CONNMARK", "TCPMSS", "SET", "CT", "NOTRACK", "DSCP",
                                                            "TOS", "TTL", "HL", "CLASSIFY", "CHECKSUM", "LOG", "NFLOG"});
 

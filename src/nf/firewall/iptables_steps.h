@@ -18,6 +18,7 @@
 #include "classify/interval.h"
 #include "classify/rule.h"
 #include "classify/step.h"
+#include "nf/firewall/host_addresses.h"
 #include "nf/firewall/ipset_reader.h"
 #include "nf/firewall/iptables_word.h"
 #include "packet/layout.h"
@@ -34,7 +35,7 @@ struct IptablesStepContext {
   NetworkLayer family;
   classify::Ruleset& rules;  // gets objects, and the ranges of conditions
   const std::string& text;   // of the rule: names its limits and the like, whose state it keeps over reloads
-  const classify::IntervalSet &local4, &local6;              // the host's addresses; empty: unknown
+  const HostAddresses& host;
   const Ipsets* ipsets;                                      // null: no file of them
   const std::set<std::string, std::less<>>& changed_ipsets;  // by rules of the file
 };

@@ -17,6 +17,7 @@
 #include "classify/interfaces.h"
 #include "classify/interval.h"
 #include "classify/rule.h"
+#include "nf/firewall/host_addresses.h"
 #include "nf/firewall/ipset_reader.h"
 
 namespace penstock::firewall {
@@ -60,8 +61,7 @@ struct ReadOptions {
   std::optional<Hook> hook{};
   bool host_has_port = false;  // packets of the host itself pass chains at input and output, of other functions
   bool translates = false;     // reads the chains that translate at the hook (type or table nat) instead of the filters
-  /// The host's own addresses, which rules may ask for; empty: unknown.
-  classify::IntervalSet local4{}, local6{};
+  HostAddresses host{};        // which rules may ask for
   std::shared_ptr<const Ipsets> ipsets{};  // that rules of iptables use; null: no file of them
   bool logs = false;                       // whether rules that log do; otherwise logging is left out
   bool leaves_nat_aside = false;  // without `hook`: chains that translate are not unsupported, but reported as harmless

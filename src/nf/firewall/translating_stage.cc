@@ -28,7 +28,7 @@ void TranslatingStage::set_connections(conntrack::Connections& connections) noex
 
 void TranslatingStage::begin_batch() noexcept {
   TrackedStage::begin_batch();
-  if (nat_steps_ != nullptr) nat_steps_->flush();
+  if (nat_steps_ != nullptr) nat_steps_->begin_batch();
 }
 
 void TranslatingStage::process(std::span<PacketView> packets) noexcept {

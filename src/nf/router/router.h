@@ -24,6 +24,7 @@
 #include "base/error.h"
 #include "function/network_function.h"
 #include "function/port_addresses.h"
+#include "function/route_source.h"
 #include "function/snapshot.h"
 #include "gpu/per_device.h"
 #include "nf/router/device_tables.h"
@@ -62,7 +63,7 @@ struct RouterChange {
   std::vector<std::pair<PortIndex, MacAddress>> macs;  // source MACs of ports that have one
 };
 
-class Router final : public function::NetworkFunction {
+class Router final : public function::NetworkFunction, public function::RouteSource {
  public:
   [[nodiscard]] static Result<std::unique_ptr<Router>> build(RouterConfig config);
   ~Router() override;
@@ -83,6 +84,8 @@ class Router final : public function::NetworkFunction {
   [[nodiscard]] std::optional<function::Explanation> explain(PacketView packet) const override;
   [[nodiscard]] std::string description() const override;
   void report(nlohmann::json& into) const override;
+
+  [[nodiscard]] std::unique_ptr<function::RouteReader> read_routes() override;
 
   /// The tables, for readers other than the stages.
   [[nodiscard]] function::Snapshot<RouterTables>& tables() noexcept { return snapshot_; }

@@ -51,6 +51,33 @@ TEST(RouterUpdate, AddsReplacesAndErasesRoutes) {
   EXPECT_EQ(send_one(*router, v6), "no_route");
 }
 
+TEST(RouterUpdate, ReachesTheFunctionsThatReadItsRoutes) {
+  using Kind = function::FoundRoute::Kind;
+  const auto router = build(config_of("10.0.0.0/8 dev lan\nblackhole 10.9.0.0/16\n2001:db8::/32 dev dmz\n"));
+  const auto reader = router->read_routes();
+  const auto find = [&](std::string_view address) {
+    if (const auto ipv6 = parse_ipv6(address)) return reader->find(NetworkLayer::ipv6, *ipv6);
+    return reader->find(NetworkLayer::ipv4, {0, parse_ipv4(address)->bits});
+  };
+  EXPECT_EQ(find("10.1.2.3").kind, Kind::unicast);
+  EXPECT_EQ(find("10.1.2.3").ports, 1U << kLan);
+  EXPECT_EQ(find("10.9.2.3").kind, Kind::none);
+  EXPECT_EQ(find("11.1.2.3").kind, Kind::none);
+  EXPECT_EQ(find("2001:db8::1").first, kDmz);
+  EXPECT_EQ(find("2001:db9::1").kind, Kind::none);
+  // An update waits until all readers have the new routes.
+  auto updated = std::async(std::launch::async, [&] {
+    return router->update(
+        change_of("10.1.0.0/16 nexthop via 10.0.0.1 dev wan weight 1 nexthop via 10.0.0.2 dev dmz weight "
+                  "3\n2001:db8::/32 dev lan\n"));
+  });
+  while (updated.wait_for(std::chrono::milliseconds(1)) != std::future_status::ready) reader->refresh();
+  ASSERT_TRUE(updated.get());
+  EXPECT_EQ(find("10.1.2.3").ports, 1U << kWan | 1U << kDmz);
+  EXPECT_EQ(find("10.2.2.3").ports, 1U << kLan);
+  EXPECT_EQ(find("2001:db8::1").first, kLan);
+}
+
 TEST(RouterUpdate, AddsARouteThatTheSameChangeErases) {
   const auto router = build(config_of("10.0.0.0/8 dev lan\n"));
   RouterChange change = change_of("10.0.0.0/8 via 10.0.0.1 dev wan\n");

@@ -133,7 +133,7 @@ Checked<Key> read_key(const Json& expression) {
     return unsupported(field.empty() ? fmt::format("exthdr {} is not supported", text_of(value, "name"))
                                      : fmt::format("{} {} is not supported", text_of(value, "name"), field));
   }
-  if (kind == "fib") return unsupported("fib is not supported with results of routes: rules cannot ask for them here");
+  if (kind == "fib") return unsupported("fib is supported in a match by itself only");
   return unsupported(fmt::format("{} is not supported", kind));
 }
 

@@ -399,8 +399,7 @@ class Reader {
           return helper == helpers_.end() ? std::string() : helper->second;
         },
         unique,
-        options_.local4.empty() ? nullptr : &options_.local4,
-        &options_.local6,
+        options_.host,
         options_.logs};
     auto rule = value.contains("expr") ? read_rule(value["expr"], context)
                                        : Checked<Rule>(nftables::mistake("rule without \"expr\"", "", "statements"));

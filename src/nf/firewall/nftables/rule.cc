@@ -225,7 +225,7 @@ class RuleReader {
     auto of_connection = read_connection_test(match["left"], op, match["right"]);
     if (!of_connection) return tl::unexpected(std::move(of_connection.error()));
     if (*of_connection) return add_test(std::move(**of_connection));
-    if (is_local_type(match["left"])) return read_local(match["left"], op, match["right"]);
+    if (is_fib(match["left"])) return read_fib(match["left"], op, match["right"]);
     auto step_key = read_step_key(match["left"]);
     if (!step_key) return within(".left", std::move(step_key.error()));
     if (*step_key) return read_test_of_rule(**step_key, op, match["right"]);
@@ -567,21 +567,44 @@ class RuleReader {
     return add_step(std::move(update));
   }
 
-  static bool is_local_type(const Json& left) {
-    const auto fib = left.is_object() ? left.find("fib") : left.end();
-    return left.is_object() && fib != left.end() && fib->is_object() && fib->value("result", Json()) == "type";
+  static bool is_fib(const Json& left) { return left.is_object() && left.contains("fib") && left["fib"].is_object(); }
+
+  /// {"fib": {"result": "type", "flags": ["daddr"]}}, {"fib": {"result": "oif", "flags": ["saddr", "iif"]}}
+  Checked<void> read_fib(const Json& left, const std::string& op, const Json& right) {
+    const Json& fib = left["fib"];
+    const std::string result = fib.value("result", Json()).is_string() ? fib["result"].get<std::string>() : "";
+    const Json given = fib.value("flags", Json());
+    std::set<std::string> flags;
+    for (const Json& flag : given.is_array() ? given : Json::array({given}))
+      flags.insert(flag.is_string() ? flag.get<std::string>() : "");
+    const auto takes = [&](const char* flag) { return flags.erase(flag) == 1; };
+    const bool of_source = takes("saddr"), of_destination = takes("daddr");
+    const auto not_supported = [&] { return unsupported("this use of fib is not supported", left.dump()); };
+    if (of_source == of_destination || (op != "==" && op != "!=")) return not_supported();
+    if (result == "type") return flags.empty() ? read_address_type(of_source, op, right) : not_supported();
+    // Marks choose among routing tables, and the router has one.
+    takes("mark");
+    const bool by_in_port = takes("iif");
+    if (!flags.empty() || (result != "oif" && result != "oifname" && result != "check")) return not_supported();
+    return read_route({of_source, by_in_port, {}, op == "!="}, result, right);
   }
 
-  /// {"fib": {"result": "type", "flags": ["daddr"]}}: whether it is an address of this host. The chain file says which
-  /// there are.
-  Checked<void> read_local(const Json& left, const std::string& op, const Json& right) {
-    const Json flags = left["fib"].value("flags", Json());
-    const bool of_source = flags == "saddr" || flags == Json::array({"saddr"});
-    const bool of_destination = flags == "daddr" || flags == Json::array({"daddr"});
-    if ((!of_source && !of_destination) || right != "local" || (op != "==" && op != "!="))
-      return unsupported("this use of fib is not supported", left.dump(), "fib daddr type local");
-    if (context_.local4 == nullptr)
-      return unsupported("fib needs the addresses of this host", "", "the parameter `addresses`");
+  /// Whether the address is of one of these types: "local", or a set of them. The chain file says which there are.
+  Checked<void> read_address_type(bool of_source, const std::string& op, const Json& right) {
+    const bool is_list = right.is_object() && right.contains("set") && right["set"].is_array();
+    std::vector<classify::Interval> ipv4, ipv6;
+    for (const Json& type : is_list ? right["set"] : Json::array({right})) {
+      const std::string name = type.is_string() ? type.get<std::string>() : "";
+      const auto of_ipv4 = context_.host.of_type(NetworkLayer::ipv4, name);
+      const auto of_ipv6 = context_.host.of_type(NetworkLayer::ipv6, name);
+      if (!of_ipv4 || !of_ipv6)
+        return unsupported("this type of addresses is not supported", type.dump(),
+                           "local, broadcast, anycast or multicast");
+      if (const std::string_view lacks = context_.host.lacks(name); !lacks.empty())
+        return unsupported(fmt::format("fib … type {} {}", name, lacks));
+      ipv4.insert(ipv4.end(), of_ipv4->begin(), of_ipv4->end());
+      ipv6.insert(ipv6.end(), of_ipv6->begin(), of_ipv6->end());
+    }
     classify::AnyOf any;
     const auto add = [&](Field field, std::uint64_t family, const IntervalSet& addresses) -> Checked<void> {
       const IntervalSet set =
@@ -591,11 +614,35 @@ class RuleReader {
       if (!clause.narrow(Field::family, only(family)) || !clause.narrow(field, set)) return {};
       return clause.write(context_.rules, context_.budget, any.alternatives);
     };
-    auto added = add(of_source ? Field::source4 : Field::destination4, kIpv4, *context_.local4);
-    if (added) added = add(of_source ? Field::source6 : Field::destination6, kIpv6, *context_.local6);
+    auto added = add(of_source ? Field::source4 : Field::destination4, kIpv4, classify::united(std::move(ipv4)));
+    if (added) added = add(of_source ? Field::source6 : Field::destination6, kIpv6, classify::united(std::move(ipv6)));
     if (!added) return added;
     if (auto finished = finish_later(); !finished) return finished;
     steps_.emplace_back(std::move(any));
+    return {};
+  }
+
+  /// Whether there is a route (true, false), or whether it is by one of the interfaces.
+  Checked<void> read_route(classify::RouteOut out, const std::string& result, const Json& right) {
+    if (const std::string_view lacks = context_.host.lacks(""); !lacks.empty())
+      return unsupported(fmt::format("fib … {} {}", result, lacks));
+    if (right.is_boolean()) {
+      out.negated ^= !right.get<bool>();
+    } else {
+      const bool is_list = right.is_object() && right.contains("set") && right["set"].is_array();
+      out.ports.emplace(0);
+      for (const Json& name : is_list ? right["set"] : Json::array({right})) {
+        const std::string interface = name.is_string() ? name.get<std::string>() : "";
+        const auto ports = context_.interfaces.ports_of(interface);
+        // By which of the interfaces that are no ports a route leads is not known.
+        if (result == "check" || !ports || *ports == 0 || interface.ends_with('*'))
+          return unsupported("fib with an interface that is no port of the chain is not supported", name.dump());
+        context_.rules.interface_names.insert(interface);
+        *out.ports |= *ports;
+      }
+    }
+    if (auto finished = finish_later(); !finished) return finished;
+    steps_.emplace_back(out);
     return {};
   }
 

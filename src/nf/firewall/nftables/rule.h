@@ -53,8 +53,8 @@ struct RuleContext {
   /// The type of the named helper of the rule's table; empty if there is none.
   std::function<std::string(const std::string& name)> find_helper;
   const std::string& name;  // of the rule, for its own limits and the like, whose state it keeps over reloads
-  const classify::IntervalSet *local4, *local6;  // the host's addresses; null: unknown
-  bool logs = false;                             // as ReadOptions
+  const HostAddresses& host;
+  bool logs = false;  // as ReadOptions
 };
 
 /// Unsupported constructs are in the parts, mistakes are returned.

@@ -47,6 +47,8 @@ StepRunner::StepRunner(const classify::Ruleset& rules, const classify::Classifie
       random_(random_seed() | 1),
       tracks_between_(rules.tracks_between()) {
   if (context.log != nullptr) log_ = std::make_unique<PacketLog>(*context.log, *context.port_names);
+  if (context.routes != nullptr && rules.asks_for_routes())
+    routes_ = std::make_unique<HostRoutes>(context.routes->read_routes(), *context.addresses);
 }
 
 std::optional<std::uint32_t> StepRunner::decide(PacketView packet, const classify::Key& first_key, std::uint32_t entry,
@@ -77,8 +79,9 @@ void StepRunner::find_connection(Packet& packet) noexcept {
   if (const auto said = connections_->said(packet.view)) packet.connection = said->connection;
 }
 
-void StepRunner::flush() noexcept {
+void StepRunner::begin_batch() noexcept {
   if (log_ != nullptr) log_->flush_if_due();
+  if (routes_ != nullptr) routes_->refresh();
 }
 
 std::optional<Number> StepRunner::read(const classify::Operand& operand, const Packet& packet) noexcept {
@@ -507,6 +510,16 @@ bool StepRunner::holds(const classify::GiveHelper& /*give*/, const Packet& packe
 bool StepRunner::holds(const classify::LeaveUntracked& /*leave*/, const Packet& /*packet*/) noexcept {
   if (wish_ == Wish::none) wish_ = Wish::untracked;
   return true;
+}
+
+bool StepRunner::holds(const classify::ReversePath& path, const Packet& packet) noexcept {
+  if (routes_ == nullptr) return context_.state == nullptr || path.negated;
+  return routes_->holds(path, packet.key);
+}
+
+bool StepRunner::holds(const classify::RouteOut& out, const Packet& packet) noexcept {
+  if (routes_ == nullptr) return context_.state == nullptr || out.negated;
+  return routes_->holds(out, packet.key);
 }
 
 bool StepRunner::holds(const classify::TrackConnection& /*track*/, Packet& packet) noexcept {

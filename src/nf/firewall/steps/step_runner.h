@@ -19,6 +19,7 @@
 #include "conntrack/connections.h"
 #include "function/emitter.h"
 #include "nf/firewall/steps/element_table.h"
+#include "nf/firewall/steps/host_routes.h"
 #include "nf/firewall/steps/packet_log.h"
 #include "nf/firewall/steps/step_state.h"
 #include "packet/packet.h"
@@ -33,6 +34,9 @@ struct StepContext {
   const std::vector<std::uint16_t>* largest_packets = nullptr;  // MTUs, by PortIndex; for clamping
   bool link_is_written = false;  // by an earlier function, such as router: packets have other link headers now
   PortIndex host = kNoPort;      // what comes from there has no link header: this host makes it
+  /// Of the chain's router. Null: no route is found; without a state, each route is as rules want it.
+  function::RouteSource* routes = nullptr;
+  const std::vector<function::PortAddresses>* addresses = nullptr;  // the host's, by PortIndex; with `routes`
 };
 
 class RuleCounters;
@@ -69,8 +73,8 @@ class StepRunner {
   [[nodiscard]] std::optional<std::uint32_t> decide(PacketView packet, const classify::Key& key, std::uint32_t entry,
                                                     std::vector<std::uint32_t>* failed = nullptr);
   [[nodiscard]] std::string_view why_dropped() const noexcept { return why_dropped_; }
-  /// To be called regularly.
-  void flush() noexcept;
+  /// A batch boundary.
+  void begin_batch() noexcept;
 
  private:
   struct Packet {
@@ -103,6 +107,8 @@ class StepRunner {
   [[nodiscard]] bool holds(const classify::AtTime& at, const Packet& packet) noexcept;
   [[nodiscard]] bool holds(const classify::GiveHelper& give, const Packet& packet) noexcept;
   [[nodiscard]] bool holds(const classify::LeaveUntracked& leave, const Packet& packet) noexcept;
+  [[nodiscard]] bool holds(const classify::ReversePath& path, const Packet& packet) noexcept;
+  [[nodiscard]] bool holds(const classify::RouteOut& out, const Packet& packet) noexcept;
   [[nodiscard]] bool holds(const classify::TrackConnection& track, Packet& packet) noexcept;
   [[nodiscard]] bool holds(const classify::TranslateAddresses& translate, Packet& packet) noexcept;
   void find_connection(Packet& packet) noexcept;
@@ -114,6 +120,7 @@ class StepRunner {
   const StepContext context_;
   conntrack::Connections* connections_ = nullptr;
   std::unique_ptr<PacketLog> log_;
+  std::unique_ptr<HostRoutes> routes_;  // null: rules do not ask for routes, or there are none
   std::uint64_t random_;
   std::uint32_t drawn_ = 0;
   std::uint64_t list_swept_ns_ = 0;  // when a long list of connections was looked through
