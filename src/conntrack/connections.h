@@ -97,7 +97,7 @@ class Connections {
   [[nodiscard]] bool counts(const Reference& one) noexcept {
     const Connection& connection = table_.at(one.index);
     return connection.generation == one.generation && connection.tcp_state != TcpState::time_wait &&
-           connection.tcp_state != TcpState::close;
+           connection.tcp_state != TcpState::close && table_.remaining_ns(connection) != 0;
   }
 
   // For the executor.

@@ -7,6 +7,7 @@
 #include <array>
 #include <bit>
 
+#include "base/jenkins_hash.h"
 #include "packet/ip.h"
 
 namespace penstock::conntrack {
@@ -29,28 +30,8 @@ Ipv6Address address_of(const Words& words, std::uint8_t ip_version) noexcept {
 /// A word in network byte order as a little-endian machine reads it: what the kernel hashes.
 std::uint32_t as_hashed(std::uint32_t word) noexcept { return __builtin_bswap32(word); }
 
-/// Bob Jenkins, lookup3.c (2006), hashword() of four words: the kernel's jhash2.
-std::uint32_t jenkins_hash(const Words& words, std::uint32_t initial) noexcept {
-  constexpr std::uint32_t kStart = 0xdeadbeef;
-  std::uint32_t a = kStart + sizeof(Words) + initial, b = a, c = a;
-  a += words[0];
-  b += words[1];
-  c += words[2];
-  a -= c, a ^= std::rotl(c, 4), c += b;
-  b -= a, b ^= std::rotl(a, 6), a += c;
-  c -= b, c ^= std::rotl(b, 8), b += a;
-  a -= c, a ^= std::rotl(c, 16), c += b;
-  b -= a, b ^= std::rotl(a, 19), a += c;
-  c -= b, c ^= std::rotl(b, 4), b += a;
-  a += words[3];
-  c ^= b, c -= std::rotl(b, 14);
-  a ^= c, a -= std::rotl(c, 11);
-  b ^= a, b -= std::rotl(a, 25);
-  c ^= b, c -= std::rotl(b, 16);
-  a ^= c, a -= std::rotl(c, 4);
-  b ^= a, b -= std::rotl(a, 14);
-  c ^= b, c -= std::rotl(b, 24);
-  return c;
+std::uint32_t hash_of(const Words& words, std::uint32_t initial) noexcept {
+  return jenkins_hash({reinterpret_cast<const std::uint8_t*>(words.data()), sizeof words}, initial);
 }
 
 const Ipv6Address& end_of(const Tuple& tuple, NatKind kind) noexcept {
@@ -94,7 +75,7 @@ Ipv6Address choose_address(const Tuple& tuple, NatKind kind, const NatRange& ran
               destination = words_of(tuple.destination, version);
   Words source = words_of(tuple.source, version), chosen{};
   std::ranges::transform(source, source.begin(), as_hashed);
-  std::uint32_t hash = jenkins_hash(source, persistent ? 0 : as_hashed(destination[count - 1]));
+  std::uint32_t hash = hash_of(source, persistent ? 0 : as_hashed(destination[count - 1]));
   bool below_last = false;  // words that follow may have any value
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint32_t least = below_last ? 0 : first[i];

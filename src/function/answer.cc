@@ -7,6 +7,8 @@
 #include <cstring>
 
 #include "base/host_address.h"
+#include "base/keyed_hash.h"
+#include "base/nanoseconds.h"
 #include "conntrack/tcp_segment.h"
 #include "conntrack/transport.h"
 #include "packet/checksum.h"
@@ -59,10 +61,16 @@ void write_ipv6(std::uint8_t* to, PacketView packet, const Ipv6Address& source, 
   std::memcpy(ip.destination, packet.ipv6().source, sizeof ip.destination);
 }
 
+/// Types of ICMP that are no errors (the kernel's icmp_pointers): echo, timestamp, information and address mask, each
+/// with its reply.
+bool is_information(std::uint8_t icmp_type) noexcept {
+  return icmp_type == 0 || icmp_type == 8 || (icmp_type >= 13 && icmp_type <= 18);
+}
+
 }  // namespace
 
 bool may_be_answered(PacketView packet) noexcept {
-  constexpr std::uint8_t kEchoRequest = 8, kFirstIcmpv6Information = 128;
+  constexpr std::uint8_t kFirstIcmpv6Information = 128;
   const PacketLayout& layout = packet.layout();
   if (layout.has(PacketLayout::kLaterFragment)) return false;
   if (packet.packet->link_type != LinkType::ethernet && packet.packet->link_type != LinkType::raw_ip) return false;
@@ -80,7 +88,7 @@ bool may_be_answered(PacketView packet) noexcept {
         !is_of_a_host(Ipv4Address{packet.ipv4().destination.value()})) {
       return false;
     }
-    return !icmp || packet.icmp().type == kEchoRequest;
+    return !icmp || is_information(packet.icmp().type);
   }
   if (!is_of_a_host(packet.ipv6().source_address()) || !is_of_a_host(packet.ipv6().destination_address())) return false;
   return !icmp || packet.icmp().type >= kFirstIcmpv6Information;
@@ -147,6 +155,34 @@ void answer_with_reset(PacketView packet, PacketView cause, Emitter& emitter) no
   }
   const std::uint32_t pseudo = pseudo_header_sum(frame + link, layout.network, ip_protocol::kTcp, kBytesOf<TcpHeader>);
   reset.checksum.set(checksum_finish(checksum_add(frame + link + header, kBytesOf<TcpHeader>, pseudo)));
+}
+
+AnswerLimit::AnswerLimit() : seed_(random_seed()), paid_until_ns_(kReceivers) {}
+
+bool AnswerLimit::take(std::int64_t second) noexcept {
+  // Packets of several ports may come out of order; a clock that goes back further has been set.
+  constexpr std::int64_t kSet = 60;
+  if (second > second_ || second < second_ - kSet) {
+    second_ = second;
+    left_ = kMostPerSecond;
+  }
+  return left_ != 0 && left_-- != 0;
+}
+
+bool AnswerLimit::take_for(PacketView packet) noexcept {
+  const std::uint64_t now_ns = packet.packet->timestamp_ns;
+  const std::uint64_t receiver = packet.layout().network == NetworkLayer::ipv4 ? packet.ipv4().source.value()
+                                                                               : packet.ipv6().source_address().high;
+  std::uint64_t& paid_until_ns = paid_until_ns_[mix_product(receiver ^ seed_, seed_) % kReceivers];
+  const std::uint64_t ahead_ns = paid_until_ns > now_ns ? paid_until_ns - now_ns : 0;
+  if (ahead_ns > kBurst * kNsPerSecond) {  // the clock has been set
+    paid_until_ns = now_ns;
+  } else if (ahead_ns > (kBurst - 1) * kNsPerSecond) {
+    return false;
+  }
+  if (!take(static_cast<std::int64_t>(now_ns / kNsPerSecond))) return false;
+  paid_until_ns = std::max(paid_until_ns, now_ns) + kNsPerSecond;
+  return true;
 }
 
 }  // namespace penstock::function

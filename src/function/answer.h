@@ -6,8 +6,10 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "base/ip_address.h"
 #include "function/emitter.h"
@@ -17,7 +19,7 @@ namespace penstock::function {
 
 /// Whether an error may be sent about this packet, which has a parsed layout: not about errors, later fragments, or
 /// packets that were not from one host to one host (RFC 1122 §3.2.2, RFC 4443 §2.4 e), nor where the link has no
-/// addresses to swap.
+/// addresses to swap. As Linux, it answers ICMP that is no error.
 [[nodiscard]] bool may_be_answered(PacketView packet) noexcept;
 
 /// RFC 792, or RFC 4443 for an IPv6 packet. `rest`: the four bytes after the checksum.
@@ -37,21 +39,26 @@ void answer_with_error(PacketView packet, const IcmpError& error, std::optional<
 /// above. Sends nothing if there is no room in this batch.
 void answer_with_reset(PacketView packet, PacketView cause, Emitter& emitter) noexcept;
 
-/// Limits one worker's ICMP errors per second, so that they cannot be used for flooding (RFC 4443 §2.4 f).
+/// Limits one worker's ICMP errors, so that they cannot be used for flooding (RFC 4443 §2.4 f).
 class AnswerLimit {
  public:
-  [[nodiscard]] bool take(std::int64_t second) noexcept {
-    if (second != second_) {
-      second_ = second;
-      left_ = kMostPerSecond;
-    }
-    return left_ != 0 && left_-- != 0;
-  }
+  AnswerLimit();
+
+  /// Of a second's errors.
+  [[nodiscard]] bool take(std::int64_t second) noexcept;
+  /// Of those to the sender of this packet too, as Linux's icmp_ratelimit: a burst, and then one a second to each host,
+  /// or each /64 of IPv6. Of two receivers whose hashes are equal, both share them.
+  [[nodiscard]] bool take_for(PacketView packet) noexcept;
 
  private:
   static constexpr unsigned kMostPerSecond = 1000;
+  static constexpr unsigned kBurst = 6;
+  static constexpr std::size_t kReceivers = 1024;
+
   std::int64_t second_ = 0;
   unsigned left_ = kMostPerSecond;
+  std::uint64_t seed_;
+  std::vector<std::uint64_t> paid_until_ns_;  // by the receiver's hash: each error costs a second
 };
 
 }  // namespace penstock::function

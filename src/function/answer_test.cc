@@ -5,6 +5,7 @@
 
 #include "function/answer.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -140,9 +141,30 @@ TEST(Answer, NobodyIsAnsweredWhoMustNotBe) {
 TEST(Answer, IsLimitedToSoManyASecond) {
   AnswerLimit limit;
   unsigned answers = 0;
-  for (int i = 0; i < 5000; ++i) answers += limit.take(7) ? 1 : 0;
-  EXPECT_EQ(answers, 1000U);
-  EXPECT_TRUE(limit.take(8));
+  for (int i = 0; i < 5000; ++i) answers += limit.take(7 + i % 2) ? 1 : 0;
+  EXPECT_EQ(answers, 1001U) << "one of second 7, then those of second 8, in which those of second 7 are late";
+  EXPECT_TRUE(limit.take(9));
+  EXPECT_TRUE(limit.take(9 - 3600)) << "the clock was set back";
+}
+
+TEST(Answer, IsLimitedForEachReceiver) {
+  for (const bool ipv4 : {true, false}) {
+    AnswerLimit limit;
+    const auto take = [&](int host, double seconds) {
+      const Bytes frame = ipv4 ? packet().eth().ipv4(fmt::format("10.1.0.{}", host), "10.2.0.1").udp(1, 2).bytes()
+                        : packet().eth().ipv6(fmt::format("2001:db8:0:{}::1", host), "2001:db8:1::1").udp(1, 2).bytes();
+      Answered answered(frame);
+      answered.view().packet->timestamp_ns = static_cast<std::uint64_t>(seconds * 1e9);
+      return limit.take_for(answered.view());
+    };
+    unsigned answers = 0;
+    for (int i = 0; i < 100; ++i) answers += take(1, 1000) ? 1 : 0;
+    EXPECT_EQ(answers, 6U);
+    EXPECT_TRUE(take(2, 1000)) << "another receiver";
+    EXPECT_TRUE(take(1, 1001));
+    EXPECT_FALSE(take(1, 1001.5));
+    EXPECT_TRUE(take(1, 10)) << "the clock was set back";
+  }
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 
 #include <optional>
 
-#include "base/nanoseconds.h"
 #include "classify/rules_view.h"
 #include "conntrack/transport.h"
 #include "packet/checksum.h"
@@ -44,7 +43,7 @@ void Rejecter::answer(PacketView packet, std::uint32_t counter) noexcept {
   if (!arrived || !function::may_be_answered(*arrived) || has_wrong_checksum(*arrived)) return;
   const classify::Answer answer = counter < rules_.rules.size() ? rules_.rules[counter].answer : classify::Answer{};
   if (answer.tcp_reset) return function::answer_with_reset(*arrived, packet, *emitter_);
-  if (!limit_.take(static_cast<std::int64_t>(packet.packet->timestamp_ns / kNsPerSecond))) return;
+  if (!limit_.take_for(*arrived)) return;
   const bool ipv4 = packet.layout().network == NetworkLayer::ipv4;
   const function::IcmpError error = ipv4 ? function::IcmpError{kUnreachable4, answer.ipv4_code}
                                          : function::IcmpError{kUnreachable6, answer.ipv6_code};

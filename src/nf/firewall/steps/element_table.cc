@@ -158,8 +158,7 @@ void ElementTable::sweep(Part& part, std::uint64_t now_ns, conntrack::Connection
   const auto is_unused = [&](Element& element) {
     if (is_over(element, now_ns)) return true;
     if (connections == nullptr || element.connections == nullptr) return false;
-    std::erase_if(*element.connections, [&](const conntrack::Reference& one) { return !connections->counts(one); });
-    return element.connections->empty();
+    return element.connections->is_over(*connections);
   };
   for (std::size_t i = 0; i <= part.mask; ++i) {
     while (part.elements[i].used && is_unused(part.elements[i])) erase(part, part.elements[i]);

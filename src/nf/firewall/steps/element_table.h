@@ -18,6 +18,7 @@
 
 #include "classify/step.h"
 #include "conntrack/connections.h"
+#include "nf/firewall/steps/connection_list.h"
 
 namespace penstock::firewall {
 
@@ -31,9 +32,6 @@ struct TokenBucket {
   /// Whether the rate's condition holds for a packet of so many bytes, which takes its tokens.
   [[nodiscard]] bool take(const classify::Rate& rate, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
 };
-
-/// Of the table of one worker.
-using ConnectionList = std::vector<conntrack::Reference>;
 
 class ElementTable {
  public:

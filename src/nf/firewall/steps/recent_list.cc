@@ -40,14 +40,13 @@ struct RecentList::Entries {
 RecentList::RecentList() : entries_(std::make_unique<Entries>()) {}
 RecentList::~RecentList() = default;
 
-bool RecentList::holds(const classify::Recent& match, const classify::Number& address, NetworkLayer family,
-                       std::uint8_t hop_limit, std::uint64_t now_ns) noexcept {
+std::optional<bool> RecentList::holds(const classify::Recent& match, const classify::Number& address,
+                                      NetworkLayer family, std::uint8_t hop_limit, std::uint64_t now_ns) noexcept {
   const std::lock_guard lock(entries_->mutex);
   try {
     return entries_->holds(match, {family, address}, hop_limit, now_ns);
   } catch (const std::bad_alloc&) {
-    entries_->clear();
-    return !match.negated;
+    return std::nullopt;
   }
 }
 
@@ -56,7 +55,7 @@ void RecentList::clear() noexcept {
   entries_->clear();
 }
 
-/// As recent_mt() of the kernel.
+/// As recent_mt() of the kernel. Throws std::bad_alloc, and has no half of an entry then.
 bool RecentList::Entries::holds(const classify::Recent& match, const Key& key, std::uint8_t hop_limit,
                                 std::uint64_t now_ns) {
   using Way = classify::Recent::Way;
@@ -96,11 +95,15 @@ void RecentList::Entries::add(const Key& key, std::uint8_t hop_limit, std::uint6
     by_address.erase(order.front());
     order.pop_front();
   }
-  Entry& entry = by_address[key];
-  entry.place = order.end();
   order.push_back(key);
-  entry.place = std::prev(order.end());
-  note(entry, hop_limit, now_ns);
+  try {
+    Entry& entry = by_address[key];
+    entry.place = std::prev(order.end());
+    note(entry, hop_limit, now_ns);
+  } catch (...) {
+    order.pop_back();
+    throw;
+  }
 }
 
 void RecentList::Entries::note(Entry& entry, std::uint8_t hop_limit, std::uint64_t now_ns) noexcept {

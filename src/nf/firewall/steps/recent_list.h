@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "classify/step.h"
 #include "packet/layout.h"
@@ -27,9 +28,9 @@ class RecentList {
   RecentList& operator=(const RecentList&) = delete;
   ~RecentList();
 
-  /// Whether the match holds for a packet, which it may add to the list.
-  [[nodiscard]] bool holds(const classify::Recent& match, const classify::Number& address, NetworkLayer family,
-                           std::uint8_t hop_limit, std::uint64_t now_ns) noexcept;
+  /// Whether the match holds for a packet, which it may add to the list. Nothing: there is no memory for it.
+  [[nodiscard]] std::optional<bool> holds(const classify::Recent& match, const classify::Number& address, NetworkLayer family,
+                                          std::uint8_t hop_limit, std::uint64_t now_ns) noexcept;
   void clear() noexcept;
 
  private:

@@ -11,6 +11,7 @@
 #include <span>
 #include <variant>
 
+#include "base/jenkins_hash.h"
 #include "base/keyed_hash.h"
 #include "base/nanoseconds.h"
 #include "nf/firewall/firewall.h"
@@ -218,41 +219,6 @@ std::optional<Number> StepRunner::of_connection(Value value, const Packet& packe
   }
 }
 
-namespace {
-
-/// Bob Jenkins's hash, as Linux's jhash().
-std::uint32_t jhash(std::span<const std::uint8_t> bytes, std::uint32_t seed) noexcept {
-  const auto length = static_cast<std::uint32_t>(bytes.size());
-  std::uint32_t a = 0xdeadbeef + length + seed, b = a, c = a;
-  const auto word = [&](std::size_t at) {
-    std::uint32_t value = 0;
-    for (std::size_t i = 0; i < 4 && at + i < bytes.size(); ++i) value |= std::uint32_t{bytes[at + i]} << (8 * i);
-    return value;
-  };
-  std::size_t at = 0;
-  for (; bytes.size() - at > 12; at += 12) {
-    a += word(at), b += word(at + 4), c += word(at + 8);
-    a -= c, a ^= std::rotl(c, 4), c += b;
-    b -= a, b ^= std::rotl(a, 6), a += c;
-    c -= b, c ^= std::rotl(b, 8), b += a;
-    a -= c, a ^= std::rotl(c, 16), c += b;
-    b -= a, b ^= std::rotl(a, 19), a += c;
-    c -= b, c ^= std::rotl(b, 4), b += a;
-  }
-  if (at == bytes.size()) return c;
-  a += word(at), b += word(at + 4), c += word(at + 8);
-  c ^= b, c -= std::rotl(b, 14);
-  a ^= c, a -= std::rotl(c, 11);
-  b ^= a, b -= std::rotl(a, 25);
-  c ^= b, c -= std::rotl(b, 16);
-  a ^= c, a -= std::rotl(c, 4);
-  b ^= a, b -= std::rotl(a, 14);
-  c ^= b, c -= std::rotl(b, 24);
-  return c;
-}
-
-}  // namespace
-
 std::optional<std::uint32_t> StepRunner::hash_of(const classify::HashObject& hash, const Packet& packet) noexcept {
   std::array<std::uint8_t, classify::kMostElementValues * sizeof(Ipv6Address)> bytes{};
   std::size_t end = 0;
@@ -268,7 +234,7 @@ std::optional<std::uint32_t> StepRunner::hash_of(const classify::HashObject& has
     const auto [low, high] = std::minmax(key.source, key.destination);
     const auto [low_port, high_port] = std::minmax(key.source_port, key.destination_port);
     put(low, 16), put(high, 16), put({0, low_port}, 4), put({0, high_port}, 4), put({0, key.protocol()}, 4);
-    return jhash({bytes.data(), end}, hash.seed);
+    return jenkins_hash({bytes.data(), end}, hash.seed);
   }
   for (std::size_t i = 0; i < hash.of.size(); ++i) {
     const std::optional<Number> value = read(hash.of[i], packet);
@@ -277,7 +243,7 @@ std::optional<std::uint32_t> StepRunner::hash_of(const classify::HashObject& has
     put(*value, hash.bytes[i]);
   }
   if (hash.of.size() > 1) end = (end + 3) / 4 * 4;
-  return jhash({bytes.data(), end}, hash.seed);
+  return jenkins_hash({bytes.data(), end}, hash.seed);
 }
 
 std::optional<ElementTable::Key> StepRunner::read(const std::vector<classify::Operand>& operands,
@@ -315,28 +281,8 @@ ElementTable& StepRunner::elements_of(std::uint32_t set, std::uint64_t now_ns) n
 }
 
 bool StepRunner::count(ConnectionList& list, const classify::ConnectionCount& count, const Packet& packet) noexcept {
-  if (packet.connection == nullptr) return (list.size() + 1 > count.most) == count.over;
-  const conntrack::Reference own = connections_->reference_to(*packet.connection);
-  // Long lists are looked through from time to time only.
-  constexpr std::size_t kShort = 64;
-  constexpr std::uint64_t kSweepEveryNs = 10'000'000;
-  const std::uint64_t now_ns = time_of(packet.view);
-  if (list.size() <= kShort || now_ns < list_swept_ns_ || now_ns - list_swept_ns_ >= kSweepEveryNs) {
-    std::erase_if(list, [&](const conntrack::Reference& one) { return !connections_->counts(one); });
-    if (list.size() > kShort) list_swept_ns_ = now_ns;
-  }
-  std::size_t open = list.size();
-  if (std::ranges::find(list, own) == list.end()) {
-    ++open;
-    // Beyond this, the number only matters as a large one.
-    constexpr std::size_t kMost = 1 << 16;
-    try {
-      if (list.size() <= count.most || list.size() < kMost) list.push_back(own);
-    } catch (const std::bad_alloc&) {
-      return count.over;  // the side on which rules protect
-    }
-  }
-  return (open > count.most) == count.over;
+  if (packet.connection == nullptr) return list.holds_without(count);
+  return list.holds(count, *packet.connection, *connections_, time_of(packet.view));
 }
 
 bool StepRunner::holds(const classify::Test& test, const Packet& packet) noexcept {
@@ -447,7 +393,10 @@ bool StepRunner::holds(const classify::Recent& recent, const Packet& packet) noe
   const std::optional<Number> address = read(recent.address, packet);
   const PacketView view = packet.view;
   const std::uint8_t hop_limit = view.layout().network == NetworkLayer::ipv4 ? view.ipv4().ttl : view.ipv6().hop_limit;
-  return context_.state->recents[recent.list]->holds(recent, *address, packet.key.family, hop_limit, time_of(view));
+  const std::optional<bool> holds =
+      context_.state->recents[recent.list]->holds(recent, *address, packet.key.family, hop_limit, time_of(view));
+  if (!holds) why_dropped_ = "a list of recent addresses has no memory";
+  return holds.value_or(false);
 }
 
 bool StepRunner::holds(const classify::SetMark& mark, const Packet& packet) noexcept {

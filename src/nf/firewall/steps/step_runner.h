@@ -123,7 +123,6 @@ class StepRunner {
   std::unique_ptr<HostRoutes> routes_;  // null: rules do not ask for routes, or there are none
   std::uint64_t random_;
   std::uint32_t drawn_ = 0;
-  std::uint64_t list_swept_ns_ = 0;  // when a long list of connections was looked through
   const bool tracks_between_;
   BetweenRules* between_ = nullptr;
   const function::Emitter* emitter_ = nullptr;

@@ -1,0 +1,45 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Bob Jenkins, lookup3.c (2006), hashlittle(): the kernel's jhash(), and its jhash2() of the same bytes. For what must
+// be chosen as Linux chooses it; keyed_hash.h is for tables.
+
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace penstock {
+
+[[nodiscard]] constexpr std::uint32_t jenkins_hash(std::span<const std::uint8_t> bytes, std::uint32_t initial) noexcept {
+  std::uint32_t a = 0xdeadbeef + static_cast<std::uint32_t>(bytes.size()) + initial, b = a, c = a;
+  const auto word = [&](std::size_t at) {
+    std::uint32_t value = 0;
+    for (std::size_t i = 0; i < 4 && at + i < bytes.size(); ++i) value |= std::uint32_t{bytes[at + i]} << (8 * i);
+    return value;
+  };
+  std::size_t at = 0;
+  for (; bytes.size() - at > 12; at += 12) {
+    a += word(at), b += word(at + 4), c += word(at + 8);
+    a -= c, a ^= std::rotl(c, 4), c += b;
+    b -= a, b ^= std::rotl(a, 6), a += c;
+    c -= b, c ^= std::rotl(b, 8), b += a;
+    a -= c, a ^= std::rotl(c, 16), c += b;
+    b -= a, b ^= std::rotl(a, 19), a += c;
+    c -= b, c ^= std::rotl(b, 4), b += a;
+  }
+  if (at == bytes.size()) return c;
+  a += word(at), b += word(at + 4), c += word(at + 8);
+  c ^= b, c -= std::rotl(b, 14);
+  a ^= c, a -= std::rotl(c, 11);
+  b ^= a, b -= std::rotl(a, 25);
+  c ^= b, c -= std::rotl(b, 16);
+  a ^= c, a -= std::rotl(c, 4);
+  b ^= a, b -= std::rotl(a, 14);
+  c ^= b, c -= std::rotl(b, 24);
+  return c;
+}
+
+}  // namespace penstock
