@@ -60,6 +60,20 @@ enum class Value : std::uint8_t {
   extension_headers,  // of IPv6: bits of ExtensionHeader
   second_of_day,      // UTC
   weekday,            // ditto; 0: Sunday
+  // Of bridged frames (is_of_frame); those that are not the protocol have none.
+  ether_type,         // after the link addresses: of the VLAN tag, if there is one
+  protocol_of_frame,  // after the first tag; of frames with a length instead, as Linux's ETH_P_802_2 and ETH_P_802_3
+  vlan_tci,           // of 802.1Q: priority, drop eligible, identifier
+  vlan_type,          // ditto
+  arp_hardware_type,
+  arp_protocol_type,
+  arp_hardware_length,
+  arp_protocol_length,
+  arp_operation,
+  arp_sender_mac,
+  arp_sender_ip,
+  arp_target_mac,
+  arp_target_ip,
 };
 
 /// With the values of Linux's ip6t_ipv6header.h.
@@ -77,6 +91,11 @@ struct PacketType {
 /// leave write.
 [[nodiscard]] constexpr bool is_of_link(Value value) noexcept {
   return value == Value::ether_source || value == Value::ether_destination || value == Value::packet_type;
+}
+
+/// Whether only rules about bridged frames test it.
+[[nodiscard]] constexpr bool is_of_frame(Value value) noexcept {
+  return value >= Value::ether_type && value <= Value::arp_target_ip;
 }
 
 /// Whether only packets of a connection have it.

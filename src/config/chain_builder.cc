@@ -40,9 +40,10 @@ class Builder {
     read_outputs();
     make_ports();
     check_interfaces();
+    wire();
     make_functions();
     take_function_outputs();
-    wire();
+    check_exits();
     append(errors_, file_conflicts(description_.files));
     run.choose_processor(options_.only_plan, functions_known_);
     plan_timeline();
@@ -165,6 +166,7 @@ class Builder {
       surroundings.ports_live.push_back(p.port != nullptr && p.port->interface().has_value());
       surroundings.ports_answer.push_back(p.port != nullptr && port::reaches_senders(*p.port));
     }
+    surroundings.exits = loaded_.chain.wiring;
     BuiltFunctions built = build_functions(description_, surroundings);
     for (std::size_t i = 0; i < built.functions.size(); ++i) {
       function_outputs_.add_writer(*description_.functions[built.positions[i]].kind, *built.functions[i].function);
@@ -204,12 +206,14 @@ class Builder {
       mistake(description_.ports_place, "no port reads, so there would be no packets");
     if (description_.has_wire) return wire_as_given();
     if (!ports_known_) return;
-    std::vector<PortIndex> writers;
     for (std::size_t i = 0; i < ports.size(); ++i) {
-      if (ports[i].port->writes()) writers.push_back(static_cast<PortIndex>(i));
+      if (ports[i].port->writes()) writers_.push_back(static_cast<PortIndex>(i));
     }
-    if (writers.size() == 1) wiring.assign(ports.size(), writers.front());
-    if (writers.size() > 1 && !out_port_known_ && functions_known_) {
+    if (writers_.size() == 1) wiring.assign(ports.size(), writers_.front());
+  }
+
+  void check_exits() {
+    if (writers_.size() > 1 && !out_port_known_ && functions_known_) {
       mistake(description_.ports_place,
               "several ports write, and the chain does not choose the one that packets leave on", "",
               "a router in the chain, or `wire: {lan: wan, wan: lan}`");
@@ -247,6 +251,7 @@ class Builder {
   LoadedChain loaded_;
   Errors errors_;
   std::vector<std::string> port_names_;
+  std::vector<PortIndex> writers_;  // ports that write, where the chain file wires none
   Errors function_cautions_, functions_without_effect_;
   bool ports_known_ = false;      // all ports are there; otherwise, those that are missing are unknown
   bool functions_known_ = false;  // the same for functions

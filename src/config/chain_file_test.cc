@@ -614,6 +614,27 @@ TEST_F(ChainFile, WiresPortsExplicitly) {
   expect_has(errors_of(ports + chain + "wire: {lan: wan, lan: lan}\n"), "chain.yaml:3:18: wire: lan given twice");
 }
 
+TEST_F(ChainFile, TellsFunctionsWhereItIsWired) {
+  put("bridge", R"({"nftables": [{"metainfo": {"json_schema_version": 1}},
+    {"chain": {"family": "bridge", "table": "t", "name": "c", "type": "filter", "hook": "forward", "prio": 0, "policy": "drop"}},
+    {"rule": {"family": "bridge", "table": "t", "chain": "c", "expr": [
+      {"match": {"op": "==", "left": {"meta": {"key": "oifname"}}, "right": "wan"}}, {"accept": null}]}}]})");
+  const auto loaded = load(
+      "ports: {lan: {pcap: {read: a, write: b}}, wan: {pcap: {read: c, write: d}}}\n"
+      "chain: [firewall: {rules: bridge, family: bridge}]\nwire: {lan: wan, wan: lan}\n");
+  ASSERT_TRUE(loaded) << to_string(loaded.error());
+  const auto stage = loaded->chain.functions.front().function->make_cpu_stage();
+  std::vector<std::uint8_t> frame(60);
+  for (const PortIndex in : {0, 1}) {
+    PacketDescriptor descriptor;
+    descriptor.length = descriptor.wire_length = static_cast<std::uint32_t>(frame.size());
+    descriptor.in_port = in;
+    PacketView view{frame.data(), &descriptor};
+    stage->process({&view, 1});
+    EXPECT_EQ(descriptor.verdict.alive(), in == 0);
+  }
+}
+
 TEST_F(ChainFile, AcceptsNullAsAPortKindOnly) {
   EXPECT_TRUE(load("ports: {a: {pcap: {read: x}}, b: {null: {}}}\nchain: []\n"));
   expect_has(errors_of("ports: {a: {pcap: {read: x}}, b: }\nchain: []\n"), "port b: wrong value: found nothing");

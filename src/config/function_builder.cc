@@ -65,6 +65,7 @@ class FunctionBuilder {
     context.ports_write = surroundings_.ports_write;
     context.ports_live = surroundings_.ports_live;
     context.ports_answer = surroundings_.ports_answer;
+    context.exits = surroundings_.exits;
     context.logs = logs;
     context.shared = &shared_;
     if (f < surroundings_.running.size()) {

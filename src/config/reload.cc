@@ -125,6 +125,7 @@ class Planner {
       surroundings.ports_answer.push_back(port::reaches_senders(*port.port));
     }
     surroundings.logs = running_.logs;
+    surroundings.exits = running_.chain.wiring;
     surroundings.running = running_.chain.functions;
     return surroundings;
   }
@@ -137,6 +138,7 @@ class Planner {
     surroundings.ports_write.assign(surroundings.ports.size(), true);
     surroundings.ports_live.assign(surroundings.ports.size(), false);
     surroundings.ports_answer.assign(surroundings.ports.size(), false);
+    surroundings.exits.assign(surroundings.ports.size(), kNoPort);
     surroundings.logs = running_.logs;
     return surroundings;
   }

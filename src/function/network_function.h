@@ -262,6 +262,7 @@ struct NfContext {
   std::vector<bool> ports_write{};     // by PortIndex; empty: unknown
   std::vector<bool> ports_live{};      // ditto; whether the port is a network interface
   std::vector<bool> ports_answer{};    // ditto; whether who sends packets to the port gets what is sent there
+  std::vector<PortIndex> exits{};      // ditto; where packets leave that came there, unless a function chooses the port
   Errors without_effect{};             // warnings about parameters and file contents without effect
   std::span<const NamedLog> logs{};    // the logs among NfKind::outputs that the chain file names
   /// In a reload: the function, of the same kind, whose place the new one could take. Otherwise null.

@@ -33,6 +33,16 @@ inline constexpr const char* kIp6tables =
     "-A FORWARD -p ipv6-icmp -m icmp6 --icmpv6-type 128 -j REJECT\n-A FORWARD -d fe80::/10 -i dmz -j DROP\nCOMMIT\n";
 inline constexpr const char* kByOutPort =
     "*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -o wan -p udp -j DROP\n-A FORWARD ! -o lan -p tcp -j DROP\nCOMMIT\n";
+inline constexpr const char* kBridge = R"({"nftables": [{"metainfo": {"json_schema_version": 1}},
+  {"chain": {"family": "bridge", "table": "t", "name": "c", "type": "filter", "hook": "forward", "prio": 0, "policy": "accept"}},
+  {"rule": {"family": "bridge", "table": "t", "chain": "c", "expr": [
+    {"match": {"op": "==", "left": {"payload": {"protocol": "arp", "field": "operation"}}, "right": "reply"}}, {"drop": null}]}},
+  {"rule": {"family": "bridge", "table": "t", "chain": "c", "expr": [
+    {"match": {"op": "<", "left": {"payload": {"protocol": "vlan", "field": "id"}}, "right": 2000}},
+    {"match": {"op": "==", "left": {"payload": {"protocol": "udp", "field": "dport"}}, "right": 53}}, {"drop": null}]}},
+  {"rule": {"family": "bridge", "table": "t", "chain": "c", "expr": [
+    {"match": {"op": ">", "left": {"payload": {"protocol": "ether", "field": "saddr"}}, "right": "80:00:00:00:00:00"}},
+    {"match": {"op": "==", "left": {"meta": {"key": "protocol"}}, "right": {"set": ["ip6", "arp"]}}}, {"drop": null}]}}]})";
 inline constexpr const char* kConnections =
     "*filter\n:FORWARD DROP [0:0]\n-A FORWARD -m conntrack --ctstate INVALID -j REJECT\n"
     "-A FORWARD -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT\n-A FORWARD -s 10.0.0.0/8 -j ACCEPT\nCOMMIT\n";
@@ -184,11 +194,11 @@ struct Configuration {
 /// By name.
 inline std::map<std::string, std::string> configuration_files() {
   std::map<std::string, std::string> files{
-      {"iptables", kIptables},          {"ip6tables", kIp6tables},   {"out", kByOutPort},
-      {"connections", kConnections},    {"address", kByAddressOnly}, {"translations", kTranslations},
-      {"classbench", kClassBench},      {"ftp", kFtpRules},          {"routes", kRoutes},
-      {"neighbours", kNeighbours},      {"nids", kNidsRules},        {"policy-out", policies_of("out")},
-      {"policy-in", policies_of("fwd")}};
+      {"iptables", kIptables},           {"ip6tables", kIp6tables},   {"out", kByOutPort},
+      {"connections", kConnections},     {"address", kByAddressOnly}, {"translations", kTranslations},
+      {"classbench", kClassBench},       {"ftp", kFtpRules},          {"routes", kRoutes},
+      {"neighbours", kNeighbours},       {"nids", kNidsRules},        {"policy-out", policies_of("out")},
+      {"policy-in", policies_of("fwd")}, {"bridge", kBridge}};
   for (std::size_t turn = 0; turn < kAlgorithms.size(); ++turn) {
     files["state-" + std::to_string(turn)] = states_of(turn);
   }
@@ -210,6 +220,7 @@ inline void add_firewalls(std::vector<Configuration>& all) {
     }
     all.push_back({"ClassBench", "firewall", {{"rules", {"@classbench"}}, {"engine", {engine}}}});
   }
+  all.push_back({"bridge", "firewall", {{"rules", {"@bridge"}}, {"family", {"bridge"}}}});
   all.push_back({"FTP, translated",
                  "firewall",
                  {{"rules", {"@ftp"}}, {"hook", {"postrouting"}}, {"helpers", {"ftp=21"}}},

@@ -18,6 +18,7 @@
 #include "conntrack/nat.h"
 #include "conntrack/nat_choice.h"
 #include "conntrack/nat_core.h"
+#include "nf/firewall/bridged_frame.h"
 #include "nf/firewall/judge_core.h"
 #include "nf/firewall/steps/step_runner.h"
 #include "nf/firewall/tracked_stage.h"
@@ -207,7 +208,7 @@ Explanation explain(PacketView packet, const Tables& tables, conntrack::Connecti
   const classify::Ruleset& rules = tables.rules;
   Explanation explanation;
   Verdict& verdict = packet.packet->verdict;
-  const Standing standing = standing_of(packet, tables.route);
+  const Standing standing = tables.bridge != nullptr ? bridged_standing(packet) : standing_of(packet, tables.route);
   if (standing != Standing::judged) {
     verdict = verdict_of(standing, verdict);
     explanation.decided_by = standing == Standing::not_ip      ? "not IP: no rule applies"
@@ -222,7 +223,11 @@ Explanation explain(PacketView packet, const Tables& tables, conntrack::Connecti
   }
   const bool tracks_first = connections != nullptr && !rules.tracks_between();
   classify::Key key;
-  classify::make_key(packet, key);
+  if (tables.bridge != nullptr) {
+    key = bridged_key(packet, tables.bridge->exits);
+  } else {
+    classify::make_key(packet, key);
+  }
   if (tracks_first) key.connection = number_of(connection_of(connections->of(packet)));
   std::uint32_t entry = classify::kNoEntry;
   tables.classifier.classify({&key, 1}, &entry);

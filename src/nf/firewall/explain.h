@@ -13,6 +13,7 @@
 #include "classify/rule.h"
 #include "conntrack/connections.h"
 #include "function/explanation.h"
+#include "nf/firewall/firewall.h"
 #include "nf/firewall/judge_core.h"
 #include "nf/firewall/nat_rules.h"
 #include "nf/firewall/steps/step_runner.h"
@@ -24,10 +25,11 @@ namespace penstock::firewall {
 struct Tables {
   const classify::Ruleset& rules;
   const classify::Classifier& classifier;
-  const StepContext steps;        // without a state
-  const NatRules* nat = nullptr;  // if it translates
-  Route route{};                  // which packets it judges
-  bool has_port_blocks = false;   // sources get their ports from blocks
+  const StepContext steps;         // without a state
+  const NatRules* nat = nullptr;   // if it translates
+  Route route{};                   // which packets it judges
+  bool has_port_blocks = false;    // sources get their ports from blocks
+  const Bridge* bridge = nullptr;  // null: packets are routed
 };
 
 /// NetworkFunction::explain. `connections`: those of ConnectionKeeper::explain; null: the firewall does not track any.

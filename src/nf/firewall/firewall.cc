@@ -80,6 +80,7 @@ Firewall::Firewall(classify::Ruleset rules, Setup setup)
       hook_(setup.hook),
       route_(route_at(setup.hook, setup.host)),
       link_is_written_(setup.link_is_written),
+      bridge_(std::move(setup.bridge)),
       place_(std::move(setup.place)),
       tracking_(setup.tracks_in_any_case || nat_ || rules_.tests_connections() ? std::optional(setup.tracking)
                                                                                : std::nullopt),
@@ -102,24 +103,23 @@ Firewall::Firewall(classify::Ruleset rules, Setup setup)
   step_state_ = StepState::of(rules_, setup.shared);
   if (nat_) nat_step_state_ = StepState::of(nat_->rules, setup.shared);
   if (rules_.has_steps()) {
-    steps_ = StepContext{&step_state_,
-                         setup.log,
-                         &port_names_,
-                         &largest_packets_,
-                         setup.link_is_written,
-                         setup.host,
-                         nullptr,
-                         &answering_.addresses};
+    steps_ = StepContext{.state = &step_state_,
+                         .log = setup.log,
+                         .port_names = &port_names_,
+                         .largest_packets = &largest_packets_,
+                         .link_is_written = setup.link_is_written,
+                         .host = setup.host,
+                         .is_bridge = bridge_.has_value(),
+                         .addresses = &answering_.addresses};
   }
   if (nat_ && nat_->rules.has_steps()) {
-    nat_steps_ = StepContext{&nat_step_state_,
-                             setup.log,
-                             &port_names_,
-                             &largest_packets_,
-                             setup.link_is_written,
-                             setup.host,
-                             nullptr,
-                             &answering_.addresses};
+    nat_steps_ = StepContext{.state = &nat_step_state_,
+                             .log = setup.log,
+                             .port_names = &port_names_,
+                             .largest_packets = &largest_packets_,
+                             .link_is_written = setup.link_is_written,
+                             .host = setup.host,
+                             .addresses = &answering_.addresses};
   }
   if (tracks()) {
     // Packets are looked up with all their headers above the link's, and their checksums are verified.
@@ -135,6 +135,7 @@ Firewall::Firewall(classify::Ruleset rules, Setup setup)
     traits_.cpu.writes |= {Field::mark,     Field::tcp_options,   Field::l4_checksum,      Field::ipv4_tos,
                            Field::ipv4_ttl, Field::ipv4_checksum, Field::ipv6_class_label, Field::ipv6_hop_limit};
   }
+  if (bridge_) traits_.cpu.reads |= FieldSet::all() - FieldSet{Field::flow_hash};
   // What is expected may come to another worker, and so may replies to translated addresses.
   traits_.shares_connections = nat_ || helps;
   // So may other connections that count.
@@ -158,7 +159,7 @@ Firewall::Firewall(classify::Ruleset rules, Setup setup)
   }
   // No stage on a device. Where the host's packets pass other hooks, the host has to know by which port a packet leaves
   // before it decides about its connection.
-  if (helps || steps_ || nat_steps_ || host_has_port()) return;
+  if (helps || steps_ || nat_steps_ || host_has_port() || bridge_) return;
   traits_.devices = {{function::Processor::gpu, access}};
   // For counting bytes; an answer quotes the packet, which may have to be as it is at this function.
   const bool quotes = traits_.emits && !answering_.as_they_arrived;
@@ -167,6 +168,8 @@ Firewall::Firewall(classify::Ruleset rules, Setup setup)
 }
 
 Result<std::unique_ptr<Firewall>> Firewall::build(classify::Ruleset rules, classify::Engine engine, Setup setup) {
+  // Other engines have tables for IPv4 and IPv6 only.
+  if (setup.bridge) engine = classify::Engine::linear;
   std::unique_ptr<Firewall> firewall(new Firewall(std::move(rules), std::move(setup)));
   Result<std::unique_ptr<classify::Classifier>> classifier = classify::make_classifier(engine, firewall->rules_);
   if (!classifier) return tl::unexpected(std::move(classifier.error()));
@@ -192,6 +195,8 @@ RuleCounters& Firewall::add_counters() {
 std::unique_ptr<function::CpuStage> Firewall::make_cpu_stage() {
   RuleCounters& counters = add_counters();
   const auto context_of = [](const std::optional<StepContext>& steps) { return steps ? &*steps : nullptr; };
+  if (bridge_)
+    return std::make_unique<BridgeStage>(rules_, *classifier_, counters, answering_, context_of(steps_), *bridge_);
   if (!tracks())
     return std::make_unique<FirewallStage>(rules_, *classifier_, counters, answering_, context_of(steps_), route_);
   const std::lock_guard lock(counters_mutex);
@@ -257,6 +262,8 @@ Result<std::string> Firewall::changes_from(const function::NetworkFunction& runn
   if (nat_.has_value() != before.nat_.has_value() || (nat_ && nat_->hook != before.nat_->hook)) {
     return failure({{}, "another hook: it needs a new run", "", ""});
   }
+  if (bridge_.has_value() != before.bridge_.has_value())
+    return failure({{}, "another family: it needs a new run", "", ""});
   if (route_.host != before.route_.host) return failure({{}, "another port for the host: it needs a new run", "", ""});
   if (tracks() && before.tracks() && tracking_->ftp != before.tracking_->ftp)
     return failure({{}, "other helpers: it needs a new run", "", ""});
@@ -346,6 +353,7 @@ StepContext Firewall::steps_to_explain() const {
   StepContext context{.largest_packets = &largest_packets_,
                       .link_is_written = link_is_written_,
                       .host = route_.host,
+                      .is_bridge = bridge_.has_value(),
                       .addresses = &answering_.addresses};
   for (const std::optional<StepContext>* const steps : {&steps_, &nat_steps_}) {
     if (*steps && (*steps)->routes != nullptr) context.routes = (*steps)->routes;
@@ -355,7 +363,8 @@ StepContext Firewall::steps_to_explain() const {
 
 std::optional<function::Explanation> Firewall::explain(PacketView packet) const {
   if (const auto connections = function::connections_to_explain(*this)) return explain(packet, *connections);
-  return firewall::explain(packet, {rules_, *classifier_, steps_to_explain(), nullptr, route_}, nullptr);
+  return firewall::explain(
+      packet, {rules_, *classifier_, steps_to_explain(), nullptr, route_, false, bridge_ ? &*bridge_ : nullptr}, nullptr);
 }
 
 function::Explanation Firewall::explain(PacketView packet, conntrack::Connections& connections) const {
@@ -373,6 +382,7 @@ std::string Firewall::description() const {
   std::string text = format_count(rules_.rules.size(), "rule");
   if (from_) text += " of the kernel";
   if (left_out > 0) text += fmt::format(" ({} left out)", format_count(static_cast<std::uint64_t>(left_out)));
+  if (bridge_) text += " about bridged frames";
   if (rules_.decides == classify::Match::last) text += ", the last match decides";
   text += fmt::format(", {}, {}; policy {}", classifier_->name(), format_size(classifier_->memory_bytes()),
                       name(rules_.ipv4_policy));
@@ -454,10 +464,18 @@ void Firewall::report(nlohmann::json& into) const {
                        {"bytes", sums[i].bytes},
                        {"text", rule.text}});
   }
+  const auto write_policy = [&](const char* name_of_family, classify::Target target, const RuleCounters::Count& rest) {
+    into["policy"][name_of_family] = {{"target", name(target)}, {"packets", rest.packets}, {"bytes", rest.bytes}};
+  };
+  if (bridge_) {
+    RuleCounters::Count rest = sums[RuleCounters::of_policy(rules_.rules.size(), NetworkLayer::ipv4)];
+    rest += sums[RuleCounters::of_policy(rules_.rules.size(), NetworkLayer::other)];
+    write_policy("bridge", rules_.ipv4_policy, rest);
+    return;
+  }
   for (const NetworkLayer family : {NetworkLayer::ipv4, NetworkLayer::ipv6}) {
     const RuleCounters::Count& rest = sums[RuleCounters::of_policy(rules_.rules.size(), family)];
-    into["policy"][family == NetworkLayer::ipv4 ? "ipv4" : "ipv6"] = {
-        {"target", name(rules_.policy(family))}, {"packets", rest.packets}, {"bytes", rest.bytes}};
+    write_policy(family == NetworkLayer::ipv4 ? "ipv4" : "ipv6", rules_.policy(family), rest);
   }
   if (!tracks()) return;
   const conntrack::Counters of_all = connection_counters();

@@ -72,6 +72,11 @@ class RuleCounters {
 
 class ConnectionCounters;
 
+/// For rules about bridged frames.
+struct Bridge {
+  std::vector<PortIndex> exits;  // by PortIndex: where the chain sends what came there
+};
+
 class Firewall final : public function::NetworkFunction,
                        public function::ConnectionKeeper,
                        public function::ChainMember {
@@ -92,9 +97,10 @@ class Firewall final : public function::NetworkFunction,
     std::optional<Hook> hook{};                    // that it stands for
     PortIndex host = kNoPort;                      // the host's port; kNoPort: its packets pass no hook
     bool link_is_written = false;                  // as StepContext
+    std::optional<Bridge> bridge{};                // empty: packets are routed
     Place place{};                                 // of its rules in the chain file
   };
-  /// Fails if there are too many rules for the engine.
+  /// Fails if there are too many rules for the engine. With `bridge`, it is the linear one.
   [[nodiscard]] static Result<std::unique_ptr<Firewall>> build(classify::Ruleset rules, classify::Engine engine,
                                                                Setup setup);
   [[nodiscard]] static Result<std::unique_ptr<Firewall>> build(classify::Ruleset rules, classify::Engine engine) {
@@ -162,6 +168,7 @@ class Firewall final : public function::NetworkFunction,
   const std::optional<Hook> hook_;
   const Route route_;
   const bool link_is_written_;
+  const std::optional<Bridge> bridge_;
   const Place place_;
   RuleSource* source_ = nullptr;
   std::unique_ptr<const classify::Classifier> classifier_;  // borrows rules_

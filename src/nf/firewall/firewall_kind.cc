@@ -47,6 +47,10 @@ constexpr auto kParameters = std::to_array<Parameter>({
      "the hook of nftables or iptables that the function stands for in this place of the chain, with its filters and, "
      "except at forward, translations of addresses; if not given: forward, and rules at other hooks are refused",
      false},
+    {"family", ParameterType::choice, "inet", "inet|bridge",
+     "whose tables of nftables apply: inet: those of inet, ip and ip6, to routed packets; bridge: those of bridge, to "
+     "frames of all protocols, in a chain without a router",
+     false},
     {"host", ParameterType::text, "", "",
      "with `hook`, the port at whose other end this host is: packets to it pass the hook input, and those that it "
      "sends "
@@ -331,7 +335,7 @@ Result<ReadBoth> read_both(ReadOptions options, const ReadThem& read) {
   auto filters = read(options);
   if (!filters) return failure(std::move(filters).error());
   ReadBoth both{std::move(*filters)};
-  if (options.hook.value_or(Hook::forward) == Hook::forward) return both;
+  if (options.bridges || options.hook.value_or(Hook::forward) == Hook::forward) return both;
   options.translates = true;
   auto translations = read(options);
   if (!translations) return failure(std::move(translations).error());
@@ -375,6 +379,28 @@ Result<PortIndex> read_host(const Parameters& parameters, const function::NfCont
                          "a function that chooses it, such as `router`, before this one"});
   }
   return static_cast<PortIndex>(port - context.ports.begin());
+}
+
+/// Whether frames are bridged here, and nothing is asked for that only routed packets have.
+Errors check_bridge(const Parameters& parameters, const function::NfContext& context) {
+  Errors errors;
+  const auto refuse = [&](std::string_view name, std::string message, std::string expected) {
+    errors.push_back({parameters.place(name), std::move(message), "", std::move(expected)});
+  };
+  if (context.out_port_known) {
+    refuse("family", "frames are bridged, but an earlier function chooses where packets leave",
+           "no `router` before this firewall, or no `family: bridge`");
+  }
+  if (parameters.is_word("rules"))
+    refuse("rules", "bridged frames, but the rules are the kernel's as they change", "a rule file");
+  if (parameters.has("hook") && is_of_host(hook_of(parameters.text("hook"))))
+    refuse("hook", "only frames of the host itself pass this hook of a bridge", "prerouting, forward or postrouting");
+  for (const char* name : {"host", "chain", "ipsets", "match", "connections", "helpers", "port_blocks",
+                           "connections_file", "timeouts", "checksum", "tcp_loose", "tcp_be_liberal"}) {
+    if (!parameters.has(name)) continue;
+    refuse(name, fmt::format("{} is not supported for bridged frames", name), "no `family: bridge`");
+  }
+  return errors;
 }
 
 /// {wan: 1492}
@@ -484,6 +510,10 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
   if (parameters.has("policy")) options.policy = target_of(parameters.text("policy"));
 
   if (parameters.has("hook")) options.hook = hook_of(parameters.text("hook"));
+  options.bridges = parameters.text("family") == "bridge";
+  const bool bridges = options.bridges;
+  if (Errors errors = bridges ? check_bridge(parameters, context) : Errors(); !errors.empty())
+    return failure(std::move(errors));
   const auto host = read_host(parameters, context);
   if (!host) return failure(host.error());
   options.host_has_port = *host != kNoPort;
@@ -492,9 +522,9 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
 
   static const std::vector<std::string> kNoMapping;
   const bool mapped = parameters.has("interfaces");
-  auto interfaces =
-      classify::make_interfaces(context.ports, mapped ? parameters.texts("interfaces") : kNoMapping,
-                                mapped ? parameters.place("interfaces") : Place{}, context.out_port_known);
+  auto interfaces = classify::make_interfaces(context.ports, mapped ? parameters.texts("interfaces") : kNoMapping,
+                                              mapped ? parameters.place("interfaces") : Place{},
+                                              context.out_port_known || (bridges && !context.exits.empty()));
   if (!interfaces) return failure(std::move(interfaces).error());
   options.interfaces = std::move(*interfaces);
 
@@ -582,6 +612,9 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
   const bool tracks = read->value.tests_connections() || in_any_case;
   for (const char* name : {"timeouts", "checksum", "tcp_loose", "tcp_be_liberal", "connections_file", "port_blocks"})
     warn_without_effect(name, tracks, "a rule that tests connections, or `connections`");
+  const std::string& engine = parameters.text("engine");
+  warn_without_effect("engine", !bridges || engine == "bitvector",
+                      "no `family: bridge`: rules about frames are looked through one after the other");
   const bool live =
       !context.ports_live.empty() && std::ranges::find(context.ports_live, false) == context.ports_live.end();
   Firewall::Setup setup{.tracking = *tracking,
@@ -599,8 +632,9 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
                         .hook = hook,
                         .host = *host,
                         .link_is_written = context.out_port_known,
+                        .bridge = bridges ? std::optional(Bridge{context.exits}) : std::nullopt,
                         .place = parameters.place("rules")};
-  return Firewall::build(std::move(read->value), classify::engine_of(parameters.text("engine")), std::move(setup))
+  return Firewall::build(std::move(read->value), classify::engine_of(engine), std::move(setup))
       .map([](std::unique_ptr<Firewall> firewall) {
         return std::unique_ptr<function::NetworkFunction>(std::move(firewall));
       });

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "classify/explain.h"
+#include "nf/firewall/bridged_frame.h"
 #include "packet/parse_core.h"
 
 namespace penstock::firewall {
@@ -57,7 +58,8 @@ void RuleDecider::decide(const KeyedPackets& waiting) noexcept {
     const classify::Decision decided = classify::decision(view_, entry, waiting.keys[i].family);
     counters_.add(decided.counter, packet.length());
     packet.packet->verdict = verdict_of(decided.action, packet.packet->verdict);
-    if (decided.action == classify::Action::reject) rejecter_.answer(packet, decided.counter);
+    const bool is_ip = waiting.keys[i].family == NetworkLayer::ipv4 || waiting.keys[i].family == NetworkLayer::ipv6;
+    if (decided.action == classify::Action::reject && is_ip) rejecter_.answer(packet, decided.counter);
   }
 }
 
@@ -109,6 +111,28 @@ std::string FirewallStage::explain(PacketView packet) const {
   classify::Key key;
   classify::make_key(packet, key);
   return decider_.explain(key);
+}
+
+void BridgeStage::process(std::span<PacketView> packets) noexcept {
+  KeyedPackets judged;
+  for (const PacketView packet : packets) {
+    const Standing standing = bridged_standing(packet);
+    if (standing != Standing::judged) {
+      packet.packet->verdict = verdict_of(standing, packet.packet->verdict);
+      continue;
+    }
+    judged.packets[judged.count] = packet;
+    judged.keys[judged.count++] = bridged_key(packet, bridge_.exits);
+    if (judged.count < classify::Classifier::kGroup) continue;
+    decider_.decide(judged);
+    judged.count = 0;
+  }
+  decider_.decide(judged);
+}
+
+std::string BridgeStage::explain(PacketView packet) const {
+  if (std::string why = explain_without_rules(bridged_standing(packet)); !why.empty()) return why;
+  return decider_.explain(bridged_key(packet, bridge_.exits));
 }
 
 void FirewallFinishStage::finish(std::span<const PacketView> packets,

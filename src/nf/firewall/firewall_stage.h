@@ -95,6 +95,21 @@ class FirewallStage final : public DecidingStage {
   void process_group(std::span<PacketView> packets) noexcept;
 };
 
+/// For bridged frames.
+class BridgeStage final : public DecidingStage {
+ public:
+  /// Borrows all arguments.
+  BridgeStage(const classify::Ruleset& rules, const classify::Classifier& classifier, RuleCounters& counters,
+              const Answering& answering, const StepContext* steps, const Bridge& bridge)
+      : DecidingStage(rules, classifier, counters, answering, steps), bridge_(bridge) {}
+  void begin_batch() noexcept override { decider_.begin_batch(); }
+  void process(std::span<PacketView> packets) noexcept override;
+  std::string explain(PacketView packet) const override;
+
+ private:
+  const Bridge& bridge_;
+};
+
 class FirewallFinishStage final : public function::FinishStage {
  public:
   /// Borrows the counters, and the twin's rejecter; null: nothing is answered.

@@ -389,6 +389,33 @@ TEST_F(FromParameters, AnswersWhereverItStands) {
   EXPECT_EQ(traits({{"rules", path}}, true, false), Answers(false, false)) << "captures are not answered";
 }
 
+TEST_F(FromParameters, BridgesFramesWhereNoFunctionRoutesThem) {
+  const std::string path = ::testing::TempDir() + "firewall_bridge.json";
+  ASSERT_TRUE(write_text_file(path, R"({"nftables": [{"metainfo": {"json_schema_version": 1}},
+    {"chain": {"family": "bridge", "table": "t", "name": "c", "type": "filter", "hook": "forward", "prio": 0, "policy": "drop"}},
+    {"rule": {"family": "bridge", "table": "t", "chain": "c", "expr": [
+      {"match": {"op": "==", "left": {"meta": {"key": "oifname"}}, "right": "wan0"}}, {"accept": null}]}}]})"));
+  const auto with = [&](std::vector<std::pair<std::string, std::string>> values) {
+    values.emplace_back("rules", path);
+    values.emplace_back("family", "bridge");
+    return errors(std::move(values));
+  };
+  context_.exits = {2, kNoPort, 0};
+  EXPECT_EQ(with({}), "made without an error");
+  EXPECT_EQ(with({{"hook", "forward"}}), "made without an error");
+  EXPECT_EQ(with({{"engine", "rfc"}}), "made without an error");
+  EXPECT_THAT(to_string(context_.without_effect), HasSubstr("engine has no effect: expected no `family: bridge`"));
+  EXPECT_THAT(with({{"hook", "input"}}), HasSubstr("only frames of the host itself pass this hook of a bridge"));
+  EXPECT_THAT(with({{"connections", "5"}}), HasSubstr("connections is not supported for bridged frames"));
+  EXPECT_THAT(with({{"host", "lan"}, {"hook", "forward"}}), HasSubstr("host is not supported for bridged frames"));
+  EXPECT_THAT(errors({{"rules", kGateway}, {"family", "bridge"}}), HasSubstr("are not about bridged frames"));
+  EXPECT_THAT(errors({{"rules", "kernel"}, {"family", "bridge"}}), HasSubstr("expected a rule file"));
+  context_.out_port_known = true;
+  EXPECT_THAT(with({}), HasSubstr("an earlier function chooses where packets leave"));
+  context_ = {};
+  EXPECT_THAT(with({{"unsupported", "refuse"}}), HasSubstr("oifname is supported only if")) << "it is not known here";
+}
+
 TEST_F(FromParameters, TracksConnectionsIfARuleTestsThemOrIfAsked) {
   const std::string with = "*filter\n:FORWARD DROP [0:0]\n-A FORWARD -m state --state NEW -j ACCEPT\nCOMMIT\n";
   const std::string without = "*filter\n:FORWARD DROP [0:0]\n-A FORWARD -p udp -j ACCEPT\nCOMMIT\n";

@@ -27,11 +27,18 @@ bool is_before(Hook first, Hook second) {
 }  // namespace
 
 Errors Firewall::cautions_in(std::span<const function::NetworkFunction* const> chain) const {
+  const auto chooses_port = [](const function::NetworkFunction* one) { return one->traits().chooses_port; };
+  if (bridge_ && std::ranges::any_of(chain, chooses_port)) {
+    return {{place_, "frames are bridged, but a function of the chain chooses where packets leave", "family: bridge",
+             "a chain without `router`, or no `family: bridge`"}};
+  }
   if (!hook_) return {};
   std::vector<const Firewall*> same;  // firewalls with these rules, at any hook
   for (const function::NetworkFunction* const function : chain) {
     const auto* const firewall = dynamic_cast<const Firewall*>(function);
-    if (firewall != nullptr && firewall->hook_ && firewall->rules_.file == rules_.file) same.push_back(firewall);
+    if (firewall != nullptr && firewall->hook_ && firewall->rules_.file == rules_.file &&
+        firewall->bridge_.has_value() == bridge_.has_value())
+      same.push_back(firewall);
   }
   Errors cautions;
   const auto stands_for = [&](Hook hook) {

@@ -56,6 +56,31 @@ TEST(HookCautions, AGatewayWithAllHooksHasNone) {
       << "without hooks, it is the reader that refuses NAT";
 }
 
+/// Chooses where packets leave.
+class Chooser final : public function::NetworkFunction {
+ public:
+  const function::NfTraits& traits() const noexcept override { return traits_; }
+  std::unique_ptr<function::CpuStage> make_cpu_stage() override { return nullptr; }
+  std::string description() const override { return "chooses"; }
+
+ private:
+  const function::NfTraits traits_{.name = "chooses", .summary = "", .chooses_port = true};
+};
+
+TEST(HookCautions, BridgesDoNotRoute) {
+  ReadOptions options;
+  options.bridges = true;
+  const auto bridge = *Firewall::build(
+      rules_of(R"({"nftables": [{"metainfo": {"json_schema_version": 1}}, {"chain": {"family": "bridge", "table": "t",
+        "name": "c", "type": "filter", "hook": "forward", "prio": 0, "policy": "drop"}}]})",
+               options),
+      classify::Engine::linear, {.bridge = Bridge{{1, 0}}});
+  const Chooser router;
+  EXPECT_EQ(to_string(bridge->cautions_in(std::vector<const function::NetworkFunction*>{bridge.get()})), "");
+  EXPECT_THAT(to_string(bridge->cautions_in(std::vector<const function::NetworkFunction*>{bridge.get(), &router})),
+              HasSubstr("frames are bridged, but a function of the chain chooses where packets leave"));
+}
+
 TEST(HookCautions, NameHooksThatHaveRulesAndNoFirewall) {
   EXPECT_EQ(
       cautions_of(kFilter + kMasquerade, {kPre, kForward}),

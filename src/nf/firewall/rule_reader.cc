@@ -122,6 +122,10 @@ Result<Read<classify::Ruleset>> read_in_order_of_file(std::string_view text, con
   const RuleFormat format = options.format == RuleFormat::automatic ? detected(text) : options.format;
   if (format != RuleFormat::nftables) {
     if (auto checked = check_lines(text, file); !checked) return failure(std::move(checked.error()));
+    if (options.bridges && format != RuleFormat::automatic) {
+      return without_use(file, "rules of this format are not about bridged frames", "family: bridge",
+                         "rules of nftables with a table of family bridge, or no `family: bridge`");
+    }
     if (options.hook && format == RuleFormat::classbench) {
       return without_use(file, "`hook` is set, but ClassBench rules have no chains", name_of(*options.hook),
                          "rules of nftables or iptables, or no `hook`");

@@ -59,6 +59,7 @@ struct ReadOptions {
   // The hook whose chains apply. Others are the business of other functions. Empty: forward, and chains at other hooks
   // must not matter. Not for ClassBench.
   std::optional<Hook> hook{};
+  bool bridges = false;        // of nftables: tables of family bridge apply, to bridged frames, instead of those of IP
   bool host_has_port = false;  // packets of the host itself pass chains at input and output, of other functions
   bool translates = false;     // reads the chains that translate at the hook (type or table nat) instead of the filters
   HostAddresses host{};        // which rules may ask for

@@ -5,7 +5,7 @@
 import json
 import os
 
-from net import check, spoilt
+from net import check, sh, spoilt
 from streams import download
 
 # Both directions go into a tunnel and come out of it again, in the same chain.
@@ -104,7 +104,61 @@ def detects(make, workers):
     check(results[0] == results[1] and results[0], results)
 
 
+BRIDGE = """
+table bridge filter {
+ chain forward {
+  type filter hook forward priority filter; policy drop;
+  %s
+  ip protocol icmp accept
+  icmpv6 type { echo-request, echo-reply } accept
+  oifname "wan" tcp dport 8000 accept
+  oifname "lan" tcp sport 8000 accept
+ }
+ chain prerouting {
+  type filter hook prerouting priority filter;
+  tcp dport 8001 drop
+ }
+}
+"""
+WHO_HAS = "arp operation { request, reply } accept; icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept;"
+
+
+def transparent(make):
+    """Rules of family bridge between two hosts that have to ask for each other's addresses first."""
+    net = make()
+
+    def start(who_has):
+        rules = net.write("bridge.nft", BRIDGE % who_has)
+        net.start("".join(f"  - firewall: {{rules: {rules}, family: bridge, hook: {hook}}}\n" for hook in ("prerouting", "forward")))
+        for host in ("la", "lb"):
+            sh(f"ip -n {host} neigh flush nud all; ip -n {host} -6 neigh flush nud all", check=False)
+
+    start(WHO_HAS)
+    net.serve("lb", "python3 -m http.server --bind :: 8000", 8000)
+    net.serve("lb", "python3 -m http.server --bind :: 8002", 8002)
+    for version in (4, 6):
+        check(" 0% packet loss" in net.ping(version=version, options="-c 2 -i 0.2 -W 2"), "IPv", version)
+        at = net.address("lb", version) if version == 4 else f"[{net.address('lb', 6)}]"
+
+        def get(port):
+            return net.host("la", f"curl -sS -o /dev/null -w '%{{http_code}}' --connect-timeout 0.7 http://{at}:{port}/ 2>&1", check=False)
+
+        check(get(8000).startswith("200"), "IPv", version, get(8000))
+        for port in (8001, 8002):
+            check("timed out" in get(port).lower() or "timeout" in get(port).lower(), "IPv", version, get(port))
+    report = net.stop()
+    for function in report["functions"]:
+        check(function["dropped"]["reasons"]["denied"] > 0, function["dropped"])
+    start("")
+    for version in (4, 6):
+        out = net.host("la", f"ping -q -c 1 -W 0.5 {net.address('lb', version)}", check=False)
+        check("100% packet loss" in out, "without ARP, IPv", version, out)
+    report = net.stop()
+    check(report["functions"][1]["details"]["policy"]["bridge"]["packets"] > 0, report["functions"][1])
+
+
 SCENARIOS = {
+    "TransparentFirewall": transparent,
     "FilterAlone": lambda make: download(make, 1, "  - filter: {expression: ip or ip6, match: forward}\n"),
     "Router": lambda make: chain_of(make, [router]),
     "FirewallRouter2": lambda make: chain_of(make, [firewall, router], workers=2),

@@ -252,11 +252,17 @@ Checked<void> Clause::write(classify::Ruleset& rules, Budget& budget, std::vecto
   const IntervalSet* const families = values(Field::family);
   const bool ipv4 = families == nullptr || contains(*families, kIpv4);
   const bool ipv6 = families == nullptr || contains(*families, kIpv6);
+  // Where rules are about frames of all protocols, both families are not all packets.
+  const bool both = families != nullptr && ipv4 && ipv6;
+  if (both && (has_detail || protocols == nullptr)) {
+    auto written = write_family(NetworkLayer::ipv4, nullptr);
+    return written ? write_family(NetworkLayer::ipv6, nullptr) : written;
+  }
   if (has_detail || protocols == nullptr) {
     return write_family(ipv4 == ipv6 ? NetworkLayer::none : ipv4 ? NetworkLayer::ipv4 : NetworkLayer::ipv6, nullptr);
   }
   const IntervalSet of_ipv6 = without_extension_headers(*protocols);
-  if (ipv4 && ipv6 && of_ipv6 == *protocols) return write_family(NetworkLayer::none, protocols);
+  if (ipv4 && ipv6 && !both && of_ipv6 == *protocols) return write_family(NetworkLayer::none, protocols);
   if (ipv4) {
     if (auto written = write_family(NetworkLayer::ipv4, protocols); !written) return written;
   }

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kernel as an oracle for rules about Ethernet: a network namespace that routes or bridges the frames of an
-// Ethernet interface d0 to d1 or d2, through the rules of nftables. What it sends comes out of these interfaces. A
+// The kernel as an oracle for rules about Ethernet: a network namespace that routes the frames of an Ethernet interface
+// d0 to d1 or d2, or bridges them to d1, through the rules of nftables. What it sends comes out of these interfaces. A
 // router knows the hosts 10.1.2.3, 10.3.2.1, 2001:db8::1 and 2001:db9::1.
 
 #pragma once
@@ -25,8 +25,8 @@ class EthernetKernel {
   static constexpr std::array<const char*, 3> kInterfaces{"d0", "d1", "d2"};
   /// Of d0, where a router expects frames.
   static constexpr MacAddress kOwn{{2, 0, 0, 0, 0, 0x10}};
-  /// Hosts that a bridge knows, on the links of d1 and d2.
-  static constexpr std::array<MacAddress, 2> kHosts{{{{2, 0, 0, 0, 1, 1}}, {{2, 0, 0, 0, 2, 1}}}};
+  /// A host on the link of d1.
+  static constexpr MacAddress kNeighbour{{2, 0, 0, 0, 1, 1}};
 
   enum class Way : std::uint8_t { route, bridge };
   /// Moves this process into a new network namespace. Null if it may not; `why` says what is missing.

@@ -43,5 +43,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   options.hook = Hook::prerouting;
   options.translates = true;
   read_with(text, options);
+  options.translates = false;
+  options.bridges = true;
+  options.hook = size % 3 == 0 ? Hook::postrouting : Hook::forward;
+  read_with(text, options);
   return 0;
 }

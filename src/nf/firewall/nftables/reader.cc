@@ -400,7 +400,8 @@ class Reader {
         },
         unique,
         options_.host,
-        options_.logs};
+        options_.logs,
+        options_.bridges ? std::optional(options_.hook.value_or(Hook::forward)) : std::nullopt};
     auto rule = value.contains("expr") ? read_rule(value["expr"], context)
                                        : Checked<Rule>(nftables::mistake("rule without \"expr\"", "", "statements"));
     if (!rule) {
@@ -493,7 +494,9 @@ class Reader {
   void leave_out_users_of_sets_updated_elsewhere();
   void leave_out_look_ups_of_limited_elements();
   void check_jumps();
+  [[nodiscard]] bool is_of_wanted_family(const Declared& chain) const;
   [[nodiscard]] bool is_of_wanted_type(const Declared& chain) const;
+  void report_other_family(const std::string& name);
   [[nodiscard]] std::vector<BaseChain> find_starts();
   void check_other_chain(const Declared& chain, const std::string& key);
   void note_where_rules_matter(const Declared& chain, const std::string& key);
@@ -554,7 +557,7 @@ void Reader::leave_out_users_of_sets_updated_elsewhere() {
     return reached;
   };
   const auto is_here = [&](const Declared& chain) {
-    if (chain.family != "ip" && chain.family != "ip6" && chain.family != "inet") return false;
+    if (!is_of_wanted_family(chain)) return false;
     if (chain.hook == "forward" && chain.type == "filter") return true;
     if (options_.host_has_port && (chain.hook == "input" || chain.hook == "output")) return true;
     return options_.hook && (chain.hook == "prerouting" || chain.hook == "postrouting");
@@ -604,8 +607,10 @@ Result<Read<classify::Ruleset>> Reader::finish() {
   const bool may_be_empty = options_.translates || options_.hook.value_or(Hook::forward) != Hook::forward;
   if (starts.empty() && may_be_empty) return std::move(read_);
   if (starts.empty()) {
-    return failure(error("no chain that filters forwarded packets", "",
-                         "a base chain of type filter at hook forward, in a table of family inet, ip or ip6"));
+    return failure(
+        error(options_.bridges ? "no chain that filters bridged frames" : "no chain that filters forwarded packets", "",
+              fmt::format("a base chain of type filter at hook forward, in a table of family {}",
+                          options_.bridges ? "bridge" : "inet, ip or ip6")));
   }
   if (Errors errors = set_policies(starts); !errors.empty()) return failure(std::move(errors));
   const PlaceInRule in_json = [&](const ChainRule& rule, Error problem) {
@@ -632,6 +637,20 @@ void Reader::check_jumps() {
   }
 }
 
+bool is_of_ip(const Declared& chain) { return chain.family == "ip" || chain.family == "ip6" || chain.family == "inet"; }
+
+bool Reader::is_of_wanted_family(const Declared& chain) const {
+  return options_.bridges ? chain.family == "bridge" : is_of_ip(chain);
+}
+
+/// Chains that packets do not pass in this chain, although they matter elsewhere.
+void Reader::report_other_family(const std::string& name) {
+  const char* const why = options_.bridges
+                              ? "only routed packets and those of the host pass it, and here frames are bridged"
+                              : "only frames that a bridge forwards pass it, and here packets are routed";
+  read_.harmless.push_back(error(name + ": it does not apply: " + why, "", ""));
+}
+
 /// Chains of type route are filters, after which the route of a packet is looked up again if they have marked it: here,
 /// the router follows in any case.
 bool Reader::is_of_wanted_type(const Declared& chain) const {
@@ -647,18 +666,25 @@ std::vector<BaseChain> Reader::find_starts() {
   std::vector<const Declared*> filters;
   for (const std::string& key : base_) {
     const Declared& chain = declared_.find(key)->second;
-    const bool is_ip = chain.family == "ip" || chain.family == "ip6" || chain.family == "inet";
+    const bool is_ip = is_of_ip(chain), is_wanted = is_of_wanted_family(chain);
+    // Also routed packets pass a bridge's other hooks, if they come or leave by a port of the bridge.
+    const bool is_routed = options_.hook || options_.interfaces.out_known;
+    const bool is_passed_by = options_.bridges ? (is_ip && chain.hook != "ingress") || chain.family == "arp"
+                                               : chain.family == "bridge" && chain.hook == "forward" && is_routed;
+    const bool matters = !chain.harmful.empty() || chains_.find(key)->second.policy == classify::Target::drop;
     const std::string name =
         fmt::format("nftables[{}].chain (table {} {}, chain {})", chain.object, chain.family, chain.table, chain.name);
     if (dormant_.contains(full_name(chain.family, chain.table, ""))) {
       read_.harmless.push_back(error(name + ": the table is dormant, so the chain filters no packets", "", ""));
-    } else if (chain.family == "arp") {
+    } else if (chain.family == "arp" && !options_.bridges) {
       read_.harmless.push_back(error(name + ": ARP is not supported: the verdicts of IP packets are the same", "", ""));
-    } else if (note_where_rules_matter(chain, key); is_ip && chain.hook == hook && is_of_wanted_type(chain)) {
+    } else if (is_passed_by) {
+      if (matters) report_other_family(name);
+    } else if (note_where_rules_matter(chain, key); is_wanted && chain.hook == hook && is_of_wanted_type(chain)) {
       filters.push_back(&chain);
-    } else if (is_ip && options_.hook && chain.hook != "ingress") {
+    } else if (is_wanted && options_.hook && chain.hook != "ingress") {
       // Another function of the chain stands for the other hooks.
-    } else if (!is_ip || (chain.hook != "input" && chain.hook != "output")) {
+    } else if (!is_wanted || (chain.hook != "input" && chain.hook != "output")) {
       const std::string& harmful = chains_.find(key)->second.policy == classify::Target::drop ? name
                                    : chain.harmful.empty() && tests_marks_                    ? chain.marking
                                                                                               : chain.harmful;
@@ -674,7 +700,9 @@ std::vector<BaseChain> Reader::find_starts() {
           error(fmt::format("{}: chain {} of type {} at hook {} is not supported: it can drop or change packets that "
                             "are forwarded",
                             harmful, chain.name, chain.type, chain.hook),
-                "", "chains of type filter at hook forward"));
+                "",
+                chain.family == "bridge" && !options_.bridges ? "`family: bridge`, if the chain bridges frames"
+                                                              : "chains of type filter at hook forward"));
     }
   }
   std::ranges::stable_sort(filters, {}, &Declared::priority);
@@ -683,7 +711,7 @@ std::vector<BaseChain> Reader::find_starts() {
       filters, [&](const Declared* one) { return !has_early_filters(hook) || one->priority >= kTracking; });
   auto translate = filters.end();
   bool tracks_between = false;
-  if (!options_.translates) {
+  if (!options_.translates && !options_.bridges) {
     const std::vector<const Declared*> early(filters.begin(), track), others(track, filters.end());
     leave_out_at_other_places(early, others, hook);
     tracks_between = hook == "prerouting" && needs_early_rules(reached_from(early));
@@ -709,6 +737,7 @@ std::vector<BaseChain> Reader::find_starts() {
 }
 
 void Reader::note_where_rules_matter(const Declared& chain, const std::string& key) {
+  if (!is_of_wanted_family(chain)) return;
   if (chain.harmful.empty() && chains_.find(key)->second.policy != classify::Target::drop) return;
   for (const Hook hook : kHooks) {
     if (chain.hook != name_of(hook)) continue;

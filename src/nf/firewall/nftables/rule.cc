@@ -13,8 +13,10 @@
 
 #include "nf/firewall/nftables/answer.h"
 #include "nf/firewall/nftables/clause.h"
+#include "nf/firewall/nftables/frame_keys.h"
 #include "nf/firewall/nftables/steps.h"
 #include "nf/firewall/nftables/translation.h"
+#include "packet/ethernet.h"
 #include "packet/ip.h"
 
 namespace penstock::firewall::nftables {
@@ -166,6 +168,10 @@ class RuleReader {
       if (read) return read;
       return within("." + kind, std::move(read.error()));
     };
+    const bool is_of_connections = kind.starts_with("ct ") || kind == "notrack" ||
+                                   (kind == "mangle" && value.dump().find("\"ct\"") != std::string::npos);
+    if (context_.bridged_at && is_of_connections)
+      return unsupported(fmt::format("{} is not supported in a table of family bridge", kind));
     if (kind == "log" && !context_.logs) {
       ignored_ = kLogWithoutOutput;
       return {};
@@ -222,14 +228,16 @@ class RuleReader {
       return mistake("wrong match", "", "an object of \"op\", \"left\" and \"right\"");
     }
     const std::string& op = match["op"].get_ref<const std::string&>();
+    if (auto noted = note_frame_type(match["left"]); !noted) return noted;
+    auto step_key = step_key_of(match["left"]);
+    if (!step_key && context_.bridged_at) return within(".left", std::move(step_key.error()));
     auto of_connection = read_connection_test(match["left"], op, match["right"]);
     if (!of_connection) return tl::unexpected(std::move(of_connection.error()));
     if (*of_connection) return add_test(std::move(**of_connection));
-    if (is_fib(match["left"])) return read_fib(match["left"], op, match["right"]);
-    auto step_key = read_step_key(match["left"]);
+    if (is_fib(match["left"]) && !context_.bridged_at) return read_fib(match["left"], op, match["right"]);
     if (!step_key) return within(".left", std::move(step_key.error()));
     if (*step_key) return read_test_of_rule(**step_key, op, match["right"]);
-    auto keys = read_keys(match["left"]);
+    auto keys = keys_of(match["left"]);
     if (!keys) return within(".left", std::move(keys.error()));
     if (auto known = check_out_ports(*keys, match["right"]); !known) return within(".left", std::move(known.error()));
     auto read = keys->size() == 1 ? read_comparison(keys->front(), op, match["right"])
@@ -237,6 +245,32 @@ class RuleReader {
     if (read) return read;
     return within(".right", std::move(read.error()));
   }
+
+  Checked<std::optional<StepKey>> step_key_of(const Json& expression) const {
+    if (context_.bridged_at) {
+      auto key = read_frame_key(expression);
+      if (!key || *key) return key;
+    }
+    return read_step_key(expression);
+  }
+
+  /// Of bridged frames, only those of IP have protocols, ports and the like.
+  Checked<std::vector<Key>> keys_of(const Json& expression) const {
+    auto keys = read_keys(expression);
+    if (!keys || !context_.bridged_at) return keys;
+    for (Key& key : *keys) {
+      if (key.field == Field::connection || key.field == Field::family)
+        return unsupported("connections and families in a table of family bridge are not supported");
+      // Linux does not know it there, and no rule about it matches.
+      if (key.field == Field::in_port && context_.bridged_at == Hook::postrouting)
+        return unsupported("iifname is not known at hook postrouting of a bridge");
+      if (key.field == Field::out_port && context_.bridged_at == Hook::prerouting)
+        return unsupported("oifname is not known at hook prerouting of a bridge");
+      if (key.field != Field::in_port && key.field != Field::out_port) key.implied.push_back(of_ip());
+    }
+    return keys;
+  }
+  static Condition of_ip() { return {Field::family, {{classify::number(kIpv4), classify::number(kIpv6)}}}; }
 
   Checked<void> check_out_ports(const std::vector<Key>& keys, const Json& right = Json()) const {
     if (context_.interfaces.out_known || is_no_port(right)) return {};
@@ -289,6 +323,7 @@ class RuleReader {
   }
   void narrow(const std::vector<Condition>& implied) {
     for (const Condition& condition : implied) narrow(condition.first, condition.second);
+    if (context_.bridged_at && !implied.empty()) narrow(of_ip().first, of_ip().second);
   }
 
   /// Makes a step of the conditions since the last one.
@@ -393,11 +428,56 @@ class RuleReader {
     }
     auto test = read_test(key, op, *values);
     if (!test) return within(".right", std::move(test.error()));
+    if (auto checked = check_of_frame(*test); !checked) return checked;
     rule_.tests_marks |= key.operand.value == Value::mark || key.operand.value == Value::connection_mark;
     add_objects(key, test->operand);
     narrow(key.implied);
     if (key.operand.value == Value::turn) return add_step(std::move(*test));
     return add_test(std::move(*test));
+  }
+
+  /// Adds the match that nft makes, and does not print.
+  Checked<void> note_frame_type(const Json& expression) {
+    if (!context_.bridged_at) return {};
+    if (expression.is_object() && expression.contains("concat") && expression["concat"].is_array()) {
+      for (const Json& one : expression["concat"]) {
+        if (auto noted = note_frame_type(one); !noted) return noted;
+      }
+      return {};
+    }
+    const FrameType type = frame_type_of(expression);
+    knows_frame_type_ |= type.is_of_tag_or_network;
+    if (!type.needed || knows_frame_type_) return {};
+    needs_type_ = true;
+    const classify::Number needed = classify::number(*type.needed);
+    return add_test({{classify::Value::ether_type}, {{needed, needed}}});
+  }
+
+  /// nft takes tags for those of 802.1Q, unless a match of the rule says that they are of 802.1ad. Whether a frame is
+  /// for the host itself depends on the address of a bridge's port, which is not known.
+  Checked<void> check_of_frame(const classify::Test& test) {
+    using classify::Value;
+    if (!context_.bridged_at) return {};
+    const auto has = [&](std::uint64_t value) {
+      return std::ranges::any_of(test.values, [&](const classify::Interval& interval) {
+        return interval.low <= classify::number(value) && classify::number(value) <= interval.high;
+      });
+    };
+    if (test.operand.value == Value::packet_type &&
+        has(classify::PacketType::kHost) != has(classify::PacketType::kOtherHost)) {
+      return unsupported("pkttype of frames to one host is not supported in a table of family bridge", "",
+                         "broadcast or multicast");
+    }
+    tests_tags_ |= test.operand.value == Value::vlan_tci || test.operand.value == Value::vlan_type;
+    other_tags_ |= test.operand.value == Value::ether_type && has(ether_type::kQinQ);
+    const bool is_tagged =
+        test.operand.value == Value::ether_type && !test.values.empty() &&
+        test.values == IntervalSet{{classify::number(ether_type::kVlan), classify::number(ether_type::kVlan)}};
+    knows_frame_type_ |= is_tagged;
+    if ((tests_tags_ || needs_type_) && other_tags_)
+      return unsupported(
+          "a match with tags of 802.1ad, and one for which nft adds the type of frames, are not supported together");
+    return {};
   }
 
   Checked<void> add_test(classify::Test test) {
@@ -431,7 +511,9 @@ class RuleReader {
     if (verdict_ || map_ != nullptr || !draws_.empty() || ordered_)
       return unsupported("a mark by a map after another statement is not supported");
     const bool is_pair = value.is_object() && value.contains("key") && value.contains("data");
-    auto key = read_step_key(is_map && is_pair ? value["key"] : mangle["value"]);
+    const Json& of = is_map && is_pair ? value["key"] : mangle["value"];
+    if (auto noted = note_frame_type(of); !noted) return tl::unexpected(std::move(noted.error()));
+    auto key = step_key_of(of);
     if (!key) return tl::unexpected(std::move(key.error()));
     if (!*key) return unsupported("a mark by a map of this key is not supported");
     Json elements = Json::array();
@@ -497,7 +579,8 @@ class RuleReader {
       }
       element = &outer["val"];
     }
-    auto keys = read_keys(*element);
+    if (auto noted = note_frame_type(*element); !noted) return noted;
+    auto keys = keys_of(*element);
     if (!keys) return within(".elem", std::move(keys.error()));
     if (auto known = check_out_ports(*keys); !known) return within(".elem", std::move(known.error()));
     auto set = find_set(*keys, false, value["set"]);
@@ -524,7 +607,8 @@ class RuleReader {
       }
       key = &outer["val"];
     }
-    auto keys = read_keys(*key);
+    if (auto noted = note_frame_type(*key); !noted) return noted;
+    auto keys = keys_of(*key);
     if (!keys) return within(".key", std::move(keys.error()));
     if (auto known = check_out_ports(*keys); !known) return within(".key", std::move(known.error()));
     classify::ChangingSet set;
@@ -706,10 +790,11 @@ class RuleReader {
     }
     if (verdict_ || map_ != nullptr || !draws_.empty()) return mistake("second verdict in a rule", "", "one");
     if (ordered_) return unsupported("a map after a limit, a quota or the like is not supported");
-    auto step_key = read_step_key(map["key"]);
+    if (auto noted = note_frame_type(map["key"]); !noted) return noted;
+    auto step_key = step_key_of(map["key"]);
     if (!step_key) return within(".key", std::move(step_key.error()));
     if (*step_key) return read_map_of_step(**step_key, map["data"], to_values);
-    auto keys = read_keys(map["key"]);
+    auto keys = keys_of(map["key"]);
     if (!keys) return within(".key", std::move(keys.error()));
     if (auto known = check_out_ports(*keys); !known) return within(".key", std::move(known.error()));
     auto set = find_set(*keys, true, map["data"], to_values);
@@ -741,6 +826,7 @@ class RuleReader {
         return mistake("wrong element of a map", element.dump(), "a list of a key and a verdict");
       auto test = read_test(key, "==", element[0]);
       if (!test) return within(".data", std::move(test.error()));
+      if (auto checked = check_of_frame(*test); !checked) return checked;
       auto verdict = mark ? Checked<Verdict>(Verdict{}) : to_values ? read_given(element[1]) : read_verdict(element[1]);
       if (!verdict) return within(".data", std::move(verdict.error()));
       test->operand = operand;
@@ -945,7 +1031,10 @@ class RuleReader {
   bool has_later_ = false, later_never_ = false;
   std::vector<Draw> draws_;  // of a map by what only steps know
   std::deque<Set> own_sets_;
-  bool never_ = false;  // no packet matches
+  bool never_ = false;                            // no packet matches
+  bool tests_tags_ = false, other_tags_ = false;  // of VLANs; the latter: those of 802.1ad may match
+  // A match so far is about the tag or the network protocol; one was not, and needs a type.
+  bool knows_frame_type_ = false, needs_type_ = false;
   std::string_view ignored_;
 };
 

@@ -18,6 +18,7 @@
 #include "classify/step.h"
 #include "nf/firewall/filter_chains.h"
 #include "nf/firewall/nftables/sets.h"
+#include "nf/firewall/rule_reader.h"
 
 namespace penstock::firewall::nftables {
 
@@ -54,7 +55,8 @@ struct RuleContext {
   std::function<std::string(const std::string& name)> find_helper;
   const std::string& name;  // of the rule, for its own limits and the like, whose state it keeps over reloads
   const HostAddresses& host;
-  bool logs = false;  // as ReadOptions
+  bool logs = false;                  // as ReadOptions
+  std::optional<Hook> bridged_at{};  // rules are about bridged frames, at this hook
 };
 
 /// Unsupported constructs are in the parts, mistakes are returned.

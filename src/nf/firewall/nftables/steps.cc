@@ -269,7 +269,7 @@ std::optional<StepKey> meta_key(std::string_view name) {
   if (name == "length") return key_of(masked(Value::length), kMarks);
   if (name != "pkttype") return std::nullopt;
   StepKey key = key_of(masked(Value::packet_type), 0xff);
-  key.is_packet_type = true;
+  key.names = kPacketTypes;
   return key;
 }
 
@@ -286,7 +286,7 @@ Checked<std::uint64_t> read_one(const StepKey& key, const Json& value) {
   if (key.is_header) read = value.is_boolean() ? std::optional(value.get<bool>() ? key.last : 0) : std::nullopt;
   if (value.is_string()) {
     const std::string& text = value.get_ref<const std::string&>();
-    const auto named = [&](std::span<const Symbol> symbols) -> std::optional<std::uint64_t> {
+    const auto named = [&](Symbols symbols) -> std::optional<std::uint64_t> {
       const auto found = std::ranges::find(symbols, text, &Symbol::first);
       if (found == symbols.end()) return std::nullopt;
       return found->second;
@@ -295,7 +295,7 @@ Checked<std::uint64_t> read_one(const StepKey& key, const Json& value) {
     if (key.is_dscp) read = named(kDscp);
     if (key.is_ecn) read = named(kEcn);
     if (key.is_weekday) read = named(kWeekdays);
-    if (key.is_packet_type) read = named(kPacketTypes);
+    if (!key.names.empty()) read = named(key.names);
     if (key.is_hour) read = hour_of(text);
     if (!read && !key.is_link_address) read = parse_integer(text);
   }

@@ -8,7 +8,10 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "classify/step.h"
@@ -18,13 +21,16 @@
 
 namespace penstock::firewall::nftables {
 
+/// Values with names.
+using Symbols = std::span<const std::pair<std::string_view, std::uint64_t>>;
+
 /// The left side of a match that becomes a step.
 struct StepKey {
   classify::Operand operand;
   unsigned shift = 0;                        // of the values in the operand
   std::uint64_t last = 0;                    // largest value, before it is shifted
   bool is_link_address = false;              // values are "00:11:22:33:44:55"
-  bool is_packet_type = false;               // values are "broadcast" and the like
+  Symbols names{};                           // of values
   bool is_dscp = false, is_ecn = false;      // values have names
   bool is_hour = false, is_weekday = false;  // ditto, "20:00" in the time zone of this process, and "Monday"
   bool is_header = false;                    // of IPv6, which is there (true) or not

@@ -117,12 +117,15 @@ void append_packet(PacketView packet, std::string_view prefix, const std::vector
   append_port(packet.packet->in_port, "IN=", port_names, to);
   append_port(packet.packet->verdict.value, "OUT=", port_names, to);
   append_link(packet, to);
-  if (packet.layout().network == NetworkLayer::ipv4) {
-    append_ipv4(packet.ipv4(), to);
-  } else {
-    append_ipv6_header(packet.ipv6(), to);
+  // Of a bridged frame that is no IP, only the link header.
+  if (packet.layout().is_ip() && packet.layout().has(PacketLayout::kNetworkHeader)) {
+    if (packet.layout().network == NetworkLayer::ipv4) {
+      append_ipv4(packet.ipv4(), to);
+    } else {
+      append_ipv6_header(packet.ipv6(), to);
+    }
+    append_transport(packet, to);
   }
-  append_transport(packet, to);
   if (packet.packet->mark != 0) fmt::format_to(std::back_inserter(to), "MARK=0x{:x} ", packet.packet->mark);
 }
 

@@ -14,6 +14,7 @@
 #include "base/jenkins_hash.h"
 #include "base/keyed_hash.h"
 #include "base/nanoseconds.h"
+#include "nf/firewall/bridged_frame.h"
 #include "nf/firewall/firewall.h"
 #include "nf/firewall/steps/packet_fields.h"
 #include "nf/firewall/steps/segment_size.h"
@@ -113,7 +114,7 @@ std::optional<Number> StepRunner::read(const classify::Operand& operand, const P
     case Value::hop_limit: return number(ipv4 ? view.ipv4().ttl : view.ipv6().hop_limit);
     case Value::traffic_class:
       return number(ipv4 ? view.ipv4().tos : view.ipv6().version_class_label.value() >> 20 & 0xff);
-    case Value::length: return number(layout.ip_bytes());
+    case Value::length: return number(bytes_of(packet));
     case Value::ether_source:
     case Value::ether_destination:
     case Value::packet_type: {
@@ -170,9 +171,14 @@ std::optional<Number> StepRunner::read(const classify::Operand& operand, const P
     case Value::weekday: return number((time_of(view) / kNsPerSecond / kSecondsPerDay + 4) % 7);
     default: break;
   }
-  const auto value = of_connection(operand.value, packet);
+  const auto value =
+      classify::is_of_frame(operand.value) ? value_of_frame(view, operand.value) : of_connection(operand.value, packet);
   if (!value) return std::nullopt;
   return masked(*value);
+}
+
+std::uint32_t StepRunner::bytes_of(const Packet& packet) const noexcept {
+  return context_.is_bridge ? bridged_bytes(packet.view) : packet.view.layout().ip_bytes();
 }
 
 /// A packet whose link header is lost is dropped: rules may be about it.
@@ -307,7 +313,7 @@ bool StepRunner::holds(const classify::UseRate& use, const Packet& packet) noexc
   const std::lock_guard lock(state.mutex);
   if (!state.begun) state.bucket = TokenBucket::full(rate, now_ns);
   state.begun = true;
-  return state.bucket.take(rate, packet.view.layout().ip_bytes(), now_ns);
+  return state.bucket.take(rate, bytes_of(packet), now_ns);
 }
 
 namespace {
@@ -321,7 +327,7 @@ bool quota_holds(const classify::Quota& quota, std::uint64_t used) noexcept {
 
 bool StepRunner::holds(const classify::UseQuota& use, const Packet& packet) noexcept {
   if (context_.state == nullptr) return !rules_.objects.quotas[use.object].quota.over;
-  const std::uint64_t bytes = packet.view.layout().ip_bytes();
+  const std::uint64_t bytes = bytes_of(packet);
   return quota_holds(rules_.objects.quotas[use.object].quota,
                      context_.state->quotas[use.object]->used.fetch_add(bytes, std::memory_order_relaxed) + bytes);
 }
@@ -372,9 +378,9 @@ bool StepRunner::holds(const classify::Update& update, const Packet& packet) noe
   const auto use = [&](ElementTable::Element& element) {
     if (const auto* const rate = std::get_if<classify::Rate>(&update.of_element)) {
       if (element.is_new) element.bucket = TokenBucket::full(*rate, now_ns);
-      holds = element.bucket.take(*rate, packet.view.layout().ip_bytes(), now_ns);
+      holds = element.bucket.take(*rate, bytes_of(packet), now_ns);
     } else if (const auto* const quota = std::get_if<classify::Quota>(&update.of_element)) {
-      element.bytes += packet.view.layout().ip_bytes();
+      element.bytes += bytes_of(packet);
       holds = quota_holds(*quota, quota->used + element.bytes);
     } else if (const auto* const most = std::get_if<classify::ConnectionCount>(&update.of_element)) {
       if (element.connections == nullptr) element.connections = new (std::nothrow) ConnectionList;

@@ -34,6 +34,7 @@ struct StepContext {
   const std::vector<std::uint16_t>* largest_packets = nullptr;  // MTUs, by PortIndex; for clamping
   bool link_is_written = false;  // by an earlier function, such as router: packets have other link headers now
   PortIndex host = kNoPort;      // what comes from there has no link header: this host makes it
+  bool is_bridge = false;        // rules are about bridged frames
   /// Of the chain's router. Null: no route is found; without a state, each route is as rules want it.
   function::RouteSource* routes = nullptr;
   const std::vector<function::PortAddresses>* addresses = nullptr;  // the host's, by PortIndex; with `routes`
@@ -83,6 +84,7 @@ class StepRunner {
     conntrack::Connection* connection;  // null: none
   };
   [[nodiscard]] std::optional<classify::Number> read(const classify::Operand& operand, const Packet& packet) noexcept;
+  [[nodiscard]] std::uint32_t bytes_of(const Packet& packet) const noexcept;
   [[nodiscard]] std::optional<classify::Number> of_link(classify::Value value, PacketView packet) noexcept;
   [[nodiscard]] std::optional<classify::Number> of_connection(classify::Value value, const Packet& packet) noexcept;
   [[nodiscard]] std::optional<std::uint32_t> hash_of(const classify::HashObject& hash, const Packet& packet) noexcept;
