@@ -201,11 +201,54 @@ def warnings(make):
     net.stop()
 
 
+def rules_ask_for_routes(make):
+    """A firewall drops what comes by another port than the one that leads back, also when routes change."""
+    net = gateway_of(make)
+    operator = Operator(net)
+
+    def write_rules(more):
+        net.write("strict.nft", "table inet gate {\n chain forward {\n  type filter hook forward priority filter\n"
+                                f"  fib saddr . iif oif missing drop\n  {more}\n }}\n}}\n")
+
+    write_rules("")
+    addresses = ", ".join(f"{port}: {v4}/24 {v6}/64" for port, (v4, v6) in GATEWAY.items())
+    net.start(f"  - firewall: {{rules: strict.nft, addresses: {{{addresses}}}}}\n" + ROUTER,
+              outputs=f", control: {operator.socket}")
+    for version, (source, prefix) in enumerate((("10.77.0.1", "10.77.0.0/16"), ("fd77::1", "fd77::/16"))):
+        other = HOSTS["lb"][version]
+        wait_for(net, other, "although its route leads back")
+        sh(f"ip -n la addr add {source}/{(32, 128)[version]} dev lo")
+
+        def comes_back():
+            return " 0% packet loss" in net.host("la", f"ping -q -c 1 -W 0.3 -I {source} {other}", check=False)
+
+        check(not comes_back(), "no route leads back")
+        gateway_routes(net, f"route add {prefix} via {HOSTS['la'][version]}")
+        wait_until(comes_back, "no answer after a route was added", 10)
+        write_rules(f"udp dport {1 + version} drop")
+        check(operator.do("reload")["outcome"] == "in_use")
+        check(comes_back(), "no answer after a reload")
+        # The route to the other host stays, so what la sends would come there.
+        gateway_routes(net, f"route replace {prefix} via {HOSTS['lc'][version]}")
+        wait_until(lambda: not arrives_from(net, source, other), "what comes by another port is forwarded", 10)
+        gateway_routes(net, f"route replace {prefix} via {HOSTS['la'][version]}")
+        wait_until(comes_back, "no answer after the route was restored", 10)
+    report = net.stop()
+    check(report["functions"][0]["dropped"]["reasons"]["denied"] > 0, report["functions"][0])
+
+
+def arrives_from(net, source, address):
+    before = net.received("lb")
+    net.host("la", f"ping -q -c 20 -i 0.01 -W 0.3 -I {source} {address}", check=False)
+    return net.received("lb") >= before + 20
+
+
 SCENARIOS = {
     "KernelRoutes": follows_changes,
     "KernelLinks": links_and_objects,
     "KernelNeighbours": neighbours_change,
     "KernelReloads": reloads,
+    "KernelRoutesInRules": rules_ask_for_routes,
     "KernelErrors": icmp_errors,
     "KernelWarnings": warnings,
     "KernelRoutesXdp": lambda make: follows_changes(make, **SHARED),
