@@ -313,10 +313,11 @@ class IptablesReader {
     const std::string shown(trimmed(text.substr(words_[0].column - 1)));
     const Place place{file_, line_, 0};
     Errors errors;
-    IptablesRule rule = read_iptables_rule(words_,
-                                           {table_->family, options_.translates, options_.interfaces, options_.host,
-                                            options_.ipsets.get(), changed_ipsets_, options_.logs, shown, place},
-                                           read_.value, errors);
+    IptablesRule rule = read_iptables_rule(
+        words_,
+        {table_->family, options_.translates, options_.interfaces, options_.host, options_.ipsets.get(),
+         changed_ipsets_, options_.logs, options_.hook == Hook::output, shown, place},
+        read_.value, errors);
     for (Error& error : errors) mistakes_.add(std::move(error));
     // NETMAP translates what its hook translates, also in chains that are called from there.
     if (rule.translation && rule.translation->range.has(conntrack::NatRange::kNetmap)) {

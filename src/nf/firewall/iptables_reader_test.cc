@@ -618,7 +618,7 @@ TEST(IptablesReader, LeavesOutWhatTheHostsHooksLack) {
     return fmt::format("*filter\n:OUTPUT ACCEPT [0:0]\n-A OUTPUT -o {} -j DROP\nCOMMIT\n", interface);
   };
   EXPECT_EQ(unsupported_at(Hook::output, filter("wan")), "");
-  EXPECT_THAT(unsupported_at(Hook::output, filter("wan"), false, false), HasSubstr("-o is supported only after"));
+  EXPECT_THAT(unsupported_at(Hook::output, filter("wan"), false, false), HasSubstr("put `hook: output` after it"));
   EXPECT_EQ(unsupported_at(Hook::output, filter("lo"), false, false), "") << "no packet leaves by it";
 }
 

@@ -451,7 +451,9 @@ class IptablesRuleReader {
     const bool is_no_port = at_ < words_.size() && interfaces_.ports_of(words_[at_].text) == std::uint64_t{0};
     if (!interfaces_.out_known && !is_no_port) {
       rules_.interface_names.insert(argument("an interface").text);
-      return leave_out("-o is supported only after a function that chooses the port, such as router", option);
+      return leave_out(fmt::format("-o is supported only after a function that chooses the port, such as router{}",
+                                   context_.at_output ? kOutputAfterRouter : ""),
+                       option);
     }
     read_interface(classify::Subject::out_port);
   }

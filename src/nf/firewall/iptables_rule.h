@@ -41,6 +41,7 @@ struct IptablesRuleContext {
   const Ipsets* ipsets;                                      // null: no file of them
   const std::set<std::string, std::less<>>& changed_ipsets;  // by rules of the file
   bool logs;                                                 // as ReadOptions
+  bool at_output;                                            // the chains of hook output apply
   const std::string& text;                                   // of the rule, as users see it
   const Place& place;
 };

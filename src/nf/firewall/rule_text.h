@@ -15,6 +15,9 @@
 
 namespace penstock::firewall {
 
+/// What to do about rules at hook output that name the interface by which packets leave.
+inline constexpr std::string_view kOutputAfterRouter = ": put `hook: output` after it, if no rule at output translates";
+
 /// Addresses low..high of one family, inclusive; IPv4 addresses are in the low 32 bits.
 struct AddressRange {
   NetworkLayer family = NetworkLayer::none;

@@ -401,7 +401,8 @@ class Reader {
         unique,
         options_.host,
         options_.logs,
-        options_.bridges ? std::optional(options_.hook.value_or(Hook::forward)) : std::nullopt};
+        options_.bridges ? std::optional(options_.hook.value_or(Hook::forward)) : std::nullopt,
+        options_.hook == Hook::output};
     auto rule = value.contains("expr") ? read_rule(value["expr"], context)
                                        : Checked<Rule>(nftables::mistake("rule without \"expr\"", "", "statements"));
     if (!rule) {

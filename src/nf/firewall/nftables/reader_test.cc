@@ -239,7 +239,7 @@ TEST(NftablesReader, InterfacesAreMapped) {
   options.interfaces.out_known = false;
   EXPECT_EQ(unsupported_of(text, options),
             "rules: nftables[1].rule.expr[1].match.left (table inet t, chain forward, rule handle 1): oifname is "
-            "supported only if an earlier function chooses the port");
+            "supported only if an earlier function chooses the port, such as router");
 }
 
 TEST(NftablesReader, PolicyOfTheUserIsForOneBaseChain) {

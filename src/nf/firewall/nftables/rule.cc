@@ -16,6 +16,7 @@
 #include "nf/firewall/nftables/frame_keys.h"
 #include "nf/firewall/nftables/steps.h"
 #include "nf/firewall/nftables/translation.h"
+#include "nf/firewall/rule_text.h"
 #include "packet/ethernet.h"
 #include "packet/ip.h"
 
@@ -276,7 +277,9 @@ class RuleReader {
     if (context_.interfaces.out_known || is_no_port(right)) return {};
     for (const Key& key : keys) {
       if (key.field == Field::out_port) {
-        return unsupported("oifname is supported only if an earlier function chooses the port");
+        return unsupported(
+            fmt::format("oifname is supported only if an earlier function chooses the port, such as router{}",
+                        context_.at_output ? kOutputAfterRouter : ""));
       }
     }
     return {};

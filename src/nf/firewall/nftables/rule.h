@@ -55,8 +55,9 @@ struct RuleContext {
   std::function<std::string(const std::string& name)> find_helper;
   const std::string& name;  // of the rule, for its own limits and the like, whose state it keeps over reloads
   const HostAddresses& host;
-  bool logs = false;                  // as ReadOptions
+  bool logs = false;                 // as ReadOptions
   std::optional<Hook> bridged_at{};  // rules are about bridged frames, at this hook
+  bool at_output = false;            // the chains of hook output apply
 };
 
 /// Unsupported constructs are in the parts, mistakes are returned.
