@@ -119,6 +119,7 @@ struct Candidate {
   std::uint32_t rule;
   Failing fails;
   bool step_failed = false;
+  bool goes_on = false;                     // it matches, and the next rule is evaluated after it
   std::optional<std::uint32_t> skipped_by;  // the rule that skipped it
 };
 
@@ -130,7 +131,7 @@ std::string describe(const Ruleset& rules, std::uint32_t rule) {
   return fmt::format("rule {}{}: {}", rule, line, one.text);
 }
 
-void add_passed_over(const Ruleset& rules, const Key& key, std::uint32_t entry,
+bool add_passed_over(const Ruleset& rules, const Key& key, std::uint32_t entry,
                      const std::function<std::string(const Ruleset&, std::uint32_t)>& name_of,
                      function::Explanation& to, const std::vector<std::uint32_t>& failed) {
   const LinearView view = view_of_conditions(rules);
@@ -139,23 +140,27 @@ void add_passed_over(const Ruleset& rules, const Key& key, std::uint32_t entry,
   std::vector<Candidate> candidates;
   std::uint32_t evaluated_from = 0;  // entries before it are skipped
   std::uint32_t skipping_rule = 0;
+  bool ends_chain = false;  // a rule that matches
   for (std::uint32_t i = 0; i < last; ++i) {
     const Entry& one = rules.entries[i];
     if (one.rule == decides) continue;  // another entry of the deciding rule
-    Candidate candidate{one.rule, {}, false, std::nullopt};
+    Candidate candidate{one.rule, {}, false, false, std::nullopt};
     if (i < evaluated_from) {
       candidate.skipped_by = skipping_rule;
     } else {
       candidate.fails = failing(view, one, key);
       candidate.step_failed = candidate.fails.conditions == 0 && std::ranges::find(failed, i) != failed.end();
-      const bool goes_on = one.action == Action::step && !candidate.step_failed;
-      if (candidate.fails.conditions == 0 && !goes_on) {  // it skips others
+      candidate.goes_on = candidate.fails.conditions == 0 && one.action == Action::step && !candidate.step_failed;
+      if (candidate.fails.conditions == 0 && !candidate.goes_on) {  // it skips others
         evaluated_from = one.skip_to;
         skipping_rule = one.rule;
+        ends_chain = ends_chain || !candidate.step_failed;
       }
     }
     if (candidates.empty() || candidates.back().rule != one.rule) {
       candidates.push_back(candidate);
+    } else if (candidates.back().goes_on) {  // its steps, which hold, come before what it does then
+      if (candidate.fails.conditions == 0) candidates.back() = candidate;
     } else if (!candidate.skipped_by &&
                (candidates.back().skipped_by || candidate.fails.conditions < candidates.back().fails.conditions)) {
       candidates.back() = candidate;
@@ -180,10 +185,10 @@ void add_passed_over(const Ruleset& rules, const Key& key, std::uint32_t entry,
       why = fmt::format("skipped by rule {}", *candidate->skipped_by);
     } else if (candidate->step_failed) {
       why = "its conditions match, but not its limit, set, mark or the like";
-    } else if (candidate->fails.conditions == 0 && rules.rules[candidate->rule].continues) {
+    } else if (candidate->goes_on) {
       why = "matches, and the rules after it decide";
     } else if (candidate->fails.conditions == 0) {
-      why = "matches, and ends its chain without a decision";
+      why = "matches, and ends its chain; what comes after the chain decides";
     } else if (candidate->fails.first == nullptr) {
       why = fmt::format("for {} only", key.family == NetworkLayer::ipv4 ? "IPv6" : "IPv4");
     } else {
@@ -191,6 +196,7 @@ void add_passed_over(const Ruleset& rules, const Key& key, std::uint32_t entry,
     }
     to.passed_over.push_back({name_of(rules, candidate->rule), std::move(why)});
   }
+  return ends_chain;
 }
 
 }  // namespace penstock::classify

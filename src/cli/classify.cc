@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -15,11 +16,13 @@
 #include <string_view>
 #include <vector>
 
+#include "base/ip_address.h"
 #include "base/text_file.h"
 #include "base/units.h"
 #include "classify/classifier.h"
 #include "cli/chain_arguments.h"
 #include "function/unsupported.h"
+#include "nf/firewall/ipset_reader.h"
 #include "nf/firewall/rule_reader.h"
 #include "nf/firewall/steps/step_runner.h"
 #include "nf/firewall/tuple_reader.h"
@@ -34,6 +37,7 @@ struct ClassifyOptions {
   std::string format = "auto";
   std::string chain, match, policy, decides;  // empty if not given
   std::string in, out;
+  std::string ipsets, hook, addresses;  // empty if not given
   std::string state = "new";
   bool state_is_assumed = true;
   bool reply = false;
@@ -54,6 +58,23 @@ std::string join_arguments(const std::vector<std::string>& arguments) {
   return text;
 }
 
+Result<void> set_addresses(firewall::ReadOptions& read, std::string_view addresses) {
+  std::vector<Ipv4Address> ipv4;
+  std::vector<Ipv6Address> ipv6;
+  if (addresses.empty()) return {};
+  for (const std::string_view text : split(addresses, ',')) {
+    if (const auto address = parse_ipv4(text)) {
+      ipv4.push_back(*address);
+    } else if (const auto longer = parse_ipv6(text)) {
+      ipv6.push_back(*longer);
+    } else {
+      return failure(Error{{"--addresses", 0, 0}, "not an address", in_quotes(text), "IPv4 or IPv6 addresses"});
+    }
+  }
+  set_local_addresses(read, ipv4, ipv6);
+  return {};
+}
+
 Result<firewall::ReadOptions> read_options(const ClassifyOptions& options) {
   firewall::ReadOptions read;
   read.format = firewall::rule_format_of(options.format);
@@ -62,6 +83,18 @@ Result<firewall::ReadOptions> read_options(const ClassifyOptions& options) {
   if (!options.policy.empty()) read.policy = firewall::target_of(options.policy);
   read.most_rules = options.most_rules;
   read.leaves_nat_aside = true;
+  if (!options.hook.empty()) {
+    read.hook = firewall::hook_of(options.hook);
+    read.host_has_port = firewall::is_of_host(*read.hook);
+  }
+  if (auto set = set_addresses(read, options.addresses); !set) return failure(std::move(set).error());
+  if (!options.ipsets.empty()) {
+    const Result<std::string> text = read_input(options.ipsets);
+    if (!text) return failure(text.error());
+    auto sets = firewall::read_ipsets(*text, input_name(options.ipsets), options.most_rules);
+    if (!sets) return failure(std::move(sets).error());
+    read.ipsets = std::make_shared<const firewall::Ipsets>(std::move(*sets));
+  }
   for (const std::string& name : {options.in, options.out}) {
     const auto& ports = read.interfaces.ports;
     if (!name.empty() && std::find(ports.begin(), ports.end(), name) == ports.end()) {
@@ -113,7 +146,7 @@ void warn(const classify::Ruleset& rules, const ClassifyOptions& options, const 
     fmt::print(
         stderr,
         "penstock: some rules depend on earlier packets, or on what a tuple does not say: limits are taken as not "
-        "used up, sets that change as empty, and marks as 0\n");
+        "used up, sets that change as the rules list them, and marks as 0\n");
   }
   warn_of_unknown(rules, classify::Subject::in_port, "--in", options.in, interfaces);
   warn_of_unknown(rules, classify::Subject::out_port, "--out", options.out, interfaces);
@@ -152,8 +185,9 @@ Result<void> print_json(const classify::Ruleset& rules, const std::vector<classi
 }
 
 int classify(const ClassifyOptions& options) {
-  if (const Errors errors = check_stdin("--rules", std::span(&options.file, 1), !options.tuples.empty(), "tuples");
-      !errors.empty()) {
+  const std::array files{options.file, options.ipsets};
+  const std::string_view option = options.ipsets == "-" ? "--ipsets" : "--rules";
+  if (const Errors errors = check_stdin(option, files, !options.tuples.empty(), "tuples"); !errors.empty()) {
     return refuse(errors);
   }
   const Result<firewall::ReadOptions> read_as = read_options(options);
@@ -170,6 +204,7 @@ int classify(const ClassifyOptions& options) {
   print_left_out(read->unsupported);
   warn(rules, options, read_as->interfaces);
 
+  firewall::TupleSteps steps(rules, **classifier);
   const auto answer = [&](std::string_view text, const char* from, std::uint32_t first_line) {
     Result<std::vector<classify::Key>> keys = firewall::read_tuples(text, from, first_line);
     // If any tuple is wrong, none of its block is answered, so that each answer stays in line with its tuple.
@@ -182,7 +217,7 @@ int classify(const ClassifyOptions& options) {
     std::vector<std::uint32_t> entries(keys->size());
     (*classifier)->classify(*keys, entries.data());
     for (std::size_t i = 0; rules.has_steps() && i < keys->size(); ++i)
-      entries[i] = firewall::entry_for_tuple(rules, **classifier, (*keys)[i], entries[i]);
+      entries[i] = steps.decide((*keys)[i], entries[i]);
     const Result<void> written = options.json ? print_json(rules, *keys, entries) : print_lines(rules, *keys, entries);
     return written ? kDone : fail(written.error());
   };
@@ -230,6 +265,18 @@ void add_classify(CLI::App& app, int& exit_code) {
       ->check(CLI::IsMember({"first", "last"}));
   command->add_option("--in", options->in, "interface that the packets arrive on");
   command->add_option("--out", options->out, "interface that the packets leave on");
+  command
+      ->add_option("--ipsets", options->ipsets,
+                   "iptables: output of `ipset save`, with the sets that rules use; - is standard input")
+      ->type_name("FILE");
+  command
+      ->add_option("--hook", options->hook,
+                   "the hook whose chains apply, or whose tables before filter apply too, as in a chain with `hook`")
+      ->check(CLI::IsMember({"prerouting", "input", "forward", "output", "postrouting"}));
+  command
+      ->add_option("--addresses", options->addresses,
+                   "the host's own addresses, separated by commas, for rules that ask for local ones")
+      ->type_name("ADDRESSES");
   CLI::Option* const state =
       command->add_option("--state", options->state, "state of the packets' connection, for rules that test it")
           ->check(CLI::IsMember({"new", "established", "related", "invalid", "untracked"}))

@@ -76,7 +76,7 @@ std::uint32_t after_steps(PacketView packet, const classify::Ruleset& rules, con
       to.depends_on += fmt::format("{}{}", to.depends_on.empty() ? "" : "; ", what);
   };
   constexpr std::string_view kAssumption =
-      "earlier packets: here, limits and quotas are taken as not used up, and sets that change as empty";
+      "earlier packets: here, limits and quotas are taken as not used up, and sets that change as the rules list them";
   depends_on(kAssumption);
   if (context.link_is_written && rules.tests_link_headers())
     depends_on("the link header with which it arrived: here, rules that test it do not match");
@@ -238,10 +238,11 @@ Explanation explain(PacketView packet, const Tables& tables, conntrack::Connecti
     if (verdict.alive()) verdict = Verdict::drop(DropReason::denied);
     return explanation;
   }
+  const bool ends_chain = classify::add_passed_over(rules, key, entry, classify::describe, explanation, failed);
   explanation.decided_by = entry == classify::kNoEntry
-                               ? fmt::format("policy {}: no rule matches", name(rules.policy(key.family)))
+                               ? fmt::format("policy {}: no rule {}", name(rules.policy(key.family)),
+                                             ends_chain ? "after those that match decides" : "matches")
                                : classify::describe(rules, rules.entries[entry].rule);
-  classify::add_passed_over(rules, key, entry, classify::describe, explanation, failed);
   const auto said = connections != nullptr ? connections->said(packet) : std::nullopt;
   if (said) {
     explanation.depends_on += fmt::format("{}its connection; here, it belongs to none that is known: {}",

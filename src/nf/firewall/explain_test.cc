@@ -15,6 +15,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -205,6 +206,52 @@ TEST(ExplainFirewall, NatThatDropsDecides) {
   EXPECT_THAT(gateway.explain(tcp("10.0.0.1", 1, "192.0.2.7", 81)).all(),
               HasSubstr("by policy drop of NAT: no NAT rule matches\n"));
   EXPECT_EQ(gateway.explain(udp("10.0.0.1", 1, "192.0.2.7", 81)).explanations.size(), 3U);
+}
+
+TEST(ExplainFirewall, ChainsAfterOneThatAcceptsDecide) {
+  const Gateway gateway(
+      "*mangle\n:FORWARD ACCEPT [0:0]\n-A FORWARD -p tcp -m tcp --dport 22 -j ACCEPT\n"
+      "-A FORWARD -m limit --limit 5/sec -p tcp --dport 23 -j ACCEPT\n-A FORWARD -j MARK --set-mark 1\nCOMMIT\n"
+      "*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -s 10.0.0.9 -j DROP\nCOMMIT\n"
+      "*nat\n:PREROUTING ACCEPT [0:0]\n:POSTROUTING ACCEPT [0:0]\nCOMMIT\n");
+  const std::string ssh = gateway.explain(tcp("10.0.0.1", 1, "192.0.2.7", 22)).all();
+  EXPECT_THAT(ssh, HasSubstr("by policy accept: no rule after those that match decides\n"));
+  EXPECT_THAT(ssh, HasSubstr("--dport 22 -j ACCEPT: matches, and ends its chain; what comes after the chain decides"));
+  EXPECT_THAT(gateway.explain(tcp("10.0.0.1", 1, "192.0.2.7", 23)).all(),
+              HasSubstr("--dport 23 -j ACCEPT: matches, and ends its chain; what comes after the chain decides"));
+  EXPECT_THAT(gateway.explain(tcp("10.0.0.9", 1, "192.0.2.7", 22)).all(), HasSubstr("by rule 3 "));
+  const std::string other = gateway.explain(tcp("10.0.0.1", 1, "192.0.2.7", 24)).all();
+  EXPECT_THAT(other, HasSubstr("by policy accept: no rule matches\n"));
+  EXPECT_THAT(other, HasSubstr("-j MARK --set-mark 1: matches, and the rules after it decide"));
+}
+
+TEST(ExplainFirewall, SetsThatChangeHaveTheElementsThatRulesList) {
+  const Gateway gateway(R"({"nftables": [
+    {"table": {"family": "inet", "name": "t", "handle": 1}},
+    {"set": {"family": "inet", "table": "t", "name": "four", "type": ["ipv4_addr", "inet_service"], "handle": 1,
+             "flags": ["dynamic"], "elem": [{"concat": ["10.0.0.9", 22]}, {"concat": ["10.0.0.1", 23]},
+                                            {"concat": ["10.0.0.1", 22]}]}},
+    {"set": {"family": "inet", "table": "t", "name": "six", "type": "ipv6_addr", "handle": 2, "flags": ["timeout"],
+             "timeout": 60, "elem": [{"elem": {"val": "2001:db8::1", "expires": 5}}, "2001:db8::9"]}},
+    {"chain": {"family": "inet", "table": "t", "name": "f", "handle": 3, "type": "filter", "hook": "forward", "prio": 0,
+               "policy": "accept"}},
+    {"rule": {"family": "inet", "table": "t", "chain": "f", "handle": 4, "expr": [
+      {"match": {"op": "==", "right": "@four", "left": {"concat": [
+        {"payload": {"protocol": "ip", "field": "saddr"}}, {"payload": {"protocol": "tcp", "field": "dport"}}]}}},
+      {"drop": null}]}},
+    {"rule": {"family": "inet", "table": "t", "chain": "f", "handle": 5, "expr": [
+      {"match": {"op": "!=", "right": "@six", "left": {"payload": {"protocol": "ip6", "field": "saddr"}}}},
+      {"drop": null}]}}]})");
+  for (const auto& [source, port, listed] :
+       {std::tuple{"10.0.0.1", 22, true}, {"10.0.0.9", 22, true}, {"10.0.0.9", 23, false}, {"10.0.0.2", 22, false}}) {
+    const auto passed = gateway.explain(tcp(source, 1, "192.0.2.7", static_cast<std::uint16_t>(port)));
+    EXPECT_EQ(passed.descriptor.verdict.alive(), !listed) << source << " " << port;
+    EXPECT_THAT(passed.all(), HasSubstr("and sets that change as the rules list them"));
+  }
+  for (const auto& [source, listed] : {std::pair{"2001:db8::1", true}, {"2001:db8::9", true}, {"2001:db8::2", false}}) {
+    const auto passed = gateway.explain(packet().eth().ipv6(source, "2001:db8:1::1").tcp(1, 22, 2).bytes());
+    EXPECT_EQ(passed.descriptor.verdict.alive(), listed) << source;
+  }
 }
 
 TEST(ExplainFirewall, AgreesWithTheStages) {

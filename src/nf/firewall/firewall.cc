@@ -87,6 +87,7 @@ Firewall::Firewall(classify::Ruleset rules, Setup setup)
       clock_(setup.clock),
       port_names_(std::move(setup.port_names)),
       largest_packets_(std::move(setup.largest_packets)),
+      log_(setup.log),
       nat_log_(setup.nat_log),
       connections_file_(std::move(setup.connections_file)),
       tables_(make_tables()) {

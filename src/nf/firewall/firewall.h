@@ -157,6 +157,7 @@ class Firewall final : public function::NetworkFunction,
   Firewall(classify::Ruleset rules, Setup setup);
   [[nodiscard]] StepContext steps_to_explain() const;
   [[nodiscard]] bool host_has_port() const noexcept { return route_.host != kNoPort; }
+  [[nodiscard]] bool logs_packets() const noexcept;
   [[nodiscard]] RuleCounters& add_counters();
   [[nodiscard]] std::shared_ptr<conntrack::ConnectionTables> make_tables() const;
   [[nodiscard]] std::vector<RuleCounters::Count> sum_counts() const;  // with counters_mutex held
@@ -178,6 +179,7 @@ class Firewall final : public function::NetworkFunction,
   const std::vector<std::uint16_t> largest_packets_;
   StepState step_state_, nat_step_state_;         // the stages' steps; the latter: of nat_
   std::optional<StepContext> steps_, nat_steps_;  // empty: the rules have no steps
+  report::EventLog* const log_;                   // as Setup, like the next one
   report::EventLog* const nat_log_;
   const std::string connections_file_;
   std::shared_ptr<conntrack::ConnectionTables> tables_;  // of all epochs of a run; null: connections are not tracked

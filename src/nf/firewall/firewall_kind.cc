@@ -280,7 +280,8 @@ Errors cautions(const classify::Ruleset& rules, const Parameters& parameters) {
   if (rules.entries.empty() && rules.ipv4_policy == classify::Target::accept &&
       rules.ipv6_policy == classify::Target::accept) {
     caution("all packets pass: the policy is accept, and there are no rules to apply",
-            "rules in the chain where packets start");
+            parameters.has("hook") ? fmt::format("rules at hook {}", parameters.text("hook"))
+                                   : "rules in the chain where packets start");
     return cautions;
   }
   if (rules.ipv4_policy == classify::Target::accept && !tried(NetworkLayer::ipv4)) {
@@ -429,6 +430,10 @@ Result<std::vector<std::uint16_t>> read_mtus(const Parameters& parameters, const
   return mtus;
 }
 
+bool uses_ipset(const classify::Rule& rule) {
+  return rule.text.find("--match-set ") != std::string::npos || rule.text.find("-j SET ") != std::string::npos;
+}
+
 /// Whether ports have the addresses that the rules need.
 Errors check_addresses(const NatRules& nat, const Parameters& parameters, const function::NfContext& context) {
   using Way = classify::Translation::Way;
@@ -450,6 +455,48 @@ Errors check_addresses(const NatRules& nat, const Parameters& parameters, const 
                       "`addresses: {PORT: ADDRESS}`"});
   }
   return errors;
+}
+
+/// Ports to whose address rules translate, and that have none: such packets are dropped.
+Errors warn_of_missing_addresses(const NatRules& nat, const Parameters& parameters,
+                                 const function::NfContext& context) {
+  using Way = classify::Translation::Way;
+  const classify::Ruleset& rules = nat.rules;
+  std::set<std::pair<PortIndex, std::string_view>> missing;
+  for (const classify::Entry& entry : rules.entries) {
+    const auto& translation = rules.rules[entry.rule].translation;
+    const bool masquerades = translation && translation->way == Way::masquerade;
+    if (!masquerades && !(translation && translation->way == Way::redirect)) continue;
+    // The ports that its conditions leave.
+    const std::size_t count = std::min<std::size_t>(context.ports.size(), 64);
+    std::uint64_t ports = count == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1;
+    for (std::uint32_t i = 0; i < entry.condition_count; ++i) {
+      const classify::Condition& condition = rules.conditions[entry.first_condition + i];
+      const auto which = masquerades ? classify::Subject::out_port : classify::Subject::in_port;
+      if (condition.subject != which) continue;
+      const std::uint64_t named = std::uint64_t{condition.high} << 32 | condition.low;
+      ports &= condition.negated ? ~named : named;
+    }
+    for (PortIndex port = 0; port < count; ++port) {
+      if ((ports >> port & 1) == 0) continue;
+      if (masquerades && port < context.ports_write.size() && !context.ports_write[port]) continue;
+      const function::PortAddresses of_port =
+          port < nat.addresses.size() ? nat.addresses[port] : function::PortAddresses{};
+      const bool has4 = of_port.ipv4.has_value(), has6 = of_port.ipv6.has_value();
+      const bool has_one = entry.family == NetworkLayer::ipv4   ? has4
+                           : entry.family == NetworkLayer::ipv6 ? has6
+                                                                : has4 || has6;
+      if (!has_one) missing.emplace(port, masquerades ? "masquerade" : "redirect");
+    }
+  }
+  Errors cautions;
+  for (const auto& [port, what] : missing) {
+    cautions.push_back({parameters.place("rules"),
+                        fmt::format("packets {} a port without an address are dropped where rules {}",
+                                    what == "masquerade" ? "that leave by" : "that arrive by", what),
+                        std::string(context.ports[port]), "its address in `addresses`, or rules for other ports"});
+  }
+  return cautions;
 }
 
 /// By PortIndex, whether packets that arrive there are answered; empty: nowhere. `chosen`: the parameter, if it is
@@ -562,6 +609,7 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
     read->value.interface_names.merge(both->translations->value.interface_names);
     nat = NatRules{*hook, std::move(both->translations->value), std::move(*addresses)};
     if (Errors errors = check_addresses(*nat, parameters, context); !errors.empty()) return failure(std::move(errors));
+    append(context.cautions, warn_of_missing_addresses(*nat, parameters, context));
   }
   if (auto checked = function::check_unsupported(parameters, "rules", std::move(read->unsupported),
                                                  std::move(read->harmless), context);
@@ -593,6 +641,7 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
                       }),
                       "a rule that clamps segment sizes to the path MTU");
   // Those of rules at other hooks are not known.
+  if (!hook) warn_without_effect("ipsets", std::ranges::any_of(read->value.rules, &uses_ipset), "a rule with a set");
   if (!hook)
     append(context.without_effect, function::unused_interfaces(parameters, read->value.interface_names, "rule"));
   auto tracking = tracking_options(parameters);

@@ -1,12 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Warns about hooks of Linux for which no firewall of a chain stands, or two of them, and about their order.
+// Warns about hooks of Linux for which no firewall of a chain stands, or two of them, about their order, and about logs
+// to which no firewall writes.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "base/units.h"
@@ -26,21 +28,39 @@ bool is_before(Hook first, Hook second) {
 
 }  // namespace
 
+bool Firewall::logs_packets() const noexcept {
+  const auto logs = [](const classify::Ruleset& rules) {
+    return std::ranges::any_of(rules.rules, [](const classify::Rule& rule) {
+      return std::ranges::any_of(
+          rule.steps, [](const classify::Step& step) { return std::holds_alternative<classify::Log>(step); });
+    });
+  };
+  return logs(rules_) || (nat_ && logs(nat_->rules));
+}
+
 Errors Firewall::cautions_in(std::span<const function::NetworkFunction* const> chain) const {
   const auto chooses_port = [](const function::NetworkFunction* one) { return one->traits().chooses_port; };
   if (bridge_ && std::ranges::any_of(chain, chooses_port)) {
     return {{place_, "frames are bridged, but a function of the chain chooses where packets leave", "family: bridge",
              "a chain without `router`, or no `family: bridge`"}};
   }
-  if (!hook_) return {};
-  std::vector<const Firewall*> same;  // firewalls with these rules, at any hook
+  std::vector<const Firewall*> all, same;  // firewalls; those with these rules, at any hook
   for (const function::NetworkFunction* const function : chain) {
     const auto* const firewall = dynamic_cast<const Firewall*>(function);
-    if (firewall != nullptr && firewall->hook_ && firewall->rules_.file == rules_.file &&
+    if (firewall == nullptr) continue;
+    all.push_back(firewall);
+    if (firewall->hook_ && firewall->rules_.file == rules_.file &&
         firewall->bridge_.has_value() == bridge_.has_value())
       same.push_back(firewall);
   }
   Errors cautions;
+  // The first one speaks for all.
+  if (all.front() == this && log_ != nullptr && std::ranges::none_of(all, &Firewall::logs_packets))
+    cautions.push_back({place_, "the output packet_log stays empty", "no rule that logs", "one, or no packet_log"});
+  const auto has_blocks = [](const Firewall* one) { return one->tracking_ && one->tracking_->port_blocks; };
+  if (all.front() == this && nat_log_ != nullptr && std::ranges::none_of(all, has_blocks))
+    cautions.push_back({place_, "the output nat_log stays empty", "no port_blocks", "some, or no nat_log"});
+  if (!hook_) return cautions;
   const auto stands_for = [&](Hook hook) {
     return std::ranges::find(same, hook, [](const Firewall* one) { return *one->hook_; });
   };
@@ -55,7 +75,6 @@ Errors Firewall::cautions_in(std::span<const function::NetworkFunction* const> c
                         fmt::format("hook {} after hook {}", name_of(*hook_), name_of(*(*later)->hook_)),
                         fmt::format("hook {} first", name_of(*hook_))});
   }
-  // The first one speaks for all.
   if (same.front() != this) return cautions;
   const bool with_host = std::ranges::any_of(same, &Firewall::host_has_port);
   std::uint8_t translates_at = rules_.translates_at;

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <memory>
 #include <string>
 #include <utility>
@@ -125,6 +126,28 @@ TEST(HookCautions, NameHooksInAnotherOrder) {
             "chain.yaml:2:5: packets pass hooks in another order than on Linux: found hook prerouting after hook "
             "forward, expected hook prerouting first");
   EXPECT_THAT(cautions_of(kFilter + kMasquerade, {kPost, kForward, kPre}), HasSubstr("hook forward after hook post"));
+}
+
+TEST(LogCautions, NameOutputsToWhichNoFirewallWrites) {
+  report::EventLog log(::testing::TempDir() + "unused.log", report::EventLog::Start::anew);
+  const auto with = [&](const std::string& rules, bool packets, bool blocks, report::EventLog* nat_log) {
+    ReadOptions options;
+    options.logs = true;
+    Firewall::Setup setup{.tracks_in_any_case = blocks, .log = packets ? &log : nullptr, .nat_log = nat_log};
+    if (blocks) setup.tracking.port_blocks.emplace();
+    auto made = Firewall::build(rules_of(rules, options), classify::Engine::linear, std::move(setup));
+    EXPECT_TRUE(made) << to_string(made.error());
+    return std::move(*made);
+  };
+  const std::string logs = "*filter\n:FORWARD DROP [0:0]\n-A FORWARD -j LOG\nCOMMIT\n";
+  const auto first = with(kFilter, true, false, &log), second = with(logs, true, true, &log);
+  EXPECT_EQ(to_string(first->cautions_in(std::array<const function::NetworkFunction*, 2>{first.get(), second.get()})),
+            "");
+  const std::string both = to_string(first->cautions_in(std::array<const function::NetworkFunction*, 1>{first.get()}));
+  EXPECT_THAT(both, HasSubstr("the output packet_log stays empty: found no rule that logs"));
+  EXPECT_THAT(both, HasSubstr("the output nat_log stays empty: found no port_blocks"));
+  const auto none = with(kFilter, false, false, nullptr);
+  EXPECT_EQ(to_string(none->cautions_in(std::array<const function::NetworkFunction*, 1>{none.get()})), "");
 }
 
 TEST(HookCautions, OfNftablesLookAtWhatMatters) {

@@ -466,7 +466,9 @@ Errors IptablesReader::write_tracking() {
 }
 
 Result<Read<classify::Ruleset>> IptablesReader::finish() {
-  const bool may_be_empty = options_.hook.value_or(Hook::forward) != Hook::forward || options_.translates;
+  // With hooks, a file may be about others; without any table, it is a wrong one.
+  const bool may_be_empty =
+      options_.translates || (options_.hook && (*options_.hook != Hook::forward || !others_.empty()));
   const auto is_filter = [](const IptablesTable& table) { return table.name == "filter"; };
   if (std::ranges::none_of(tables_, is_filter) && !may_be_empty)
     mistakes_.add({{file_, 0, 0}, "no filter table", "", "*filter, its chains and rules"});

@@ -10,10 +10,12 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
 #include "base/error.h"
+#include "base/ip_address.h"
 #include "classify/interfaces.h"
 #include "classify/interval.h"
 #include "classify/rule.h"
@@ -75,6 +77,9 @@ struct ReadOptions {
 
 /// Parses "accept", "drop" or "reject".
 [[nodiscard]] classify::Target target_of(std::string_view name);
+
+/// The host's own addresses, with those of the loopback; none: they are unknown.
+void set_local_addresses(ReadOptions& options, std::span<const Ipv4Address> ipv4, std::span<const Ipv6Address> ipv6);
 
 /// Applies the parameters `match` and `decides`, which are empty if not given. `match` is the verdict of rules without
 /// one, or, as another name of `decides`, the order. An error, at `place`, if both name an order and differ.

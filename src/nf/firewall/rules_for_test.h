@@ -62,7 +62,7 @@ inline std::string decide(const classify::Ruleset& rules, const classify::Key& k
     const auto classifier = classify::make_classifier(engine, rules);
     std::uint32_t entry = 0;
     (*classifier)->classify({&key, 1}, &entry);
-    entry = entry_for_tuple(rules, **classifier, key, entry);
+    entry = TupleSteps(rules, **classifier).decide(key, entry);
     const std::string rule = entry == classify::kNoEntry ? "-" : std::to_string(rules.entries[entry].rule);
     const std::string own = rule + " " + std::string(name(rules.target(entry, key.family)));
     if (answer.empty()) answer = own;

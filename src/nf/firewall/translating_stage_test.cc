@@ -563,18 +563,31 @@ TEST(TranslatingFirewall, AReloadNoticesWhatOnlyNatSees) {
   EXPECT_NE(with("10.0.0.1", "203.0.113.6")->changes_from(*before).value(), "");
 }
 
-TEST(TranslatingFirewall, MissingFiltersAtForwardAreAnErrorAndElsewhereNone) {
+TEST(TranslatingFirewall, MissingFiltersAtAHookPassAllUnlessTheFileHasNoChains) {
   Table table;
+  const std::string no_chains = table.text();
   table.chain("post", "nat", "postrouting", 100).rule(kMasquerade);
   for (const Hook hook : {Hook::prerouting, Hook::forward, Hook::postrouting}) {
     ReadOptions options;
     options.hook = hook;
-    const auto read = read_rules(table.text(), "rules", options);
-    EXPECT_EQ(read.has_value(), hook != Hook::forward) << name_of(hook);
-    if (!read) {
-      EXPECT_THAT(to_string(read.error()), HasSubstr("no chain that filters forwarded packets"));
+    for (const std::string& text :
+         {table.text(), std::string("*nat\n:POSTROUTING ACCEPT [0:0]\n-A POSTROUTING -j ACCEPT\nCOMMIT\n"),
+          std::string("*mangle\n:INPUT DROP [0:0]\nCOMMIT\n")}) {
+      const auto read = read_rules(text, "rules", options);
+      ASSERT_TRUE(read.has_value()) << name_of(hook) << to_string(read.error());
+      EXPECT_EQ(read->value.ipv4_policy, classify::Target::accept);
+      EXPECT_EQ(read->value.ipv6_policy, classify::Target::accept);
+      EXPECT_TRUE(read->value.entries.empty());
+    }
+    const auto empty = read_rules(no_chains, "rules", options);
+    EXPECT_EQ(empty.has_value(), hook != Hook::forward) << name_of(hook);
+    if (!empty) {
+      EXPECT_THAT(to_string(empty.error()), HasSubstr("no chain that filters forwarded packets"));
     }
   }
+  ReadOptions without_hook;
+  EXPECT_THAT(to_string(read_rules(table.text(), "rules", without_hook).error()),
+              HasSubstr("no chain that filters forwarded packets"));
   table.chain("in", "filter", "ingress", 0, "drop");
   ReadOptions options;
   options.hook = Hook::prerouting;

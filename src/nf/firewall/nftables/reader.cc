@@ -491,6 +491,7 @@ class Reader {
                              options_.interfaces.port_names(), classify::Interfaces::kNone));
   }
 
+  [[nodiscard]] bool has_base_chains() const;
   Result<Read<classify::Ruleset>> finish();
   void leave_out_users_of_sets_updated_elsewhere();
   void leave_out_look_ups_of_limited_elements();
@@ -598,14 +599,19 @@ void Reader::leave_out_look_ups_of_limited_elements() {
   });
 }
 
+bool Reader::has_base_chains() const {
+  return std::ranges::any_of(declared_, [](const auto& chain) { return !chain.second.hook.empty(); });
+}
+
 Result<Read<classify::Ruleset>> Reader::finish() {
   leave_out_look_ups_of_limited_elements();
   leave_out_users_of_sets_updated_elsewhere();
   check_jumps();
   if (!mistakes_.empty()) return failure(std::move(mistakes_).take({file_, 0, 0}));
   std::vector<BaseChain> starts = find_starts();
-  // Rules that are missing at `forward` must not open everything.
-  const bool may_be_empty = options_.translates || options_.hook.value_or(Hook::forward) != Hook::forward;
+  // Rules that are missing at `forward` must not open everything. With hooks, they may be at others.
+  const bool may_be_empty =
+      options_.translates || (options_.hook && (*options_.hook != Hook::forward || has_base_chains()));
   if (starts.empty() && may_be_empty) return std::move(read_);
   if (starts.empty()) {
     return failure(

@@ -167,7 +167,7 @@ TEST(NftablesReader, RulesExplainWhatHappensToAPacket) {
   EXPECT_EQ(explanation->decided_by, "rule 2: inet t late: ip saddr 10.0.0.1 drop # handle 3");
   ASSERT_EQ(explanation->passed_over.size(), 3U);
   EXPECT_EQ(explanation->passed_over[0].what, "rule 0: inet t early: tcp dport 80 accept # handle 1");
-  EXPECT_EQ(explanation->passed_over[0].why, "matches, and ends its chain without a decision");
+  EXPECT_EQ(explanation->passed_over[0].why, "matches, and ends its chain; what comes after the chain decides");
   EXPECT_EQ(explanation->passed_over[1].what, "rule 3: inet t early: policy drop");
   EXPECT_EQ(explanation->passed_over[1].why, "skipped by rule 0");
   EXPECT_EQ(explanation->passed_over[2].why, "the destination port 80 is not in 22");

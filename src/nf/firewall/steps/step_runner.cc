@@ -8,6 +8,7 @@
 #include <bit>
 #include <chrono>
 #include <mutex>
+#include <numeric>
 #include <span>
 #include <variant>
 
@@ -263,6 +264,22 @@ std::optional<ElementTable::Key> StepRunner::read(const std::vector<classify::Op
   return key;
 }
 
+bool StepRunner::is_listed(std::uint32_t set, const ElementTable::Key& key) {
+  const std::vector<classify::ChangingSet::Element>& elements = rules_.objects.sets[set].elements;
+  const auto key_at = [&](std::uint32_t i) { return std::span(elements[i].key); };
+  const auto less = [](std::span<const Number> a, std::span<const Number> b) {
+    return std::ranges::lexicographical_compare(a, b);
+  };
+  const auto [known, is_new] = listed_.try_emplace(set);
+  std::vector<std::uint32_t>& order = known->second;
+  if (is_new) {
+    order.resize(elements.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::sort(order, less, key_at);
+  }
+  return std::ranges::binary_search(order, std::span(key).first(rules_.objects.sets[set].values), less, key_at);
+}
+
 /// The elements that the rules list live from the set's first use on.
 ElementTable& StepRunner::elements_of(std::uint32_t set, std::uint64_t now_ns) noexcept {
   SetState& state = *context_.state->sets[set];
@@ -342,7 +359,7 @@ bool StepRunner::holds(const classify::UseCount& use, const Packet& packet) noex
 bool StepRunner::holds(const classify::LookUp& look_up, const Packet& packet) noexcept {
   const auto key = read(look_up.key, packet);
   if (!key) return look_up.negated && look_up.also_without;
-  if (context_.state == nullptr) return look_up.negated;
+  if (context_.state == nullptr) return is_listed(look_up.set, *key) != look_up.negated;
   const std::uint64_t now_ns = time_of(packet.view);
   return elements_of(look_up.set, now_ns).contains(*key, now_ns) != look_up.negated;
 }
@@ -490,17 +507,14 @@ bool StepRunner::holds(const classify::TranslateAddresses& /*translate*/, Packet
   return why_dropped_.empty();
 }
 
-std::uint32_t entry_for_tuple(const classify::Ruleset& rules, const classify::Classifier& classifier,
-                              const classify::Key& key, std::uint32_t entry) {
+std::uint32_t TupleSteps::decide(const classify::Key& key, std::uint32_t entry) {
   std::array<std::uint8_t, sizeof(Ipv6Header)> header{};
   PacketDescriptor descriptor;
   descriptor.link_type = LinkType::raw_ip;
   descriptor.layout.network = key.family;
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   descriptor.timestamp_ns = static_cast<std::uint64_t>(std::chrono::nanoseconds(now).count());
-  const std::vector<std::uint16_t> unknown;
-  StepRunner runner(rules, classifier, nullptr, {.largest_packets = &unknown});
-  return runner.decide({header.data(), &descriptor}, key, entry).value_or(classify::kNoEntry);
+  return runner_.decide({header.data(), &descriptor}, key, entry).value_or(classify::kNoEntry);
 }
 
 }  // namespace penstock::firewall

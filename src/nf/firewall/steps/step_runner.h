@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,8 +29,9 @@ namespace penstock::firewall {
 
 /// What steps need besides the rules; all of it is borrowed.
 struct StepContext {
-  StepState* state = nullptr;       // null: nothing is remembered. Limits and quotas hold, and sets are empty
-  report::EventLog* log = nullptr;  // null: nothing is logged
+  // Null: nothing is remembered. Limits and quotas hold, and sets are as the rules list them.
+  StepState* state = nullptr;
+  report::EventLog* log = nullptr;                              // null: nothing is logged
   const std::vector<std::string>* port_names = nullptr;         // for the log; by PortIndex
   const std::vector<std::uint16_t>* largest_packets = nullptr;  // MTUs, by PortIndex; for clamping
   bool link_is_written = false;  // by an earlier function, such as router: packets have other link headers now
@@ -90,6 +92,7 @@ class StepRunner {
   [[nodiscard]] std::optional<std::uint32_t> hash_of(const classify::HashObject& hash, const Packet& packet) noexcept;
   [[nodiscard]] std::optional<ElementTable::Key> read(const std::vector<classify::Operand>& operands,
                                                       const Packet& packet) noexcept;
+  [[nodiscard]] bool is_listed(std::uint32_t set, const ElementTable::Key& key);
   [[nodiscard]] ElementTable& elements_of(std::uint32_t set, std::uint64_t now_ns) noexcept;
   [[nodiscard]] bool count(ConnectionList& list, const classify::ConnectionCount& count, const Packet& packet) noexcept;
 
@@ -123,6 +126,8 @@ class StepRunner {
   conntrack::Connections* connections_ = nullptr;
   std::unique_ptr<PacketLog> log_;
   std::unique_ptr<HostRoutes> routes_;  // null: rules do not ask for routes, or there are none
+  // Without a state: a set's elements, sorted by their keys.
+  std::map<std::uint32_t, std::vector<std::uint32_t>> listed_;
   std::uint64_t random_;
   std::uint32_t drawn_ = 0;
   const bool tracks_between_;
@@ -134,9 +139,18 @@ class StepRunner {
   std::string_view why_dropped_{};
 };
 
-/// The entry that decides a tuple, or kNoEntry, if the engine stopped at `entry`. Limits and quotas are taken as not
-/// used up, sets as empty, and what the tuple does not say (marks, lengths) as 0.
-[[nodiscard]] std::uint32_t entry_for_tuple(const classify::Ruleset& rules, const classify::Classifier& classifier,
-                                            const classify::Key& key, std::uint32_t entry);
+/// For tuples. Limits and quotas are taken as not used up, sets as the rules list them, and what a tuple does not say
+/// (marks, lengths) as 0. Borrows both arguments.
+class TupleSteps {
+ public:
+  TupleSteps(const classify::Ruleset& rules, const classify::Classifier& classifier)
+      : runner_(rules, classifier, nullptr, {.largest_packets = &no_ports_}) {}
+  /// The entry that decides the tuple, or kNoEntry, if the engine stopped at `entry`.
+  [[nodiscard]] std::uint32_t decide(const classify::Key& key, std::uint32_t entry);
+
+ private:
+  std::vector<std::uint16_t> no_ports_;
+  StepRunner runner_;
+};
 
 }  // namespace penstock::firewall
