@@ -59,19 +59,25 @@ std::string join_arguments(const std::vector<std::string>& arguments) {
 }
 
 Result<void> set_addresses(firewall::ReadOptions& read, std::string_view addresses) {
-  std::vector<Ipv4Address> ipv4;
-  std::vector<Ipv6Address> ipv6;
   if (addresses.empty()) return {};
+  std::vector<function::PortAddresses> all;
   for (const std::string_view text : split(addresses, ',')) {
-    if (const auto address = parse_ipv4(text)) {
-      ipv4.push_back(*address);
-    } else if (const auto longer = parse_ipv6(text)) {
-      ipv6.push_back(*longer);
-    } else {
-      return failure(Error{{"--addresses", 0, 0}, "not an address", in_quotes(text), "IPv4 or IPv6 addresses"});
+    const std::size_t slash = text.find('/');
+    const std::string_view address = text.substr(0, slash);
+    function::PortAddresses& one = all.emplace_back();
+    one.ipv4 = parse_ipv4(address);
+    one.ipv6 = parse_ipv6(address);
+    const auto bits = slash == std::string_view::npos ? std::nullopt : parse_integer(text.substr(slash + 1));
+    const bool wrong_bits = slash != std::string_view::npos && (!bits || *bits == 0 || *bits > (one.ipv4 ? 32 : 128));
+    if (!one.any() || wrong_bits) {
+      return failure(Error{{"--addresses", 0, 0},
+                           "not an address",
+                           in_quotes(text),
+                           "IPv4 or IPv6 addresses, such as 203.0.113.5/24"});
     }
+    if (bits) (one.ipv4 ? one.ipv4_bits : one.ipv6_bits) = static_cast<std::uint8_t>(*bits);
   }
-  set_local_addresses(read, ipv4, ipv6);
+  read.host = firewall::make_host_addresses(all);
   return {};
 }
 

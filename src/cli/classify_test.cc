@@ -174,7 +174,8 @@ TEST_F(ClassifyCommand, KnowsSetsAndTheHostsAddresses) {
   EXPECT_EQ(outcome.out, "0 drop\n- accept\n1 reject\n2 drop\n- accept\n") << outcome.err;
   EXPECT_THAT(run(kRules, {"1.1.1.1 2.2.2.2 udp 1 2"}).err, HasSubstr("the parameter `ipsets`"));
   EXPECT_EQ(run(kRules, {"--ipsets", sets.path(), "--addresses", "host", "1.1.1.1 2.2.2.2 udp 1 2"}).err,
-            "--addresses: not an address: found 'host', expected IPv4 or IPv6 addresses\n");
+            "--addresses: not an address: found 'host', expected IPv4 or IPv6 addresses, such as 203.0.113.5/24\n");
+  EXPECT_NE(run(kRules, {"--ipsets", sets.path(), "--addresses", "203.0.113.5/33", "1.1.1.1 2.2.2.2 udp 1 2"}).err, "");
   EXPECT_THAT(
       outcome_of_command(add_classify, {"classify", "--rules", "-", "--ipsets", "-", "1.1.1.1 2.2.2.2 udp 1 2"}).err,
       HasSubstr("standard input can be read only once"));

@@ -27,6 +27,9 @@ namespace penstock::firewall {
 inline constexpr std::size_t kMostConditions = 1024;
 /// The most conditions of all entries together, per rule that is allowed.
 inline constexpr std::size_t kMostConditionsPerRule = 8;
+/// The most values of all sets and of all uses of them in rules together, per rule that is allowed. An element of a set
+/// takes a few of them, and so does the rule that it becomes.
+inline constexpr std::size_t kMostValuesPerRule = 16;
 
 using classify::Alternative;
 

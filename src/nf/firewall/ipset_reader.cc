@@ -170,6 +170,7 @@ class IpsetReader {
         return;
       }
       element.values.push_back(*values);
+      set.has_ranges |= values->low != values->high;
     }
     set.elements.push_back(std::move(element));
   }

@@ -31,6 +31,7 @@ struct Ipset {
   std::vector<Part> parts;
   std::vector<Element> elements;
   std::vector<std::string> members;  // of list:set
+  bool has_ranges = false;           // an element, in one of its parts
   bool has_timeouts = false;
   std::uint64_t timeout_ns = 0;  // of elements without their own
   std::uint32_t size = 65536;    // most elements

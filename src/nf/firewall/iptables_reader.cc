@@ -316,7 +316,7 @@ class IptablesReader {
     IptablesRule rule = read_iptables_rule(
         words_,
         {table_->family, options_.translates, options_.interfaces, options_.host, options_.ipsets.get(),
-         changed_ipsets_, options_.logs, options_.hook == Hook::output, shown, place},
+         changed_ipsets_, set_values_left_, options_.logs, options_.hook == Hook::output, shown, place},
         read_.value, errors);
     for (Error& error : errors) mistakes_.add(std::move(error));
     // NETMAP translates what its hook translates, also in chains that are called from there.
@@ -379,6 +379,7 @@ class IptablesReader {
   std::string table_name_;
   std::uint32_t table_line_ = 0;
   std::set<std::string, std::less<>> changed_ipsets_;
+  std::size_t set_values_left_ = kMostValuesPerRule * options_.most_rules;
   std::set<std::string> changed_elsewhere_;  // lists and sets: "recent NAME", "ipset NAME"
   std::vector<OtherTable> others_;           // all tables, also those that are read
   std::vector<IptablesWord> words_;

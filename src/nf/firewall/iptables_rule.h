@@ -40,6 +40,7 @@ struct IptablesRuleContext {
   const HostAddresses& host;
   const Ipsets* ipsets;                                      // null: no file of them
   const std::set<std::string, std::less<>>& changed_ipsets;  // by rules of the file
+  std::size_t& set_values_left;                              // as in IptablesStepContext
   bool logs;                                                 // as ReadOptions
   bool at_output;                                            // the chains of hook output apply
   const std::string& text;                                   // of the rule, as users see it

@@ -677,9 +677,10 @@ class StepReader {
                                               {{number(ip_protocol::kTcp), number(ip_protocol::kTcp)},
                                                {number(ip_protocol::kUdp), number(ip_protocol::kUdp)}}});
     }
+    if (!changes && set->parts.size() == 1 && !take_values(set->elements.size())) return std::move(read_);
     if (!changes && set->parts.size() == 1)
       return finish(classify::Test{key.back(), values_of(*set), match.negated}, false);
-    if (has_ranges(*set)) return match_ranges(*set, changes, match);
+    if (set->has_ranges) return match_ranges(*set, changes, match);
     classify::LookUp look_up{};
     look_up.set = changing_set(match.value->text, *set);
     look_up.key = std::move(key);
@@ -687,10 +688,15 @@ class StepReader {
     return finish(std::move(look_up), false);
   }
 
-  static bool has_ranges(const Ipset& set) {
-    return std::ranges::any_of(set.elements, [](const Ipset::Element& element) {
-      return std::ranges::any_of(element.values, [](const classify::Interval& one) { return one.low != one.high; });
-    });
+  /// Before the elements of a set are copied. False: there are too many in all, which is refused.
+  bool take_values(std::size_t count) {
+    if (count > context_.set_values_left) {
+      context_.set_values_left = 0;
+      return mistake(word_, "too many values of sets in all rules that use them",
+                     "fewer (most_rules raises the limit)");
+    }
+    context_.set_values_left -= count;
+    return true;
   }
 
   static IntervalSet values_of(const Ipset& set) {
@@ -709,6 +715,7 @@ class StepReader {
       if (set.parts.size() != 1 || set.has_timeouts || context_.changed_ipsets.contains(name) ||
           set.parts != parts_of_members(list))
         return unsupported(fmt::format("a list with a set of type {} is not supported", set.type));
+      if (!take_values(set.elements.size() + 1)) return std::move(read_);
       if (set.family != NetworkLayer::none && set.family != context_.family) continue;
       const IntervalSet more = values_of(set);
       values.insert(values.end(), more.begin(), more.end());
@@ -725,6 +732,7 @@ class StepReader {
           fmt::format("a set of type {} with ranges is supported only if it does not change, has at most "
                       "{} elements and is not negated",
                       set.type, format_count(kMost)));
+    if (!take_values(set.elements.size() * set.parts.size())) return std::move(read_);
     using classify::Subject;
     const std::vector<std::string_view> sides = split((match.value + 1)->text, ',');
     classify::AnyOf any;
@@ -786,7 +794,7 @@ class StepReader {
     // Bitmaps have a range, and elements with ports may be of ICMP.
     if (set->type != "hash:ip" && set->type != "hash:net" && set->type != "hash:mac")
       return unsupported(fmt::format("a change of a set of type {} is not supported", set->type));
-    if (has_ranges(*set))
+    if (set->has_ranges)
       return unsupported(fmt::format("a change of a set of type {} with ranges is not supported", set->type));
     if (never) return std::move(read_);
     const auto seconds = number_of_option("--timeout", 0, kAllBits);

@@ -38,6 +38,7 @@ struct IptablesStepContext {
   const HostAddresses& host;
   const Ipsets* ipsets;                                      // null: no file of them
   const std::set<std::string, std::less<>>& changed_ipsets;  // by rules of the file
+  std::size_t& set_values_left;  // of sets, for this rule and those after it: each has a copy
 };
 
 /// What became of an extension.

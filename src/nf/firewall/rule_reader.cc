@@ -86,15 +86,6 @@ classify::Target target_of(std::string_view name) {
   return name == "reject" ? classify::Target::reject : classify::Target::drop;
 }
 
-void set_local_addresses(ReadOptions& options, std::span<const Ipv4Address> ipv4, std::span<const Ipv6Address> ipv6) {
-  if (ipv4.empty() && ipv6.empty()) return;
-  std::vector<classify::Interval> all4{{{0, 0x7f000000}, {0, 0x7fffffff}}}, all6{{{0, 1}, {0, 1}}};
-  for (const Ipv4Address address : ipv4) all4.push_back({{0, address.bits}, {0, address.bits}});
-  for (const Ipv6Address& address : ipv6) all6.push_back({address, address});
-  options.local4 = classify::united(std::move(all4));
-  options.local6 = classify::united(std::move(all6));
-}
-
 Result<void> set_match(ReadOptions& options, std::string_view match, std::string_view decides, const Place& place) {
   const bool is_order = match == "first" || match == "last";
   if (is_order && !decides.empty() && match != decides) {

@@ -78,9 +78,6 @@ struct ReadOptions {
 /// Parses "accept", "drop" or "reject".
 [[nodiscard]] classify::Target target_of(std::string_view name);
 
-/// The host's own addresses, with those of the loopback; none: they are unknown.
-void set_local_addresses(ReadOptions& options, std::span<const Ipv4Address> ipv4, std::span<const Ipv6Address> ipv6);
-
 /// Applies the parameters `match` and `decides`, which are empty if not given. `match` is the verdict of rules without
 /// one, or, as another name of `decides`, the order. An error, at `place`, if both name an order and differ.
 [[nodiscard]] Result<void> set_match(ReadOptions& options, std::string_view match, std::string_view decides,

@@ -55,10 +55,6 @@ struct Set {
   std::set<std::string, std::less<>> unknown_interfaces;
 };
 
-/// The most values of all sets and of all uses of them in rules together, per rule that is allowed. An element of a set
-/// takes a few of them, and so does the rule that it becomes.
-inline constexpr std::size_t kMostValuesPerRule = 16;
-
 /// How many more values may be read and written; bounds memory and time.
 class Budget {
  public:

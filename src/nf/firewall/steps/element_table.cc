@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <new>
+#include <utility>
 
 #include "base/keyed_hash.h"
 
@@ -49,26 +50,39 @@ ElementTable::ElementTable(std::uint32_t size) : size_(std::min(size, kMostEleme
   // A part has twice the room of its share, and some more, since shares vary.
   const std::size_t room = std::bit_ceil(std::min<std::size_t>(std::size_t{size_} * 2 + 1, size_ / kParts * 2 + 256));
   for (Part& part : parts_) {
-    // The system gives pages of zeros once they are used.
-    part.elements.reset(static_cast<Element*>(std::calloc(room, sizeof(Element))));
+    part.elements.reset(zeros(room));
     if (part.elements == nullptr) throw std::bad_alloc();
     part.mask = room - 1;
   }
 }
 
-ElementTable::~ElementTable() { clear(); }
+/// The system gives the pages once they are used.
+ElementTable::Element* ElementTable::zeros(std::size_t count) noexcept {
+  return static_cast<Element*>(std::calloc(count, sizeof(Element)));
+}
+
+ElementTable::~ElementTable() {
+  for (Part& part : parts_) delete_connections(part);
+}
+
+void ElementTable::delete_connections(Part& part) noexcept {
+  for (std::size_t i = 0; part.has_connections && i <= part.mask; ++i) delete part.elements[i].connections;
+  part.has_connections = false;
+}
 
 void ElementTable::clear() noexcept {
   for (Part& part : parts_) {
     const std::lock_guard lock(part.mutex);
-    for (std::size_t i = 0; part.count != 0 && i <= part.mask; ++i) {
-      if (!part.elements[i].used) continue;
-      delete part.elements[i].connections;
-      part.elements[i] = {};
-      --part.count;
-      count_.fetch_sub(1, std::memory_order_relaxed);
-    }
     part.swept_ns = 0;
+    if (part.count == 0) continue;
+    delete_connections(part);
+    count_.fetch_sub(std::exchange(part.count, 0), std::memory_order_relaxed);
+    // Most parts have few elements for their room: other memory costs less than to write all of it.
+    if (Element* const others = zeros(part.mask + 1)) {
+      part.elements.reset(others);
+    } else {
+      std::fill_n(part.elements.get(), part.mask + 1, Element{});
+    }
   }
 }
 

@@ -70,6 +70,7 @@ class ElementTable {
     if (element == nullptr) return false;
     use(*element);
     element->is_new = false;
+    part.has_connections |= element->connections != nullptr;
     return true;
   }
   void remove(const Key& key) noexcept;
@@ -88,9 +89,12 @@ class ElementTable {
     std::unique_ptr<Element[], Free> elements;  // zeros at first
     std::size_t mask = 0;
     std::size_t count = 0;
+    bool has_connections = false;  // an element may own some
     std::uint64_t swept_ns = 0;
   };
 
+  [[nodiscard]] static Element* zeros(std::size_t count) noexcept;
+  static void delete_connections(Part& part) noexcept;
   [[nodiscard]] std::uint64_t hash_of(const Key& key) const noexcept;
   [[nodiscard]] Part& part_of(const Key& key) noexcept { return parts_[hash_of(key) >> 60]; }
   [[nodiscard]] std::size_t home_of(const Part& part, const Key& key) const noexcept {
