@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "nf/firewall/nftables/text.h"
 #include "packet/ip.h"
 
 namespace penstock::firewall::nftables {
@@ -60,7 +61,7 @@ constexpr auto kKeys = std::to_array<KnownKey>({
 });
 
 tl::unexpected<Problem> not_an_expression(const Json& expression) {
-  return unsupported("an expression of this form is not supported", in_quotes(json_text(expression)));
+  return unsupported("an expression of this form is not supported", in_words(expression));
 }
 
 Checked<Key> known_key(std::string_view of, std::string_view name) {

@@ -15,6 +15,7 @@
 #include "nf/firewall/nftables/clause.h"
 #include "nf/firewall/nftables/frame_keys.h"
 #include "nf/firewall/nftables/steps.h"
+#include "nf/firewall/nftables/text.h"
 #include "nf/firewall/nftables/translation.h"
 #include "nf/firewall/rule_text.h"
 #include "packet/ethernet.h"
@@ -570,7 +571,7 @@ class RuleReader {
     else if (value["op"] == "delete")
       update.way = Way::remove;
     else if (value["op"] != "add")
-      return unsupported("this update of a set is not supported", value["op"].dump());
+      return unsupported("this update of a set is not supported", in_words(value["op"]));
     const Json* element = &value["elem"];
     if (element->is_object() && element->contains("elem")) {
       const Json& outer = (*element)["elem"];
@@ -588,7 +589,7 @@ class RuleReader {
     if (auto known = check_out_ports(*keys); !known) return within(".elem", std::move(known.error()));
     auto set = find_set(*keys, false, value["set"]);
     if (!set) return tl::unexpected(std::move(set.error()));
-    if (!(*set)->changing) return unsupported("a set that changes, but is not read as one", value["set"].dump());
+    if (!(*set)->changing) return unsupported("a set that changes, but is not read as one", in_words(value["set"]));
     update.set = *(*set)->changing;
     static const Json kNone = Json::array();
     return add_update(std::move(update), *keys, value.contains("stmt") ? value["stmt"] : kNone);
@@ -666,7 +667,7 @@ class RuleReader {
       flags.insert(flag.is_string() ? flag.get<std::string>() : "");
     const auto takes = [&](const char* flag) { return flags.erase(flag) == 1; };
     const bool of_source = takes("saddr"), of_destination = takes("daddr");
-    const auto not_supported = [&] { return unsupported("this use of fib is not supported", left.dump()); };
+    const auto not_supported = [&] { return unsupported("this use of fib is not supported", in_words(left)); };
     if (of_source == of_destination || (op != "==" && op != "!=")) return not_supported();
     if (result == "type") return flags.empty() ? read_address_type(of_source, op, right) : not_supported();
     // Marks choose among routing tables, and the router has one.
@@ -685,7 +686,7 @@ class RuleReader {
       const auto of_ipv4 = context_.host.of_type(NetworkLayer::ipv4, name);
       const auto of_ipv6 = context_.host.of_type(NetworkLayer::ipv6, name);
       if (!of_ipv4 || !of_ipv6)
-        return unsupported("this type of addresses is not supported", type.dump(),
+        return unsupported("this type of addresses is not supported", in_words(type),
                            "local, broadcast, anycast or multicast");
       if (const std::string_view lacks = context_.host.lacks(name); !lacks.empty())
         return unsupported(fmt::format("fib … type {} {}", name, lacks));
@@ -836,7 +837,7 @@ class RuleReader {
       std::optional<classify::SetMark> set;
       if (mark) {
         if (!element[1].is_number_unsigned() || element[1].get<std::uint64_t>() > 0xffffffff)
-          return unsupported("this value of a mark is not supported", in_quotes(json_text(element[1])));
+          return unsupported("this value of a mark is not supported", in_words(element[1]));
         set.emplace().of_connection = *mark;
         set->flip = element[1].get<std::uint32_t>();
       }
@@ -896,7 +897,7 @@ class RuleReader {
     }
     if (!type.empty() && value.contains("expr")) {
       const std::optional<classify::Answer> answer = read_answer(type, value["expr"]);
-      if (!answer) return unsupported("this answer is not supported", value["expr"].dump());
+      if (!answer) return unsupported("this answer is not supported", in_words(value["expr"]));
       verdict.answer = *answer;
     }
     return decide(std::move(verdict));

@@ -19,6 +19,7 @@
 #include "base/text_file.h"
 #include "base/units.h"
 #include "conntrack/connection.h"
+#include "nf/firewall/nftables/text.h"
 #include "nf/firewall/rule_text.h"
 #include "packet/ip.h"
 #include "packet/mac_address.h"
@@ -329,7 +330,7 @@ Checked<void> add_values(const StepKey& key, const Json& value, std::vector<Inte
     if (!low) return tl::unexpected(low.error());
     if (!high) return tl::unexpected(high.error());
     if (*low > *high && key.is_hour)
-      return unsupported("hours over midnight of UTC are not supported", quoted(value), "two ranges");
+      return unsupported("hours over midnight of UTC are not supported", in_words(value), "two ranges");
     if (*low > *high) return mistake("wrong range", quoted(value), "the smaller value first");
     add(*low, *high);
     return {};
@@ -374,7 +375,7 @@ Checked<classify::SetMark> read_mark_value(const Json& value) {
     return mark;
   }
   if (!value.is_object() || value.size() != 1)
-    return unsupported("this value of a mark is not supported", quoted(value));
+    return unsupported("this value of a mark is not supported", in_words(value));
   const std::string& kind = value.begin().key();
   const Json& inner = value.begin().value();
   if ((kind == "meta" || kind == "ct") && text_of(inner, "key") == "mark") {
@@ -385,7 +386,7 @@ Checked<classify::SetMark> read_mark_value(const Json& value) {
   const bool is_operation = kind == "&" || kind == "|" || kind == "^";
   if (!is_operation || !inner.is_array() || inner.size() != 2 || !inner[1].is_number_unsigned() ||
       inner[1].get<std::uint64_t>() > kMarks) {
-    return unsupported("this value of a mark is not supported", quoted(value));
+    return unsupported("this value of a mark is not supported", in_words(value));
   }
   auto read = read_mark_value(inner[0]);
   if (!read) return read;
@@ -443,7 +444,7 @@ Checked<std::optional<StepKey>> read_step_key(const Json& expression) {
   if (!key || !*key) return key;
   const Value operand = (*key)->operand.value;
   if (operand != Value::mark && operand != Value::connection_mark && operand != Value::fragment_field)
-    return unsupported("a mask of this key is not supported", quoted(expression));
+    return unsupported("a mask of this key is not supported", in_words(expression));
   (*key)->operand.mask.low &= value[1].get<std::uint64_t>();
   return key;
 }
@@ -458,7 +459,7 @@ Checked<std::optional<classify::Test>> read_connection_test(const Json& left, co
   if (name == "helper") {
     // That of the connection which this one belongs to; only FTP's can be there.
     if ((op != "==" && op != "!=") || !right.is_string() || right.get_ref<const std::string&>().starts_with("ftp-"))
-      return unsupported("this use of ct helper is not supported", quoted(right), "== or != and one name");
+      return unsupported("this use of ct helper is not supported", in_words(right), "== or != and one name");
     classify::Test test{masked(Value::connection_status, kExpected), {}};
     if ((right == "ftp") == (op == "==")) test.values = {{number(kExpected), number(kExpected)}};
     return test;
@@ -502,7 +503,7 @@ Checked<void> add_typed_values(Type type, const Json& value, std::vector<Interva
 
 Checked<classify::Test> read_test(const StepKey& key, const std::string& op, const Json& right) {
   if (right.is_string() && right.get_ref<const std::string&>().starts_with('@'))
-    return unsupported("a named set for this key is not supported", quoted(right), "its elements in the rule");
+    return unsupported("a named set for this key is not supported", in_words(right), "its elements in the rule");
   std::vector<Interval> values;
   auto added = key.type ? add_typed_values(*key.type, right, values) : add_values(key, right, values);
   if (!added) return tl::unexpected(std::move(added.error()));
@@ -623,13 +624,14 @@ Checked<Mangle> read_mangle(const Json& mangle) {
       return clamp;
     }
     if (value->is_object() && value->contains("rt") && text_of((*value)["rt"], "key") == "mtu") return clamp;
-    return unsupported("this segment size is not supported", quoted(*value), "a number, or rt mtu");
+    return unsupported("this segment size is not supported", in_words(*value), "a number, or rt mtu");
   }
   const bool is_payload = kind == "payload";
   const auto field = is_payload ? payload_key(text_of(of, "protocol"), text_of(of, "field")) : std::nullopt;
   if (field && (field->operand.value == Value::traffic_class || field->operand.value == Value::hop_limit)) {
     const bool of_class = field->operand.value == Value::traffic_class;
-    if (value->is_structured()) return unsupported("this value of a field is not supported", quoted(*value), "a value");
+    if (value->is_structured())
+      return unsupported("this value of a field is not supported", in_words(*value), "a value");
     const auto one = read_one(*field, *value);
     if (!one) return within(".value", tl::unexpected(one.error()).value());
     using Set = classify::SetField;

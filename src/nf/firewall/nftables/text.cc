@@ -108,7 +108,31 @@ std::string object_text(const std::string& kind, const Json& value, bool names_i
     return word(value, "protocol") + " " + word(value, "field");
   }
   if (kind == "meta") return meta_text(word(value, "key"));
-  if (kind == "ct") return "ct " + word(value, "key");
+  if (kind == "ct") {
+    const std::string direction = word(value, "dir");
+    return "ct " + (direction.empty() ? "" : direction + " ") + word(value, "key");
+  }
+  if (kind == "rt" || kind == "socket" || kind == "osf") return kind + " " + word(value, "key");
+  if (kind == "tcp option") {
+    const std::string field = word(value, "field");
+    return "tcp option " + word(value, "name") + (field.empty() ? "" : " " + field);
+  }
+  if (kind == "fib" && value.is_object() && value.contains("flags")) {
+    const Json& flags = value["flags"];
+    return fmt::format("fib {} {}", flags.is_array() ? joined(flags, " . ", false) : expression_text(flags, false),
+                       word(value, "result"));
+  }
+  if (kind == "numgen" || kind == "jhash" || kind == "symhash") {
+    std::string text = kind;
+    if (const std::string mode = word(value, "mode"); !mode.empty()) text += " " + mode;
+    if (value.is_object() && value.contains("expr")) text += " " + expression_text(value["expr"], false);
+    text += " mod " + word(value, "mod");
+    for (const char* const more : {"seed", "offset"}) {
+      if (const std::string number = word(value, more); !number.empty() && number != "0")
+        text += fmt::format(" {} {}", more, number);
+    }
+    return text;
+  }
   if (kind == "exthdr") {
     const std::string field = word(value, "field");
     return field.empty() ? "exthdr " + word(value, "name") : word(value, "name") + " " + field;
@@ -255,6 +279,8 @@ std::string statement_text(const Json& statement) {
 }
 
 }  // namespace
+
+std::string in_words(const Json& expression) { return in_quotes(expression_text(expression, false)); }
 
 std::string rule_text(const Json& rule) {
   std::string text;

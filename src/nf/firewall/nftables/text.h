@@ -15,4 +15,7 @@ namespace penstock::firewall::nftables {
 /// and so are the last elements of large sets. What is not known is written as JSON.
 [[nodiscard]] std::string rule_text(const Json& rule);
 
+/// An expression, a value or another part of a statement, in quotes: `'fib daddr . iif oif'`.
+[[nodiscard]] std::string in_words(const Json& expression);
+
 }  // namespace penstock::firewall::nftables

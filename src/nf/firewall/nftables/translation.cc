@@ -15,6 +15,7 @@
 #include "base/ip_address.h"
 #include "base/units.h"
 #include "conntrack/nat_range.h"
+#include "nf/firewall/nftables/text.h"
 
 namespace penstock::firewall::nftables {
 
@@ -66,7 +67,7 @@ Checked<void> read_addresses(const Json& value, ReadTranslation& into) {
     }
   }
   if (!first || !last || first->family != last->family || last->bits < first->bits)
-    return unsupported("this address is not supported", value.dump(), "an address, a range or a prefix");
+    return unsupported("this address is not supported", in_words(value), "an address, a range or a prefix");
   range.flags |= NatRange::kAddresses;
   range.first_address = first->bits;
   range.last_address = last->bits;
@@ -82,7 +83,7 @@ Checked<void> read_ports(const Json& value, NatRange& range) {
   const Json& first = is_range ? value["range"][0] : value;
   const Json& last = is_range ? value["range"][1] : value;
   if (!is_port(first) || !is_port(last) || last < first)
-    return unsupported("this port is not supported", value.dump(), "a port or a range");
+    return unsupported("this port is not supported", in_words(value), "a port or a range");
   range.flags |= NatRange::kPorts;
   range.first_port = first.get<std::uint16_t>();
   range.last_port = last.get<std::uint16_t>();
@@ -94,7 +95,7 @@ Checked<void> read_flags(const Json& value, NatRange& range) {
   for (const Json& flag : list) {
     const auto is_meant = [&](const auto& known) { return flag == known.first; };
     const auto known = std::ranges::find_if(kFlags, is_meant);
-    if (known == kFlags.end()) return unsupported("this flag is not supported", flag.dump());
+    if (known == kFlags.end()) return unsupported("this flag is not supported", in_words(flag));
     range.flags |= known->second;
   }
   return {};
@@ -144,10 +145,10 @@ Checked<ReadTranslation> read_translation(std::string_view kind, const Json& val
       value.is_object() && value.contains("addr") && value["addr"].is_object() && value["addr"].contains("prefix");
   // "10.1.1.0/24" without "prefix to" is a range.
   if (range.has(NatRange::kNetmap) && !has_prefix && read.mapped != "addr")
-    return unsupported("netmap needs a prefix", value.dump());
+    return unsupported("netmap needs a prefix", value.contains("addr") ? in_words(value["addr"]) : "");
   const bool to_addresses = read.translation.way == Way::source || read.translation.way == Way::destination;
   if (to_addresses && !range.has(NatRange::kAddresses) && !range.has(NatRange::kPorts) && read.map == nullptr)
-    return unsupported("a translation to nothing", value.dump());
+    return unsupported("a translation to nothing", "");
   return read;
 }
 
@@ -160,7 +161,7 @@ Checked<ReadTranslation> read_mapped(const Json& value) {
     return read;
   }
   if (!concat->is_array() || concat->size() != 2)
-    return unsupported("this value of a map is not supported", value.dump(), "an address and a port");
+    return unsupported("this value of a map is not supported", in_words(value), "an address and a port");
   if (auto done = read_addresses((*concat)[0], read); !done) return within(".concat[0]", std::move(done.error()));
   if (auto done = read_ports((*concat)[1], read.translation.range); !done)
     return within(".concat[1]", std::move(done.error()));

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/ip_address.h"
 #include "base/units.h"
+#include "nf/firewall/nftables/text.h"
 #include "nf/firewall/rule_text.h"
 
 namespace penstock::firewall::nftables {
@@ -259,7 +260,7 @@ Checked<IntervalSet> read_connections(Type type, const Json& value) {
         [&](const classify::Connection& one) { return (connections >> classify::number_of(one) & 1) != 0; });
   }
   if (type == Type::ct_status)
-    return unsupported("a status of connections that is not supported", shown(value), "snat or dnat");
+    return unsupported("a status of connections that is not supported", in_words(value), "snat or dnat");
   return wrong(type, value);
 }
 
@@ -324,7 +325,7 @@ Checked<IntervalSet> read_value(Type type, const Json& value, Names& names) {
     case Type::ether_type: {
       // Their byte order depends on the version of nft.
       if (type == Type::ether_type && value.is_number()) {
-        return unsupported("an Ethernet type as a number is not supported", shown(value), "a name, as without `-n`");
+        return unsupported("an Ethernet type as a number is not supported", in_words(value), "a name, as without `-n`");
       }
       const auto family = read_number(type, value);
       if (!family) return wrong(type, value);
@@ -332,7 +333,7 @@ Checked<IntervalSet> read_value(Type type, const Json& value, Names& names) {
     }
     case Type::fragment_offset:
       if (read_number(type, value) != 0) {
-        return unsupported("a fragment offset other than 0 is not supported", shown(value), "a comparison with 0");
+        return unsupported("a fragment offset other than 0 is not supported", in_words(value), "a comparison with 0");
       }
       return only(0);
     default: break;
