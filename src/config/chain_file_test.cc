@@ -185,6 +185,22 @@ TEST_F(ChainFile, ReportsAllMistakesWithTheirPlaces) {
   expect_has(errors, "chain.yaml:8:1: unknown section: found 'outputz', expected outputs");
 }
 
+TEST_F(ChainFile, ReportsMistakesInAFileOfSeveralFunctionsOnce) {
+  put("rules", R"({"nftables": [{"table": {"family": "inet", "name": "t", "handle": 1}},
+    {"chain": {"family": "inet", "table": "t", "name": "f", "handle": 1, "type": "filter", "hook": "forward",
+               "prio": 0, "policy": "drop"}},
+    {"rule": {"family": "inet", "table": "t", "chain": "f", "handle": 2, "expr": [{"limit": {"rate": "x"}}]}}]})");
+  const std::string errors = errors_of(
+      "ports: {lan: {pcap: {read: x}}}\nchain:\n  - firewall: {rules: rules, hook: prerouting}\n"
+      "  - firewall: {rules: rules, hook: forward}\n  - firewall: {rules: none, hook: postrouting}\n"
+      "  - firewall: {rules: none, hook: postrouting}\n");
+  const std::size_t first = errors.find("wrong limit"), missing = errors.find("none: cannot open");
+  ASSERT_NE(first, std::string::npos) << errors;
+  EXPECT_EQ(errors.find("wrong limit", first + 1), std::string::npos) << errors;
+  ASSERT_NE(missing, std::string::npos) << errors;
+  EXPECT_EQ(errors.find("none: cannot open", missing + 1), std::string::npos) << errors;
+}
+
 TEST_F(ChainFile, ReportsAllWrongValuesOfASection) {
   const std::string errors = errors_of(
       "ports: {lan: {pcap: {read: x}}}\nchain: []\n"

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -77,6 +79,11 @@ class FunctionBuilder {
     append(built_.cautions, std::move(context.cautions));
     append(built_.without_effect, std::move(context.without_effect));
     if (!function) {
+      // Several functions may read the same file, such as the firewalls of all hooks.
+      std::erase_if(function.error(), [&](const Error& error) {
+        return !error.place.file.empty() && error.place.line == 0 &&
+               !mistakes_in_files_.insert(to_string(error)).second;
+      });
       append(built_.errors, description.parameters->placed(std::move(function.error())));
       return nullptr;
     }
@@ -173,6 +180,7 @@ class FunctionBuilder {
   std::map<std::string_view, int> count_by_name_;
   function::SharedObjects shared_;
   bool known_so_far_ = true;  // none is missing
+  std::set<std::string> mistakes_in_files_;
 };
 
 }  // namespace
