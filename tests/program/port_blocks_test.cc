@@ -174,6 +174,48 @@ TEST_F(CarrierNat, TheLogAnswersWhoHadAnAddressAndAPortAtATime) {
   EXPECT_THAT(report, HasSubstr("\"port_blocks\""));
 }
 
+TEST_F(CarrierNat, AReloadKeepsBlocksAndTranslations) {
+  constexpr std::uint64_t kMicrosecond = 1000;
+  Capture first, rest;
+  // The first host has a connection before and after the reload, and a new one then; the second host comes then.
+  for (std::uint64_t i = 0; i < 3; ++i) first.add(i * kMicrosecond, frame(kFirstHost, 4000, 53));
+  rest.add(kSecond, frame(kFirstHost, 4000, 53));
+  rest.add(kSecond + kMicrosecond, frame(kFirstHost, 4001, 53));
+  rest.add(kSecond + 2 * kMicrosecond, frame(kFirstHost + 1, 4000, 53));
+  write("first", first.text());
+  write("rest", rest.text().substr(24));  // without the header of the file
+  write("chain.yaml",
+        "ports:\n  lan: {pcap: {read: pipe}}\n  wan: {pcap: {write: out.pcap}}\nchain:\n"
+        "  - firewall: {rules: rules, hook: prerouting, port_blocks: {size: 512}}\n"
+        "  - firewall: {rules: rules, hook: postrouting, port_blocks: {size: 512}}\n"
+        "run: {workers: 1, batch: {packets: 1}}\noutputs: {nat_log: nat.log, report: report.json}\n");
+  ASSERT_EQ(shell("mkfifo pipe\n"
+                  "{ TZ=UTC penstock run chain.yaml -q --control run.sock; echo $? >status; } 2>run.err &\n"
+                  "exec 3>pipe; cat first >&3\n"
+                  "for i in {1..200}; do penstock ctl --socket run.sock conntrack count 2>/dev/null | grep -q '^1 ' && "
+                  "break; sleep 0.05; done\n"
+                  "sed -i 's/^COMMIT/-A POSTROUTING -p tcp -j ACCEPT\\nCOMMIT/' rules\n"
+                  "penstock ctl --socket run.sock reload || exit 1\n"
+                  "cat rest >&3; exec 3>&-; wait; exit $(cat status)"),
+            0)
+      << read("err") << read("run.err");
+  EXPECT_THAT(read("out"), HasSubstr("firewall#2: 1 NAT rule added"));
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> sources;
+  for (const golden::Record& record : records("out.pcap"))
+    sources.emplace_back(number_at(record.bytes, 26, 4), number_at(record.bytes, 34, 2));
+  ASSERT_EQ(sources.size(), 6U);
+  for (std::size_t i = 1; i < 4; ++i) EXPECT_EQ(sources[i], sources[0]) << "the known connection";
+  EXPECT_EQ(sources[4].first, sources[0].first);
+  EXPECT_EQ((sources[4].second - 1024) / 512, (sources[0].second - 1024) / 512) << "the block of the host";
+  EXPECT_NE(sources[4], sources[0]);
+  const std::string log = read("nat.log");
+  std::size_t allocated = 0;
+  for (std::size_t at = 0; (at = log.find("allocated HOST=10.0.0.1 ", at)) != std::string::npos; ++at) ++allocated;
+  EXPECT_EQ(allocated, 1U) << log;
+  EXPECT_THAT(log, HasSubstr("allocated HOST=10.0.0.2 "));
+  EXPECT_NE(sources[5], sources[4]);
+}
+
 TEST_F(CarrierNat, RefusesWhatContradicts) {
   EXPECT_EQ(run("size: 100"), 2);
   EXPECT_THAT(read("err"), HasSubstr("a multiple of 64"));
