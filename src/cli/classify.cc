@@ -21,6 +21,7 @@
 #include "base/units.h"
 #include "classify/classifier.h"
 #include "cli/chain_arguments.h"
+#include "function/port_addresses.h"
 #include "function/unsupported.h"
 #include "nf/firewall/ipset_reader.h"
 #include "nf/firewall/rule_reader.h"

@@ -93,7 +93,8 @@ Checked<void> read_ports(const Json& value, NatRange& range) {
 Checked<void> read_flags(const Json& value, NatRange& range) {
   const Json list = value.is_array() ? value : Json::array({value});
   for (const Json& flag : list) {
-    const auto is_meant = [&](const auto& known) { return flag == known.first; };
+    const auto* const name = flag.get_ptr<const std::string*>();
+    const auto is_meant = [&](const auto& known) { return name != nullptr && *name == known.first; };
     const auto known = std::ranges::find_if(kFlags, is_meant);
     if (known == kFlags.end()) return unsupported("this flag is not supported", in_words(flag));
     range.flags |= known->second;
