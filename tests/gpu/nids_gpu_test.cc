@@ -119,6 +119,20 @@ TEST_F(NidsOnGpu, AlertsAsItsTwinOnEveryShippedCapture) {
   EXPECT_GT(alerts, 1000U);
 }
 
+TEST_F(NidsOnGpu, AlertsAsItsTwinByThePapersAlgorithm) {
+  const std::string nids = rules(kCommonRules);
+  std::size_t alerts = 0;
+  std::size_t next_way = 0;
+  for (const std::string& capture : shipped_captures()) {
+    const Scan expected = scan(capture, nids, on_cpu());
+    alerts += expected.alerts.size();
+    const std::string run = on_this(kWays[next_way++ % std::size(kWays)], "33", 1);
+    ASSERT_NO_FATAL_FAILURE(expect_the_same(capture, nids + ", gpu_matcher: aho_corasick", expected, run));
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(alerts, 1000U);
+}
+
 TEST_F(NidsOnGpu, AlertsAsItsTwinWithTheStateOfFlowsWhichIsCountedAsItCrosses) {
   const std::string nids = rules(kCommonRules);
   std::uint64_t states = 0;

@@ -39,6 +39,21 @@ TEST(ScannedElsewhere, GivesTheSameAlertsOnShippedCaptures) {
   for (const std::string& capture : shipped_captures(PENSTOCK_SOURCE_DIR)) expect_the_same(*detection, capture);
 }
 
+TEST(ScannedElsewhere, GivesTheSameAlertsWithWholeLiterals) {
+  DetectionOptions options;
+  options.most_pattern_bytes = 255;
+  const auto usual = compiled(rules_of(kCommonRules));
+  const auto whole = compiled(rules_of(kCommonRules), options);
+  ScanOptions by_whole;
+  by_whole.scanned_elsewhere = by_whole.whole_literals = true;
+  for (const std::string& capture : shipped_captures(PENSTOCK_SOURCE_DIR)) {
+    Scanner here(*usual, {});
+    Scanner elsewhere(*whole, by_whole);
+    ASSERT_EQ(elsewhere.capture(capture), here.capture(capture));
+    EXPECT_EQ(here.counts(), elsewhere.counts()) << capture;
+  }
+}
+
 TEST(ScannedElsewhere, GivesTheSameAlertsOnTheCorpus) {
   if (corpus().empty()) GTEST_SKIP() << "no corpus";
   const auto detection = compiled(rules_of(kCommonRules));

@@ -55,10 +55,10 @@ std::unique_ptr<const Detection> compiled(RuleSet rules, const DetectionOptions&
 
 /// Does a device's work with a matcher on the host.
 struct Scanner::Elsewhere {
-  Elsewhere(std::span<const Literal> all, bool flow_states)
-      : literals(cut_literals(all)),
+  Elsewhere(std::span<const Literal> all, const ScanOptions& options)
+      : literals(options.whole_literals ? std::vector(all.begin(), all.end()) : cut_literals(all)),
         tables(must(build_scan_tables(literals))),
-        with_states(flow_states),
+        with_states(options.flow_states),
         matcher(must(make_pattern_matcher(MatcherKind::hashed_filter, literals))),
         scratch(matcher->make_scratch()),
         found(literals.size()) {}
@@ -102,14 +102,14 @@ Scanner::Scanner(RuleSet rules, const ScanOptions& options)
       hosts_(options.host_bytes),
       tracker_(tracker_options(options, *detection_)),
       inspector_(std::make_unique<Inspector>(*detection_, hosts_, sink_, options.inspector)) {
-  if (options.scanned_elsewhere) elsewhere_ = std::make_unique<Elsewhere>(detection_->literals(), options.flow_states);
+  if (options.scanned_elsewhere) elsewhere_ = std::make_unique<Elsewhere>(detection_->literals(), options);
 }
 
 Scanner::Scanner(const Detection& detection, const ScanOptions& options)
     : hosts_(options.host_bytes),
       tracker_(tracker_options(options, detection)),
       inspector_(std::make_unique<Inspector>(detection, hosts_, sink_, options.inspector)) {
-  if (options.scanned_elsewhere) elsewhere_ = std::make_unique<Elsewhere>(detection.literals(), options.flow_states);
+  if (options.scanned_elsewhere) elsewhere_ = std::make_unique<Elsewhere>(detection.literals(), options);
 }
 
 Scanner::~Scanner() = default;

@@ -32,7 +32,8 @@ struct ScanOptions {
   /// Literals are found as on a GPU: in the part of each frame that a device scans, and reported within the bounds of a
   /// finding.
   bool scanned_elsewhere = false;
-  bool flow_states = false;  // and from the state of the flow on
+  bool whole_literals = false;  // and not only their rarest bytes, as with gpu_matcher: aho_corasick
+  bool flow_states = false;     // and from the state of the flow on
 };
 
 /// By sid, without rules that never alerted.

@@ -217,7 +217,10 @@ std::unique_ptr<function::CpuStage> Nids::make_cpu_stage() {
 std::unique_ptr<DeviceStage> Nids::make_device_stage(function::Processor /*processor*/, const StageUse& use) {
   const std::lock_guard lock(mutex_);
   if (!scan_tables_) {
-    auto built = build_scan_tables(cut_literals(detection_->literals()));
+    const std::span<const Literal> whole = detection_->literals();
+    auto built = settings_.scan == ScanEngine::aho_corasick_packets
+                     ? build_scan_tables(whole, settings_.scan)
+                     : build_scan_tables(cut_literals(whole), settings_.scan);
     if (!built) throw gpu::CudaError(0, to_string(built.error()));
     scan_tables_ = std::move(*built);
   }

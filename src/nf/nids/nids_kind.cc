@@ -67,6 +67,10 @@ constexpr auto kParameters = std::to_array<Parameter>({
      "maximum number of alerts per packet; those of the lowest priority are left out", false},
     {"matcher", ParameterType::choice, "auto", "auto|hyperscan|aho_corasick|hashed_filter",
      "string matcher on the CPU; auto: hyperscan", false},
+    {"gpu_matcher", ParameterType::choice, "auto", "auto|hashed_filter|aho_corasick",
+     "string search on a GPU; auto: the fastest for the rules; aho_corasick: the papers' algorithm, with strings of up "
+     "to 255 bytes and a thread for each packet",
+     false},
     {"flow_state", ParameterType::choice, "none", "none|automaton",
      "state of flows that is sent to a GPU with each TCP segment; automaton: that of the string search, so that the "
      "GPU "
@@ -129,6 +133,12 @@ MatcherKind matcher_of(std::string_view name) {
   return MatcherKind::hyperscan;
 }
 
+ScanEngine scan_of(std::string_view name) {
+  if (name == "aho_corasick") return ScanEngine::aho_corasick_packets;
+  if (name == "hashed_filter") return ScanEngine::hashed_filter;
+  return ScanEngine::automatic;
+}
+
 /// check_parameters has limited their number.
 stack::TunnelPorts::Ports ports_of(const Parameters& parameters, std::string_view name) {
   stack::TunnelPorts::Ports ports{};
@@ -154,6 +164,10 @@ Errors check_parameters(const Parameters& parameters) {
   if (parameters.text("flow_state") != "none" && parameters.text("tracking") == "packets") {
     errors.push_back({parameters.place("flow_state"), "flow_state: packets are inspected one by one, without flows",
                       "automaton with tracking: packets", "automaton with tracking: streams, else none"});
+  }
+  if (parameters.text("flow_state") != "none" && parameters.text("gpu_matcher") == "aho_corasick") {
+    errors.push_back({parameters.place("flow_state"), "flow_state: this search on the GPU takes no state",
+                      "automaton with gpu_matcher: aho_corasick", "none, or gpu_matcher: auto"});
   }
   constexpr std::size_t kMost = std::tuple_size_v<stack::TunnelPorts::Ports>;
   for (const std::string_view name : {"vxlan_ports", "geneve_ports", "teredo_ports"}) {
@@ -192,6 +206,7 @@ NidsSettings settings_of(const Parameters& parameters, const function::NfContext
   tracker.stream_depth = depth == 0 || depth > 0xffff'ffff ? 0xffff'ffff : static_cast<std::uint32_t>(depth);
   settings.inspector.drops = tracker.inline_streams = parameters.text("action") == "drop";
   tracker.refuse_when_full = settings.inspector.drops && parameters.text("when_full") != "pass";
+  settings.scan = scan_of(parameters.text("gpu_matcher"));
   settings.flow_state = parameters.text("flow_state") == "automaton";
   settings.host_memory = parameters.integer("host_memory");
   settings.eve.payload = parameters.flag("payload");
@@ -406,6 +421,8 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
   if (!rules) return failure(placed_variables(std::move(rules).error(), parameters));
   DetectionOptions options;
   options.matcher = matcher_of(parameters.text("matcher"));
+  constexpr std::size_t kLongestContent = 255;  // that Suricata takes
+  if (parameters.text("gpu_matcher") == "aho_corasick") options.most_pattern_bytes = kLongestContent;
   options.most_alerts = static_cast<unsigned>(parameters.integer("most_alerts"));
   auto detection = Detection::compile(std::move(*rules), options);
   if (!detection) {

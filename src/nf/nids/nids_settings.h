@@ -15,6 +15,7 @@
 #include "nf/nids/alert/eve_alert.h"
 #include "nf/nids/detect/inspector.h"
 #include "nf/nids/detect/state_store.h"
+#include "nf/nids/match/scan_tables.h"
 #include "report/event_log.h"
 #include "stack/tracker_options.h"
 
@@ -38,7 +39,8 @@ struct NidsSettings {
   stack::TrackerOptions tracker;
   InspectorOptions inspector;
   EveOptions eve;
-  bool flow_state = false;  // send the literals' automaton state with each TCP segment to the GPU
+  ScanEngine scan = ScanEngine::automatic;  // on a GPU
+  bool flow_state = false;                  // send the literals' automaton state with each TCP segment to the GPU
   std::size_t host_memory = HostMemory::kDefaultBytes;
   std::chrono::seconds stats_interval{};    // of EVE `stats` records; 0: one at the end
   bool flow_records = false;                // EVE `flow` records

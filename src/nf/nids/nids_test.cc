@@ -465,6 +465,8 @@ TEST_F(NidsFunction, RefusesWrongParameters) {
               HasSubstr("chain.yaml:2:1: vxlan_ports: too many ports: found 9, expected at most 8"));
   EXPECT_THAT(refusal(rules, {{"flow_state", {"automaton"}}, {"tracking", {"packets"}}}),
               HasSubstr("chain.yaml:2:1: flow_state: packets are inspected one by one, without flows"));
+  EXPECT_THAT(refusal(rules, {{"flow_state", {"automaton"}}, {"gpu_matcher", {"aho_corasick"}}}),
+              HasSubstr("chain.yaml:2:1: flow_state: this search on the GPU takes no state"));
   EXPECT_THAT(refusal(rules, {{"classification", {"/nowhere.config"}}}), HasSubstr("/nowhere.config"));
   EXPECT_THAT(refusal("", {}), HasSubstr("chain.yaml:1:1: no rule could be loaded: found no rules"));
   EXPECT_THAT(refusal(rules + "alert udp any any -> any any (frobnicate:1; sid:2;)\n", {{"strict", {"true"}}}),

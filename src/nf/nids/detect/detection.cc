@@ -196,7 +196,7 @@ Result<std::unique_ptr<const Detection>> Detection::compile(RuleSet rules, const
   LiteralTableBuilder of_payloads, of_headers;
   for (std::uint32_t place = 0; place < parts.rules.size(); ++place) {
     if (parts.rules[place].type == RuleType::ip_only) continue;
-    const std::optional<FastPattern> pattern = fast_pattern(*parts.rules[place].rule);
+    const std::optional<FastPattern> pattern = fast_pattern(*parts.rules[place].rule, options.most_pattern_bytes);
     if (!pattern) continue;
     LiteralTableBuilder& table = pattern->buffer == Buffer::payload ? of_payloads : of_headers;
     selections[place] = {pattern->buffer, table.add(pattern->literal, place)};

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "nf/nids/detect/fast_pattern.h"
 #include "nf/nids/match/pattern_matcher.h"
 #include "nf/nids/rules/rule_set.h"
 
@@ -21,7 +22,8 @@ namespace penstock::nids {
 
 struct DetectionOptions {
   MatcherKind matcher = MatcherKind::hyperscan;
-  unsigned most_alerts = 255;  // per packet; alerts of lower priority are dropped and counted
+  std::size_t most_pattern_bytes = kMostPatternBytes;  // of the literals that select candidates
+  unsigned most_alerts = 255;                          // per packet; alerts of lower priority are dropped and counted
   std::size_t most_expression_bytes = std::size_t{512} << 20;  // memory of compiled expressions; typical ones take 3 KB
                                                                // each
 };

@@ -31,7 +31,7 @@ std::span<const std::uint8_t> named_part(const Content& content) noexcept {
 namespace {
 
 /// Bytes that every match of an expression on the payload contains.
-std::optional<FastPattern> pattern_of_expressions(const Rule& rule) {
+std::optional<FastPattern> pattern_of_expressions(const Rule& rule, std::size_t most_bytes) {
   std::optional<FastPattern> best;
   unsigned strongest = 0;
   for (const BufferMatches& buffer : rule.buffers) {
@@ -41,7 +41,7 @@ std::optional<FastPattern> pattern_of_expressions(const Rule& rule) {
       if (pcre == nullptr || pcre->negated || pcre->of != Pcre::Of::buffer) continue;
       const std::optional<Literal> literal = facts_of(*pcre).literal;
       if (!literal) continue;
-      const std::span<const std::uint8_t> part = rarest_part(literal->bytes, kMostPatternBytes);
+      const std::span<const std::uint8_t> part = rarest_part(literal->bytes, most_bytes);
       if (best && pattern_strength(part) <= strongest) continue;
       strongest = pattern_strength(part);
       best = FastPattern{Buffer::payload, {{part.begin(), part.end()}, literal->nocase}};
@@ -67,7 +67,7 @@ unsigned pattern_strength(std::span<const std::uint8_t> bytes) noexcept {
   return strength;
 }
 
-std::optional<FastPattern> fast_pattern(const Rule& rule) {
+std::optional<FastPattern> fast_pattern(const Rule& rule, std::size_t most_bytes) {
   std::optional<FastPattern> best;
   // Ranked by: `fast_pattern`, payload, strength, length.
   std::tuple<bool, bool, unsigned, std::size_t> best_rank{};
@@ -82,11 +82,11 @@ std::optional<FastPattern> fast_pattern(const Rule& rule) {
                             pattern_strength(bytes), bytes.size()};
       if (best && rank <= best_rank) continue;
       best_rank = rank;
-      const std::span<const std::uint8_t> part = rarest_part(bytes, kMostPatternBytes);
+      const std::span<const std::uint8_t> part = rarest_part(bytes, most_bytes);
       best = FastPattern{buffer.buffer, {{part.begin(), part.end()}, content->nocase}};
     }
   }
-  return best ? best : pattern_of_expressions(rule);
+  return best ? best : pattern_of_expressions(rule, most_bytes);
 }
 
 }  // namespace penstock::nids

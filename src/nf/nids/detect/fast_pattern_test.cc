@@ -54,6 +54,7 @@ TEST(FastPattern, IsTheRarestPartOfALongContent) {
   const std::string part = text_of(fast_pattern(rule));
   EXPECT_EQ(part.size(), kMostPatternBytes);
   EXPECT_NE(part.find(rare), part.npos);
+  EXPECT_EQ(text_of(fast_pattern(rule, 255)).size(), 255U);
 }
 
 TEST(FastPattern, ComesFromAnExpressionIfThereIsNoContent) {

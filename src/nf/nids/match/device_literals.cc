@@ -18,14 +18,25 @@ const T* DeviceLiterals::copy_of(const std::vector<T>& host) {
   return reinterpret_cast<const T*>(copies_.back().data());
 }
 
-DeviceLiterals::EngineView DeviceLiterals::copy_of(const AhoCorasickTables& tables) {
-  auto view = tables.view<std::uint16_t>();
+template <typename Entry>
+AhoCorasickView<Entry> DeviceLiterals::copy_of(const AhoCorasickTables& tables, const std::vector<Entry>& rows) {
+  auto view = tables.view<Entry>();
   view.class_of = copy_of(tables.class_of);
-  view.next = copy_of(tables.narrow);
+  view.next = copy_of(rows);
   view.accepting = copy_of(tables.accepting);
   view.outputs = copy_of(tables.outputs);
   view.texts = copy_of(tables.texts);
   return view;
+}
+
+DeviceLiterals::EngineView DeviceLiterals::copy_of(const AhoCorasickTables& tables) {
+  return copy_of(tables, tables.narrow);
+}
+
+DeviceLiterals::EngineView DeviceLiterals::copy_of(const PacketAutomaton& automaton) {
+  const AhoCorasickTables& tables = automaton.tables;
+  if (tables.is_narrow()) return PacketAutomatonView<std::uint16_t>{copy_of(tables, tables.narrow)};
+  return PacketAutomatonView<std::uint32_t>{copy_of(tables, tables.wide)};
 }
 
 DeviceLiterals::EngineView DeviceLiterals::copy_of(const HashedFilterTables& tables) {

@@ -20,9 +20,16 @@
 
 namespace penstock::nids {
 
+/// Of PacketAutomaton.
+template <typename Entry>
+struct PacketAutomatonView {
+  AhoCorasickView<Entry> automaton;
+};
+
 class DeviceLiterals {
  public:
-  using EngineView = std::variant<AhoCorasickView<std::uint16_t>, HashedFilterView>;
+  using EngineView = std::variant<AhoCorasickView<std::uint16_t>, HashedFilterView, PacketAutomatonView<std::uint16_t>,
+                                  PacketAutomatonView<std::uint32_t>>;
 
   /// Copies the tables to the current device; throws CudaError.
   explicit DeviceLiterals(const ScanTables& tables);
@@ -33,8 +40,11 @@ class DeviceLiterals {
  private:
   template <typename T>
   const T* copy_of(const std::vector<T>& host);
+  template <typename Entry>
+  [[nodiscard]] AhoCorasickView<Entry> copy_of(const AhoCorasickTables& tables, const std::vector<Entry>& rows);
   [[nodiscard]] EngineView copy_of(const AhoCorasickTables& tables);
   [[nodiscard]] EngineView copy_of(const HashedFilterTables& tables);
+  [[nodiscard]] EngineView copy_of(const PacketAutomaton& automaton);
 
   std::vector<gpu::DeviceBuffer<std::byte>> copies_;
   EngineView engine_;
@@ -42,9 +52,9 @@ class DeviceLiterals {
 
 /// Makes a stage that finds the literals in each forwarded packet's possible payload (scan_range_core.h), and writes
 /// them as the packet's finding, a PacketLiterals. For other packets the finding says that they were not scanned. If
-/// packets come with states (DevicePackets::states, one FlowState each), literals that begin in the state are included.
-/// Verdicts do not change. Borrows the tables, which must be on the current device. `multiprocessors`: how many it may
-/// fill, as in StageUse. Throws CudaError.
+/// packets come with states (DevicePackets::states, one FlowState each), literals that begin in the state are included,
+/// unless each packet has a thread (PacketAutomaton). Verdicts do not change. Borrows the tables, which must be on the
+/// current device. `multiprocessors`: how many it may fill, as in StageUse. Throws CudaError.
 [[nodiscard]] std::unique_ptr<gpu::GpuStage> make_scan_stage(const DeviceLiterals& literals,
                                                              std::uint32_t multiprocessors = 0);
 

@@ -8,11 +8,13 @@
 //   scan/stage       as chains run it (make_scan_stage)
 //   scan/lanes/*     the hashed filter by the lanes that share a packet
 //   scan/bits/*      the hashed filter by the size of its quads' bits
-//   scan/rows/*      the automaton, its rows in shared memory or in the device's
+//   scan/packets     the automaton, a thread for each packet (gpu_matcher: aho_corasick)
+//   scan/rows/*      the automaton, packets in strips, its rows in shared memory or in the device's
 //
-// Axes: literals (cut as the stage needs them), bytes of a frame (0: seven of 64, four of 594, one of 1518 in turn),
-// packets of a batch (0: 512 MiB). The time is that of one launch. Counters: literals found per packet, packets with
-// more literals than a finding can hold, candidates per KiB of text according to the hashed filter's bits.
+// Axes: literals (whole for scan/packets, else cut as the stage needs them), bytes of a frame (0: seven of 64, four of
+// 594, one of 1518 in turn), packets of a batch (0: 512 MiB). The time is that of one launch. Counters: literals found
+// per packet, packets with more literals than a finding can hold, candidates per KiB of text according to the hashed
+// filter's bits.
 
 #include <benchmark/benchmark.h>
 #include <cuda_runtime.h>
@@ -144,7 +146,9 @@ const Tables* tables_of(std::size_t count, ScanEngine engine, unsigned quad_word
   static std::map<std::tuple<std::size_t, ScanEngine, unsigned>, std::unique_ptr<Tables>> made;
   auto& tables = made[{count, engine, quad_words_log2}];
   if (!tables) {
-    const auto built = build_scan_tables(cut_literals(testing::bench_literals(count)), engine, {quad_words_log2});
+    const std::vector<Literal> whole = testing::bench_literals(count);
+    const bool cuts = engine != ScanEngine::aho_corasick_packets;
+    const auto built = build_scan_tables(cuts ? cut_literals(whole) : whole, engine, {quad_words_log2});
     if (!built) return nullptr;
     tables = std::make_unique<Tables>(*built);
   }
@@ -246,8 +250,9 @@ std::vector<Variant> all_variants() {
     variants.push_back({"bits/" + std::to_string((std::size_t{4} << log2) / 1024) + "_KiB", ScanEngine::hashed_filter,
                         make_filter<>, log2});
   }
-  variants.push_back({"rows/shared", ScanEngine::aho_corasick, make_rows<true>});
-  variants.push_back({"rows/device", ScanEngine::aho_corasick, make_rows<false>});
+  variants.push_back({"rows/shared", ScanEngine::aho_corasick_strips, make_rows<true>});
+  variants.push_back({"packets", ScanEngine::aho_corasick_packets, make_stage});
+  variants.push_back({"rows/device", ScanEngine::aho_corasick_strips, make_rows<false>});
   return variants;
 }
 
@@ -258,7 +263,7 @@ void add(const Variant& variant, std::uint32_t bytes, std::uint32_t packets) {
                           ->Unit(benchmark::kMicrosecond)
                           ->ArgNames({"literals", "bytes", "packets"});
   for (const int literals : {147, 2'000, 30'000}) {
-    if (literals > 2'000 && variant.engine == ScanEngine::aho_corasick) continue;
+    if (literals > 2'000 && variant.engine == ScanEngine::aho_corasick_strips) continue;
     bench->Args({literals, bytes, packets});
   }
 }

@@ -199,7 +199,7 @@ template <bool kRowsInShared>
 struct AutomatonScan {
   static constexpr std::uint32_t kStripBytes = 32;
   static constexpr int kLead = 8;  // how many bytes before a strip the automaton starts
-  static_assert(kLead + 1 == kMostAutomatonLiteralBytes);
+  static_assert(kLead + 1 == kMostStripLiteralBytes);
 
   using Entry = std::uint16_t;
   AhoCorasickView<Entry> view;
@@ -488,7 +488,8 @@ class ScanLauncher {
   std::uint32_t resident_blocks_ = 1;
 };
 
-/// Calls `use(scan)` with the engine's scan. `rows_in_shared` is for the automaton.
+/// Calls `use(scan)` with the scan of an engine whose packets are shared by lanes. `rows_in_shared` is for the
+/// automaton.
 template <typename Use>
 auto with_scan(const DeviceLiterals::EngineView& engine, bool rows_in_shared, const Use& use) {
   if (const auto* const filter = std::get_if<HashedFilterView>(&engine)) {

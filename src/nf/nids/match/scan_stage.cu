@@ -26,6 +26,44 @@ __global__ void __launch_bounds__(gpu::kThreadsPerBlock)
             reinterpret_cast<PacketLiterals*>(batch.findings)[i]);
 }
 
+/// The papers' algorithm: each thread takes a packet through the automaton.
+template <typename Entry>
+__global__ void __launch_bounds__(gpu::kThreadsPerBlock)
+    scan_each(const __grid_constant__ AhoCorasickView<Entry> automaton,
+              const __grid_constant__ gpu::DevicePackets batch) {
+  const std::uint32_t i = blockIdx.x * gpu::kThreadsPerBlock + threadIdx.x;
+  if (i >= batch.count) return;
+  const PacketDescriptor& packet = batch.packets[i];
+  PacketLiterals finding;
+  if (packet.verdict.alive()) {
+    const ScanRange range = scan_range(packet.layout, packet.length);
+    finding.flags = PacketLiterals::kScanned;
+    if (range.is_payload) finding.flags |= PacketLiterals::kPayload;
+    const std::uint8_t* const frame = batch.frames + packet.offset;
+    if (range.begin < range.end) {
+      ac_scan(automaton, frame + range.begin, frame + range.end,
+              [&finding](std::uint32_t literal) { finding.add(literal); });
+    }
+  }
+  reinterpret_cast<PacketLiterals*>(batch.findings)[i] = finding;
+}
+
+template <typename Entry>
+class ScanEachStage final : public gpu::GpuStage {
+ public:
+  explicit ScanEachStage(const PacketAutomatonView<Entry>& view) : automaton_(view.automaton) {}
+  bool enqueue(const gpu::DevicePackets& batch, const gpu::Stream& stream) noexcept override {
+    return batch.count == 0 || gpu::launch_threads(scan_each<Entry>, batch.count, stream, automaton_, batch);
+  }
+  /// A scan only writes the batch's findings.
+  bool rehearse(const gpu::DevicePackets& batch, const gpu::Stream& stream) noexcept override {
+    return enqueue(batch, stream);
+  }
+
+ private:
+  AhoCorasickView<Entry> automaton_;
+};
+
 template <typename Scan>
 class ScanStage final : public gpu::GpuStage {
  public:
@@ -60,6 +98,10 @@ bool rows_fit_shared(const DeviceLiterals::EngineView& engine, unsigned most) {
 }  // namespace
 
 std::unique_ptr<gpu::GpuStage> make_scan_stage(const DeviceLiterals& literals, std::uint32_t multiprocessors) {
+  if (const auto* const narrow = std::get_if<PacketAutomatonView<std::uint16_t>>(&literals.engine()))
+    return std::make_unique<ScanEachStage<std::uint16_t>>(*narrow);
+  if (const auto* const wide = std::get_if<PacketAutomatonView<std::uint32_t>>(&literals.engine()))
+    return std::make_unique<ScanEachStage<std::uint32_t>>(*wide);
   return with_scan(literals.engine(), rows_fit_shared(literals.engine(), most_shared_bytes()),
                    [&]<typename Scan>(const Scan& scan) -> std::unique_ptr<gpu::GpuStage> {
                      return std::make_unique<ScanStage<Scan>>(scan, multiprocessors);

@@ -166,7 +166,15 @@ class ScanOnDevice : public ::testing::TestWithParam<Way> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Engines, ScanOnDevice,
-                         ::testing::Values(Way{"AhoCorasick", ScanEngine::aho_corasick},
+                         ::testing::Values(Way{"AhoCorasickInStrips", ScanEngine::aho_corasick_strips},
+                                           Way{"AhoCorasick", ScanEngine::aho_corasick_packets},
+                                           Way{"HashedFilter", ScanEngine::hashed_filter}),
+                         [](const auto& way) { return way.param.name; });
+
+class ScanOfFlowsOnDevice : public ScanOnDevice {};
+
+INSTANTIATE_TEST_SUITE_P(Engines, ScanOfFlowsOnDevice,
+                         ::testing::Values(Way{"AhoCorasickInStrips", ScanEngine::aho_corasick_strips},
                                            Way{"HashedFilter", ScanEngine::hashed_filter}),
                          [](const auto& way) { return way.param.name; });
 
@@ -368,7 +376,7 @@ TEST_P(ScanOnDevice, ScansOnWhenStagesForFewerLiteralsWereMade) {
 }
 
 //   stream     ┄┄┄┄┄┄ n e e | d | l e ┄┄┄┄┄     in segments of 0 to 59 bytes, with the bytes before as state
-TEST_P(ScanOnDevice, FindsWhatBeginsInTheStateOfTheFlow) {
+TEST_P(ScanOfFlowsOnDevice, FindsWhatBeginsInTheStateOfTheFlow) {
   for (const std::uint32_t count : {1U, 33U, 2'000U}) {
     Draw draw(count);
     use(rule_literals(60, draw));
@@ -421,37 +429,51 @@ TEST_P(ScanOnDevice, FindsWhatBeginsInTheStateOfTheFlow) {
   }
 }
 
+/// In 2,000 payloads with some of them.
+void expect_found_as_on_the_host(std::span<const Literal> literals, ScanEngine engine) {
+  const auto tables = build_scan_tables(literals, engine);
+  ASSERT_TRUE(tables);
+  const DeviceLiterals on_device(*tables);
+  const auto stage = make_scan_stage(on_device);
+  const auto matcher = make_pattern_matcher(MatcherKind::hashed_filter, literals);
+  ASSERT_TRUE(matcher);
+  Draw draw(7);
+  Batch batch(8, literals);
+  for (int i = 0; i < 2'000; ++i) {
+    Bytes payload = draw.traffic(draw.below(1461));
+    for (std::uint32_t n = draw.below(5); n > 0; --n)
+      draw.plant(literals[draw.below(static_cast<std::uint32_t>(literals.size()))], payload);
+    batch.add(payload);
+  }
+  const auto findings = batch.scan(*stage, 3);
+  std::size_t planted = 0;
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    LiteralSet found(literals.size());
+    (*matcher)->scan(batch.scanned(batch.packets()[i]), nullptr, found);
+    ASSERT_EQ(findings[i].complete(), found.list().size() <= PacketLiterals::kMost);
+    if (!findings[i].complete()) continue;
+    ASSERT_EQ(Found(findings[i].list().begin(), findings[i].list().end()),
+              Found(found.list().begin(), found.list().end()));
+    planted += found.list().size();
+  }
+  EXPECT_GT(planted, 2'000U);
+}
+
 TEST(HashedFilterOnDevice, FindsThirtyThousandLiteralsOfAnyLength) {
   Draw draw(7);
   std::vector<Literal> literals;
   for (int i = 0; i < 30'000; ++i) literals.push_back(draw.rule_literal());
-  for (const bool cut : {true, false}) {
-    const std::vector<Literal> sought = cut ? cut_literals(literals) : literals;
-    const auto tables = build_scan_tables(sought, ScanEngine::hashed_filter);
-    ASSERT_TRUE(tables);
-    const DeviceLiterals on_device(*tables);
-    const auto stage = make_scan_stage(on_device);
-    const auto matcher = make_pattern_matcher(MatcherKind::hashed_filter, sought);
-    ASSERT_TRUE(matcher);
-    Batch batch(8, sought);
-    std::vector<Bytes> payloads;
-    for (int i = 0; i < 2'000; ++i) {
-      Bytes payload = draw.traffic(draw.below(1461));
-      for (std::uint32_t n = draw.below(5); n > 0; --n) draw.plant(sought[draw.below(30'000)], payload);
-      batch.add(payload);
-    }
-    const auto findings = batch.scan(*stage, 3);
-    std::size_t planted = 0;
-    for (std::size_t i = 0; i < batch.size(); ++i) {
-      LiteralSet found(sought.size());
-      (*matcher)->scan(batch.scanned(batch.packets()[i]), nullptr, found);
-      ASSERT_EQ(findings[i].complete(), found.list().size() <= PacketLiterals::kMost);
-      if (!findings[i].complete()) continue;
-      ASSERT_EQ(Found(findings[i].list().begin(), findings[i].list().end()),
-                Found(found.list().begin(), found.list().end()));
-      planted += found.list().size();
-    }
-    EXPECT_GT(planted, 2'000U);
+  ASSERT_NO_FATAL_FAILURE(expect_found_as_on_the_host(cut_literals(literals), ScanEngine::hashed_filter));
+  ASSERT_NO_FATAL_FAILURE(expect_found_as_on_the_host(literals, ScanEngine::hashed_filter));
+}
+
+// The second set has more states than 16 bits tell apart.
+TEST(AhoCorasickOnDevice, FindsLiteralsOfUpTo255Bytes) {
+  for (const int count : {147, 2'000}) {
+    Draw draw(11);
+    std::vector<Literal> literals;
+    for (int i = 0; i < count; ++i) literals.push_back({draw.bytes(1 + draw.below(255)), draw.one_in(3)});
+    ASSERT_NO_FATAL_FAILURE(expect_found_as_on_the_host(literals, ScanEngine::aho_corasick_packets)) << count;
   }
 }
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the scan of packets on a device searches for: the literals, in the tables of the engine that is faster for them.
-// Built once on the host; every device gets a copy (device_literals.h).
+// What the scan of packets on a device searches for: the literals, in the tables of an engine. Built once on the host;
+// every device gets a copy (device_literals.h).
 
 #pragma once
 
@@ -18,17 +18,23 @@
 namespace penstock::nids {
 
 enum class ScanEngine : std::uint8_t {
-  automatic,
-  aho_corasick,  // only for literals of at most kMostAutomatonLiteralBytes
-  hashed_filter,
+  automatic,             // hashed_filter or aho_corasick_strips, whichever is faster for these literals
+  hashed_filter,         // a few lanes of a warp share a packet
+  aho_corasick_strips,   // the same; only for few literals of at most kMostStripLiteralBytes
+  aho_corasick_packets,  // a thread for each packet, as in Chaurasia §IV
 };
 
-/// The longest literal for the automaton. Device threads scan a packet in strips, and start the automaton one byte less
-/// than this before each strip.
-inline constexpr std::uint32_t kMostAutomatonLiteralBytes = 9;
+/// The longest literal for the automaton if threads scan packets in strips: they start it one byte less than this
+/// before each strip.
+inline constexpr std::uint32_t kMostStripLiteralBytes = 9;
+
+/// The automaton of aho_corasick_packets.
+struct PacketAutomaton {
+  AhoCorasickTables tables;
+};
 
 struct ScanTables {
-  std::variant<AhoCorasickTables, HashedFilterTables> engine;
+  std::variant<AhoCorasickTables, HashedFilterTables, PacketAutomaton> engine;
 
   /// "hashed filter, 30,000 literals, 128 KiB of bits".
   [[nodiscard]] std::string description() const;

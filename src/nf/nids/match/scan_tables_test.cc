@@ -43,9 +43,18 @@ TEST(ScanTables, CanBeOfNoLiterals) {
 
 TEST(ScanTables, UseTheRequestedEngineOrFail) {
   EXPECT_FALSE(is_automaton(build_scan_tables(drawn(5, 8), ScanEngine::hashed_filter)));
-  EXPECT_TRUE(is_automaton(build_scan_tables(drawn(200, 8), ScanEngine::aho_corasick)));
-  EXPECT_FALSE(build_scan_tables(drawn(5, 10), ScanEngine::aho_corasick));
-  EXPECT_FALSE(build_scan_tables(drawn(20'000, 8), ScanEngine::aho_corasick)) << "more states than 16 bits tell apart";
+  EXPECT_TRUE(is_automaton(build_scan_tables(drawn(200, 8), ScanEngine::aho_corasick_strips)));
+  EXPECT_FALSE(build_scan_tables(drawn(5, 10), ScanEngine::aho_corasick_strips));
+  EXPECT_FALSE(build_scan_tables(drawn(20'000, 8), ScanEngine::aho_corasick_strips))
+      << "more states than 16 bits tell apart";
+}
+
+TEST(ScanTables, TakeAnyLiteralsForAThreadPerPacket) {
+  for (const std::size_t count : {0U, 5U, 1'000U}) {
+    const auto tables = build_scan_tables(drawn(count, 255), ScanEngine::aho_corasick_packets);
+    ASSERT_TRUE(tables);
+    EXPECT_EQ(std::get<PacketAutomaton>(tables->engine).tables.is_narrow(), count < 1'000) << count;
+  }
 }
 
 TEST(ScanTables, OfAFilterHaveTheRequestedBitsOrAsManyAsTheLiteralsNeed) {

@@ -82,9 +82,10 @@ class SeamOracle : public ::testing::TestWithParam<ScanEngine> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Engines, SeamOracle, ::testing::Values(ScanEngine::aho_corasick, ScanEngine::hashed_filter),
+INSTANTIATE_TEST_SUITE_P(Engines, SeamOracle,
+                         ::testing::Values(ScanEngine::aho_corasick_strips, ScanEngine::hashed_filter),
                          [](const auto& engine) {
-                           return engine.param == ScanEngine::aho_corasick ? "AhoCorasick" : "HashedFilter";
+                           return engine.param == ScanEngine::aho_corasick_strips ? "AhoCorasick" : "HashedFilter";
                          });
 
 //   stream     ┄┄┄┄┄┄ n e e | d | l e ┄┄┄┄┄         in segments of 0 to 19 bytes
