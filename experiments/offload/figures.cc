@@ -54,6 +54,41 @@ Figure by_size(const char* function, const char* number, const char* title, cons
           .panels = "engine"};
 }
 
+Figure by_traffic(const char* function, const char* title) {
+  return {.id = std::string(function) + "-traffic",
+          .title = title,
+          .where = {{"function", {function}}, {"sweep", {"traffic"}}},
+          .x = {"traffic", "traffic"},
+          .y = {"mpps", "million packets/s", AxisKind::logarithmic},
+          .series = {"engine", "processor", "cores", "measured", "streams"},
+          .limit = kPcie,
+          .references = {},
+          .panels = "engine"};
+}
+
+Figure of_frames(const char* function, const char* title) {
+  return {.id = std::string(function) + "-frames",
+          .title = title,
+          .where = {{"function", {function}}, {"sweep", {"frames"}}},
+          .x = {"size", "frame size in bytes, with FCS"},
+          .y = {"mpps", "million packets/s", AxisKind::logarithmic},
+          .series = {"processor", "frames", "workers"},
+          .limit = kPcie,
+          .references = {}};
+}
+
+Figure of_memory(const char* function, const char* title, const char* key, const char* label,
+                 std::vector<Reference> references) {
+  return {.id = std::string(function) + "-memory",
+          .title = title,
+          .where = {{"function", {function}}, {"sweep", {key}}, {"measured", {"kernel"}}},
+          .x = {key, label, AxisKind::logarithmic},
+          .y = {"memory_percent", "percent of the GPU's memory", AxisKind::logarithmic},
+          .series = {"engine"},
+          .limit = std::nullopt,
+          .references = std::move(references)};
+}
+
 }  // namespace
 
 const std::vector<Figure>& offload_figures() {
@@ -67,6 +102,17 @@ const std::vector<Figure>& offload_figures() {
       by_batch("firewall", "5", "Firewall classification", "linear", firewall_references()),
       by_size("firewall", "6", "Firewall classification by rules, batches of 65,536", "rules", "rules",
               firewall_references()),
+      by_traffic("router", "Routing look-ups by traffic, full table, batches of 65,536 (Alonistioti §II.A)"),
+      by_traffic("firewall", "Firewall classification by traffic, 1,024 rules, batches of 65,536 (Alonistioti §III)"),
+      of_frames("router", "Routing of frames, full table (Alonistioti §III looks up keys alone)"),
+      of_frames("firewall", "Firewall of frames, 1,024 rules (Alonistioti §III classifies keys alone)"),
+      of_memory("router", "Memory of routing tables (Alonistioti §III)", "routes", "IPv4 routes",
+                {{"paper's GPU, largest table", 50, std::nullopt,
+                  "Alonistioti §III: \"up to 50% of the available memory in our GPU card\""},
+                 {"paper's FPGA", 95, 256'000, "Alonistioti §III: \"about 95% of the chip embedded RAM\""}}),
+      of_memory("firewall", "Memory of rules (Alonistioti §III)", "rules", "rules",
+                {{"paper's GPU", 2, 1024, "Alonistioti §III: \"almost 2% of the available memory in our GPU card\""},
+                 {"paper's FPGA", 18, 1024, "Alonistioti §III: \"about 18% of the chip embedded RAM\""}}),
   };
   return kFigures;
 }

@@ -26,6 +26,18 @@ namespace penstock::experiments {
 inline constexpr std::size_t kKeys = std::size_t{1} << 21;  // a power of two, like batches
 inline constexpr std::size_t kSampleStep = 997;             // every 997th key is checked
 
+/// What the keys are those of: the patterns of Alonistioti §II.A and §III.
+enum class Traffic : std::uint8_t {
+  spread,    // routing: addresses of random routes. A firewall: three of four keys match a random rule
+  bursts,    // routing: runs of up to 32 keys with one address, as of UDP flows and TCP bursts
+  tcp,       // a firewall: as `spread`, but nine of ten keys are of TCP, and the others of UDP
+  balanced,  // half and half
+  udp,       // the other way round
+  flood,  // denial of service. Routing: nine of ten keys have one address. A firewall: nine of ten are UDP packets from
+          // random sources to one host, which only the last rule matches
+};
+[[nodiscard]] std::string_view name_of(Traffic traffic) noexcept;
+
 /// The copy of a table on the device that was current when it was made.
 struct DeviceTable {
   TableView view;
@@ -57,12 +69,13 @@ class LookupWork {
   [[nodiscard]] virtual std::uint32_t expected(std::size_t index) const noexcept = 0;
 };
 
-/// Look-ups in these routes, with engines `dir24`, `trie4` and `trie1`. A key is an address of a random route; values
-/// are those of the routes.
-[[nodiscard]] Result<std::unique_ptr<LookupWork>> make_routing(std::span<const router::Route4> routes);
+/// Look-ups in these routes, with engines `dir24`, `trie4` and `trie1`. Values are those of the routes.
+[[nodiscard]] Result<std::unique_ptr<LookupWork>> make_routing(std::span<const router::Route4> routes,
+                                                               Traffic traffic = Traffic::spread);
 
-/// Classification by these rules, with engines `bitvector` and `linear`. Three of four keys match a random rule, the
-/// fourth is random. Values are entries, as in classify::Classifier.
-[[nodiscard]] Result<std::unique_ptr<LookupWork>> make_firewall(classify::Ruleset rules);
+/// Classification by these rules, with engines `bitvector` and `linear`. Values are entries, as in
+/// classify::Classifier.
+[[nodiscard]] Result<std::unique_ptr<LookupWork>> make_firewall(classify::Ruleset rules,
+                                                                Traffic traffic = Traffic::spread);
 
 }  // namespace penstock::experiments

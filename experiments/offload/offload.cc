@@ -3,12 +3,18 @@
 
 #include "experiments/offload/offload.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
+#include <iterator>
+#include <optional>
 #include <random>
 #include <utility>
 
 #include "base/text_file.h"
 #include "experiments/limits.h"
+#include "experiments/measured_chain.h"
 #include "experiments/offload/figures.h"
 #include "experiments/offload/lookups.h"
 #include "experiments/offload/rates.h"
@@ -26,14 +32,22 @@ constexpr std::size_t kBatchOfSizes = std::size_t{1} << 16;  // used where table
 constexpr std::size_t kRulesOfBatches = 1024;                // used where batch sizes vary; the paper's largest set
 constexpr unsigned kStreamsOfSizes = 4;
 
+constexpr std::array kFrameSizes{"64", "512", "1518"};
+constexpr unsigned kWorkersOfSmall = 12, kWorkersOfLarge = 4;  // that keep a GPU busy with frames, as in `chain`
+
 struct Function {
   const char* name;
   const char* size_key;
   std::vector<const char*> engines;
+  std::vector<Traffic> traffic;
 };
 const std::vector<Function>& functions() {
-  static const std::vector<Function> kFunctions{{"router", "routes", {"dir24", "trie4", "trie1"}},
-                                                {"firewall", "rules", {"bitvector", "linear"}}};
+  static const std::vector<Function> kFunctions{
+      {"router", "routes", {"dir24", "trie4", "trie1"}, {Traffic::spread, Traffic::bursts, Traffic::flood}},
+      {"firewall",
+       "rules",
+       {"bitvector", "linear"},
+       {Traffic::spread, Traffic::tcp, Traffic::balanced, Traffic::udp, Traffic::flood}}};
   return kFunctions;
 }
 
@@ -64,6 +78,24 @@ Result<std::vector<router::Route4>> make_table() {
   return shuffled(router::parse_routes(routes_text(kFullTable), name, devices), name);
 }
 
+/// As `ip route` prints them; the generator's flows go to them, too.
+std::string text_of(std::span<const router::Route4> routes) {
+  std::string text;
+  for (const router::Route4& route : routes)
+    fmt::format_to(std::back_inserter(text), "{} via 192.0.2.1 dev wan\n", to_string(route.prefix));
+  return text;
+}
+
+/// By its name; spread if there is none.
+Traffic traffic_of(std::string_view name) {
+  for (const Function& function : functions()) {
+    for (const Traffic traffic : function.traffic) {
+      if (name_of(traffic) == name) return traffic;
+    }
+  }
+  return Traffic::spread;
+}
+
 Result<classify::Ruleset> read_ruleset(const std::string& text, const std::string& file) {
   auto read = firewall::read_rules(text, file, {});
   if (!read) return tl::unexpected(std::move(read.error()));
@@ -72,7 +104,7 @@ Result<classify::Ruleset> read_ruleset(const std::string& text, const std::strin
 
 class Offload final : public Trial {
  public:
-  explicit Offload(const Setting& setting) : setting_(setting) {}
+  explicit Offload(const Setting& setting) : setting_(setting), runner_(*setting.stop) {}
 
   /// Reads the user's files.
   Result<void> read() {
@@ -82,11 +114,12 @@ class Offload final : public Trial {
       routes_ = std::move(*routes);
     }
     if (setting_.rules.empty()) return {};
-    const auto text = read_lines(setting_.rules);
+    auto text = read_lines(setting_.rules);
     if (!text) return tl::unexpected(text.error());
     auto rules = read_ruleset(*text, input_name(setting_.rules));
     if (!rules) return tl::unexpected(std::move(rules.error()));
     rules_ = std::move(*rules);
+    rules_text_ = std::move(*text);
     return {};
   }
 
@@ -105,11 +138,17 @@ class Offload final : public Trial {
           add({function, function.size_key, engine, size, kBatchOfSizes}, {kStreamsOfSizes});
         }
       }
+      for (const char* engine : function.engines) {
+        for (const Traffic traffic : function.traffic)
+          add({function, "traffic", engine, of_batches, kBatchOfSizes, traffic}, {kStreamsOfSizes});
+      }
+      add_frames(function, of_batches);
     }
     return std::move(points_);
   }
 
   Result<void> measure(Point& point, const Point& limits) override {
+    if (point.text("sweep") == "frames") return measure_frames(point, limits);
     if (auto ready = prepare(point); !ready) return ready;
     const Timing timing{setting_.repeats, setting_.duration, setting_.stop};
     const auto batch = static_cast<std::size_t>(*point.number("batch"));
@@ -127,6 +166,10 @@ class Offload final : public Trial {
     for (double& rate : *rates) rate /= 1e6;
     set_spread(point, "mpps", spread_of(*rates));
     point.set("table_bytes", engine_->memory_bytes());
+    if (on_gpu) {
+      const auto all = static_cast<double>(setting_.gpus.front().memory_bytes);
+      point.set("memory_percent", 100 * static_cast<double>(engine_->memory_bytes()) / all);
+    }
     if (point.text("measured") == "end_to_end") add_limit(point, limits);
     return {};
   }
@@ -138,6 +181,7 @@ class Offload final : public Trial {
     const char* engine;
     std::size_t size;
     std::size_t batch;
+    std::optional<Traffic> traffic{};  // empty: spread
   };
 
   std::vector<std::size_t> sizes_of(const Function& function) const {
@@ -157,13 +201,15 @@ class Offload final : public Trial {
 
   void add(const Axes& axes, const std::vector<unsigned>& streams) {
     const auto point_on = [&](const char* processor) {
-      return Point()
-          .set("function", axes.function.name)
+      Point point;
+      point.set("function", axes.function.name)
           .set("processor", processor)
           .set("engine", axes.engine)
           .set("sweep", axes.sweep)
           .set(axes.function.size_key, axes.size)
           .set("batch", axes.batch);
+      if (axes.traffic) point.set("traffic", name_of(*axes.traffic));
+      return point;
     };
     points_.push_back(point_on("cpu").set("cores", 1));
     if (setting_.workers > 1) points_.push_back(point_on("cpu").set("cores", setting_.workers));
@@ -173,11 +219,59 @@ class Offload final : public Trial {
     points_.push_back(point_on("gpu").set("measured", "kernel"));
   }
 
+  /// The function as a chain of its own: whole frames cross, or what the transfer plan names.
+  void add_frames(const Function& function, std::size_t size) {
+    for (const char* frame_size : kFrameSizes) {
+      const auto point_on = [&](const char* processor, const char* frames, unsigned workers) {
+        Point point;
+        point.set("function", function.name)
+            .set("processor", processor)
+            .set("engine", function.engines.front())
+            .set("sweep", "frames")
+            .set(function.size_key, size)
+            .set("size", frame_size)
+            .set("frames", frames)
+            .set("workers", std::min(workers, setting_.workers));
+        points_.push_back(std::move(point));
+      };
+      point_on("cpu", "whole", setting_.workers);
+      point_on("gpu", "whole", frame_size == kFrameSizes.front() ? kWorkersOfSmall : kWorkersOfLarge);
+      point_on("gpu", "planned", kWorkersOfSmall);
+    }
+  }
+
+  Result<void> measure_frames(Point& point, const Point& limits) {
+    auto chain = chain_of(point);
+    if (!chain) return tl::unexpected(std::move(chain.error()));
+    if (auto checked = runner_.check(*chain); !checked) return with_point(std::move(checked), point);
+    return with_point(runner_.measure(point, *chain, limits, setting_), point);
+  }
+
+  Result<MeasuredChain> chain_of(const Point& point) {
+    if (auto ready = make_routes(); !ready) return tl::unexpected(std::move(ready.error()));
+    const Workplace& place = runner_.workplace();
+    const bool routes = point.text("function") == "router";
+    const auto count = static_cast<std::size_t>(*point.number(routes ? "routes" : "rules"));
+    MeasuredChain chain;
+    chain.destinations = place.put("routes.txt", text_of(std::span(routes_)));
+    chain.functions =
+        routes ? fmt::format("[router: {{routes: {}}}]", yaml_text(chain.destinations))
+               : fmt::format("[firewall: {{rules: {}}}]",
+                             yaml_text(place.put("rules.txt", rules_text_.empty() ? rules_text(count) : rules_text_)));
+    chain.size = point.text("size");
+    chain.frames = point.text("frames");
+    chain.on_gpu = point.text("processor") == "gpu";
+    chain.gpus = setting_.gpu_indices();
+    chain.workers = static_cast<unsigned>(*point.number("workers"));
+    return chain;
+  }
+
   /// Prepares the work, the engine and, for a point on the GPU, their copies there. Keeps those of the previous point
   /// if they are the same.
   Result<void> prepare(const Point& point) {
     const std::string function = point.text("function");
-    const std::string size = function + point.text(function == "router" ? "routes" : "rules");
+    const std::string size =
+        fmt::format("{} {} {}", function, point.text(function == "router" ? "routes" : "rules"), point.text("traffic"));
     const std::string engine = point.text("engine");
     if (size != work_name_) {
       forget_engine();
@@ -208,19 +302,24 @@ class Offload final : public Trial {
     engine_name_.clear();
   }
 
+  Result<void> make_routes() {
+    if (!routes_.empty()) return {};
+    auto routes = make_table();
+    if (!routes) return tl::unexpected(std::move(routes.error()));
+    routes_ = std::move(*routes);
+    return {};
+  }
+
   Result<std::unique_ptr<LookupWork>> make_work(const Point& point) {
+    const Traffic traffic = traffic_of(point.text("traffic"));
     if (point.text("function") == "router") {
-      if (routes_.empty()) {
-        auto routes = make_table();
-        if (!routes) return tl::unexpected(std::move(routes.error()));
-        routes_ = std::move(*routes);
-      }
-      return make_routing(std::span(routes_).first(static_cast<std::size_t>(*point.number("routes"))));
+      if (auto ready = make_routes(); !ready) return tl::unexpected(std::move(ready.error()));
+      return make_routing(std::span(routes_).first(static_cast<std::size_t>(*point.number("routes"))), traffic);
     }
-    if (!setting_.rules.empty()) return make_firewall(rules_);
+    if (!setting_.rules.empty()) return make_firewall(rules_, traffic);
     auto rules = read_ruleset(rules_text(static_cast<std::size_t>(*point.number("rules"))), "synthetic rules");
     if (!rules) return tl::unexpected(std::move(rules.error()));
-    return make_firewall(std::move(*rules));
+    return make_firewall(std::move(*rules), traffic);
   }
 
   void add_limit(Point& point, const Point& limits) const {
@@ -233,6 +332,8 @@ class Offload final : public Trial {
   const Setting& setting_;
   std::vector<router::Route4> routes_;  // the user's, or generated when first needed
   classify::Ruleset rules_;             // the user's
+  std::string rules_text_;
+  ChainRunner runner_;
   std::vector<Point> points_;
 
   std::string work_name_, engine_name_;

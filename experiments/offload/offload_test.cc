@@ -6,9 +6,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <functional>
 #include <set>
+#include <vector>
 
 #include "experiments/offload/rates.h"
 #include "experiments/offload/tuple_key.h"
@@ -26,15 +29,26 @@ using ::testing::HasSubstr;
 const std::atomic<bool> kNeverStop{false};
 constexpr Timing kShort{2, milliseconds{2}, &kNeverStop};
 
-std::unique_ptr<LookupWork> some_routing() {
+std::unique_ptr<LookupWork> some_routing(Traffic traffic = Traffic::spread) {
   std::vector<router::Route4> routes;
   for (const Ipv4Prefix& prefix : route_prefixes(2000)) {
     routes.push_back({prefix, static_cast<std::uint32_t>(routes.size())});
   }
-  return std::move(*make_routing(routes));
+  return std::move(*make_routing(routes, traffic));
 }
-std::unique_ptr<LookupWork> some_firewall() {
-  return std::move(*make_firewall(std::move(firewall::read_rules(rules_text(200), "rules", {})->value)));
+std::unique_ptr<LookupWork> some_firewall(Traffic traffic = Traffic::spread) {
+  return std::move(*make_firewall(std::move(firewall::read_rules(rules_text(200), "rules", {})->value), traffic));
+}
+
+std::vector<TupleKey> tuples_of(const LookupWork& work) {
+  std::vector<TupleKey> tuples(kKeys);
+  std::memcpy(tuples.data(), work.keys().data(), work.keys().size());
+  return tuples;
+}
+
+/// Of the keys.
+double share(const LookupWork& work, const std::function<bool(const TupleKey&)>& is_so) {
+  return static_cast<double>(std::ranges::count_if(tuples_of(work), is_so)) / kKeys;
 }
 
 /// An engine that gives a wrong value for one key of the sample.
@@ -68,6 +82,43 @@ TEST(OffloadLookups, GiveTheSameAnswersInAllEngines) {
     }
     EXPECT_GT(answers.size(), 100U) << "keys meet many routes, and many rules";
   }
+}
+
+TEST(OffloadTraffic, HasTheProtocolsOfItsName) {
+  const auto is_udp = [](const TupleKey& tuple) { return key_of(tuple).protocol() == ip_protocol::kUdp; };
+  const auto is_tcp = [](const TupleKey& tuple) { return key_of(tuple).protocol() == ip_protocol::kTcp; };
+  for (const auto& [traffic, of_udp] : {std::pair(Traffic::tcp, 0.1), {Traffic::balanced, 0.5}, {Traffic::udp, 0.9}}) {
+    const auto work = some_firewall(traffic);
+    EXPECT_NEAR(share(*work, is_udp), of_udp, 0.01) << name_of(traffic);
+    EXPECT_NEAR(share(*work, is_tcp), 1 - of_udp, 0.01) << name_of(traffic);
+  }
+}
+
+TEST(OffloadTraffic, OfAFloodMeetsTheLastRuleAlone) {
+  const auto work = some_firewall(Traffic::flood);
+  EXPECT_GT(share(*work, [](const TupleKey& tuple) { return tuple.destination == 0xc0000201; }), 0.89);
+  const std::vector<TupleKey> tuples = tuples_of(*work);
+  std::set<std::uint32_t> sources, answers;
+  for (std::size_t i = 0; i < 10'000; ++i) {
+    if (tuples[i].destination != 0xc0000201) continue;
+    sources.insert(tuples[i].source);
+    answers.insert(work->expected(i));
+  }
+  EXPECT_GT(sources.size(), 8'000U);
+  EXPECT_EQ(answers, (std::set<std::uint32_t>{199})) << "the last of 200 rules";
+}
+
+TEST(OffloadTraffic, OfBurstsRepeatsAddresses) {
+  const auto different = [](const LookupWork& work) {
+    std::vector<std::uint32_t> addresses(kKeys);
+    std::memcpy(addresses.data(), work.keys().data(), work.keys().size());
+    std::size_t changes = 0;
+    for (std::size_t i = 1; i < addresses.size(); ++i) changes += addresses[i] != addresses[i - 1] ? 1 : 0;
+    return static_cast<double>(changes) / kKeys;
+  };
+  EXPECT_GT(different(*some_routing()), 0.99);
+  EXPECT_NEAR(different(*some_routing(Traffic::bursts)), 1 / 16.5, 0.01);
+  EXPECT_LT(different(*some_routing(Traffic::flood)), 0.2);
 }
 
 TEST(OffloadRates, AreMeasuredForEachRepeat) {
@@ -151,10 +202,27 @@ TEST(OffloadPlan, SweepsBatchesSizesAndStreams) {
   for (const Point& point : full) {
     Record record;
     record.points = {Point(point).set("mpps", 1)};
+    record.points.front().set("memory_percent", 1);
     bool shown = false;
     for (const Figure& figure : offload_experiment().figures()) shown |= has_points(figure, record);
     EXPECT_TRUE(shown) << describe(point);
   }
+}
+
+TEST(OffloadFrames, AreMeasuredOnTheCpuAndChecked) {
+  Options options;
+  options.repeats = 1;
+  options.duration = milliseconds{20};
+  options.workers = 1;
+  const Workplace place;
+  options.routes = place.put("routes", routes_text(1500));
+  options.only = {{"sweep", {"frames"}}, {"processor", {"cpu"}}, {"size", {"64"}}};
+  auto session = Session::open(offload_experiment(), options, kNeverStop);
+  ASSERT_TRUE(session) << to_string(session.error());
+  const Errors errors = session->run([](const Progress&) {});
+  EXPECT_TRUE(errors.empty()) << to_string(errors);
+  ASSERT_EQ(session->record().points.size(), 2U);
+  for (const Point& point : session->record().points) EXPECT_GT(point.number("mpps"), 0.001) << describe(point);
 }
 
 TEST(OffloadPlan, TakesTheUsersFiles) {

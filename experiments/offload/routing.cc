@@ -40,17 +40,31 @@ class RoutingEngine final : public LookupEngine {
   std::span<const Ipv4Address> keys_;
 };
 
-class Routing final : public LookupWork {
- public:
-  Routing(std::span<const router::Route4> routes, router::Fib4 fib)
-      : routes_(routes.begin(), routes.end()), fib_(std::move(fib)) {
-    std::mt19937_64 random(1);
-    keys_.reserve(kKeys);
-    while (keys_.size() < kKeys) {
-      const Ipv4Prefix& prefix = routes_[random() % routes_.size()].prefix;
-      keys_.push_back({prefix.address.bits | (static_cast<std::uint32_t>(random()) & ~ipv4_mask(prefix.length))});
+std::vector<Ipv4Address> draw_keys(std::span<const router::Route4> routes, Traffic traffic) {
+  constexpr std::uint64_t kLongestBurst = 32;
+  std::mt19937_64 random(1);
+  const auto draw = [&]() -> Ipv4Address {
+    const Ipv4Prefix& prefix = routes[random() % routes.size()].prefix;
+    return {prefix.address.bits | (static_cast<std::uint32_t>(random()) & ~ipv4_mask(prefix.length))};
+  };
+  const Ipv4Address victim = draw();
+  std::vector<Ipv4Address> keys;
+  keys.reserve(kKeys);
+  while (keys.size() < kKeys) {
+    if (traffic == Traffic::flood) {
+      keys.push_back(random() % 10 == 0 ? draw() : victim);
+    } else {
+      const std::uint64_t burst = traffic == Traffic::bursts ? 1 + random() % kLongestBurst : 1;
+      keys.resize(std::min<std::size_t>(keys.size() + burst, kKeys), draw());
     }
   }
+  return keys;
+}
+
+class Routing final : public LookupWork {
+ public:
+  Routing(std::span<const router::Route4> routes, router::Fib4 fib, Traffic traffic)
+      : routes_(routes.begin(), routes.end()), fib_(std::move(fib)), keys_(draw_keys(routes, traffic)) {}
 
   std::span<const std::byte> keys() const noexcept override { return std::as_bytes(std::span(keys_)); }
   Result<std::unique_ptr<LookupEngine>> engine(std::string_view name) const override {
@@ -70,11 +84,23 @@ class Routing final : public LookupWork {
 
 }  // namespace
 
-Result<std::unique_ptr<LookupWork>> make_routing(std::span<const router::Route4> routes) {
+std::string_view name_of(Traffic traffic) noexcept {
+  switch (traffic) {
+    case Traffic::bursts: return "bursts";
+    case Traffic::tcp: return "tcp";
+    case Traffic::balanced: return "balanced";
+    case Traffic::udp: return "udp";
+    case Traffic::flood: return "flood";
+    case Traffic::spread: break;
+  }
+  return "spread";
+}
+
+Result<std::unique_ptr<LookupWork>> make_routing(std::span<const router::Route4> routes, Traffic traffic) {
   if (routes.empty()) return failure({{}, "no IPv4 routes", "", "at least one"});
   auto fib = router::Fib4::build(router::Fib4Engine::kDir24, routes);
   if (!fib) return tl::unexpected(std::move(fib.error()));
-  return std::make_unique<Routing>(routes, std::move(*fib));
+  return std::make_unique<Routing>(routes, std::move(*fib), traffic);
 }
 
 }  // namespace penstock::experiments
