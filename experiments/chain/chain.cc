@@ -82,7 +82,7 @@ PaperSetup paper_setup(std::string_view size, std::string_view mode) {
 unsigned latency_workers(unsigned load) { return load <= 10 ? 3 : load <= 50 ? 4 : 6; }
 
 const char* sharing_of(std::string_view mode) {
-  return mode == "unshared" ? "none" : mode == "no-memshare" ? "parsing" : "packets";
+  return mode == "unshared" ? "stack" : mode == "no-memshare" ? "parsing" : "packets";
 }
 
 class ChainTrial final : public Trial {

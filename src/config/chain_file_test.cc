@@ -868,6 +868,24 @@ TEST_F(ChainFile, SizesBatchesForAGpuByRateAndLatency) {
              "--set run.rate=2Mpps: rate: wrong value: found '2Mpps', expected a rate in 1Mbps..100Tbps");
 }
 
+TEST_F(ChainFile, HasSettingsForComparisons) {
+  const auto settings = [&](const std::vector<std::string>& given) {
+    std::vector<Override> overrides{*parse_override("run.processor=gpu")};
+    for (const std::string& setting : given) overrides.push_back(*parse_override(setting));
+    const auto loaded = load(kGood, {std::move(overrides), false, true});
+    EXPECT_TRUE(loaded) << to_string(loaded.error());
+    return loaded ? loaded->chain.settings : run::RunSettings{};
+  };
+  EXPECT_TRUE(settings({}).collects_launches);
+  EXPECT_TRUE(settings({}).defers_finish);
+  EXPECT_FALSE(settings({"run.launches=separate"}).collects_launches);
+  EXPECT_FALSE(settings({"run.finish=immediate"}).defers_finish);
+  for (const std::string_view sharing : plan::kSharingNames) {
+    const auto read = settings({"run.sharing=" + std::string(sharing)}).sharing;
+    EXPECT_EQ(plan::kSharingNames[static_cast<std::size_t>(read)], sharing);
+  }
+}
+
 class GpuSharesInAChainFile : public ChainFile {
  protected:
   void SetUp() override {

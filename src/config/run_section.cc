@@ -55,9 +55,16 @@ constexpr auto kRun = std::to_array<Parameter>({
      "auto: streamed, and zero_copy for small batches"},
     {"frames", ParameterType::choice, "planned", "planned|whole",
      "which parts of a frame cross PCIe: those in the transfer plan, or all"},
-    {"sharing", ParameterType::choice, "packets", "packets|parsing|none",
-     "what functions share on the GPU. parsing and none are for comparison: each function transfers its own packets, "
-     "and with none also parses them itself"},
+    {"sharing", ParameterType::choice, "packets", "packets|parsing|stack|none",
+     "what functions share. packets: packets on the GPU. The others are for comparison, and each function transfers "
+     "its "
+     "own packets. parsing: parsed headers; stack: the host's protocol stack; none: nothing"},
+    {"launches", ParameterType::choice, "collected", "collected|separate",
+     "how small batches are launched on the GPU. collected: as a CUDA graph; separate: for comparison, each kernel and "
+     "each copy by itself"},
+    {"finish", ParameterType::choice, "deferred", "deferred|immediate",
+     "when the host evaluates what the GPU has found, if that decides about no packet. deferred: once the batch has "
+     "left; immediate: for comparison, before"},
     {"gpu_shares", ParameterType::text, "whole", "",
      "GPU multiprocessors for each function. whole: no limit; `nids=66,ipsec=33`: these numbers; auto: chosen by "
      "measurement at the start, for `rate` and `latency`"},
@@ -111,7 +118,10 @@ void RunSection::set_basics() {
   if (run_->text("transfer") == "zero_copy") settings_.transfer = run::Transfer::zero_copy;
   if (run_->text("transfer") == "streamed") settings_.transfer = run::Transfer::streamed;
   if (run_->text("sharing") == "none") settings_.sharing = plan::Sharing::none;
+  if (run_->text("sharing") == "stack") settings_.sharing = plan::Sharing::stack;
   if (run_->text("sharing") == "parsing") settings_.sharing = plan::Sharing::parsing;
+  settings_.collects_launches = run_->text("launches") == "collected";
+  settings_.defers_finish = run_->text("finish") == "deferred";
   if (run_->text("frames") == "whole") settings_.whole_frames = plan::WholeFrames::always;
 }
 
@@ -246,7 +256,8 @@ void RunSection::choose_processor(bool only_plan, bool functions_known) {
       note_without_effect("rate", "without latency");
     return;
   }
-  for (const char* name : {"gpus", "rate", "streams", "transfer", "frames", "sharing", "gpu_shares"})
+  for (const char* name :
+       {"gpus", "rate", "streams", "transfer", "frames", "sharing", "launches", "finish", "gpu_shares"})
     note_without_effect(name);
 }
 

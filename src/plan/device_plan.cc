@@ -288,6 +288,7 @@ std::uint32_t state_bytes(const ring::SegmentShape& segment) {
 DevicePlan plan_unshared(std::span<const function::NfTraits> chain, const Processors& processors, WholeFrames whole,
                          Sharing sharing) {
   DevicePlan plan;
+  plan.own_stacks = sharing == Sharing::none;
   for (std::size_t f = 0; f < chain.size(); ++f) {
     if (!is_device(processors[f])) {
       if (plan.runs.empty() || is_device(plan.runs.back().processor))
@@ -300,7 +301,7 @@ DevicePlan plan_unshared(std::span<const function::NfTraits> chain, const Proces
     shape.stages.front().function = static_cast<std::uint8_t>(f);
     shape.verdicts_up |= f > 0;
     shape.parses =
-        sharing == Sharing::none || f == 0 || !is_device(processors[f - 1]) || finish_changes_frames(chain[f - 1]);
+        sharing != Sharing::parsing || f == 0 || !is_device(processors[f - 1]) || finish_changes_frames(chain[f - 1]);
     plan.runs.push_back({processors[f], f, f + 1, plan.segments.size()});
     plan.segments.push_back(std::move(shape));
     plan.hash_flows |= alone.hash_flows;

@@ -29,11 +29,12 @@ namespace penstock::plan {
 /// Whether whole frames cross even if the transfer plan names only some of their fields; `always` is for comparisons.
 enum class WholeFrames : bool { where_needed, always };
 
-/// What the functions on a device share there. `packets` is the normal case; the others are for comparisons. `none`:
-/// each function transfers the packets both ways and parses them itself, as in G-NET (Gaviss §5.2). `parsing`: each
-/// function transfers the packets both ways, but layouts are shared (Gaviss §5.4, No-Memshare).
-enum class Sharing : std::uint8_t { none, parsing, packets };
-inline constexpr std::string_view kSharingNames[] = {"none", "parsing", "packets"};
+/// What the functions on a device share. `packets` is the normal case; the others are for comparisons, and with them
+/// each function transfers the packets both ways. `parsing`: layouts on the device are shared (Gaviss §5.4,
+/// No-Memshare). `stack`: they are not, but the host's protocol stack is. `none`: nor is that; each function has a
+/// protocol stack and packet buffers of its own on the host, as in G-NET (Gaviss §5.2; run/own_stacks.h).
+enum class Sharing : std::uint8_t { none, stack, parsing, packets };
+inline constexpr std::string_view kSharingNames[] = {"none", "stack", "parsing", "packets"};
 
 struct DevicePlan {
   /// Functions [first, last) of the chain on one processor: all of them in the same arm, or none in an arm. Exception:
@@ -51,6 +52,7 @@ struct DevicePlan {
   std::vector<ring::SegmentShape> segments;               // empty: nothing runs on a device
   function::Processor device = function::Processor::cpu;  // of all segments; cpu: there are none
   bool hash_flows = false;                                // a device stage reads the flow hash
+  bool own_stacks = false;                                // each function on the device has a stack on the host
 };
 
 /// Plans the segments and runs of a chain, whose functions run on `processors`. `whole`: with `always`, whole

@@ -238,6 +238,7 @@ TEST(DevicePlan, ParsesOnceIfParsingIsSharedAndTheHostChangesNoFrame) {
     return all;
   };
   EXPECT_EQ(parses(Sharing::parsing), (std::vector<bool>{true, false, true, false, true}));
+  EXPECT_EQ(parses(Sharing::stack), (std::vector<bool>(5, true)));
   EXPECT_EQ(parses(Sharing::none), (std::vector<bool>(5, true)));
   const auto by_itself = plan_device(chain, prefer(Processor::gpu, chain), WholeFrames::where_needed, Sharing::none);
   const auto parsed_once =

@@ -129,7 +129,7 @@ class DeviceLane final : public Lane {
   Clock::time_point asked_at_;            // when the driver was last asked about `done_`
   std::vector<gpu::LaunchGraph> graphs_;  // see graph()
   gpu::Collecting collecting_;
-  bool collects_ = true;              // false if times are taken
+  bool collects_;                     // false if times are taken
   std::optional<SpanMarks<>> marks_;  // only with a timeline
   Phase phase_ = Phase::idle;
   std::size_t segment_ = 0;
@@ -186,7 +186,10 @@ constexpr std::uint32_t aligned(std::uint32_t length) noexcept {
 }
 
 DeviceLane::DeviceLane(LaneShape shape, LaneStages stages, SpanLog* log)
-    : shape_(std::move(shape)), stages_(std::move(stages)), lent_runs_(shape_.batch_bytes) {
+    : shape_(std::move(shape)),
+      stages_(std::move(stages)),
+      collects_(shape_.collects_launches),
+      lent_runs_(shape_.batch_bytes) {
   const std::size_t packets = shape_.batch_packets;
   placement_.head = aligned(shape_.room.head);
   placement_.tail = aligned(shape_.room.tail);

@@ -97,6 +97,7 @@ struct LaneShape {
   /// The most bytes from the first frame sent to the last, for segments that send frames again after they have grown;
   /// 0: batch_bytes.
   std::size_t sent_bytes = 0;
+  bool collects_launches = true;  // of batches below kCollectBytes, into graphs
 };
 
 /// The results of a segment. Valid until the next segment starts; the frames until the next batch starts.

@@ -58,7 +58,9 @@ struct RunSettings {
   Transfer transfer = Transfer::automatic;
   plan::WholeFrames whole_frames = plan::WholeFrames::where_needed;  // for comparisons only
   plan::Sharing sharing = plan::Sharing::packets;                    // ditto
-  plan::GpuShares gpu_shares;                                        // with automatic choice, set when the run begins
+  bool collects_launches = true;  // of small batches, into CUDA graphs; false for comparisons only
+  bool defers_finish = true;      // of finish stages that may wait; ditto
+  plan::GpuShares gpu_shares;     // with automatic choice, set when the run begins
   unsigned workers = 1;
   std::size_t batch_bytes = 512 << 10;
   std::size_t batch_packets = 512;  // with their descriptors, they fit into the second-level cache

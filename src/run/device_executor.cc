@@ -27,6 +27,7 @@ DeviceExecutor::DeviceExecutor(const Chain& chain, plan::DevicePlan plan,
       twins_(chain, plan_.runs, worker, counters, emitter_, std::max<std::size_t>(1, lanes.size()), taps),
       current_(make_host_stages(chain.functions, &plan_)),
       flight_twins_(chain, plan_, twins_),
+      own_stacks_(chain, plan_, counters),
       settlement_(chain, plan_, worker, counters, twins_, emitter_, flight_twins_, *current_),
       outlet_(chain, worker, counters),
       flights_(std::max<std::size_t>(1, lanes.size())) {
@@ -47,6 +48,7 @@ DeviceExecutor::DeviceExecutor(const Chain& chain, plan::DevicePlan plan,
     if (emits_) flight.emissions = chain.make_emissions();
     if (plan_.runs.size() > 1 && std::ranges::any_of(traits_, &function::NfTraits::asks_for_arrivals))
       flight.arrivals = std::make_unique<function::Arrivals>(chain.settings.batch_packets);
+    own_stacks_.make_buffers(flight);
     flight.gathers = gathers();
     if (flight.gathers || flight_twins_.need_room(0, traits_.size())) {
       flight.scratch = FrameScratch(chain.settings.batch_bytes, chain.settings.batch_packets, plan::growth_of(traits_));
@@ -68,8 +70,12 @@ std::vector<std::span<std::uint8_t>> DeviceExecutor::memory_sent_again() const {
     sent_again |= grown && is_device(run.processor) && plan_.segments[run.segment].sends_packets;
   }
   std::vector<std::span<std::uint8_t>> memory;
-  if (!sent_again) return memory;
-  for (const Flight& flight : flights_) memory.push_back(flight.scratch.memory());
+  for (const Flight& flight : flights_) {
+    if (sent_again) memory.push_back(flight.scratch.memory());
+    for (const FrameScratch& buffer : flight.own_buffers) {
+      if (!buffer.memory().empty()) memory.push_back(buffer.memory());
+    }
+  }
   return memory;
 }
 
@@ -188,6 +194,7 @@ void DeviceExecutor::end() noexcept {
   current_->states.clear();
   twins_.use(*current_);
   twins_.end();
+  own_stacks_.end();
   current_->twins.clear();
 }
 
@@ -279,6 +286,7 @@ bool DeviceExecutor::start_segment(Flight& flight) noexcept {
   flight.set_punted_aside();
   if (flight.shape().sends_packets && !sends_first) flight.gather();
   if (flight.current().parses) flight_twins_.parse(flight);
+  if (plan_.own_stacks) own_stacks_.take_in(flight);
   fill_states(flight);
   flight.started = Batch::Clock::now();
   if (!flight.trace.empty()) flight.lane->lane->take_pictures(flight.trace.packets());

@@ -32,6 +32,7 @@
 #include "run/flight.h"
 #include "run/flight_twins.h"
 #include "run/outlet.h"
+#include "run/own_stacks.h"
 #include "run/settlement.h"
 #include "run/taps.h"
 #include "run/warm_up.h"
@@ -71,8 +72,8 @@ class DeviceExecutor : public Executor {
   void end() noexcept override;
   void release() noexcept override;
 
-  /// Memory for frames that CPU twins have made longer, if a later segment may send frames from there; the caller must
-  /// pin it. Otherwise empty.
+  /// Memory for frames that CPU twins have made longer, if a later segment may send frames from there, and functions'
+  /// own packet buffers; the caller must pin it. Otherwise empty.
   [[nodiscard]] std::vector<std::span<std::uint8_t>> memory_sent_again() const;
 
  private:
@@ -116,6 +117,7 @@ class DeviceExecutor : public Executor {
   std::unique_ptr<StageSet> former_;   // of the epoch before, while batches or lanes use it
   std::unique_ptr<StageSet> ended_;
   FlightTwins flight_twins_;
+  OwnStacks own_stacks_;
   Settlement settlement_;
   Outlet outlet_;
   std::vector<LaneState> lanes_;

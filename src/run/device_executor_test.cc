@@ -688,7 +688,7 @@ TEST(DeviceExecutor, CopiesWholeFramesBack) {
 
 TEST(DeviceExecutor, SendsPacketsForEachFunctionIfTheyAreNotShared) {
   for (const plan::WholeFrames whole : {plan::WholeFrames::where_needed, plan::WholeFrames::always}) {
-    for (const plan::Sharing sharing : {plan::Sharing::parsing, plan::Sharing::none}) {
+    for (const plan::Sharing sharing : {plan::Sharing::parsing, plan::Sharing::stack, plan::Sharing::none}) {
       Behaviour behaviour;
       expect_as_on_the_cpu(chain_of({{0, true}, {3, true}, {1, false}, {1, true}, {2, true}, {4, true}}),
                            batches_of(20, 33), behaviour, 3, whole, sharing);
@@ -1013,7 +1013,7 @@ TEST(DeviceExecutor, GivesRoomToFramesThatTheTwinsMakeLonger) {
     expect_as_on_the_cpu(positions, batches_of(20, 64), behaviour, 3, plan::WholeFrames::where_needed,
                          plan::Sharing::none);
     Bed bed(positions);
-    ASSERT_NO_FATAL_FAILURE(bed.put_on_lanes(2, behaviour, plan::WholeFrames::where_needed, plan::Sharing::none));
+    ASSERT_NO_FATAL_FAILURE(bed.put_on_lanes(2, behaviour, plan::WholeFrames::where_needed, plan::Sharing::stack));
     EXPECT_EQ(static_cast<DeviceExecutor&>(*bed.executor).memory_sent_again().size(), 2U);
   }
 }
@@ -1094,6 +1094,48 @@ TEST(Flight, KeepsAReplacedFrameWhereItIs) {
   flight.give_room_to_all();
   EXPECT_NE(flight.view(0).frame, bytes.data());
   EXPECT_EQ(flight.view(1).frame, packet.frame) << "it has room";
+}
+
+/// The frames of a batch as the segment of each function gets them, where functions share nothing.
+TEST(OwnStacks, TakePacketsThroughTheBufferAndTheStackOfEachFunction) {
+  constexpr std::size_t kPackets = 5;
+  Bed bed(chain_of({{kFilters, true}, {kMarks, true}, {kScrambles, true}}));
+  const auto planned = [&](plan::Sharing sharing) {
+    return *plan::plan_device(bed.chain.traits(), bed.chain.processors(), plan::WholeFrames::where_needed, sharing);
+  };
+  const plan::DevicePlan plan = planned(plan::Sharing::none);
+  ASSERT_EQ(plan.segments.size(), 3U);
+  OwnStacks stacks(bed.chain, plan, *bed.counters);
+  BatchMemory memory({});
+  for (std::size_t i = 0; i < kPackets; ++i) ASSERT_TRUE(testing::append(memory.batch, numbered(i)));
+  memory.batch.packets()[3].verdict = Verdict::drop(0);
+  LaneState lane;
+  StageSet stages;
+  Flight flight;
+  flight.plan = &plan;
+  flight.frames.resize(kPackets);
+  stacks.make_buffers(flight);
+  for (int round = 0; round < 2; ++round) {
+    flight.begin(memory.batch, &lane, stages);
+    std::vector<std::uint8_t*> before;
+    for (std::size_t i = 0; i < kPackets; ++i) before.push_back(memory.batch.view(i).frame);
+    for (std::size_t f = 0; f < 3; ++f, ++flight.run) {
+      stacks.take_in(flight);
+      EXPECT_EQ(stacks.tracker(f)->counters().packets, (kPackets - 1) * (static_cast<std::size_t>(round) + 1));
+      for (const std::size_t i : {0U, 1U, 2U, 4U}) {
+        const PacketView packet = flight.view(i);
+        EXPECT_EQ(packet.frame == before[i], f == 0) << "only the filter's segment sends headers";
+        EXPECT_TRUE(std::ranges::equal(std::span(packet.frame, packet.length()),
+                                       std::span(memory.batch.view(i).frame, packet.length())));
+        before[i] = packet.frame;
+      }
+    }
+  }
+  const plan::DevicePlan shared = planned(plan::Sharing::stack);
+  Flight other;
+  OwnStacks(bed.chain, shared, *bed.counters).make_buffers(other);
+  EXPECT_TRUE(other.own_buffers.empty());
+  stacks.end();
 }
 
 TEST(DeviceExecutor, GivesRoomToFramesThatAreTraced) {
@@ -1226,8 +1268,9 @@ TEST(DeviceExecutorDeathTest, StopsAtAFinishStageThatDoesMoreThanDrop) {
 
 /// How many of two packets had been sent when the finish stage of the chain's first function saw the first one. The
 /// second is of flow `flow`.
-std::size_t sent_before_finish(const std::vector<Position>& positions, unsigned flow = 2) {
+std::size_t sent_before_finish(const std::vector<Position>& positions, unsigned flow = 2, bool defers = true) {
   Bed bed(positions);
+  bed.chain.settings.defers_finish = defers;
   Behaviour behaviour;
   bed.put_on_lanes(1, behaviour);
   const auto sent = [&bed] {
@@ -1250,6 +1293,7 @@ TEST(DeviceExecutor, SendsPacketsBeforeFinishStagesThatWait) {
   EXPECT_EQ(sent_before_finish(chain_of({{kWatches, true}, {kScrambles, false}})), 0U) << "the host changes them";
   EXPECT_EQ(sent_before_finish(chain_of({{kWatches, true}, {kShies, true}}), 1), 0U) << "the twin's turn";
   EXPECT_EQ(sent_before_finish(chain_of({{kMeters, true}})), 0U) << "it drops";
+  EXPECT_EQ(sent_before_finish(chain_of({{kWatches, true}}), 2, false), 0U) << "they are not to wait";
 }
 
 TEST(DeviceExecutor, ShowsFinishStagesThatWaitWhatTheTwinsSee) {
@@ -1452,9 +1496,9 @@ RC_GTEST_PROP(DeviceExecutor, DoesWhatTheCpuDoesInAnyChainOverAnyDevice, ()) {
     }
     RC_PRE(!positions.empty());
   }
-  const auto sharing = forks.empty()
-                           ? *rc::gen::element(plan::Sharing::packets, plan::Sharing::parsing, plan::Sharing::none)
-                           : plan::Sharing::packets;
+  const auto sharing = forks.empty() ? *rc::gen::element(plan::Sharing::packets, plan::Sharing::parsing,
+                                                         plan::Sharing::stack, plan::Sharing::none)
+                                     : plan::Sharing::packets;
   std::vector<std::vector<Bytes>> batches;
   std::uint64_t number = 0;
   for (int n = *rc::gen::inRange(1, 12); n > 0; --n) {

@@ -57,7 +57,8 @@ std::vector<std::unique_ptr<ring::Lane>> make_lanes(const Chain& chain, const pl
                               plan.hash_flows,
                               crossing(),
                               plan.segments,
-                              plan::sends_packets_again(plan) ? grown_bytes : 0};
+                              plan::sends_packets_again(plan) ? grown_bytes : 0,
+                              chain.settings.collects_launches};
   if (chain.timeline != nullptr) chain.timeline->name_segments(segment_names(chain, plan));
   std::vector<std::unique_ptr<ring::Lane>> lanes;
   for (unsigned i = 0; i < lanes_of(chain.settings, worker); ++i) {

@@ -13,6 +13,7 @@ void Flight::begin(Batch& its_batch, LaneState* over, StageSet& its_epoch) noexc
   run = 0;
   listed = false;
   scratch.reset();
+  for (FrameScratch& buffer : own_buffers) buffer.reset();
   punted.clear();
   finish_waits = false;
   waiting.clear();
@@ -22,6 +23,14 @@ void Flight::begin(Batch& its_batch, LaneState* over, StageSet& its_epoch) noexc
 void Flight::list() noexcept {
   if (std::exchange(listed, true)) return;
   for (std::size_t i = 0; i < batch->size(); ++i) frames[i] = batch->view(i).frame;
+}
+
+void Flight::copy_frames(FrameScratch& into) noexcept {
+  list();
+  const std::span<const PacketDescriptor> packets = batch->packets();
+  for (std::size_t i = 0; i < packets.size(); ++i) {
+    if (packets[i].verdict.alive()) frames[i] = into.with_room(i, frames[i], packets[i].length);
+  }
 }
 
 void Flight::note_frame(PacketView packet) noexcept {

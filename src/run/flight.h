@@ -52,6 +52,7 @@ struct Flight {
                                       // the batch
   bool listed = false;
   FrameScratch scratch;                          // for those that the twins are to make longer
+  std::vector<FrameScratch> own_buffers;         // by segment, where its function has one (own_stacks.h)
   bool gathers = false;                          // a segment may send frames again that lie in several memories
   function::Emissions emissions;                 // what functions made of its packets
   std::unique_ptr<function::Arrivals> arrivals;  // its packets as they arrived; null if only its first run asks
@@ -82,6 +83,8 @@ struct Flight {
     return listed ? std::span(frames).first(batch->size()) : std::span<std::uint8_t* const>{};
   }
 
+  /// Copies the frames of packets that are alive, and goes on with the copies.
+  void copy_frames(FrameScratch& into) noexcept;
   /// Where the twins have left the packet's frame. One that is not in the batch any more stays on the CPU.
   void note_frame(PacketView packet) noexcept;
   /// Where the twins are to make its frame longer, and all frames that are alive.

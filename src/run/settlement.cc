@@ -17,7 +17,8 @@ Settlement::Settlement(const Chain& chain, const plan::DevicePlan& plan, unsigne
   for (std::size_t f = 0; f < chain.functions.size(); ++f) {
     const function::NfTraits& traits = chain.functions[f].function->traits();
     finish_.push_back({traits.emits, traits.finish && !traits.finish->writes.empty(),
-                       plan::finish_changes_frames(traits), traits.finish_waits && first_epoch.finish[f] != nullptr});
+                       plan::finish_changes_frames(traits),
+                       traits.finish_waits && chain.settings.defers_finish && first_epoch.finish[f] != nullptr});
   }
   for (const plan::DevicePlan::Run& run : plan.runs) {
     bool changed = false;  // by earlier functions of the segment

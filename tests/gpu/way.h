@@ -37,6 +37,8 @@ inline constexpr Way kWays[] = {
     {run::Transfer::automatic, plan::WholeFrames::where_needed},
     {run::Transfer::streamed, plan::WholeFrames::where_needed, plan::Sharing::none},
     {run::Transfer::automatic, plan::WholeFrames::always, plan::Sharing::none},
+    {run::Transfer::automatic, plan::WholeFrames::where_needed, plan::Sharing::none},
+    {run::Transfer::automatic, plan::WholeFrames::where_needed, plan::Sharing::stack},
     {run::Transfer::automatic, plan::WholeFrames::where_needed, plan::Sharing::parsing},
     {run::Transfer::streamed, plan::WholeFrames::always, plan::Sharing::parsing},
 };
