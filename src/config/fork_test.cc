@@ -136,12 +136,6 @@ TEST_F(ForkInChainFile, KnowsTheOutputPortOnlyIfEveryPathChoosesIt) {
   expect_has(errors_of(fork, ""), "several ports write, and the chain does not choose");
 }
 
-TEST_F(ForkInChainFile, RequiresSharedPacketsOnAGpu) {
-  expect_has(errors_of("  - fork: [{when: {in_port: lan}, chain: [firewall: {rules: rules}]}]\n",
-                       "wire: {lan: wan, wan: lan}\nrun: {processor: gpu, sharing: none}\n"),
-             "chain.yaml:8:32: sharing: not possible in a chain with forks: found 'none', expected packets");
-}
-
 TEST(ArmCondition, IsDescribedWithNamesOfPorts) {
   const std::vector<std::string> ports{"lan", "wan"};
   const std::vector<plan::ArmCondition> two{{{1}, {0, 1}}, {{0}, {}}};

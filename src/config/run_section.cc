@@ -204,14 +204,6 @@ void RunSection::note_without_effect(std::string_view name, std::string_view whe
       {run_->place(name), fmt::format("{} has no effect {}", name, where), in_quotes(run_->text(name)), ""});
 }
 
-/// For comparisons without sharing, each function transfers its packets separately; functions in arms cannot do that.
-void RunSection::refuse_sharing_in_forks() {
-  if (chain_.forks.empty() || settings_.sharing == plan::Sharing::packets) return;
-  errors_.push_back({run_->place("sharing"), "sharing: not possible in a chain with forks",
-                     in_quotes(run_->text("sharing")), "packets"});
-  settings_.sharing = plan::Sharing::packets;
-}
-
 /// A function that is to run on a device asks for one, as the whole chain does, unless the chain is to run on the CPU.
 void RunSection::read_processors_of_functions() {
   const bool none_allowed = run_ && run_->text("processor") == "cpu";
@@ -232,7 +224,6 @@ void RunSection::read_processors_of_functions() {
 }
 
 void RunSection::choose_processor(bool only_plan, bool functions_known) {
-  refuse_sharing_in_forks();
   read_processors_of_functions();
   if (only_plan) {
     settings_.processor = gpu_asked_ ? function::Processor::gpu : function::Processor::cpu;

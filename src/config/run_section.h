@@ -49,7 +49,6 @@ class RunSection {
   void note_without_effect(std::string_view name, std::string_view where = "on the CPU");
   void take_cores();
   [[nodiscard]] std::vector<run::GpuPlace> gpu_places(bool only_plan);
-  void refuse_sharing_in_forks();
   void read_processors_of_functions();
   void refuse_batch_beyond_queue();
   [[nodiscard]] std::size_t most_batch_bytes_on_device() const;

@@ -254,18 +254,24 @@ class Runs {
   std::size_t next_ = 0;  // next function
 };
 
-DevicePlan plan_shared(std::span<const function::NfTraits> chain, const Processors& processors, WholeFrames whole,
-                       std::span<const Fork> forks) {
-  const TransferPlan transfers = plan_transfers(chain, processors, forks);
-  std::vector<Collected> segments = Collector(transfers, chain, forks).collect(whole);
-  DevicePlan plan;
+/// `functions`: of the whole chain.
+std::vector<DevicePlan::Run> runs_of(std::span<const Collected> segments, std::span<const Fork> forks,
+                                     std::size_t functions) {
   Runs runs(segments, forks);
   for (std::size_t s = 0; s < segments.size(); ++s) {
     runs.add_on_cpu(segments[s].first);
     runs.add_segment(segments[s], s);
   }
-  runs.add_on_cpu(chain.size());
-  plan.runs = std::move(runs).take();
+  runs.add_on_cpu(functions);
+  return std::move(runs).take();
+}
+
+DevicePlan plan_shared(std::span<const function::NfTraits> chain, const Processors& processors, WholeFrames whole,
+                       std::span<const Fork> forks) {
+  const TransferPlan transfers = plan_transfers(chain, processors, forks);
+  std::vector<Collected> segments = Collector(transfers, chain, forks).collect(whole);
+  DevicePlan plan;
+  plan.runs = runs_of(segments, forks, chain.size());
   if (!segments.empty()) plan.device = segments.front().processor;
   for (DevicePlan::Run& run : plan.runs) {
     const bool on_device = is_device(run.processor);
@@ -284,29 +290,37 @@ std::uint32_t state_bytes(const ring::SegmentShape& segment) {
   return bytes;
 }
 
+/// Whether the function can use the layouts that the function before it has left on the device: it gets the same
+/// packets, in the same shape.
+bool finds_layouts(std::span<const function::NfTraits> chain, const Processors& processors, std::span<const Fork> forks,
+                   std::size_t function) {
+  if (function == 0 || arm_of(forks, function) != arm_of(forks, function - 1)) return false;
+  return is_device(processors[function - 1]) && !finish_changes_frames(chain[function - 1]);
+}
+
 /// Plans each function separately. Its changes return after it, so no field has to cross on its own.
 DevicePlan plan_unshared(std::span<const function::NfTraits> chain, const Processors& processors, WholeFrames whole,
-                         Sharing sharing) {
+                         Sharing sharing, std::span<const Fork> forks) {
   DevicePlan plan;
   plan.own_stacks = sharing == Sharing::none;
+  std::vector<Collected> segments;
   for (std::size_t f = 0; f < chain.size(); ++f) {
-    if (!is_device(processors[f])) {
-      if (plan.runs.empty() || is_device(plan.runs.back().processor))
-        plan.runs.push_back({function::Processor::cpu, f, f});
-      plan.runs.back().last = f + 1;
-      continue;
-    }
+    if (!is_device(processors[f])) continue;
     DevicePlan alone = plan_shared(chain.subspan(f, 1), {processors[f]}, whole, {});
-    ring::SegmentShape& shape = alone.segments.front();
-    shape.stages.front().function = static_cast<std::uint8_t>(f);
-    shape.verdicts_up |= f > 0;
-    shape.parses =
-        sharing != Sharing::parsing || f == 0 || !is_device(processors[f - 1]) || finish_changes_frames(chain[f - 1]);
-    plan.runs.push_back({processors[f], f, f + 1, plan.segments.size()});
-    plan.segments.push_back(std::move(shape));
+    Collected& segment = segments.emplace_back();
+    segment.processor = processors[f];
+    segment.first = f;
+    segment.last = f + 1;
+    segment.arm = arm_of(forks, f);
+    segment.shape = std::move(alone.segments.front());
+    segment.shape.stages.front().function = static_cast<std::uint8_t>(f);
+    segment.shape.verdicts_up |= f > 0 || segment.arm;
+    segment.shape.parses = sharing != Sharing::parsing || !finds_layouts(chain, processors, forks, f);
     plan.hash_flows |= alone.hash_flows;
     plan.device = alone.device;
   }
+  plan.runs = runs_of(segments, forks, chain.size());
+  for (Collected& segment : segments) plan.segments.push_back(std::move(segment.shape));
   return plan;
 }
 
@@ -321,12 +335,8 @@ Result<DevicePlan> plan_device(std::span<const function::NfTraits> chain, const 
       return failure(Error{{}, "the functions of a chain run on several devices", "", "one device beside the CPU"});
     device = processor;
   }
-  if (sharing == Sharing::packets) return plan_shared(chain, processors, whole, forks);
-  if (forks.empty()) return plan_unshared(chain, processors, whole, sharing);
-  return failure(Error{{},
-                       "functions of a chain with forks must share packets on the device",
-                       fmt::format("sharing: {}", kSharingNames[static_cast<std::size_t>(sharing)]),
-                       "sharing: packets"});
+  return sharing == Sharing::packets ? plan_shared(chain, processors, whole, forks)
+                                     : plan_unshared(chain, processors, whole, sharing, forks);
 }
 
 FrameRoom growth_of(std::span<const function::NfTraits> chain) {

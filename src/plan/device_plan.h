@@ -58,8 +58,8 @@ struct DevicePlan {
 /// Plans the segments and runs of a chain, whose functions run on `processors`. `whole`: with `always`, whole
 /// frames cross whatever the plan names. `sharing`: unless it is `packets`, each function is planned as if it were
 /// alone; with `parsing`, a function that follows another one on the device uses its layouts, unless the host has
-/// changed frames in between. `forks`: the arms of a fork with a device stage become consecutive runs. Fails for forks
-/// without shared packets, and for functions on several devices.
+/// changed frames in between. `forks`: the arms of a fork with a device stage become consecutive runs. Fails for
+/// functions on several devices.
 [[nodiscard]] Result<DevicePlan> plan_device(std::span<const function::NfTraits> chain, const Processors& processors,
                                              WholeFrames whole = WholeFrames::where_needed,
                                              Sharing sharing = Sharing::packets, std::span<const Fork> forks = {});

@@ -318,6 +318,34 @@ TEST(DevicePlan, SendsPacketsOfAllArmsAgainOnceOneArmHasSentItsOwn) {
             (16U + 1520) + (16 + 4) + (4 + 12) + (16 + 96 + 4) + (16 + 96 + 4));
 }
 
+///     firewall ─▶ ┬ nids ─▶ router ─┬ ─▶ filter
+///                 ├ log (CPU) ──────┤
+TEST(DevicePlan, TransfersPacketsForEachFunctionOfAnArmIfTheyAreNotShared) {
+  const std::vector<function::NfTraits> chain{
+      on_gpu("firewall", kAddresses, kVerdict), on_gpu("nids", {Field::payload}, kVerdict),
+      on_gpu("router", kAddresses | kTtl, kTtl), on_cpu("log", kAddresses, {}), on_gpu("filter", kTtl, kVerdict)};
+  const std::vector<Fork> forks{{1, 4, {{1, 3, {{{0}, {}}}, ""}, {3, 4, {}, ""}}}};
+  for (const Sharing sharing : {Sharing::none, Sharing::stack, Sharing::parsing}) {
+    const auto plan = plan_device(chain, prefer(Processor::gpu, chain), WholeFrames::where_needed, sharing, forks);
+    ASSERT_TRUE(plan);
+    ASSERT_EQ(plan->runs.size(), 5U);
+    EXPECT_EQ(plan->runs[1].fork, 0U);
+    const std::vector<std::optional<ArmPlace>> arms{std::nullopt, ArmPlace{0, 0}, ArmPlace{0, 0}, ArmPlace{0, 1},
+                                                    std::nullopt};
+    for (std::size_t r = 0; r < 5; ++r) EXPECT_EQ(plan->runs[r].arm, arms[r]) << r;
+    std::vector<bool> parses;
+    for (const ring::SegmentShape& segment : plan->segments) {
+      EXPECT_TRUE(segment.sends_packets);
+      parses.push_back(segment.parses);
+    }
+    const bool again = sharing != Sharing::parsing;
+    EXPECT_EQ(parses, (std::vector<bool>{true, true, again, true})) << "other packets, except within an arm";
+    const std::uint8_t first[] = {0}, second[] = {1};
+    EXPECT_EQ(round_trips(*plan, first), 4U);
+    EXPECT_EQ(round_trips(*plan, second), 2U);
+  }
+}
+
 TEST(DevicePlan, RefusesSeveralDevices) {
   function::NfTraits filter = on_gpu("filter", kAddresses, kVerdict);
   const auto other = static_cast<Processor>(2);

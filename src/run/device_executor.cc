@@ -284,7 +284,8 @@ bool DeviceExecutor::start_segment(Flight& flight) noexcept {
   }
   flight.set_other_arms_aside();
   flight.set_punted_aside();
-  if (flight.shape().sends_packets && !sends_first) flight.gather();
+  const bool into_own_buffer = plan_.own_stacks && flight.shape().frames_up;  // which gathers them as well
+  if (flight.shape().sends_packets && !sends_first && !into_own_buffer) flight.gather();
   if (flight.current().parses) flight_twins_.parse(flight);
   if (plan_.own_stacks) own_stacks_.take_in(flight);
   fill_states(flight);

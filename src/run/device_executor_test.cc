@@ -1367,6 +1367,9 @@ TEST(DeviceExecutor, ShowsFinishStagesThatWaitOnlyWhatTheyChoose) {
   }
 }
 
+constexpr std::array kAllSharing{plan::Sharing::packets, plan::Sharing::parsing, plan::Sharing::stack,
+                                 plan::Sharing::none};
+
 /// A fork over two functions, each in its own arm, by input port.
 std::vector<plan::Fork> fork_by_port(std::size_t first) {
   return {{first, first + 2, {{first, first + 1, {{{0}, {}}}, ""}, {first + 1, first + 2, {{{1}, {}}}, ""}}}};
@@ -1379,8 +1382,10 @@ std::vector<plan::Fork> fork_by_port(std::size_t first) {
 TEST(DeviceExecutor, LeavesLongHeadersOfOtherArmsToTheTwins) {
   const std::vector<Position> positions = chain_of({{kFilters, true}, {kFilters, true}});
   Behaviour behaviour;
-  expect_as_on_the_cpu(positions, batches_of(4, 200), behaviour, 2, plan::WholeFrames::where_needed,
-                       plan::Sharing::packets, fork_by_port(0));
+  for (const plan::Sharing sharing : kAllSharing) {
+    expect_as_on_the_cpu(positions, batches_of(4, 200), behaviour, 2, plan::WholeFrames::where_needed, sharing,
+                         fork_by_port(0));
+  }
 }
 
 ///     ┬ pad ─┬ ─▶ colour
@@ -1425,11 +1430,13 @@ TEST(DeviceExecutor, SendsFramesAgainInAndAfterTheArmsOfAFork) {
     if (exhaustive) second.clear();
     const std::vector<plan::Fork> forks{{1, 9, {{1, 6, {{{0}, {}}}, ""}, {6, 9, second, ""}}}};
     for (const unsigned failing : {0U, 3U, 7U}) {
-      Behaviour behaviour;
-      unsigned calls = 0;
-      if (failing > 0) behaviour.fails = [&] { return ++calls % failing == 0; };
-      expect_as_on_the_cpu(positions, batches_of(6, 200), behaviour, 2, plan::WholeFrames::where_needed,
-                           plan::Sharing::packets, forks);
+      for (const plan::Sharing sharing : kAllSharing) {
+        Behaviour behaviour;
+        unsigned calls = 0;
+        if (failing > 0) behaviour.fails = [&] { return ++calls % failing == 0; };
+        expect_as_on_the_cpu(positions, batches_of(6, 200), behaviour, 2, plan::WholeFrames::where_needed, sharing,
+                             forks);
+      }
     }
     Behaviour behaviour;
     Bed bed(positions, forks);
@@ -1496,9 +1503,7 @@ RC_GTEST_PROP(DeviceExecutor, DoesWhatTheCpuDoesInAnyChainOverAnyDevice, ()) {
     }
     RC_PRE(!positions.empty());
   }
-  const auto sharing = forks.empty() ? *rc::gen::element(plan::Sharing::packets, plan::Sharing::parsing,
-                                                         plan::Sharing::stack, plan::Sharing::none)
-                                     : plan::Sharing::packets;
+  const auto sharing = *rc::gen::elementOf(kAllSharing);
   std::vector<std::vector<Bytes>> batches;
   std::uint64_t number = 0;
   for (int n = *rc::gen::inRange(1, 12); n > 0; --n) {

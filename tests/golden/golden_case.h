@@ -103,7 +103,6 @@ class Case {
   [[nodiscard]] std::size_t readers() const { return readers_; }
   [[nodiscard]] const std::map<std::string, std::string>& written() const { return written_; }  // file names by port
   [[nodiscard]] bool has_router() const { return routes_; }
-  [[nodiscard]] bool has_forks() const { return forks_; }
   /// Packets get numbers in the order in which they come to it: with several workers, others.
   [[nodiscard]] bool numbers_packets() const { return numbers_; }
 
@@ -131,9 +130,7 @@ class Case {
       if (!function.IsMap()) continue;
       routes_ |= function["router"].IsDefined();
       numbers_ |= function["ipsec"].IsDefined() && !function["ipsec"]["direction"].IsDefined();
-      const YAML::Node arms = function["fork"];
-      forks_ |= arms.IsDefined();
-      for (const auto& arm : arms) note_functions(arm["chain"]);
+      for (const auto& arm : function["fork"]) note_functions(arm["chain"]);
     }
   }
 
@@ -143,7 +140,6 @@ class Case {
   std::vector<std::string> logs_;
   bool routes_ = false;
   bool numbers_ = false;
-  bool forks_ = false;
 };
 
 inline void expect_the_same(const std::vector<Record>& expected, const std::vector<Record>& out) {

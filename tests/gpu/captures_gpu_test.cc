@@ -88,7 +88,6 @@ class ShippedChains : public ::testing::TestWithParam<std::string> {
     ASSERT_NO_FATAL_FAILURE(
         case_.run(expected_out, overrides_of(settings + std::vector<std::string>{"run.processor=cpu"}), expected));
     for (const Way& way : ways) {
-      if (case_.has_forks() && way.sharing != plan::Sharing::packets) continue;  // not possible
       for (unsigned count = 1; count <= (case_.numbers_packets() ? 1 : most_workers); count += 2) {
         SCOPED_TRACE(fmt::format("{}, {} workers", to_string(way), count));
         const OutFolder out;
