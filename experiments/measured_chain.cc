@@ -33,11 +33,15 @@ std::string run_section(const MeasuredChain& chain) {
   // The queue holds only a few batches: it is pinned, which takes time.
   text += fmt::format(
       "  queue: {{bytes: 32MiB}}\n  gpus: \"{}\"\n  frames: {}\n  sharing: {}\n  transfer: {}\n"
-      "  streams: {}\n  gpu_shares: \"{}\"\n",
-      fmt::join(chain.gpus, ","), chain.frames, chain.sharing, chain.transfer, chain.streams, chain.gpu_shares);
+      "  launches: {}\n  finish: {}\n  streams: {}\n  gpu_shares: \"{}\"\n",
+      fmt::join(chain.gpus, ","), chain.frames, chain.sharing, chain.transfer, chain.launches, chain.finish,
+      chain.streams, chain.gpu_shares);
+  if (!chain.rate.empty()) text += "  rate: " + chain.rate + "\n";
   if (!chain.batch_bytes.empty()) text += fmt::format("  batch: {{bytes: {}}}\n", chain.batch_bytes);
   return text;
 }
+
+std::string dmz(const MeasuredChain& chain) { return chain.to_dmz ? "  dmz: {'null': {}}\n" : ""; }
 
 std::string memory(const std::string& capture, unsigned times) {
   return fmt::format("ports:\n  lan: {{memory: {{read: {}, loop: {}}}}}\n", yaml_text(capture), times);
@@ -54,7 +58,8 @@ std::string generator(const MeasuredChain& chain, const std::string& more) {
 
 /// Ports and functions of a chain for a measurement. `more`: further parameters of the generator.
 std::string to_null(const MeasuredChain& chain, const std::string& more) {
-  return generator(chain, "frames: kept" + more) + "  wan: {'null': {}}\nchain: " + chain.functions + "\n";
+  return generator(chain, "frames: kept" + more) + "  wan: {'null': {}}\n" + dmz(chain) + "chain: " + chain.functions +
+         "\n";
 }
 
 /// Sets each result to the median over the runs; for `mpps`, also the spread. `results` must not be empty.
@@ -155,11 +160,11 @@ Result<void> ChainRunner::measure(Point& point, const MeasuredChain& chain, cons
 /// With one worker, so that the order is defined, and with frames that do not depend on how batches are filled.
 Result<std::string> ChainRunner::output_of(const MeasuredChain& chain, const std::string& name) {
   const std::string path = workplace_.path(name);
-  const auto run = run_file(
-      (chain.capture.empty() ? generator(chain, fmt::format("packets: {}", kCheckedPackets))
-                             : memory(chain.checked_capture, 1)) +
-      fmt::format("  wan: {{pcap: {{write: {}, precision: ns}}}}\nchain: {}\n", yaml_text(path), chain.functions) +
-      run_section(chain));
+  const auto run = run_file((chain.capture.empty() ? generator(chain, fmt::format("packets: {}", kCheckedPackets))
+                                                   : memory(chain.checked_capture, 1)) +
+                            fmt::format("  wan: {{pcap: {{write: {}, precision: ns}}}}\n{}chain: {}\n", yaml_text(path),
+                                        dmz(chain), chain.functions) +
+                            run_section(chain));
   if (!run) return tl::unexpected(run.error());
   return path;
 }

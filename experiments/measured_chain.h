@@ -41,6 +41,7 @@ struct MeasuredChain {
   std::string destinations;     // file with the destination prefixes; empty: the generator's own
   std::string size = "64";      // of frames with FCS, or imix
   bool tcp = false;             // of the generator's packets; else UDP
+  bool to_dmz = false;          // packets leave by a port dmz too, where `check` does not compare them
   bool on_gpu = false;
   std::vector<int> gpus;
   unsigned workers = 1;
@@ -49,7 +50,10 @@ struct MeasuredChain {
   std::string transfer = "auto";
   unsigned streams = 3;
   std::string batch_bytes;  // of batches on a GPU; empty: the default
+  std::string launches = "collected";
+  std::string finish = "deferred";
   std::string gpu_shares = "whole";
+  std::string rate;                    // for which shares are chosen; empty: the default
   std::string latency;                 // upper bound; empty: none
   std::optional<double> offered_mpps;  // empty: as many as the chain can process
   bool timeline = false;               // of its transfers, evaluated by transfers_of (transfers.h)

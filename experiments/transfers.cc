@@ -52,13 +52,19 @@ Point transfers_of(const ring::Timeline& timeline) {
   const std::int64_t end_ns = spans.front().ready_ns + all_ns / 10 * 9;
   const std::int64_t shown_ns = begin_ns + std::max<std::int64_t>(0, end_ns - begin_ns - kShownNs) / 2;
   Sum all;
+  double copies_us = 0;
+  double busy_us = 0;
   std::vector<Sum> of_segments(timeline.segments().size());
   std::vector<BarRow> rows;
   for (const std::string& name : timeline.segments()) rows.push_back({name, {}});
   std::size_t bars = 0;
   for (std::size_t i = 0; i < spans.size(); ++i) {
     const Span& span = spans[i];
-    if (span.work != ring::Work::to_device || span.ready_ns < begin_ns || span.ready_ns >= end_ns) continue;
+    if (span.ready_ns < begin_ns || span.ready_ns >= end_ns) continue;
+    const double us = static_cast<double>(span.end_ns - span.ready_ns) / 1e3;
+    busy_us += us;
+    if (span.work != ring::Work::kernels) copies_us += us;
+    if (span.work != ring::Work::to_device) continue;
     all.add(span, waits[i]);
     of_segments.at(span.segment).add(span, waits[i]);
     if (span.ready_ns < shown_ns || span.ready_ns >= shown_ns + kShownNs || ++bars > kMostBars) continue;
@@ -75,8 +81,12 @@ Point transfers_of(const ring::Timeline& timeline) {
   for (std::size_t s = 0; s < of_segments.size(); ++s) {
     const Sum& sum = of_segments[s];
     const std::string& name = timeline.segments()[s];
-    if (sum.count > 0) results.set("transfer_us_" + name.substr(0, name.find(',')), sum.mean(sum.us));
+    if (sum.count == 0) continue;
+    const std::string first = name.substr(0, name.find(','));
+    results.set("transfer_us_" + first, sum.mean(sum.us)).set("transfer_bytes_" + first, sum.mean(sum.bytes));
+    results.set("waited_us_" + first, sum.mean(sum.waited_us));
   }
+  results.set("transfer_percent", 100 * copies_us / busy_us);
   return results.set("transfers", bars_text(rows));
 }
 

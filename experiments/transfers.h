@@ -18,7 +18,10 @@ namespace penstock::experiments {
 ///   transfer_us            mean, from when it was ready on the device until it ended
 ///   waited_us              mean part of it during which a transfer that was ready earlier was still under way
 ///   waiting                percentage of the transfers that waited
-///   transfer_us_FUNCTION   transfer_us of the segments that begin with the function
+///   transfer_us_FUNCTION   transfer_us of the segments that begin with the function; likewise transfer_bytes_FUNCTION
+///                          and waited_us_FUNCTION
+///   transfer_percent       transfers in both directions, in percent of these and the kernels, each from when it was
+///                          ready until it ended
 ///   transfers              transfers of some two milliseconds, as bars (bars.h) with a row for each segment
 [[nodiscard]] Point transfers_of(const ring::Timeline& timeline);
 

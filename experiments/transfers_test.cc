@@ -45,6 +45,11 @@ TEST(Transfers, AreThoseToTheDeviceInTheMiddleOfTheRun) {
   EXPECT_DOUBLE_EQ(*results.number("waiting"), 50);
   EXPECT_DOUBLE_EQ(*results.number("transfer_us_firewall"), 40);
   EXPECT_DOUBLE_EQ(*results.number("transfer_us_router"), 70);
+  EXPECT_DOUBLE_EQ(*results.number("transfer_bytes_firewall"), 3000);
+  EXPECT_DOUBLE_EQ(*results.number("transfer_bytes_router"), 1000);
+  EXPECT_DOUBLE_EQ(*results.number("waited_us_firewall"), 0);
+  EXPECT_DOUBLE_EQ(*results.number("waited_us_router"), 30);
+  EXPECT_NEAR(*results.number("transfer_percent"), 100 * (40.0 + 70 + 10) / (40 + 70 + 10 + 30), 0.1);
   const auto rows = parse_bars(results.text("transfers"));
   ASSERT_TRUE(rows) << results.text("transfers");
   ASSERT_EQ(rows->size(), 2U);

@@ -6,83 +6,33 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <cstdint>
 #include <map>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 
 #include "experiments/chain/chains.h"
 #include "experiments/chain/figures.h"
+#include "experiments/chain/points.h"
 #include "experiments/measured_chain.h"
 
 namespace penstock::experiments {
 namespace {
 
-constexpr std::array kSizes{"64", "128", "256", "512", "1024", "1518", "imix"};
-constexpr std::array kQuickSizes{"64", "1518"};
-constexpr std::array kHeavySizes{"64", "512", "1518", "imix"};
-constexpr std::array kStateSizes{"64", "512", "1518"};
-constexpr std::array kTrackings{"packets", "streams"};
-constexpr const char* kTrackingOnGpu = "automaton";
-constexpr std::array kPaperChains{"C1", "C2", "C3", "C4"};  // Gaviss §5.1
-constexpr std::array kOnGpu{"shared", "no-memshare", "unshared"};
-constexpr std::array<unsigned, 6> kWorkers{1, 2, 3, 4, 8, 12};
-constexpr std::array<unsigned, 5> kPaperWorkers{4, 6, 8, 12, 16};
-constexpr std::array<unsigned, 3> kStreams{2, 3, 4};
-constexpr std::array<unsigned, 4> kGpus{1, 2, 4, 8};
-constexpr std::array kShareSizes{"512", "1518"};
-constexpr std::array kShares{"whole", "1/2", "1/4", "1/8", "auto"};  // of the multiprocessors, for each function that
-                                                                     // takes a share
-constexpr std::array kShareLatencies{"whole", "auto"};
-constexpr std::array kSharePercentiles{"50", "99"};
-constexpr unsigned kShareLoad = 50;                    // percent of the maximum rate with whole shares
-constexpr std::array<unsigned, 3> kLoads{10, 50, 80};  // percent of the maximum rate
-constexpr std::array kPercentiles{"1", "10", "25", "50", "75", "90", "95", "99", "99.9"};
-constexpr std::size_t kMostGpus = 8;
-constexpr unsigned kSameLoad = 50;  // percent of the maximum unshared rate
-constexpr const char* kLargeSize = "1518";
-constexpr const char* kRouting = "firewall-router";
-constexpr unsigned kLatencyWorkers = 4;
-constexpr unsigned kLatencyStreams = 2;
-constexpr unsigned kSameLoadWorkers = 4;
-constexpr unsigned kStateWorkers = 16;
-constexpr unsigned kStateStreams = 3;
 constexpr std::size_t kConnections = 8'000;
 constexpr std::size_t kQuickConnections = 128;  // a slow core repeats them several times in a quick run
 
-/// Workers that keep one GPU busy, from the sweep over workers. With large frames a few are enough, and more only load
-/// the memory; small frames are limited by the host's work per packet.
-unsigned workers_for(std::string_view size, std::string_view frames) {
-  if (frames != "whole") return 12;
-  if (size == "1518") return 3;
-  return size == "512" || size == "1024" ? 4 : 12;
-}
-
-/// How a chain that inspects and encrypts runs on one GPU: each way of sharing with its fastest configuration, from the
-/// sweep over workers, streams and batches. Functions with transfers of their own leave a stream idle more often, so
-/// they are faster with a third one.
-struct PaperSetup {
-  unsigned workers;
-  unsigned streams;
-  const char* batch_bytes;
-};
-PaperSetup paper_setup(std::string_view size, std::string_view mode) {
-  const bool shared = mode == "shared";
-  const unsigned streams = shared ? 2 : 3;
-  if (size == "1518") return shared ? PaperSetup{4, streams, "8MiB"} : PaperSetup{6, streams, ""};
-  if (size == "1024") return {shared ? 6U : 8U, streams, ""};
-  if (size == "512") return {shared ? 8U : 10U, streams, ""};
-  return {16, streams, ""};
-}
-
-/// Workers that carry this share of the load, in percent, at the lowest latency: with more workers, each sends smaller
-/// batches to the GPU, more often.
-unsigned latency_workers(unsigned load) { return load <= 10 ? 3 : load <= 50 ? 4 : 6; }
-
 const char* sharing_of(std::string_view mode) {
-  return mode == "unshared" ? "stack" : mode == "no-memshare" ? "parsing" : "packets";
+  return mode == "own-stacks" ? "none" : mode == "unshared" ? "stack" : mode == "no-memshare" ? "parsing" : "packets";
+}
+
+const Ablation& ablation_of(const std::string& off) { return *std::ranges::find(kAblations, off, &Ablation::off); }
+
+/// Multiprocessors of a share such as 1/4.
+std::uint32_t part_of(std::uint32_t all, const std::string& share) {
+  return share == "whole" ? all : std::max(1U, all / static_cast<std::uint32_t>(std::stoul(share.substr(2))));
 }
 
 class ChainTrial final : public Trial {
@@ -94,203 +44,26 @@ class ChainTrial final : public Trial {
   Result<void> read() {
     if (auto taken = chains_.take(setting_); !taken) return taken;
     if (setting_.rules.empty() && setting_.routes.empty()) return {};
-    return runner_.try_out(chains_.chain(kRouting, ""));
+    return runner_.try_out(chains_.chain(kRoutingChain, ""));
   }
 
-  std::vector<Point> plan() override {
-    plan_routing();
-    if (setting_.quick) {
-      plan_modes("C4", "paper", kLargeSize);
-      plan_state("C4", kLargeSize);
-      return std::move(points_);
-    }
-    for (const char* chain : kPaperChains) {
-      for (const char* size : kSizes) plan_modes(chain, "paper", size);
-    }
-    for (const char* chain : {"nids", "ipsec", "router", "firewall"}) {
-      for (const char* size : kSizes) add("function", chain, "paper", size, "cpu", "host", 1);
-    }
-    for (const char* chain : kPaperChains) {
-      for (const char* size : kStateSizes) plan_state(chain, size);
-    }
-    plan_connections();
-    plan_workers_of_paper();
-    plan_latency_of_paper();
-    plan_shares();
-    plan_lengths();
-    for (const char* mode : {"no-memshare", "shared"}) {
-      add("timeline", "C4", "paper", kLargeSize, mode, "planned", kSameLoadWorkers, 1).set("streams", kLatencyStreams);
-    }
-    for (const char* chain : {"C4", "inspect"}) {
-      for (const unsigned gpus : kGpus) {
-        if (gpus == 1 || gpus <= setting_.gpus.size()) {
-          add_paper("gpus", chain, "paper", kLargeSize, "shared", gpus);
-        }
-      }
-    }
-    for (const char* chain : kPaperChains) {
-      for (const char* size : kHeavySizes) plan_modes(chain, "heavy", size);
-    }
-    return std::move(points_);
-  }
+  std::vector<Point> plan() override { return plan_chains(setting_); }
 
   Result<void> measure(Point& point, const Point& limits) override {
-    const std::string sweep = point.text("sweep");
-    const bool of_load = sweep == "latency" || sweep == "same-load" || sweep == "share-latency";
-    return with_point(of_load               ? measure_latency(point, limits)
-                      : sweep == "length"   ? measure_length(point, limits)
-                      : sweep == "timeline" ? measure_timeline(point, limits)
-                      : sweep == "state"    ? measure_state(point, limits)
-                                            : measure_rate(point, limits),
-                      point);
+    return with_point(measure_by_sweep(point, limits), point);
   }
 
  private:
-  Point& add(const char* sweep, const char* chain, const char* tables, const char* size, const char* mode,
-             const char* frames, unsigned workers, unsigned gpus = 0) {
-    const bool on_gpu = std::string_view(frames) != "host";
-    Point& point = points_.emplace_back();
-    point.set("chain", chain);
-    if (*tables != '\0') point.set("tables", tables);
-    point.set("sweep", sweep).set("size", size).set("mode", mode).set("frames", frames);
-    point.set("processor", on_gpu ? "gpu" : "cpu").set("workers", std::min(workers, setting_.workers));
-    if (gpus != 0) point.set("gpus", gpus);
-    return point;
-  }
-
-  /// One of the paper's chains, in its fastest configuration for so many GPUs.
-  Point& add_paper(const char* sweep, const char* chain, const char* tables, const char* size, const char* mode,
-                   unsigned gpus = 1) {
-    const PaperSetup setup = paper_setup(size, mode);
-    Point& point = add(sweep, chain, tables, size, mode, "planned", gpus * setup.workers, gpus);
-    point.set("streams", setup.streams);
-    if (*setup.batch_bytes != '\0') point.set("batch_bytes", setup.batch_bytes);
-    return point;
-  }
-
-  void plan_routing() {
-    for (const char* size : setting_.quick ? std::span<const char* const>(kQuickSizes) : kSizes) {
-      for (const char* frames : {"whole", "planned"}) {
-        for (const char* mode : {"shared", "unshared"}) {
-          add("size", kRouting, "", size, mode, frames, workers_for(size, frames));
-        }
-      }
-      add("size", kRouting, "", size, "cpu", "host", setting_.workers);
-    }
-    for (const unsigned workers : kWorkers) {
-      if (setting_.quick || workers > setting_.workers) break;
-      for (const char* size : kQuickSizes) add("workers", kRouting, "", size, "shared", "whole", workers);
-    }
-    for (const unsigned load : kLoads) {
-      if (setting_.quick && load != kLoads[1]) continue;
-      for (const char* percentile : kPercentiles) {
-        add("latency", kRouting, "", kLargeSize, "shared", "whole", kLatencyWorkers)
-            .set("load", load)
-            .set("percentile", std::stod(percentile));
-      }
-    }
-  }
-
-  /// The four ways of sharing. On the GPU, the fields that the transfer plan names cross.
-  void plan_modes(const char* chain, const char* tables, const char* size) {
-    for (const char* mode : kOnGpu) add_paper("size", chain, tables, size, mode);
-    add("size", chain, tables, size, "cpu", "host", setting_.workers);
-  }
-
-  /// TCP connections, with intrusion detection that follows them, and without. The host follows them, with all its
-  /// cores.
-  void plan_state(const char* chain, const char* size) {
-    const auto add_on_gpu = [&](const char* tracking) {
-      add("state", chain, "paper", size, "shared", "planned", kStateWorkers, 1)
-          .set("streams", kStateStreams)
-          .set("tracking", tracking);
-    };
-    for (const char* tracking : kTrackings) {
-      add_on_gpu(tracking);
-      add("state", chain, "paper", size, "cpu", "host", setting_.workers).set("tracking", tracking);
-    }
-    add_on_gpu(kTrackingOnGpu);
-  }
-
-  /// A firewall that tracks connections beside one that does not. The host looks them up, with all its cores.
-  void plan_connections() {
-    for (const char* chain : {"C3", "C3-stateful", "C3-stateful-nic", "C4", "C4-stateful", "C4-stateful-nic"}) {
-      for (const char* size : kQuickSizes) {
-        add_paper("connections", chain, "paper", size, "shared").set("workers", setting_.workers);
-        add("connections", chain, "paper", size, "cpu", "host", setting_.workers);
-      }
-    }
-    for (const char* chain : {"firewall", "stateful", "stateful-nic"}) {
-      add("connections", chain, "paper", kQuickSizes[0], "cpu", "host", 1);
-    }
-    // A gateway that translates has one worker.
-    for (const char* chain : {"stateful-router", "nat-router", "stateful-router-nic", "nat-router-nic"}) {
-      for (const char* size : kQuickSizes) {
-        add_paper("connections", chain, "paper", size, "shared").set("workers", 1);
-        add("connections", chain, "paper", size, "cpu", "host", 1);
-      }
-    }
-  }
-
-  /// There are as many batches in flight per worker as streams.
-  void plan_workers_of_paper() {
-    for (const char* size : kQuickSizes) {
-      for (const unsigned streams : kStreams) {
-        for (const unsigned workers : kPaperWorkers) {
-          if (workers > setting_.workers) break;
-          add("workers", "C4", "paper", size, "shared", "planned", workers, 1).set("streams", streams);
-        }
-      }
-    }
-  }
-
-  void plan_latency_of_paper() {
-    for (const char* chain : kPaperChains) {
-      for (const unsigned load : kLoads) {
-        for (const char* percentile : kPercentiles) {
-          add("latency", chain, "paper", kLargeSize, "shared", "planned", latency_workers(load), 1)
-              .set("streams", kLatencyStreams)
-              .set("load", load)
-              .set("percentile", std::stod(percentile));
-        }
-      }
-      for (const char* mode : kOnGpu) {
-        for (const char* percentile : kPercentiles) {
-          add("same-load", chain, "paper", kLargeSize, mode, "planned", kSameLoadWorkers, 1)
-              .set("streams", kLatencyStreams)
-              .set("load", kSameLoad)
-              .set("percentile", std::stod(percentile));
-        }
-      }
-    }
-  }
-
-  /// The gain of dividing the device in space, as G-NET does.
-  void plan_shares() {
-    for (const char* size : kShareSizes) {
-      for (const char* shares : kShares) {
-        add_paper("share", "C4", "paper", size, "shared").set("shares", shares);
-      }
-    }
-    for (const char* shares : kShareLatencies) {
-      for (const char* percentile : kSharePercentiles) {
-        add("share-latency", "C4", "paper", kLargeSize, "shared", "planned", latency_workers(kShareLoad), 1)
-            .set("streams", kLatencyStreams)
-            .set("shares", shares)
-            .set("load", kShareLoad)
-            .set("percentile", std::stod(percentile));
-      }
-    }
-  }
-
-  /// The router's transfers in chains of increasing length (figure 2).
-  void plan_lengths() {
-    for (const char* mode : {"no-memshare", "unshared"}) {
-      double functions = 1;
-      for (const char* chain : {"router", "router-ipsec", "C2", "C4"}) {
-        add_paper("length", chain, "paper", kLargeSize, mode).set("functions", functions++);
-      }
-    }
+  Result<void> measure_by_sweep(Point& point, const Point& limits) {
+    const std::string sweep = point.text("sweep");
+    if (point.find("percentile") != nullptr) return measure_latency(point, limits);
+    if (sweep == "length") return measure_length(point, limits);
+    if (sweep == "full") return measure_full(point, limits);
+    if (sweep == "timeline") return measure_timeline(point, limits);
+    if (sweep == "transfer-share") return measure_transfer_share(point, limits);
+    if (sweep == "share-grid") return measure_share_pair(point, limits);
+    if (point.find("tracking") != nullptr) return measure_state(point, limits);
+    return measure_rate(point, limits);
   }
 
   MeasuredChain chain_of(const Point& point) {
@@ -301,7 +74,7 @@ class ChainTrial final : public Trial {
                                                          setting_.quick ? kQuickConnections : kConnections);
     chain.size = size;
     chain.on_gpu = point.text("processor") == "gpu";
-    const auto gpus = static_cast<std::size_t>(point.number("gpus").value_or(kMostGpus));
+    const auto gpus = static_cast<std::size_t>(point.number("gpus").value_or(kMostChainGpus));
     for (const gpu::Device& gpu : setting_.gpus) {
       if (chain.gpus.size() < gpus) chain.gpus.push_back(gpu.index);
     }
@@ -310,16 +83,32 @@ class ChainTrial final : public Trial {
     chain.sharing = sharing_of(point.text("mode"));
     if (const auto streams = point.number("streams")) chain.streams = static_cast<unsigned>(*streams);
     chain.batch_bytes = point.text("batch_bytes");
-    if (point.find("shares") != nullptr) chain.gpu_shares = shares_text(point.text("shares"));
+    if (point.find("shares") != nullptr) chain.gpu_shares = shares_text(point.text("shares"), point.text("shares"));
+    if (point.find("share_of_nids") != nullptr)
+      chain.gpu_shares = shares_text(point.text("share_of_nids"), point.text("share_of_ipsec"));
+    if (point.find("off") != nullptr) {
+      const Ablation& ablation = ablation_of(point.text("off"));
+      chain.launches = ablation.launches;
+      chain.transfer = ablation.transfer;
+      chain.finish = ablation.finish;
+    }
+    if (point.text("sweep") == "bounded") chain.latency = bound_of(point);
     return chain;
   }
 
+  /// The bound of the whole chain: that of a function for each of them.
+  [[nodiscard]] static std::string bound_of(const Point& point) {
+    return fmt::format("{}ms", kBoundMs * static_cast<unsigned>(*point.number("functions")));
+  }
+
+  [[nodiscard]] std::uint32_t multiprocessors() const {
+    return setting_.gpus.empty() ? 1 : static_cast<std::uint32_t>(setting_.gpus.front().multiprocessors);
+  }
+
   /// Shares for C4, in the form of a chain file.
-  [[nodiscard]] std::string shares_text(const std::string& shares) const {
-    if (!shares.starts_with("1/")) return shares;
-    const int all = setting_.gpus.empty() ? 1 : setting_.gpus.front().multiprocessors;
-    const int each = std::max(1, all / std::stoi(shares.substr(2)));
-    return fmt::format("nids={},ipsec={}", each, each);
+  [[nodiscard]] std::string shares_text(const std::string& of_nids, const std::string& of_ipsec) const {
+    if (of_nids == of_ipsec && !of_nids.starts_with("1/")) return of_nids;
+    return fmt::format("nids={},ipsec={}", part_of(multiprocessors(), of_nids), part_of(multiprocessors(), of_ipsec));
   }
 
   Result<void> measure_rate(Point& point, const Point& limits) {
@@ -327,7 +116,10 @@ class ChainTrial final : public Trial {
     if (auto checked = runner_.check(chain); !checked) return checked;
     if (auto measured = runner_.measure(point, chain, limits, setting_); !measured) return measured;
     if (chain.on_gpu || !chain.undone_by.empty()) point.set("checked", true);
-    if (point.text("sweep") == "size") compare(point);
+    const std::string sweep = point.text("sweep");
+    if (sweep == "size" || sweep == "stateful" || sweep == "branch") compare(point);
+    if (sweep == "ablation") compare_with_all_on(point, "mpps", "percent_of_all_on");
+    if (sweep == "bounded") set_time_of_function(point);
     return {};
   }
 
@@ -354,7 +146,8 @@ class ChainTrial final : public Trial {
 
   /// The gain of sharing, stored in the point of the other way, which is measured later.
   void compare(Point& point) {
-    const std::string what = point.text("chain") + ' ' + point.text("tables") + ' ' + point.text("size") + ' ';
+    const std::string what =
+        point.text("sweep") + ' ' + point.text("chain") + ' ' + point.text("tables") + ' ' + point.text("size") + ' ';
     const std::string mode = point.text("mode");
     const std::string frames = point.text("frames");
     if (mode == "shared") {
@@ -370,15 +163,38 @@ class ChainTrial final : public Trial {
     if (up && up_shared) point.set("less_up_shared", 100 * (1 - *up_shared / *up));
   }
 
+  /// In percent of the value with everything on, which is measured first.
+  void compare_with_all_on(Point& point, const char* key, const char* percent) {
+    const auto value = point.number(key);
+    if (!value) return;
+    double& all_on = all_on_[point.text("size") + ' ' + key + ' ' + point.text("percentile")];
+    if (point.text("off") == kAblations[0].off) all_on = *value;
+    if (all_on > 0) point.set(percent, 100 * *value / all_on);
+  }
+
+  /// The mean time to the GPU and back: of the slowest function, or if functions share their packets, of each.
+  static void set_time_of_function(Point& point) {
+    double most = 0;
+    double sum = 0;
+    for (const auto& [name, value] : point) {
+      if (!name.starts_with("segment_us_")) continue;
+      most = std::max(most, std::get<double>(value));
+      sum += std::get<double>(value);
+    }
+    if (sum > 0) point.set("function_us", point.text("mode") == "shared" ? sum / *point.number("functions") : most);
+  }
+
   /// All percentiles of a load come from the same runs.
   Result<void> measure_latency(Point& point, const Point& limits) {
     const std::string sweep = point.text("sweep");
-    auto [measured, is_new] = latencies_.try_emplace(point.text("chain") + ' ' + sweep + ' ' + point.text("mode") +
-                                                     ' ' + point.text("shares") + ' ' + point.text("load"));
+    std::string key;
+    for (const char* name : {"chain", "sweep", "mode", "shares", "off", "size", "load"}) key += point.text(name) + ' ';
+    auto [measured, is_new] = latencies_.try_emplace(key);
     if (is_new) {
       MeasuredChain chain = chain_of(point);
       if (auto checked = runner_.check(chain); !checked) return checked;
-      const auto most = most_mpps(point, sweep == "same-load" ? "unshared" : "shared", limits);
+      const char* const slowest = sweep == "same-load" ? "unshared" : "own-stacks";
+      const auto most = most_mpps(point, sweep.starts_with("same-load") ? slowest : "shared", limits);
       if (!most) return tl::unexpected(most.error());
       chain.offered_mpps = *most * *point.number("load") / 100;
       chain.latency = "1ms";
@@ -392,7 +208,21 @@ class ChainTrial final : public Trial {
     }
     if (const auto latency = results.number("latency_p" + point.text("percentile"))) point.set("latency_us", *latency);
     point.set("checked", true);
+    if (sweep == "same-load-size") compare_latency(point);
+    if (sweep == "ablation-latency") compare_with_all_on(point, "latency_us", "percent_of_all_on");
     return {};
+  }
+
+  /// What sharing saves, stored in the point of the other way, which is measured later.
+  void compare_latency(Point& point) {
+    const auto latency = point.number("latency_us");
+    if (!latency) return;
+    double& shared = shared_us_[point.text("chain") + ' ' + point.text("size") + ' ' + point.text("percentile")];
+    if (point.text("mode") == "shared") {
+      shared = *latency;
+    } else if (shared > 0) {
+      point.set("less_latency_shared", 100 * (1 - shared / *latency));
+    }
   }
 
   /// At the same load for all lengths: what the longest chain can carry.
@@ -417,11 +247,82 @@ class ChainTrial final : public Trial {
     return {};
   }
 
+  /// The transfers that bring the router its packets, at a load at which the longest chain fills PCIe. If packets are
+  /// shared, the first function's segment transfers them. Batches are larger in longer chains, so times are also
+  /// compared by bytes.
+  Result<void> measure_full(Point& point, const Point& limits) {
+    MeasuredChain chain = chain_of(point);
+    if (auto checked = runner_.check(chain); !checked) return checked;
+    Point longest = point;
+    longest.set("chain", "C4");
+    const auto most = most_mpps(longest, "unshared", limits);
+    if (!most) return tl::unexpected(most.error());
+    chain.offered_mpps = *most * kFullLoad / 100;
+    chain.transfer = "streamed";
+    chain.timeline = true;
+    if (auto ran = runner_.measure(point, chain, limits, setting_); !ran) return ran;
+    point.set("offered_mpps", *chain.offered_mpps).set("load", kFullLoad).set("checked", true);
+    const bool is_own = point.find("transfer_us_router") != nullptr;
+    const auto of = [&](const char* name) {
+      return point.number(is_own ? std::string(name) + "_router" : std::string(name));
+    };
+    const auto us = of("transfer_us");
+    const auto waited_us = of("waited_us");
+    const auto bytes = of("transfer_bytes");
+    if (!us || !waited_us || !bytes || *us <= 0 || *bytes <= 0) return {};
+    point.set("router_transfer_us", *us).set("router_transfer_bytes", *bytes);
+    point.set("router_us_per_mib", *us / *bytes * (1 << 20)).set("router_waiting_percent", 100 * *waited_us / *us);
+    compare_with_alone(point, "router_transfer_us", "transfer_by_alone");
+    compare_with_alone(point, "router_us_per_mib", "transfer_per_byte_by_alone");
+    return {};
+  }
+
+  /// Transfers by the copy engines, in percent of all time on the device, one batch at a time.
+  Result<void> measure_transfer_share(Point& point, const Point& limits) {
+    MeasuredChain chain = chain_of(point);
+    chain.transfer = "direct";
+    if (auto checked = runner_.check(chain); !checked) return checked;
+    chain.timeline = true;
+    if (auto ran = runner_.measure(point, chain, limits, setting_); !ran) return ran;
+    point.set("checked", true);
+    return {};
+  }
+
+  /// G-NET's model chooses shares with which batches return in time; a pair of shares does if it keeps the bound and
+  /// loses nothing. The choice is compared with the pair that needs the fewest multiprocessors.
+  Result<void> measure_share_pair(Point& point, const Point& limits) {
+    MeasuredChain chain = chain_of(point);
+    if (auto checked = runner_.check(chain); !checked) return checked;
+    const auto most = most_mpps(point, "shared", limits);
+    if (!most) return tl::unexpected(most.error());
+    chain.offered_mpps = *most * *point.number("load") / 100;
+    chain.latency = bound_of(point);
+    chain.rate = fmt::format("{:.3f}Gbps", *chain.offered_mpps * std::stod(chain.size) * 8 / 1000);
+    if (auto ran = runner_.measure(point, chain, limits, setting_); !ran) return ran;
+    point.set("offered_mpps", *chain.offered_mpps).set("checked", true);
+    const bool is_choice = point.text("share_of_nids") == "auto";
+    double needed = 0;
+    for (const char* function : {"nids", "ipsec"}) {
+      const std::string share = point.text(std::string("share_of_") + function);
+      needed += is_choice ? point.number(std::string("share_") + function).value_or(multiprocessors())
+                          : part_of(multiprocessors(), share);
+    }
+    point.set("multiprocessors", needed);
+    const double bound_us = 1000.0 * kBoundMs * *point.number("functions");
+    double& fewest = fewest_[chain.size];
+    if (is_choice) {
+      if (fewest > 0) point.set("times_fewest", needed / fewest);
+    } else if (point.number("latency_p99").value_or(bound_us) < bound_us && *point.number("lost") == 0) {
+      fewest = fewest > 0 ? std::min(fewest, needed) : needed;
+    }
+    return {};
+  }
+
   /// Compares with the router alone in the same mode, which is measured first.
   void compare_with_alone(Point& point, const char* key, const char* by_alone) {
     const auto time = point.number(key);
     if (!time) return;
-    double& alone = router_alone_us_[point.text("mode") + ' ' + key];
+    double& alone = router_alone_us_[point.text("sweep") + ' ' + point.text("mode") + ' ' + key];
     if (point.text("chain") == "router") alone = *time;
     if (alone > 0) point.set(by_alone, *time / alone);
   }
@@ -444,9 +345,12 @@ class ChainTrial final : public Trial {
 
   /// The rate to which loads refer: that of the point's chain in this mode, in its fastest configuration.
   Result<double> most_mpps(const Point& point, const char* mode, const Point& limits) {
-    const auto [most, is_new] = most_mpps_.try_emplace(point.text("chain") + ' ' + mode);
+    const auto [most, is_new] = most_mpps_.try_emplace(point.text("chain") + ' ' + point.text("size") + ' ' +
+                                                       point.text("frames") + ' ' + mode);
     if (is_new) {
-      MeasuredChain chain = chain_of(point);
+      Point of_reference = point;
+      if (point.find("off") != nullptr) of_reference.set("off", kAblations[0].off);
+      MeasuredChain chain = chain_of(of_reference);
       chain.sharing = sharing_of(mode);
       if (point.find("tables") != nullptr) {
         const PaperSetup setup = paper_setup(point.text("size"), mode);
@@ -466,10 +370,13 @@ class ChainTrial final : public Trial {
   ChainRunner runner_;
   Chains chains_;
   std::vector<Point> points_;
-  std::map<std::string, Point> shared_;            // by chain, tables, size and frames
-  std::map<std::string, Point> latencies_;         // by chain, sweep, mode, shares and load
-  std::map<std::string, double> most_mpps_;        // by chain and mode
-  std::map<std::string, double> router_alone_us_;  // by mode and key
+  std::map<std::string, Point> shared_;            // by sweep, chain, tables, size and frames
+  std::map<std::string, Point> latencies_;         // by chain, sweep, mode and other keys
+  std::map<std::string, double> most_mpps_;        // by chain, size, frames and mode
+  std::map<std::string, double> router_alone_us_;  // by sweep, mode and key
+  std::map<std::string, double> shared_us_;        // by chain, size and percentile
+  std::map<std::string, double> all_on_;           // by size, key and percentile
+  std::map<std::string, double> fewest_;           // multiprocessors, by size
 };
 
 Result<std::unique_ptr<Trial>> start(const Setting& setting) {
@@ -489,7 +396,7 @@ const Experiment& chain_experiment() {
       .repeats = 3,
       .duration = milliseconds{500},
       .quick_duration = milliseconds{200},
-      .most_gpus = kMostGpus,
+      .most_gpus = kMostChainGpus,
       .takes_rules = true,
       .takes_routes = true,
       .figures = &chain_figures,

@@ -17,8 +17,10 @@
 
 #include "experiments/catalog.h"
 #include "experiments/chain/chains.h"
+#include "experiments/chain/points.h"
 #include "experiments/limits.h"
 #include "experiments/measured_chain.h"
+#include "experiments/record_check.h"
 #include "experiments/session.h"
 
 namespace penstock::experiments {
@@ -215,12 +217,114 @@ TEST(ChainExperiment, RunsThePapersChainsInAllWays) {
     }
   }
   for (const char* chain : {"C1", "C2", "C3", "C4"}) {
-    for (const char* mode : {"shared", "no-memshare", "unshared", "cpu"}) {
+    for (const char* mode : {"shared", "no-memshare", "unshared", "own-stacks", "cpu"}) {
       EXPECT_EQ(sizes[fmt::format("{} paper {}", chain, mode)],
                 (std::set<std::string>{"64", "128", "256", "512", "1024", "1518", "imix"}))
           << chain << ' ' << mode;
       EXPECT_EQ(sizes[fmt::format("{} heavy {}", chain, mode)], (std::set<std::string>{"64", "512", "1518", "imix"}));
     }
+  }
+}
+
+/// The paper's chains keep state of flows. All of it is followed, also through the stateful firewall.
+TEST(ChainExperiment, MeasuresTheLongestChainWithStateOfFlows) {
+  Options options;
+  options.quick = true;
+  options.repeats = 1;
+  options.duration = milliseconds{200};
+  options.workers = 1;
+  options.only = {{"processor", {"cpu"}}, {"sweep", {"stateful"}}};
+  auto session = Session::open(chain_experiment(), options, kNeverStop);
+  ASSERT_TRUE(session) << to_string(session.error());
+  const Errors errors = session->run([](const Progress&) {});
+  EXPECT_TRUE(errors.empty()) << to_string(errors);
+  ASSERT_EQ(session->record().points.size(), 1U);
+  const Point& point = session->record().points.front();
+  EXPECT_EQ(point.text("chain"), "C4-stateful-nic");
+  EXPECT_EQ(point.number("dropped"), 0) << "no packet is out of its connection's window";
+  EXPECT_GT(point.number("tcp_sessions"), 0);
+  EXPECT_EQ(point.number("stream_gaps"), 0);
+  EXPECT_EQ(point.text("checked"), "true");
+}
+
+TEST(ChainExperiment, MeasuresAChainWithABranch) {
+  Options options;
+  options.repeats = 1;
+  options.duration = milliseconds{50};
+  options.workers = 1;
+  options.only = {{"processor", {"cpu"}}, {"sweep", {"branch"}}, {"size", {"512"}}};
+  auto session = Session::open(chain_experiment(), options, kNeverStop);
+  ASSERT_TRUE(session) << to_string(session.error());
+  const Errors errors = session->run([](const Progress&) {});
+  EXPECT_TRUE(errors.empty()) << to_string(errors);
+  ASSERT_EQ(session->record().points.size(), 1U);
+  EXPECT_GT(session->record().points.front().number("mpps"), 0.001);
+  EXPECT_EQ(session->record().points.front().number("dropped"), 0);
+  EXPECT_EQ(session->record().points.front().text("checked"), "true");
+}
+
+std::vector<Point> planned_in(const char* sweep) {
+  const Setting setting{.quick = false, .workers = 16, .gpus = {}, .rules = {}, .routes = {}, .stop = &kNeverStop};
+  std::vector<Point> points;
+  for (const Point& point : plan_chains(setting)) {
+    if (point.text("sweep") == sweep) points.push_back(point);
+  }
+  return points;
+}
+
+TEST(ChainExperiment, ComparesAllWaysOfSharingWithStateOfFlows) {
+  std::map<std::string, std::set<std::string>> sizes;
+  for (const Point& point : planned_in("stateful")) {
+    sizes[point.text("chain") + ' ' + point.text("mode")].insert(point.text("size"));
+    EXPECT_EQ(point.text("tracking"), point.text("processor") == "gpu" ? "automaton" : "streams");
+  }
+  EXPECT_EQ(sizes.size(), 4U * 5);
+  for (const auto& [configuration, of_it] : sizes) EXPECT_EQ(of_it.size(), 6U) << configuration;
+}
+
+TEST(ChainExperiment, TurnsOffEachThingAloneAndAllTogether) {
+  for (const char* size : {"64", "1518"}) {
+    std::vector<std::string> off;
+    for (const Point& point : planned_in("ablation")) {
+      if (point.text("size") == size) off.push_back(point.text("off"));
+    }
+    EXPECT_EQ(off, (std::vector<std::string>{"nothing", "packets", "packets+parsing", "packets+parsing+stack", "graphs",
+                                             "small-batch-kernels", "deferred-finish", "all"}))
+        << "what is compared with comes first";
+  }
+  EXPECT_EQ(planned_in("ablation-latency").size(), 2U * 8 * 2);
+}
+
+TEST(ChainExperiment, ComparesThePairsOfSharesWithTheModelsChoice) {
+  const std::vector<Point> points = planned_in("share-grid");
+  ASSERT_EQ(points.size(), 2U * (16 + 1));
+  EXPECT_EQ(points[16].text("share_of_nids"), "auto") << "after those that it is compared with";
+  EXPECT_EQ(points[16].text("size"), points[0].text("size"));
+}
+
+/// A record with all points, of which each has a value for each figure that shows it.
+TEST(ChainExperiment, DrawsAllPointsOfACompleteRecord) {
+  const Experiment& experiment = chain_experiment();
+  Record record;
+  record.experiment = "chain";
+  record.complete = true;
+  record.machine = {.cpu = "a CPU", .cores = 16, .memory_bytes = 1, .gpus = {{0, "a GPU"}}, .driver = "1"};
+  const Setting setting{.quick = false, .workers = 16, .gpus = {}, .rules = {}, .routes = {}, .stop = &kNeverStop};
+  record.points = plan_chains(setting);
+  double value = 1;
+  for (Point& point : record.points) {
+    for (const Figure& figure : experiment.figures()) {
+      if (!satisfies(point, figure.where) || figure.bars || point.find(figure.y.key) != nullptr) continue;
+      point.set(figure.y.key, value = value < 90 ? value + 0.5 : 1);
+    }
+  }
+  const Errors errors = check_record(record, experiment, "record");
+  EXPECT_TRUE(errors.empty()) << to_string(errors);
+  for (const Figure& figure : experiment.figures()) {
+    if (figure.bars) continue;
+    EXPECT_TRUE(has_points(figure, record)) << figure.id;
+    EXPECT_THAT(table(figure, record, Style::markdown), HasSubstr(figure.title));
+    EXPECT_THAT(plot_svg(figure, record), HasSubstr("</svg>")) << figure.id;
   }
 }
 
@@ -252,6 +356,17 @@ TEST(Chains, HaveTheFunctionsOfTheirLetters) {
   EXPECT_EQ(c4.undone.find("ipsec"), std::string::npos) << c4.undone;
   EXPECT_NE(c4.undone.find("router"), std::string::npos) << c4.undone;
   EXPECT_TRUE(chains.chain("inspect", "paper").undone_by.empty());
+}
+
+TEST(Chains, BranchByThePortOfTheRouter) {
+  const Workplace place;
+  Chains chains(place);
+  const MeasuredChain branch = chains.chain("C4-branch", "paper");
+  EXPECT_TRUE(branch.to_dmz);
+  const std::size_t fork = branch.functions.find("fork: [{when: {out_port: dmz}, chain: [nids: ");
+  EXPECT_NE(fork, std::string::npos) << branch.functions;
+  EXPECT_LT(branch.functions.find("router: "), fork);
+  EXPECT_LT(branch.functions.find("{chain: []}]", fork), branch.functions.find("ipsec: ", fork));
 }
 
 TEST(Chains, SpreadFlowsOverTheSas) {

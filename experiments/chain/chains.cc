@@ -99,7 +99,8 @@ MeasuredChain Chains::chain(std::string_view name, std::string_view tables) {
   const TableSizes& sizes = named(kTables, tables);
   MeasuredChain chain;
   chain.functions = functions_text(letters, sizes, kByPackets);
-  chain.destinations = routes(sizes);
+  chain.to_dmz = letters.find('B') != std::string_view::npos;
+  chain.destinations = chain.to_dmz ? routes_to_both(sizes) : routes(sizes);
   if (tables.empty()) return chain;
   chain.tcp = true;
   chain.payloads = file("pages.pcap", [] { return conversations_capture({.connections = 500, .responses = 16}); });
@@ -154,7 +155,21 @@ void Chains::undo_encryption(MeasuredChain& chain, std::string_view letters, con
 
 std::string Chains::functions_text(std::string_view letters, const TableSizes& sizes, std::string_view tracking) {
   std::string text;
-  for (const char letter : letters) text += (text.empty() ? "" : ", ") + function_text(letter, sizes, tracking);
+  while (!letters.empty()) {
+    if (!text.empty()) text += ", ";
+    if (letters.front() != '(') {
+      text += function_text(letters.front(), sizes, tracking);
+      letters.remove_prefix(1);
+      continue;
+    }
+    const std::size_t middle = letters.find('|');
+    const std::size_t end = letters.find(')');
+    assert(middle < end && end != std::string_view::npos);
+    text += fmt::format("fork: [{{when: {{out_port: dmz}}, chain: {}}}, {{chain: {}}}]",
+                        functions_text(letters.substr(1, middle - 1), sizes, tracking),
+                        functions_text(letters.substr(middle + 1, end - middle - 1), sizes, tracking));
+    letters.remove_prefix(end + 1);
+  }
   return '[' + text + ']';
 }
 
@@ -191,6 +206,7 @@ std::string Chains::function_text(char letter, const TableSizes& sizes, std::str
                          tracking == kWithState ? "streams, flow_state: automaton" : tracking);
     }
     case 'R': return fmt::format("router: {{routes: {}}}", yaml_text(routes(sizes)));
+    case 'B': return fmt::format("router: {{routes: {}}}", yaml_text(routes_to_both(sizes)));
     case 'I': {
       const std::string& state =
           file(fmt::format("state{}.txt", sizes.sas), [&] { return tunnels_text(sizes.sas).state; });
@@ -207,6 +223,19 @@ std::string Chains::function_text(char letter, const TableSizes& sizes, std::str
 const std::string& Chains::routes(const TableSizes& sizes) {
   if (!own_routes_.empty()) return own_routes_;
   return file(fmt::format("routes{}.txt", sizes.routes), [&] { return routes_text(sizes.routes); });
+}
+
+/// Synthetic ones.
+const std::string& Chains::routes_to_both(const TableSizes& sizes) {
+  return file(fmt::format("routes{}-both.txt", sizes.routes), [&] {
+    constexpr std::string_view kWan = "dev wan";
+    std::string text = routes_text(sizes.routes);
+    bool is_second = false;
+    for (std::size_t at = 0; (at = text.find(kWan, at)) != std::string::npos; at += kWan.size()) {
+      if (std::exchange(is_second, !is_second)) text.replace(at, kWan.size(), "dev dmz");
+    }
+    return text;
+  });
 }
 
 template <typename Make>

@@ -7,6 +7,9 @@
 //   F  firewall    S  stateful firewall    s  the same, where the NIC has checked checksums    N  intrusion detection
 //   R  router    I  IPsec gateway    P, O  firewalls that translate addresses, before and after the router    p, o  the
 //   same, where the NIC has checked checksums
+//
+// B is a router whose routes lead to the ports wan and dmz in turn, and B(N|) a fork after it: one arm for packets to
+// dmz, one for the others.
 
 #pragma once
 
@@ -30,7 +33,8 @@ struct NamedChain {
 
 /// The four of Gaviss §5.1; firewall-router, which was measured before the others existed; one from which no packets
 /// come back; single functions; the chains between these and C4 that figure 2 has; those with a firewall that tracks
-/// connections, as the paper's does (§5.1); and a gateway that also translates addresses.
+/// connections, as the paper's does (§5.1); a gateway that also translates addresses; and one with a branch, in which
+/// every second packet is inspected (§4.1).
 inline constexpr NamedChain kChains[] = {
     {"firewall-router", "FR"},
     {"C1", "NI"},
@@ -53,6 +57,7 @@ inline constexpr NamedChain kChains[] = {
     {"nat-router", "PRSO"},
     {"stateful-router-nic", "sR"},
     {"nat-router-nic", "pRso"},
+    {"C4-branch", "FB(N|)I"},
 };
 
 /// Sizes of the functions' tables.
@@ -107,6 +112,7 @@ class Chains {
                        std::string_view tracking);
   const std::string& connections(const TableSizes& sizes, const std::string& size, std::size_t count);
   const std::string& routes(const TableSizes& sizes);
+  const std::string& routes_to_both(const TableSizes& sizes);
   template <typename Make>
   const std::string& file(const std::string& name, Make make);
 
