@@ -240,6 +240,10 @@ Point results_of(const report::RunReport& report, const Point& limits, std::size
     }
   }
   results.set("busy_cores", static_cast<double>(report.cpu_time.count()) / 1e9 / elapsed);
+  if (report.cpu_time.count() > 0) {
+    const double stack_ns = static_cast<double>(std::chrono::nanoseconds(report.stack_time).count());
+    results.set("stack_percent", 100 * stack_ns / static_cast<double>(report.cpu_time.count()));
+  }
   results.set("packets_in_batch", packets / std::max(1.0, static_cast<double>(report.batches.count)));
   const auto lost = static_cast<double>(report.chain_drops("queue_full"));
   const auto dropped = static_cast<double>(report.dropped.packets);

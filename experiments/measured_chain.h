@@ -100,6 +100,8 @@ class ChainRunner {
 ///   limit_mpps, limit_gbps         PCIe's limit for so many bytes (limits.h); absent if none crossed
 ///   of_limit                       share of the limit that was reached
 ///   busy_cores                     processor time of the workers divided by elapsed time
+///   stack_percent                  of this time: parsing, and functions' own stacks and buffers (run/own_stacks.h);
+///                                  trackers that functions need themselves count for the functions
 ///   segment_us_FUNCTION            mean time on the GPU of the segment that begins with the function, with transfers
 ///   share_FUNCTION                 multiprocessors that it may fill, if it has a share or was timed for one
 ///   lost                           share of the packets that were dropped because the waiting queue was full

@@ -431,6 +431,7 @@ TEST(ChainRunner, CountsTheBytesBetweenHostAndDevice) {
   report::RunReport report;
   report.elapsed = 2s;
   report.cpu_time = 5s;
+  report.stack_time = 1s;
   report.in = {1'000'000, 60'000'000};
   report.dropped.packets = 5000;
   report.dropped_by_chain = {{"queue_full", 1000}};
@@ -454,6 +455,7 @@ TEST(ChainRunner, CountsTheBytesBetweenHostAndDevice) {
   EXPECT_DOUBLE_EQ(*results.number("bytes_up"), 80);
   EXPECT_DOUBLE_EQ(*results.number("limit_mpps"), 2 * 500.0) << "of two GPUs";
   EXPECT_DOUBLE_EQ(*results.number("busy_cores"), 2.5);
+  EXPECT_DOUBLE_EQ(*results.number("stack_percent"), 20);
   EXPECT_DOUBLE_EQ(*results.number("lost"), 0.001);
   EXPECT_DOUBLE_EQ(*results.number("dropped"), 0.004) << "by functions";
   EXPECT_DOUBLE_EQ(*results.number("latency_p50"), 12.5);

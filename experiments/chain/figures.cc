@@ -15,6 +15,7 @@ const LimitLine kPcieBits{.label = "PCIe limit", .key = "limit_gbps"};
 const Axis kSize{"size", "frame size in bytes, with FCS", AxisKind::logarithmic};
 const Axis kBits{"gbps", "Gbit/s received"};
 const Axis kLatency{"latency_us", "latency in microseconds", AxisKind::logarithmic};
+const Axis kStackTime{"stack_percent", "percent of the workers' time"};
 const Axis kPercentile{"percentile", "percentile of packets", AxisKind::percentiles};
 const std::vector<std::string> kPaperChains{"C1", "C2", "C3", "C4"};
 const std::vector<std::string> kStatefulChains{"C1", "C2", "C3-stateful-nic", "C4-stateful-nic"};
@@ -216,7 +217,7 @@ std::vector<Figure> figures_of_routing() {
               {{"sweep", {"size"}}, {"mode", {"unshared"}}}, kSize,
               {.key = "shared_by_this", .label = "shared rate ÷ unshared rate", .earlier_key = "shared_by_unshared"},
               {"frames"}, std::nullopt,
-              {{"paper, chains of up to four functions, least", 2.6, std::nullopt,
+              {{"paper, baseline with own stacks, chains of up to four functions, least", 2.6, std::nullopt,
                 "Gaviss §5.2: \"2.6-13.2x higher throughput compared with the baseline system\""}}),
       routing("bytes-up", "Bytes per packet over PCIe, from the host to the GPU (Gaviss, figure 9)",
               {{"sweep", {"size"}}, {"processor", {"gpu"}}}, kSize,
@@ -260,6 +261,21 @@ void add_stateful_figures(std::vector<Figure>& figures) {
       {"no-memshare"}, {"less_up_shared", "percent saved"}, std::nullopt,
       {{"paper, least", 24.3, std::nullopt, "Gaviss §5.4: \"24.3-48.4%\""},
        {"paper, most", 48.4, std::nullopt, "Gaviss §5.4: \"24.3-48.4%\""}}));
+  figures.push_back(of_stateful(
+      "moved-down", "Functions with state of flows: bytes per packet over PCIe to the host (Gaviss, figure 9)",
+      {"shared", "no-memshare", "unshared", "own-stacks"}, {"bytes_down", "bytes per packet"}, std::nullopt, {}));
+  figures.push_back(of_stateful("stack-time",
+                                "Functions with state of flows: processor time of the workers for the functions' own "
+                                "buffers and stacks",
+                                {"own-stacks"}, kStackTime, std::nullopt, {}));
+  figures.push_back(of_stateful("cores", "Functions with state of flows: host cores kept busy (CPU time ÷ time)",
+                                {"shared", "no-memshare", "unshared", "own-stacks", "cpu"},
+                                {"busy_cores", "busy cores"}, std::nullopt, {}));
+  figures.push_back(of_stateful("by-dollar",
+                                "Functions with state of flows: rate per dollar of cores and GPU (Gaviss, figure 8)",
+                                {"shared", "cpu"}, {"mbps_per_dollar", "Mbit/s per dollar"}, std::nullopt, {}));
+  figures.push_back(of_stateful("by-watt", "Functions with state of flows: rate per watt of cores and GPU",
+                                {"shared", "cpu"}, {"mbps_per_watt", "Mbit/s per watt"}, std::nullopt, {}));
 }
 
 /// With functions that look at each packet on its own, except where the figure says otherwise.
@@ -289,6 +305,9 @@ void add_figures_of_paper(std::vector<Figure>& figures) {
   figures.push_back(of_paper("cores", "Stateless: host cores kept busy (CPU time ÷ time)", "paper",
                              {"shared", "no-memshare", "unshared", "own-stacks", "cpu"}, {"busy_cores", "busy cores"},
                              {}));
+  figures.push_back(of_paper("stack-time",
+                             "Stateless: processor time of the workers for the functions' own buffers and stacks",
+                             "paper", {"own-stacks"}, kStackTime, {}));
   figures.push_back(of_paper("by-dollar", "Stateless: rate per dollar of cores and GPU (Gaviss, figure 8)", "paper",
                              {"shared", "cpu"}, {"mbps_per_dollar", "Mbit/s per dollar"}, {}));
   figures.push_back(of_paper("by-watt", "Stateless: rate per watt of cores and GPU", "paper", {"shared", "cpu"},
