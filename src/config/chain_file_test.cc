@@ -641,7 +641,7 @@ TEST_F(ChainFile, TellsFunctionsWhereItIsWired) {
   ASSERT_TRUE(loaded) << to_string(loaded.error());
   const auto stage = loaded->chain.functions.front().function->make_cpu_stage();
   std::vector<std::uint8_t> frame(60);
-  for (const PortIndex in : {0, 1}) {
+  for (const PortIndex in : {PortIndex{0}, PortIndex{1}}) {
     PacketDescriptor descriptor;
     descriptor.length = descriptor.wire_length = static_cast<std::uint32_t>(frame.size());
     descriptor.in_port = in;
