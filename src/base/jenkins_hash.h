@@ -13,7 +13,8 @@
 
 namespace penstock {
 
-[[nodiscard]] constexpr std::uint32_t jenkins_hash(std::span<const std::uint8_t> bytes, std::uint32_t initial) noexcept {
+[[nodiscard]] constexpr std::uint32_t jenkins_hash(std::span<const std::uint8_t> bytes,
+                                                   std::uint32_t initial) noexcept {
   std::uint32_t a = 0xdeadbeef + static_cast<std::uint32_t>(bytes.size()) + initial, b = a, c = a;
   const auto word = [&](std::size_t at) {
     std::uint32_t value = 0;

@@ -71,10 +71,8 @@ Result<void> set_addresses(firewall::ReadOptions& read, std::string_view address
     const auto bits = slash == std::string_view::npos ? std::nullopt : parse_integer(text.substr(slash + 1));
     const bool wrong_bits = slash != std::string_view::npos && (!bits || *bits == 0 || *bits > (one.ipv4 ? 32 : 128));
     if (!one.any() || wrong_bits) {
-      return failure(Error{{"--addresses", 0, 0},
-                           "not an address",
-                           in_quotes(text),
-                           "IPv4 or IPv6 addresses, such as 203.0.113.5/24"});
+      return failure(Error{
+          {"--addresses", 0, 0}, "not an address", in_quotes(text), "IPv4 or IPv6 addresses, such as 203.0.113.5/24"});
     }
     if (bits) (one.ipv4 ? one.ipv4_bits : one.ipv6_bits) = static_cast<std::uint8_t>(*bits);
   }

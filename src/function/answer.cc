@@ -157,7 +157,7 @@ void answer_with_reset(PacketView packet, PacketView cause, Emitter& emitter) no
   reset.checksum.set(checksum_finish(checksum_add(frame + link + header, kBytesOf<TcpHeader>, pseudo)));
 }
 
-AnswerLimit::AnswerLimit() : seed_(random_seed()), paid_until_ns_(kReceivers) {}
+AnswerLimit::AnswerLimit() : seed_(random_seed()), receivers_(kSets) {}
 
 bool AnswerLimit::take(std::int64_t second) noexcept {
   // Packets of several ports may come out of order; a clock that goes back further has been set.
@@ -171,9 +171,7 @@ bool AnswerLimit::take(std::int64_t second) noexcept {
 
 bool AnswerLimit::take_for(PacketView packet) noexcept {
   const std::uint64_t now_ns = packet.packet->timestamp_ns;
-  const std::uint64_t receiver = packet.layout().network == NetworkLayer::ipv4 ? packet.ipv4().source.value()
-                                                                               : packet.ipv6().source_address().high;
-  std::uint64_t& paid_until_ns = paid_until_ns_[mix_product(receiver ^ seed_, seed_) % kReceivers];
+  std::uint64_t& paid_until_ns = receiver_of(packet, now_ns).paid_until_ns;
   const std::uint64_t ahead_ns = paid_until_ns > now_ns ? paid_until_ns - now_ns : 0;
   if (ahead_ns > kBurst * kNsPerSecond) {  // the clock has been set
     paid_until_ns = now_ns;
@@ -183,6 +181,19 @@ bool AnswerLimit::take_for(PacketView packet) noexcept {
   if (!take(static_cast<std::int64_t>(now_ns / kNsPerSecond))) return false;
   paid_until_ns = std::max(paid_until_ns, now_ns) + kNsPerSecond;
   return true;
+}
+
+AnswerLimit::Receiver& AnswerLimit::receiver_of(PacketView packet, std::uint64_t now_ns) noexcept {
+  const std::uint64_t address = packet.layout().network == NetworkLayer::ipv4 ? packet.ipv4().source.value()
+                                                                              : packet.ipv6().source_address().high;
+  const std::uint64_t hash = mix_product(address ^ seed_, seed_);
+  Set& set = receivers_[hash % kSets];
+  const auto known = std::ranges::find(set, address, &Receiver::address);
+  if (known != set.end()) return *known;
+  const auto free = std::ranges::find_if(set, [&](const Receiver& one) { return one.paid_until_ns <= now_ns; });
+  if (free == set.end()) return set[(hash >> 32) % set.size()];
+  *free = {address, 0};
+  return *free;
 }
 
 }  // namespace penstock::function

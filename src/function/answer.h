@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -47,18 +48,26 @@ class AnswerLimit {
   /// Of a second's errors.
   [[nodiscard]] bool take(std::int64_t second) noexcept;
   /// Of those to the sender of this packet too, as Linux's icmp_ratelimit: a burst, and then one a second to each host,
-  /// or each /64 of IPv6. Of two receivers whose hashes are equal, both share them.
+  /// or each /64 of IPv6. If there are more receivers at a time than room, some share theirs.
   [[nodiscard]] bool take_for(PacketView packet) noexcept;
 
  private:
   static constexpr unsigned kMostPerSecond = 1000;
   static constexpr unsigned kBurst = 6;
-  static constexpr std::size_t kReceivers = 1024;
+  static constexpr std::size_t kSets = 1024;
+
+  struct Receiver {
+    std::uint64_t address = 0;
+    std::uint64_t paid_until_ns = 0;  // each error costs a second
+  };
+  using Set = std::array<Receiver, 4>;
+
+  [[nodiscard]] Receiver& receiver_of(PacketView packet, std::uint64_t now_ns) noexcept;
 
   std::int64_t second_ = 0;
   unsigned left_ = kMostPerSecond;
   std::uint64_t seed_;
-  std::vector<std::uint64_t> paid_until_ns_;  // by the receiver's hash: each error costs a second
+  std::vector<Set> receivers_;  // by the address's hash
 };
 
 }  // namespace penstock::function

@@ -8,11 +8,13 @@
 
 #include <deque>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "gpu/memory.h"
+#include "gpu/pinned_region.h"
 #include "gpu/way.h"
 #include "nf/firewall/firewall.h"
 #include "nf/firewall/rules_for_test.h"
@@ -151,6 +153,9 @@ TEST_P(CrossingBytes, AreReportedAsTheLanesCountThem) {
 
   run::WorkerCounters counters(chain);
   run::DeviceExecutor executor(chain, *plan, std::move(lanes), 0, counters, nullptr);
+  // As a run does (run/device_run.cc).
+  std::deque<gpu::PinnedRegion> pinned;
+  for (const std::span<std::uint8_t> memory : executor.memory_sent_again()) pinned.emplace_back(memory);
   executor.begin();
   penstock::testing::RandomFrames draw(5);
   for (unsigned submitted = 0; submitted < kBatches || !in_flight.empty();) {

@@ -365,7 +365,8 @@ StepContext Firewall::steps_to_explain() const {
 std::optional<function::Explanation> Firewall::explain(PacketView packet) const {
   if (const auto connections = function::connections_to_explain(*this)) return explain(packet, *connections);
   return firewall::explain(
-      packet, {rules_, *classifier_, steps_to_explain(), nullptr, route_, false, bridge_ ? &*bridge_ : nullptr}, nullptr);
+      packet, {rules_, *classifier_, steps_to_explain(), nullptr, route_, false, bridge_ ? &*bridge_ : nullptr},
+      nullptr);
 }
 
 function::Explanation Firewall::explain(PacketView packet, conntrack::Connections& connections) const {

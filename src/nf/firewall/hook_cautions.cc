@@ -49,8 +49,7 @@ Errors Firewall::cautions_in(std::span<const function::NetworkFunction* const> c
     const auto* const firewall = dynamic_cast<const Firewall*>(function);
     if (firewall == nullptr) continue;
     all.push_back(firewall);
-    if (firewall->hook_ && firewall->rules_.file == rules_.file &&
-        firewall->bridge_.has_value() == bridge_.has_value())
+    if (firewall->hook_ && firewall->rules_.file == rules_.file && firewall->bridge_.has_value() == bridge_.has_value())
       same.push_back(firewall);
   }
   Errors cautions;

@@ -289,9 +289,12 @@ class IptablesRuleReader {
   }
 
   [[nodiscard]] IptablesStepContext step_context() const {
-    return {family_,         rules_,
-            context_.text,   context_.host,
-            context_.ipsets, context_.changed_ipsets,
+    return {family_,
+            rules_,
+            context_.text,
+            context_.host,
+            context_.ipsets,
+            context_.changed_ipsets,
             context_.set_values_left};
   }
 

@@ -131,7 +131,8 @@ TEST(Rejecter, AnswersAsTheRuleSays) {
   const auto none =
       static_cast<std::uint32_t>(RuleCounters::of_policy(rules->rules().rules.size(), NetworkLayer::ipv4));
   EXPECT_EQ(stages.answers_after_gpu(frames, {0, 1, 2, 3, 4, none, none}), expected);
-  EXPECT_THAT(stages.answers_after_gpu({udp4(3), udp4(3)}, {3, 3}), ElementsAre("icmp 3/3", "icmp 3/3"));
+  Stages others(*rules);
+  EXPECT_THAT(others.answers_after_gpu({udp4(3), udp4(3)}, {3, 3}), ElementsAre("icmp 3/3", "icmp 3/3"));
 }
 
 TEST(Rejecter, AnswersOverIpv6AndForPolicies) {
@@ -188,12 +189,12 @@ TEST(Rejecter, AnswersOnlyAtItsPorts) {
   EXPECT_FALSE(firewall("*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -j REJECT\nCOMMIT\n", {})->traits().emits);
 }
 
-TEST(Rejecter, SendsOnlySoManyErrorsASecond) {
+TEST(Rejecter, SendsOnlySoManyErrorsToAHost) {
   const auto rules = firewall("*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -j REJECT\nCOMMIT\n");
   Stages stages(*rules);
   int answers = 0;
   for (int i = 0; i < 1200; ++i) answers += stages.answers({udp4(9)}).front() == "-" ? 0 : 1;
-  EXPECT_EQ(answers, 1000);
+  EXPECT_EQ(answers, 6);
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ IPV6 = {1: ("icmp6-no-route", errno.ENETUNREACH), 2: ("icmp6-adm-prohibited", er
 
 # Prints the error of each attempt; None: silence.
 CLIENT = """
-import json, socket, sys
+import json, socket, sys, time
 family = socket.AF_INET6 if ':' in sys.argv[1] else socket.AF_INET
 def attempt(kind, port):
     with socket.socket(family, kind) as s:
@@ -35,7 +35,11 @@ def attempt(kind, port):
             return None
         except OSError as error:
             return error.errno
-print(json.dumps([attempt(getattr(socket, kind), int(port)) for kind, port in (a.split('/') for a in sys.argv[2:])]))
+def paced(number, kind, port):
+    if number >= 6:
+        time.sleep(1.1)  # then a host gets one error a second
+    return attempt(getattr(socket, kind), int(port))
+print(json.dumps([paced(number, *a.split('/')) for number, a in enumerate(sys.argv[2:])]))
 """
 
 

@@ -609,9 +609,10 @@ Result<Read<classify::Ruleset>> Reader::finish() {
   check_jumps();
   if (!mistakes_.empty()) return failure(std::move(mistakes_).take({file_, 0, 0}));
   std::vector<BaseChain> starts = find_starts();
-  // Rules that are missing at `forward` must not open everything. With hooks, they may be at others.
+  // Rules that are missing at `forward` must not open everything. With hooks, those of a router may be at others.
+  const bool are_elsewhere = !options_.bridges && has_base_chains();
   const bool may_be_empty =
-      options_.translates || (options_.hook && (*options_.hook != Hook::forward || has_base_chains()));
+      options_.translates || (options_.hook && (*options_.hook != Hook::forward || are_elsewhere));
   if (starts.empty() && may_be_empty) return std::move(read_);
   if (starts.empty()) {
     return failure(

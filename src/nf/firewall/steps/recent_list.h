@@ -29,8 +29,8 @@ class RecentList {
   ~RecentList();
 
   /// Whether the match holds for a packet, which it may add to the list. Nothing: there is no memory for it.
-  [[nodiscard]] std::optional<bool> holds(const classify::Recent& match, const classify::Number& address, NetworkLayer family,
-                                          std::uint8_t hop_limit, std::uint64_t now_ns) noexcept;
+  [[nodiscard]] std::optional<bool> holds(const classify::Recent& match, const classify::Number& address,
+                                          NetworkLayer family, std::uint8_t hop_limit, std::uint64_t now_ns) noexcept;
   void clear() noexcept;
 
  private:

@@ -137,6 +137,22 @@ TEST(Steps, ConnectionsOfAHostAreCountedUntilTheyEnd) {
   EXPECT_TRUE(gateway.passes(syn(3), 20)) << "the first has been refused by its server";
 }
 
+// A busy host must not keep another one's list from being looked through.
+TEST(Steps, LongListsOfConnectionsAreIndependent) {
+  Gateway gateway(
+      filter("-A FORWARD -p tcp -m tcp --syn -m connlimit --connlimit-above 70 -j DROP\n-A FORWARD -j ACCEPT\n"));
+  for (const char* const host : {"10.0.0.1", "10.0.0.2"}) {
+    for (std::uint16_t port = 1; port <= 70; ++port) ASSERT_TRUE(gateway.passes(syn(port, host)));
+    EXPECT_FALSE(gateway.passes(syn(71, host)));
+  }
+  for (std::uint16_t port = 1; port <= 70; ++port) {
+    const auto refusal = packet().eth().ipv4("10.9.9.9", "10.0.0.2").tcp(80, port, TcpHeader::kRst | TcpHeader::kAck);
+    ASSERT_TRUE(gateway.passes(refusal, 10));
+  }
+  EXPECT_FALSE(gateway.passes(syn(72), 20));
+  EXPECT_TRUE(gateway.passes(syn(72, "10.0.0.2"), 20));
+}
+
 TEST(Steps, RecentKnowsAddressesAndTheirTimes) {
   Gateway gateway(
       filter("-A FORWARD -m recent --update --seconds 60 --hitcount 3 --name ssh --rsource -j DROP\n"
@@ -153,12 +169,12 @@ TEST(Steps, RecentForgetsTheOldestAddress) {
   classify::Recent set{}, check{};
   set.way = classify::Recent::Way::set;
   const auto holds = [&](const classify::Recent& match, std::uint64_t address) {
-    return list.holds(match, {0, address}, NetworkLayer::ipv4, 64, kStart);
+    return list.holds(match, {0, address}, NetworkLayer::ipv4, 64, kStart).value();
   };
   for (std::uint64_t address = 0; address <= RecentList::kMostAddresses; ++address) EXPECT_TRUE(holds(set, address));
   EXPECT_FALSE(holds(check, 0));
   EXPECT_TRUE(holds(check, 1));
-  EXPECT_FALSE(list.holds(check, {0, 1}, NetworkLayer::ipv6, 64, kStart)) << "of the other family";
+  EXPECT_FALSE(list.holds(check, {0, 1}, NetworkLayer::ipv6, 64, kStart).value()) << "of the other family";
 }
 
 TEST(Steps, MarksArePartOfThePacketAndTheConnection) {
