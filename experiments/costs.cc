@@ -6,6 +6,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "experiments/repeats.h"
+
 namespace penstock::experiments {
 namespace {
 
@@ -40,7 +42,9 @@ void add_costs(Record& record, const Costs& costs) {
     const double dollars = *cores * costs.core->dollars + gpus * gpu.dollars;
     const double watts = *cores * costs.core->watts + gpus * gpu.watts;
     point.set("dollars", dollars).set("watts", watts);
-    point.set("mbps_per_dollar", *gbps * 1e3 / dollars).set("mbps_per_watt", *gbps * 1e3 / watts);
+    const Repeats repeats = repeats_of(point, "gbps");
+    set_repeats(point, "mbps_per_dollar", divided(repeats, dollars / 1e3));
+    set_repeats(point, "mbps_per_watt", divided(repeats, watts / 1e3));
   }
 }
 

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "base/units.h"
+#include "experiments/repeats.h"
 
 namespace penstock::experiments {
 namespace {
@@ -43,6 +44,8 @@ std::vector<Shown> shown_points(const Figure& figure, const Record& record, std:
 
 double place_of(const Value& x) { return parse_number(to_text(x)).value_or(std::numeric_limits<double>::infinity()); }
 
+Measured exactly(double value) { return {value, value, value}; }
+
 void sort_points(Curve& curve) {
   std::stable_sort(curve.points.begin(), curve.points.end(), [](const auto& a, const auto& b) { return a.x < b.x; });
 }
@@ -52,7 +55,8 @@ bool same_line(const Curve& a, const Curve& b) {
   constexpr double kShown = 1e-3;
   return std::equal(a.points.begin(), a.points.end(), b.points.begin(), b.points.end(),
                     [](const CurvePoint& one, const CurvePoint& other) {
-                      return one.x == other.x && std::abs(one.y - other.y) <= kShown * std::abs(one.y);
+                      return one.x == other.x &&
+                             std::abs(one.y.value - other.y.value) <= kShown * std::abs(one.y.value);
                     });
 }
 
@@ -62,8 +66,7 @@ void add_limits(const LimitLine& limit, const Record& record, const std::vector<
     if (!rate) return;
     Curve& line = curves.limits.emplace_back(Curve{{limit.label}, {}});
     for (std::size_t x = 0; x < curves.xs.size(); ++x) {
-      const double y = *rate * limit.scale;
-      line.points.push_back({x, y, y, y});
+      line.points.push_back({x, exactly(*rate * limit.scale)});
     }
     return;
   }
@@ -86,9 +89,27 @@ std::string series_label(const std::string& key, const Value& value) {
   return text != nullptr && !parse_number(*text) ? *text : key + '=' + to_text(value);
 }
 
-std::optional<double> y_of(const Figure& figure, const Point& point) noexcept {
+std::optional<Measured> measured_y(const Figure& figure, const Point& point) {
+  const std::string& key = figure.y.key;
   const auto earlier = figure.y.earlier_key.empty() ? std::nullopt : point.number(figure.y.earlier_key);
-  return earlier ? earlier : point.number(figure.y.key);
+  const auto value = earlier ? earlier : point.number(key);
+  if (!value) return std::nullopt;
+  if (!earlier) {
+    const Repeats repeats = repeats_of(point, key);
+    if (const auto mean = mean_of(repeats))
+      return Measured{mean->value, mean->low, mean->high, Spread::mean, repeats.size()};
+    const auto low = point.number(key + "_low");
+    const auto high = point.number(key + "_high");
+    if (low && high) return Measured{*value, *low, *high, Spread::quotient};
+  }
+  const auto min = point.number(key + "_min");
+  const auto max = point.number(key + "_max");
+  return Measured{*value, min.value_or(*value), max.value_or(*value), min || max ? Spread::range : Spread::none};
+}
+
+std::optional<double> y_of(const Figure& figure, const Point& point) {
+  const auto measured = measured_y(figure, point);
+  return measured ? std::optional(measured->value) : std::nullopt;
 }
 
 Curves curves_of(const Figure& figure, const Record& record) {
@@ -116,13 +137,11 @@ Curves curves_of(const Figure& figure, const Record& record) {
       limits.push_back({labels, {}});
     }
     const auto at = static_cast<std::size_t>(std::find(curves.xs.begin(), curves.xs.end(), *x) - curves.xs.begin());
-    const double y = *y_of(figure, *point);
-    curves.series[there->second].points.push_back(
-        {at, y, point->number(figure.y.key + "_min").value_or(y), point->number(figure.y.key + "_max").value_or(y)});
+    curves.series[there->second].points.push_back({at, *measured_y(figure, *point)});
     if (!figure.limit || figure.limit->of != LimitLine::Of::point) continue;
     if (const auto rate = point->number(figure.limit->key)) {
       const double limit = *rate * figure.limit->scale;
-      limits[there->second].points.push_back({at, limit, limit, limit});
+      limits[there->second].points.push_back({at, exactly(limit)});
     }
   }
   for (Curve& curve : curves.series) sort_points(curve);

@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,9 +14,23 @@
 
 namespace penstock::experiments {
 
+/// What is known of a measured value beyond the value itself.
+enum class Spread : std::uint8_t {
+  none,
+  range,     // the median, the lowest and the highest of the repeats
+  mean,      // the mean of the repeats and its confidence interval of 95 percent
+  quotient,  // a quotient of means, likewise
+};
+
+struct Measured {
+  double value = 0, low = 0, high = 0;
+  Spread spread = Spread::none;
+  std::size_t repeats = 0;  // of a mean
+};
+
 struct CurvePoint {
   std::size_t x = 0;  // index in Curves::xs
-  double y = 0, min = 0, max = 0;
+  Measured y;
 };
 
 struct Curve {
@@ -33,8 +48,9 @@ struct Curves {
 /// The label of a series: "gpu", "streams=4", "size=1518".
 [[nodiscard]] std::string series_label(const std::string& key, const Value& value);
 
-/// The point's value on the figure's y axis.
-[[nodiscard]] std::optional<double> y_of(const Figure& figure, const Point& point) noexcept;
+/// The point's value on the figure's y axis: of repeats the mean, if the record has them all, or else what it has.
+[[nodiscard]] std::optional<Measured> measured_y(const Figure& figure, const Point& point);
+[[nodiscard]] std::optional<double> y_of(const Figure& figure, const Point& point);
 [[nodiscard]] Curves curves_of(const Figure& figure, const Record& record);
 
 }  // namespace penstock::experiments

@@ -25,8 +25,8 @@ namespace penstock::experiments {
 
 /// Input of a trial.
 struct Setting {
-  bool quick = false;  // fewer points
-  unsigned repeats = 1;
+  bool quick = false;                   // fewer points
+  unsigned repeats = 1;                 // of the point that is being measured
   std::chrono::nanoseconds duration{};  // of one repeat of one point
   unsigned workers = 1;                 // the most threads that a point may use: the user's choice, or all usable cores
   std::vector<gpu::Device> gpus;        // GPUs to use; empty: points on a GPU are planned, but left out
@@ -57,7 +57,7 @@ class Trial {
   /// `processor` "gpu". Called once.
   [[nodiscard]] virtual std::vector<Point> plan() = 0;
 
-  /// Measures a point and adds the results (spread.h). `limits`: see limits.h. An error, a wrong result or
+  /// Measures a point and adds the results (repeats.h). `limits`: see limits.h. An error, a wrong result or
   /// gpu::CudaError ends the run. After `stop`, the result is discarded.
   [[nodiscard]] virtual Result<void> measure(Point& point, const Point& limits) = 0;
 };

@@ -58,6 +58,27 @@ TEST(FigureTable, HasARowForEachXAndAColumnForEachSeries) {
             "  paper's CPU: 2.48 (ibid.).\n");
 }
 
+TEST(FigureTable, ShowsMeansOfRepeatsWithTheirIntervals) {
+  Record repeated;
+  repeated.points = {point(1, "cpu", 353).set("mpps_repeats", Repeats{350, 353, 355, 352, 356}),
+                     point(2, "cpu", 12346).set("mpps_repeats", Repeats{12345, 12346, 12355}),
+                     point(3, "cpu", 7).set("mpps_repeats", Repeats{7, 7}),
+                     point(4, "cpu", 2.05).set("mpps_low", 1.98).set("mpps_high", 2.13),
+                     point(5, "cpu", 5).set("mpps_min", 4).set("mpps_max", 6),
+                     point(6, "cpu", 0.1234567).set("mpps_repeats", Repeats{0.1234566, 0.1234568})};
+  const std::string text = table(figure(), repeated, Style::markdown);
+  EXPECT_THAT(text, HasSubstr("| 1 | 353.2 ± 3.0 |")) << text;
+  EXPECT_THAT(text, HasSubstr("| 2 | 12,349 ± 14 |"));
+  EXPECT_THAT(text, HasSubstr("| 3 | 7.000 |")) << "all the same";
+  EXPECT_THAT(text, HasSubstr("| 4 | 2.050 (1.980 to 2.130) |"));
+  EXPECT_THAT(text, HasSubstr("| 5 | 5.000 |"));
+  EXPECT_THAT(text, HasSubstr("| 6 | 0.1235 ± 0.0001 |")) << "not more digits than others have, and one";
+  EXPECT_THAT(text, HasSubstr("- ± is the 95 % confidence interval of the mean of 2 to 5 repeats (Student's t). In "
+                              "parentheses is the 95 % confidence interval of the quotient of two means (delta method "
+                              "for its logarithm, Welch's degrees of freedom). Others are medians; repeats of a point "
+                              "differ by at most 40.0 %.\n"));
+}
+
 TEST(FigureTable, IsTheSameInMarkdown) {
   EXPECT_THAT(table(figure(), record(), Style::markdown), HasSubstr("### Look-ups by batch\n\nMpps, by packets.\n\n"
                                                                     "| packets | gpu streams=2 | cpu | PCIe |\n"
@@ -139,8 +160,8 @@ TEST(Figures, PreferAnEarlierKeyIfARecordHasIt) {
   shown.y.earlier_key = "keys_per_us";
   const Curves curves = curves_of(shown, record);
   ASSERT_EQ(curves.series.size(), 1U);
-  EXPECT_EQ(curves.series[0].points[0].y, 5);
-  EXPECT_EQ(curves.series[0].points[1].y, 6);
+  EXPECT_EQ(curves.series[0].points[0].y.value, 5);
+  EXPECT_EQ(curves.series[0].points[1].y.value, 6);
 }
 
 Figure bar_figure() {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "experiments/core_rates.h"
-#include "experiments/spread.h"
+#include "experiments/repeats.h"
 #include "gpu/pcie.h"
 
 namespace penstock::experiments {
@@ -45,7 +45,7 @@ class Copier {
 double memory_copy(unsigned cores, const std::atomic<bool>& stop) {
   const std::size_t bytes = std::max(kLeastBytes, kTotalBytes / cores / kPiece * kPiece);
   const Timing timing{kRepeats, kDuration, &stop};
-  return spread_of(rates_on_cores(cores, timing, [&](unsigned) { return Copier(bytes); })).median / 1e9;
+  return median_of(rates_on_cores(cores, timing, [&](unsigned) { return Copier(bytes); })) / 1e9;
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 #include <span>
 
 #include "experiments/limits.h"
-#include "experiments/spread.h"
+#include "experiments/repeats.h"
 #include "experiments/transfers.h"
 #include "packet/ethernet.h"
 #include "packet/ip.h"
@@ -62,8 +62,8 @@ std::string to_null(const MeasuredChain& chain, const std::string& more) {
          "\n";
 }
 
-/// Sets each result to the median over the runs; for `mpps`, also the spread. `results` must not be empty.
-void set_medians(Point& point, const std::vector<Point>& results) {
+/// Sets each result from all runs. `results` must not be empty.
+void set_results(Point& point, const std::vector<Point>& results) {
   for (const auto& [name, value] : results.back()) {
     if (std::holds_alternative<std::string>(value)) {
       point.set(name, value);
@@ -72,12 +72,7 @@ void set_medians(Point& point, const std::vector<Point>& results) {
     std::vector<double> values;
     values.reserve(results.size());
     for (const Point& of_run : results) values.push_back(of_run.number(name).value_or(0));
-    const Spread spread = spread_of(std::move(values));
-    if (name == "mpps") {
-      set_spread(point, name, spread);
-    } else {
-      point.set(name, spread.median);
-    }
+    set_repeats(point, name, values);
   }
 }
 
@@ -153,7 +148,7 @@ Result<void> ChainRunner::measure(Point& point, const MeasuredChain& chain, cons
     if (timeline == nullptr) continue;
     for (const auto& [name, value] : transfers_of(*timeline)) results.back().set(name, value);
   }
-  set_medians(point, results);
+  set_results(point, results);
   return {};
 }
 

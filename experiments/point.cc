@@ -4,6 +4,7 @@
 #include "experiments/point.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -12,6 +13,7 @@ namespace penstock::experiments {
 
 std::string to_text(const Value& value) {
   if (const bool* const flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
+  if (const Repeats* const repeats = std::get_if<Repeats>(&value)) return fmt::format("{}", fmt::join(*repeats, ", "));
   if (const double* const number = std::get_if<double>(&value)) {
     constexpr double kExact = 9007199254740992.0;  // 2^53: a double represents every smaller whole number exactly
     const bool whole = std::abs(*number) < kExact && std::trunc(*number) == *number;
@@ -21,7 +23,12 @@ std::string to_text(const Value& value) {
 }
 
 void Point::put(std::string_view name, Value value) {
-  if (const double* const number = std::get_if<double>(&value); number != nullptr && !std::isfinite(*number)) return;
+  const auto finite = [](double number) { return std::isfinite(number); };
+  if (const double* const number = std::get_if<double>(&value); number != nullptr && !finite(*number)) return;
+  if (const Repeats* const repeats = std::get_if<Repeats>(&value);
+      repeats != nullptr && !std::all_of(repeats->begin(), repeats->end(), finite)) {
+    return;
+  }
   const auto there = std::find_if(values_.begin(), values_.end(), [&](const auto& item) { return item.first == name; });
   if (there != values_.end()) {
     there->second = std::move(value);

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One measured point: names and values in insertion order, parameters and results alike ("engine" dir24, "batch" 65536,
-// "mpps" 812.5). A list of some twenty entries, searched linearly.
+// "mpps" 812.5). A list of some forty entries, searched linearly.
 
 #pragma once
 
@@ -18,18 +18,20 @@
 
 namespace penstock::experiments {
 
-using Value = std::variant<bool, double, std::string>;
+/// All measurements of one value, in order (repeats.h).
+using Repeats = std::vector<double>;
+using Value = std::variant<bool, double, std::string, Repeats>;
 
-/// As users write it after `--only KEY=`: "65536", "0.5", "true", "dir24".
+/// As users write it after `--only KEY=`: "65536", "0.5", "true", "dir24"; repeats: "812.5, 811".
 [[nodiscard]] std::string to_text(const Value& value);
 
 class Point {
  public:
-  /// Adds the value, or replaces the one with this name in its position. Numbers that are not finite are ignored, since
-  /// JSON has none.
+  /// Adds the value, or replaces the one with this name in its position. Numbers that are not finite, and repeats with
+  /// one, are ignored, since JSON has none.
   template <typename T>
   Point& set(std::string_view name, const T& value) {
-    if constexpr (std::same_as<T, bool> || std::same_as<T, Value>) {
+    if constexpr (std::same_as<T, bool> || std::same_as<T, Repeats> || std::same_as<T, Value>) {
       put(name, value);
     } else if constexpr (std::is_arithmetic_v<T>) {
       put(name, static_cast<double>(value));

@@ -19,13 +19,19 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kRecordExpected = "output of `penstock bench --json`";
 
+Json json_of(double number) {
+  constexpr double kExact = 9007199254740992.0;  // 2^53
+  if (std::abs(number) < kExact && std::trunc(number) == number) return static_cast<std::int64_t>(number);
+  return number;
+}
+
 Json json_of(const Value& value) {
   if (const bool* const flag = std::get_if<bool>(&value)) return *flag;
-  const double* const number = std::get_if<double>(&value);
-  if (number == nullptr) return std::get<std::string>(value);
-  constexpr double kExact = 9007199254740992.0;  // 2^53
-  if (std::abs(*number) < kExact && std::trunc(*number) == *number) return static_cast<std::int64_t>(*number);
-  return *number;
+  if (const double* const number = std::get_if<double>(&value)) return json_of(*number);
+  if (const std::string* const text = std::get_if<std::string>(&value)) return *text;
+  Json list = Json::array();
+  for (const double number : std::get<Repeats>(value)) list.push_back(json_of(number));
+  return list;
 }
 
 Json json_of(const Point& point) {
@@ -78,8 +84,10 @@ class Reader {
         into.set(key, value.get<double>());
       } else if (value.is_string()) {
         into.set(key, value.get<std::string>());
+      } else if (value.is_array() && std::ranges::all_of(value, &Json::is_number)) {
+        into.set(key, value.get<Repeats>());
       } else {
-        wrong(fmt::format("{}.{}", where, key), value, "a number, a string, true or false");
+        wrong(fmt::format("{}.{}", where, key), value, "a number, a string, true, false or a list of numbers");
       }
     }
   }

@@ -8,7 +8,8 @@
 //    "machine": {"cpu", "cores", "memory_bytes", "gpus": [{"index", "name"}], "driver"},
 //    "limits": {…}, "left_out": ["…"], "errors": ["…"], "points": [{…}, …]}
 //
-// Limits and points are flat: names with numbers, texts or Booleans.
+// Limits and points are flat: names with numbers, texts or Booleans. A value that was measured several times is the
+// median (for quotients of measured values, that of the means), and X_repeats is the list of all measurements of X.
 
 #pragma once
 

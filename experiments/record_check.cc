@@ -101,7 +101,8 @@ class Check {
   }
 
   void types(const Figure& figure, std::size_t index) {
-    for (const std::string& key : {figure.y.key, figure.y.key + "_min", figure.y.key + "_max", figure.y.earlier_key}) {
+    for (const std::string& key : {figure.y.key, figure.y.key + "_min", figure.y.key + "_max", figure.y.key + "_low",
+                                   figure.y.key + "_high", figure.y.earlier_key}) {
       number(index, key);
     }
     if (figure.limit && figure.limit->of == LimitLine::Of::point) number(index, figure.limit->key);
@@ -122,20 +123,31 @@ class Check {
     const auto [first, is_new] = type_of_.try_emplace(key, value.index(), index);
     const auto& [type, where] = first->second;
     if (is_new || type == value.index()) return;
-    const char* const names[] = {"true or false", "a number", "text"};
+    const char* const names[] = {"true or false", "a number", "text", "a list of numbers"};
     wrong(index, key, value, fmt::format("{}, as in points[{}]", names[type], where));
   }
 
-  /// For repeats, X_min and X_max must enclose the median X.
+  /// The bounds of X, if it has some, must enclose it, and so must its repeats.
   void spread(std::size_t index, const std::string& key) {
     const Point& point = record_.points[index];
-    const auto median = point.number(key);
-    const auto min = point.number(key + "_min");
-    const auto max = point.number(key + "_max");
-    if (median && min && *min > *median)
-      wrong(index, key + "_min", *point.find(key + "_min"), fmt::format("at most {} ({})", key, to_text(*median)));
-    if (median && max && *max < *median)
-      wrong(index, key + "_max", *point.find(key + "_max"), fmt::format("at least {} ({})", key, to_text(*median)));
+    const auto value = point.number(key);
+    if (!value) return;
+    for (const char* const bound : {"_min", "_low"}) {
+      const auto low = point.number(key + bound);
+      if (low && *low > *value)
+        wrong(index, key + bound, *point.find(key + bound), fmt::format("at most {} ({})", key, to_text(*value)));
+    }
+    for (const char* const bound : {"_max", "_high"}) {
+      const auto high = point.number(key + bound);
+      if (high && *high < *value)
+        wrong(index, key + bound, *point.find(key + bound), fmt::format("at least {} ({})", key, to_text(*value)));
+    }
+    const Value* const list = point.find(key + "_repeats");
+    const auto* const repeats = list == nullptr ? nullptr : std::get_if<Repeats>(list);
+    if (repeats == nullptr || repeats->empty()) return;
+    const auto [least, most] = std::ranges::minmax(*repeats);
+    if (*value < least || *value > most)
+      wrong(index, key + "_repeats", *list, fmt::format("values on both sides of {} ({})", key, to_text(*value)));
   }
 
   /// A series must have one point per x. With two, the reader cannot know which one is right.
@@ -162,7 +174,7 @@ class Check {
   }
 
   void wrong_value(const std::string& where, const Value& found, const std::string& expected) {
-    error(where + ": wrong value", in_quotes(to_text(found)), expected);
+    error(where + ": wrong value", in_quotes(to_text(found).substr(0, kShownBytes)), expected);
   }
   void error(const std::string& message, std::string found, std::string expected) {
     errors_.add(Error{{file_, 0, 0}, message, std::move(found), std::move(expected)});

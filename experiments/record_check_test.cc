@@ -124,6 +124,25 @@ TEST(RecordCheck, FindsASpreadThatExcludesTheMedian) {
             "r.json: points[0].gbps_max: wrong value: found '117', expected at least gbps (117.6)");
 }
 
+TEST(RecordCheck, FindsRepeatsThatAreNotOfTheirValue) {
+  EXPECT_EQ(mistakes([](Record& r) { r.points[0].set("gbps_repeats", Repeats{117, 118}); }), "");
+  EXPECT_EQ(
+      mistakes([](Record& r) {
+        r.points[0].set("gbps_repeats", Repeats{118, 119});
+      }),
+      "r.json: points[0].gbps_repeats: wrong value: found '118, 119', expected values on both sides of gbps (117.6)");
+  EXPECT_EQ(
+      mistakes([](Record& r) { r.points[0].set("gbps_repeats", 117.6); }),
+      "r.json: points[0].gbps_repeats: wrong value: found '117.6', expected a list of at least two, each a number "
+      "from 0 to 1e15");
+  EXPECT_EQ(mistakes([](Record& r) {
+              r.points[0].set("gbps", Repeats{117, 118});
+            }),
+            "r.json: points[0].gbps: wrong value: found '117, 118', expected a number");
+  EXPECT_EQ(mistakes([](Record& r) { r.points[0].set("gbps_low", 118); }),
+            "r.json: points[0].gbps_low: wrong value: found '118', expected at most gbps (117.6)");
+}
+
 TEST(RecordCheck, FindsPointsAtTheSamePlaceOnce) {
   EXPECT_EQ(mistakes([](Record& r) {
               Point again = r.points[0];

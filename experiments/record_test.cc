@@ -8,8 +8,6 @@
 
 #include <limits>
 
-#include "experiments/spread.h"
-
 namespace penstock::experiments {
 namespace {
 
@@ -28,6 +26,7 @@ Record sample() {
   record.left_out = {"what, and why"};
   record.errors = {"a mistake"};
   record.points.push_back(Point().set("engine", "dir24").set("batch", 65536).set("mpps", 0.1).set("checked", true));
+  record.points.back().set("mpps_repeats", Repeats{0.1, 3, 1.0 / 3, -2.5e-300});
   record.points.push_back(Point());
   return record;
 }
@@ -106,9 +105,11 @@ TEST(Record, ReportsEverythingThatIsMissingOrOfAnotherType) {
   EXPECT_EQ(broken("\"complete\": true", "\"complete\": \"yes\""),
             "r.json: complete: wrong value: found '\"yes\"', expected true or false");
   EXPECT_EQ(broken("\"batch\":65536", "\"batch\":null"),
-            "r.json: points[0].batch: wrong value: found 'null', expected a number, a string, true or false");
+            "r.json: points[0].batch: wrong value: found 'null', expected a number, a string, true, false or a list of "
+            "numbers");
   EXPECT_EQ(broken("\"batch\":65536", "\"batch\":{}"),
-            "r.json: points[0].batch: wrong value: found an object, expected a number, a string, true or false");
+            "r.json: points[0].batch: wrong value: found an object, expected a number, a string, true, false or a list "
+            "of numbers");
   EXPECT_EQ(broken("\"index\": 1", "\"index\": \"1\""),
             "r.json: machine.gpus[1].index: wrong value: found '\"1\"', expected a whole number");
   EXPECT_EQ(broken("\"a mistake\"", "7"), "r.json: errors[0]: wrong value: found '7', expected a string");
@@ -117,6 +118,19 @@ TEST(Record, ReportsEverythingThatIsMissingOrOfAnotherType) {
 TEST(Point, IgnoresNumbersThatJsonCannotRepresent) {
   const Point point = Point().set("nan", std::numeric_limits<double>::quiet_NaN()).set("inf", 1.0 / 0.0).set("one", 1);
   EXPECT_EQ(describe(point), "one=1");
+  EXPECT_TRUE(Point().set("repeats", Repeats{1, std::numeric_limits<double>::quiet_NaN()}).empty());
+}
+
+TEST(Record, RefusesListsOfAnythingButNumbers) {
+  for (const char* const list : {"[1, \"2\"]", "[[1]]", "[null]", "[true]"}) {
+    std::string text = to_json(sample());
+    const std::string from = "\"batch\":65536";
+    text.replace(text.find(from), from.size(), std::string("\"batch\":") + list);
+    EXPECT_EQ(
+        to_string(errors_of(text)),
+        "r.json: points[0].batch: wrong value: found a list, expected a number, a string, true, false or a list of "
+        "numbers");
+  }
 }
 
 TEST(Point, ReplacesAValueInItsPlace) {
@@ -133,17 +147,6 @@ TEST(Point, SatisfiesConditionsOnTheTextOfItsValues) {
   EXPECT_TRUE(satisfies(point, {{"batch", {"256", "65536"}}, {"quick", {"false"}}}));
   EXPECT_FALSE(satisfies(point, {{"batch", {"65536"}}, {"engine", {"trie4"}}}));
   EXPECT_FALSE(satisfies(point, {{"cores", {""}}})) << "what it lacks is no empty text";
-}
-
-TEST(Spread, UsesTheMedianInAnyOrder) {
-  const Spread odd = spread_of({3, 1, 2});
-  EXPECT_EQ(odd.median, 2);
-  EXPECT_EQ(odd.min, 1);
-  EXPECT_EQ(odd.max, 3);
-  EXPECT_EQ(spread_of({4, 1, 2, 3}).median, 2.5);
-  Point point;
-  set_spread(point, "mpps", spread_of({7}));
-  EXPECT_EQ(describe(point), "mpps=7 mpps_min=7 mpps_max=7");
 }
 
 }  // namespace

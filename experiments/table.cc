@@ -24,6 +24,31 @@ std::string number_text(double value) {
   return fmt::format("{:.{}f}", value, size >= 100 ? 1 : size >= 10 ? 2 : 3);
 }
 
+/// "353 ± 4": the interval's half rounded up to one digit, or two if the first is below 3, and the mean to the same
+/// place.
+std::string mean_text(const Measured& mean) {
+  const double half = mean.high - mean.value;
+  if (half == 0 || std::abs(mean.value) >= 1e15 || half >= 1e15) return number_text(mean.value);
+  const double size = std::abs(mean.value);
+  const int most = size >= 1000 ? 0 : size >= 100 ? 2 : size >= 10 ? 3 : 4;
+  const double magnitude = std::floor(std::log10(half));
+  const bool two_digits = half < 3 * std::pow(10, magnitude);
+  const int places = std::clamp(static_cast<int>(-magnitude) + (two_digits ? 1 : 0), 0, most);
+  const double unit = std::pow(10, places);
+  const auto text = [&](double value) {
+    return std::abs(value) >= 1000 ? number_text(value) : fmt::format("{:.{}f}", value, places);
+  };
+  constexpr double kRounding = 1e-9;  // 4.000000001 is 4
+  return text(mean.value) + " ± " + text(std::ceil(half * unit - kRounding) / unit);
+}
+
+std::string measured_text(const Measured& measured) {
+  if (measured.spread == Spread::mean) return mean_text(measured);
+  if (measured.spread != Spread::quotient || measured.low == measured.high) return number_text(measured.value);
+  return fmt::format("{} ({} to {})", number_text(measured.value), number_text(measured.low),
+                     number_text(measured.high));
+}
+
 std::string x_text(const Value& x) {
   const double* const number = std::get_if<double>(&x);
   const bool whole = number != nullptr && *number >= 0 && *number < 1e15 && std::trunc(*number) == *number;
@@ -50,7 +75,7 @@ Column column_of(const Curve& curve, std::size_t rows) {
   column.cells.resize(rows);
   for (const CurvePoint& point : curve.points) {
     std::string& cell = column.cells[point.x];
-    cell += (cell.empty() ? "" : ", ") + number_text(point.y);
+    cell += (cell.empty() ? "" : ", ") + measured_text(point.y);
   }
   return column;
 }
@@ -162,14 +187,38 @@ std::string nearest_to_limit(const Figure& figure, const Record& record) {
                      figure.x.key, nearest->text(figure.x.key));
 }
 
-std::string furthest_apart(const Curves& curves) {
-  double most = 0;
+/// What the cells show of repeated measurements.
+std::string repeats_text(const Curves& curves) {
+  double furthest_apart = 0;
+  std::size_t fewest = 0;
+  std::size_t most = 0;
+  bool quotients = false;
   for (const Curve& curve : curves.series) {
-    for (const CurvePoint& point : curve.points) {
-      if (point.y > 0) most = std::max(most, (point.max - point.min) / point.y);
+    for (const auto& [x, y] : curve.points) {
+      if (y.spread == Spread::range && y.value > 0)
+        furthest_apart = std::max(furthest_apart, (y.high - y.low) / y.value);
+      quotients |= y.spread == Spread::quotient;
+      if (y.spread != Spread::mean) continue;
+      fewest = most == 0 ? y.repeats : std::min(fewest, y.repeats);
+      most = std::max(most, y.repeats);
     }
   }
-  return most == 0 ? "" : fmt::format("Medians; repeats of a point differ by at most {:.1f} %.", most * 100);
+  std::string text;
+  if (most > 0) {
+    text += fmt::format("± is the 95 % confidence interval of the mean of {}{} repeats (Student's t). ",
+                        fewest == most ? "" : fmt::format("{} to ", fewest), most);
+  }
+  if (quotients) {
+    text +=
+        "In parentheses is the 95 % confidence interval of the quotient of two means (delta method for its logarithm, "
+        "Welch's degrees of freedom). ";
+  }
+  if (furthest_apart > 0) {
+    text += fmt::format("{}; repeats of a point differ by at most {:.1f} %. ",
+                        most > 0 || quotients ? "Others are medians" : "Medians", furthest_apart * 100);
+  }
+  if (!text.empty()) text.pop_back();
+  return text;
 }
 
 std::string left_out(const Figure& figure, const Curves& curves) {
@@ -198,7 +247,7 @@ std::string table(const Figure& figure, const Record& record, Style style) {
   std::string text = markdown ? fmt::format("### {}\n\n{}, by {}.\n\n", figure.title, figure.y.label, figure.x.label)
                               : fmt::format("{}\n{}, by {}\n", figure.title, figure.y.label, figure.x.label);
   text += markdown ? markdown_table(xs, columns) : terminal_table(xs, columns);
-  std::vector<std::string> notes{nearest_to_limit(figure, record), furthest_apart(curves), left_out(figure, curves)};
+  std::vector<std::string> notes{nearest_to_limit(figure, record), repeats_text(curves), left_out(figure, curves)};
   for (const Reference& reference : figure.references) {
     notes.push_back(fmt::format("{}{}{}: {}{} ({}).", reference.label, reference.panel.empty() ? "" : ", ",
                                 reference.panel, x_text(Value(reference.y)),

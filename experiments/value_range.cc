@@ -108,10 +108,16 @@ bool is_right(Kind kind, const std::string& text) {
   return kind == Kind::bytes && parse_size(text).value_or(0) > 0;
 }
 
+/// `key` without its ending, which names all measurements of a value.
+std::string_view of_repeats(std::string_view key) {
+  constexpr std::string_view kEnding = "_repeats";
+  return key.ends_with(kEnding) ? key.substr(0, key.size() - kEnding.size()) : std::string_view();
+}
+
 bool is_right(Kind kind, const Value& value) {
   if (const auto* const number = std::get_if<double>(&value)) return is_right(kind, *number);
   if (const auto* const text = std::get_if<std::string>(&value)) return is_right(kind, *text);
-  return kind == Kind::any;
+  return kind == Kind::any && std::holds_alternative<bool>(value);
 }
 
 std::optional<std::string> expected_of(Kind kind, const Value& value) {
@@ -123,6 +129,14 @@ std::optional<std::string> expected_of(Kind kind, const Value& value) {
 }  // namespace
 
 std::optional<std::string> expected_of_point(std::string_view key, const Value& value) {
+  if (const std::string_view of = of_repeats(key); !of.empty()) {
+    const auto* const repeats = std::get_if<Repeats>(&value);
+    const Kind kind = kind_of(of);
+    const bool right = repeats != nullptr && repeats->size() > 1 &&
+                       std::ranges::all_of(*repeats, [&](double number) { return is_right(kind, number); });
+    if (right) return std::nullopt;
+    return "a list of at least two, each " + std::string(expected_of(kind == Kind::any ? Kind::number : kind));
+  }
   return expected_of(kind_of(key), value);
 }
 

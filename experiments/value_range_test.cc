@@ -26,6 +26,9 @@ TEST(ValueRange, SeparatesValuesByTheirNames) {
       {"batch_bytes", {"8MiB"s}, {"0"s, "much"s, 8.0}},
       {"limit_mpps", {0.1, 1e15}, {0.0, -1.0, 1e16, "nan"s}},
       {"less_up_shared", {-20.0, 50.0}, {-1e16, 1e16}},
+      {"gbps_repeats", {Repeats{3, 0}}, {Repeats{}, Repeats{3}, Repeats{3, -1}, Repeats{3, 1e16}, 3.0, "3"s, true}},
+      {"lost_percent_repeats", {Repeats{0, 100}}, {Repeats{0, 101}}},
+      {"gbps", {3.0}, {Repeats{3, 4}}},
       {"anything", {0.0, 1e15, "text"s, false, "1/2"s}, {-1e-9, 1e16, "nan"s, "NaN"s, "inf"s, "-inf"s}},
   };
   for (const Case& c : cases) {
@@ -36,7 +39,8 @@ TEST(ValueRange, SeparatesValuesByTheirNames) {
 
 TEST(ValueRange, HasLimitsAboveZero) {
   EXPECT_FALSE(expected_of_limits(54.9));
-  for (const Value& value : {Value(0.0), Value(-1.0), Value(1e300), Value(true), Value(std::string("NaN"))}) {
+  for (const Value& value :
+       {Value(0.0), Value(-1.0), Value(1e300), Value(true), Value(std::string("NaN")), Value(Repeats{1, 2})}) {
     EXPECT_EQ(expected_of_limits(value), "a number above 0, at most 1e15") << to_text(value);
   }
 }

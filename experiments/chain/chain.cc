@@ -17,6 +17,7 @@
 #include "experiments/chain/figures.h"
 #include "experiments/chain/points.h"
 #include "experiments/measured_chain.h"
+#include "experiments/repeats.h"
 
 namespace penstock::experiments {
 namespace {
@@ -157,7 +158,7 @@ class ChainTrial final : public Trial {
     const bool of_paper = point.find("tables") != nullptr;
     const auto shared = shared_.find(what + (of_paper ? "planned" : frames));
     if (shared == shared_.end()) return;
-    point.set("shared_by_this", *shared->second.number("mpps") / *point.number("mpps"));
+    set_quotient(point, "shared_by_this", repeats_of(shared->second, "mpps"), repeats_of(point, "mpps"));
     const auto up_shared = shared->second.number("bytes_up");
     const auto up = point.number("bytes_up");
     if (up && up_shared) point.set("less_up_shared", 100 * (1 - *up_shared / *up));
@@ -204,9 +205,9 @@ class ChainTrial final : public Trial {
     const Point& results = measured->second;
     for (const char* name :
          {"offered_mpps", "mpps", "lost", "packets_in_batch", "busy_cores", "share_nids", "share_ipsec"}) {
-      if (const auto value = results.number(name)) point.set(name, *value);
+      take(results, name, point, name);
     }
-    if (const auto latency = results.number("latency_p" + point.text("percentile"))) point.set("latency_us", *latency);
+    take(results, "latency_p" + point.text("percentile"), point, "latency_us");
     point.set("checked", true);
     if (sweep == "same-load-size") compare_latency(point);
     if (sweep == "ablation-latency") compare_with_all_on(point, "latency_us", "percent_of_all_on");
@@ -241,7 +242,7 @@ class ChainTrial final : public Trial {
     chain.timeline = true;
     Point copies;
     if (auto ran = runner_.measure(copies, chain, limits, setting_); !ran) return ran;
-    if (const auto time = copies.number("transfer_us_router")) point.set("transfer_us_router", *time);
+    take(copies, "transfer_us_router", point, "transfer_us_router");
     compare_with_alone(point, "segment_us_router", "router_by_alone");
     compare_with_alone(point, "transfer_us_router", "transfer_by_alone");
     return {};
@@ -320,11 +321,16 @@ class ChainTrial final : public Trial {
 
   /// Compares with the router alone in the same mode, which is measured first.
   void compare_with_alone(Point& point, const char* key, const char* by_alone) {
-    const auto time = point.number(key);
-    if (!time) return;
-    double& alone = router_alone_us_[point.text("sweep") + ' ' + point.text("mode") + ' ' + key];
-    if (point.text("chain") == "router") alone = *time;
-    if (alone > 0) point.set(by_alone, *time / alone);
+    const Repeats times = repeats_of(point, key);
+    if (times.empty()) return;
+    Repeats& alone = router_alone_[point.text("sweep") + ' ' + point.text("mode") + ' ' + key];
+    if (point.text("chain") == "router") alone = times;
+    if (!alone.empty() && median_of(alone) > 0) set_quotient(point, by_alone, times, alone);
+  }
+
+  /// Sets a value of `into` to one of `from`, with its repeats, if there is one.
+  static void take(const Point& from, std::string_view name, Point& into, std::string_view as) {
+    if (const Repeats values = repeats_of(from, name); !values.empty()) set_repeats(into, as, values);
   }
 
   /// The transfers of one way of sharing, at the same load for all. The copy engines make them, as in the paper, even
@@ -370,13 +376,13 @@ class ChainTrial final : public Trial {
   ChainRunner runner_;
   Chains chains_;
   std::vector<Point> points_;
-  std::map<std::string, Point> shared_;            // by sweep, chain, tables, size and frames
-  std::map<std::string, Point> latencies_;         // by chain, sweep, mode and other keys
-  std::map<std::string, double> most_mpps_;        // by chain, size, frames and mode
-  std::map<std::string, double> router_alone_us_;  // by sweep, mode and key
-  std::map<std::string, double> shared_us_;        // by chain, size and percentile
-  std::map<std::string, double> all_on_;           // by size, key and percentile
-  std::map<std::string, double> fewest_;           // multiprocessors, by size
+  std::map<std::string, Point> shared_;          // by sweep, chain, tables, size and frames
+  std::map<std::string, Point> latencies_;       // by chain, sweep, mode and other keys
+  std::map<std::string, double> most_mpps_;      // by chain, size, frames and mode
+  std::map<std::string, Repeats> router_alone_;  // by sweep, mode and key
+  std::map<std::string, double> shared_us_;      // by chain, size and percentile
+  std::map<std::string, double> all_on_;         // by size, key and percentile
+  std::map<std::string, double> fewest_;         // multiprocessors, by size
 };
 
 Result<std::unique_ptr<Trial>> start(const Setting& setting) {

@@ -17,7 +17,7 @@
 #include "experiments/detection/figures.h"
 #include "experiments/detection/pattern_rates.h"
 #include "experiments/measured_chain.h"
-#include "experiments/spread.h"
+#include "experiments/repeats.h"
 #include "nf/nids/detect/detection.h"
 #include "nf/nids/rules/rule_reader.h"
 
@@ -148,9 +148,8 @@ class DetectionTrial final : public Trial {
         (*detection)->literals(), {reinterpret_cast<const std::uint8_t*>(text_.data()), text_.size()}, block,
         static_cast<unsigned>(*point.number("workers")), {setting_.repeats, setting_.duration, setting_.stop});
     if (!rates) return tl::unexpected(rates.error());
-    std::vector<double> gbps;
-    for (const double rate : *rates) gbps.push_back(rate * 8 / 1e9);
-    set_spread(point, "gbps", spread_of(std::move(gbps)));
+    constexpr double kBytesOfGigabit = 1e9 / 8;
+    set_repeats(point, "gbps", divided(*rates, kBytesOfGigabit));
     return {};
   }
 

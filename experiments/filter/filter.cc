@@ -20,7 +20,7 @@
 #include "experiments/filter/thinned.h"
 #include "experiments/limits.h"
 #include "experiments/offload/rates.h"
-#include "experiments/spread.h"
+#include "experiments/repeats.h"
 #include "experiments/workload.h"
 #include "gpu/cuda_error.h"
 #include "nf/firewall/rule_reader.h"
@@ -59,13 +59,12 @@ class KeyPoints {
     auto rates = point.text("processor") == "cpu" ? on_cores(point) : on_gpu(point);
     if (!rates) return tl::unexpected(std::move(rates.error()));
     if (rates->empty()) return {};  // refused
-    for (double& rate : *rates) rate /= 1e6;
-    const Spread spread = spread_of(*rates);
-    set_spread(point, "mpps", spread);
+    const Repeats mpps = divided(std::move(*rates), 1e6);
+    set_repeats(point, "mpps", mpps);
     if (point.text("processor") == "cpu") {
-      remember(point, spread.median);
+      remember(point, mpps);
     } else {
-      compare(point, limits);
+      compare(point, mpps, limits);
     }
     return {};
   }
@@ -179,40 +178,43 @@ class KeyPoints {
   void set_copies(Point& point, PassOptions options) {
     options.texture = false;
     options.share = 100;
-    double& rate = copies_[{options.chunk, options.streams, options.result_bits}];
-    if (rate == 0) {
+    Repeats& copies = copies_[{options.chunk, options.streams, options.result_bits}];
+    if (copies.empty()) {
       const auto rates = passes_->rates(nullptr, options, {}, timing());
       if (!rates) return;
-      rate = spread_of(*rates).median / 1e6;
+      copies = divided(*rates, 1e6);
     }
-    point.set("copies_mpps", rate);
+    set_repeats(point, "copies_mpps", copies);
   }
 
-  void remember(const Point& point, double mpps) {
+  void remember(const Point& point, const Repeats& mpps) {
     const std::tuple name(point.text("algorithm"), deciding_of(point), rules_.size());
     const bool one_core = point.number("cores") == 1.0;
     if (one_core && point.text("engine") != "vector") one_core_[name] = mpps;  // key by key, as the paper's
-    double& best = all_cores_[name];
-    best = std::max(best, mpps);
+    Repeats& best = all_cores_[name];
+    if (best.empty() || median_of(mpps) > median_of(best)) best = mpps;
   }
 
-  void compare(Point& point, const Point& limits) const {
-    const double mpps = *point.number("mpps");
+  void compare(Point& point, const Repeats& mpps, const Point& limits) const {
     const std::tuple name(point.text("algorithm"), deciding_of(point), rules_.size());
     if (point.text("sweep") == "combinations") {
       if (const auto found = one_core_.find(name); found != one_core_.end()) {
-        point.set("times_one_core", mpps / found->second);
+        set_quotient(point, "times_one_core", mpps, found->second);
       }
       if (const auto found = all_cores_.find(name); found != all_cores_.end()) {
-        point.set("times_all_cores", mpps / found->second);
+        set_quotient(point, "times_all_cores", mpps, found->second);
       }
     }
-    if (const auto copies = point.number("copies_mpps")) point.set("of_copies", mpps / *copies);
+    if (const Repeats copies = repeats_of(point, "copies_mpps"); !copies.empty()) {
+      set_quotient(point, "of_copies", mpps, copies);
+    }
     if (point.text("transfer") == "none") return;
     const double down = *point.number("result_bits") / 8;
     point.set("bytes_up", sizeof(TupleKey)).set("bytes_down", down);
     const auto limit = pcie_limit_mpps(limits, sizeof(TupleKey), down);
-    if (limit) point.set("limit_mpps", *limit).set("of_limit", mpps / *limit);
+    if (!limit) return;
+    point.set("limit_mpps", *limit);
+    set_repeats(point, "of_limit", divided(mpps, *limit));
   }
 
   const Setting& setting_;
@@ -221,12 +223,12 @@ class KeyPoints {
   std::vector<TupleKey> cpu_keys_;
   std::map<std::tuple<std::size_t, Deciding, unsigned>, std::vector<std::uint32_t>> expected_;
   std::map<std::pair<std::string, Deciding>, std::unique_ptr<CpuFilter>> cpu_filters_;
-  std::map<std::tuple<std::string, Deciding, std::size_t>, double> one_core_, all_cores_;
+  std::map<std::tuple<std::string, Deciding, std::size_t>, Repeats> one_core_, all_cores_;
 
   std::unique_ptr<DevicePasses> passes_;
   std::optional<unsigned> device_hits_;  // what the device's packets were drawn for
   DeviceFilters filters_;
-  std::map<std::tuple<std::size_t, unsigned, unsigned>, double> copies_;  // by chunk, streams and bits
+  std::map<std::tuple<std::size_t, unsigned, unsigned>, Repeats> copies_;  // by chunk, streams and bits
 };
 
 /// Rules in ClassBench's format, with the keys, engines and measurements of the experiment `offload`.
@@ -252,14 +254,16 @@ class ClassbenchPoints {
                  : point.text("measured") == "kernel" ? device_->kernel(table_, kBatch, timing)
                                                       : device_->end_to_end(table_, kBatch, kClassbenchStreams, timing);
     if (!rates) return tl::unexpected(std::move(rates.error()));
-    for (double& rate : *rates) rate /= 1e6;
-    set_spread(point, "mpps", spread_of(*rates));
+    const Repeats mpps = divided(std::move(*rates), 1e6);
+    set_repeats(point, "mpps", mpps);
     point.set("table_bytes", engine_->memory_bytes());
     if (point.text("measured") == "end_to_end") {
       constexpr double kValueBytes = sizeof(std::uint32_t);
       const auto limit = pcie_limit_mpps(limits, sizeof(TupleKey), kValueBytes);
       point.set("bytes_up", sizeof(TupleKey)).set("bytes_down", kValueBytes);
-      if (limit) point.set("limit_mpps", *limit).set("of_limit", *point.number("mpps") / *limit);
+      if (!limit) return {};
+      point.set("limit_mpps", *limit);
+      set_repeats(point, "of_limit", divided(mpps, *limit));
     }
     return {};
   }

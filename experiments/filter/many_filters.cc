@@ -13,7 +13,7 @@
 #include "experiments/core_rates.h"
 #include "experiments/filter/device_matches.h"
 #include "experiments/limits.h"
-#include "experiments/spread.h"
+#include "experiments/repeats.h"
 #include "nf/filter/bpf/read_program.h"
 
 namespace penstock::experiments {
@@ -229,20 +229,21 @@ Result<void> ManyFilters::measure(Point& point, const Point& limits) {
     rates = on_gpu(point.text("measured") == "kernel");
   }
   if (!rates) return tl::unexpected(std::move(rates.error()));
-  for (double& rate : *rates) rate /= 1e6;
-  const double mpps = spread_of(*rates).median;
-  set_spread(point, "mpps", spread_of(*rates));
-  double& best = all_cores_[programs_.size()];
+  const Repeats mpps = divided(std::move(*rates), 1e6);
+  set_repeats(point, "mpps", mpps);
+  Repeats& best = all_cores_[programs_.size()];
   if (on_cpu) {
-    best = std::max(best, mpps);
+    if (best.empty() || median_of(mpps) > median_of(best)) best = mpps;
     return {};
   }
-  if (best > 0) point.set("times_all_cores", mpps / best);
+  if (!best.empty()) set_quotient(point, "times_all_cores", mpps, best);
   if (point.text("measured") == "kernel") return {};
   const auto down = static_cast<double>(words_of_filters(programs_.size()) * sizeof(std::uint32_t));
   point.set("bytes_up", kFrameBytes).set("bytes_down", down);
   const auto limit = pcie_limit_mpps(limits, kFrameBytes, down);
-  if (limit) point.set("limit_mpps", *limit).set("of_limit", mpps / *limit);
+  if (!limit) return {};
+  point.set("limit_mpps", *limit);
+  set_repeats(point, "of_limit", divided(mpps, *limit));
   return {};
 }
 

@@ -60,7 +60,7 @@ class ManyFilters {
   std::vector<filter::Program> programs_;  // of the last point
   std::vector<std::uint32_t> expected_;    // words of every checked frame
   std::map<std::string, std::unique_ptr<filter::Matcher>> matchers_;
-  std::map<std::size_t, double> all_cores_;  // the best rate of cores so far, by number of filters
+  std::map<std::size_t, Repeats> all_cores_;  // the best rates of cores so far, by number of filters
   std::unique_ptr<DeviceMatches> matches_;
   std::string matches_name_;
 };

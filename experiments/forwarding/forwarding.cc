@@ -24,7 +24,7 @@
 #include "experiments/forwarding/figures.h"
 #include "experiments/forwarding/network.h"
 #include "experiments/forwarding/prober.h"
-#include "experiments/spread.h"
+#include "experiments/repeats.h"
 #include "run/run.h"
 
 namespace penstock::experiments {
@@ -170,12 +170,10 @@ class ForwardingTrial final : public Trial {
       if (auto measured = run(point, offered_mpps, results); !measured) return measured;
     }
     for (const auto& [name, values] : results) {
-      if (name == "mpps" || name == "p50_us" || name == "p99_us") {
-        set_spread(point, name, spread_of(values));
-      } else if (name == "max_us") {
-        point.set(name, std::ranges::max(values));
+      if (name == "max_us") {
+        point.set(name, std::ranges::max(values));  // the longest of all
       } else {
-        point.set(name, spread_of(values).median);
+        set_repeats(point, name, values);
       }
     }
     if (point.text("sweep") == "rate") most_mpps_[key_of(point)] = *point.number("mpps");

@@ -22,7 +22,7 @@
 #include "experiments/live/figures.h"
 #include "experiments/live/network.h"
 #include "experiments/live/recommend.h"
-#include "experiments/spread.h"
+#include "experiments/repeats.h"
 #include "gpu/nvml.h"
 #include "run/run.h"
 
@@ -128,13 +128,7 @@ class LiveTrial final : public Trial {
       auto measured = point.text("system") == "veth" ? measure_network(point, results) : measure_chain(point, results);
       if (!measured) return measured;
     }
-    for (auto& [name, values] : results) {
-      if (name == "mbps") {
-        set_spread(point, name, spread_of(values));
-      } else {
-        point.set(name, spread_of(values).median);
-      }
-    }
+    for (const auto& [name, values] : results) set_repeats(point, name, values);
     point.set("seconds", seconds(setting_.duration)).set("own_rules", !setting_.rules.empty());
     return {};
   }

@@ -18,7 +18,7 @@
 #include "experiments/offload/figures.h"
 #include "experiments/offload/lookups.h"
 #include "experiments/offload/rates.h"
-#include "experiments/spread.h"
+#include "experiments/repeats.h"
 #include "experiments/workload.h"
 #include "nf/firewall/rule_reader.h"
 #include "nf/router/devices.h"
@@ -163,8 +163,7 @@ class Offload final : public Trial {
       for (Error& error : errors) error.place.file = describe(point);
       return failure(std::move(errors));
     }
-    for (double& rate : *rates) rate /= 1e6;
-    set_spread(point, "mpps", spread_of(*rates));
+    set_repeats(point, "mpps", divided(std::move(*rates), 1e6));
     point.set("table_bytes", engine_->memory_bytes());
     if (on_gpu) {
       const auto all = static_cast<double>(setting_.gpus.front().memory_bytes);
@@ -326,7 +325,9 @@ class Offload final : public Trial {
     constexpr double kValueBytes = sizeof(std::uint32_t);
     point.set("bytes_up", work_->key_bytes()).set("bytes_down", kValueBytes);
     const auto limit = pcie_limit_mpps(limits, static_cast<double>(work_->key_bytes()), kValueBytes);
-    if (limit) point.set("limit_mpps", *limit).set("of_limit", *point.number("mpps") / *limit);
+    if (!limit) return;
+    point.set("limit_mpps", *limit);
+    set_repeats(point, "of_limit", divided(repeats_of(point, "mpps"), *limit));
   }
 
   const Setting& setting_;

@@ -173,8 +173,12 @@ class CurveChart {
   void add_panel(const PanelData& data, const Box& frame, bool labelled, double note_width) {
     std::vector<MarginNote> notes;
     chart_.panels.push_back(draw_panel(figure_, data_, data, frame, note_width, notes));
-    for (const DrawnCurve& curve : chart_.panels.back().curves) {
-      for (const Mark& mark : curve.marks) has_spread_ |= mark.bottom - mark.top >= 1;
+    for (std::size_t c = 0; c < data.curves.series.size(); ++c) {
+      const std::vector<CurvePoint>& points = data.curves.series[c].points;
+      for (std::size_t i = 0; i < points.size(); ++i) {
+        const Mark& mark = chart_.panels.back().curves[c].marks[i];
+        if (mark.bottom - mark.top >= 1) (points[i].y.spread == Spread::range ? has_ranges_ : has_intervals_) = true;
+      }
     }
     if (labelled) add_margin_notes(chart_, frame, std::move(notes));
     if (!data.title.empty()) {
@@ -204,7 +208,10 @@ class CurveChart {
   [[nodiscard]] std::vector<std::string> notes() const {
     std::vector<std::string> notes;
     if (!chart_.arrows.empty()) notes.emplace_back("Arrows mark values beyond the scale.");
-    if (has_spread_) notes.emplace_back("Vertical bars span the lowest and the highest of the repeats.");
+    const char* const others = has_intervals_ ? "Other vertical bars" : "Vertical bars";
+    if (has_intervals_)
+      notes.emplace_back("Vertical bars are confidence intervals of 95 % for means or their quotients.");
+    if (has_ranges_) notes.push_back(fmt::format("{} span the lowest and the highest of the repeats.", others));
     if (data_.not_drawn > 0)
       notes.push_back(fmt::format("Values of 0 or less, which are not drawn: {}.", data_.not_drawn));
     if (data_.curves_left_out > 0) {
@@ -220,7 +227,8 @@ class CurveChart {
   const Record& record_;
   PlotData data_;
   Chart chart_;
-  bool has_spread_ = false;
+  bool has_ranges_ = false;
+  bool has_intervals_ = false;
 };
 
 }  // namespace

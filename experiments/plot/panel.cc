@@ -16,10 +16,10 @@ DrawnCurve drawn(const Curve& curve, const Curves& curves, const AxisKind y_kind
   Polyline line;
   for (const CurvePoint& point : curve.points) {
     const Value& x = curves.xs[point.x];
-    const double y = placement.y(point.y);
+    const double y = placement.y(point.y.value);
     const Pixel at{placement.x(x), y};
     const auto bound = [&](double value) { return can_show(y_kind, value) ? placement.y(value) : y; };
-    drawn.marks.push_back({at, std::min(bound(point.max), y), std::max(bound(point.min), y)});
+    drawn.marks.push_back({at, std::min(bound(point.y.high), y), std::max(bound(std::max(point.y.low, 0.0)), y)});
     if (number_on_axis(x)) line.push_back(at);
   }
   std::ranges::stable_sort(line, {}, &Pixel::x);
@@ -86,7 +86,7 @@ LabelledGuide varying(const Curve& limit, const Curves& curves, const PlotData& 
   for (const CurvePoint& point : limit.points) {
     const Value& value = curves.xs[point.x];
     const bool is_number = number_on_axis(value).has_value();
-    const Pixel at{placement.x(value), placement.y(point.y)};
+    const Pixel at{placement.x(value), placement.y(point.y.value)};
     if (is_number) numbers.push_back(at);
     const double reach = is_number ? 10 : placement.slot() * 0.36;
     if (!is_number || limit.points.size() == 1) lines.push_back({{at.x - reach, at.y}, {at.x + reach, at.y}});
@@ -100,10 +100,10 @@ LabelledGuide varying(const Curve& limit, const Curves& curves, const PlotData& 
   for (const Polyline& line : lines) {
     for (Polyline& part : clipped(line, frame.top, frame.bottom)) varying.guide.lines.push_back(std::move(part));
   }
-  varying.off = last == nullptr ? Off::no : placement.off(last->y);
+  varying.off = last == nullptr ? Off::no : placement.off(last->y.value);
   varying.end = {frame.right, varying.off == Off::above ? frame.top : frame.bottom};
   if (varying.off == Off::no && last != nullptr) {
-    varying.end = {last_x, placement.y(last->y)};
+    varying.end = {last_x, placement.y(last->y.value)};
     for (const Polyline& line : varying.guide.lines) {
       if (line.back().x > varying.end.x) varying.end = line.back();
     }
@@ -116,7 +116,7 @@ std::vector<LabelledGuide> guides_of(const PanelData& panel, const PlotData& dat
   for (const Curve& limit : panel.curves.limits) {
     const std::string name = guide_name(limit);
     const bool is_level = name != plain_name(limit.labels);
-    guides.push_back(is_level ? level(name, limit.points[0].y, true, data, placement)
+    guides.push_back(is_level ? level(name, limit.points[0].y.value, true, data, placement)
                               : varying(limit, panel.curves, data, placement));
   }
   for (const Reference* const reference : panel.references) {

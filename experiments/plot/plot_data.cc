@@ -47,7 +47,7 @@ std::vector<std::string> panel_values(const Figure& figure, const Record& record
 bool is_constant(const Curve& curve) {
   constexpr double kShown = 1e-3;
   return std::ranges::all_of(curve.points, [&](const CurvePoint& point) {
-    return std::abs(point.y - curve.points[0].y) <= kShown * std::abs(curve.points[0].y);
+    return std::abs(point.y.value - curve.points[0].y.value) <= kShown * std::abs(curve.points[0].y.value);
   });
 }
 
@@ -55,7 +55,7 @@ bool is_constant(const Curve& curve) {
 void remove_unshowable(const Figure& figure, Curves& curves, std::size_t& removed) {
   const auto unshowable = [&](const CurvePoint& point) {
     const auto x = number_on_axis(curves.xs[point.x]);
-    return (x && !can_show(figure.x.kind, *x)) || !can_show(figure.y.kind, point.y);
+    return (x && !can_show(figure.x.kind, *x)) || !can_show(figure.y.kind, point.y.value);
   };
   for (Curve& curve : curves.series) removed += std::erase_if(curve.points, unshowable);
   for (Curve& limit : curves.limits) std::erase_if(limit.points, unshowable);
@@ -96,10 +96,12 @@ void find_ranges(const Figure& figure, PlotData& data) {
   std::vector<double> others;  // limits and references
   for (const PanelData& panel : data.panels) {
     for (const Curve& curve : panel.curves.series) {
-      for (const CurvePoint& point : curve.points) values.insert(values.end(), {point.y, point.min, point.max});
+      for (const CurvePoint& point : curve.points) {
+        values.insert(values.end(), {point.y.value, std::max(point.y.low, 0.0), point.y.high});
+      }
     }
     for (const Curve& limit : panel.curves.limits) {
-      for (const CurvePoint& point : limit.points) others.push_back(point.y);
+      for (const CurvePoint& point : limit.points) others.push_back(point.y.value);
     }
     for (const Reference* const reference : panel.references) {
       others.push_back(reference->y);
@@ -137,7 +139,7 @@ std::string plain_name(const std::vector<std::string>& labels) {
 
 std::string guide_name(const Curve& limit) {
   const std::string name = plain_name(limit.labels);
-  return is_constant(limit) ? name + ": " + axis_number(limit.points[0].y) : name;
+  return is_constant(limit) ? name + ": " + axis_number(limit.points[0].y.value) : name;
 }
 
 std::string guide_name(const Reference& reference) { return reference.label + ": " + axis_number(reference.y); }

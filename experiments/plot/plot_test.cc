@@ -283,6 +283,18 @@ TEST(CurvePlot, DrawsTheSpreadOfRepeats) {
   EXPECT_GT(mark.bottom, mark.at.y);
 }
 
+TEST(CurvePlot, DrawsIntervalsOfMeansFromZeroOn) {
+  const Chart chart = curve_chart(by_size(), record_of({point("64", "gpu", 5).set("gbps_repeats", Repeats{4, 6}),
+                                                        point("64", "cpu", 5).set("gbps_min", 4).set("gbps_max", 8)}));
+  const Mark& mark = chart.panels.at(0).curves.at(0).marks.at(0);
+  EXPECT_LT(mark.top, mark.at.y);
+  EXPECT_LE(mark.bottom, chart.panels.at(0).frame.bottom) << "5 ± 12.7";
+  for (const char* const note : {"Vertical bars are confidence intervals of 95 % for means or their quotients.",
+                                 "Other vertical bars span the lowest and the highest of the repeats."}) {
+    EXPECT_NE(std::ranges::find(chart.texts, note, &Text::text), chart.texts.end()) << note;
+  }
+}
+
 TEST(CurvePlot, DrawsNoMoreSeriesThanThereAreStyles) {
   Record record;
   for (std::size_t i = 0; i < kMostCurves + 3; ++i) {

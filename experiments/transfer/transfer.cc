@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "experiments/measured_chain.h"
-#include "experiments/spread.h"
+#include "experiments/repeats.h"
 #include "experiments/transfer/return_schemes.h"
 #include "experiments/workload.h"
 
@@ -127,8 +127,8 @@ class TransferTrial final : public Trial {
       times.push_back(time.seconds * 1e6);
       rates.push_back(kept / time.seconds / 1e9);
     }
-    set_spread(point, "kept_gbytes_s", spread_of(rates));
-    point.set("microseconds", spread_of(times).median);
+    set_repeats(point, "kept_gbytes_s", rates);
+    set_repeats(point, "microseconds", times);
     return {};
   }
 

@@ -336,7 +336,7 @@ void add_bench(CLI::App& app, std::vector<std::string> command_line, int& exit_c
       ->type_name(fmt::format("{}", fmt::join(names, "|")));
   const std::vector<CLI::Option*> measuring{
       command->add_flag("--quick", options.quick, "measure fewer points, with less time for each"),
-      command->add_option("--repeats", "measurements per point; tables show the median")
+      command->add_option("--repeats", "measurements per point; tables show the mean and its 95 % confidence interval")
           ->transform(whole_number(1, 1000))
           ->type_name("N"),
       command->add_option("--duration", "length of one measurement, such as 200ms")
@@ -390,9 +390,9 @@ void add_bench(CLI::App& app, std::vector<std::string> command_line, int& exit_c
   command->add_option("--gpu-cost", "the same for one GPU")->check(cost_text())->type_name("DOLLARS:WATTS");
   for (CLI::Option* const option : measuring) option->excludes(from);
   command->footer(
-      "Each point is measured several times. Tables show medians; records and plots also show the spread. --only\n"
-      "takes any key of the record's points: `--only processor=cpu --only engine=dir24`. Ctrl-C ends the run\n"
-      "and writes what was measured. Without a GPU, points that need one are left out.");
+      "Each point is measured several times. Records have all values; tables and plots show means and their 95 %\n"
+      "confidence intervals. --only takes any key of the record's points: `--only processor=cpu --only engine=dir24`.\n"
+      "Ctrl-C ends the run and writes what was measured. Without a GPU, points that need one are left out.");
   command->callback([command, arguments, measuring, &exit_code] {
     experiments::Options& asked = arguments->options;
     const auto number = [&](const char* option) {

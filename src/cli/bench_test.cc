@@ -16,6 +16,7 @@
 #include "cli/command_for_test.h"
 #include "cli/program.h"
 #include "experiments/record.h"
+#include "experiments/repeats.h"
 #include "experiments/workload.h"
 
 namespace penstock::cli {
@@ -93,8 +94,8 @@ TEST_F(BenchCommand, MeasuresTheSelectedPointsAndSavesThem) {
   ASSERT_EQ(record->points.size(), 1U);
   const experiments::Point& point = record->points[0];
   EXPECT_GT(point.number("mpps"), 0);
-  EXPECT_LE(point.number("mpps_min"), point.number("mpps"));
-  EXPECT_GE(point.number("mpps_max"), point.number("mpps"));
+  EXPECT_EQ(experiments::repeats_of(point, "mpps").size(), 2U);
+  EXPECT_THAT(outcome.out, HasSubstr(" ± ")) << outcome.out;
   EXPECT_GT(record->limits.number("memory_copy_one_core"), 0);
   EXPECT_TRUE(fs::exists(path("new/plots/offload-firewall-rules.svg")));
   EXPECT_THAT(outcome.err, HasSubstr("new/plots/offload-firewall-rules."));
