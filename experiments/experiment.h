@@ -68,17 +68,22 @@ struct ChainFile {
   std::string text;
 };
 
+/// Repeats of headline points by default, except in quick runs.
+inline constexpr unsigned kHeadlineRepeats = 5;
+
 struct Experiment {
   std::string_view name;     // as users type it
   std::string_view summary;  // one line
   std::string_view source;   // "Alonistioti, …, §III, figures 3 to 6"
-  unsigned repeats;          // default; likewise the next two
+  unsigned repeats;          // default; likewise the next two. Headline points: kHeadlineRepeats if that is more
   std::chrono::milliseconds duration;
   std::chrono::milliseconds quick_duration;
   std::size_t most_gpus;  // that a run can use
   bool takes_rules;       // --rules has an effect
   bool takes_routes;      // --routes has an effect
   const std::vector<Figure>& (*figures)();
+  /// The points on which the claims in docs/results rest: those that satisfy one of the lists.
+  const std::vector<Conditions>& (*headlines)();
   /// Fails on mistakes in the user's files; nothing has been measured then.
   Result<std::unique_ptr<Trial>> (*start)(const Setting&);
   /// Tables that no figure makes, such as those that compare points; null: none.

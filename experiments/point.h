@@ -65,6 +65,8 @@ struct Condition {
   std::vector<std::string> values;
 };
 
+using Conditions = std::vector<Condition>;
+
 /// Whether the point satisfies all conditions. If it lacks a key, it does not.
 [[nodiscard]] bool satisfies(const Point& point, const std::vector<Condition>& conditions);
 

@@ -139,6 +139,22 @@ void read_machine(const Json& json, Record::Machine& machine, Reader& reader) {
   }
 }
 
+/// Records without remarks have no such member.
+void read_remarks(const Json& json, std::vector<Record::Remark>& remarks, Reader& reader) {
+  if (!json.contains("remarks")) return;
+  const Json* const list = reader.member(json, "", "remarks", "a list", &Json::is_array);
+  for (std::size_t i = 0; list != nullptr && i < list->size(); ++i) {
+    const std::string where = fmt::format("remarks[{}]", i);
+    if (!(*list)[i].is_object()) {
+      reader.wrong(where, (*list)[i], "an object");
+      continue;
+    }
+    Record::Remark& remark = remarks.emplace_back();
+    reader.read((*list)[i], where.c_str(), "figure", remark.figure);
+    reader.read((*list)[i], where.c_str(), "text", remark.text);
+  }
+}
+
 /// Whether this can be a record at all. JSON of another program is one mistake, not a list of all missing members.
 bool looks_like_record(const Json& json) {
   return json.empty() || json.contains("penstock") || json.contains("experiment") || json.contains("points");
@@ -182,25 +198,32 @@ Result<Json> parse(std::string_view text, const std::string& file) {
 
 }  // namespace
 
+bool had_uncommitted_changes(const Record& record) noexcept { return record.commit.ends_with("-dirty"); }
+
 std::string to_json(const Record& record) {
   Json gpus = Json::array();
   for (const Record::Gpu& gpu : record.machine.gpus) gpus.push_back({{"index", gpu.index}, {"name", gpu.name}});
   Json points = Json::array();
   for (const Point& point : record.points) points.push_back(json_of(point));
-  const Json head{{"penstock", {{"version", record.version}, {"commit", record.commit}}},
-                  {"experiment", record.experiment},
-                  {"command", record.command},
-                  {"date", record.date},
-                  {"complete", record.complete},
-                  {"machine",
-                   {{"cpu", record.machine.cpu},
-                    {"cores", record.machine.cores},
-                    {"memory_bytes", record.machine.memory_bytes},
-                    {"gpus", gpus},
-                    {"driver", record.machine.driver}}},
-                  {"limits", json_of(record.limits)},
-                  {"left_out", Json(record.left_out)},
-                  {"errors", Json(record.errors)}};
+  Json remarks = Json::array();
+  for (const Record::Remark& remark : record.remarks) {
+    remarks.push_back({{"figure", remark.figure}, {"text", remark.text}});
+  }
+  Json head{{"penstock", {{"version", record.version}, {"commit", record.commit}}},
+            {"experiment", record.experiment},
+            {"command", record.command},
+            {"date", record.date},
+            {"complete", record.complete},
+            {"machine",
+             {{"cpu", record.machine.cpu},
+              {"cores", record.machine.cores},
+              {"memory_bytes", record.machine.memory_bytes},
+              {"gpus", gpus},
+              {"driver", record.machine.driver}}},
+            {"limits", json_of(record.limits)},
+            {"left_out", Json(record.left_out)},
+            {"errors", Json(record.errors)}};
+  if (!remarks.empty()) head["remarks"] = remarks;
   // One line per point: a record has hundreds, and is compared by lines. Texts that users typed may be invalid UTF-8.
   std::string text = head.dump(2, ' ', false, Json::error_handler_t::replace);
   text.resize(text.size() - 2);  // "\n}"
@@ -241,6 +264,7 @@ Result<Record> parse_record(std::string_view text, const std::string& file) {
   }
   reader.read(json, "", "left_out", record.left_out);
   reader.read(json, "", "errors", record.errors);
+  read_remarks(json, record.remarks, reader);
   if (const Json* const points = reader.member(json, "", "points", "a list", &Json::is_array)) {
     for (std::size_t i = 0; i < points->size(); ++i) {
       reader.read_point((*points)[i], fmt::format("points[{}]", i), record.points.emplace_back());

@@ -6,7 +6,7 @@
 //
 //   {"penstock": {"version", "commit"}, "experiment", "command", "date", "complete",
 //    "machine": {"cpu", "cores", "memory_bytes", "gpus": [{"index", "name"}], "driver"},
-//    "limits": {…}, "left_out": ["…"], "errors": ["…"], "points": [{…}, …]}
+//    "limits": {…}, "left_out": ["…"], "errors": ["…"], "remarks": [{"figure", "text"}], "points": [{…}, …]}
 //
 // Limits and points are flat: names with numbers, texts or Booleans. A value that was measured several times is the
 // median (for quotients of measured values, that of the means), and X_repeats is the list of all measurements of X.
@@ -39,6 +39,12 @@ struct Record {
     friend bool operator==(const Machine&, const Machine&) = default;
   };
 
+  struct Remark {
+    std::string figure;  // its id
+    std::string text;    // what a reader of this figure must know of this measurement
+    friend bool operator==(const Remark&, const Remark&) = default;
+  };
+
   std::string version, commit;  // of the program that measured
   std::string experiment;
   std::string command;    // the command line as it was typed
@@ -48,10 +54,14 @@ struct Record {
   Point limits;                       // see limits.h
   std::vector<std::string> left_out;  // what this machine cannot measure, and why
   std::vector<std::string> errors;    // what ended the run early
+  std::vector<Remark> remarks;        // written by hand into a kept record; printed with their figures
   std::vector<Point> points;
 
   friend bool operator==(const Record&, const Record&) = default;
 };
+
+/// Whether the program had changes that no commit has, so that nobody can build it again.
+[[nodiscard]] bool had_uncommitted_changes(const Record& record) noexcept;
 
 [[nodiscard]] std::string to_json(const Record& record);
 

@@ -45,6 +45,15 @@ class Check {
     }
   }
 
+  void remarks(const Experiment& experiment) {
+    for (std::size_t i = 0; i < record_.remarks.size(); ++i) {
+      const std::string& id = record_.remarks[i].figure;
+      if (std::ranges::find(experiment.figures(), id, &Figure::id) == experiment.figures().end())
+        error(fmt::format("remarks[{}].figure: unknown figure", i), in_quotes(id.substr(0, kShownBytes)),
+              fmt::format("one of the experiment {}", experiment.name));
+    }
+  }
+
   /// Checks each value by itself, whether a figure shows it or not.
   void points() {
     for (std::size_t i = 0; i < record_.points.size(); ++i) {
@@ -195,6 +204,7 @@ class Check {
 Errors check_record(const Record& record, const Experiment& experiment, const std::string& file) {
   Check check(record, file);
   check.limits();
+  check.remarks(experiment);
   for (const Figure& figure : experiment.figures()) check.types(figure);
   check.points();
   for (const Figure& figure : experiment.figures()) check.figure(figure);

@@ -6,7 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <functional>
+#include <set>
 #include <string>
 
 #include "experiments/catalog.h"
@@ -171,6 +173,23 @@ TEST(RecordCheck, FindsNothingInTheKeptRecordsAndRendersAll) {
                            EXPECT_THAT(table(figure, record, Style::terminal), HasSubstr(figure.title));
                          }
                        });
+}
+
+TEST(RecordCheck, FindsRemarksOnUnknownFigures) {
+  EXPECT_EQ(mistakes([](Record& r) { r.remarks = {{"rate-c4", "a stall"}}; }), "");
+  EXPECT_EQ(mistakes([](Record& r) {
+              r.remarks = {{"rates", "a stall"}};
+            }),
+            "r.json: remarks[0].figure: unknown figure: found 'rates', expected one of the experiment chain");
+}
+
+/// Nobody can build these programs again, so nobody can repeat the measurement. No such record may be added.
+TEST(RecordCheck, KnowsTheKeptRecordsOfProgramsWithUncommittedChangesWhichAreToBeMeasuredAgain) {
+  std::set<std::string> found;
+  for_each_kept_record(PENSTOCK_RECORDS, [&](const std::string& path, const Experiment&, const Record& record) {
+    if (had_uncommitted_changes(record)) found.insert(std::filesystem::path(path).filename().string());
+  });
+  EXPECT_THAT(found, ::testing::ElementsAre("filter-h100.json", "gaviss-heavy.json", "gaviss.json"));
 }
 
 TEST(RecordCheck, FindsPointsThatNoFigureShows) {

@@ -25,6 +25,7 @@ Record sample() {
   record.limits.set("pcie_both_each_way", 50.25);
   record.left_out = {"what, and why"};
   record.errors = {"a mistake"};
+  record.remarks = {{"router-batch", "a \"remark\""}};
   record.points.push_back(Point().set("engine", "dir24").set("batch", 65536).set("mpps", 0.1).set("checked", true));
   record.points.back().set("mpps_repeats", Repeats{0.1, 3, 1.0 / 3, -2.5e-300});
   record.points.push_back(Point());
@@ -75,6 +76,20 @@ TEST(Record, ReportsWhereJsonIsMalformed) {
   EXPECT_THAT(to_string(errors_of("{\"points\": 1e999}")), HasSubstr("out of range"));
   EXPECT_THAT(to_string(errors_of("{\"a\": \"\xff\"}")), HasSubstr("not JSON"));
   EXPECT_THAT(to_string(errors_of(std::string(100'000, '['))), HasSubstr("not JSON")) << "and no stack overflow";
+}
+
+TEST(Record, ReportsWrongRemarks) {
+  std::string text = to_json(sample());
+  const std::string from = "\"figure\": \"router-batch\"";
+  text.replace(text.find(from), from.size(), "\"figure\": 7");
+  EXPECT_EQ(to_string(errors_of(text)), "r.json: remarks[0].figure: wrong value: found '7', expected a string");
+}
+
+TEST(Record, KnowsProgramsWithUncommittedChanges) {
+  Record record = sample();
+  EXPECT_FALSE(had_uncommitted_changes(record));
+  record.commit += "-dirty";
+  EXPECT_TRUE(had_uncommitted_changes(record));
 }
 
 TEST(Record, HasASizeLimit) {

@@ -87,6 +87,8 @@ Result<Session> Session::open(const Experiment& experiment, const Options& optio
   Setting& setting = *session.setting_;
   setting.quick = options.quick;
   setting.repeats = options.repeats.value_or(experiment.repeats);
+  session.repeats_ = session.headline_repeats_ = setting.repeats;
+  if (!options.repeats && !options.quick) session.headline_repeats_ = std::max(setting.repeats, kHeadlineRepeats);
   setting.duration = options.duration.value_or(options.quick ? experiment.quick_duration : experiment.duration);
   setting.workers = options.workers.value_or(std::max(machine.threads, 1U));
   setting.rules = options.rules;
@@ -108,6 +110,7 @@ Result<Session> Session::open(const Experiment& experiment, const Options& optio
   if (!trial) return tl::unexpected(std::move(trial.error()));
   session.trial_ = std::move(*trial);
   session.plan_ = session.trial_->plan();
+  session.mark_headlines(experiment);
   if (!options.resume.empty()) {
     session.all_ = session.plan_;
     if (errors = session.resume(options.resume); !errors.empty()) return failure(std::move(errors));
@@ -148,6 +151,14 @@ Errors Session::choose_gpus(const Experiment& experiment, const Options& options
   for (const gpu::Device& device : chosen) record_.machine.gpus.push_back({device.index, device.name});
   if (!chosen.empty()) record_.machine.driver = list.driver;
   return errors;
+}
+
+void Session::mark_headlines(const Experiment& experiment) {
+  for (Point& point : plan_) {
+    const bool is_headline = std::ranges::any_of(
+        experiment.headlines(), [&](const Conditions& conditions) { return satisfies(point, conditions); });
+    if (is_headline) point.set("headline", true);
+  }
 }
 
 Errors Session::choose_points(const Options& options) {
@@ -218,6 +229,7 @@ Errors Session::run(const std::function<void(const Progress&)>& on_progress) {
   for (std::size_t i = 0; i < plan_.size() && !stop.load(); ++i) {
     tell(i + 1, describe(plan_[i]));
     Point point = plan_[i];
+    setting_->repeats = point.find("headline") != nullptr ? headline_repeats_ : repeats_;
     const Result<void> measured = trial_->measure(point, record_.limits);
     // A measurement that was stopped early may have a wrong result, which must not be reported.
     if (stop.load()) break;

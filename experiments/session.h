@@ -23,7 +23,7 @@ namespace penstock::experiments {
 /// The user's options. If one is not given, the experiment's default applies.
 struct Options {
   bool quick = false;
-  std::optional<unsigned> repeats;
+  std::optional<unsigned> repeats;  // of all points
   std::optional<std::chrono::nanoseconds> duration;
   std::optional<unsigned> workers;
   std::vector<int> gpus;  // empty: the first usable one
@@ -62,6 +62,7 @@ class Session {
  private:
   Session() = default;
   [[nodiscard]] Errors choose_gpus(const Experiment& experiment, const Options& options);
+  void mark_headlines(const Experiment& experiment);
   [[nodiscard]] Errors choose_points(const Options& options);
   [[nodiscard]] Errors resume(const std::string& path);
   void sort_points();
@@ -71,7 +72,9 @@ class Session {
   std::vector<Point> plan_;
   std::vector<Point> all_;  // all points that the trial has planned, in order; only if another record is resumed
   std::size_t measured_ = 0;
-  std::string no_gpu_;  // why there is none
+  unsigned repeats_ = 1;           // of points that are no headline
+  unsigned headline_repeats_ = 1;  // of those that are
+  std::string no_gpu_;             // why there is none
   Record record_;
 };
 

@@ -55,8 +55,12 @@ const std::vector<Figure>& no_figures() {
   static const std::vector<Figure> none;
   return none;
 }
-const Experiment kFake{"fake", "a summary", "a source",  5,     milliseconds{100}, milliseconds{10}, 1,
-                       true,   false,       &no_figures, &start};
+const std::vector<Conditions>& size_three() {
+  static const std::vector<Conditions> headlines{{{"size", {"3"}}, {"processor", {"cpu"}}}};
+  return headlines;
+}
+const Experiment kFake{"fake", "a summary", "a source", 2,           milliseconds{100}, milliseconds{10},
+                       1,      true,        false,      &no_figures, &size_three,       &start};
 
 class Sessions : public ::testing::Test {
  protected:
@@ -99,8 +103,9 @@ TEST_F(Sessions, MeasurePlannedPointsAndLeaveOutThoseThatNeedAGpu) {
   ASSERT_EQ(record.left_out.size(), 1U);
   EXPECT_THAT(record.left_out[0], HasSubstr("1 of 4 points, those on a GPU: "));
   EXPECT_THAT(progress_lines, ElementsAre("0/3 the machine's limits", "1/3 size=1 processor=cpu",
-                                          "2/3 size=2 processor=cpu", "3/3 size=3 processor=cpu"));
-  EXPECT_EQ(record.points[0].number("repeats"), 5) << "the experiment's own";
+                                          "2/3 size=2 processor=cpu", "3/3 size=3 processor=cpu headline=true"));
+  EXPECT_EQ(record.points[0].number("repeats"), 2) << "the experiment's own";
+  EXPECT_EQ(record.points[2].number("repeats"), 5) << "of a headline point";
   EXPECT_EQ(record.points[0].text("has_limits"), "true") << "limits come first";
   EXPECT_EQ(record.experiment, "fake");
   EXPECT_EQ(record.command, "penstock bench fake");
@@ -111,11 +116,12 @@ TEST_F(Sessions, MeasurePlannedPointsAndLeaveOutThoseThatNeedAGpu) {
 TEST_F(Sessions, MeasureOnlyTheSelectedPoints) {
   Options options;
   options.only = {{"size", {"1", "3"}}, {"processor", {"cpu"}}};
-  options.repeats = 2;
+  options.repeats = 4;
   Session session = open(options);
   EXPECT_TRUE(session.run({}).empty());
   EXPECT_THAT(sizes(session.record()), ElementsAre("1", "3"));
-  EXPECT_EQ(session.record().points[0].number("repeats"), 2);
+  EXPECT_EQ(session.record().points[0].number("repeats"), 4);
+  EXPECT_EQ(session.record().points[1].number("repeats"), 4) << "of a headline point, too";
   EXPECT_TRUE(session.record().left_out.empty());
 }
 
@@ -186,7 +192,10 @@ class ResumedSessions : public Sessions {
     if (change) change(record);
     return folder_.put("record.json", to_json(record));
   }
-  static Point kept(int size) { return Point().set("size", size).set("processor", "cpu").set("repeats", 99); }
+  static Point kept(int size) {
+    Point point = Point().set("size", size).set("processor", "cpu").set("repeats", 99);
+    return size == 3 ? point.set("headline", true) : point;
+  }
   const Workplace folder_;
 };
 
@@ -199,7 +208,7 @@ TEST_F(ResumedSessions, MeasureOnlyWhatTheRecordLacksInTheOrderOfThePlan) {
   EXPECT_TRUE(session.record().complete);
   EXPECT_THAT(sizes(session.record()), ElementsAre("1", "2", "3", "3")) << "the point of a GPU is kept without one";
   EXPECT_EQ(session.record().points[0].number("repeats"), 99);
-  EXPECT_EQ(session.record().points[1].number("repeats"), 5);
+  EXPECT_EQ(session.record().points[1].number("repeats"), 2);
 }
 
 TEST_F(ResumedSessions, KeepPointsThatAreNotSelected) {

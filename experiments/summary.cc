@@ -61,6 +61,9 @@ std::string summary(const Experiment& experiment, const Record& record, Style st
       {"limits", limits_text(record.limits)},
       {"costs", costs_text(record.limits)},
   };
+  if (had_uncommitted_changes(record))
+    lines.emplace_back("warning",
+                       "the program had uncommitted changes, so nobody can build it again: to be measured again");
   for (const std::string& text : record.left_out) lines.emplace_back("left out", text);
   for (const std::string& text : record.errors) lines.emplace_back("error", text);
   if (!record.complete) lines.emplace_back("incomplete", format_count(record.points.size(), "point"));

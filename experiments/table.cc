@@ -254,6 +254,9 @@ std::string table(const Figure& figure, const Record& record, Style style) {
                                 reference.x ? fmt::format(" at {}", x_text(Value(*reference.x))) : "",
                                 reference.source));
   }
+  for (const Record::Remark& remark : record.remarks) {
+    if (remark.figure == figure.id) notes.push_back(remark.text);
+  }
   std::erase(notes, "");
   if (markdown && !notes.empty()) text += '\n';
   for (const std::string& note : notes) {

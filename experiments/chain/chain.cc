@@ -391,6 +391,17 @@ Result<std::unique_ptr<Trial>> start(const Setting& setting) {
   return trial;
 }
 
+const std::vector<Conditions>& headlines() {
+  static const std::vector<Conditions> kHeadlines{
+      {{"chain", {"firewall-router"}}, {"sweep", {"size"}}, {"size", {"64", "512", "1024", "1518"}}},
+      {{"tables", {"paper"}}, {"sweep", {"size"}}, {"size", {"64", "512", "1518"}}},
+      {{"chain", {"C4"}}, {"tables", {"heavy"}}, {"sweep", {"size"}}, {"size", {"1518"}}},
+      {{"sweep", {"latency"}}, {"chain", {"C4", "firewall-router"}}},
+      {{"sweep", {"gpus", "length"}}},
+  };
+  return kHeadlines;
+}
+
 }  // namespace
 
 const Experiment& chain_experiment() {
@@ -406,6 +417,7 @@ const Experiment& chain_experiment() {
       .takes_rules = true,
       .takes_routes = true,
       .figures = &chain_figures,
+      .headlines = &headlines,
       .start = &start,
   };
   return kExperiment;

@@ -63,6 +63,24 @@ TEST(Experiments, HaveNoFigureForWhichNoPointIsPlanned) {
   }
 }
 
+TEST(Experiments, PlanPointsForEveryHeadline) {
+  for (const Experiment* experiment : experiments()) {
+    const Setting setting{.quick = false, .workers = 16, .gpus = {}, .rules = {}, .routes = {}, .stop = &kNeverStop};
+    const auto trial = experiment->start(setting);
+    ASSERT_TRUE(trial);
+    const std::vector<Point> points = (*trial)->plan();
+    EXPECT_FALSE(experiment->headlines().empty()) << experiment->name;
+    for (const Conditions& conditions : experiment->headlines()) {
+      EXPECT_TRUE(std::ranges::any_of(points, [&](const Point& point) { return satisfies(point, conditions); }))
+          << experiment->name << ": " << conditions.front().key << '=' << conditions.front().values.front();
+    }
+    const auto headlines = std::ranges::count_if(points, [&](const Point& point) {
+      return std::ranges::any_of(experiment->headlines(), [&](const auto& c) { return satisfies(point, c); });
+    });
+    EXPECT_LT(headlines, std::ssize(points)) << experiment->name << ": not all can be headlines";
+  }
+}
+
 TEST(Experiments, PlanNoPointTwice) {
   for (const Experiment* experiment : experiments()) {
     for (const unsigned workers : {1U, 2U, 6U, 16U}) {

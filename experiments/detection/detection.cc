@@ -168,6 +168,15 @@ Result<std::unique_ptr<Trial>> start(const Setting& setting) {
   return trial;
 }
 
+const std::vector<Conditions>& headlines() {
+  static const std::vector<Conditions> kHeadlines{
+      {{"sweep", {"rules"}}, {"rules", {"147", "20000"}}},
+      {{"sweep", {"size"}}, {"size", {"512", "1024", "1518"}}},
+      {{"sweep", {"connections"}}},
+  };
+  return kHeadlines;
+}
+
 }  // namespace
 
 const Experiment& detection_experiment() {
@@ -184,6 +193,7 @@ const Experiment& detection_experiment() {
       .takes_rules = true,
       .takes_routes = false,
       .figures = &detection_figures,
+      .headlines = &headlines,
       .start = &start,
   };
   return kExperiment;

@@ -374,6 +374,15 @@ class FilterTrial final : public Trial {
 
 Result<std::unique_ptr<Trial>> start(const Setting& setting) { return std::make_unique<FilterTrial>(setting); }
 
+const std::vector<Conditions>& headlines() {
+  static const std::vector<Conditions> kHeadlines{
+      {{"sweep", {"combinations"}}, {"match", {"last"}}},
+      {{"sweep", {"devices"}}},
+      {{"sweep", {"filters"}}, {"filters", {"1", "1024"}}},
+  };
+  return kHeadlines;
+}
+
 }  // namespace
 
 const Experiment& filter_experiment() {
@@ -389,6 +398,7 @@ const Experiment& filter_experiment() {
       .takes_rules = false,
       .takes_routes = false,
       .figures = &filter_figures,
+      .headlines = &headlines,
       .start = &start,
   };
   return kExperiment;

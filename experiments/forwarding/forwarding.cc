@@ -325,6 +325,14 @@ class ForwardingTrial final : public Trial {
 
 Result<std::unique_ptr<Trial>> start(const Setting& setting) { return std::make_unique<ForwardingTrial>(setting); }
 
+const std::vector<Conditions>& headlines() {
+  static const std::vector<Conditions> kHeadlines{
+      {{"sweep", {"rate", "limits"}}, {"size", {"64"}}},
+      {{"sweep", {"latency"}}},
+  };
+  return kHeadlines;
+}
+
 }  // namespace
 
 const Experiment& forwarding_experiment() {
@@ -340,6 +348,7 @@ const Experiment& forwarding_experiment() {
       .takes_rules = false,
       .takes_routes = false,
       .figures = &forwarding_figures,
+      .headlines = &headlines,
       .start = &start,
   };
   return kExperiment;

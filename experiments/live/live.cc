@@ -202,6 +202,17 @@ Result<std::unique_ptr<Trial>> start(const Setting& setting) {
 
 std::string live_rules() { return detection_rules_text(kRules, true); }
 
+namespace {
+
+const std::vector<Conditions>& headlines() {
+  static const std::vector<Conditions> kHeadlines{
+      {{"rate", {"100", "1000"}}},
+  };
+  return kHeadlines;
+}
+
+}  // namespace
+
 const Experiment& live_experiment() {
   using std::chrono::milliseconds;
   static const Experiment kExperiment{
@@ -215,6 +226,7 @@ const Experiment& live_experiment() {
       .takes_rules = true,
       .takes_routes = false,
       .figures = &live_figures,
+      .headlines = &headlines,
       .start = &start,
       .further_tables = &live_tables,
       .chain_files = &live_chain_files,

@@ -95,7 +95,7 @@ TEST_F(Live, RemovesItsNetworkAfterAnError) {
   ASSERT_TRUE(session) << to_string(session.error());
   const Errors errors = session->run({});
   ASSERT_FALSE(errors.empty());
-  EXPECT_THAT(to_string(errors), HasSubstr("system=ours processor=cpu buffer=none rate=100: "));
+  EXPECT_THAT(to_string(errors), HasSubstr("system=ours processor=cpu buffer=none rate=100 headline=true: "));
 }
 
 Point point(const char* system, const char* processor, const char* buffer, double delay_ms, double lost,

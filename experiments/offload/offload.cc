@@ -351,6 +351,14 @@ Result<std::unique_ptr<Trial>> start(const Setting& setting) {
   return trial;
 }
 
+const std::vector<Conditions>& headlines() {
+  static const std::vector<Conditions> kHeadlines{
+      {{"engine", {"dir24"}}, {"sweep", {"batch"}}, {"batch", {"65536", "1048576"}}},
+      {{"engine", {"bitvector"}}, {"sweep", {"batch"}}, {"batch", {"65536", "1048576"}}},
+  };
+  return kHeadlines;
+}
+
 }  // namespace
 
 const Experiment& offload_experiment() {
@@ -368,6 +376,7 @@ const Experiment& offload_experiment() {
       .takes_rules = true,
       .takes_routes = true,
       .figures = &offload_figures,
+      .headlines = &headlines,
       .start = &start,
   };
   return kExperiment;

@@ -163,6 +163,13 @@ class StreamsTrial final : public Trial {
 
 Result<std::unique_ptr<Trial>> start(const Setting& setting) { return std::make_unique<StreamsTrial>(setting); }
 
+const std::vector<Conditions>& headlines() {
+  static const std::vector<Conditions> kHeadlines{
+      {{"sweep", {"size"}}, {"size", {"64", "512", "1522"}}},
+  };
+  return kHeadlines;
+}
+
 }  // namespace
 
 const Experiment& streams_experiment() {
@@ -178,6 +185,7 @@ const Experiment& streams_experiment() {
       .takes_rules = false,
       .takes_routes = false,
       .figures = &streams_figures,
+      .headlines = &headlines,
       .start = &start,
   };
   return kExperiment;

@@ -165,6 +165,13 @@ class TransferTrial final : public Trial {
 
 Result<std::unique_ptr<Trial>> start(const Setting& setting) { return std::make_unique<TransferTrial>(setting); }
 
+const std::vector<Conditions>& headlines() {
+  static const std::vector<Conditions> kHeadlines{
+      {{"part", {"return"}}, {"spread", {"random"}}, {"dropped_percent", {"0", "40", "80"}}},
+  };
+  return kHeadlines;
+}
+
 }  // namespace
 
 const Experiment& transfer_experiment() {
@@ -180,6 +187,7 @@ const Experiment& transfer_experiment() {
       .takes_rules = false,
       .takes_routes = false,
       .figures = &figures,
+      .headlines = &headlines,
       .start = &start,
   };
   return kExperiment;

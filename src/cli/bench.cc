@@ -251,6 +251,11 @@ int run_experiment(const Experiment& experiment, const BenchArguments& arguments
   if (!session) return refuse(session.error());
   const bool terminal = ::isatty(STDERR_FILENO) == 1;
   Record& record = session->record();
+  if (had_uncommitted_changes(record)) {
+    fmt::print(
+        stderr,
+        "warning: this program has uncommitted changes: nobody can repeat its measurements, so do not keep them\n");
+  }
   for (const std::string& text : record.left_out) fmt::print(stderr, "left out: {}\n", printable(text));
   Errors errors;
   try {
@@ -390,9 +395,12 @@ void add_bench(CLI::App& app, std::vector<std::string> command_line, int& exit_c
   command->add_option("--gpu-cost", "the same for one GPU")->check(cost_text())->type_name("DOLLARS:WATTS");
   for (CLI::Option* const option : measuring) option->excludes(from);
   command->footer(
-      "Each point is measured several times. Records have all values; tables and plots show means and their 95 %\n"
-      "confidence intervals. --only takes any key of the record's points: `--only processor=cpu --only engine=dir24`.\n"
-      "Ctrl-C ends the run and writes what was measured. Without a GPU, points that need one are left out.");
+      "Each point is measured several times: by default five times if claims rest on it (`headline`), else as the\n"
+      "experiment says. Records have all values; tables and plots show means and their 95 % confidence intervals. "
+      "--only\n"
+      "takes any key of the record's points: `--only processor=cpu --only engine=dir24`. Ctrl-C ends the run and "
+      "writes\n"
+      "what was measured. Without a GPU, points that need one are left out.");
   command->callback([command, arguments, measuring, &exit_code] {
     experiments::Options& asked = arguments->options;
     const auto number = [&](const char* option) {
