@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "experiments/differences.h"
 #include "experiments/figure.h"
 #include "experiments/point.h"
 #include "experiments/record.h"
@@ -82,6 +83,7 @@ struct Experiment {
   bool takes_rules;       // --rules has an effect
   bool takes_routes;      // --routes has an effect
   const std::vector<Figure>& (*figures)();
+  const Differences& (*differences)();  // from the paper
   /// The points on which the claims in docs/results rest: those that satisfy one of the lists.
   const std::vector<Conditions>& (*headlines)();
   /// Fails on mistakes in the user's files; nothing has been measured then.

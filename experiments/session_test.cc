@@ -55,12 +55,17 @@ const std::vector<Figure>& no_figures() {
   static const std::vector<Figure> none;
   return none;
 }
+const Differences& no_differences() {
+  static const Differences none;
+  return none;
+}
 const std::vector<Conditions>& size_three() {
   static const std::vector<Conditions> headlines{{{"size", {"3"}}, {"processor", {"cpu"}}}};
   return headlines;
 }
-const Experiment kFake{"fake", "a summary", "a source", 2,           milliseconds{100}, milliseconds{10},
-                       1,      true,        false,      &no_figures, &size_three,       &start};
+const Experiment kFake{"fake",           "a summary", "a source", 2,     milliseconds{100},
+                       milliseconds{10}, 1,           true,       false, &no_figures,
+                       &no_differences,  &size_three, &start};
 
 class Sessions : public ::testing::Test {
  protected:

@@ -11,7 +11,6 @@
 #include "report/text_table.h"
 
 namespace penstock::experiments {
-namespace {
 
 std::string machine_text(const Record::Machine& machine) {
   std::string text = fmt::format("{}, {}, {}", machine.cpu.empty() ? "unknown CPU" : machine.cpu,
@@ -20,6 +19,8 @@ std::string machine_text(const Record::Machine& machine) {
   if (!machine.driver.empty()) text += fmt::format(", driver {}", machine.driver);
   return machine.gpus.empty() ? text + "; no GPU" : text;
 }
+
+namespace {
 
 std::string limits_text(const Point& limits) {
   std::string text;
@@ -70,6 +71,7 @@ std::string summary(const Experiment& experiment, const Record& record, Style st
   const bool markdown = style == Style::markdown;
   std::string text =
       fmt::format("{}{}: {}\n{}", markdown ? "## " : "", experiment.name, experiment.summary, markdown ? "\n" : "");
+  if (markdown) text += differences_table(experiment.differences(), record) + '\n';
   for (const auto& [what, line] : lines) {
     if (line.empty()) continue;
     text += markdown ? fmt::format("- {}: {}\n", what, printable(line))

@@ -13,6 +13,9 @@
 
 namespace penstock::experiments {
 
+/// "A CPU, 16 cores, 125.9 GiB; GPU 0: A GPU, driver 580".
+[[nodiscard]] std::string machine_text(const Record::Machine& machine);
+
 [[nodiscard]] std::string summary(const Experiment& experiment, const Record& record, Style style);
 
 }  // namespace penstock::experiments

@@ -14,6 +14,7 @@
 #include <variant>
 
 #include "experiments/chain/chains.h"
+#include "experiments/chain/differences.h"
 #include "experiments/chain/figures.h"
 #include "experiments/chain/points.h"
 #include "experiments/measured_chain.h"
@@ -417,6 +418,7 @@ const Experiment& chain_experiment() {
       .takes_rules = true,
       .takes_routes = true,
       .figures = &chain_figures,
+      .differences = &chain_differences,
       .headlines = &headlines,
       .start = &start,
   };

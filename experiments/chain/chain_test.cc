@@ -81,6 +81,28 @@ TEST(Experiments, PlanPointsForEveryHeadline) {
   }
 }
 
+TEST(Experiments, SayHowTheyDifferFromTheirPaper) {
+  for (const Experiment* experiment : experiments()) {
+    const Setting setting{.quick = false, .workers = 16, .gpus = {}, .rules = {}, .routes = {}, .stop = &kNeverStop};
+    const auto trial = experiment->start(setting);
+    ASSERT_TRUE(trial);
+    const std::vector<Point> points = (*trial)->plan();
+    ASSERT_FALSE(experiment->differences().rows.empty()) << experiment->name;
+    EXPECT_EQ(experiment->differences().rows.front().what, "machine") << experiment->name;
+    for (const Difference& row : experiment->differences().rows) {
+      for (const std::string* cell : {&row.what, &row.paper, &row.ours}) {
+        EXPECT_FALSE(cell->empty()) << experiment->name << ": " << row.what;
+        EXPECT_EQ(cell->find_first_of("|\n"), std::string::npos) << *cell;
+      }
+      EXPECT_TRUE(std::ranges::any_of(points, [&](const Point& point) { return satisfies(point, row.where); }))
+          << experiment->name << ": no point has the row " << row.what;
+    }
+    Record record;
+    record.machine.cpu = "A CPU";
+    EXPECT_THAT(differences_table(experiment->differences(), record), HasSubstr("A CPU")) << experiment->name;
+  }
+}
+
 TEST(Experiments, PlanNoPointTwice) {
   for (const Experiment* experiment : experiments()) {
     for (const unsigned workers : {1U, 2U, 6U, 16U}) {

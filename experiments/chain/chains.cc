@@ -21,7 +21,7 @@
 namespace penstock::experiments {
 namespace {
 
-constexpr std::string_view kByPackets = "packets";    // each packet on its own, as in the paper
+constexpr std::string_view kByPackets = "packets";    // each packet on its own
 constexpr std::string_view kWithState = "automaton";  // streams, with state that crosses to the GPU
 
 /// The entry of a list with this name.

@@ -131,7 +131,7 @@ Figure of_shares(const char* id, const char* title, const char* sweep, Axis x, A
 /// By number of functions, the router among them, each of which transfers its own packets.
 Figure of_lengths(const char* id, const char* what, Axis y, std::vector<Reference> references) {
   return {.id = id,
-          .title = std::string("A router's ") + what + " by length of the chain (Gaviss, figure 2)",
+          .title = std::string("A router's ") + what,
           .where = {{"sweep", {"length"}}},
           .x = {"functions", "functions in the chain, each transferring its own packets: R, RI, NRI, FNRI"},
           .y = std::move(y),
@@ -208,30 +208,31 @@ constexpr const char* kTable1 = "Gaviss §5.3, table 1, on a Xeon E5-2695 v4";
 std::vector<Figure> figures_of_routing() {
   const Axis mpps{"mpps", "million packets/s", AxisKind::logarithmic};
   return {
-      by_size("rate", "firewall → router, whole frames to the GPU and back (Gaviss, figures 5 and 7)", "whole", mpps,
-              kPcie),
+      by_size(
+          "rate",
+          "firewall → router, no chain of Gaviss: whole frames to the GPU and back, on the axes of its figures 5 and 7",
+          "whole", mpps, kPcie),
       by_size("rate", "firewall → router, only the fields of the transfer plan: headers to the GPU, changes back",
               "planned", mpps, kPcie),
       by_size("bits", "firewall → router, whole frames to the GPU and back", "whole", {"gbps", "Gbit/s"}, std::nullopt),
-      routing("ratio", "firewall → router: rate with packets shared on the GPU ÷ rate without (Gaviss, figure 6)",
+      routing("ratio",
+              "firewall → router: rate with packets shared on the GPU ÷ rate without, on the axes of Gaviss' figure 6",
               {{"sweep", {"size"}}, {"mode", {"unshared"}}}, kSize,
               {.key = "shared_by_this", .label = "shared rate ÷ unshared rate", .earlier_key = "shared_by_unshared"},
               {"frames"}, std::nullopt,
               {{"paper, baseline with own stacks, chains of up to four functions, least", 2.6, std::nullopt,
                 "Gaviss §5.2: \"2.6-13.2x higher throughput compared with the baseline system\""}}),
-      routing("bytes-up", "Bytes per packet over PCIe, from the host to the GPU (Gaviss, figure 9)",
+      routing("bytes-up", "firewall → router: bytes per packet over PCIe, from the host to the GPU",
               {{"sweep", {"size"}}, {"processor", {"gpu"}}}, kSize,
               {"bytes_up", "bytes per packet", AxisKind::logarithmic}, {"frames", "mode"}, std::nullopt, {}),
-      routing("bytes-down", "Bytes per packet over PCIe, from the GPU to the host (Gaviss, figure 9)",
+      routing("bytes-down", "firewall → router: bytes per packet over PCIe, from the GPU to the host",
               {{"sweep", {"size"}}, {"processor", {"gpu"}}}, kSize,
               {"bytes_down", "bytes per packet", AxisKind::logarithmic}, {"frames", "mode"}, std::nullopt, {}),
       routing("workers", "firewall → router, whole frames: rate by number of workers", {{"sweep", {"workers"}}},
               {"workers", "workers, one core each"}, mpps, {"size"}, kPcie, {}),
       routing("busy-cores", "Host cores kept busy (CPU time ÷ time)", {{"sweep", {"size"}}}, kSize,
               {"busy_cores", "busy cores"}, {"frames", "mode"}, std::nullopt, {}),
-      routing("latency",
-              "firewall → router: latency of whole 1518-byte frames by load, in percent of the highest rate (Gaviss, "
-              "figure 11)",
+      routing("latency", "firewall → router: latency of whole 1518-byte frames by load, in percent of the highest rate",
               {{"sweep", {"latency"}}}, kPercentile, kLatency, {"load"}, std::nullopt,
               {{"paper, p95 of chain C4", 4500, 95, "Gaviss §5.5, figure 11"}}),
   };
@@ -292,23 +293,24 @@ void add_figures_of_paper(std::vector<Figure>& figures) {
        {"paper, CPU, least", 1.3, std::nullopt, "Gaviss §5.3: \"1.3-2.8x higher throughput\""},
        {"paper, CPU, most", 2.8, std::nullopt, "Gaviss §5.3: \"1.3-2.8x higher throughput\""}}));
   figures.push_back(of_paper("moved-up",
-                             "Stateless: bytes per packet over PCIe, from the host to the GPU (Gaviss, figure 9)",
-                             "paper", {"shared", "no-memshare", "unshared"}, {"bytes_up", "bytes per packet"}, {}));
+                             "Stateless: bytes per packet over PCIe, from the host to the GPU", "paper",
+                             {"shared", "no-memshare", "unshared"}, {"bytes_up", "bytes per packet"}, {}));
   figures.push_back(of_paper("moved-less",
-                             "Stateless: share of the bytes to the GPU that sharing packets saves (Gaviss, figure 9)",
+                             "Stateless: share of the bytes to the GPU that sharing packets saves (Gaviss, figure 9, has "
+                             "states of flows)",
                              "paper", {"no-memshare", "unshared"}, {"less_up_shared", "percent saved"},
                              {{"paper, no-memshare, least", 24.3, std::nullopt, "Gaviss §5.4: \"24.3-48.4%\""},
                               {"paper, no-memshare, most", 48.4, std::nullopt, "Gaviss §5.4: \"24.3-48.4%\""}}));
   figures.push_back(of_paper("moved-down",
-                             "Stateless: bytes per packet over PCIe, from the GPU to the host (Gaviss, figure 9)",
-                             "paper", {"shared", "no-memshare", "unshared"}, {"bytes_down", "bytes per packet"}, {}));
+                             "Stateless: bytes per packet over PCIe, from the GPU to the host", "paper",
+                             {"shared", "no-memshare", "unshared"}, {"bytes_down", "bytes per packet"}, {}));
   figures.push_back(of_paper("cores", "Stateless: host cores kept busy (CPU time ÷ time)", "paper",
                              {"shared", "no-memshare", "unshared", "own-stacks", "cpu"}, {"busy_cores", "busy cores"},
                              {}));
   figures.push_back(of_paper("stack-time",
                              "Stateless: processor time of the workers for the functions' own buffers and stacks",
                              "paper", {"own-stacks"}, kStackTime, {}));
-  figures.push_back(of_paper("by-dollar", "Stateless: rate per dollar of cores and GPU (Gaviss, figure 8)", "paper",
+  figures.push_back(of_paper("by-dollar", "Stateless: rate per dollar of cores and GPU (Gaviss, figure 8, there relative to the CPU)", "paper",
                              {"shared", "cpu"}, {"mbps_per_dollar", "Mbit/s per dollar"}, {}));
   figures.push_back(of_paper("by-watt", "Stateless: rate per watt of cores and GPU", "paper", {"shared", "cpu"},
                              {"mbps_per_watt", "Mbit/s per watt"}, {}));
@@ -417,8 +419,8 @@ void add_figures_of_paper(std::vector<Figure>& figures) {
                       {"paper, p95, most", 37.9, std::nullopt, "Gaviss §5.5: \"35.2-37.9%\"", "C4"}},
        .panels = "chain"});
   figures.push_back(
-      of_lengths("conflicts", "time to the GPU and back", {"router_by_alone", "time ÷ time of the router alone"}, {}));
-  figures.push_back(of_lengths("conflicts-up", "transfer time to the GPU",
+      of_lengths("conflicts", "time to the GPU and back, by length of the chain", {"router_by_alone", "time ÷ time of the router alone"}, {}));
+  figures.push_back(of_lengths("conflicts-up", "transfer time to the GPU, by length of the chain (Gaviss, figure 2)",
                                {"transfer_by_alone", "time ÷ time of the router alone"},
                                {{"paper", 3.2, 4, "Gaviss §2.2, figure 2"}}));
   figures.push_back(of_full_pcie("full-pcie", "time, whole frames",
@@ -470,22 +472,23 @@ void add_figures_of_paper(std::vector<Figure>& figures) {
                      .series = {"chain"},
                      .limit = kPcieBits,
                      .references = {}});
-  figures.push_back({.id = "functions",
-                     .title = "Each function alone on one core (Gaviss, table 1)",
-                     .where = {{"sweep", {"function"}}},
-                     .x = kSize,
-                     .y = {"gbps", "Gbit/s received", AxisKind::logarithmic},
-                     .series = {"chain"},
-                     .limit = std::nullopt,
-                     .references = {{"paper", 3.8, 64, kTable1, "nids"},
-                                    {"paper", 7.2, 1518, kTable1, "nids"},
-                                    {"paper", 0.38, 64, kTable1, "ipsec"},
-                                    {"paper", 1.7, 1518, kTable1, "ipsec"},
-                                    {"paper", 6.5, 64, kTable1, "router"},
-                                    {"paper", 39.7, 1518, kTable1, "router"},
-                                    {"paper", 1.8, 64, kTable1, "firewall"},
-                                    {"paper", 39.4, 1518, kTable1, "firewall"}},
-                     .panels = "chain"});
+  figures.push_back(
+      {.id = "functions",
+       .title = "Each function alone on one core, without states of flows (Gaviss, table 1, with a stateful stack)",
+       .where = {{"sweep", {"function"}}},
+       .x = kSize,
+       .y = {"gbps", "Gbit/s received", AxisKind::logarithmic},
+       .series = {"chain"},
+       .limit = std::nullopt,
+       .references = {{"paper", 3.8, 64, kTable1, "nids"},
+                      {"paper", 7.2, 1518, kTable1, "nids"},
+                      {"paper", 0.38, 64, kTable1, "ipsec"},
+                      {"paper", 1.7, 1518, kTable1, "ipsec"},
+                      {"paper", 6.5, 64, kTable1, "router"},
+                      {"paper", 39.7, 1518, kTable1, "router"},
+                      {"paper", 1.8, 64, kTable1, "firewall"},
+                      {"paper", 39.4, 1518, kTable1, "firewall"}},
+       .panels = "chain"});
   for (const std::string& chain : kPaperChains) figures.push_back(of_chain(chain, "heavy"));
   figures.push_back(
       of_paper("heavy-gain", "Heavy tables: rate with packets shared on the GPU ÷ rate of each other mode", "heavy",

@@ -12,6 +12,7 @@
 #include "experiments/filter/cpu_filters.h"
 #include "experiments/filter/device_filters.h"
 #include "experiments/filter/device_passes.h"
+#include "experiments/filter/differences.h"
 #include "experiments/filter/figures.h"
 #include "experiments/filter/many_filters.h"
 #include "experiments/filter/plan.h"
@@ -398,6 +399,7 @@ const Experiment& filter_experiment() {
       .takes_rules = false,
       .takes_routes = false,
       .figures = &filter_figures,
+      .differences = &filter_differences,
       .headlines = &headlines,
       .start = &start,
   };

@@ -21,6 +21,7 @@
 #include "config/chain_file.h"
 #include "experiments/busy_cores.h"
 #include "experiments/forwarding/arrangement.h"
+#include "experiments/forwarding/differences.h"
 #include "experiments/forwarding/figures.h"
 #include "experiments/forwarding/network.h"
 #include "experiments/forwarding/prober.h"
@@ -348,6 +349,7 @@ const Experiment& forwarding_experiment() {
       .takes_rules = false,
       .takes_routes = false,
       .figures = &forwarding_figures,
+      .differences = &forwarding_differences,
       .headlines = &headlines,
       .start = &start,
   };

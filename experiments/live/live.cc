@@ -19,6 +19,7 @@
 #include "base/text_file.h"
 #include "config/chain_file.h"
 #include "experiments/live/arrangement.h"
+#include "experiments/live/differences.h"
 #include "experiments/live/figures.h"
 #include "experiments/live/network.h"
 #include "experiments/live/recommend.h"
@@ -226,6 +227,7 @@ const Experiment& live_experiment() {
       .takes_rules = true,
       .takes_routes = false,
       .figures = &live_figures,
+      .differences = &live_differences,
       .headlines = &headlines,
       .start = &start,
       .further_tables = &live_tables,

@@ -3,6 +3,9 @@
 
 #include "experiments/offload/figures.h"
 
+#include <string>
+#include <string_view>
+
 namespace penstock::experiments {
 namespace {
 
@@ -32,7 +35,8 @@ std::vector<Reference> everywhere(std::vector<Reference> references) {
 Figure by_batch(const char* function, const char* number, const char* what, const char* engine,
                 std::vector<Reference> references) {
   return {.id = std::string(function) + "-batch-" + engine,
-          .title = std::string(what) + " by batch size, " + engine + " (Alonistioti, figure " + number + ")",
+          .title = std::string(what) + " by batch size, " + engine + " (Alonistioti, figure " + number +
+                   (std::string_view(engine) == "dir24" ? ", which has tries)" : ")"),
           .where = {{"function", {function}}, {"sweep", {"batch"}}, {"engine", {engine}}},
           .x = {"batch", "packets in a batch", AxisKind::logarithmic},
           .y = {"mpps", "million packets/s", AxisKind::logarithmic},

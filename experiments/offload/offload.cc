@@ -15,6 +15,7 @@
 #include "base/text_file.h"
 #include "experiments/limits.h"
 #include "experiments/measured_chain.h"
+#include "experiments/offload/differences.h"
 #include "experiments/offload/figures.h"
 #include "experiments/offload/lookups.h"
 #include "experiments/offload/rates.h"
@@ -376,6 +377,7 @@ const Experiment& offload_experiment() {
       .takes_rules = true,
       .takes_routes = true,
       .figures = &offload_figures,
+      .differences = &offload_differences,
       .headlines = &headlines,
       .start = &start,
   };

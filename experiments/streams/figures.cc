@@ -70,7 +70,8 @@ const std::vector<Figure>& streams_figures() {
                       {"paper, several streams", 14.29, 1522, kNidsSource}},
        .panels = "algorithm"},
       {.id = "nids-streams",
-       .title = "Intrusion detection, 147 rules: 1522-byte frames, one worker, by number of streams (Chaurasia §IV)",
+       .title = "Intrusion detection, 147 rules: 1522-byte frames, one worker, by number of streams (Chaurasia §IV, in "
+                "words)",
        .where = {{"function", {"nids"}}, {"sweep", {"streams"}}},
        .x = {"streams", "streams, one batch each"},
        .y = kBits,
@@ -78,7 +79,8 @@ const std::vector<Figure>& streams_figures() {
        .limit = kPcieBits,
        .references = {}},
       {.id = "ipsec-streams",
-       .title = "IPsec, AES-128-CBC and HMAC-SHA1: 1522-byte frames, one worker, by number of streams (Chaurasia §IV)",
+       .title = "IPsec, AES-128-CBC and HMAC-SHA1: 1522-byte frames, one worker, by number of streams (Chaurasia §IV, "
+                "in words)",
        .where = {{"function", {"ipsec"}}, {"sweep", {"streams"}}},
        .x = {"streams", "streams, one batch each"},
        .y = kBits,

@@ -14,6 +14,7 @@
 
 #include "experiments/conversations.h"
 #include "experiments/measured_chain.h"
+#include "experiments/streams/differences.h"
 #include "experiments/streams/figures.h"
 #include "experiments/workload.h"
 
@@ -185,6 +186,7 @@ const Experiment& streams_experiment() {
       .takes_rules = false,
       .takes_routes = false,
       .figures = &streams_figures,
+      .differences = &streams_differences,
       .headlines = &headlines,
       .start = &start,
   };

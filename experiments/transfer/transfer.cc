@@ -11,6 +11,7 @@
 
 #include "experiments/measured_chain.h"
 #include "experiments/repeats.h"
+#include "experiments/transfer/differences.h"
 #include "experiments/transfer/return_schemes.h"
 #include "experiments/workload.h"
 
@@ -53,7 +54,8 @@ const std::vector<Figure>& figures() {
   static const std::vector<Figure> kFigures{
       returns("return-200k", "1,024-byte packets back from a 200 KB buffer on the GPU (Gaviss, figure 13)", "204800"),
       returns("return-4m", "1,024-byte packets back from a 4 MiB buffer on the GPU", "4194304"),
-      modes("modes-whole", "Whole frames by transfer mode, none dropped (Hung & Guo, table 3)", "whole", "0"),
+      modes("modes-whole", "Whole frames by transfer mode, none dropped (Hung & Guo, table 3: its column of transfers)",
+            "whole", "0"),
       modes("modes-whole-half", "Whole frames by transfer mode, half of them dropped", "whole", "50"),
       modes("modes-whole-most", "Whole frames by transfer mode, nine of ten dropped", "whole", "90"),
       modes("modes-planned", "Headers to the GPU, changes back, by transfer mode", "planned", "0"),
@@ -187,6 +189,7 @@ const Experiment& transfer_experiment() {
       .takes_rules = false,
       .takes_routes = false,
       .figures = &figures,
+      .differences = &transfer_differences,
       .headlines = &headlines,
       .start = &start,
   };

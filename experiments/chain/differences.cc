@@ -1,0 +1,94 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "experiments/chain/differences.h"
+
+namespace penstock::experiments {
+
+const Differences& chain_differences() {
+  static const Differences kDifferences{
+      "Gaviss",
+      {
+          {"machine",
+           "Xeon E5-2695 v4 (18 cores), Titan X (Pascal) on PCIe 3 x16, 101.3 Gbit/s to the GPU (§2.2, §5.1)",
+           "{machine}",
+           "the paper's GPU is of 2016; compare ratios, and parts of PCIe's limit",
+           {}},
+          {"where packets come from",
+           "a second server, over a network of 40 Gbit/s, with DPDK (§5.1)",
+           "a generator in the same process, which writes headers into packet memory; a port that discards "
+           "packets",
+           "the machine has no such NIC. The work of receiving and sending is not included, and no link "
+           "limits the rate",
+           {}},
+          {"packets",
+           "TCP, a fixed payload, 10,000 flows by destination (§5.1)",
+           "C1 to C4: TCP, 10,000 flows, payloads of web pages",
+           "a fixed payload would be an easy or a hard case of the search, which the paper does not say",
+           {{"tables", {"paper", "heavy"}}}},
+          {"chain",
+           "C1 to C4 (§5.1)",
+           "firewall, router: no chain of the paper; 1,000 rules, 1,000,000 routes, UDP",
+           "it was measured before the other functions existed; on the axes of the paper's figures",
+           {{"chain", {"firewall-router"}}}},
+          {"functions",
+           "router: DIR-24-8; firewall: bit vectors; IPsec: AES-128-CTR, HMAC-SHA1; NIDS: Aho-Corasick, 147 "
+           "rules (§5.1). Their kernels are not state of the art, as §5.2 says. The sizes of the router's and "
+           "the firewall's tables are not stated",
+           "the same algorithms for router, firewall and IPsec; on the GPU another search than Aho-Corasick, "
+           "by literals of at most eight bytes, and Hyperscan on the CPU; 147 synthetic rules. `paper`: 1,000 "
+           "firewall rules, 10,000 routes, one SA. `heavy`: larger",
+           "our own functions. The paper expects more throughput of better kernels (§5.2)",
+           {{"tables", {"paper", "heavy"}}}},
+          {"state of flows",
+           "a shared stack, from libnids, defragments and tracks flows; per-flow states, such as the "
+           "automaton's and the keys of AES and HMAC, go to the GPU too (§4.4, §5.4)",
+           "each packet on its own (`tracking: packets`), one SA, no state of flows; not so in `sweep=state`",
+           "this is less work on the host, and less to transfer than in the paper",
+           {{"sweep", {"size"}}}},
+          {"state of flows",
+           "a shared stack, from libnids, defragments and tracks flows; per-flow states, such as the "
+           "automaton's, go to the GPU too (§4.4, §5.4)",
+           "`streams` follows connections and streams on the host; `automaton` sends the state of the search "
+           "along",
+           "as the paper, with our stack",
+           {{"sweep", {"state"}}}},
+          {"state of flows",
+           "CPU functions have a network stack for stateful processing (§5.3); whether the firewall decides "
+           "by connections is not stated",
+           "a firewall that tracks connections, and one that does not",
+           "both readings",
+           {{"sweep", {"connections"}}}},
+          {"isolation",
+           "each function in a Docker container with two threads of its own; kernels are submitted through a "
+           "proxy; the scheduler of G-NET assigns multiprocessors (§3.2, §5.1)",
+           "functions in one process; each worker takes its packets through the whole chain",
+           "we do not isolate functions, and do not pay for it",
+           {}},
+          {"baseline on the GPU",
+           "figure 6: works as G-NET, without its switch: each function transfers and parses. §5.4, "
+           "No-Memshare: only the GPU memory is not shared, batches and multiprocessors as with sharing",
+           "our chain with sharing off: `unshared` and `no-memshare`, each with the workers, streams and "
+           "batches that made it fastest; a function transfers what it reads",
+           "neither G-NET nor the paper's code was run. At most 48.4 % saved in figure 9 also implies that "
+           "functions without payload transfer less than whole packets",
+           {{"tables", {"paper", "heavy"}}}},
+          {"baseline on the CPU",
+           "OpenNetVM with G-Opt and AES-NI, stateful, 15 cores shared out by hand and three for I/O and a "
+           "monitor (§5.3)",
+           "our CPU twins, each of all cores with the whole chain",
+           "OpenNetVM was not run",
+           {{"tables", {"paper", "heavy"}}}},
+          {"latency",
+           "a bound of 1 ms for each function (§5.2); the load of figures 11 and 12 is not stated",
+           "a bound of 1 ms for a batch's time in the chain; 10, 50 and 80 percent of the highest rate, and "
+           "half of the unshared one; from when a packet is due (records from before 23 November 2026: from "
+           "the poll that received it) until it is handed to the port",
+           "stated loads can be repeated. The way through a NIC, in and out, is missing",
+           {{"sweep", {"latency", "same-load", "share-latency"}}}},
+          {"several GPUs", "one GPU", "C4, and firewall and NIDS", "not in the paper", {{"sweep", {"gpus"}}}},
+      }};
+  return kDifferences;
+}
+
+}  // namespace penstock::experiments
