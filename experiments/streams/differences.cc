@@ -39,15 +39,15 @@ const Differences& streams_differences() {
            {{"function", {"ipsec"}}}},
           {"intrusion detection",
            "Aho-Corasick, 147 rules that are not published, a thread for each packet",
-           "147 synthetic rules, each packet on its own; another search than Aho-Corasick; rules that a "
+           "147 synthetic rules, each packet on its own; Aho-Corasick with a thread for each packet, and our search; rules that a "
            "literal selects are evaluated on the host",
            "our own function. Other rules may cost more",
            {{"function", {"nids"}}}},
           {"streams",
            "the default stream, or the number of streams at which it was fastest (not stated), with threads "
            "and data divided among them",
-           "one worker with one batch at a time; or several workers with several batches in flight; one "
-           "worker with one to eight streams",
+           "one worker with one batch at a time, and with four in flight; one worker with one to eight "
+           "streams; also several workers with three batches in flight each",
            "several workers, since one host core is the limit otherwise",
            {}},
           {"CPU", "not measured", "all cores, CPU twins", "what the GPU replaces", {}},
