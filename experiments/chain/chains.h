@@ -33,8 +33,8 @@ struct NamedChain {
 
 /// The four of Gaviss §5.1; firewall-router, which was measured before the others existed; one from which no packets
 /// come back; single functions; the chains between these and C4 that figure 2 has; those with a firewall that tracks
-/// connections, as the paper's CPU functions do (§5.3); a gateway that also translates addresses; and one with a branch,
-/// in which every second packet is inspected (§4.1).
+/// connections, as the paper's CPU functions do (§5.3); a gateway that also translates addresses; and one with a
+/// branch, in which every second packet is inspected (§4.1).
 inline constexpr NamedChain kChains[] = {
     {"firewall-router", "FR"},
     {"C1", "NI"},

@@ -292,17 +292,16 @@ void add_figures_of_paper(std::vector<Figure>& figures) {
        {"paper, baseline, most", 13.2, std::nullopt, "Gaviss §5.2: \"2.6-13.2x\""},
        {"paper, CPU, least", 1.3, std::nullopt, "Gaviss §5.3: \"1.3-2.8x higher throughput\""},
        {"paper, CPU, most", 2.8, std::nullopt, "Gaviss §5.3: \"1.3-2.8x higher throughput\""}}));
-  figures.push_back(of_paper("moved-up",
-                             "Stateless: bytes per packet over PCIe, from the host to the GPU", "paper",
+  figures.push_back(of_paper("moved-up", "Stateless: bytes per packet over PCIe, from the host to the GPU", "paper",
                              {"shared", "no-memshare", "unshared"}, {"bytes_up", "bytes per packet"}, {}));
-  figures.push_back(of_paper("moved-less",
-                             "Stateless: share of the bytes to the GPU that sharing packets saves (Gaviss, figure 9, has "
-                             "states of flows)",
-                             "paper", {"no-memshare", "unshared"}, {"less_up_shared", "percent saved"},
-                             {{"paper, no-memshare, least", 24.3, std::nullopt, "Gaviss §5.4: \"24.3-48.4%\""},
-                              {"paper, no-memshare, most", 48.4, std::nullopt, "Gaviss §5.4: \"24.3-48.4%\""}}));
-  figures.push_back(of_paper("moved-down",
-                             "Stateless: bytes per packet over PCIe, from the GPU to the host", "paper",
+  figures.push_back(
+      of_paper("moved-less",
+               "Stateless: share of the bytes to the GPU that sharing packets saves (Gaviss, figure 9, has "
+               "states of flows)",
+               "paper", {"no-memshare", "unshared"}, {"less_up_shared", "percent saved"},
+               {{"paper, no-memshare, least", 24.3, std::nullopt, "Gaviss §5.4: \"24.3-48.4%\""},
+                {"paper, no-memshare, most", 48.4, std::nullopt, "Gaviss §5.4: \"24.3-48.4%\""}}));
+  figures.push_back(of_paper("moved-down", "Stateless: bytes per packet over PCIe, from the GPU to the host", "paper",
                              {"shared", "no-memshare", "unshared"}, {"bytes_down", "bytes per packet"}, {}));
   figures.push_back(of_paper("cores", "Stateless: host cores kept busy (CPU time ÷ time)", "paper",
                              {"shared", "no-memshare", "unshared", "own-stacks", "cpu"}, {"busy_cores", "busy cores"},
@@ -310,8 +309,9 @@ void add_figures_of_paper(std::vector<Figure>& figures) {
   figures.push_back(of_paper("stack-time",
                              "Stateless: processor time of the workers for the functions' own buffers and stacks",
                              "paper", {"own-stacks"}, kStackTime, {}));
-  figures.push_back(of_paper("by-dollar", "Stateless: rate per dollar of cores and GPU (Gaviss, figure 8, there relative to the CPU)", "paper",
-                             {"shared", "cpu"}, {"mbps_per_dollar", "Mbit/s per dollar"}, {}));
+  figures.push_back(
+      of_paper("by-dollar", "Stateless: rate per dollar of cores and GPU (Gaviss, figure 8, there relative to the CPU)",
+               "paper", {"shared", "cpu"}, {"mbps_per_dollar", "Mbit/s per dollar"}, {}));
   figures.push_back(of_paper("by-watt", "Stateless: rate per watt of cores and GPU", "paper", {"shared", "cpu"},
                              {"mbps_per_watt", "Mbit/s per watt"}, {}));
   for (const std::string& chain : kPaperChains) figures.push_back(of_state(chain));
@@ -418,8 +418,8 @@ void add_figures_of_paper(std::vector<Figure>& figures) {
                       {"paper, p95, least", 35.2, std::nullopt, "Gaviss §5.5: \"35.2-37.9%\"", "C4"},
                       {"paper, p95, most", 37.9, std::nullopt, "Gaviss §5.5: \"35.2-37.9%\"", "C4"}},
        .panels = "chain"});
-  figures.push_back(
-      of_lengths("conflicts", "time to the GPU and back, by length of the chain", {"router_by_alone", "time ÷ time of the router alone"}, {}));
+  figures.push_back(of_lengths("conflicts", "time to the GPU and back, by length of the chain",
+                               {"router_by_alone", "time ÷ time of the router alone"}, {}));
   figures.push_back(of_lengths("conflicts-up", "transfer time to the GPU, by length of the chain (Gaviss, figure 2)",
                                {"transfer_by_alone", "time ÷ time of the router alone"},
                                {{"paper", 3.2, 4, "Gaviss §2.2, figure 2"}}));

@@ -39,7 +39,8 @@ const Differences& streams_differences() {
            {{"function", {"ipsec"}}}},
           {"intrusion detection",
            "Aho-Corasick, 147 rules that are not published, a thread for each packet",
-           "147 synthetic rules, each packet on its own; Aho-Corasick with a thread for each packet, and our search; rules that a "
+           "147 synthetic rules, each packet on its own; Aho-Corasick with a thread for each packet, and our search; "
+           "rules that a "
            "literal selects are evaluated on the host",
            "our own function. Other rules may cost more",
            {{"function", {"nids"}}}},
