@@ -227,22 +227,29 @@ class ChainTrial final : public Trial {
     }
   }
 
-  /// At the same load for all lengths: what the longest chain can carry.
-  Result<void> measure_length(Point& point, const Point& limits) {
+  /// Checked, and loaded as the longest chain is at this percentage of its highest rate without sharing.
+  Result<MeasuredChain> at_load_of_longest(const Point& point, const Point& limits, unsigned percent) {
     MeasuredChain chain = chain_of(point);
-    if (auto checked = runner_.check(chain); !checked) return checked;
+    if (auto checked = runner_.check(chain); !checked) return tl::unexpected(std::move(checked.error()));
     Point longest = point;
     longest.set("chain", "C4");
     const auto most = most_mpps(longest, "unshared", limits);
     if (!most) return tl::unexpected(most.error());
-    chain.offered_mpps = *most * kSameLoad / 100;
-    if (auto ran = runner_.measure(point, chain, limits, setting_); !ran) return ran;
-    point.set("offered_mpps", *chain.offered_mpps).set("load", kSameLoad).set("checked", true);
+    chain.offered_mpps = *most * percent / 100;
+    return chain;
+  }
+
+  /// At the same load for all lengths: what the longest chain can carry.
+  Result<void> measure_length(Point& point, const Point& limits) {
+    auto chain = at_load_of_longest(point, limits, kSameLoad);
+    if (!chain) return tl::unexpected(std::move(chain.error()));
+    if (auto ran = runner_.measure(point, *chain, limits, setting_); !ran) return ran;
+    point.set("offered_mpps", *chain->offered_mpps).set("load", kSameLoad).set("checked", true);
     // The times of the copies come from separate runs, because a timeline changes the cost of a batch.
-    chain.transfer = "streamed";
-    chain.timeline = true;
+    chain->transfer = "streamed";
+    chain->timeline = true;
     Point copies;
-    if (auto ran = runner_.measure(copies, chain, limits, setting_); !ran) return ran;
+    if (auto ran = runner_.measure(copies, *chain, limits, setting_); !ran) return ran;
     take(copies, "transfer_us_router", point, "transfer_us_router");
     compare_with_alone(point, "segment_us_router", "router_by_alone");
     compare_with_alone(point, "transfer_us_router", "transfer_by_alone");
@@ -253,17 +260,12 @@ class ChainTrial final : public Trial {
   /// shared, the first function's segment transfers them. Batches are larger in longer chains, so times are also
   /// compared by bytes.
   Result<void> measure_full(Point& point, const Point& limits) {
-    MeasuredChain chain = chain_of(point);
-    if (auto checked = runner_.check(chain); !checked) return checked;
-    Point longest = point;
-    longest.set("chain", "C4");
-    const auto most = most_mpps(longest, "unshared", limits);
-    if (!most) return tl::unexpected(most.error());
-    chain.offered_mpps = *most * kFullLoad / 100;
-    chain.transfer = "streamed";
-    chain.timeline = true;
-    if (auto ran = runner_.measure(point, chain, limits, setting_); !ran) return ran;
-    point.set("offered_mpps", *chain.offered_mpps).set("load", kFullLoad).set("checked", true);
+    auto chain = at_load_of_longest(point, limits, kFullLoad);
+    if (!chain) return tl::unexpected(std::move(chain.error()));
+    chain->transfer = "streamed";
+    chain->timeline = true;
+    if (auto ran = runner_.measure(point, *chain, limits, setting_); !ran) return ran;
+    point.set("offered_mpps", *chain->offered_mpps).set("load", kFullLoad).set("checked", true);
     const bool is_own = point.find("transfer_us_router") != nullptr;
     const auto of = [&](const char* name) {
       return point.number(is_own ? std::string(name) + "_router" : std::string(name));

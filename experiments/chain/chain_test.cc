@@ -162,36 +162,38 @@ TEST(ChainExperiment, MeasuresTheCpuTwins) {
   EXPECT_EQ(point.find("bytes_up"), nullptr) << "nothing crosses PCIe";
 }
 
-TEST(ChainExperiment, MeasuresTheCpuTwinsOfTheLongestChainAndComparesOutputWithInput) {
+/// The CPU's points that satisfy the conditions, each measured once.
+std::vector<Point> measured_on_a_core(std::vector<Condition> only, bool quick, milliseconds duration) {
   Options options;
-  options.quick = true;
+  options.quick = quick;
   options.repeats = 1;
-  options.duration = milliseconds{30};
+  options.duration = duration;
   options.workers = 1;
-  options.only = {{"processor", {"cpu"}}, {"chain", {"C4"}}, {"sweep", {"size"}}};
+  options.only = std::move(only);
+  options.only.push_back({"processor", {"cpu"}});
   auto session = Session::open(chain_experiment(), options, kNeverStop);
-  ASSERT_TRUE(session) << to_string(session.error());
+  EXPECT_TRUE(session) << to_string(session.error());
+  if (!session) return {};
   const Errors errors = session->run([](const Progress&) {});
   EXPECT_TRUE(errors.empty()) << to_string(errors);
-  ASSERT_EQ(session->record().points.size(), 1U);
-  const Point& point = session->record().points.front();
+  return session->record().points;
+}
+
+TEST(ChainExperiment, MeasuresTheCpuTwinsOfTheLongestChainAndComparesOutputWithInput) {
+  const std::vector<Point> points =
+      measured_on_a_core({{"chain", {"C4"}}, {"sweep", {"size"}}}, true, milliseconds{30});
+  ASSERT_EQ(points.size(), 1U);
+  const Point& point = points.front();
   EXPECT_GT(point.number("gbps"), 0.001);
   EXPECT_EQ(point.number("dropped"), 0) << "all of the packets go all the way";
   EXPECT_EQ(point.text("checked"), "true");
 }
 
 TEST(ChainExperiment, MeasuresAGatewayThatTranslates) {
-  Options options;
-  options.repeats = 1;
-  options.duration = milliseconds{30};
-  options.workers = 1;
-  options.only = {{"processor", {"cpu"}}, {"chain", {"nat-router", "stateful-router"}}, {"size", {"64"}}};
-  auto session = Session::open(chain_experiment(), options, kNeverStop);
-  ASSERT_TRUE(session) << to_string(session.error());
-  const Errors errors = session->run([](const Progress&) {});
-  EXPECT_TRUE(errors.empty()) << to_string(errors);
-  ASSERT_EQ(session->record().points.size(), 2U);
-  for (const Point& point : session->record().points) {
+  const std::vector<Point> points =
+      measured_on_a_core({{"chain", {"nat-router", "stateful-router"}}, {"size", {"64"}}}, false, milliseconds{30});
+  ASSERT_EQ(points.size(), 2U);
+  for (const Point& point : points) {
     EXPECT_GT(point.number("mpps"), 0.001);
     EXPECT_EQ(point.number("dropped"), 0);
     EXPECT_EQ(point.number("workers"), 1);
@@ -200,19 +202,10 @@ TEST(ChainExperiment, MeasuresAGatewayThatTranslates) {
 
 /// Connections that are replayed must be followed each time, not only the first time.
 TEST(ChainExperiment, FollowsAllConnectionsIfItSaysSo) {
-  Options options;
-  options.quick = true;
-  options.repeats = 1;
-  options.duration = milliseconds{200};
-  options.workers = 1;
-  options.only = {{"processor", {"cpu"}}, {"sweep", {"state"}}};
-  auto session = Session::open(chain_experiment(), options, kNeverStop);
-  ASSERT_TRUE(session) << to_string(session.error());
-  const Errors errors = session->run([](const Progress&) {});
-  EXPECT_TRUE(errors.empty()) << to_string(errors);
-  ASSERT_EQ(session->record().points.size(), 2U);
-  const Point& packets = session->record().points[0];
-  const Point& streams = session->record().points[1];
+  const std::vector<Point> points = measured_on_a_core({{"sweep", {"state"}}}, true, milliseconds{200});
+  ASSERT_EQ(points.size(), 2U);
+  const Point& packets = points[0];
+  const Point& streams = points[1];
   EXPECT_EQ(packets.text("tracking"), "packets");
   EXPECT_EQ(packets.find("flows"), nullptr);
   EXPECT_EQ(streams.text("tracking"), "streams");
@@ -221,7 +214,7 @@ TEST(ChainExperiment, FollowsAllConnectionsIfItSaysSo) {
   EXPECT_GT(streams.number("stream_bytes"), 600) << "of 753 in a packet, less what was open at the end";
   EXPECT_EQ(streams.number("stream_gaps"), 0);
   EXPECT_EQ(streams.number("unknown_connections"), 0);
-  for (const Point& point : session->record().points) EXPECT_EQ(point.text("checked"), "true");
+  for (const Point& point : points) EXPECT_EQ(point.text("checked"), "true");
 }
 
 TEST(ChainExperiment, RunsThePapersChainsOverConnectionsWithStreamsAndWithout) {
@@ -270,18 +263,9 @@ TEST(ChainExperiment, RunsThePapersChainsInAllWays) {
 
 /// The paper's chains keep state of flows. All of it is followed, also through the stateful firewall.
 TEST(ChainExperiment, MeasuresTheLongestChainWithStateOfFlows) {
-  Options options;
-  options.quick = true;
-  options.repeats = 1;
-  options.duration = milliseconds{200};
-  options.workers = 1;
-  options.only = {{"processor", {"cpu"}}, {"sweep", {"stateful"}}};
-  auto session = Session::open(chain_experiment(), options, kNeverStop);
-  ASSERT_TRUE(session) << to_string(session.error());
-  const Errors errors = session->run([](const Progress&) {});
-  EXPECT_TRUE(errors.empty()) << to_string(errors);
-  ASSERT_EQ(session->record().points.size(), 1U);
-  const Point& point = session->record().points.front();
+  const std::vector<Point> points = measured_on_a_core({{"sweep", {"stateful"}}}, true, milliseconds{200});
+  ASSERT_EQ(points.size(), 1U);
+  const Point& point = points.front();
   EXPECT_EQ(point.text("chain"), "C4-stateful-nic");
   EXPECT_EQ(point.number("dropped"), 0) << "no packet is out of its connection's window";
   EXPECT_GT(point.number("tcp_sessions"), 0);
@@ -290,19 +274,12 @@ TEST(ChainExperiment, MeasuresTheLongestChainWithStateOfFlows) {
 }
 
 TEST(ChainExperiment, MeasuresAChainWithABranch) {
-  Options options;
-  options.repeats = 1;
-  options.duration = milliseconds{50};
-  options.workers = 1;
-  options.only = {{"processor", {"cpu"}}, {"sweep", {"branch"}}, {"size", {"512"}}};
-  auto session = Session::open(chain_experiment(), options, kNeverStop);
-  ASSERT_TRUE(session) << to_string(session.error());
-  const Errors errors = session->run([](const Progress&) {});
-  EXPECT_TRUE(errors.empty()) << to_string(errors);
-  ASSERT_EQ(session->record().points.size(), 1U);
-  EXPECT_GT(session->record().points.front().number("mpps"), 0.001);
-  EXPECT_EQ(session->record().points.front().number("dropped"), 0);
-  EXPECT_EQ(session->record().points.front().text("checked"), "true");
+  const std::vector<Point> points =
+      measured_on_a_core({{"sweep", {"branch"}}, {"size", {"512"}}}, false, milliseconds{50});
+  ASSERT_EQ(points.size(), 1U);
+  EXPECT_GT(points.front().number("mpps"), 0.001);
+  EXPECT_EQ(points.front().number("dropped"), 0);
+  EXPECT_EQ(points.front().text("checked"), "true");
 }
 
 std::vector<Point> planned_in(const char* sweep) {

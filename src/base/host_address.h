@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether an address can be that of one host on a network: no group, no loopback, and not unspecified.
+// Whether an address can be that of one host on a network: no group, no loopback, and not unspecified. Whether it is
+// known on one link only.
 
 #pragma once
 
@@ -19,5 +20,8 @@ namespace penstock {
 [[nodiscard]] constexpr bool is_of_a_host(const Ipv6Address& address) noexcept {
   return address.high >> 56 != 0xff && (address.high != 0 || address.low > 1);
 }
+
+/// fe80::/10 (RFC 4291 §2.5.6)
+[[nodiscard]] constexpr bool is_link_local(const Ipv6Address& address) noexcept { return address.high >> 54 == 0x3fa; }
 
 }  // namespace penstock

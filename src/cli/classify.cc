@@ -63,18 +63,12 @@ Result<void> set_addresses(firewall::ReadOptions& read, std::string_view address
   if (addresses.empty()) return {};
   std::vector<function::PortAddresses> all;
   for (const std::string_view text : split(addresses, ',')) {
-    const std::size_t slash = text.find('/');
-    const std::string_view address = text.substr(0, slash);
-    function::PortAddresses& one = all.emplace_back();
-    one.ipv4 = parse_ipv4(address);
-    one.ipv6 = parse_ipv6(address);
-    const auto bits = slash == std::string_view::npos ? std::nullopt : parse_integer(text.substr(slash + 1));
-    const bool wrong_bits = slash != std::string_view::npos && (!bits || *bits == 0 || *bits > (one.ipv4 ? 32 : 128));
-    if (!one.any() || wrong_bits) {
+    const function::ParsedAddress parsed = function::parse_port_address(text);
+    if (!parsed.address.any() || parsed.has_wrong_length) {
       return failure(Error{
           {"--addresses", 0, 0}, "not an address", in_quotes(text), "IPv4 or IPv6 addresses, such as 203.0.113.5/24"});
     }
-    if (bits) (one.ipv4 ? one.ipv4_bits : one.ipv6_bits) = static_cast<std::uint8_t>(*bits);
+    all.push_back(parsed.address);
   }
   read.host = firewall::make_host_addresses(all);
   return {};

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/keyed_hash.h"
+#include "base/nanoseconds.h"
 #include "conntrack/nat_choice.h"
 
 namespace penstock::conntrack {
@@ -195,10 +196,9 @@ void PortBlocks::give_back(std::uint32_t block, std::uint64_t time_ns) noexcept 
 
 void PortBlocks::tell(BlockEvent::Kind kind, std::uint32_t block, std::uint64_t time_ns) noexcept {
   ++(kind == BlockEvent::Kind::allocated ? usage_.allocated : usage_.released);
-  // Workers may be at slightly different times. A clock that was set back is another matter (as in Table::set_time):
-  // otherwise all that follows would have the time before that, until the clock gets there again.
-  constexpr std::uint64_t kMostBack = 60'000'000'000;
-  if (time_ns > last_time_ns_ || last_time_ns_ - time_ns > kMostBack) last_time_ns_ = time_ns;
+  // Workers may be at slightly different times. If the clock was set back, what follows must not have the time before
+  // that until the clock gets there again.
+  if (time_ns > last_time_ns_ || last_time_ns_ - time_ns > kMostBackNs) last_time_ns_ = time_ns;
   if (observer_ == nullptr) return;
   const std::uint16_t first = first_port_of(block);
   observer_->tell({.kind = kind,

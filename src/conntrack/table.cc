@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/host_address.h"
 #include "base/keyed_hash.h"
 #include "base/nanoseconds.h"
 #include "conntrack/icmp.h"
@@ -27,9 +28,8 @@ TcpSegment segment_of(PacketView packet, const Transport& transport) noexcept {
 Bytes quotation_of_redirect(PacketView packet, Bytes redirect) noexcept {
   constexpr std::size_t kOptions = 40, kOptionHeader = 8;
   constexpr std::uint8_t kRedirectedHeader = 4, kMostHops = 255;
-  constexpr std::uint64_t kLinkLocal = 0xfe80, kLinkLocalMask = 0xffc0;
-  const bool from_router = packet.frame[packet.layout().network_offset + 7] == kMostHops &&
-                           (packet.ipv6().source_address().high >> 48 & kLinkLocalMask) == kLinkLocal;
+  const bool from_router =
+      packet.frame[packet.layout().network_offset + 7] == kMostHops && is_link_local(packet.ipv6().source_address());
   if (!from_router || redirect.size() < kOptions + kOptionHeader || redirect[1] != 0) return {};
   if (redirect[kOptions] != kRedirectedHeader || redirect[kOptions + 1] == 0) return {};
   return redirect.subspan(kOptions + kOptionHeader);
@@ -484,11 +484,11 @@ std::uint32_t Table::likely_hash(PacketView packet) const noexcept {
 
 /// A clock that was set, or another capture, is told from packets of several ports that come out of order.
 void Table::set_time(std::uint64_t now_ns) noexcept {
-  constexpr std::uint64_t kMostBack = 60 * kNsPerSecond, kMostForward = 365 * 86'400 * kNsPerSecond;
+  constexpr std::uint64_t kMostForward = 365 * 86'400 * kNsPerSecond;
   const std::uint64_t time_ns = now_ns + ahead_of_packets_;  // both may wrap; what counts is the difference
   if (time_ns - now_ns_ <= kMostForward) {
     now_ns_ = time_ns;
-  } else if (now_ns_ - time_ns > kMostBack) {
+  } else if (now_ns_ - time_ns > kMostBackNs) {
     ahead_of_packets_ += now_ns_ - time_ns;
   }
   if (ports_ != nullptr) ports_->set_time(now_ns_, packet_time_ns());

@@ -157,19 +157,18 @@ void answer_with_reset(PacketView packet, PacketView cause, Emitter& emitter) no
   reset.checksum.set(checksum_finish(checksum_add(frame + link + header, kBytesOf<TcpHeader>, pseudo)));
 }
 
-AnswerLimit::AnswerLimit() : seed_(random_seed()), receivers_(kSets) {}
-
 bool AnswerLimit::take(std::int64_t second) noexcept {
-  // Packets of several ports may come out of order; a clock that goes back further has been set.
-  constexpr std::int64_t kSet = 60;
-  if (second > second_ || second < second_ - kSet) {
+  constexpr std::int64_t kMostBack = kMostBackNs / kNsPerSecond;
+  if (second > second_ || second < second_ - kMostBack) {
     second_ = second;
     left_ = kMostPerSecond;
   }
   return left_ != 0 && left_-- != 0;
 }
 
-bool AnswerLimit::take_for(PacketView packet) noexcept {
+ReceiverLimit::ReceiverLimit() : seed_(random_seed()), receivers_(kSets) {}
+
+bool ReceiverLimit::take(PacketView packet) noexcept {
   const std::uint64_t now_ns = packet.packet->timestamp_ns;
   std::uint64_t& paid_until_ns = receiver_of(packet, now_ns).paid_until_ns;
   const std::uint64_t ahead_ns = paid_until_ns > now_ns ? paid_until_ns - now_ns : 0;
@@ -178,12 +177,12 @@ bool AnswerLimit::take_for(PacketView packet) noexcept {
   } else if (ahead_ns > (kBurst - 1) * kNsPerSecond) {
     return false;
   }
-  if (!take(static_cast<std::int64_t>(now_ns / kNsPerSecond))) return false;
+  if (!all_.take(static_cast<std::int64_t>(now_ns / kNsPerSecond))) return false;
   paid_until_ns = std::max(paid_until_ns, now_ns) + kNsPerSecond;
   return true;
 }
 
-AnswerLimit::Receiver& AnswerLimit::receiver_of(PacketView packet, std::uint64_t now_ns) noexcept {
+ReceiverLimit::Receiver& ReceiverLimit::receiver_of(PacketView packet, std::uint64_t now_ns) noexcept {
   const std::uint64_t address = packet.layout().network == NetworkLayer::ipv4 ? packet.ipv4().source.value()
                                                                               : packet.ipv6().source_address().high;
   const std::uint64_t hash = mix_product(address ^ seed_, seed_);

@@ -40,19 +40,27 @@ void answer_with_error(PacketView packet, const IcmpError& error, std::optional<
 /// above. Sends nothing if there is no room in this batch.
 void answer_with_reset(PacketView packet, PacketView cause, Emitter& emitter) noexcept;
 
-/// Limits one worker's ICMP errors, so that they cannot be used for flooding (RFC 4443 §2.4 f).
+/// Limits one worker's ICMP errors per second, so that they cannot be used for flooding (RFC 4443 §2.4 f).
 class AnswerLimit {
  public:
-  AnswerLimit();
-
-  /// Of a second's errors.
   [[nodiscard]] bool take(std::int64_t second) noexcept;
-  /// Of those to the sender of this packet too, as Linux's icmp_ratelimit: a burst, and then one a second to each host,
-  /// or each /64 of IPv6. If there are more receivers at a time than room, some share theirs.
-  [[nodiscard]] bool take_for(PacketView packet) noexcept;
 
  private:
   static constexpr unsigned kMostPerSecond = 1000;
+  std::int64_t second_ = 0;
+  unsigned left_ = kMostPerSecond;
+};
+
+/// Also those to each receiver, as Linux's icmp_ratelimit: a burst, and then one a second to each host, or each /64 of
+/// IPv6. If there are more receivers at a time than room, some share theirs.
+class ReceiverLimit {
+ public:
+  ReceiverLimit();
+
+  /// For an answer to the sender of this packet.
+  [[nodiscard]] bool take(PacketView packet) noexcept;
+
+ private:
   static constexpr unsigned kBurst = 6;
   static constexpr std::size_t kSets = 1024;
 
@@ -64,8 +72,7 @@ class AnswerLimit {
 
   [[nodiscard]] Receiver& receiver_of(PacketView packet, std::uint64_t now_ns) noexcept;
 
-  std::int64_t second_ = 0;
-  unsigned left_ = kMostPerSecond;
+  AnswerLimit all_;
   std::uint64_t seed_;
   std::vector<Set> receivers_;  // by the address's hash
 };

@@ -149,14 +149,14 @@ TEST(Answer, IsLimitedToSoManyASecond) {
 
 TEST(Answer, IsLimitedForEachReceiver) {
   for (const bool ipv4 : {true, false}) {
-    AnswerLimit limit;
+    ReceiverLimit limit;
     const auto take = [&](int host, double seconds) {
       const Bytes frame =
           ipv4 ? packet().eth().ipv4(fmt::format("10.1.0.{}", host), "10.2.0.1").udp(1, 2).bytes()
                : packet().eth().ipv6(fmt::format("2001:db8:0:{}::1", host), "2001:db8:1::1").udp(1, 2).bytes();
       Answered answered(frame);
       answered.view().packet->timestamp_ns = static_cast<std::uint64_t>(seconds * 1e9);
-      return limit.take_for(answered.view());
+      return limit.take(answered.view());
     };
     unsigned answers = 0;
     for (int i = 0; i < 100; ++i) answers += take(1, 1000) ? 1 : 0;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "base/host_address.h"
 #include "packet/ethernet.h"
 #include "packet/ip.h"
 #include "packet/transport.h"
@@ -95,8 +96,7 @@ void decode_teredo(PacketDecoding& decoding) noexcept {
   const auto& ip = header_of<Ipv6Header>(bytes);
   const std::size_t length = sizeof(Ipv6Header) + ip.payload_length.value();
   const Ipv6Address source = ip.source_address(), destination = ip.destination_address();
-  const bool is_link_local = source.high >> 54 == 0xfe80 >> 6;
-  const bool asks = is_link_local && ip.next_header == ip_protocol::kIcmpv6;
+  const bool asks = is_link_local(source) && ip.next_header == ip_protocol::kIcmpv6;
   if (bytes.size() < length || !(is_teredo(source) || is_teredo(destination) || asks)) return;
   decoding.carried = {Carried::Layer::teredo, bytes.first(length), true};
 }

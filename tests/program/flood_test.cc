@@ -346,20 +346,25 @@ void expect_bounded(std::uint64_t peak, std::uint64_t without, std::uint64_t con
       << without << " bytes are needed without connections";
 }
 
+/// The established connections, of the same protocol, talk meanwhile. Returns the packets that they have exchanged.
+std::uint64_t flood(Packets& packets, std::uint32_t connections, std::uint32_t count, const Segment& segment) {
+  Established established(packets, segment.protocol, connections);
+  Frame frame;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    make(frame, attacker(i), segment);
+    packets(frame);
+    if (i % 100 == 0) established.talk();
+  }
+  return established.count();
+}
+
 TEST_F(Flood, OfSynsNeitherFillsMemoryNorHarmsEstablishedConnections) {
   constexpr std::uint32_t kMost = 100'000, kEstablished = 1000, kWorkers = 2;
   const std::uint32_t syns = rounds(10'000'000);
   write_filter();
   std::uint64_t of_established = 0;
   const Outcome outcome = run(filter_of(kMost), kWorkers, [&](Packets& packets) {
-    Established established(packets, kTcp, kEstablished);
-    Frame frame;
-    for (std::uint32_t i = 0; i < syns; ++i) {
-      make(frame, attacker(i), {kTcp, kSyn, 1});
-      packets(frame);
-      if (i % 100 == 0) established.talk();
-    }
-    of_established = established.count();
+    of_established = flood(packets, kEstablished, syns, {kTcp, kSyn, 1});
   });
   ASSERT_EQ(outcome.status, 0) << read("err");
   EXPECT_EQ(outcome.firewall().at("in").at("packets"), outcome.packets);
@@ -380,14 +385,7 @@ TEST_F(Flood, OfSynsIsDroppedAndCountedWhereAllConnectionsAreInUse) {
   write_filter();
   std::uint64_t of_established = 0;
   const Outcome outcome = run(filter_of(kMost), 1, [&](Packets& packets) {
-    Established established(packets, kTcp, kMost);
-    Frame frame;
-    for (std::uint32_t i = 0; i < syns; ++i) {
-      make(frame, attacker(i), {kTcp, kSyn, 1});
-      packets(frame);
-      if (i % 100 == 0) established.talk();
-    }
-    of_established = established.count();
+    of_established = flood(packets, kMost, syns, {kTcp, kSyn, 1});
   });
   ASSERT_EQ(outcome.status, 0) << read("err");
   EXPECT_EQ(outcome.dropped("connections_full"), syns);
@@ -403,14 +401,7 @@ TEST_F(Flood, OfUdpNeitherFillsMemoryNorHarmsEstablishedConnections) {
   write_filter();
   std::uint64_t of_established = 0;
   const Outcome outcome = run(filter_of(kMost), kWorkers, [&](Packets& packets) {
-    Established established(packets, kUdp, kEstablished);
-    Frame frame;
-    for (std::uint32_t i = 0; i < datagrams; ++i) {
-      make(frame, attacker(i), {.protocol = kUdp, .payload = 4});
-      packets(frame);
-      if (i % 100 == 0) established.talk();
-    }
-    of_established = established.count();
+    of_established = flood(packets, kEstablished, datagrams, {.protocol = kUdp, .payload = 4});
   });
   ASSERT_EQ(outcome.status, 0) << read("err");
   EXPECT_EQ(outcome.firewall().at("dropped").at("packets"), 0);

@@ -51,7 +51,7 @@ void add_policy_changes(const classify::Ruleset& before, const classify::Ruleset
 /// Where the packets of a hook come from and go.
 Route route_at(std::optional<Hook> hook, PortIndex host) {
   using End = Route::End;
-  if (!hook || host == kNoPort) return {};
+  if (!hook || host == kNoPort) return {host};
   switch (*hook) {
     case Hook::prerouting: return {host, End::network, End::any};
     case Hook::forward: return {host, End::network, End::network};
@@ -103,25 +103,8 @@ Firewall::Firewall(classify::Ruleset rules, Setup setup)
   // Also without steps: the objects belong to the file, and other functions, or the next rules, may use them.
   step_state_ = StepState::of(rules_, setup.shared);
   if (nat_) nat_step_state_ = StepState::of(nat_->rules, setup.shared);
-  if (rules_.has_steps()) {
-    steps_ = StepContext{.state = &step_state_,
-                         .log = setup.log,
-                         .port_names = &port_names_,
-                         .largest_packets = &largest_packets_,
-                         .link_is_written = setup.link_is_written,
-                         .host = setup.host,
-                         .is_bridge = bridge_.has_value(),
-                         .addresses = &answering_.addresses};
-  }
-  if (nat_ && nat_->rules.has_steps()) {
-    nat_steps_ = StepContext{.state = &nat_step_state_,
-                             .log = setup.log,
-                             .port_names = &port_names_,
-                             .largest_packets = &largest_packets_,
-                             .link_is_written = setup.link_is_written,
-                             .host = setup.host,
-                             .addresses = &answering_.addresses};
-  }
+  if (rules_.has_steps()) steps_ = step_context(&step_state_);
+  if (nat_ && nat_->rules.has_steps()) nat_steps_ = step_context(&nat_step_state_);
   if (tracks()) {
     // Packets are looked up with all their headers above the link's, and their checksums are verified.
     constexpr FieldSet kUnused{Field::eth_dst, Field::eth_src, Field::arp,
@@ -349,13 +332,19 @@ Errors Firewall::join(std::span<function::NetworkFunction* const> chain) {
   return {};
 }
 
-/// Without what earlier packets have left.
+StepContext Firewall::step_context(StepState* state) const {
+  return {.state = state,
+          .log = state != nullptr ? log_ : nullptr,
+          .port_names = &port_names_,
+          .largest_packets = &largest_packets_,
+          .link_is_written = link_is_written_,
+          .host = route_.host,
+          .is_bridge = bridge_.has_value(),
+          .addresses = &answering_.addresses};
+}
+
 StepContext Firewall::steps_to_explain() const {
-  StepContext context{.largest_packets = &largest_packets_,
-                      .link_is_written = link_is_written_,
-                      .host = route_.host,
-                      .is_bridge = bridge_.has_value(),
-                      .addresses = &answering_.addresses};
+  StepContext context = step_context(nullptr);
   for (const std::optional<StepContext>* const steps : {&steps_, &nat_steps_}) {
     if (*steps && (*steps)->routes != nullptr) context.routes = (*steps)->routes;
   }

@@ -155,6 +155,8 @@ class Firewall final : public function::NetworkFunction,
 
  private:
   Firewall(classify::Ruleset rules, Setup setup);
+  /// Without a state, nothing is remembered or logged.
+  [[nodiscard]] StepContext step_context(StepState* state) const;
   [[nodiscard]] StepContext steps_to_explain() const;
   [[nodiscard]] bool host_has_port() const noexcept { return route_.host != kNoPort; }
   [[nodiscard]] bool logs_packets() const noexcept;

@@ -36,19 +36,13 @@ HostAddresses make_host_addresses(const std::vector<function::PortAddresses>& ad
     if (of_port.ipv4) {
       local4.push_back(one(of_port.ipv4->bits));
       host.subnets_known &= of_port.ipv4_bits.has_value();
-      // RFC 3021: two addresses have no broadcast address.
-      if (of_port.ipv4_bits.value_or(32) < 31)
-        broadcast4.push_back(one(of_port.ipv4->bits | ~ipv4_mask(*of_port.ipv4_bits)));
     }
+    if (const auto broadcast = of_port.broadcast()) broadcast4.push_back(one(broadcast->bits));
     if (of_port.ipv6) {
       local6.push_back(one(*of_port.ipv6));
       host.subnets_known &= of_port.ipv6_bits.has_value();
-      // RFC 4291 §2.6.1; RFC 6164: two addresses have none.
-      if (of_port.ipv6_bits.value_or(128) < 127) {
-        const Ipv6Address mask = ipv6_mask(*of_port.ipv6_bits);
-        anycast6.push_back(one(Ipv6Address{of_port.ipv6->high & mask.high, of_port.ipv6->low & mask.low}));
-      }
     }
+    if (const auto anycast = of_port.subnet_anycast()) anycast6.push_back(one(*anycast));
   }
   host.local4 = classify::united(std::move(local4));
   host.local6 = classify::united(std::move(local6));

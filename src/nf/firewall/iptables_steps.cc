@@ -14,6 +14,7 @@
 #include <span>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/nanoseconds.h"
 #include "base/text_file.h"
 #include "base/units.h"
@@ -502,7 +503,7 @@ class StepReader {
     std::vector<classify::Interval> addresses;
     for (const std::string_view type : split(types.value->text, ',')) {
       std::string name(type);
-      std::ranges::transform(name, name.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; });
+      std::ranges::transform(name, name.begin(), ascii_lower);
       const auto of_type = context_.host.of_type(context_.family, name);
       const std::string_view lacks = context_.host.lacks(name);
       // The kernel matches IPv6 multicast addresses that are also of another type of the list.

@@ -43,7 +43,7 @@ void Rejecter::answer(PacketView packet, std::uint32_t counter) noexcept {
   if (!arrived || !function::may_be_answered(*arrived) || has_wrong_checksum(*arrived)) return;
   const classify::Answer answer = counter < rules_.rules.size() ? rules_.rules[counter].answer : classify::Answer{};
   if (answer.tcp_reset) return function::answer_with_reset(*arrived, packet, *emitter_);
-  if (!limit_.take_for(*arrived)) return;
+  if (!limit_->take(*arrived)) return;
   const bool ipv4 = packet.layout().network == NetworkLayer::ipv4;
   const function::IcmpError error = ipv4 ? function::IcmpError{kUnreachable4, answer.ipv4_code}
                                          : function::IcmpError{kUnreachable6, answer.ipv6_code};

@@ -29,8 +29,9 @@ struct Answering {
 class Rejecter {
  public:
   /// Borrows both.
-  Rejecter(const classify::Ruleset& rules, const Answering& answering) noexcept
-      : rules_(rules), answering_(answering) {}
+  Rejecter(const classify::Ruleset& rules, const Answering& answering) : rules_(rules), answering_(answering) {
+    if (!answering.ports.empty()) limit_.emplace();
+  }
   /// Before this, it sends nothing. Borrows the emitter.
   void set_emitter(function::Emitter& emitter) noexcept { emitter_ = &emitter; }
 
@@ -46,7 +47,7 @@ class Rejecter {
   const classify::Ruleset& rules_;
   const Answering& answering_;
   function::Emitter* emitter_ = nullptr;
-  function::AnswerLimit limit_;
+  std::optional<function::ReceiverLimit> limit_;  // empty: nothing is answered
 };
 
 }  // namespace penstock::firewall

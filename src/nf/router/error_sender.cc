@@ -36,7 +36,7 @@ void ErrorSender::tell(PacketView packet) noexcept {
   if (!from) return;
   const auto arrived = emitter_->as_it_arrived(packet);
   if (!arrived || !function::may_be_answered(*arrived)) return;
-  if (!limit_.take_for(*arrived)) return;
+  if (!limit_->take(*arrived)) return;
   const auto reason = static_cast<DropReason>(packet.packet->verdict.value);
   const function::IcmpError error = error_for(reason, family == NetworkLayer::ipv4);
   function::answer_with_error(*arrived, error, from, packet, *emitter_);

@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "function/answer.h"
@@ -17,7 +18,9 @@ namespace penstock::router {
 class ErrorSender {
  public:
   /// Borrows the router's own addresses, by PortIndex. Errors come from that of the port where the packet came.
-  explicit ErrorSender(const std::vector<function::PortAddresses>& addresses) noexcept : addresses_(addresses) {}
+  explicit ErrorSender(const std::vector<function::PortAddresses>& addresses) : addresses_(addresses) {
+    if (!addresses.empty()) limit_.emplace();
+  }
   /// Before this, it sends nothing. Borrows the emitter.
   void set_emitter(function::Emitter& emitter) noexcept { emitter_ = &emitter; }
 
@@ -28,7 +31,7 @@ class ErrorSender {
  private:
   const std::vector<function::PortAddresses>& addresses_;
   function::Emitter* emitter_ = nullptr;
-  function::AnswerLimit limit_;
+  std::optional<function::ReceiverLimit> limit_;  // empty: nobody is told
 };
 
 }  // namespace penstock::router

@@ -655,6 +655,12 @@ class RuleReader {
     return add_step(std::move(update));
   }
 
+  /// The elements of an anonymous set, or the value alone.
+  static Json alternatives_of(const Json& value) {
+    const bool is_set = value.is_object() && value.contains("set") && value["set"].is_array();
+    return is_set ? value["set"] : Json::array({value});
+  }
+
   static bool is_fib(const Json& left) { return left.is_object() && left.contains("fib") && left["fib"].is_object(); }
 
   /// {"fib": {"result": "type", "flags": ["daddr"]}}, {"fib": {"result": "oif", "flags": ["saddr", "iif"]}}
@@ -679,9 +685,8 @@ class RuleReader {
 
   /// Whether the address is of one of these types: "local", or a set of them. The chain file says which there are.
   Checked<void> read_address_type(bool of_source, const std::string& op, const Json& right) {
-    const bool is_list = right.is_object() && right.contains("set") && right["set"].is_array();
     std::vector<classify::Interval> ipv4, ipv6;
-    for (const Json& type : is_list ? right["set"] : Json::array({right})) {
+    for (const Json& type : alternatives_of(right)) {
       const std::string name = type.is_string() ? type.get<std::string>() : "";
       const auto of_ipv4 = context_.host.of_type(NetworkLayer::ipv4, name);
       const auto of_ipv6 = context_.host.of_type(NetworkLayer::ipv6, name);
@@ -717,9 +722,8 @@ class RuleReader {
     if (right.is_boolean()) {
       out.negated ^= !right.get<bool>();
     } else {
-      const bool is_list = right.is_object() && right.contains("set") && right["set"].is_array();
       out.ports.emplace(0);
-      for (const Json& name : is_list ? right["set"] : Json::array({right})) {
+      for (const Json& name : alternatives_of(right)) {
         const std::string interface = name.is_string() ? name.get<std::string>() : "";
         const auto ports = context_.interfaces.ports_of(interface);
         // By which of the interfaces that are no ports a route leads is not known.

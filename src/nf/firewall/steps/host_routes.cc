@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "base/host_address.h"
+
 namespace penstock::firewall {
 
 namespace {
@@ -25,8 +27,6 @@ bool has_no_source_yet(const classify::Key& key) noexcept {
          (to == kBroadcast || to >> 8 == 0xe00000);
 }
 
-bool is_link_local(const Ipv6Address& address) noexcept { return address.high >> 54 == 0x3fa; }
-
 }  // namespace
 
 FoundRoute HostRoutes::own(NetworkLayer family, const Ipv6Address& address) const noexcept {
@@ -39,14 +39,9 @@ FoundRoute HostRoutes::own(NetworkLayer family, const Ipv6Address& address) cons
     if (addresses_[port].of(family) == address) return by(Kind::local, static_cast<PortIndex>(port));
   }
   for (std::size_t port = 0; port < addresses_.size(); ++port) {
-    const function::PortAddresses& own = addresses_[port];
-    // Subnets of two addresses and less have neither.
-    if (ipv4 && own.ipv4 && own.ipv4_bits.value_or(32) < 31 && bits == (own.ipv4->bits | ~ipv4_mask(*own.ipv4_bits)))
+    if (ipv4 && addresses_[port].broadcast() == Ipv4Address{bits})
       return by(Kind::broadcast, static_cast<PortIndex>(port));
-    if (ipv4 || !own.ipv6 || own.ipv6_bits.value_or(128) >= 127) continue;
-    const Ipv6Address mask = ipv6_mask(*own.ipv6_bits);
-    if (address == Ipv6Address{own.ipv6->high & mask.high, own.ipv6->low & mask.low})
-      return by(Kind::anycast, static_cast<PortIndex>(port));
+    if (!ipv4 && addresses_[port].subnet_anycast() == address) return by(Kind::anycast, static_cast<PortIndex>(port));
   }
   return {};
 }
