@@ -397,7 +397,7 @@ Result<std::unique_ptr<Trial>> start(const Setting& setting) {
 const std::vector<Conditions>& headlines() {
   static const std::vector<Conditions> kHeadlines{
       {{"chain", {"firewall-router"}}, {"sweep", {"size"}}, {"size", {"64", "512", "1024", "1518"}}},
-      {{"tables", {"paper"}}, {"sweep", {"size"}}, {"size", {"64", "512", "1518"}}},
+      {{"sweep", {"stateful", "size"}}, {"tables", {"paper"}}, {"size", {"64", "512", "1518"}}},
       {{"chain", {"C4"}}, {"tables", {"heavy"}}, {"sweep", {"size"}}, {"size", {"1518"}}},
       {{"sweep", {"latency"}}, {"chain", {"C4", "firewall-router"}}},
       {{"sweep", {"gpus", "length"}}},
