@@ -61,6 +61,10 @@ class Trial {
   /// Measures a point and adds the results (repeats.h). `limits`: see limits.h. An error, a wrong result or
   /// gpu::CudaError ends the run. After `stop`, the result is discarded.
   [[nodiscard]] virtual Result<void> measure(Point& point, const Point& limits) = 0;
+
+  /// A point that the record to resume has already, for points that are compared with it. Called before `measure`, in
+  /// the order of the plan.
+  virtual void remember(const Point& point) { static_cast<void>(point); }
 };
 
 /// A file that a user can run, made from a record.

@@ -226,6 +226,8 @@ Errors Session::run(const std::function<void(const Progress&)>& on_progress) {
   };
   tell(0, "the machine's limits");
   record_.limits = measure_limits(std::max(record_.machine.cores, 1U), setting_->gpus, stop);
+  if (!all_.empty()) sort_points();
+  for (const Point& kept : record_.points) trial_->remember(kept);
   for (std::size_t i = 0; i < plan_.size() && !stop.load(); ++i) {
     tell(i + 1, describe(plan_[i]));
     Point point = plan_[i];

@@ -40,11 +40,14 @@ class Fake final : public Trial {
       if (how == How::interrupt_with_error) return failure({{}, "a wrong result", "1", "2"});
     }
     point.set("repeats", setting_.repeats).set("has_limits", limits.number("memory_copy_one_core").value_or(0) > 0);
+    point.set("known", known_);
     return {};
   }
+  void remember(const Point& point) override { known_ += point.text("size"); }
 
  private:
   const Setting& setting_;
+  std::string known_;  // sizes of the points that the resumed record has
 };
 
 Result<std::unique_ptr<Trial>> start(const Setting& setting) {
@@ -214,6 +217,7 @@ TEST_F(ResumedSessions, MeasureOnlyWhatTheRecordLacksInTheOrderOfThePlan) {
   EXPECT_THAT(sizes(session.record()), ElementsAre("1", "2", "3", "3")) << "the point of a GPU is kept without one";
   EXPECT_EQ(session.record().points[0].number("repeats"), 99);
   EXPECT_EQ(session.record().points[1].number("repeats"), 2);
+  EXPECT_EQ(session.record().points[1].text("known"), "133") << "points that are compared need the others";
 }
 
 TEST_F(ResumedSessions, KeepPointsThatAreNotSelected) {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,6 +16,7 @@
 
 #include "experiments/chain/chains.h"
 #include "experiments/chain/differences.h"
+#include "experiments/chain/fewest_workers.h"
 #include "experiments/chain/figures.h"
 #include "experiments/chain/points.h"
 #include "experiments/measured_chain.h"
@@ -52,10 +54,35 @@ class ChainTrial final : public Trial {
   std::vector<Point> plan() override { return plan_chains(setting_); }
 
   Result<void> measure(Point& point, const Point& limits) override {
-    return with_point(measure_by_sweep(point, limits), point);
+    Result<void> measured = measure_by_sweep(point, limits);
+    if (measured) compare(point);
+    return with_point(std::move(measured), point);
+  }
+
+  void remember(const Point& point) override {
+    Point copy = point;
+    compare(copy);
   }
 
  private:
+  /// With the point to which others of its kind are compared; or, if it is that point, remembers it for them.
+  void compare(Point& point) {
+    const std::string sweep = point.text("sweep");
+    if (sweep == "size" || sweep == "stateful" || sweep == "branch") compare_with_shared(point);
+    if (sweep == "ablation") compare_with_all_on(point, "mpps", "percent_of_all_on");
+    if (sweep == "ablation-latency") compare_with_all_on(point, "latency_us", "percent_of_all_on");
+    if (sweep == "same-load-size") compare_latency(point);
+    if (sweep == "share-grid") compare_with_fewest(point);
+    if (sweep == "length") {
+      compare_with_alone(point, "segment_us_router", "router_by_alone");
+      compare_with_alone(point, "transfer_us_router", "transfer_by_alone");
+    }
+    if (sweep == "full") {
+      compare_with_alone(point, "router_transfer_us", "transfer_by_alone");
+      compare_with_alone(point, "router_us_per_mib", "transfer_per_byte_by_alone");
+    }
+  }
+
   Result<void> measure_by_sweep(Point& point, const Point& limits) {
     const std::string sweep = point.text("sweep");
     if (point.find("percentile") != nullptr) return measure_latency(point, limits);
@@ -118,10 +145,7 @@ class ChainTrial final : public Trial {
     if (auto checked = runner_.check(chain); !checked) return checked;
     if (auto measured = runner_.measure(point, chain, limits, setting_); !measured) return measured;
     if (chain.on_gpu || !chain.undone_by.empty()) point.set("checked", true);
-    const std::string sweep = point.text("sweep");
-    if (sweep == "size" || sweep == "stateful" || sweep == "branch") compare(point);
-    if (sweep == "ablation") compare_with_all_on(point, "mpps", "percent_of_all_on");
-    if (sweep == "bounded") set_time_of_function(point);
+    if (const auto us = time_of_function_us(point); us && point.text("sweep") == "bounded") point.set("function_us", *us);
     return {};
   }
 
@@ -147,7 +171,7 @@ class ChainTrial final : public Trial {
   }
 
   /// The gain of sharing, stored in the point of the other way, which is measured later.
-  void compare(Point& point) {
+  void compare_with_shared(Point& point) {
     const std::string what =
         point.text("sweep") + ' ' + point.text("chain") + ' ' + point.text("tables") + ' ' + point.text("size") + ' ';
     const std::string mode = point.text("mode");
@@ -174,18 +198,6 @@ class ChainTrial final : public Trial {
     if (all_on > 0) point.set(percent, 100 * *value / all_on);
   }
 
-  /// The mean time to the GPU and back: of the slowest function, or if functions share their packets, of each.
-  static void set_time_of_function(Point& point) {
-    double most = 0;
-    double sum = 0;
-    for (const auto& [name, value] : point) {
-      if (!name.starts_with("segment_us_")) continue;
-      most = std::max(most, std::get<double>(value));
-      sum += std::get<double>(value);
-    }
-    if (sum > 0) point.set("function_us", point.text("mode") == "shared" ? sum / *point.number("functions") : most);
-  }
-
   /// All percentiles of a load come from the same runs.
   Result<void> measure_latency(Point& point, const Point& limits) {
     const std::string sweep = point.text("sweep");
@@ -210,8 +222,6 @@ class ChainTrial final : public Trial {
     }
     take(results, "latency_p" + point.text("percentile"), point, "latency_us");
     point.set("checked", true);
-    if (sweep == "same-load-size") compare_latency(point);
-    if (sweep == "ablation-latency") compare_with_all_on(point, "latency_us", "percent_of_all_on");
     return {};
   }
 
@@ -251,8 +261,6 @@ class ChainTrial final : public Trial {
     Point copies;
     if (auto ran = runner_.measure(copies, *chain, limits, setting_); !ran) return ran;
     take(copies, "transfer_us_router", point, "transfer_us_router");
-    compare_with_alone(point, "segment_us_router", "router_by_alone");
-    compare_with_alone(point, "transfer_us_router", "transfer_by_alone");
     return {};
   }
 
@@ -276,8 +284,6 @@ class ChainTrial final : public Trial {
     if (!us || !waited_us || !bytes || *us <= 0 || *bytes <= 0) return {};
     point.set("router_transfer_us", *us).set("router_transfer_bytes", *bytes);
     point.set("router_us_per_mib", *us / *bytes * (1 << 20)).set("router_waiting_percent", 100 * *waited_us / *us);
-    compare_with_alone(point, "router_transfer_us", "transfer_by_alone");
-    compare_with_alone(point, "router_us_per_mib", "transfer_per_byte_by_alone");
     return {};
   }
 
@@ -304,22 +310,28 @@ class ChainTrial final : public Trial {
     chain.rate = fmt::format("{:.3f}Gbps", *chain.offered_mpps * std::stod(chain.size) * 8 / 1000);
     if (auto ran = runner_.measure(point, chain, limits, setting_); !ran) return ran;
     point.set("offered_mpps", *chain.offered_mpps).set("checked", true);
-    const bool is_choice = point.text("share_of_nids") == "auto";
     double needed = 0;
     for (const char* function : {"nids", "ipsec"}) {
       const std::string share = point.text(std::string("share_of_") + function);
-      needed += is_choice ? point.number(std::string("share_") + function).value_or(multiprocessors())
-                          : part_of(multiprocessors(), share);
+      needed += is_choice(point) ? point.number(std::string("share_") + function).value_or(multiprocessors())
+                                 : part_of(multiprocessors(), share);
     }
     point.set("multiprocessors", needed);
+    return {};
+  }
+
+  /// Whether the model has chosen the shares.
+  [[nodiscard]] static bool is_choice(const Point& point) { return point.text("share_of_nids") == "auto"; }
+
+  void compare_with_fewest(Point& point) {
+    const double needed = point.number("multiprocessors").value_or(0);
     const double bound_us = 1000.0 * kBoundMs * *point.number("functions");
-    double& fewest = fewest_[chain.size];
-    if (is_choice) {
+    double& fewest = fewest_[point.text("size")];
+    if (is_choice(point)) {
       if (fewest > 0) point.set("times_fewest", needed / fewest);
-    } else if (point.number("latency_p99").value_or(bound_us) < bound_us && *point.number("lost") == 0) {
+    } else if (point.number("latency_p99").value_or(bound_us) < bound_us && point.number("lost").value_or(1) == 0) {
       fewest = fewest > 0 ? std::min(fewest, needed) : needed;
     }
-    return {};
   }
 
   /// Compares with the router alone in the same mode, which is measured first.
@@ -407,6 +419,20 @@ const std::vector<Conditions>& headlines() {
 
 }  // namespace
 
+std::optional<double> time_of_function_us(const Point& point) {
+  double most = 0;
+  double sum = 0;
+  for (const auto& [name, value] : point) {
+    const double* const us = std::get_if<double>(&value);  // not a list of repeats
+    if (us == nullptr || !name.starts_with("segment_us_")) continue;
+    most = std::max(most, *us);
+    sum += *us;
+  }
+  const auto functions = point.number("functions");
+  if (sum <= 0 || !functions) return std::nullopt;
+  return point.text("mode") == "shared" ? sum / *functions : most;
+}
+
 const Experiment& chain_experiment() {
   using std::chrono::milliseconds;
   static const Experiment kExperiment{
@@ -423,6 +449,7 @@ const Experiment& chain_experiment() {
       .differences = &chain_differences,
       .headlines = &headlines,
       .start = &start,
+      .further_tables = &fewest_workers,
   };
   return kExperiment;
 }

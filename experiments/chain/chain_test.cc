@@ -17,6 +17,7 @@
 
 #include "experiments/catalog.h"
 #include "experiments/chain/chains.h"
+#include "experiments/chain/fewest_workers.h"
 #include "experiments/chain/points.h"
 #include "experiments/limits.h"
 #include "experiments/measured_chain.h"
@@ -187,6 +188,60 @@ TEST(ChainExperiment, MeasuresTheCpuTwinsOfTheLongestChainAndComparesOutputWithI
   EXPECT_GT(point.number("gbps"), 0.001);
   EXPECT_EQ(point.number("dropped"), 0) << "all of the packets go all the way";
   EXPECT_EQ(point.text("checked"), "true");
+}
+
+TEST(ChainExperiment, ComparesWithPointsOfTheRecordThatItResumes) {
+  const Setting setting{.quick = true,
+                        .repeats = 1,
+                        .duration = milliseconds{30},
+                        .workers = 1,
+                        .gpus = {},
+                        .rules = {},
+                        .routes = {},
+                        .stop = &kNeverStop};
+  const auto trial = chain_experiment().start(setting);
+  ASSERT_TRUE(trial);
+  Point cpu;
+  for (const Point& point : (*trial)->plan()) {
+    if (!satisfies(point, {{"chain", {"C4"}}, {"sweep", {"size"}}, {"size", {"1518"}}})) continue;
+    if (point.text("mode") == "shared") {
+      Point kept = point;
+      set_repeats(kept, "mpps", {1e6});
+      (*trial)->remember(kept);
+    }
+    if (point.text("mode") == "cpu") cpu = point;
+  }
+  ASSERT_FALSE(cpu.empty());
+  ASSERT_TRUE((*trial)->measure(cpu, {}));
+  EXPECT_GT(cpu.number("shared_by_this"), 1000);
+}
+
+TEST(ChainExperiment, KnowsTheTimeOfAFunctionFromThatOfItsBatches) {
+  Point point;
+  point.set("functions", 2);
+  EXPECT_FALSE(time_of_function_us(point));
+  set_repeats(point, "segment_us_nids", {200, 300, 250});
+  set_repeats(point, "segment_us_ipsec", {100, 110, 120});
+  EXPECT_EQ(time_of_function_us(point.set("mode", "own-stacks")), 250);
+  EXPECT_EQ(time_of_function_us(point.set("mode", "shared")), 180);
+}
+
+TEST(FewestWorkers, ReachNearlyThePciLimitOrTheHighestRate) {
+  Record record;
+  EXPECT_EQ(fewest_workers(record, Style::markdown), "");
+  const auto add = [&](double gpus, double workers, double gbps, double limit) {
+    Point& point = record.points.emplace_back();
+    point.set("sweep", "gpus").set("chain", "C4").set("gpus", gpus).set("workers", workers);
+    point.set("gbps", gbps).set("limit_gbps", limit);
+  };
+  add(1, 1, 100, 400);
+  add(1, 2, 381, 400);
+  add(1, 3, 390, 400);
+  add(2, 4, 500, 800);
+  add(2, 2, 490, 800);
+  const std::string table = fewest_workers(record, Style::markdown);
+  EXPECT_THAT(table, HasSubstr("| C4 | 1 | 390 (3 workers) | 98 % | 2 | 2 |"));
+  EXPECT_THAT(table, HasSubstr("| C4 | 2 | 500 (4 workers) | 62 % | none | 2 |"));
 }
 
 TEST(ChainExperiment, MeasuresAGatewayThatTranslates) {

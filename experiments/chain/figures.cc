@@ -467,11 +467,12 @@ void add_figures_of_paper(std::vector<Figure>& figures) {
   figures.push_back({.id = "gpus",
                      .title = "Chains over several GPUs, 1518-byte frames",
                      .where = {{"sweep", {"gpus"}}},
-                     .x = {"gpus", "GPUs"},
+                     .x = {"workers", "workers, as many for each GPU"},
                      .y = kBits,
-                     .series = {"chain"},
+                     .series = {"chain", "gpus"},
                      .limit = kPcieBits,
-                     .references = {}});
+                     .references = {},
+                     .panels = "chain"});
   figures.push_back(
       {.id = "functions",
        .title = "Each function alone on one core, without states of flows (Gaviss, table 1, with a stateful stack)",

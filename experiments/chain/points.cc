@@ -31,6 +31,7 @@ constexpr std::array<unsigned, 6> kWorkers{1, 2, 3, 4, 8, 12};
 constexpr std::array<unsigned, 5> kPaperWorkers{4, 6, 8, 12, 16};
 constexpr std::array<unsigned, 3> kSweptStreams{2, 3, 4};
 constexpr std::array<unsigned, 4> kGpus{1, 2, 4, 8};
+constexpr std::array<unsigned, 6> kWorkersOfEachGpu{1, 2, 3, 4, 6, 8};
 constexpr std::array kShareSizes{"512", "1518"};
 constexpr std::array kShares{"whole", "1/2", "1/4", "1/8", "auto"};  // of the multiprocessors, for each function that
                                                                      // takes a share
@@ -101,13 +102,7 @@ class ChainPoints {
     for (const char* mode : {"no-memshare", "shared"}) {
       add("timeline", "C4", "paper", kLargeSize, mode, "planned", kSameLoadWorkers, 1).set("streams", kLatencyStreams);
     }
-    for (const char* chain : {"C4", "inspect"}) {
-      for (const unsigned gpus : kGpus) {
-        if (gpus == 1 || gpus <= setting_.gpus.size()) {
-          add_paper("gpus", chain, "paper", kLargeSize, "shared", gpus);
-        }
-      }
-    }
+    plan_gpus();
     for (const char* chain : kPaperChains) {
       for (const char* size : kHeavySizes) plan_modes("size", chain, "heavy", size);
     }
@@ -335,6 +330,20 @@ class ChainPoints {
     for (const char* function : kFunctions) {
       for (const char* size : kStateSizes) {
         add("transfer-share", function, "paper", size, "shared", "planned", 1, 1).set("streams", 1);
+      }
+    }
+  }
+
+  /// As many workers for each GPU, up to all cores.
+  void plan_gpus() {
+    for (const char* chain : {"C4", "inspect"}) {
+      for (const unsigned gpus : kGpus) {
+        if (gpus > std::max<std::size_t>(1, setting_.gpus.size())) break;
+        for (const unsigned of_each : kWorkersOfEachGpu) {
+          if (gpus * of_each > std::max(gpus, setting_.workers)) break;
+          add_paper("gpus", chain, "paper", kLargeSize, "shared", gpus)
+              .set("workers", std::min(gpus * of_each, setting_.workers));
+        }
       }
     }
   }

@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "experiments/filter/core_rates_so_far.h"
 #include "experiments/filter/cpu_filters.h"
 #include "experiments/filter/device_filters.h"
 #include "experiments/filter/device_passes.h"
@@ -53,7 +54,7 @@ Result<classify::Ruleset> classbench_rules(std::size_t count) {
 /// Points on keys: the paper's.
 class KeyPoints {
  public:
-  explicit KeyPoints(const Setting& setting) : setting_(setting) {}
+  KeyPoints(const Setting& setting, const CoreRatesSoFar& cores) : setting_(setting), cores_(cores) {}
 
   Result<void> measure(Point& point, const Point& limits) {
     prepare_rules(point);
@@ -62,11 +63,7 @@ class KeyPoints {
     if (rates->empty()) return {};  // refused
     const Repeats mpps = divided(std::move(*rates), 1e6);
     set_repeats(point, "mpps", mpps);
-    if (point.text("processor") == "cpu") {
-      remember(point, mpps);
-    } else {
-      compare(point, mpps, limits);
-    }
+    if (point.text("processor") != "cpu") compare(point, mpps, limits);
     return {};
   }
 
@@ -188,23 +185,11 @@ class KeyPoints {
     set_repeats(point, "copies_mpps", copies);
   }
 
-  void remember(const Point& point, const Repeats& mpps) {
-    const std::tuple name(point.text("algorithm"), deciding_of(point), rules_.size());
-    const bool one_core = point.number("cores") == 1.0;
-    if (one_core && point.text("engine") != "vector") one_core_[name] = mpps;  // key by key, as the paper's
-    Repeats& best = all_cores_[name];
-    if (best.empty() || median_of(mpps) > median_of(best)) best = mpps;
-  }
-
   void compare(Point& point, const Repeats& mpps, const Point& limits) const {
-    const std::tuple name(point.text("algorithm"), deciding_of(point), rules_.size());
     if (point.text("sweep") == "combinations") {
-      if (const auto found = one_core_.find(name); found != one_core_.end()) {
-        set_quotient(point, "times_one_core", mpps, found->second);
-      }
-      if (const auto found = all_cores_.find(name); found != all_cores_.end()) {
-        set_quotient(point, "times_all_cores", mpps, found->second);
-      }
+      if (const Repeats cores = cores_.one_core(point); !cores.empty())
+        set_quotient(point, "times_one_core", mpps, cores);
+      if (const Repeats cores = cores_.best(point); !cores.empty()) set_quotient(point, "times_all_cores", mpps, cores);
     }
     if (const Repeats copies = repeats_of(point, "copies_mpps"); !copies.empty()) {
       set_quotient(point, "of_copies", mpps, copies);
@@ -219,12 +204,12 @@ class KeyPoints {
   }
 
   const Setting& setting_;
+  const CoreRatesSoFar& cores_;
   std::vector<WordRule<kKeyWords>> rules_;
   std::pair<std::string, std::size_t> rules_name_;
   std::vector<TupleKey> cpu_keys_;
   std::map<std::tuple<std::size_t, Deciding, unsigned>, std::vector<std::uint32_t>> expected_;
   std::map<std::pair<std::string, Deciding>, std::unique_ptr<CpuFilter>> cpu_filters_;
-  std::map<std::tuple<std::string, Deciding, std::size_t>, Repeats> one_core_, all_cores_;
 
   std::unique_ptr<DevicePasses> passes_;
   std::optional<unsigned> device_hits_;  // what the device's packets were drawn for
@@ -336,10 +321,13 @@ class FilterTrial final : public Trial {
 
   Result<void> measure(Point& point, const Point& limits) override {
     auto measured = measure_part(point, limits);
+    cores_.note(point);
     if (measured) return {};
     for (Error& error : measured.error()) error.place.file = describe(point);
     return measured;
   }
+
+  void remember(const Point& point) override { cores_.note(point); }
 
  private:
   Result<void> measure_part(Point& point, const Point& limits) {
@@ -352,7 +340,7 @@ class FilterTrial final : public Trial {
     if (sweep == "filters") {
       keys_.reset();
       classbench_.reset();
-      if (filters_ == nullptr) filters_ = std::make_unique<ManyFilters>(setting_);
+      if (filters_ == nullptr) filters_ = std::make_unique<ManyFilters>(setting_, cores_);
       return filters_->measure(point, limits);
     }
     if (sweep == "thinned") {
@@ -361,11 +349,12 @@ class FilterTrial final : public Trial {
       filters_.reset();
       return thinned_.measure(point, limits);
     }
-    if (keys_ == nullptr) keys_ = std::make_unique<KeyPoints>(setting_);
+    if (keys_ == nullptr) keys_ = std::make_unique<KeyPoints>(setting_, cores_);
     return keys_->measure(point, limits);
   }
 
   const Setting& setting_;
+  CoreRatesSoFar cores_;
   // Made when first needed; only one at a time, since each has gigabytes.
   std::unique_ptr<KeyPoints> keys_;
   std::unique_ptr<ClassbenchPoints> classbench_;

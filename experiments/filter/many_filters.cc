@@ -127,7 +127,8 @@ void match_frames(const Matcher& matcher, std::span<const PacketBytes> frames, s
   }
 }
 
-ManyFilters::ManyFilters(const Setting& setting) : setting_(setting), bytes_(filter_frames(kFrames)) {
+ManyFilters::ManyFilters(const Setting& setting, const CoreRatesSoFar& cores)
+    : setting_(setting), cores_(cores), bytes_(filter_frames(kFrames)) {
   for (std::size_t f = 0; f < kFrames; ++f) {
     frames_.push_back({bytes_.data() + f * kFrameBytes, kFrameBytes, kFrameBytes});
   }
@@ -231,12 +232,8 @@ Result<void> ManyFilters::measure(Point& point, const Point& limits) {
   if (!rates) return tl::unexpected(std::move(rates.error()));
   const Repeats mpps = divided(std::move(*rates), 1e6);
   set_repeats(point, "mpps", mpps);
-  Repeats& best = all_cores_[programs_.size()];
-  if (on_cpu) {
-    if (best.empty() || median_of(mpps) > median_of(best)) best = mpps;
-    return {};
-  }
-  if (!best.empty()) set_quotient(point, "times_all_cores", mpps, best);
+  if (on_cpu) return {};
+  if (const Repeats best = cores_.best(point); !best.empty()) set_quotient(point, "times_all_cores", mpps, best);
   if (point.text("measured") == "kernel") return {};
   const auto down = static_cast<double>(words_of_filters(programs_.size()) * sizeof(std::uint32_t));
   point.set("bytes_up", kFrameBytes).set("bytes_down", down);

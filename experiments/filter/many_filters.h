@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "experiments/experiment.h"
+#include "experiments/filter/core_rates_so_far.h"
 #include "nf/filter/bpf/matcher.h"
 
 namespace penstock::experiments {
@@ -40,7 +41,8 @@ void match_frames(const filter::Matcher& matcher, std::span<const filter::Packet
 
 class ManyFilters {
  public:
-  explicit ManyFilters(const Setting& setting);
+  /// Borrows both.
+  ManyFilters(const Setting& setting, const CoreRatesSoFar& cores);
   ~ManyFilters();
   /// Sets `refused` if this build or machine lacks the engine. Fails if a result is wrong.
   [[nodiscard]] Result<void> measure(Point& point, const Point& limits);
@@ -55,12 +57,12 @@ class ManyFilters {
   [[nodiscard]] Result<void> check(std::span<const std::uint32_t> words, std::size_t frame, const char* whose) const;
 
   const Setting& setting_;
+  const CoreRatesSoFar& cores_;
   std::vector<std::uint8_t> bytes_;
   std::vector<filter::PacketBytes> frames_;
   std::vector<filter::Program> programs_;  // of the last point
   std::vector<std::uint32_t> expected_;    // words of every checked frame
   std::map<std::string, std::unique_ptr<filter::Matcher>> matchers_;
-  std::map<std::size_t, Repeats> all_cores_;  // the best rates of cores so far, by number of filters
   std::unique_ptr<DeviceMatches> matches_;
   std::string matches_name_;
 };

@@ -13,7 +13,7 @@
 
 #include "base/units.h"
 #include "experiments/live/arrangement.h"
-#include "report/text_table.h"
+#include "experiments/text_rows.h"
 
 namespace penstock::experiments {
 namespace {
@@ -66,29 +66,9 @@ std::string rate_text(const Record& record, const std::string& rate) {
   return !wished || least >= kReached * *wished ? rate : fmt::format("{} ({:.0f} sent)", rate, least);
 }
 
-using Rows = std::vector<std::vector<std::string>>;
-
-std::string table_text(const std::string& title, const std::vector<std::string>& head, const Rows& rows, Style style) {
-  const auto line = [](const std::vector<std::string>& cells) {
-    std::string text = "|";
-    for (const std::string& cell : cells) text += fmt::format(" {} |", cell);
-    return text + '\n';
-  };
-  if (style == Style::markdown) {
-    std::string text = "**" + title + "**\n\n" + line(head) + line(std::vector<std::string>(head.size(), "---"));
-    for (const auto& row : rows) text += line(row);
-    return text;
-  }
-  std::vector<std::string> titles = head;
-  for (std::string& cell : titles) cell.insert(0, 1, '>');
-  report::TextTable table({titles.begin(), titles.end()});
-  for (const auto& row : rows) table.add_row(row);
-  return title + '\n' + table.text();
-}
-
 /// The CPU's delay divided by the GPU's, in Araujo's arrangement. Marked where both lose packets.
 std::string speedups(const Record& record, const std::vector<std::string>& rates, Style style) {
-  Rows rows;
+  TableRows rows;
   bool any = false;
   const auto loses = [](const Point& point) { return point.number("lost_percent").value_or(0) > 0; };
   const auto add = [&](const char* system, const char* processor, const char* buffer, const std::string& name) {
@@ -111,7 +91,7 @@ std::string speedups(const Record& record, const std::vector<std::string>& rates
   if (!any) return {};
   std::vector<std::string> head{"buffer"};
   for (const std::string& rate : rates) head.push_back(rate);
-  return table_text(
+  return table_of_texts(
       "Table 2: mean delay of Araujo's arrangement on the CPU ÷ mean delay, by Mbit/s sent (*: both lost packets)",
       head, rows, style);
 }
@@ -119,7 +99,7 @@ std::string speedups(const Record& record, const std::vector<std::string>& rates
 std::string recommendations(const Record& record, const std::vector<std::string>& rates, Style style) {
   std::vector<std::string> head{"Mbit/s sent"};
   for (const double bound : kBoundsMs) head.push_back(fmt::format("{:.0f} ms", bound));
-  Rows rows;
+  TableRows rows;
   for (const std::string& rate : rates) {
     std::vector<std::string>& row = rows.emplace_back(1, rate_text(record, rate));
     for (const double bound : kBoundsMs) {
@@ -129,7 +109,7 @@ std::string recommendations(const Record& record, const std::vector<std::string>
       if (lost > 0) row.back() += fmt::format(" {:.1f} % lost", lost);
     }
   }
-  return table_text("Table 3: recommended configuration, by rate and bound of the mean delay", head, rows, style);
+  return table_of_texts("Table 3: recommended configuration, by rate and bound of the mean delay", head, rows, style);
 }
 
 }  // namespace
