@@ -150,4 +150,23 @@ Curves curves_of(const Figure& figure, const Record& record) {
   return curves;
 }
 
+std::vector<std::string> panel_values(const Figure& figure, const Record& record) {
+  if (figure.panels.empty()) return {""};
+  std::vector<std::string> values;
+  for (const Point& point : record.points) {
+    if (!satisfies(point, figure.where) || !y_of(figure, point) || point.find(figure.x.key) == nullptr) continue;
+    const std::string value = point.text(figure.panels);
+    if (std::ranges::find(values, value) == values.end()) values.push_back(value);
+  }
+  return values;
+}
+
+Figure figure_of_panel(const Figure& figure, const std::string& value) {
+  Figure one = figure;
+  if (figure.panels.empty()) return one;
+  one.where.push_back({figure.panels, {value}});
+  std::erase(one.series, figure.panels);
+  return one;
+}
+
 }  // namespace penstock::experiments

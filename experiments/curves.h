@@ -53,4 +53,9 @@ struct Curves {
 [[nodiscard]] std::optional<double> y_of(const Figure& figure, const Point& point);
 [[nodiscard]] Curves curves_of(const Figure& figure, const Record& record);
 
+/// The values of Figure::panels that the record has, in its order; {""} if the figure has no panels.
+[[nodiscard]] std::vector<std::string> panel_values(const Figure& figure, const Record& record);
+/// The figure reduced to one panel.
+[[nodiscard]] Figure figure_of_panel(const Figure& figure, const std::string& value);
+
 }  // namespace penstock::experiments

@@ -71,9 +71,9 @@ struct Figure {
 
 enum class Style : std::uint8_t { terminal, markdown };
 
-/// The title; a table with a row for each x and a column for each series (for bars, their columns); the limit, how
-/// close the points came to it, and what is known from repeats; the paper's values. Columns that do not fit a terminal
-/// of 100 columns follow in a second table.
+/// The title; a table with a row for each x and a column for each series (for bars, their columns), or of many series
+/// one for each panel; the limit, how close the points came to it, and what is known from repeats; the paper's values.
+/// Columns that do not fit a terminal of 100 columns follow in a second table.
 [[nodiscard]] std::string table(const Figure& figure, const Record& record, Style style);
 
 /// Whether the plot would show a point or a bar.

@@ -105,6 +105,21 @@ TEST(FigureTable, BreaksColumnsThatDoNotFitATerminal) {
   for (int i = 0; i < 30; ++i) EXPECT_THAT(all, HasSubstr("1,0" + std::string(i < 10 ? "0" : "") + std::to_string(i)));
 }
 
+TEST(FigureTable, HasATableForEachPanelIfThereAreManySeries) {
+  Figure with_panels = figure();
+  with_panels.panels = "processor";
+  Record many;
+  for (const char* processor : {"gpu", "cpu"}) {
+    for (const int streams : {1, 2, 3, 4}) many.points.push_back(point(1, processor, streams).set("streams", streams));
+  }
+  EXPECT_THAT(table(with_panels, many, Style::markdown),
+              HasSubstr("**processor gpu**\n\n| packets | streams=1 | streams=2 | streams=3 | streams=4 |\n"
+                        "| ---: | ---: | ---: | ---: | ---: |\n| 1 | 1.000 | 2.000 | 3.000 | 4.000 |\n"
+                        "\n**processor cpu**\n\n| packets |"));
+  many.points.resize(6);
+  EXPECT_THAT(table(with_panels, many, Style::markdown), HasSubstr("| packets | gpu streams=1 |")) << "six series";
+}
+
 TEST(FigureTable, OrdersTextsOnTheXAxisLikeThePoints) {
   Figure chains = figure();
   chains.x = {"chain", "chain"};

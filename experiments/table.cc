@@ -164,6 +164,25 @@ std::string markdown_table(const Column& xs, const std::vector<Column>& columns)
   return text;
 }
 
+/// With more series, a figure with panels has a table for each of them, if they are few.
+constexpr std::size_t kMostSeries = 6;
+constexpr std::size_t kMostTables = 6;
+
+std::string one_table(const Figure& figure, const Record& record, Style style) {
+  const Curves curves = curves_of(figure, record);
+  Column xs{{printable(figure.x.label)}, {}};
+  for (const Value& x : curves.xs) xs.cells.push_back(x_text(x));
+  std::vector<Column> columns;
+  if (figure.bars) {
+    for (const Axis& axis : figure.bars->columns) columns.push_back(column_of(axis, figure, curves, record));
+  } else {
+    for (const auto* list : {&curves.series, &curves.limits}) {
+      for (const Curve& curve : *list) columns.push_back(column_of(curve, curves.xs.size()));
+    }
+  }
+  return style == Style::markdown ? markdown_table(xs, columns) : terminal_table(xs, columns);
+}
+
 /// How close the points came to their limit, for the series that came closest.
 std::string nearest_to_limit(const Figure& figure, const Record& record) {
   if (!figure.limit || figure.limit->of != LimitLine::Of::point) return "";
@@ -234,19 +253,20 @@ bool has_points(const Figure& figure, const Record& record) { return !curves_of(
 std::string table(const Figure& figure, const Record& record, Style style) {
   const bool markdown = style == Style::markdown;
   const Curves curves = curves_of(figure, record);
-  Column xs{{printable(figure.x.label)}, {}};
-  for (const Value& x : curves.xs) xs.cells.push_back(x_text(x));
-  std::vector<Column> columns;
-  if (figure.bars) {
-    for (const Axis& axis : figure.bars->columns) columns.push_back(column_of(axis, figure, curves, record));
-  } else {
-    for (const auto* list : {&curves.series, &curves.limits}) {
-      for (const Curve& curve : *list) columns.push_back(column_of(curve, curves.xs.size()));
-    }
-  }
   std::string text = markdown ? fmt::format("### {}\n\n{}, by {}.\n\n", figure.title, figure.y.label, figure.x.label)
                               : fmt::format("{}\n{}, by {}\n", figure.title, figure.y.label, figure.x.label);
-  text += markdown ? markdown_table(xs, columns) : terminal_table(xs, columns);
+  const std::vector<std::string> panels = panel_values(figure, record);
+  if (figure.panels.empty() || curves.series.size() <= kMostSeries || panels.size() > kMostTables) {
+    text += one_table(figure, record, style);
+  } else {
+    bool first = true;
+    for (const std::string& value : panels) {
+      const std::string title = printable(figure.panels + ' ' + value);
+      text += (first ? "" : "\n") + (markdown ? "**" + title + "**\n\n" : title + '\n');
+      text += one_table(figure_of_panel(figure, value), record, style);
+      first = false;
+    }
+  }
   std::vector<std::string> notes{nearest_to_limit(figure, record), repeats_text(curves), left_out(figure, curves)};
   for (const Reference& reference : figure.references) {
     notes.push_back(fmt::format("{}{}{}: {}{} ({}).", reference.label, reference.panel.empty() ? "" : ", ",

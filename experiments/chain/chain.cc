@@ -145,7 +145,8 @@ class ChainTrial final : public Trial {
     if (auto checked = runner_.check(chain); !checked) return checked;
     if (auto measured = runner_.measure(point, chain, limits, setting_); !measured) return measured;
     if (chain.on_gpu || !chain.undone_by.empty()) point.set("checked", true);
-    if (const auto us = time_of_function_us(point); us && point.text("sweep") == "bounded") point.set("function_us", *us);
+    if (const auto us = time_of_function_us(point); us && point.text("sweep") == "bounded")
+      point.set("function_us", *us);
     return {};
   }
 

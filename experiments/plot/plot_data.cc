@@ -25,25 +25,6 @@ std::string plain(std::string text) {
   return text;
 }
 
-/// The figure reduced to one panel.
-Figure figure_of_panel(const Figure& figure, const std::string& value) {
-  Figure one = figure;
-  if (figure.panels.empty()) return one;
-  one.where.push_back({figure.panels, {value}});
-  std::erase(one.series, figure.panels);
-  return one;
-}
-
-std::vector<std::string> panel_values(const Figure& figure, const Record& record) {
-  if (figure.panels.empty()) return {""};
-  std::vector<std::string> values;
-  for (const Point& point : record.points) {
-    if (satisfies(point, figure.where) && y_of(figure, point) && point.find(figure.x.key) != nullptr)
-      add_once(values, point.text(figure.panels));
-  }
-  return values;
-}
-
 bool is_constant(const Curve& curve) {
   constexpr double kShown = 1e-3;
   return std::ranges::all_of(curve.points, [&](const CurvePoint& point) {
