@@ -25,6 +25,7 @@
 #include "function/output.h"
 #include "function/processor.h"
 #include "function/shared_objects.h"
+#include "function/stage_recipe.h"
 #include "packet/batch.h"
 #include "packet/device_stage.h"
 #include "packet/field.h"
@@ -185,6 +186,12 @@ class NetworkFunction {
     static_cast<void>(processor);
     static_cast<void>(use);
     return nullptr;
+  }
+  /// What its stage on this device is made from, by the newest tables; for a process that owns the device. Later
+  /// changes of the tables are not in it. Null: its stage on this processor cannot run in another process.
+  [[nodiscard]] virtual std::optional<StageRecipe> stage_recipe(Processor processor) const {
+    static_cast<void>(processor);
+    return std::nullopt;
   }
   /// Makes a stage for one more worker, whose CPU stage is `twin`, made by this function. The twin outlives it, and the
   /// same thread calls both, so they may share a worker's state. Null if the function has none; never null if its

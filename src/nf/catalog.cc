@@ -14,6 +14,7 @@
 #include "nf/firewall/firewall.h"
 #include "nf/ipsec/ipsec.h"
 #include "nf/nids/nids.h"
+#include "nf/router/recipe.h"
 #include "nf/router/router.h"
 
 namespace penstock::nf {
@@ -80,6 +81,11 @@ const function::NfKind* find_kind(std::string_view name, function::NfKinds kinds
     if (kind->name == name) return kind;
   }
   return nullptr;
+}
+
+std::span<const function::RemoteKernel> remote_kernels() {
+  static const std::array kKernels{router::remote_kernel()};
+  return kKernels;
 }
 
 }  // namespace penstock::nf

@@ -6,11 +6,13 @@
 
 #pragma once
 
+#include <span>
 #include <string_view>
 #include <vector>
 
 #include "base/error.h"
 #include "function/network_function.h"
+#include "function/stage_recipe.h"
 
 namespace penstock::nf {
 
@@ -20,5 +22,9 @@ namespace penstock::nf {
 [[nodiscard]] Result<std::vector<const function::NfKind*>> catalog_with(function::NfKinds further);
 /// Null for an unknown name.
 [[nodiscard]] const function::NfKind* find_kind(std::string_view name, function::NfKinds kinds = catalog());
+
+/// The kernels that stages of these functions are made from (NetworkFunction::stage_recipe), for processes that run
+/// them for others.
+[[nodiscard]] std::span<const function::RemoteKernel> remote_kernels();
 
 }  // namespace penstock::nf

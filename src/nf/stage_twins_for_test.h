@@ -84,6 +84,42 @@ class OwnLane {
   std::unique_ptr<ring::Lane> lane_;
 };
 
+/// A function whose device stages are made from its recipe, as another process would. Borrows the function; all else is
+/// its own.
+class FromRecipe final : public function::NetworkFunction {
+ public:
+  FromRecipe(function::NetworkFunction& own, const function::RemoteKernel& kernel) : own_(own), kernel_(kernel) {}
+
+  [[nodiscard]] const function::NfTraits& traits() const noexcept override { return own_.traits(); }
+  [[nodiscard]] std::string description() const override { return own_.description(); }
+  [[nodiscard]] std::unique_ptr<function::CpuStage> make_cpu_stage() override { return own_.make_cpu_stage(); }
+  [[nodiscard]] std::unique_ptr<function::StateStage> make_state_stage(function::CpuStage& twin) override {
+    return own_.make_state_stage(twin);
+  }
+  [[nodiscard]] std::unique_ptr<function::FinishStage> make_finish_stage(function::CpuStage& twin) override {
+    return own_.make_finish_stage(twin);
+  }
+  [[nodiscard]] std::unique_ptr<DeviceStage> make_device_stage(function::Processor processor,
+                                                               const StageUse& use) override {
+    if (loaded_ == nullptr) {
+      const auto recipe = own_.stage_recipe(processor);
+      EXPECT_TRUE(recipe);
+      if (!recipe) return nullptr;
+      EXPECT_EQ(recipe->kernel, kernel_.name);
+      const auto checked = kernel_.check(*recipe);
+      EXPECT_TRUE(checked) << to_string(checked.error());
+      loaded_ = kernel_.load(*recipe);
+      EXPECT_GT(loaded_->bytes(), 0U);
+    }
+    return loaded_->make_stage(use);
+  }
+
+ private:
+  function::NetworkFunction& own_;
+  const function::RemoteKernel kernel_;
+  std::unique_ptr<function::LoadedTables> loaded_;
+};
+
 /// A frame that came as it is.
 inline Frame whole_frame(const PacketBuilder& packet, LinkType link_type = LinkType::ethernet) {
   Frame frame{packet.bytes(), 0, link_type};

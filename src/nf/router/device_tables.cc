@@ -8,7 +8,6 @@
 #include <variant>
 
 #include "gpu/devices.h"
-#include "nf/router/router_tables.h"
 
 namespace penstock::router {
 
@@ -46,41 +45,38 @@ const T* DeviceTables::Array<T>::assign(std::span<const T> host) {
 }
 
 template <typename View>
-View DeviceTables::Fib::assign(const View& host) {
-  return {root.assign({host.root, View::kRootEntries}), nodes.assign({host.nodes, host.node_entries}),
-          host.node_entries};
+View DeviceTables::Fib::assign(const TrieSpans<View>& host) {
+  return {root.assign(host.root), nodes.assign(host.nodes), static_cast<std::uint32_t>(host.nodes.size())};
 }
 
-void DeviceTables::assign(const RouterTables& tables) {
-  const TableVersions& wanted = tables.versions;
-  if (versions_.v4 != wanted.v4) {
-    v4_view_ = std::visit([&](const auto& host) { return Fib4View(v4_.assign(host)); }, tables.v4.view());
+void DeviceTables::assign(const TableSpans& tables, const TableVersions& versions) {
+  if (versions_.v4 != versions.v4) {
+    v4_view_ = std::visit([&](const auto& host) { return Fib4View(v4_.assign(host)); }, tables.v4);
   }
-  if (versions_.v6 != wanted.v6) v6_view_ = v6_.assign(tables.v6.view());
-  if (versions_.hops != wanted.hops) view_.hops = hops_.assign(tables.hops);
-  if (versions_.neighbours != wanted.neighbours) {
-    const NeighbourView host = tables.neighbours.view();
-    view_.neighbours = {neighbours_.assign({host.slots, std::size_t{host.mask} + 1}), host.mask};
+  if (versions_.v6 != versions.v6) v6_view_ = v6_.assign(tables.v6);
+  if (versions_.hops != versions.hops) view_.hops = hops_.assign(tables.hops);
+  if (versions_.neighbours != versions.neighbours) {
+    view_.neighbours = {neighbours_.assign(tables.neighbours), tables.view().neighbours.mask};
   }
-  if (versions_.ports != wanted.ports) view_.ports = ports_.assign(tables.ports);
-  versions_ = wanted;
+  if (versions_.ports != versions.ports) view_.ports = ports_.assign(tables.ports);
+  versions_ = versions;
 }
 
-DeviceSide::DeviceSide(const RouterTables& tables)
-    : device_(gpu::current_device()), versions_(tables.versions), snapshot_(std::make_unique<DeviceTables>(tables)) {}
+DeviceSide::DeviceSide(const TableSpans& tables, const TableVersions& versions)
+    : device_(gpu::current_device()),
+      versions_(versions),
+      snapshot_(std::make_unique<DeviceTables>(tables, versions)) {}
 
 std::unique_ptr<gpu::GpuStage> DeviceSide::make_stage(CheckRules rules) { return make_router_gpu_stage(*this, rules); }
 
-bool DeviceSide::has(const RouterTables& tables) const noexcept { return versions_ == tables.versions; }
-
-void DeviceSide::follow(const RouterTables& tables) noexcept {
-  versions_ = tables.versions;
+void DeviceSide::follow(const TableSpans& tables, const TableVersions& versions) noexcept {
+  versions_ = versions;
   try {
     const OnDevice here(device_);
     if (shadow_ == nullptr) {
-      shadow_ = std::make_unique<DeviceTables>(tables);
+      shadow_ = std::make_unique<DeviceTables>(tables, versions);
     } else {
-      shadow_->assign(tables);
+      shadow_->assign(tables, versions);
     }
     std::unique_ptr<const DeviceTables> before = snapshot_.publish(std::move(shadow_));
     // No stage reads it any more, and it was not created as const.

@@ -16,20 +16,20 @@
 #include "gpu/stage.h"
 #include "nf/router/fib.h"
 #include "nf/router/forward_core.h"
+#include "nf/router/table_spans.h"
 #include "nf/router/table_versions.h"
 
 namespace penstock::router {
-
-struct RouterTables;
 
 /// One copy of the tables, on the device that was current when it was made.
 class DeviceTables {
  public:
   /// Throws CudaError.
-  explicit DeviceTables(const RouterTables& tables) { assign(tables); }
+  DeviceTables(const TableSpans& tables, const TableVersions& versions) { assign(tables, versions); }
 
-  /// Copies the tables that differ from those here, and waits. Throws CudaError; the copy is then unusable.
-  void assign(const RouterTables& tables);
+  /// Copies the tables that differ from those here, by their versions, and waits. Throws CudaError; the copy is then
+  /// unusable.
+  void assign(const TableSpans& tables, const TableVersions& versions);
 
   // Pass these by value to kernels. Valid until the next `assign`.
   [[nodiscard]] const Fib4View& v4() const noexcept { return v4_view_; }
@@ -46,7 +46,7 @@ class DeviceTables {
   struct Fib {
     Array<std::uint32_t> root, nodes;
     template <typename View>
-    View assign(const View& host);
+    View assign(const TrieSpans<View>& host);
   };
 
   TableVersions versions_{0, 0, 0, 0, 0};  // no tables copied yet
@@ -64,16 +64,16 @@ class DeviceTables {
 class DeviceSide {
  public:
   /// Makes it on the current device; throws CudaError.
-  explicit DeviceSide(const RouterTables& tables);
+  DeviceSide(const TableSpans& tables, const TableVersions& versions);
 
   /// Makes a stage for one more batch in flight. It must not outlive this object.
   [[nodiscard]] std::unique_ptr<gpu::GpuStage> make_stage(CheckRules rules);
 
   /// Whether the device has these tables.
-  [[nodiscard]] bool has(const RouterTables& tables) const noexcept;
+  [[nodiscard]] bool has(const TableVersions& versions) const noexcept { return versions_ == versions; }
   /// Updates the device. Batches that begin after it returns see these tables. If they cannot be copied to the device,
   /// its stages refuse batches. Waits for the stages' batch boundaries.
-  void follow(const RouterTables& tables) noexcept;
+  void follow(const TableSpans& tables, const TableVersions& versions) noexcept;
 
   [[nodiscard]] function::Snapshot<DeviceTables>& snapshot() noexcept { return snapshot_; }
   /// Whether its tables are out of date and must not be used.

@@ -13,6 +13,7 @@
 #include "base/units.h"
 #include "gpu/devices.h"
 #include "nf/router/explain.h"
+#include "nf/router/recipe.h"
 #include "nf/router/route_words.h"
 #include "nf/router/router_stage.h"
 #include "nf/router/table_changes.h"
@@ -139,9 +140,16 @@ std::unique_ptr<DeviceStage> Router::make_device_stage(function::Processor /*pro
   DeviceSide& side = on_devices_.of_current([&] {
     // An update in progress waits for this reader, and then sees the new DeviceSide.
     const function::Snapshot<RouterTables>::Reader newest(snapshot_);
-    return std::make_unique<DeviceSide>(newest.table());
+    return std::make_unique<DeviceSide>(newest.table().spans(), newest.table().versions);
   });
   return side.make_stage(rules_);
+}
+
+std::optional<function::StageRecipe> Router::stage_recipe(function::Processor processor) const {
+  if (processor != function::Processor::gpu) return std::nullopt;
+  // Updates wait for this reader.
+  const function::Snapshot<RouterTables>::Reader newest(snapshot_);
+  return recipe_of(newest.table().spans(), rules_);
 }
 
 Result<void> Router::update(const RouterChange& change) {
@@ -238,8 +246,8 @@ void Router::follow(std::unique_ptr<const RouterTables> before, const TableEdit&
 /// Copies the published tables to all devices that have stages.
 void Router::follow_on_devices() noexcept {
   const RouterTables& newest = snapshot_.newest();
-  const auto is_outdated = [&](const DeviceSide& side) { return !side.has(newest); };
-  while (DeviceSide* const side = on_devices_.find_if(is_outdated)) side->follow(newest);
+  const auto is_outdated = [&](const DeviceSide& side) { return !side.has(newest.versions); };
+  while (DeviceSide* const side = on_devices_.find_if(is_outdated)) side->follow(newest.spans(), newest.versions);
 }
 
 Router::Loaded Router::loaded() const {

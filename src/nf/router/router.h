@@ -72,6 +72,8 @@ class Router final : public function::NetworkFunction, public function::RouteSou
   [[nodiscard]] std::unique_ptr<function::CpuStage> make_cpu_stage() override;
   [[nodiscard]] std::unique_ptr<DeviceStage> make_device_stage(function::Processor processor,
                                                                const StageUse& use) override;
+  /// Of the newest tables: it does not follow updates.
+  [[nodiscard]] std::optional<function::StageRecipe> stage_recipe(function::Processor processor) const override;
   /// "12 IPv4 routes added, 3 removed, 1 changed, 1 neighbour added"
   [[nodiscard]] Result<std::string> changes_from(const function::NetworkFunction& running) const override;
   /// Fails if its tables are to come from outside and nothing provides them.

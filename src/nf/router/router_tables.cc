@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <variant>
 
 namespace penstock::router {
 
@@ -28,6 +29,15 @@ Result<void> apply_routes(Fib& fib, const std::vector<Prefix>& erased, const std
 }
 
 }  // namespace
+
+TableSpans RouterTables::spans() const noexcept {
+  const NeighbourView slots = neighbours.view();
+  return {std::visit([]<typename View>(const View& view) { return Trie4Spans(TrieSpans<View>(view)); }, v4.view()),
+          TrieSpans<Fib6View>(v6.view()),
+          hops,
+          {slots.slots, std::size_t{slots.mask} + 1},
+          ports};
+}
 
 Result<void> RouterTables::apply(const TableEdit& edit, std::vector<std::uint32_t>& replaced) {
   if (!edit.hops.empty()) ++versions.hops;

@@ -16,6 +16,7 @@
 #include "nf/router/neighbour_table.h"
 #include "nf/router/next_hop_table.h"
 #include "nf/router/route_table.h"
+#include "nf/router/table_spans.h"
 #include "nf/router/table_versions.h"
 
 namespace penstock::router {
@@ -46,6 +47,8 @@ struct RouterTables {
   TableVersions versions;
 
   [[nodiscard]] ForwardView view() const noexcept { return {hops.data(), ports.data(), neighbours.view()}; }
+  /// As devices get them. Valid until the next change.
+  [[nodiscard]] TableSpans spans() const noexcept;
   /// Appends the values of removed and replaced routes to `replaced`. After an error the tables are unusable.
   [[nodiscard]] Result<void> apply(const TableEdit& edit, std::vector<std::uint32_t>& replaced);
   [[nodiscard]] std::size_t memory_bytes() const noexcept {

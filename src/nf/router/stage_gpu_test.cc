@@ -17,6 +17,7 @@
 
 #include "gpu/cuda_error.h"
 #include "gpu/memory.h"
+#include "nf/router/recipe.h"
 #include "nf/router/router_for_test.h"
 #include "nf/stage_twins_for_test.h"
 
@@ -136,6 +137,24 @@ TEST_P(RouterOnDevice, ForwardsAsItsTwinDoes) {
       EXPECT_LT(twins.forwarded(), twins.packets());
       EXPECT_LT(twins.punted(), twins.packets() / 4);
     }
+  }
+}
+
+TEST_P(RouterOnDevice, ForwardsAsItsTwinDoesByItsRecipe) {
+  for (const Fib4Engine engine : {Fib4Engine::kDir24, Fib4Engine::kTrie1, Fib4Engine::kTrie4}) {
+    SCOPED_TRACE(to_string(engine));
+    const auto router = build(config_with(engine, true));
+    const auto on_host = build(config_with(engine, true));
+    testing::FromRecipe on_device(*router, remote_kernel());
+    StageTwins twins(on_device, *on_host, GetParam());
+    RandomFrames draw(3);
+    for (int round = 0; round < 5; ++round) {
+      for (int n = 0; n < 2000 && twins.lane().append(draw.below(2) == 0 ? draw.frame() : routed_frame(draw)); ++n) {
+        continue;
+      }
+      ASSERT_NO_FATAL_FAILURE(twins.run()) << "round " << round;
+    }
+    EXPECT_GT(twins.forwarded(), twins.packets() / 10);
   }
 }
 

@@ -1,0 +1,66 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Device stages as data: what a stage is made from, so that a process that owns a device can make and run it for
+// another process. Neither trusts the other. The kernels are those of this program, by name (nf/catalog.h); tables and
+// arguments come with the recipe. A check before anything is loaded proves that the kernel stays inside the tables that
+// came with it and that no packet keeps it busy for long, whatever packets, states and tables say.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "packet/batch.h"
+#include "packet/device_stage.h"
+#include "packet/field.h"
+
+namespace penstock::function {
+
+/// A table in host memory, as it will lie on the device; shared by the recipes of all stages that use it.
+using TableBytes = std::shared_ptr<const std::vector<std::byte>>;
+
+/// What a device stage is made from, in a form that another process can check and make it from.
+struct StageRecipe {
+  std::string kernel;                // name in the list of remote kernels: "router"
+  std::vector<std::byte> arguments;  // trivially copyable values of the kernel's, checked by its maker
+  std::vector<TableBytes> tables;
+};
+
+/// What a stage made from a recipe uses of its lane, as NfTraits say it of a function's own stage. A lane that offers
+/// less must not run it: the stage would leave the memory of the lane.
+struct StageNeeds {
+  Access access;                     // the most that it reads and writes; with the payload, it needs whole frames
+  std::uint32_t findings_bytes = 0;  // that it writes for each packet
+  std::uint32_t state_bytes = 0;     // that it reads for each packet; they may have any values
+  FrameRoom growth{};                // that it may use before and after each frame
+};
+
+/// Tables on a device. Outlives the stages that it makes.
+class LoadedTables {
+ public:
+  virtual ~LoadedTables() = default;
+  /// For one more batch in flight; throws CudaError.
+  [[nodiscard]] virtual std::unique_ptr<DeviceStage> make_stage(const StageUse& use) = 0;
+  [[nodiscard]] virtual std::size_t bytes() const noexcept = 0;  // on the device
+};
+
+/// An entry of the list of kernels that a proxy runs for others.
+struct RemoteKernel {
+  std::string_view name;
+  /// Checks all that a kernel would index or loop by; changes nothing, needs no device. The recipe comes from somebody
+  /// who may lie, but must not change during the call and after it: check a private copy. Takes time and memory in
+  /// proportion to the recipe's bytes.
+  Result<void> (*check)(const StageRecipe& recipe);
+  /// Copies the tables to the current device; call it after `check`. Throws CudaError.
+  std::unique_ptr<LoadedTables> (*load)(const StageRecipe& recipe);
+  /// Call it after `check`.
+  StageNeeds (*needs)(const StageRecipe& recipe) = nullptr;
+};
+
+}  // namespace penstock::function
