@@ -37,7 +37,7 @@ struct LinearView {
 /// Whether a condition that is a set of 64 bits holds for one of them.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline bool bit_holds(const Condition& condition, std::uint32_t bit) noexcept {
   const std::uint64_t set = static_cast<std::uint64_t>(condition.high) << 32 | condition.low;
-  return ((set >> bit & 1) != 0) != condition.negated;
+  return ((set >> (bit & 63) & 1) != 0) != condition.negated;  // a state from another process may have any number
 }
 
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline bool interface_holds(const Condition& condition, PortIndex port) noexcept {

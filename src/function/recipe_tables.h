@@ -58,6 +58,7 @@ class TableWriter {
   explicit TableWriter(StageRecipe& recipe) : recipe_(recipe) {}
   template <typename T>
   void operator()(std::span<const T> values) {
+    static_assert(std::has_unique_object_representations_v<T>);  // no padding
     recipe_.tables.push_back(std::make_shared<const std::vector<std::byte>>(bytes_of(values)));
   }
 

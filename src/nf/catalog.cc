@@ -11,7 +11,9 @@
 #include <utility>
 
 #include "nf/filter/filter.h"
+#include "nf/filter/recipe.h"
 #include "nf/firewall/firewall.h"
+#include "nf/firewall/recipe.h"
 #include "nf/ipsec/ipsec.h"
 #include "nf/nids/nids.h"
 #include "nf/router/recipe.h"
@@ -84,7 +86,7 @@ const function::NfKind* find_kind(std::string_view name, function::NfKinds kinds
 }
 
 std::span<const function::RemoteKernel> remote_kernels() {
-  static const std::array kKernels{router::remote_kernel()};
+  static const std::array kKernels{filter::remote_kernel(), firewall::remote_kernel(), router::remote_kernel()};
   return kKernels;
 }
 

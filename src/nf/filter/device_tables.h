@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include "gpu/stage.h"
 #include "nf/filter/code/device_matcher.h"
 #include "nf/filter/code/machine_code.h"
+#include "nf/filter/filter_core.h"
 #include "nf/filter/filter_list.h"
 
 namespace penstock::filter {
@@ -29,6 +31,8 @@ class DeviceTables {
   /// For the current device. `code`: of the programs for Ethernet, or null to interpret them; programs for other link
   /// types are always interpreted. Throws CudaError.
   DeviceTables(const FilterList& list, MachineCode* code);
+  /// Interpreted, from tables on the host with so many instructions. Those of another process must have been checked.
+  DeviceTables(const FilterView& host, std::size_t instructions);
   DeviceTables(const DeviceTables&) = delete;
   DeviceTables& operator=(const DeviceTables&) = delete;
   ~DeviceTables();

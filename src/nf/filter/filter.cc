@@ -13,18 +13,13 @@
 #include "function/changes.h"
 #include "gpu/devices.h"
 #include "gpu/nvrtc.h"
+#include "nf/filter/recipe.h"
 
 namespace penstock::filter {
 
 namespace {
 
 /// Packets that pass keep their verdict, so the verdict is also read; it has the output port.
-Access access_of(const FilterList& list) noexcept {
-  FieldSet reads = FieldSet::all() - FieldSet{Field::timestamp, Field::in_port, Field::mark, Field::flow_hash};
-  if (list.headers_only) reads -= FieldSet{Field::payload, Field::trailer};
-  return {reads, {Field::verdict}};
-}
-
 std::string_view text_of(Action action) { return action.kind == Action::Kind::drop ? "drop" : "forward"; }
 
 /// Whether a filter has chosen the port of every packet that goes on.
@@ -51,8 +46,8 @@ const NamedFilter* find(const FilterList& list, std::string_view name) {
 Filter::Filter(FilterList list, const FilterOptions& options) : list_(std::move(list)), options_(options) {
   traits_.name = filter_kind().name;
   traits_.summary = filter_kind().summary;
-  traits_.cpu = access_of(list_);
-  traits_.devices = {{function::Processor::gpu, access_of(list_)}};
+  traits_.cpu = device_access(list_.headers_only);
+  traits_.devices = {{function::Processor::gpu, device_access(list_.headers_only)}};
   traits_.finish = Access{{Field::frame_shape}, {}};  // for counting bytes
   traits_.findings_bytes = static_cast<std::uint32_t>(options_.most_filters / 8);
   traits_.chooses_port = chooses_port(list_);
@@ -80,6 +75,11 @@ std::unique_ptr<DeviceStage> Filter::make_device_stage(function::Processor /*pro
   const DeviceTables& tables =
       on_devices_.of_current([&] { return std::make_unique<const DeviceTables>(list_, machine_code()); });
   return make_filter_gpu_stage(tables, traits_.findings_bytes, use.batch_packets);
+}
+
+std::optional<function::StageRecipe> Filter::stage_recipe(function::Processor processor) const {
+  if (processor != function::Processor::gpu || options_.gpu_engine == GpuEngine::generated) return std::nullopt;
+  return recipe_of(list_, traits_.findings_bytes);
 }
 
 MachineCode* Filter::machine_code() {

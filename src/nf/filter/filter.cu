@@ -70,11 +70,11 @@ __global__ void __launch_bounds__(gpu::kThreadsPerBlock)
 }  // namespace
 
 struct DeviceTables::Parts {
-  Parts(const FilterList& list, const FilterTables& tables, MachineCode* code)
-      : instructions(std::span(tables.instructions)),
-        starts(std::span(tables.starts)),
-        actions(std::span(tables.actions)),
-        view(tables.view(list)) {
+  Parts(const FilterView& host, std::size_t count, MachineCode* code)
+      : instructions(std::span(host.instructions, count)),
+        starts(std::span(host.starts, kLinkTypes * host.count)),
+        actions(std::span(host.actions, host.count)),
+        view(host) {
     view.instructions = instructions.data();
     view.starts = starts.data();
     view.actions = actions.data();
@@ -91,8 +91,13 @@ struct DeviceTables::Parts {
   std::unique_ptr<DeviceMatcher> generated;  // for Ethernet; null: interpreted
 };
 
-DeviceTables::DeviceTables(const FilterList& list, MachineCode* code)
-    : parts_(std::make_unique<const Parts>(list, FilterTables(list), code)) {}
+DeviceTables::DeviceTables(const FilterList& list, MachineCode* code) {
+  const FilterTables tables(list);
+  parts_ = std::make_unique<const Parts>(tables.view(list), tables.instructions.size(), code);
+}
+
+DeviceTables::DeviceTables(const FilterView& host, std::size_t instructions)
+    : parts_(std::make_unique<const Parts>(host, instructions, nullptr)) {}
 
 DeviceTables::~DeviceTables() = default;
 

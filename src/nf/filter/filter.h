@@ -37,6 +37,8 @@ class Filter final : public function::NetworkFunction {
   const function::NfTraits& traits() const noexcept override { return traits_; }
   std::unique_ptr<function::CpuStage> make_cpu_stage() override;
   std::unique_ptr<DeviceStage> make_device_stage(function::Processor processor, const StageUse& use) override;
+  /// For the interpreter; null where the user has chosen generated code.
+  std::optional<function::StageRecipe> stage_recipe(function::Processor processor) const override;
   std::unique_ptr<function::FinishStage> make_finish_stage(function::CpuStage& twin) override;
   /// "1 filter added, 2 changed, otherwise drop → forward"
   Result<std::string> changes_from(const function::NetworkFunction& running) const override;

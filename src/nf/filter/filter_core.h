@@ -52,7 +52,7 @@ struct FilterTables {
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline Verdict interpret_all(const FilterView& view, PacketView packet,
                                                                 std::uint32_t* words) noexcept {
   const auto type = static_cast<std::size_t>(packet.packet->link_type);
-  if (!view.takes[type]) return Verdict::drop(DropReason::link_type);
+  if (type >= kLinkTypes || !view.takes[type]) return Verdict::drop(DropReason::link_type);
   const PacketBytes bytes = bytes_of(packet, view.headers_only);
   const std::uint32_t* starts = view.starts + type * view.count;
   for (std::uint32_t w = 0; w * 32 < view.count; ++w) {

@@ -16,6 +16,7 @@ namespace {
 
 struct DeviceTables::Parts {};
 DeviceTables::DeviceTables(const FilterList& /*list*/, MachineCode* /*code*/) { refuse(); }
+DeviceTables::DeviceTables(const FilterView& /*host*/, std::size_t /*instructions*/) { refuse(); }
 DeviceTables::~DeviceTables() = default;
 
 std::unique_ptr<gpu::GpuStage> make_filter_gpu_stage(const DeviceTables& /*tables*/, std::uint32_t /*bytes*/,

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "nf/filter/filter.h"
+#include "nf/filter/recipe.h"
 #include "nf/stage_twins_for_test.h"
 
 namespace penstock::filter {
@@ -110,6 +111,24 @@ TEST_P(FilterOnDevice, DecidesAndCountsAsItsTwin) {
                                    {"ip6 and not tcp", kPass},
                                    {"vlan and udp", kDrop}});
   expect_twins(list, GetParam().engine, GetParam().way, 10);
+}
+
+TEST(FilterOnDeviceByItsRecipe, DecidesAndCountsAsItsTwin) {
+  for (const bool headers_only : {false, true}) {
+    const FilterList list =
+        list_of({{"ip6 and udp", kToOne}, {"tcp port 80 or vlan", kDrop}, {"greater 100", kPass}}, headers_only);
+    Filters nfs(list, GpuEngine::automatic);
+    for (const Way& way : testing::kWays) {
+      testing::FromRecipe on_device(*nfs.on_device, remote_kernel());
+      StageTwins twins(on_device, *nfs.on_host, way);
+      RandomFrames draw(4);
+      for (int round = 0; round < 5; ++round) {
+        while (twins.lane().append(draw.frame())) continue;
+        ASSERT_NO_FATAL_FAILURE(twins.run()) << way.name << ", round " << round;
+      }
+      ASSERT_NO_FATAL_FAILURE(nfs.expect_equal_counts());
+    }
+  }
 }
 
 TEST_P(FilterOnDevice, SeesOnlyHeadersAsItsTwinDoes) {

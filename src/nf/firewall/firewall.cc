@@ -64,14 +64,6 @@ Route route_at(std::optional<Hook> hook, PortIndex host) {
 
 }  // namespace
 
-Access rule_access() noexcept {
-  // Packets that pass keep their verdict, so the verdict is also read; it has the output port. Parsing reads the
-  // protocol, the fragment fields and the TCP flags.
-  constexpr FieldSet kTested{Field::ipv4_src,    Field::ipv4_dst,    Field::ipv6_src,       Field::ipv6_dst,
-                             Field::l4_src_port, Field::l4_dst_port, Field::icmp_type_code, Field::in_port};
-  return {kParsedFields | kTested | FieldSet{Field::verdict}, {Field::verdict}};
-}
-
 Firewall::Firewall(classify::Ruleset rules, Setup setup)
     : rules_(std::move(rules)),
       from_(std::move(setup.from)),
@@ -98,8 +90,7 @@ Firewall::Firewall(classify::Ruleset rules, Setup setup)
   traits_.emits = !answering_.ports.empty();
   const bool tests_links = rules_.tests_link_headers() || (nat_ && nat_->rules.tests_link_headers());
   traits_.asks_for_arrivals = (traits_.emits && answering_.as_they_arrived) || (tests_links && setup.link_is_written);
-  Access access = rule_access();
-  traits_.cpu = access;
+  traits_.cpu = device_access(StageKind::plain);
   // Also without steps: the objects belong to the file, and other functions, or the next rules, may use them.
   step_state_ = StepState::of(rules_, setup.shared);
   if (nat_) nat_step_state_ = StepState::of(nat_->rules, setup.shared);
@@ -132,19 +123,14 @@ Firewall::Firewall(classify::Ruleset rules, Setup setup)
     traits_.growth.tail = conntrack::kMostFtpGrowth;
   }
   if (nat_) {
-    constexpr FieldSet kTranslated{Field::ipv4_checksum, Field::ipv4_src,    Field::ipv4_dst,
-                                   Field::ipv6_src,      Field::ipv6_dst,    Field::l4_src_port,
-                                   Field::l4_dst_port,   Field::l4_checksum, Field::icmp_rest};
-    // The payload of ICMP errors quotes a packet; devices leave them to the CPU.
-    traits_.cpu.writes |= kTranslated | FieldSet{Field::payload};
-    access.reads |= kTranslated;
-    access.writes |= kTranslated;
+    // The payload of ICMP errors quotes a packet.
+    traits_.cpu.writes |= device_access(StageKind::translating).writes | FieldSet{Field::payload};
     traits_.state_bytes = sizeof(TranslatingState);
   }
   // No stage on a device. Where the host's packets pass other hooks, the host has to know by which port a packet leaves
   // before it decides about its connection.
   if (helps || steps_ || nat_steps_ || host_has_port() || bridge_) return;
-  traits_.devices = {{function::Processor::gpu, access}};
+  traits_.devices = {{function::Processor::gpu, device_access(stage_kind())}};
   // For counting bytes; an answer quotes the packet, which may have to be as it is at this function.
   const bool quotes = traits_.emits && !answering_.as_they_arrived;
   traits_.finish = Access{quotes ? FieldSet::all() : FieldSet{Field::frame_shape}, {}};
@@ -228,6 +214,18 @@ std::unique_ptr<DeviceStage> Firewall::make_device_stage(function::Processor /*p
   const classify::DeviceTables& tables =
       on_devices_.of_current([&] { return std::make_unique<const classify::DeviceTables>(rules_, *classifier_); });
   return nat_ ? make_translating_gpu_stage(tables) : make_firewall_gpu_stage(tables, tracks());
+}
+
+StageKind Firewall::stage_kind() const noexcept {
+  if (nat_) return StageKind::translating;
+  return tracks() ? StageKind::tracked : StageKind::plain;
+}
+
+std::optional<function::StageRecipe> Firewall::stage_recipe(function::Processor processor) const {
+  if (traits_.access_on(processor) == nullptr || !function::is_device(processor)) return std::nullopt;
+  const auto tables = classify::spans_of(rules_, *classifier_);
+  if (!tables) return std::nullopt;
+  return recipe_of(*tables, stage_kind());
 }
 
 std::unique_ptr<function::FinishStage> Firewall::make_finish_stage(function::CpuStage& twin) {

@@ -26,6 +26,7 @@
 #include "gpu/per_device.h"
 #include "nf/firewall/judge_core.h"
 #include "nf/firewall/nat_rules.h"
+#include "nf/firewall/recipe.h"
 #include "nf/firewall/rejecter.h"
 #include "nf/firewall/rule_source.h"
 #include "nf/firewall/steps/step_runner.h"
@@ -36,10 +37,6 @@ struct Counters;
 }
 
 namespace penstock::firewall {
-
-/// The fields that any rules may test, and those that a network function reads and writes to apply them. They do not
-/// depend on the loaded rules, since a reload may bring others.
-[[nodiscard]] Access rule_access() noexcept;
 
 /// One worker's counts: one per rule by index, then one each for the IPv4 and IPv6 policy. Only the worker writes; any
 /// thread may read.
@@ -112,6 +109,8 @@ class Firewall final : public function::NetworkFunction,
   const function::NfTraits& traits() const noexcept override { return traits_; }
   std::unique_ptr<function::CpuStage> make_cpu_stage() override;
   std::unique_ptr<DeviceStage> make_device_stage(function::Processor processor, const StageUse& use) override;
+  /// Null for rules with the engine `rfc`, whose tables are not checked.
+  std::optional<function::StageRecipe> stage_recipe(function::Processor processor) const override;
   std::unique_ptr<function::StateStage> make_state_stage(function::CpuStage& twin) override;
   std::unique_ptr<function::FinishStage> make_finish_stage(function::CpuStage& twin) override;
   Errors check() const override;
@@ -145,6 +144,7 @@ class Firewall final : public function::NetworkFunction,
 
   [[nodiscard]] const classify::Ruleset& rules() const noexcept { return rules_; }
   [[nodiscard]] bool tracks() const noexcept { return tracking_.has_value(); }
+  [[nodiscard]] StageKind stage_kind() const noexcept;
   [[nodiscard]] bool translates() const noexcept { return nat_.has_value(); }
   [[nodiscard]] bool answers() const noexcept { return traits_.emits; }
   /// The sums over all workers, in the order of RuleCounters. In a reload, with those of the predecessor, so that they

@@ -12,6 +12,7 @@
 #include "classify/random_rules_for_test.h"
 #include "nf/firewall/corpus_for_test.h"
 #include "nf/firewall/firewall.h"
+#include "nf/firewall/recipe.h"
 #include "nf/firewall/rules_for_test.h"
 #include "nf/stage_twins_for_test.h"
 
@@ -68,6 +69,20 @@ TEST_P(FirewallOnDevice, DecidesAndCountsAsItsTwinInBatchesOfEverySize) {
     // A rule that calls a chain, one that returns from it, and one on the output port.
     EXPECT_LE(unused, 3) << "the packets do not meet the rules";
     EXPECT_LT(twins.punted(), twins.packets() / 4);
+  }
+}
+
+TEST_P(FirewallOnDevice, DecidesAndCountsAsItsTwinByItsRecipe) {
+  for (const classify::Engine engine : {classify::Engine::linear, classify::Engine::bitvector}) {
+    Firewalls nfs(rules_about_random_frames(), engine);
+    testing::FromRecipe on_device(*nfs.on_device, remote_kernel());
+    StageTwins twins(on_device, *nfs.on_host, GetParam());
+    RandomFrames draw(3);
+    for (int round = 0; round < 5; ++round) {
+      while (twins.lane().append(draw.frame(), static_cast<PortIndex>(draw.below(4)))) continue;
+      ASSERT_NO_FATAL_FAILURE(twins.run()) << "round " << round;
+    }
+    ASSERT_NO_FATAL_FAILURE(nfs.expect_equal_counts());
   }
 }
 

@@ -14,6 +14,7 @@
 
 #include "classify/linear_core.h"
 #include "nf/firewall/firewall.h"
+#include "nf/firewall/recipe.h"
 #include "nf/firewall/rules_for_test.h"
 #include "nf/firewall/translating_core.h"
 #include "nf/stage_twins_for_test.h"
@@ -116,6 +117,24 @@ TEST_P(TranslatingOnDevice, WritesWhatTheHostWrites) {
     RandomFrames draw(1);
     std::size_t packets = 0, written = 0;
     for (int round = 0; round < 20; ++round) {
+      for (std::uint32_t n = 1 + draw.below(4000); n > 0; --n, ++packets) {
+        if (!lane.append(draw.frame(), static_cast<PortIndex>(draw.below(4)))) break;
+      }
+      written += expect_as_on_host(lane, *firewall, draw);
+      if (HasFailure()) return;
+    }
+    EXPECT_GT(written, packets / 20);
+  }
+}
+
+TEST_P(TranslatingOnDevice, WritesByItsRecipeWhatTheHostWrites) {
+  for (const classify::Engine engine : {classify::Engine::linear, classify::Engine::bitvector}) {
+    const auto firewall = translating(engine);
+    testing::FromRecipe by_recipe(*firewall, remote_kernel());
+    OwnLane lane(by_recipe, GetParam());
+    RandomFrames draw(1);
+    std::size_t packets = 0, written = 0;
+    for (int round = 0; round < 5; ++round) {
       for (std::uint32_t n = 1 + draw.below(4000); n > 0; --n, ++packets) {
         if (!lane.append(draw.frame(), static_cast<PortIndex>(draw.below(4)))) break;
       }
