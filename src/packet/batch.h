@@ -80,6 +80,12 @@ class Batch {
     ++lent_count_;
     return true;
   }
+  /// Fills an empty batch with packets whose descriptors are already in its memory, for a batch of another process that
+  /// is mapped here. The caller has checked them: no frame is lent, and all end in the first `used_bytes`.
+  void adopt(std::size_t packets, std::size_t used_bytes) noexcept {
+    count_ = packets;
+    used_ = used_bytes;
+  }
   [[nodiscard]] std::size_t size() const noexcept { return count_; }
   [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
   /// How many of the frames are lent.

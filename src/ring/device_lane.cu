@@ -19,6 +19,7 @@
 #include "gpu/per_packet.cuh"
 #include "ring/lane.h"
 #include "ring/lane_kernels.cuh"
+#include "ring/lane_memory.h"
 #include "ring/lent_runs.h"
 #include "ring/span_marks.h"
 #include "ring/timeline.h"
@@ -39,36 +40,29 @@ using kernels::Sum;
 
 constexpr std::size_t aligned8(std::size_t bytes) noexcept { return (bytes + 7) / 8 * 8; }
 
-/// Byte offsets of the per-packet results in their block, which begins with the verdicts.
-struct ResultPlaces {
-  std::vector<std::size_t> findings;  // by stage
-  std::vector<std::size_t> lengths;   // by stage
-  std::size_t bytes = 0;              // size of the block
-
-  void lay_out(const SegmentShape& shape, std::size_t packets) {
-    findings.clear();  // keeps the capacity
-    lengths.clear();
-    bytes = aligned8(packets * kVerdictBytes);
-    for (const SegmentShape::Stage& stage : shape.stages) {
-      findings.push_back(bytes);
-      bytes += aligned8(packets * stage.findings_bytes);
-      lengths.push_back(bytes);
-      if (stage.changes_shape) bytes += aligned8(packets * kLengthBytes);
-    }
+/// Pinned host memory: the lane's own, or memory that it was given.
+template <typename T>
+class HostPart {
+ public:
+  HostPart() = default;
+  HostPart(std::size_t size, std::span<std::uint8_t> given) : memory_(reinterpret_cast<T*>(given.data())) {
+    if (memory_ != nullptr || size == 0) return;
+    own_ = gpu::PinnedBuffer<T>(size);
+    memory_ = own_.data();
   }
-};
+  [[nodiscard]] T* data() noexcept { return memory_; }
 
-/// The byte offset of a stage's states in the segment's states; for the index after the last stage, their total size.
-std::size_t state_place(const SegmentShape& segment, std::size_t stage, std::size_t packets) noexcept {
-  std::size_t place = 0;
-  for (std::size_t s = 0; s < stage; ++s) place += aligned8(packets * segment.stages[s].state_bytes);
-  return place;
-}
+ private:
+  gpu::PinnedBuffer<T> own_;
+  T* memory_ = nullptr;
+};
 
 class DeviceLane final : public Lane {
  public:
-  DeviceLane(LaneShape shape, LaneStages stages, SpanLog* log);
-  ~DeviceLane() override { abandon(); }
+  DeviceLane(LaneShape shape, LaneStages stages, SpanLog* log, const LaneMemory* memory);
+  DeviceLane(const DeviceLane&) = delete;
+  DeviceLane& operator=(const DeviceLane&) = delete;
+  ~DeviceLane() override;
 
   void exchange_stages(LaneStages& stages) noexcept override;
 
@@ -151,7 +145,7 @@ class DeviceLane final : public Lane {
   gpu::DeviceBuffer<IndexEntry> device_index_;
   gpu::DeviceBuffer<std::uint8_t> device_changes_;
   gpu::DeviceBuffer<std::uint8_t> sent_;  // frames as transferred
-  gpu::PinnedBuffer<std::byte> states_;   // see state_place
+  HostPart<std::byte> states_;            // see state_place
   gpu::DeviceBuffer<std::byte> device_states_;
   // On the device:
   gpu::DeviceBuffer<std::uint8_t> slots_;
@@ -161,10 +155,11 @@ class DeviceLane final : public Lane {
   gpu::DeviceBuffer<Sum> sums_;
   gpu::DeviceBuffer<std::uint32_t> places_;         // of frames in what goes down, in units of kFrameAlignment
   gpu::DeviceBuffer<std::uint8_t> device_results_;  // verdicts, lengths, findings
-  gpu::PinnedBuffer<std::uint8_t> host_results_;
-  gpu::DeviceBuffer<std::uint8_t> device_packed_;             // records or frames
-  std::vector<gpu::PinnedBuffer<std::uint8_t>> host_packed_;  // by segment: frames stay valid during later segments
-  gpu::PinnedBuffer<std::uint32_t> pictured_;                 // packets, of the next or current segment
+  HostPart<std::uint8_t> host_results_;
+  gpu::DeviceBuffer<std::uint8_t> device_packed_;    // records or frames
+  std::vector<HostPart<std::uint8_t>> host_packed_;  // by segment: frames stay valid during later segments
+  const bool wipes_;                                 // its memory on the device, when it ends
+  gpu::PinnedBuffer<std::uint32_t> pictured_;        // packets, of the next or current segment
   std::uint32_t pictured_count_ = 0;
   bool pictures_due_ = false;                         // for the next segment
   gpu::PinnedBuffer<kernels::PictureSlot> pictures_;  // by stages that have run, and packet
@@ -185,59 +180,47 @@ constexpr std::uint32_t aligned(std::uint32_t length) noexcept {
   return static_cast<std::uint32_t>(aligned_frame(length));
 }
 
-DeviceLane::DeviceLane(LaneShape shape, LaneStages stages, SpanLog* log)
+DeviceLane::DeviceLane(LaneShape shape, LaneStages stages, SpanLog* log, const LaneMemory* memory)
     : shape_(std::move(shape)),
       stages_(std::move(stages)),
       collects_(shape_.collects_launches),
-      lent_runs_(shape_.batch_bytes) {
+      lent_runs_(shape_.batch_bytes),
+      wipes_(memory != nullptr) {
   const std::size_t packets = shape_.batch_packets;
   placement_.head = aligned(shape_.room.head);
   placement_.tail = aligned(shape_.room.tail);
-  const std::size_t frame_bytes = std::max(shape_.sent_bytes, shape_.batch_bytes);
-  // Lent frames need not be aligned, and may come with gaps.
-  const std::size_t sent_bytes = LentRuns::with_gaps(frame_bytes + packets * kFrameAlignment);
-  const std::size_t room_bytes = packets * (placement_.head + placement_.tail);
+  const LaneSizes sizes(shape_);
+  const LaneMemory given = memory != nullptr ? *memory : LaneMemory{};
   const bool copies = shape_.crossing != Crossing::zero_copy;
-  bool headers_up = false;
-  std::size_t change_bytes = 0;
-  std::size_t result_bytes = 0;
-  std::size_t packed_bytes = 0;
-  std::size_t state_bytes = 0;
-  for (const SegmentShape& segment : shape_.segments) {
-    change_bytes = std::max(change_bytes, aligned8(packets * kVerdictBytes) + packets * segment.up.bytes);
-    result_places_.lay_out(segment, packets);
-    result_bytes = std::max(result_bytes, result_places_.bytes);
-    state_bytes = std::max(state_bytes, state_place(segment, segment.stages.size(), packets));
-    headers_up |= segment.sends_packets && !segment.frames_up;
-    const std::size_t packed =
-        aligned_frame(packets * segment.down.bytes) + (segment.frames_down ? frame_bytes + room_bytes : 0);
-    packed_bytes = std::max(packed_bytes, packed);
-    host_packed_.emplace_back(packed);
+  for (std::size_t segment = 0; segment < shape_.segments.size(); ++segment) {
+    const std::size_t place = sizes.packed_places[segment];
+    const std::size_t end = segment + 1 < sizes.packed_places.size() ? sizes.packed_places[segment + 1] : sizes.packed;
+    host_packed_.emplace_back(end - place, given.packed.empty() ? given.packed : given.packed.subspan(place));
   }
   index_ = gpu::PinnedBuffer<IndexEntry>(packets);
   device_index_ = gpu::DeviceBuffer<IndexEntry>(packets);
-  if (headers_up && copies) headers_ = gpu::PinnedBuffer<std::uint8_t>(packets * kHeaderBytes);
-  if (shape_.segments.size() > 1 || shape_.segments.front().verdicts_up) {
-    changes_ = gpu::PinnedBuffer<std::uint8_t>(change_bytes);
-    device_changes_ = gpu::DeviceBuffer<std::uint8_t>(change_bytes);
+  if (sizes.headers_up && copies) headers_ = gpu::PinnedBuffer<std::uint8_t>(packets * kHeaderBytes);
+  if (sizes.changes > 0) {
+    changes_ = gpu::PinnedBuffer<std::uint8_t>(sizes.changes);
+    device_changes_ = gpu::DeviceBuffer<std::uint8_t>(sizes.changes);
   }
-  if (state_bytes > 0) {
-    states_ = gpu::PinnedBuffer<std::byte>(state_bytes);
-    std::memset(states_.data(), 0, state_bytes);  // the frames of the warm-up have no states
-    device_states_ = gpu::DeviceBuffer<std::byte>(state_bytes);
+  if (sizes.states > 0) {
+    states_ = HostPart<std::byte>(sizes.states, given.states);
+    std::memset(states_.data(), 0, sizes.states);  // the frames of the warm-up have no states
+    device_states_ = gpu::DeviceBuffer<std::byte>(sizes.states);
   }
-  if (copies) sent_ = gpu::DeviceBuffer<std::uint8_t>(sent_bytes + kSlack);
+  if (copies) sent_ = gpu::DeviceBuffer<std::uint8_t>(sizes.sent + kSlack);
   slots_ =
-      gpu::DeviceBuffer<std::uint8_t>(std::max(sent_bytes + room_bytes, packets * kernels::kLentHeaderSlot) + kSlack);
+      gpu::DeviceBuffer<std::uint8_t>(std::max(sizes.sent + sizes.room, packets * kernels::kLentHeaderSlot) + kSlack);
   lent_places_ = gpu::PinnedBuffer<std::uint32_t>(packets);
   device_lent_places_ = gpu::DeviceBuffer<std::uint32_t>(packets);
   packets_ = gpu::DeviceBuffer<PacketDescriptor>(packets);
   graphs_.resize(shape_.segments.size() * 8);
   sums_ = gpu::DeviceBuffer<Sum>(blocks_for(packets));
   places_ = gpu::DeviceBuffer<std::uint32_t>(packets);
-  device_results_ = gpu::DeviceBuffer<std::uint8_t>(result_bytes);
-  host_results_ = gpu::PinnedBuffer<std::uint8_t>(result_bytes);
-  if (copies) device_packed_ = gpu::DeviceBuffer<std::uint8_t>(packed_bytes);
+  device_results_ = gpu::DeviceBuffer<std::uint8_t>(sizes.results);
+  host_results_ = HostPart<std::uint8_t>(sizes.results, given.results);
+  if (copies) device_packed_ = gpu::DeviceBuffer<std::uint8_t>(sizes.packed_most);
   pictured_ = gpu::PinnedBuffer<std::uint32_t>(kMostPictured);
   std::size_t most_stages = 0;
   for (const SegmentShape& segment : shape_.segments) most_stages = std::max(most_stages, segment.stages.size());
@@ -252,6 +235,20 @@ DeviceLane::DeviceLane(LaneShape shape, LaneStages stages, SpanLog* log)
   if (log == nullptr) return;
   collects_ = false;  // a graph is a single piece of work: there are no times of its parts
   marks_.emplace(*log, log->clock().event(), log->clock().time());
+}
+
+DeviceLane::~DeviceLane() {
+  abandon();
+  if (!wipes_) return;
+  const auto wipe = [](auto& buffer) {
+    if (buffer.size() > 0) gpu::wipe(buffer.data(), buffer.size_bytes());
+  };
+  for (gpu::DeviceBuffer<std::uint8_t>* const buffer :
+       {&sent_, &slots_, &device_changes_, &device_results_, &device_packed_})
+    wipe(*buffer);
+  wipe(device_states_);
+  wipe(packets_);
+  wipe(device_index_);
 }
 
 bool DeviceLane::up(void* to, const void* from, std::size_t bytes) noexcept {
@@ -722,8 +719,8 @@ void DeviceLane::abandon() noexcept {
 
 }  // namespace
 
-std::unique_ptr<Lane> make_device_lane(LaneShape shape, LaneStages stages, SpanLog* log) {
-  return std::make_unique<DeviceLane>(std::move(shape), std::move(stages), log);
+std::unique_ptr<Lane> make_device_lane(LaneShape shape, LaneStages stages, SpanLog* log, const LaneMemory* memory) {
+  return std::make_unique<DeviceLane>(std::move(shape), std::move(stages), log, memory);
 }
 
 }  // namespace penstock::ring

@@ -31,6 +31,7 @@
 namespace penstock::ring {
 
 class SpanLog;
+struct LaneMemory;
 
 /// How the bytes of a batch cross PCIe: by the copy engines, or by kernels that access host memory. `by_size`: each
 /// batch by kernels if it has fewer bytes than kZeroCopyBytes.
@@ -181,9 +182,10 @@ class Lane {
 };
 
 /// Makes a lane on the current GPU; throws CudaError. `stages` has the stages of each segment, as in its shape; all of
-/// them are GpuStages. The
-/// frames of batches must be in pinned memory. If `log` is not null, the lane records there when its transfers and
-/// kernels ran (timeline.h); otherwise it takes no times.
-[[nodiscard]] std::unique_ptr<Lane> make_device_lane(LaneShape shape, LaneStages stages, SpanLog* log = nullptr);
+/// them are GpuStages. The frames of batches must be in pinned memory. If `log` is not null, the lane records there
+/// when its transfers and kernels ran (timeline.h); otherwise it takes no times. If `memory` is not null, its results
+/// go there (lane_memory.h), and the lane wipes its memory on the device when it ends, before others can have it.
+[[nodiscard]] std::unique_ptr<Lane> make_device_lane(LaneShape shape, LaneStages stages, SpanLog* log = nullptr,
+                                                     const LaneMemory* memory = nullptr);
 
 }  // namespace penstock::ring

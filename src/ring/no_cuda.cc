@@ -9,7 +9,7 @@
 namespace penstock::ring {
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param): declared for the lane that keeps them
-std::unique_ptr<Lane> make_device_lane(LaneShape, LaneStages, SpanLog*) {
+std::unique_ptr<Lane> make_device_lane(LaneShape, LaneStages, SpanLog*, const LaneMemory*) {
   throw gpu::CudaError(0, "this program was built without CUDA");
 }
 

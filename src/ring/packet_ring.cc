@@ -6,17 +6,16 @@
 #include <sys/mman.h>
 
 #include <cstring>
-#include <new>
 #include <type_traits>
+
+#include "base/shared_memory.h"
 
 namespace penstock::ring {
 
-void PacketRing::Unmap::operator()(void* memory) const noexcept { ::munmap(memory, length); }
+void PacketRing::Unmap::operator()(void* memory) const noexcept { unmap_memory(memory, length); }
 
-PacketRing::Mapping PacketRing::map(std::size_t length) {
-  void* memory = ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) throw std::bad_alloc();
-  return Mapping(memory, Unmap{length});
+PacketRing::Mapping PacketRing::map(std::size_t length, bool shared) {
+  return Mapping(map_memory(length, shared), Unmap{length});
 }
 
 namespace {
@@ -37,12 +36,12 @@ PacketRing::PacketRing(const RingShape& shape, const PacketMemory* lent)
       batches_(nullptr, Unmap{0}),
       most_batches_(shape.waiting_batches + shape.taken_batches + 1),
       waiting_(std::make_unique_for_overwrite<Batch*[]>(shape.waiting_batches)) {
-  bytes_ = map(most_batches_ * shape_.batch_bytes);
+  bytes_ = map(most_batches_ * shape_.batch_bytes, shape_.shared);
   // Huge pages reduce TLB misses. They are not used if small packets leave most of a batch's memory untouched, since it
   // would be allocated anyway.
   const bool dense = shape_.batch_packets * kSmallestFrame >= shape_.batch_bytes / 2;
   if (dense) ::madvise(bytes_.get(), bytes_.get_deleter().length, MADV_HUGEPAGE);
-  descriptors_ = map(most_batches_ * shape.batch_packets * sizeof(PacketDescriptor));
+  descriptors_ = map(most_batches_ * shape.batch_packets * sizeof(PacketDescriptor), shape_.shared);
   batches_ = map(most_batches_ * sizeof(Batch));
   free_.reserve(most_batches_);
 }

@@ -35,6 +35,7 @@ struct RingShape {
   std::size_t taken_batches = 1;  // the most batches that are processed at the same time
   FrameRoom room;
   std::uint32_t most_lent_bytes = Batch::kNoLimit;  // see Batch
+  bool shared = false;                              // another process maps frames and descriptors
 };
 
 class PacketRing {
@@ -64,6 +65,10 @@ class PacketRing {
   [[nodiscard]] std::span<std::uint8_t> memory() noexcept {
     return {static_cast<std::uint8_t*>(bytes_.get()), bytes_.get_deleter().length};
   }
+  /// The memory of their descriptors.
+  [[nodiscard]] std::span<std::uint8_t> descriptor_memory() noexcept {
+    return {static_cast<std::uint8_t*>(descriptors_.get()), descriptors_.get_deleter().length};
+  }
 
  private:
   struct Unmap {
@@ -71,7 +76,7 @@ class PacketRing {
     void operator()(void* memory) const noexcept;
   };
   using Mapping = std::unique_ptr<void, Unmap>;
-  static Mapping map(std::size_t length);
+  static Mapping map(std::size_t length, bool shared = false);
   Batch* make_batch() noexcept;
 
   Mapping bytes_;

@@ -51,7 +51,8 @@ DeviceExecutor::DeviceExecutor(const Chain& chain, plan::DevicePlan plan,
     own_stacks_.make_buffers(flight);
     flight.gathers = gathers();
     if (flight.gathers || flight_twins_.need_room(0, traits_.size())) {
-      flight.scratch = FrameScratch(chain.settings.batch_bytes, chain.settings.batch_packets, plan::growth_of(traits_));
+      flight.scratch = FrameScratch(chain.settings.batch_bytes, chain.settings.batch_packets, plan::growth_of(traits_),
+                                    static_cast<bool>(chain.settings.remote));
     }
   }
 }

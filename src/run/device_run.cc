@@ -63,7 +63,7 @@ std::vector<std::unique_ptr<ring::Lane>> make_lanes(const Chain& chain, const pl
   std::vector<std::unique_ptr<ring::Lane>> lanes;
   for (unsigned i = 0; i < lanes_of(chain.settings, worker); ++i) {
     ring::LaneStages stages =
-        make_lane_stages(chain.functions, plan, chain.settings.gpu_shares, worker, of_ring.batch_packets);
+        make_lane_stages(chain.functions, plan, factory, chain.settings.gpu_shares, worker, of_ring.batch_packets);
     lanes.push_back(factory.make_lane(shape, std::move(stages), worker, i, chain.timeline.get()));
   }
   return lanes;
@@ -72,14 +72,14 @@ std::vector<std::unique_ptr<ring::Lane>> make_lanes(const Chain& chain, const pl
 /// Bases are constructed before the lanes and destroyed after them.
 struct OnDevice {
   std::unique_ptr<LaneFactory> factory;
-  std::shared_ptr<void> ring_memory;  // open to the device
+  std::shared_ptr<void> ring_memory, ring_descriptors;  // open to the device
 };
 
 class WorkerOnDevice final : private OnDevice, public DeviceExecutor {
  public:
   WorkerOnDevice(const Chain& chain, std::unique_ptr<LaneFactory> lanes, const plan::DevicePlan& plan, unsigned worker,
                  ring::PacketRing& ring, WorkerCounters& counters, Taps* taps)
-      : OnDevice{std::move(lanes), {}},
+      : OnDevice{std::move(lanes), {}, {}},
         DeviceExecutor(chain, plan, make_lanes_for(chain, plan, worker, ring), worker, counters, taps),
         ring_(ring) {
     for (const std::span<std::uint8_t> memory : memory_sent_again()) scratch_memory_.push_back(factory->open(memory));
@@ -108,6 +108,7 @@ class WorkerOnDevice final : private OnDevice, public DeviceExecutor {
   std::vector<std::unique_ptr<ring::Lane>> make_lanes_for(const Chain& chain, const plan::DevicePlan& plan,
                                                           unsigned worker, ring::PacketRing& ring) {
     ring_memory = factory->open(ring.memory());
+    if (factory->is_remote()) ring_descriptors = factory->open(ring.descriptor_memory());
     return make_lanes(chain, plan, *factory, worker, ring.shape());
   }
 
@@ -175,7 +176,8 @@ std::unique_ptr<StageSet> make_device_stages(const Chain& chain, std::span<const
   try {
     factory->select();
     for (unsigned i = 0; i < lanes_of(chain.settings, worker); ++i)
-      stages->lanes.push_back(make_lane_stages(functions, plan, chain.settings.gpu_shares, worker, batch_packets));
+      stages->lanes.push_back(
+          make_lane_stages(functions, plan, *factory, chain.settings.gpu_shares, worker, batch_packets));
   } catch (const gpu::CudaError&) {
     if (!factory->is_lost()) throw;
     stages->lanes.clear();

@@ -29,14 +29,15 @@ std::unique_ptr<StageSet> make_host_stages(std::span<const NamedFunction> functi
 }
 
 ring::LaneStages make_lane_stages(std::span<const NamedFunction> functions, const plan::DevicePlan& plan,
-                                  const plan::GpuShares& shares, unsigned worker, std::size_t batch_packets) {
+                                  const LaneFactory& factory, const plan::GpuShares& shares, unsigned worker,
+                                  std::size_t batch_packets) {
   ring::LaneStages stages;
   for (const ring::SegmentShape& segment : plan.segments) {
     stages.emplace_back();
     for (const ring::SegmentShape::Stage& stage : segment.stages) {
       const NamedFunction& named = functions[stage.function];
-      auto made = named.function->make_device_stage(
-          plan.device, {worker, static_cast<std::uint32_t>(batch_packets), shares.of(stage.function)});
+      auto made = factory.make_stage(*named.function,
+                                     {worker, static_cast<std::uint32_t>(batch_packets), shares.of(stage.function)});
       if (made == nullptr)
         throw gpu::CudaError(0, fmt::format("{} has no stage for {} in this program", named.name, name(plan.device)));
       stages.back().push_back(std::move(made));

@@ -25,6 +25,7 @@
 #include "plan/device_plan.h"
 #include "ring/lane.h"
 #include "run/chain.h"
+#include "run/lane_factory.h"
 
 namespace penstock::run {
 
@@ -44,9 +45,9 @@ struct StageSet {
 [[nodiscard]] std::unique_ptr<StageSet> make_host_stages(std::span<const NamedFunction> functions,
                                                          const plan::DevicePlan* plan);
 
-/// Makes the stages of one lane on the current device. Throws CudaError.
+/// Makes the stages of one lane on the factory's device, which is selected. Throws CudaError.
 [[nodiscard]] ring::LaneStages make_lane_stages(std::span<const NamedFunction> functions, const plan::DevicePlan& plan,
-                                                const plan::GpuShares& shares, unsigned worker,
-                                                std::size_t batch_packets);
+                                                const LaneFactory& factory, const plan::GpuShares& shares,
+                                                unsigned worker, std::size_t batch_packets);
 
 }  // namespace penstock::run

@@ -3,25 +3,21 @@
 
 #include "run/frame_scratch.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cassert>
 #include <cstring>
 #include <functional>
-#include <new>
+
+#include "base/shared_memory.h"
 
 namespace penstock::run {
 
-void FrameScratch::Unmap::operator()(void* memory) const noexcept { ::munmap(memory, length); }
+void FrameScratch::Unmap::operator()(void* memory) const noexcept { unmap_memory(memory, length); }
 
-FrameScratch::FrameScratch(std::size_t batch_bytes, std::size_t batch_packets, FrameRoom growth)
+FrameScratch::FrameScratch(std::size_t batch_bytes, std::size_t batch_packets, FrameRoom growth, bool shared)
     : growth_(growth), slots_(batch_packets) {
   const std::size_t length = bytes_for(batch_bytes, batch_packets, growth);
-  void* const memory =
-      ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) throw std::bad_alloc();
-  bytes_ = {memory, Unmap{length}};
+  bytes_ = {map_memory(length, shared), Unmap{length}};
 }
 
 void FrameScratch::reset() noexcept {

@@ -22,8 +22,8 @@ class FrameScratch {
   /// For a chain that needs none.
   FrameScratch() = default;
   /// For batches of at most `batch_bytes` and `batch_packets`, in a chain whose functions together add at most `growth`
-  /// to a frame. Throws std::bad_alloc if the address space cannot be mapped.
-  FrameScratch(std::size_t batch_bytes, std::size_t batch_packets, FrameRoom growth);
+  /// to a frame. `shared`: another process maps it. Throws std::bad_alloc if the address space cannot be mapped.
+  FrameScratch(std::size_t batch_bytes, std::size_t batch_packets, FrameRoom growth, bool shared = false);
 
   /// Bytes that hold all frames of such a batch at their largest.
   [[nodiscard]] static std::size_t bytes_for(std::size_t batch_bytes, std::size_t batch_packets,

@@ -24,6 +24,9 @@ class GpuLanes final : public LaneFactory {
   }
   void select() const override { gpu::use_device(index_); }
   bool is_lost() const noexcept override { return gpu::is_lost(index_); }
+  std::unique_ptr<DeviceStage> make_stage(function::NetworkFunction& function, const StageUse& use) const override {
+    return function.make_device_stage(function::Processor::gpu, use);
+  }
   std::shared_ptr<void> open(std::span<std::uint8_t> memory) const override {
     select();
     return std::make_shared<gpu::PinnedRegion>(memory);
@@ -43,6 +46,7 @@ class GpuLanes final : public LaneFactory {
 }  // namespace
 
 std::unique_ptr<LaneFactory> make_lane_factory(const RunSettings& settings, unsigned worker) {
+  if (is_device(settings.processor) && settings.remote) return settings.remote(worker);
   switch (settings.processor) {
     case function::Processor::gpu: return std::make_unique<GpuLanes>(settings.gpus[worker % settings.gpus.size()]);
     case function::Processor::cpu: break;

@@ -33,6 +33,12 @@ class LaneFactory {
   virtual void select() const = 0;
   /// Whether an error has ended this process's use of the device, so that everything there fails from now on.
   [[nodiscard]] virtual bool is_lost() const noexcept = 0;
+  /// Makes a stage of the function for one more batch in flight. Null if this program has none for the device. Throws
+  /// CudaError.
+  [[nodiscard]] virtual std::unique_ptr<DeviceStage> make_stage(function::NetworkFunction& function,
+                                                                const StageUse& use) const = 0;
+  /// Whether lanes are in another process, so that packets, with their descriptors, must be in memory that it can map.
+  [[nodiscard]] virtual bool is_remote() const noexcept { return false; }
   /// Lets the device access this memory until the result is destroyed. Throws CudaError.
   [[nodiscard]] virtual std::shared_ptr<void> open(std::span<std::uint8_t> memory) const = 0;
   /// Makes lane `lane` of a worker. If `timeline` is not null, the lane records its times there. Throws CudaError.

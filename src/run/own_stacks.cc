@@ -39,9 +39,10 @@ void OwnStacks::make_buffers(Flight& flight) const {
   const std::size_t packets = chain_.settings.batch_packets;
   const std::size_t bytes =
       FrameScratch::bytes_for(chain_.settings.batch_bytes, packets, plan::growth_of(chain_.traits()));
+  const auto shared = static_cast<bool>(chain_.settings.remote);
   for (const ring::SegmentShape& segment : plan_.segments) {
     // Without room between frames, so that not more bytes cross than elsewhere.
-    flight.own_buffers.push_back(segment.frames_up ? FrameScratch(bytes, packets, {}) : FrameScratch());
+    flight.own_buffers.push_back(segment.frames_up ? FrameScratch(bytes, packets, {}, shared) : FrameScratch());
   }
 }
 

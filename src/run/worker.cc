@@ -27,6 +27,7 @@ ring::RingShape shape_for(const Chain& chain, unsigned worker) {
   const bool on_device = is_device(settings.processor);
   ring::RingShape shape;
   shape.room = on_device ? room_in_batches(chain) : plan::growth_of(chain.traits());
+  shape.shared = on_device && settings.remote;
   if (on_device) shape.most_lent_bytes = most_lent_bytes(chain);
   shape.batch_bytes = settings.batch_bytes;
   // Not more descriptors than the smallest frames that fit.

@@ -113,6 +113,10 @@ class SimulatedLane final : public Lane {
     return descriptor.length;
   }
   void begin_batch() noexcept override {}
+  /// Of a packet's frame on the device.
+  [[nodiscard]] std::uint32_t length_of(std::size_t packet) const noexcept {
+    return packets_[packet].descriptor.length;
+  }
   Crossed crossed() const noexcept override { return crossed_; }
 
  private:

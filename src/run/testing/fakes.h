@@ -188,6 +188,7 @@ class FakeFunction final : public function::NetworkFunction {
  public:
   using Process = std::function<void(std::span<PacketView> packets)>;
 
+  std::function<std::optional<function::StageRecipe>()> recipe = [] { return std::nullopt; };
   function::NfTraits own_traits{.name = "fake", .summary = "", .cpu = {}, .devices = {}, .finish = {}};
   Process process = [](std::span<PacketView>) {};
   Errors check_errors, begin_errors;
@@ -208,6 +209,9 @@ class FakeFunction final : public function::NetworkFunction {
   std::unique_ptr<function::CpuStage> make_cpu_stage() override {
     at_make();
     return std::make_unique<Stage>(*this);
+  }
+  std::optional<function::StageRecipe> stage_recipe(function::Processor /*processor*/) const override {
+    return recipe();
   }
   Errors check() const override { return check_errors; }
   Result<void> begin_run() override {
