@@ -1,0 +1,169 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "proxy/connection.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include "base/shared_memory.h"
+#include "gpu/cuda_error.h"
+
+namespace penstock::proxy {
+
+namespace {
+
+/// Checking and loading large tables takes seconds.
+constexpr std::chrono::seconds kLongestReply{60};
+constexpr std::chrono::seconds kLongestRelease{1};
+constexpr std::chrono::milliseconds kLookInterval{1};
+
+std::optional<Reply> reply_of(const Received& received) {
+  if (received.bytes.size() != sizeof(Reply)) return std::nullopt;
+  Reply reply;
+  std::memcpy(static_cast<void*>(&reply), received.bytes.data(), sizeof reply);
+  return reply;
+}
+
+Error error_of(const std::string& path, const Reply& reply) {
+  return {{path, 0, 0},
+          "the proxy refuses: " + std::string(reply.message.view()),
+          std::string(reply.found.view()),
+          std::string(reply.expected.view())};
+}
+
+bool write_part(int file, std::uint64_t at, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::pwrite(file, bytes.data(), bytes.size(), static_cast<off_t>(at));
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return false;
+    at += static_cast<std::uint64_t>(count);
+    bytes = bytes.subspan(static_cast<std::size_t>(count));
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Connection>> Connection::open(const std::string& path, const TenantWish& wish) {
+  auto socket = connect_to(path);
+  if (!socket) return failure(std::move(socket.error()));
+  std::shared_ptr<Connection> connection(new Connection(path, std::move(*socket)));
+  Hello hello;
+  hello.name = Text<64>(wish.name);
+  hello.profile = Text<8>(wish.profile);
+  const auto answer = connection->exchange(bytes_of(hello), {});
+  const auto reply = answer ? reply_of(*answer) : std::nullopt;
+  if (!reply)
+    return failure(Error{{path, 0, 0},
+                         "the proxy does not answer",
+                         std::system_category().message(errno),
+                         errno == EPIPE ? "a user who may use the proxy" : ""});
+  if (reply->failed != 0) return failure(error_of(path, *reply));
+  connection->device_ = reply->message.view();
+  return connection;
+}
+
+std::optional<Received> Connection::exchange(std::span<const std::byte> message, std::span<const int> descriptors) {
+  const std::lock_guard lock(mutex_);
+  if (lost_.load()) return errno = EPIPE, std::nullopt;
+  std::optional<Received> answer;
+  if (const int error = send_message(socket_.get(), message, descriptors, kLongestReply); error != 0) {
+    errno = error;
+  } else {
+    answer = receive_message(socket_.get(), sizeof(Reply), kLongestReply);
+  }
+  if (!answer) lost_.store(true);  // replies would not match requests any more
+  return answer;
+}
+
+Connection::Made Connection::request_bytes(std::span<const std::byte> message, std::span<const int> descriptors) {
+  auto answer = exchange(message, descriptors);
+  const auto reply = answer ? reply_of(*answer) : std::nullopt;
+  if (!reply) {
+    throw gpu::CudaError(
+        0, fmt::format("{}: the proxy has gone, or does not answer: {}", path_, std::system_category().message(errno)));
+  }
+  if (reply->failed != 0) throw gpu::CudaError(0, to_string(error_of(path_, *reply)));
+  return {reply->id, std::move(answer->descriptors)};
+}
+
+void Connection::release(MessageType type, std::uint32_t id) noexcept {
+  Release message;
+  message.type = type;
+  message.id = id;
+  const std::lock_guard lock(mutex_);
+  if (lost_.load()) return;
+  if (send_message(socket_.get(), bytes_of(message), {}, kLongestRelease) != 0) lost_.store(true);
+}
+
+bool Connection::is_lost() noexcept {
+  if (lost_.load(std::memory_order_relaxed)) return true;
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  const std::chrono::nanoseconds looked(looked_at_.load(std::memory_order_relaxed));
+  if (now - looked < kLookInterval) return false;
+  looked_at_.store(std::chrono::nanoseconds(now).count(), std::memory_order_relaxed);
+  if (has_gone(socket_.get())) lost_.store(true);
+  return lost_.load();
+}
+
+RemoteMemory::RemoteMemory(std::shared_ptr<Connection> connection, std::span<std::uint8_t> memory)
+    : connection_(std::move(connection)), memory_(memory) {
+  const auto part = shared_part_of(memory);
+  if (!part) throw gpu::CudaError(0, "this memory cannot be mapped by the proxy");
+  offset_ = part->offset;
+  OpenMemory request;
+  request.bytes = part->file_bytes;
+  id_ = connection_->request(request, std::span(&part->file, 1)).id;
+}
+
+std::optional<std::uint64_t> RemoteMemory::offset_of(const void* memory) const noexcept {
+  const auto at = reinterpret_cast<std::uintptr_t>(memory);
+  const auto first = reinterpret_cast<std::uintptr_t>(memory_.data());
+  if (at < first || at > first + memory_.size()) return std::nullopt;
+  return offset_ + (at - first);
+}
+
+RemoteTables::RemoteTables(std::shared_ptr<Connection> connection, const function::StageRecipe& recipe)
+    : connection_(std::move(connection)) {
+  LoadTables request;
+  request.kernel = Text<32>(recipe.kernel);
+  request.argument_bytes = static_cast<std::uint32_t>(recipe.arguments.size());
+  request.tables = static_cast<std::uint32_t>(recipe.tables.size());
+  if (recipe.tables.size() > kMostTables)
+    throw gpu::CudaError(0,
+                         fmt::format("{} has {} tables: more than a proxy takes", recipe.kernel, recipe.tables.size()));
+  std::uint64_t bytes = recipe.arguments.size();
+  for (std::size_t t = 0; t < recipe.tables.size(); ++t) {
+    request.table_bytes[t] = recipe.tables[t]->size();
+    bytes += recipe.tables[t]->size();
+  }
+  const FileDescriptor file(make_shared_file("penstock-tables", bytes));
+  bool written = file && write_part(file.get(), 0, recipe.arguments);
+  std::uint64_t at = recipe.arguments.size();
+  for (const function::TableBytes& table : recipe.tables) {
+    written = written && write_part(file.get(), at, *table);
+    at += table->size();
+  }
+  if (!written) throw gpu::CudaError(0, "no shared memory for tables: " + std::system_category().message(errno));
+  const int descriptor = file.get();
+  id_ = connection_->request(request, std::span(&descriptor, 1)).id;
+}
+
+RemoteStage::RemoteStage(std::shared_ptr<Connection> connection, std::shared_ptr<const RemoteTables> tables,
+                         const StageUse& use)
+    : connection_(std::move(connection)), tables_(std::move(tables)) {
+  MakeStage request;
+  request.tables = tables_->id();
+  request.worker = use.worker;
+  request.batch_packets = use.batch_packets;
+  request.multiprocessors = use.multiprocessors;
+  id_ = connection_->request(request).id;
+}
+
+}  // namespace penstock::proxy

@@ -1,0 +1,120 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A tenant's connection to the proxy, shared by its workers. Thread-safe.
+
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "function/stage_recipe.h"
+#include "proxy/message_socket.h"
+#include "proxy/protocol.h"
+
+namespace penstock::proxy {
+
+/// What a tenant asks for.
+struct TenantWish {
+  std::string name;
+  std::string profile;  // "": the proxy's default
+};
+
+class Connection {
+ public:
+  /// An error says why the proxy does not take the tenant.
+  [[nodiscard]] static Result<std::shared_ptr<Connection>> open(const std::string& path, const TenantWish& wish);
+
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  /// The proxy's: "GPU 0 (NVIDIA H200)".
+  [[nodiscard]] const std::string& device() const noexcept { return device_; }
+  /// Whether the proxy has gone, or does not serve this tenant any more. Cheap: asks the system now and then.
+  [[nodiscard]] bool is_lost() noexcept;
+
+  struct Made {
+    std::uint32_t id = 0;
+    std::vector<FileDescriptor> descriptors;
+  };
+  /// Sends a request and waits for the reply. Throws gpu::CudaError if it fails.
+  template <typename Message>
+  Made request(const Message& message, std::span<const int> descriptors = {}) {
+    return request_bytes(bytes_of(message), descriptors);
+  }
+  /// Sends what has no reply.
+  void release(MessageType type, std::uint32_t id) noexcept;
+
+ private:
+  Connection(std::string path, FileDescriptor socket) : path_(std::move(path)), socket_(std::move(socket)) {}
+  Made request_bytes(std::span<const std::byte> message, std::span<const int> descriptors);
+  [[nodiscard]] std::optional<Received> exchange(std::span<const std::byte> message, std::span<const int> descriptors);
+
+  const std::string path_;
+  const FileDescriptor socket_;
+  std::string device_;
+  std::mutex mutex_;  // held from a request to its reply
+  std::atomic<bool> lost_{false};
+  std::atomic<std::int64_t> looked_at_{0};  // ns of a steady clock
+};
+
+/// Memory that the proxy has open.
+class RemoteMemory {
+ public:
+  /// `memory` must be shared memory (base/shared_memory.h). Throws gpu::CudaError.
+  RemoteMemory(std::shared_ptr<Connection> connection, std::span<std::uint8_t> memory);
+  RemoteMemory(const RemoteMemory&) = delete;
+  RemoteMemory& operator=(const RemoteMemory&) = delete;
+  ~RemoteMemory() { connection_->release(MessageType::close_memory, id_); }
+
+  [[nodiscard]] std::uint32_t id() const noexcept { return id_; }
+  /// The offset in the proxy's mapping. Empty: it is elsewhere.
+  [[nodiscard]] std::optional<std::uint64_t> offset_of(const void* memory) const noexcept;
+
+ private:
+  std::shared_ptr<Connection> connection_;
+  std::span<std::uint8_t> memory_;
+  std::uint64_t offset_ = 0;
+  std::uint32_t id_ = 0;
+};
+
+/// Tables that the proxy has on the device.
+class RemoteTables {
+ public:
+  /// Throws gpu::CudaError.
+  RemoteTables(std::shared_ptr<Connection> connection, const function::StageRecipe& recipe);
+  RemoteTables(const RemoteTables&) = delete;
+  RemoteTables& operator=(const RemoteTables&) = delete;
+  ~RemoteTables() { connection_->release(MessageType::unload_tables, id_); }
+
+  [[nodiscard]] std::uint32_t id() const noexcept { return id_; }
+
+ private:
+  std::shared_ptr<Connection> connection_;
+  std::uint32_t id_ = 0;
+};
+
+/// A stage in the proxy.
+class RemoteStage final : public DeviceStage {
+ public:
+  /// Throws gpu::CudaError.
+  RemoteStage(std::shared_ptr<Connection> connection, std::shared_ptr<const RemoteTables> tables, const StageUse& use);
+  RemoteStage(const RemoteStage&) = delete;
+  RemoteStage& operator=(const RemoteStage&) = delete;
+  ~RemoteStage() override { connection_->release(MessageType::drop_stage, id_); }
+
+  [[nodiscard]] std::uint32_t id() const noexcept { return id_; }
+
+ private:
+  std::shared_ptr<Connection> connection_;
+  std::shared_ptr<const RemoteTables> tables_;
+  std::uint32_t id_ = 0;
+};
+
+}  // namespace penstock::proxy

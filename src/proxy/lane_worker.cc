@@ -1,0 +1,107 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "proxy/lane_worker.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "gpu/cuda_error.h"
+
+namespace penstock::proxy {
+
+LaneWorker::LaneWorker(TenantState& tenant) : tenant_(tenant), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (!wake_) throw std::system_error(errno, std::system_category(), "cannot make an eventfd");
+  thread_ = std::thread([this] { run(); });
+}
+
+LaneWorker::~LaneWorker() {
+  stops_.store(true);
+  static_cast<void>(::eventfd_write(wake_.get(), 1));
+  thread_.join();
+}
+
+/// The thread lets others pass, so that they do not wait while it is busy.
+template <typename Work>
+auto LaneWorker::between_rounds(Work work) {
+  wanted_.fetch_add(1);
+  static_cast<void>(::eventfd_write(wake_.get(), 1));
+  const std::lock_guard lock(mutex_);
+  wanted_.fetch_sub(1);
+  return work();
+}
+
+void LaneWorker::add(std::uint32_t id, std::unique_ptr<ServedLane> lane) {
+  between_rounds([&] { lanes_[id] = std::move(lane); });
+}
+
+std::unique_ptr<ServedLane> LaneWorker::remove(std::uint32_t id) {
+  return between_rounds([&]() -> std::unique_ptr<ServedLane> {
+    const auto found = lanes_.find(id);
+    if (found == lanes_.end()) return nullptr;
+    auto lane = std::move(found->second);
+    lanes_.erase(found);
+    return lane;
+  });
+}
+
+std::size_t LaneWorker::lanes() {
+  return between_rounds([&] { return lanes_.size(); });
+}
+
+void LaneWorker::run() noexcept {
+  static_cast<void>(::pthread_setname_np(::pthread_self(), "lanes"));
+  // If that fails, so do all launches.
+  try {
+    tenant_.backend.select();
+  } catch (const gpu::CudaError&) {
+  }
+  constexpr unsigned kPolls = 64, kYields = 512;
+  unsigned idle_rounds = 0;
+  while (!stops_.load(std::memory_order_relaxed)) {
+    while (wanted_.load(std::memory_order_relaxed) > 0) std::this_thread::yield();
+    bool moved = false;
+    bool all_idle = true;
+    {
+      const std::lock_guard lock(mutex_);
+      for (auto& [id, lane] : lanes_) {
+        moved |= lane->poll();
+        all_idle &= lane->idle();
+      }
+    }
+    idle_rounds = moved ? 0 : idle_rounds + 1;
+    if (idle_rounds > kYields && all_idle) {
+      sleep();
+      idle_rounds = 0;
+    } else if (idle_rounds > kPolls) {
+      std::this_thread::yield();
+    }
+  }
+  const std::lock_guard lock(mutex_);
+  lanes_.clear();
+}
+
+/// Until a tenant wakes it. The time bounds what a tenant loses that does not.
+void LaneWorker::sleep() noexcept {
+  constexpr int kLongestMs = 20;
+  const std::lock_guard lock(mutex_);
+  for (auto& [id, lane] : lanes_) lane->set_sleeping(true);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  const bool none = std::ranges::none_of(lanes_, [](const auto& entry) { return entry.second->has_order(); });
+  if (none && wanted_.load() == 0) {
+    pollfd polled{wake_.get(), POLLIN, 0};
+    static_cast<void>(::poll(&polled, 1, kLongestMs));
+  }
+  eventfd_t count = 0;
+  static_cast<void>(::eventfd_read(wake_.get(), &count));
+  for (auto& [id, lane] : lanes_) lane->set_sleeping(false);
+}
+
+}  // namespace penstock::proxy

@@ -1,0 +1,185 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "proxy/message_socket.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include "base/socket_path.h"
+
+namespace penstock::proxy {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kMostDescriptors = 4;
+
+std::string reason_of(int error) { return std::system_category().message(error); }
+
+/// Empty: waits for ever. False: the time is over.
+bool wait_for(int socket, short events, std::optional<std::chrono::milliseconds> longest) noexcept {
+  const auto end = longest ? std::optional(Clock::now() + *longest) : std::nullopt;
+  for (;;) {
+    int left = -1;
+    if (end) {
+      left = static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(*end - Clock::now()).count());
+      if (left < 0) return false;
+    }
+    pollfd polled{socket, events, 0};
+    const int count = ::poll(&polled, 1, left);
+    if (count > 0) return true;
+    if (count == 0) return false;
+    if (errno != EINTR) return true;  // the call that follows says what is wrong
+  }
+}
+
+FileDescriptor make_socket(int flags) {
+  return FileDescriptor(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0));
+}
+
+/// `path` is not too long.
+sockaddr_un address_of(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.data(), std::min(path.size(), sizeof address.sun_path - 1));
+  return address;
+}
+const sockaddr* generic(const sockaddr_un& address) { return reinterpret_cast<const sockaddr*>(&address); }
+
+}  // namespace
+
+std::optional<Peer> peer_of(int socket) {
+  ucred credentials{};
+  socklen_t size = sizeof credentials;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) return std::nullopt;
+  return Peer{credentials.pid, credentials.uid, credentials.gid};
+}
+
+int send_message(int socket, std::span<const std::byte> message, std::span<const int> descriptors,
+                 std::chrono::milliseconds longest) noexcept {
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostDescriptors * sizeof(int))> control{};
+  iovec part{const_cast<std::byte*>(message.data()), message.size()};
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  if (!descriptors.empty()) {
+    header.msg_control = control.data();
+    header.msg_controllen = CMSG_SPACE(descriptors.size_bytes());
+    cmsghdr* const rights = CMSG_FIRSTHDR(&header);
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(descriptors.size_bytes());
+    std::memcpy(CMSG_DATA(rights), descriptors.data(), descriptors.size_bytes());
+  }
+  for (;;) {
+    if (!wait_for(socket, POLLOUT, longest)) return ETIMEDOUT;
+    if (::sendmsg(socket, &header, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) return 0;
+    if (errno != EAGAIN && errno != EINTR) return errno;
+  }
+}
+
+std::optional<Received> receive_message(int socket, std::size_t most_bytes,
+                                        std::optional<std::chrono::milliseconds> longest) {
+  Received received;
+  received.bytes.resize(most_bytes);
+  for (;;) {
+    if (!wait_for(socket, POLLIN, longest)) return errno = ETIMEDOUT, std::nullopt;
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostDescriptors * sizeof(int))> control;
+    iovec part{received.bytes.data(), received.bytes.size()};
+    msghdr header{};
+    header.msg_iov = &part;
+    header.msg_iovlen = 1;
+    header.msg_control = control.data();
+    header.msg_controllen = control.size();
+    const ssize_t count = ::recvmsg(socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) continue;
+    if (count < 0) return std::nullopt;
+    for (cmsghdr* rights = CMSG_FIRSTHDR(&header); rights != nullptr; rights = CMSG_NXTHDR(&header, rights)) {
+      if (rights->cmsg_level != SOL_SOCKET || rights->cmsg_type != SCM_RIGHTS) continue;
+      for (std::size_t at = 0; at + sizeof(int) <= rights->cmsg_len - CMSG_LEN(0); at += sizeof(int)) {
+        int fd = -1;
+        std::memcpy(&fd, CMSG_DATA(rights) + at, sizeof fd);
+        received.descriptors.emplace_back(fd);
+      }
+    }
+    if (count == 0) return errno = EPIPE, std::nullopt;  // no message is empty
+    if ((header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) return errno = EMSGSIZE, std::nullopt;
+    received.bytes.resize(static_cast<std::size_t>(count));
+    return received;
+  }
+}
+
+bool has_gone(int socket) noexcept {
+  pollfd polled{socket, POLLRDHUP, 0};
+  return ::poll(&polled, 1, 0) > 0 && (polled.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)) != 0;
+}
+
+Result<FileDescriptor> connect_to(const std::string& path) {
+  const sockaddr_un address = address_of(path);
+  FileDescriptor socket = make_socket(0);
+  const timeval longest{5, 0};  // in the queue of connections, which others may keep full
+  static_cast<void>(::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &longest, sizeof longest));
+  const bool fits = path.size() < sizeof address.sun_path;
+  if (fits && socket && ::connect(socket.get(), generic(address), sizeof address) == 0) return socket;
+  const int error = fits ? errno : ENAMETOOLONG;
+  std::string expected;
+  if (error == ENOENT || error == ECONNREFUSED) expected = "the socket of a running `penstock proxy`";
+  if (error == EPROTOTYPE) expected = "the socket of a `penstock proxy`, not of another program";
+  if (error == EACCES) expected = "a user who may write to the socket (`penstock proxy --mode`)";
+  if (error == EAGAIN) expected = "fewer tenants that connect at once";
+  return failure(Error{{path, 0, 0}, "cannot connect to the proxy", reason_of(error), std::move(expected)});
+}
+
+Result<Listener> Listener::open(const std::string& path, mode_t mode) {
+  if (auto possible = check_socket_path(path); !possible) return failure(std::move(possible.error()));
+  const auto cannot = [&](int error) { return failure(system_error(path, "cannot listen", reason_of(error))); };
+  const sockaddr_un address = address_of(path);
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) == 0) {
+    if (!S_ISSOCK(status.st_mode))
+      return failure(
+          Error{{path, 0, 0}, "not a socket, so it is not replaced", "another file", "a new path, or a socket"});
+    const FileDescriptor probe = make_socket(SOCK_NONBLOCK);
+    if (::connect(probe.get(), generic(address), sizeof address) == 0 || errno == EAGAIN || errno == EPROTOTYPE) {
+      const auto owner = peer_of(probe.get());
+      return failure(Error{{path, 0, 0},
+                           "a process listens on this socket",
+                           owner && owner->pid != 0 ? fmt::format("process {}", owner->pid) : "",
+                           "another path, or the end of that process"});
+    }
+    if (errno != ECONNREFUSED || ::unlink(path.c_str()) != 0) return cannot(errno);
+  }
+  FileDescriptor socket = make_socket(SOCK_NONBLOCK);
+  if (!socket || ::fchmod(socket.get(), mode) != 0) return cannot(errno);
+  if (::bind(socket.get(), generic(address), sizeof address) != 0) return cannot(errno);
+  constexpr int kBacklog = 64;
+  // Linux gives the file the mode of the socket less the umask, which may take away what the user asks for.
+  if (::chmod(path.c_str(), mode) != 0 || ::listen(socket.get(), kBacklog) != 0) {
+    const int error = errno;
+    ::unlink(path.c_str());
+    return cannot(error);
+  }
+  return Listener(path, std::move(socket));
+}
+
+Listener::Listener(Listener&& other) noexcept
+    : path_(std::exchange(other.path_, {})), socket_(std::move(other.socket_)) {}
+
+Listener::~Listener() {
+  if (!path_.empty()) ::unlink(path_.c_str());
+}
+
+}  // namespace penstock::proxy

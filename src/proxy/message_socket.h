@@ -1,0 +1,75 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sends and receives whole messages, with descriptors, over SOCK_SEQPACKET sockets.
+
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "port/live/file_descriptor.h"
+
+namespace penstock::proxy {
+
+using port::FileDescriptor;
+
+/// The process at the other end, as the kernel knows it.
+struct Peer {
+  pid_t pid = 0;
+  uid_t uid = 0;
+  gid_t gid = 0;
+};
+[[nodiscard]] std::optional<Peer> peer_of(int socket);
+
+/// A received message. Its descriptors are closed with it, unless they are taken.
+struct Received {
+  std::vector<std::byte> bytes;
+  std::vector<FileDescriptor> descriptors;
+};
+
+/// Waits until the message is sent; 0, or errno: ETIMEDOUT, EPIPE …
+[[nodiscard]] int send_message(int socket, std::span<const std::byte> message, std::span<const int> descriptors,
+                               std::chrono::milliseconds longest) noexcept;
+/// Waits for a message of at most `most_bytes`. Empty: none came in time, the other end has gone, or the message is
+/// longer; errno says which: ETIMEDOUT, EPIPE, EMSGSIZE …
+[[nodiscard]] std::optional<Received> receive_message(int socket, std::size_t most_bytes,
+                                                      std::optional<std::chrono::milliseconds> longest);
+/// Whether the other end has closed its socket, or has died.
+[[nodiscard]] bool has_gone(int socket) noexcept;
+
+/// Connects to the proxy at `path`.
+[[nodiscard]] Result<FileDescriptor> connect_to(const std::string& path);
+
+/// Listens at a path with this mode. Removes the path in its destructor.
+class Listener {
+ public:
+  /// Replaces a socket at which nobody listens.
+  [[nodiscard]] static Result<Listener> open(const std::string& path, mode_t mode);
+  Listener(Listener&& other) noexcept;
+  Listener& operator=(Listener&& other) = delete;
+  ~Listener();
+
+  /// Non-blocking.
+  [[nodiscard]] int fd() const noexcept { return socket_.get(); }
+
+ private:
+  Listener(std::string path, FileDescriptor socket) : path_(std::move(path)), socket_(std::move(socket)) {}
+
+  std::string path_;
+  FileDescriptor socket_;
+};
+
+template <typename Message>
+[[nodiscard]] std::span<const std::byte> bytes_of(const Message& message) noexcept {
+  return std::as_bytes(std::span(&message, 1));
+}
+
+}  // namespace penstock::proxy

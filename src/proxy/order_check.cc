@@ -1,0 +1,142 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "proxy/order_check.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "packet/field_range.h"
+#include "ring/lane_memory.h"
+
+namespace penstock::proxy {
+
+namespace {
+
+constexpr LinkType kLastLinkType = LinkType::cisco_hdlc;
+constexpr std::uint64_t kOffsetBits = 48;
+
+}  // namespace
+
+TenantMemory::TenantMemory(int file, std::size_t bytes) {
+  const std::size_t length = LaneLayout::pages(bytes);
+  void* const memory = ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
+  if (memory == MAP_FAILED) throw std::bad_alloc();
+  bytes_ = {static_cast<std::uint8_t*>(memory), length};
+}
+
+TenantMemory::~TenantMemory() {
+  opening_.reset();
+  ::munmap(bytes_.data(), bytes_.size());
+}
+
+OrderCheck::OrderCheck(const ring::LaneShape& shape)
+    : shape_(shape),
+      most_frame_bytes_(ring::LaneSizes(shape).frames),
+      packets_(shape.batch_packets),
+      frames_(shape.batch_packets) {}
+
+const char* OrderCheck::check(const Order& order, const TenantMemories& memories, const std::uint64_t* list,
+                              std::span<std::uint8_t> packed) noexcept {
+  if (order.segment >= shape_.segments.size()) return "no such segment";
+  const ring::SegmentShape& segment = shape_.segments[order.segment];
+  if (order.segment > 0 && (!follows_ || order.segment <= segment_ || order.packets != count_))
+    return "a segment that does not follow";
+  follows_ = false;
+  if (order.packets > shape_.batch_packets) return "more packets than a batch can have";
+  if (order.used_bytes > shape_.batch_bytes) return "more bytes than a batch can have";
+  if (order.pictured > ring::kMostPictured) return "too many pictures";
+  for (std::uint32_t p = 0; p < order.pictured; ++p) {
+    if (order.pictures[p] >= order.packets) return "a picture of no packet";
+  }
+  if (order.frame_memory >= kMostMemories || order.packet_memory >= kMostMemories ||
+      memories[order.frame_memory] == nullptr || memories[order.packet_memory] == nullptr)
+    return "memory that is not open";
+  const TenantMemory& frame_memory = *memories[order.frame_memory];
+  const TenantMemory& packet_memory = *memories[order.packet_memory];
+  if (order.frames_at % kFrameAlignment != 0 || !frame_memory.has(order.frames_at, aligned_frame(order.used_bytes)))
+    return "a batch outside its memory";
+  const std::size_t packet_bytes = std::size_t{order.packets} * sizeof(PacketDescriptor);
+  if (!packet_memory.has(order.packets_at, packet_bytes)) return "descriptors outside their memory";
+  if (packet_bytes > 0) std::memcpy(packets_.data(), packet_memory.bytes().data() + order.packets_at, packet_bytes);
+  batch_ = Batch(frame_memory.bytes().subspan(order.frames_at, order.used_bytes),
+                 std::span(packets_).first(order.packets), {});
+  batch_.adopt(order.packets, order.used_bytes);
+  lists_frames_ = order.lists_frames != 0 && order.packets > 0;
+  const char* const wrong = lists_frames_ ? check_listed(segment, memories, list, packed) : check_frames(order);
+  if (wrong != nullptr) return wrong;
+  if (segment.verdicts_up && !segment.up.empty() && !records_fit(segment)) return "headers outside a frame";
+  segment_ = order.segment;
+  count_ = order.packets;
+  return nullptr;
+}
+
+/// What the device packs are all frames, aligned, so their sum is bounded, not only the place of each.
+const char* OrderCheck::check_frames(const Order& order) noexcept {
+  std::size_t sum = 0;
+  const std::size_t end = aligned_frame(order.used_bytes);
+  for (const PacketDescriptor& packet : batch_.packets()) {
+    const std::size_t length = aligned_frame(packet.length);
+    if (packet.region != PacketMemory::kBatch) return "a lent frame";
+    if (packet.link_type > kLastLinkType) return "an unknown link type";
+    if (packet.offset % kFrameAlignment != 0 || packet.offset > end || length > end - packet.offset)
+      return "a frame outside its batch";
+    sum += length;
+  }
+  return sum > most_frame_bytes_ ? "frames that overlap" : nullptr;
+}
+
+/// Those of packets that are not forwarded are not read.
+const char* OrderCheck::check_listed(const ring::SegmentShape& segment, const TenantMemories& memories,
+                                     const std::uint64_t* list, std::span<std::uint8_t> packed) noexcept {
+  std::size_t sum = 0;
+  const std::uint8_t* in = nullptr;
+  std::uint64_t first = 0, end = 0;
+  for (std::size_t i = 0; i < batch_.size(); ++i) {
+    PacketDescriptor& packet = packets_[i];
+    packet.region = PacketMemory::kBatch;
+    packet.offset = 0;
+    frames_[i] = nullptr;
+    if (packet.link_type > kLastLinkType) return "an unknown link type";
+    if (!packet.verdict.alive()) continue;
+    const std::uint64_t listed = __atomic_load_n(list + i, __ATOMIC_RELAXED);
+    const std::uint64_t id = listed >> kOffsetBits;
+    const std::uint64_t offset = listed & ((std::uint64_t{1} << kOffsetBits) - 1);
+    if (id > kPackedMemory || (id < kPackedMemory && memories[id] == nullptr))
+      return "a frame in memory that is not open";
+    const std::span<std::uint8_t> memory = id == kPackedMemory ? packed : memories[id]->bytes();
+    const std::size_t length = aligned_frame(packet.length);
+    if (offset > memory.size() || length > memory.size() - offset) return "a frame outside its memory";
+    frames_[i] = memory.data() + offset;
+    sum += length;
+    if (!segment.sends_packets) continue;
+    // All that is between the first and the last frame is sent.
+    if (in == nullptr) {
+      in = memory.data();
+      first = offset / kFrameAlignment * kFrameAlignment;
+    } else if (in != memory.data() || offset < end) {
+      return "frames that are not in order in one memory";
+    }
+    end = offset + packet.length;
+    if (offset - first + length > most_frame_bytes_) return "frames that are too far apart";
+  }
+  return sum > most_frame_bytes_ ? "frames that overlap" : nullptr;
+}
+
+/// Whether the proxy can gather the records of all packets.
+bool OrderCheck::records_fit(const ring::SegmentShape& segment) const noexcept {
+  for (const PacketDescriptor& packet : std::span(packets_).first(batch_.size())) {
+    if (!packet.verdict.alive()) continue;
+    for (std::uint32_t f = 0; f < segment.up.count; ++f) {
+      const ring::RecordLayout::Place place = segment.up.places[f];
+      const FieldRange range = field_range(place.field, packet.layout, packet.link_type, packet.length);
+      if (range.length > place.length || std::uint64_t{range.offset} + range.length > packet.length) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace penstock::proxy

@@ -1,0 +1,81 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Checks an order of a tenant, and makes the batch of it that a lane gets. Everything that is checked lies in memory of
+// the proxy; frames, which the tenant may change at any time, are only read by the device, or as bytes of records.
+
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "packet/batch.h"
+#include "proxy/lane_pages.h"
+#include "ring/lane.h"
+
+namespace penstock::proxy {
+
+/// Memory of a tenant that the proxy has mapped: whole pages.
+class TenantMemory {
+ public:
+  /// Maps the file, which is sealed. Throws std::bad_alloc.
+  TenantMemory(int file, std::size_t bytes);
+  TenantMemory(const TenantMemory&) = delete;
+  TenantMemory& operator=(const TenantMemory&) = delete;
+  ~TenantMemory();
+
+  [[nodiscard]] std::span<std::uint8_t> bytes() const noexcept { return bytes_; }
+  /// Whether [offset, offset + bytes) is inside.
+  [[nodiscard]] bool has(std::uint64_t offset, std::uint64_t bytes) const noexcept {
+    return offset <= bytes_.size() && bytes <= bytes_.size() - offset;
+  }
+  /// Keeps the memory open to the device.
+  void set_opening(std::shared_ptr<void> opening) { opening_ = std::move(opening); }
+
+ private:
+  std::span<std::uint8_t> bytes_;
+  std::shared_ptr<void> opening_;
+};
+
+/// By id; null: none.
+using TenantMemories = std::array<std::shared_ptr<const TenantMemory>, kMostMemories>;
+
+/// For one lane.
+class OrderCheck {
+ public:
+  explicit OrderCheck(const ring::LaneShape& shape);
+
+  /// Copies the descriptors and checks everything. Null: `batch()` and `frames()` can be given to the lane; else why
+  /// not. `list`: of the lane, in memory that the tenant may change. `packed`: the packed part of the lane's memory.
+  [[nodiscard]] const char* check(const Order& order, const TenantMemories& memories, const std::uint64_t* list,
+                                  std::span<std::uint8_t> packed) noexcept;
+  /// The order's segment has been done, or has failed: later segments of its batch may follow, or not.
+  void end(bool done) noexcept { follows_ = done; }
+
+  [[nodiscard]] Batch& batch() noexcept { return batch_; }
+  [[nodiscard]] std::span<std::uint8_t* const> frames() const noexcept {
+    return {frames_.data(), lists_frames_ ? batch_.size() : 0};
+  }
+
+ private:
+  [[nodiscard]] const char* check_listed(const ring::SegmentShape& segment, const TenantMemories& memories,
+                                         const std::uint64_t* list, std::span<std::uint8_t> packed) noexcept;
+  [[nodiscard]] const char* check_frames(const Order& order) noexcept;
+  [[nodiscard]] bool records_fit(const ring::SegmentShape& segment) const noexcept;
+
+  const ring::LaneShape shape_;
+  const std::size_t most_frame_bytes_;
+  std::vector<PacketDescriptor> packets_;
+  std::vector<std::uint8_t*> frames_;
+  bool lists_frames_ = false;
+  Batch batch_;
+  bool follows_ = false;  // a later segment of the batch may follow
+  std::uint32_t segment_ = 0;
+  std::uint32_t count_ = 0;
+};
+
+}  // namespace penstock::proxy

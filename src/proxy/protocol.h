@@ -1,0 +1,171 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a tenant and the proxy say to each other over a unix socket (SOCK_SEQPACKET): one message per packet, each of a
+// fixed size for its type. The tenant asks; requests marked with * have a Reply, the others have none. README.md has
+// the whole protocol. Messages are trivially copyable, and the receiver checks its own copy.
+
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+namespace penstock::proxy {
+
+inline constexpr std::uint32_t kProtocolVersion = 1;
+
+inline constexpr std::size_t kMostMemories = 16;  // that a tenant has open at a time
+inline constexpr std::size_t kMostTables = 64;    // of a recipe
+inline constexpr std::size_t kMostSegments = 16;  // of a lane
+inline constexpr std::size_t kMostStages = 16;    // of a segment
+inline constexpr std::size_t kMostLaneStages = 32;
+inline constexpr std::size_t kMostLanes = 64;     // of a worker
+inline constexpr std::size_t kMostWorkers = 256;  // of a tenant
+
+enum class MessageType : std::uint32_t {
+  hello = 1,      // * becomes a tenant
+  open_memory,    // * with a memfd: packets and descriptors
+  close_memory,   //
+  load_tables,    // * with a memfd: arguments, then tables
+  unload_tables,  //
+  make_stage,     // *
+  drop_stage,     //
+  make_lane,      // * the reply has three descriptors: the proxy's memory, the tenant's memory, an eventfd
+  end_lane,       //
+  status,         // * also without `hello`; the reply is a text
+  set_policy,     // * ditto; by the proxy's user
+};
+
+/// A text without a terminating zero if it fills the array.
+template <std::size_t Bytes>
+struct Text {
+  std::array<char, Bytes> bytes{};
+
+  Text() = default;
+  explicit Text(std::string_view text) noexcept {
+    for (std::size_t i = 0; i < text.size() && i < Bytes; ++i) bytes[i] = text[i];
+  }
+  [[nodiscard]] std::string_view view() const noexcept {
+    const std::string_view all(bytes.data(), bytes.size());
+    return all.substr(0, all.find('\0'));
+  }
+};
+
+struct Hello {
+  MessageType type = MessageType::hello;
+  std::uint32_t version = kProtocolVersion;
+  Text<64> name;                       // for people
+  Text<8> profile;                     // "4q"; empty: the proxy's default
+  std::uint64_t memory = 0;            // on the device, in bytes; 0: what the profile has
+  std::uint64_t bytes_per_second = 0;  // 0: no limit of its own
+  std::uint32_t batches = 0;           // in flight; 0: the proxy's limit
+  std::uint32_t reserved = 0;
+};
+
+struct OpenMemory {
+  MessageType type = MessageType::open_memory;
+  std::uint32_t reserved = 0;
+  std::uint64_t bytes = 0;
+};
+
+/// For close_memory, unload_tables, drop_stage and end_lane.
+struct Release {
+  MessageType type{};
+  std::uint32_t id = 0;
+};
+
+struct LoadTables {
+  MessageType type = MessageType::load_tables;
+  std::uint32_t argument_bytes = 0;
+  std::uint32_t tables = 0;
+  std::uint32_t reserved = 0;
+  Text<32> kernel;
+  std::array<std::uint64_t, kMostTables> table_bytes{};
+};
+
+struct MakeStage {
+  MessageType type = MessageType::make_stage;
+  std::uint32_t tables = 0;
+  std::uint32_t worker = 0;
+  std::uint32_t batch_packets = 0;
+  std::uint32_t multiprocessors = 0;
+  std::uint32_t reserved = 0;
+};
+
+/// ring::SegmentShape::Stage, and the stage that a lane begins with.
+struct StageShape {
+  std::uint8_t function = 0;
+  std::uint8_t changes_shape = 0;
+  std::uint16_t reserved = 0;
+  std::uint32_t findings_bytes = 0;
+  std::uint32_t state_bytes = 0;
+};
+
+/// ring::SegmentShape. Records are described by their fields.
+struct SegmentMessage {
+  std::uint8_t sends_packets = 0;
+  std::uint8_t parses = 0;
+  std::uint8_t frames_up = 0;
+  std::uint8_t verdicts_up = 0;
+  std::uint8_t frames_down = 0;
+  std::array<std::uint8_t, 3> reserved{};
+  std::uint32_t stages = 0;
+  std::uint32_t reserved2 = 0;
+  std::uint64_t up_fields = 0;
+  std::uint64_t down_fields = 0;
+  std::array<StageShape, kMostStages> stage{};
+};
+
+/// ring::LaneShape.
+struct MakeLane {
+  MessageType type = MessageType::make_lane;
+  std::uint32_t worker = 0;
+  std::uint64_t batch_bytes = 0;
+  std::uint64_t batch_packets = 0;
+  std::uint64_t sent_bytes = 0;
+  std::uint32_t head = 0;
+  std::uint32_t tail = 0;
+  std::uint32_t crossing = 0;
+  std::uint8_t hash_flows = 0;
+  std::uint8_t collects_launches = 0;
+  std::array<std::uint8_t, 2> reserved{};
+  std::uint32_t segments = 0;
+  std::uint32_t reserved2 = 0;
+  std::array<SegmentMessage, kMostSegments> segment{};
+  std::array<std::uint32_t, kMostLaneStages> stages{};  // ids, segment by segment
+};
+
+struct StatusRequest {
+  MessageType type = MessageType::status;
+  std::uint32_t prometheus = 0;  // 0: JSON
+};
+
+struct SetPolicy {
+  MessageType type = MessageType::set_policy;
+  std::uint32_t policy = 0;  // proxy::Policy
+};
+
+struct Reply {
+  std::uint32_t failed = 0;
+  std::uint32_t id = 0;  // of what has been made
+  std::uint64_t value = 0;
+  Text<320> message;   // of a failure; of `hello`: the device
+  Text<320> found;     // of a failure
+  Text<320> expected;  // of a failure
+};
+
+inline constexpr std::size_t kMostMessageBytes = sizeof(MakeLane);
+inline constexpr std::size_t kMostStatusBytes = std::size_t{64} << 10;
+
+template <typename Message>
+inline constexpr bool kIsMessage =
+    std::is_trivially_copyable_v<Message>&& std::has_unique_object_representations_v<Message>;
+static_assert(kIsMessage<Hello> && kIsMessage<OpenMemory> && kIsMessage<Release> && kIsMessage<LoadTables> &&
+              kIsMessage<MakeStage> && kIsMessage<MakeLane> && kIsMessage<StatusRequest> && kIsMessage<SetPolicy> &&
+              kIsMessage<Reply>);
+static_assert(kMostMessageBytes >= sizeof(LoadTables));
+
+}  // namespace penstock::proxy

@@ -1,0 +1,221 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "proxy/remote_lane.h"
+
+#include <fmt/format.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "gpu/cuda_error.h"
+#include "proxy/shape_message.h"
+
+namespace penstock::proxy {
+
+namespace {
+
+void list_stages(const ring::LaneStages& stages, std::array<std::uint32_t, kMostLaneStages>& ids) noexcept {
+  std::size_t i = 0;
+  for (const auto& of_segment : stages) {
+    for (const auto& stage : of_segment) ids[i++] = static_cast<const RemoteStage&>(*stage).id();
+  }
+}
+
+}  // namespace
+
+RemoteLane::Mapping::Mapping(int file, std::size_t bytes, bool writes) {
+  void* const memory = ::mmap(nullptr, bytes, writes ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, file, 0);
+  if (memory == MAP_FAILED)
+    throw gpu::CudaError(0, "cannot map a lane of the proxy: " + std::system_category().message(errno));
+  bytes_ = {static_cast<std::uint8_t*>(memory), bytes};
+}
+
+RemoteLane::Mapping::~Mapping() {
+  if (!bytes_.empty()) ::munmap(bytes_.data(), bytes_.size());
+}
+
+RemoteLane::RemoteLane(std::shared_ptr<Connection> connection, const ring::LaneShape& shape, ring::LaneStages stages,
+                       unsigned worker, const RemoteMemories& memories)
+    : connection_(std::move(connection)),
+      shape_(shape),
+      layout_(shape_),
+      stages_(std::move(stages)),
+      memories_(memories) {
+  auto message = to_message(shape_);
+  if (!message) throw gpu::CudaError(0, to_string(message.error()));
+  message->worker = worker;
+  list_stages(stages_, message->stages);
+  Connection::Made made = connection_->request(*message);
+  if (made.descriptors.size() != 3) throw gpu::CudaError(0, connection_->path() + ": not a lane of a proxy");
+  id_ = made.id;
+  of_proxy_ = Mapping(made.descriptors[0].get(), layout_.proxy_bytes, /*writes=*/false);
+  of_tenant_ = Mapping(made.descriptors[1].get(), layout_.tenant_bytes, /*writes=*/true);
+  wake_ = std::move(made.descriptors[2]);
+  pictured_.reserve(ring::kMostPictured);
+  results_.findings.reserve(kMostStages);
+  results_.lengths.reserve(kMostStages);
+}
+
+RemoteLane::~RemoteLane() {
+  abandon();
+  connection_->release(MessageType::end_lane, id_);
+}
+
+void RemoteLane::exchange_stages(ring::LaneStages& stages) noexcept {
+  stages_.swap(stages);
+  ++stages_version_;
+}
+
+std::byte* RemoteLane::states(std::size_t segment, std::size_t stage) noexcept {
+  if (shape_.segments[segment].stages[stage].state_bytes == 0) return nullptr;
+  const std::size_t place = ring::state_place(shape_.segments[segment], stage, shape_.batch_packets);
+  return reinterpret_cast<std::byte*>(of_tenant_.at(layout_.states_at + place));
+}
+
+bool RemoteLane::find(const void* memory, Place& place) const noexcept {
+  for (const auto& entry : memories_) {
+    const auto open = entry.lock();
+    if (open == nullptr) continue;
+    if (const auto offset = open->offset_of(memory)) {
+      place = {open->id(), *offset};
+      return true;
+    }
+  }
+  const auto* const packed = of_tenant_.at(layout_.packed_at);
+  const auto* const at = static_cast<const std::uint8_t*>(memory);
+  const std::less<const std::uint8_t*> lies_before;
+  if (lies_before(at, packed) || !lies_before(at, packed + layout_.sizes.packed)) return false;
+  place = {kPackedMemory, static_cast<std::uint64_t>(at - packed)};
+  return true;
+}
+
+bool RemoteLane::start(const Batch& batch, std::size_t segment, std::span<std::uint8_t* const> frames) noexcept {
+  busy_ = true;
+  failed_ = true;
+  if (connection_->is_lost()) return false;
+  Place of_frames, of_packets;
+  if (!find(batch.memory(), of_frames) || !find(batch.packets().data(), of_packets)) return false;
+  order_.kind = Order::Kind::segment;
+  order_.segment = static_cast<std::uint32_t>(segment);
+  order_.packets = static_cast<std::uint32_t>(batch.size());
+  order_.used_bytes = static_cast<std::uint32_t>(batch.bytes().size());
+  order_.frames_at = of_frames.offset;
+  order_.packets_at = of_packets.offset;
+  order_.frame_memory = of_frames.memory;
+  order_.packet_memory = of_packets.memory;
+  order_.lists_frames = frames.empty() ? 0 : 1;
+  auto* const list = reinterpret_cast<std::uint64_t*>(of_tenant_.at(layout_.list_at));
+  for (std::size_t i = 0; i < frames.size(); ++i) {
+    Place place;
+    if (batch.packets()[i].verdict.alive() && !find(frames[i], place)) return false;
+    list[i] = listed_frame(place.memory, place.offset);
+  }
+  order_.pictured = static_cast<std::uint32_t>(pictured_.size());
+  std::ranges::copy(pictured_, order_.pictures.begin());
+  pictured_.clear();
+  order_.stages_version = stages_version_;
+  list_stages(stages_, order_.stages);
+  failed_ = false;
+  submit(order_);
+  return true;
+}
+
+void RemoteLane::submit(const Order& order) noexcept {
+  slot().write_order(order);
+  slot().submitted.store(++number_, std::memory_order_release);
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // before the thread is seen to sleep
+  if (completion().sleeping.load(std::memory_order_relaxed) != 0) static_cast<void>(::eventfd_write(wake_.get(), 1));
+}
+
+gpu::Progress RemoteLane::progress() noexcept {
+  if (failed_) return gpu::Progress::kFailed;
+  if (!busy_) return gpu::Progress::kDone;
+  if (is_over()) {
+    busy_ = false;
+    if (completion().failed == 0 && take_results()) return gpu::Progress::kDone;
+    failed_ = true;
+    return gpu::Progress::kFailed;
+  }
+  return connection_->is_lost() ? gpu::Progress::kFailed : gpu::Progress::kRunning;
+}
+
+/// False if they are outside the lane's memory, which a proxy never says.
+bool RemoteLane::take_results() noexcept {
+  const Completion& completed = completion();
+  const ring::SegmentShape& segment = shape_.segments[order_.segment];
+  const auto place = [](const Mapping& in, std::size_t first, std::size_t bytes, std::uint64_t at, std::size_t needed,
+                        std::uint8_t*& result) {
+    result = nullptr;
+    if (at == Completion::kNone) return true;
+    if (at > bytes || needed > bytes - at) return false;
+    result = in.at(first + at);
+    return true;
+  };
+  std::uint8_t* found = nullptr;
+  const auto in_results = [&](std::uint64_t at, std::size_t needed) {
+    return place(of_proxy_, layout_.results_at, layout_.sizes.results, at, needed, found);
+  };
+  const std::size_t count = order_.packets;
+  if (!in_results(completed.verdicts_at, count * ring::kVerdictBytes) || (found == nullptr && count > 0)) return false;
+  results_.verdicts = {reinterpret_cast<const Verdict*>(found), found == nullptr ? 0 : count};
+  results_.findings.clear();  // keeps the capacity
+  results_.lengths.clear();
+  for (std::size_t s = 0; s < segment.stages.size(); ++s) {
+    if (!in_results(completed.findings_at[s], count * segment.stages[s].findings_bytes)) return false;
+    results_.findings.push_back(reinterpret_cast<const std::byte*>(found));
+    if (!in_results(completed.lengths_at[s], count * ring::kLengthBytes)) return false;
+    results_.lengths.push_back(reinterpret_cast<const std::uint32_t*>(found));
+  }
+  const auto in_packed = [&](std::uint64_t at, std::uint8_t*& result) {
+    return place(of_tenant_, layout_.packed_at, layout_.sizes.packed, at, 0, result);
+  };
+  crossed_ = {completed.to_device, completed.to_host};
+  return in_packed(completed.records_at, results_.records) && in_packed(completed.frames_at, results_.frames);
+}
+
+void RemoteLane::abandon() noexcept {
+  if (std::exchange(busy_, false) && !failed_) {
+    slot().cancelled.store(number_);
+    static_cast<void>(::eventfd_write(wake_.get(), 1));
+    // Once the proxy has gone, its device does not use the memory either.
+    while (!is_over() && !connection_->is_lost()) std::this_thread::yield();
+  }
+  failed_ = false;
+}
+
+void RemoteLane::take_pictures(std::span<const std::uint32_t> packets) noexcept {
+  pictured_.assign(packets.begin(),
+                   packets.begin() + static_cast<std::ptrdiff_t>(std::min(packets.size(), ring::kMostPictured)));
+}
+
+ring::Picture RemoteLane::picture(std::size_t stages, std::size_t packet) const noexcept {
+  const auto& shared =
+      reinterpret_cast<const SharedPicture*>(of_proxy_.at(layout_.pictures_at))[stages * ring::kMostPictured + packet];
+  return {&shared.packet, std::span(shared.frame).first(std::min<std::size_t>(shared.bytes, shared.frame.size()))};
+}
+
+std::uint32_t RemoteLane::fetch(std::size_t packet, PacketDescriptor& descriptor, std::span<std::uint8_t> to) noexcept {
+  Order order;
+  order.kind = Order::Kind::fetch;
+  order.fetched = static_cast<std::uint32_t>(packet);
+  submit(order);
+  while (!is_over()) {
+    if (connection_->is_lost()) return 0;
+    std::this_thread::yield();
+  }
+  const auto& fetched = *reinterpret_cast<const SharedPicture*>(of_proxy_.at(layout_.pictures_at));
+  if (completion().failed != 0) return 0;
+  descriptor = fetched.packet;
+  const std::uint32_t length = completion().fetched_length;
+  std::copy_n(fetched.frame.begin(), std::min<std::size_t>({to.size(), length, fetched.frame.size()}), to.begin());
+  return length;
+}
+
+}  // namespace penstock::proxy

@@ -1,0 +1,95 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A lane that the proxy runs. Belongs to one thread, like every lane.
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "port/live/file_descriptor.h"
+#include "proxy/connection.h"
+#include "proxy/lane_pages.h"
+#include "ring/lane.h"
+
+namespace penstock::proxy {
+
+/// The memory of a worker that the proxy has open; those that are null have ended.
+using RemoteMemories = std::vector<std::weak_ptr<const RemoteMemory>>;
+
+class RemoteLane final : public ring::Lane {
+ public:
+  /// All stages are RemoteStages. `memories` is the worker's and outlives the lane. Throws gpu::CudaError.
+  RemoteLane(std::shared_ptr<Connection> connection, const ring::LaneShape& shape, ring::LaneStages stages,
+             unsigned worker, const RemoteMemories& memories);
+  RemoteLane(const RemoteLane&) = delete;
+  RemoteLane& operator=(const RemoteLane&) = delete;
+  ~RemoteLane() override;
+
+  void exchange_stages(ring::LaneStages& stages) noexcept override;
+  std::byte* states(std::size_t segment, std::size_t stage) noexcept override;
+  bool start(const Batch& batch, std::size_t segment, std::span<std::uint8_t* const> frames) noexcept override;
+  gpu::Progress progress() noexcept override;
+  const ring::SegmentResults& results() const noexcept override { return results_; }
+  void abandon() noexcept override;
+  void take_pictures(std::span<const std::uint32_t> packets) noexcept override;
+  ring::Picture picture(std::size_t stages, std::size_t packet) const noexcept override;
+  std::uint32_t fetch(std::size_t packet, PacketDescriptor& descriptor, std::span<std::uint8_t> to) noexcept override;
+  void begin_batch() noexcept override {}
+  Crossed crossed() const noexcept override { return crossed_; }
+
+ private:
+  /// Of a file that the proxy has made.
+  class Mapping {
+   public:
+    Mapping() = default;
+    Mapping(int file, std::size_t bytes, bool writes);
+    Mapping(const Mapping&) = delete;
+    Mapping& operator=(Mapping&& other) noexcept {
+      std::swap(bytes_, other.bytes_);
+      return *this;
+    }
+    ~Mapping();
+    [[nodiscard]] std::uint8_t* at(std::size_t offset) const noexcept { return bytes_.data() + offset; }
+
+   private:
+    std::span<std::uint8_t> bytes_;
+  };
+  struct Place {
+    std::uint32_t memory = 0;
+    std::uint64_t offset = 0;
+  };
+  [[nodiscard]] bool find(const void* memory, Place& place) const noexcept;
+  [[nodiscard]] OrderSlot& slot() const noexcept { return *reinterpret_cast<OrderSlot*>(of_tenant_.at(0)); }
+  [[nodiscard]] const Completion& completion() const noexcept {
+    return *reinterpret_cast<const Completion*>(of_proxy_.at(0));
+  }
+  [[nodiscard]] bool is_over() const noexcept { return completion().done.load(std::memory_order_acquire) == number_; }
+  void submit(const Order& order) noexcept;
+  [[nodiscard]] bool take_results() noexcept;
+
+  const std::shared_ptr<Connection> connection_;
+  const ring::LaneShape shape_;
+  const LaneLayout layout_;
+  ring::LaneStages stages_;
+  const RemoteMemories& memories_;
+  std::uint32_t id_ = 0;
+  Mapping of_proxy_;
+  Mapping of_tenant_;
+  port::FileDescriptor wake_;
+
+  Order order_;               // the last one
+  std::uint32_t number_ = 0;  // its number
+  bool busy_ = false;
+  bool failed_ = false;  // nothing was submitted
+  std::uint32_t stages_version_ = 0;
+  std::vector<std::uint32_t> pictured_;  // of the next segment
+  ring::SegmentResults results_;
+  Crossed crossed_;
+};
+
+}  // namespace penstock::proxy

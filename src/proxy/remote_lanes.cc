@@ -1,0 +1,89 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "proxy/remote_lanes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "gpu/cuda_error.h"
+#include "proxy/remote_lane.h"
+
+namespace penstock::proxy {
+
+namespace {
+
+/// The tables of a run's functions, which its workers and lanes share. Thread-safe.
+class TablesOfRun {
+ public:
+  /// Throws gpu::CudaError; null: the function's stage cannot run in another process.
+  [[nodiscard]] std::shared_ptr<const RemoteTables> of(const std::shared_ptr<Connection>& connection,
+                                                       const function::NetworkFunction& function) {
+    const std::lock_guard lock(mutex_);
+    std::weak_ptr<const RemoteTables>& known = tables_[&function];
+    if (auto tables = known.lock()) return tables;
+    const auto recipe = function.stage_recipe(function::Processor::gpu);
+    if (!recipe) return nullptr;
+    auto tables = std::make_shared<const RemoteTables>(connection, *recipe);
+    known = tables;
+    return tables;
+  }
+
+ private:
+  std::mutex mutex_;  // guards `tables_`; held while tables are sent, so that none are sent twice
+  std::map<const function::NetworkFunction*, std::weak_ptr<const RemoteTables>> tables_;
+};
+
+class RemoteFactory final : public run::LaneFactory {
+ public:
+  RemoteFactory(std::shared_ptr<Connection> connection, std::shared_ptr<TablesOfRun> tables)
+      : connection_(std::move(connection)), tables_(std::move(tables)) {}
+
+  std::string device() const override {
+    return fmt::format("{} of the proxy at {}", connection_->device(), connection_->path());
+  }
+  std::string advice() const override {
+    return fmt::format("see `penstock proxy status {}`, or use the CPU (`--processor cpu`)", connection_->path());
+  }
+  void select() const override {
+    if (connection_->is_lost()) throw gpu::CudaError(0, connection_->path() + ": the proxy has gone");
+  }
+  bool is_lost() const noexcept override { return connection_->is_lost(); }
+  bool is_remote() const noexcept override { return true; }
+  std::unique_ptr<DeviceStage> make_stage(function::NetworkFunction& function, const StageUse& use) const override {
+    auto tables = tables_->of(connection_, function);
+    return tables == nullptr ? nullptr : std::make_unique<RemoteStage>(connection_, std::move(tables), use);
+  }
+  std::shared_ptr<void> open(std::span<std::uint8_t> memory) const override {
+    auto opened = std::make_shared<RemoteMemory>(connection_, memory);
+    std::erase_if(memories_, [](const auto& entry) { return entry.expired(); });
+    memories_.push_back(opened);
+    return opened;
+  }
+  std::unique_ptr<ring::Lane> make_lane(const ring::LaneShape& shape, ring::LaneStages stages, unsigned worker,
+                                        unsigned /*lane*/, ring::Timeline* /*timeline*/) const override {
+    return std::make_unique<RemoteLane>(connection_, shape, std::move(stages), worker, memories_);
+  }
+
+ private:
+  const std::shared_ptr<Connection> connection_;
+  const std::shared_ptr<TablesOfRun> tables_;
+  mutable RemoteMemories memories_;  // of the worker, which uses the factory in one thread at a time
+};
+
+}  // namespace
+
+Result<run::RemoteLanes> remote_lanes(const std::string& path, const TenantWish& wish) {
+  auto connection = Connection::open(path, wish);
+  if (!connection) return failure(std::move(connection.error()));
+  auto tables = std::make_shared<TablesOfRun>();
+  return [connection = std::move(*connection), tables = std::move(tables)](unsigned /*worker*/) {
+    return std::unique_ptr<run::LaneFactory>(std::make_unique<RemoteFactory>(connection, tables));
+  };
+}
+
+}  // namespace penstock::proxy

@@ -1,0 +1,270 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "proxy/served_lane.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include "base/shared_memory.h"
+
+namespace penstock::proxy {
+
+SharedFile::SharedFile(std::size_t bytes, bool sealed) : file_(make_shared_file("penstock-lane", bytes)) {
+  const auto fail = [](const char* what) { throw std::system_error(errno, std::system_category(), what); };
+  if (!file_) fail("cannot make the memory of a lane");
+  void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file_.get(), 0);
+  if (memory == MAP_FAILED) fail("cannot map the memory of a lane");
+  bytes_ = {static_cast<std::uint8_t*>(memory), bytes};
+  if (!sealed || seal_writes(file_.get())) return;
+  ::munmap(memory, bytes);
+  fail("cannot protect the memory of a lane against its tenant");
+}
+
+SharedFile::~SharedFile() { ::munmap(bytes_.data(), bytes_.size()); }
+
+ServedLane::ServedLane(TenantState& tenant, const ring::LaneShape& shape)
+    : tenant_(tenant),
+      shape_(shape),
+      layout_(shape_),
+      of_proxy_(layout_.proxy_bytes, /*sealed=*/true),
+      of_tenant_(layout_.tenant_bytes, /*sealed=*/false),
+      check_(shape_) {}
+
+Result<std::unique_ptr<ServedLane>> ServedLane::make(TenantState& tenant, const ring::LaneShape& shape,
+                                                     std::span<const std::uint32_t> stages) {
+  std::unique_ptr<ServedLane> lane(new ServedLane(tenant, shape));
+  if (const char* const why = lane->take_stages(stages); why != nullptr)
+    return failure(Error{{}, "a lane: it cannot have these stages", why, "stages that are made for it"});
+  const LaneLayout& at = lane->layout_;
+  const ring::LaneMemory memory{lane->of_proxy_.part(at.results_at, LaneLayout::pages(at.sizes.results)),
+                                lane->of_tenant_.part(at.packed_at, LaneLayout::pages(at.sizes.packed)),
+                                lane->of_tenant_.part(at.states_at, LaneLayout::pages(at.sizes.states))};
+  for (const std::span<std::uint8_t> part : {memory.results, memory.packed, memory.states}) {
+    if (!part.empty()) lane->openings_.push_back(tenant.backend.open(part));
+  }
+  lane->lane_ = tenant.backend.make_lane(shape, std::move(lane->stages_), memory);
+  lane->stages_.clear();
+  return lane;
+}
+
+ServedLane::~ServedLane() {
+  if (lane_ != nullptr) {
+    lane_->abandon();
+    finish_on_device();
+    give_back_stages();
+  } else {
+    std::size_t i = 0;
+    for (auto& of_segment : stages_) {
+      for (auto& stage : of_segment) tenant_.stages.give_back(stage_ids_[i++], std::move(stage));
+    }
+  }
+  lane_.reset();
+}
+
+/// Null: they fit. What was taken is given back by the destructor.
+const char* ServedLane::take_stages(std::span<const std::uint32_t> ids) {
+  stage_ids_.clear();
+  stages_.clear();
+  FrameRoom growth;
+  std::size_t i = 0;
+  for (std::size_t s = 0; s < shape_.segments.size(); ++s) {
+    stages_.emplace_back();
+    for (std::size_t t = 0; t < shape_.segments[s].stages.size(); ++t, ++i) {
+      if (i == ids.size()) return "too few stages";
+      function::StageNeeds needs;
+      auto stage = tenant_.stages.take(ids[i], needs);
+      if (stage == nullptr) return "a stage that is not there, or in another lane";
+      stages_.back().push_back(std::move(stage));
+      stage_ids_.push_back(ids[i]);
+      if (const char* const why = why_not_fit(needs, shape_, s, t); why != nullptr) return why;
+      growth.head += needs.growth.head;
+      growth.tail += needs.growth.tail;
+    }
+  }
+  if (growth.head > shape_.room.head || growth.tail > shape_.room.tail)
+    return "stages that together need more room around frames than the lane has";
+  return nullptr;
+}
+
+/// The lane keeps none.
+void ServedLane::give_back_stages() noexcept {
+  ring::LaneStages none;
+  for (const ring::SegmentShape& segment : shape_.segments) none.emplace_back(segment.stages.size());
+  lane_->exchange_stages(none);
+  std::size_t i = 0;
+  for (auto& of_segment : none) {
+    for (auto& stage : of_segment) tenant_.stages.give_back(stage_ids_[i++], std::move(stage));
+  }
+}
+
+/// To those of the order.
+const char* ServedLane::exchange_stages() noexcept {
+  give_back_stages();
+  const std::size_t count = stage_ids_.size();
+  const char* const why = take_stages(std::span(order_.stages).first(count));
+  if (why != nullptr) {
+    std::size_t i = 0;
+    for (auto& of_segment : stages_) {
+      for (auto& stage : of_segment) tenant_.stages.give_back(stage_ids_[i++], std::move(stage));
+    }
+    stage_ids_.resize(count);
+    return why;
+  }
+  lane_->exchange_stages(stages_);
+  stages_.clear();
+  stages_version_ = order_.stages_version;
+  return nullptr;
+}
+
+bool ServedLane::poll() noexcept {
+  switch (state_) {
+    case State::idle: return take_order();
+    case State::waits: return start();
+    case State::runs: return advance();
+  }
+  return false;
+}
+
+bool ServedLane::take_order() noexcept {
+  const std::uint32_t submitted = slot().submitted.load(std::memory_order_acquire);
+  if (submitted == last_) return false;
+  last_ = submitted;
+  order_ = slot().read_order();
+  if (order_.kind == Order::Kind::fetch) {
+    fetch();
+    return true;
+  }
+  if (order_.kind != Order::Kind::segment) return refuse("an unknown order"), true;
+  memories_ = tenant_.memories();
+  const auto* const list = reinterpret_cast<const std::uint64_t*>(
+      of_tenant_.part(layout_.list_at, shape_.batch_packets * sizeof(std::uint64_t)).data());
+  const std::span<std::uint8_t> packed = of_tenant_.part(layout_.packed_at, LaneLayout::pages(layout_.sizes.packed));
+  if (const char* const why = check_.check(order_, memories_, list, packed); why != nullptr) return refuse(why), true;
+  if (order_.stages_version != stages_version_) {
+    if (order_.segment != 0) return refuse("other stages within a batch"), true;
+    if (const char* const why = exchange_stages(); why != nullptr) return refuse(why), true;
+  }
+  state_ = State::waits;
+  static_cast<void>(start());
+  return true;
+}
+
+bool ServedLane::start() noexcept {
+  if (is_cancelled() || tenant_.ends()) {
+    tenant_.arbiter.with([&](Scheduler& scheduler) { scheduler.give_up(tenant_.scheduled); });
+    complete(/*failed=*/true);
+    return true;
+  }
+  const auto now = Arbiter::now();
+  const bool starts = tenant_.arbiter.with(
+      [&](Scheduler& scheduler) { return scheduler.try_start(tenant_.scheduled, order_.used_bytes, now); });
+  if (!starts) return false;
+  on_device_ = true;
+  tenant_.counters.in_flight.fetch_add(1, std::memory_order_relaxed);
+  started_ = Clock::now();
+  state_ = State::runs;
+  if (order_.pictured > 0) lane_->take_pictures(std::span(order_.pictures).first(order_.pictured));
+  if (!lane_->start(check_.batch(), order_.segment, check_.frames())) {
+    lane_->abandon();
+    complete(/*failed=*/true);
+  }
+  return true;
+}
+
+bool ServedLane::advance() noexcept {
+  const gpu::Progress progress = lane_->progress();
+  if (progress == gpu::Progress::kRunning && !is_cancelled()) return false;
+  if (progress != gpu::Progress::kDone) {
+    lane_->abandon();
+    complete(/*failed=*/true);
+    return true;
+  }
+  publish_results();
+  complete(/*failed=*/false);
+  return true;
+}
+
+/// Rare: for traces.
+void ServedLane::fetch() noexcept {
+  Completion& completed = completion();
+  SharedPicture& picture = *pictures();
+  completed.fetched_length = 0;
+  const bool there = order_.fetched < check_.batch().size() && lane_->results().verdicts.size() > order_.fetched;
+  if (there) completed.fetched_length = lane_->fetch(order_.fetched, picture.packet, picture.frame);
+  completed.failed = completed.fetched_length == 0 ? 1 : 0;
+  completed.done.store(last_, std::memory_order_release);
+}
+
+/// The tenant breaks the protocol.
+void ServedLane::refuse(const char* why) noexcept {
+  tenant_.end(fmt::format("an order with {}", why));
+  complete(/*failed=*/true);
+}
+
+void ServedLane::publish_results() noexcept {
+  Completion& completed = completion();
+  const ring::SegmentResults& results = lane_->results();
+  const std::uint8_t* const in_results = of_proxy_.part(layout_.results_at, 1).data();
+  const std::uint8_t* const in_packed = of_tenant_.part(layout_.packed_at, 1).data();
+  const auto place = [](const void* of, const std::uint8_t* in) {
+    return of == nullptr ? Completion::kNone : static_cast<std::uint64_t>(static_cast<const std::uint8_t*>(of) - in);
+  };
+  completed.verdicts_at = place(results.verdicts.data(), in_results);
+  completed.records_at = place(results.records, in_packed);
+  completed.frames_at = place(results.frames, in_packed);
+  for (std::size_t s = 0; s < results.findings.size(); ++s)
+    completed.findings_at[s] = place(results.findings[s], in_results);
+  for (std::size_t s = 0; s < results.lengths.size(); ++s)
+    completed.lengths_at[s] = place(results.lengths[s], in_results);
+  const ring::Lane::Crossed crossed = lane_->crossed();
+  completed.to_device = crossed.to_device;
+  completed.to_host = crossed.to_host;
+  TenantCounters& counters = tenant_.counters;
+  counters.batches.fetch_add(1, std::memory_order_relaxed);
+  counters.packets.fetch_add(order_.packets, std::memory_order_relaxed);
+  counters.to_device.fetch_add(crossed.to_device, std::memory_order_relaxed);
+  counters.to_host.fetch_add(crossed.to_host, std::memory_order_relaxed);
+  if (order_.pictured > 0) publish_pictures();
+}
+
+void ServedLane::publish_pictures() noexcept {
+  for (std::size_t stages = 0; stages <= shape_.segments[order_.segment].stages.size(); ++stages) {
+    for (std::size_t p = 0; p < order_.pictured; ++p) {
+      const ring::Picture from = lane_->picture(stages, p);
+      SharedPicture& to = pictures()[stages * ring::kMostPictured + p];
+      to.packet = *from.packet;
+      to.bytes = static_cast<std::uint32_t>(std::min(from.bytes.size(), to.frame.size()));
+      std::copy_n(from.bytes.begin(), to.bytes, to.frame.begin());
+    }
+  }
+}
+
+void ServedLane::finish_on_device() noexcept {
+  if (!std::exchange(on_device_, false)) return;
+  const ring::Lane::Crossed crossed = lane_->crossed();
+  tenant_.arbiter.with([&](Scheduler& scheduler) {
+    scheduler.finish(tenant_.scheduled, order_.used_bytes, crossed.to_device + crossed.to_host);
+  });
+  tenant_.counters.in_flight.fetch_sub(1, std::memory_order_relaxed);
+  tenant_.counters.device_ns.fetch_add(static_cast<std::uint64_t>((Clock::now() - started_).count()),
+                                       std::memory_order_relaxed);
+}
+
+void ServedLane::complete(bool failed) noexcept {
+  if (on_device_ && failed) tenant_.counters.failures.fetch_add(1, std::memory_order_relaxed);
+  finish_on_device();
+  check_.end(!failed);
+  memories_ = {};
+  state_ = State::idle;
+  completion().failed = failed ? 1 : 0;
+  completion().done.store(last_, std::memory_order_release);
+}
+
+}  // namespace penstock::proxy

@@ -1,0 +1,111 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A lane that the proxy runs for a tenant. Belongs to one thread, apart from its making.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/error.h"
+#include "port/live/file_descriptor.h"
+#include "proxy/lane_pages.h"
+#include "proxy/order_check.h"
+#include "proxy/tenant_state.h"
+
+namespace penstock::proxy {
+
+/// A file that the proxy has made and mapped.
+class SharedFile {
+ public:
+  /// `sealed`: nobody else can map it for writing. Throws std::system_error.
+  SharedFile(std::size_t bytes, bool sealed);
+  SharedFile(const SharedFile&) = delete;
+  SharedFile& operator=(const SharedFile&) = delete;
+  ~SharedFile();
+
+  [[nodiscard]] std::span<std::uint8_t> part(std::size_t at, std::size_t bytes) const noexcept {
+    return bytes == 0 ? std::span<std::uint8_t>() : bytes_.subspan(at, bytes);
+  }
+  [[nodiscard]] int fd() const noexcept { return file_.get(); }
+
+ private:
+  port::FileDescriptor file_;
+  std::span<std::uint8_t> bytes_;
+};
+
+class ServedLane {
+ public:
+  /// Takes the stages with these ids, segment by segment. An error says which do not fit. Throws gpu::CudaError, or
+  /// std::system_error if there is no memory. `bytes`: what it has on the device, as counted for the tenant.
+  [[nodiscard]] static Result<std::unique_ptr<ServedLane>> make(TenantState& tenant, const ring::LaneShape& shape,
+                                                                std::span<const std::uint32_t> stages);
+  ServedLane(const ServedLane&) = delete;
+  ServedLane& operator=(const ServedLane&) = delete;
+  /// Waits until the device has done its batch.
+  ~ServedLane();
+
+  /// Goes on as far as possible without waiting, except for a batch that the tenant gives up. Whether anything
+  /// happened.
+  [[nodiscard]] bool poll() noexcept;
+  /// Whether there is nothing to do until the tenant orders something.
+  [[nodiscard]] bool idle() const noexcept { return state_ == State::idle; }
+  /// Tells the tenant that it has to wake the thread.
+  void set_sleeping(bool sleeps) noexcept { completion().sleeping.store(sleeps ? 1 : 0); }
+  [[nodiscard]] bool has_order() const noexcept { return slot().submitted.load() != last_; }
+
+  [[nodiscard]] int proxy_file() const noexcept { return of_proxy_.fd(); }
+  [[nodiscard]] int tenant_file() const noexcept { return of_tenant_.fd(); }
+
+ private:
+  enum class State : std::uint8_t { idle, waits, runs };
+  using Clock = std::chrono::steady_clock;
+
+  ServedLane(TenantState& tenant, const ring::LaneShape& shape);
+  [[nodiscard]] const char* take_stages(std::span<const std::uint32_t> ids);
+  void give_back_stages() noexcept;
+  [[nodiscard]] const char* exchange_stages() noexcept;
+
+  [[nodiscard]] OrderSlot& slot() const noexcept { return *reinterpret_cast<OrderSlot*>(of_tenant_.part(0, 1).data()); }
+  [[nodiscard]] Completion& completion() const noexcept {
+    return *reinterpret_cast<Completion*>(of_proxy_.part(0, 1).data());
+  }
+  [[nodiscard]] SharedPicture* pictures() const noexcept {
+    return reinterpret_cast<SharedPicture*>(of_proxy_.part(layout_.pictures_at, 1).data());
+  }
+  [[nodiscard]] bool is_cancelled() const noexcept { return slot().cancelled.load(std::memory_order_relaxed) == last_; }
+
+  bool take_order() noexcept;
+  bool start() noexcept;
+  bool advance() noexcept;
+  void fetch() noexcept;
+  void refuse(const char* why) noexcept;
+  void publish_results() noexcept;
+  void publish_pictures() noexcept;
+  void finish_on_device() noexcept;
+  void complete(bool failed) noexcept;
+
+  TenantState& tenant_;
+  const ring::LaneShape shape_;
+  const LaneLayout layout_;
+  const SharedFile of_proxy_;
+  const SharedFile of_tenant_;
+  std::vector<std::shared_ptr<void>> openings_;
+  OrderCheck check_;
+  std::vector<std::uint32_t> stage_ids_;  // segment by segment
+  ring::LaneStages stages_;               // those that the lane does not have
+  std::unique_ptr<ring::Lane> lane_;
+
+  State state_ = State::idle;
+  std::uint32_t last_ = 0;  // the number of the last order
+  Order order_;
+  TenantMemories memories_;  // of the order
+  std::uint32_t stages_version_ = 0;
+  bool on_device_ = false;
+  Clock::time_point started_;
+};
+
+}  // namespace penstock::proxy

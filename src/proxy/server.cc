@@ -1,0 +1,298 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "proxy/server.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <system_error>
+#include <utility>
+
+#include "base/log.h"
+#include "base/units.h"
+#include "proxy/problem.h"
+
+namespace penstock::proxy {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using std::chrono::steady_clock;
+
+/// For JSON and logs: a tenant chooses its name.
+std::string name_of(const Hello& hello) { return printable(hello.name.view()); }
+
+}  // namespace
+
+Result<std::unique_ptr<Server>> Server::start(ServerSettings settings, std::unique_ptr<Backend> backend) {
+  auto listener = Listener::open(settings.path, settings.mode);
+  if (!listener) return failure(std::move(listener.error()));
+  return std::unique_ptr<Server>(new Server(std::move(settings), std::move(backend), std::move(*listener)));
+}
+
+Server::Server(ServerSettings settings, std::unique_ptr<Backend> backend, Listener listener)
+    : settings_(std::move(settings)),
+      backend_(std::move(backend)),
+      listener_(std::move(listener)),
+      arbiter_(settings_.policy, settings_.device),
+      stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      thread_([this] { accept_all(); }) {}
+
+Server::~Server() {
+  static_cast<void>(::eventfd_write(stop_.get(), 1));
+  thread_.join();
+}
+
+void Server::accept_all() noexcept {
+  constexpr int kLookMs = 500;  // after connections that have ended
+  for (;;) {
+    pollfd polled[] = {{stop_.get(), POLLIN, 0}, {listener_.fd(), POLLIN, 0}};
+    static_cast<void>(::poll(polled, 2, kLookMs));
+    if (polled[0].revents != 0) break;
+    reap(/*all=*/false);
+    FileDescriptor socket(::accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (!socket) continue;
+    try {
+      accept_one(std::move(socket));
+    } catch (const std::exception& error) {
+      log_error("a connection to the proxy is refused: {}", error.what());
+    }
+  }
+  reap(/*all=*/true);
+}
+
+void Server::accept_one(FileDescriptor socket) {
+  const auto peer = peer_of(socket.get());
+  if (!peer || !is_allowed(*peer)) {
+    log_warning("process {} of user {} may not use the proxy", peer ? peer->pid : 0, peer ? peer->uid : 0);
+    return;
+  }
+  if (connections_.size() >= kMostConnections) {
+    log_warning("process {} of user {} is refused: there are {} connections", peer->pid, peer->uid,
+                connections_.size());
+    return;
+  }
+  Connection& connection = connections_.emplace_back();
+  connection.socket = std::move(socket);
+  connection.peer = *peer;
+  try {
+    connection.thread = std::thread([this, &connection] { serve(connection); });
+  } catch (const std::system_error&) {
+    connections_.pop_back();
+    throw;
+  }
+}
+
+void Server::serve(Connection& connection) noexcept {
+  static_cast<void>(::pthread_setname_np(::pthread_self(), "tenant"));
+  const Peer peer = connection.peer;
+  std::string why;
+  try {
+    Tenant tenant(std::move(connection.socket), peer, *backend_, arbiter_, *this);
+    {
+      const std::lock_guard lock(connection.mutex);
+      connection.tenant = &tenant;
+    }
+    why = tenant.serve();
+    const std::lock_guard lock(connection.mutex);
+    connection.tenant = nullptr;
+  } catch (const std::exception& error) {
+    why = error.what();
+  }
+  if (!why.empty()) log_warning("process {} of user {} loses the proxy: {}", peer.pid, peer.uid, printable(why));
+  connection.ended.store(true);
+}
+
+void Server::reap(bool all) noexcept {
+  for (auto connection = connections_.begin(); connection != connections_.end();) {
+    if (!all && !connection->ended.load()) {
+      ++connection;
+      continue;
+    }
+    {
+      const std::lock_guard lock(connection->mutex);
+      if (connection->tenant != nullptr) connection->tenant->interrupt();
+    }
+    connection->thread.join();
+    connection = connections_.erase(connection);
+  }
+}
+
+bool Server::is_allowed(const Peer& peer) const noexcept {
+  if (settings_.users.empty() && settings_.groups.empty()) return true;
+  return peer.uid == 0 || peer.uid == ::geteuid() ||
+         std::ranges::find(settings_.users, peer.uid) != settings_.users.end() ||
+         std::ranges::find(settings_.groups, peer.gid) != settings_.groups.end();
+}
+
+/// What is there, for a tenant for which there is no room: "lan 4q, wan 8q".
+std::string Server::tenants_text() const {
+  std::string text;
+  for (const Admitted& tenant : admitted_) {
+    if (!text.empty()) text += ", ";
+    text += tenant.name + " " + tenant.quota.profile.name();
+  }
+  return text.empty() ? "no tenants" : text;
+}
+
+Result<Quota> Server::admit(const Hello& hello, const Peer& peer, TenantState& tenant) {
+  Quota quota;
+  quota.profile = settings_.profile;
+  if (!hello.profile.view().empty()) {
+    const auto profile = Profile::named(hello.profile.view());
+    if (!profile)
+      return failure(problem("no such profile", in_quotes(hello.profile.view()), std::string(kProfileNames)));
+    quota.profile = *profile;
+  }
+  if (backend_->is_lost()) return failure(problem("the proxy has lost its device", backend_->device(), "a new proxy"));
+  const std::lock_guard lock(mutex_);
+  unsigned used = 0;
+  for (const Admitted& other : admitted_) used += other.quota.profile.units;
+  if (used + quota.profile.units > Profile::kWhole) {
+    const unsigned left = Profile::kWhole - used;
+    return failure(
+        problem(fmt::format("no room for a tenant of profile {}", quota.profile.name()),
+                fmt::format("{} of 16 sixteenths in use ({})", used, tenants_text()),
+                left == 0 ? "the end of a tenant" : fmt::format("a profile of at most {} sixteenths", left)));
+  }
+  const std::uint64_t most = quota.profile.memory(backend_->memory());
+  if (hello.memory > most)
+    return failure(problem(fmt::format("profile {} has less memory", quota.profile.name()), format_size(hello.memory),
+                           fmt::format("at most {}", format_size(most))));
+  quota.device_bytes = hello.memory == 0 ? most : hello.memory;
+  quota.host_bytes = settings_.host_bytes;
+  quota.bytes_per_second = hello.bytes_per_second;
+  quota.batches = settings_.batches == 0 ? hello.batches
+                  : hello.batches == 0   ? settings_.batches
+                                         : std::min(hello.batches, settings_.batches);
+  tenant.scheduled = arbiter_.with([&](Scheduler& scheduler) {
+    return scheduler.add({quota.profile.part(), quota.bytes_per_second, quota.batches}, Arbiter::now());
+  });
+  admitted_.push_back({name_of(hello), peer, quota, &tenant, steady_clock::now()});
+  log_info("tenant {}: process {} of user {}, group {}, profile {}, {} of device memory", name_of(hello), peer.pid,
+           peer.uid, peer.gid, quota.profile.name(), format_size(quota.device_bytes));
+  return quota;
+}
+
+void Server::leave(TenantState& tenant) noexcept {
+  arbiter_.with([&](Scheduler& scheduler) { scheduler.remove(tenant.scheduled); });
+  const std::lock_guard lock(mutex_);
+  const auto found = std::ranges::find(admitted_, &tenant, &Admitted::state);
+  if (found == admitted_.end()) return;
+  const TenantCounters& counters = tenant.counters;
+  log_info("tenant {}, process {}, has ended: {} batches, {} packets, {} to the device, {} to the host", found->name,
+           found->peer.pid, counters.batches.load(), counters.packets.load(), format_size(counters.to_device.load()),
+           format_size(counters.to_host.load()));
+  admitted_.erase(found);
+}
+
+std::string Server::status(bool prometheus) const {
+  const std::string_view policy =
+      kPolicyNames[static_cast<std::size_t>(arbiter_.with([](Scheduler& scheduler) { return scheduler.policy(); }))];
+  const std::lock_guard lock(mutex_);
+  if (prometheus) {
+    std::string text = fmt::format("# TYPE penstock_proxy_device_lost gauge\npenstock_proxy_device_lost {}\n",
+                                   backend_->is_lost() ? 1 : 0);
+    const auto add = [&](std::string_view name, std::string_view type, auto value) {
+      text += fmt::format("# TYPE penstock_proxy_{} {}\n", name, type);
+      for (const Admitted& tenant : admitted_) {
+        text += fmt::format("penstock_proxy_{}{{tenant={},pid=\"{}\",profile=\"{}\"}} {}\n", name,
+                            Json(tenant.name).dump(-1, ' ', true, Json::error_handler_t::replace), tenant.peer.pid,
+                            tenant.quota.profile.name(), value(tenant.state->counters));
+      }
+    };
+    add("batches_total", "counter", [](const TenantCounters& c) { return c.batches.load(); });
+    add("packets_total", "counter", [](const TenantCounters& c) { return c.packets.load(); });
+    add("to_device_bytes_total", "counter", [](const TenantCounters& c) { return c.to_device.load(); });
+    add("to_host_bytes_total", "counter", [](const TenantCounters& c) { return c.to_host.load(); });
+    add("device_seconds_total", "counter",
+        [](const TenantCounters& c) { return static_cast<double>(c.device_ns.load()) / 1e9; });
+    add("failures_total", "counter", [](const TenantCounters& c) { return c.failures.load(); });
+    add("batches_in_flight", "gauge", [](const TenantCounters& c) { return c.in_flight.load(); });
+    add("device_memory_bytes", "gauge", [](const TenantCounters& c) { return c.device_bytes.load(); });
+    add("host_memory_bytes", "gauge", [](const TenantCounters& c) { return c.host_bytes.load(); });
+    return text;
+  }
+  Json tenants = Json::array();
+  for (const Admitted& tenant : admitted_) {
+    const TenantCounters& counters = tenant.state->counters;
+    tenants.push_back({{"name", tenant.name},
+                       {"pid", tenant.peer.pid},
+                       {"user", tenant.peer.uid},
+                       {"group", tenant.peer.gid},
+                       {"profile", tenant.quota.profile.name()},
+                       {"seconds", std::chrono::duration<double>(steady_clock::now() - tenant.since).count()},
+                       {"batches", counters.batches.load()},
+                       {"packets", counters.packets.load()},
+                       {"bytes_to_device", counters.to_device.load()},
+                       {"bytes_to_host", counters.to_host.load()},
+                       {"device_seconds", static_cast<double>(counters.device_ns.load()) / 1e9},
+                       {"failures", counters.failures.load()},
+                       {"batches_in_flight", counters.in_flight.load()},
+                       {"device_memory", counters.device_bytes.load()},
+                       {"device_memory_most", tenant.quota.device_bytes},
+                       {"host_memory", counters.host_bytes.load()}});
+  }
+  const Json json{{"device", backend_->device()},
+                  {"device_lost", backend_->is_lost()},
+                  {"device_memory", backend_->memory()},
+                  {"scheduler", policy},
+                  {"tenants", std::move(tenants)}};
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+namespace {
+
+constexpr std::chrono::seconds kLongestAnswer{10};
+
+Result<Received> ask(const std::string& path, std::span<const std::byte> message, std::size_t most_bytes) {
+  auto socket = connect_to(path);
+  if (!socket) return failure(std::move(socket.error()));
+  int error = send_message(socket->get(), message, {}, kLongestAnswer);
+  if (error == 0) {
+    auto answer = receive_message(socket->get(), most_bytes, kLongestAnswer);
+    if (answer) return std::move(*answer);
+    error = errno;
+  }
+  return failure(Error{{path, 0, 0},
+                       "the proxy does not answer",
+                       std::system_category().message(error),
+                       error == EPIPE ? "a user who may use the proxy" : ""});
+}
+
+}  // namespace
+
+Result<std::string> ask_for_status(const std::string& path, bool prometheus) {
+  StatusRequest request;
+  request.prometheus = prometheus ? 1 : 0;
+  auto answer = ask(path, bytes_of(request), kMostStatusBytes);
+  if (!answer) return failure(std::move(answer.error()));
+  return std::string(reinterpret_cast<const char*>(answer->bytes.data()), answer->bytes.size());
+}
+
+Result<void> ask_for_policy(const std::string& path, Policy policy) {
+  SetPolicy request;
+  request.policy = static_cast<std::uint32_t>(policy);
+  auto answer = ask(path, bytes_of(request), sizeof(Reply));
+  if (!answer) return failure(std::move(answer.error()));
+  Reply reply;
+  if (answer->bytes.size() != sizeof reply)
+    return failure(
+        Error{{path, 0, 0}, "not an answer of a proxy", std::to_string(answer->bytes.size()) + " bytes", ""});
+  std::memcpy(static_cast<void*>(&reply), answer->bytes.data(), sizeof reply);
+  if (reply.failed == 0) return {};
+  return failure(Error{{path, 0, 0},
+                       std::string(reply.message.view()),
+                       std::string(reply.found.view()),
+                       std::string(reply.expected.view())});
+}
+
+}  // namespace penstock::proxy

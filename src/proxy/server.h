@@ -1,0 +1,102 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The execution proxy (Gaviss §3.2): one process that owns a device for several tenants. A thread accepts connections;
+// each has a thread of its own (tenant.h), and so has each worker of a tenant (lane_worker.h).
+
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/error.h"
+#include "proxy/backend.h"
+#include "proxy/message_socket.h"
+#include "proxy/scheduler.h"
+#include "proxy/tenant.h"
+
+namespace penstock::proxy {
+
+struct ServerSettings {
+  std::string path;
+  mode_t mode = 0660;
+  Policy policy = Policy::weighted;
+  Scheduler::Device device;
+  Profile profile;                                    // of tenants that ask for none
+  std::uint64_t host_bytes = std::uint64_t{4} << 30;  // that a tenant may let the device access
+  unsigned batches = 0;                               // of a tenant on the device; 0: no limit
+  // Who may connect besides root and the proxy's own user. Both empty: everybody who may write to the socket.
+  std::vector<uid_t> users;
+  std::vector<gid_t> groups;
+};
+
+class Server final : private Admission {
+ public:
+  /// Listens when it returns. Throws std::system_error if there are no threads.
+  [[nodiscard]] static Result<std::unique_ptr<Server>> start(ServerSettings settings, std::unique_ptr<Backend> backend);
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+  /// Ends all tenants.
+  ~Server() override;
+
+  /// Whether the device is lost: nothing can be run any more.
+  [[nodiscard]] bool is_lost() const noexcept { return backend_->is_lost(); }
+  [[nodiscard]] std::string status(bool prometheus) const override;
+
+ private:
+  static constexpr std::size_t kMostConnections = 128;
+
+  struct Connection {
+    FileDescriptor socket;
+    Peer peer;
+    std::atomic<bool> ended{false};
+    std::mutex mutex;          // guards `tenant`
+    Tenant* tenant = nullptr;  // while it is served
+    std::thread thread;
+  };
+  /// A tenant that has been admitted.
+  struct Admitted {
+    std::string name;
+    Peer peer;
+    Quota quota;
+    TenantState* state = nullptr;
+    std::chrono::steady_clock::time_point since;
+  };
+
+  Server(ServerSettings settings, std::unique_ptr<Backend> backend, Listener listener);
+  Result<Quota> admit(const Hello& hello, const Peer& peer, TenantState& tenant) override;
+  void leave(TenantState& tenant) noexcept override;
+  void accept_all() noexcept;
+  void accept_one(FileDescriptor socket);
+  void serve(Connection& connection) noexcept;
+  void reap(bool all) noexcept;
+  [[nodiscard]] bool is_allowed(const Peer& peer) const noexcept;
+  [[nodiscard]] std::string tenants_text() const;
+
+  const ServerSettings settings_;
+  const std::unique_ptr<Backend> backend_;
+  Listener listener_;
+  mutable Arbiter arbiter_;
+  mutable std::mutex mutex_;  // guards `admitted_`
+  std::vector<Admitted> admitted_;
+  std::list<Connection> connections_;  // of the accepting thread
+  FileDescriptor stop_;                // an eventfd
+  std::thread thread_;                 // last: uses all others
+};
+
+/// Ask the proxy at `path`.
+[[nodiscard]] Result<std::string> ask_for_status(const std::string& path, bool prometheus);
+[[nodiscard]] Result<void> ask_for_policy(const std::string& path, Policy policy);
+
+}  // namespace penstock::proxy

@@ -1,0 +1,387 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "proxy/tenant.h"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+
+#include "base/shared_memory.h"
+#include "base/units.h"
+#include "gpu/cuda_error.h"
+#include "proxy/problem.h"
+#include "proxy/shape_message.h"
+
+namespace penstock::proxy {
+
+namespace {
+
+constexpr std::chrono::seconds kLongestSend{5};
+constexpr std::size_t kMostStagesOfTenant = 65536;
+constexpr std::size_t kMostTablesOfTenant = 4096;
+constexpr std::uint64_t kMostRecipeBytes = std::uint64_t{8} << 30;
+
+/// A copy, if the message has exactly this size.
+template <typename Message>
+std::optional<Message> as(const Received& received) {
+  if (received.bytes.size() != sizeof(Message)) return std::nullopt;
+  Message message;
+  std::memcpy(static_cast<void*>(&message), received.bytes.data(), sizeof message);
+  return message;
+}
+
+/// Reads a part of a file; never through a mapping, so that it cannot change any more.
+bool read_part(int file, std::uint64_t at, std::vector<std::byte>& to) {
+  std::size_t done = 0;
+  while (done < to.size()) {
+    const ssize_t count = ::pread(file, to.data() + done, to.size() - done, static_cast<off_t>(at + done));
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return false;
+    done += static_cast<std::size_t>(count);
+  }
+  return true;
+}
+
+}  // namespace
+
+Tenant::Tenant(FileDescriptor socket, const Peer& peer, const Backend& backend, Arbiter& arbiter, Admission& admission)
+    : socket_(std::move(socket)), peer_(peer), admission_(admission), state_(backend, arbiter) {}
+
+Tenant::~Tenant() {
+  // Lanes first, then the stages, then the tables, then the memory.
+  workers_.clear();
+  for (std::uint32_t id = 0; id < kMostMemories; ++id) state_.remove_memory(id);
+  if (admitted_) admission_.leave(state_);
+}
+
+void Tenant::interrupt() noexcept { ::shutdown(socket_.get(), SHUT_RDWR); }
+
+std::string Tenant::serve() {
+  constexpr std::chrono::milliseconds kLook{50};  // whether a thread of the tenant has ended it
+  try {
+    state_.backend.select();
+    for (;;) {
+      auto message = receive_message(socket_.get(), kMostMessageBytes, kLook);
+      if (state_.ends()) return state_.why();
+      if (!message && errno == ETIMEDOUT) continue;
+      if (!message) return errno == EMSGSIZE ? "a message of a wrong size" : "";
+      if (std::string wrong = handle(std::move(*message)); !wrong.empty()) return wrong;
+    }
+  } catch (const std::exception& error) {  // nothing of this tenant ends the proxy
+    return error.what();
+  }
+}
+
+std::string Tenant::handle(Received message) {
+  MessageType type{};
+  if (message.bytes.size() < sizeof type) return "a message without a type";
+  std::memcpy(&type, message.bytes.data(), sizeof type);
+  const auto with = [&]<typename Message>(std::type_identity<Message>, auto work) -> std::string {
+    const auto copy = as<Message>(message);
+    if (!copy) return fmt::format("a message of a wrong size: type {}", static_cast<std::uint32_t>(type));
+    if (!admitted_ && type != MessageType::hello && type != MessageType::status && type != MessageType::set_policy)
+      return "a request before hello";
+    if constexpr (std::is_same_v<decltype(work(*copy)), std::string>) {
+      return work(*copy);
+    } else {
+      work(*copy);
+      return {};
+    }
+  };
+  switch (type) {
+    case MessageType::hello:
+      return with(std::type_identity<Hello>(), [&](const Hello& hello) { return answer(hello); });
+    case MessageType::status:
+      return with(std::type_identity<StatusRequest>(), [&](const StatusRequest& request) { return answer(request); });
+    case MessageType::set_policy:
+      return with(std::type_identity<SetPolicy>(), [&](const SetPolicy& request) { answer(request); });
+    case MessageType::open_memory:
+      return with(std::type_identity<OpenMemory>(), [&](const OpenMemory& request) { answer(request, message); });
+    case MessageType::load_tables:
+      return with(std::type_identity<LoadTables>(), [&](const LoadTables& request) { answer(request, message); });
+    case MessageType::make_stage:
+      return with(std::type_identity<MakeStage>(), [&](const MakeStage& request) { answer(request); });
+    case MessageType::make_lane:
+      return with(std::type_identity<MakeLane>(), [&](const MakeLane& request) { answer(request); });
+    case MessageType::close_memory:
+    case MessageType::unload_tables:
+    case MessageType::drop_stage:
+    case MessageType::end_lane:
+      return with(std::type_identity<Release>(), [&](const Release& release) { handle(release); });
+  }
+  return fmt::format("a message of an unknown type: {}", static_cast<std::uint32_t>(type));
+}
+
+std::string Tenant::answer(const Hello& hello) {
+  if (admitted_) return "a second hello";
+  const auto refuse = [&](const Errors& errors) {
+    Reply refusal;
+    refusal.failed = 1;
+    refusal.message = Text<320>(errors.front().message);
+    refusal.found = Text<320>(errors.front().found);
+    refusal.expected = Text<320>(errors.front().expected);
+    send(refusal);
+  };
+  if (hello.version != kProtocolVersion) {
+    refuse({problem("the proxy speaks another protocol", fmt::format("version {}", hello.version),
+                    fmt::format("version {}, as programs of the same release do", kProtocolVersion))});
+    return fmt::format("protocol version {}", hello.version);
+  }
+  auto quota = admission_.admit(hello, peer_, state_);
+  if (!quota) {
+    refuse(quota.error());
+    return {};
+  }
+  quota_ = *quota;
+  admitted_ = true;
+  Reply welcome;
+  welcome.value = quota_.device_bytes;
+  welcome.message = Text<320>(state_.backend.device());
+  send(welcome);
+  return {};
+}
+
+std::string Tenant::answer(const StatusRequest& request) {
+  const std::string text = admission_.status(request.prometheus != 0).substr(0, kMostStatusBytes);
+  return send_message(socket_.get(), std::as_bytes(std::span(text)), {}, kLongestSend) == 0 ? "" : "no status taken";
+}
+
+void Tenant::answer(const SetPolicy& request) {
+  const auto set = [&]() -> Result<std::uint32_t> {
+    if (peer_.uid != 0 && peer_.uid != ::geteuid())
+      return failure(problem("the scheduler is changed by the proxy's user only", fmt::format("user {}", peer_.uid),
+                             fmt::format("user {} or root", ::geteuid())));
+    if (request.policy >= std::size(kPolicyNames)) return failure(problem("no such scheduler"));
+    state_.arbiter.with([&](Scheduler& scheduler) { scheduler.set_policy(static_cast<Policy>(request.policy)); });
+    return 0U;
+  };
+  reply(set());
+}
+
+void Tenant::answer(const OpenMemory& request, const Received& message) {
+  reply(message.descriptors.size() == 1
+            ? open_memory(request, message.descriptors.front().get())
+            : failure(problem("memory: wrong number of descriptors", std::to_string(message.descriptors.size()), "1")));
+}
+
+void Tenant::answer(const LoadTables& request, const Received& message) {
+  reply(message.descriptors.size() == 1
+            ? load_tables(request, message.descriptors.front().get())
+            : failure(problem("tables: wrong number of descriptors", std::to_string(message.descriptors.size()), "1")));
+}
+
+void Tenant::answer(const MakeStage& request) { reply(make_stage(request)); }
+
+void Tenant::answer(const MakeLane& request) {
+  std::vector<int> files;
+  const auto made = make_lane(request, files);
+  reply(made, files);
+}
+
+void Tenant::handle(const Release& release) {
+  switch (release.type) {
+    case MessageType::close_memory:
+      if (const auto memory = state_.remove_memory(release.id))
+        state_.counters.host_bytes.fetch_sub(memory->bytes().size());
+      break;
+    case MessageType::unload_tables:
+      // The stages that use them keep them.
+      if (tables_.erase(release.id) > 0) state_.counters.device_bytes.fetch_sub(table_bytes_[release.id]);
+      table_bytes_.erase(release.id);
+      break;
+    case MessageType::drop_stage: state_.stages.drop(release.id); break;
+    case MessageType::end_lane: {
+      const auto found = lanes_.find(release.id);
+      if (found == lanes_.end()) break;
+      workers_[found->second.worker]->remove(release.id).reset();
+      state_.counters.device_bytes.fetch_sub(found->second.device_bytes);
+      state_.counters.host_bytes.fetch_sub(found->second.host_bytes);
+      lanes_.erase(found);
+      break;
+    }
+    default: break;
+  }
+}
+
+Result<void> Tenant::reserve(std::atomic<std::uint64_t>& used, std::uint64_t quota, std::uint64_t bytes,
+                             std::string_view what) const {
+  const std::uint64_t before = used.load();
+  if (bytes > quota || before > quota - bytes) {
+    return failure(problem(fmt::format("more {} than the tenant may have", what),
+                           fmt::format("{} more with {} in use", format_size(bytes), format_size(before)),
+                           fmt::format("at most {} (profile {})", format_size(quota), quota_.profile.name())));
+  }
+  used.fetch_add(bytes);
+  return {};
+}
+
+Result<std::uint32_t> Tenant::open_memory(const OpenMemory& request, int file) {
+  if (request.bytes == 0 || request.bytes > quota_.host_bytes || !is_sealed(file, request.bytes))
+    return failure(problem("memory: not a file that can be used", format_size(request.bytes),
+                           fmt::format("a memfd of that size, at most {}, sealed against growing and shrinking",
+                                       format_size(quota_.host_bytes))));
+  const std::uint64_t bytes = LaneLayout::pages(request.bytes);
+  if (auto reserved = reserve(state_.counters.host_bytes, quota_.host_bytes, bytes, "host memory for the device");
+      !reserved)
+    return failure(std::move(reserved.error()));
+  const auto give_up = [&](Error error) {
+    state_.counters.host_bytes.fetch_sub(bytes);
+    return failure(std::move(error));
+  };
+  try {
+    auto memory = std::make_shared<TenantMemory>(file, request.bytes);
+    memory->set_opening(state_.backend.open(memory->bytes()));
+    const std::uint32_t id = state_.add_memory(std::move(memory));
+    if (id == kMostMemories)
+      return give_up(problem("memory: too many are open", "", fmt::format("at most {}", kMostMemories)));
+    return id;
+  } catch (const std::bad_alloc&) {
+    return give_up(problem("memory: cannot be mapped", std::system_category().message(errno), ""));
+  } catch (const gpu::CudaError& error) {
+    return give_up(problem("memory: the device cannot use it", error.what(), "memory that can be pinned"));
+  }
+}
+
+Result<std::uint32_t> Tenant::load_tables(const LoadTables& request, int file) {
+  const function::RemoteKernel* const kernel = state_.backend.kernel(request.kernel.view());
+  if (kernel == nullptr)
+    return failure(problem("tables: the proxy has no such kernel", in_quotes(request.kernel.view()),
+                           "one of " + state_.backend.kernel_names()));
+  const auto wrong = [&](std::string found, std::string expected) {
+    return failure(problem(fmt::format("tables of {}", kernel->name), std::move(found), std::move(expected)));
+  };
+  if (request.tables > kMostTables)
+    return wrong(format_count(request.tables, "table"), fmt::format("at most {}", kMostTables));
+  if (tables_.size() >= kMostTablesOfTenant) return wrong("too many", fmt::format("at most {}", kMostTablesOfTenant));
+  std::uint64_t sum = request.argument_bytes;
+  for (std::uint32_t t = 0; t < request.tables; ++t) {
+    if (request.table_bytes[t] > kMostRecipeBytes)
+      return wrong("a table that is too large", format_size(kMostRecipeBytes));
+    sum += request.table_bytes[t];
+  }
+  // The copy on the host is bounded by what the tenant may have on the device.
+  if (auto reserved = reserve(state_.counters.device_bytes, quota_.device_bytes, sum, "memory on the device");
+      !reserved)
+    return failure(std::move(reserved.error()));
+  const auto give_up = [&](Errors errors) {
+    state_.counters.device_bytes.fetch_sub(sum);
+    return failure(std::move(errors));
+  };
+  try {
+    if (!is_sealed(file, sum))
+      return give_up({problem("tables: not a file that can be used", "", "a sealed memfd with all of them")});
+    function::StageRecipe recipe;
+    recipe.kernel = kernel->name;
+    recipe.arguments.resize(request.argument_bytes);
+    bool read = read_part(file, 0, recipe.arguments);
+    std::uint64_t at = request.argument_bytes;
+    for (std::uint32_t t = 0; t < request.tables && read; ++t) {
+      auto table = std::make_shared<std::vector<std::byte>>(request.table_bytes[t]);
+      read = read_part(file, at, *table);
+      at += request.table_bytes[t];
+      recipe.tables.push_back(std::move(table));
+    }
+    if (!read) return give_up({problem("tables: cannot be read", std::system_category().message(errno), "")});
+    if (auto good = kernel->check(recipe); !good) return give_up(std::move(good.error()));
+    Tables tables{kernel->load(recipe), kernel->needs == nullptr ? function::StageNeeds{} : kernel->needs(recipe)};
+    const std::uint64_t bytes = tables.loaded->bytes();
+    state_.counters.device_bytes.fetch_add(bytes - sum);
+    const std::uint32_t id = next_id_++;
+    table_bytes_[id] = bytes;
+    tables_.emplace(id, std::move(tables));
+    return id;
+  } catch (const std::bad_alloc&) {
+    return give_up({problem("tables: no memory for a copy", format_size(sum), "")});
+  } catch (const gpu::CudaError& error) {
+    return give_up(
+        {problem(fmt::format("tables of {}: the device does not take them", kernel->name), error.what(), "")});
+  }
+}
+
+Result<std::uint32_t> Tenant::make_stage(const MakeStage& request) {
+  constexpr std::uint32_t kMostBatchPackets = 1U << 20;
+  const auto found = tables_.find(request.tables);
+  if (found == tables_.end()) return failure(problem("a stage: no such tables", std::to_string(request.tables)));
+  if (request.batch_packets == 0 || request.batch_packets > kMostBatchPackets || request.worker >= kMostWorkers)
+    return failure(problem("a stage: wrong number of packets or worker", std::to_string(request.batch_packets)));
+  if (state_.stages.size() >= kMostStagesOfTenant)
+    return failure(problem("a stage: too many", "", fmt::format("at most {}", kMostStagesOfTenant)));
+  try {
+    auto stage = found->second.loaded->make_stage({request.worker, request.batch_packets, request.multiprocessors});
+    return state_.stages.add(std::move(stage), found->second.loaded, found->second.needs);
+  } catch (const gpu::CudaError& error) {
+    return failure(problem("a stage: the device does not take it", error.what()));
+  }
+}
+
+Result<std::uint32_t> Tenant::make_lane(const MakeLane& request, std::vector<int>& files) {
+  auto shape = to_shape(request);
+  if (!shape) return failure(std::move(shape.error()));
+  if (request.worker >= kMostWorkers)
+    return failure(
+        problem("a lane: no such worker", std::to_string(request.worker), fmt::format("0..{}", kMostWorkers - 1)));
+  const LaneLayout layout(*shape);
+  const Lane of_lane{request.worker, layout.sizes.on_device, layout.proxy_bytes + layout.tenant_bytes};
+  TenantCounters& counters = state_.counters;
+  if (auto reserved = reserve(counters.device_bytes, quota_.device_bytes, of_lane.device_bytes, "memory on the device");
+      !reserved)
+    return failure(std::move(reserved.error()));
+  const auto give_up = [&](Errors errors) {
+    counters.device_bytes.fetch_sub(of_lane.device_bytes);
+    return failure(std::move(errors));
+  };
+  if (auto reserved = reserve(counters.host_bytes, quota_.host_bytes, of_lane.host_bytes, "host memory for the device");
+      !reserved)
+    return give_up(std::move(reserved.error()));
+  try {
+    std::unique_ptr<LaneWorker>& worker = workers_[request.worker];
+    if (worker == nullptr) worker = std::make_unique<LaneWorker>(state_);
+    Result<std::unique_ptr<ServedLane>> lane =
+        worker->lanes() < kMostLanes
+            ? ServedLane::make(state_, *shape, request.stages)
+            : failure(problem("a lane: too many of one worker", "", fmt::format("at most {}", kMostLanes)));
+    if (lane) {
+      const std::uint32_t id = next_id_++;
+      files = {(*lane)->proxy_file(), (*lane)->tenant_file(), worker->wake_fd()};
+      lanes_[id] = of_lane;
+      worker->add(id, std::move(*lane));
+      return id;
+    }
+    counters.host_bytes.fetch_sub(of_lane.host_bytes);
+    return give_up(std::move(lane.error()));
+  } catch (const std::exception& error) {
+    if (workers_[request.worker] == nullptr) workers_.erase(request.worker);
+    counters.host_bytes.fetch_sub(of_lane.host_bytes);
+    return give_up({problem("a lane: the device does not take it", error.what())});
+  }
+}
+
+void Tenant::reply(const Result<std::uint32_t>& result, std::span<const int> files) noexcept {
+  Reply answer;
+  if (result) {
+    answer.id = *result;
+  } else {
+    answer.failed = 1;
+    answer.message = Text<320>(result.error().front().message);
+    answer.found = Text<320>(result.error().front().found);
+    answer.expected = Text<320>(result.error().front().expected);
+  }
+  send(answer, files);
+}
+
+/// A tenant that does not take its replies loses the connection.
+void Tenant::send(const Reply& reply, std::span<const int> files) noexcept {
+  if (const int error = send_message(socket_.get(), bytes_of(reply), files, kLongestSend); error != 0)
+    state_.end("a reply that is not taken: " + std::system_category().message(error));
+}
+
+}  // namespace penstock::proxy

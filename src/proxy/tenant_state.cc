@@ -1,0 +1,98 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "proxy/tenant_state.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace penstock::proxy {
+
+std::uint32_t StagePool::add(std::unique_ptr<DeviceStage> stage, std::shared_ptr<function::LoadedTables> tables,
+                             const function::StageNeeds& needs) {
+  const std::lock_guard lock(mutex_);
+  stages_[next_] = {std::move(stage), std::move(tables), needs};
+  return next_++;
+}
+
+std::size_t StagePool::size() const {
+  const std::lock_guard lock(mutex_);
+  return stages_.size();
+}
+
+std::unique_ptr<DeviceStage> StagePool::take(std::uint32_t id, function::StageNeeds& needs) {
+  const std::lock_guard lock(mutex_);
+  const auto found = stages_.find(id);
+  if (found == stages_.end() || found->second.in_lane) return nullptr;
+  found->second.in_lane = true;
+  needs = found->second.needs;
+  return std::move(found->second.stage);
+}
+
+void StagePool::give_back(std::uint32_t id, std::unique_ptr<DeviceStage> stage) {
+  Stage ended;  // destroyed without the lock, the stage before its tables
+  const std::lock_guard lock(mutex_);
+  const auto found = stages_.find(id);
+  if (found == stages_.end()) return;
+  found->second.stage = std::move(stage);
+  found->second.in_lane = false;
+  if (!found->second.dropped) return;
+  ended = std::move(found->second);
+  stages_.erase(found);
+}
+
+void StagePool::drop(std::uint32_t id) {
+  Stage ended;
+  const std::lock_guard lock(mutex_);
+  const auto found = stages_.find(id);
+  if (found == stages_.end()) return;
+  found->second.dropped = true;
+  if (found->second.in_lane) return;
+  ended = std::move(found->second);
+  stages_.erase(found);
+}
+
+std::uint32_t TenantState::add_memory(std::shared_ptr<const TenantMemory> memory) {
+  const std::lock_guard lock(memories_mutex_);
+  const auto free = std::ranges::find(memories_, nullptr);
+  if (free == memories_.end()) return kMostMemories;
+  *free = std::move(memory);
+  return static_cast<std::uint32_t>(free - memories_.begin());
+}
+
+std::shared_ptr<const TenantMemory> TenantState::remove_memory(std::uint32_t id) {
+  const std::lock_guard lock(memories_mutex_);
+  return id < kMostMemories ? std::exchange(memories_[id], nullptr) : nullptr;
+}
+
+void TenantState::end(std::string why) {
+  const std::lock_guard lock(why_mutex_);
+  if (why_.empty()) why_ = std::move(why);
+  ends_.store(true);
+}
+
+std::string TenantState::why() const {
+  const std::lock_guard lock(why_mutex_);
+  return why_;
+}
+
+const char* why_not_fit(const function::StageNeeds& needs, const ring::LaneShape& shape, std::size_t segment,
+                        std::size_t stage) noexcept {
+  // Only headers cross without these, and frames keep their layout.
+  constexpr FieldSet kBeyondHeaders{Field::tcp_options, Field::payload, Field::trailer};
+  const ring::SegmentShape::Stage& place = shape.segments[segment].stages[stage];
+  if (needs.findings_bytes > place.findings_bytes) return "a stage that writes more findings than its lane has";
+  if (needs.state_bytes > place.state_bytes) return "a stage that reads more states than its lane has";
+  if (needs.growth.head > shape.room.head || needs.growth.tail > shape.room.tail)
+    return "a stage that needs more room around frames than its lane has";
+  if (needs.access.writes.has(Field::frame_shape) && !place.changes_shape)
+    return "a stage that changes lengths, in a lane that does not expect it";
+  const bool whole = needs.access.writes.has(Field::frame_shape) ||
+                     !((needs.access.reads | needs.access.writes) & kBeyondHeaders).empty();
+  if (!whole) return nullptr;
+  std::size_t sends = segment;  // the segment that sent the packets
+  while (!shape.segments[sends].sends_packets) --sends;
+  return shape.segments[sends].frames_up ? nullptr : "a stage that needs whole frames, in a lane with headers";
+}
+
+}  // namespace penstock::proxy

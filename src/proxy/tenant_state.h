@@ -1,0 +1,116 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What several threads of the proxy know about a tenant: its quota, its counters, its memory and stages, and the
+// scheduler that all tenants share.
+
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "function/stage_recipe.h"
+#include "proxy/backend.h"
+#include "proxy/order_check.h"
+#include "proxy/profile.h"
+#include "proxy/scheduler.h"
+
+namespace penstock::proxy {
+
+/// The scheduler of all tenants. Thread-safe.
+class Arbiter {
+ public:
+  Arbiter(Policy policy, Scheduler::Device device) : scheduler_(policy, device) {}
+
+  [[nodiscard]] static Scheduler::Time now() noexcept { return std::chrono::steady_clock::now().time_since_epoch(); }
+  template <typename Work>
+  auto with(Work work) {
+    const std::lock_guard lock(mutex_);
+    return work(scheduler_);
+  }
+
+ private:
+  std::mutex mutex_;  // guards the scheduler; held for a moment only
+  Scheduler scheduler_;
+};
+
+/// Written by the tenant's threads, read by anybody.
+struct TenantCounters {
+  std::atomic<std::uint64_t> batches{0};  // segments of batches
+  std::atomic<std::uint64_t> packets{0};
+  std::atomic<std::uint64_t> to_device{0};  // bytes
+  std::atomic<std::uint64_t> to_host{0};    // bytes
+  std::atomic<std::uint64_t> device_ns{0};  // from start to end, of each
+  std::atomic<std::uint64_t> failures{0};   // of the device
+  std::atomic<std::uint64_t> in_flight{0};
+  std::atomic<std::uint64_t> device_bytes{0};  // of memory on the device
+  std::atomic<std::uint64_t> host_bytes{0};    // that the device can access
+};
+
+/// The stages of a tenant, in lanes or not yet.
+class StagePool {
+ public:
+  struct Stage {
+    std::unique_ptr<DeviceStage> stage;  // null while a lane has it
+    std::shared_ptr<function::LoadedTables> tables;
+    function::StageNeeds needs;
+    bool in_lane = false;
+    bool dropped = false;  // goes when the lane gives it back
+  };
+
+  [[nodiscard]] std::uint32_t add(std::unique_ptr<DeviceStage> stage, std::shared_ptr<function::LoadedTables> tables,
+                                  const function::StageNeeds& needs);
+  [[nodiscard]] std::size_t size() const;
+  /// Null: there is none, or a lane has it. `needs` is filled in.
+  [[nodiscard]] std::unique_ptr<DeviceStage> take(std::uint32_t id, function::StageNeeds& needs);
+  void give_back(std::uint32_t id, std::unique_ptr<DeviceStage> stage);
+  void drop(std::uint32_t id);
+
+ private:
+  mutable std::mutex mutex_;  // guards the following members
+  std::map<std::uint32_t, Stage> stages_;
+  std::uint32_t next_ = 1;
+};
+
+struct TenantState {
+  TenantState(const Backend& of_backend, Arbiter& of_arbiter) : backend(of_backend), arbiter(of_arbiter) {}
+
+  const Backend& backend;
+  Arbiter& arbiter;
+  Scheduler::Id scheduled = 0;
+  TenantCounters counters;
+  StagePool stages;
+
+  /// For the threads that serve lanes.
+  [[nodiscard]] TenantMemories memories() const {
+    const std::lock_guard lock(memories_mutex_);
+    return memories_;
+  }
+  /// The id; kMostMemories: there are too many.
+  [[nodiscard]] std::uint32_t add_memory(std::shared_ptr<const TenantMemory> memory);
+  /// What was there. It ends when no lane uses it any more.
+  std::shared_ptr<const TenantMemory> remove_memory(std::uint32_t id);
+
+  /// Ends the tenant: it has broken the protocol. The first reason counts.
+  void end(std::string why);
+  [[nodiscard]] bool ends() const noexcept { return ends_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::string why() const;
+
+ private:
+  mutable std::mutex memories_mutex_;  // guards `memories_`
+  TenantMemories memories_;
+  std::atomic<bool> ends_{false};
+  mutable std::mutex why_mutex_;  // guards `why_`
+  std::string why_;
+};
+
+/// Whether a stage with these needs can run there. Null: it can; else why not.
+[[nodiscard]] const char* why_not_fit(const function::StageNeeds& needs, const ring::LaneShape& shape,
+                                      std::size_t segment, std::size_t stage) noexcept;
+
+}  // namespace penstock::proxy

@@ -1,0 +1,170 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A device of a proxy, for tests without a GPU: stages run on the host, on simulated lanes that leave their results in
+// the memory that the tenant maps. It can be slow, fail or be lost.
+
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "proxy/backend.h"
+#include "ring/lane_memory.h"
+#include "ring/testing/simulated_lane.h"
+
+namespace penstock::proxy::testing {
+
+/// How the device behaves; a test may change it at any time.
+struct HostDevice {
+  std::atomic<unsigned> polls{1};  // until a segment is done
+  std::atomic<bool> fails{false};
+  std::atomic<bool> lost{false};
+  std::atomic<std::uint64_t> memory{std::uint64_t{16} << 30};
+  std::atomic<int> lanes{0};  // that exist now
+};
+
+/// All stages are SimulatedStages.
+class HostLane final : public ring::Lane {
+ public:
+  HostLane(HostDevice& device, const ring::LaneShape& shape, ring::LaneStages stages, const ring::LaneMemory& memory)
+      : device_(device), shape_(shape), memory_(memory), sizes_(shape_), inner_(shape_, std::move(stages), behaviour_) {
+    behaviour_.polls_until_done = [this] { return device_.polls.load(); };
+    behaviour_.fails = [this] { return device_.fails.load(); };
+    ++device_.lanes;
+  }
+  HostLane(const HostLane&) = delete;
+  HostLane& operator=(const HostLane&) = delete;
+  ~HostLane() override { --device_.lanes; }
+
+  void exchange_stages(ring::LaneStages& stages) noexcept override { inner_.exchange_stages(stages); }
+  std::byte* states(std::size_t segment, std::size_t stage) noexcept override {
+    return reinterpret_cast<std::byte*>(memory_.states.data()) +
+           ring::state_place(shape_.segments[segment], stage, shape_.batch_packets);
+  }
+  bool start(const Batch& batch, std::size_t segment, std::span<std::uint8_t* const> frames) noexcept override {
+    segment_ = segment;
+    const auto& stages = shape_.segments[segment].stages;
+    for (std::size_t s = 0; s < stages.size(); ++s) {
+      if (stages[s].state_bytes > 0)
+        std::memcpy(inner_.states(segment, s), states(segment, s), batch.size() * stages[s].state_bytes);
+    }
+    return inner_.start(batch, segment, frames);
+  }
+  gpu::Progress progress() noexcept override {
+    const gpu::Progress progress = inner_.progress();
+    if (progress == gpu::Progress::kDone) copy_results();
+    return progress;
+  }
+  const ring::SegmentResults& results() const noexcept override { return results_; }
+  void abandon() noexcept override { inner_.abandon(); }
+  void take_pictures(std::span<const std::uint32_t> packets) noexcept override { inner_.take_pictures(packets); }
+  ring::Picture picture(std::size_t stages, std::size_t packet) const noexcept override {
+    return inner_.picture(stages, packet);
+  }
+  std::uint32_t fetch(std::size_t packet, PacketDescriptor& descriptor, std::span<std::uint8_t> to) noexcept override {
+    return inner_.fetch(packet, descriptor, to);
+  }
+  void begin_batch() noexcept override {}
+  Crossed crossed() const noexcept override { return inner_.crossed(); }
+
+ private:
+  void copy_results() {
+    const ring::SegmentShape& shape = shape_.segments[segment_];
+    const ring::SegmentResults& from = inner_.results();
+    const std::size_t count = from.verdicts.size();
+    const std::uint32_t* const lengths = from.last_lengths();
+    places_.lay_out(shape, count);
+    std::uint8_t* const results = memory_.results.data();
+    const auto copy = [](void* to, const void* what, std::size_t bytes) {
+      if (bytes > 0) std::memcpy(to, what, bytes);
+    };
+    copy(results, from.verdicts.data(), count * ring::kVerdictBytes);
+    results_ = {};
+    results_.verdicts = {reinterpret_cast<const Verdict*>(results), count};
+    std::size_t alive = 0, frame_bytes = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (!from.verdicts[i].alive()) continue;
+      ++alive;
+      frame_bytes += aligned_frame(lengths != nullptr ? lengths[i] : inner_.length_of(i));
+    }
+    for (std::size_t s = 0; s < shape.stages.size(); ++s) {
+      const std::size_t findings = count * shape.stages[s].findings_bytes;
+      copy(results + places_.findings[s], from.findings[s], findings);
+      results_.findings.push_back(findings == 0 ? nullptr
+                                                : reinterpret_cast<const std::byte*>(results + places_.findings[s]));
+      if (shape.stages[s].changes_shape)
+        copy(results + places_.lengths[s], from.lengths[s], count * ring::kLengthBytes);
+      results_.lengths.push_back(shape.stages[s].changes_shape
+                                     ? reinterpret_cast<const std::uint32_t*>(results + places_.lengths[s])
+                                     : nullptr);
+    }
+    std::uint8_t* const packed = memory_.packed.data() + sizes_.packed_places[segment_];
+    std::uint8_t* const frames = packed + aligned_frame(count * shape.down.bytes);
+    if (!shape.down.empty()) {
+      copy(packed, from.records, alive * shape.down.bytes);
+      results_.records = packed;
+    }
+    if (shape.frames_down) {
+      copy(frames, from.frames, frame_bytes);
+      results_.frames = frames;
+    }
+  }
+
+  HostDevice& device_;
+  const ring::LaneShape shape_;
+  const ring::LaneMemory memory_;
+  const ring::LaneSizes sizes_;
+  ring::testing::Behaviour behaviour_;
+  ring::testing::SimulatedLane inner_;
+  std::size_t segment_ = 0;
+  ring::ResultPlaces places_;
+  ring::SegmentResults results_;
+};
+
+class HostBackend final : public Backend {
+ public:
+  HostBackend(HostDevice& device, std::span<const function::RemoteKernel> kernels)
+      : device_(device), kernels_(kernels) {}
+
+  std::string device() const override { return "a simulated device"; }
+  std::uint64_t memory() const override { return device_.memory; }
+  void select() const override {}
+  bool is_lost() const noexcept override { return device_.lost; }
+  std::shared_ptr<void> open(std::span<std::uint8_t> /*memory*/) const override { return std::make_shared<int>(); }
+  const function::RemoteKernel* kernel(std::string_view name) const noexcept override {
+    const auto found = std::ranges::find(kernels_, name, &function::RemoteKernel::name);
+    return found == kernels_.end() ? nullptr : &*found;
+  }
+  std::string kernel_names() const override { return kernels_.empty() ? "" : std::string(kernels_.front().name); }
+  std::unique_ptr<ring::Lane> make_lane(const ring::LaneShape& shape, ring::LaneStages stages,
+                                        const ring::LaneMemory& memory) const override {
+    return std::make_unique<HostLane>(device_, shape, std::move(stages), memory);
+  }
+
+ private:
+  HostDevice& device_;
+  const std::span<const function::RemoteKernel> kernels_;
+};
+
+/// Tables whose stages do this.
+class HostTables final : public function::LoadedTables {
+ public:
+  HostTables(ring::testing::SimulatedStage::Work work, std::size_t bytes) : work_(std::move(work)), bytes_(bytes) {}
+  std::unique_ptr<DeviceStage> make_stage(const StageUse& /*use*/) override {
+    return std::make_unique<ring::testing::SimulatedStage>(work_);
+  }
+  std::size_t bytes() const noexcept override { return bytes_; }
+
+ private:
+  ring::testing::SimulatedStage::Work work_;
+  std::size_t bytes_;
+};
+
+}  // namespace penstock::proxy::testing
