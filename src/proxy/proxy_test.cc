@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "gpu/cuda_error.h"
 #include "proxy/remote_lanes.h"
 #include "proxy/server.h"
 #include "proxy/testing/block_kernel.h"
@@ -104,6 +105,118 @@ TEST_F(Proxy, DoesWhatTheTwinsDo) {
     EXPECT_EQ(proxied.report.gpu->failures, 0U);
     EXPECT_GT(proxied.report.bytes_to_device, 0U);
   }
+}
+
+TEST_F(Proxy, LosesNoPacketIfItGoesDuringTheRun) {
+  start();
+  const Outcome twins = run_chain(false, block_some);
+  const Outcome proxied = run_chain(true, block_some, [this](std::size_t polled) {
+    if (polled == 20) server_.reset();
+  });
+  expect_same(twins, proxied);
+  EXPECT_GT(proxied.report.gpu->failures, 0U);
+}
+
+TEST_F(Proxy, LosesNoPacketIfItsDeviceFails) {
+  start();
+  const Outcome twins = run_chain(false, block_some);
+  const Outcome proxied = run_chain(true, block_some, [this](std::size_t polled) { device_.fails = polled % 7 == 3; });
+  expect_same(twins, proxied);
+  EXPECT_GT(proxied.report.gpu->failures, 0U);
+}
+
+TEST_F(Proxy, RefusesAProfileForWhichThereIsNoRoom) {
+  start();
+  const auto large = remote_lanes(path_, {"large", "8q"});
+  const auto small = remote_lanes(path_, {"small", "4q"});
+  ASSERT_TRUE(large);
+  ASSERT_TRUE(small);
+  const auto more = remote_lanes(path_, {"more", "8q"});
+  ASSERT_FALSE(more);
+  EXPECT_EQ(to_string(more.error()),
+            path_ +
+                ": the proxy refuses: no room for a tenant of profile 8q: found 12 of 16 sixteenths in use (large "
+                "8q, small 4q), expected a profile of at most 4 sixteenths");
+  EXPECT_TRUE(remote_lanes(path_, {"fits", "4q"}));
+  const auto unknown = remote_lanes(path_, {"unknown", "3q"});
+  ASSERT_FALSE(unknown);
+  EXPECT_NE(to_string(unknown.error()).find("no such profile: found '3q', expected 1q, 2q, 4q, 8q or 16q"),
+            std::string::npos);
+}
+
+TEST_F(Proxy, RefusesMoreMemoryThanTheProfileHas) {
+  device_.memory = std::uint64_t{8} << 20;
+  start();
+  FakeChain chain;
+  chain.add_source("in", run::testing::script({numbered_frames(10)}));
+  chain.add_sink("out");
+  block_some(chain);
+  chain.settings.processor = function::Processor::gpu;
+  chain.settings.batch_bytes = 1 << 20;
+  auto lanes = remote_lanes(path_, {"test", "1q"});
+  ASSERT_TRUE(lanes);
+  chain.settings.remote = std::move(*lanes);
+  const std::atomic<bool> stop{false};
+  try {
+    static_cast<void>(run::run(chain, {}, stop));
+    FAIL() << "there is no room for a lane";
+  } catch (const gpu::CudaError& error) {
+    EXPECT_NE(std::string(error.what()).find("more memory on the device than the tenant may have"), std::string::npos)
+        << error.what();
+  }
+}
+
+TEST_F(Proxy, SaysWhatItsTenantsDo) {
+  start();
+  nlohmann::json during;
+  run_chain(true, block_some, [&](std::size_t polled) {
+    if (polled == 40) during = nlohmann::json::parse(ask_for_status(path_, false).value());
+  });
+  ASSERT_EQ(during["tenants"].size(), 1U);
+  const auto& tenant = during["tenants"][0];
+  EXPECT_EQ(tenant["name"], "test");
+  EXPECT_EQ(tenant["pid"], ::getpid());
+  EXPECT_EQ(tenant["profile"], "1q");
+  EXPECT_GT(tenant["packets"], 0);
+  EXPECT_GT(tenant["bytes_to_device"], 0);
+  EXPECT_GT(tenant["device_memory"], 0);
+  const auto after = nlohmann::json::parse(ask_for_status(path_, false).value());
+  EXPECT_EQ(after["device"], "a simulated device");
+  EXPECT_EQ(after["scheduler"], "weighted");
+  EXPECT_NE(ask_for_status(path_, true)->find("penstock_proxy_device_lost 0"), std::string::npos);
+}
+
+TEST_F(Proxy, ChangesItsSchedulerWhileItRuns) {
+  start();
+  const Outcome twins = run_chain(false, block_some);
+  const Outcome proxied = run_chain(true, block_some, [this](std::size_t polled) {
+    if (polled % 10 != 0) return;
+    EXPECT_TRUE(ask_for_policy(path_, static_cast<Policy>(polled / 10 % std::size(kPolicyNames))));
+  });
+  expect_same(twins, proxied);
+}
+
+TEST_F(Proxy, LetsInOnlyWhoIsAllowed) {
+  ServerSettings settings;
+  settings.users = {12345};
+  start(settings);
+  EXPECT_TRUE(remote_lanes(path_, {"own user", ""}));  // the proxy's own user
+}
+
+TEST_F(Proxy, SaysThatNobodyListens) {
+  const auto lanes = remote_lanes(path_, {"test", ""});
+  ASSERT_FALSE(lanes);
+  EXPECT_EQ(to_string(lanes.error()),
+            path_ +
+                ": cannot connect to the proxy: found No such file or directory, expected the socket of a running "
+                "`penstock proxy`");
+}
+
+TEST_F(Proxy, GivesEverythingBackWhenARunEnds) {
+  start();
+  for (int i = 0; i < 20; ++i) run_chain(true, block_some);
+  for (int i = 0; i < 200 && device_.lanes > 0; ++i) ::usleep(10000);
+  EXPECT_EQ(device_.lanes, 0);
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include "proxy/scheduler.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 namespace penstock::proxy {
 
@@ -33,7 +35,6 @@ void Scheduler::Bucket::fill(double rate, double depth, Time now) noexcept {
 Scheduler::Id Scheduler::add(const Share& share, Time now) {
   Tenant tenant;
   tenant.share = share;
-  tenant.clock = clock_;  // it has no claim to the time before it came
   tenant.part.filled = tenant.limit.filled = now;
   tenants_.emplace(next_id_, tenant);
   return next_id_++;
@@ -65,6 +66,20 @@ bool Scheduler::is_within_limits(Tenant& tenant, Time now) const noexcept {
   return policy_ != Policy::fixed || tenant.part.level >= 0;
 }
 
+/// Whether it has batches on the device, or wants to have some.
+bool Scheduler::is_active(const Tenant& tenant, Time now) noexcept {
+  return tenant.batches > 0 || (tenant.waits && now - tenant.asked_at < kForgotten);
+}
+
+/// Of the tenants that are active.
+double Scheduler::first_clock(Time now) const noexcept {
+  double first = std::numeric_limits<double>::infinity();
+  for (const auto& [id, tenant] : tenants_) {
+    if (is_active(tenant, now)) first = std::min(first, tenant.clock);
+  }
+  return std::isinf(first) ? 0 : first;
+}
+
 /// Whether nobody who waits is before it.
 bool Scheduler::is_next(Id id, const Tenant& tenant, Time now) const noexcept {
   return std::ranges::none_of(tenants_, [&](const auto& entry) {
@@ -82,7 +97,8 @@ bool Scheduler::try_start(Id id, std::uint64_t bytes, Time now) {
     return false;
   }
   if (policy_ != Policy::best_effort) {
-    tenant.clock = std::max(tenant.clock, clock_);
+    // It has no claim to the time in which it wanted nothing.
+    if (!is_active(tenant, now)) tenant.clock = std::max(tenant.clock, first_clock(now));
     const bool has_room = on_device_ == 0 || on_device_ + bytes <= device_.most_bytes;
     if (!has_room || !is_next(id, tenant, now)) {
       tenant.waits = true;
@@ -91,7 +107,6 @@ bool Scheduler::try_start(Id id, std::uint64_t bytes, Time now) {
     }
   }
   tenant.waits = false;
-  clock_ = std::max(clock_, tenant.clock);
   tenant.clock += static_cast<double>(bytes) / weight(tenant);
   tenant.part.level -= static_cast<double>(bytes);
   tenant.limit.level -= static_cast<double>(bytes);

@@ -7,6 +7,7 @@
 // A tenant asks for a batch until it may start. Order by virtual time (start-time fair queueing, Goyal 1996): each
 // tenant's clock advances by bytes / weight, and of those that wait, the one whose clock is behind goes first. The
 // bytes on the device are bounded, so that a tenant that fills its lanes does not fill the queue of the device as well.
+// A tenant gets its share if it has more than that part of these bytes in its lanes.
 
 #pragma once
 
@@ -78,13 +79,14 @@ class Scheduler {
   };
   [[nodiscard]] double weight(const Tenant& tenant) const noexcept;
   [[nodiscard]] bool is_within_limits(Tenant& tenant, Time now) const noexcept;
+  [[nodiscard]] static bool is_active(const Tenant& tenant, Time now) noexcept;
+  [[nodiscard]] double first_clock(Time now) const noexcept;
   [[nodiscard]] bool is_next(Id id, const Tenant& tenant, Time now) const noexcept;
 
   Policy policy_;
   Device device_;
   std::map<Id, Tenant> tenants_;
   Id next_id_ = 1;
-  double clock_ = 0;  // of the batch that was started last
   std::uint64_t on_device_ = 0;
 };
 

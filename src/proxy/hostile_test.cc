@@ -1,0 +1,453 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tenants that lie, crash or stop: each loses its share, and nobody else loses anything.
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "base/shared_memory.h"
+#include "gpu/cuda_error.h"
+#include "packet/parse_core.h"
+#include "proxy/remote_lanes.h"
+#include "proxy/server.h"
+#include "proxy/shape_message.h"
+#include "proxy/testing/block_kernel.h"
+#include "run/run.h"
+
+namespace penstock::proxy {
+namespace {
+
+using namespace std::chrono_literals;
+using run::testing::FakeChain;
+using testing::HostDevice;
+
+ring::LaneShape shape_of_block() {
+  ring::SegmentShape segment;
+  segment.down = *ring::record_layout(testing::kBlockWrites);
+  segment.stages = {{0, 0, false, 0}};
+  ring::LaneShape shape;
+  shape.batch_bytes = 16 << 10;
+  shape.batch_packets = 64;
+  shape.segments = {segment};
+  return shape;
+}
+
+/// A tenant made by hand, which can say anything.
+class HandMade {
+ public:
+  explicit HandMade(const std::string& path, ring::LaneShape shape = shape_of_block())
+      : shape_(std::move(shape)), layout_(shape_) {
+    auto connection = Connection::open(path, {"hand-made", ""});
+    if (!connection) throw std::runtime_error(to_string(connection.error()));
+    connection_ = *connection;
+    memory_ = {static_cast<std::uint8_t*>(map_memory(kBytes, true)), kBytes};
+    opened_ = std::make_unique<RemoteMemory>(connection_, memory_);
+    tables_ = std::make_shared<RemoteTables>(connection_, testing::block_recipe({1}, 1));
+    MakeLane message = to_message(shape_).value();
+    std::size_t i = 0;
+    for (const ring::SegmentShape& segment : shape_.segments) {
+      for (std::size_t s = 0; s < segment.stages.size(); ++s) {
+        stages_.push_back(std::make_unique<RemoteStage>(connection_, tables_, StageUse{0, 64, 0}));
+        message.stages[i++] = stages_.back()->id();
+      }
+    }
+    made_ = connection_->request(message);
+    proxy_ = map(made_.descriptors.at(0).get(), layout_.proxy_bytes, PROT_READ);
+    tenant_ = map(made_.descriptors.at(1).get(), layout_.tenant_bytes, PROT_READ | PROT_WRITE);
+    for (std::uint32_t p = 0; p < 4; ++p) add(run::testing::numbered(p));
+  }
+  HandMade(const HandMade&) = delete;
+  HandMade& operator=(const HandMade&) = delete;
+  ~HandMade() {
+    ::munmap(proxy_, layout_.proxy_bytes);
+    ::munmap(tenant_, layout_.tenant_bytes);
+    opened_.reset();
+    unmap_memory(memory_.data(), memory_.size());
+  }
+
+  /// A good one.
+  [[nodiscard]] Order order() const {
+    Order order;
+    order.packets = count_;
+    order.used_bytes = used_;
+    order.frames_at = 0;
+    order.packets_at = kDescriptors;
+    order.frame_memory = order.packet_memory = opened_->id();
+    for (std::size_t i = 0; i < stages_.size(); ++i) order.stages[i] = stages_[i]->id();
+    return order;
+  }
+  [[nodiscard]] PacketDescriptor& packet(std::size_t i) {
+    return reinterpret_cast<PacketDescriptor*>(memory_.data() + kDescriptors)[i];
+  }
+  [[nodiscard]] std::uint64_t& listed(std::size_t i) {
+    return reinterpret_cast<std::uint64_t*>(tenant_ + layout_.list_at)[i];
+  }
+  /// Whether the proxy has done it.
+  bool submit(const Order& order) {
+    submit_only(order);
+    for (int i = 0; i < 5000; ++i) {
+      if (completion().done.load() == number_) return completion().failed == 0;
+      ::usleep(1000);
+    }
+    return false;
+  }
+  void submit_only(const Order& order) {
+    slot().write_order(order);
+    slot().submitted.store(++number_);
+    ::eventfd_write(made_.descriptors.at(2).get(), 1);
+  }
+  [[nodiscard]] bool is_ended() {
+    for (int i = 0; i < 500; ++i) {
+      if (connection_->is_lost()) return true;
+      ::usleep(2000);
+    }
+    return false;
+  }
+  [[nodiscard]] const Completion& completion() const { return *reinterpret_cast<const Completion*>(proxy_); }
+  [[nodiscard]] OrderSlot& slot() { return *reinterpret_cast<OrderSlot*>(tenant_); }
+  [[nodiscard]] Connection& connection() { return *connection_; }
+  [[nodiscard]] std::uint8_t* tenant_memory() { return tenant_; }
+  [[nodiscard]] const LaneLayout& layout() const { return layout_; }
+  [[nodiscard]] int proxy_file() const { return made_.descriptors.at(0).get(); }
+  [[nodiscard]] std::uint32_t memory_id() const { return opened_->id(); }
+  static constexpr std::size_t kBytes = 64 << 10;
+  static constexpr std::size_t kDescriptors = 32 << 10;
+
+ private:
+  static std::uint8_t* map(int file, std::size_t bytes, int protection) {
+    void* const memory = ::mmap(nullptr, bytes, protection, MAP_SHARED, file, 0);
+    if (memory == MAP_FAILED) throw std::runtime_error("mmap");
+    return static_cast<std::uint8_t*>(memory);
+  }
+  void add(const run::testing::Bytes& frame) {
+    PacketDescriptor& to = packet(count_++);
+    to = {};
+    to.offset = used_;
+    to.length = to.wire_length = static_cast<std::uint32_t>(frame.size());
+    std::ranges::copy(frame, memory_.begin() + used_);
+    parse({memory_.data() + used_, &to});
+    used_ += static_cast<std::uint32_t>(aligned_frame(frame.size()));
+  }
+
+  ring::LaneShape shape_;
+  LaneLayout layout_;
+  std::shared_ptr<Connection> connection_;
+  std::span<std::uint8_t> memory_;
+  std::unique_ptr<RemoteMemory> opened_;
+  std::shared_ptr<RemoteTables> tables_;
+  std::vector<std::unique_ptr<RemoteStage>> stages_;
+  Connection::Made made_;
+  std::uint8_t* proxy_ = nullptr;
+  std::uint8_t* tenant_ = nullptr;
+  std::uint32_t count_ = 0, used_ = 0, number_ = 0;
+};
+
+class Hostile : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    path_ = (std::filesystem::temp_directory_path() /
+             fmt::format("penstock-hostile-{}-{}", ::getpid(),
+                         ::testing::UnitTest::GetInstance()->current_test_info()->name()))
+                .string();
+    ServerSettings settings;
+    settings.path = path_;
+    auto server =
+        Server::start(std::move(settings), std::make_unique<testing::HostBackend>(device_, testing::kBlockKernels));
+    ASSERT_TRUE(server) << to_string(server.error());
+    server_ = std::move(*server);
+  }
+  /// An honest tenant, all of whose batches the device must do.
+  void expect_honest_run() {
+    constexpr std::size_t kPackets = 2000;
+    FakeChain chain;
+    chain.add_source("in", run::testing::script({run::testing::numbered_frames(kPackets)}));
+    auto& sink = chain.add_sink("out");
+    testing::add_block(chain, {});
+    chain.settings.batch_bytes = 16 << 10;
+    chain.settings.batch_packets = 64;
+    chain.settings.queue_bytes = 1 << 20;
+    chain.settings.processor = function::Processor::gpu;
+    auto lanes = remote_lanes(path_, {"honest", ""});
+    ASSERT_TRUE(lanes) << to_string(lanes.error());
+    chain.settings.remote = std::move(*lanes);
+    const std::atomic<bool> stop{false};
+    auto result = run::run(chain, {}, stop);
+    ASSERT_TRUE(result);
+    EXPECT_EQ(sink.sent[0].size(), kPackets);
+    EXPECT_EQ(result->report.gpu->failures, 0U);
+  }
+  void expect_no_tenants() {
+    nlohmann::json status;
+    for (int i = 0; i < 500; ++i) {
+      status = nlohmann::json::parse(ask_for_status(path_, false).value());
+      if (status["tenants"].empty() && device_.lanes == 0) return;
+      ::usleep(10000);
+    }
+    FAIL() << status.dump(2);
+  }
+
+  std::string path_;
+  HostDevice device_;
+  std::unique_ptr<Server> server_;
+};
+
+TEST_F(Hostile, AHandMadeTenantIsServedWhileItIsHonest) {
+  HandMade tenant(path_);
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(tenant.submit(tenant.order()));
+  Order listed = tenant.order();
+  listed.lists_frames = 1;
+  for (std::size_t p = 0; p < 4; ++p) tenant.listed(p) = listed_frame(tenant.memory_id(), tenant.packet(p).offset);
+  EXPECT_TRUE(tenant.submit(listed));
+  EXPECT_FALSE(tenant.connection().is_lost());
+}
+
+TEST_F(Hostile, LiesInAnOrderEndTheTenant) {
+  constexpr std::uint32_t kMost32 = 0xffffffff;
+  constexpr std::uint64_t kMost64 = ~std::uint64_t{0};
+  using Lie = std::function<void(HandMade&, Order&)>;
+  const std::vector<Lie> lies{
+      [](HandMade&, Order& o) { o.segment = 1; },
+      [](HandMade&, Order& o) { o.segment = kMost32; },
+      [](HandMade&, Order& o) { o.kind = static_cast<Order::Kind>(7); },
+      [](HandMade&, Order& o) { o.packets = 65; },
+      [](HandMade&, Order& o) { o.packets = kMost32; },
+      [](HandMade&, Order& o) { o.used_bytes = kMost32; },
+      [](HandMade&, Order& o) { o.used_bytes = (16 << 10) + 1; },
+      [](HandMade&, Order& o) { o.used_bytes = 16; },
+      [](HandMade&, Order& o) { o.frames_at = HandMade::kBytes; },
+      [](HandMade&, Order& o) { o.frames_at = kMost64 - 15; },
+      [](HandMade&, Order& o) { o.frames_at = 8; },
+      [](HandMade&, Order& o) { o.packets_at = HandMade::kBytes - 1; },
+      [](HandMade&, Order& o) { o.packets_at = kMost64; },
+      [](HandMade&, Order& o) { o.frame_memory = 3; },
+      [](HandMade&, Order& o) { o.frame_memory = kMost32; },
+      [](HandMade&, Order& o) { o.packet_memory = 16; },
+      [](HandMade&, Order& o) { o.pictured = 33; },
+      [](HandMade&, Order& o) { o.pictured = 1, o.pictures[0] = 4; },
+      [](HandMade&, Order& o) { o.stages_version = 1, o.stages = {}; },
+      [](HandMade&, Order& o) { o.stages_version = 1, o.stages[0] = kMost32; },
+      [](HandMade& t, Order&) { t.packet(0).offset = kMost32 - 15; },
+      [](HandMade& t, Order&) { t.packet(1).offset += 1; },
+      [](HandMade& t, Order&) { t.packet(1).length = kMost32; },
+      [](HandMade& t, Order& o) { t.packet(3).length = o.used_bytes; },
+      [](HandMade& t, Order&) { t.packet(2).region = 1; },
+      [](HandMade& t, Order&) { t.packet(2).link_type = static_cast<LinkType>(200); },
+      [](HandMade& t, Order& o) { o.lists_frames = 1, t.listed(0) = listed_frame(40, 0); },
+      [](HandMade& t, Order& o) { o.lists_frames = 1, t.listed(0) = kMost64; },
+      [](HandMade& t, Order& o) { o.lists_frames = 1, t.listed(0) = listed_frame(t.memory_id(), HandMade::kBytes); },
+      [](HandMade& t, Order& o) {  // backwards
+        o.lists_frames = 1;
+        for (std::size_t p = 0; p < 4; ++p) t.listed(p) = listed_frame(t.memory_id(), 16384 - 4096 * p);
+      },
+      [](HandMade& t, Order& o) {  // far apart
+        o.lists_frames = 1;
+        for (std::size_t p = 0; p < 4; ++p) t.listed(p) = listed_frame(t.memory_id(), p * 20000);
+      },
+      [](HandMade& t, Order& o) {  // in two memories
+        o.lists_frames = 1;
+        for (std::size_t p = 0; p < 4; ++p)
+          t.listed(p) = listed_frame(p == 2 ? kPackedMemory : t.memory_id(), p * 2048);
+      },
+  };
+  for (std::size_t i = 0; i < lies.size(); ++i) {
+    HandMade tenant(path_);
+    ASSERT_TRUE(tenant.submit(tenant.order()));
+    Order order = tenant.order();
+    lies[i](tenant, order);
+    EXPECT_FALSE(tenant.submit(order)) << "lie " << i;
+    EXPECT_TRUE(tenant.is_ended()) << "lie " << i;
+  }
+  expect_no_tenants();
+  expect_honest_run();
+}
+
+TEST_F(Hostile, FramesThatOverlapEndTheTenant) {
+  HandMade tenant(path_);
+  Order order = tenant.order();
+  order.used_bytes = 16 << 10;
+  order.packets = 64;
+  for (std::size_t p = 0; p < 64; ++p) {
+    tenant.packet(p) = tenant.packet(0);
+    tenant.packet(p).offset = 0;
+    tenant.packet(p).length = 16 << 10;
+  }
+  EXPECT_FALSE(tenant.submit(order));
+  EXPECT_TRUE(tenant.is_ended());
+}
+
+TEST_F(Hostile, HeadersOutsideAFrameEndTheTenant) {
+  ring::LaneShape shape = shape_of_block();
+  ring::SegmentShape second = shape.segments.front();
+  second.sends_packets = false;
+  second.verdicts_up = true;
+  second.up = *ring::record_layout(FieldSet{Field::ipv4_ttl, Field::l4_src_port});
+  shape.segments.push_back(second);
+  {
+    HandMade tenant(path_, shape);
+    Order order = tenant.order();
+    ASSERT_TRUE(tenant.submit(order));
+    order.segment = 1;
+    EXPECT_TRUE(tenant.submit(order));
+    EXPECT_FALSE(tenant.submit(order));  // does not follow any more
+  }
+  HandMade tenant(path_, shape);
+  Order order = tenant.order();
+  ASSERT_TRUE(tenant.submit(order));
+  order.segment = 1;
+  tenant.packet(2).layout.network_offset = 0xfff0;
+  EXPECT_FALSE(tenant.submit(order));
+  EXPECT_TRUE(tenant.is_ended());
+}
+
+TEST_F(Hostile, ResultsCannotBeWritten) {
+  HandMade tenant(path_);
+  EXPECT_EQ(::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, tenant.proxy_file(), 0), MAP_FAILED);
+  EXPECT_NE(::ftruncate(tenant.proxy_file(), 0), 0);
+}
+
+TEST_F(Hostile, MemoryThatCanShrinkIsRefused) {
+  HandMade tenant(path_);
+  const FileDescriptor file(::memfd_create("shrinks", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(::ftruncate(file.get(), 1 << 20), 0);
+  OpenMemory request;
+  request.bytes = 1 << 20;
+  const int descriptor = file.get();
+  EXPECT_THROW(tenant.connection().request(request, std::span(&descriptor, 1)), gpu::CudaError);
+  const FileDescriptor small(make_shared_file("small", 4096));
+  const int small_descriptor = small.get();
+  EXPECT_THROW(tenant.connection().request(request, std::span(&small_descriptor, 1)), gpu::CudaError);
+  request.bytes = ~std::uint64_t{0};
+  EXPECT_THROW(tenant.connection().request(request, std::span(&descriptor, 1)), gpu::CudaError);
+  EXPECT_THROW(tenant.connection().request(request), gpu::CudaError);
+  EXPECT_TRUE(tenant.submit(tenant.order()));  // a refusal ends nothing
+}
+
+TEST_F(Hostile, ARecipeThatDoesNotPassItsCheckIsRefused) {
+  HandMade tenant(path_);
+  auto connection = Connection::open(path_, {"recipes", ""}).value();
+  function::StageRecipe recipe = testing::block_recipe({1, 2, 3}, 1);
+  recipe.kernel = "unknown";
+  EXPECT_THROW(RemoteTables(connection, recipe), gpu::CudaError);
+  recipe.kernel = "block";
+  recipe.arguments.clear();
+  EXPECT_THROW(RemoteTables(connection, recipe), gpu::CudaError);
+  LoadTables lie;
+  lie.kernel = Text<32>("block");
+  lie.argument_bytes = 1;
+  lie.tables = 1;
+  lie.table_bytes[0] = 1 << 20;  // more than the file has
+  const FileDescriptor file(make_shared_file("small", 4096));
+  const int descriptor = file.get();
+  EXPECT_THROW(connection->request(lie, std::span(&descriptor, 1)), gpu::CudaError);
+  lie.table_bytes[0] = ~std::uint64_t{0};
+  EXPECT_THROW(connection->request(lie, std::span(&descriptor, 1)), gpu::CudaError);
+  lie.tables = 1000;
+  EXPECT_THROW(connection->request(lie, std::span(&descriptor, 1)), gpu::CudaError);
+  EXPECT_FALSE(connection->is_lost());
+}
+
+TEST_F(Hostile, StagesThatDoNotFitTheirLaneAreRefused) {
+  HandMade tenant(path_);
+  ring::LaneShape shape = shape_of_block();
+  MakeLane message = to_message(shape).value();
+  message.stages[0] = 77;
+  EXPECT_THROW(tenant.connection().request(message), gpu::CudaError);
+  message.stages[0] = tenant.order().stages[0];  // in a lane already
+  EXPECT_THROW(tenant.connection().request(message), gpu::CudaError);
+  EXPECT_TRUE(tenant.submit(tenant.order()));
+}
+
+TEST_F(Hostile, GarbageOnTheSocketEndsOnlyItsSender) {
+  HandMade neighbour(path_);
+  std::mt19937 random(1);
+  for (int i = 0; i < 60; ++i) {
+    const FileDescriptor socket = connect_to(path_).value();
+    if (i % 2 == 0) {
+      const Hello hello;
+      ASSERT_EQ(send_message(socket.get(), bytes_of(hello), {}, 1s), 0);
+      static_cast<void>(receive_message(socket.get(), sizeof(Reply), 1s));
+    }
+    std::vector<std::byte> bytes(1 + random() % (2 * kMostMessageBytes));
+    for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+    if (bytes.size() >= 4)
+      bytes[0] = static_cast<std::byte>(random() % 12), bytes[1] = bytes[2] = bytes[3] = std::byte{0};
+    static_cast<void>(send_message(socket.get(), bytes, {}, 1s));
+    EXPECT_TRUE(neighbour.submit(neighbour.order()));
+  }
+  expect_honest_run();
+}
+
+TEST_F(Hostile, ATenantThatDoesNotTakeItsRepliesDoesNotStopOthers) {
+  const FileDescriptor socket = connect_to(path_).value();
+  const Hello hello;
+  ASSERT_EQ(send_message(socket.get(), bytes_of(hello), {}, 1s), 0);
+  OpenMemory request;
+  while (send_message(socket.get(), bytes_of(request), {}, 100ms) == 0) continue;  // nobody reads the answers
+  expect_honest_run();
+}
+
+TEST_F(Hostile, ATenantThatStopsKeepsNobodyWaiting) {
+  HandMade stopped(path_);
+  device_.polls = 1000;
+  stopped.submit_only(stopped.order());
+  device_.polls = 1;
+  expect_honest_run();
+  for (int i = 0; i < 100; ++i) stopped.submit_only(stopped.order());  // never looks at what comes of them
+  expect_honest_run();
+}
+
+TEST_F(Hostile, MemoryThatIsClosedIsNotUsedAnyMore) {
+  HandMade tenant(path_);
+  tenant.connection().release(MessageType::close_memory, tenant.memory_id());
+  ::usleep(100000);
+  EXPECT_FALSE(tenant.submit(tenant.order()));
+  EXPECT_TRUE(tenant.is_ended());
+}
+
+TEST_F(Hostile, ADescriptorThatChangesAfterTheCheckHasNoEffect) {
+  HandMade tenant(path_);
+  std::atomic<bool> stop{false};
+  std::thread liar([&] {
+    // Only between values that are good: what is checked is what is used.
+    while (!stop) {
+      tenant.packet(0).length = 60;
+      tenant.packet(0).length = 0;
+    }
+  });
+  for (int i = 0; i < 300; ++i) EXPECT_TRUE(tenant.submit(tenant.order()));
+  stop = true;
+  liar.join();
+}
+
+TEST_F(Hostile, AKilledTenantLeavesNothingBehind) {
+  for (int i = 0; i < 3; ++i) {
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      HandMade tenant(path_);
+      for (;;) static_cast<void>(tenant.submit(tenant.order()));
+    }
+    ::usleep(100000);
+    ::kill(child, SIGKILL);
+    expect_honest_run();
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    expect_no_tenants();
+  }
+}
+
+}  // namespace
+}  // namespace penstock::proxy

@@ -1,0 +1,226 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The scheduler with a simulated device, which carries bytes at a fixed rate in the order in which batches start.
+
+#include "proxy/scheduler.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <functional>
+#include <numeric>
+#include <vector>
+
+namespace penstock::proxy {
+namespace {
+
+using namespace std::chrono_literals;
+using Time = Scheduler::Time;
+
+constexpr double kRate = 10e9;  // bytes per second
+constexpr Scheduler::Device kDevice{kRate, 4 << 20};
+
+/// A tenant that always has a batch for each of its lanes.
+struct Greedy {
+  Share share;
+  std::uint64_t batch_bytes = 1 << 20;
+  unsigned lanes = 3;
+  double cost = 1;  // of a batch, in relation to its bytes
+};
+
+class Simulation {
+ public:
+  Simulation(Policy policy, const std::vector<Greedy>& tenants) : scheduler_(policy, kDevice) {
+    for (const Greedy& tenant : tenants) add(tenant);
+  }
+  void add(const Greedy& greedy) {
+    tenants_.push_back({greedy, scheduler_.add(greedy.share, now_), greedy.lanes, 0, true});
+  }
+  void leave(std::size_t tenant) { tenants_[tenant].wants = false; }
+  void come(std::size_t tenant) { tenants_[tenant].wants = true; }
+  Scheduler& scheduler() { return scheduler_; }
+
+  void run_for(Time duration) {
+    const Time end = now_ + duration;
+    for (Tenant& tenant : tenants_) tenant.done = 0;
+    for (; now_ < end; now_ += 5us) {
+      while (!queue_.empty() && queue_.front().done_at <= now_) {
+        const Batch& batch = queue_.front();
+        Tenant& tenant = tenants_[batch.tenant];
+        scheduler_.finish(tenant.id, tenant.greedy.batch_bytes, batch.bytes);
+        tenant.done += batch.bytes;
+        ++tenant.free_lanes;
+        queue_.pop_front();
+      }
+      // Threads look in any order; the first one would be the same each time.
+      for (std::size_t i = 0; i < tenants_.size(); ++i) submit((i + turn_) % tenants_.size());
+      ++turn_;
+    }
+  }
+  /// Of what the device could have carried in the last run.
+  [[nodiscard]] double part_of(std::size_t tenant, Time duration) const {
+    return static_cast<double>(tenants_[tenant].done) / (kRate * std::chrono::duration<double>(duration).count());
+  }
+
+ private:
+  struct Tenant {
+    Greedy greedy;
+    Scheduler::Id id;
+    unsigned free_lanes;
+    std::uint64_t done;
+    bool wants;
+  };
+  struct Batch {
+    std::size_t tenant;
+    std::uint64_t bytes;
+    Time done_at;
+  };
+  void submit(std::size_t t) {
+    Tenant& tenant = tenants_[t];
+    while (tenant.wants && tenant.free_lanes > 0 && scheduler_.try_start(tenant.id, tenant.greedy.batch_bytes, now_)) {
+      const auto bytes =
+          static_cast<std::uint64_t>(static_cast<double>(tenant.greedy.batch_bytes) * tenant.greedy.cost);
+      const Time takes{static_cast<std::int64_t>(static_cast<double>(bytes) / kRate * 1e9)};
+      device_free_at_ = std::max(device_free_at_, now_) + takes;
+      queue_.push_back({t, bytes, device_free_at_});
+      --tenant.free_lanes;
+    }
+  }
+
+  Scheduler scheduler_;
+  std::vector<Tenant> tenants_;
+  std::deque<Batch> queue_;
+  Time now_{1s};
+  Time device_free_at_{};
+  std::size_t turn_ = 0;
+};
+
+TEST(Scheduler, LetsATenantAloneHaveTheDevice) {
+  for (const Policy policy : {Policy::best_effort, Policy::equal, Policy::weighted}) {
+    Simulation simulation(policy, {{{1.0 / 16, 0, 0}}});
+    simulation.run_for(500ms);
+    EXPECT_GT(simulation.part_of(0, 500ms), 0.95);
+  }
+}
+
+TEST(Scheduler, GivesAGreedyTenantNoMoreThanAnEqualShare) {
+  Simulation simulation(Policy::equal, {{{}, 4 << 20, 64}, {{}, 256 << 10, 8}, {{}, 256 << 10, 8}});
+  simulation.run_for(1s);
+  for (std::size_t t = 0; t < 3; ++t) EXPECT_NEAR(simulation.part_of(t, 1s), 1.0 / 3, 0.05 / 3) << t;
+}
+
+TEST(Scheduler, BestEffortGivesAGreedyTenantMore) {
+  Simulation simulation(Policy::best_effort, {{{}, 4 << 20, 16}, {{}, 256 << 10, 2}});
+  simulation.run_for(1s);
+  EXPECT_GT(simulation.part_of(0, 1s), 0.8);
+}
+
+TEST(Scheduler, LeavesAFixedShareIdle) {
+  Simulation simulation(Policy::fixed, {{{0.25, 0, 0}, 1 << 20, 16}, {{0.5, 0, 0}}});
+  simulation.leave(1);
+  simulation.run_for(1s);
+  EXPECT_NEAR(simulation.part_of(0, 1s), 0.25, 0.25 * 0.05);
+}
+
+TEST(Scheduler, LendsWhatAWeightedTenantLeaves) {
+  Simulation simulation(Policy::weighted, {{{0.25, 0, 0}, 1 << 20, 16}, {{0.75, 0, 0}, 1 << 20, 16}});
+  simulation.run_for(500ms);
+  EXPECT_NEAR(simulation.part_of(0, 500ms), 0.25, 0.25 * 0.05);
+  simulation.leave(1);
+  simulation.run_for(500ms);
+  EXPECT_GT(simulation.part_of(0, 500ms), 0.95);
+  simulation.come(1);  // has no claim to the time in which it wanted nothing
+  simulation.run_for(500ms);
+  EXPECT_NEAR(simulation.part_of(0, 500ms), 0.25, 0.25 * 0.06);
+}
+
+TEST(Scheduler, ChangesWhileBatchesRun) {
+  Simulation simulation(Policy::equal, {{{0.25, 0, 0}, 1 << 20, 16}, {{0.75, 0, 0}, 1 << 20, 16}});
+  simulation.run_for(500ms);
+  EXPECT_NEAR(simulation.part_of(0, 500ms), 0.5, 0.5 * 0.05);
+  simulation.scheduler().set_policy(Policy::weighted);
+  simulation.run_for(500ms);
+  EXPECT_NEAR(simulation.part_of(0, 500ms), 0.25, 0.25 * 0.05);
+  simulation.scheduler().set_share(1, {0.75, 0, 0});
+  simulation.scheduler().set_share(2, {0.25, 0, 0});
+  simulation.run_for(500ms);
+  EXPECT_NEAR(simulation.part_of(0, 500ms), 0.75, 0.75 * 0.05);
+}
+
+TEST(Scheduler, ChargesWhatBatchesTurnOutToCost) {
+  Simulation simulation(Policy::equal, {{{}, 1 << 20, 16, 3}, {{}, 1 << 20, 16}});
+  simulation.run_for(1s);
+  EXPECT_NEAR(simulation.part_of(0, 1s), 0.5, 0.5 * 0.05);
+}
+
+TEST(Scheduler, KeepsATenantsOwnLimits) {
+  Simulation simulation(Policy::weighted,
+                        {{{1, static_cast<std::uint64_t>(kRate / 10), 0}, 256 << 10, 16}, {{1, 0, 1}}});
+  simulation.run_for(1s);
+  EXPECT_NEAR(simulation.part_of(0, 1s), 0.1, 0.1 * 0.05);
+  Scheduler scheduler(Policy::best_effort, kDevice);
+  const auto one = scheduler.add({1, 0, 1}, 0s);
+  EXPECT_TRUE(scheduler.try_start(one, 100, 0s));
+  EXPECT_FALSE(scheduler.try_start(one, 100, 0s));
+  scheduler.finish(one, 100, 100);
+  EXPECT_TRUE(scheduler.try_start(one, 100, 0s));
+}
+
+TEST(Scheduler, DoesNotWaitForATenantWhoseThreadHasStopped) {
+  Scheduler scheduler(Policy::equal, kDevice);
+  const auto stopped = scheduler.add({}, 0s);
+  const auto other = scheduler.add({}, 0s);
+  ASSERT_TRUE(scheduler.try_start(other, 4 << 20, 1ms));
+  ASSERT_FALSE(scheduler.try_start(stopped, 1 << 20, 1ms));  // waits, and never asks again
+  scheduler.finish(other, 4 << 20, 5 << 20);
+  EXPECT_FALSE(scheduler.try_start(other, 1 << 20, 2ms));
+  EXPECT_TRUE(scheduler.try_start(other, 1 << 20, 20ms));
+}
+
+TEST(Scheduler, ForgetsATenantThatLeavesWithBatchesOnTheDevice) {
+  Scheduler scheduler(Policy::equal, kDevice);
+  const auto gone = scheduler.add({}, 0s);
+  const auto other = scheduler.add({}, 0s);
+  ASSERT_TRUE(scheduler.try_start(gone, 4 << 20, 1ms));
+  ASSERT_FALSE(scheduler.try_start(other, 1 << 20, 1ms));
+  scheduler.remove(gone);
+  EXPECT_TRUE(scheduler.try_start(other, 1 << 20, 1ms));
+  scheduler.finish(gone, 4 << 20, 4 << 20);
+  EXPECT_FALSE(scheduler.try_start(gone, 1, 1ms));
+}
+
+RC_GTEST_PROP(Scheduler, KeepsSharesAgainstGreedyTenants, ()) {
+  const auto units = *rc::gen::container<std::vector<unsigned>>(*rc::gen::inRange<std::size_t>(2, 6),
+                                                                rc::gen::element(1U, 2U, 4U, 8U));
+  const double sum = std::accumulate(units.begin(), units.end(), 0.0);
+  const Policy policy = *rc::gen::element(Policy::equal, Policy::weighted);
+  std::vector<Greedy> tenants;
+  for (const unsigned of_tenant : units) {
+    Greedy tenant;
+    tenant.share.part = of_tenant / 16.0;
+    tenant.batch_bytes = *rc::gen::inRange<std::uint64_t>(64 << 10, 2 << 20);
+    // Enough to want its share at all times.
+    tenant.lanes = static_cast<unsigned>((16 << 20) / tenant.batch_bytes) + *rc::gen::inRange(0U, 64U);
+    tenant.cost = *rc::gen::inRange(5, 20) / 10.0;
+    tenants.push_back(tenant);
+  }
+  constexpr Time kDuration = 2s;
+  Simulation simulation(policy, tenants);
+  simulation.run_for(kDuration);
+  for (std::size_t t = 0; t < tenants.size(); ++t) {
+    const double expected = policy == Policy::equal ? 1.0 / static_cast<double>(units.size()) : units[t] / sum;
+    RC_ASSERT(std::abs(simulation.part_of(t, kDuration) - expected) <= 0.05 * expected);
+  }
+}
+
+TEST(Policy, HasItsName) {
+  for (std::size_t p = 0; p < std::size(kPolicyNames); ++p)
+    EXPECT_EQ(policy_named(kPolicyNames[p]), static_cast<Policy>(p));
+  EXPECT_FALSE(policy_named("fair"));
+}
+
+}  // namespace
+}  // namespace penstock::proxy
