@@ -30,6 +30,7 @@
 #include "cli/filter.h"
 #include "cli/ike.h"
 #include "cli/plan.h"
+#include "cli/proxy.h"
 #include "cli/route.h"
 #include "cli/run.h"
 #include "cli/scan.h"
@@ -128,7 +129,9 @@ int refuse_arguments(const CLI::App& app, const CLI::ParseError& error) {
 /// Adds a limit for the size of input files to every command that reads files.
 void add_file_limit(CLI::App& app) {
   for (CLI::App* const command : app.get_subcommands({})) {
-    if (command->get_name() == "devices" || command->get_name() == "ctl" || command->get_name() == "ike") continue;
+    if (command->get_name() == "devices" || command->get_name() == "ctl" || command->get_name() == "ike" ||
+        command->get_name() == "proxy")
+      continue;
     command
         ->add_option_function<std::string>(
             "--file-limit",
@@ -165,6 +168,7 @@ void define_command_line(CLI::App& app, function::NfKinds functions, const std::
   add_doctor(app, functions, exit_code);
   add_ctl(app, exit_code);
   add_ike(app, exit_code);
+  add_proxy(app, exit_code);
   add_bench(app, arguments, exit_code);
   add_file_limit(app);
 }

@@ -44,6 +44,7 @@
 #include "control/unix_socket.h"
 #include "control/watchdog.h"
 #include "gpu/devices.h"
+#include "proxy/remote_lanes.h"
 #include "report/run_report.h"
 #include "ring/trace_events.h"
 #include "run/run.h"
@@ -211,6 +212,11 @@ int run_chain(const RunArguments& arguments) {
     }
     predecessor = std::move(*found);
   }
+  if (run::RunSettings& settings = loaded->chain.settings; !settings.proxy.empty()) {
+    auto lanes = proxy::remote_lanes(settings.proxy, {arguments.chain.file, settings.proxy_profile});
+    if (!lanes) return fail(lanes.error());
+    settings.remote = std::move(*lanes);
+  }
   if (const auto written = config::write_text_outputs(loaded->texts); !written) return refuse(written.error());
   std::FILE* const tables_out = loaded->writes_stdout ? stderr : stdout;
 
@@ -333,6 +339,7 @@ void add_run(CLI::App& app, function::NfKinds functions, int& exit_code) {
   };
   add_override("--processor", "run.processor", "where the functions run")->type_name("auto|cpu|gpu");
   add_override("--gpus", "run.gpus", "indices of the GPUs to use, such as 0,1");
+  add_override("--proxy", "run.proxy", "run the functions on the GPU of the `penstock proxy` at this unix socket");
   add_override("--workers", "run.workers", "number of worker threads");
   add_override("--cores", "run.cores", "cores to bind the workers to, such as 2-5,8");
   add_override("--duration", "run.duration", "stop after this time, such as 10s");

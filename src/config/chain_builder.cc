@@ -109,15 +109,19 @@ class Builder {
     if (!outputs) return;
     constexpr std::size_t kBatches = 1000;
     const bool asked = outputs->has("timeline");
-    if (asked && is_device(loaded_.chain.settings.processor)) {
+    const bool in_proxy = !loaded_.chain.settings.proxy.empty();
+    if (asked && is_device(loaded_.chain.settings.processor) && !in_proxy) {
       loaded_.timeline_path = outputs->text("timeline");
       loaded_.chain.timeline = std::make_unique<ring::Timeline>(
           outputs->has("timeline_batches") ? outputs->integer("timeline_batches") : kBatches);
     } else if (asked || outputs->has("timeline_batches")) {
       const char* const name = asked ? "timeline" : "timeline_batches";
-      loaded_.without_effect.push_back(
-          {outputs->place(name), fmt::format("{} has no effect {}", name, asked ? "on the CPU" : "without timeline"),
-           in_quotes(outputs->text(name)), ""});
+      loaded_.without_effect.push_back({outputs->place(name),
+                                        fmt::format("{} has no effect {}", name,
+                                                    !asked     ? "without timeline"
+                                                    : in_proxy ? "in a proxy"
+                                                               : "on the CPU"),
+                                        in_quotes(outputs->text(name)), ""});
     }
   }
 

@@ -33,6 +33,10 @@ constexpr auto kRun = std::to_array<Parameter>({
      "where functions with a GPU stage run, unless they have a `processor` of their own; auto: on a GPU if there is "
      "one"},
     {"gpus", ParameterType::integers, "", "0..255", "indices of the GPUs to use; default: the first"},
+    {"proxy", ParameterType::text, "", "",
+     "unix socket of a `penstock proxy`, on whose GPU the functions run; not with `processor: cpu`"},
+    {"proxy_profile", ParameterType::choice, "", "1q|2q|4q|8q|16q",
+     "sixteenths of the proxy's GPU to ask for; default: what the proxy gives"},
     {"workers", ParameterType::integer, "1", "1..256",
      "number of threads, each with its own queues, ring and stages; with `cores`, their number is the default"},
     {"cores", ParameterType::cpus, "", "",
@@ -181,7 +185,7 @@ void RunSection::place_workers(const std::filesystem::path& machine, bool only_p
 /// The GPUs that workers use, or would use: a plan may be for a GPU that is not there.
 std::vector<run::GpuPlace> RunSection::gpu_places(bool only_plan) {
   std::vector<run::GpuPlace> places;
-  if (settings_.processor != function::Processor::gpu) return places;
+  if (settings_.processor != function::Processor::gpu || !settings_.proxy.empty()) return places;
   if (!devices_) devices_ = gpu::list_devices();
   std::vector<int> indices = settings_.gpus;
   if (only_plan && run_->has("gpus")) {
@@ -226,7 +230,10 @@ void RunSection::read_processors_of_functions() {
 void RunSection::choose_processor(bool only_plan, bool functions_known) {
   read_processors_of_functions();
   if (only_plan) {
-    settings_.processor = gpu_asked_ ? function::Processor::gpu : function::Processor::cpu;
+    const bool proxied = run_ && run_->has("proxy") && run_->text("processor") != "cpu";
+    settings_.processor = gpu_asked_ || proxied ? function::Processor::gpu : function::Processor::cpu;
+  } else if (run_ && run_->has("proxy")) {
+    if (run_->text("processor") != "cpu") settings_.processor = function::Processor::gpu;
   } else if (gpu_asked_ || (run_ && run_->text("processor") == "auto" && errors_.empty())) {
     if (auto gpus = usable_gpus(functions_known)) {
       settings_.processor = function::Processor::gpu;
@@ -236,6 +243,7 @@ void RunSection::choose_processor(bool only_plan, bool functions_known) {
     }
   }
   if (!run_) return;
+  if (run_->has("proxy") && is_device(settings_.processor)) use_proxy(functions_known);
   const bool on_device = is_device(settings_.processor);
   settings_.batch_bytes = run_->has("batch.bytes") ? run_->integer("batch.bytes")
                           : on_device              ? most_batch_bytes_on_device()
@@ -247,9 +255,43 @@ void RunSection::choose_processor(bool only_plan, bool functions_known) {
       note_without_effect("rate", "without latency");
     return;
   }
-  for (const char* name :
-       {"gpus", "rate", "streams", "transfer", "frames", "sharing", "launches", "finish", "gpu_shares"})
+  for (const char* name : {"gpus", "proxy", "proxy_profile", "rate", "streams", "transfer", "frames", "sharing",
+                           "launches", "finish", "gpu_shares"})
     note_without_effect(name);
+}
+
+/// Functions whose stage cannot run in another process run on the CPU.
+void RunSection::use_proxy(bool functions_known) {
+  constexpr auto kGpu = function::Processor::gpu;
+  const Place& place = run_->place("proxy");
+  settings_.proxy = run_->text("proxy");
+  if (settings_.proxy.empty()) errors_.push_back({place, "proxy: no socket", "''", "the path of a unix socket"});
+  if (run_->has("proxy_profile")) settings_.proxy_profile = run_->text("proxy_profile");
+  note_without_effect("gpus", "with a proxy");
+  if (run_->text("gpu_shares") == "auto") {
+    errors_.push_back({run_->place("gpu_shares"), "gpu_shares: a proxy's GPU cannot be measured", "'auto'",
+                       "whole, or multiprocessors for each function"});
+  }
+  bool any = false;
+  for (run::NamedFunction& named : chain_.functions) {
+    if (named.function->traits().access_on(kGpu) == nullptr || named.processor == function::Processor::cpu) continue;
+    if (named.function->stage_recipe(kGpu)) {
+      any = true;
+      continue;
+    }
+    const bool demanded = named.processor == kGpu || run_->text("processor") == "gpu";
+    if (demanded) {
+      errors_.push_back({gpu_asked_.value_or(place), named.name + ": its GPU stage cannot run in a proxy", "'gpu'",
+                         "auto or cpu, or a run without `proxy`"});
+      any = true;
+    } else {
+      without_effect_.push_back({place, named.name + " runs on the CPU: its GPU stage cannot run in a proxy", "", ""});
+      named.processor = function::Processor::cpu;
+    }
+  }
+  if (any || !functions_known) return;
+  settings_.processor = function::Processor::cpu;
+  settings_.proxy.clear();
 }
 
 /// Reports the error at the value to correct: the one from the command line, or else the queue's if it was given. The

@@ -50,6 +50,7 @@ class RunSection {
   void take_cores();
   [[nodiscard]] std::vector<run::GpuPlace> gpu_places(bool only_plan);
   void read_processors_of_functions();
+  void use_proxy(bool functions_known);
   void refuse_batch_beyond_queue();
   [[nodiscard]] std::size_t most_batch_bytes_on_device() const;
   [[nodiscard]] Result<std::vector<int>> usable_gpus(bool functions_known);

@@ -1,0 +1,248 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cli/proxy.h"
+
+#include <fmt/format.h>
+#include <grp.h>
+#include <pwd.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <atomic>
+#include <charconv>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/log.h"
+#include "base/text_file.h"
+#include "base/units.h"
+#include "cli/chain_arguments.h"
+#include "cli/stop_signals.h"
+#include "gpu/cuda_error.h"
+#include "gpu/devices.h"
+#include "nf/catalog.h"
+#include "proxy/server.h"
+
+namespace penstock::cli {
+
+namespace {
+
+struct ServeOptions {
+  std::string socket;
+  int gpu = 0;
+  std::string scheduler = "weighted";
+  std::string profile = "1q";
+  std::string mode = "660";
+  std::string host_memory = "4GiB";
+  std::string on_device = "16MiB";
+  std::string rate = "400Gbps";
+  unsigned batches = 0;
+  std::vector<std::string> users, groups;
+};
+
+Error wrong(std::string_view option, std::string_view found, std::string expected) {
+  return {{}, fmt::format("{}: wrong value", option), in_quotes(found), std::move(expected)};
+}
+
+std::optional<std::uint32_t> number_in(std::string_view text, int base = 10) {
+  std::uint32_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+/// A user or group, by its name or number.
+std::optional<uid_t> user_named(const std::string& name) {
+  if (const auto number = number_in(name)) return *number;
+  const passwd* const found = ::getpwnam(name.c_str());  // NOLINT(concurrency-mt-unsafe): before threads start
+  return found == nullptr ? std::nullopt : std::optional(found->pw_uid);
+}
+std::optional<gid_t> group_named(const std::string& name) {
+  if (const auto number = number_in(name)) return *number;
+  const group* const found = ::getgrnam(name.c_str());  // NOLINT(concurrency-mt-unsafe): before threads start
+  return found == nullptr ? std::nullopt : std::optional(found->gr_gid);
+}
+
+Result<proxy::ServerSettings> settings_of(const ServeOptions& options) {
+  Errors errors;
+  proxy::ServerSettings settings;
+  settings.path = options.socket;
+  settings.batches = options.batches;
+  settings.policy = proxy::policy_named(options.scheduler).value_or(proxy::Policy::weighted);
+  settings.profile = proxy::Profile::named(options.profile).value_or(proxy::Profile{});
+  if (const auto mode = number_in(options.mode, 8); mode && *mode <= 0777) {
+    settings.mode = *mode;
+  } else {
+    errors.push_back(wrong("--mode", options.mode, "permissions as of chmod, such as 660"));
+  }
+  const auto size = [&](std::string_view option, const std::string& text, std::uint64_t& to) {
+    const auto bytes = parse_size(text);
+    if (bytes && *bytes > 0) {
+      to = *bytes;
+    } else {
+      errors.push_back(wrong(option, text, "a size such as 1GiB"));
+    }
+  };
+  size("--host-memory", options.host_memory, settings.host_bytes);
+  size("--on-device", options.on_device, settings.device.most_bytes);
+  if (const auto rate = parse_rate(options.rate);
+      rate && rate->value > 0 && rate->unit == Rate::Unit::bits_per_second) {
+    settings.device.bytes_per_second = rate->value / 8;
+  } else {
+    errors.push_back(wrong("--rate", options.rate, "bits per second, such as 400Gbps"));
+  }
+  for (const std::string& name : options.users) {
+    if (const auto user = user_named(name)) {
+      settings.users.push_back(*user);
+    } else {
+      errors.push_back(wrong("--allow-user", name, "a user of this machine, or a number"));
+    }
+  }
+  for (const std::string& name : options.groups) {
+    if (const auto group = group_named(name)) {
+      settings.groups.push_back(*group);
+    } else {
+      errors.push_back(wrong("--allow-group", name, "a group of this machine, or a number"));
+    }
+  }
+  if (!errors.empty()) return failure(std::move(errors));
+  return settings;
+}
+
+int serve(const ServeOptions& options) {
+  constexpr std::chrono::milliseconds kLook{200};
+  auto settings = settings_of(options);
+  if (!settings) return refuse(settings.error());
+  const std::atomic<bool>& stop = stop_on_signals();
+  gpu::load_kernels_at_once();
+  std::unique_ptr<proxy::Backend> backend;
+  try {
+    backend = proxy::make_gpu_backend(options.gpu, nf::remote_kernels());
+  } catch (const gpu::CudaError& error) {
+    return refuse({{{},
+                    fmt::format("--gpu: {}", error.what()),
+                    std::to_string(options.gpu),
+                    "a usable GPU; `penstock doctor` has details"}});
+  }
+  const std::string device = backend->device();
+  auto server = proxy::Server::start(std::move(*settings), std::move(backend));
+  if (!server) return fail(server.error());
+  log_info("the proxy of {} listens at {}", device, options.socket);
+  while (!stop.load()) {
+    std::this_thread::sleep_for(kLook);
+    Log::of_process().report_left_out();
+    if (!(*server)->is_lost()) continue;
+    log_error(
+        "{} is lost: an error has ended this process's use of it. The tenants go on without it; start the proxy again",
+        device);
+    return kFailed;
+  }
+  log_info("the proxy of {} ends", device);
+  return kDone;
+}
+
+void print_status(const std::string& text) {
+  const auto json = nlohmann::json::parse(text);
+  fmt::print("{}, {} of memory, scheduler {}{}\n", json["device"].get<std::string>(),
+             format_size(json["device_memory"].get<std::uint64_t>()), json["scheduler"].get<std::string>(),
+             json["device_lost"].get<bool>() ? ", LOST" : "");
+  constexpr const char* kRow = "{:<24} {:>8} {:>7} {:>12} {:>14} {:>11} {:>11} {:>10} {:>22}\n";
+  fmt::print(fmt::runtime(kRow), "tenant", "pid", "profile", "batches", "packets", "to device", "to host", "seconds",
+             "memory on the device");
+  for (const auto& tenant : json["tenants"]) {
+    fmt::print(fmt::runtime(kRow), printable(tenant["name"].get<std::string>()), tenant["pid"].get<int>(),
+               tenant["profile"].get<std::string>(), format_count(tenant["batches"].get<std::uint64_t>()),
+               format_count(tenant["packets"].get<std::uint64_t>()),
+               format_size(tenant["bytes_to_device"].get<std::uint64_t>()),
+               format_size(tenant["bytes_to_host"].get<std::uint64_t>()),
+               fmt::format("{:.3f}", tenant["device_seconds"].get<double>()),
+               fmt::format("{} of {}", format_size(tenant["device_memory"].get<std::uint64_t>()),
+                           format_size(tenant["device_memory_most"].get<std::uint64_t>())));
+  }
+}
+
+}  // namespace
+
+void add_proxy(CLI::App& app, int& exit_code) {
+  CLI::App* const command = app.add_subcommand("proxy", "Share a GPU: run the lanes of several runs in one process");
+  command->require_subcommand(1);
+
+  auto options = std::make_shared<ServeOptions>();
+  CLI::App* const server = command->add_subcommand(
+      "serve", "Own a GPU, and run lanes for the runs that connect (`penstock run --proxy SOCKET`)");
+  server->add_option("SOCKET", options->socket, "the unix socket to listen on")->required()->check(not_empty("a path"));
+  server->add_option("--gpu", options->gpu, "index of the GPU")->check(whole_number(0, 255))->capture_default_str();
+  server->add_option("--scheduler", options->scheduler, "how tenants share the GPU")
+      ->check(CLI::IsMember(std::vector<std::string>(std::begin(proxy::kPolicyNames), std::end(proxy::kPolicyNames))))
+      ->capture_default_str();
+  server->add_option("--profile", options->profile, "sixteenths of the GPU for tenants that ask for none")
+      ->check(CLI::IsMember({"1q", "2q", "4q", "8q", "16q"}))
+      ->capture_default_str();
+  server->add_option("--batches", options->batches, "most batches of a tenant on the GPU at a time; 0: no limit")
+      ->check(whole_number(0, 4096))
+      ->capture_default_str();
+  server->add_option("--on-device", options->on_device, "most bytes of all tenants on the GPU at a time")
+      ->type_name("SIZE")
+      ->capture_default_str();
+  server->add_option("--rate", options->rate, "what the GPU carries in both directions, for the scheduler `fixed`")
+      ->type_name("RATE")
+      ->capture_default_str();
+  server->add_option("--host-memory", options->host_memory, "most host memory of a tenant that the GPU may access")
+      ->type_name("SIZE")
+      ->capture_default_str();
+  server->add_option("--mode", options->mode, "permissions of the socket: who may write to it may connect")
+      ->type_name("MODE")
+      ->capture_default_str();
+  server->add_option("--allow-user", options->users, "only this user may be a tenant; several are possible")
+      ->type_name("USER");
+  server->add_option("--allow-group", options->groups, "only this group may be a tenant; several are possible")
+      ->type_name("GROUP");
+  server->footer(
+      "Schedulers: best-effort: as batches come; equal: the same for all tenants that want to; fixed: each tenant's\n"
+      "profile, and what it leaves is idle; weighted: by profile, and tenants borrow what others leave.\n"
+      "Signals: SIGINT and SIGTERM end the proxy; the runs go on with the CPU.");
+  server->callback([options, &exit_code] { exit_code = serve(*options); });
+
+  struct Question {
+    std::string socket, scheduler;
+    bool json = false, prometheus = false;
+  };
+  auto question = std::make_shared<Question>();
+  CLI::App* const status = command->add_subcommand("status", "Show the tenants of a proxy, and what they use");
+  status->add_option("SOCKET", question->socket, "the proxy's socket")->required()->check(not_empty("a path"));
+  CLI::Option* const json = status->add_flag("--json", question->json, "print JSON instead of a table");
+  status->add_flag("--prometheus", question->prometheus, "print metrics in the text format of Prometheus")
+      ->excludes(json);
+  status->callback([question, &exit_code] {
+    const auto text = proxy::ask_for_status(question->socket, question->prometheus);
+    if (!text) {
+      exit_code = fail(text.error());
+    } else if (question->json || question->prometheus) {
+      fmt::print("{}", *text);
+    } else {
+      print_status(*text);
+    }
+  });
+
+  CLI::App* const set = command->add_subcommand("set", "Change the scheduler of a proxy while it runs");
+  set->add_option("SOCKET", question->socket, "the proxy's socket")->required()->check(not_empty("a path"));
+  set->add_option("--scheduler", question->scheduler, "how tenants share the GPU")
+      ->required()
+      ->check(CLI::IsMember(std::vector<std::string>(std::begin(proxy::kPolicyNames), std::end(proxy::kPolicyNames))));
+  set->callback([question, &exit_code] {
+    const auto done = proxy::ask_for_policy(question->socket, *proxy::policy_named(question->scheduler));
+    if (!done) exit_code = fail(done.error());
+  });
+}
+
+}  // namespace penstock::cli

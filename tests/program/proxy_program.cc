@@ -1,0 +1,94 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The program with one more function, `block`, whose GPU stage runs in a proxy only. As `proxy_program simulate SOCKET
+// [POLLS]` it is a proxy whose device is simulated.
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "cli/program_main.h"
+#include "cli/stop_signals.h"
+#include "proxy/server.h"
+#include "proxy/testing/block_kernel.h"
+
+namespace penstock {
+namespace {
+
+using proxy::testing::Ports;
+
+class Block final : public function::NetworkFunction {
+ public:
+  Block(Ports ports, std::uint8_t step) : ports_(std::move(ports)), step_(step) {}
+  const function::NfTraits& traits() const noexcept override { return traits_; }
+  std::unique_ptr<function::CpuStage> make_cpu_stage() override { return std::make_unique<Stage>(ports_, step_); }
+  std::optional<function::StageRecipe> stage_recipe(function::Processor /*processor*/) const override {
+    return proxy::testing::block_recipe(ports_, step_);
+  }
+  std::string description() const override { return "blocks source ports"; }
+
+ private:
+  struct Stage final : function::CpuStage {
+    Stage(const Ports& of_ports, std::uint8_t of_step) : ports(of_ports), step(of_step) {}
+    void process(std::span<PacketView> packets) noexcept override {
+      for (const PacketView packet : packets) packet.packet->verdict = proxy::testing::block(packet, ports, step);
+    }
+    const Ports& ports;
+    const std::uint8_t step;
+  };
+  static constexpr std::string_view kReasons[] = {"blocked"};
+  const Ports ports_;
+  const std::uint8_t step_;
+  const function::NfTraits traits_{.name = "block",
+                                   .summary = "blocks source ports",
+                                   .cpu = proxy::testing::kBlockAccess,
+                                   .devices = {{function::Processor::gpu, proxy::testing::kBlockAccess}},
+                                   .drop_reasons = kReasons};
+};
+
+constexpr auto kParameters = std::to_array<Parameter>({
+    {"ports", ParameterType::integers, "", "0..65535", "source ports to drop"},
+    {"step", ParameterType::integer, "1", "0..255", "what is taken from the TTL"},
+});
+
+Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parameters, function::NfContext&) {
+  Ports ports;
+  if (parameters.has("ports")) {
+    for (const std::uint64_t port : parameters.integers("ports")) ports.push_back(static_cast<std::uint16_t>(port));
+  }
+  return std::make_unique<Block>(std::move(ports), static_cast<std::uint8_t>(parameters.integer("step")));
+}
+
+constexpr function::NfKind kBlock{"block", "blocks source ports", kParameters, &make};
+
+int simulate(const char* socket, unsigned polls) {
+  const std::atomic<bool>& stop = cli::stop_on_signals();
+  proxy::testing::HostDevice device;
+  device.polls = polls;
+  proxy::ServerSettings settings;
+  settings.path = socket;
+  auto server = proxy::Server::start(
+      std::move(settings), std::make_unique<proxy::testing::HostBackend>(device, proxy::testing::kBlockKernels));
+  if (!server) {
+    fmt::print(stderr, "{}\n", to_string(server.error()));
+    return 1;
+  }
+  while (!stop) ::usleep(10000);
+  return 0;
+}
+
+}  // namespace
+}  // namespace penstock
+
+int main(int argc, char** argv) {
+  using namespace penstock;
+  if (argc >= 3 && std::string_view(argv[1]) == "simulate")
+    return simulate(argv[2], argc > 3 ? static_cast<unsigned>(std::atoi(argv[3])) : 1);
+  return cli::program_main(argc, argv, {&kBlock});
+}

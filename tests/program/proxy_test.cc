@@ -1,0 +1,106 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Runs as tenants of a proxy, each in a process of its own. The proxy's device is simulated.
+
+#include <gmock/gmock.h>
+
+#include "program/program_for_test.h"
+
+namespace penstock {
+namespace {
+
+using ::testing::HasSubstr;
+
+class ProxyProgram : public Program {
+ protected:
+  /// `proxy` starts one and waits until it listens; `tenant` is the program with the function `block`.
+  [[nodiscard]] int script(const std::string& commands) const {
+    return shell("proxy() { '" PENSTOCK_PROXY_PROGRAM
+                 "' simulate sock \"$@\" & PROXY=$!; while [ ! -S sock ]; do sleep 0.01; "
+                 "done; }\n"
+                 "tenant() { timeout 60 '" PENSTOCK_PROXY_PROGRAM
+                 "' \"$@\"; }\n"
+                 "trap 'kill $PROXY 2>/dev/null' EXIT\n" +
+                 commands);
+  }
+  void chain(const std::string& name, const std::string& block, const std::string& run) const {
+    write(name + ".yaml", "ports:\n  lan: {pcap: {read: in.pcap}}\n  wan: {pcap: {write: " + name +
+                              ".pcap}}\nchain:\n  - block: {" + block + "}\nrun: {" + run +
+                              "}\noutputs: {report: " + name + ".json}\n");
+  }
+};
+
+TEST_F(ProxyProgram, ServesTwoRunsAtOnceAsTheCpuDoes) {
+  chain("cpu1", "ports: [53, 80]", "processor: cpu");
+  chain("cpu2", "ports: [443], step: 2", "processor: cpu");
+  chain("one", "ports: [53, 80]", "proxy: sock");
+  chain("two", "ports: [443], step: 2", "processor: gpu, proxy: sock, proxy_profile: 4q");
+  ASSERT_EQ(script("proxy; tenant run -q cpu1.yaml && tenant run -q cpu2.yaml || exit 1\n"
+                   "tenant run -q one.yaml & ONE=$!; tenant run -q two.yaml & TWO=$!\n"
+                   "wait $ONE && wait $TWO && penstock proxy status --json sock"),
+            0)
+      << read("err");
+  EXPECT_TRUE(read("cpu1.pcap") == read("one.pcap"));
+  EXPECT_TRUE(read("cpu2.pcap") == read("two.pcap"));
+  EXPECT_FALSE(read("one.pcap") == read("two.pcap"));
+  for (const char* const report : {"one.json", "two.json"}) {
+    EXPECT_GT(json(report)["gpu"]["segments"], 0) << json(report).dump(2);
+    EXPECT_EQ(json(report)["gpu"]["failures"], 0);
+  }
+  EXPECT_TRUE(json("out")["tenants"].empty());
+}
+
+TEST_F(ProxyProgram, MayDieWithoutTheLossOfAPacket) {
+  write("endless.yaml",
+        "ports:\n  in: {generator: {rate: 20kpps}}\n  out: {\"null\": {}}\nchain:\n  - block: {}\n"
+        "run: {proxy: sock, duration: 3s}\noutputs: {report: report.json}\n");
+  ASSERT_EQ(script("proxy; tenant run -q endless.yaml & RUN=$!; sleep 1; penstock proxy status sock; kill -9 $PROXY; "
+                   "wait $RUN"),
+            0)
+      << read("err");
+  const auto report = json("report.json");
+  EXPECT_GT(report["gpu"]["failures"], 0) << read("err");
+  const auto& packets = report["packets"];
+  EXPECT_GT(packets["in"], 40000);
+  EXPECT_EQ(packets["in"],
+            packets["forwarded"].get<int>() + packets["dropped"].get<int>() + packets["consumed"].get<int>());
+  EXPECT_EQ(packets["dropped"], 0);
+  EXPECT_THAT(read("out"), HasSubstr("endless.yaml"));
+}
+
+TEST_F(ProxyProgram, LosesOnlyTheTenantThatIsKilled) {
+  write("endless.yaml",
+        "ports:\n  in: {generator: {rate: 20kpps}}\n  out: {\"null\": {}}\nchain:\n  - block: {}\n"
+        "run: {proxy: sock, duration: 3s}\noutputs: {report: report.json}\n");
+  ASSERT_EQ(
+      script("proxy; tenant run -q endless.yaml & RUN=$!\n"
+             "for i in 1 2 3; do '" PENSTOCK_PROXY_PROGRAM "' run -q endless.yaml --duration 1h --report other.json & "
+             "sleep 0.5; kill -9 $!; done\n"
+             "wait $RUN && penstock proxy status --json sock"),
+      0)
+      << read("err");
+  EXPECT_EQ(json("report.json")["gpu"]["failures"], 0) << read("err");
+  EXPECT_EQ(json("report.json")["packets"]["dropped"], 0);
+}
+
+TEST_F(ProxyProgram, LeavesWhatItCannotRunToTheCpu) {
+  write("mixed.yaml",
+        "ports:\n  lan: {pcap: {read: in.pcap}}\n  wan: {pcap: {write: out.pcap}}\n"
+        "chain:\n  - filter: {expression: ip}\n  - block: {}\nrun: {proxy: sock}\n");
+  ASSERT_EQ(script("proxy; tenant run -q mixed.yaml"), 0) << read("err");
+  EXPECT_THAT(read("err"), HasSubstr("filter runs on the CPU: its GPU stage cannot run in a proxy"));
+  ASSERT_EQ(script("tenant run -q mixed.yaml --processor gpu"), 2);
+  EXPECT_THAT(read("err"), HasSubstr("filter: its GPU stage cannot run in a proxy: found 'gpu'"));
+}
+
+TEST_F(ProxyProgram, IsMissedWhenARunBegins) {
+  chain("one", "ports: [53]", "proxy: sock");
+  EXPECT_EQ(script("tenant run -q one.yaml"), 1);
+  EXPECT_THAT(read("err"), HasSubstr("sock: cannot connect to the proxy: found No such file or directory, expected the "
+                                     "socket of a running `penstock proxy`"));
+  EXPECT_FALSE(exists("one.pcap"));
+}
+
+}  // namespace
+}  // namespace penstock
