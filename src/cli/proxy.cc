@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <grp.h>
 #include <pwd.h>
+#include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
 #include <array>
@@ -120,10 +121,16 @@ Result<proxy::ServerSettings> settings_of(const ServeOptions& options) {
 }
 
 int serve(const ServeOptions& options) {
+  Log::of_process().keep_records();
   constexpr std::chrono::milliseconds kLook{200};
   auto settings = settings_of(options);
   if (!settings) return refuse(settings.error());
   const std::atomic<bool>& stop = stop_on_signals();
+  // Each lane has descriptors.
+  if (rlimit limit{}; ::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+    limit.rlim_cur = limit.rlim_max;
+    static_cast<void>(::setrlimit(RLIMIT_NOFILE, &limit));
+  }
   gpu::load_kernels_at_once();
   std::unique_ptr<proxy::Backend> backend;
   try {

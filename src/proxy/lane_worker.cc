@@ -52,10 +52,6 @@ std::unique_ptr<ServedLane> LaneWorker::remove(std::uint32_t id) {
   });
 }
 
-std::size_t LaneWorker::lanes() {
-  return between_rounds([&] { return lanes_.size(); });
-}
-
 void LaneWorker::run() noexcept {
   static_cast<void>(::pthread_setname_np(::pthread_self(), "lanes"));
   // If that fails, so do all launches.

@@ -31,7 +31,6 @@ class LaneWorker {
   void add(std::uint32_t id, std::unique_ptr<ServedLane> lane);
   /// Null: there is no such lane.
   [[nodiscard]] std::unique_ptr<ServedLane> remove(std::uint32_t id);
-  [[nodiscard]] std::size_t lanes();
   /// What the tenant writes to wake the thread.
   [[nodiscard]] int wake_fd() const noexcept { return wake_.get(); }
 

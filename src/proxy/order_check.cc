@@ -30,6 +30,7 @@ TenantMemory::TenantMemory(int file, std::size_t bytes) {
 
 TenantMemory::~TenantMemory() {
   opening_.reset();
+  if (counter_ != nullptr) counter_->fetch_sub(bytes_.size());
   ::munmap(bytes_.data(), bytes_.size());
 }
 

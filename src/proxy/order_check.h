@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -35,10 +36,13 @@ class TenantMemory {
   }
   /// Keeps the memory open to the device.
   void set_opening(std::shared_ptr<void> opening) { opening_ = std::move(opening); }
+  /// Its size is subtracted there when it ends, which may be after the tenant has closed it.
+  void set_counter(std::atomic<std::uint64_t>& bytes) noexcept { counter_ = &bytes; }
 
  private:
   std::span<std::uint8_t> bytes_;
   std::shared_ptr<void> opening_;
+  std::atomic<std::uint64_t>* counter_ = nullptr;
 };
 
 /// By id; null: none.

@@ -22,7 +22,6 @@ inline constexpr std::size_t kMostTables = 64;    // of a recipe
 inline constexpr std::size_t kMostSegments = 16;  // of a lane
 inline constexpr std::size_t kMostStages = 16;    // of a segment
 inline constexpr std::size_t kMostLaneStages = 32;
-inline constexpr std::size_t kMostLanes = 64;     // of a worker
 inline constexpr std::size_t kMostWorkers = 256;  // of a tenant
 
 enum class MessageType : std::uint32_t {

@@ -99,9 +99,9 @@ void Server::serve(Connection& connection) noexcept {
     Tenant tenant(std::move(connection.socket), peer, *backend_, arbiter_, *this);
     {
       const std::lock_guard lock(connection.mutex);
-      connection.tenant = &tenant;
+      if (!connection.stops) connection.tenant = &tenant;
     }
-    why = tenant.serve();
+    if (connection.tenant != nullptr) why = tenant.serve();
     const std::lock_guard lock(connection.mutex);
     connection.tenant = nullptr;
   } catch (const std::exception& error) {
@@ -119,6 +119,7 @@ void Server::reap(bool all) noexcept {
     }
     {
       const std::lock_guard lock(connection->mutex);
+      connection->stops = true;
       if (connection->tenant != nullptr) connection->tenant->interrupt();
     }
     connection->thread.join();

@@ -61,8 +61,9 @@ class Server final : private Admission {
     FileDescriptor socket;
     Peer peer;
     std::atomic<bool> ended{false};
-    std::mutex mutex;          // guards `tenant`
+    std::mutex mutex;          // guards the next two members
     Tenant* tenant = nullptr;  // while it is served
+    bool stops = false;        // it is not to be served any more
     std::thread thread;
   };
   /// A tenant that has been admitted.

@@ -26,8 +26,9 @@ namespace penstock::proxy {
 namespace {
 
 constexpr std::chrono::seconds kLongestSend{5};
-constexpr std::size_t kMostStagesOfTenant = 65536;
-constexpr std::size_t kMostTablesOfTenant = 4096;
+constexpr std::size_t kMostStagesOfTenant = 4096;
+constexpr std::size_t kMostTablesOfTenant = 1024;
+constexpr std::size_t kMostLanesOfTenant = 256;  // each has descriptors, of which the process has not many
 constexpr std::uint64_t kMostRecipeBytes = std::uint64_t{8} << 30;
 
 /// A copy, if the message has exactly this size.
@@ -189,14 +190,9 @@ void Tenant::answer(const MakeLane& request) {
 
 void Tenant::handle(const Release& release) {
   switch (release.type) {
-    case MessageType::close_memory:
-      if (const auto memory = state_.remove_memory(release.id))
-        state_.counters.host_bytes.fetch_sub(memory->bytes().size());
-      break;
+    case MessageType::close_memory: state_.remove_memory(release.id); break;
     case MessageType::unload_tables:
-      // The stages that use them keep them.
-      if (tables_.erase(release.id) > 0) state_.counters.device_bytes.fetch_sub(table_bytes_[release.id]);
-      table_bytes_.erase(release.id);
+      tables_.erase(release.id);  // the stages that use them keep them
       break;
     case MessageType::drop_stage: state_.stages.drop(release.id); break;
     case MessageType::end_lane: {
@@ -240,9 +236,10 @@ Result<std::uint32_t> Tenant::open_memory(const OpenMemory& request, int file) {
   try {
     auto memory = std::make_shared<TenantMemory>(file, request.bytes);
     memory->set_opening(state_.backend.open(memory->bytes()));
+    memory->set_counter(state_.counters.host_bytes);
     const std::uint32_t id = state_.add_memory(std::move(memory));
     if (id == kMostMemories)
-      return give_up(problem("memory: too many are open", "", fmt::format("at most {}", kMostMemories)));
+      return failure(problem("memory: too many are open", "", fmt::format("at most {}", kMostMemories)));
     return id;
   } catch (const std::bad_alloc&) {
     return give_up(problem("memory: cannot be mapped", std::system_category().message(errno), ""));
@@ -292,12 +289,17 @@ Result<std::uint32_t> Tenant::load_tables(const LoadTables& request, int file) {
     }
     if (!read) return give_up({problem("tables: cannot be read", std::system_category().message(errno), "")});
     if (auto good = kernel->check(recipe); !good) return give_up(std::move(good.error()));
-    Tables tables{kernel->load(recipe), kernel->needs == nullptr ? function::StageNeeds{} : kernel->needs(recipe)};
-    const std::uint64_t bytes = tables.loaded->bytes();
+    auto loaded = kernel->load(recipe);
+    const std::uint64_t bytes = loaded->bytes();
     state_.counters.device_bytes.fetch_add(bytes - sum);
+    // They count until the last stage that uses them has ended.
+    const auto end = [&counters = state_.counters, bytes](function::LoadedTables* tables) {
+      delete tables;
+      counters.device_bytes.fetch_sub(bytes);
+    };
     const std::uint32_t id = next_id_++;
-    table_bytes_[id] = bytes;
-    tables_.emplace(id, std::move(tables));
+    tables_[id] = {std::shared_ptr<function::LoadedTables>(loaded.release(), end),
+                   kernel->needs == nullptr ? function::StageNeeds{} : kernel->needs(recipe)};
     return id;
   } catch (const std::bad_alloc&) {
     return give_up({problem("tables: no memory for a copy", format_size(sum), "")});
@@ -346,9 +348,9 @@ Result<std::uint32_t> Tenant::make_lane(const MakeLane& request, std::vector<int
     std::unique_ptr<LaneWorker>& worker = workers_[request.worker];
     if (worker == nullptr) worker = std::make_unique<LaneWorker>(state_);
     Result<std::unique_ptr<ServedLane>> lane =
-        worker->lanes() < kMostLanes
+        lanes_.size() < kMostLanesOfTenant
             ? ServedLane::make(state_, *shape, request.stages)
-            : failure(problem("a lane: too many of one worker", "", fmt::format("at most {}", kMostLanes)));
+            : failure(problem("a lane: too many", "", fmt::format("at most {}", kMostLanesOfTenant)));
     if (lane) {
       const std::uint32_t id = next_id_++;
       files = {(*lane)->proxy_file(), (*lane)->tenant_file(), worker->wake_fd()};

@@ -93,7 +93,6 @@ class Tenant {
   bool admitted_ = false;
   Quota quota_;
   std::map<std::uint32_t, Tables> tables_;
-  std::map<std::uint32_t, std::uint64_t> table_bytes_;  // on the device
   std::map<std::uint32_t, std::unique_ptr<LaneWorker>> workers_;
   std::map<std::uint32_t, Lane> lanes_;
   std::uint32_t next_id_ = 1;
