@@ -24,6 +24,7 @@
 #include "packet/testing/random_frames.h"
 #include "port/capture_reader.h"
 #include "ring/lane.h"
+#include "ring/lane_memory.h"
 #include "ring/lent_runs.h"
 
 namespace penstock::ring {
@@ -98,6 +99,7 @@ struct Way {
     slots,  // all, at 66 bytes from each multiple of kSlot
   };
   Lent lent = Lent::none;
+  bool given = false;  // the lane is given the memory of its results
   static constexpr std::uint32_t kSlot = 2048;
 };
 using Lent = Way::Lent;
@@ -121,6 +123,9 @@ constexpr Way kWays[] = {
     {"close: growth by 20 and 0", Crossing::by_size, true, true, {20, 0}, 20, 0, Lent::close},
     {"slots: frames there and back", Crossing::copy, true, true, {}, 0, 0, Lent::slots},
     {"slots: headers there, records back", Crossing::by_size, false, false, {}, 0, 0, Lent::slots},
+    {"given: frames there and back", Crossing::copy, true, true, {}, 0, 0, Lent::none, true},
+    {"given: headers there, records back", Crossing::by_size, false, false, {}, 0, 0, Lent::none, true},
+    {"given, zero copy: growth by 13 and 7", Crossing::zero_copy, true, true, {13, 7}, 13, 7, Lent::none, true},
 };
 
 /// A host batch with pinned frames, and the lane that it passes.
@@ -141,7 +146,15 @@ class Twins {
     }
     shape.segments.push_back(segment);
     record_ = segment.down;
-    lane_ = make_device_lane(shape, std::move(stages));
+    if (!way.given) {
+      lane_ = make_device_lane(shape, std::move(stages));
+      return;
+    }
+    const LaneSizes sizes(shape);
+    results_ = gpu::PinnedBuffer<std::uint8_t>(sizes.results);
+    packed_ = gpu::PinnedBuffer<std::uint8_t>(sizes.packed);
+    const LaneMemory memory{results_.span(), packed_.span(), {}};
+    lane_ = make_device_lane(shape, std::move(stages), nullptr, &memory);
   }
 
   Batch& host() { return host_; }
@@ -270,6 +283,7 @@ class Twins {
   PacketMemory::Region region_ = memory_.add(lent_bytes_.span()).value();
   std::vector<PacketDescriptor> descriptors_{kBatchPackets};
   Batch host_{bytes_.span(), descriptors_, {}, &memory_};
+  gpu::PinnedBuffer<std::uint8_t> results_, packed_;  // if given
   std::unique_ptr<Lane> lane_;
   std::size_t packets_ = 0;
   std::size_t punted_ = 0;

@@ -1,0 +1,188 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whole runs whose lanes are in a proxy with a GPU: the same packets leave as from the CPU twins, whatever crosses.
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "gpu/memory.h"
+#include "gpu/per_packet.cuh"
+#include "proxy/problem.h"
+#include "proxy/remote_lanes.h"
+#include "proxy/server.h"
+#include "run/run.h"
+#include "run/testing/fakes.h"
+
+namespace penstock::proxy {
+namespace {
+
+using run::testing::FakeChain;
+
+/// Drops UDP from the ports of its table, and decrements the TTL of the other packets. `payload`: inverts the last
+/// byte.
+struct BlockCore {
+  const std::uint16_t* ports;
+  std::uint32_t count;
+  bool payload;
+
+  PENSTOCK_HOST_DEVICE Verdict operator()(PacketView packet) const noexcept {
+    if (!packet.has_ports()) return packet.packet->verdict;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      if (packet.udp().source_port.value() == ports[i]) return Verdict::drop(0);
+    }
+    if (packet.layout().network == NetworkLayer::ipv4) packet.ipv4().ttl -= 1;
+    if (payload && packet.layout().end > packet.layout().payload_offset) packet.frame[packet.layout().end - 1] ^= 0xff;
+    return packet.packet->verdict;
+  }
+};
+
+constexpr FieldSet kHeaders{Field::ipv4_ttl, Field::verdict};
+constexpr Access access_of(bool payload) {
+  const FieldSet writes = payload ? kHeaders | FieldSet{Field::payload} : kHeaders;
+  return {kParsedFields | FieldSet{Field::l4_src_port} | writes, writes};
+}
+
+class BlockTables final : public function::LoadedTables {
+ public:
+  explicit BlockTables(const function::StageRecipe& recipe)
+      : payload_(recipe.arguments[0] != std::byte{0}),
+        ports_(std::span(reinterpret_cast<const std::uint16_t*>(recipe.tables[0]->data()),
+                         recipe.tables[0]->size() / 2)) {}
+  std::unique_ptr<DeviceStage> make_stage(const StageUse&) override {
+    return std::make_unique<gpu::PerPacketStage<BlockCore>>(
+        BlockCore{ports_.data(), static_cast<std::uint32_t>(ports_.size()), payload_});
+  }
+  std::size_t bytes() const noexcept override { return ports_.size_bytes(); }
+
+ private:
+  bool payload_;
+  gpu::DeviceBuffer<std::uint16_t> ports_;
+};
+
+Result<void> check_block(const function::StageRecipe& recipe) {
+  if (recipe.arguments.size() == 1 && recipe.tables.size() == 1 && recipe.tables[0]->size() % 2 == 0) return {};
+  return failure(problem("block: not a recipe of it"));
+}
+std::unique_ptr<function::LoadedTables> load_block(const function::StageRecipe& recipe) {
+  return std::make_unique<BlockTables>(recipe);
+}
+function::StageNeeds needs_of_block(const function::StageRecipe& recipe) {
+  return {access_of(recipe.arguments[0] != std::byte{0})};
+}
+constexpr function::RemoteKernel kKernels[] = {{"block", check_block, load_block, needs_of_block}};
+
+/// Its table lives as long as the test.
+void add_block(FakeChain& chain, bool payload, std::vector<std::uint16_t> ports) {
+  auto kept = std::make_shared<std::vector<std::uint16_t>>(std::move(ports));
+  auto& function =
+      chain.add_function("block", run::testing::each([kept, payload](PacketView packet) {
+                           return BlockCore{kept->data(), static_cast<std::uint32_t>(kept->size()), payload}(packet);
+                         }));
+  static constexpr std::string_view kReasons[] = {"blocked"};
+  function.own_traits.drop_reasons = kReasons;
+  function.own_traits.cpu = access_of(payload);
+  function.own_traits.devices[function::Processor::gpu] = access_of(payload);
+  function.recipe = [kept, payload] {
+    std::vector<std::byte> table(kept->size() * 2);
+    if (!table.empty()) std::memcpy(table.data(), kept->data(), table.size());
+    return std::optional(function::StageRecipe{
+        "block", {std::byte{payload}}, {std::make_shared<const std::vector<std::byte>>(std::move(table))}});
+  };
+}
+
+struct Way {
+  const char* name;
+  run::Transfer transfer;
+  bool payload;
+  unsigned segments;
+};
+
+class GpuProxy : public ::testing::TestWithParam<Way> {
+ protected:
+  using Sent = std::vector<run::testing::FakePort::Sent>;
+
+  void SetUp() override {
+    path_ = (std::filesystem::temp_directory_path() / ("penstock-gpu-proxy-" + std::to_string(::getpid()))).string();
+    ServerSettings settings;
+    settings.path = path_;
+    auto server = Server::start(std::move(settings), make_gpu_backend(0, kKernels));
+    ASSERT_TRUE(server) << to_string(server.error());
+    server_ = std::move(*server);
+  }
+  /// `remote`: in the proxy.
+  Sent run_chain(bool remote, report::RunReport& report) {
+    FakeChain chain;
+    chain.add_source("in", run::testing::script({run::testing::numbered_frames(20000)}));
+    auto& sink = chain.add_sink("out");
+    for (unsigned s = 0; s < GetParam().segments; ++s) {
+      if (s > 0) chain.add_function("look", run::testing::each([](PacketView p) { return p.packet->verdict; }));
+      add_block(chain, GetParam().payload, {static_cast<std::uint16_t>(1024 + s)});
+    }
+    chain.settings.batch_bytes = 256 << 10;
+    chain.settings.batch_packets = 1000;
+    chain.settings.queue_bytes = 4 << 20;
+    chain.settings.transfer = GetParam().transfer;
+    if (remote) {
+      chain.settings.processor = function::Processor::gpu;
+      chain.settings.remote = remote_lanes(path_, {"test", "2q"}).value();
+    }
+    const std::atomic<bool> stop{false};
+    auto result = run::run(chain, {}, stop);
+    if (!result) return ADD_FAILURE() << to_string(result.error()), Sent();
+    report = result->report;
+    return sink.sent[0];
+  }
+
+  std::string path_;
+  std::unique_ptr<Server> server_;
+};
+
+constexpr Way kWays[] = {
+    {"headers", run::Transfer::automatic, false, 1},
+    {"headers by copies", run::Transfer::streamed, false, 1},
+    {"headers by kernels", run::Transfer::zero_copy, false, 1},
+    {"frames", run::Transfer::streamed, true, 1},
+    {"frames by kernels", run::Transfer::zero_copy, true, 1},
+    {"two segments", run::Transfer::automatic, false, 2},
+    {"two segments of frames", run::Transfer::automatic, true, 2},
+};
+INSTANTIATE_TEST_SUITE_P(Ways, GpuProxy, ::testing::ValuesIn(kWays),
+                         [](const auto& way) { return std::to_string(way.index); });
+
+TEST_P(GpuProxy, DoesWhatTheTwinsDo) {
+  report::RunReport of_twins, of_proxy;
+  const Sent twins = run_chain(false, of_twins);
+  const Sent proxied = run_chain(true, of_proxy);
+  ASSERT_EQ(twins.size(), proxied.size());
+  for (std::size_t i = 0; i < twins.size(); ++i) ASSERT_EQ(twins[i].bytes, proxied[i].bytes) << i;
+  ASSERT_TRUE(of_proxy.gpu);
+  EXPECT_GT(of_proxy.gpu->segments, 0U);
+  EXPECT_EQ(of_proxy.gpu->failures, 0U);
+}
+
+TEST_P(GpuProxy, ServesSeveralRunsAtOnce) {
+  report::RunReport of_twins;
+  const Sent twins = run_chain(false, of_twins);
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      report::RunReport report;
+      const Sent proxied = run_chain(true, report);
+      ASSERT_EQ(twins.size(), proxied.size());
+      EXPECT_EQ(report.gpu->failures, 0U);
+    });
+  }
+}
+
+}  // namespace
+}  // namespace penstock::proxy
