@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The program with one more function, `block`, whose GPU stage runs in a proxy only. As `proxy_program simulate SOCKET
-// [POLLS]` it is a proxy whose device is simulated.
+// [POLLS]` it is a proxy whose device is simulated: stages of `block` and of the router run on its host.
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -12,9 +12,11 @@
 #include <memory>
 #include <string_view>
 #include <utility>
+#include <variant>
 
 #include "cli/program_main.h"
 #include "cli/stop_signals.h"
+#include "nf/router/recipe.h"
 #include "proxy/server.h"
 #include "proxy/testing/block_kernel.h"
 
@@ -67,14 +69,33 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
 
 constexpr function::NfKind kBlock{"block", "blocks source ports", kParameters, &make};
 
+/// Runs what a GPU would run.
+std::unique_ptr<function::LoadedTables> load_router(const function::StageRecipe& recipe) {
+  auto kept = std::make_shared<const function::StageRecipe>(recipe);
+  const router::RecipeParts parts = *router::read_recipe(*kept);
+  std::size_t bytes = 0;
+  for (const function::TableBytes& table : kept->tables) bytes += table->size();
+  auto work = std::visit(
+      [&]<typename View>(const View& v4) -> ring::testing::SimulatedStage::Work {
+        const router::ForwardCore<View, router::Fib6View> core{v4, parts.tables.v6.view(), parts.tables.view(),
+                                                               parts.rules};
+        return [kept, core](PacketView packet, std::byte*, const std::byte*) { return core(packet); };
+      },
+      parts.tables.v4_view());
+  return std::make_unique<proxy::testing::HostTables>(std::move(work), bytes);
+}
+
 int simulate(const char* socket, unsigned polls) {
   const std::atomic<bool>& stop = cli::stop_on_signals();
   proxy::testing::HostDevice device;
   device.polls = polls;
   proxy::ServerSettings settings;
   settings.path = socket;
-  auto server = proxy::Server::start(
-      std::move(settings), std::make_unique<proxy::testing::HostBackend>(device, proxy::testing::kBlockKernels));
+  const std::array kernels{
+      proxy::testing::kBlockKernels[0],
+      function::RemoteKernel{"router", router::check_recipe, load_router, router::remote_kernel().needs}};
+  auto server =
+      proxy::Server::start(std::move(settings), std::make_unique<proxy::testing::HostBackend>(device, kernels));
   if (!server) {
     fmt::print(stderr, "{}\n", to_string(server.error()));
     return 1;

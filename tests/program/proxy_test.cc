@@ -21,7 +21,7 @@ class ProxyProgram : public Program {
                  "done; }\n"
                  "tenant() { timeout 60 '" PENSTOCK_PROXY_PROGRAM
                  "' \"$@\"; }\n"
-                 "trap 'kill $PROXY 2>/dev/null' EXIT\n" +
+                 "trap 'kill $PROXY 2>/dev/null; wait $PROXY 2>/dev/null' EXIT\n" +
                  commands);
   }
   void chain(const std::string& name, const std::string& block, const std::string& run) const {
@@ -49,6 +49,28 @@ TEST_F(ProxyProgram, ServesTwoRunsAtOnceAsTheCpuDoes) {
     EXPECT_EQ(json(report)["gpu"]["failures"], 0);
   }
   EXPECT_TRUE(json("out")["tenants"].empty());
+}
+
+TEST_F(ProxyProgram, RoutesAsTheCpuDoes) {
+  const std::string gateway = PENSTOCK_SOURCE_DIR "/examples/gateway/";
+  for (const char* const engine : {"dir24", "trie1", "trie4"}) {
+    for (const std::string name : {"cpu", "proxied"}) {
+      std::string ports;
+      for (const std::string port : {"lan", "wan", "dmz"})
+        ports += "  " + port + ": {pcap: {read: " + gateway + port + ".pcap, write: " + name + "-" + port + ".pcap}}\n";
+      write(name + ".yaml", "ports:\n" + ports + "chain:\n  - router: {ipv4: " + engine + ", routes: [" + gateway +
+                                "routes.txt, " + gateway + "local.txt], neighbours: " + gateway +
+                                "neighbours.txt, interfaces: {lo: none}}\nrun: " +
+                                (name == "cpu" ? "{processor: cpu}" : "{processor: gpu, proxy: sock}") +
+                                "\noutputs: {report: " + name + ".json}\n");
+    }
+    ASSERT_EQ(script("proxy; penstock run -q cpu.yaml && penstock run -q proxied.yaml"), 0) << read("err");
+    EXPECT_GT(json("proxied.json")["gpu"]["segments"], 0);
+    EXPECT_EQ(json("proxied.json")["gpu"]["failures"], 0);
+    EXPECT_EQ(json("proxied.json")["packets"], json("cpu.json")["packets"]);
+    for (const std::string port : {"lan", "wan", "dmz"})
+      EXPECT_TRUE(read("cpu-" + port + ".pcap") == read("proxied-" + port + ".pcap")) << engine << ' ' << port;
+  }
 }
 
 TEST_F(ProxyProgram, MayDieWithoutTheLossOfAPacket) {
