@@ -29,14 +29,14 @@ constexpr std::size_t kMostDescriptors = 4;
 
 std::string reason_of(int error) { return std::system_category().message(error); }
 
-/// Empty: waits for ever. False: the time is over.
+/// Empty: waits for ever. False: the time is over. Looks at least once.
 bool wait_for(int socket, short events, std::optional<std::chrono::milliseconds> longest) noexcept {
   const auto end = longest ? std::optional(Clock::now() + *longest) : std::nullopt;
   for (;;) {
     int left = -1;
     if (end) {
-      left = static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(*end - Clock::now()).count());
-      if (left < 0) return false;
+      const auto until_end = std::chrono::ceil<std::chrono::milliseconds>(*end - Clock::now()).count();
+      left = static_cast<int>(std::max<std::int64_t>(0, until_end));
     }
     pollfd polled{socket, events, 0};
     const int count = ::poll(&polled, 1, left);
