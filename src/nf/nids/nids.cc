@@ -21,6 +21,7 @@
 #include "nf/nids/alert/eve_stats.h"
 #include "nf/nids/explain.h"
 #include "nf/nids/flow_state_stage.h"
+#include "nf/nids/match/automaton_recipe.h"
 #include "nf/nids/match/packet_literals.h"
 #include "nf/nids/match/rarity.h"
 #include "nf/nids/rules/load_table.h"
@@ -48,9 +49,7 @@ function::NfTraits make_traits(const Detection& detection, const NidsSettings& s
   traits.cpu = {(FieldSet::all() - FieldSet{Field::mark, Field::flow_hash, Field::verdict}) | verdict, verdict};
   traits.stack = settings.tracker.keep_flows ? stack::StackNeed::tcp_stream : stack::StackNeed::ip_reassembly;
   if (!detection.literals().empty()) {
-    // The device only searches for literals, in the bytes that the layout gives.
-    traits.devices = {{function::Processor::gpu,
-                       Access{traits.cpu.reads - FieldSet{Field::timestamp, Field::in_port, Field::verdict}, {}}}};
+    traits.devices = {{function::Processor::gpu, scan_access()}};
     traits.finish = traits.cpu;
     traits.findings_bytes = sizeof(PacketLiterals);
     traits.state_bytes = settings.flow_state ? sizeof(FlowState) : 0;
@@ -216,17 +215,32 @@ std::unique_ptr<function::CpuStage> Nids::make_cpu_stage() {
 
 std::unique_ptr<DeviceStage> Nids::make_device_stage(function::Processor /*processor*/, const StageUse& use) {
   const std::lock_guard lock(mutex_);
+  auto tables = scan_tables();
+  if (!tables) throw gpu::CudaError(0, to_string(tables.error()));
+  const DeviceLiterals& literals =
+      on_devices_.of_current([&] { return std::make_unique<const DeviceLiterals>(**tables); });
+  return make_scan_stage(literals, use.multiprocessors);
+}
+
+Result<const ScanTables*> Nids::scan_tables() const {
   if (!scan_tables_) {
     const std::span<const Literal> whole = detection_->literals();
     auto built = settings_.scan == ScanEngine::aho_corasick_packets
                      ? build_scan_tables(whole, settings_.scan)
                      : build_scan_tables(cut_literals(whole), settings_.scan);
-    if (!built) throw gpu::CudaError(0, to_string(built.error()));
+    if (!built) return tl::unexpected(std::move(built.error()));
     scan_tables_ = std::move(*built);
   }
-  const DeviceLiterals& literals =
-      on_devices_.of_current([&] { return std::make_unique<const DeviceLiterals>(*scan_tables_); });
-  return make_scan_stage(literals, use.multiprocessors);
+  return &*scan_tables_;
+}
+
+std::optional<function::StageRecipe> Nids::stage_recipe(function::Processor processor) const {
+  if (processor != function::Processor::gpu || !traits_.devices[processor]) return std::nullopt;
+  if (settings_.scan != ScanEngine::aho_corasick_packets || traits_.state_bytes > 0) return std::nullopt;
+  const std::lock_guard lock(mutex_);
+  const auto tables = scan_tables();
+  if (!tables) return std::nullopt;
+  return recipe_of(spans_of(std::get<PacketAutomaton>((*tables)->engine).tables));
 }
 
 std::unique_ptr<function::StateStage> Nids::make_state_stage(function::CpuStage& /*twin*/) {

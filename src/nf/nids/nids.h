@@ -36,6 +36,8 @@ class Nids final : public function::NetworkFunction {
   stack::TrackerOptions stack_options() const override { return settings_.tracker; }
   std::unique_ptr<function::CpuStage> make_cpu_stage() override;
   std::unique_ptr<DeviceStage> make_device_stage(function::Processor processor, const StageUse& use) override;
+  /// Only with the automaton that takes each packet, without states of flows: the check does not know other engines.
+  [[nodiscard]] std::optional<function::StageRecipe> stage_recipe(function::Processor processor) const override;
   std::unique_ptr<function::StateStage> make_state_stage(function::CpuStage& twin) override;
   std::unique_ptr<function::FinishStage> make_finish_stage(function::CpuStage& twin) override;
   /// "12 rules added, 3 removed, 5 changed (of 1,234); set anew: payload".
@@ -74,6 +76,8 @@ class Nids final : public function::NetworkFunction {
   [[nodiscard]] WorkerCounts::Numbers numbers() const;
 
  private:
+  /// Called with mutex_ held.
+  [[nodiscard]] Result<const ScanTables*> scan_tables() const;
   /// What outlives the rule sets of a run. Functions that take each other's place share it.
   struct Run {
     std::mutex mutex;                 // guards the other members, and what is said so of the functions
@@ -115,8 +119,8 @@ class Nids final : public function::NetworkFunction {
   std::vector<std::uint64_t> earlier_alerts_;  // by rule, of other functions; may be negative, modulo 2^64
   std::optional<Predecessor> predecessor_;     // until its stages have ended
 
-  mutable std::mutex mutex_;               // guards the members below
-  std::optional<ScanTables> scan_tables_;  // built when the first device needs them
+  mutable std::mutex mutex_;                       // guards the members below
+  mutable std::optional<ScanTables> scan_tables_;  // built when the first device needs them
   gpu::PerDevice<const DeviceLiterals> on_devices_;
 };
 

@@ -11,32 +11,38 @@ DeviceLiterals::DeviceLiterals(const ScanTables& tables) {
   engine_ = std::visit([this](const auto& engine) { return copy_of(engine); }, tables.engine);
 }
 
+DeviceLiterals::DeviceLiterals(const AutomatonSpans& automaton) : engine_(copy_of(automaton)) {}
+
 /// Null if there is nothing to copy.
 template <typename T>
-const T* DeviceLiterals::copy_of(const std::vector<T>& host) {
-  copies_.emplace_back(std::as_bytes(std::span(host)));
+const T* DeviceLiterals::copy_of(std::span<const T> host) {
+  copies_.emplace_back(std::as_bytes(host));
   return reinterpret_cast<const T*>(copies_.back().data());
 }
 
 template <typename Entry>
-AhoCorasickView<Entry> DeviceLiterals::copy_of(const AhoCorasickTables& tables, const std::vector<Entry>& rows) {
-  auto view = tables.view<Entry>();
-  view.class_of = copy_of(tables.class_of);
+AhoCorasickView<Entry> DeviceLiterals::copy_of(const AutomatonSpans& automaton, std::span<const Entry> rows) {
+  auto view = automaton.view(rows);
+  view.class_of = copy_of(automaton.class_of);
   view.next = copy_of(rows);
-  view.accepting = copy_of(tables.accepting);
-  view.outputs = copy_of(tables.outputs);
-  view.texts = copy_of(tables.texts);
+  view.accepting = copy_of(automaton.accepting);
+  view.outputs = copy_of(automaton.outputs);
+  view.texts = copy_of(automaton.texts);
   return view;
 }
 
 DeviceLiterals::EngineView DeviceLiterals::copy_of(const AhoCorasickTables& tables) {
-  return copy_of(tables, tables.narrow);
+  const AutomatonSpans automaton = spans_of(tables);
+  return copy_of(automaton, automaton.narrow);
 }
 
 DeviceLiterals::EngineView DeviceLiterals::copy_of(const PacketAutomaton& automaton) {
-  const AhoCorasickTables& tables = automaton.tables;
-  if (tables.is_narrow()) return PacketAutomatonView<std::uint16_t>{copy_of(tables, tables.narrow)};
-  return PacketAutomatonView<std::uint32_t>{copy_of(tables, tables.wide)};
+  return copy_of(spans_of(automaton.tables));
+}
+
+DeviceLiterals::EngineView DeviceLiterals::copy_of(const AutomatonSpans& automaton) {
+  if (automaton.is_narrow()) return PacketAutomatonView<std::uint16_t>{copy_of(automaton, automaton.narrow)};
+  return PacketAutomatonView<std::uint32_t>{copy_of(automaton, automaton.wide)};
 }
 
 DeviceLiterals::EngineView DeviceLiterals::copy_of(const HashedFilterTables& tables) {

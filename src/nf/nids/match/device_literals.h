@@ -8,12 +8,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <variant>
 #include <vector>
 
 #include "gpu/memory.h"
 #include "gpu/stage.h"
 #include "nf/nids/match/aho_corasick_layout.h"
+#include "nf/nids/match/automaton_recipe.h"
 #include "nf/nids/match/hashed_filter_layout.h"
 #include "nf/nids/match/packet_literals.h"
 #include "nf/nids/match/scan_tables.h"
@@ -33,18 +35,25 @@ class DeviceLiterals {
 
   /// Copies the tables to the current device; throws CudaError.
   explicit DeviceLiterals(const ScanTables& tables);
+  /// The same of a PacketAutomaton. That of another process must have been checked.
+  explicit DeviceLiterals(const AutomatonSpans& automaton);
 
   /// To be passed by value to kernels.
   [[nodiscard]] const EngineView& engine() const noexcept { return engine_; }
 
  private:
   template <typename T>
-  const T* copy_of(const std::vector<T>& host);
+  const T* copy_of(std::span<const T> host);
+  template <typename T>
+  const T* copy_of(const std::vector<T>& host) {
+    return copy_of(std::span(host));
+  }
   template <typename Entry>
-  [[nodiscard]] AhoCorasickView<Entry> copy_of(const AhoCorasickTables& tables, const std::vector<Entry>& rows);
+  [[nodiscard]] AhoCorasickView<Entry> copy_of(const AutomatonSpans& automaton, std::span<const Entry> rows);
   [[nodiscard]] EngineView copy_of(const AhoCorasickTables& tables);
   [[nodiscard]] EngineView copy_of(const HashedFilterTables& tables);
   [[nodiscard]] EngineView copy_of(const PacketAutomaton& automaton);
+  [[nodiscard]] EngineView copy_of(const AutomatonSpans& automaton);
 
   std::vector<gpu::DeviceBuffer<std::byte>> copies_;
   EngineView engine_;

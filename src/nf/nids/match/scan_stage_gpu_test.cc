@@ -8,10 +8,12 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "gpu/memory.h"
 #include "gpu/stream.h"
+#include "nf/nids/match/automaton_recipe.h"
 #include "nf/nids/match/device_literals.h"
 #include "nf/nids/match/flow_state.h"
 #include "nf/nids/match/literals_for_test.h"
@@ -220,6 +222,33 @@ TEST_P(ScanOnDevice, FindsALiteralAtEveryPlaceAndNoneThatReachesOverThePayload) 
     ASSERT_NO_FATAL_FAILURE(expect_equal(batch));
   }
   EXPECT_GT(found_, 1'000U);
+}
+
+TEST(ScanOnDeviceByItsRecipe, FindsWhatTheStageItselfFinds) {
+  Draw draw(11);
+  const std::vector<Literal> literals = rule_literals(150, draw);
+  const auto tables = build_scan_tables(literals, ScanEngine::aho_corasick_packets);
+  ASSERT_TRUE(tables) << to_string(tables.error());
+  const DeviceLiterals on_device(*tables);
+  const auto own = make_scan_stage(on_device);
+  const auto recipe = recipe_of(spans_of(std::get<PacketAutomaton>(tables->engine).tables));
+  const auto checked = check_recipe(recipe);
+  ASSERT_TRUE(checked) << to_string(checked.error());
+  const auto loaded = remote_kernel().load(recipe);
+  const auto made = loaded->make_stage({});
+  Batch batch(11, literals);
+  for (int i = 0; i < 3000; ++i) {
+    Bytes payload = draw.traffic(draw.below(1461));
+    if (draw.one_in(3)) draw.plant(literals[draw.below(150)], payload);
+    batch.add(payload);
+  }
+  const auto expected = batch.scan(*own, 0);
+  const auto found = batch.scan(static_cast<gpu::GpuStage&>(*made), 0);
+  ASSERT_EQ(found.size(), expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    EXPECT_EQ(found[i].flags, expected[i].flags) << i;
+    EXPECT_TRUE(std::ranges::equal(found[i].list(), expected[i].list())) << i;
+  }
 }
 
 // As after a reload whose rules have no literals.
