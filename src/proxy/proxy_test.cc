@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -21,6 +22,7 @@ namespace penstock::proxy {
 namespace {
 
 using run::testing::FakeChain;
+using run::testing::number_of;
 using run::testing::numbered_frames;
 using testing::HostDevice;
 
@@ -105,6 +107,105 @@ TEST_F(Proxy, DoesWhatTheTwinsDo) {
     EXPECT_EQ(proxied.report.gpu->failures, 0U);
     EXPECT_GT(proxied.report.bytes_to_device, 0U);
   }
+}
+
+/// Between two functions on the device.
+void block_twice(FakeChain& chain) {
+  testing::add_block(chain, {1024});
+  auto& between = chain.add_function("between", run::testing::each([](PacketView packet) {
+                                       if (number_of(packet) % 5 == 0) return Verdict::drop(0);
+                                       packet.ipv4().ttl = static_cast<std::uint8_t>(packet.ipv4().ttl + 7);
+                                       return packet.packet->verdict;
+                                     }));
+  static constexpr std::string_view kReasons[] = {"fifth"};
+  between.own_traits.drop_reasons = kReasons;
+  between.own_traits.cpu = {testing::kBlockReads | FieldSet{Field::payload}, testing::kBlockWrites};
+  testing::add_block(chain, {77}, 3);
+}
+
+TEST_F(Proxy, DoesWhatTheTwinsDoInSeveralSegments) {
+  start();
+  const Outcome twins = run_chain(false, block_twice);
+  const Outcome proxied = run_chain(true, block_twice);
+  expect_same(twins, proxied);
+  EXPECT_EQ(proxied.report.gpu->segments % 2, 0U);
+  EXPECT_EQ(proxied.report.gpu->failures, 0U);
+}
+
+TEST_F(Proxy, UsesNewTablesAfterAReload) {
+  start();
+  FakeChain chain;
+  std::atomic<bool> ends{false};
+  std::uint64_t number = 0;
+  chain.add_source("in", [&](unsigned, Batch& batch) {
+    if (ends) return port::RxStatus::end;
+    while (number % 40 != 39 && run::testing::append(batch, run::testing::numbered(number))) ++number;
+    ++number;
+    ::usleep(200);
+    return port::RxStatus::idle;
+  });
+  auto& sink = chain.add_sink("out");
+  testing::add_block(chain, {1024});
+  chain.settings.batch_bytes = 16 << 10;
+  chain.settings.batch_packets = 64;
+  chain.settings.queue_bytes = 1 << 20;
+  chain.settings.processor = function::Processor::gpu;
+  auto lanes = remote_lanes(path_, {"test", ""});
+  ASSERT_TRUE(lanes);
+  chain.settings.remote = std::move(*lanes);
+  const std::atomic<bool> stop{false};
+  auto running = run::start(chain, {}, stop);
+  ASSERT_TRUE(running) << to_string(running.error());
+  ::usleep(100000);
+  for (const testing::Ports& ports : {testing::Ports{}, testing::Ports{1024}, testing::Ports{}}) {
+    FakeChain other;
+    testing::add_block(other, ports);
+    run::Functions next;
+    next.push_back(std::move(other.functions.front().function));
+    const auto applied = (*running)->apply(std::move(next));
+    ASSERT_TRUE(applied) << to_string(applied.error());
+    const std::uint64_t before = (*running)->report().forwarded.packets;
+    ::usleep(100000);
+    const std::uint64_t after = (*running)->report().forwarded.packets;
+    EXPECT_TRUE(after > before || !ports.empty());
+  }
+  ends = true;
+  const run::RunResult result = (*running)->wait();
+  EXPECT_EQ(result.report.gpu->failures, 0U);
+  EXPECT_EQ(result.report.in.packets, result.report.forwarded.packets + result.report.dropped.packets);
+  EXPECT_GT(result.report.dropped.packets, 0U);
+  EXPECT_EQ(sink.sent[0].size(), result.report.forwarded.packets);
+}
+
+TEST_F(Proxy, ShowsATracedPacketAsItIsOnTheDevice) {
+  start();
+  const auto trace = [this](bool remote) {
+    FakeChain chain;
+    chain.add_source("in", run::testing::script({numbered_frames(100)}));
+    chain.add_sink("out");
+    block_none(chain);
+    chain.settings.batch_bytes = 16 << 10;
+    chain.settings.batch_packets = 64;
+    if (remote) {
+      chain.settings.processor = function::Processor::gpu;
+      chain.settings.remote = remote_lanes(path_, {"test", ""}).value();
+    }
+    std::FILE* const out = std::tmpfile();
+    run::RunOptions options;
+    options.trace_packets = 3;
+    options.trace_out = out;
+    const std::atomic<bool> stop{false};
+    const auto result = run::run(chain, options, stop);
+    EXPECT_TRUE(result);
+    std::string text(1 << 16, '\0');
+    std::rewind(out);
+    text.resize(std::fread(text.data(), 1, text.size(), out));
+    std::fclose(out);
+    return text;
+  };
+  const std::string proxied = trace(true);
+  EXPECT_NE(proxied.find("block"), std::string::npos);
+  EXPECT_NE(proxied.find("ttl"), std::string::npos) << proxied;
 }
 
 TEST_F(Proxy, LosesNoPacketIfItGoesDuringTheRun) {
