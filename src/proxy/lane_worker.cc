@@ -89,7 +89,6 @@ void LaneWorker::sleep() noexcept {
   constexpr int kLongestMs = 20;
   const std::lock_guard lock(mutex_);
   for (auto& [id, lane] : lanes_) lane->set_sleeping(true);
-  std::atomic_thread_fence(std::memory_order_seq_cst);
   const bool none = std::ranges::none_of(lanes_, [](const auto& entry) { return entry.second->has_order(); });
   if (none && wanted_.load() == 0) {
     pollfd polled{wake_.get(), POLLIN, 0};

@@ -129,9 +129,9 @@ bool RemoteLane::start(const Batch& batch, std::size_t segment, std::span<std::u
 
 void RemoteLane::submit(const Order& order) noexcept {
   slot().write_order(order);
-  slot().submitted.store(++number_, std::memory_order_release);
-  std::atomic_thread_fence(std::memory_order_seq_cst);  // before the thread is seen to sleep
-  if (completion().sleeping.load(std::memory_order_relaxed) != 0) static_cast<void>(::eventfd_write(wake_.get(), 1));
+  // In one order with what the proxy's thread does before it sleeps: one of both sees what the other one has written.
+  slot().submitted.store(++number_, std::memory_order_seq_cst);
+  if (completion().sleeping.load(std::memory_order_seq_cst) != 0) static_cast<void>(::eventfd_write(wake_.get(), 1));
 }
 
 gpu::Progress RemoteLane::progress() noexcept {
