@@ -29,14 +29,14 @@ target_link_libraries(penstock_package INTERFACE penstock::cli)
 target_compile_features(penstock_package INTERFACE cxx_std_20)
 target_compile_options(penstock_package INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>)
 
-# Headers of network functions and of `control` are private. Of the commands, only the one for a `main` is public. Helpers for tests of
+# Headers of network functions, of `control` and of `proxy` are private. Of the commands, only the one for a `main` is public. Helpers for tests of
 # functions are part of the package: the packet builder, comparison of stages, access checks.
 file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.h)
 if(PENSTOCK_CUDA)
   file(GLOB_RECURSE cuda_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.cuh)
   list(APPEND headers ${cuda_headers})
 endif()
-list(FILTER headers EXCLUDE REGEX "/src/(cli|control|nf/[^/]+)/")
+list(FILTER headers EXCLUDE REGEX "/src/(cli|control|proxy|nf/[^/]+)/")
 target_sources(penstock_package INTERFACE FILE_SET HEADERS
   BASE_DIRS ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests
   FILES ${headers} ${PROJECT_SOURCE_DIR}/src/cli/program_main.h
