@@ -17,6 +17,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <thread>
 
 #include "base/shared_memory.h"
 #include "gpu/cuda_error.h"
@@ -387,6 +388,15 @@ TEST_F(Hostile, GarbageOnTheSocketEndsOnlyItsSender) {
     static_cast<void>(send_message(socket.get(), bytes, {}, 1s));
     EXPECT_TRUE(neighbour.submit(neighbour.order()));
   }
+  expect_honest_run();
+}
+
+TEST_F(Hostile, ConnectionsThatSayNothingDoNotKeepOthersOut) {
+  std::vector<FileDescriptor> silent;
+  for (int i = 0; i < 128; ++i) {
+    if (auto socket = connect_to(path_)) silent.push_back(std::move(*socket));
+  }
+  std::this_thread::sleep_for(6s);
   expect_honest_run();
 }
 

@@ -28,7 +28,9 @@ using Json = nlohmann::ordered_json;
 using std::chrono::steady_clock;
 
 /// For JSON and logs: a tenant chooses its name.
-std::string name_of(const Hello& hello) { return printable(hello.name.view()); }
+std::string name_of(const Hello& hello) {
+  return hello.name.view().empty() ? "without a name" : printable(hello.name.view());
+}
 
 }  // namespace
 

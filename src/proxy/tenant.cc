@@ -26,6 +26,7 @@ namespace penstock::proxy {
 namespace {
 
 constexpr std::chrono::seconds kLongestSend{5};
+constexpr std::chrono::seconds kLongestSilence{5};
 constexpr std::size_t kMostStagesOfTenant = 4096;
 constexpr std::size_t kMostTablesOfTenant = 1024;
 constexpr std::size_t kMostLanesOfTenant = 256;  // each has descriptors, of which the process has not many
@@ -68,11 +69,14 @@ void Tenant::interrupt() noexcept { ::shutdown(socket_.get(), SHUT_RDWR); }
 
 std::string Tenant::serve() {
   constexpr std::chrono::milliseconds kLook{50};  // whether a thread of the tenant has ended it
+  // Connections are few: nobody can keep them all without being a tenant.
+  const auto hello_until = std::chrono::steady_clock::now() + kLongestSilence;
   try {
     state_.backend.select();
     for (;;) {
       auto message = receive_message(socket_.get(), kMostMessageBytes, kLook);
       if (state_.ends()) return state_.why();
+      if (!admitted_ && std::chrono::steady_clock::now() > hello_until) return "no hello";
       if (!message && errno == ETIMEDOUT) continue;
       if (!message) return errno == EMSGSIZE ? "a message of a wrong size" : "";
       if (std::string wrong = handle(std::move(*message)); !wrong.empty()) return wrong;
