@@ -1,6 +1,6 @@
 # `make help` lists the targets. Variables: CUDA=off builds without GPU code; BENCH=REGEX picks benches; PREFIX and DESTDIR
 # say where `make install` goes; CUDA_ARCHITECTURES=90 compiles GPU code for this compute capability only; NVRTC=off makes `make dist` half as
-# big; COMPUTE_SANITIZER=memcheck (racecheck, initcheck, synccheck) runs the GPU tests under that tool.
+# big; IMAGE_BASE=debian makes `make image` independent of registries; COMPUTE_SANITIZER=memcheck (racecheck, initcheck, synccheck) runs the GPU tests under that tool.
 
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
@@ -52,6 +52,10 @@ deb: setup-build-package ## dist/penstock_VERSION_ARCH.deb, the Debian package w
 	@$(call compile,release,penstock pages)
 	@tools/make_deb build/release dist
 	@lintian --allow-root --no-cfg --fail-on error dist/penstock*.deb
+
+.PHONY: image
+image: deb ## the container image penstock:VERSION of this package, by podman, buildah or docker (docs/containers.md)
+	@tools/make_image dist/penstock_*.deb
 
 .PHONY: demo
 demo: build ## run firewall, intrusion detection, router and IPsec over a gateway's captures
