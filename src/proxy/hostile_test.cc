@@ -10,12 +10,14 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <random>
 #include <thread>
 
@@ -61,7 +63,8 @@ class HandMade {
     std::size_t i = 0;
     for (const ring::SegmentShape& segment : shape_.segments) {
       for (std::size_t s = 0; s < segment.stages.size(); ++s) {
-        stages_.push_back(std::make_unique<RemoteStage>(connection_, tables_, StageUse{0, 64, 0}));
+        stages_.push_back(std::make_unique<RemoteStage>(
+            connection_, tables_, StageUse{0, static_cast<std::uint32_t>(shape_.batch_packets), 0}));
         message.stages[i++] = stages_.back()->id();
       }
     }
@@ -123,6 +126,15 @@ class HandMade {
   [[nodiscard]] std::uint8_t* tenant_memory() { return tenant_; }
   [[nodiscard]] const LaneLayout& layout() const { return layout_; }
   [[nodiscard]] int proxy_file() const { return made_.descriptors.at(0).get(); }
+  [[nodiscard]] int wake_file() const { return made_.descriptors.at(2).get(); }
+  /// A new one, which no lane has.
+  [[nodiscard]] std::uint32_t make_stage(std::uint32_t worker, std::uint32_t batch_packets) {
+    MakeStage message;
+    message.tables = tables_->id();
+    message.worker = worker;
+    message.batch_packets = batch_packets;
+    return connection_->request(message).id;
+  }
   [[nodiscard]] std::uint32_t memory_id() const { return opened_->id(); }
   static constexpr std::size_t kBytes = 64 << 10;
   static constexpr std::size_t kDescriptors = 32 << 10;
@@ -158,12 +170,13 @@ class HandMade {
 
 class Hostile : public ::testing::Test {
  protected:
-  void SetUp() override {
+  void SetUp() override { start({}); }
+  void start(ServerSettings settings) {
     path_ = (std::filesystem::temp_directory_path() /
              fmt::format("penstock-hostile-{}-{}", ::getpid(),
                          ::testing::UnitTest::GetInstance()->current_test_info()->name()))
                 .string();
-    ServerSettings settings;
+    server_.reset();
     settings.path = path_;
     auto server =
         Server::start(std::move(settings), std::make_unique<testing::HostBackend>(device_, testing::kBlockKernels));
@@ -369,6 +382,30 @@ TEST_F(Hostile, StagesThatDoNotFitTheirLaneAreRefused) {
   message.stages[0] = tenant.order().stages[0];  // in a lane already
   EXPECT_THROW(tenant.connection().request(message), gpu::CudaError);
   EXPECT_TRUE(tenant.submit(tenant.order()));
+}
+
+/// The tenant shares the file, so it can make it blocking and read what the proxy writes.
+TEST_F(Hostile, AnEventfdThatItsTenantReadsStopsNothing) {
+  for (int round = 0; round < 5; ++round) {
+    std::atomic<bool> stop{false};
+    std::optional<HandMade> tenant(std::in_place, path_);
+    const FileDescriptor wake(::dup(tenant->wake_file()));
+    ASSERT_EQ(::fcntl(wake.get(), F_SETFL, 0), 0);
+    std::vector<std::thread> readers;
+    for (int i = 0; i < 16; ++i) {
+      readers.emplace_back([&] {
+        eventfd_t count = 0;
+        while (!stop) static_cast<void>(::eventfd_read(wake.get(), &count));
+      });
+    }
+    ::usleep(50000);  // the proxy's thread sleeps now
+    tenant.reset();
+    expect_no_tenants();
+    stop = true;
+    for (int i = 0; i < 100; ++i) ::eventfd_write(wake.get(), 1), ::usleep(1000);
+    for (std::thread& reader : readers) reader.join();
+  }
+  expect_honest_run();
 }
 
 TEST_F(Hostile, GarbageOnTheSocketEndsOnlyItsSender) {

@@ -3,10 +3,8 @@
 
 #include "proxy/lane_worker.h"
 
-#include <poll.h>
 #include <pthread.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
+#include <sys/epoll.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -17,14 +15,24 @@
 
 namespace penstock::proxy {
 
-LaneWorker::LaneWorker(TenantState& tenant) : tenant_(tenant), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (!wake_) throw std::system_error(errno, std::system_category(), "cannot make an eventfd");
+LaneWorker::LaneWorker(TenantState& tenant)
+    : tenant_(tenant),
+      own_wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      tenants_wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      both_(::epoll_create1(EPOLL_CLOEXEC)) {
+  const auto watch = [&](int fd, std::uint32_t events) {
+    epoll_event event{};
+    event.events = events;
+    return ::epoll_ctl(both_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
+  };
+  if (!watch(own_wake_.get(), EPOLLIN) || !watch(tenants_wake_.get(), EPOLLIN | EPOLLET))
+    throw std::system_error(errno, std::system_category(), "cannot make an eventfd");
   thread_ = std::thread([this] { run(); });
 }
 
 LaneWorker::~LaneWorker() {
   stops_.store(true);
-  static_cast<void>(::eventfd_write(wake_.get(), 1));
+  wake();
   thread_.join();
 }
 
@@ -32,7 +40,7 @@ LaneWorker::~LaneWorker() {
 template <typename Work>
 auto LaneWorker::between_rounds(Work work) {
   wanted_.fetch_add(1);
-  static_cast<void>(::eventfd_write(wake_.get(), 1));
+  wake();
   const std::lock_guard lock(mutex_);
   wanted_.fetch_sub(1);
   return work();
@@ -91,11 +99,11 @@ void LaneWorker::sleep() noexcept {
   for (auto& [id, lane] : lanes_) lane->set_sleeping(true);
   const bool none = std::ranges::none_of(lanes_, [](const auto& entry) { return entry.second->has_order(); });
   if (none && wanted_.load() == 0) {
-    pollfd polled{wake_.get(), POLLIN, 0};
-    static_cast<void>(::poll(&polled, 1, kLongestMs));
+    epoll_event event{};
+    static_cast<void>(::epoll_wait(both_.get(), &event, 1, kLongestMs));
   }
   eventfd_t count = 0;
-  static_cast<void>(::eventfd_read(wake_.get(), &count));
+  static_cast<void>(::eventfd_read(own_wake_.get(), &count));
   for (auto& [id, lane] : lanes_) lane->set_sleeping(false);
 }
 

@@ -6,8 +6,9 @@
 
 #pragma once
 
+#include <sys/eventfd.h>
+
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -31,17 +32,21 @@ class LaneWorker {
   void add(std::uint32_t id, std::unique_ptr<ServedLane> lane);
   /// Null: there is no such lane.
   [[nodiscard]] std::unique_ptr<ServedLane> remove(std::uint32_t id);
-  /// What the tenant writes to wake the thread.
-  [[nodiscard]] int wake_fd() const noexcept { return wake_.get(); }
+  /// An eventfd that the tenant writes to wake the thread.
+  [[nodiscard]] int wake_fd() const noexcept { return tenants_wake_.get(); }
 
  private:
   void run() noexcept;
   void sleep() noexcept;
+  void wake() noexcept { static_cast<void>(::eventfd_write(own_wake_.get(), 1)); }
   template <typename Work>
   auto between_rounds(Work work);
 
   TenantState& tenant_;
-  port::FileDescriptor wake_;
+  port::FileDescriptor own_wake_;  // an eventfd
+  // The tenant can read this one, fill it, and let it block. So the proxy only watches it, for edges.
+  port::FileDescriptor tenants_wake_;
+  port::FileDescriptor both_;        // an epoll instance
   std::mutex mutex_;                 // guards `lanes_`; the thread has it for a round
   std::atomic<unsigned> wanted_{0};  // by other threads
   std::map<std::uint32_t, std::unique_ptr<ServedLane>> lanes_;
