@@ -257,6 +257,8 @@ TEST_F(Hostile, LiesInAnOrderEndTheTenant) {
       [](HandMade& t, Order&) { t.packet(1).offset += 1; },
       [](HandMade& t, Order&) { t.packet(1).length = kMost32; },
       [](HandMade& t, Order& o) { t.packet(3).length = o.used_bytes; },
+      [](HandMade& t, Order&) { t.packet(2).offset = t.packet(1).offset; },
+      [](HandMade& t, Order&) { std::swap(t.packet(1).offset, t.packet(2).offset); },
       [](HandMade& t, Order&) { t.packet(2).region = 1; },
       [](HandMade& t, Order&) { t.packet(2).link_type = static_cast<LinkType>(200); },
       [](HandMade& t, Order& o) { o.lists_frames = 1, t.listed(0) = listed_frame(40, 0); },
@@ -322,6 +324,27 @@ TEST_F(Hostile, HeadersOutsideAFrameEndTheTenant) {
   ASSERT_TRUE(tenant.submit(order));
   order.segment = 1;
   tenant.packet(2).layout.network_offset = 0xfff0;
+  EXPECT_FALSE(tenant.submit(order));
+  EXPECT_TRUE(tenant.is_ended());
+}
+
+/// Otherwise its stages would find headers where their lane promises whole frames.
+TEST_F(Hostile, ASegmentWhosePacketsWereNotSentEndsTheTenant) {
+  ring::LaneShape shape = shape_of_block();
+  ring::SegmentShape frames = shape.segments.front();
+  frames.verdicts_up = frames.frames_up = true;
+  ring::SegmentShape last = frames;
+  last.sends_packets = last.frames_up = false;
+  shape.segments.insert(shape.segments.end(), {frames, last});
+  {
+    HandMade tenant(path_, shape);
+    Order order = tenant.order();
+    for (order.segment = 0; order.segment < 3; ++order.segment) EXPECT_TRUE(tenant.submit(order));
+  }
+  HandMade tenant(path_, shape);
+  Order order = tenant.order();
+  ASSERT_TRUE(tenant.submit(order));
+  order.segment = 2;
   EXPECT_FALSE(tenant.submit(order));
   EXPECT_TRUE(tenant.is_ended());
 }

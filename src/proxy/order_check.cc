@@ -47,6 +47,10 @@ const char* OrderCheck::check(const Order& order, const TenantMemories& memories
   if (order.segment > 0 && (!follows_ || order.segment <= segment_ || order.packets != count_))
     return "a segment that does not follow";
   follows_ = false;
+  std::uint32_t sends = order.segment;
+  while (!shape_.segments[sends].sends_packets) --sends;
+  // Stages rely on what this one sends: whole frames, or headers only.
+  if (sends != order.segment && sends != sent_by_) return "a segment whose packets were not sent";
   if (order.packets > shape_.batch_packets) return "more packets than a batch can have";
   if (order.used_bytes > shape_.batch_bytes) return "more bytes than a batch can have";
   if (order.pictured > ring::kMostPictured) return "too many pictures";
@@ -71,23 +75,27 @@ const char* OrderCheck::check(const Order& order, const TenantMemories& memories
   if (wrong != nullptr) return wrong;
   if (segment.verdicts_up && !segment.up.empty() && !records_fit(segment)) return "headers outside a frame";
   segment_ = order.segment;
+  sent_by_ = sends;
   count_ = order.packets;
   return nullptr;
 }
 
-/// What the device packs are all frames, aligned, so their sum is bounded, not only the place of each.
+/// Frames follow each other: where they overlapped, stages of one packet would change what parsing has found in another
+/// one. So their sum, which is what the device packs, is bounded too.
 const char* OrderCheck::check_frames(const Order& order) noexcept {
-  std::size_t sum = 0;
+  std::size_t last_end = 0;
   const std::size_t end = aligned_frame(order.used_bytes);
+  bytes_ = order.used_bytes;
   for (const PacketDescriptor& packet : batch_.packets()) {
     const std::size_t length = aligned_frame(packet.length);
     if (packet.region != PacketMemory::kBatch) return "a lent frame";
     if (packet.link_type > kLastLinkType) return "an unknown link type";
     if (packet.offset % kFrameAlignment != 0 || packet.offset > end || length > end - packet.offset)
       return "a frame outside its batch";
-    sum += length;
+    if (packet.offset < last_end) return "frames that overlap";
+    last_end = packet.offset + length;
   }
-  return sum > most_frame_bytes_ ? "frames that overlap" : nullptr;
+  return nullptr;
 }
 
 /// Those of packets that are not forwarded are not read.
@@ -124,6 +132,7 @@ const char* OrderCheck::check_listed(const ring::SegmentShape& segment, const Te
     end = offset + packet.length;
     if (offset - first + length > most_frame_bytes_) return "frames that are too far apart";
   }
+  bytes_ = sum;
   return sum > most_frame_bytes_ ? "frames that overlap" : nullptr;
 }
 

@@ -52,6 +52,10 @@ using TenantMemories = std::array<std::shared_ptr<const TenantMemory>, kMostMemo
 class OrderCheck {
  public:
   explicit OrderCheck(const ring::LaneShape& shape);
+  /// In bytes, for a lane of this shape.
+  [[nodiscard]] static std::size_t memory_for(const ring::LaneShape& shape) noexcept {
+    return shape.batch_packets * (sizeof(PacketDescriptor) + sizeof(std::uint8_t*));
+  }
 
   /// Copies the descriptors and checks everything. Null: `batch()` and `frames()` can be given to the lane; else why
   /// not. `list`: of the lane, in memory that the tenant may change. `packed`: the packed part of the lane's memory.
@@ -61,6 +65,8 @@ class OrderCheck {
   void end(bool done) noexcept { follows_ = done; }
 
   [[nodiscard]] Batch& batch() noexcept { return batch_; }
+  /// Of the batch, or of its frames wherever they are: what may cross, for the scheduler.
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
   [[nodiscard]] std::span<std::uint8_t* const> frames() const noexcept {
     return {frames_.data(), lists_frames_ ? batch_.size() : 0};
   }
@@ -79,7 +85,9 @@ class OrderCheck {
   Batch batch_;
   bool follows_ = false;  // a later segment of the batch may follow
   std::uint32_t segment_ = 0;
+  std::uint32_t sent_by_ = 0;  // the last segment that has sent the packets
   std::uint32_t count_ = 0;
+  std::uint64_t bytes_ = 0;
 };
 
 }  // namespace penstock::proxy
