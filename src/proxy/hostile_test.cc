@@ -431,6 +431,15 @@ TEST_F(Hostile, AnEventfdThatItsTenantReadsStopsNothing) {
   expect_honest_run();
 }
 
+TEST_F(Hostile, ConnectionsThatSayNothingKeepNobodyOut) {
+  std::vector<FileDescriptor> idle;
+  for (int i = 0; i < 400; ++i) {
+    if (auto socket = connect_to(path_)) idle.push_back(std::move(*socket));
+  }
+  expect_honest_run();
+  EXPECT_TRUE(ask_for_status(path_, false));
+}
+
 TEST_F(Hostile, GarbageOnTheSocketEndsOnlyItsSender) {
   HandMade neighbour(path_);
   std::mt19937 random(1);

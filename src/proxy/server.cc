@@ -53,6 +53,17 @@ Server::~Server() {
   thread_.join();
 }
 
+/// Asks the device now and then only, because that delays its work, and anybody may ask for the status.
+bool Server::is_lost() const noexcept {
+  constexpr std::chrono::milliseconds kLook{50};
+  const auto now = steady_clock::now().time_since_epoch();
+  std::int64_t looked_at = looked_at_.load();
+  if (!lost_.load() && now - std::chrono::nanoseconds(looked_at) >= kLook &&
+      looked_at_.compare_exchange_strong(looked_at, std::chrono::nanoseconds(now).count()) && backend_->is_lost())
+    lost_.store(true);
+  return lost_.load();
+}
+
 void Server::accept_all() noexcept {
   constexpr int kLookMs = 500;  // after connections that have ended
   for (;;) {
@@ -61,7 +72,12 @@ void Server::accept_all() noexcept {
     if (polled[0].revents != 0) break;
     reap(/*all=*/false);
     FileDescriptor socket(::accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (!socket) continue;
+    if (!socket) {
+      // Without descriptors or memory, the listener stays readable.
+      constexpr int kAgainMs = 20;
+      if (errno != EAGAIN && errno != EINTR) static_cast<void>(::poll(polled, 1, kAgainMs));
+      continue;
+    }
     try {
       accept_one(std::move(socket));
     } catch (const std::exception& error) {
@@ -82,6 +98,12 @@ void Server::accept_one(FileDescriptor socket) {
                 connections_.size());
     return;
   }
+  const auto of_user = std::ranges::count(connections_, peer->uid, [](const Connection& c) { return c.peer.uid; });
+  if (static_cast<std::size_t>(of_user) >= kMostConnections / 2) {
+    log_warning("process {} of user {} is refused: the user has {} connections", peer->pid, peer->uid, of_user);
+    return;
+  }
+  make_room();
   Connection& connection = connections_.emplace_back();
   connection.socket = std::move(socket);
   connection.peer = *peer;
@@ -119,14 +141,40 @@ void Server::reap(bool all) noexcept {
       ++connection;
       continue;
     }
-    {
-      const std::lock_guard lock(connection->mutex);
-      connection->stops = true;
-      if (connection->tenant != nullptr) connection->tenant->interrupt();
-    }
+    connection->stop();
     connection->thread.join();
     connection = connections_.erase(connection);
   }
+}
+
+void Server::Connection::stop() noexcept {
+  const std::lock_guard lock(mutex);
+  stops = true;
+  if (tenant != nullptr) tenant->interrupt();
+}
+
+/// Whether it has no share, and nobody has stopped it.
+bool Server::is_waiting(Connection& connection) const noexcept {
+  const std::lock_guard lock(connection.mutex);
+  if (connection.stops || connection.ended.load()) return false;
+  if (connection.tenant == nullptr) return true;
+  const std::lock_guard admitted_lock(mutex_);
+  return std::ranges::find(admitted_, &connection.tenant->state(), &Admitted::state) == admitted_.end();
+}
+
+/// Connections that say nothing must keep nobody out: when there are many, the oldest of the user with the most of them
+/// makes room for the next one.
+void Server::make_room() {
+  std::map<uid_t, std::vector<Connection*>> by_user;
+  std::size_t count = 0;
+  for (Connection& connection : connections_) {
+    if (!is_waiting(connection)) continue;
+    by_user[connection.peer.uid].push_back(&connection);
+    ++count;
+  }
+  if (count < kMostWaiting) return;
+  const auto size = [](const auto& entry) { return entry.second.size(); };
+  std::ranges::max_element(by_user, {}, size)->second.front()->stop();
 }
 
 bool Server::is_allowed(const Peer& peer) const noexcept {
@@ -155,7 +203,7 @@ Result<Quota> Server::admit(const Hello& hello, const Peer& peer, TenantState& t
       return failure(problem("no such profile", in_quotes(hello.profile.view()), std::string(kProfileNames)));
     quota.profile = *profile;
   }
-  if (backend_->is_lost()) return failure(problem("the proxy has lost its device", backend_->device(), "a new proxy"));
+  if (is_lost()) return failure(problem("the proxy has lost its device", backend_->device(), "a new proxy"));
   const std::lock_guard lock(mutex_);
   unsigned used = 0;
   for (const Admitted& other : admitted_) used += other.quota.profile.units;
@@ -202,8 +250,8 @@ std::string Server::status(bool prometheus) const {
       kPolicyNames[static_cast<std::size_t>(arbiter_.with([](Scheduler& scheduler) { return scheduler.policy(); }))];
   const std::lock_guard lock(mutex_);
   if (prometheus) {
-    std::string text = fmt::format("# TYPE penstock_proxy_device_lost gauge\npenstock_proxy_device_lost {}\n",
-                                   backend_->is_lost() ? 1 : 0);
+    std::string text =
+        fmt::format("# TYPE penstock_proxy_device_lost gauge\npenstock_proxy_device_lost {}\n", is_lost() ? 1 : 0);
     const auto add = [&](std::string_view name, std::string_view type, auto value) {
       text += fmt::format("# TYPE penstock_proxy_{} {}\n", name, type);
       for (const Admitted& tenant : admitted_) {
@@ -245,7 +293,7 @@ std::string Server::status(bool prometheus) const {
                        {"host_memory", counters.host_bytes.load()}});
   }
   const Json json{{"device", backend_->device()},
-                  {"device_lost", backend_->is_lost()},
+                  {"device_lost", is_lost()},
                   {"device_memory", backend_->memory()},
                   {"scheduler", policy},
                   {"tenants", std::move(tenants)}};

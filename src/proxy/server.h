@@ -51,11 +51,12 @@ class Server final : private Admission {
   ~Server() override;
 
   /// Whether the device is lost: nothing can be run any more.
-  [[nodiscard]] bool is_lost() const noexcept { return backend_->is_lost(); }
+  [[nodiscard]] bool is_lost() const noexcept;
   [[nodiscard]] std::string status(bool prometheus) const override;
 
  private:
-  static constexpr std::size_t kMostConnections = 128;
+  static constexpr std::size_t kMostConnections = 256;
+  static constexpr std::size_t kMostWaiting = 64;  // connections without `hello`
 
   struct Connection {
     FileDescriptor socket;
@@ -64,6 +65,7 @@ class Server final : private Admission {
     std::mutex mutex;          // guards the next two members
     Tenant* tenant = nullptr;  // while it is served
     bool stops = false;        // it is not to be served any more
+    void stop() noexcept;
     std::thread thread;
   };
   /// A tenant that has been admitted.
@@ -80,6 +82,8 @@ class Server final : private Admission {
   void leave(TenantState& tenant) noexcept override;
   void accept_all() noexcept;
   void accept_one(FileDescriptor socket);
+  void make_room();
+  [[nodiscard]] bool is_waiting(Connection& connection) const noexcept;
   void serve(Connection& connection) noexcept;
   void reap(bool all) noexcept;
   [[nodiscard]] bool is_allowed(const Peer& peer) const noexcept;
@@ -87,6 +91,8 @@ class Server final : private Admission {
 
   const ServerSettings settings_;
   const std::unique_ptr<Backend> backend_;
+  mutable std::atomic<bool> lost_{false};
+  mutable std::atomic<std::int64_t> looked_at_{0};  // ns of a steady clock: when the device was last asked
   Listener listener_;
   mutable Arbiter arbiter_;
   mutable std::mutex mutex_;  // guards `admitted_`
