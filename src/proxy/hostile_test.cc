@@ -407,6 +407,21 @@ TEST_F(Hostile, StagesThatDoNotFitTheirLaneAreRefused) {
   EXPECT_TRUE(tenant.submit(tenant.order()));
 }
 
+TEST_F(Hostile, OrdersWithoutBytesAreNotFree) {
+  ServerSettings settings;
+  settings.policy = Policy::fixed;
+  settings.device.bytes_per_second = 1 << 20;
+  start(settings);
+  HandMade tenant(path_);
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < 3; ++i) {
+    Order empty = tenant.order();
+    empty.packets = empty.used_bytes = 0;
+    EXPECT_TRUE(tenant.submit(empty));
+  }
+  EXPECT_GT(std::chrono::steady_clock::now() - begin, 500ms);
+}
+
 /// The tenant shares the file, so it can make it blocking and read what the proxy writes.
 TEST_F(Hostile, AnEventfdThatItsTenantReadsStopsNothing) {
   for (int round = 0; round < 5; ++round) {

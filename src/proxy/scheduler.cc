@@ -116,9 +116,12 @@ bool Scheduler::try_start(Id id, std::uint64_t bytes, Time now) {
   return true;
 }
 
-void Scheduler::give_up(Id id) {
+void Scheduler::give_up(Id id, std::uint64_t bytes) {
   const auto found = tenants_.find(id);
-  if (found != tenants_.end()) found->second.waits = false;
+  if (found == tenants_.end()) return;
+  Tenant& tenant = found->second;
+  tenant.waits = false;
+  tenant.clock += static_cast<double>(bytes) / weight(tenant);
 }
 
 void Scheduler::finish(Id id, std::uint64_t asked, std::uint64_t bytes) {

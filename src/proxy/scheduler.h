@@ -55,8 +55,8 @@ class Scheduler {
 
   /// Whether a batch of so many bytes may start now. If so, it counts as started; if not, the tenant waits.
   [[nodiscard]] bool try_start(Id tenant, std::uint64_t bytes, Time now);
-  /// The tenant does not want to start a batch any more.
-  void give_up(Id tenant);
+  /// The tenant does not want to start a batch of so many bytes any more. It pays for it: others may have waited.
+  void give_up(Id tenant, std::uint64_t bytes);
   /// A batch that was started with `asked` bytes has ended, and has cost `bytes`.
   void finish(Id tenant, std::uint64_t asked, std::uint64_t bytes);
 

@@ -180,6 +180,21 @@ TEST(Scheduler, DoesNotWaitForATenantWhoseThreadHasStopped) {
   EXPECT_TRUE(scheduler.try_start(other, 1 << 20, 20ms));
 }
 
+TEST(Scheduler, ChargesABatchThatATenantGivesUp) {
+  Scheduler scheduler(Policy::equal, {kRate, 100});
+  const auto busy = scheduler.add({}, 0us);
+  const auto fickle = scheduler.add({}, 0us);
+  ASSERT_TRUE(scheduler.try_start(busy, 60, 0us));
+  EXPECT_FALSE(scheduler.try_start(fickle, 90, 0us));  // no room
+  EXPECT_TRUE(scheduler.try_start(busy, 10, 0us));
+  EXPECT_FALSE(scheduler.try_start(busy, 10, 0us));  // waits for the other one
+  scheduler.give_up(fickle, 90);
+  EXPECT_TRUE(scheduler.try_start(busy, 10, 1us));
+  EXPECT_FALSE(scheduler.try_start(fickle, 90, 1us));
+  EXPECT_TRUE(scheduler.try_start(busy, 10, 1us));
+  EXPECT_TRUE(scheduler.try_start(busy, 10, 1us));  // the other one has had its turn
+}
+
 TEST(Scheduler, ForgetsATenantThatLeavesWithBatchesOnTheDevice) {
   Scheduler scheduler(Policy::equal, kDevice);
   const auto gone = scheduler.add({}, 0s);

@@ -16,6 +16,13 @@
 
 namespace penstock::proxy {
 
+namespace {
+
+/// What a batch costs at least, in bytes that cross: the device is also busy with launches.
+constexpr std::uint64_t kLeastCost = std::uint64_t{64} << 10;
+
+}  // namespace
+
 SharedFile::SharedFile(std::size_t bytes, bool sealed) : file_(make_shared_file("penstock-lane", bytes)) {
   const auto fail = [](const char* what) { throw std::system_error(errno, std::system_category(), what); };
   if (!file_) fail("cannot make the memory of a lane");
@@ -151,6 +158,7 @@ bool ServedLane::take_order() noexcept {
     if (order_.segment != 0) return refuse("other stages within a batch"), true;
     if (const char* const why = exchange_stages(); why != nullptr) return refuse(why), true;
   }
+  asked_ = std::max(check_.bytes(), kLeastCost);
   state_ = State::waits;
   static_cast<void>(start());
   return true;
@@ -158,13 +166,13 @@ bool ServedLane::take_order() noexcept {
 
 bool ServedLane::start() noexcept {
   if (is_cancelled() || tenant_.ends()) {
-    tenant_.arbiter.with([&](Scheduler& scheduler) { scheduler.give_up(tenant_.scheduled); });
+    tenant_.arbiter.with([&](Scheduler& scheduler) { scheduler.give_up(tenant_.scheduled, asked_); });
     complete(/*failed=*/true);
     return true;
   }
   const auto now = Arbiter::now();
-  const bool starts = tenant_.arbiter.with(
-      [&](Scheduler& scheduler) { return scheduler.try_start(tenant_.scheduled, order_.used_bytes, now); });
+  const bool starts =
+      tenant_.arbiter.with([&](Scheduler& scheduler) { return scheduler.try_start(tenant_.scheduled, asked_, now); });
   if (!starts) return false;
   on_device_ = true;
   tenant_.counters.in_flight.fetch_add(1, std::memory_order_relaxed);
@@ -250,7 +258,7 @@ void ServedLane::finish_on_device() noexcept {
   if (!std::exchange(on_device_, false)) return;
   const ring::Lane::Crossed crossed = lane_->crossed();
   tenant_.arbiter.with([&](Scheduler& scheduler) {
-    scheduler.finish(tenant_.scheduled, order_.used_bytes, crossed.to_device + crossed.to_host);
+    scheduler.finish(tenant_.scheduled, asked_, std::max(crossed.to_device + crossed.to_host, kLeastCost));
   });
   tenant_.counters.in_flight.fetch_sub(1, std::memory_order_relaxed);
   tenant_.counters.device_ns.fetch_add(static_cast<std::uint64_t>((Clock::now() - started_).count()),

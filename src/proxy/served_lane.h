@@ -103,6 +103,7 @@ class ServedLane {
   std::uint32_t last_ = 0;  // the number of the last order
   Order order_;
   TenantMemories memories_;  // of the order
+  std::uint64_t asked_ = 0;  // bytes, of the scheduler
   std::uint32_t stages_version_ = 0;
   bool on_device_ = false;
   Clock::time_point started_;
