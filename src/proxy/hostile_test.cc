@@ -404,6 +404,13 @@ TEST_F(Hostile, StagesThatDoNotFitTheirLaneAreRefused) {
   EXPECT_THROW(tenant.connection().request(message), gpu::CudaError);
   message.stages[0] = tenant.order().stages[0];  // in a lane already
   EXPECT_THROW(tenant.connection().request(message), gpu::CudaError);
+  // It would write beyond its memory on the device, or share that of its worker with another thread.
+  message.stages[0] = tenant.make_stage(0, 63);
+  EXPECT_THROW(tenant.connection().request(message), gpu::CudaError);
+  message.stages[0] = tenant.make_stage(1, 64);
+  EXPECT_THROW(tenant.connection().request(message), gpu::CudaError);
+  message.stages[0] = tenant.make_stage(0, 65);
+  EXPECT_NO_THROW(tenant.connection().request(message));
   EXPECT_TRUE(tenant.submit(tenant.order()));
 }
 

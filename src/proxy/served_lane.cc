@@ -36,8 +36,9 @@ SharedFile::SharedFile(std::size_t bytes, bool sealed) : file_(make_shared_file(
 
 SharedFile::~SharedFile() { ::munmap(bytes_.data(), bytes_.size()); }
 
-ServedLane::ServedLane(TenantState& tenant, const ring::LaneShape& shape)
+ServedLane::ServedLane(TenantState& tenant, const ring::LaneShape& shape, std::uint32_t worker)
     : tenant_(tenant),
+      worker_(worker),
       shape_(shape),
       layout_(shape_),
       of_proxy_(layout_.proxy_bytes, /*sealed=*/true),
@@ -45,8 +46,8 @@ ServedLane::ServedLane(TenantState& tenant, const ring::LaneShape& shape)
       check_(shape_) {}
 
 Result<std::unique_ptr<ServedLane>> ServedLane::make(TenantState& tenant, const ring::LaneShape& shape,
-                                                     std::span<const std::uint32_t> stages) {
-  std::unique_ptr<ServedLane> lane(new ServedLane(tenant, shape));
+                                                     std::uint32_t worker, std::span<const std::uint32_t> stages) {
+  std::unique_ptr<ServedLane> lane(new ServedLane(tenant, shape, worker));
   if (const char* const why = lane->take_stages(stages); why != nullptr)
     return failure(Error{{}, "a lane: it cannot have these stages", why, "stages that are made for it"});
   const LaneLayout& at = lane->layout_;
@@ -85,11 +86,14 @@ const char* ServedLane::take_stages(std::span<const std::uint32_t> ids) {
     stages_.emplace_back();
     for (std::size_t t = 0; t < shape_.segments[s].stages.size(); ++t, ++i) {
       if (i == ids.size()) return "too few stages";
+      StageUse use;
       function::StageNeeds needs;
-      auto stage = tenant_.stages.take(ids[i], needs);
+      auto stage = tenant_.stages.take(ids[i], use, needs);
       if (stage == nullptr) return "a stage that is not there, or in another lane";
       stages_.back().push_back(std::move(stage));
       stage_ids_.push_back(ids[i]);
+      if (use.batch_packets < shape_.batch_packets) return "a stage for smaller batches";
+      if (use.worker != worker_) return "a stage of another worker";
       if (const char* const why = why_not_fit(needs, shape_, s, t); why != nullptr) return why;
       growth.head += needs.growth.head;
       growth.tail += needs.growth.tail;

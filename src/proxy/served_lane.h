@@ -39,9 +39,11 @@ class SharedFile {
 
 class ServedLane {
  public:
-  /// Takes the stages with these ids, segment by segment. An error says which do not fit. Throws gpu::CudaError, or
-  /// std::system_error if there is no memory. `bytes`: what it has on the device, as counted for the tenant.
+  /// Takes the stages with these ids, which are the worker's, segment by segment. An error says which do not fit.
+  /// Throws gpu::CudaError, or std::system_error if there is no memory. `bytes`: what it has on the device, as counted
+  /// for the tenant.
   [[nodiscard]] static Result<std::unique_ptr<ServedLane>> make(TenantState& tenant, const ring::LaneShape& shape,
+                                                                std::uint32_t worker,
                                                                 std::span<const std::uint32_t> stages);
   ServedLane(const ServedLane&) = delete;
   ServedLane& operator=(const ServedLane&) = delete;
@@ -64,7 +66,7 @@ class ServedLane {
   enum class State : std::uint8_t { idle, waits, runs };
   using Clock = std::chrono::steady_clock;
 
-  ServedLane(TenantState& tenant, const ring::LaneShape& shape);
+  ServedLane(TenantState& tenant, const ring::LaneShape& shape, std::uint32_t worker);
   [[nodiscard]] const char* take_stages(std::span<const std::uint32_t> ids);
   void give_back_stages() noexcept;
   [[nodiscard]] const char* exchange_stages() noexcept;
@@ -89,6 +91,7 @@ class ServedLane {
   void complete(bool failed) noexcept;
 
   TenantState& tenant_;
+  const std::uint32_t worker_;
   const ring::LaneShape shape_;
   const LaneLayout layout_;
   const SharedFile of_proxy_;

@@ -59,8 +59,10 @@ Tenant::Tenant(FileDescriptor socket, const Peer& peer, const Backend& backend, 
     : socket_(std::move(socket)), peer_(peer), admission_(admission), state_(backend, arbiter) {}
 
 Tenant::~Tenant() {
-  // Lanes first, then the stages, then the tables, then the memory.
+  // Lanes first, then the stages, then the tables, then the memory. Only then may others have the share.
   workers_.clear();
+  state_.stages.clear();
+  tables_.clear();
   for (std::uint32_t id = 0; id < kMostMemories; ++id) state_.remove_memory(id);
   if (admitted_) admission_.leave(state_);
 }
@@ -301,7 +303,7 @@ Result<std::uint32_t> Tenant::load_tables(const LoadTables& request, int file) {
       delete tables;
       counters.device_bytes.fetch_sub(bytes);
     };
-    const std::uint32_t id = next_id_++;
+    const std::uint32_t id = ids_.next();
     tables_[id] = {std::shared_ptr<function::LoadedTables>(loaded.release(), end),
                    kernel->needs == nullptr ? function::StageNeeds{} : kernel->needs(recipe)};
     return id;
@@ -321,9 +323,10 @@ Result<std::uint32_t> Tenant::make_stage(const MakeStage& request) {
     return failure(problem("a stage: wrong number of packets or worker", std::to_string(request.batch_packets)));
   if (state_.stages.size() >= kMostStagesOfTenant)
     return failure(problem("a stage: too many", "", fmt::format("at most {}", kMostStagesOfTenant)));
+  const StageUse use{request.worker, request.batch_packets, request.multiprocessors};
   try {
-    auto stage = found->second.loaded->make_stage({request.worker, request.batch_packets, request.multiprocessors});
-    return state_.stages.add(std::move(stage), found->second.loaded, found->second.needs);
+    auto stage = found->second.loaded->make_stage(use);
+    return state_.stages.add(std::move(stage), found->second.loaded, use, found->second.needs);
   } catch (const gpu::CudaError& error) {
     return failure(problem("a stage: the device does not take it", error.what()));
   }
@@ -353,10 +356,10 @@ Result<std::uint32_t> Tenant::make_lane(const MakeLane& request, std::vector<int
     if (worker == nullptr) worker = std::make_unique<LaneWorker>(state_);
     Result<std::unique_ptr<ServedLane>> lane =
         lanes_.size() < kMostLanesOfTenant
-            ? ServedLane::make(state_, *shape, request.stages)
+            ? ServedLane::make(state_, *shape, request.worker, request.stages)
             : failure(problem("a lane: too many", "", fmt::format("at most {}", kMostLanesOfTenant)));
     if (lane) {
-      const std::uint32_t id = next_id_++;
+      const std::uint32_t id = ids_.next();
       files = {(*lane)->proxy_file(), (*lane)->tenant_file(), worker->wake_fd()};
       lanes_[id] = of_lane;
       worker->add(id, std::move(*lane));

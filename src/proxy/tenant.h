@@ -95,7 +95,7 @@ class Tenant {
   std::map<std::uint32_t, Tables> tables_;
   std::map<std::uint32_t, std::unique_ptr<LaneWorker>> workers_;
   std::map<std::uint32_t, Lane> lanes_;
-  std::uint32_t next_id_ = 1;
+  IdCounter ids_;
 };
 
 }  // namespace penstock::proxy

@@ -9,10 +9,11 @@
 namespace penstock::proxy {
 
 std::uint32_t StagePool::add(std::unique_ptr<DeviceStage> stage, std::shared_ptr<function::LoadedTables> tables,
-                             const function::StageNeeds& needs) {
+                             const StageUse& use, const function::StageNeeds& needs) {
   const std::lock_guard lock(mutex_);
-  stages_[next_] = {std::move(stage), std::move(tables), needs};
-  return next_++;
+  const std::uint32_t id = ids_.next();
+  stages_[id] = {std::move(stage), std::move(tables), use, needs};
+  return id;
 }
 
 std::size_t StagePool::size() const {
@@ -20,11 +21,12 @@ std::size_t StagePool::size() const {
   return stages_.size();
 }
 
-std::unique_ptr<DeviceStage> StagePool::take(std::uint32_t id, function::StageNeeds& needs) {
+std::unique_ptr<DeviceStage> StagePool::take(std::uint32_t id, StageUse& use, function::StageNeeds& needs) {
   const std::lock_guard lock(mutex_);
   const auto found = stages_.find(id);
   if (found == stages_.end() || found->second.in_lane) return nullptr;
   found->second.in_lane = true;
+  use = found->second.use;
   needs = found->second.needs;
   return std::move(found->second.stage);
 }
@@ -50,6 +52,12 @@ void StagePool::drop(std::uint32_t id) {
   if (found->second.in_lane) return;
   ended = std::move(found->second);
   stages_.erase(found);
+}
+
+void StagePool::clear() noexcept {
+  const std::lock_guard lock(mutex_);
+  for (auto& [id, stage] : stages_) stage.stage.reset();  // before its tables
+  stages_.clear();
 }
 
 std::uint32_t TenantState::add_memory(std::shared_ptr<const TenantMemory> memory) {

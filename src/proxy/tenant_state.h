@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <stdexcept>
 #include <string>
 
 #include "function/stage_recipe.h"
@@ -52,29 +53,46 @@ struct TenantCounters {
   std::atomic<std::uint64_t> host_bytes{0};    // that the device can access
 };
 
+/// Ids of what a tenant makes, from 1. None comes twice: what still has an id must not be replaced.
+class IdCounter {
+ public:
+  /// Throws std::length_error if there are no more.
+  [[nodiscard]] std::uint32_t next() {
+    if (next_ == 0) throw std::length_error("a tenant that has used all ids");
+    return next_++;
+  }
+
+ private:
+  std::uint32_t next_ = 1;
+};
+
 /// The stages of a tenant, in lanes or not yet.
 class StagePool {
  public:
   struct Stage {
     std::unique_ptr<DeviceStage> stage;  // null while a lane has it
     std::shared_ptr<function::LoadedTables> tables;
+    StageUse use;
     function::StageNeeds needs;
     bool in_lane = false;
     bool dropped = false;  // goes when the lane gives it back
   };
 
+  /// Throws std::length_error if there are no more ids.
   [[nodiscard]] std::uint32_t add(std::unique_ptr<DeviceStage> stage, std::shared_ptr<function::LoadedTables> tables,
-                                  const function::StageNeeds& needs);
+                                  const StageUse& use, const function::StageNeeds& needs);
   [[nodiscard]] std::size_t size() const;
-  /// Null: there is none, or a lane has it. `needs` is filled in.
-  [[nodiscard]] std::unique_ptr<DeviceStage> take(std::uint32_t id, function::StageNeeds& needs);
+  /// Null: there is none, or a lane has it. `use` and `needs` are filled in.
+  [[nodiscard]] std::unique_ptr<DeviceStage> take(std::uint32_t id, StageUse& use, function::StageNeeds& needs);
   void give_back(std::uint32_t id, std::unique_ptr<DeviceStage> stage);
   void drop(std::uint32_t id);
+  /// Ends all. No lane has any.
+  void clear() noexcept;
 
  private:
   mutable std::mutex mutex_;  // guards the following members
   std::map<std::uint32_t, Stage> stages_;
-  std::uint32_t next_ = 1;
+  IdCounter ids_;
 };
 
 struct TenantState {
