@@ -414,6 +414,65 @@ TEST_F(Hostile, StagesThatDoNotFitTheirLaneAreRefused) {
   EXPECT_TRUE(tenant.submit(tenant.order()));
 }
 
+/// Positions on the device are numbers of 32 bits.
+TEST_F(Hostile, ALaneWithMoreRoomThanCanBeAddressedIsRefused) {
+  device_.memory = std::uint64_t{1} << 44;
+  ServerSettings settings;
+  settings.host_bytes = std::uint64_t{1} << 44;
+  start(settings);
+  HandMade tenant(path_);
+  ring::LaneShape shape = shape_of_block();
+  shape.batch_packets = 1 << 20;
+  shape.room = {2048, 2048};
+  MakeLane message = to_message(shape).value();
+  message.stages[0] = tenant.make_stage(0, 1 << 20);
+  EXPECT_THROW(tenant.connection().request(message), gpu::CudaError);
+}
+
+TEST_F(Hostile, WhatALaneHasOnTheHostCounts) {
+  ServerSettings settings;
+  settings.host_bytes = 64 << 20;
+  start(settings);
+  HandMade tenant(path_);
+  ring::LaneShape shape = shape_of_block();
+  shape.batch_packets = 1 << 19;  // 6 MiB to share, and 92 MiB that are only the proxy's
+  MakeLane message = to_message(shape).value();
+  message.stages[0] = tenant.make_stage(0, 1 << 19);
+  EXPECT_THROW(tenant.connection().request(message), gpu::CudaError);
+}
+
+TEST_F(Hostile, AnEndedLaneLeavesNoMemoryToItsTenant) {
+  HandMade tenant(path_);
+  MakeLane message = to_message(shape_of_block()).value();
+  message.stages[0] = tenant.make_stage(0, 64);
+  const Connection::Made lane = tenant.connection().request(message);
+  const int file = lane.descriptors.at(1).get();
+  struct stat status {};
+  ASSERT_EQ(::fstat(file, &status), 0);
+  const std::vector<char> bytes(static_cast<std::size_t>(status.st_size));
+  ASSERT_EQ(::pwrite(file, bytes.data(), bytes.size(), 0), status.st_size);
+  tenant.connection().release(MessageType::end_lane, lane.id);
+  EXPECT_TRUE(tenant.submit(tenant.order()));
+  for (int i = 0; i < 500 && (::fstat(file, &status), status.st_blocks > 0); ++i) ::usleep(2000);
+  EXPECT_EQ(status.st_blocks, 0);
+}
+
+/// Its threads poll, so they would take the processors from others.
+TEST_F(Hostile, ManyWorkersHaveFewThreads) {
+  HandMade tenant(path_);
+  const auto threads = [] {
+    const std::filesystem::directory_iterator all("/proc/self/task");
+    return std::distance(begin(all), end(all));
+  };
+  const auto before = threads();
+  MakeLane message = to_message(shape_of_block()).value();
+  for (message.worker = 1; message.worker < 64; ++message.worker) {
+    message.stages[0] = tenant.make_stage(message.worker, 64);
+    EXPECT_NO_THROW(tenant.connection().request(message));
+  }
+  EXPECT_LT(threads() - before, 8);
+}
+
 TEST_F(Hostile, OrdersWithoutBytesAreNotFree) {
   ServerSettings settings;
   settings.policy = Policy::fixed;

@@ -3,6 +3,7 @@
 
 #include "proxy/served_lane.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
 
@@ -34,7 +35,12 @@ SharedFile::SharedFile(std::size_t bytes, bool sealed) : file_(make_shared_file(
   fail("cannot protect the memory of a lane against its tenant");
 }
 
-SharedFile::~SharedFile() { ::munmap(bytes_.data(), bytes_.size()); }
+SharedFile::~SharedFile() {
+  // The tenant may keep the file, but no memory that counts for the proxy. The kernel refuses it if the file is sealed.
+  static_cast<void>(
+      ::fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(bytes_.size())));
+  ::munmap(bytes_.data(), bytes_.size());
+}
 
 ServedLane::ServedLane(TenantState& tenant, const ring::LaneShape& shape, std::uint32_t worker)
     : tenant_(tenant),

@@ -9,6 +9,7 @@
 
 #include "packet/field.h"
 #include "proxy/problem.h"
+#include "ring/lane_memory.h"
 
 namespace penstock::proxy {
 
@@ -17,7 +18,8 @@ namespace {
 constexpr std::size_t kMostBatchBytes = std::size_t{1} << 30;
 constexpr std::size_t kMostBatchPackets = std::size_t{1} << 20;
 constexpr std::uint32_t kMostRoom = 4096;
-constexpr std::uint32_t kMostPerPacket = 4096;  // findings or states
+constexpr std::size_t kMostAddressed = (std::size_t{4} << 30) - (1 << 20);  // positions on a device have 32 bits
+constexpr std::uint32_t kMostPerPacket = 4096;                              // findings or states
 
 std::uint64_t fields_of(const ring::RecordLayout& record) {
   FieldSet fields;
@@ -142,6 +144,9 @@ Result<ring::LaneShape> to_shape(const MakeLane& message) {
       to.stages.push_back({stage.function, stage.findings_bytes, stage.changes_shape != 0, stage.state_bytes});
     }
   }
+  const ring::LaneSizes sizes(shape);
+  if (sizes.sent + sizes.room > kMostAddressed)
+    return beyond("size of frames with their room", sizes.sent + sizes.room, fmt::format("at most {}", kMostAddressed));
   return shape;
 }
 

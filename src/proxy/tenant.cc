@@ -29,6 +29,7 @@ constexpr std::chrono::seconds kLongestSend{5};
 constexpr std::chrono::seconds kLongestSilence{5};
 constexpr std::size_t kMostStagesOfTenant = 4096;
 constexpr std::size_t kMostTablesOfTenant = 1024;
+constexpr std::uint32_t kThreadsOfUnit = 4;      // for lanes, for each sixteenth of the device
 constexpr std::size_t kMostLanesOfTenant = 256;  // each has descriptors, of which the process has not many
 constexpr std::uint64_t kMostRecipeBytes = std::uint64_t{8} << 30;
 
@@ -60,7 +61,7 @@ Tenant::Tenant(FileDescriptor socket, const Peer& peer, const Backend& backend, 
 
 Tenant::~Tenant() {
   // Lanes first, then the stages, then the tables, then the memory. Only then may others have the share.
-  workers_.clear();
+  threads_.clear();
   state_.stages.clear();
   tables_.clear();
   for (std::uint32_t id = 0; id < kMostMemories; ++id) state_.remove_memory(id);
@@ -204,7 +205,7 @@ void Tenant::handle(const Release& release) {
     case MessageType::end_lane: {
       const auto found = lanes_.find(release.id);
       if (found == lanes_.end()) break;
-      workers_[found->second.worker]->remove(release.id).reset();
+      threads_[found->second.thread]->remove(release.id).reset();
       state_.counters.device_bytes.fetch_sub(found->second.device_bytes);
       state_.counters.host_bytes.fetch_sub(found->second.host_bytes);
       lanes_.erase(found);
@@ -339,7 +340,10 @@ Result<std::uint32_t> Tenant::make_lane(const MakeLane& request, std::vector<int
     return failure(
         problem("a lane: no such worker", std::to_string(request.worker), fmt::format("0..{}", kMostWorkers - 1)));
   const LaneLayout layout(*shape);
-  const Lane of_lane{request.worker, layout.sizes.on_device, layout.proxy_bytes + layout.tenant_bytes};
+  // Threads poll, so a tenant must not have many: its workers share them.
+  const std::uint32_t thread = request.worker % (quota_.profile.units * kThreadsOfUnit);
+  const Lane of_lane{thread, layout.sizes.on_device,
+                     layout.proxy_bytes + layout.tenant_bytes + layout.sizes.on_host + OrderCheck::memory_for(*shape)};
   TenantCounters& counters = state_.counters;
   if (auto reserved = reserve(counters.device_bytes, quota_.device_bytes, of_lane.device_bytes, "memory on the device");
       !reserved)
@@ -352,7 +356,7 @@ Result<std::uint32_t> Tenant::make_lane(const MakeLane& request, std::vector<int
       !reserved)
     return give_up(std::move(reserved.error()));
   try {
-    std::unique_ptr<LaneWorker>& worker = workers_[request.worker];
+    std::unique_ptr<LaneWorker>& worker = threads_[thread];
     if (worker == nullptr) worker = std::make_unique<LaneWorker>(state_);
     Result<std::unique_ptr<ServedLane>> lane =
         lanes_.size() < kMostLanesOfTenant
@@ -368,7 +372,7 @@ Result<std::uint32_t> Tenant::make_lane(const MakeLane& request, std::vector<int
     counters.host_bytes.fetch_sub(of_lane.host_bytes);
     return give_up(std::move(lane.error()));
   } catch (const std::exception& error) {
-    if (workers_[request.worker] == nullptr) workers_.erase(request.worker);
+    if (threads_[thread] == nullptr) threads_.erase(thread);
     counters.host_bytes.fetch_sub(of_lane.host_bytes);
     return give_up({problem("a lane: the device does not take it", error.what())});
   }

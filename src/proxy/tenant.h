@@ -61,7 +61,7 @@ class Tenant {
     function::StageNeeds needs;
   };
   struct Lane {
-    std::uint32_t worker = 0;
+    std::uint32_t thread = 0;
     std::uint64_t device_bytes = 0;
     std::uint64_t host_bytes = 0;
   };
@@ -93,7 +93,7 @@ class Tenant {
   bool admitted_ = false;
   Quota quota_;
   std::map<std::uint32_t, Tables> tables_;
-  std::map<std::uint32_t, std::unique_ptr<LaneWorker>> workers_;
+  std::map<std::uint32_t, std::unique_ptr<LaneWorker>> threads_;
   std::map<std::uint32_t, Lane> lanes_;
   IdCounter ids_;
 };

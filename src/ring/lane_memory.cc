@@ -61,6 +61,11 @@ LaneSizes::LaneSizes(const LaneShape& shape) {
   if (shape.segments.size() > 1 || shape.segments.front().verdicts_up) changes = most_changes;
   constexpr std::size_t kOfPacket = sizeof(PacketDescriptor) + kIndexBytes + 4 * sizeof(std::uint32_t) + 128;
   constexpr std::size_t kSlack = std::size_t{256} << 10;
+  std::size_t most_stages = 0;
+  for (const SegmentShape& segment : shape.segments) most_stages = std::max(most_stages, segment.stages.size());
+  constexpr std::size_t kOfPacketOnHost = kIndexBytes + sizeof(std::uint32_t) + kHeaderBytes;
+  constexpr std::size_t kOfPicture = sizeof(PacketDescriptor) + kPictureBytes;
+  on_host = packets * kOfPacketOnHost + changes + (most_stages + 1) * kMostPictured * kOfPicture;
   on_device = 2 * sent + room + packets * kOfPacket + results + packed_most + changes + states + kSlack;
 }
 

@@ -51,6 +51,8 @@ struct LaneSizes {
   bool headers_up = false;
   /// Of all that the lane has on a device, without its stages. An upper bound.
   std::size_t on_device = 0;
+  /// Of its own pinned memory on the host, beside what LaneMemory has. An upper bound.
+  std::size_t on_host = 0;
 };
 
 }  // namespace penstock::ring
