@@ -95,18 +95,19 @@ class Control {
 
   void wipe(void* memory, std::size_t bytes) noexcept { static_cast<void>(zero_async(memory, bytes, stream_)); }
 
+  /// Lets other threads pass between pieces: they may only want a little.
   void copy(void* to, const void* from, std::size_t bytes) {
-    const std::lock_guard lock(mutex_);
-    if (pieces_.size() == 0) pieces_ = PinnedBuffer<std::byte>(2 * kPieceBytes);
-    std::byte* piece = pieces_.data();
-    std::byte* next = piece + kPieceBytes;
     for (std::size_t at = 0; at < bytes; at += kPieceBytes) {
+      const std::lock_guard lock(mutex_);
+      if (pieces_.size() == 0) pieces_ = PinnedBuffer<std::byte>(2 * kPieceBytes);
+      std::byte* const piece = pieces_.data() + (second_ ? kPieceBytes : 0);
       const std::size_t size = std::min(kPieceBytes, bytes - at);
       std::memcpy(piece, static_cast<const std::byte*>(from) + at, size);
-      stream_.wait();  // for the piece before
+      stream_.wait();  // for the piece before, whoever has copied it
       check(cudaMemcpyAsync(static_cast<std::byte*>(to) + at, piece, size, cudaMemcpyHostToDevice, stream_.get()));
-      std::swap(piece, next);
+      second_ = !second_;
     }
+    const std::lock_guard lock(mutex_);
     stream_.wait();
     std::memset(pieces_.data(), 0, std::min(bytes, pieces_.size()));  // it may have been a table of keys
   }
@@ -116,6 +117,7 @@ class Control {
   cudaMemPool_t pool_ = nullptr;
   Stream stream_;
   PinnedBuffer<std::byte> pieces_;
+  bool second_ = false;  // whether the second piece is the next one
 };
 
 PerDevice<Control>& controls() {
