@@ -55,7 +55,7 @@ deb: setup-build-package ## dist/penstock_VERSION_ARCH.deb, the Debian package w
 
 .PHONY: image
 image: deb ## the container image penstock:VERSION of this package, by podman, buildah or docker (docs/containers.md)
-	@tools/make_image dist/penstock_*.deb
+	@tools/make_image "$$(ls -t dist/penstock_*.deb | head -1)"
 
 .PHONY: demo
 demo: build ## run firewall, intrusion detection, router and IPsec over a gateway's captures
