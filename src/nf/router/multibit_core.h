@@ -38,11 +38,13 @@ template <typename Address, unsigned... kStrides>
   return entry;
 }
 
-/// The value of the longest prefix that contains `address`, or kNoRoute.
+/// The value of the longest prefix that contains `address`, or kNoRoute. A table of another process may have a child
+/// below its last level, whose number is no value.
 template <typename Address, unsigned... kStrides>
 [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr std::uint32_t lookup(MultibitView<Address, kStrides...> table,
                                                                   const Address& address) noexcept {
-  return entry_value(lookup_entry(table, address));
+  const std::uint32_t entry = lookup_entry(table, address);
+  return is_child(entry) ? kNoRoute : entry_value(entry);
 }
 
 }  // namespace penstock::router

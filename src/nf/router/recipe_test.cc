@@ -8,9 +8,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "function/recipe_tables.h"
 #include "nf/router/recipe_for_test.h"
 #include "nf/router/router_for_test.h"
 
@@ -89,6 +92,26 @@ TEST_P(RouterRecipe, IsOfTheNewestTables) {
   const auto verdicts = run_on_host(recipe, packets);
   EXPECT_EQ(name_of(verdicts[0]), "no_neighbour");
   EXPECT_EQ(name_of(verdicts[1]), "no_route");
+}
+
+/// The number of a node must not be taken for that of a hop.
+TEST_P(RouterRecipe, HasNoRouteBelowTheLastLevelOfATrie) {
+  constexpr std::uint32_t kNode = 5000;
+  function::StageRecipe recipe = recipe_of(*router_with(GetParam()));
+  const auto fill = [&](std::size_t table, std::size_t entries) {
+    const std::vector<std::uint32_t> all(entries, child_entry(kNode));
+    recipe.tables[table] =
+        std::make_shared<const std::vector<std::byte>>(function::bytes_of(std::span<const std::uint32_t>(all)));
+  };
+  for (const std::size_t root : {0U, 2U}) {
+    fill(root, recipe.tables[root]->size() / sizeof(std::uint32_t));
+    fill(root + 1, std::size_t{kNode + 1} << 8);
+  }
+  ASSERT_EQ(refusal(recipe), "accepted");
+  const RecipeParts parts = *read_recipe(recipe);
+  EXPECT_EQ(std::visit([](const auto& v4) { return lookup(v4, Ipv4Address{0x01020304}); }, parts.tables.v4_view()),
+            kNoRoute);
+  EXPECT_EQ(lookup(parts.tables.v6.view(), Ipv6Address{}), kNoRoute);
 }
 
 /// Runs what the checks let pass of `rounds` lies.
