@@ -128,7 +128,7 @@ class HandMade {
   [[nodiscard]] int proxy_file() const { return made_.descriptors.at(0).get(); }
   [[nodiscard]] int wake_file() const { return made_.descriptors.at(2).get(); }
   /// A new one, which no lane has.
-  [[nodiscard]] std::uint32_t make_stage(std::uint32_t worker, std::uint32_t batch_packets) {
+  std::uint32_t make_stage(std::uint32_t worker, std::uint32_t batch_packets) {
     MakeStage message;
     message.tables = tables_->id();
     message.worker = worker;
@@ -412,6 +412,25 @@ TEST_F(Hostile, StagesThatDoNotFitTheirLaneAreRefused) {
   message.stages[0] = tenant.make_stage(0, 65);
   EXPECT_NO_THROW(tenant.connection().request(message));
   EXPECT_TRUE(tenant.submit(tenant.order()));
+}
+
+/// The device would read beyond the headers, which may lie at the end of the lane's memory.
+TEST_F(Hostile, ALaneThatReturnsFramesOfWhichItSendsHeadersIsRefused) {
+  HandMade tenant(path_);
+  const auto make = [&](bool frames_up, bool frames_down, bool changes_shape) {
+    ring::LaneShape shape = shape_of_block();
+    ring::SegmentShape& segment = shape.segments.front();
+    segment.frames_up = frames_up;
+    segment.frames_down = frames_down;
+    segment.stages.front().changes_shape = changes_shape;
+    segment.down = {};
+    MakeLane message = to_message(shape).value();
+    message.stages[0] = tenant.make_stage(0, 64);
+    return tenant.connection().request(message);
+  };
+  EXPECT_NO_THROW(make(true, true, true));
+  EXPECT_THROW(make(false, true, false), gpu::CudaError);
+  EXPECT_THROW(make(false, false, true), gpu::CudaError);
 }
 
 /// Positions on the device are numbers of 32 bits.

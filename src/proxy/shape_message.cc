@@ -110,6 +110,7 @@ Result<ring::LaneShape> to_shape(const MakeLane& message) {
   shape.hash_flows = message.hash_flows != 0;
   shape.collects_launches = message.collects_launches != 0;
   std::size_t stages = 0;
+  bool whole = false;  // frames are on the device, not only their headers
   for (std::uint32_t s = 0; s < message.segments; ++s) {
     const SegmentMessage& from = message.segment[s];
     ring::SegmentShape& to = shape.segments.emplace_back();
@@ -125,6 +126,9 @@ Result<ring::LaneShape> to_shape(const MakeLane& message) {
     if (s == 0 && !to.sends_packets) return beyond("first segment", 0, "one that sends packets");
     // Positions of headers that were found in another frame would lead out of this one.
     if (to.sends_packets && !to.parses) return beyond("segment without parsing", s, "one that parses what it sends");
+    if (to.sends_packets) whole = to.frames_up;
+    // The device would pack what is behind the headers: memory of others.
+    if (to.frames_down && !whole) return beyond("frames that return", s, "whole frames that were sent");
     if (s > 0 && !to.verdicts_up) return beyond("later segment without verdicts", s, "one that sends verdicts");
     auto up = record_of(from.up_fields);
     auto down = record_of(from.down_fields);
@@ -141,6 +145,7 @@ Result<ring::LaneShape> to_shape(const MakeLane& message) {
           !is_flag(stage.changes_shape))
         return beyond("findings or states of a stage", std::max(stage.findings_bytes, stage.state_bytes),
                       fmt::format("at most {}, states in multiples of 8", kMostPerPacket));
+      if (stage.changes_shape != 0 && !whole) return beyond("stage that changes lengths", i, "whole frames for it");
       to.stages.push_back({stage.function, stage.findings_bytes, stage.changes_shape != 0, stage.state_bytes});
     }
   }
