@@ -48,6 +48,8 @@ class LoadedTables {
   /// For one more batch in flight; throws CudaError.
   [[nodiscard]] virtual std::unique_ptr<DeviceStage> make_stage(const StageUse& use) = 0;
   [[nodiscard]] virtual std::size_t bytes() const noexcept = 0;  // on the device
+  /// What each such stage has on the device besides the tables, in bytes. It counts for whoever makes the stage.
+  [[nodiscard]] virtual std::size_t stage_bytes(const StageUse& /*use*/) const noexcept { return 0; }
 };
 
 /// An entry of the list of kernels that a proxy runs for others.

@@ -414,6 +414,42 @@ TEST_F(Hostile, StagesThatDoNotFitTheirLaneAreRefused) {
   EXPECT_TRUE(tenant.submit(tenant.order()));
 }
 
+/// Stages use their tables when they end.
+TEST(StagePool, EndsAStageBeforeItsTables) {
+  struct Tables final : function::LoadedTables {
+    explicit Tables(bool& of_test) : there(of_test) { there = true; }
+    ~Tables() override { there = false; }
+    std::unique_ptr<DeviceStage> make_stage(const StageUse& /*use*/) override { return nullptr; }
+    std::size_t bytes() const noexcept override { return 0; }
+    bool& there;
+  };
+  struct Stage final : DeviceStage {
+    explicit Stage(const bool& of_test) : there(of_test) {}
+    ~Stage() override { EXPECT_TRUE(there); }
+    const bool& there;
+  };
+  bool there = false;
+  StagePool pool;
+  const auto add = [&] {
+    StagePool::Stage made;
+    made.tables = std::make_shared<Tables>(there);
+    made.stage = std::make_unique<Stage>(there);
+    return pool.add(std::move(made));
+  };
+  pool.drop(add());
+  EXPECT_FALSE(there);
+  const std::uint32_t id = add();
+  StageUse use;
+  function::StageNeeds needs;
+  auto stage = pool.take(id, use, needs);
+  pool.drop(id);
+  pool.give_back(id, std::move(stage));
+  EXPECT_FALSE(there);
+  static_cast<void>(add());
+  pool.clear();
+  EXPECT_FALSE(there);
+}
+
 /// The device would read beyond the headers, which may lie at the end of the lane's memory.
 TEST_F(Hostile, ALaneThatReturnsFramesOfWhichItSendsHeadersIsRefused) {
   HandMade tenant(path_);
@@ -446,6 +482,15 @@ TEST_F(Hostile, ALaneWithMoreRoomThanCanBeAddressedIsRefused) {
   MakeLane message = to_message(shape).value();
   message.stages[0] = tenant.make_stage(0, 1 << 20);
   EXPECT_THROW(tenant.connection().request(message), gpu::CudaError);
+}
+
+TEST_F(Hostile, WhatStagesHaveOnTheDeviceCounts) {
+  device_.memory = 16 << 20;
+  HandMade tenant(path_);
+  // Its part is 1 MiB, of which its lane has a quarter at least.
+  EXPECT_NO_THROW(tenant.make_stage(0, 64 << 10));
+  EXPECT_THROW(tenant.make_stage(0, 1 << 20), gpu::CudaError);
+  tenant.connection().release(MessageType::drop_stage, tenant.make_stage(0, 64 << 10));
 }
 
 TEST_F(Hostile, WhatALaneHasOnTheHostCounts) {

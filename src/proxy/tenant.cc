@@ -325,9 +325,14 @@ Result<std::uint32_t> Tenant::make_stage(const MakeStage& request) {
   if (state_.stages.size() >= kMostStagesOfTenant)
     return failure(problem("a stage: too many", "", fmt::format("at most {}", kMostStagesOfTenant)));
   const StageUse use{request.worker, request.batch_packets, request.multiprocessors};
+  const auto& [tables, needs] = found->second;
+  const std::uint64_t bytes = tables->stage_bytes(use);
+  std::atomic<std::uint64_t>& used = state_.counters.device_bytes;
+  if (auto reserved = reserve(used, quota_.device_bytes, bytes, "memory on the device"); !reserved)
+    return failure(std::move(reserved.error()));
+  const std::shared_ptr<void> reserved(nullptr, [&used, bytes](void*) { used.fetch_sub(bytes); });
   try {
-    auto stage = found->second.loaded->make_stage(use);
-    return state_.stages.add(std::move(stage), found->second.loaded, use, found->second.needs);
+    return state_.stages.add({reserved, tables, tables->make_stage(use), use, needs});
   } catch (const gpu::CudaError& error) {
     return failure(problem("a stage: the device does not take it", error.what()));
   }

@@ -8,11 +8,10 @@
 
 namespace penstock::proxy {
 
-std::uint32_t StagePool::add(std::unique_ptr<DeviceStage> stage, std::shared_ptr<function::LoadedTables> tables,
-                             const StageUse& use, const function::StageNeeds& needs) {
+std::uint32_t StagePool::add(Stage made) {
   const std::lock_guard lock(mutex_);
   const std::uint32_t id = ids_.next();
-  stages_[id] = {std::move(stage), std::move(tables), use, needs};
+  stages_[id] = std::move(made);
   return id;
 }
 
@@ -32,7 +31,7 @@ std::unique_ptr<DeviceStage> StagePool::take(std::uint32_t id, StageUse& use, fu
 }
 
 void StagePool::give_back(std::uint32_t id, std::unique_ptr<DeviceStage> stage) {
-  Stage ended;  // destroyed without the lock, the stage before its tables
+  Stage ended;  // destroyed without the lock
   const std::lock_guard lock(mutex_);
   const auto found = stages_.find(id);
   if (found == stages_.end()) return;
@@ -56,7 +55,6 @@ void StagePool::drop(std::uint32_t id) {
 
 void StagePool::clear() noexcept {
   const std::lock_guard lock(mutex_);
-  for (auto& [id, stage] : stages_) stage.stage.reset();  // before its tables
   stages_.clear();
 }
 

@@ -70,17 +70,17 @@ class IdCounter {
 class StagePool {
  public:
   struct Stage {
-    std::unique_ptr<DeviceStage> stage;  // null while a lane has it
+    std::shared_ptr<void> reserved;  // its memory; given back after it has ended
     std::shared_ptr<function::LoadedTables> tables;
+    std::unique_ptr<DeviceStage> stage;  // null while a lane has it; ends before the tables
     StageUse use;
     function::StageNeeds needs;
     bool in_lane = false;
     bool dropped = false;  // goes when the lane gives it back
   };
 
-  /// Throws std::length_error if there are no more ids.
-  [[nodiscard]] std::uint32_t add(std::unique_ptr<DeviceStage> stage, std::shared_ptr<function::LoadedTables> tables,
-                                  const StageUse& use, const function::StageNeeds& needs);
+  /// `made.stage` is not null. Throws std::length_error if there are no more ids.
+  [[nodiscard]] std::uint32_t add(Stage made);
   [[nodiscard]] std::size_t size() const;
   /// Null: there is none, or a lane has it. `use` and `needs` are filled in.
   [[nodiscard]] std::unique_ptr<DeviceStage> take(std::uint32_t id, StageUse& use, function::StageNeeds& needs);

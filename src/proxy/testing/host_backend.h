@@ -161,6 +161,7 @@ class HostTables final : public function::LoadedTables {
     return std::make_unique<ring::testing::SimulatedStage>(work_);
   }
   std::size_t bytes() const noexcept override { return bytes_; }
+  std::size_t stage_bytes(const StageUse& use) const noexcept override { return use.batch_packets; }
 
  private:
   ring::testing::SimulatedStage::Work work_;
