@@ -58,6 +58,10 @@ class Trial {
   /// `processor` "gpu". Called once.
   [[nodiscard]] virtual std::vector<Point> plan() = 0;
 
+  /// Called before `measure`, with the same point: does what has to be done first, such as starting programs. Returns
+  /// why this machine cannot measure the point, which is then left out, and the record says why; "": it can.
+  [[nodiscard]] virtual std::string make_ready(const Point& /*point*/) { return {}; }
+
   /// Measures a point and adds the results (repeats.h). `limits`: see limits.h. An error, a wrong result or
   /// gpu::CudaError ends the run. After `stop`, the result is discarded.
   [[nodiscard]] virtual Result<void> measure(Point& point, const Point& limits) = 0;

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -228,14 +229,28 @@ Errors Session::run(const std::function<void(const Progress&)>& on_progress) {
   record_.limits = measure_limits(std::max(record_.machine.cores, 1U), setting_->gpus, stop);
   if (!all_.empty()) sort_points();
   for (const Point& kept : record_.points) trial_->remember(kept);
+  std::map<std::string, std::size_t> left_out;  // points, by reason
+  const auto note_left_out = [&] {
+    for (const auto& [why, count] : left_out) {
+      record_.left_out.push_back(fmt::format("{} of {}: {}", count, format_count(plan_.size(), "point"), why));
+      left_out_ += count;
+    }
+  };
   for (std::size_t i = 0; i < plan_.size() && !stop.load(); ++i) {
     tell(i + 1, describe(plan_[i]));
     Point point = plan_[i];
     setting_->repeats = point.find("headline") != nullptr ? headline_repeats_ : repeats_;
+    const std::string why_not = trial_->make_ready(point);
+    if (stop.load()) break;
+    if (!why_not.empty()) {
+      ++left_out[why_not];
+      continue;
+    }
     const Result<void> measured = trial_->measure(point, record_.limits);
     // A measurement that was stopped early may have a wrong result, which must not be reported.
     if (stop.load()) break;
     if (!measured) {
+      note_left_out();
       for (const Error& error : measured.error()) record_.errors.push_back(to_string(error));
       return measured.error();
     }
@@ -243,7 +258,8 @@ Errors Session::run(const std::function<void(const Progress&)>& on_progress) {
     ++measured_;
     if (!all_.empty()) sort_points();
   }
-  record_.complete = measured_ == plan_.size();
+  note_left_out();
+  record_.complete = measured_ + left_out_ == plan_.size();
   return {};
 }
 

@@ -53,6 +53,9 @@ class Session {
   /// Those that have been measured.
   [[nodiscard]] std::size_t measured() const noexcept { return measured_; }
 
+  /// Those that this machine turned out to be unable to measure; the record says why.
+  [[nodiscard]] std::size_t left_out() const noexcept { return left_out_; }
+
   /// Measures limits and points into the record. The record always contains everything measured so far, also if this
   /// throws (gpu::CudaError). Returned errors ended the run early. Call once.
   [[nodiscard]] Errors run(const std::function<void(const Progress&)>& on_progress);
@@ -72,6 +75,7 @@ class Session {
   std::vector<Point> plan_;
   std::vector<Point> all_;  // all points that the trial has planned, in order; only if another record is resumed
   std::size_t measured_ = 0;
+  std::size_t left_out_ = 0;
   unsigned repeats_ = 1;           // of points that are no headline
   unsigned headline_repeats_ = 1;  // of those that are
   std::string no_gpu_;             // why there is none

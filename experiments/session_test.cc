@@ -20,7 +20,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 std::atomic<bool> stop;
-std::string fails_at;  // the value of `size` at which the trial fails, throws or is stopped
+std::string fails_at;   // the value of `size` at which the trial fails, throws or is stopped
+std::string cannot_at;  // the value of `size` that the machine cannot measure
 enum class How { error, exception, interrupt, interrupt_with_error } how;
 
 class Fake final : public Trial {
@@ -31,6 +32,9 @@ class Fake final : public Trial {
     for (const int size : {1, 2, 3}) points.push_back(Point().set("size", size).set("processor", "cpu"));
     points.push_back(Point().set("size", 3).set("processor", "gpu"));
     return points;
+  }
+  std::string make_ready(const Point& point) override {
+    return point.text("size") == cannot_at ? "the machine is too small" : "";
   }
   Result<void> measure(Point& point, const Point& limits) override {
     if (point.text("size") == fails_at) {
@@ -74,7 +78,7 @@ class Sessions : public ::testing::Test {
  protected:
   void SetUp() override {
     stop = false;
-    fails_at = "";
+    fails_at = cannot_at = "";
     if (gpu::list_devices().availability == gpu::Availability::kUsable) GTEST_SKIP() << "of machines without a GPU";
   }
   static Session open(const Options& options) {
@@ -119,6 +123,18 @@ TEST_F(Sessions, MeasurePlannedPointsAndLeaveOutThoseThatNeedAGpu) {
   EXPECT_EQ(record.command, "penstock bench fake");
   EXPECT_EQ(record.date.size(), 20U);
   EXPECT_GT(record.machine.cores, 0U);
+}
+
+TEST_F(Sessions, LeaveOutWhatTheMachineTurnsOutToBeUnableToMeasure) {
+  cannot_at = "2";
+  Options options;
+  options.only = {{"processor", {"cpu"}}};
+  Session session = open(options);
+  EXPECT_TRUE(session.run({}).empty());
+  EXPECT_THAT(sizes(session.record()), ElementsAre("1", "3"));
+  EXPECT_THAT(session.record().left_out, ElementsAre("1 of 3 points: the machine is too small"));
+  EXPECT_TRUE(session.record().complete) << "nothing else can be measured here";
+  EXPECT_EQ(session.left_out(), 1U);
 }
 
 TEST_F(Sessions, MeasureOnlyTheSelectedPoints) {

@@ -256,7 +256,12 @@ int run_experiment(const Experiment& experiment, const BenchArguments& arguments
         stderr,
         "warning: this program has uncommitted changes: nobody can repeat its measurements, so do not keep them\n");
   }
-  for (const std::string& text : record.left_out) fmt::print(stderr, "left out: {}\n", printable(text));
+  const auto show_left_out = [&record](std::size_t from) {
+    for (; from < record.left_out.size(); ++from)
+      fmt::print(stderr, "left out: {}\n", printable(record.left_out[from]));
+  };
+  show_left_out(0);
+  const std::size_t known_before = record.left_out.size();
   Errors errors;
   try {
     errors = session->run(terminal ? print_progress : std::function<void(const experiments::Progress&)>());
@@ -266,6 +271,7 @@ int run_experiment(const Experiment& experiment, const BenchArguments& arguments
   }
   nothing_left_to_stop();
   if (terminal) std::fputs("\r\033[K", stderr);
+  show_left_out(known_before);
   add_costs(record, arguments.costs);
   append(errors, write_all(experiment, record, arguments));
   print_errors(errors);
