@@ -12,15 +12,17 @@
 #include "experiments/forwarding/forwarding.h"
 #include "experiments/live/live.h"
 #include "experiments/offload/offload.h"
+#include "experiments/sharing/sharing.h"
 #include "experiments/streams/streams.h"
 #include "experiments/transfer/transfer.h"
 
 namespace penstock::experiments {
 
 std::span<const Experiment* const> experiments() {
-  static const std::array<const Experiment*, 8> kExperiments{
-      &offload_experiment(),   &transfer_experiment(), &chain_experiment(), &streams_experiment(),
-      &detection_experiment(), &filter_experiment(),   &live_experiment(),  &forwarding_experiment(),
+  static const std::array<const Experiment*, 9> kExperiments{
+      &offload_experiment(), &transfer_experiment(),   &chain_experiment(),
+      &streams_experiment(), &detection_experiment(),  &filter_experiment(),
+      &live_experiment(),    &forwarding_experiment(), &sharing_experiment(),
   };
   return kExperiments;
 }

@@ -46,6 +46,7 @@ constexpr auto kRules = std::to_array<Rule>({
     {"rules", Kind::count},
     {"size", Kind::frame_size},
     {"streams", Kind::count},
+    {"tenants", Kind::count},
     {"transfer_percent", Kind::percent},
     {"waiting_percent", Kind::percent},
     {"watts", Kind::positive},

@@ -2,18 +2,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The program with one more function, `block`, whose GPU stage runs in a proxy only. As `proxy_program simulate SOCKET
-// [POLLS]` it is a proxy whose device is simulated: stages of `block` and of the router run on its host.
+// [OPTION VALUE]...` it is a proxy whose device is simulated: stages of `block` and of the router run on its host.
+// Options are --polls, and --scheduler and --rate of `penstock proxy serve`; others have no effect.
 
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <array>
-#include <cstdlib>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <variant>
 
+#include "base/units.h"
 #include "cli/program_main.h"
 #include "cli/stop_signals.h"
 #include "nf/router/recipe.h"
@@ -85,12 +87,18 @@ std::unique_ptr<function::LoadedTables> load_router(const function::StageRecipe&
   return std::make_unique<proxy::testing::HostTables>(std::move(work), bytes);
 }
 
-int simulate(const char* socket, unsigned polls) {
+int simulate(const char* socket, std::span<char*> options) {
   const std::atomic<bool>& stop = cli::stop_on_signals();
   proxy::testing::HostDevice device;
-  device.polls = polls;
   proxy::ServerSettings settings;
   settings.path = socket;
+  for (std::size_t i = 0; i + 1 < options.size(); i += 2) {
+    const std::string_view option = options[i], value = options[i + 1];
+    if (option == "--polls") device.polls = static_cast<unsigned>(parse_integer(value).value_or(1));
+    if (option == "--scheduler") settings.policy = proxy::policy_named(value).value_or(settings.policy);
+    if (option == "--rate")
+      if (const auto rate = parse_rate(value)) settings.device.bytes_per_second = rate->value / 8;
+  }
   const std::array kernels{
       proxy::testing::kBlockKernels[0],
       function::RemoteKernel{"router", router::check_recipe, load_router, router::remote_kernel().needs}};
@@ -109,7 +117,6 @@ int simulate(const char* socket, unsigned polls) {
 
 int main(int argc, char** argv) {
   using namespace penstock;
-  if (argc >= 3 && std::string_view(argv[1]) == "simulate")
-    return simulate(argv[2], argc > 3 ? static_cast<unsigned>(std::atoi(argv[3])) : 1);
+  if (argc >= 3 && std::string_view(argv[1]) == "simulate") return simulate(argv[2], std::span(argv + 3, argv + argc));
   return cli::program_main(argc, argv, {&kBlock});
 }

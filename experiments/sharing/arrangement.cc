@@ -1,0 +1,205 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "experiments/sharing/arrangement.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <initializer_list>
+#include <string_view>
+#include <utility>
+
+#include "base/text_file.h"
+#include "base/units.h"
+#include "experiments/measured_chain.h"
+
+namespace penstock::experiments {
+namespace {
+
+constexpr double kUnits = 16;                                                   // of the whole GPU, in profiles
+constexpr std::array<unsigned, 7> kSizes{64, 128, 256, 512, 1024, 1280, 1522};  // as in the paper
+constexpr std::array<const char*, 4> kSchedulers{"best-effort", "equal", "fixed", "weighted"};
+using Names = std::vector<const char*>;
+
+struct Plan {
+  const char* sweep;
+  const char* function;
+  unsigned size = kSharingSize;
+  const char* mode = "streams";
+  const char* sharing = "best-effort";
+  unsigned tenants = 1;
+  std::string profile = "4q";
+  unsigned learners = 0;
+};
+
+class Planner {
+ public:
+  void add(const Plan& plan) {
+    points_.push_back(Point()
+                          .set("sweep", plan.sweep)
+                          .set("function", plan.function)
+                          .set("processor", "gpu")
+                          .set("size", plan.size)
+                          .set("mode", plan.mode)
+                          .set("sharing", plan.sharing)
+                          .set("tenants", plan.tenants)
+                          .set("profile", plan.profile)
+                          .set("learners", plan.learners));
+  }
+
+  /// Figures 2a and 2b.
+  void sizes(const char* function, const std::vector<unsigned>& sizes) {
+    for (const char* const sharing : {"alone", "best-effort"}) {
+      for (const unsigned size : sizes) {
+        for (const char* const mode : {"default_stream", "streams"})
+          add({.sweep = "size", .function = function, .size = size, .mode = mode, .sharing = sharing});
+      }
+    }
+  }
+
+  /// Figure 3.
+  void tenants(const char* function, const Names& ways, std::initializer_list<unsigned> numbers) {
+    for (const char* const sharing : ways) {
+      for (const unsigned number : numbers)
+        add({.sweep = "tenants", .function = function, .sharing = sharing, .tenants = number});
+    }
+  }
+
+  /// Figure 4.
+  void profiles(const char* function, const Names& ways, std::initializer_list<unsigned> units) {
+    for (const char* const sharing : ways) {
+      for (const unsigned of_each : units)
+        add({.sweep = "profiles",
+             .function = function,
+             .sharing = sharing,
+             .tenants = static_cast<unsigned>(kUnits) / of_each,
+             .profile = fmt::format("{}q", of_each)});
+    }
+  }
+
+  void four(const char* sweep, const char* function, const Names& ways, const char* profile) {
+    for (const char* const sharing : ways)
+      add({.sweep = sweep, .function = function, .sharing = sharing, .tenants = 4, .profile = profile});
+  }
+
+  /// Figures 5 and 6. The learners of a way stay for all functions, since they take long to start.
+  void learning(const Names& functions, const char* sharing, std::initializer_list<unsigned> sizes, const Names& modes,
+                std::initializer_list<unsigned> learners) {
+    for (const unsigned number : learners) {
+      for (const char* const function : functions) {
+        for (const char* const mode : modes) {
+          for (const unsigned size : sizes)
+            add({.sweep = "learning",
+                 .function = function,
+                 .size = size,
+                 .mode = mode,
+                 .sharing = sharing,
+                 .learners = number});
+        }
+      }
+    }
+  }
+
+  [[nodiscard]] std::vector<Point> take() && { return std::move(points_); }
+
+ private:
+  std::vector<Point> points_;
+};
+
+/// In an order in which few programs are started again.
+std::vector<Point> quick_points() {
+  Planner plan;
+  plan.sizes("ipsec", {kSharingSize});
+  for (const char* const function : {"ipsec", "router"}) plan.tenants(function, {"best-effort"}, {1, 4});
+  plan.profiles("ipsec", {"best-effort"}, {16, 1});
+  plan.four("greedy", "ipsec", {"best-effort"}, "4q");
+  plan.learning({"ipsec"}, "best-effort", {kSharingSize}, {"streams"}, {0, 1});
+  plan.four("greedy", "ipsec", {"equal"}, "4q");
+  plan.tenants("ipsec", {"equal"}, {1, 4});
+  plan.four("mixed", "ipsec", {"weighted"}, "8q+4q+2q+2q");
+  for (const char* const function : {"ipsec", "router"}) plan.tenants(function, {"time-slicing"}, {1, 4});
+  plan.tenants("ipsec", {"mps"}, {1, 4});
+  return std::move(plan).take();
+}
+
+std::string functions_of(const Point& point, const SharingFiles& files) {
+  const std::string function = point.text("function");
+  if (function == "ipsec")
+    return fmt::format("ipsec: {{state: {}, policy: {}, state_dir: none}}", yaml_text(files.state),
+                       yaml_text(files.policy));
+  if (function == "router") return fmt::format("router: {{routes: {}}}", yaml_text(files.routes));
+  return fmt::format("nids: {{rules: [{}], tracking: packets{}}}", yaml_text(files.rules),
+                     function == "nids" ? ", gpu_matcher: aho_corasick" : "");
+}
+
+}  // namespace
+
+std::vector<Point> sharing_points(bool quick) {
+  if (quick) return quick_points();
+  const Names all{"best-effort", "equal", "fixed", "weighted", "time-slicing", "mps"};
+  const Names few{"best-effort", "time-slicing", "mps"};
+  Planner plan;
+  for (const char* const function : {"ipsec", "nids"}) plan.sizes(function, {kSizes.begin(), kSizes.end()});
+  for (const char* const function : {"nids_ours", "router"}) plan.sizes(function, {kSizes.front(), kSizes.back()});
+  for (const char* const function : {"ipsec", "nids", "router"}) plan.tenants(function, all, {1, 2, 3, 4});
+  plan.tenants("nids_ours", few, {1, 2, 3, 4});
+  for (const char* const function : {"ipsec", "nids"}) plan.profiles(function, few, {16, 8, 4, 2, 1});
+  for (const char* const function : {"ipsec", "nids"}) plan.four("greedy", function, all, "4q");
+  for (const char* const function : {"ipsec", "nids"})
+    plan.four("mixed", function, {kSchedulers.begin(), kSchedulers.end()}, "8q+4q+2q+2q");
+  for (const char* const sharing : {"best-effort", "time-slicing"})
+    plan.learning({"ipsec", "nids"}, sharing, {64, 512, kSharingSize}, {"default_stream", "streams"}, {0, 1, 2, 3});
+  plan.learning({"ipsec", "nids"}, "mps", {kSharingSize}, {"default_stream", "streams"}, {0, 1, 2, 3});
+  return std::move(plan).take();
+}
+
+bool is_proxied(const Point& point) {
+  return std::ranges::find(kSchedulers, point.text("sharing"), [](const char* name) { return std::string(name); }) !=
+         kSchedulers.end();
+}
+
+std::vector<TenantPlan> tenants_of(const Point& point) {
+  const bool one_batch = point.text("mode") == "default_stream";
+  const bool greedy = point.text("sweep") == "greedy";
+  const std::string profiles = point.text("profile");
+  std::vector<std::string_view> names = split(profiles, '+');
+  names.resize(static_cast<std::size_t>(point.number("tenants").value_or(1)), names.back());
+  const auto units = [](std::string_view name) {
+    return static_cast<double>(parse_integer(name.substr(0, name.size() - 1)).value_or(1));
+  };
+  double all = 0;
+  for (const std::string_view name : names) all += units(name);
+  // Equal shares are what the others promise, too, or at least what a user expects of them.
+  const bool by_profile = point.text("sharing") == "fixed" || point.text("sharing") == "weighted";
+  std::vector<TenantPlan> tenants;
+  for (const std::string_view name : names) {
+    const bool has_one = one_batch || (greedy && !tenants.empty());
+    tenants.push_back({std::string(name), has_one ? 1 : kSharingStreams,
+                       by_profile ? units(name) / all : 1 / static_cast<double>(names.size())});
+  }
+  return tenants;
+}
+
+std::string tenant_chain(const Point& point, const TenantPlan& tenant, const SharingFiles& files,
+                         const TenantPlace& place) {
+  constexpr unsigned kFlows = 10'000;
+  const std::string function = point.text("function");
+  const bool inspects = function.starts_with("nids");
+  const bool whole = function == "ipsec";
+  return fmt::format(
+      "ports:\n  lan: {{generator: {{size: {}, flows: {}{}}}}}\n  wan: {{'null': {{}}}}\n"
+      "chain:\n  - {}\n"
+      "run:\n  processor: gpu\n  {}\n  workers: 1\n  queue: {{bytes: 32MiB}}\n  frames: {}\n  transfer: {}\n"
+      "  streams: {}\n  gpu_shares: whole\n  duration: {}s\noutputs: {{control: {}}}\n",
+      point.text("size"), kFlows,
+      inspects ? fmt::format(", payload: capture, capture: {}", yaml_text(files.pages)) : "",
+      functions_of(point, files),
+      is_proxied(point) ? fmt::format("proxy: {}\n  proxy_profile: {}", yaml_text(place.proxy), tenant.profile)
+                        : fmt::format("gpus: \"{}\"", place.gpus),
+      whole ? "whole" : "planned", point.text("mode") == "default_stream" ? "direct" : "streamed", tenant.streams,
+      place.longest_s, yaml_text(place.control));
+}
+
+}  // namespace penstock::experiments

@@ -1,0 +1,58 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is measured in the experiment `sharing`, as a point's parameters and as the chain files of its tenants:
+//
+//   sweep      size, tenants, profiles, greedy, mixed, learning
+//   function   ipsec (AES-128-CBC, HMAC-SHA1), nids (Aho-Corasick), nids_ours, router
+//   sharing    alone: a process of its own on the whole GPU; best-effort, equal, fixed, weighted: tenants of a proxy,
+//   by
+//              its scheduler; time-slicing: processes of their own; mps: the same as clients of NVIDIA's MPS
+//   tenants, profile   4q: of each; without a proxy, profiles only say how many there are
+//   mode       default_stream: one batch at a time; streams: several
+//   learners   processes that train a neural network on the same GPU
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "experiments/point.h"
+
+namespace penstock::experiments {
+
+inline constexpr unsigned kSharingRules = 147;  // of intrusion detection
+inline constexpr unsigned kSharingStreams = 4;  // of a tenant, in the mode `streams`
+inline constexpr unsigned kSharingRoutes = 10'000;
+inline constexpr unsigned kSharingSize = 1522;  // of frames, where it is not varied
+
+[[nodiscard]] std::vector<Point> sharing_points(bool quick);
+
+[[nodiscard]] bool is_proxied(const Point& point);
+
+struct TenantPlan {
+  std::string profile;  // "4q"
+  unsigned streams = 1;
+  double promised = 1;  // part of what all tenants together get, 0..1
+};
+/// In the order of the profiles.
+[[nodiscard]] std::vector<TenantPlan> tenants_of(const Point& point);
+
+/// What the functions read.
+struct SharingFiles {
+  std::string state, policy;  // ipsec
+  std::string rules, pages;   // nids: its rules, and a capture with payloads
+  std::string routes;         // router
+};
+
+/// Where a tenant's run is found.
+struct TenantPlace {
+  std::string control;       // its socket
+  std::string proxy;         // the proxy's socket; used if the point is proxied
+  std::string gpus;          // "0"; used otherwise
+  unsigned longest_s = 120;  // the run ends by itself after this time
+};
+[[nodiscard]] std::string tenant_chain(const Point& point, const TenantPlan& tenant, const SharingFiles& files,
+                                       const TenantPlace& place);
+
+}  // namespace penstock::experiments

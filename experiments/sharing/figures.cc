@@ -1,0 +1,99 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "experiments/sharing/figures.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace penstock::experiments {
+namespace {
+
+const Axis kSize{"size", "frame size in bytes, with FCS", AxisKind::logarithmic};
+const Axis kTenants{"tenants", "tenants"};
+const Axis kSharing{"sharing", "how the GPU is shared"};
+const Axis kBits{"gbps", "Gbit/s received by all tenants"};
+const Axis kLatency{"p99_us", "us, of the slowest tenant", AxisKind::logarithmic};
+const Axis kError{"share_error_percent", "% of the promised share"};
+const LimitLine kPcieBits{.label = "PCIe limit", .key = "limit_gbps"};
+
+Figure figure(const char* id, const char* title, std::vector<Condition> where, Axis x, Axis y,
+              std::vector<std::string> series, std::vector<Reference> references = {}) {
+  const bool of_rates = y.key == kBits.key;
+  std::string panels = series.size() > 1 ? series.front() : "";
+  return {.id = id,
+          .title = title,
+          .where = std::move(where),
+          .x = std::move(x),
+          .y = std::move(y),
+          .series = std::move(series),
+          .limit = of_rates ? std::optional(kPcieBits) : std::nullopt,
+          .references = std::move(references),
+          .bars = std::nullopt,
+          .panels = std::move(panels)};
+}
+
+/// Figures 5a to 5d.
+Figure beside_learners(const char* id, const char* title, const char* function, const char* mode) {
+  return figure(id, title, {{"sweep", {"learning"}}, {"function", {function}}, {"mode", {mode}}}, kSize, kBits,
+                {"sharing", "learners"});
+}
+
+}  // namespace
+
+const std::vector<Figure>& sharing_figures() {
+  static const char* const kWhole =
+      "Chaurasia §V.A, on a Tesla P100: IPsec 8.32 and 15 Gbit/s, NIDS 3.96 and 14.29 Gbit/s, without and with streams";
+  static const char* const kOne = "Chaurasia §V.B: \"13.55Gbps throughput is obtained in vGPU configuration\"";
+  static const std::vector<Condition> kTenantsSweep{{"sweep", {"tenants"}}};
+  static const std::vector<Condition> kProfiles{{"sweep", {"profiles"}}};
+  static const std::vector<Figure> kFigures{
+      figure("alone", "One process on the whole GPU (Chaurasia, figure 2a)",
+             {{"sweep", {"size"}}, {"sharing", {"alone"}}}, kSize, kBits, {"function", "mode"},
+             {{"paper, default stream", 8.32, 1522, kWhole, "ipsec"},
+              {"paper, several streams", 15, 1522, kWhole, "ipsec"},
+              {"paper, default stream", 3.96, 1522, kWhole, "nids"},
+              {"paper, several streams", 14.29, 1522, kWhole, "nids"}}),
+      figure("one-tenant", "One tenant of a proxy, profile 4q, best effort (Chaurasia, figure 2b)",
+             {{"sweep", {"size"}}, {"sharing", {"best-effort"}}}, kSize, kBits, {"function", "mode"},
+             {{"paper, several streams", 13.55, 1522, kOne, "ipsec"}}),
+      figure("tenants", "Combined rate of 1 to 4 tenants, profile 4q, 1522-byte frames (Chaurasia, figure 3)",
+             kTenantsSweep, kTenants, kBits, {"function", "sharing"}),
+      figure("tenants-p99", "Latency, 99th percentile, of 1 to 4 tenants, profile 4q, 1522-byte frames", kTenantsSweep,
+             kTenants, kLatency, {"function", "sharing"}),
+      figure("tenants-error", "Share error of 1 to 4 equal tenants, profile 4q, 1522-byte frames", kTenantsSweep,
+             kTenants, kError, {"function", "sharing"}),
+      figure("profiles", "Combined rate by profile, 16q to 1q: as many tenants as fit (Chaurasia, figure 4)", kProfiles,
+             kTenants, kBits, {"function", "sharing"}),
+      figure("profiles-p99", "Latency, 99th percentile, by profile, 16q to 1q: as many tenants as fit", kProfiles,
+             kTenants, kLatency, {"function", "sharing"}),
+      figure("profiles-error", "Share error by profile, 16q to 1q: as many tenants as fit", kProfiles, kTenants, kError,
+             {"function", "sharing"}),
+      figure("greedy", "Combined rate of four tenants, one with four streams beside three with one",
+             {{"sweep", {"greedy"}}}, kSharing, kBits, {"function"}),
+      figure("greedy-error", "Share error of four tenants, one with four streams beside three with one",
+             {{"sweep", {"greedy"}}}, kSharing, kError, {"function"}),
+      figure("mixed", "Combined rate of four tenants, profiles 8q, 4q, 2q and 2q", {{"sweep", {"mixed"}}}, kSharing,
+             kBits, {"function"}),
+      figure("mixed-error", "Share error of four tenants, profiles 8q, 4q, 2q and 2q", {{"sweep", {"mixed"}}}, kSharing,
+             kError, {"function"}),
+      beside_learners("learning-ipsec-default", "IPsec, default stream, beside training (Chaurasia, figure 5a)",
+                      "ipsec", "default_stream"),
+      beside_learners("learning-ipsec-streams", "IPsec, several streams, beside training (Chaurasia, figure 5b)",
+                      "ipsec", "streams"),
+      beside_learners("learning-nids-default", "NIDS, default stream, beside training (Chaurasia, figure 5c)", "nids",
+                      "default_stream"),
+      beside_learners("learning-nids-streams", "NIDS, several streams, beside training (Chaurasia, figure 5d)", "nids",
+                      "streams"),
+      figure("learners", "1522-byte frames beside 0 to 3 training processes (Chaurasia, figure 6)",
+             {{"sweep", {"learning"}}, {"size", {"1522"}}}, {"learners", "training processes"}, kBits,
+             {"sharing", "function", "mode"}),
+      figure("learners-steps", "What the training processes get beside 1522-byte frames",
+             {{"sweep", {"learning"}}, {"size", {"1522"}}}, {"learners", "training processes"},
+             {"steps_per_s", "training steps/s of all"}, {"sharing", "function", "mode"}),
+  };
+  return kFigures;
+}
+
+}  // namespace penstock::experiments

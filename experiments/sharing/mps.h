@@ -1,0 +1,40 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// NVIDIA's Multi-Process Service: a daemon by which kernels of several processes run on a GPU at the same time. Owns a
+// daemon with a folder of its own, so that other processes of the machine do not use it.
+
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "base/error.h"
+#include "experiments/program.h"
+#include "experiments/sharing/started.h"
+#include "experiments/workload.h"
+
+namespace penstock::experiments {
+
+class Mps {
+ public:
+  /// Returns when the daemon answers. Fails without `nvidia-cuda-mps-control`.
+  [[nodiscard]] static Result<std::unique_ptr<Mps>> start(const Workplace& folder, const std::atomic<bool>& stop);
+  Mps(const Mps&) = delete;
+  Mps& operator=(const Mps&) = delete;
+  /// Its clients must have ended.
+  ~Mps();
+
+  /// Words before those of a program that is to be a client.
+  [[nodiscard]] const Words& client() const noexcept { return client_; }
+
+ private:
+  Mps(Program daemon, Words client, std::string output)
+      : daemon_(std::move(daemon)), client_(std::move(client)), output_(std::move(output)) {}
+
+  Program daemon_;
+  const Words client_;
+  const std::string output_;
+};
+
+}  // namespace penstock::experiments

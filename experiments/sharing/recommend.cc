@@ -1,0 +1,233 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "experiments/sharing/recommend.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "experiments/repeats.h"
+#include "experiments/sharing/arrangement.h"
+#include "report/text_table.h"
+
+namespace penstock::experiments {
+namespace {
+
+using Rows = std::vector<std::vector<std::string>>;
+
+std::string table_text(const std::string& title, const std::vector<std::string>& head, const Rows& rows, Style style) {
+  if (rows.empty()) return {};
+  const auto line = [](const std::vector<std::string>& cells) {
+    std::string text = "|";
+    for (const std::string& cell : cells) text += fmt::format(" {} |", cell);
+    return text + '\n';
+  };
+  if (style == Style::markdown) {
+    std::string text = "**" + title + "**\n\n" + line(head) + line(std::vector<std::string>(head.size(), "---"));
+    for (const auto& row : rows) text += line(row);
+    return text + '\n';
+  }
+  report::TextTable table({head.begin(), head.end()});
+  for (const auto& row : rows) table.add_row(row);
+  return report::wrapped(title, "", "") + table.text() + '\n';
+}
+
+/// Distinct texts of the key in the points, in their order.
+std::vector<std::string> values_of(const std::vector<const Point*>& points, const char* key) {
+  std::vector<std::string> values;
+  for (const Point* const point : points) {
+    std::string value = point->text(key);
+    if (std::ranges::find(values, value) == values.end()) values.push_back(std::move(value));
+  }
+  return values;
+}
+
+std::vector<const Point*> points_of(const Record& record, const Conditions& where) {
+  std::vector<const Point*> points;
+  for (const Point& point : record.points) {
+    if (satisfies(point, where) && point.number("gbps")) points.push_back(&point);
+  }
+  return points;
+}
+
+const Point* first_of(const Record& record, const Conditions& where) {
+  const auto points = points_of(record, where);
+  return points.empty() ? nullptr : points.front();
+}
+
+/// "256 (250 to 262)": the rate of one in percent of that of the other, with its interval if there is one.
+std::string percent_text(const Point& rate, const Point& of) {
+  const Repeats dividends = repeats_of(rate, "gbps"), divisors = repeats_of(of, "gbps");
+  if (const auto quotient = quotient_of(dividends, divisors))
+    return fmt::format("{:.0f} ({:.0f} to {:.0f})", quotient->value * 100, quotient->low * 100, quotient->high * 100);
+  const double divisor = of.number("gbps").value_or(0);
+  return divisor > 0 ? fmt::format("{:.0f}", *rate.number("gbps") / divisor * 100) : "";
+}
+
+std::string value_text(const Point* point, const char* key) {
+  const auto value = point == nullptr ? std::nullopt : point->number(key);
+  return value ? fmt::format("{:.3g}", *value) : "";
+}
+
+std::string costs_of_proxy(const Record& record, Style style) {
+  Rows rows;
+  for (const Point* const alone : points_of(record, {{"sweep", {"size"}}, {"sharing", {"alone"}}})) {
+    const std::string function = alone->text("function"), mode = alone->text("mode"), size = alone->text("size");
+    const Point* const tenant = first_of(record, {{"sweep", {"size"}},
+                                                  {"sharing", {"best-effort"}},
+                                                  {"function", {function}},
+                                                  {"mode", {mode}},
+                                                  {"size", {size}}});
+    if (tenant == nullptr) continue;
+    const bool in_paper = function == "ipsec" && mode == "streams" && size == "1522";
+    rows.push_back({function, mode, size, value_text(alone, "gbps"), value_text(tenant, "gbps"),
+                    percent_text(*tenant, *alone), in_paper ? "90.3" : ""});
+  }
+  return table_text("Figure 2b: one tenant of a proxy in percent of a process of its own",
+                    {"function", "mode", "size", "alone, Gbit/s", "tenant, Gbit/s", "%", "paper, %"}, rows, style);
+}
+
+/// Of what four tenants get together, in percent of one: §V.C.
+const char* of_paper(const std::string& function, const std::string& sharing) {
+  if (function == "ipsec") return sharing == "equal" ? "148" : sharing == "best-effort" ? "256" : "";
+  if (function == "nids") return sharing == "equal" ? "182" : sharing == "best-effort" ? "288" : "";
+  return "";
+}
+
+std::string gains(const Record& record, Style style) {
+  Rows rows;
+  const auto all = points_of(record, {{"sweep", {"tenants"}}});
+  for (const std::string& function : values_of(all, "function")) {
+    for (const std::string& sharing : values_of(all, "sharing")) {
+      const auto with = [&](const char* tenants) {
+        return first_of(
+            record, {{"sweep", {"tenants"}}, {"function", {function}}, {"sharing", {sharing}}, {"tenants", {tenants}}});
+      };
+      const Point* const one = with("1");
+      if (one == nullptr) continue;
+      std::vector<std::string> row{function, sharing, value_text(one, "gbps")};
+      for (const char* const tenants : {"2", "3", "4"}) {
+        const Point* const several = with(tenants);
+        row.push_back(several == nullptr ? "" : percent_text(*several, *one));
+      }
+      row.emplace_back(of_paper(function, sharing));
+      rows.push_back(std::move(row));
+    }
+  }
+  return table_text("Figure 3: combined rate of tenants in percent of one tenant's",
+                    {"function", "sharing", "1 tenant, Gbit/s", "2, %", "3, %", "4, %", "paper, 4, %"}, rows, style);
+}
+
+std::string who_gets_what(const Record& record, Style style) {
+  Rows rows;
+  for (const Point* const point : points_of(record, {{"sweep", {"greedy", "mixed"}}}))
+    rows.push_back({point->text("sweep"), point->text("function"), point->text("sharing"), point->text("tenant_gbps"),
+                    value_text(point, "share_error_percent"), point->text("tenant_p99_us")});
+  return table_text("Four tenants: greedy, one with four streams beside three with one; mixed, 8q, 4q, 2q and 2q",
+                    {"tenants", "function", "sharing", "Gbit/s of each", "share error, %", "p99 of each, us"}, rows,
+                    style);
+}
+
+std::string drops(const Record& record, Style style) {
+  Rows rows;
+  for (const Point* const none :
+       points_of(record, {{"sweep", {"learning"}}, {"learners", {"0"}}, {"size", {"1522"}}})) {
+    std::vector<std::string> row{none->text("function"), none->text("mode"), none->text("sharing"),
+                                 value_text(none, "gbps")};
+    std::string steps;
+    for (const char* const learners : {"1", "2", "3"}) {
+      const Point* const some = first_of(record, {{"sweep", {"learning"}},
+                                                  {"learners", {learners}},
+                                                  {"size", {"1522"}},
+                                                  {"function", {none->text("function")}},
+                                                  {"mode", {none->text("mode")}},
+                                                  {"sharing", {none->text("sharing")}}});
+      row.push_back(some == nullptr ? "" : percent_text(*some, *none));
+      if (some != nullptr) steps += fmt::format("{}{}", steps.empty() ? "" : " / ", value_text(some, "steps_per_s"));
+    }
+    row.push_back(steps);
+    rows.push_back(std::move(row));
+  }
+  return table_text("Figure 6: rate beside training processes in percent of that without, 1522-byte frames",
+                    {"function", "mode", "sharing", "without, Gbit/s", "1, %", "2, %", "3, %", "training steps/s"},
+                    rows, style);
+}
+
+/// The best point of this way of sharing in the same sweep.
+const Point* best_of_way(const Record& record, std::string_view sweep, std::string_view function, const char* sharing) {
+  const auto points = points_of(
+      record, {{"sweep", {std::string(sweep)}}, {"function", {std::string(function)}}, {"sharing", {sharing}}});
+  const auto best =
+      std::ranges::max_element(points, {}, [](const Point* point) { return point->number("gbps").value_or(0); });
+  return best == points.end() ? nullptr : *best;
+}
+
+std::string recommendations(const Record& record, Style style) {
+  struct Load {
+    const char* sweep;
+    const char* what;
+    bool keeps_shares;
+  };
+  constexpr Load kLoads[] = {
+      {"tenants", "up to 4 equal tenants, highest combined rate", false},
+      {"profiles", "any number of equal tenants, highest combined rate", false},
+      {"greedy", "a greedy tenant among 4, shares to be kept", true},
+      {"mixed", "4 tenants of several sizes, shares to be kept", true},
+  };
+  Rows rows;
+  std::vector<const Point*> all;
+  for (const Point& point : record.points) all.push_back(&point);
+  for (const std::string& function : values_of(all, "function")) {
+    for (const Load& load : kLoads) {
+      const Point* const best = recommended_sharing(record, load.sweep, function, load.keeps_shares);
+      if (best == nullptr) continue;
+      const double error = best->number("share_error_percent").value_or(0);
+      const bool broken = load.keeps_shares && error > kShareTolerancePercent;
+      rows.push_back({function, load.what, best->text("sharing") + (broken ? " (*)" : ""), best->text("profile"),
+                      best->text("tenants"), value_text(best, "gbps"), value_text(best, "share_error_percent"),
+                      value_text(best, "p99_us"),
+                      value_text(best_of_way(record, load.sweep, function, "time-slicing"), "gbps"),
+                      value_text(best_of_way(record, load.sweep, function, "mps"), "gbps")});
+    }
+  }
+  return table_text(
+      fmt::format(
+          "Which scheduler and profile for which tenants (*: no scheduler kept all shares within {:.0f} %); the "
+          "rates of time slicing and MPS are the highest for the same tenants",
+          kShareTolerancePercent),
+      {"function", "tenants", "scheduler", "profile", "number", "Gbit/s", "share error, %", "p99, us",
+       "time slicing, Gbit/s", "MPS, Gbit/s"},
+      rows, style);
+}
+
+}  // namespace
+
+const Point* recommended_sharing(const Record& record, std::string_view sweep, std::string_view function,
+                                 bool keeps_shares) {
+  const Point* best = nullptr;
+  const auto error = [](const Point& point) {
+    return point.number("share_error_percent").value_or(std::numeric_limits<double>::infinity());
+  };
+  const auto keeps = [&](const Point& point) { return error(point) <= kShareTolerancePercent; };
+  const auto is_better = [&](const Point& one, const Point& other) {
+    if (keeps_shares && keeps(one) != keeps(other)) return keeps(one);
+    if (keeps_shares && !keeps(one)) return error(one) < error(other);
+    return one.number("gbps").value_or(0) > other.number("gbps").value_or(0);
+  };
+  for (const Point& point : record.points) {
+    if (point.text("sweep") != sweep || point.text("function") != function || !is_proxied(point)) continue;
+    if (best == nullptr || is_better(point, *best)) best = &point;
+  }
+  return best;
+}
+
+std::string sharing_tables(const Record& record, Style style) {
+  return costs_of_proxy(record, style) + gains(record, style) + who_gets_what(record, style) + drops(record, style) +
+         recommendations(record, style);
+}
+
+}  // namespace penstock::experiments

@@ -1,0 +1,28 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a record of `sharing` says beyond its figures: what the proxy costs, what several tenants gain, who gets what,
+// and, as Chaurasia concludes, which scheduler and profile suit which tenants.
+
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "experiments/figure.h"
+#include "experiments/record.h"
+
+namespace penstock::experiments {
+
+/// Shares hold if no tenant deviates by more.
+inline constexpr double kShareTolerancePercent = 5;
+
+/// Of the points with a proxy in this sweep and of this function, the one with the highest combined rate. With
+/// `keeps_shares`, of those whose shares hold; if there are none, the one with the smallest error. Null: no such point.
+[[nodiscard]] const Point* recommended_sharing(const Record& record, std::string_view sweep, std::string_view function,
+                                               bool keeps_shares);
+
+/// "" if the record has no points.
+[[nodiscard]] std::string sharing_tables(const Record& record, Style style);
+
+}  // namespace penstock::experiments

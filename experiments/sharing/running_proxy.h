@@ -1,0 +1,47 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A `penstock proxy` in a process of its own. Owns it.
+
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "base/error.h"
+#include "experiments/program.h"
+#include "experiments/sharing/started.h"
+#include "experiments/workload.h"
+
+namespace penstock::experiments {
+
+struct ProxySettings {
+  int gpu = 0;
+  std::string scheduler;       // "best-effort"
+  double bits_per_second = 0;  // what the GPU carries, for `fixed`; 0: the proxy's default
+  friend bool operator==(const ProxySettings&, const ProxySettings&) = default;
+};
+
+class RunningProxy {
+ public:
+  /// Returns when it listens. `program`: the words before the socket.
+  [[nodiscard]] static Result<std::unique_ptr<RunningProxy>> start(const Words& program, const ProxySettings& settings,
+                                                                   const Workplace& folder,
+                                                                   const std::atomic<bool>& stop);
+
+  [[nodiscard]] const std::string& socket() const noexcept { return socket_; }
+  [[nodiscard]] const ProxySettings& settings() const noexcept { return settings_; }
+  /// Whether it still runs.
+  [[nodiscard]] bool runs() noexcept { return !program_.ended_within({}); }
+
+ private:
+  RunningProxy(Program program, std::string socket, ProxySettings settings)
+      : program_(std::move(program)), socket_(std::move(socket)), settings_(std::move(settings)) {}
+
+  Program program_;
+  const std::string socket_;
+  const ProxySettings settings_;
+};
+
+}  // namespace penstock::experiments

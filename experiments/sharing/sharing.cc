@@ -1,0 +1,363 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "experiments/sharing/sharing.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "experiments/conversations.h"
+#include "experiments/limits.h"
+#include "experiments/repeats.h"
+#include "experiments/sharing/arrangement.h"
+#include "experiments/sharing/differences.h"
+#include "experiments/sharing/figures.h"
+#include "experiments/sharing/learners.h"
+#include "experiments/sharing/mps.h"
+#include "experiments/sharing/recommend.h"
+#include "experiments/sharing/running_proxy.h"
+#include "experiments/sharing/tenants.h"
+#include "experiments/workload.h"
+
+namespace penstock::experiments {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr const char* kState =
+    "src 192.0.2.1 dst 198.51.100.2\n\tproto esp spi 0x00000100 reqid 1 mode tunnel\n\treplay-window 32 \n"
+    "\tauth-trunc hmac(sha1) 0x000102030405060708090a0b0c0d0e0f10111213 96\n"
+    "\tenc cbc(aes) 0x202122232425262728292a2b2c2d2e2f\n";
+constexpr const char* kPolicy =
+    "src 0.0.0.0/0 dst 0.0.0.0/0 \n\tdir out priority 1 ptype main \n"
+    "\ttmpl src 192.0.2.1 dst 198.51.100.2\n\t\tproto esp reqid 1 mode tunnel\n";
+
+/// "3.21 3.18": a value of each tenant.
+std::string list_text(const std::vector<double>& values) {
+  std::string text;
+  for (const double value : values) text += fmt::format("{}{:.4g}", text.empty() ? "" : " ", value);
+  return text;
+}
+
+/// What the tenants did in each repeat.
+struct Measured {
+  std::vector<std::vector<Window>> windows;  // by repeat and tenant
+  Repeats steps_per_s;                       // of all learners
+};
+
+double sum(const std::vector<Window>& windows, double Window::*of) {
+  double all = 0;
+  for (const Window& window : windows) all += window.*of;
+  return all;
+}
+
+/// The median of all repeats, of each tenant.
+std::vector<double> of_tenants(const Measured& measured, double Window::*of) {
+  std::vector<double> medians;
+  for (std::size_t tenant = 0; tenant < measured.windows.front().size(); ++tenant) {
+    std::vector<double> repeats;
+    for (const auto& windows : measured.windows) repeats.push_back(windows[tenant].*of);
+    medians.push_back(median_of(std::move(repeats)));
+  }
+  return medians;
+}
+
+class SharingTrial final : public Trial {
+ public:
+  SharingTrial(const Setting& setting, SharingPrograms programs) : setting_(setting), programs_(std::move(programs)) {}
+
+  std::vector<Point> plan() override { return sharing_points(setting_.quick); }
+
+  std::string make_ready(const Point& point) override {
+    tenants_.reset();
+    const std::string kind = kind_of(point);
+    for (const std::string& what : {point.text("sharing"), kind}) {
+      if (const auto known = impossible_.find(what); known != impossible_.end()) return known->second;
+    }
+    if (point.text("sharing") == "fixed" && !rate_of(point)) {
+      if (std::string why = measure_rate(point); !why.empty()) return why;
+    }
+    return arrange(point);
+  }
+
+  Result<void> measure(Point& point, const Point& limits) override {
+    return with_point(measure_tenants(point, limits), point);
+  }
+
+ private:
+  /// Points of one kind are refused together: "proxy ipsec".
+  static std::string kind_of(const Point& point) {
+    return (is_proxied(point) ? "proxy " : "process ") + point.text("function");
+  }
+
+  const SharingFiles& files() {
+    if (!files_.state.empty()) return files_;
+    files_.state = folder_.put("state.txt", kState);
+    files_.policy = folder_.put("policy.txt", kPolicy);
+    files_.rules = folder_.put("nids.rules", detection_rules_text(kSharingRules, true));
+    files_.pages = folder_.put("pages.pcap", conversations_capture({.connections = 500, .responses = 16}));
+    files_.routes = folder_.put("routes.txt", routes_text(kSharingRoutes));
+    return files_;
+  }
+
+  [[nodiscard]] int gpu() const { return setting_.gpus.empty() ? 0 : setting_.gpus.front().index; }
+
+  /// Starts what the point needs, and ends what it does not. Returns why that is impossible; "": it runs.
+  std::string arrange(const Point& point) {
+    const std::string sharing = point.text("sharing");
+    if (sharing == "mps") {
+      if (std::string why = start_mps(); !why.empty()) return why;
+    } else if (mps_ != nullptr) {
+      learners_.reset();  // they are its clients
+      mps_.reset();
+    }
+    if (is_proxied(point)) {
+      if (std::string why = start_proxy(point); !why.empty()) return why;
+    } else {
+      proxy_.reset();  // and its memory on the GPU
+    }
+    if (std::string why = start_learners(point); !why.empty()) return why;
+    return start_tenants(point);
+  }
+
+  [[nodiscard]] Words as_client(const Words& words) const {
+    return mps_ == nullptr ? words : joined(mps_->client(), words);
+  }
+
+  std::string start_mps() {
+    if (mps_ != nullptr) return {};
+    proxy_.reset();
+    learners_.reset();
+    auto mps = Mps::start(folder_, *setting_.stop);
+    if (!mps) return impossible_["mps"] = "MPS: " + to_string(mps.error());
+    mps_ = std::move(*mps);
+    return {};
+  }
+
+  std::string start_proxy(const Point& point) {
+    ProxySettings settings{gpu(), point.text("sharing"), 0};
+    if (settings.scheduler == "fixed") settings.bits_per_second = rate_of(point).value_or(0);
+    if (proxy_ != nullptr && proxy_->settings() == settings && proxy_->runs()) return {};
+    proxy_.reset();
+    auto proxy = RunningProxy::start(programs_.proxy, settings, folder_, *setting_.stop);
+    if (!proxy) return to_string(proxy.error());
+    proxy_ = std::move(*proxy);
+    return {};
+  }
+
+  std::string start_learners(const Point& point) {
+    const auto count = static_cast<unsigned>(point.number("learners").value_or(0));
+    if (count == 0) learners_.reset();
+    if (count == 0 || (learners_ != nullptr && learners_->count() == count)) return {};
+    if (!no_learners_.empty()) return no_learners_;
+    learners_.reset();
+    auto learners = Learners::start(count, as_client({}), gpu(), folder_, *setting_.stop);
+    if (!learners) return no_learners_ = to_string(learners.error());
+    learners_ = std::move(*learners);
+    return {};
+  }
+
+  std::string start_tenants(const Point& point) {
+    std::vector<std::string> chains;
+    for (const TenantPlan& tenant : tenants_of(point)) {
+      chains.push_back(tenant_chain(point, tenant, files(),
+                                    {.control = Tenants::control_of(folder_, chains.size()),
+                                     .proxy = proxy_ == nullptr ? "" : proxy_->socket(),
+                                     .gpus = fmt::format("{}", fmt::join(setting_.gpu_indices(), ",")),
+                                     .longest_s = longest_s()}));
+    }
+    auto tenants = Tenants::start(as_client(programs_.run), chains, folder_, *setting_.stop);
+    if (tenants) {
+      tenants_ = std::move(*tenants);
+      return {};
+    }
+    std::string why = std::move(tenants.error().why);
+    if (tenants.error().refused) impossible_[kind_of(point)] = why;
+    // If one client cannot start, none can, and each costs time.
+    if (point.text("sharing") == "mps" && chains.size() == 1) why = impossible_["mps"] = "MPS: " + why;
+    return why;
+  }
+
+  /// Until a tenant that nobody ends does so itself.
+  [[nodiscard]] unsigned longest_s() const {
+    constexpr unsigned kStarting = 180;
+    return kStarting + static_cast<unsigned>(
+                           std::chrono::ceil<std::chrono::seconds>(setting_.duration * (setting_.repeats + 1)).count());
+  }
+
+  void rest(std::chrono::nanoseconds time) const {
+    constexpr std::chrono::milliseconds kLook{20};
+    const auto end = Clock::now() + time;
+    while (Clock::now() < end && !setting_.stop->load())
+      std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(kLook, end - Clock::now()));
+  }
+
+  /// Consecutive times in which all tenants run.
+  Result<Measured> watch(unsigned repeats) {
+    rest(setting_.duration / 2);  // until what their start has disturbed is over
+    Measured measured;
+    auto before = tenants_->look();
+    if (!before) return tl::unexpected(std::move(before.error()));
+    Result<std::vector<Learners::Progress>> learnt_before;
+    if (learners_ != nullptr) learnt_before = learners_->progress();
+    for (unsigned i = 0; i < repeats && !setting_.stop->load(); ++i) {
+      rest(setting_.duration);
+      auto now = tenants_->look();
+      if (!now) return tl::unexpected(std::move(now.error()));
+      std::vector<Window>& windows = measured.windows.emplace_back();
+      for (std::size_t tenant = 0; tenant < now->size(); ++tenant) {
+        const auto window = between((*before)[tenant], (*now)[tenant]);
+        if (!window) return tl::unexpected(window.error());
+        windows.push_back(*window);
+      }
+      before = std::move(now);
+      if (learners_ == nullptr) continue;
+      auto learnt = learners_->progress();
+      if (!learnt) return tl::unexpected(std::move(learnt.error()));
+      if (!learnt_before) return tl::unexpected(std::move(learnt_before.error()));
+      measured.steps_per_s.push_back(steps_per_second(*learnt_before, *learnt));
+      learnt_before = std::move(learnt);
+    }
+    return measured;
+  }
+
+  Result<void> measure_tenants(Point& point, const Point& limits) {
+    auto measured = watch(setting_.repeats);
+    if (!measured) return tl::unexpected(std::move(measured.error()));
+    if (setting_.stop->load()) return {};
+    if (auto ended = tenants_->end(); !ended) return ended;
+    tenants_.reset();
+    note(point, *measured, limits);
+    return {};
+  }
+
+  void note(Point& point, const Measured& measured, const Point& limits) {
+    std::vector<double> promised;
+    for (const TenantPlan& tenant : tenants_of(point)) promised.push_back(tenant.promised);
+    std::map<std::string, Repeats> results;
+    double packets = 0, up = 0, down = 0;
+    for (const std::vector<Window>& windows : measured.windows) {
+      std::vector<double> rates, slowest;
+      for (const Window& window : windows) {
+        rates.push_back(window.gbps);
+        slowest.push_back(window.p99_us);
+      }
+      results["mpps"].push_back(sum(windows, &Window::mpps));
+      results["gbps"].push_back(sum(windows, &Window::gbps));
+      results["least_gbps"].push_back(std::ranges::min(rates));
+      results["most_gbps"].push_back(std::ranges::max(rates));
+      results["share_error_percent"].push_back(share_error_percent(rates, promised));
+      results["p99_us"].push_back(std::ranges::max(slowest));
+      packets += sum(windows, &Window::mpps) * 1e6;
+      up += sum(windows, &Window::to_device);
+      down += sum(windows, &Window::to_host);
+    }
+    if (!measured.steps_per_s.empty()) results["steps_per_s"] = measured.steps_per_s;
+    for (const auto& [name, values] : results) set_repeats(point, name, values);
+    point.set("tenant_gbps", list_text(of_tenants(measured, &Window::gbps)))
+        .set("tenant_p99_us", list_text(of_tenants(measured, &Window::p99_us)))
+        .set("bytes_up", up / packets)
+        .set("bytes_down", down / packets);
+    if (up + down > 0) {
+      if (const auto limit = pcie_limit_mpps(limits, up / packets, down / packets)) {
+        const double of_limit = *point.number("mpps") / *limit;
+        point.set("limit_mpps", *limit).set("limit_gbps", *point.number("gbps") / of_limit).set("of_limit", of_limit);
+      }
+    }
+    if (const auto rate = rate_of(point); rate && point.text("sharing") == "fixed")
+      point.set("fixed_gbps", *rate / 1e9);
+  }
+
+  // ---- What the GPU carries of a function, which the scheduler `fixed` divides
+
+  static std::string rate_key(const Point& point) { return point.text("function") + ' ' + point.text("size"); }
+
+  /// Bits per second in both directions.
+  [[nodiscard]] std::optional<double> rate_of(const Point& point) const {
+    const auto found = rates_.find(rate_key(point));
+    return found == rates_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  /// Measures what four tenants get without a scheduler.
+  std::string measure_rate(const Point& fixed) {
+    Point point = fixed;
+    point.set("sweep", "tenants").set("sharing", "best-effort").set("tenants", 4).set("profile", "4q");
+    if (std::string why = arrange(point); !why.empty()) return why;
+    const auto measured = watch(1);
+    tenants_.reset();
+    if (!measured) return to_string(measured.error());
+    if (measured->windows.empty()) return "stopped";
+    const std::vector<Window>& windows = measured->windows.front();
+    rates_[rate_key(fixed)] = 8 * (sum(windows, &Window::to_device) + sum(windows, &Window::to_host));
+    return {};
+  }
+
+  const Setting& setting_;
+  const SharingPrograms programs_;
+  Workplace folder_;
+  SharingFiles files_;                             // written when they are first needed
+  std::map<std::string, double> rates_;            // by function and size
+  std::map<std::string, std::string> impossible_;  // by way of sharing, or kind of point: why
+  std::string no_learners_;                        // why there are none
+  // Ended in the opposite order.
+  std::unique_ptr<Mps> mps_;
+  std::unique_ptr<RunningProxy> proxy_;
+  std::unique_ptr<Learners> learners_;
+  std::unique_ptr<Tenants> tenants_;
+};
+
+Result<std::unique_ptr<Trial>> start(const Setting& setting) {
+  std::error_code error;
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe", error).string();
+  if (error) return failure({{}, "cannot find this program", error.message(), ""});
+  return make_sharing_trial(setting, {{program, "run", "--quiet"}, {program, "proxy", "serve"}});
+}
+
+const std::vector<Conditions>& headlines() {
+  static const std::vector<Conditions> kHeadlines{
+      {{"sweep", {"tenants"}}, {"function", {"ipsec", "nids"}}, {"tenants", {"1", "4"}}},
+      {{"sweep", {"greedy", "mixed"}}},
+  };
+  return kHeadlines;
+}
+
+}  // namespace
+
+std::unique_ptr<Trial> make_sharing_trial(const Setting& setting, SharingPrograms programs) {
+  return std::make_unique<SharingTrial>(setting, std::move(programs));
+}
+
+const Experiment& sharing_experiment() {
+  using std::chrono::milliseconds;
+  static const Experiment kExperiment{
+      .name = "sharing",
+      .summary = "tenants that share a GPU: by the execution proxy, by time slices of the driver, and by MPS",
+      .source =
+          "Chaurasia et al., Network functions in virtualized GPU environment, §V, figures 2a, 2b, 3, 4, 5 and 6; "
+          "Gaviss (Guo et al., TPDS 2022), §3.2",
+      .repeats = 3,
+      .duration = milliseconds{300},
+      .quick_duration = milliseconds{200},
+      .most_gpus = 1,
+      .takes_rules = false,
+      .takes_routes = false,
+      .figures = &sharing_figures,
+      .differences = &sharing_differences,
+      .headlines = &headlines,
+      .start = &start,
+      .further_tables = &sharing_tables,
+  };
+  return kExperiment;
+}
+
+}  // namespace penstock::experiments

@@ -1,0 +1,157 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Points of the experiment `sharing` with real processes: a proxy whose device is simulated, and its tenants.
+
+#include "experiments/sharing/sharing.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sys/types.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "experiments/sharing/arrangement.h"
+#include "gpu/devices.h"
+
+namespace penstock::experiments {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::HasSubstr;
+
+/// The processes that this one has started and not yet ended.
+std::string children() {
+  std::string all;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream file(thread.path() / "children");
+    all.append(std::istreambuf_iterator<char>(file), {});
+  }
+  return all;
+}
+
+class Sharing : public ::testing::Test {
+ protected:
+  void TearDown() override { EXPECT_EQ(children(), ""); }
+
+  static Point point(const char* sharing, unsigned tenants, const char* profile, const char* sweep = "tenants") {
+    return Point()
+        .set("sweep", sweep)
+        .set("function", "router")
+        .set("processor", "gpu")
+        .set("size", 512)
+        .set("mode", "streams")
+        .set("sharing", sharing)
+        .set("tenants", tenants)
+        .set("profile", profile)
+        .set("learners", 0);
+  }
+  [[nodiscard]] std::unique_ptr<Trial> trial() const {
+    return make_sharing_trial(setting_, {{PENSTOCK_PROGRAM, "run", "--quiet"}, {PENSTOCK_PROXY_PROGRAM, "simulate"}});
+  }
+
+  std::atomic<bool> stop_{false};
+  Setting setting_{.quick = false,
+                   .repeats = 2,
+                   .duration = milliseconds{150},
+                   .workers = 1,
+                   .gpus = {},
+                   .rules = {},
+                   .routes = {},
+                   .stop = &stop_};
+};
+
+void expect_results(const Point& point, std::size_t tenants) {
+  EXPECT_GT(point.number("gbps"), 0) << describe(point);
+  EXPECT_GT(point.number("p99_us"), 0) << describe(point);
+  EXPECT_GT(point.number("bytes_up"), 0) << describe(point);
+  EXPECT_GE(*point.number("gbps"), *point.number("least_gbps"));
+  EXPECT_GE(point.number("share_error_percent"), 0);
+  const std::string rates = point.text("tenant_gbps");
+  EXPECT_EQ(std::ranges::count(rates, ' '), static_cast<std::ptrdiff_t>(tenants) - 1) << rates;
+}
+
+TEST_F(Sharing, MeasuresTenantsOfAProxy) {
+  const auto trial = this->trial();
+  for (Point point : {point("best-effort", 1, "4q"), point("equal", 2, "4q"), point("weighted", 2, "8q+2q", "mixed")}) {
+    ASSERT_EQ(trial->make_ready(point), "") << describe(point);
+    const auto measured = trial->measure(point, {});
+    ASSERT_TRUE(measured) << to_string(measured.error());
+    expect_results(point, static_cast<std::size_t>(*point.number("tenants")));
+    ASSERT_NE(point.find("gbps_repeats"), nullptr);
+    EXPECT_EQ(point.number("limit_gbps"), std::nullopt) << "without a GPU";
+  }
+}
+
+TEST_F(Sharing, MeasuresWhatFixedSharesArePartsOf) {
+  const auto trial = this->trial();
+  Point fixed = point("fixed", 2, "1q");
+  ASSERT_EQ(trial->make_ready(fixed), "");
+  const auto measured = trial->measure(fixed, {});
+  ASSERT_TRUE(measured) << to_string(measured.error());
+  expect_results(fixed, 2);
+  EXPECT_GT(fixed.number("fixed_gbps"), 0);
+}
+
+TEST_F(Sharing, LeavesOutTenantsThatDoNotFit) {
+  const auto trial = this->trial();
+  EXPECT_THAT(trial->make_ready(point("best-effort", 2, "16q")), HasSubstr("no room for a tenant of profile 16q"));
+  EXPECT_EQ(trial->make_ready(point("best-effort", 1, "16q")), "") << "the next point is not concerned";
+}
+
+TEST_F(Sharing, LeavesOutWhatTheMachineDoesNotHave) {
+  if (gpu::list_devices().availability == gpu::Availability::kUsable) GTEST_SKIP() << "of machines without a GPU";
+  const auto trial = this->trial();
+  EXPECT_THAT(trial->make_ready(point("time-slicing", 2, "4q")), HasSubstr("a tenant ends at once"));
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_THAT(trial->make_ready(point("alone", 1, "4q")), HasSubstr("a tenant ends at once"));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, milliseconds{50})
+      << "a chain that was refused is not tried again";
+}
+
+TEST_F(Sharing, EndsAllProcessesWhenItIsStopped) {
+  setting_.duration = std::chrono::minutes{10};
+  std::thread user;
+  {
+    const auto trial = this->trial();
+    Point endless = point("best-effort", 2, "4q");
+    ASSERT_EQ(trial->make_ready(endless), "");
+    EXPECT_NE(children(), "");
+    user = std::thread([&] {
+      std::this_thread::sleep_for(milliseconds{200});
+      stop_ = true;
+    });
+    static_cast<void>(trial->measure(endless, {}));
+  }
+  user.join();
+}
+
+TEST_F(Sharing, NoticesATenantThatIsKilled) {
+  const auto trial = this->trial();
+  Point killed = point("best-effort", 2, "4q");
+  ASSERT_EQ(trial->make_ready(killed), "");
+  // The proxy was started first, and then the tenants.
+  std::vector<pid_t> pids;
+  std::istringstream text(children());
+  for (pid_t pid = 0; text >> pid;) pids.push_back(pid);
+  ASSERT_EQ(pids.size(), 3U);
+  ::kill(std::ranges::max(pids), SIGKILL);
+  const auto measured = trial->measure(killed, {});
+  ASSERT_FALSE(measured);
+  EXPECT_THAT(to_string(measured.error()), HasSubstr("a tenant has ended while it was measured"));
+}
+
+}  // namespace
+}  // namespace penstock::experiments
