@@ -4,7 +4,6 @@
 #include "experiments/sharing/sharing.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -16,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "config/chain_file.h"
 #include "experiments/conversations.h"
 #include "experiments/limits.h"
 #include "experiments/repeats.h"
@@ -80,10 +80,7 @@ class SharingTrial final : public Trial {
 
   std::string make_ready(const Point& point) override {
     tenants_.reset();
-    const std::string kind = kind_of(point);
-    for (const std::string& what : {point.text("sharing"), kind}) {
-      if (const auto known = impossible_.find(what); known != impossible_.end()) return known->second;
-    }
+    if (point.text("sharing") == "mps" && !no_mps_.empty()) return no_mps_;
     if (point.text("sharing") == "fixed" && !rate_of(point)) {
       if (std::string why = measure_rate(point); !why.empty()) return why;
     }
@@ -95,11 +92,6 @@ class SharingTrial final : public Trial {
   }
 
  private:
-  /// Points of one kind are refused together: "proxy ipsec".
-  static std::string kind_of(const Point& point) {
-    return (is_proxied(point) ? "proxy " : "process ") + point.text("function");
-  }
-
   const SharingFiles& files() {
     if (!files_.state.empty()) return files_;
     files_.state = folder_.put("state.txt", kState);
@@ -139,7 +131,7 @@ class SharingTrial final : public Trial {
     proxy_.reset();
     learners_.reset();
     auto mps = Mps::start(folder_, *setting_.stop);
-    if (!mps) return impossible_["mps"] = "MPS: " + to_string(mps.error());
+    if (!mps) return no_mps_ = "MPS: " + to_string(mps.error());
     mps_ = std::move(*mps);
     return {};
   }
@@ -173,19 +165,28 @@ class SharingTrial final : public Trial {
       chains.push_back(tenant_chain(point, tenant, files(),
                                     {.control = Tenants::control_of(folder_, chains.size()),
                                      .proxy = proxy_ == nullptr ? "" : proxy_->socket(),
-                                     .gpus = fmt::format("{}", fmt::join(setting_.gpu_indices(), ",")),
+                                     .gpus = std::to_string(gpu()),
                                      .longest_s = longest_s()}));
     }
+    if (std::string why = refusal_of(chains.front()); !why.empty()) return why;
     auto tenants = Tenants::start(as_client(programs_.run), chains, folder_, *setting_.stop);
     if (tenants) {
       tenants_ = std::move(*tenants);
       return {};
     }
-    std::string why = std::move(tenants.error().why);
-    if (tenants.error().refused) impossible_[kind_of(point)] = why;
+    std::string why = to_string(tenants.error());
     // If one client cannot start, none can, and each costs time.
-    if (point.text("sharing") == "mps" && chains.size() == 1) why = impossible_["mps"] = "MPS: " + why;
+    if (mps_ != nullptr && chains.size() == 1) why = no_mps_ = "MPS: " + why;
     return why;
+  }
+
+  /// Why no run would accept the chain, such as a function that cannot run in a proxy; "": it would.
+  [[nodiscard]] std::string refusal_of(const std::string& chain) const {
+    const auto loaded = config::load_chain(folder_.put("chain.yaml", chain), {.overrides = {}, .only_plan = true});
+    if (loaded) return {};
+    Error refusal = loaded.error().front();
+    refusal.place = {};  // in a file that is gone when somebody reads this
+    return to_string(refusal);
   }
 
   /// Until a tenant that nobody ends does so itself.
@@ -305,10 +306,9 @@ class SharingTrial final : public Trial {
   const Setting& setting_;
   const SharingPrograms programs_;
   Workplace folder_;
-  SharingFiles files_;                             // written when they are first needed
-  std::map<std::string, double> rates_;            // by function and size
-  std::map<std::string, std::string> impossible_;  // by way of sharing, or kind of point: why
-  std::string no_learners_;                        // why there are none
+  SharingFiles files_;                   // written when they are first needed
+  std::map<std::string, double> rates_;  // by function and size
+  std::string no_mps_, no_learners_;     // why there are none
   // Ended in the opposite order.
   std::unique_ptr<Mps> mps_;
   std::unique_ptr<RunningProxy> proxy_;

@@ -8,8 +8,11 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <set>
+#include <thread>
 
 #include "config/chain_file.h"
 #include "experiments/record_check.h"
@@ -226,12 +229,11 @@ TEST(SharingPrograms, SayWhyTheyAreNotReady) {
   EXPECT_FALSE(RunSocket::connect(folder.path("nowhere.sock")));
 }
 
-TEST(SharingPrograms, TenantsThatEndAtOnceAreRefused) {
+TEST(SharingPrograms, TenantsSayWhyTheyEnd) {
   const Workplace folder;
   const auto tenants = Tenants::start({"sh", "-c", "echo bad chain; exit 2"}, {"a: b", "c: d"}, folder, kNeverStop);
   ASSERT_FALSE(tenants);
-  EXPECT_TRUE(tenants.error().refused);
-  EXPECT_EQ(tenants.error().why, "a tenant ends at once: found bad chain");
+  EXPECT_EQ(to_string(tenants.error()), "a tenant ends at once: found bad chain");
 }
 
 TEST(SharingPrograms, LearnersSayWhatIsMissing) {
@@ -251,6 +253,58 @@ TEST(SharingPrograms, MpsSaysWhatIsMissing) {
   const auto mps = Mps::start(folder, kNeverStop);
   ASSERT_FALSE(mps);
   EXPECT_EQ(to_string(mps.error()), "nvidia-cuda-mps-control is not installed");
+}
+
+/// A search path that begins with a folder of programs that stand for others.
+class FakePrograms {
+ public:
+  FakePrograms() : before_(std::getenv("PATH")) { ::setenv("PATH", (folder_.path("") + ":" + before_).c_str(), 1); }
+  FakePrograms(const FakePrograms&) = delete;
+  FakePrograms& operator=(const FakePrograms&) = delete;
+  ~FakePrograms() { ::setenv("PATH", before_.c_str(), 1); }
+  void add(const std::string& name, const std::string& script) const {
+    std::filesystem::permissions(folder_.put(name, "#!/bin/sh\n" + script), std::filesystem::perms::owner_all);
+  }
+
+ private:
+  const Workplace folder_;
+  const std::string before_;
+};
+
+TEST(SharingPrograms, AnMpsDaemonIsAskedToQuit) {
+  const FakePrograms programs;
+  const Workplace folder;
+  programs.add("nvidia-cuda-mps-control",
+               "if [ \"$1\" = -f ]; then\n"
+               "  until [ -e \"$CUDA_MPS_PIPE_DIRECTORY/quit\" ]; do sleep 0.01; done\n"
+               "  echo quits > \"$CUDA_MPS_LOG_DIRECTORY/log\"\n"
+               "else\n"
+               "  read -r word; echo > \"$CUDA_MPS_PIPE_DIRECTORY/$word\"\n"
+               "fi\n");
+  {
+    const auto mps = Mps::start(folder, kNeverStop);
+    ASSERT_TRUE(mps) << to_string(mps.error());
+    EXPECT_TRUE(std::filesystem::exists(folder.path("mps/get_server_list")));
+    const auto client =
+        run_program(joined((*mps)->client(), {"sh", "-c", "echo $CUDA_MPS_PIPE_DIRECTORY"}), folder.path("client"));
+    EXPECT_TRUE(client);
+    EXPECT_EQ(last_line(folder.path("client"), folder.path("")), "mps");
+  }
+  EXPECT_TRUE(std::filesystem::exists(folder.path("mps/log")));
+}
+
+TEST(SharingPrograms, LearnersRunUntilTheyAreEnded) {
+  const FakePrograms programs;
+  const Workplace folder;
+  programs.add("python3", "i=0; while :; do i=$((i + 1)); echo \"$i.5 $i\" > \"$3\"; sleep 0.01; done\n");
+  const auto learners = Learners::start(2, {"env", "A=b"}, 0, folder, kNeverStop);
+  ASSERT_TRUE(learners) << to_string(learners.error());
+  EXPECT_EQ((*learners)->count(), 2U);
+  const auto before = (*learners)->progress();
+  std::this_thread::sleep_for(milliseconds{200});
+  const auto after = (*learners)->progress();
+  ASSERT_TRUE(before && after);
+  EXPECT_DOUBLE_EQ(steps_per_second(*before, *after), 2) << "a step in each second of their clock";
 }
 
 TEST(SharingLearners, CountTheirSteps) {

@@ -15,12 +15,9 @@ std::string Tenants::control_of(const Workplace& folder, std::size_t index) {
   return folder.path(fmt::format("tenant{}.sock", index));
 }
 
-tl::expected<std::unique_ptr<Tenants>, NoTenants> Tenants::start(const Words& program,
-                                                                 const std::vector<std::string>& chains,
-                                                                 const Workplace& folder,
-                                                                 const std::atomic<bool>& stop) {
+Result<std::unique_ptr<Tenants>> Tenants::start(const Words& program, const std::vector<std::string>& chains,
+                                                const Workplace& folder, const std::atomic<bool>& stop) {
   constexpr std::chrono::seconds kPatience{30};
-  constexpr int kWrongUsage = 2;  // exit code of a run whose chain is refused
   std::unique_ptr<Tenants> tenants(new Tenants(folder.path("")));
   std::error_code none;
   for (std::size_t i = 0; i < chains.size(); ++i) {
@@ -28,7 +25,7 @@ tl::expected<std::unique_ptr<Tenants>, NoTenants> Tenants::start(const Words& pr
     const std::string file = folder.put(fmt::format("tenant{}.yaml", i), chains[i]);
     const std::string output = folder.path(fmt::format("tenant{}.txt", i));
     auto started = Program::start(joined(program, {file}), output);
-    if (!started) return tl::unexpected(NoTenants{to_string(started.error()), false});
+    if (!started) return tl::unexpected(std::move(started.error()));
     tenants->tenants_.push_back({std::move(*started), output, std::nullopt});
   }
   for (std::size_t i = 0; i < chains.size(); ++i) {
@@ -46,7 +43,7 @@ tl::expected<std::unique_ptr<Tenants>, NoTenants> Tenants::start(const Words& pr
     };
     const auto ready =
         wait_until_ready(tenant.program, {"a tenant", tenant.output, tenants->folder_, kPatience, &stop}, has_packets);
-    if (!ready) return tl::unexpected(NoTenants{to_string(ready.error()), tenant.program.exit_code() == kWrongUsage});
+    if (!ready) return tl::unexpected(ready.error());
   }
   return tenants;
 }

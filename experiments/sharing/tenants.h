@@ -19,22 +19,16 @@
 
 namespace penstock::experiments {
 
-/// Why tenants do not run.
-struct NoTenants {
-  std::string why;
-  bool refused = false;  // the program does not accept the chain, and never will
-};
-
 class Tenants {
  public:
   /// Where tenant `index` has its control socket.
   [[nodiscard]] static std::string control_of(const Workplace& folder, std::size_t index);
 
   /// Returns when packets flow in all of them. `program`: the words before a chain file. `chains`: one for each tenant.
-  [[nodiscard]] static tl::expected<std::unique_ptr<Tenants>, NoTenants> start(const Words& program,
-                                                                               const std::vector<std::string>& chains,
-                                                                               const Workplace& folder,
-                                                                               const std::atomic<bool>& stop);
+  /// The error says why one of them does not run.
+  [[nodiscard]] static Result<std::unique_ptr<Tenants>> start(const Words& program,
+                                                              const std::vector<std::string>& chains,
+                                                              const Workplace& folder, const std::atomic<bool>& stop);
 
   /// What each has done by now. Fails if one has ended.
   [[nodiscard]] Result<std::vector<Usage>> look();
