@@ -7,6 +7,7 @@
 
 #include <vector>
 
+#include "classify/host_view_for_test.h"
 #include "function/testing/recipe_lies.h"
 #include "nf/firewall/recipe.h"
 #include "nf/firewall/translating_core.h"
@@ -52,31 +53,12 @@ std::vector<Judged> run_on_host(const function::StageRecipe& recipe, std::span<t
       }
     }
   };
-  using classify::LinearSpans;
-  if (const auto* const linear = std::get_if<LinearSpans>(&parts.tables.engine)) {
-    run(classify::LinearView{parts.tables.entries.data(), linear->conditions.data(), linear->port_ranges.data(),
-                             linear->ranges6.data(), static_cast<std::uint32_t>(parts.tables.entries.size())});
-    return judged;
+  const std::span<const classify::Entry> entries = parts.tables.entries;
+  if (const auto* const linear = std::get_if<classify::LinearSpans>(&parts.tables.engine)) {
+    run(classify::host_view(*linear, entries));
+  } else {
+    run(classify::HostVectors(std::get<classify::BitVectorSpans>(parts.tables.engine), entries).view());
   }
-  const auto& vectors = std::get<classify::BitVectorSpans>(parts.tables.engine);
-  const auto small = [](const classify::SmallSpans& table) {
-    return classify::SmallView{{table.pages.data(), table.records.data()}, table.use};
-  };
-  const auto view4 = [](const classify::Ipv4Spans& table) {
-    return classify::Ipv4View{table.top.data(), table.middle.data(), table.records.data()};
-  };
-  const auto view6 = [](const classify::Ipv6Spans& table) {
-    return classify::Ipv6View{table.first.data(), table.starts.data(), table.records.data()};
-  };
-  // The host aligns tables of recipes less than a device does.
-  const testing::ExactArray<classify::VectorBlock> blocks(
-      std::span(reinterpret_cast<const classify::VectorBlock*>(vectors.block_words.data()),
-                vectors.block_words.size() / classify::kWordsPerBlock));
-  run(classify::BitVectorView{view4(vectors.source4), view4(vectors.destination4), view6(vectors.source6),
-                              view6(vectors.destination6), small(vectors.kind), small(vectors.destination_port),
-                              small(vectors.source_port), small(vectors.place), small(vectors.connection),
-                              vectors.combined.empty() ? nullptr : vectors.combined.data(), vectors.port_count,
-                              vectors.summary_words, vectors.words.data(), blocks.data(), parts.tables.entries.data()});
   return judged;
 }
 

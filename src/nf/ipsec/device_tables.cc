@@ -3,45 +3,29 @@
 
 #include "nf/ipsec/device_tables.h"
 
-#include <span>
-#include <vector>
-
 #include "gpu/cuda_error.h"
 
 namespace penstock::ipsec {
 
-namespace {
+DeviceCopies::DeviceCopies(const TableSpans& tables)
+    : selection_(tables.selection),
+      inbound_(tables.inbound),
+      windows_(tables.windows),
+      top_numbers_(tables.tops),
+      tops_(top_numbers_.data()),
+      keys_(tables.keys),
+      has_policies_(tables.has_policies) {}
 
-std::vector<std::uint32_t> windows_of(const Tables& tables) {
-  std::vector<std::uint32_t> windows;
-  for (const auto& state : tables.states()) windows.push_back(state->window.packets());
-  return windows;
+std::size_t DeviceCopies::bytes() const noexcept {
+  return selection_.bytes() + inbound_.bytes() + windows_.size_bytes() + top_numbers_.size_bytes() + keys_.bytes();
 }
-
-std::vector<unsigned long long> tops_of(const Tables& tables) {
-  std::vector<unsigned long long> tops;
-  for (const auto& state : tables.states()) tops.push_back(state->window.top());
-  return tops;
-}
-
-template <typename T>
-gpu::DeviceBuffer<T> copy_of(const std::vector<T>& host) {
-  return gpu::DeviceBuffer<T>(std::span<const T>(host));
-}
-
-}  // namespace
 
 DeviceTables::DeviceTables(const Tables& tables)
     : tables_(tables),
-      selection_(tables.selection()),
-      inbound_(tables.inbound()),
-      windows_(copy_of(windows_of(tables))),
-      top_numbers_(copy_of(tops_of(tables))),
-      tops_(top_numbers_.data()),
+      copies_(spans_of(tables, ReceivedSoFar(tables))),
       statuses_(tables.sas().size()),
       host_statuses_(tables.sas().size()),
-      host_tops_(tables.sas().size()),
-      keys_(tables.keys().keys()) {
+      host_tops_(tables.sas().size()) {
   tell_statuses();
   stream_.wait();
 }
@@ -70,7 +54,7 @@ void DeviceTables::tell_statuses() noexcept {
 
 void DeviceTables::tell_tops() noexcept {
   for (std::uint32_t sa = 0; sa < host_tops_.size(); ++sa) host_tops_[sa] = tables_.states()[sa]->window.top();
-  static_cast<void>(gpu::copy_async(tops_, host_tops_.data(), host_tops_.size_bytes(), stream_));
+  static_cast<void>(gpu::copy_async(copies_.tops(), host_tops_.data(), host_tops_.size_bytes(), stream_));
 }
 
 }  // namespace penstock::ipsec

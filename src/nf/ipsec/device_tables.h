@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 
@@ -16,9 +17,37 @@
 #include "nf/ipsec/crypto/crypto.h"
 #include "nf/ipsec/numbers/device_numbers.h"
 #include "nf/ipsec/selection/device_selection.h"
+#include "nf/ipsec/table_spans.h"
 #include "nf/ipsec/tables.h"
 
 namespace penstock::ipsec {
+
+/// Copies of tables on a device, for which the process may have no `Tables`: they may come from another process.
+class DeviceCopies {
+ public:
+  /// Copies to the current device. Tables of another process must have been checked. Throws CudaError.
+  explicit DeviceCopies(const TableSpans& tables);
+
+  // To be passed by value to kernels.
+  [[nodiscard]] const DeviceSelection& selection() const noexcept { return selection_; }
+  [[nodiscard]] const DeviceInboundTable& inbound() const noexcept { return inbound_; }
+  /// Indexed by SA; only for SAs with ESN: the highest authenticated sequence number that this device has seen or has
+  /// been told. It may lag behind the true highest number, by less than 2^32: then the inferred upper half is the same.
+  [[nodiscard]] unsigned long long* tops() const noexcept { return tops_; }
+  [[nodiscard]] const std::uint32_t* windows() const noexcept { return windows_.data(); }
+  [[nodiscard]] const DeviceKeys& keys() const noexcept { return keys_; }
+  [[nodiscard]] bool has_policies() const noexcept { return has_policies_; }
+  [[nodiscard]] std::size_t bytes() const noexcept;
+
+ private:
+  DeviceSelection selection_;
+  DeviceInboundTable inbound_;
+  gpu::DeviceBuffer<std::uint32_t> windows_;
+  gpu::DeviceBuffer<unsigned long long> top_numbers_;
+  unsigned long long* tops_;
+  DeviceKeys keys_;
+  bool has_policies_;
+};
 
 class DeviceTables {
  public:
@@ -29,16 +58,9 @@ class DeviceTables {
   /// No stage may use it any more.
   ~DeviceTables();
 
-  // To be passed by value to kernels.
-  [[nodiscard]] const DeviceSelection& selection() const noexcept { return selection_; }
-  [[nodiscard]] const DeviceInboundTable& inbound() const noexcept { return inbound_; }
-  /// Indexed by SA; `tell_statuses` updates it.
+  [[nodiscard]] const DeviceCopies& copies() const noexcept { return copies_; }
+  /// For kernels. Indexed by SA; `tell_statuses` updates it.
   [[nodiscard]] const SaStatus* statuses() const noexcept { return statuses_.data(); }
-  /// Indexed by SA; only for SAs with ESN: the highest authenticated sequence number that this device has seen or that
-  /// `tell_tops` last copied. It may lag behind the true highest number; the inferred upper half is the same.
-  [[nodiscard]] unsigned long long* tops() const noexcept { return tops_; }
-  [[nodiscard]] const std::uint32_t* windows() const noexcept { return windows_.data(); }
-  [[nodiscard]] const DeviceKeys& keys() const noexcept { return keys_; }
   [[nodiscard]] const Tables& host() const noexcept { return tables_; }
 
   /// Copies the SAs' statuses to the device. Does not wait for running kernels; batches see the change soon.
@@ -49,15 +71,10 @@ class DeviceTables {
 
  private:
   const Tables& tables_;
-  DeviceSelection selection_;
-  DeviceInboundTable inbound_;
-  gpu::DeviceBuffer<std::uint32_t> windows_;
-  gpu::DeviceBuffer<unsigned long long> top_numbers_;
-  unsigned long long* tops_;
+  DeviceCopies copies_;
   gpu::DeviceBuffer<SaStatus> statuses_;
   gpu::PinnedBuffer<SaStatus> host_statuses_;
   gpu::PinnedBuffer<unsigned long long> host_tops_;
-  DeviceKeys keys_;
   gpu::Stream stream_;
 };
 
@@ -94,11 +111,18 @@ struct InboundFinding {
 };
 static_assert(sizeof(InboundFinding) == 16);
 
+/// What an inbound stage does with ESP of an SA with ESN whose ICV is wrong.
+enum class WrongIcv : std::uint8_t {
+  drop,  // the numbers in DeviceCopies::tops are kept up to date
+  punt,  // they are not, so that the upper half of the number may be wrong; the CPU knows
+};
+
 /// Borrow the tables, which must be on the current device. All stages of one worker share `turns`. Throw CudaError.
 [[nodiscard]] std::unique_ptr<gpu::GpuStage> make_outbound_gpu_stage(const DeviceTables& tables,
                                                                      std::unique_ptr<const Sender> sender,
                                                                      gpu::Turns& turns, FrameRoom growth,
                                                                      const StageUse& use);
-[[nodiscard]] std::unique_ptr<gpu::GpuStage> make_inbound_gpu_stage(const DeviceTables& tables, const StageUse& use);
+[[nodiscard]] std::unique_ptr<gpu::GpuStage> make_inbound_gpu_stage(const DeviceCopies& tables, WrongIcv with_esn,
+                                                                    const StageUse& use);
 
 }  // namespace penstock::ipsec

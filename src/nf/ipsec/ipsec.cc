@@ -16,16 +16,14 @@
 #include "nf/ipsec/explain.h"
 #include "nf/ipsec/finish_stages.h"
 #include "nf/ipsec/reasons.h"
+#include "nf/ipsec/recipe.h"
 #include "nf/ipsec/stages.h"
 
 namespace penstock::ipsec {
 
 namespace {
 
-/// Reads nearly every field: whatever is read affects each byte that is written.
-constexpr Access kAccess{
-    FieldSet::all() - FieldSet{Field::timestamp, Field::mark, Field::flow_hash},
-    FieldSet::all() - FieldSet{Field::timestamp, Field::mark, Field::flow_hash, Field::in_port, Field::arp}};
+constexpr Access kAccess = device_access();
 
 std::string_view kind_name() { return ipsec_kind().name; }
 
@@ -85,9 +83,14 @@ std::unique_ptr<DeviceStage> Ipsec::make_device_stage(function::Processor /*proc
     has_new_devices_ = true;
     return std::make_unique<DeviceTables>(*tables_);
   });
-  if (tables_->settings().inbound) return make_inbound_gpu_stage(tables, use);
+  if (tables_->settings().inbound) return make_inbound_gpu_stage(tables.copies(), WrongIcv::drop, use);
   return make_outbound_gpu_stage(tables, std::make_unique<Sender>(*tables_, use.batch_packets),
                                  turns_->of(gpu::current_device(), use.worker), traits_.growth, use);
+}
+
+std::optional<function::StageRecipe> Ipsec::stage_recipe(function::Processor processor) const {
+  if (processor != function::Processor::gpu || !tables_->settings().inbound) return std::nullopt;
+  return recipe_of(spans_of(*tables_, ReceivedSoFar(*tables_)));
 }
 
 std::unique_ptr<function::FinishStage> Ipsec::make_finish_stage(function::CpuStage& /*twin*/) {

@@ -144,10 +144,10 @@ __global__ void __launch_bounds__(kThreadsPerBlock)
 
 /// Runs the ciphers and ICVs without headers and numbering: takes no sequence number and moves no window. The sealed
 /// bytes stay on the device. Also stands in for opening, which costs the same or, with CBC, less.
-bool enqueue_rehearsal(const DeviceTables& tables, const gpu::DevicePackets& batch, CryptoJob* jobs,
+bool enqueue_rehearsal(const DeviceCopies& tables, const gpu::DevicePackets& batch, CryptoJob* jobs,
                        CryptoScratch& scratch, const gpu::Stream& stream) noexcept {
-  const auto sas = static_cast<std::uint32_t>(tables.host().sas().size());
-  if (batch.count == 0 || sas == 0) return false;
+  const std::uint32_t sas = tables.selection().sas();
+  if (batch.count == 0 || batch.count > scratch.packets() || sas == 0) return false;
   return launch_threads(rehearse_jobs, batch.count, stream, tables.selection().view().sas, sas, batch, jobs) &&
          enqueue_seal(jobs, batch.count, tables.keys(), batch.frames, scratch, stream);
 }
@@ -156,16 +156,13 @@ class OutboundGpuStage final : public gpu::GpuStage {
  public:
   OutboundGpuStage(const DeviceTables& tables, std::unique_ptr<const Sender> sender, gpu::Turns& turns,
                    FrameRoom growth, const StageUse& use)
-      : tables_(tables),
+      : tables_(tables.copies()),
         sender_(std::move(sender)),
         numbers_(sender_->numbers()),
         turn_(turns),
-        outward_{tables.selection().view(),
-                 {tables.statuses()},
-                 tables.host().settings().link(),
-                 growth,
-                 tables.host().settings().drops_unselected,
-                 tables.host().settings().answers},
+        outward_{tables.copies().selection().view(),        {tables.statuses()},
+                 tables.host().settings().link(),           growth,
+                 tables.host().settings().drops_unselected, tables.host().settings().answers},
         sas_(use.batch_packets),
         ranks_(use.batch_packets),
         counts_(numbers_.sas),
@@ -206,7 +203,7 @@ class OutboundGpuStage final : public gpu::GpuStage {
   void abandoned() noexcept override { turn_.withdraw(); }
 
  private:
-  const DeviceTables& tables_;
+  const DeviceCopies& tables_;
   const std::unique_ptr<const Sender> sender_;
   const DeviceNumbers::View numbers_;
   gpu::Turn turn_;
@@ -229,6 +226,7 @@ struct Inward {
   unsigned long long* tops;
   const std::uint32_t* windows;
   bool has_policies;
+  WrongIcv with_esn;
 };
 
 __global__ void __launch_bounds__(kThreadsPerBlock)
@@ -271,9 +269,16 @@ __global__ void __launch_bounds__(kThreadsPerBlock)
   PacketView view{batch.frames + packet.offset, &packet};
   const CryptoJob job = jobs[i];
   if (job.sa != kNoSa) {
-    if (opened[i] == 0) return drop(packet, Reason::integrity, batch.function);
-    reinterpret_cast<InboundFinding*>(batch.findings)[i].authentic = 1;
     const SaView& sa = inward.selection.sas[job.sa];
+    InboundFinding& finding = reinterpret_cast<InboundFinding*>(batch.findings)[i];
+    if (opened[i] == 0) {
+      if (!sa.esn || inward.with_esn == WrongIcv::drop) return drop(packet, Reason::integrity, batch.function);
+      finding = {0, kNoSa, 0, 0};
+      packet.verdict = Verdict::punt();  // the frame is unchanged
+      packet.verdict.nf = batch.function;
+      return;
+    }
+    finding.authentic = 1;
     if (sa.esn) atomicMax(&inward.tops[job.sa], static_cast<unsigned long long>(job.sequence));
     // The outer headers are still unchanged.
     const Reason reason = decapsulate(view, sa, find_esp(view, inward.ports), job);
@@ -293,16 +298,22 @@ __global__ void __launch_bounds__(kThreadsPerBlock)
 
 class InboundGpuStage final : public gpu::GpuStage {
  public:
-  InboundGpuStage(const DeviceTables& tables, const StageUse& use)
+  InboundGpuStage(const DeviceCopies& tables, WrongIcv with_esn, const StageUse& use)
       : tables_(tables),
-        inward_{tables.selection().view(), tables.inbound().view(),     tables.inbound().ports(), tables.tops(),
-                tables.windows(),          tables.host().has_policies()},
+        inward_{tables.selection().view(),
+                tables.inbound().view(),
+                tables.inbound().ports(),
+                tables.tops(),
+                tables.windows(),
+                tables.has_policies(),
+                with_esn},
         jobs_(use.batch_packets),
         opened_(use.batch_packets),
         scratch_(use.batch_packets, use.multiprocessors) {}
 
   bool enqueue(const gpu::DevicePackets& batch, const gpu::Stream& stream) noexcept override {
     if (batch.count == 0) return true;
+    if (batch.count > scratch_.packets()) return false;  // the lane may be another process's
     return launch_threads(arrive, batch.count, stream, inward_, batch, jobs_.data()) &&
            enqueue_open(jobs_.data(), batch.count, tables_.keys(), batch.frames, opened_.data(), scratch_, stream) &&
            launch_threads(leave, batch.count, stream, tables_.selection().engine(), inward_, batch, jobs_.data(),
@@ -313,7 +324,7 @@ class InboundGpuStage final : public gpu::GpuStage {
   }
 
  private:
-  const DeviceTables& tables_;
+  const DeviceCopies& tables_;
   const Inward inward_;
   gpu::DeviceBuffer<CryptoJob> jobs_;
   gpu::DeviceBuffer<std::uint8_t> opened_;
@@ -327,8 +338,9 @@ std::unique_ptr<gpu::GpuStage> make_outbound_gpu_stage(const DeviceTables& table
   return std::make_unique<OutboundGpuStage>(tables, std::move(sender), turns, growth, use);
 }
 
-std::unique_ptr<gpu::GpuStage> make_inbound_gpu_stage(const DeviceTables& tables, const StageUse& use) {
-  return std::make_unique<InboundGpuStage>(tables, use);
+std::unique_ptr<gpu::GpuStage> make_inbound_gpu_stage(const DeviceCopies& tables, WrongIcv with_esn,
+                                                      const StageUse& use) {
+  return std::make_unique<InboundGpuStage>(tables, with_esn, use);
 }
 
 }  // namespace penstock::ipsec

@@ -41,6 +41,7 @@ class DeviceKeys {
 
   [[nodiscard]] const SaKeys* data() const noexcept { return keys_.data(); }
   [[nodiscard]] const CryptoNeeds& needs() const noexcept { return needs_; }
+  [[nodiscard]] std::size_t bytes() const noexcept { return keys_.size_bytes(); }
 
  private:
   gpu::DeviceBuffer<SaKeys> keys_;

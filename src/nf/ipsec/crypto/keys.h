@@ -53,8 +53,9 @@ struct alignas(16) SaKeys {
   bool esn = false;
   std::uint16_t iv_bytes = 0;  // as in the SA's jobs
   std::uint16_t icv_bytes = 0;
+  std::uint8_t reserved[4] = {};  // no padding, since arrays of it may go to another process
 };
-static_assert(std::is_trivially_copyable_v<SaKeys>);
+static_assert(std::has_unique_object_representations_v<SaKeys>);
 
 /// Whether all lengths are valid for the algorithms; otherwise there can be no SA. AES-GCM requires Integrity::none.
 [[nodiscard]] bool fits(const KeyMaterial& material) noexcept;

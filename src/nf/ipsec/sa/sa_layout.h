@@ -42,6 +42,7 @@ struct SaView {
   bool decap_dscp = false;         // inbound, the outer DSCP replaces the inner one
   bool dont_encap_dscp = false;    // outbound, the outer DSCP is 0
   bool no_pmtu_discovery = false;  // the outer DF bit stays clear
+  std::uint8_t reserved[5] = {};   // no padding, since arrays of it may go to another process
 
   /// From the end of the outer IP header to the text: UDP header, ESP header, IV.
   [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr std::uint32_t esp_head_bytes() const noexcept {
@@ -55,7 +56,7 @@ struct SaView {
     return esp_head_bytes() + (tunnel ? outer_header_bytes() : 0);
   }
 };
-static_assert(std::is_trivially_copyable_v<SaView>);
+static_assert(std::has_unique_object_representations_v<SaView>);
 
 /// Pad length and next header, the last two bytes of the text.
 inline constexpr std::uint32_t kEspTrailerBytes = 2;

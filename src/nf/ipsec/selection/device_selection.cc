@@ -3,28 +3,20 @@
 
 #include "nf/ipsec/selection/device_selection.h"
 
-#include <span>
-#include <vector>
-
 namespace penstock::ipsec {
 
-namespace {
+DeviceSelection::DeviceSelection(const SelectionSpans& host)
+    : engine_(host.engine),
+      policies_(host.policies),
+      candidates_(host.candidates),
+      sas_(host.sas),
+      selectors_(host.selectors) {}
 
-template <typename T>
-gpu::DeviceBuffer<T> copy_of(const std::vector<T>& host) {
-  return gpu::DeviceBuffer<T>(std::span<const T>(host));
+std::size_t DeviceSelection::bytes() const noexcept {
+  return engine_.bytes() + policies_.size_bytes() + candidates_.size_bytes() + sas_.size_bytes() +
+         selectors_.size_bytes();
 }
 
-}  // namespace
-
-DeviceSelection::DeviceSelection(const Selection& host)
-    : engine_(host.rules(), host.classifier()),
-      policies_(copy_of(host.policies())),
-      candidates_(copy_of(host.candidates())),
-      sas_(copy_of(host.sas())),
-      selectors_(copy_of(host.selectors())) {}
-
-DeviceInboundTable::DeviceInboundTable(const InboundTable& host)
-    : slots_(copy_of(host.slots())), other_ports_(copy_of(host.other_ports())) {}
+DeviceInboundTable::DeviceInboundTable(const InboundSpans& host) : slots_(host.slots), other_ports_(host.other_ports) {}
 
 }  // namespace penstock::ipsec

@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <variant>
 
@@ -19,7 +20,7 @@ namespace penstock::ipsec {
 class DeviceSelection {
  public:
   /// Copies the tables to the current device. Throws CudaError.
-  explicit DeviceSelection(const Selection& host);
+  explicit DeviceSelection(const SelectionSpans& host);
 
   // For kernels, passed by value. The engine's `deciding_entry` returns a policy, or kNoPolicy.
   [[nodiscard]] classify::BitVectorView engine() const noexcept {
@@ -28,6 +29,8 @@ class DeviceSelection {
   [[nodiscard]] SelectionView view() const noexcept {
     return {policies_.data(), candidates_.data(), sas_.data(), selectors_.data()};
   }
+  [[nodiscard]] std::uint32_t sas() const noexcept { return static_cast<std::uint32_t>(sas_.size()); }
+  [[nodiscard]] std::size_t bytes() const noexcept;
 
  private:
   classify::DeviceTables engine_;
@@ -40,13 +43,14 @@ class DeviceSelection {
 class DeviceInboundTable {
  public:
   /// Copies the table to the current device. Throws CudaError.
-  explicit DeviceInboundTable(const InboundTable& host);
+  explicit DeviceInboundTable(const InboundSpans& host);
 
   // For kernels, passed by value.
   [[nodiscard]] InboundView view() const noexcept {
     return {slots_.data(), static_cast<std::uint32_t>(slots_.size() - 1)};
   }
   [[nodiscard]] NatTraversalPorts ports() const noexcept { return {other_ports_.data()}; }
+  [[nodiscard]] std::size_t bytes() const noexcept { return slots_.size_bytes() + other_ports_.size_bytes(); }
 
  private:
   gpu::DeviceBuffer<SaSlot> slots_;

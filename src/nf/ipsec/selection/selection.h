@@ -17,6 +17,7 @@
 #include "classify/classifier.h"
 #include "classify/interfaces.h"
 #include "classify/rule.h"
+#include "classify/table_spans.h"
 #include "nf/ipsec/esp/decapsulate_core.h"
 #include "nf/ipsec/sa/sa.h"
 #include "nf/ipsec/selection/policy.h"
@@ -32,6 +33,20 @@ struct SelectionSources {
   std::string state_file, policy_file;  // names, for messages
   classify::Interfaces interfaces;      // resolves the devices that policies name
   std::uint32_t mtu = 1500;             // for `sa_view`
+};
+
+/// The arrays of a Selection, or of a recipe. Borrow them.
+struct SelectionSpans {
+  classify::TableSpans engine;  // bit vectors; an entry per policy
+  std::span<const PolicyView> policies;
+  std::span<const std::uint32_t> candidates;
+  std::span<const SaView> sas;
+  std::span<const SelectorView> selectors;
+};
+/// Those of an InboundTable, or of a recipe.
+struct InboundSpans {
+  std::span<const SaSlot> slots;
+  std::span<const std::uint32_t> other_ports;
 };
 
 /// Policies and their SAs. Outbound: the policies of `Direction::out`. Inbound: those of `fwd`, which are tried first
@@ -53,7 +68,11 @@ class Selection {
   /// The line in the policy file where a policy starts.
   [[nodiscard]] std::uint32_t line(std::uint32_t policy) const noexcept { return rules_.rules[policy].line; }
 
-  // What is copied to devices.
+  /// What is copied to devices.
+  [[nodiscard]] SelectionSpans spans() const {
+    return {*classify::spans_of(rules_, *classifier_), policies_, candidates_, sas_, selectors_};
+  }
+
   [[nodiscard]] const classify::Ruleset& rules() const noexcept { return rules_; }
   [[nodiscard]] const classify::Classifier& classifier() const noexcept { return *classifier_; }
   [[nodiscard]] const std::vector<PolicyView>& policies() const noexcept { return policies_; }
@@ -83,7 +102,10 @@ class InboundTable {
   [[nodiscard]] InboundView view() const noexcept {
     return {slots_.data(), static_cast<std::uint32_t>(slots_.size() - 1)};
   }
-  [[nodiscard]] const std::vector<SaSlot>& slots() const noexcept { return slots_; }  // copied to devices
+  /// What is copied to devices.
+  [[nodiscard]] InboundSpans spans() const noexcept { return {slots_, other_ports_}; }
+
+  [[nodiscard]] const std::vector<SaSlot>& slots() const noexcept { return slots_; }
   /// Empty if 4500 is the only port.
   [[nodiscard]] const std::vector<std::uint32_t>& other_ports() const noexcept { return other_ports_; }
   [[nodiscard]] NatTraversalPorts ports() const noexcept {

@@ -87,9 +87,9 @@ TEST(SelectionOnDevice, SaysWhatTheHostsTablesSay) {
       expected.push_back(answer(out->value->view(), out_policy, in->value->view(), in_policy, table->view(),
                                 table->ports(), status.data(), question));
     }
-    const DeviceSelection device_out(*out->value);
-    const DeviceSelection device_in(*in->value);
-    const DeviceInboundTable device_table(*table);
+    const DeviceSelection device_out(out->value->spans());
+    const DeviceSelection device_in(in->value->spans());
+    const DeviceInboundTable device_table(table->spans());
     const gpu::DeviceBuffer<std::uint8_t> device_status{std::span<const std::uint8_t>(status)};
     const gpu::DeviceBuffer<Question> asked{std::span<const Question>(questions)};
     gpu::DeviceBuffer<Answer> answers(questions.size());

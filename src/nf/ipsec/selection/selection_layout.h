@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Policies and the SAs that they use, in one layout for host and device. A policy's index is that of its entry in the
-// firewall's engine. An SA's index is its position in the user's file, as everywhere.
+// firewall's engine. An SA's index is its position in the user's file, as everywhere. Types of arrays have no padding,
+// since arrays may go to another process.
 
 #pragma once
 
@@ -32,6 +33,7 @@ struct TemplateView {
   std::uint32_t reqid = 0;  // 0: any, inbound
   NetworkLayer outer = NetworkLayer::none;
   bool tunnel = true;
+  std::uint8_t reserved[6] = {};
 };
 
 struct PolicyView {
@@ -39,8 +41,9 @@ struct PolicyView {
   std::uint32_t first_candidate = 0;  // outbound: matching SAs, in order of preference
   std::uint32_t candidates = 0;
   Handling handling = Handling::bypass;
+  std::uint8_t reserved[7] = {};
 };
-static_assert(std::is_trivially_copyable_v<PolicyView>);
+static_assert(std::has_unique_object_representations_v<PolicyView>);
 
 /// The packets that an SA may carry, according to its own selector.
 struct SelectorView {
@@ -53,8 +56,9 @@ struct SelectorView {
   bool any_source_port = true;
   bool any_destination_port = true;
   bool nothing = false;  // matches nothing, because it uses an unsupported condition
+  std::uint8_t reserved[7] = {};
 };
-static_assert(std::is_trivially_copyable_v<SelectorView>);
+static_assert(std::has_unique_object_representations_v<SelectorView>);
 
 /// Lifetime status of an SA. Changes while packets flow.
 enum class SaStatus : std::uint8_t {
@@ -80,7 +84,9 @@ struct SaSlot {
   std::uint32_t sa = 0;
   NetworkLayer family = NetworkLayer::none;  // none: free slot
   bool udp = false;                          // for an address: some SA to it uses UDP encapsulation
+  std::uint8_t reserved[6] = {};
 };
+static_assert(std::has_unique_object_representations_v<SaSlot>);
 
 struct InboundView {
   const SaSlot* slots = nullptr;
