@@ -17,6 +17,7 @@
 #include "nf/ipsec/ipsec.h"
 #include "nf/ipsec/recipe.h"
 #include "nf/nids/match/automaton_recipe.h"
+#include "nf/nids/match/filter_recipe.h"
 #include "nf/nids/nids.h"
 #include "nf/router/recipe.h"
 #include "nf/router/router.h"
@@ -88,8 +89,8 @@ const function::NfKind* find_kind(std::string_view name, function::NfKinds kinds
 }
 
 std::span<const function::RemoteKernel> remote_kernels() {
-  static const std::array kKernels{filter::remote_kernel(), firewall::remote_kernel(), ipsec::remote_kernel(),
-                                   nids::remote_kernel(), router::remote_kernel()};
+  static const std::array kKernels{filter::remote_kernel(),      firewall::remote_kernel(), ipsec::remote_kernel(),
+                                   nids::remote_filter_kernel(), nids::remote_kernel(),     router::remote_kernel()};
   return kKernels;
 }
 

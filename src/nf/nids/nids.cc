@@ -22,6 +22,8 @@
 #include "nf/nids/explain.h"
 #include "nf/nids/flow_state_stage.h"
 #include "nf/nids/match/automaton_recipe.h"
+#include "nf/nids/match/filter_recipe.h"
+#include "nf/nids/match/hashed_filter_build.h"
 #include "nf/nids/match/packet_literals.h"
 #include "nf/nids/match/rarity.h"
 #include "nf/nids/rules/load_table.h"
@@ -236,11 +238,23 @@ Result<const ScanTables*> Nids::scan_tables() const {
 
 std::optional<function::StageRecipe> Nids::stage_recipe(function::Processor processor) const {
   if (processor != function::Processor::gpu || !traits_.devices[processor]) return std::nullopt;
-  if (settings_.scan != ScanEngine::aho_corasick_packets || traits_.state_bytes > 0) return std::nullopt;
   const std::lock_guard lock(mutex_);
   const auto tables = scan_tables();
   if (!tables) return std::nullopt;
-  return recipe_of(spans_of(std::get<PacketAutomaton>((*tables)->engine).tables));
+  const auto& engine = (*tables)->engine;
+  if (const auto* const automaton = std::get_if<PacketAutomaton>(&engine)) {
+    auto recipe = recipe_of(spans_of(automaton->tables));
+    return check_recipe(recipe) ? std::optional(std::move(recipe)) : std::nullopt;
+  }
+  std::optional<HashedFilterTables> built;  // for an engine without a recipe, which finds the same literals
+  const auto* filter = std::get_if<HashedFilterTables>(&engine);
+  if (filter == nullptr) {
+    auto instead = build_hashed_filter(cut_literals(detection_->literals()));
+    if (!instead) return std::nullopt;
+    filter = &built.emplace(std::move(*instead));
+  }
+  auto recipe = recipe_of(filter->spans(), traits_.state_bytes > 0);
+  return check_filter_recipe(recipe) ? std::optional(std::move(recipe)) : std::nullopt;
 }
 
 std::unique_ptr<function::StateStage> Nids::make_state_stage(function::CpuStage& /*twin*/) {

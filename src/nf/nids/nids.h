@@ -36,7 +36,8 @@ class Nids final : public function::NetworkFunction {
   stack::TrackerOptions stack_options() const override { return settings_.tracker; }
   std::unique_ptr<function::CpuStage> make_cpu_stage() override;
   std::unique_ptr<DeviceStage> make_device_stage(function::Processor processor, const StageUse& use) override;
-  /// Only with the automaton that takes each packet, without states of flows: the check does not know other engines.
+  /// Of the hashed filter, also where the automaton in strips would be faster: no check knows that one. Null also if a
+  /// search could take too long for a device of others.
   [[nodiscard]] std::optional<function::StageRecipe> stage_recipe(function::Processor processor) const override;
   std::unique_ptr<function::StateStage> make_state_stage(function::CpuStage& twin) override;
   std::unique_ptr<function::FinishStage> make_finish_stage(function::CpuStage& twin) override;

@@ -21,6 +21,8 @@
 #include "function/stack_use.h"
 #include "function/testing/attached_stage.h"
 #include "nf/nids/detect/testing/detection_bed.h"
+#include "nf/nids/match/automaton_recipe.h"
+#include "nf/nids/match/filter_recipe.h"
 #include "nf/nids/match/hashed_filter_build.h"
 #include "nf/nids/match/packet_literals.h"
 #include "nf/nids/match/rarity.h"
@@ -496,6 +498,25 @@ TEST_F(NidsFunction, FindsTheSameWithEveryMatcher) {
     EXPECT_EQ(report["rules"][0]["alerts"], 2) << matcher;
     EXPECT_EQ(report["rules"][1]["alerts"], 1) << matcher;
   }
+}
+
+TEST_F(NidsFunction, HasARecipeOfItsStageWhateverTheMatcher) {
+  const std::string rules = "alert tcp any any -> any any (content:\"attack at dawn\"; sid:1;)\n";
+  const auto needs_of = [&](const function::RemoteKernel& kernel, const std::vector<Given>& with) {
+    const auto nids = make(rules, with);
+    const auto recipe = nids->stage_recipe(function::Processor::gpu);
+    if (!recipe || recipe->kernel != kernel.name || !kernel.check(*recipe)) {
+      ADD_FAILURE() << kernel.name;
+      return function::StageNeeds{};
+    }
+    const function::StageNeeds needs = kernel.needs(*recipe);
+    EXPECT_EQ(needs.findings_bytes, nids->traits().findings_bytes);
+    EXPECT_EQ(needs.state_bytes, nids->traits().state_bytes);
+    return needs;
+  };
+  EXPECT_EQ(needs_of(remote_filter_kernel(), {}).state_bytes, 0U);
+  EXPECT_EQ(needs_of(remote_filter_kernel(), {{"flow_state", {"automaton"}}}).state_bytes, sizeof(FlowState));
+  EXPECT_EQ(needs_of(remote_kernel(), {{"gpu_matcher", {"aho_corasick"}}}).state_bytes, 0U);
 }
 
 //   client   "....attack a" │ "t dawn...."      the device finds the cut literal in the second segment, by its state

@@ -12,6 +12,7 @@ DeviceLiterals::DeviceLiterals(const ScanTables& tables) {
 }
 
 DeviceLiterals::DeviceLiterals(const AutomatonSpans& automaton) : engine_(copy_of(automaton)) {}
+DeviceLiterals::DeviceLiterals(const FilterSpans& filter) : engine_(copy_of(filter)) {}
 
 /// Null if there is nothing to copy.
 template <typename T>
@@ -45,15 +46,15 @@ DeviceLiterals::EngineView DeviceLiterals::copy_of(const AutomatonSpans& automat
   return PacketAutomatonView<std::uint32_t>{copy_of(automaton, automaton.wide)};
 }
 
-DeviceLiterals::EngineView DeviceLiterals::copy_of(const HashedFilterTables& tables) {
-  HashedFilterView view = tables.view();
-  view.bits.quads = copy_of(tables.quad_bits);
-  view.bits.pairs = copy_of(tables.pair_bits);
-  view.bits.keys = copy_of(tables.key_bits);
-  view.quad_slots.slots = copy_of(tables.quad_slots);
-  view.pair_slots.slots = copy_of(tables.pair_slots);
-  view.entries = copy_of(tables.entries);
-  view.rests = copy_of(tables.rests);
+DeviceLiterals::EngineView DeviceLiterals::copy_of(const FilterSpans& filter) {
+  HashedFilterView view = filter.view();
+  view.bits.quads = copy_of(filter.quad_bits);
+  view.bits.pairs = copy_of(filter.pair_bits);
+  view.bits.keys = copy_of(filter.key_bits);
+  view.quad_slots.slots = copy_of(filter.quad_slots);
+  view.pair_slots.slots = copy_of(filter.pair_slots);
+  view.entries = copy_of(filter.entries);
+  view.rests = copy_of(filter.rests);
   return view;
 }
 

@@ -35,8 +35,9 @@ class DeviceLiterals {
 
   /// Copies the tables to the current device; throws CudaError.
   explicit DeviceLiterals(const ScanTables& tables);
-  /// The same of a PacketAutomaton. That of another process must have been checked.
+  /// The same of a PacketAutomaton, or of a hashed filter. Those of another process must have been checked.
   explicit DeviceLiterals(const AutomatonSpans& automaton);
+  explicit DeviceLiterals(const FilterSpans& filter);
 
   /// To be passed by value to kernels.
   [[nodiscard]] const EngineView& engine() const noexcept { return engine_; }
@@ -44,14 +45,11 @@ class DeviceLiterals {
  private:
   template <typename T>
   const T* copy_of(std::span<const T> host);
-  template <typename T>
-  const T* copy_of(const std::vector<T>& host) {
-    return copy_of(std::span(host));
-  }
   template <typename Entry>
   [[nodiscard]] AhoCorasickView<Entry> copy_of(const AutomatonSpans& automaton, std::span<const Entry> rows);
   [[nodiscard]] EngineView copy_of(const AhoCorasickTables& tables);
-  [[nodiscard]] EngineView copy_of(const HashedFilterTables& tables);
+  [[nodiscard]] EngineView copy_of(const HashedFilterTables& tables) { return copy_of(tables.spans()); }
+  [[nodiscard]] EngineView copy_of(const FilterSpans& filter);
   [[nodiscard]] EngineView copy_of(const PacketAutomaton& automaton);
   [[nodiscard]] EngineView copy_of(const AutomatonSpans& automaton);
 
@@ -62,9 +60,11 @@ class DeviceLiterals {
 /// Makes a stage that finds the literals in each forwarded packet's possible payload (scan_range_core.h), and writes
 /// them as the packet's finding, a PacketLiterals. For other packets the finding says that they were not scanned. If
 /// packets come with states (DevicePackets::states, one FlowState each), literals that begin in the state are included,
-/// unless each packet has a thread (PacketAutomaton). Verdicts do not change. Borrows the tables, which must be on the
-/// current device. `multiprocessors`: how many it may fill, as in StageUse. Throws CudaError.
+/// unless each packet has a thread (PacketAutomaton) or `takes_states` is false. Verdicts do not change. Borrows the
+/// tables, which must be on the current device. `multiprocessors`: how many it may fill, as in StageUse. Throws
+/// CudaError.
 [[nodiscard]] std::unique_ptr<gpu::GpuStage> make_scan_stage(const DeviceLiterals& literals,
-                                                             std::uint32_t multiprocessors = 0);
+                                                             std::uint32_t multiprocessors = 0,
+                                                             bool takes_states = true);
 
 }  // namespace penstock::nids

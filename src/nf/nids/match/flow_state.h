@@ -29,6 +29,8 @@ class FlowState {
   [[nodiscard]] PENSTOCK_HOST_DEVICE std::uint32_t count() const noexcept {
     return static_cast<std::uint32_t>(word_ >> 56);
   }
+  /// Whether it can be one; always, unless it comes from elsewhere.
+  [[nodiscard]] PENSTOCK_HOST_DEVICE bool is_sound() const noexcept { return count() <= kMost; }
   /// The first byte is the lowest one; zeros above the last.
   [[nodiscard]] PENSTOCK_HOST_DEVICE std::uint64_t bytes() const noexcept { return word_ << 8 >> 8; }
 

@@ -154,14 +154,14 @@ class Builder {
   HashedFilterTables tables_;
 };
 
-FilterSlotsView view_of(const std::vector<FilterSlot>& slots) {
+FilterSlotsView view_of(std::span<const FilterSlot> slots) {
   return {slots.data(), static_cast<std::uint32_t>(slots.size() - 1),
           static_cast<std::uint32_t>(32 - std::countr_zero(slots.size()))};
 }
 
 }  // namespace
 
-HashedFilterView HashedFilterTables::view() const noexcept {
+HashedFilterView FilterSpans::view() const noexcept {
   const auto shift_of = [](std::size_t words) { return static_cast<std::uint32_t>(32 - std::countr_zero(words)); };
   return {{quad_bits.data(), pair_bits.data(), key_bits.data(), shift_of(quad_bits.size()), shift_of(key_bits.size())},
           folds,
@@ -174,10 +174,9 @@ HashedFilterView HashedFilterTables::view() const noexcept {
           rests.data()};
 }
 
-std::size_t HashedFilterTables::bytes() const noexcept {
-  return (quad_bits.size() + pair_bits.size() + key_bits.size()) * sizeof(std::uint32_t) +
-         (quad_slots.size() + pair_slots.size()) * sizeof(FilterSlot) + entries.size() * sizeof(FilterEntry) +
-         rests.size();
+std::size_t FilterSpans::bytes() const noexcept {
+  return quad_bits.size_bytes() + pair_bits.size_bytes() + key_bits.size_bytes() + quad_slots.size_bytes() +
+         pair_slots.size_bytes() + entries.size_bytes() + rests.size_bytes();
 }
 
 Result<HashedFilterTables> build_hashed_filter(std::span<const Literal> literals, const HashedFilterOptions& options) {

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/host_device.h"
@@ -32,6 +33,7 @@ struct FilterEntry {
   std::uint16_t at = 0;  // offset of the window in the literal
   std::uint8_t nocase = 0;
   std::uint8_t last = 0;
+  std::uint8_t reserved[2] = {};  // no padding, since arrays of it may go to another process
 };
 static_assert(sizeof(FilterEntry) == 24);
 
@@ -96,6 +98,20 @@ struct HashedFilterView {
 [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr std::uint32_t quad_bit(std::uint32_t hash) noexcept { return hash >> 12; }
 [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr std::uint32_t pair_bit(std::uint32_t window) noexcept { return window; }
 
+/// The tables in host memory, of HashedFilterTables or of a recipe. Borrows them.
+struct FilterSpans {
+  std::span<const std::uint32_t> quad_bits, pair_bits, key_bits;  // a power of two in each
+  std::span<const FilterSlot> quad_slots, pair_slots;             // ditto
+  std::span<const FilterEntry> entries;
+  std::span<const std::uint8_t> rests;
+  bool folds = false;
+  bool pairs = false;
+  std::uint32_t before = 0, after = 0;
+
+  [[nodiscard]] HashedFilterView view() const noexcept;
+  [[nodiscard]] std::size_t bytes() const noexcept;
+};
+
 /// Owns the tables on the host.
 struct HashedFilterTables {
   std::vector<std::uint32_t> quad_bits, pair_bits, key_bits;
@@ -107,11 +123,14 @@ struct HashedFilterTables {
   std::uint32_t before = 0, after = 0;
   std::uint32_t literals = 0;
 
-  [[nodiscard]] HashedFilterView view() const noexcept;
+  [[nodiscard]] FilterSpans spans() const noexcept {
+    return {quad_bits, pair_bits, key_bits, quad_slots, pair_slots, entries, rests, folds, pairs, before, after};
+  }
+  [[nodiscard]] HashedFilterView view() const noexcept { return spans().view(); }
   [[nodiscard]] std::size_t bit_bytes() const noexcept {
     return (quad_bits.size() + (pairs ? pair_bits.size() : 0) + key_bits.size()) * sizeof(std::uint32_t);
   }
-  [[nodiscard]] std::size_t bytes() const noexcept;
+  [[nodiscard]] std::size_t bytes() const noexcept { return spans().bytes(); }
 };
 
 }  // namespace penstock::nids

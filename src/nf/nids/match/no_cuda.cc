@@ -8,7 +8,7 @@
 
 namespace penstock::nids {
 
-std::unique_ptr<gpu::GpuStage> make_scan_stage(const DeviceLiterals&, std::uint32_t) {
+std::unique_ptr<gpu::GpuStage> make_scan_stage(const DeviceLiterals&, std::uint32_t, bool) {
   throw gpu::CudaError(0, "this program was built without CUDA");
 }
 

@@ -67,10 +67,11 @@ class ScanEachStage final : public gpu::GpuStage {
 template <typename Scan>
 class ScanStage final : public gpu::GpuStage {
  public:
-  ScanStage(const Scan& scan, std::uint32_t multiprocessors) : launch_(scan, multiprocessors) {}
+  ScanStage(const Scan& scan, std::uint32_t multiprocessors, bool takes_states)
+      : launch_(scan, multiprocessors), takes_states_(takes_states) {}
   bool enqueue(const gpu::DevicePackets& batch, const gpu::Stream& stream) noexcept override {
     if (!launch_(batch, stream)) return false;
-    if (batch.states == nullptr || batch.count == 0) return true;
+    if (!takes_states_ || batch.states == nullptr || batch.count == 0) return true;
     return gpu::launch_threads(scan_seams<decltype(Scan::view)>, batch.count, stream, launch_.scan().view, batch);
   }
   /// A scan only writes the batch's findings.
@@ -80,6 +81,7 @@ class ScanStage final : public gpu::GpuStage {
 
  private:
   ScanLauncher<Scan> launch_;
+  const bool takes_states_;  // else the lane may have smaller ones, of nobody's
 };
 
 unsigned most_shared_bytes() {
@@ -97,14 +99,15 @@ bool rows_fit_shared(const DeviceLiterals::EngineView& engine, unsigned most) {
 
 }  // namespace
 
-std::unique_ptr<gpu::GpuStage> make_scan_stage(const DeviceLiterals& literals, std::uint32_t multiprocessors) {
+std::unique_ptr<gpu::GpuStage> make_scan_stage(const DeviceLiterals& literals, std::uint32_t multiprocessors,
+                                               bool takes_states) {
   if (const auto* const narrow = std::get_if<PacketAutomatonView<std::uint16_t>>(&literals.engine()))
     return std::make_unique<ScanEachStage<std::uint16_t>>(*narrow);
   if (const auto* const wide = std::get_if<PacketAutomatonView<std::uint32_t>>(&literals.engine()))
     return std::make_unique<ScanEachStage<std::uint32_t>>(*wide);
   return with_scan(literals.engine(), rows_fit_shared(literals.engine(), most_shared_bytes()),
                    [&]<typename Scan>(const Scan& scan) -> std::unique_ptr<gpu::GpuStage> {
-                     return std::make_unique<ScanStage<Scan>>(scan, multiprocessors);
+                     return std::make_unique<ScanStage<Scan>>(scan, multiprocessors, takes_states);
                    });
 }
 

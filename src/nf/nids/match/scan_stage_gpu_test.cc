@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <variant>
@@ -15,6 +16,7 @@
 #include "gpu/stream.h"
 #include "nf/nids/match/automaton_recipe.h"
 #include "nf/nids/match/device_literals.h"
+#include "nf/nids/match/filter_recipe.h"
 #include "nf/nids/match/flow_state.h"
 #include "nf/nids/match/literals_for_test.h"
 #include "nf/nids/match/rarity.h"
@@ -248,6 +250,63 @@ TEST(ScanOnDeviceByItsRecipe, FindsWhatTheStageItselfFinds) {
   for (std::size_t i = 0; i < found.size(); ++i) {
     EXPECT_EQ(found[i].flags, expected[i].flags) << i;
     EXPECT_TRUE(std::ranges::equal(found[i].list(), expected[i].list())) << i;
+  }
+}
+
+TEST(ScanOnDeviceByItsRecipe, FindsWhatTheHashedFilterFindsWithAndWithoutStates) {
+  for (const bool with_states : {false, true}) {
+    Draw draw(12);
+    const std::vector<Literal> literals = cut_literals(rule_literals(150, draw));
+    const auto tables = build_scan_tables(literals, ScanEngine::hashed_filter);
+    ASSERT_TRUE(tables) << to_string(tables.error());
+    const DeviceLiterals on_device(*tables);
+    const auto own = make_scan_stage(on_device);
+    const auto recipe = recipe_of(std::get<HashedFilterTables>(tables->engine).spans(), with_states);
+    const auto checked = check_filter_recipe(recipe);
+    ASSERT_TRUE(checked) << to_string(checked.error());
+    const auto loaded = remote_filter_kernel().load(recipe);
+    const auto made = loaded->make_stage({});
+    Batch batch(12, literals);
+    FlowState state;
+    for (int i = 0; i < 3000; ++i) {
+      Bytes payload = draw.traffic(draw.below(1461));
+      if (draw.one_in(3)) draw.plant(literals[draw.below(150)], payload);
+      batch.add(payload);
+      if (with_states) batch.set_state(state);
+      state.append(payload);
+    }
+    const auto expected = batch.scan(*own, 0);
+    const auto found = batch.scan(static_cast<gpu::GpuStage&>(*made), 0);
+    ASSERT_EQ(found.size(), expected.size());
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      ASSERT_EQ(found[i].flags, expected[i].flags) << i;
+      if (!found[i].complete()) continue;
+      EXPECT_EQ(Found(found[i].list().begin(), found[i].list().end()),
+                Found(expected[i].list().begin(), expected[i].list().end()))
+          << i;
+    }
+  }
+}
+
+// Of another process, which may say anything.
+TEST(ScanOnDeviceByItsRecipe, LeavesOutStatesThatNoFlowCanHave) {
+  const std::vector<Literal> literals{testing::literal("ab"), testing::literal("abcdefgh")};
+  const auto tables = build_scan_tables(literals, ScanEngine::hashed_filter);
+  ASSERT_TRUE(tables) << to_string(tables.error());
+  const auto recipe = recipe_of(std::get<HashedFilterTables>(tables->engine).spans(), true);
+  const auto loaded = remote_filter_kernel().load(recipe);
+  const auto made = loaded->make_stage({});
+  Batch batch(13, {});
+  for (std::uint64_t count = 8; count < 256; ++count) {
+    batch.add(testing::bytes_of("bcd"));
+    const std::uint64_t word = count << 56 | 0x61'6161'6161'6161;
+    FlowState state;
+    std::memcpy(static_cast<void*>(&state), &word, sizeof(state));
+    batch.set_state(state);
+  }
+  for (const PacketLiterals& finding : batch.scan(static_cast<gpu::GpuStage&>(*made), 0)) {
+    EXPECT_EQ(finding.flags, PacketLiterals::kScanned | PacketLiterals::kPayload);
+    EXPECT_EQ(finding.count, 0);
   }
 }
 

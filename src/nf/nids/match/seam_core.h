@@ -107,12 +107,14 @@ PENSTOCK_HOST_DEVICE inline void search_seam(const AhoCorasickView<Entry>& view,
 }
 
 /// Call it after the scan of a packet. Adds to its finding the literals that begin in the state and end in the payload
-/// [begin, end).
+/// [begin, end). A state that is none, as another process may send it, is left out.
 template <typename Engine>
 PENSTOCK_HOST_DEVICE inline void scan_seam(const Engine& engine, FlowState state, const std::uint8_t* begin,
                                            const std::uint8_t* end, PacketLiterals& finding) noexcept {
   constexpr std::uint16_t kOfPayload = PacketLiterals::kScanned | PacketLiterals::kPayload;
-  if ((finding.flags & kOfPayload) != kOfPayload || state.count() == 0 || begin >= end) return;
+  if ((finding.flags & kOfPayload) != kOfPayload || !state.is_sound() || state.count() == 0 || begin >= end) {
+    return;
+  }
   finding.flags |= PacketLiterals::kWithState;
   search_seam(engine, SeamText(state, begin, end), [&](std::uint32_t literal) { finding.add(literal); });
 }
