@@ -8,6 +8,8 @@
 
 #include <atomic>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "base/error.h"
 #include "experiments/program.h"

@@ -70,7 +70,9 @@ std::string percent_text(const Point& rate, const Point& of) {
 
 std::string value_text(const Point* point, const char* key) {
   const auto value = point == nullptr ? std::nullopt : point->number(key);
-  return value ? fmt::format("{:.3g}", *value) : "";
+  constexpr double kLarge = 1000;
+  if (!value) return {};
+  return *value < kLarge ? fmt::format("{:.3g}", *value) : fmt::format("{:.0f}", *value);
 }
 
 std::string costs_of_proxy(const Record& record, Style style) {
@@ -157,57 +159,63 @@ std::string drops(const Record& record, Style style) {
                     rows, style);
 }
 
-/// The best point of this way of sharing in the same sweep.
-const Point* best_of_way(const Record& record, std::string_view sweep, std::string_view function, const char* sharing) {
-  const auto points = points_of(
-      record, {{"sweep", {std::string(sweep)}}, {"function", {std::string(function)}}, {"sharing", {sharing}}});
+/// The highest combined rate of this way of sharing.
+std::string best_rate(const Record& record, Conditions where, const char* sharing) {
+  where.push_back({"sharing", {sharing}});
+  const auto points = points_of(record, where);
   const auto best =
       std::ranges::max_element(points, {}, [](const Point* point) { return point->number("gbps").value_or(0); });
-  return best == points.end() ? nullptr : *best;
+  return best == points.end() ? "" : value_text(*best, "gbps");
 }
 
 std::string recommendations(const Record& record, Style style) {
   struct Load {
-    const char* sweep;
     const char* what;
-    bool keeps_shares;
+    Conditions where;
+    bool keeps_shares = false;
   };
-  constexpr Load kLoads[] = {
-      {"tenants", "up to 4 equal tenants, highest combined rate", false},
-      {"profiles", "any number of equal tenants, highest combined rate", false},
-      {"greedy", "a greedy tenant among 4, shares to be kept", true},
-      {"mixed", "4 tenants of several sizes, shares to be kept", true},
+  const std::vector<std::string> by_profile{"fixed", "weighted"};  // others know no sizes
+  std::vector<Load> loads{
+      {"equal, up to 4", {{"sweep", {"tenants"}}}},
+      {"equal, any number", {{"sweep", {"profiles"}}}},
+      {"4, one is greedy", {{"sweep", {"greedy"}}}, true},
+      {"4 of several sizes", {{"sweep", {"mixed"}}, {"sharing", by_profile}}, true},
   };
+  for (const char* const learners : {"1", "2", "3"})
+    loads.push_back({learners[0] == '1'   ? "beside 1 training"
+                     : learners[0] == '2' ? "beside 2 trainings"
+                                          : "beside 3 trainings",
+                     {{"sweep", {"learning"}}, {"learners", {learners}}, {"size", {"1522"}}}});
   Rows rows;
   std::vector<const Point*> all;
   for (const Point& point : record.points) all.push_back(&point);
   for (const std::string& function : values_of(all, "function")) {
-    for (const Load& load : kLoads) {
-      const Point* const best = recommended_sharing(record, load.sweep, function, load.keeps_shares);
+    for (const Load& load : loads) {
+      Conditions where = load.where;
+      where.push_back({"function", {function}});
+      const Point* const best = recommended_sharing(record, where, load.keeps_shares);
       if (best == nullptr) continue;
-      const double error = best->number("share_error_percent").value_or(0);
-      const bool broken = load.keeps_shares && error > kShareTolerancePercent;
+      const bool broken = load.keeps_shares && best->number("share_error_percent").value_or(0) > kShareTolerancePercent;
+      std::erase_if(where, [](const Condition& condition) { return condition.key == "sharing"; });
       rows.push_back({function, load.what, best->text("sharing") + (broken ? " (*)" : ""), best->text("profile"),
                       best->text("tenants"), value_text(best, "gbps"), value_text(best, "share_error_percent"),
-                      value_text(best, "p99_us"),
-                      value_text(best_of_way(record, load.sweep, function, "time-slicing"), "gbps"),
-                      value_text(best_of_way(record, load.sweep, function, "mps"), "gbps")});
+                      value_text(best, "p99_us"), best_rate(record, where, "time-slicing"),
+                      best_rate(record, where, "mps")});
     }
   }
   return table_text(
       fmt::format(
-          "Which scheduler and profile for which tenants (*: no scheduler kept all shares within {:.0f} %); the "
-          "rates of time slicing and MPS are the highest for the same tenants",
+          "Which scheduler and profile for which tenants: the highest combined rate; for unlike tenants, of the "
+          "schedulers that keep all shares within {:.0f} % (*: none does, so the one that comes closest). The last "
+          "columns: Gbit/s of the same tenants without a proxy",
           kShareTolerancePercent),
-      {"function", "tenants", "scheduler", "profile", "number", "Gbit/s", "share error, %", "p99, us",
-       "time slicing, Gbit/s", "MPS, Gbit/s"},
-      rows, style);
+      {"function", "tenants", "scheduler", "profile", "number", "Gbit/s", "error, %", "p99, us", "slices", "MPS"}, rows,
+      style);
 }
 
 }  // namespace
 
-const Point* recommended_sharing(const Record& record, std::string_view sweep, std::string_view function,
-                                 bool keeps_shares) {
+const Point* recommended_sharing(const Record& record, const Conditions& where, bool keeps_shares) {
   const Point* best = nullptr;
   const auto error = [](const Point& point) {
     return point.number("share_error_percent").value_or(std::numeric_limits<double>::infinity());
@@ -219,7 +227,7 @@ const Point* recommended_sharing(const Record& record, std::string_view sweep, s
     return one.number("gbps").value_or(0) > other.number("gbps").value_or(0);
   };
   for (const Point& point : record.points) {
-    if (point.text("sweep") != sweep || point.text("function") != function || !is_proxied(point)) continue;
+    if (!satisfies(point, where) || !is_proxied(point)) continue;
     if (best == nullptr || is_better(point, *best)) best = &point;
   }
   return best;

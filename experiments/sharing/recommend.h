@@ -7,9 +7,9 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 
 #include "experiments/figure.h"
+#include "experiments/point.h"
 #include "experiments/record.h"
 
 namespace penstock::experiments {
@@ -17,10 +17,9 @@ namespace penstock::experiments {
 /// Shares hold if no tenant deviates by more.
 inline constexpr double kShareTolerancePercent = 5;
 
-/// Of the points with a proxy in this sweep and of this function, the one with the highest combined rate. With
-/// `keeps_shares`, of those whose shares hold; if there are none, the one with the smallest error. Null: no such point.
-[[nodiscard]] const Point* recommended_sharing(const Record& record, std::string_view sweep, std::string_view function,
-                                               bool keeps_shares);
+/// Of these points, the one of a proxy with the highest combined rate. With `keeps_shares`, of those whose shares hold;
+/// if there are none, the one with the smallest error. Null: no point is of a proxy.
+[[nodiscard]] const Point* recommended_sharing(const Record& record, const Conditions& where, bool keeps_shares);
 
 /// "" if the record has no points.
 [[nodiscard]] std::string sharing_tables(const Record& record, Style style);

@@ -328,14 +328,27 @@ TEST(SharingTables, RecommendTheFastestThatKeepsShares) {
   add("greedy", "equal", 90, 3);
   add("greedy", "weighted", 95, 4);
   add("greedy", "mps", 200, 1);
-  EXPECT_EQ(recommended_sharing(record, "greedy", "ipsec", true)->text("sharing"), "weighted");
-  EXPECT_EQ(recommended_sharing(record, "greedy", "ipsec", false)->text("sharing"), "best-effort");
-  EXPECT_EQ(recommended_sharing(record, "mixed", "ipsec", true), nullptr);
+  const Conditions greedy{{"sweep", {"greedy"}}};
+  EXPECT_EQ(recommended_sharing(record, greedy, true)->text("sharing"), "weighted");
+  EXPECT_EQ(recommended_sharing(record, greedy, false)->text("sharing"), "best-effort");
+  EXPECT_EQ(recommended_sharing(record, {{"sweep", {"mixed"}}}, true), nullptr);
   const std::string text = sharing_tables(record, Style::terminal);
   EXPECT_THAT(text, HasSubstr("weighted"));
   EXPECT_THAT(text, Not(HasSubstr("(*) ")));
   record.points.erase(record.points.begin() + 1, record.points.begin() + 3);
   EXPECT_THAT(sharing_tables(record, Style::markdown), HasSubstr("| best-effort (*) |"));
+}
+
+TEST(SharingTables, RecommendForSeveralSizesOnlySchedulersThatKnowThem) {
+  Record record;
+  record.experiment = "sharing";
+  for (const auto& [sharing, error] : {std::pair("equal", 1.0), std::pair("weighted", 4.0), std::pair("fixed", 9.0)})
+    record.points.push_back(point_of("mixed", "nids", sharing, 4, "8q+4q+2q+2q")
+                                .set("gbps", 50)
+                                .set("share_error_percent", error)
+                                .set("p99_us", 1234.5));
+  EXPECT_THAT(sharing_tables(record, Style::markdown),
+              HasSubstr("| nids | 4 of several sizes | weighted | 8q+4q+2q+2q | 4 | 50 | 4 | 1234 |  |  |"));
 }
 
 TEST(SharingTables, CompareWithThePaper) {
