@@ -296,13 +296,19 @@ TEST(SharingPrograms, AnMpsDaemonIsAskedToQuit) {
 TEST(SharingPrograms, LearnersRunUntilTheyAreEnded) {
   const FakePrograms programs;
   const Workplace folder;
-  programs.add("python3", "i=0; while :; do i=$((i + 1)); echo \"$i.5 $i\" > \"$3\"; sleep 0.01; done\n");
+  programs.add(
+      "python3",
+      "i=0; while :; do i=$((i + 1)); echo \"$i.5 $i\" > \"$3.new\"; mv \"$3.new\" \"$3\"; sleep 0.01; done\n");
   const auto learners = Learners::start(2, {"env", "A=b"}, 0, folder, kNeverStop);
   ASSERT_TRUE(learners) << to_string(learners.error());
   EXPECT_EQ((*learners)->count(), 2U);
   const auto before = (*learners)->progress();
-  std::this_thread::sleep_for(milliseconds{200});
-  const auto after = (*learners)->progress();
+  auto after = before;
+  const auto has_step = [&](std::size_t i) { return (*after)[i].steps > (*before)[i].steps; };
+  while (before && after && !(has_step(0) && has_step(1))) {
+    std::this_thread::sleep_for(milliseconds{10});
+    after = (*learners)->progress();
+  }
   ASSERT_TRUE(before && after);
   EXPECT_DOUBLE_EQ(steps_per_second(*before, *after), 2) << "a step in each second of their clock";
 }
