@@ -153,13 +153,17 @@ void Server::Connection::stop() noexcept {
   if (tenant != nullptr) tenant->interrupt();
 }
 
-/// Whether it has no share, and nobody has stopped it.
-bool Server::is_waiting(Connection& connection) const noexcept {
+/// Whether it has no share, and nobody has stopped it. `stops`: stops it then, but none that has just got a share.
+bool Server::is_waiting(Connection& connection, bool stops) noexcept {
   const std::lock_guard lock(connection.mutex);
   if (connection.stops || connection.ended.load()) return false;
-  if (connection.tenant == nullptr) return true;
   const std::lock_guard admitted_lock(mutex_);
-  return std::ranges::find(admitted_, &connection.tenant->state(), &Admitted::state) == admitted_.end();
+  if (connection.tenant != nullptr &&
+      std::ranges::find(admitted_, &connection.tenant->state(), &Admitted::state) != admitted_.end())
+    return false;
+  connection.stops = stops;
+  if (stops && connection.tenant != nullptr) connection.tenant->interrupt();
+  return true;
 }
 
 /// Connections that say nothing must keep nobody out: when there are many, the oldest of the user with the most of them
@@ -168,13 +172,13 @@ void Server::make_room() {
   std::map<uid_t, std::vector<Connection*>> by_user;
   std::size_t count = 0;
   for (Connection& connection : connections_) {
-    if (!is_waiting(connection)) continue;
+    if (!is_waiting(connection, /*stops=*/false)) continue;
     by_user[connection.peer.uid].push_back(&connection);
     ++count;
   }
   if (count < kMostWaiting) return;
   const auto size = [](const auto& entry) { return entry.second.size(); };
-  std::ranges::max_element(by_user, {}, size)->second.front()->stop();
+  static_cast<void>(is_waiting(*std::ranges::max_element(by_user, {}, size)->second.front(), /*stops=*/true));
 }
 
 bool Server::is_allowed(const Peer& peer) const noexcept {

@@ -83,7 +83,7 @@ class Server final : private Admission {
   void accept_all() noexcept;
   void accept_one(FileDescriptor socket);
   void make_room();
-  [[nodiscard]] bool is_waiting(Connection& connection) const noexcept;
+  [[nodiscard]] bool is_waiting(Connection& connection, bool stops) noexcept;
   void serve(Connection& connection) noexcept;
   void reap(bool all) noexcept;
   [[nodiscard]] bool is_allowed(const Peer& peer) const noexcept;
