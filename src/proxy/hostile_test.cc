@@ -605,15 +605,6 @@ TEST_F(Hostile, GarbageOnTheSocketEndsOnlyItsSender) {
   expect_honest_run();
 }
 
-TEST_F(Hostile, ConnectionsThatSayNothingDoNotKeepOthersOut) {
-  std::vector<FileDescriptor> silent;
-  for (int i = 0; i < 128; ++i) {
-    if (auto socket = connect_to(path_)) silent.push_back(std::move(*socket));
-  }
-  std::this_thread::sleep_for(6s);
-  expect_honest_run();
-}
-
 TEST_F(Hostile, ATenantThatDoesNotTakeItsRepliesDoesNotStopOthers) {
   const FileDescriptor socket = connect_to(path_).value();
   const Hello hello;
