@@ -44,8 +44,12 @@ constexpr const char* kPolicy =
 
 /// "3.21 3.18": a value of each tenant.
 std::string list_text(const std::vector<double>& values) {
+  constexpr double kLarge = 1000;
   std::string text;
-  for (const double value : values) text += fmt::format("{}{:.4g}", text.empty() ? "" : " ", value);
+  for (const double value : values) {
+    if (!text.empty()) text += ' ';
+    text += value < kLarge ? fmt::format("{:.4g}", value) : fmt::format("{:.0f}", value);
+  }
   return text;
 }
 

@@ -17,7 +17,7 @@ const Differences& streams_differences() {
            {}},
           {"virtualization",
            "GPU passed through (figure 2a); virtual GPUs shared by virtual machines (figures 2b to 6)",
-           "a whole GPU; figures 2b to 6 are not measured",
+           "a whole GPU; figures 2b to 6: `bench sharing`",
            "there is no host with NVIDIA's vGPU software",
            {}},
           {"packets",
