@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,49 +20,61 @@
 #include "base/parameter.h"
 #include "base/text_file.h"
 #include "base/units.h"
+#include "port/live/file_descriptor.h"
 
 namespace penstock::experiments {
 namespace {
 
 constexpr std::chrono::milliseconds kLook{5};
 
-/// What posix_spawn needs besides the words.
-struct Spawning {
-  explicit Spawning(const std::string& output) {
-    ::posix_spawn_file_actions_init(&files);
-    ::posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    ::posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, output.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    ::posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO);
-    ::posix_spawnattr_init(&attributes);
-    sigset_t none;
-    ::sigemptyset(&none);
-    ::posix_spawnattr_setsigmask(&attributes, &none);
-    ::posix_spawnattr_setpgroup(&attributes, 0);
-    ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
-  }
-  Spawning(const Spawning&) = delete;
-  Spawning& operator=(const Spawning&) = delete;
-  ~Spawning() {
-    ::posix_spawn_file_actions_destroy(&files);
-    ::posix_spawnattr_destroy(&attributes);
-  }
-  posix_spawn_file_actions_t files{};
-  posix_spawnattr_t attributes{};
-};
+/// In the new process, after fork, where nothing may be allocated. Returns if the program cannot be started, with
+/// errno.
+void become(char* const* words, const char* output, pid_t parent) noexcept {
+  ::setpgid(0, 0);
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (::getppid() != parent) return;  // it ended before that was asked for
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  const int in = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  const int out = ::open(output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (in < 0 || out < 0) return;
+  if (::dup2(in, STDIN_FILENO) < 0 || ::dup2(out, STDOUT_FILENO) < 0 || ::dup2(out, STDERR_FILENO) < 0) return;
+  ::execvp(words[0], words);
+}
 
 }  // namespace
 
 Result<Program> Program::start(const std::vector<std::string>& words, const std::string& output) {
-  const Spawning spawning(output);
   std::vector<char*> arguments;
   arguments.reserve(words.size() + 1);
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
-  pid_t pid = 0;
-  const int error =
-      ::posix_spawnp(&pid, arguments[0], &spawning.files, &spawning.attributes, arguments.data(), environ);
-  if (error != 0) return failure({{}, "cannot start " + words[0], std::system_category().message(error), ""});
-  return Program(pid);
+  const auto fails = [&](int error) {
+    return failure({{}, "cannot start " + words[0], std::system_category().message(error), ""});
+  };
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return fails(errno);
+  const port::FileDescriptor reads(ends[0]);
+  port::FileDescriptor writes(ends[1]);
+  const pid_t parent = ::getpid();
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    constexpr int kNotStarted = 127;
+    become(arguments.data(), output.c_str(), parent);
+    const int error = errno;
+    static_cast<void>(!::write(writes.get(), &error, sizeof error));
+    ::_exit(kNotStarted);
+  }
+  if (pid < 0) return fails(errno);
+  writes = port::FileDescriptor();
+  int error = 0;
+  ssize_t count = 0;
+  do count = ::read(reads.get(), &error, sizeof error);  // nothing comes from a program that has been started
+  while (count < 0 && errno == EINTR);
+  Program program(pid);
+  if (count == sizeof error) return fails(error);
+  return program;
 }
 
 Program::Program(Program&& other) noexcept : pid_(std::exchange(other.pid_, 0)), exit_code_(other.exit_code_) {}

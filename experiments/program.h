@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Programs of the system that experiments start, without a shell. Each is in a process group of its own, so that
-// Ctrl-C reaches only this process, which then ends them in order.
+// Ctrl-C reaches only this process, which then ends them in order. If this process is killed, they get SIGTERM.
 
 #pragma once
 
@@ -18,7 +18,8 @@ namespace penstock::experiments {
 
 class Program {
  public:
-  /// Starts it, with its standard output and errors in the file `output`. The error names the program.
+  /// Starts it, with its standard output and errors in the file `output`. The error names the program. It gets SIGTERM
+  /// when the calling thread ends.
   [[nodiscard]] static Result<Program> start(const std::vector<std::string>& words, const std::string& output);
   Program(Program&& other) noexcept;
   Program& operator=(Program&& other) noexcept;
