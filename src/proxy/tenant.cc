@@ -17,6 +17,7 @@
 
 #include "base/shared_memory.h"
 #include "base/units.h"
+#include "function/recipe_tables.h"
 #include "gpu/cuda_error.h"
 #include "proxy/problem.h"
 #include "proxy/shape_message.h"
@@ -289,10 +290,10 @@ Result<std::uint32_t> Tenant::load_tables(const LoadTables& request, int file) {
     bool read = read_part(file, 0, recipe.arguments);
     std::uint64_t at = request.argument_bytes;
     for (std::uint32_t t = 0; t < request.tables && read; ++t) {
-      auto table = std::make_shared<std::vector<std::byte>>(request.table_bytes[t]);
-      read = read_part(file, at, *table);
+      std::vector<std::byte> table(request.table_bytes[t]);
+      read = read_part(file, at, table);
       at += request.table_bytes[t];
-      recipe.tables.push_back(std::move(table));
+      recipe.tables.push_back(function::secret_table(std::move(table)));  // it may have keys
     }
     if (!read) return give_up({problem("tables: cannot be read", std::system_category().message(errno), "")});
     if (auto good = kernel->check(recipe); !good) return give_up(std::move(good.error()));

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "function/recipe_tables.h"
+#include "nf/ipsec/crypto/crypto_job.h"
 #include "nf/ipsec/device_tables.h"
 
 namespace penstock::ipsec {
@@ -126,6 +127,12 @@ class LoadedInbound final : public function::LoadedTables {
     return make_inbound_gpu_stage(copies_, WrongIcv::punt, use);
   }
   std::size_t bytes() const noexcept override { return copies_.bytes(); }
+  std::size_t stage_bytes(const StageUse& use) const noexcept override {
+    // A job, whether it is authentic, and its place in two orders; the bounds of the classes are few.
+    constexpr std::size_t kOfPacket = sizeof(CryptoJob) + 1 + 2 * sizeof(std::uint32_t);
+    constexpr std::size_t kOthers = std::size_t{4} << 10;
+    return use.batch_packets * kOfPacket + kOthers;
+  }
 
  private:
   const DeviceCopies copies_;
