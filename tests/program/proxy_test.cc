@@ -109,7 +109,7 @@ TEST_F(ProxyProgram, LosesOnlyTheTenantThatIsKilled) {
 TEST_F(ProxyProgram, LeavesWhatItCannotRunToTheCpu) {
   write("mixed.yaml",
         "ports:\n  lan: {pcap: {read: in.pcap}}\n  wan: {pcap: {write: out.pcap}}\n"
-        "chain:\n  - filter: {expression: ip}\n  - block: {}\nrun: {proxy: sock}\n");
+        "chain:\n  - filter: {expression: ip, gpu_engine: generated}\n  - block: {}\nrun: {proxy: sock}\n");
   ASSERT_EQ(script("proxy; tenant run -q mixed.yaml"), 0) << read("err");
   EXPECT_THAT(read("err"), HasSubstr("filter runs on the CPU: its GPU stage cannot run in a proxy"));
   ASSERT_EQ(script("tenant run -q mixed.yaml --processor gpu"), 2);

@@ -275,7 +275,8 @@ class Net:
         self.background = []
         self.runs = 0
         for host in (*self.ports, self.gateway):
-            sh(f"ip netns add {host} && ip -n {host} link set lo up")
+            # Namespaces inherit whether the kernel forwards from a machine that does, such as one with containers.
+            sh(f"ip netns add {host} && ip -n {host} link set lo up && ip netns exec {host} sysctl -qw net.ipv4.ip_forward=0")
         self.kind.up(self)
         for host in self.ports:
             if not tap_moves:
