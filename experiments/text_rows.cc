@@ -11,19 +11,21 @@ namespace penstock::experiments {
 
 std::string table_of_texts(const std::string& title, const std::vector<std::string>& head, const TableRows& rows,
                            Style style) {
-  const auto line = [](const std::vector<std::string>& cells) {
-    std::string text = "|";
-    for (const std::string& cell : cells) text += fmt::format(" {} |", cell);
-    return text + '\n';
-  };
   if (style == Style::markdown) {
-    std::string text = "**" + title + "**\n\n" + line(head) + line(std::vector<std::string>(head.size(), "---"));
+    const auto line = [](const std::vector<std::string>& cells) {
+      std::string text = "|";
+      for (const std::string& cell : cells) text += fmt::format(" {} |", cell);
+      return text + '\n';
+    };
+    std::vector<std::string> headings = head;
+    for (std::string& heading : headings) {
+      if (heading.starts_with('>')) heading.erase(0, 1);
+    }
+    std::string text = "**" + title + "**\n\n" + line(headings) + line(std::vector<std::string>(head.size(), "---"));
     for (const auto& row : rows) text += line(row);
     return text;
   }
-  std::vector<std::string> titles = head;
-  for (std::string& cell : titles) cell.insert(0, 1, '>');
-  report::TextTable table({titles.begin(), titles.end()});
+  report::TextTable table({head.begin(), head.end()});
   for (const auto& row : rows) table.add_row(row);
   return title + '\n' + table.text();
 }

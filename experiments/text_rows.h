@@ -14,7 +14,8 @@ namespace penstock::experiments {
 
 using TableRows = std::vector<std::vector<std::string>>;
 
-/// The title and the table. Each row has as many cells as the head.
+/// The title and the table. Each row has as many cells as the head. On a terminal, columns whose heading begins with
+/// '>' are aligned to the right; the '>' is not printed.
 [[nodiscard]] std::string table_of_texts(const std::string& title, const std::vector<std::string>& head,
                                          const TableRows& rows, Style style);
 

@@ -50,8 +50,8 @@ std::string fewest_workers(const Record& record, Style style) {
                     fewest(points, kNearly * limit), fewest(points, kNearly * rate_of(best))});
   }
   return table_of_texts("Fewest workers, 1518-byte frames",
-                        {"chain", "GPUs", "highest Gbit/s", "of PCIe's limit", "workers for 95 % of PCIe's limit",
-                         "workers for 95 % of the highest rate"},
+                        {">chain", ">GPUs", ">highest Gbit/s", ">of PCIe's limit", ">workers for 95 % of PCIe's limit",
+                         ">workers for 95 % of the highest rate"},
                         rows, style);
 }
 

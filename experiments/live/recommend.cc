@@ -89,16 +89,16 @@ std::string speedups(const Record& record, const std::vector<std::string>& rates
   add("ours", "gpu", "none", "ours, GPU");
   add("ours", "cpu", "none", "ours, CPU");
   if (!any) return {};
-  std::vector<std::string> head{"buffer"};
-  for (const std::string& rate : rates) head.push_back(rate);
+  std::vector<std::string> head{">buffer"};
+  for (const std::string& rate : rates) head.push_back('>' + rate);
   return table_of_texts(
       "Table 2: mean delay of Araujo's arrangement on the CPU ÷ mean delay, by Mbit/s sent (*: both lost packets)",
       head, rows, style);
 }
 
 std::string recommendations(const Record& record, const std::vector<std::string>& rates, Style style) {
-  std::vector<std::string> head{"Mbit/s sent"};
-  for (const double bound : kBoundsMs) head.push_back(fmt::format("{:.0f} ms", bound));
+  std::vector<std::string> head{">Mbit/s sent"};
+  for (const double bound : kBoundsMs) head.push_back(fmt::format(">{:.0f} ms", bound));
   TableRows rows;
   for (const std::string& rate : rates) {
     std::vector<std::string>& row = rows.emplace_back(1, rate_text(record, rate));

@@ -12,28 +12,22 @@
 
 #include "experiments/repeats.h"
 #include "experiments/sharing/arrangement.h"
+#include "experiments/text_rows.h"
 #include "report/text_table.h"
 
 namespace penstock::experiments {
 namespace {
 
-using Rows = std::vector<std::vector<std::string>>;
-
-std::string table_text(const std::string& title, const std::vector<std::string>& head, const Rows& rows, Style style) {
+/// With a line after it. Nothing without rows.
+std::string table_text(const std::string& title, const std::vector<std::string>& head, const TableRows& rows,
+                       Style style) {
   if (rows.empty()) return {};
-  const auto line = [](const std::vector<std::string>& cells) {
-    std::string text = "|";
-    for (const std::string& cell : cells) text += fmt::format(" {} |", cell);
-    return text + '\n';
-  };
-  if (style == Style::markdown) {
-    std::string text = "**" + title + "**\n\n" + line(head) + line(std::vector<std::string>(head.size(), "---"));
-    for (const auto& row : rows) text += line(row);
-    return text + '\n';
+  std::string shown = title;
+  if (style == Style::terminal) {
+    shown = report::wrapped(title, "", "");
+    shown.pop_back();  // the end of the last line
   }
-  report::TextTable table({head.begin(), head.end()});
-  for (const auto& row : rows) table.add_row(row);
-  return report::wrapped(title, "", "") + table.text() + '\n';
+  return table_of_texts(shown, head, rows, style) + '\n';
 }
 
 /// Distinct texts of the key in the points, in their order.
@@ -76,7 +70,7 @@ std::string value_text(const Point* point, const char* key) {
 }
 
 std::string costs_of_proxy(const Record& record, Style style) {
-  Rows rows;
+  TableRows rows;
   for (const Point* const alone : points_of(record, {{"sweep", {"size"}}, {"sharing", {"alone"}}})) {
     const std::string function = alone->text("function"), mode = alone->text("mode"), size = alone->text("size");
     const Point* const tenant = first_of(record, {{"sweep", {"size"}},
@@ -101,7 +95,7 @@ const char* of_paper(const std::string& function, const std::string& sharing) {
 }
 
 std::string gains(const Record& record, Style style) {
-  Rows rows;
+  TableRows rows;
   const auto all = points_of(record, {{"sweep", {"tenants"}}});
   for (const std::string& function : values_of(all, "function")) {
     for (const std::string& sharing : values_of(all, "sharing")) {
@@ -125,7 +119,7 @@ std::string gains(const Record& record, Style style) {
 }
 
 std::string who_gets_what(const Record& record, Style style) {
-  Rows rows;
+  TableRows rows;
   for (const Point* const point : points_of(record, {{"sweep", {"greedy", "mixed"}}}))
     rows.push_back({point->text("sweep"), point->text("function"), point->text("sharing"), point->text("tenant_gbps"),
                     value_text(point, "share_error_percent"), point->text("tenant_p99_us")});
@@ -135,7 +129,7 @@ std::string who_gets_what(const Record& record, Style style) {
 }
 
 std::string drops(const Record& record, Style style) {
-  Rows rows;
+  TableRows rows;
   for (const Point* const none :
        points_of(record, {{"sweep", {"learning"}}, {"learners", {"0"}}, {"size", {"1522"}}})) {
     std::vector<std::string> row{none->text("function"), none->text("mode"), none->text("sharing"),
@@ -186,7 +180,7 @@ std::string recommendations(const Record& record, Style style) {
                      : learners[0] == '2' ? "beside 2 trainings"
                                           : "beside 3 trainings",
                      {{"sweep", {"learning"}}, {"learners", {learners}}, {"size", {"1522"}}}});
-  Rows rows;
+  TableRows rows;
   std::vector<const Point*> all;
   for (const Point& point : record.points) all.push_back(&point);
   for (const std::string& function : values_of(all, "function")) {

@@ -10,19 +10,17 @@
 
 #include <array>
 #include <cerrno>
-#include <cstring>
+
+#include "base/socket_path.h"
 
 namespace penstock::experiments {
 
 std::optional<RunSocket> RunSocket::connect(const std::string& path) {
   constexpr timeval kPatience{5, 0};
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path) return std::nullopt;
-  std::memcpy(address.sun_path, path.data(), path.size());
+  if (path.size() >= sizeof(sockaddr_un::sun_path)) return std::nullopt;
+  const sockaddr_un address = socket_address(path);
   port::FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!socket || ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
-    return std::nullopt;
+  if (!socket || ::connect(socket.get(), generic_address(address), sizeof address) != 0) return std::nullopt;
   ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof kPatience);
   ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &kPatience, sizeof kPatience);
   return RunSocket(std::move(socket));

@@ -4,11 +4,12 @@
 #include "base/socket_path.h"
 
 #include <fmt/format.h>
-#include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
+#include <cstring>
 #include <system_error>
 
 namespace penstock {
@@ -17,6 +18,13 @@ std::string folder_of_socket(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   if (slash == std::string::npos) return ".";
   return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+sockaddr_un socket_address(const std::string& path) noexcept {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.data(), std::min(path.size(), sizeof address.sun_path - 1));
+  return address;
 }
 
 Result<void> check_socket_path(const std::string& path) {

@@ -1,9 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checks of the path of a unix socket before anything is created.
+// The path of a unix socket: checks before anything is created, and its address.
 
 #pragma once
+
+#include <sys/socket.h>
+#include <sys/un.h>
 
 #include <string>
 
@@ -17,5 +20,12 @@ namespace penstock {
 
 /// The folder of a path without a slash is the working directory, ".".
 [[nodiscard]] std::string folder_of_socket(const std::string& path);
+
+/// `path` must not be too long.
+[[nodiscard]] sockaddr_un socket_address(const std::string& path) noexcept;
+/// As system calls take it.
+[[nodiscard]] inline const sockaddr* generic_address(const sockaddr_un& address) noexcept {
+  return reinterpret_cast<const sockaddr*>(&address);
+}
 
 }  // namespace penstock

@@ -15,7 +15,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -29,16 +28,6 @@ namespace {
 using port::FileDescriptor;
 
 std::string reason_of(int error) { return std::system_category().message(error); }
-
-/// `path` must not be too long.
-sockaddr_un address_of(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path, path.data(), std::min(path.size(), sizeof address.sun_path - 1));
-  return address;
-}
-
-const sockaddr* generic(const sockaddr_un& address) { return reinterpret_cast<const sockaddr*>(&address); }
 
 FileDescriptor make_socket(int flags = SOCK_NONBLOCK) {
   return FileDescriptor(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | flags, 0));
@@ -68,7 +57,7 @@ Result<void> make_way(const std::string& path, const sockaddr_un& address) {
     return failure(
         Error{{path, 0, 0}, "not a socket, so it is not replaced", "another file", "a new path, or a socket"});
   const FileDescriptor probe = make_socket();
-  if (::connect(probe.get(), generic(address), sizeof address) == 0 || errno == EAGAIN) {
+  if (::connect(probe.get(), generic_address(address), sizeof address) == 0 || errno == EAGAIN) {
     const auto owner = peer_of(probe.get());
     return failure(Error{{path, 0, 0},
                          "a process listens on this socket",
@@ -93,7 +82,7 @@ std::optional<Peer> peer_of(int socket) {
 
 Result<UnixListener> UnixListener::open(const std::string& path) {
   if (auto possible = check_socket_path(path); !possible) return failure(std::move(possible.error()));
-  const sockaddr_un address = address_of(path);
+  const sockaddr_un address = socket_address(path);
   const FileDescriptor locked = lock_folder(folder_of_socket(path));
   if (!locked) return failure(system_error(path, "cannot listen: cannot lock the folder", reason_of(errno)));
   if (auto free = make_way(path, address); !free) return failure(std::move(free.error()));
@@ -103,7 +92,7 @@ Result<UnixListener> UnixListener::open(const std::string& path) {
   if (!socket) return cannot(errno);
   // Linux gives the file the mode of the socket, less the umask: nobody else can connect at any time.
   if (::fchmod(socket.get(), 0600) != 0) return cannot(errno);
-  if (::bind(socket.get(), generic(address), sizeof address) != 0) return cannot(errno);
+  if (::bind(socket.get(), generic_address(address), sizeof address) != 0) return cannot(errno);
   constexpr int kBacklog = 64;
   struct stat status {};
   if (::lstat(path.c_str(), &status) != 0 || ::listen(socket.get(), kBacklog) != 0) {
@@ -149,14 +138,14 @@ void UnixListener::remove_path() noexcept {
 }
 
 Result<FileDescriptor> connect_to(const std::string& path) {
-  const sockaddr_un address = address_of(path);
+  const sockaddr_un address = socket_address(path);
   FileDescriptor socket = make_socket(0);
   // How long to wait in the queue of connections, which others may keep full.
   const timeval longest{5, 0}, none{};
   static_cast<void>(::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &longest, sizeof longest));
   // A truncated path could name another socket.
   const bool fits = path.size() < sizeof address.sun_path;
-  if (!fits || !socket || ::connect(socket.get(), generic(address), sizeof address) != 0) {
+  if (!fits || !socket || ::connect(socket.get(), generic_address(address), sizeof address) != 0) {
     const int error = fits ? errno : ENAMETOOLONG;
     std::string expected;
     if (error == ENOENT || error == ECONNREFUSED)

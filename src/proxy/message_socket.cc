@@ -50,15 +50,6 @@ FileDescriptor make_socket(int flags) {
   return FileDescriptor(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0));
 }
 
-/// `path` is not too long.
-sockaddr_un address_of(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path, path.data(), std::min(path.size(), sizeof address.sun_path - 1));
-  return address;
-}
-const sockaddr* generic(const sockaddr_un& address) { return reinterpret_cast<const sockaddr*>(&address); }
-
 }  // namespace
 
 std::optional<Peer> peer_of(int socket) {
@@ -128,12 +119,12 @@ bool has_gone(int socket) noexcept {
 }
 
 Result<FileDescriptor> connect_to(const std::string& path) {
-  const sockaddr_un address = address_of(path);
+  const sockaddr_un address = socket_address(path);
   FileDescriptor socket = make_socket(0);
   const timeval longest{5, 0};  // in the queue of connections, which others may keep full
   static_cast<void>(::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &longest, sizeof longest));
   const bool fits = path.size() < sizeof address.sun_path;
-  if (fits && socket && ::connect(socket.get(), generic(address), sizeof address) == 0) return socket;
+  if (fits && socket && ::connect(socket.get(), generic_address(address), sizeof address) == 0) return socket;
   const int error = fits ? errno : ENAMETOOLONG;
   std::string expected;
   if (error == ENOENT || error == ECONNREFUSED) expected = "the socket of a running `penstock proxy`";
@@ -146,14 +137,15 @@ Result<FileDescriptor> connect_to(const std::string& path) {
 Result<Listener> Listener::open(const std::string& path, mode_t mode) {
   if (auto possible = check_socket_path(path); !possible) return failure(std::move(possible.error()));
   const auto cannot = [&](int error) { return failure(system_error(path, "cannot listen", reason_of(error))); };
-  const sockaddr_un address = address_of(path);
+  const sockaddr_un address = socket_address(path);
   struct stat status {};
   if (::lstat(path.c_str(), &status) == 0) {
     if (!S_ISSOCK(status.st_mode))
       return failure(
           Error{{path, 0, 0}, "not a socket, so it is not replaced", "another file", "a new path, or a socket"});
     const FileDescriptor probe = make_socket(SOCK_NONBLOCK);
-    if (::connect(probe.get(), generic(address), sizeof address) == 0 || errno == EAGAIN || errno == EPROTOTYPE) {
+    if (::connect(probe.get(), generic_address(address), sizeof address) == 0 || errno == EAGAIN ||
+        errno == EPROTOTYPE) {
       const auto owner = peer_of(probe.get());
       return failure(Error{{path, 0, 0},
                            "a process listens on this socket",
@@ -164,7 +156,7 @@ Result<Listener> Listener::open(const std::string& path, mode_t mode) {
   }
   FileDescriptor socket = make_socket(SOCK_NONBLOCK);
   if (!socket || ::fchmod(socket.get(), mode) != 0) return cannot(errno);
-  if (::bind(socket.get(), generic(address), sizeof address) != 0) return cannot(errno);
+  if (::bind(socket.get(), generic_address(address), sizeof address) != 0) return cannot(errno);
   constexpr int kBacklog = 64;
   // Linux gives the file the mode of the socket less the umask, which may take away what the user asks for.
   if (::chmod(path.c_str(), mode) != 0 || ::listen(socket.get(), kBacklog) != 0) {
