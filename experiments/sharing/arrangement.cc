@@ -23,6 +23,12 @@ constexpr std::array<unsigned, 7> kSizes{64, 128, 256, 512, 1024, 1280, 1522};  
 constexpr std::array<const char*, 4> kSchedulers{"best-effort", "equal", "fixed", "weighted"};
 using Names = std::vector<const char*>;
 
+/// By the paper: one host thread.
+bool has_one_worker(const std::string& sweep) { return sweep == "size" || sweep == "learning"; }
+
+/// A worker cannot use more than about two sixteenths of an H200.
+unsigned workers_of(unsigned units) { return std::max(1U, units / 2); }
+
 struct Plan {
   const char* sweep;
   const char* function;
@@ -79,9 +85,10 @@ class Planner {
     }
   }
 
-  void four(const char* sweep, const char* function, const Names& ways, const char* profile) {
+  void four(const char* sweep, const char* function, const Names& ways, const char* profile,
+            const char* mode = "streams") {
     for (const char* const sharing : ways)
-      add({.sweep = sweep, .function = function, .sharing = sharing, .tenants = 4, .profile = profile});
+      add({.sweep = sweep, .function = function, .mode = mode, .sharing = sharing, .tenants = 4, .profile = profile});
   }
 
   /// Figures 5 and 6. The learners of a way stay for all functions, since they take long to start.
@@ -147,6 +154,7 @@ std::vector<Point> sharing_points(bool quick) {
   plan.tenants("nids_ours", few, {1, 2, 3, 4});
   for (const char* const function : {"ipsec", "nids"}) plan.profiles(function, few, {16, 8, 4, 2, 1});
   for (const char* const function : {"ipsec", "nids"}) plan.four("greedy", function, all, "4q");
+  for (const char* const function : {"ipsec", "nids"}) plan.four("one-batch", function, few, "4q", "default_stream");
   for (const char* const function : {"ipsec", "nids"})
     plan.four("mixed", function, {kSchedulers.begin(), kSchedulers.end()}, "8q+4q+2q+2q");
   for (const char* const sharing : {"best-effort", "time-slicing"})
@@ -176,8 +184,9 @@ std::vector<TenantPlan> tenants_of(const Point& point) {
   std::vector<TenantPlan> tenants;
   for (const std::string_view name : names) {
     const bool has_one = one_batch || (greedy && !tenants.empty());
-    tenants.push_back({std::string(name), has_one ? 1 : kSharingStreams,
-                       by_profile ? units(name) / all : 1 / static_cast<double>(names.size())});
+    tenants.push_back(
+        {std::string(name), has_one_worker(point.text("sweep")) ? 1 : workers_of(static_cast<unsigned>(units(name))),
+         has_one ? 1 : kSharingStreams, by_profile ? units(name) / all : 1 / static_cast<double>(names.size())});
   }
   return tenants;
 }
@@ -191,15 +200,15 @@ std::string tenant_chain(const Point& point, const TenantPlan& tenant, const Sha
   return fmt::format(
       "ports:\n  lan: {{generator: {{size: {}, flows: {}{}}}}}\n  wan: {{'null': {{}}}}\n"
       "chain:\n  - {}\n"
-      "run:\n  processor: gpu\n  {}\n  workers: 1\n  queue: {{bytes: 32MiB}}\n  frames: {}\n  transfer: {}\n"
+      "run:\n  processor: gpu\n  {}\n  workers: {}\n  queue: {{bytes: 32MiB}}\n  frames: {}\n  transfer: {}\n"
       "  streams: {}\n  gpu_shares: whole\n  duration: {}s\noutputs: {{control: {}}}\n",
       point.text("size"), kFlows,
       inspects ? fmt::format(", payload: capture, capture: {}", yaml_text(files.pages)) : "",
       functions_of(point, files),
       is_proxied(point) ? fmt::format("proxy: {}\n  proxy_profile: {}", yaml_text(place.proxy), tenant.profile)
                         : fmt::format("gpus: \"{}\"", place.gpus),
-      whole ? "whole" : "planned", point.text("mode") == "default_stream" ? "direct" : "streamed", tenant.streams,
-      place.longest_s, yaml_text(place.control));
+      tenant.workers, whole ? "whole" : "planned", point.text("mode") == "default_stream" ? "direct" : "streamed",
+      tenant.streams, place.longest_s, yaml_text(place.control));
 }
 
 }  // namespace penstock::experiments

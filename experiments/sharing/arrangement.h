@@ -22,7 +22,7 @@
 namespace penstock::experiments {
 
 inline constexpr unsigned kSharingRules = 147;  // of intrusion detection
-inline constexpr unsigned kSharingStreams = 4;  // of a tenant, in the mode `streams`
+inline constexpr unsigned kSharingStreams = 4;  // of a worker, in the mode `streams`
 inline constexpr unsigned kSharingRoutes = 10'000;
 inline constexpr unsigned kSharingSize = 1522;  // of frames, where it is not varied
 
@@ -32,8 +32,9 @@ inline constexpr unsigned kSharingSize = 1522;  // of frames, where it is not va
 
 struct TenantPlan {
   std::string profile;  // "4q"
-  unsigned streams = 1;
-  double promised = 1;  // part of what all tenants together get, 0..1
+  unsigned workers = 1;
+  unsigned streams = 1;  // of each worker
+  double promised = 1;   // part of what all tenants together get, 0..1
 };
 /// In the order of the profiles.
 [[nodiscard]] std::vector<TenantPlan> tenants_of(const Point& point);

@@ -51,7 +51,9 @@ const Differences& sharing_differences() {
            {}},
           {"host",
            "eight virtual cores for each virtual machine",
-           "one worker for each tenant, and in the proxy a thread for each worker; both poll",
+           "a worker for each two sixteenths of a tenant's profile, at least one; where the paper's figure is about "
+           "one "
+           "process (2a, 2b, 5, 6), one. In the proxy a thread for each worker; both poll",
            "with more of them than cores, tenants wait for cores, too",
            {}},
           {"IPsec",

@@ -120,12 +120,13 @@ std::string gains(const Record& record, Style style) {
 
 std::string who_gets_what(const Record& record, Style style) {
   TableRows rows;
-  for (const Point* const point : points_of(record, {{"sweep", {"greedy", "mixed"}}}))
+  for (const Point* const point : points_of(record, {{"sweep", {"greedy", "mixed", "one-batch"}}}))
     rows.push_back({point->text("sweep"), point->text("function"), point->text("sharing"), point->text("tenant_gbps"),
                     value_text(point, "share_error_percent"), point->text("tenant_p99_us")});
-  return table_text("Four tenants: greedy, one with four streams beside three with one; mixed, 8q, 4q, 2q and 2q",
-                    {"tenants", "function", "sharing", "Gbit/s of each", "share error, %", "p99 of each, us"}, rows,
-                    style);
+  return table_text(
+      "Four tenants: greedy, one with four streams beside three with one; mixed, 8q, 4q, 2q and 2q; one-batch, each "
+      "with one batch at a time",
+      {"tenants", "function", "sharing", "Gbit/s of each", "share error, %", "p99 of each, us"}, rows, style);
 }
 
 std::string drops(const Record& record, Style style) {

@@ -100,6 +100,18 @@ TEST(SharingPlan, HasOneGreedyTenant) {
   EXPECT_EQ(streams, (std::vector<unsigned>{4, 1, 1, 1}));
 }
 
+TEST(SharingPlan, HasWorkersThatCanUseTheProfile) {
+  const auto workers = [](const char* sweep, unsigned tenants, const char* profile) {
+    std::vector<unsigned> all;
+    for (const TenantPlan& tenant : tenants_of(point_of(sweep, "nids", "weighted", tenants, profile)))
+      all.push_back(tenant.workers);
+    return all;
+  };
+  EXPECT_EQ(workers("mixed", 4, "8q+4q+2q+2q"), (std::vector<unsigned>{4, 2, 1, 1}));
+  EXPECT_EQ(workers("profiles", 16, "1q"), std::vector<unsigned>(16, 1));
+  EXPECT_EQ(workers("size", 1, "4q"), std::vector<unsigned>{1}) << "as in the paper";
+}
+
 class SharingFilesForTest {
  public:
   SharingFilesForTest()
@@ -130,7 +142,7 @@ TEST(SharingChains, OfEveryPointCanBeLoaded) {
       // A function of which no recipe exists is the proxy's matter, not the chain file's.
       if (!loaded && to_string(loaded.error()).find("cannot run in a proxy") != std::string::npos) continue;
       ASSERT_TRUE(loaded) << text << to_string(loaded.error());
-      EXPECT_EQ(loaded->chain.settings.workers, 1U);
+      EXPECT_EQ(loaded->chain.settings.workers, tenant.workers);
       EXPECT_EQ(loaded->chain.settings.proxy, is_proxied(point) ? "/tmp/p.sock" : "");
       EXPECT_TRUE(loaded->unsupported.empty()) << text << to_string(loaded->unsupported);
     }
