@@ -218,7 +218,8 @@ TEST_P(DeviceMatchers, DecidePacketsOfALaneOrReportThemInBatchesOfEverySize) {
     gpu::DeviceBuffer<PacketDescriptor> records{std::span<const PacketDescriptor>(descriptors)};
     const std::vector<std::uint32_t> untouched(3 * count + 3, kUntouched);
     gpu::DeviceBuffer<std::uint32_t> words{std::span<const std::uint32_t>(untouched)};
-    gpu::DeviceBuffer<std::uint8_t> unknown(count + 1);
+    const std::vector<std::uint8_t> poison(count + 1, 0xee);
+    gpu::DeviceBuffer<std::uint8_t> unknown{std::span<const std::uint8_t>(poison)};
     gpu::DevicePackets lane;
     lane.frames = frames.data();
     lane.packets = records.data();

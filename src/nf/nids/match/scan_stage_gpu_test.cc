@@ -76,8 +76,10 @@ class Batch {
   /// `misaligned`: by how many bytes the start of the frames is off a multiple of 16.
   [[nodiscard]] std::vector<PacketLiterals> scan(gpu::GpuStage& stage, std::size_t misaligned) {
     fill_gap(misaligned == 0 ? 0 : 16);
-    gpu::DeviceBuffer<std::uint8_t> frames(frames_.size() + 32);
-    gpu::copy_to_device(frames.data() + misaligned, frames_.data(), frames_.size());
+    // Kernels read whole blocks of 16 bytes, thus some that no packet has.
+    std::vector<std::uint8_t> memory(frames_.size() + 32, 0xa5);
+    std::ranges::copy(frames_, memory.begin() + static_cast<std::ptrdiff_t>(misaligned));
+    gpu::DeviceBuffer<std::uint8_t> frames{std::span<const std::uint8_t>(memory)};
     gpu::DeviceBuffer<PacketDescriptor> packets{std::span<const PacketDescriptor>(packets_)};
     const std::vector<PacketLiterals> poison(packets_.size(), {77, 77, {1, 2, 3, 4, 5, 6, 7}});
     gpu::DeviceBuffer<PacketLiterals> findings{std::span<const PacketLiterals>(poison)};
