@@ -198,7 +198,7 @@ std::string tenant_chain(const Point& point, const TenantPlan& tenant, const Sha
   const bool inspects = function.starts_with("nids");
   const bool whole = function == "ipsec";
   return fmt::format(
-      "ports:\n  lan: {{generator: {{size: {}, flows: {}{}}}}}\n  wan: {{'null': {{}}}}\n"
+      "ports:\n  lan: {{generator: {{size: {}, flows: {}, frames: kept{}}}}}\n  wan: {{'null': {{}}}}\n"
       "chain:\n  - {}\n"
       "run:\n  processor: gpu\n  {}\n  workers: {}\n  queue: {{bytes: 32MiB}}\n  frames: {}\n  transfer: {}\n"
       "  streams: {}\n  gpu_shares: whole\n  duration: {}s\noutputs: {{control: {}}}\n",

@@ -39,10 +39,9 @@ const Differences& sharing_differences() {
            {}},
           {"packets",
            "generated, in memory; sizes of 64 to 1522 bytes",
-           "the same, from a generator in each tenant that copies each frame into the ring, 10,000 flows",
-           "the paper does not say how many flows. A port cannot lend frames to a proxy; so that rates can be "
-           "compared, "
-           "frames are copied without a proxy, too",
+           "the same, from a generator in each tenant that keeps frames in memory and writes their headers, 10,000 "
+           "flows",
+           "as if a NIC had written the rest. The paper does not say how many flows",
            {}},
           {"what is timed",
            "copy of packets to the GPU, kernel, copy of results back (§IV), by an unstated clock",

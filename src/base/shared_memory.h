@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 
 namespace penstock {
 
@@ -18,6 +19,26 @@ namespace penstock {
 [[nodiscard]] void* map_memory(std::size_t bytes, bool shared);
 /// Of `map_memory`, as a whole.
 void unmap_memory(void* memory, std::size_t bytes) noexcept;
+
+/// Owns memory of `map_memory`.
+class MappedMemory {
+ public:
+  MappedMemory() = default;
+  MappedMemory(std::size_t bytes, bool shared) : bytes_(static_cast<std::uint8_t*>(map_memory(bytes, shared)), bytes) {}
+  MappedMemory(const MappedMemory&) = delete;
+  MappedMemory(MappedMemory&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+  MappedMemory& operator=(MappedMemory other) noexcept {
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~MappedMemory() {
+    if (!bytes_.empty()) unmap_memory(bytes_.data(), bytes_.size());
+  }
+  [[nodiscard]] std::span<std::uint8_t> bytes() const noexcept { return bytes_; }
+
+ private:
+  std::span<std::uint8_t> bytes_;
+};
 
 /// Where memory lies in a file that other processes can map.
 struct SharedPart {

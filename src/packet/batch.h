@@ -81,10 +81,12 @@ class Batch {
     return true;
   }
   /// Fills an empty batch with packets whose descriptors are already in its memory, for a batch of another process that
-  /// is mapped here. The caller has checked them: no frame is lent, and all end in the first `used_bytes`.
-  void adopt(std::size_t packets, std::size_t used_bytes) noexcept {
+  /// is mapped here. The caller has checked them: frames end in their region, or in the first `used_bytes`, and `lent`
+  /// of them are lent.
+  void adopt(std::size_t packets, std::size_t used_bytes, std::size_t lent = 0) noexcept {
     count_ = packets;
     used_ = used_bytes;
+    lent_count_ = lent;
   }
   [[nodiscard]] std::size_t size() const noexcept { return count_; }
   [[nodiscard]] bool empty() const noexcept { return count_ == 0; }

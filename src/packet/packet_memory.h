@@ -30,8 +30,11 @@ class PacketMemory {
   /// Lets the chain's devices use the memory. They stop when the result is destroyed.
   using Register = std::function<Result<std::shared_ptr<void>>(std::span<std::uint8_t> memory)>;
 
-  /// `registers`: empty if no device uses the memory.
-  explicit PacketMemory(Register registers = {}) : registers_(std::move(registers)) {}
+  /// `registers`: empty if no device uses the memory. `shared`: another process uses it, so regions have to be memory
+  /// that it can map (base/shared_memory.h).
+  explicit PacketMemory(Register registers = {}, bool shared = false)
+      : registers_(std::move(registers)), shared_(shared) {}
+  [[nodiscard]] bool is_shared() const noexcept { return shared_; }
 
   /// Adds a region, for the packets of all workers. The memory stays the caller's, and must stay in place until
   /// `release`. An error says why the chain cannot use it; frames in it are then to be copied. Not thread-safe: call it
@@ -47,6 +50,7 @@ class PacketMemory {
 
  private:
   Register registers_;
+  bool shared_ = false;
   std::size_t regions_ = 1;
   std::array<std::span<std::uint8_t>, kMostRegions> memories_{};  // kBatch's is empty: it differs for each batch
   std::array<std::shared_ptr<void>, kMostRegions> registrations_{};

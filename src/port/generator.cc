@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/huge_page_allocator.h"
+#include "base/shared_memory.h"
 #include "port/capture_reader.h"
 #include "port/generator_flows.h"
 #include "port/generator_frames.h"
@@ -172,7 +173,14 @@ class GeneratorPort final : public Port {
     lent_.payload_changes = opening.host_changes_payload;
     const std::size_t chunk = std::size_t{lent_.stride} * lent_.chunk_slots;
     lent_.chunks = static_cast<std::uint32_t>(std::max<std::size_t>(kLeastChunks, share / chunk));
-    memory_.resize(chunk * lent_.chunks * opening.workers);
+    const std::size_t bytes = chunk * lent_.chunks * opening.workers;
+    if (opening.memory->is_shared()) {
+      shared_memory_ = MappedMemory(bytes, /*shared=*/true);
+      memory_ = shared_memory_.bytes();
+    } else {
+      own_memory_.resize(bytes);
+      memory_ = own_memory_;
+    }
     auto region = opening.memory->add(memory_);
     if (!region) {
       for (Error& error : region.error()) error.message = "frames: kept: " + error.message;
@@ -200,8 +208,10 @@ class GeneratorPort final : public Port {
   const NanosecondClock clock_;
   StopEvent stop_;
   FrameSet frames_;
-  HugeVector<std::uint8_t> memory_;  // that is lent
-  LentFrames lent_;                  // of all queues
+  HugeVector<std::uint8_t> own_memory_;  // that is lent, or
+  MappedMemory shared_memory_;           // if another process uses it
+  std::span<std::uint8_t> memory_;       // either
+  LentFrames lent_;                      // of all queues
   std::vector<std::unique_ptr<GeneratorRx>> queues_;
 };
 

@@ -125,7 +125,7 @@ RemoteMemory::RemoteMemory(std::shared_ptr<Connection> connection, std::span<std
 std::optional<std::uint64_t> RemoteMemory::offset_of(const void* memory) const noexcept {
   const auto at = reinterpret_cast<std::uintptr_t>(memory);
   const auto first = reinterpret_cast<std::uintptr_t>(memory_.data());
-  if (at < first || at > first + memory_.size()) return std::nullopt;
+  if (at < first || at >= first + memory_.size()) return std::nullopt;  // other memory may follow
   return offset_ + (at - first);
 }
 

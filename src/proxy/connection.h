@@ -74,6 +74,9 @@ class RemoteMemory {
   ~RemoteMemory() { connection_->release(MessageType::close_memory, id_); }
 
   [[nodiscard]] std::uint32_t id() const noexcept { return id_; }
+  [[nodiscard]] bool is(std::span<const std::uint8_t> memory) const noexcept {
+    return memory.data() == memory_.data() && memory.size() == memory_.size();
+  }
   /// The offset in the proxy's mapping. Empty: it is elsewhere.
   [[nodiscard]] std::optional<std::uint64_t> offset_of(const void* memory) const noexcept;
 

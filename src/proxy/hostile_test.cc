@@ -99,6 +99,12 @@ class HandMade {
   [[nodiscard]] std::uint64_t& listed(std::size_t i) {
     return reinterpret_cast<std::uint64_t*>(tenant_ + layout_.list_at)[i];
   }
+  /// Frames where they are, but this one elsewhere.
+  void gather(Order& order, std::size_t elsewhere, std::uint64_t place) {
+    order.frames = Order::Frames::gathered;
+    for (std::size_t p = 0; p < count_; ++p) listed(p) = listed_frame(memory_id(), packet(p).offset);
+    listed(elsewhere) = place;
+  }
   /// Whether the proxy has done it.
   bool submit(const Order& order) {
     submit_only(order);
@@ -222,10 +228,28 @@ TEST_F(Hostile, AHandMadeTenantIsServedWhileItIsHonest) {
   HandMade tenant(path_);
   for (int i = 0; i < 10; ++i) EXPECT_TRUE(tenant.submit(tenant.order()));
   Order listed = tenant.order();
-  listed.lists_frames = 1;
+  listed.frames = Order::Frames::listed;
   for (std::size_t p = 0; p < 4; ++p) tenant.listed(p) = listed_frame(tenant.memory_id(), tenant.packet(p).offset);
   EXPECT_TRUE(tenant.submit(listed));
   EXPECT_FALSE(tenant.connection().is_lost());
+}
+
+TEST_F(Hostile, FramesThatAreGatheredMayLieAnywhereInOpenMemory) {
+  HandMade tenant(path_);
+  Order order = tenant.order();
+  order.frames = Order::Frames::gathered;
+  const std::uint64_t first = tenant.packet(0).offset;
+  // Backwards, overlapping, not aligned, in several memories, and at the end of one.
+  const std::array<std::uint64_t, 4> places{
+      listed_frame(tenant.memory_id(), first + 1), listed_frame(tenant.memory_id(), first),
+      listed_frame(kPackedMemory, 3), listed_frame(tenant.memory_id(), HandMade::kBytes - tenant.packet(3).length)};
+  for (std::size_t p = 0; p < 4; ++p) tenant.listed(p) = places[p];
+  tenant.packet(2).offset = 0xffffffff;  // not used
+  tenant.packet(2).region = 31;
+  EXPECT_TRUE(tenant.submit(order));
+  tenant.packet(1).verdict = Verdict::drop(0);
+  tenant.listed(1) = ~std::uint64_t{0};  // its frame is not read
+  EXPECT_TRUE(tenant.submit(order));
 }
 
 TEST_F(Hostile, LiesInAnOrderEndTheTenant) {
@@ -261,19 +285,33 @@ TEST_F(Hostile, LiesInAnOrderEndTheTenant) {
       [](HandMade& t, Order&) { std::swap(t.packet(1).offset, t.packet(2).offset); },
       [](HandMade& t, Order&) { t.packet(2).region = 1; },
       [](HandMade& t, Order&) { t.packet(2).link_type = static_cast<LinkType>(200); },
-      [](HandMade& t, Order& o) { o.lists_frames = 1, t.listed(0) = listed_frame(40, 0); },
-      [](HandMade& t, Order& o) { o.lists_frames = 1, t.listed(0) = kMost64; },
-      [](HandMade& t, Order& o) { o.lists_frames = 1, t.listed(0) = listed_frame(t.memory_id(), HandMade::kBytes); },
+      [](HandMade& t, Order& o) { o.frames = Order::Frames::listed, t.listed(0) = listed_frame(40, 0); },
+      [](HandMade& t, Order& o) { o.frames = Order::Frames::listed, t.listed(0) = kMost64; },
+      [](HandMade& t, Order& o) {
+        o.frames = Order::Frames::listed, t.listed(0) = listed_frame(t.memory_id(), HandMade::kBytes);
+      },
+      [](HandMade&, Order& o) { o.frames = static_cast<Order::Frames>(3); },
+      [](HandMade& t, Order& o) { t.gather(o, 1, listed_frame(63, 0)); },
+      [](HandMade& t, Order& o) { t.gather(o, 1, listed_frame(kPackedMemory + 1, 0)); },
+      [](HandMade& t, Order& o) { t.gather(o, 3, kMost64); },
+      [](HandMade& t, Order& o) { t.gather(o, 3, listed_frame(t.memory_id(), HandMade::kBytes)); },
+      [](HandMade& t, Order& o) { t.gather(o, 3, listed_frame(t.memory_id(), HandMade::kBytes - 8)); },
+      [](HandMade& t, Order& o) { t.gather(o, 3, listed_frame(t.memory_id(), std::uint64_t{1} << 32)); },
+      [](HandMade& t, Order& o) { t.gather(o, 3, listed_frame(t.memory_id(), 0)), t.packet(3).length = kMost32; },
+      [](HandMade& t, Order& o) {
+        t.gather(o, 3, listed_frame(t.memory_id(), 0));
+        t.packet(3).link_type = static_cast<LinkType>(200);
+      },
       [](HandMade& t, Order& o) {  // backwards
-        o.lists_frames = 1;
+        o.frames = Order::Frames::listed;
         for (std::size_t p = 0; p < 4; ++p) t.listed(p) = listed_frame(t.memory_id(), 16384 - 4096 * p);
       },
       [](HandMade& t, Order& o) {  // far apart
-        o.lists_frames = 1;
+        o.frames = Order::Frames::listed;
         for (std::size_t p = 0; p < 4; ++p) t.listed(p) = listed_frame(t.memory_id(), p * 20000);
       },
       [](HandMade& t, Order& o) {  // in two memories
-        o.lists_frames = 1;
+        o.frames = Order::Frames::listed;
         for (std::size_t p = 0; p < 4; ++p)
           t.listed(p) = listed_frame(p == 2 ? kPackedMemory : t.memory_id(), p * 2048);
       },
@@ -300,6 +338,19 @@ TEST_F(Hostile, FramesThatOverlapEndTheTenant) {
     tenant.packet(p).offset = 0;
     tenant.packet(p).length = 16 << 10;
   }
+  EXPECT_FALSE(tenant.submit(order));
+  EXPECT_TRUE(tenant.is_ended());
+}
+
+TEST_F(Hostile, FramesThatTogetherAreLongerThanABatchEndTheTenant) {
+  ring::LaneShape shape = shape_of_block();
+  shape.segments.front().frames_up = true;
+  HandMade tenant(path_, shape);
+  Order order = tenant.order();
+  tenant.gather(order, 0, listed_frame(tenant.memory_id(), 0));
+  for (std::size_t p = 0; p < 4; ++p) tenant.packet(p).length = 4 << 10;
+  EXPECT_TRUE(tenant.submit(order));
+  tenant.packet(3).length += 1;
   EXPECT_FALSE(tenant.submit(order));
   EXPECT_TRUE(tenant.is_ended());
 }

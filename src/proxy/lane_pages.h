@@ -27,6 +27,12 @@ namespace penstock::proxy {
 /// A segment of a batch. Offsets count from the start of an open memory.
 struct Order {
   enum class Kind : std::uint32_t { segment, fetch };
+  /// Where its frames are.
+  enum class Frames : std::uint32_t {
+    in_batch,  // where descriptors say
+    listed,    // where the list says; if they are sent, in order in one memory
+    gathered,  // where the list says, anywhere in open memory: frames that ports lend
+  };
   Kind kind = Kind::segment;
   std::uint32_t segment = 0;
   std::uint32_t packets = 0;
@@ -35,7 +41,7 @@ struct Order {
   std::uint64_t packets_at = 0;  // its descriptors
   std::uint32_t frame_memory = 0;
   std::uint32_t packet_memory = 0;
-  std::uint32_t lists_frames = 0;
+  Frames frames = Frames::in_batch;
   std::uint32_t fetched = 0;  // fetch: the packet
   std::uint32_t pictured = 0;
   std::uint32_t stages_version = 0;  // grows with each exchange of stages

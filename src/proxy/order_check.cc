@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <new>
 
@@ -18,6 +19,17 @@ namespace {
 
 constexpr LinkType kLastLinkType = LinkType::cisco_hdlc;
 constexpr std::uint64_t kOffsetBits = 48;
+
+bool carries_frames(const ring::SegmentShape& segment) noexcept { return segment.frames_up || segment.frames_down; }
+
+/// The memory of a listed frame, and its offset there. Empty: there is none.
+std::span<std::uint8_t> memory_of(std::uint64_t listed, const TenantMemories& memories, std::span<std::uint8_t> packed,
+                                  std::uint64_t& offset) noexcept {
+  const std::uint64_t id = listed >> kOffsetBits;
+  offset = listed & ((std::uint64_t{1} << kOffsetBits) - 1);
+  if (id == kPackedMemory) return packed;
+  return id < kPackedMemory && memories[id] != nullptr ? memories[id]->bytes() : std::span<std::uint8_t>();
+}
 
 }  // namespace
 
@@ -37,6 +49,7 @@ TenantMemory::~TenantMemory() {
 OrderCheck::OrderCheck(const ring::LaneShape& shape)
     : shape_(shape),
       most_frame_bytes_(ring::LaneSizes(shape).frames),
+      most_counted_(std::ranges::any_of(shape.segments, carries_frames) ? Batch::kNoLimit : ring::kHeaderBytes),
       packets_(shape.batch_packets),
       frames_(shape.batch_packets) {}
 
@@ -67,11 +80,16 @@ const char* OrderCheck::check(const Order& order, const TenantMemories& memories
   const std::size_t packet_bytes = std::size_t{order.packets} * sizeof(PacketDescriptor);
   if (!packet_memory.has(order.packets_at, packet_bytes)) return "descriptors outside their memory";
   if (packet_bytes > 0) std::memcpy(packets_.data(), packet_memory.bytes().data() + order.packets_at, packet_bytes);
+  bytes_ = 0;
   batch_ = Batch(frame_memory.bytes().subspan(order.frames_at, order.used_bytes),
-                 std::span(packets_).first(order.packets), {});
+                 std::span(packets_).first(order.packets), {}, &gathered_);
   batch_.adopt(order.packets, order.used_bytes);
-  lists_frames_ = order.lists_frames != 0 && order.packets > 0;
-  const char* const wrong = lists_frames_ ? check_listed(segment, memories, list, packed) : check_frames(order);
+  if (order.frames > Order::Frames::gathered) return "frames nowhere";
+  lists_frames_ = order.frames != Order::Frames::in_batch && order.packets > 0;
+  const bool gathers = order.frames == Order::Frames::gathered && segment.sends_packets;
+  const char* const wrong = !lists_frames_ ? check_frames(order)
+                            : gathers      ? gather_frames(segment, memories, list, packed)
+                                           : check_listed(segment, memories, list, packed);
   if (wrong != nullptr) return wrong;
   if (segment.verdicts_up && !segment.up.empty() && !records_fit(segment)) return "headers outside a frame";
   segment_ = order.segment;
@@ -111,12 +129,10 @@ const char* OrderCheck::check_listed(const ring::SegmentShape& segment, const Te
     frames_[i] = nullptr;
     if (packet.link_type > kLastLinkType) return "an unknown link type";
     if (!packet.verdict.alive()) continue;
-    const std::uint64_t listed = __atomic_load_n(list + i, __ATOMIC_RELAXED);
-    const std::uint64_t id = listed >> kOffsetBits;
-    const std::uint64_t offset = listed & ((std::uint64_t{1} << kOffsetBits) - 1);
-    if (id > kPackedMemory || (id < kPackedMemory && memories[id] == nullptr))
-      return "a frame in memory that is not open";
-    const std::span<std::uint8_t> memory = id == kPackedMemory ? packed : memories[id]->bytes();
+    std::uint64_t offset = 0;
+    const std::span<std::uint8_t> memory =
+        memory_of(__atomic_load_n(list + i, __ATOMIC_RELAXED), memories, packed, offset);
+    if (memory.empty()) return "a frame in memory that is not open";
     const std::size_t length = aligned_frame(packet.length);
     if (offset > memory.size() || length > memory.size() - offset) return "a frame outside its memory";
     frames_[i] = memory.data() + offset;
@@ -134,6 +150,44 @@ const char* OrderCheck::check_listed(const ring::SegmentShape& segment, const Te
   }
   bytes_ = sum;
   return sum > most_frame_bytes_ ? "frames that overlap" : nullptr;
+}
+
+/// Makes them frames that are lent: the device copies each to a place of its own, so they may lie anywhere, and
+/// overlap.
+const char* OrderCheck::gather_frames(const ring::SegmentShape& segment, const TenantMemories& memories,
+                                      const std::uint64_t* list, std::span<std::uint8_t> packed) noexcept {
+  gathered_ = PacketMemory();
+  std::array<PacketMemory::Region, kPackedMemory + 1> regions{};  // by memory; kBatch: not used yet
+  std::size_t sum = 0;
+  for (std::size_t i = 0; i < batch_.size(); ++i) {
+    PacketDescriptor& packet = packets_[i];
+    packet.region = PacketMemory::kBatch;
+    packet.offset = 0;
+    frames_[i] = nullptr;
+    if (packet.link_type > kLastLinkType) return "an unknown link type";
+    if (!packet.verdict.alive()) continue;
+    const std::uint64_t listed = __atomic_load_n(list + i, __ATOMIC_RELAXED);
+    std::uint64_t offset = 0;
+    std::span<std::uint8_t> memory = memory_of(listed, memories, packed, offset);
+    memory = memory.first(std::min(memory.size(), PacketMemory::kMostBytes));
+    if (memory.empty()) return "a frame in memory that is not open";
+    // Kernels read whole words, also around a frame.
+    const std::size_t length = aligned_frame(packet.length + offset % kFrameAlignment);
+    if (offset > memory.size() || length > memory.size() - offset / kFrameAlignment * kFrameAlignment)
+      return "a frame outside its memory";
+    PacketMemory::Region& region = regions[listed >> kOffsetBits];
+    if (region == PacketMemory::kBatch) {
+      if (gathered_.regions() == PacketMemory::kMostRegions) return "frames in too many memories";
+      region = gathered_.add(memory).value();
+    }
+    packet.region = region;
+    packet.offset = static_cast<std::uint32_t>(offset);
+    frames_[i] = memory.data() + offset;
+    sum += aligned_frame(std::min(packet.length, most_counted_));
+    bytes_ += segment.frames_up ? length : std::min<std::size_t>(length, ring::kHeaderBytes);
+  }
+  batch_.adopt(batch_.size(), batch_.used_bytes(), batch_.size());
+  return sum > most_frame_bytes_ ? "more bytes than a batch can have" : nullptr;
 }
 
 /// Whether the proxy can gather the records of all packets.

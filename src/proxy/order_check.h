@@ -64,6 +64,7 @@ class OrderCheck {
   /// The order's segment has been done, or has failed: later segments of its batch may follow, or not.
   void end(bool done) noexcept { follows_ = done; }
 
+  /// Valid until the next check.
   [[nodiscard]] Batch& batch() noexcept { return batch_; }
   /// Of the batch, or of its frames wherever they are: what may cross, for the scheduler.
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
@@ -74,14 +75,18 @@ class OrderCheck {
  private:
   [[nodiscard]] const char* check_listed(const ring::SegmentShape& segment, const TenantMemories& memories,
                                          const std::uint64_t* list, std::span<std::uint8_t> packed) noexcept;
+  [[nodiscard]] const char* gather_frames(const ring::SegmentShape& segment, const TenantMemories& memories,
+                                          const std::uint64_t* list, std::span<std::uint8_t> packed) noexcept;
   [[nodiscard]] const char* check_frames(const Order& order) noexcept;
   [[nodiscard]] bool records_fit(const ring::SegmentShape& segment) const noexcept;
 
   const ring::LaneShape shape_;
   const std::size_t most_frame_bytes_;
+  const std::uint32_t most_counted_;  // a longer frame that is gathered takes no more room than one of this length
   std::vector<PacketDescriptor> packets_;
   std::vector<std::uint8_t*> frames_;
   bool lists_frames_ = false;
+  PacketMemory gathered_;  // of the batch
   Batch batch_;
   bool follows_ = false;  // a later segment of the batch may follow
   std::uint32_t segment_ = 0;

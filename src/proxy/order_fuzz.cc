@@ -88,7 +88,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     order.segment = words.segment;
     order.packets = words.packets;
     order.used_bytes = words.used_bytes;
-    order.lists_frames = words.lists;
+    order.frames = static_cast<Order::Frames>(words.lists);
     order.frame_memory = words.frame_memory;
     order.packet_memory = words.packet_memory;
     order.frames_at = words.frames_at;

@@ -17,7 +17,7 @@ namespace penstock::proxy {
 
 inline constexpr std::uint32_t kProtocolVersion = 1;
 
-inline constexpr std::size_t kMostMemories = 16;  // that a tenant has open at a time
+inline constexpr std::size_t kMostMemories = 64;  // that a tenant has open at a time
 inline constexpr std::size_t kMostTables = 64;    // of a recipe
 inline constexpr std::size_t kMostSegments = 16;  // of a lane
 inline constexpr std::size_t kMostStages = 16;    // of a segment

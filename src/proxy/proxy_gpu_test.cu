@@ -20,6 +20,7 @@
 #include "proxy/problem.h"
 #include "proxy/remote_lanes.h"
 #include "proxy/server.h"
+#include "proxy/testing/lender.h"
 #include "run/run.h"
 #include "run/testing/fakes.h"
 
@@ -119,10 +120,16 @@ class GpuProxy : public ::testing::TestWithParam<Way> {
     ASSERT_TRUE(server) << to_string(server.error());
     server_ = std::move(*server);
   }
-  /// `remote`: in the proxy.
-  Sent run_chain(bool remote, report::RunReport& report) {
+  static constexpr std::size_t kPackets = 20000;
+  /// `remote`: in the proxy. `lends`: the source lends frames.
+  Sent run_chain(bool remote, report::RunReport& report, bool lends = false) {
     FakeChain chain;
-    chain.add_source("in", run::testing::script({run::testing::numbered_frames(20000)}));
+    auto& source = chain.add_source("in", run::testing::script({run::testing::numbered_frames(kPackets)}));
+    testing::Lender lender(kPackets, /*shared=*/true);
+    if (lends) {
+      source.poll = [&](unsigned, Batch& batch) { return lender.poll(batch, *source.packet_memory); };
+      source.takes_back = [&](std::size_t frames) { lender.back += frames; };
+    }
     auto& sink = chain.add_sink("out");
     for (unsigned s = 0; s < GetParam().segments; ++s) {
       if (s > 0) chain.add_function("look", run::testing::each([](PacketView p) { return p.packet->verdict; }));
@@ -140,6 +147,8 @@ class GpuProxy : public ::testing::TestWithParam<Way> {
     auto result = run::run(chain, {}, stop);
     if (!result) return ADD_FAILURE() << to_string(result.error()), Sent();
     report = result->report;
+    EXPECT_EQ(lender.back, lender.lent());
+    EXPECT_EQ(lender.lent() > 0, lends);
     return sink.sent[0];
   }
 
@@ -160,14 +169,16 @@ INSTANTIATE_TEST_SUITE_P(Ways, GpuProxy, ::testing::ValuesIn(kWays),
                          [](const auto& way) { return std::to_string(way.index); });
 
 TEST_P(GpuProxy, DoesWhatTheTwinsDo) {
-  report::RunReport of_twins, of_proxy;
-  const Sent twins = run_chain(false, of_twins);
-  const Sent proxied = run_chain(true, of_proxy);
-  ASSERT_EQ(twins.size(), proxied.size());
-  for (std::size_t i = 0; i < twins.size(); ++i) ASSERT_EQ(twins[i].bytes, proxied[i].bytes) << i;
-  ASSERT_TRUE(of_proxy.gpu);
-  EXPECT_GT(of_proxy.gpu->segments, 0U);
-  EXPECT_EQ(of_proxy.gpu->failures, 0U);
+  for (const bool lends : {false, true}) {
+    report::RunReport of_twins, of_proxy;
+    const Sent twins = run_chain(false, of_twins);
+    const Sent proxied = run_chain(true, of_proxy, lends);
+    ASSERT_EQ(twins.size(), proxied.size());
+    for (std::size_t i = 0; i < twins.size(); ++i) ASSERT_EQ(twins[i].bytes, proxied[i].bytes) << i;
+    ASSERT_TRUE(of_proxy.gpu);
+    EXPECT_GT(of_proxy.gpu->segments, 0U);
+    EXPECT_EQ(of_proxy.gpu->failures, 0U);
+  }
 }
 
 TEST_P(GpuProxy, ServesSeveralRunsAtOnce) {

@@ -11,11 +11,13 @@
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "gpu/cuda_error.h"
 #include "proxy/remote_lanes.h"
 #include "proxy/server.h"
 #include "proxy/testing/block_kernel.h"
+#include "proxy/testing/lender.h"
 #include "run/run.h"
 
 namespace penstock::proxy {
@@ -25,6 +27,7 @@ using run::testing::FakeChain;
 using run::testing::number_of;
 using run::testing::numbered_frames;
 using testing::HostDevice;
+using testing::Lender;
 
 class Proxy : public ::testing::Test {
  protected:
@@ -52,7 +55,12 @@ class Proxy : public ::testing::Test {
       at_poll(polls++);
       return poll(worker, batch);
     });
-    static_cast<void>(source);
+    std::optional<Lender> lender;
+    if (lends_) {
+      lender.emplace(kPackets, *lends_ == Lends::shared);
+      source.poll = [&](unsigned, Batch& batch) { return lender->poll(batch, *source.packet_memory); };
+      source.takes_back = [&](std::size_t frames) { lender->back += frames; };
+    }
     auto& sink = chain.add_sink("out");
     functions(chain);
     chain.settings.batch_bytes = 16 << 10;
@@ -74,6 +82,10 @@ class Proxy : public ::testing::Test {
       ADD_FAILURE() << to_string(result.error());
       return {};
     }
+    if (lender) {
+      EXPECT_EQ(lender->back, lender->lent());
+      lent_ = lender->lent();
+    }
     return {result->report, sink.sent};
   }
   static void expect_same(const Outcome& one, const Outcome& other) {
@@ -89,6 +101,9 @@ class Proxy : public ::testing::Test {
       (std::filesystem::temp_directory_path() /
        fmt::format("penstock-proxy-{}-{}", ::getpid(), ::testing::UnitTest::GetInstance()->current_test_info()->name()))
           .string();
+  enum class Lends : std::uint8_t { shared, other };
+  std::optional<Lends> lends_;  // empty: the source copies frames into the batch
+  std::size_t lent_ = 0;        // frames of the last run
   HostDevice device_;
   std::unique_ptr<Server> server_;
 };
@@ -129,6 +144,31 @@ TEST_F(Proxy, DoesWhatTheTwinsDoInSeveralSegments) {
   const Outcome proxied = run_chain(true, block_twice);
   expect_same(twins, proxied);
   EXPECT_EQ(proxied.report.gpu->segments % 2, 0U);
+  EXPECT_EQ(proxied.report.gpu->failures, 0U);
+}
+
+TEST_F(Proxy, DoesWhatTheTwinsDoWithFramesThatPortsLend) {
+  start();
+  for (const auto& functions : {block_some, block_twice}) {
+    const Outcome twins = run_chain(false, functions);
+    lends_ = Lends::shared;
+    const Outcome proxied = run_chain(true, functions);
+    lends_.reset();
+    EXPECT_EQ(lent_, kPackets - (kPackets + 2) / 3);
+    expect_same(twins, proxied);
+    EXPECT_GT(proxied.report.gpu->segments, 0U);
+    EXPECT_EQ(proxied.report.gpu->failures, 0U);
+    EXPECT_GT(proxied.report.bytes_to_device, 0U);
+  }
+}
+
+TEST_F(Proxy, HasFramesCopiedThatItCannotMap) {
+  start();
+  const Outcome twins = run_chain(false, block_some);
+  lends_ = Lends::other;
+  const Outcome proxied = run_chain(true, block_some);
+  EXPECT_EQ(lent_, 0U);
+  expect_same(twins, proxied);
   EXPECT_EQ(proxied.report.gpu->failures, 0U);
 }
 

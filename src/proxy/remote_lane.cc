@@ -30,6 +30,26 @@ void list_stages(const ring::LaneStages& stages, std::array<std::uint32_t, kMost
 
 }  // namespace
 
+std::shared_ptr<RemoteMemory> OpenMemories::open(const std::shared_ptr<Connection>& connection,
+                                                 std::span<std::uint8_t> memory) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(memories_, [](const auto& entry) { return entry.expired(); });
+  for (const auto& entry : memories_) {
+    if (auto open = entry.lock(); open != nullptr && open->is(memory)) return open;
+  }
+  auto opened = std::make_shared<RemoteMemory>(connection, memory);
+  memories_.push_back(opened);
+  return opened;
+}
+
+std::shared_ptr<const RemoteMemory> OpenMemories::find(const void* memory) const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& entry : memories_) {
+    if (auto open = entry.lock(); open != nullptr && open->offset_of(memory)) return open;
+  }
+  return nullptr;
+}
+
 RemoteLane::Mapping::Mapping(int file, std::size_t bytes, bool writes) {
   void* const memory = ::mmap(nullptr, bytes, writes ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, file, 0);
   if (memory == MAP_FAILED)
@@ -42,12 +62,13 @@ RemoteLane::Mapping::~Mapping() {
 }
 
 RemoteLane::RemoteLane(std::shared_ptr<Connection> connection, const ring::LaneShape& shape, ring::LaneStages stages,
-                       unsigned worker, const RemoteMemories& memories)
+                       unsigned worker, const RemoteMemories& memories, std::shared_ptr<const OpenMemories> of_run)
     : connection_(std::move(connection)),
       shape_(shape),
       layout_(shape_),
       stages_(std::move(stages)),
-      memories_(memories) {
+      memories_(memories),
+      of_run_(std::move(of_run)) {
   auto message = to_message(shape_);
   if (!message) throw gpu::CudaError(0, to_string(message.error()));
   message->worker = worker;
@@ -91,8 +112,46 @@ bool RemoteLane::find(const void* memory, Place& place) const noexcept {
   const auto* const packed = of_tenant_.at(layout_.packed_at);
   const auto* const at = static_cast<const std::uint8_t*>(memory);
   const std::less<const std::uint8_t*> lies_before;
+  for (const Lent& lent : lent_) {
+    if (lent.memory.empty() || lies_before(at, lent.memory.data()) ||
+        !lies_before(at, lent.memory.data() + lent.memory.size()))
+      continue;
+    place = {lent.place.memory, lent.place.offset + static_cast<std::uint64_t>(at - lent.memory.data())};
+    return true;
+  }
   if (lies_before(at, packed) || !lies_before(at, packed + layout_.sizes.packed)) return false;
   place = {kPackedMemory, static_cast<std::uint64_t>(at - packed)};
+  return true;
+}
+
+/// Regions stay as they are while packets flow, so each is looked for once.
+bool RemoteLane::find_lent(const PacketMemory& lent) noexcept {
+  for (std::size_t r = PacketMemory::kBatch + 1; r < lent.regions(); ++r) {
+    const std::span<std::uint8_t> memory = lent.memory(static_cast<PacketMemory::Region>(r));
+    if (lent_[r].memory.data() == memory.data()) continue;
+    const auto open = of_run_->find(memory.data());
+    if (open == nullptr) return false;  // of a port, for which no proxy was there when it opened
+    lent_[r] = {memory, {open->id(), *open->offset_of(memory.data())}};
+  }
+  return true;
+}
+
+/// Where they are, for the proxy. `frames`: empty: where the batch has them.
+bool RemoteLane::list_frames(const Batch& batch, std::span<std::uint8_t* const> frames,
+                             const Place& of_batch) noexcept {
+  auto* const list = reinterpret_cast<std::uint64_t*>(of_tenant_.at(layout_.list_at));
+  lent_[PacketMemory::kBatch].place = of_batch;
+  const std::span<const PacketDescriptor> packets = batch.packets();
+  for (std::size_t i = 0; i < packets.size(); ++i) {
+    Place place;
+    if (frames.empty()) {
+      place = lent_[packets[i].region].place;
+      place.offset += packets[i].offset;
+    } else if (packets[i].verdict.alive() && !find(frames[i], place)) {
+      return false;
+    }
+    list[i] = listed_frame(place.memory, place.offset);
+  }
   return true;
 }
 
@@ -110,13 +169,10 @@ bool RemoteLane::start(const Batch& batch, std::size_t segment, std::span<std::u
   order_.packets_at = of_packets.offset;
   order_.frame_memory = of_frames.memory;
   order_.packet_memory = of_packets.memory;
-  order_.lists_frames = frames.empty() ? 0 : 1;
-  auto* const list = reinterpret_cast<std::uint64_t*>(of_tenant_.at(layout_.list_at));
-  for (std::size_t i = 0; i < frames.size(); ++i) {
-    Place place;
-    if (batch.packets()[i].verdict.alive() && !find(frames[i], place)) return false;
-    list[i] = listed_frame(place.memory, place.offset);
-  }
+  const bool has_lent = batch.lent() > 0;
+  if (has_lent && !find_lent(*batch.lent_memory())) return false;
+  order_.frames = has_lent ? Order::Frames::gathered : frames.empty() ? Order::Frames::in_batch : Order::Frames::listed;
+  if (order_.frames != Order::Frames::in_batch && !list_frames(batch, frames, of_frames)) return false;
   order_.pictured = static_cast<std::uint32_t>(pictured_.size());
   std::ranges::copy(pictured_, order_.pictures.begin());
   pictured_.clear();

@@ -5,9 +5,11 @@
 
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -21,11 +23,26 @@ namespace penstock::proxy {
 /// The memory of a worker that the proxy has open; those that are null have ended.
 using RemoteMemories = std::vector<std::weak_ptr<const RemoteMemory>>;
 
+/// All memory of a run that the proxy has open. Thread-safe.
+class OpenMemories {
+ public:
+  /// Opens it, unless it is open. Throws gpu::CudaError.
+  [[nodiscard]] std::shared_ptr<RemoteMemory> open(const std::shared_ptr<Connection>& connection,
+                                                   std::span<std::uint8_t> memory);
+  /// Null: it is not open.
+  [[nodiscard]] std::shared_ptr<const RemoteMemory> find(const void* memory) const;
+
+ private:
+  mutable std::mutex mutex_;  // guards `memories_`
+  std::vector<std::weak_ptr<RemoteMemory>> memories_;
+};
+
 class RemoteLane final : public ring::Lane {
  public:
-  /// All stages are RemoteStages. `memories` is the worker's and outlives the lane. Throws gpu::CudaError.
+  /// All stages are RemoteStages. `memories` is the worker's and outlives the lane; `of_run` also has the memory that
+  /// ports lend. Throws gpu::CudaError.
   RemoteLane(std::shared_ptr<Connection> connection, const ring::LaneShape& shape, ring::LaneStages stages,
-             unsigned worker, const RemoteMemories& memories);
+             unsigned worker, const RemoteMemories& memories, std::shared_ptr<const OpenMemories> of_run);
   RemoteLane(const RemoteLane&) = delete;
   RemoteLane& operator=(const RemoteLane&) = delete;
   ~RemoteLane() override;
@@ -64,6 +81,9 @@ class RemoteLane final : public ring::Lane {
     std::uint64_t offset = 0;
   };
   [[nodiscard]] bool find(const void* memory, Place& place) const noexcept;
+  [[nodiscard]] bool find_lent(const PacketMemory& lent) noexcept;
+  [[nodiscard]] bool list_frames(const Batch& batch, std::span<std::uint8_t* const> frames,
+                                 const Place& of_batch) noexcept;
   [[nodiscard]] OrderSlot& slot() const noexcept { return *reinterpret_cast<OrderSlot*>(of_tenant_.at(0)); }
   [[nodiscard]] const Completion& completion() const noexcept {
     return *reinterpret_cast<const Completion*>(of_proxy_.at(0));
@@ -77,6 +97,12 @@ class RemoteLane final : public ring::Lane {
   const LaneLayout layout_;
   ring::LaneStages stages_;
   const RemoteMemories& memories_;
+  const std::shared_ptr<const OpenMemories> of_run_;
+  struct Lent {
+    std::span<const std::uint8_t> memory;
+    Place place;
+  };
+  std::array<Lent, PacketMemory::kMostRegions> lent_;  // by region, as far as batches have had frames there
   std::uint32_t id_ = 0;
   Mapping of_proxy_;
   Mapping of_tenant_;

@@ -17,12 +17,14 @@ namespace penstock::proxy {
 
 namespace {
 
-/// The tables of a run's functions, which its workers and lanes share. Thread-safe.
-class TablesOfRun {
+/// What the proxy has of a run, for all of its workers and lanes. Thread-safe.
+class LoadedOfRun {
  public:
+  /// Of ports and workers.
+  [[nodiscard]] const std::shared_ptr<OpenMemories>& memories() const noexcept { return memories_; }
   /// Throws gpu::CudaError; null: the function's stage cannot run in another process.
-  [[nodiscard]] std::shared_ptr<const RemoteTables> of(const std::shared_ptr<Connection>& connection,
-                                                       const function::NetworkFunction& function) {
+  [[nodiscard]] std::shared_ptr<const RemoteTables> tables_of(const std::shared_ptr<Connection>& connection,
+                                                              const function::NetworkFunction& function) {
     const std::lock_guard lock(mutex_);
     std::weak_ptr<const RemoteTables>& known = tables_[&function];
     if (auto tables = known.lock()) return tables;
@@ -34,14 +36,15 @@ class TablesOfRun {
   }
 
  private:
+  const std::shared_ptr<OpenMemories> memories_ = std::make_shared<OpenMemories>();
   std::mutex mutex_;  // guards `tables_`; held while tables are sent, so that none are sent twice
   std::map<const function::NetworkFunction*, std::weak_ptr<const RemoteTables>> tables_;
 };
 
 class RemoteFactory final : public run::LaneFactory {
  public:
-  RemoteFactory(std::shared_ptr<Connection> connection, std::shared_ptr<TablesOfRun> tables)
-      : connection_(std::move(connection)), tables_(std::move(tables)) {}
+  RemoteFactory(std::shared_ptr<Connection> connection, std::shared_ptr<LoadedOfRun> loaded)
+      : connection_(std::move(connection)), loaded_(std::move(loaded)) {}
 
   std::string device() const override {
     return fmt::format("{} of the proxy at {}", connection_->device(), connection_->path());
@@ -55,23 +58,23 @@ class RemoteFactory final : public run::LaneFactory {
   bool is_lost() const noexcept override { return connection_->is_lost(); }
   bool is_remote() const noexcept override { return true; }
   std::unique_ptr<DeviceStage> make_stage(function::NetworkFunction& function, const StageUse& use) const override {
-    auto tables = tables_->of(connection_, function);
+    auto tables = loaded_->tables_of(connection_, function);
     return tables == nullptr ? nullptr : std::make_unique<RemoteStage>(connection_, std::move(tables), use);
   }
   std::shared_ptr<void> open(std::span<std::uint8_t> memory) const override {
-    auto opened = std::make_shared<RemoteMemory>(connection_, memory);
+    auto opened = loaded_->memories()->open(connection_, memory);
     std::erase_if(memories_, [](const auto& entry) { return entry.expired(); });
     memories_.push_back(opened);
     return opened;
   }
   std::unique_ptr<ring::Lane> make_lane(const ring::LaneShape& shape, ring::LaneStages stages, unsigned worker,
                                         unsigned /*lane*/, ring::Timeline* /*timeline*/) const override {
-    return std::make_unique<RemoteLane>(connection_, shape, std::move(stages), worker, memories_);
+    return std::make_unique<RemoteLane>(connection_, shape, std::move(stages), worker, memories_, loaded_->memories());
   }
 
  private:
   const std::shared_ptr<Connection> connection_;
-  const std::shared_ptr<TablesOfRun> tables_;
+  const std::shared_ptr<LoadedOfRun> loaded_;
   mutable RemoteMemories memories_;  // of the worker, which uses the factory in one thread at a time
 };
 
@@ -80,9 +83,9 @@ class RemoteFactory final : public run::LaneFactory {
 Result<run::RemoteLanes> remote_lanes(const std::string& path, const TenantWish& wish) {
   auto connection = Connection::open(path, wish);
   if (!connection) return failure(std::move(connection.error()));
-  auto tables = std::make_shared<TablesOfRun>();
-  return [connection = std::move(*connection), tables = std::move(tables)](unsigned /*worker*/) {
-    return std::unique_ptr<run::LaneFactory>(std::make_unique<RemoteFactory>(connection, tables));
+  auto loaded = std::make_shared<LoadedOfRun>();
+  return [connection = std::move(*connection), loaded = std::move(loaded)](unsigned /*worker*/) {
+    return std::unique_ptr<run::LaneFactory>(std::make_unique<RemoteFactory>(connection, loaded));
   };
 }
 

@@ -8,17 +8,10 @@
 #include <cstring>
 #include <functional>
 
-#include "base/shared_memory.h"
-
 namespace penstock::run {
 
-void FrameScratch::Unmap::operator()(void* memory) const noexcept { unmap_memory(memory, length); }
-
 FrameScratch::FrameScratch(std::size_t batch_bytes, std::size_t batch_packets, FrameRoom growth, bool shared)
-    : growth_(growth), slots_(batch_packets) {
-  const std::size_t length = bytes_for(batch_bytes, batch_packets, growth);
-  bytes_ = {map_memory(length, shared), Unmap{length}};
-}
+    : memory_(bytes_for(batch_bytes, batch_packets, growth), shared), growth_(growth), slots_(batch_packets) {}
 
 void FrameScratch::reset() noexcept {
   if (used_ == 0) return;

@@ -9,10 +9,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
+#include "base/shared_memory.h"
 #include "packet/batch.h"
 
 namespace penstock::run {
@@ -41,16 +41,10 @@ class FrameScratch {
   /// already here, else a copy. Frames that are reserved or first copied in packet order are stored in packet order.
   [[nodiscard]] std::uint8_t* with_room(std::size_t packet, std::uint8_t* frame, std::uint32_t length) noexcept;
 
-  [[nodiscard]] std::span<std::uint8_t> memory() const noexcept {
-    return {static_cast<std::uint8_t*>(bytes_.get()), bytes_.get_deleter().length};
-  }
+  [[nodiscard]] std::span<std::uint8_t> memory() const noexcept { return memory_.bytes(); }
 
  private:
-  struct Unmap {
-    std::size_t length;
-    void operator()(void* memory) const noexcept;
-  };
-  std::unique_ptr<void, Unmap> bytes_{nullptr, Unmap{0}};
+  MappedMemory memory_;
   FrameRoom growth_;
   std::size_t used_ = 0;
   std::vector<std::uint8_t*> slots_;  // by packet; null if it has none

@@ -215,7 +215,8 @@ class RunningChain final : public Run {
       : chain_(chain),
         options_(options),
         stop_(stop),
-        memory_(is_shared() ? PacketMemory::Register() : registers_packet_memory(chain.settings)) {
+        memory_(is_shared() ? PacketMemory::Register() : registers_packet_memory(chain.settings),
+                chain.settings.remote != nullptr) {
     if (options.trace_packets == 0) return;
     static_cast<void>(
         taps_.trace.begin({options.trace_packets, {}, [out = options.trace_out](const TracedPacket& packet) {
