@@ -121,6 +121,13 @@ class StateStage {
   /// Writes NfTraits::state_bytes for each packet, in packet order. `packets` has at most one burst (function/burst.h).
   /// The packets are in their state before the segment; their layouts may not be parsed yet.
   virtual void fill(std::span<const PacketView> packets, std::span<std::byte* const> states) noexcept = 0;
+  /// The device has failed, or has left these packets to the CPU: the twin gets them after this call, in the same
+  /// order, in their state before the segment. They are at most one burst, with the states that `fill` has written;
+  /// those of packets that it has not seen are zeros. The states are valid until this returns.
+  virtual void hand_back(std::span<const PacketView> packets, std::span<const std::byte* const> states) noexcept {
+    static_cast<void>(packets);
+    static_cast<void>(states);
+  }
 };
 
 /// A worker's CPU stage that consumes what the device stage found: counts, alerts, log lines, replays. It runs when the

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <utility>
 
 #include "base/log.h"
@@ -315,6 +316,13 @@ void DeviceExecutor::fill_states(Flight& flight) noexcept {
           flight.epoch->states[stages[s].function]->fill(burst, std::span(of_each).first(burst.size()));
         }
       });
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    const std::uint32_t bytes = stages[s].state_bytes;
+    for (const std::uint32_t unseen : flight.punted) {
+      if (bytes > 0) std::memset(flight.lane->lane->states(segment, s) + std::size_t{unseen} * bytes, 0, bytes);
+    }
+  }
+  flight.filled_run = flight.run;
 }
 
 /// The device has failed this batch. The CPU continues from the current run: on the host, the batch is as it was when

@@ -14,6 +14,8 @@
 #include <array>
 #include <deque>
 #include <functional>
+#include <map>
+#include <numeric>
 #include <optional>
 
 #include "packet/flow_hash.h"
@@ -896,6 +898,7 @@ class NumberingFunction final : public function::NetworkFunction {
 
   std::uint64_t numbered = 0;
   std::vector<std::uint64_t> sent, found;  // of the packets that the finish stage saw
+  std::vector<std::uint64_t> handed_back;  // of those that came to the twin instead; 0: had no number
 
  private:
   struct Stage final : function::CpuStage {
@@ -907,9 +910,21 @@ class NumberingFunction final : public function::NetworkFunction {
     explicit State(NumberingFunction& its_function) : function(its_function) {}
     void fill(std::span<const PacketView> packets, std::span<std::byte* const> states) noexcept override {
       ASSERT_EQ(packets.size(), states.size());
-      for (std::byte* const state : states) std::memcpy(state, &++function.numbered, 8);
+      for (std::size_t i = 0; i < packets.size(); ++i) {
+        std::memcpy(states[i], &++function.numbered, 8);
+        number_of_packet[packets[i].packet] = function.numbered;
+      }
+    }
+    void hand_back(std::span<const PacketView> packets, std::span<const std::byte* const> states) noexcept override {
+      ASSERT_EQ(packets.size(), states.size());
+      for (std::size_t i = 0; i < packets.size(); ++i) {
+        std::memcpy(&function.handed_back.emplace_back(), states[i], 8);
+        if (function.handed_back.back() == 0) continue;
+        ASSERT_EQ(function.handed_back.back(), number_of_packet[packets[i].packet]);
+      }
     }
     NumberingFunction& function;
+    std::map<const PacketDescriptor*, std::uint64_t> number_of_packet;
   };
   struct Finish final : function::FinishStage {
     explicit Finish(NumberingFunction& its_function) : function(its_function) {}
@@ -949,6 +964,38 @@ TEST(DeviceExecutor, SendsEachPacketsStateInPacketOrderAndShowsItToTheFinishStag
       EXPECT_EQ(std::ranges::adjacent_find(function.sent, std::ranges::greater_equal{}), function.sent.end())
           << "out of order";
       EXPECT_GT(behaviour.most_in_flight, 1U);
+    }
+  }
+}
+
+/// Each packet for which a state was filled comes to the finish stage or, with its state, back to the twin. Packets
+/// that the twin of an earlier function has moved to other frames come to the twin without any.
+TEST(DeviceExecutor, HandsBackTheStatesOfPacketsThatTheDeviceDoesNotProcess) {
+  for (const bool joins : {false, true}) {
+    for (const unsigned failing : {0U, 1U, 3U}) {
+      SCOPED_TRACE(std::string(joins ? "joins, " : "") + "fails: " + std::to_string(failing));
+      Behaviour behaviour;
+      unsigned starts = 0;
+      behaviour.polls_until_done = [&] { return ++starts % 7; };
+      behaviour.fails = [&] { return failing > 0 && starts % failing == 0; };
+      behaviour.refuses = [&] { return failing > 0 && starts % 5 == 4; };
+      Bed bed(chain_of({{joins ? kJoins : kMarks, false}, {kFilters, true}, {kShies, true}}));
+      auto numbering = std::make_unique<NumberingFunction>(false);
+      NumberingFunction& function = *numbering;
+      bed.chain.functions[1].function = std::move(numbering);
+      ASSERT_NO_FATAL_FAILURE(bed.put_on_lanes(3, behaviour));
+      ASSERT_NO_FATAL_FAILURE(bed.run(batches_of(20, 64)));
+      std::vector<std::uint64_t> all = function.sent;
+      for (const std::uint64_t number : function.handed_back) {
+        if (number != 0) all.push_back(number);
+      }
+      EXPECT_EQ(all.size() < function.sent.size() + function.handed_back.size(), joins);
+      EXPECT_GT(all.size(), function.sent.size());
+      EXPECT_EQ(function.sent.empty(), failing == 1);
+      std::ranges::sort(all);
+      std::vector<std::uint64_t> each(function.numbered);
+      std::iota(each.begin(), each.end(), 1);
+      EXPECT_EQ(all, each);
     }
   }
 }

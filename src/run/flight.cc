@@ -11,6 +11,7 @@ void Flight::begin(Batch& its_batch, LaneState* over, StageSet& its_epoch) noexc
   lane = over;
   on_device = over != nullptr;
   run = 0;
+  filled_run = kNoRun;
   listed = false;
   scratch.reset();
   for (FrameScratch& buffer : own_buffers) buffer.reset();

@@ -32,6 +32,8 @@ struct LaneState {
 };
 
 struct Flight {
+  static constexpr std::size_t kNoRun = ~std::size_t{0};
+
   /// A packet for a finish stage that runs after sending, with the lengths that the stage must see.
   struct Waiting {
     PacketView packet;
@@ -47,6 +49,7 @@ struct Flight {
   LaneState* lane = nullptr;          // held until the batch is done, because its frames may be in the lane's memory
   bool on_device = false;             // false: the CPU does the rest
   std::size_t run = 0;                // index into the plan's runs; their number: done
+  std::size_t filled_run = kNoRun;    // the last one for which state stages have filled states
   Batch::Clock::time_point started;   // start time of the current segment
   std::vector<std::uint8_t*> frames;  // by packet, for forwarded packets; only valid if `listed`, else frames are in
                                       // the batch

@@ -36,11 +36,27 @@ void FlightTwins::run(Flight& flight) noexcept {
       *flight.batch, [&](std::size_t i) { return flight.view(i); },
       [&](std::span<PacketView> burst) {
         twins_.parse(burst, begins_with(flight, run));
+        hand_back_states(flight, burst);
         const std::span<PacketView> left = flight.trace.empty() ? pass(run, burst) : pass_traced(flight, burst);
         if (!flight.listed && !replaces_frames_) return;
         for (const PacketView& packet : left) flight.note_frame(packet);
       });
   flight.restore_other_arms();
+}
+
+/// If states were filled for the current run, the device was to process these packets.
+void FlightTwins::hand_back_states(const Flight& flight, std::span<const PacketView> burst) noexcept {
+  if (flight.filled_run != flight.run) return;
+  const std::size_t segment = flight.current().segment;
+  const std::vector<ring::SegmentShape::Stage>& stages = flight.shape().stages;
+  std::array<const std::byte*, function::kBurst> of_each;
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    const std::uint32_t bytes = stages[s].state_bytes;
+    if (bytes == 0) continue;
+    const std::byte* const states = flight.lane->lane->states(segment, s);
+    for (std::size_t i = 0; i < burst.size(); ++i) of_each[i] = states + flight.index_of(burst[i]) * bytes;
+    flight.epoch->states[stages[s].function]->hand_back(burst, std::span(of_each).first(burst.size()));
+  }
 }
 
 std::span<PacketView> FlightTwins::pass(const plan::DevicePlan::Run& run, std::span<PacketView> packets) noexcept {
@@ -106,6 +122,7 @@ void FlightTwins::run_some(Flight& flight, std::span<const std::uint32_t> packet
   for (std::size_t i = 0; i < packets.size(); ++i) views[i] = flight.view(packets[i]);
   const std::span<PacketView> burst = std::span(views).first(packets.size());
   twins_.parse(burst, begins_with(flight, run));
+  hand_back_states(flight, burst);
   const std::span<PacketView> left = flight.trace.empty() ? pass(run, burst) : pass_traced(flight, burst);
   for (const PacketView& packet : left) flight.note_frame(packet);
 }

@@ -39,6 +39,7 @@ class FlightTwins {
   void remember(Flight& flight) noexcept;
 
  private:
+  void hand_back_states(const Flight& flight, std::span<const PacketView> burst) noexcept;
   [[nodiscard]] std::span<PacketView> pass(const plan::DevicePlan::Run& run, std::span<PacketView> packets) noexcept;
   [[nodiscard]] std::span<PacketView> pass_traced(Flight& flight, std::span<PacketView> burst) noexcept;
 
