@@ -70,6 +70,7 @@ class FunctionBuilder {
     context.exits = surroundings_.exits;
     context.logs = logs;
     context.shared = &shared_;
+    context.device_is_remote = description_.run && description_.run->has("proxy");
     if (f < surroundings_.running.size()) {
       const function::NetworkFunction& running = *surroundings_.running[f].function;
       if (running.traits().name == description.kind->name) context.running = &running;

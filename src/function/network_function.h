@@ -283,6 +283,8 @@ struct NfContext {
   const NetworkFunction* running = nullptr;
   /// With the chain's other functions. Null: it stands alone.
   SharedObjects* shared = nullptr;
+  /// If the chain runs on a device, another process makes its device stages, from NetworkFunction::stage_recipe.
+  bool device_is_remote = false;
 
   /// Null if the chain file does not name this output.
   [[nodiscard]] report::EventLog* log(std::string_view output) const noexcept {

@@ -15,6 +15,7 @@
 #include "nf/firewall/firewall.h"
 #include "nf/firewall/recipe.h"
 #include "nf/ipsec/ipsec.h"
+#include "nf/ipsec/outbound_recipe.h"
 #include "nf/ipsec/recipe.h"
 #include "nf/nids/match/automaton_recipe.h"
 #include "nf/nids/match/filter_recipe.h"
@@ -89,8 +90,9 @@ const function::NfKind* find_kind(std::string_view name, function::NfKinds kinds
 }
 
 std::span<const function::RemoteKernel> remote_kernels() {
-  static const std::array kKernels{filter::remote_kernel(),      firewall::remote_kernel(), ipsec::remote_kernel(),
-                                   nids::remote_filter_kernel(), nids::remote_kernel(),     router::remote_kernel()};
+  static const std::array kKernels{
+      filter::remote_kernel(),      firewall::remote_kernel(), ipsec::remote_kernel(), ipsec::remote_outbound_kernel(),
+      nids::remote_filter_kernel(), nids::remote_kernel(),     router::remote_kernel()};
   return kKernels;
 }
 

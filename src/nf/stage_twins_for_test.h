@@ -55,7 +55,8 @@ class OwnLane {
     shape_ = plan->segments.at(0);
     ring::LaneStages stages(1);
     stages[0].push_back(function.make_device_stage(function::Processor::gpu, {0, kBatchPackets}));
-    lane_ = ring::make_device_lane({kBatchBytes, kBatchPackets, {}, plan->hash_flows, way.crossing, plan->segments},
+    const FrameRoom room = plan::room_on_device({&function.traits(), 1}, *plan);
+    lane_ = ring::make_device_lane({kBatchBytes, kBatchPackets, room, plan->hash_flows, way.crossing, plan->segments},
                                    std::move(stages));
   }
 

@@ -2,13 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The program with one more function, `block`, whose GPU stage runs in a proxy only. As `proxy_program simulate SOCKET
-// [OPTION VALUE]...` it is a proxy whose device is simulated: stages of `block` and of the router run on its host.
-// Options are --polls, and --scheduler and --rate of `penstock proxy serve`; others have no effect.
+// [OPTION VALUE]...` it is a proxy whose device is simulated: stages of `block`, of the router and of outbound `ipsec`
+// run on its host. Options are --polls, and --scheduler and --rate of `penstock proxy serve`; others have no effect.
 
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <array>
+#include <cstddef>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -18,6 +20,7 @@
 #include "base/units.h"
 #include "cli/program_main.h"
 #include "cli/stop_signals.h"
+#include "nf/ipsec/sealing_steps_for_test.h"
 #include "nf/router/recipe.h"
 #include "proxy/server.h"
 #include "proxy/testing/block_kernel.h"
@@ -87,6 +90,20 @@ std::unique_ptr<function::LoadedTables> load_router(const function::StageRecipe&
   return std::make_unique<proxy::testing::HostTables>(std::move(work), bytes);
 }
 
+std::unique_ptr<function::LoadedTables> load_ipsec(const function::StageRecipe& recipe) {
+  auto kept = std::make_shared<const function::StageRecipe>(recipe);
+  const ipsec::SealingSpans tables = *ipsec::read_outbound_recipe(*kept);
+  return std::make_unique<proxy::testing::HostTables>(
+      [kept, tables](PacketView packet, std::byte* finding, const std::byte* state) {
+        ipsec::Decision decision;
+        std::memcpy(&decision, state, sizeof decision);
+        const ipsec::OutboundFinding found = ipsec::testing::carry_out_on_host(decision, packet, tables);
+        std::memcpy(finding, &found, sizeof found);
+        return packet.packet->verdict;
+      },
+      tables.sas.size_bytes() + tables.keys.size_bytes());
+}
+
 int simulate(const char* socket, std::span<char*> options) {
   const std::atomic<bool>& stop = cli::stop_on_signals();
   proxy::testing::HostDevice device;
@@ -101,7 +118,8 @@ int simulate(const char* socket, std::span<char*> options) {
   }
   const std::array kernels{
       proxy::testing::kBlockKernels[0],
-      function::RemoteKernel{"router", router::check_recipe, load_router, router::remote_kernel().needs}};
+      function::RemoteKernel{"router", router::check_recipe, load_router, router::remote_kernel().needs},
+      function::RemoteKernel{"ipsec_outbound", ipsec::check_outbound_recipe, load_ipsec, ipsec::outbound_needs}};
   auto server =
       proxy::Server::start(std::move(settings), std::make_unique<proxy::testing::HostBackend>(device, kernels));
   if (!server) {

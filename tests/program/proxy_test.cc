@@ -5,25 +5,15 @@
 
 #include <gmock/gmock.h>
 
-#include "program/program_for_test.h"
+#include "program/proxy_for_test.h"
 
 namespace penstock {
 namespace {
 
 using ::testing::HasSubstr;
 
-class ProxyProgram : public Program {
+class ProxyRuns : public ProxyProgram {
  protected:
-  /// `proxy` starts one and waits until it listens; `tenant` is the program with the function `block`.
-  [[nodiscard]] int script(const std::string& commands) const {
-    return shell("proxy() { '" PENSTOCK_PROXY_PROGRAM
-                 "' simulate sock \"$@\" & PROXY=$!; while [ ! -S sock ]; do sleep 0.01; "
-                 "done; }\n"
-                 "tenant() { timeout 60 '" PENSTOCK_PROXY_PROGRAM
-                 "' \"$@\"; }\n"
-                 "trap 'kill $PROXY 2>/dev/null; wait $PROXY 2>/dev/null' EXIT\n" +
-                 commands);
-  }
   void chain(const std::string& name, const std::string& block, const std::string& run) const {
     write(name + ".yaml", "ports:\n  lan: {pcap: {read: in.pcap}}\n  wan: {pcap: {write: " + name +
                               ".pcap}}\nchain:\n  - block: {" + block + "}\nrun: {" + run +
@@ -31,7 +21,7 @@ class ProxyProgram : public Program {
   }
 };
 
-TEST_F(ProxyProgram, ServesTwoRunsAtOnceAsTheCpuDoes) {
+TEST_F(ProxyRuns, ServesTwoRunsAtOnceAsTheCpuDoes) {
   chain("cpu1", "ports: [53, 80]", "processor: cpu");
   chain("cpu2", "ports: [443], step: 2", "processor: cpu");
   chain("one", "ports: [53, 80]", "proxy: sock");
@@ -51,7 +41,7 @@ TEST_F(ProxyProgram, ServesTwoRunsAtOnceAsTheCpuDoes) {
   EXPECT_TRUE(json("out")["tenants"].empty());
 }
 
-TEST_F(ProxyProgram, RoutesAsTheCpuDoes) {
+TEST_F(ProxyRuns, RoutesAsTheCpuDoes) {
   const std::string gateway = PENSTOCK_SOURCE_DIR "/examples/gateway/";
   for (const char* const engine : {"dir24", "trie1", "trie4"}) {
     for (const std::string name : {"cpu", "proxied"}) {
@@ -73,7 +63,7 @@ TEST_F(ProxyProgram, RoutesAsTheCpuDoes) {
   }
 }
 
-TEST_F(ProxyProgram, MayDieWithoutTheLossOfAPacket) {
+TEST_F(ProxyRuns, MayDieWithoutTheLossOfAPacket) {
   write("endless.yaml",
         "ports:\n  in: {generator: {rate: 20kpps}}\n  out: {\"null\": {}}\nchain:\n  - block: {}\n"
         "run: {proxy: sock, duration: 3s}\noutputs: {report: report.json}\n");
@@ -91,7 +81,7 @@ TEST_F(ProxyProgram, MayDieWithoutTheLossOfAPacket) {
   EXPECT_THAT(read("out"), HasSubstr("endless.yaml"));
 }
 
-TEST_F(ProxyProgram, LosesOnlyTheTenantThatIsKilled) {
+TEST_F(ProxyRuns, LosesOnlyTheTenantThatIsKilled) {
   write("endless.yaml",
         "ports:\n  in: {generator: {rate: 20kpps}}\n  out: {\"null\": {}}\nchain:\n  - block: {}\n"
         "run: {proxy: sock, duration: 3s}\noutputs: {report: report.json}\n");
@@ -106,7 +96,7 @@ TEST_F(ProxyProgram, LosesOnlyTheTenantThatIsKilled) {
   EXPECT_EQ(json("report.json")["packets"]["dropped"], 0);
 }
 
-TEST_F(ProxyProgram, LeavesWhatItCannotRunToTheCpu) {
+TEST_F(ProxyRuns, LeavesWhatItCannotRunToTheCpu) {
   write("mixed.yaml",
         "ports:\n  lan: {pcap: {read: in.pcap}}\n  wan: {pcap: {write: out.pcap}}\n"
         "chain:\n  - filter: {expression: ip, gpu_engine: generated}\n  - block: {}\nrun: {proxy: sock}\n");
@@ -116,7 +106,7 @@ TEST_F(ProxyProgram, LeavesWhatItCannotRunToTheCpu) {
   EXPECT_THAT(read("err"), HasSubstr("filter: its GPU stage cannot run in a proxy: found 'gpu'"));
 }
 
-TEST_F(ProxyProgram, IsMissedWhenARunBegins) {
+TEST_F(ProxyRuns, IsMissedWhenARunBegins) {
   chain("one", "ports: [53]", "proxy: sock");
   EXPECT_EQ(script("tenant run -q one.yaml"), 1);
   EXPECT_THAT(read("err"), HasSubstr("sock: cannot connect to the proxy: found No such file or directory, expected the "

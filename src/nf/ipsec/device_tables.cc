@@ -3,6 +3,8 @@
 
 #include "nf/ipsec/device_tables.h"
 
+#include <algorithm>
+
 #include "gpu/cuda_error.h"
 
 namespace penstock::ipsec {
@@ -19,6 +21,12 @@ DeviceCopies::DeviceCopies(const TableSpans& tables)
 std::size_t DeviceCopies::bytes() const noexcept {
   return selection_.bytes() + inbound_.bytes() + windows_.size_bytes() + top_numbers_.size_bytes() + keys_.bytes();
 }
+
+SealingCopies::SealingCopies(const SealingSpans& tables)
+    : sas_(tables.sas),
+      keys_(tables.keys),
+      growth_(tables.growth),
+      has_udp_over_ipv6_(std::ranges::any_of(tables.sas, needs_udp_checksum)) {}
 
 DeviceTables::DeviceTables(const Tables& tables)
     : tables_(tables),

@@ -15,6 +15,7 @@
 #include "gpu/stream.h"
 #include "gpu/turns.h"
 #include "nf/ipsec/crypto/crypto.h"
+#include "nf/ipsec/esp/decision_core.h"
 #include "nf/ipsec/numbers/device_numbers.h"
 #include "nf/ipsec/selection/device_selection.h"
 #include "nf/ipsec/table_spans.h"
@@ -47,6 +48,27 @@ class DeviceCopies {
   unsigned long long* tops_;
   DeviceKeys keys_;
   bool has_policies_;
+};
+
+/// The same for an outbound stage for which the host decides.
+class SealingCopies {
+ public:
+  /// As DeviceCopies.
+  explicit SealingCopies(const SealingSpans& tables);
+
+  /// For kernels, passed by value.
+  [[nodiscard]] SealingView view() const noexcept {
+    return {sas_.data(), static_cast<std::uint32_t>(sas_.size()), growth_};
+  }
+  [[nodiscard]] const DeviceKeys& keys() const noexcept { return keys_; }
+  [[nodiscard]] bool has_udp_over_ipv6() const noexcept { return has_udp_over_ipv6_; }
+  [[nodiscard]] std::size_t bytes() const noexcept { return sas_.size_bytes() + keys_.bytes(); }
+
+ private:
+  gpu::DeviceBuffer<SaView> sas_;
+  DeviceKeys keys_;
+  FrameRoom growth_;
+  bool has_udp_over_ipv6_;
 };
 
 class DeviceTables {
@@ -96,7 +118,7 @@ class Sender {
   const std::unique_ptr<const DeviceCounting::Joined> joined_;
 };
 
-/// Per-packet result of the outbound GPU stage, for the finish stage.
+/// Per-packet result of an outbound GPU stage, for the finish stage.
 struct OutboundFinding {
   std::uint32_t sa;        // kNoSa: not protected
   std::uint32_t ip_bytes;  // IP length before encapsulation
@@ -122,6 +144,7 @@ enum class WrongIcv : std::uint8_t {
                                                                      std::unique_ptr<const Sender> sender,
                                                                      gpu::Turns& turns, FrameRoom growth,
                                                                      const StageUse& use);
+[[nodiscard]] std::unique_ptr<gpu::GpuStage> make_sealing_gpu_stage(const SealingCopies& tables, const StageUse& use);
 [[nodiscard]] std::unique_ptr<gpu::GpuStage> make_inbound_gpu_stage(const DeviceCopies& tables, WrongIcv with_esn,
                                                                     const StageUse& use);
 

@@ -15,12 +15,15 @@ void OutboundFinishStage::finish(std::span<const PacketView> packets,
                                  std::span<const std::byte* const> findings) noexcept {
   const SaState::Seconds now = std::time(nullptr);
   Carrier carrier(now, carried_);
+  // Otherwise the state stage has counted the packets.
+  const bool counts = !ipsec_.tables().settings().decides_on_host();
   protected_count_ = 0;
   for (std::size_t i = 0; i < packets.size(); ++i) {
     OutboundFinding finding;
     std::memcpy(&finding, findings[i], sizeof finding);
     if (finding.sa == kNoSa) continue;
     protected_[protected_count_++] = packets[i].packet;
+    if (!counts) continue;
     SaState& state = *ipsec_.tables().states()[finding.sa];
     const bool counted = carrier.count(state, finding.sa, finding.ip_bytes);
     if (!counted) packets[i].packet->verdict = Verdict::drop(Reason::lifetime);

@@ -13,8 +13,10 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "gpu/devices.h"
+#include "nf/ipsec/esp/decision_core.h"
 #include "nf/ipsec/explain.h"
 #include "nf/ipsec/finish_stages.h"
+#include "nf/ipsec/outbound_recipe.h"
 #include "nf/ipsec/reasons.h"
 #include "nf/ipsec/recipe.h"
 #include "nf/ipsec/stages.h"
@@ -58,6 +60,11 @@ Ipsec::Ipsec(std::unique_ptr<Tables> tables, std::string left_out, ParameterPlac
   traits_.findings_bytes = tables_->settings().inbound ? sizeof(InboundFinding) : sizeof(OutboundFinding);
   traits_.fills_gpu = true;
   traits_.drop_reasons = kReasons;
+  if (tables_->settings().decides_on_host()) {
+    traits_.state_bytes = sizeof(Decision);
+    // Of a packet that an earlier function drops, the number would be lost.
+    traits_.state_reads = kAccess.reads - FieldSet{Field::payload, Field::trailer};
+  }
   if (!tables_->settings().inbound) {
     traits_.growth = growth_of(*tables_);
     return;
@@ -78,6 +85,7 @@ std::unique_ptr<function::CpuStage> Ipsec::make_cpu_stage() {
 }
 
 std::unique_ptr<DeviceStage> Ipsec::make_device_stage(function::Processor /*processor*/, const StageUse& use) {
+  if (tables_->settings().decides_on_host()) return nullptr;  // they are made from the recipe
   const std::lock_guard lock(mutex_);
   const DeviceTables& tables = on_devices_.of_current([&] {
     has_new_devices_ = true;
@@ -89,8 +97,16 @@ std::unique_ptr<DeviceStage> Ipsec::make_device_stage(function::Processor /*proc
 }
 
 std::optional<function::StageRecipe> Ipsec::stage_recipe(function::Processor processor) const {
-  if (processor != function::Processor::gpu || !tables_->settings().inbound) return std::nullopt;
-  return recipe_of(spans_of(*tables_, ReceivedSoFar(*tables_)));
+  if (processor != function::Processor::gpu) return std::nullopt;
+  const Settings& settings = tables_->settings();
+  if (settings.inbound) return recipe_of(spans_of(*tables_, ReceivedSoFar(*tables_)));
+  if (!settings.decides_on_host()) return std::nullopt;
+  return recipe_of(SealingSpans{tables_->selection().sas(), tables_->keys().keys(), traits_.growth});
+}
+
+std::unique_ptr<function::StateStage> Ipsec::make_state_stage(function::CpuStage& twin) {
+  if (!tables_->settings().decides_on_host()) return nullptr;
+  return std::make_unique<OutboundStateStage>(static_cast<OutboundStage&>(twin));
 }
 
 std::unique_ptr<function::FinishStage> Ipsec::make_finish_stage(function::CpuStage& /*twin*/) {

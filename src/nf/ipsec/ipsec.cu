@@ -15,6 +15,7 @@
 #include "classify/bitvector_core.h"
 #include "gpu/per_packet.cuh"
 #include "nf/ipsec/device_tables.h"
+#include "nf/ipsec/esp/decision_core.h"
 #include "nf/ipsec/esp/inbound_core.h"
 #include "nf/ipsec/esp/outbound_core.h"
 #include "nf/ipsec/numbers/number_kernel.cuh"
@@ -218,6 +219,44 @@ class OutboundGpuStage final : public gpu::GpuStage {
   CryptoScratch scratch_;
 };
 
+/// Encapsulates packets as the host has decided, and writes their jobs.
+__global__ void __launch_bounds__(kThreadsPerBlock)
+    carry_out_decisions(const SealingView tables, const gpu::DevicePackets batch, CryptoJob* jobs) {
+  const std::uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (i >= batch.count) return;
+  CryptoJob job;
+  PacketDescriptor& packet = batch.packets[i];
+  const std::uint32_t ip_bytes = packet.layout.ip_bytes();
+  if (packet.verdict.alive()) {
+    PacketView view{batch.frames + packet.offset, &packet};
+    job = carry_out(reinterpret_cast<const Decision*>(batch.states)[i], view, tables);
+    packet.verdict.nf = batch.function;
+  }
+  reinterpret_cast<OutboundFinding*>(batch.findings)[i] = {job.sa, ip_bytes};
+  jobs[i] = job;
+}
+
+/// Policies, statuses and numbers are on the host.
+class SealingGpuStage final : public gpu::GpuStage {
+ public:
+  SealingGpuStage(const SealingCopies& tables, const StageUse& use)
+      : tables_(tables), jobs_(use.batch_packets), scratch_(use.batch_packets, use.multiprocessors) {}
+
+  bool enqueue(const gpu::DevicePackets& batch, const gpu::Stream& stream) noexcept override {
+    if (batch.count == 0) return true;
+    if (batch.count > scratch_.packets()) return false;  // the lane may be another process's
+    return launch_threads(carry_out_decisions, batch.count, stream, tables_.view(), batch, jobs_.data()) &&
+           enqueue_seal(jobs_.data(), batch.count, tables_.keys(), batch.frames, scratch_, stream) &&
+           (!tables_.has_udp_over_ipv6() ||
+            launch_threads(write_udp_checksums, batch.count, stream, tables_.view().sas, batch, jobs_.data()));
+  }
+
+ private:
+  const SealingCopies& tables_;
+  gpu::DeviceBuffer<CryptoJob> jobs_;
+  CryptoScratch scratch_;
+};
+
 /// Parameters that are the same for all inbound packets.
 struct Inward {
   SelectionView selection;
@@ -336,6 +375,10 @@ class InboundGpuStage final : public gpu::GpuStage {
 std::unique_ptr<gpu::GpuStage> make_outbound_gpu_stage(const DeviceTables& tables, std::unique_ptr<const Sender> sender,
                                                        gpu::Turns& turns, FrameRoom growth, const StageUse& use) {
   return std::make_unique<OutboundGpuStage>(tables, std::move(sender), turns, growth, use);
+}
+
+std::unique_ptr<gpu::GpuStage> make_sealing_gpu_stage(const SealingCopies& tables, const StageUse& use) {
+  return std::make_unique<SealingGpuStage>(tables, use);
 }
 
 std::unique_ptr<gpu::GpuStage> make_inbound_gpu_stage(const DeviceCopies& tables, WrongIcv with_esn,

@@ -57,8 +57,9 @@ class Ipsec final : public function::NetworkFunction {
   stack::TrackerOptions stack_options() const override { return FragmentWait::stack_options(); }
   std::unique_ptr<function::CpuStage> make_cpu_stage() override;
   std::unique_ptr<DeviceStage> make_device_stage(function::Processor processor, const StageUse& use) override;
-  /// Only inbound. It has the keys of the SAs.
+  /// It has the keys of the SAs. Outbound, only where the host decides (Settings::decides_on_host).
   std::optional<function::StageRecipe> stage_recipe(function::Processor processor) const override;
+  std::unique_ptr<function::StateStage> make_state_stage(function::CpuStage& twin) override;
   std::unique_ptr<function::FinishStage> make_finish_stage(function::CpuStage& twin) override;
   Errors check() const override { return tables_->numbers().check(tables_->used_states()); }
   Result<void> begin_run() override;

@@ -257,6 +257,7 @@ Result<std::unique_ptr<function::NetworkFunction>> make_ipsec(const Parameters& 
   sources.settings.too_big = parameters.text("too_big") == "icmp" ? TooBig::icmp : TooBig::fragment;
   // After a router, a frame's link addresses are no longer those that the packet arrived with.
   sources.settings.answers = !context.out_port_known;
+  sources.settings.device_is_remote = context.device_is_remote;
 
   static const std::vector<std::string> kNoMapping;
   const bool mapped = parameters.has("interfaces");

@@ -29,6 +29,10 @@ std::unique_ptr<gpu::GpuStage> make_outbound_gpu_stage(const DeviceTables&, std:
   throw gpu::CudaError(0, "this program was built without CUDA");
 }
 
+std::unique_ptr<gpu::GpuStage> make_sealing_gpu_stage(const SealingCopies&, const StageUse&) {
+  throw gpu::CudaError(0, "this program was built without CUDA");
+}
+
 std::unique_ptr<gpu::GpuStage> make_inbound_gpu_stage(const DeviceCopies&, WrongIcv, const StageUse&) {
   throw gpu::CudaError(0, "this program was built without CUDA");
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <ctime>
 #include <new>
 #include <utility>
@@ -30,6 +31,7 @@ void OutboundStage::take_over(function::CpuStage& predecessor) noexcept {
 
 void OutboundStage::begin_batch() noexcept {
   now_ = std::time(nullptr);
+  taken_back_count_ = next_taken_back_ = 0;
   ipsec_.look_after_sas(now_);
 }
 
@@ -52,12 +54,78 @@ void OutboundStage::process_burst(std::span<PacketView> packets) noexcept {
   seal(packets);
 }
 
+void OutboundStage::decide(std::span<const PacketView> packets, std::span<std::byte* const> decisions) noexcept {
+  taken_back_count_ = next_taken_back_ = 0;
+  std::array<PacketView, kGroup> group;
+  for (std::size_t first = 0; first < packets.size(); first += kGroup) {
+    const std::size_t count = std::min(kGroup, packets.size() - first);
+    std::ranges::copy(packets.subspan(first, count), group.begin());
+    decide_group(std::span(group).first(count), decisions.subspan(first, count));
+  }
+}
+
+/// Packets keep their verdicts, which are for the device to write.
+void OutboundStage::decide_group(std::span<PacketView> packets, std::span<std::byte* const> decisions) noexcept {
+  std::array<Decision, kGroup> decided;
+  std::array<Verdict, kGroup> before;
+  for (std::size_t i = 0; i < packets.size(); ++i) {
+    parse(packets[i]);
+    before[i] = packets[i].packet->verdict;
+    decided[i] = {.kind = Decision::Kind::passes};
+  }
+  decisions_ = std::span(decided).first(packets.size());
+  pending_count_ = 0;
+  select(packets, 0, packets.size());
+  lay_out(packets);
+  decisions_ = {};
+  for (std::size_t i = 0; i < packets.size(); ++i) {
+    const Verdict verdict = std::exchange(packets[i].packet->verdict, before[i]);
+    if (verdict.kind == VerdictKind::punt) decided[i] = {};
+    if (verdict.kind == VerdictKind::drop) decided[i] = {.reason = verdict.value, .kind = Decision::Kind::dropped};
+    std::memcpy(decisions[i], &decided[i], sizeof decided[i]);
+  }
+}
+
+/// What was decided otherwise than by an SA takes no number, so it is decided anew.
+void OutboundStage::take_back(std::span<const PacketView> packets,
+                              std::span<const std::byte* const> decisions) noexcept {
+  taken_back_count_ = next_taken_back_ = 0;
+  for (std::size_t i = 0; i < packets.size(); ++i) {
+    Decision decision;
+    std::memcpy(&decision, decisions[i], sizeof decision);
+    if (decision.kind == Decision::Kind::protected_by_sa)
+      taken_back_[taken_back_count_++] = {packets[i].packet, decision.sa, decision.sequence};
+  }
+}
+
+/// Null: nothing is known of the packet. To be asked in packet order.
+const OutboundStage::TakenBack* OutboundStage::taken_back(const PacketDescriptor* packet) noexcept {
+  for (std::size_t i = next_taken_back_; i < taken_back_count_; ++i) {
+    if (taken_back_[i].packet != packet) continue;
+    next_taken_back_ = i + 1;
+    return &taken_back_[i];
+  }
+  return nullptr;
+}
+
+/// A device has not protected the packet, or its result was not used, so the number is still the packet's.
+void OutboundStage::lay_out_again(std::span<PacketView> packets, std::size_t packet, const TakenBack& known) noexcept {
+  const Pending pending{static_cast<std::uint32_t>(packet), known.sa,
+                        plan_encapsulation(packets[packet], view_.sas[known.sa], ipsec_.traits().growth)};
+  if (pending.plan.reason == Reason::none) return lay_out(packets[packet], pending, known.sequence);
+  packets[packet].packet->verdict = Verdict::drop(pending.plan.reason);
+}
+
 /// Looks up the policies of a group of packets.
 void OutboundStage::select(std::span<PacketView> packets, std::size_t first, std::size_t count) noexcept {
   std::array<std::uint32_t, kGroup> policies;
   std::array<std::uint32_t, kGroup> of_key;
   std::size_t selectable = 0;
   for (std::size_t i = first; i < first + count; ++i) {
+    if (const TakenBack* const known = taken_back(packets[i].packet)) {
+      lay_out_again(packets, i, *known);
+      continue;
+    }
     const Reason reason = standing_of(packets[i].layout());
     if (reason == Reason::not_ip && !drops_not_ip(packets[i].layout(), tables_.settings().drops_unselected)) continue;
     if (reason != Reason::none) {
@@ -95,6 +163,10 @@ bool OutboundStage::plan(Pending& pending, std::span<PacketView> packets, std::s
                    ->plan;
   if (plan.reason == Reason::none && exceeds_mtu(packets[packet], view, plan, settings.link())) {
     plan.reason = Reason::too_big;
+    if (settings.answers && !decisions_.empty()) {  // answered when the packet comes back
+      packets[packet].packet->verdict = Verdict::punt();
+      return false;
+    }
     if (settings.answers && answers_.take(now_)) answer_too_big(packets[packet], view, settings.mtu, *emitter_);
   }
   if (plan.reason != Reason::none) packets[packet].packet->verdict = Verdict::drop(plan.reason);
@@ -126,13 +198,22 @@ std::size_t OutboundStage::lay_out_run(std::span<PacketView> packets, std::size_
       select_again(packets, p, last, numbered ? Reason::lifetime : state.shortage());
       return p;
     }
-    new (&work_[job_count_]) MbCrypto::Work{
-        encapsulate(packet, view_.sas[sa], sa, pending_[p].plan, numbers.first + (p - first)), packet.frame};
-    // Relative to the frame, because the frame may be outside its batch and start before the batch's base.
-    work_[job_count_].job.esp -= packet.packet->offset;
-    of_job_[job_count_++] = pending_[p].packet;
+    const std::uint64_t number = numbers.first + (p - first);
+    if (decisions_.empty()) {
+      lay_out(packet, pending_[p], number);
+    } else {
+      decisions_[pending_[p].packet] = {.sequence = number, .sa = sa, .kind = Decision::Kind::protected_by_sa};
+    }
   }
   return last;
+}
+
+void OutboundStage::lay_out(PacketView& packet, const Pending& pending, std::uint64_t sequence) noexcept {
+  new (&work_[job_count_])
+      MbCrypto::Work{encapsulate(packet, view_.sas[pending.sa], pending.sa, pending.plan, sequence), packet.frame};
+  // Relative to the frame, because the frame may be outside its batch and start before the batch's base.
+  work_[job_count_].job.esp -= packet.packet->offset;
+  of_job_[job_count_++] = pending.packet;
 }
 
 /// Selects another SA for packets whose SA has ended since it was selected, if their policy has one. `ended` is the

@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The inbound device stage as data: made from the tables, and checked and read where somebody else made it. It has the
-// keys of its SAs. There is none of an outbound stage: whoever makes a stage from a recipe cannot give out sequence
-// numbers (README.md).
+// keys of its SAs.
 
 #pragma once
 

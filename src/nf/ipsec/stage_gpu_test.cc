@@ -1,17 +1,21 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The inbound stage that another process would make from its recipe does what the function's own stage does. (Chains in
-// tests/gpu compare the own stage with its twin.)
+// The stages that another process would make from their recipes: the inbound one does what the function's own stage
+// does, and the outbound one what its steps on the host do. (Chains in tests/gpu compare the own stages with their
+// twins; decision_test.cc compares those steps with the outbound twin.)
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <string>
 #include <vector>
 
 #include "nf/ipsec/ipsec_for_test.h"
 #include "nf/ipsec/recipe_for_test.h"
+#include "nf/ipsec/remote_end_for_test.h"
 #include "nf/stage_twins_for_test.h"
 
 namespace penstock::ipsec {
@@ -82,6 +86,78 @@ TEST_P(InboundFromRecipe, GivesTheSameVerdictsFramesAndFindings) {
     from_recipe.batch().reset(0);
   }
   EXPECT_GT(opened, 300U);
+}
+
+class OutboundFromRecipe : public ::testing::TestWithParam<Way> {};
+
+INSTANTIATE_TEST_SUITE_P(Ways, OutboundFromRecipe, ::testing::ValuesIn(penstock::testing::kWays),
+                         [](const auto& way) { return way.param.name; });
+
+/// Lets the worker decide about a batch, or somebody who lies.
+void decide(function::StateStage& worker, Batch& batch, std::byte* decisions, bool lies, RandomFrames& choose) {
+  for (std::size_t first = 0; first < batch.size(); first += function::kBurst) {
+    std::vector<PacketView> views;
+    std::vector<std::byte*> states;
+    for (std::size_t i = first; i < std::min(batch.size(), first + function::kBurst); ++i) {
+      views.push_back(batch.view(i));
+      states.push_back(decisions + i * sizeof(Decision));
+    }
+    worker.fill(views, states);
+    for (std::byte* const state : states) {
+      if (!lies || choose.below(2) == 0) continue;
+      const Decision lie = decision_of_a_liar(kOutboundSas, choose);
+      std::memcpy(state, &lie, sizeof lie);
+    }
+  }
+}
+
+TEST_P(OutboundFromRecipe, CarriesOutWhatTheHostDecides) {
+  for (const bool lies : {false, true}) {
+    const auto function = make_ipsec(kOutboundStates, outbound_policies(), remote_device());
+    FromRecipe remote(*function, remote_outbound_kernel());
+    OwnLane lane(remote, GetParam());
+    const auto recipe = *function->stage_recipe(function::Processor::gpu);
+    const SealingSpans tables = *read_outbound_recipe(recipe);
+    const auto twin = function->make_cpu_stage();
+    const auto worker = function->make_state_stage(*twin);
+    twin->begin_batch();
+    RandomFrames choose(1);
+    std::size_t sealed = 0;
+    for (const std::size_t count : {1U, 31U, 32U, 33U, 2000U}) {
+      std::vector<Frame> frames = outbound_frames(count, choose);
+      for (const Frame& frame : frames) ASSERT_TRUE(lane.append(frame));
+      std::byte* const states = lane.lane().states(0, 0);
+      decide(*worker, lane.batch(), states, lies, choose);
+      ASSERT_TRUE(lane.start());
+      ASSERT_EQ(lane.wait(), gpu::Progress::kDone);
+      const ring::SegmentResults& results = lane.lane().results();
+      const std::uint8_t* frame = results.frames;
+      for (std::size_t i = 0; i < count; ++i) {
+        SCOPED_TRACE("packet " + std::to_string(i));
+        Decision decision;
+        std::memcpy(&decision, states + i * sizeof decision, sizeof decision);
+        RoomyFrame expected(frames[i].bytes, tables.growth, frames[i].link_type, frames[i].wire_length);
+        const std::uint32_t offset = expected.view.packet->offset;
+        const OutboundFinding expected_finding = carry_out_on_host(decision, expected.view, tables);
+        OutboundFinding finding;
+        std::memcpy(&finding, results.findings.at(0) + i * sizeof finding, sizeof finding);
+        ASSERT_EQ(results.verdicts[i], expected.view.packet->verdict);
+        ASSERT_EQ(finding.sa, expected_finding.sa);
+        if (finding.sa != kNoSa) {
+          ASSERT_EQ(finding.ip_bytes, expected_finding.ip_bytes);
+          ++sealed;
+        }
+        if (!results.verdicts[i].alive()) continue;
+        const std::uint32_t length = results.last_lengths()[i];
+        ASSERT_EQ(length, expected.view.length());
+        const std::uint8_t* const expected_frame = expected.view.frame - (offset - expected.view.packet->offset);
+        ASSERT_EQ(Bytes(frame, frame + length), Bytes(expected_frame, expected_frame + length));
+        frame += aligned_frame(length);
+      }
+      lane.batch().reset(0);
+    }
+    EXPECT_GT(sealed, 500U);
+  }
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -14,9 +15,10 @@
 
 #include "classify/classifier.h"
 #include "function/answer.h"
+#include "function/burst.h"
 #include "function/network_function.h"
 #include "nf/ipsec/crypto/mb_crypto.h"
-#include "nf/ipsec/esp/encapsulate_core.h"
+#include "nf/ipsec/esp/decision_core.h"
 #include "nf/ipsec/esp/fragment_wait.h"
 #include "nf/ipsec/esp/inbound_core.h"
 #include "nf/ipsec/ipsec.h"
@@ -39,6 +41,13 @@ class OutboundStage final : public function::CpuStage {
   void process(std::span<PacketView> packets) noexcept override;
   std::string explain(PacketView packet) const override;
 
+  /// For packets that a device will protect: chooses SAs, takes numbers and counts, all as `process` does, and writes a
+  /// Decision for each packet, in packet order.
+  void decide(std::span<const PacketView> packets, std::span<std::byte* const> decisions) noexcept;
+  /// `process` gets these packets next after all, in this order. It protects them as decided: a packet keeps its
+  /// number, and is not counted again.
+  void take_back(std::span<const PacketView> packets, std::span<const std::byte* const> decisions) noexcept;
+
  private:
   static constexpr std::size_t kBurst = MbCrypto::kMostJobs;
   static constexpr std::size_t kGroup = classify::Classifier::kGroup;
@@ -49,12 +58,23 @@ class OutboundStage final : public function::CpuStage {
     Encapsulation plan;
   };
 
+  /// A packet that comes back from a device, with its SA and number.
+  struct TakenBack {
+    const PacketDescriptor* packet;
+    std::uint32_t sa;
+    std::uint64_t sequence;
+  };
+
   void process_burst(std::span<PacketView> packets) noexcept;
+  void decide_group(std::span<PacketView> packets, std::span<std::byte* const> decisions) noexcept;
+  [[nodiscard]] const TakenBack* taken_back(const PacketDescriptor* packet) noexcept;
+  void lay_out_again(std::span<PacketView> packets, std::size_t packet, const TakenBack& known) noexcept;
   void select(std::span<PacketView> packets, std::size_t first, std::size_t count) noexcept;
   [[nodiscard]] bool plan(Pending& pending, std::span<PacketView> packets, std::size_t packet,
                           std::uint32_t sa) noexcept;
   void lay_out(std::span<PacketView> packets) noexcept;
   [[nodiscard]] std::size_t lay_out_run(std::span<PacketView> packets, std::size_t first, std::size_t last) noexcept;
+  void lay_out(PacketView& packet, const Pending& pending, std::uint64_t sequence) noexcept;
   void select_again(std::span<PacketView> packets, std::size_t first, std::size_t last, Reason ended) noexcept;
   void seal(std::span<PacketView> packets) noexcept;
 
@@ -72,6 +92,26 @@ class OutboundStage final : public function::CpuStage {
   std::array<MbCrypto::Work, kBurst> work_;
   std::array<std::uint32_t, kBurst> of_job_;  // index of the job's packet
   std::size_t job_count_ = 0;
+  std::span<Decision> decisions_;  // by packet of the group; empty while this stage protects packets itself
+  std::array<TakenBack, function::kBurst> taken_back_;  // in packet order
+  std::size_t taken_back_count_ = 0;
+  std::size_t next_taken_back_ = 0;
+};
+
+/// Where a device of another process protects the packets.
+class OutboundStateStage final : public function::StateStage {
+ public:
+  /// Borrows the twin.
+  explicit OutboundStateStage(OutboundStage& twin) noexcept : twin_(twin) {}
+  void fill(std::span<const PacketView> packets, std::span<std::byte* const> states) noexcept override {
+    twin_.decide(packets, states);
+  }
+  void hand_back(std::span<const PacketView> packets, std::span<const std::byte* const> states) noexcept override {
+    twin_.take_back(packets, states);
+  }
+
+ private:
+  OutboundStage& twin_;
 };
 
 class InboundStage final : public function::CpuStage {

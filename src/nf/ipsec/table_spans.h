@@ -26,6 +26,13 @@ struct TableSpans {
   bool has_policies = false;
 };
 
+/// Of an outbound stage for which the host decides. Arrays by SA have the same length.
+struct SealingSpans {
+  std::span<const SaView> sas;
+  std::span<const SaKeys> keys;
+  FrameRoom growth;  // how much frames may grow
+};
+
 /// How far SAs have got, by SA, at the time of construction.
 struct ReceivedSoFar {
   explicit ReceivedSoFar(const Tables& tables);

@@ -39,9 +39,12 @@ struct Settings {
   TooBig too_big = TooBig::fragment;
   bool answers = true;            // sends an ICMP error to the sender of a packet that is too big
   bool drops_unselected = false;  // outbound: drops packets that no policy selects; otherwise they pass, as in Linux
+  bool device_is_remote = false;  // device stages are made from recipes, in another process
 
   [[nodiscard]] bool cuts() const noexcept { return mtu != 0 && too_big == TooBig::fragment; }
   [[nodiscard]] MtuView link() const noexcept { return {mtu, cuts()}; }
+  /// Outbound, the worker chooses SAs and numbers for a device: only this process may give out numbers.
+  [[nodiscard]] bool decides_on_host() const noexcept { return device_is_remote && !inbound; }
 };
 
 struct TableSources {

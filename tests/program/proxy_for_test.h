@@ -1,0 +1,28 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A proxy whose device is simulated (proxy_program.cc), as a shell runs it.
+
+#pragma once
+
+#include <string>
+
+#include "program/program_for_test.h"
+
+namespace penstock {
+
+class ProxyProgram : public Program {
+ protected:
+  /// `proxy` starts one and waits until it listens; `tenant` is the program with the function `block`.
+  [[nodiscard]] int script(const std::string& commands) const {
+    return shell("proxy() { '" PENSTOCK_PROXY_PROGRAM
+                 "' simulate sock \"$@\" & PROXY=$!; while [ ! -S sock ]; do sleep 0.01; "
+                 "done; }\n"
+                 "tenant() { timeout 60 '" PENSTOCK_PROXY_PROGRAM
+                 "' \"$@\"; }\n"
+                 "trap 'kill $PROXY 2>/dev/null; wait $PROXY 2>/dev/null' EXIT\n" +
+                 commands);
+  }
+};
+
+}  // namespace penstock
