@@ -96,6 +96,20 @@ class IpsecInProxy : public ProxyProgram {
     });
   }
 
+  /// A chain of a peer that opens what the chain `name` has sent.
+  void peer_of(const std::string& name) const {
+    chain(name + "-in", "processor: cpu", "ipsec: {state: state.txt, direction: in, state_dir: none}",
+          "pcap: {read: " + name + ".pcap}");
+  }
+  void expect_same_at_the_peer() const {
+    EXPECT_GT(json("proxied.json")["gpu"]["segments"], 0);
+    EXPECT_EQ(json("proxied.json")["gpu"]["failures"], 0);
+    EXPECT_EQ(json("proxied.json")["packets"], json("cpu.json")["packets"]);
+    EXPECT_EQ(json("proxied-in.json")["packets"], json("cpu-in.json")["packets"]);
+    EXPECT_EQ(json("proxied-in.json")["packets"]["dropped"], 0);
+    EXPECT_TRUE(read("cpu-in.pcap") == read("proxied-in.pcap"));
+  }
+
   const std::string kOut = "ipsec: {state: state.txt, policy: policy.txt, state_dir: kept}";
   std::set<std::string> numbers_, ivs_;
 };
@@ -103,30 +117,25 @@ class IpsecInProxy : public ProxyProgram {
 TEST_F(IpsecInProxy, GivesThePeerWhatTheCpuGives) {
   chain("cpu", "processor: cpu", kOut);
   chain("proxied", "processor: gpu, proxy: sock", kOut);
-  for (const std::string name : {"cpu", "proxied"}) {
-    chain(name + "-in", "processor: cpu", "ipsec: {state: state.txt, direction: in, state_dir: none}",
-          "pcap: {read: " + name + ".pcap}");
-  }
+  for (const std::string name : {"cpu", "proxied"}) peer_of(name);
   ASSERT_EQ(script("proxy; for c in cpu proxied cpu-in proxied-in; do penstock run -q $c.yaml || exit 1; done"), 0)
       << read("err");
-  EXPECT_GT(json("proxied.json")["gpu"]["segments"], 0);
-  EXPECT_EQ(json("proxied.json")["gpu"]["failures"], 0);
-  EXPECT_EQ(json("proxied.json")["packets"], json("cpu.json")["packets"]);
-  EXPECT_EQ(json("proxied-in.json")["packets"], json("cpu-in.json")["packets"]);
-  EXPECT_EQ(json("proxied-in.json")["packets"]["dropped"], 0);
-  EXPECT_TRUE(read("cpu-in.pcap") == read("proxied-in.pcap"));
+  expect_same_at_the_peer();
   const std::size_t of_cpu = add("cpu.pcap");
   EXPECT_GT(of_cpu, 50U);
   EXPECT_EQ(add("proxied.pcap"), of_cpu);
   EXPECT_TRUE(are_consecutive(esp_in("proxied.pcap")));
 }
 
+/// The first one drops some packets and changes the others.
 TEST_F(IpsecInProxy, ProtectsAfterOtherFunctionsOfTheDevice) {
-  const std::string functions = "block: {ports: [40475, 57760]}, " + kOut;
+  const std::string functions = "block: {ports: [40475, 57760]}, " + kOut + ", block: {}";
   chain("cpu", "processor: cpu", functions);
   chain("proxied", "processor: gpu, proxy: sock", functions);
-  ASSERT_EQ(script("proxy; tenant run -q cpu.yaml && tenant run -q proxied.yaml"), 0) << read("err");
-  EXPECT_EQ(json("proxied.json")["packets"], json("cpu.json")["packets"]);
+  for (const std::string name : {"cpu", "proxied"}) peer_of(name);
+  ASSERT_EQ(script("proxy; for c in cpu proxied cpu-in proxied-in; do tenant run -q $c.yaml || exit 1; done"), 0)
+      << read("err");
+  expect_same_at_the_peer();
   EXPECT_GT(json("proxied.json")["packets"]["dropped"], 0);
   EXPECT_EQ(add("proxied.pcap"), esp_in("cpu.pcap").size());
   EXPECT_TRUE(are_consecutive(esp_in("proxied.pcap"))) << "what is dropped before takes no number";

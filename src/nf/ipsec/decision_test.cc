@@ -179,6 +179,19 @@ TEST(IpsecDecision, CannotBeMadeWithoutNumbers) {
               ElementsAre("forwarded", "forwarded", "sequence_exhausted", "sequence_exhausted"));
 }
 
+TEST(IpsecDecision, HasTheUpperHalfOfNumbersWithEsn) {
+  StateText state;
+  state.esn = true;
+  state.algorithms = kCbcSha1;  // the upper half is in the ICV only
+  state.sent = 0xffff'fffe;
+  RemoteEnd device = remote(state(), kOne);
+  End twin = outwards(state(), kOne);
+  const std::vector<Arriving> batch(4, plain());
+  const auto flight = device.begin(batch);
+  EXPECT_EQ(flight->decisions[3].sequence, 0x1'0000'0002U);
+  EXPECT_EQ(device.end_on_device(*flight), twin(batch));
+}
+
 TEST(IpsecDecision, OpensAtThePeerWithEveryAlgorithm) {
   RemoteEnd device = remote(kOutboundStates, outbound_policies());
   End in = inwards(kOutboundStates);

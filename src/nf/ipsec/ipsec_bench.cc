@@ -8,6 +8,7 @@
 //   library    the library alone, bursts of 128 jobs: headers and IVs are there, tags stay where the library puts them
 //   ciphers    MbCrypto: the jobs of a burst of packets, from their IVs to their ICVs
 //   stage      the whole CPU stage, from parsed packets on: policies, SA, headers, numbers, replay window, counters
+//   decisions  outbound, what a worker does for a device of another process: parsing, policies, SA, numbers, counters
 //
 // Axes: direction, algorithm, and the length of the inner IP packet in bytes. Only the work is timed, not the restoring
 // of the packets. `of_library`: the library's time divided by this one's, for the same packets in the same run.
@@ -30,6 +31,7 @@
 
 #include "base/thread_time.h"
 #include "function/burst.h"
+#include "nf/ipsec/esp/decision_core.h"
 #include "nf/ipsec/ipsec.h"
 #include "packet/parse_core.h"
 #include "packet/testing/packet_builder.h"
@@ -70,10 +72,11 @@ T require(Result<T> result) {
   if constexpr (!std::is_void_v<T>) return std::move(*result);
 }
 
-std::unique_ptr<Ipsec> make_ipsec(const Algorithm& algorithm, bool inbound) {
+std::unique_ptr<Ipsec> make_ipsec(const Algorithm& algorithm, bool inbound, bool device_is_remote = false) {
   SaRegistry registry;
   TableSources sources;
   sources.settings.inbound = inbound;
+  sources.settings.device_is_remote = device_is_remote;
   sources.numbers = random_numbers();
   sources.registry = &registry;
   sources.sas = require(parse_states(fmt::format("src 192.0.2.1 dst 198.51.100.2\n"
@@ -196,6 +199,26 @@ void run_stage(benchmark::State& state, const Case& what) {
         state, [&] { packets.restore(); }, [&] { run(*protects, packets); });
   }
   if (!all_alive(packets)) return state.SkipWithError("packets were dropped");
+  tell(state, what, seconds, false);
+}
+
+void run_decisions(benchmark::State& state, const Case& what) {
+  const auto out = make_ipsec(what.algorithm, false, true);
+  const auto twin = out->make_cpu_stage();
+  const auto worker = out->make_state_stage(*twin);
+  Packets packets(out->traits().growth, what.ip_bytes);
+  std::vector<Decision> decisions(kPackets);
+  std::vector<std::byte*> states;
+  for (Decision& decision : decisions) states.push_back(reinterpret_cast<std::byte*>(&decision));
+  const double seconds = time(
+      state, [&] { packets.restore(); },
+      [&] {
+        twin->begin_batch();
+        for (std::size_t i = 0; i < kPackets; i += function::kBurst)
+          worker->fill(packets.views().subspan(i, function::kBurst), std::span(states).subspan(i, function::kBurst));
+      });
+  const auto is_protected = [](const Decision& one) { return one.kind == Decision::Kind::protected_by_sa; };
+  if (!std::ranges::all_of(decisions, is_protected)) return state.SkipWithError("packets were dropped");
   tell(state, what, seconds, false);
 }
 
@@ -346,11 +369,12 @@ void run_library(benchmark::State& state, const Case& what) {
 void add_all() {
   using Run = void (*)(benchmark::State&, const Case&);
   constexpr std::pair<const char*, Run> kParts[] = {
-      {"library", &run_library}, {"ciphers", &run_ciphers}, {"stage", &run_stage}};
+      {"library", &run_library}, {"ciphers", &run_ciphers}, {"stage", &run_stage}, {"decisions", &run_decisions}};
   for (const bool inbound : {false, true}) {
     for (const Algorithm& algorithm : kAlgorithms) {
       for (const std::uint32_t ip_bytes : {64U, 256U, 512U, 1024U, 1472U}) {
         for (const auto& [part, run] : kParts) {
+          if (inbound && run == &run_decisions) continue;
           const std::string name =
               fmt::format("{}/{}/bytes:{}/{}", inbound ? "open" : "protect", algorithm.name, ip_bytes, part);
           benchmark::RegisterBenchmark(name.c_str(), [what = Case{algorithm, inbound, ip_bytes},
