@@ -1,18 +1,21 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Inbound ipsec in a chain, with another function after it: fragments of ESP on the CPU, and on a simulated device,
-// which leaves them to the CPU.
+// ipsec in a chain, with another function after it, on the CPU and on a simulated device. Inbound, fragments of ESP,
+// which the device leaves to the CPU. Outbound, a device of another process, which carries out the worker's decisions.
 //
-//   ESP, ESP fragments, clear ─▶ ipsec (in) ─▶ function that looks at all packets ─▶ port
+//   packets, ESP, ESP fragments ─▶ ipsec ─▶ function that looks at all packets ─▶ port
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <deque>
 #include <random>
 
 #include "nf/ipsec/device_steps_for_test.h"
 #include "nf/ipsec/ipsec_for_test.h"
+#include "nf/ipsec/remote_end_for_test.h"
 #include "packet/testing/fragments.h"
 #include "ring/testing/simulated_lane.h"
 #include "run/cpu_executor.h"
@@ -28,11 +31,9 @@ using penstock::testing::fragments_of;
 /// The chain and its output.
 class Gateway {
  public:
-  explicit Gateway(const std::string& states) {
-    Settings settings;
-    settings.inbound = true;
+  Gateway(const std::string& states, const std::string& policies, const Settings& settings) {
     sink_ = &chain_.add_sink("wan");
-    auto function = make_ipsec(states, everything("fwd", tunnel_template()), settings);
+    auto function = make_ipsec(states, policies, settings);
     ipsec_ = function.get();
     chain_.functions.push_back({"ipsec", std::move(function)});
     chain_.add_function("look", [this](std::span<PacketView> packets) {
@@ -44,7 +45,14 @@ class Gateway {
     counters = std::make_unique<run::WorkerCounters>(chain_);
   }
 
+  static Gateway inbound(const std::string& states) {
+    Settings settings;
+    settings.inbound = true;
+    return {states, everything("fwd", tunnel_template()), settings};
+  }
+
   void use_cpu() {
+    room_ = plan::growth_of(chain_.traits());
     executor_ = std::make_unique<run::CpuExecutor>(chain_, 0, *counters, nullptr);
     executor_->begin();
   }
@@ -52,36 +60,39 @@ class Gateway {
     chain_.settings.processor = function::Processor::gpu;
     const auto plan = chain_.device_plan();
     ASSERT_TRUE(plan) << to_string(plan.error());
-    auto steps = std::make_shared<DeviceSteps>(*ipsec_);
+    const ring::testing::SimulatedLane::Work work =
+        ipsec_->tables().settings().decides_on_host() ? of_recipe() : of_own_device();
     const ring::LaneShape shape{
         kBytes,        kPackets, plan::room_on_device(chain_.traits(), *plan), plan->hash_flows, ring::Crossing::copy,
         plan->segments};
     std::vector<std::unique_ptr<ring::Lane>> lanes;
-    for (int lane = 0; lane < 2; ++lane) {
+    for (int lane = 0; lane < 3; ++lane) {
       std::vector<std::vector<ring::testing::SimulatedLane::Work>> works(1);
-      works[0].push_back([steps](PacketView packet, std::byte* finding, const std::byte*) {
-        (*steps)(packet, finding);
-        return packet.packet->verdict;
-      });
+      works[0].push_back(work);
       lanes.push_back(std::make_unique<ring::testing::SimulatedLane>(shape, std::move(works), behaviour));
     }
     executor_ = std::make_unique<run::DeviceExecutor>(chain_, *plan, std::move(lanes), 0, *counters, nullptr);
     executor_->begin();
   }
 
-  /// Runs the frames in batches of this many packets.
+  /// Runs the frames in batches of this many packets, as many at a time as the executor takes.
   void run(const std::vector<Bytes>& frames, std::size_t in_batch) {
+    struct Memory {
+      std::vector<std::uint8_t> bytes = std::vector<std::uint8_t>(kBytes);
+      std::vector<PacketDescriptor> descriptors = std::vector<PacketDescriptor>(kPackets);
+    };
+    std::deque<Memory> memory;
+    std::deque<Batch> batches;
+    std::size_t retired = 0;
     for (std::size_t first = 0; first < frames.size(); first += in_batch) {
-      std::vector<std::uint8_t> memory(kBytes);
-      std::vector<PacketDescriptor> descriptors(kPackets);
-      Batch batch(memory, descriptors, {});
+      Memory& its = memory.emplace_back();
+      Batch& batch = batches.emplace_back(its.bytes, its.descriptors, room_);
       for (std::size_t i = first; i < std::min(frames.size(), first + in_batch); ++i) {
         ASSERT_TRUE(run::testing::append(batch, frames[i]));
       }
-      ASSERT_TRUE(executor_->submit(batch));
-      while (executor_->retire() == nullptr) {
-      }
+      while (!executor_->submit(batch)) retired += executor_->retire() != nullptr ? 1 : 0;
     }
+    while (retired < batches.size()) retired += executor_->retire() != nullptr ? 1 : 0;
     executor_->end();
   }
 
@@ -97,9 +108,31 @@ class Gateway {
 
  private:
   static constexpr std::size_t kPackets = 256, kBytes = 1 << 20;
+  using Work = ring::testing::SimulatedLane::Work;
+
+  Work of_own_device() {
+    return [steps = std::make_shared<DeviceSteps>(*ipsec_)](PacketView packet, std::byte* finding, const std::byte*) {
+      (*steps)(packet, finding);
+      return packet.packet->verdict;
+    };
+  }
+  /// As in the other process, which has nothing but the recipe.
+  Work of_recipe() {
+    const auto recipe = std::make_shared<const function::StageRecipe>(*ipsec_->stage_recipe(function::Processor::gpu));
+    return [recipe, tables = *read_outbound_recipe(*recipe)](PacketView packet, std::byte* finding,
+                                                             const std::byte* state) {
+      Decision decision;
+      std::memcpy(&decision, state, sizeof decision);
+      const OutboundFinding found = carry_out_on_host(decision, packet, tables);
+      std::memcpy(finding, &found, sizeof found);
+      return packet.packet->verdict;
+    };
+  }
+
   run::testing::FakeChain chain_;
   run::testing::FakePort* sink_;
   Ipsec* ipsec_;
+  FrameRoom room_;  // around frames in batches
   std::unique_ptr<run::Executor> executor_;
 };
 
@@ -147,7 +180,7 @@ TEST(IpsecExecutor, TakesReassembledPacketsThroughTheRestOfTheChain) {
   const StateText state;
   const Traffic all = traffic(state);
   for (const std::size_t in_batch : {1U, 7U, 200U}) {
-    Gateway gateway(state());
+    Gateway gateway = Gateway::inbound(state());
     gateway.use_cpu();
     ASSERT_NO_FATAL_FAILURE(gateway.run(all.frames, in_batch));
     expect_all(gateway, all);
@@ -161,11 +194,48 @@ TEST(IpsecExecutor, LeavesFragmentsOnADeviceToTheCpu) {
     ring::testing::Behaviour behaviour;
     unsigned batches = 0;
     if (fails) behaviour.fails = [&] { return ++batches % 3 == 0; };
-    Gateway gateway(state());
+    Gateway gateway = Gateway::inbound(state());
     ASSERT_NO_FATAL_FAILURE(gateway.use_device(behaviour));
     ASSERT_NO_FATAL_FAILURE(gateway.run(all.frames, 60));
     expect_all(gateway, all);
     EXPECT_GT(gateway.counters->device.punted.get(), 100U);
+  }
+}
+
+std::vector<Bytes> outbound_traffic() {
+  std::mt19937_64 random(1);
+  std::vector<Bytes> frames;
+  for (std::uint32_t i = 0; i < 2000; ++i)
+    frames.push_back(plain(random() % 1460, static_cast<std::uint16_t>(2000 + random() % (kOutboundSas + 1))));
+  return frames;
+}
+
+TEST(IpsecExecutor, CarriesOutDecisionsOnADeviceThatFailsRefusesAndIsLate) {
+  const std::vector<Bytes> frames = outbound_traffic();
+  Settings cuts, answers;
+  cuts.mtu = answers.mtu = 1400;
+  answers.too_big = TooBig::icmp;
+  for (const Settings& settings : {Settings{}, cuts, answers}) {
+    Gateway cpu(kOutboundStates, outbound_policies(), settings);
+    cpu.use_cpu();
+    ASSERT_NO_FATAL_FAILURE(cpu.run(frames, 60));
+    for (const unsigned failing : {0U, 3U, 1U}) {
+      SCOPED_TRACE("MTU " + std::to_string(settings.mtu) + ", fails " + std::to_string(failing));
+      ring::testing::Behaviour behaviour;
+      unsigned starts = 0;
+      behaviour.polls_until_done = [&] { return ++starts * 5 % 7; };
+      behaviour.fails = [&] { return failing != 0 && starts % failing == 0; };
+      behaviour.refuses = [&] { return failing != 0 && starts % 5 == 4 && ++starts != 0; };
+      Gateway device(kOutboundStates, outbound_policies(), remote_device(settings));
+      ASSERT_NO_FATAL_FAILURE(device.use_device(behaviour));
+      ASSERT_NO_FATAL_FAILURE(device.run(frames, 60));
+      EXPECT_EQ(device.seen, cpu.seen) << "numbers included";
+      EXPECT_EQ(device.sent(), cpu.sent());
+      EXPECT_EQ(device.ipsec_counters().forwarded.packets.get(), cpu.ipsec_counters().forwarded.packets.get());
+      EXPECT_GT(behaviour.most_in_flight, 1U);
+      EXPECT_EQ(device.counters->device.failures.get() > 0, failing != 0);
+      EXPECT_EQ(device.counters->device.punted.get() > 0, settings.too_big == TooBig::icmp && failing != 1);
+    }
   }
 }
 

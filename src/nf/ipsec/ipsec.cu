@@ -229,7 +229,8 @@ __global__ void __launch_bounds__(kThreadsPerBlock)
   const std::uint32_t ip_bytes = packet.layout.ip_bytes();
   if (packet.verdict.alive()) {
     PacketView view{batch.frames + packet.offset, &packet};
-    job = carry_out(reinterpret_cast<const Decision*>(batch.states)[i], view, tables);
+    const Decision decision = reinterpret_cast<const Decision*>(batch.states)[i];
+    job = carry_out(decision, view, tables);
     packet.verdict.nf = batch.function;
   }
   reinterpret_cast<OutboundFinding*>(batch.findings)[i] = {job.sa, ip_bytes};
