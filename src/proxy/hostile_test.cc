@@ -572,6 +572,18 @@ TEST_F(Hostile, AnEndedLaneLeavesNoMemoryToItsTenant) {
   EXPECT_EQ(status.st_blocks, 0);
 }
 
+TEST_F(Hostile, ResultsStayWhereTheyAreWhenTheProxyEnds) {
+  HandMade tenant(path_);
+  ASSERT_TRUE(tenant.submit(tenant.order()));
+  const std::uint8_t* const records =
+      tenant.tenant_memory() + tenant.layout().packed_at + tenant.completion().records_at;
+  const auto bytes = [&] { return std::vector<std::uint8_t>(records, records + 4 * sizeof(std::uint64_t)); };
+  const std::vector<std::uint8_t> before = bytes();
+  ASSERT_NE(before, std::vector<std::uint8_t>(before.size()));
+  server_.reset();  // while the tenant takes them
+  EXPECT_EQ(bytes(), before);
+}
+
 /// Its threads poll, so they would take the processors from others.
 TEST_F(Hostile, ManyWorkersHaveFewThreads) {
   HandMade tenant(path_);

@@ -36,9 +36,11 @@ SharedFile::SharedFile(std::size_t bytes, bool sealed) : file_(make_shared_file(
 }
 
 SharedFile::~SharedFile() {
-  // The tenant may keep the file, but no memory that counts for the proxy. The kernel refuses it if the file is sealed.
-  static_cast<void>(
-      ::fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(bytes_.size())));
+  // The kernel refuses it if the file is sealed.
+  if (given_up_) {
+    static_cast<void>(
+        ::fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(bytes_.size())));
+  }
   ::munmap(bytes_.data(), bytes_.size());
 }
 

@@ -31,10 +31,13 @@ class SharedFile {
     return bytes == 0 ? std::span<std::uint8_t>() : bytes_.subspan(at, bytes);
   }
   [[nodiscard]] int fd() const noexcept { return file_.get(); }
+  /// Nobody uses the contents any more: frees the pages in the end, even if the tenant keeps the file.
+  void give_up_contents() noexcept { given_up_ = true; }
 
  private:
   port::FileDescriptor file_;
   std::span<std::uint8_t> bytes_;
+  bool given_up_ = false;
 };
 
 class ServedLane {
@@ -58,6 +61,13 @@ class ServedLane {
   /// Tells the tenant that it has to wake the thread.
   void set_sleeping(bool sleeps) noexcept { completion().sleeping.store(sleeps ? 1 : 0); }
   [[nodiscard]] bool has_order() const noexcept { return slot().submitted.load() != last_; }
+
+  /// The tenant has ended the lane. Otherwise, it may still be taking the results of its last batches: if the proxy
+  /// ends, or if the tenant has given up the connection.
+  void give_up_results() noexcept {
+    of_proxy_.give_up_contents();
+    of_tenant_.give_up_contents();
+  }
 
   [[nodiscard]] int proxy_file() const noexcept { return of_proxy_.fd(); }
   [[nodiscard]] int tenant_file() const noexcept { return of_tenant_.fd(); }
@@ -94,8 +104,8 @@ class ServedLane {
   const std::uint32_t worker_;
   const ring::LaneShape shape_;
   const LaneLayout layout_;
-  const SharedFile of_proxy_;
-  const SharedFile of_tenant_;
+  SharedFile of_proxy_;
+  SharedFile of_tenant_;
   std::vector<std::shared_ptr<void>> openings_;
   OrderCheck check_;
   std::vector<std::uint32_t> stage_ids_;  // segment by segment

@@ -206,7 +206,7 @@ void Tenant::handle(const Release& release) {
     case MessageType::end_lane: {
       const auto found = lanes_.find(release.id);
       if (found == lanes_.end()) break;
-      threads_[found->second.thread]->remove(release.id).reset();
+      if (const auto lane = threads_[found->second.thread]->remove(release.id)) lane->give_up_results();
       state_.counters.device_bytes.fetch_sub(found->second.device_bytes);
       state_.counters.host_bytes.fetch_sub(found->second.host_bytes);
       lanes_.erase(found);
