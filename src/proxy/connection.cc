@@ -4,6 +4,7 @@
 #include "proxy/connection.h"
 
 #include <fmt/format.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -51,22 +52,37 @@ bool write_part(int file, std::uint64_t at, std::span<const std::byte> bytes) {
 }  // namespace
 
 Result<std::shared_ptr<Connection>> Connection::open(const std::string& path, const TenantWish& wish) {
-  auto socket = connect_to(path);
+  auto socket = connect_to(path, Waits::yes);
   if (!socket) return failure(std::move(socket.error()));
   std::shared_ptr<Connection> connection(new Connection(path, std::move(*socket)));
+  if (auto known = connection->introduce(wish); !known) return failure(std::move(known.error().errors));
+  return connection;
+}
+
+Result<std::shared_ptr<Connection>> Connection::connect(const std::string& path) {
+  auto socket = connect_to(path, Waits::no);
+  if (!socket) return failure(std::move(socket.error()));
+  return std::shared_ptr<Connection>(new Connection(path, std::move(*socket)));
+}
+
+tl::expected<void, run::NotConnected> Connection::introduce(const TenantWish& wish) {
   Hello hello;
   hello.name = Text<64>(wish.name);
   hello.profile = Text<8>(wish.profile);
-  const auto answer = connection->exchange(bytes_of(hello), {});
-  const auto reply = answer ? reply_of(*answer) : std::nullopt;
+  const auto answer = exchange(bytes_of(hello), {});
+  if (!answer)
+    return tl::unexpected(run::NotConnected{{Error{{path_, 0, 0},
+                                                   "the proxy does not answer",
+                                                   std::system_category().message(errno),
+                                                   errno == EPIPE ? "a user who may use the proxy" : ""}}});
+  const auto reply = reply_of(*answer);
   if (!reply)
-    return failure(Error{{path, 0, 0},
-                         "the proxy does not answer",
-                         std::system_category().message(errno),
-                         errno == EPIPE ? "a user who may use the proxy" : ""});
-  if (reply->failed != 0) return failure(error_of(path, *reply));
-  connection->device_ = reply->message.view();
-  return connection;
+    return tl::unexpected(run::NotConnected{
+        {Error{{path_, 0, 0}, "the proxy is of another release", "an unknown answer", "the same release"}}, true});
+  if (reply->failed != 0)
+    return tl::unexpected(run::NotConnected{{error_of(path_, *reply)}, reply->failed == Reply::kOtherVersion});
+  device_ = reply->message.view();
+  return {};
 }
 
 std::optional<Received> Connection::exchange(std::span<const std::byte> message, std::span<const int> descriptors) {
@@ -78,8 +94,17 @@ std::optional<Received> Connection::exchange(std::span<const std::byte> message,
   } else {
     answer = receive_message(socket_.get(), sizeof(Reply), kLongestReply);
   }
-  if (!answer) lost_.store(true);  // replies would not match requests any more
+  if (!answer) {
+    const int error = errno;
+    end();  // replies would not match requests any more
+    errno = error;
+  }
   return answer;
+}
+
+void Connection::end() noexcept {
+  lost_.store(true);
+  ::shutdown(socket_.get(), SHUT_RDWR);  // so that the proxy notices it too
 }
 
 Connection::Made Connection::request_bytes(std::span<const std::byte> message, std::span<const int> descriptors) {
@@ -99,7 +124,7 @@ void Connection::release(MessageType type, std::uint32_t id) noexcept {
   message.id = id;
   const std::lock_guard lock(mutex_);
   if (lost_.load()) return;
-  if (send_message(socket_.get(), bytes_of(message), {}, kLongestRelease) != 0) lost_.store(true);
+  if (send_message(socket_.get(), bytes_of(message), {}, kLongestRelease) != 0) end();
 }
 
 bool Connection::is_lost() noexcept {

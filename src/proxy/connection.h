@@ -19,6 +19,7 @@
 #include "function/stage_recipe.h"
 #include "proxy/message_socket.h"
 #include "proxy/protocol.h"
+#include "run/lane_factory.h"
 
 namespace penstock::proxy {
 
@@ -30,14 +31,19 @@ struct TenantWish {
 
 class Connection {
  public:
-  /// An error says why the proxy does not take the tenant.
+  /// Connects to the proxy at `path`, and becomes its tenant. An error says why the proxy does not take the tenant.
   [[nodiscard]] static Result<std::shared_ptr<Connection>> open(const std::string& path, const TenantWish& wish);
+  /// The two steps of this. The first one does not wait, and the second one ends early by `end`.
+  [[nodiscard]] static Result<std::shared_ptr<Connection>> connect(const std::string& path);
+  [[nodiscard]] tl::expected<void, run::NotConnected> introduce(const TenantWish& wish);
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   /// The proxy's: "GPU 0 (NVIDIA H200)".
   [[nodiscard]] const std::string& device() const noexcept { return device_; }
   /// Whether the proxy has gone, or does not serve this tenant any more. Cheap: asks the system now and then.
   [[nodiscard]] bool is_lost() noexcept;
+  /// It is lost from now on. Whoever waits for a reply gets none.
+  void end() noexcept;
 
   struct Made {
     std::uint32_t id = 0;

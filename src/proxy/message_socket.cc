@@ -118,9 +118,9 @@ bool has_gone(int socket) noexcept {
   return ::poll(&polled, 1, 0) > 0 && (polled.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)) != 0;
 }
 
-Result<FileDescriptor> connect_to(const std::string& path) {
+Result<FileDescriptor> connect_to(const std::string& path, Waits waits) {
   const sockaddr_un address = socket_address(path);
-  FileDescriptor socket = make_socket(0);
+  FileDescriptor socket = make_socket(waits == Waits::yes ? 0 : SOCK_NONBLOCK);
   const timeval longest{5, 0};  // in the queue of connections, which others may keep full
   static_cast<void>(::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &longest, sizeof longest));
   const bool fits = path.size() < sizeof address.sun_path;

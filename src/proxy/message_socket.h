@@ -45,8 +45,10 @@ struct Received {
 /// Whether the other end has closed its socket, or has died.
 [[nodiscard]] bool has_gone(int socket) noexcept;
 
+/// For some seconds, if too many others connect at once.
+enum class Waits : bool { no, yes };
 /// Connects to the proxy at `path`.
-[[nodiscard]] Result<FileDescriptor> connect_to(const std::string& path);
+[[nodiscard]] Result<FileDescriptor> connect_to(const std::string& path, Waits waits = Waits::yes);
 
 /// Listens at a path with this mode. Removes the path in its destructor.
 class Listener {

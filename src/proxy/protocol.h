@@ -148,8 +148,9 @@ struct SetPolicy {
 };
 
 struct Reply {
-  std::uint32_t failed = 0;
-  std::uint32_t id = 0;  // of what has been made
+  static constexpr std::uint32_t kRefused = 1, kOtherVersion = 2;
+  std::uint32_t failed = 0;  // 0: done
+  std::uint32_t id = 0;      // of what has been made
   std::uint64_t value = 0;
   Text<320> message;   // of a failure; of `hello`: the device
   Text<320> found;     // of a failure

@@ -78,15 +78,52 @@ class RemoteFactory final : public run::LaneFactory {
   mutable RemoteMemories memories_;  // of the worker, which uses the factory in one thread at a time
 };
 
+/// A connection, and what has been loaded on it for all workers.
+struct Link {
+  std::shared_ptr<Connection> connection;
+  std::shared_ptr<LoadedOfRun> loaded = std::make_shared<LoadedOfRun>();
+};
+
+class RemoteProxy final : public run::RemoteDevice {
+ public:
+  RemoteProxy(std::string path, TenantWish wish, std::shared_ptr<Connection> connection)
+      : path_(std::move(path)), wish_(std::move(wish)), link_{std::move(connection)} {}
+
+  std::string name() const override { return "the proxy at " + path_; }
+  std::unique_ptr<run::LaneFactory> make_factory(unsigned /*worker*/) override {
+    const Link now = link();
+    return std::make_unique<RemoteFactory>(now.connection, now.loaded);
+  }
+  bool is_lost() noexcept override { return link().connection->is_lost(); }
+  tl::expected<void, run::NotConnected> connect(std::stop_token stop) override {
+    auto connection = Connection::connect(path_);
+    if (!connection) return tl::unexpected(run::NotConnected{std::move(connection.error())});
+    const std::stop_callback on_stop(stop, [&] { (*connection)->end(); });
+    if (auto known = (*connection)->introduce(wish_); !known) return known;
+    const std::lock_guard lock(mutex_);
+    link_ = {*connection};
+    return {};
+  }
+  void disconnect() noexcept override { link().connection->end(); }
+
+ private:
+  [[nodiscard]] Link link() const noexcept {
+    const std::lock_guard lock(mutex_);
+    return link_;
+  }
+
+  const std::string path_;
+  const TenantWish wish_;
+  mutable std::mutex mutex_;  // guards `link_`
+  Link link_;
+};
+
 }  // namespace
 
-Result<run::RemoteLanes> remote_lanes(const std::string& path, const TenantWish& wish) {
+Result<std::shared_ptr<run::RemoteDevice>> remote_lanes(const std::string& path, const TenantWish& wish) {
   auto connection = Connection::open(path, wish);
   if (!connection) return failure(std::move(connection.error()));
-  auto loaded = std::make_shared<LoadedOfRun>();
-  return [connection = std::move(*connection), loaded = std::move(loaded)](unsigned /*worker*/) {
-    return std::unique_ptr<run::LaneFactory>(std::make_unique<RemoteFactory>(connection, loaded));
-  };
+  return std::make_shared<RemoteProxy>(path, wish, std::move(*connection));
 }
 
 }  // namespace penstock::proxy

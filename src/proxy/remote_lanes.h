@@ -15,7 +15,7 @@
 
 namespace penstock::proxy {
 
-/// Connects to the proxy at `path`. The result makes the factories of a run's workers.
-[[nodiscard]] Result<run::RemoteLanes> remote_lanes(const std::string& path, const TenantWish& wish);
+/// Connects to the proxy at `path`. An error says why it does not take the run as a tenant.
+[[nodiscard]] Result<std::shared_ptr<run::RemoteDevice>> remote_lanes(const std::string& path, const TenantWish& wish);
 
 }  // namespace penstock::proxy

@@ -132,9 +132,9 @@ std::string Tenant::handle(Received message) {
 
 std::string Tenant::answer(const Hello& hello) {
   if (admitted_) return "a second hello";
-  const auto refuse = [&](const Errors& errors) {
+  const auto refuse = [&](const Errors& errors, std::uint32_t how) {
     Reply refusal;
-    refusal.failed = 1;
+    refusal.failed = how;
     refusal.message = Text<320>(errors.front().message);
     refusal.found = Text<320>(errors.front().found);
     refusal.expected = Text<320>(errors.front().expected);
@@ -142,12 +142,13 @@ std::string Tenant::answer(const Hello& hello) {
   };
   if (hello.version != kProtocolVersion) {
     refuse({problem("the proxy speaks another protocol", fmt::format("version {}", hello.version),
-                    fmt::format("version {}, as programs of the same release do", kProtocolVersion))});
+                    fmt::format("version {}, as programs of the same release do", kProtocolVersion))},
+           Reply::kOtherVersion);
     return fmt::format("protocol version {}", hello.version);
   }
   auto quota = admission_.admit(hello, peer_, state_);
   if (!quota) {
-    refuse(quota.error());
+    refuse(quota.error(), Reply::kRefused);
     return {};
   }
   quota_ = *quota;
@@ -389,7 +390,7 @@ void Tenant::reply(const Result<std::uint32_t>& result, std::span<const int> fil
   if (result) {
     answer.id = *result;
   } else {
-    answer.failed = 1;
+    answer.failed = Reply::kRefused;
     answer.message = Text<320>(result.error().front().message);
     answer.found = Text<320>(result.error().front().found);
     answer.expected = Text<320>(result.error().front().expected);

@@ -247,6 +247,13 @@ void add_gpu(Exposition& out, const RunReport& report, const RunFacts& facts) {
               report.gpu->failures);
   out.counter("penstock_gpu_lost_lanes_total", "Lanes that were disabled after repeated failures.",
               report.gpu->lanes_lost);
+  if (const auto& proxy = report.gpu->proxy) {
+    out.gauge("penstock_gpu_proxy_connected", "Whether the run has its lanes in the proxy now, 0 or 1.",
+              proxy->connected ? 1.0 : 0.0);
+    out.counter("penstock_gpu_proxy_losses_total", "How often the run has lost the proxy.", proxy->losses);
+    out.counter("penstock_gpu_proxy_lost_seconds_total", "Time on the CPU because the proxy was lost.",
+                seconds_of(proxy->without));
+  }
   out.gauge("penstock_gpu_memory_bytes", "GPU memory that the run holds.", report.gpu->memory_bytes);
   out.gauge("penstock_gpu_memory_most_bytes", "The most GPU memory that the run held so far.",
             report.gpu->most_memory_bytes);

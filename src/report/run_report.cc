@@ -171,6 +171,11 @@ Json to_json(const RunReport& report) {
                    {"failures", report.gpu->failures},         {"lanes_lost", report.gpu->lanes_lost},
                    {"memory_bytes", report.gpu->memory_bytes}, {"most_memory_bytes", report.gpu->most_memory_bytes}};
   }
+  if (report.gpu && report.gpu->proxy) {
+    const RunReport::Proxy& proxy = *report.gpu->proxy;
+    json["gpu"]["proxy"] = {
+        {"connected", proxy.connected}, {"losses", proxy.losses}, {"without_s", seconds(proxy.without)}};
+  }
   json["cpu_s"] = seconds(report.cpu_time);
   json["time_s"] = {{"stack", seconds(report.stack_time)}, {"send", seconds(report.send_time)}};
   json["latency_us"] = object(report.latency_us);

@@ -114,11 +114,18 @@ struct RunReport {
   };
   Batches batches;
   std::uint64_t bytes_to_device = 0, bytes_to_host = 0;  // bytes that crossed PCIe
+  /// The process that owns the GPU, as seen by a run that is one of its tenants.
+  struct Proxy {
+    bool connected = true;
+    std::uint64_t losses = 0;            // how often it was lost
+    std::chrono::nanoseconds without{};  // time on the CPU because it was lost
+  };
   struct Gpu {
     std::vector<int> devices;
     std::string shares;  // how the shares were chosen: "whole", "auto", "given"
     std::uint64_t segments = 0, punted = 0, failures = 0, lanes_lost = 0;
     std::uint64_t memory_bytes = 0, most_memory_bytes = 0;  // on all devices: now, and the most so far
+    std::optional<Proxy> proxy{};                           // empty: the GPUs are the run's own
   };
   std::optional<Gpu> gpu;  // empty: the run used no GPU
   std::chrono::nanoseconds cpu_time{}, stack_time{}, send_time{};

@@ -36,24 +36,25 @@ PacketRing::PacketRing(const RingShape& shape, const PacketMemory* lent)
       batches_(nullptr, Unmap{0}),
       most_batches_(shape.waiting_batches + shape.taken_batches + 1),
       waiting_(std::make_unique_for_overwrite<Batch*[]>(shape.waiting_batches)) {
-  bytes_ = map(most_batches_ * shape_.batch_bytes, shape_.shared);
+  const std::size_t batches = most_batches_ + (shape_.shared ? 1 : 0);
+  bytes_ = map(batches * shape_.batch_bytes, shape_.shared);
   // Huge pages reduce TLB misses. They are not used if small packets leave most of a batch's memory untouched, since it
   // would be allocated anyway.
   const bool dense = shape_.batch_packets * kSmallestFrame >= shape_.batch_bytes / 2;
   if (dense) ::madvise(bytes_.get(), bytes_.get_deleter().length, MADV_HUGEPAGE);
-  descriptors_ = map(most_batches_ * shape.batch_packets * sizeof(PacketDescriptor), shape_.shared);
-  batches_ = map(most_batches_ * sizeof(Batch));
+  descriptors_ = map(batches * shape.batch_packets * sizeof(PacketDescriptor), shape_.shared);
+  batches_ = map(batches * sizeof(Batch));
   free_.reserve(most_batches_);
+  if (shape_.shared) spare_ = make_batch(most_batches_);
 }
 
 void PacketRing::make_resident() noexcept {
-  // No batch has been made yet, so nothing is overwritten.
+  // No batch has packets yet, so nothing is overwritten.
   std::memset(descriptors_.get(), 0, descriptors_.get_deleter().length);
 }
 
-Batch* PacketRing::make_batch() noexcept {
+Batch* PacketRing::make_batch(std::size_t i) noexcept {
   static_assert(std::is_trivially_destructible_v<Batch>);  // so unmapping is enough
-  const std::size_t i = made_batches_++;
   return new (static_cast<Batch*>(batches_.get()) + i) Batch(
       std::span(static_cast<std::uint8_t*>(bytes_.get()) + i * shape_.batch_bytes, shape_.batch_bytes),
       std::span(static_cast<PacketDescriptor*>(descriptors_.get()) + i * shape_.batch_packets, shape_.batch_packets),
@@ -67,7 +68,7 @@ Batch* PacketRing::filling() noexcept {
     filling_ = free_.back();
     free_.pop_back();
   } else if (made_batches_ < most_batches_) {
-    filling_ = make_batch();
+    filling_ = make_batch(made_batches_++);
   } else {
     return nullptr;
   }

@@ -35,7 +35,7 @@ struct RingShape {
   std::size_t taken_batches = 1;  // the most batches that are processed at the same time
   FrameRoom room;
   std::uint32_t most_lent_bytes = Batch::kNoLimit;  // see Batch
-  bool shared = false;                              // another process maps frames and descriptors
+  bool shared = false;                              // another process maps frames and descriptors; has a spare batch
 };
 
 class PacketRing {
@@ -52,6 +52,8 @@ class PacketRing {
   [[nodiscard]] Batch* take() noexcept;
   /// Frees a taken batch.
   void release(Batch* batch) noexcept;
+  /// A batch of a shared ring that is never filled with packets: for trying lanes in another thread while packets flow.
+  [[nodiscard]] Batch& spare() const noexcept { return *spare_; }
 
   /// Makes the kernel allocate the descriptors' pages now instead of when batches are first filled. Pinning does this
   /// for the frames.
@@ -77,7 +79,7 @@ class PacketRing {
   };
   using Mapping = std::unique_ptr<void, Unmap>;
   static Mapping map(std::size_t length, bool shared = false);
-  Batch* make_batch() noexcept;
+  Batch* make_batch(std::size_t index) noexcept;
 
   Mapping bytes_;
   Mapping descriptors_;
@@ -86,6 +88,7 @@ class PacketRing {
   Mapping batches_;  // made on demand, so that a queue of many small batches uses no memory before it is needed
   std::size_t most_batches_;
   std::size_t made_batches_ = 0;
+  Batch* spare_ = nullptr;             // has the last part of the memory; null: the ring is not shared
   std::vector<Batch*> free_;           // a stack: the batch that was used last is most likely in the caches
   std::unique_ptr<Batch*[]> waiting_;  // circular; the oldest is at waiting_first_
   std::size_t waiting_bytes_ = 0;

@@ -209,6 +209,25 @@ TEST(PacketRing, OpensNoBatchWhileTheWaitingQueueIsFull) {
   EXPECT_NE(ring.filling(), nullptr);
 }
 
+TEST(PacketRing, HasASpareBatchIfAnotherProcessMapsIt) {
+  RingShape shape{4096, 8, 2, 1 << 20, 1, {}};
+  shape.shared = true;
+  PacketRing ring(shape);
+  Batch& spare = ring.spare();
+  EXPECT_GE(spare.memory(), ring.memory().data());
+  EXPECT_LE(spare.memory() + 4096, ring.memory().data() + ring.memory().size());
+  ASSERT_TRUE(spare.append(kFrame, {}));
+  for (std::size_t i = 0; i < ring.most_batches(); ++i) {
+    Batch* const batch = ring.filling();
+    if (batch == nullptr) break;
+    EXPECT_NE(batch->memory(), spare.memory());
+    ASSERT_TRUE(batch->append(kFrame, {}));
+    ring.close_filling();
+    if (i == 0) static_cast<void>(ring.take());
+  }
+  EXPECT_EQ(spare.size(), 1U);
+}
+
 TEST(PacketRing, UsesNoMemoryForUnusedBatches) {
   const auto resident_bytes = [] {
     std::size_t all = 0;

@@ -10,7 +10,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -52,17 +51,15 @@ enum class Polling : std::uint8_t { adaptive, busy };
 /// receives all packets into one queue, from which the workers take them (run/shared_queue.h).
 enum class Queueing : std::uint8_t { per_worker, shared };
 
-class LaneFactory;
-/// Makes the factory of a worker's lanes on a device of another process.
-using RemoteLanes = std::function<std::unique_ptr<LaneFactory>(unsigned worker)>;
+class RemoteDevice;
 
 struct RunSettings {
   function::Processor processor = function::Processor::cpu;  // of functions that have a stage for it, and no own one
   std::vector<int> gpus;      // device numbers; workers are spread over them; not empty on a GPU of this process
   std::string proxy;          // socket of the process whose device runs the lanes; empty: this process's own devices do
   std::string proxy_profile;  // share of that device to ask for; empty: what the proxy gives
-  RemoteLanes remote;         // set before the run begins if there is a `proxy`
-  unsigned streams = 3;       // batches in flight per worker; with shared queueing, of all workers together
+  std::shared_ptr<RemoteDevice> remote;  // of that process; set before the run begins if there is a `proxy`
+  unsigned streams = 3;                  // batches in flight per worker; with shared queueing, of all workers together
   Transfer transfer = Transfer::automatic;
   plan::WholeFrames whole_frames = plan::WholeFrames::where_needed;  // for comparisons only
   plan::Sharing sharing = plan::Sharing::packets;                    // ditto

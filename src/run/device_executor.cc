@@ -16,8 +16,7 @@
 
 namespace penstock::run {
 
-DeviceExecutor::DeviceExecutor(const Chain& chain, plan::DevicePlan plan,
-                               std::vector<std::unique_ptr<ring::Lane>> lanes, unsigned worker,
+DeviceExecutor::DeviceExecutor(const Chain& chain, plan::DevicePlan plan, LaneSet lanes, unsigned worker,
                                WorkerCounters& counters, Taps* taps)
     : chain_(chain),
       plan_(std::move(plan)),
@@ -25,17 +24,18 @@ DeviceExecutor::DeviceExecutor(const Chain& chain, plan::DevicePlan plan,
       taps_(taps),
       traits_(chain.traits()),
       emits_(chain.emits()),
-      twins_(chain, plan_.runs, worker, counters, emitter_, std::max<std::size_t>(1, lanes.size()), taps),
+      twins_(chain, plan_.runs, worker, counters, emitter_, std::max<std::size_t>(1, lanes.lanes.size()), taps),
       current_(make_host_stages(chain.functions, &plan_)),
       flight_twins_(chain, plan_, twins_),
       own_stacks_(chain, plan_, counters),
       settlement_(chain, plan_, worker, counters, twins_, emitter_, flight_twins_, *current_),
       outlet_(chain, worker, counters),
-      flights_(std::max<std::size_t>(1, lanes.size())) {
+      flights_(std::max<std::size_t>(1, lanes.lanes.size())),
+      lane_set_(std::move(lanes)) {
   settlement_.begin_epoch(*current_);
   twins_.begin_epoch(*current_);
   const std::size_t waiting = settlement_.waiting_stages();
-  for (auto& lane : lanes) lanes_.push_back({std::move(lane), current_.get()});
+  for (auto& lane : lane_set_.lanes) lanes_.push_back({std::move(lane), current_.get()});
   current_->lanes.resize(lanes_.size());
   for (Flight& flight : flights_) {
     flight.plan = &plan_;
@@ -62,6 +62,12 @@ DeviceExecutor::~DeviceExecutor() {
   for (LaneState& state : lanes_) {
     if (state.lane != nullptr) state.lane->abandon();
   }
+}
+
+WarmUp DeviceExecutor::warm_up(Batch& batch, std::chrono::nanoseconds limit) noexcept {
+  std::vector<ring::Lane*> lanes;
+  for (const LaneState& state : lanes_) lanes.push_back(state.lane.get());
+  return run::warm_up(lanes, plan_, batch, limit);
 }
 
 std::vector<std::span<std::uint8_t>> DeviceExecutor::memory_sent_again() const {
@@ -96,7 +102,7 @@ bool DeviceExecutor::all_lost() const noexcept {
 }
 
 bool DeviceExecutor::submit(Batch& batch) noexcept {
-  if (count_ == flights_.size()) return false;
+  if (count_ == flights_.size() || next_lanes_ != nullptr) return false;
   LaneState* const lane = free_lane();
   const bool lost = all_lost();
   if (lane == nullptr && !lost) return false;
@@ -149,6 +155,30 @@ void DeviceExecutor::give_up_device() noexcept {
     state.failures = kMostFailures;
     if (!state.busy) state.lane.reset();
   }
+}
+
+bool DeviceExecutor::has_lost_remote_device() const noexcept {
+  return lane_set_.factory != nullptr && lane_set_.factory->is_remote() && lane_set_.factory->is_lost();
+}
+
+void DeviceExecutor::begin_lanes(std::unique_ptr<LaneSet> next) noexcept {
+  next_lanes_ = std::move(next);
+  if (count_ == 0) renew_lanes();
+}
+
+/// No batch is in flight: one that began without a lane must not be overtaken by the state stages of the next one.
+void DeviceExecutor::renew_lanes() noexcept {
+  for (std::size_t i = 0; i < lanes_.size(); ++i) {
+    lanes_[i].lane.swap(next_lanes_->lanes[i]);
+    lanes_[i].epoch = current_.get();
+    lanes_[i].failures = 0;
+  }
+  current_->lanes.clear();  // of a reload since the loss: stages that no lane has taken
+  current_->lanes.resize(lanes_.size());
+  std::swap(lane_set_.factory, next_lanes_->factory);
+  lane_set_.memory.swap(next_lanes_->memory);
+  gave_up_ = false;
+  ended_lanes_ = std::move(next_lanes_);
 }
 
 /// Gives the lane the stages of the newest epoch. It must not be busy.
@@ -230,6 +260,7 @@ Batch* DeviceExecutor::retire() noexcept {
   end_former_epoch();
   first_ = (first_ + 1) % flights_.size();
   --count_;
+  if (count_ == 0 && next_lanes_ != nullptr) renew_lanes();
   return flight.batch;
 }
 
@@ -332,13 +363,15 @@ void DeviceExecutor::fail(Flight& flight) noexcept {
   flight.restore_punted();
   flight.restore_other_arms();
   counters_.device.failures.add(1);
+  flight.on_device = false;
+  // Whoever connects again reports that (lane_keeper.h).
+  if (has_lost_remote_device()) return give_up_device();
   log_warning("a GPU has failed a batch; the CPU finishes it");
   if (++flight.lane->failures == kMostFailures) {
     counters_.device.lanes_lost.add(1);
     log_error("a stream of a GPU has failed {} times in a row and is not used any more{}", kMostFailures,
               all_lost() ? ": the CPU does all work of this worker" : "");
   }
-  flight.on_device = false;
 }
 
 void DeviceExecutor::send(Flight& flight) noexcept {

@@ -44,17 +44,15 @@ class DeviceExecutor : public Executor {
   /// A lane is disabled after this many consecutive failed batches. If no lane is left, the chain runs on the CPU.
   static constexpr unsigned kMostFailures = 3;
 
-  /// Borrows `chain`, `counters` and `taps`, which may be null. The lanes have their stages.
-  DeviceExecutor(const Chain& chain, plan::DevicePlan plan, std::vector<std::unique_ptr<ring::Lane>> lanes,
-                 unsigned worker, WorkerCounters& counters, Taps* taps);
+  /// Borrows `chain`, `counters` and `taps`, which may be null.
+  DeviceExecutor(const Chain& chain, plan::DevicePlan plan, LaneSet lanes, unsigned worker, WorkerCounters& counters,
+                 Taps* taps);
   DeviceExecutor(const DeviceExecutor&) = delete;
   DeviceExecutor& operator=(const DeviceExecutor&) = delete;
   ~DeviceExecutor() override;
 
   /// See run/warm_up.h.
-  [[nodiscard]] WarmUp warm_up(Batch& batch, std::chrono::nanoseconds limit = kMostWarmUp) noexcept {
-    return run::warm_up(lanes_, plan_, batch, limit);
-  }
+  [[nodiscard]] WarmUp warm_up(Batch& batch, std::chrono::nanoseconds limit = kMostWarmUp) noexcept;
 
   void begin() noexcept override { outlet_.connect(); }
   bool submit(Batch& batch) noexcept override;
@@ -69,12 +67,18 @@ class DeviceExecutor : public Executor {
   void give_up_held() noexcept override;
   void begin_epoch(std::unique_ptr<StageSet> next) noexcept override;
   std::unique_ptr<StageSet> take_ended() noexcept override { return std::move(ended_); }
+  void begin_lanes(std::unique_ptr<LaneSet> next) noexcept override;
+  std::unique_ptr<LaneSet> take_ended_lanes() noexcept override { return std::move(ended_lanes_); }
   void end() noexcept override;
   void release() noexcept override;
 
   /// Memory for frames that CPU twins have made longer, if a later segment may send frames from there, and functions'
   /// own packet buffers; the caller must pin it. Otherwise empty.
   [[nodiscard]] std::vector<std::span<std::uint8_t>> memory_sent_again() const;
+
+ protected:
+  /// Its lanes are elsewhere.
+  [[nodiscard]] LaneSet& lane_set() noexcept { return lane_set_; }
 
  private:
   [[nodiscard]] function::Emissions* emissions_of(Flight& flight) const noexcept {
@@ -102,6 +106,8 @@ class DeviceExecutor : public Executor {
   [[nodiscard]] std::uint64_t last_sent() const noexcept { return begun_ - count_; }
   void send(Flight& flight) noexcept;
   void give_up_device() noexcept;
+  [[nodiscard]] bool has_lost_remote_device() const noexcept;
+  void renew_lanes() noexcept;
   void update_lane(LaneState& state) noexcept;
   void end_former_epoch() noexcept;
 
@@ -120,10 +126,13 @@ class DeviceExecutor : public Executor {
   OwnStacks own_stacks_;
   Settlement settlement_;
   Outlet outlet_;
-  std::vector<LaneState> lanes_;
-  bool gave_up_ = false;  // the device is lost: no lane starts another batch
-  std::size_t next_lane_ = 0;
   std::vector<Flight> flights_;  // ring buffer; the oldest is at first_
+  LaneSet lane_set_;             // without its lanes, which follow
+  std::vector<LaneState> lanes_;
+  std::unique_ptr<LaneSet> next_lanes_;   // wait until no batch is in flight; null: there are none
+  std::unique_ptr<LaneSet> ended_lanes_;  // with the former lanes
+  bool gave_up_ = false;                  // the device is lost: no lane starts another batch
+  std::size_t next_lane_ = 0;
   std::size_t first_ = 0;
   std::size_t count_ = 0;
   std::uint64_t begun_ = 0;  // batches, whose numbers are from 1

@@ -460,17 +460,19 @@ struct Bed {
     plan = *planned;
     const std::vector<function::NfTraits> traits = chain.traits();
     room = plan::growth_of(std::span(traits).first(plan::functions_before_device(plan)));
-    std::vector<std::unique_ptr<ring::Lane>> lanes;
-    for (std::size_t i = 0; i < count && !plan.segments.empty(); ++i) {
+    lane_count = plan.segments.empty() ? 0 : count;
+    make_lanes = [this, traits, &behaviour] {
       ring::LaneShape shape{1 << 17,         kMostPackets,         plan::room_on_device(traits, plan),
                             plan.hash_flows, ring::Crossing::copy, plan.segments};
       if (plan::sends_packets_again(plan))
         shape.sent_bytes = FrameScratch::bytes_for(1 << 17, kMostPackets, plan::growth_of(traits));
-      lanes.push_back(std::make_unique<SimulatedLane>(shape, lane_stages(), behaviour));
-    }
-    lane_count = lanes.size();
+      LaneSet set;
+      for (std::size_t i = 0; i < lane_count; ++i)
+        set.lanes.push_back(std::make_unique<SimulatedLane>(shape, lane_stages(), behaviour));
+      return set;
+    };
     on_device = true;
-    executor = std::make_unique<DeviceExecutor>(chain, plan, std::move(lanes), 0, *counters, taps);
+    executor = std::make_unique<DeviceExecutor>(chain, plan, make_lanes(), 0, *counters, taps);
     executor->begin();
   }
 
@@ -487,7 +489,10 @@ struct Bed {
         stages.back().push_back(std::make_unique<ring::testing::SimulatedStage>(
             [kind, epoch](PacketView packet, std::byte* finding, const std::byte* state) {
               EXPECT_LT(packet.length(), kLeastJoined) << "a joined frame is sent to the device";
-              if (state != nullptr) return std::memcpy(finding, state, 8), kind->decide(packet, epoch);
+              if (state != nullptr) {
+                if (finding != nullptr) std::memcpy(finding, state, 8);
+                return kind->decide(packet, epoch);
+              }
               const std::uint32_t found = CountingFunction::finding(packet);
               if (finding != nullptr) std::memcpy(finding, &found, sizeof found);
               if (kind->punts && found % 4 == 1) return Verdict::punt();
@@ -517,7 +522,7 @@ struct Bed {
   }
 
   /// Processes all batches, as many at a time as the executor accepts. An epoch begins before each of the batches in
-  /// `reloads`, which are in ascending order.
+  /// `reloads`, which are in ascending order, and new lanes before those in `renewals`.
   void run(const std::vector<std::vector<Bytes>>& batches, const std::vector<std::size_t>& reloads = {}) {
     std::deque<std::unique_ptr<BatchMemory>> in_flight;
     const auto retire = [&] {
@@ -530,17 +535,31 @@ struct Bed {
     };
     std::uint64_t rounds = 0;
     bool changes = false;
-    const auto end_former = [&] { changes = changes && executor->take_ended() == nullptr; };
+    bool renews = false;
+    const auto end_former = [&] {
+      changes = changes && executor->take_ended() == nullptr;
+      renews = renews && executor->take_ended_lanes() == nullptr;
+    };
+    const auto end_changes = [&] {
+      for (end_former(); changes || renews; end_former()) {
+        ASSERT_NO_FATAL_FAILURE(retire());
+        ASSERT_LT(++rounds, 1'000'000U) << "the former epoch never ends";
+      }
+    };
     std::size_t number = 0;
     for (const auto& frames : batches) {
-      if (std::ranges::find(reloads, number++) != reloads.end()) {
-        for (end_former(); changes; end_former()) {
-          ASSERT_NO_FATAL_FAILURE(retire());
-          ASSERT_LT(++rounds, 1'000'000U) << "the former epoch never ends";
-        }
+      if (std::ranges::find(reloads, number) != reloads.end()) {
+        ASSERT_NO_FATAL_FAILURE(end_changes());
         begin_next_epoch();
         changes = true;
       }
+      if (std::ranges::find(renewals, number) != renewals.end()) {
+        ASSERT_NO_FATAL_FAILURE(end_changes());
+        at_renewal();
+        executor->begin_lanes(std::make_unique<LaneSet>(make_lanes()));
+        renews = true;
+      }
+      ++number;
       auto memory = std::make_unique<BatchMemory>(room);
       for (const Bytes& frame : frames) {
         const auto in_port = static_cast<PortIndex>(chain.forks.empty() ? 0 : memory->batch.size() % 3 % 2);
@@ -560,6 +579,7 @@ struct Bed {
     EXPECT_EQ(executor->retire(), nullptr);
     end_former();
     EXPECT_FALSE(changes) << "nothing is in flight, and the former epoch has not ended";
+    EXPECT_FALSE(renews) << "nothing is in flight, and the former lanes are still used";
     executor->end();
   }
 
@@ -571,6 +591,9 @@ struct Bed {
   std::unique_ptr<WorkerCounters> counters;
   bool on_device = false;  // even if no function has a stage there
   std::size_t lane_count = 0;
+  std::function<LaneSet()> make_lanes;
+  std::vector<std::size_t> renewals;
+  std::function<void()> at_renewal = [] {};
   std::size_t epochs_on_device = SIZE_MAX;                         // of the next ones; the device is lost before others
   std::vector<std::unique_ptr<function::NetworkFunction>> former;  // of former epochs
   std::unique_ptr<Executor> executor;
@@ -805,6 +828,107 @@ TEST(DeviceExecutor, GivesUpADeviceThatFailsEachBatchInALaterSegment) {
   ASSERT_NO_FATAL_FAILURE(device.run(batches_of(20, 20)));
   EXPECT_EQ(device.counters->device.failures.get(), DeviceExecutor::kMostFailures);
   EXPECT_EQ(device.counters->device.lanes_lost.get(), 1U);
+}
+
+//   batch      0 … 9      10 … 29            30 … 49            50 … 59
+//   lanes      work       fail, are lost     are new, work      are new again
+TEST(DeviceExecutor, GoesOnWithNewLanesAfterItHasLostItsOwn) {
+  for (const auto& positions :
+       {chain_of({{kFilters, true}, {kRoutes, true}}), chain_of({{kMeters, true}, {kMarks, false}, {kMeters, true}}),
+        chain_of({{kScrambles, true}, {kTags, false}, {kPads, false}})}) {
+    for (const bool reloads_meanwhile : {false, true}) {
+      SCOPED_TRACE(reloads_meanwhile);
+      Behaviour behaviour;
+      Bed device(positions);
+      unsigned starts = 0;
+      std::size_t renewals = 0;
+      behaviour.polls_until_done = [&] { return ++starts % 5; };
+      behaviour.fails = [&] { return renewals == 0 && device.packets_in > 10 * 64; };
+      device.renewals = {30, 50};
+      const std::vector<std::size_t> reloads =
+          reloads_meanwhile ? std::vector<std::size_t>{5, 20, 25, 40, 55} : std::vector<std::size_t>{};
+      device.epochs_on_device = 1;  // the others are made while the device is lost
+      device.at_renewal = [&] {
+        ++renewals;
+        device.epochs_on_device = SIZE_MAX;
+      };
+      ASSERT_NO_FATAL_FAILURE(device.put_on_lanes(3, behaviour));
+      ASSERT_NO_FATAL_FAILURE(device.run(batches_of(60, 64), reloads));
+      Bed cpu(positions);
+      cpu.executor = std::make_unique<CpuExecutor>(cpu.chain, 0, *cpu.counters, nullptr);
+      cpu.executor->begin();
+      ASSERT_NO_FATAL_FAILURE(cpu.run(batches_of(60, 64), reloads));
+      ASSERT_NO_FATAL_FAILURE(expect_equal(device, cpu));
+      EXPECT_EQ(renewals, 2U);
+      EXPECT_EQ(behaviour.in_flight, 0U);
+      EXPECT_EQ(device.counters->device.lanes_lost.get(), 3U);
+      EXPECT_GE(device.counters->device.segments.get(), 10U + 30U);
+    }
+  }
+}
+
+/// Its twin and its state stage note the packets that they see.
+class WatchingFunction final : public function::NetworkFunction {
+ public:
+  explicit WatchingFunction(std::vector<std::uint64_t>& seen) : seen_(seen) {
+    traits_ = {.name = "filter", .summary = "", .cpu = kFilter, .devices = {{kDevice, kFilter}}, .finish = {}};
+    traits_.state_bytes = 8;
+    traits_.drop_reasons = kReasons;
+  }
+  const function::NfTraits& traits() const noexcept override { return traits_; }
+  std::unique_ptr<function::CpuStage> make_cpu_stage() override { return std::make_unique<Twin>(seen_); }
+  std::unique_ptr<function::StateStage> make_state_stage(function::CpuStage& /*twin*/) override {
+    return std::make_unique<State>(seen_);
+  }
+  std::string description() const override { return "watches packets"; }
+
+ private:
+  struct Twin final : function::CpuStage {
+    explicit Twin(std::vector<std::uint64_t>& seen_packets) : seen(seen_packets) {}
+    void process(std::span<PacketView> packets) noexcept override {
+      for (PacketView& packet : packets) {
+        seen.push_back(number_of(packet));
+        packet.packet->verdict = filter(packet);
+      }
+    }
+    std::vector<std::uint64_t>& seen;
+  };
+  struct State final : function::StateStage {
+    explicit State(std::vector<std::uint64_t>& seen_packets) : seen(seen_packets) {}
+    void fill(std::span<const PacketView> packets, std::span<std::byte* const> states) noexcept override {
+      for (std::size_t i = 0; i < packets.size(); ++i) {
+        seen.push_back(number_of(packets[i]));
+        std::memset(states[i], 0, 8);
+      }
+    }
+    std::vector<std::uint64_t>& seen;
+  };
+  std::vector<std::uint64_t>& seen_;
+  function::NfTraits traits_;
+};
+
+TEST(DeviceExecutor, ShowsItsFunctionsThePacketsInOrderWhenItGetsNewLanes) {
+  Behaviour behaviour;
+  std::size_t renewals = 0;
+  behaviour.polls_until_done = [] { return 3U; };
+  Bed bed(chain_of({{kFilters, true}}));
+  behaviour.fails = [&] { return renewals == 0 && bed.packets_in > 5 * 64; };
+  std::vector<std::uint64_t> seen;
+  bed.chain.functions[0].function = std::make_unique<WatchingFunction>(seen);
+  bed.renewals = {20};
+  bed.at_renewal = [&] { ++renewals; };
+  std::vector<std::vector<Bytes>> batches(40);
+  for (std::uint64_t number = 0; number < 40 * 64; ++number) batches[number / 64].push_back(numbered(number));
+  ASSERT_NO_FATAL_FAILURE(bed.put_on_lanes(3, behaviour));
+  ASSERT_NO_FATAL_FAILURE(bed.run(batches));
+  EXPECT_EQ(bed.counters->device.lanes_lost.get(), 3U);
+  EXPECT_GE(bed.counters->device.segments.get(), 5U + 20U);
+  std::uint64_t next = 0;
+  for (const std::uint64_t number : seen) {
+    ASSERT_LE(number, next) << "before packets that came earlier";
+    next = std::max(next, number + 1);
+  }
+  EXPECT_EQ(next, 40 * 64U);
 }
 
 TEST(DeviceExecutor, WarmsUpEachLaneWithBatchesOfAllKinds) {

@@ -69,64 +69,81 @@ std::vector<std::unique_ptr<ring::Lane>> make_lanes(const Chain& chain, const pl
   return lanes;
 }
 
-/// Bases are constructed before the lanes and destroyed after them.
-struct OnDevice {
-  std::unique_ptr<LaneFactory> factory;
-  std::shared_ptr<void> ring_memory, ring_descriptors;  // open to the device
-};
+/// With what they need, apart from the memory from which frames may be sent again.
+LaneSet make_lane_set(const Chain& chain, const plan::DevicePlan& plan, unsigned worker, ring::PacketRing& ring) {
+  LaneSet set;
+  set.factory = make_lane_factory(chain.settings, worker);
+  set.factory->select();
+  set.memory.push_back(set.factory->open(ring.memory()));
+  if (set.factory->is_remote()) set.memory.push_back(set.factory->open(ring.descriptor_memory()));
+  set.lanes = make_lanes(chain, plan, *set.factory, worker, ring.shape());
+  return set;
+}
 
-class WorkerOnDevice final : private OnDevice, public DeviceExecutor {
+class WorkerOnDevice final : public DeviceExecutor {
  public:
-  WorkerOnDevice(const Chain& chain, std::unique_ptr<LaneFactory> lanes, const plan::DevicePlan& plan, unsigned worker,
-                 ring::PacketRing& ring, WorkerCounters& counters, Taps* taps)
-      : OnDevice{std::move(lanes), {}, {}},
-        DeviceExecutor(chain, plan, make_lanes_for(chain, plan, worker, ring), worker, counters, taps),
-        ring_(ring) {
-    for (const std::span<std::uint8_t> memory : memory_sent_again()) scratch_memory_.push_back(factory->open(memory));
+  WorkerOnDevice(const Chain& chain, const plan::DevicePlan& plan, unsigned worker, ring::PacketRing& ring,
+                 WorkerCounters& counters, Taps* taps)
+      : DeviceExecutor(chain, plan, make_lane_set(chain, plan, worker, ring), worker, counters, taps),
+        chain_(chain),
+        plan_(plan),
+        worker_(worker),
+        ring_(ring),
+        sent_again_(memory_sent_again()) {
+    open_sent_again(lane_set());
     ring.make_resident();
-    if (!send_first_batches())
-      throw gpu::CudaError(0, fmt::format("the first batch did not come back from {}", factory->device()));
+    if (!send_first_batches()) throw first_batch_lost(factory());
   }
-
-  WorkerOnDevice(const WorkerOnDevice&) = delete;
-  WorkerOnDevice& operator=(const WorkerOnDevice&) = delete;
-  /// Destroys the lanes first, because they use the scratch memory.
-  ~WorkerOnDevice() override { release(); }
 
   void begin() noexcept override {
     DeviceExecutor::begin();
     // If that fails, all launches fail too, and the CPU twins do the work.
     try {
-      factory->select();
+      factory().select();
     } catch (const gpu::CudaError&) {
     }
     // The CUDA runtime has state per thread, so this thread warms up as well.
     static_cast<void>(send_first_batches());
   }
 
+  std::unique_ptr<LaneSet> make_lanes() const override {
+    auto set = std::make_unique<LaneSet>(make_lane_set(chain_, plan_, worker_, ring_));
+    open_sent_again(*set);
+    std::vector<ring::Lane*> lanes;
+    for (const auto& lane : set->lanes) lanes.push_back(lane.get());
+    const WarmUp result = run::warm_up(lanes, plan_, ring_.spare());
+    if (result == WarmUp::hangs) chain_.settings.remote->disconnect();  // else the end of its lane would wait for it
+    if (result != WarmUp::done) throw first_batch_lost(*set->factory);
+    return set;
+  }
+
  private:
-  std::vector<std::unique_ptr<ring::Lane>> make_lanes_for(const Chain& chain, const plan::DevicePlan& plan,
-                                                          unsigned worker, ring::PacketRing& ring) {
-    ring_memory = factory->open(ring.memory());
-    if (factory->is_remote()) ring_descriptors = factory->open(ring.descriptor_memory());
-    return make_lanes(chain, plan, *factory, worker, ring.shape());
+  [[nodiscard]] const LaneFactory& factory() noexcept { return *lane_set().factory; }
+  void open_sent_again(LaneSet& set) const {
+    for (const std::span<std::uint8_t> memory : sent_again_) set.memory.push_back(set.factory->open(memory));
+  }
+  [[nodiscard]] static gpu::CudaError first_batch_lost(const LaneFactory& factory) {
+    return {0, fmt::format("the first batch did not come back from {}", factory.device())};
   }
 
   /// False if the device fails. If it hangs, the process ends: destroying its resources would block in the driver.
   bool send_first_batches() noexcept {
     const SlowNotice notice(fmt::format("waiting for {} to finish its first batch; giving up after {} s …",
-                                        factory->device(), kMostWarmUp.count()));
+                                        factory().device(), kMostWarmUp.count()));
     const WarmUp result = warm_up(*ring_.filling());
     if (result == WarmUp::hangs) {
       log_error("{} has not finished its first batch within {} s: it hangs, or other processes keep it busy; {}",
-                factory->device(), kMostWarmUp.count(), factory->advice());
+                factory().device(), kMostWarmUp.count(), factory().advice());
       std::_Exit(1);
     }
     return result == WarmUp::done;
   }
 
+  const Chain& chain_;
+  const plan::DevicePlan plan_;
+  const unsigned worker_;
   ring::PacketRing& ring_;
-  std::vector<std::shared_ptr<void>> scratch_memory_;  // open to the device
+  const std::vector<std::span<std::uint8_t>> sent_again_;  // from which frames may be sent again
 };
 
 }  // namespace
@@ -187,11 +204,9 @@ std::unique_ptr<StageSet> make_device_stages(const Chain& chain, std::span<const
 
 std::unique_ptr<Executor> make_executor_on_device(const Chain& chain, unsigned worker, ring::PacketRing& ring,
                                                   WorkerCounters& counters, Taps* taps) {
-  std::unique_ptr<LaneFactory> factory = make_lane_factory(chain.settings, worker);
-  factory->select();
   auto plan = chain.device_plan();
   if (!plan) throw gpu::CudaError(0, to_string(plan.error()));  // the configuration was checked
-  return std::make_unique<WorkerOnDevice>(chain, std::move(factory), *plan, worker, ring, counters, taps);
+  return std::make_unique<WorkerOnDevice>(chain, *plan, worker, ring, counters, taps);
 }
 
 }  // namespace penstock::run

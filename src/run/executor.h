@@ -40,6 +40,17 @@ class Executor {
   virtual void begin_epoch(std::unique_ptr<StageSet> next) noexcept = 0;
   /// The stages of the former epoch, once no batch uses them any more; otherwise null.
   [[nodiscard]] virtual std::unique_ptr<StageSet> take_ended() noexcept = 0;
+  // Only where lanes are in another process (lane_keeper.h):
+
+  /// Makes lanes with stages of the chain's functions, on the device as it is connected now, and tries them. Called in
+  /// another thread, while no epoch changes. Throws CudaError.
+  [[nodiscard]] virtual std::unique_ptr<LaneSet> make_lanes() const { return nullptr; }
+  /// Uses these lanes in the place of its own, which are lost, as soon as nothing is in progress; until then, it
+  /// accepts no batch. Call it again only once `take_ended_lanes` has returned the former ones.
+  virtual void begin_lanes(std::unique_ptr<LaneSet> /*next*/) noexcept {}
+  /// Those that it does not use any more; otherwise null.
+  [[nodiscard]] virtual std::unique_ptr<LaneSet> take_ended_lanes() noexcept { return nullptr; }
+
   /// Called when nothing is in progress or held and no more batches will come. Stages finish their work and are
   /// destroyed, so that no table update waits for their next batch boundary.
   virtual void end() noexcept = 0;

@@ -46,7 +46,7 @@ class GpuLanes final : public LaneFactory {
 }  // namespace
 
 std::unique_ptr<LaneFactory> make_lane_factory(const RunSettings& settings, unsigned worker) {
-  if (is_device(settings.processor) && settings.remote) return settings.remote(worker);
+  if (is_device(settings.processor) && settings.remote) return settings.remote->make_factory(worker);
   switch (settings.processor) {
     case function::Processor::gpu: return std::make_unique<GpuLanes>(settings.gpus[worker % settings.gpus.size()]);
     case function::Processor::cpu: break;

@@ -8,8 +8,12 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <stop_token>
 #include <string>
+#include <tl/expected.hpp>
+#include <vector>
 
+#include "base/error.h"
 #include "ring/lane.h"
 #include "ring/timeline.h"
 #include "run/chain.h"
@@ -45,6 +49,39 @@ class LaneFactory {
   [[nodiscard]] virtual std::unique_ptr<ring::Lane> make_lane(const ring::LaneShape& shape, ring::LaneStages stages,
                                                               unsigned worker, unsigned lane,
                                                               ring::Timeline* timeline) const = 0;
+};
+
+/// A worker's lanes on a device, and what they need.
+struct LaneSet {
+  std::unique_ptr<LaneFactory> factory;
+  std::vector<std::shared_ptr<void>> memory;       // of the worker, open to the device
+  std::vector<std::unique_ptr<ring::Lane>> lanes;  // with their stages; destroyed first
+};
+
+/// Why a process that owns a device does not run the lanes of this run.
+struct NotConnected {
+  Errors errors;
+  bool incompatible = false;  // it is of another release, so that trying again soon is of no use
+};
+
+/// The device of another process. It is lost when that process ends, and can be connected again. Thread-safe.
+class RemoteDevice {
+ public:
+  RemoteDevice() = default;
+  RemoteDevice(const RemoteDevice&) = delete;
+  RemoteDevice& operator=(const RemoteDevice&) = delete;
+  virtual ~RemoteDevice() = default;
+
+  /// "the proxy at /run/penstock/proxy.sock"
+  [[nodiscard]] virtual std::string name() const = 0;
+  /// Of a worker's lanes, on the connection that there is now.
+  [[nodiscard]] virtual std::unique_ptr<LaneFactory> make_factory(unsigned worker) = 0;
+  /// Whether the connection has ended, and with it all that was made on it.
+  [[nodiscard]] virtual bool is_lost() noexcept = 0;
+  /// Replaces the connection, which is lost. Waits for an answer unless `stop` is requested.
+  [[nodiscard]] virtual tl::expected<void, NotConnected> connect(std::stop_token stop) = 0;
+  /// Ends the connection: it is lost, and whatever waits for an answer fails.
+  virtual void disconnect() noexcept = 0;
 };
 
 /// For the device that the worker uses. Null on the CPU.

@@ -32,6 +32,7 @@
 #include "run/epoch.h"
 #include "run/hand_over.h"
 #include "run/lane_factory.h"
+#include "run/lane_keeper.h"
 #include "run/make_report.h"
 #include "run/measure_shares.h"
 #include "run/opener.h"
@@ -273,6 +274,7 @@ class RunningChain final : public Run {
     report.reloads = reloads_;
     if (queue_ != nullptr) report.shared_queue = {queue_->waiting_bytes(), queue_->most_bytes()};
     report.placement = placement_report();
+    if (lane_keeper_ != nullptr && report.gpu) report.gpu->proxy = lane_keeper_->use();
     return report;
   }
   [[nodiscard]] std::vector<report::WorkerPlacement> placement_report() const;
@@ -289,6 +291,7 @@ class RunningChain final : public Run {
   void end();
   [[nodiscard]] Result<void> change_to(Functions& next);
   bool collect_ended();
+  void renew_lanes(const std::stop_token& stop);
 
   Chain& chain_;
   const RunOptions options_;
@@ -300,7 +303,7 @@ class RunningChain final : public Run {
   std::optional<plan::DevicePlan> plan_;  // empty on the CPU
   mutable std::mutex functions_;          // guards the chain's functions, and the next member, against `apply`
   std::uint64_t reloads_ = 0;
-  std::mutex control_;                   // held by `apply` and `rollback`; guards the next member
+  std::mutex control_;                   // held while functions or lanes are replaced; guards the next member
   Functions former_;                     // of the former epoch; empty: there was none
   std::mutex collecting_;                // guards the next member, and the destruction of stages
   std::vector<bool> changing_;           // by worker: it still has stages of the former epoch
@@ -320,6 +323,7 @@ class RunningChain final : public Run {
   std::optional<RunResult> never_began_;  // the run was over before packets flowed
   std::optional<WorkerThreads> threads_;
   std::thread supervisor_;
+  std::unique_ptr<LaneKeeper> lane_keeper_;  // null: the lanes are not in another process
 };
 
 /// False: the run was over first.
@@ -380,6 +384,15 @@ Result<void> RunningChain::start() {
   const auto opened = open();
   if (!opened) return failure(opened.error());
   if (!*opened) return {};
+  try {
+    if (is_device(settings.processor) && settings.remote != nullptr)
+      lane_keeper_ =
+          std::make_unique<LaneKeeper>(*settings.remote, [this](const std::stop_token& stop) { renew_lanes(stop); });
+  } catch (const std::system_error& error) {
+    memory_.release();
+    static_cast<void>(close_outlets(chain_));
+    return failure(Error{{}, "cannot start a thread", error.code().message(), "a higher process limit"});
+  }
   if (auto started = start_workers(); !started) return started;
   try {
     supervisor_ = std::thread([this] { supervise(); });
@@ -535,6 +548,7 @@ Result<void> RunningChain::let_packets_in() {
 
 /// Called when all workers have ended.
 Errors RunningChain::close() {
+  if (lane_keeper_ != nullptr) lane_keeper_->stop();
   static_cast<void>(collect_ended());  // stages write the rest of their logs
   const std::lock_guard lock(functions_);
   for (NamedFunction& named : chain_.functions) named.function->end_run();
@@ -706,6 +720,26 @@ bool RunningChain::collect_ended() {
     if (changing_[i]) changing_[i] = workers_[i]->take_ended() == nullptr;
   }
   return std::ranges::find(changing_, true) == changing_.end();
+}
+
+/// The device of another process is connected again. In the keeper's thread, which outlives no worker.
+void RunningChain::renew_lanes(const std::stop_token& stop) {
+  constexpr std::chrono::milliseconds kLook{1};
+  std::unique_lock lock(control_, std::defer_lock);  // a reload may wait for the proxy, the end must not
+  while (!lock.try_lock()) {
+    if (stop.stop_requested()) return;
+    std::this_thread::sleep_for(kLook);
+  }
+  std::vector<std::unique_ptr<LaneSet>> lanes;
+  for (std::size_t w = 0; w < workers_.size(); ++w) {
+    const std::vector<WorkerPlace>& places = chain_.settings.placement.workers;
+    const ThreadMemoryOnNode on_node(places.empty() ? std::nullopt : places[w].memory_node);
+    lanes.push_back(workers_[w]->make_lanes());
+  }
+  for (std::size_t w = 0; w < workers_.size(); ++w) workers_[w]->begin_lanes(std::move(lanes[w]));
+  for (const auto& worker : workers_) {
+    while (worker->take_ended_lanes() == nullptr && !stop.stop_requested()) std::this_thread::sleep_for(kLook);
+  }
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <thread>
 
 namespace penstock::run {
 namespace {
@@ -14,7 +15,8 @@ WarmUp take_over(ring::Lane& lane, const plan::DevicePlan& plan, const Batch& ba
   for (std::size_t segment = 0; segment < plan.segments.size(); ++segment) {
     gpu::Progress progress = gpu::Progress::kFailed;
     if (lane.start(batch, segment, {})) {
-      while ((progress = lane.progress()) == gpu::Progress::kRunning && Batch::Clock::now() < deadline) continue;
+      while ((progress = lane.progress()) == gpu::Progress::kRunning && Batch::Clock::now() < deadline)
+        std::this_thread::yield();
     }
     if (progress == gpu::Progress::kDone) continue;
     if (progress == gpu::Progress::kRunning) return WarmUp::hangs;
@@ -26,15 +28,15 @@ WarmUp take_over(ring::Lane& lane, const plan::DevicePlan& plan, const Batch& ba
 
 }  // namespace
 
-WarmUp warm_up(std::span<LaneState> lanes, const plan::DevicePlan& plan, Batch& batch,
+WarmUp warm_up(std::span<ring::Lane* const> lanes, const plan::DevicePlan& plan, Batch& batch,
                std::chrono::nanoseconds limit) noexcept {
   static constexpr std::array<std::uint8_t, 1514> kFrame{};
   const Batch::Clock::time_point deadline = Batch::Clock::now() + limit;
   WarmUp result = WarmUp::done;
-  const auto takes_over = [&](const LaneState& state) {
-    result = take_over(*state.lane, plan, batch, deadline);
+  const auto takes_over = [&](ring::Lane* lane) {
+    result = take_over(*lane, plan, batch, deadline);
     // A lane that fails to enqueue in its preferred way uses another way next time.
-    if (result == WarmUp::failed) result = take_over(*state.lane, plan, batch, deadline);
+    if (result == WarmUp::failed) result = take_over(*lane, plan, batch, deadline);
     return result == WarmUp::done;
   };
   for (const ring::BatchSize& size : ring::kBatchOfEachWay) {

@@ -12,7 +12,7 @@
 
 #include "packet/batch.h"
 #include "plan/device_plan.h"
-#include "run/flight.h"
+#include "ring/lane.h"
 
 namespace penstock::run {
 
@@ -25,7 +25,7 @@ inline constexpr std::chrono::seconds kMostWarmUp{30};
 
 /// Sends batches of all kinds over each lane, and discards them. `batch` must be in the pinned memory of the ring; it
 /// is empty afterwards.
-[[nodiscard]] WarmUp warm_up(std::span<LaneState> lanes, const plan::DevicePlan& plan, Batch& batch,
+[[nodiscard]] WarmUp warm_up(std::span<ring::Lane* const> lanes, const plan::DevicePlan& plan, Batch& batch,
                              std::chrono::nanoseconds limit = kMostWarmUp) noexcept;
 
 }  // namespace penstock::run

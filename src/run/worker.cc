@@ -66,11 +66,6 @@ Worker::Worker(const Chain& chain, const PacketMemory& memory, unsigned index, T
       executor_(make_executor(chain, index, ring_, counters_, taps, hand_over)),
       lending_({}, {}, 0) {}
 
-Worker::~Worker() {
-  delete next_stages_.load();
-  delete ended_stages_.load();
-}
-
 void Worker::begin() noexcept {
   std::vector<port::RxQueue*> sources;
   std::vector<port::TxQueue*> exits;
@@ -102,7 +97,8 @@ void Worker::begin() noexcept {
 void Worker::run(const std::atomic<bool>& stop) noexcept {
   const std::chrono::nanoseconds before = thread_time();
   run_until(stop);
-  if (changes_epoch_) change_epoch();
+  if (epochs_.changes()) change_epoch();
+  if (lane_sets_.changes()) change_lanes();
   executor_->end();
   done_.store(true);
   counters_.cpu_time_ns.add(static_cast<std::uint64_t>((thread_time() - before).count()));
@@ -114,7 +110,8 @@ void Worker::run_until(const std::atomic<bool>& stop) noexcept {
   unsigned idle_rounds = 0;
   round_began_ = Clock::now();
   for (;;) {
-    if (changes_epoch_ || next_stages_.load(std::memory_order_relaxed) != nullptr) change_epoch();
+    if (epochs_.is_due()) change_epoch();
+    if (lane_sets_.is_due()) change_lanes();
     if (!may_hold_.load(std::memory_order_relaxed)) executor_->give_up_held();
     const bool stopping = stop.load(std::memory_order_relaxed);
     const bool received = receive(stopping);
@@ -346,25 +343,14 @@ std::unique_ptr<StageSet> Worker::make_stages(std::span<const NamedFunction> fun
   return make_device_stages(chain_, functions, *plan, index_, ring_.shape().batch_packets);
 }
 
-void Worker::begin_epoch(std::unique_ptr<StageSet> next) noexcept { next_stages_.store(next.release()); }
-
-/// Begins with the next stages, and hands out the former ones once they have ended.
 void Worker::change_epoch() noexcept {
-  if (!changes_epoch_) {
-    std::unique_ptr<StageSet> next(next_stages_.exchange(nullptr));
-    if (next == nullptr) return;  // taken back
-    executor_->begin_epoch(std::move(next));
-    changes_epoch_ = true;
-  }
-  std::unique_ptr<StageSet> ended = executor_->take_ended();
-  if (ended == nullptr) return;
-  ended_stages_.store(ended.release());
-  changes_epoch_ = false;
+  epochs_.advance([this](std::unique_ptr<StageSet> next) { executor_->begin_epoch(std::move(next)); },
+                  [this] { return executor_->take_ended(); });
 }
 
-std::unique_ptr<StageSet> Worker::take_ended() noexcept {
-  if (StageSet* const ended = ended_stages_.exchange(nullptr)) return std::unique_ptr<StageSet>(ended);
-  return std::unique_ptr<StageSet>(done_.load() ? next_stages_.exchange(nullptr) : nullptr);
+void Worker::change_lanes() noexcept {
+  lane_sets_.advance([this](std::unique_ptr<LaneSet> next) { executor_->begin_lanes(std::move(next)); },
+                     [this] { return executor_->take_ended_lanes(); });
 }
 
 /// Of interfaces, packets that are handed over keep the times of their arrival.

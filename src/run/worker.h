@@ -26,6 +26,7 @@
 #include "run/hand_over.h"
 #include "run/lending.h"
 #include "run/shared_queue.h"
+#include "run/succession.h"
 #include "run/taps.h"
 
 namespace penstock::run {
@@ -37,7 +38,7 @@ class Worker {
   /// all packets of its connections come to these. Throws gpu::CudaError if the chain cannot run on its device.
   Worker(const Chain& chain, const PacketMemory& memory, unsigned index, Taps* taps, SharedQueue* shared = nullptr,
          HandOver* hand_over = nullptr);
-  ~Worker();
+  ~Worker() = default;
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
@@ -57,10 +58,16 @@ class Worker {
   [[nodiscard]] std::unique_ptr<StageSet> make_stages(std::span<const NamedFunction> functions,
                                                       const plan::DevicePlan* plan) const;
   /// The next batch and all later ones are to use these stages. Call it again only once `take_ended` has returned some.
-  void begin_epoch(std::unique_ptr<StageSet> next) noexcept;
+  void begin_epoch(std::unique_ptr<StageSet> next) noexcept { epochs_.offer(std::move(next)); }
   /// The stages that no batch uses any more, for the caller to destroy: the former ones or, if the worker ended before
   /// it began with them, the next ones. Null: there are none yet.
-  [[nodiscard]] std::unique_ptr<StageSet> take_ended() noexcept;
+  [[nodiscard]] std::unique_ptr<StageSet> take_ended() noexcept { return epochs_.take_ended(done_.load()); }
+
+  // Lanes in another process that is connected again, from another thread, while no epoch changes. As above.
+
+  [[nodiscard]] std::unique_ptr<LaneSet> make_lanes() const { return executor_->make_lanes(); }
+  void begin_lanes(std::unique_ptr<LaneSet> next) noexcept { lane_sets_.offer(std::move(next)); }
+  [[nodiscard]] std::unique_ptr<LaneSet> take_ended_lanes() noexcept { return lane_sets_.take_ended(done_.load()); }
 
   /// False: packets that functions hold are given up, now and from here on. Any thread may call it.
   void let_hold(bool may) noexcept { may_hold_.store(may); }
@@ -110,6 +117,7 @@ class Worker {
   /// Whether closed batches wait for the executor.
   [[nodiscard]] bool any_waits() const noexcept { return next_ != nullptr || ring_.waiting() > 0; }
   void change_epoch() noexcept;
+  void change_lanes() noexcept;
 
   const Chain& chain_;
   const unsigned index_;
@@ -131,10 +139,8 @@ class Worker {
   bool copy_waits_ = false;        // a copy is alone in the open batch until all packets before it are done
   Clock::time_point round_began_;  // of `run_until`
   Clock::time_point ended_at_;
-  // The stages of the next epoch on their way in, and those of the former one on their way out. Owned.
-  std::atomic<StageSet*> next_stages_{nullptr};
-  std::atomic<StageSet*> ended_stages_{nullptr};
-  bool changes_epoch_ = false;  // the former stages are still in use
+  Succession<StageSet> epochs_;
+  Succession<LaneSet> lane_sets_;
   std::atomic<bool> may_hold_{true};
   std::atomic<bool> done_{false};  // begins with no epoch any more
   Counter pulse_;

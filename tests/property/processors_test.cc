@@ -119,7 +119,8 @@ class Bed {
       }
       lanes.push_back(std::make_unique<ring::testing::SimulatedLane>(shape, std::move(works), behaviour_));
     }
-    executor_ = std::make_unique<run::DeviceExecutor>(chain_, *plan, std::move(lanes), 0, *counters_, nullptr);
+    executor_ = std::make_unique<run::DeviceExecutor>(chain_, *plan, run::LaneSet{nullptr, {}, std::move(lanes)}, 0,
+                                                      *counters_, nullptr);
   }
 
   /// Batches are in flight together, one on each lane.

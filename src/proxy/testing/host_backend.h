@@ -36,7 +36,7 @@ class HostLane final : public ring::Lane {
   HostLane(HostDevice& device, const ring::LaneShape& shape, ring::LaneStages stages, const ring::LaneMemory& memory)
       : device_(device), shape_(shape), memory_(memory), sizes_(shape_), inner_(shape_, std::move(stages), behaviour_) {
     behaviour_.polls_until_done = [this] { return device_.polls.load(); };
-    behaviour_.fails = [this] { return device_.fails.load(); };
+    behaviour_.fails = [this] { return device_.fails.load() || device_.lost.load(); };
     ++device_.lanes;
   }
   HostLane(const HostLane&) = delete;
@@ -58,7 +58,7 @@ class HostLane final : public ring::Lane {
     return inner_.start(batch, segment, frames);
   }
   gpu::Progress progress() noexcept override {
-    const gpu::Progress progress = inner_.progress();
+    const gpu::Progress progress = device_.lost ? gpu::Progress::kFailed : inner_.progress();
     if (progress == gpu::Progress::kDone) copy_results();
     return progress;
   }
