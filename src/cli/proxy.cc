@@ -12,7 +12,6 @@
 #include <array>
 #include <atomic>
 #include <charconv>
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -20,7 +19,6 @@
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -32,6 +30,7 @@
 #include "gpu/cuda_error.h"
 #include "gpu/devices.h"
 #include "nf/catalog.h"
+#include "proxy/restart.h"
 #include "proxy/server.h"
 
 namespace penstock::cli {
@@ -122,7 +121,7 @@ Result<proxy::ServerSettings> settings_of(const ServeOptions& options) {
 
 int serve(const ServeOptions& options) {
   Log::of_process().keep_records();
-  constexpr std::chrono::milliseconds kLook{200};
+  proxy::Inheritance inherited = proxy::take_inheritance(options.socket);
   auto settings = settings_of(options);
   if (!settings) return refuse(settings.error());
   const std::atomic<bool>& stop = stop_on_signals();
@@ -142,26 +141,22 @@ int serve(const ServeOptions& options) {
                     "a usable GPU; `penstock doctor` has details"}});
   }
   const std::string device = backend->device();
-  auto server = proxy::Server::start(std::move(*settings), std::move(backend));
+  const std::uint64_t restarts = inherited.restarts;
+  auto server = proxy::Server::start(std::move(*settings), std::move(backend), std::move(inherited));
   if (!server) return fail(server.error());
-  log_info("the proxy of {} listens at {}", device, options.socket);
-  while (!stop.load()) {
-    std::this_thread::sleep_for(kLook);
-    Log::of_process().report_left_out();
-    if (!(*server)->is_lost()) continue;
-    log_error(
-        "{} is lost: an error has ended this process's use of it. The tenants go on without it; start the proxy again",
-        device);
-    return kFailed;
-  }
+  log_info("the proxy of {} listens at {}{}", device, options.socket,
+           restarts == 0 ? "" : fmt::format(", restart {}", restarts));
+  if (const auto served = proxy::serve(**server, stop); !served) return fail(served.error());
   log_info("the proxy of {} ends", device);
   return kDone;
 }
 
 void print_status(const std::string& text) {
   const auto json = nlohmann::json::parse(text);
-  fmt::print("{}, {} of memory, scheduler {}{}\n", json["device"].get<std::string>(),
+  const auto restarts = json["restarts"].get<std::uint64_t>();
+  fmt::print("{}, {} of memory, scheduler {}{}{}\n", json["device"].get<std::string>(),
              format_size(json["device_memory"].get<std::uint64_t>()), json["scheduler"].get<std::string>(),
+             restarts == 0 ? "" : ", " + format_count(restarts, "restart"),
              json["device_lost"].get<bool>() ? ", LOST" : "");
   constexpr const char* kRow = "{:<24} {:>8} {:>7} {:>12} {:>14} {:>11} {:>11} {:>10} {:>22}\n";
   fmt::print(fmt::runtime(kRow), "tenant", "pid", "profile", "batches", "packets", "to device", "to host", "seconds",
@@ -217,7 +212,8 @@ void add_proxy(CLI::App& app, int& exit_code) {
   server->footer(
       "Schedulers: best-effort: as batches come; equal: the same for all tenants that want to; fixed: each tenant's\n"
       "profile, and what it leaves is idle; weighted: by profile, and tenants borrow what others leave.\n"
-      "Signals: SIGINT and SIGTERM end the proxy; the runs go on with the CPU.");
+      "Signals: SIGINT and SIGTERM end the proxy; the runs go on with the CPU until they find a proxy there again.\n"
+      "If the GPU is lost, the program starts again in the same process.");
   server->callback([options, &exit_code] { exit_code = serve(*options); });
 
   struct Question {

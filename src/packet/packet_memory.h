@@ -45,6 +45,10 @@ class PacketMemory {
 
   [[nodiscard]] std::uint8_t* base(Region region) const noexcept { return memories_[region].data(); }
   [[nodiscard]] std::span<std::uint8_t> memory(Region region) const noexcept { return memories_[region]; }
+  /// All regions but kBatch.
+  [[nodiscard]] std::span<const std::span<std::uint8_t>> lent() const noexcept {
+    return std::span(memories_).subspan(1, regions_ - 1);
+  }
   /// The number of regions, with kBatch.
   [[nodiscard]] std::size_t regions() const noexcept { return regions_; }
 

@@ -13,7 +13,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -164,6 +166,25 @@ Result<Listener> Listener::open(const std::string& path, mode_t mode) {
     ::unlink(path.c_str());
     return cannot(error);
   }
+  return Listener(path, std::move(socket));
+}
+
+std::optional<Listener> Listener::adopt(const std::string& path, FileDescriptor socket) {
+  const auto option = [&](int name) {
+    int value = -1;
+    socklen_t size = sizeof value;
+    return ::getsockopt(socket.get(), SOL_SOCKET, name, &value, &size) == 0 ? value : -1;
+  };
+  if (option(SO_DOMAIN) != AF_UNIX || option(SO_TYPE) != SOCK_SEQPACKET || option(SO_ACCEPTCONN) != 1)
+    return std::nullopt;
+  sockaddr_un address{};
+  socklen_t size = sizeof address;
+  if (::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) return std::nullopt;
+  const std::size_t bytes = size - offsetof(sockaddr_un, sun_path);
+  if (std::string_view(address.sun_path, ::strnlen(address.sun_path, bytes)) != path) return std::nullopt;
+  const int flags = ::fcntl(socket.get(), F_GETFL);
+  if (::fcntl(socket.get(), F_SETFD, FD_CLOEXEC) != 0 || ::fcntl(socket.get(), F_SETFL, flags | O_NONBLOCK) != 0)
+    return std::nullopt;
   return Listener(path, std::move(socket));
 }
 

@@ -55,6 +55,8 @@ class Listener {
  public:
   /// Replaces a socket at which nobody listens.
   [[nodiscard]] static Result<Listener> open(const std::string& path, mode_t mode);
+  /// Goes on with a socket of this kind that listens at the path. Empty: it does not.
+  [[nodiscard]] static std::optional<Listener> adopt(const std::string& path, FileDescriptor socket);
   Listener(Listener&& other) noexcept;
   Listener& operator=(Listener&& other) = delete;
   ~Listener();

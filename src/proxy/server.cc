@@ -34,16 +34,25 @@ std::string name_of(const Hello& hello) {
 
 }  // namespace
 
-Result<std::unique_ptr<Server>> Server::start(ServerSettings settings, std::unique_ptr<Backend> backend) {
-  auto listener = Listener::open(settings.path, settings.mode);
-  if (!listener) return failure(std::move(listener.error()));
-  return std::unique_ptr<Server>(new Server(std::move(settings), std::move(backend), std::move(*listener)));
+Result<std::unique_ptr<Server>> Server::start(ServerSettings settings, std::unique_ptr<Backend> backend,
+                                              Inheritance inherited) {
+  if (inherited.policy) settings.policy = *inherited.policy;
+  if (!inherited.listener) {
+    auto listener = Listener::open(settings.path, settings.mode);
+    if (!listener) return failure(std::move(listener.error()));
+    inherited.listener.emplace(std::move(*listener));
+  }
+  return std::unique_ptr<Server>(
+      new Server(std::move(settings), std::move(backend), std::move(*inherited.listener), inherited));
 }
 
-Server::Server(ServerSettings settings, std::unique_ptr<Backend> backend, Listener listener)
+Server::Server(ServerSettings settings, std::unique_ptr<Backend> backend, Listener listener,
+               const Inheritance& inherited)
     : settings_(std::move(settings)),
       backend_(std::move(backend)),
       listener_(std::move(listener)),
+      restarts_(inherited.restarts),
+      restarts_in_a_row_(inherited.in_a_row),
       arbiter_(settings_.policy, settings_.device),
       stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       thread_([this] { accept_all(); }) {}
@@ -207,7 +216,8 @@ Result<Quota> Server::admit(const Hello& hello, const Peer& peer, TenantState& t
       return failure(problem("no such profile", in_quotes(hello.profile.view()), std::string(kProfileNames)));
     quota.profile = *profile;
   }
-  if (is_lost()) return failure(problem("the proxy has lost its device", backend_->device(), "a new proxy"));
+  if (is_lost())
+    return failure(problem("the proxy has lost its device", backend_->device(), "its program to start again"));
   const std::lock_guard lock(mutex_);
   unsigned used = 0;
   for (const Admitted& other : admitted_) used += other.quota.profile.units;
@@ -250,12 +260,12 @@ void Server::leave(TenantState& tenant) noexcept {
 }
 
 std::string Server::status(bool prometheus) const {
-  const std::string_view policy =
-      kPolicyNames[static_cast<std::size_t>(arbiter_.with([](Scheduler& scheduler) { return scheduler.policy(); }))];
+  const std::string_view scheduler = kPolicyNames[static_cast<std::size_t>(policy())];
   const std::lock_guard lock(mutex_);
   if (prometheus) {
     std::string text =
         fmt::format("# TYPE penstock_proxy_device_lost gauge\npenstock_proxy_device_lost {}\n", is_lost() ? 1 : 0);
+    text += fmt::format("# TYPE penstock_proxy_restarts_total counter\npenstock_proxy_restarts_total {}\n", restarts_);
     const auto add = [&](std::string_view name, std::string_view type, auto value) {
       text += fmt::format("# TYPE penstock_proxy_{} {}\n", name, type);
       for (const Admitted& tenant : admitted_) {
@@ -296,11 +306,8 @@ std::string Server::status(bool prometheus) const {
                        {"device_memory_most", tenant.quota.device_bytes},
                        {"host_memory", counters.host_bytes.load()}});
   }
-  const Json json{{"device", backend_->device()},
-                  {"device_lost", is_lost()},
-                  {"device_memory", backend_->memory()},
-                  {"scheduler", policy},
-                  {"tenants", std::move(tenants)}};
+  const Json json{{"device", backend_->device()}, {"device_lost", is_lost()}, {"device_memory", backend_->memory()},
+                  {"scheduler", scheduler},       {"restarts", restarts_},    {"tenants", std::move(tenants)}};
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

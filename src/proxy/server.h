@@ -23,6 +23,7 @@
 #include "base/error.h"
 #include "proxy/backend.h"
 #include "proxy/message_socket.h"
+#include "proxy/restart.h"
 #include "proxy/scheduler.h"
 #include "proxy/tenant.h"
 
@@ -44,7 +45,8 @@ struct ServerSettings {
 class Server final : private Admission {
  public:
   /// Listens when it returns. Throws std::system_error if there are no threads.
-  [[nodiscard]] static Result<std::unique_ptr<Server>> start(ServerSettings settings, std::unique_ptr<Backend> backend);
+  [[nodiscard]] static Result<std::unique_ptr<Server>> start(ServerSettings settings, std::unique_ptr<Backend> backend,
+                                                             Inheritance inherited = {});
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
   /// Ends all tenants.
@@ -53,6 +55,16 @@ class Server final : private Admission {
   /// Whether the device is lost: nothing can be run any more.
   [[nodiscard]] bool is_lost() const noexcept;
   [[nodiscard]] std::string status(bool prometheus) const override;
+
+  // What is passed on if the program is executed anew (restart.h).
+
+  [[nodiscard]] std::string device() const { return backend_->device(); }
+  [[nodiscard]] int listening_socket() const noexcept { return listener_.fd(); }
+  [[nodiscard]] Policy policy() const {
+    return arbiter_.with([](Scheduler& scheduler) { return scheduler.policy(); });
+  }
+  [[nodiscard]] std::uint64_t restarts() const noexcept { return restarts_; }
+  [[nodiscard]] unsigned restarts_in_a_row() const noexcept { return restarts_in_a_row_; }
 
  private:
   static constexpr std::size_t kMostConnections = 256;
@@ -77,7 +89,7 @@ class Server final : private Admission {
     std::chrono::steady_clock::time_point since;
   };
 
-  Server(ServerSettings settings, std::unique_ptr<Backend> backend, Listener listener);
+  Server(ServerSettings settings, std::unique_ptr<Backend> backend, Listener listener, const Inheritance& inherited);
   Result<Quota> admit(const Hello& hello, const Peer& peer, TenantState& tenant) override;
   void leave(TenantState& tenant) noexcept override;
   void accept_all() noexcept;
@@ -94,6 +106,8 @@ class Server final : private Admission {
   mutable std::atomic<bool> lost_{false};
   mutable std::atomic<std::int64_t> looked_at_{0};  // ns of a steady clock: when the device was last asked
   Listener listener_;
+  const std::uint64_t restarts_;
+  const unsigned restarts_in_a_row_;
   mutable Arbiter arbiter_;
   mutable std::mutex mutex_;  // guards `admitted_`
   std::vector<Admitted> admitted_;

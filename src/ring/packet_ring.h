@@ -71,6 +71,10 @@ class PacketRing {
   [[nodiscard]] std::span<std::uint8_t> descriptor_memory() noexcept {
     return {static_cast<std::uint8_t*>(descriptors_.get()), descriptors_.get_deleter().length};
   }
+  /// Where lent frames can be.
+  [[nodiscard]] std::span<const std::span<std::uint8_t>> lent_memory() const noexcept {
+    return lent_ == nullptr ? std::span<const std::span<std::uint8_t>>() : lent_->lent();
+  }
 
  private:
   struct Unmap {

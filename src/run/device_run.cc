@@ -75,7 +75,11 @@ LaneSet make_lane_set(const Chain& chain, const plan::DevicePlan& plan, unsigned
   set.factory = make_lane_factory(chain.settings, worker);
   set.factory->select();
   set.memory.push_back(set.factory->open(ring.memory()));
-  if (set.factory->is_remote()) set.memory.push_back(set.factory->open(ring.descriptor_memory()));
+  if (set.factory->is_remote()) {
+    set.memory.push_back(set.factory->open(ring.descriptor_memory()));
+    // What ports lend, unless they are not open yet.
+    for (const std::span<std::uint8_t> lent : ring.lent_memory()) set.memory.push_back(set.factory->open(lent));
+  }
   set.lanes = make_lanes(chain, plan, *set.factory, worker, ring.shape());
   return set;
 }

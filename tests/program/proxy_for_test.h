@@ -20,6 +20,9 @@ class ProxyProgram : public Program {
                  "done; }\n"
                  "tenant() { timeout 60 '" PENSTOCK_PROXY_PROGRAM
                  "' \"$@\"; }\n"
+                 // Waits until the proxy has so many tenants.
+                 "tenants() { for i in $(seq 500); do [ $(penstock proxy status --json sock 2>/dev/null | "
+                 "grep -c '\"packets\": [0-9]\\{4\\}') = $1 ] && return; sleep 0.02; done; return 1; }\n"
                  "trap 'kill $PROXY 2>/dev/null; wait $PROXY 2>/dev/null' EXIT\n" +
                  commands);
   }

@@ -3,12 +3,13 @@
 //
 // The program with one more function, `block`, whose GPU stage runs in a proxy only. As `proxy_program simulate SOCKET
 // [OPTION VALUE]...` it is a proxy whose device is simulated: stages of `block`, of the router and of outbound `ipsec`
-// run on its host. Options are --polls, and --scheduler and --rate of `penstock proxy serve`; others have no effect.
+// run on its host. Options are --polls, and --scheduler and --rate of `penstock proxy serve`; others have no effect. At
+// SIGUSR1, the device is lost.
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <array>
+#include <csignal>
 #include <cstddef>
 #include <cstring>
 #include <memory>
@@ -22,6 +23,7 @@
 #include "cli/stop_signals.h"
 #include "nf/ipsec/sealing_steps_for_test.h"
 #include "nf/router/recipe.h"
+#include "proxy/restart.h"
 #include "proxy/server.h"
 #include "proxy/testing/block_kernel.h"
 
@@ -104,9 +106,12 @@ std::unique_ptr<function::LoadedTables> load_ipsec(const function::StageRecipe& 
       tables.sas.size_bytes() + tables.keys.size_bytes());
 }
 
+proxy::testing::HostDevice device;
+
 int simulate(const char* socket, std::span<char*> options) {
+  proxy::Inheritance inherited = proxy::take_inheritance(socket);
   const std::atomic<bool>& stop = cli::stop_on_signals();
-  proxy::testing::HostDevice device;
+  std::signal(SIGUSR1, [](int) { device.lost = true; });
   proxy::ServerSettings settings;
   settings.path = socket;
   for (std::size_t i = 0; i + 1 < options.size(); i += 2) {
@@ -120,14 +125,13 @@ int simulate(const char* socket, std::span<char*> options) {
       proxy::testing::kBlockKernels[0],
       function::RemoteKernel{"router", router::check_recipe, load_router, router::remote_kernel().needs},
       function::RemoteKernel{"ipsec_outbound", ipsec::check_outbound_recipe, load_ipsec, ipsec::outbound_needs}};
-  auto server =
-      proxy::Server::start(std::move(settings), std::make_unique<proxy::testing::HostBackend>(device, kernels));
+  auto server = proxy::Server::start(
+      std::move(settings), std::make_unique<proxy::testing::HostBackend>(device, kernels), std::move(inherited));
   if (!server) {
     fmt::print(stderr, "{}\n", to_string(server.error()));
     return 1;
   }
-  while (!stop) ::usleep(10000);
-  return 0;
+  return proxy::serve(**server, stop) ? 0 : 1;
 }
 
 }  // namespace

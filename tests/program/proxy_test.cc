@@ -81,6 +81,80 @@ TEST_F(ProxyRuns, MayDieWithoutTheLossOfAPacket) {
   EXPECT_THAT(read("out"), HasSubstr("endless.yaml"));
 }
 
+/// Runs that read the same packets as the CPU's run, but from pipes that are filled slowly.
+class ReturningRuns : public ProxyProgram {
+ protected:
+  void SetUp() override {
+    ProxyProgram::SetUp();
+    write("whole.yaml",
+          "ports: {in: {memory: {read: in.pcap, loop: 60}}, out: {pcap: {write: whole.pcap, precision: ns}}}\n"
+          "chain: []\n");
+    for (const char* const name : {"cpu1", "one"}) chain(name, "ports: [1024, 1031]");
+    for (const char* const name : {"cpu2", "two"}) chain(name, "step: 3");
+  }
+  void chain(const std::string& name, const std::string& block) const {
+    write(name + ".yaml", "ports: {in: {pcap: {read: \"-\"}}, out: {pcap: {write: " + name +
+                              ".pcap, precision: ns}}}\nchain: [block: {" + block + "}]\nrun: {" +
+                              (name.starts_with("cpu") ? "processor: cpu" : "proxy: sock, batch: {packets: 64}") +
+                              "}\noutputs: {report: " + name + ".json}\n");
+  }
+  /// While both runs are tenants, `commands` do something to their proxy.
+  [[nodiscard]] int while_runs_flow(const std::string& commands) const {
+    return script(
+        "tenant run -q whole.yaml && tenant run -q cpu1.yaml <whole.pcap && tenant run -q cpu2.yaml "
+        "<whole.pcap || exit 1\n"
+        "split -b 20000 whole.pcap part.\n"
+        "slowly() { for part in part.*; do cat $part; sleep 0.02; done; }\n"
+        "proxy --scheduler weighted\n"
+        "slowly | tenant run one.yaml & ONE=$!; slowly | tenant run two.yaml & TWO=$!\n"
+        "tenants 2 || exit 2\n" +
+        commands + "\nwait $ONE && wait $TWO");
+  }
+  void expect_what_the_cpu_does(unsigned losses) const {
+    EXPECT_TRUE(read("cpu1.pcap") == read("one.pcap"));
+    EXPECT_TRUE(read("cpu2.pcap") == read("two.pcap"));
+    EXPECT_FALSE(read("one.pcap") == read("two.pcap"));
+    for (const char* const name : {"one.json", "two.json"}) {
+      const auto report = json(name);
+      EXPECT_EQ(report["gpu"]["proxy"]["losses"], losses) << report.dump(2) << read("err");
+      EXPECT_EQ(report["gpu"]["proxy"]["connected"], true);
+      EXPECT_GT(report["gpu"]["proxy"]["without_s"], 0);
+    }
+  }
+};
+
+TEST_F(ReturningRuns, ComeBackToAProxyThatIsKilledAndStartedAgain) {
+  ASSERT_EQ(while_runs_flow("kill -9 $PROXY; sleep 0.5; proxy; tenants 2 || exit 3\n"
+                            "kill $PROXY; wait $PROXY || exit 4; [ ! -e sock ] || exit 5; proxy; tenants 2 || exit 6"),
+            0)
+      << read("err");
+  expect_what_the_cpu_does(2);
+  EXPECT_THAT(read("err"), HasSubstr("the proxy at sock has gone: the CPU does its work until it is there again"));
+  EXPECT_THAT(read("err"), HasSubstr("connected to the proxy at sock again, after "));
+}
+
+TEST_F(ReturningRuns, ComeBackToAProxyThatHasLostItsDevice) {
+  ASSERT_EQ(while_runs_flow("penstock proxy set sock --scheduler equal\n"
+                            "before=$(stat -c %i sock); kill -USR1 $PROXY\n"
+                            "until penstock proxy status sock | grep '1 restart'; do sleep 0.02; done\n"
+                            "tenants 2 || exit 3\n"
+                            "[ $(stat -c %i sock) = $before ] || exit 4\n"
+                            "[ $(ls /proc/$PROXY/fd | wc -l) -lt 60 ] || exit 5\n"
+                            "tr '\\0' ' ' </proc/$PROXY/environ | grep INHERITANCE= && echo inherited\n"
+                            "penstock proxy status sock"),
+            0)
+      << read("err");
+  expect_what_the_cpu_does(1);
+  EXPECT_THAT(read("out"), HasSubstr("scheduler equal, 1 restart\n"));
+}
+
+TEST_F(ProxyProgram, EndsWhenItIsToldToWhileItsDeviceIsLost) {
+  // At once lost, so it waits until it may start again.
+  EXPECT_EQ(script("proxy; kill -USR1 $PROXY; sleep 0.2; kill $PROXY; wait $PROXY && [ ! -e sock ]"), 0);
+  EXPECT_THAT(read("err"), HasSubstr("a simulated device is lost: an error has ended this process's use of it. The "
+                                     "program starts again in "));
+}
+
 TEST_F(ProxyRuns, LosesOnlyTheTenantThatIsKilled) {
   write("endless.yaml",
         "ports:\n  in: {generator: {rate: 20kpps}}\n  out: {\"null\": {}}\nchain:\n  - block: {}\n"
