@@ -20,7 +20,7 @@ namespace {
 
 constexpr double kUnits = 16;                                                   // of the whole GPU, in profiles
 constexpr std::array<unsigned, 7> kSizes{64, 128, 256, 512, 1024, 1280, 1522};  // as in the paper
-constexpr std::array<const char*, 4> kSchedulers{"best-effort", "equal", "fixed", "weighted"};
+constexpr std::array<const char*, 5> kSchedulers{"best-effort", "equal", "fixed", "weighted", "deadline"};
 using Names = std::vector<const char*>;
 
 /// By the paper: one host thread.
@@ -145,7 +145,7 @@ std::string functions_of(const Point& point, const SharingFiles& files) {
 
 std::vector<Point> sharing_points(bool quick) {
   if (quick) return quick_points();
-  const Names all{"best-effort", "equal", "fixed", "weighted", "time-slicing", "mps"};
+  const Names all{"best-effort", "equal", "fixed", "weighted", "deadline", "time-slicing", "mps"};
   const Names few{"best-effort", "time-slicing", "mps"};
   Planner plan;
   for (const char* const function : {"ipsec", "nids"}) plan.sizes(function, {kSizes.begin(), kSizes.end()});
@@ -180,7 +180,8 @@ std::vector<TenantPlan> tenants_of(const Point& point) {
   double all = 0;
   for (const std::string_view name : names) all += units(name);
   // Equal shares are what the others promise, too, or at least what a user expects of them.
-  const bool by_profile = point.text("sharing") == "fixed" || point.text("sharing") == "weighted";
+  constexpr std::array<std::string_view, 3> kByProfile{"fixed", "weighted", "deadline"};
+  const bool by_profile = std::ranges::find(kByProfile, point.text("sharing")) != kByProfile.end();
   std::vector<TenantPlan> tenants;
   for (const std::string_view name : names) {
     const bool has_one = one_batch || (greedy && !tenants.empty());

@@ -5,9 +5,9 @@
 //
 //   sweep      size, tenants, profiles, greedy, mixed, learning
 //   function   ipsec (AES-128-CBC, HMAC-SHA1), nids (Aho-Corasick), nids_ours, router
-//   sharing    alone: a process of its own on the whole GPU; best-effort, equal, fixed, weighted: tenants of a proxy,
-//   by
-//              its scheduler; time-slicing: processes of their own; mps: the same as clients of NVIDIA's MPS
+//   sharing    alone: a process of its own on the whole GPU; best-effort, equal, fixed, weighted, deadline: tenants of
+//              a proxy, by its scheduler; time-slicing: processes of their own; mps: the same as clients of NVIDIA's
+//              MPS
 //   tenants, profile   4q: of each; without a proxy, profiles only say how many there are
 //   mode       default_stream: one batch at a time; streams: several
 //   learners   processes that train a neural network on the same GPU

@@ -169,7 +169,7 @@ std::string recommendations(const Record& record, Style style) {
     Conditions where;
     bool keeps_shares = false;
   };
-  const std::vector<std::string> by_profile{"fixed", "weighted"};  // others know no sizes
+  const std::vector<std::string> by_profile{"fixed", "weighted", "deadline"};  // others know no sizes
   std::vector<Load> loads{
       {"equal, up to 4", {{"sweep", {"tenants"}}}},
       {"equal, any number", {{"sweep", {"profiles"}}}},

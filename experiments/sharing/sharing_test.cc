@@ -89,6 +89,7 @@ TEST(SharingPlan, PromisesSharesByProfileIfTheSchedulerDoes) {
   };
   EXPECT_EQ(promised("weighted"), (std::vector<double>{0.5, 0.25, 0.125, 0.125}));
   EXPECT_EQ(promised("fixed"), promised("weighted"));
+  EXPECT_EQ(promised("deadline"), promised("weighted"));
   EXPECT_EQ(promised("equal"), (std::vector<double>{0.25, 0.25, 0.25, 0.25}));
   EXPECT_EQ(promised("time-slicing"), promised("equal"));
 }

@@ -12,6 +12,8 @@
 #include <array>
 #include <atomic>
 #include <charconv>
+#include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -151,6 +153,20 @@ int serve(const ServeOptions& options) {
   return kDone;
 }
 
+/// "500 us, holds"; "" without a bound.
+std::string bound_text(const nlohmann::json& tenant) {
+  const auto bound = tenant.find("latency_bound_us");
+  if (bound == tenant.end()) return "";
+  std::string text = format_duration(std::chrono::nanoseconds(std::llround(bound->get<double>() * 1e3)));
+  if (tenant.contains("bound_holds")) {
+    text += tenant["bound_holds"].get<bool>() ? ", holds"
+            : tenant["needed"].is_null()
+                ? ", impossible"
+                : fmt::format(", needs {:.0f} % of the GPU", tenant["needed"].get<double>() * 100);
+  }
+  return text + fmt::format(", {} late", format_count(tenant["late_batches"].get<std::uint64_t>()));
+}
+
 void print_status(const std::string& text) {
   const auto json = nlohmann::json::parse(text);
   const auto restarts = json["restarts"].get<std::uint64_t>();
@@ -158,18 +174,22 @@ void print_status(const std::string& text) {
              format_size(json["device_memory"].get<std::uint64_t>()), json["scheduler"].get<std::string>(),
              restarts == 0 ? "" : ", " + format_count(restarts, "restart"),
              json["device_lost"].get<bool>() ? ", LOST" : "");
-  constexpr const char* kRow = "{:<24} {:>8} {:>7} {:>12} {:>14} {:>11} {:>11} {:>10} {:>22}\n";
-  fmt::print(fmt::runtime(kRow), "tenant", "pid", "profile", "batches", "packets", "to device", "to host", "seconds",
-             "memory on the device");
+  constexpr const char* kRow =
+      "{:<24} {:>8} {:>7} {:>12} {:>14} {:>11} {:>11} {:>10} {:>10} {:>10} {:>10} {:>22}  {}\n";
+  fmt::print(fmt::runtime(kRow), "tenant", "pid", "profile", "batches", "packets", "to device", "to host", "waited, s",
+             "ran, s", "charged, s", "p99", "memory on the device", "bound");
   for (const auto& tenant : json["tenants"]) {
+    const auto seconds = [&](const char* name) { return fmt::format("{:.3f}", tenant[name].get<double>()); };
     fmt::print(fmt::runtime(kRow), printable(tenant["name"].get<std::string>()), tenant["pid"].get<int>(),
                tenant["profile"].get<std::string>(), format_count(tenant["batches"].get<std::uint64_t>()),
                format_count(tenant["packets"].get<std::uint64_t>()),
                format_size(tenant["bytes_to_device"].get<std::uint64_t>()),
-               format_size(tenant["bytes_to_host"].get<std::uint64_t>()),
-               fmt::format("{:.3f}", tenant["device_seconds"].get<double>()),
+               format_size(tenant["bytes_to_host"].get<std::uint64_t>()), seconds("waiting_seconds"),
+               seconds("device_seconds"), seconds("charged_seconds"),
+               format_duration(std::chrono::nanoseconds(std::llround(tenant["latency_p99_us"].get<double>() * 1e3))),
                fmt::format("{} of {}", format_size(tenant["device_memory"].get<std::uint64_t>()),
-                           format_size(tenant["device_memory_most"].get<std::uint64_t>())));
+                           format_size(tenant["device_memory_most"].get<std::uint64_t>())),
+               bound_text(tenant));
   }
 }
 
@@ -211,7 +231,11 @@ void add_proxy(CLI::App& app, int& exit_code) {
       ->type_name("GROUP");
   server->footer(
       "Schedulers: best-effort: as batches come; equal: the same for all tenants that want to; fixed: each tenant's\n"
-      "profile, and what it leaves is idle; weighted: by profile, and tenants borrow what others leave.\n"
+      "profile, and what it leaves is idle; weighted: by profile, and tenants borrow what others leave; deadline: "
+      "like\n"
+      "weighted, but by time on the GPU, and with as much reserved for tenants with a `run: {proxy_latency: …}` as "
+      "keeps\n"
+      "this bound.\n"
       "Signals: SIGINT and SIGTERM end the proxy; the runs go on with the CPU until they find a proxy there again.\n"
       "If the GPU is lost, the program starts again in the same process.");
   server->callback([options, &exit_code] { exit_code = serve(*options); });

@@ -213,7 +213,8 @@ int run_chain(const RunArguments& arguments) {
     predecessor = std::move(*found);
   }
   if (run::RunSettings& settings = loaded->chain.settings; !settings.proxy.empty()) {
-    auto lanes = proxy::remote_lanes(settings.proxy, {arguments.chain.file, settings.proxy_profile});
+    auto lanes =
+        proxy::remote_lanes(settings.proxy, {arguments.chain.file, settings.proxy_profile, settings.proxy_latency});
     if (!lanes) return fail(lanes.error());
     settings.remote = std::move(*lanes);
   }

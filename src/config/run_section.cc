@@ -37,6 +37,9 @@ constexpr auto kRun = std::to_array<Parameter>({
      "unix socket of a `penstock proxy`, on whose GPU the functions run; not with `processor: cpu`"},
     {"proxy_profile", ParameterType::choice, "", "1q|2q|4q|8q|16q",
      "sixteenths of the proxy's GPU to ask for; default: what the proxy gives"},
+    {"proxy_latency", ParameterType::duration, "", "1us..10s",
+     "longest time that a batch should take in the proxy, waiting included, which its scheduler `deadline` tries to "
+     "keep; default: no bound"},
     {"workers", ParameterType::integer, "1", "1..256",
      "number of threads, each with its own queues, ring and stages; with `cores`, their number is the default"},
     {"cores", ParameterType::cpus, "", "",
@@ -255,8 +258,8 @@ void RunSection::choose_processor(bool only_plan, bool functions_known) {
       note_without_effect("rate", "without latency");
     return;
   }
-  for (const char* name : {"gpus", "proxy", "proxy_profile", "rate", "streams", "transfer", "frames", "sharing",
-                           "launches", "finish", "gpu_shares"})
+  for (const char* name : {"gpus", "proxy", "proxy_profile", "proxy_latency", "rate", "streams", "transfer", "frames",
+                           "sharing", "launches", "finish", "gpu_shares"})
     note_without_effect(name);
 }
 
@@ -267,6 +270,7 @@ void RunSection::use_proxy(bool functions_known) {
   settings_.proxy = run_->text("proxy");
   if (settings_.proxy.empty()) errors_.push_back({place, "proxy: no socket", "''", "the path of a unix socket"});
   if (run_->has("proxy_profile")) settings_.proxy_profile = run_->text("proxy_profile");
+  if (run_->has("proxy_latency")) settings_.proxy_latency = run_->duration("proxy_latency");
   note_without_effect("gpus", "with a proxy");
   if (run_->text("gpu_shares") == "auto") {
     errors_.push_back({run_->place("gpu_shares"), "gpu_shares: a proxy's GPU cannot be measured", "'auto'",

@@ -69,6 +69,7 @@ tl::expected<void, run::NotConnected> Connection::introduce(const TenantWish& wi
   Hello hello;
   hello.name = Text<64>(wish.name);
   hello.profile = Text<8>(wish.profile);
+  hello.latency_us = static_cast<std::uint32_t>(std::chrono::ceil<std::chrono::microseconds>(wish.latency).count());
   const auto answer = exchange(bytes_of(hello), {});
   if (!answer)
     return tl::unexpected(run::NotConnected{{Error{{path_, 0, 0},

@@ -26,7 +26,8 @@ namespace penstock::proxy {
 /// What a tenant asks for.
 struct TenantWish {
   std::string name;
-  std::string profile;  // "": the proxy's default
+  std::string profile{};               // "": the proxy's default
+  std::chrono::nanoseconds latency{};  // bound from the order of a batch to its results; 0: none
 };
 
 class Connection {

@@ -23,6 +23,7 @@ inline constexpr std::size_t kMostSegments = 16;  // of a lane
 inline constexpr std::size_t kMostStages = 16;    // of a segment
 inline constexpr std::size_t kMostLaneStages = 32;
 inline constexpr std::size_t kMostWorkers = 256;  // of a tenant
+inline constexpr std::uint32_t kLongestLatencyUs = 10'000'000;
 
 enum class MessageType : std::uint32_t {
   hello = 1,      // * becomes a tenant
@@ -61,7 +62,7 @@ struct Hello {
   std::uint64_t memory = 0;            // on the device, in bytes; 0: what the profile has
   std::uint64_t bytes_per_second = 0;  // 0: no limit of its own
   std::uint32_t batches = 0;           // in flight; 0: the proxy's limit
-  std::uint32_t reserved = 0;
+  std::uint32_t latency_us = 0;        // bound from the order of a batch to its results; 0: none
 };
 
 struct OpenMemory {
@@ -158,7 +159,7 @@ struct Reply {
 };
 
 inline constexpr std::size_t kMostMessageBytes = sizeof(MakeLane);
-inline constexpr std::size_t kMostStatusBytes = std::size_t{64} << 10;
+inline constexpr std::size_t kMostStatusBytes = std::size_t{160} << 10;
 
 template <typename Message>
 inline constexpr bool kIsMessage =

@@ -69,7 +69,7 @@ class Proxy : public ::testing::Test {
     if (remote) {
       chain.settings.processor = function::Processor::gpu;
       chain.settings.proxy = path_;
-      auto lanes = remote_lanes(path_, {"test", ""});
+      auto lanes = remote_lanes(path_, {"test", "", latency_});
       if (!lanes) {
         ADD_FAILURE() << to_string(lanes.error());
         return {};
@@ -105,6 +105,7 @@ class Proxy : public ::testing::Test {
   std::optional<Lends> lends_;  // empty: the source copies frames into the batch
   std::size_t lent_ = 0;        // frames of the last run
   HostDevice device_;
+  std::chrono::nanoseconds latency_{};  // bound of runs in the proxy
   std::unique_ptr<Server> server_;
 };
 
@@ -321,10 +322,52 @@ TEST_F(Proxy, SaysWhatItsTenantsDo) {
   EXPECT_GT(tenant["packets"], 0);
   EXPECT_GT(tenant["bytes_to_device"], 0);
   EXPECT_GT(tenant["device_memory"], 0);
+  EXPECT_GT(tenant["device_seconds"], 0);
+  EXPECT_GT(tenant["charged_seconds"], 0);
+  EXPECT_GE(tenant["device_seconds"], tenant["charged_seconds"]) << "batches share the device";
+  EXPECT_GE(tenant["waiting_seconds"], 0);
+  EXPECT_GT(tenant["latency_p99_us"], 0);
+  EXPECT_FALSE(tenant.contains("latency_bound_us"));
   const auto after = nlohmann::json::parse(ask_for_status(path_, false).value());
   EXPECT_EQ(after["device"], "a simulated device");
   EXPECT_EQ(after["scheduler"], "weighted");
   EXPECT_NE(ask_for_status(path_, true)->find("penstock_proxy_device_lost 0"), std::string::npos);
+}
+
+TEST_F(Proxy, SaysWhetherALatencyBoundHolds) {
+  ServerSettings settings;
+  settings.policy = Policy::deadline;
+  start(settings);
+  const Outcome twins = run_chain(false, block_some);
+  for (const auto& [bound, holds] : {std::pair<std::chrono::nanoseconds, bool>{std::chrono::seconds(5), true},
+                                     {std::chrono::microseconds(1), false}}) {
+    latency_ = bound;
+    device_.polls = holds ? 1 : 100;
+    std::string metrics, log;
+    nlohmann::json during;
+    const Outcome proxied = run_chain(true, block_some, [&](std::size_t polled) {
+      if (polled != 60) return;
+      ::testing::internal::CaptureStderr();
+      ::usleep(holds ? 200'000 : 2'500'000);  // until the proxy has looked several times
+      log = ::testing::internal::GetCapturedStderr();
+      during = nlohmann::json::parse(ask_for_status(path_, false).value())["tenants"][0];
+      metrics = ask_for_status(path_, true).value();
+    });
+    expect_same(twins, proxied);
+    EXPECT_EQ(proxied.report.gpu->failures, 0U);
+    EXPECT_EQ(during["latency_bound_us"], static_cast<double>(bound.count()) / 1e3);
+    EXPECT_EQ(during["bound_holds"], holds) << during;
+    EXPECT_GT(during["reserved"], 0);
+    EXPECT_EQ(during["late_batches"] > 0, !holds) << during;
+    EXPECT_EQ(log.find("tenant test: its latency bound of 1 us cannot hold: ") != std::string::npos, !holds) << log;
+    EXPECT_NE(metrics.find("penstock_proxy_bound_holds{"), std::string::npos);
+    EXPECT_NE(metrics.find("penstock_proxy_late_batches_total{"), std::string::npos);
+  }
+  const auto lanes = remote_lanes(path_, {"slow", "", std::chrono::seconds(11)});
+  ASSERT_FALSE(lanes);
+  EXPECT_NE(to_string(lanes.error()).find("a latency bound that is too long: found 11000000 us, expected at most"),
+            std::string::npos)
+      << to_string(lanes.error());
 }
 
 TEST_F(Proxy, ChangesItsSchedulerWhileItRuns) {

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace penstock::proxy {
 
@@ -17,6 +16,20 @@ constexpr std::chrono::milliseconds kForgotten{5};
 constexpr double kDepthSeconds = 0.002;
 constexpr double kLeastWeight = 1e-3;
 
+/// How often what tenants need is measured.
+constexpr std::chrono::milliseconds kMeasureInterval{100};
+/// For so long after its last order, parts are reserved for a tenant, and others do not fill the device.
+constexpr std::chrono::seconds kRemembered{1};
+/// What remains of the largest values at each measurement.
+constexpr double kKept = 0.8;
+/// What a tenant has used beyond its reservation is forgotten after this time.
+constexpr double kLongestDebtNs = 1e9;
+/// The part of a bound for which the device may be busy with batches of others.
+constexpr double kBlockedPart = 0.25;
+
+double ns_of(Scheduler::Time time) { return static_cast<double>(time.count()); }
+Scheduler::Time time_of(double ns) { return Scheduler::Time{std::llround(std::max(0.0, ns))}; }
+
 }  // namespace
 
 std::optional<Policy> policy_named(std::string_view name) noexcept {
@@ -26,17 +39,24 @@ std::optional<Policy> policy_named(std::string_view name) noexcept {
   return std::nullopt;
 }
 
-void Scheduler::Bucket::fill(double rate, double depth, Time now) noexcept {
+double Scheduler::Bucket::level_at(double rate, double depth, Time now) const noexcept {
   const double seconds = std::chrono::duration<double>(now - filled).count();
-  if (seconds > 0) level = std::min(depth, level + rate * seconds);
+  return seconds > 0 ? std::min(depth, level + rate * seconds) : level;
+}
+
+void Scheduler::Bucket::fill(double rate, double depth, Time now) noexcept {
+  level = level_at(rate, depth, now);
   filled = std::max(filled, now);
 }
 
 Scheduler::Id Scheduler::add(const Share& share, Time now) {
   Tenant tenant;
   tenant.share = share;
-  tenant.part.filled = tenant.limit.filled = now;
+  tenant.part.filled = tenant.limit.filled = tenant.reservation.filled = now;
+  tenant.demand.times.fill(BatchTimeFit(1e9 / device_.bytes_per_second));
+  if (tenants_.empty()) measured_ = now;
   tenants_.emplace(next_id_, tenant);
+  claims_.reserve(tenants_.size());
   return next_id_++;
 }
 
@@ -44,12 +64,25 @@ void Scheduler::remove(Id id) {
   const auto found = tenants_.find(id);
   if (found == tenants_.end()) return;
   on_device_ -= found->second.on_device;
+  on_device_ns_ -= found->second.on_device_ns;
+  std::erase_if(running_, [id](const Running& running) { return running.tenant == id; });
   tenants_.erase(found);
 }
 
 void Scheduler::set_share(Id id, const Share& share) {
+  if (Tenant* const tenant = find(id)) tenant->share = share;
+}
+
+void Scheduler::set_policy(Policy policy) noexcept {
+  if (policy == policy_) return;
+  policy_ = policy;
+  ++period_;
+  for (auto& [id, tenant] : tenants_) tenant.clock = 0;
+}
+
+Scheduler::Tenant* Scheduler::find(Id id) noexcept {
   const auto found = tenants_.find(id);
-  if (found != tenants_.end()) found->second.share = share;
+  return found == tenants_.end() ? nullptr : &found->second;
 }
 
 double Scheduler::weight(const Tenant& tenant) const noexcept {
@@ -66,9 +99,13 @@ bool Scheduler::is_within_limits(Tenant& tenant, Time now) const noexcept {
   return policy_ != Policy::fixed || tenant.part.level >= 0;
 }
 
+bool Scheduler::is_waiting(const Tenant& tenant, Time now) noexcept {
+  return tenant.waits && now - tenant.asked_at < kForgotten;
+}
+
 /// Whether it has batches on the device, or wants to have some.
 bool Scheduler::is_active(const Tenant& tenant, Time now) noexcept {
-  return tenant.batches > 0 || (tenant.waits && now - tenant.asked_at < kForgotten);
+  return tenant.batches > 0 || is_waiting(tenant, now);
 }
 
 /// Of the tenants that are active.
@@ -80,61 +117,236 @@ double Scheduler::first_clock(Time now) const noexcept {
   return std::isinf(first) ? 0 : first;
 }
 
+/// Whether its next batch is within its reservation.
+bool Scheduler::is_reserved(const Tenant& tenant, Time now) const noexcept {
+  if (policy_ != Policy::deadline || tenant.bound.share <= 0) return false;
+  const double depth = tenant.bound.share * ns_of(tenant.share.latency);
+  return tenant.reservation.level_at(tenant.bound.share * 1e9, depth, now) >= 0;
+}
+
+/// `ordered`: its oldest batch.
+Scheduler::Rank Scheduler::rank(const Tenant& tenant, Time ordered, Time now) const noexcept {
+  if (is_reserved(tenant, now)) return {false, ns_of(ordered + tenant.share.latency)};
+  return {true, tenant.clock};
+}
+
 /// Whether nobody who waits is before it.
-bool Scheduler::is_next(Id id, const Tenant& tenant, Time now) const noexcept {
+bool Scheduler::is_next(const Tenant& tenant, Time ordered, Time now) const noexcept {
+  const Rank own = rank(tenant, ordered, now);
   return std::ranges::none_of(tenants_, [&](const auto& entry) {
     const Tenant& other = entry.second;
-    return entry.first != id && other.waits && now - other.asked_at < kForgotten && other.clock < tenant.clock;
+    return &other != &tenant && is_waiting(other, now) && rank(other, other.oldest, now) < own;
   });
 }
 
-bool Scheduler::try_start(Id id, std::uint64_t bytes, Time now) {
-  const auto found = tenants_.find(id);
-  if (found == tenants_.end()) return false;
-  Tenant& tenant = found->second;
-  if (!is_within_limits(tenant, now)) {
-    tenant.waits = false;  // for its own limits: others need not wait for it
+bool Scheduler::has_room(const Tenant& tenant, const Batch& batch, Time now) const noexcept {
+  if (running_.empty()) return true;
+  if (on_device_ + batch.bytes_ > device_.most_bytes) return false;
+  if (policy_ != Policy::deadline) return true;
+  const double most_ns = is_reserved(tenant, now) ? tenant.most_reserved_ns : tenant.most_other_ns;
+  return on_device_ns_ + batch.time_.ns(batch.bytes_) <= most_ns;
+}
+
+void Scheduler::wait(Tenant& tenant, Time ordered, Time now) noexcept {
+  const bool is_oldest =
+      !is_waiting(tenant, now) || ordered <= tenant.oldest || now - tenant.oldest_asked_at >= kForgotten;
+  if (is_oldest) {
+    tenant.oldest = ordered;
+    tenant.oldest_asked_at = now;
+  }
+  tenant.waits = true;
+  tenant.asked_at = now;
+}
+
+/// Charges it for more (or less) than before: bytes, or ns with `deadline`.
+void Scheduler::charge(Tenant& tenant, const Batch& batch, double more) const noexcept {
+  if (batch.period_ != period_) return;
+  tenant.clock += more / weight(tenant);
+  if (!batch.reserved_) return;
+  const double most_debt = tenant.bound.share * kLongestDebtNs;
+  tenant.reservation.level = std::max(tenant.reservation.level - more, -most_debt);
+}
+
+/// Charges for the time since a batch ended last. What this batch is charged for in all, in ns.
+double Scheduler::take_off(const Batch& batch, Time now) noexcept {
+  const auto own = std::ranges::find(running_, batch.number_, &Running::number);
+  Running& oldest = running_.front();
+  const double ns = std::max(0.0, ns_of(now - std::max(charged_until_, oldest.started)));
+  const double own_ns = std::clamp(ns_of(now - own->started), 0.0, ns);  // since it started
+  oldest.charged_ns += ns - own_ns;
+  if (&*own == &oldest) {
+    oldest.charged_ns += own_ns;
+  } else {
+    for (Running& each : running_) each.charged_ns += own_ns / static_cast<double>(running_.size());
+  }
+  charged_until_ = std::max(charged_until_, now);
+  const double charged_ns = own->charged_ns;
+  running_.erase(own);
+  return charged_ns;
+}
+
+Scheduler::Batch Scheduler::order(Id id, std::uint64_t bytes, std::size_t kind, Time now) {
+  Batch batch;
+  batch.tenant_ = id;
+  batch.bytes_ = bytes;
+  batch.kind_ = std::min(kind, kKinds - 1);
+  batch.ordered_ = now;
+  Tenant* const tenant = find(id);
+  if (tenant == nullptr) return batch;
+  Demand& demand = tenant->demand;
+  batch.time_ = demand.times[batch.kind_].time();
+  const double ns = batch.time_.ns(bytes);
+  demand.last = now;
+  demand.ordered_ns += ns;
+  demand.outstanding_ns += batch.time_.spread_ns(bytes);
+  demand.most_outstanding_ns = std::max(demand.most_outstanding_ns, demand.outstanding_ns);
+  demand.longest_ns = std::max(demand.longest_ns, ns);
+  demand.longest_fixed_ns = std::max(demand.longest_fixed_ns, batch.time_.fixed_ns);
+  if (now - measured_ >= kMeasureInterval) {
+    measure(now);
+  } else if (!tenant->counts) {
+    reserve(now);
+  }
+  return batch;
+}
+
+bool Scheduler::try_start(Batch& batch, Time now) {
+  Tenant* const tenant = find(batch.tenant_);
+  if (tenant == nullptr) return false;
+  if (!is_within_limits(*tenant, now)) {
+    tenant->waits = false;  // for its own limits: others need not wait for it
     return false;
   }
   if (policy_ != Policy::best_effort) {
     // It has no claim to the time in which it wanted nothing.
-    if (!is_active(tenant, now)) tenant.clock = std::max(tenant.clock, first_clock(now));
-    const bool has_room = on_device_ == 0 || on_device_ + bytes <= device_.most_bytes;
-    if (!has_room || !is_next(id, tenant, now)) {
-      tenant.waits = true;
-      tenant.asked_at = now;
+    if (!is_active(*tenant, now)) tenant->clock = std::max(tenant->clock, first_clock(now));
+    const bool is_oldest =
+        !is_waiting(*tenant, now) || batch.ordered_ <= tenant->oldest || now - tenant->oldest_asked_at >= kForgotten;
+    if (!is_oldest || !has_room(*tenant, batch, now) || !is_next(*tenant, batch.ordered_, now)) {
+      wait(*tenant, batch.ordered_, now);
       return false;
     }
   }
-  tenant.waits = false;
-  tenant.clock += static_cast<double>(bytes) / weight(tenant);
-  tenant.part.level -= static_cast<double>(bytes);
-  tenant.limit.level -= static_cast<double>(bytes);
-  tenant.on_device += bytes;
-  on_device_ += bytes;
-  ++tenant.batches;
+  tenant->waits = false;
+  batch.started_ = now;
+  batch.number_ = ++started_;
+  batch.period_ = period_;
+  batch.reserved_ = is_reserved(*tenant, now);
+  if (batch.reserved_) {
+    const double share = tenant->bound.share;
+    tenant->reservation.fill(share * 1e9, share * ns_of(tenant->share.latency), now);
+  }
+  const double ns = batch.time_.ns(batch.bytes_);
+  const auto bytes = static_cast<double>(batch.bytes_);
+  batch.charged_ = policy_ == Policy::deadline ? ns : bytes;
+  charge(*tenant, batch, batch.charged_);
+  tenant->part.level -= bytes;
+  tenant->limit.level -= bytes;
+  tenant->on_device += batch.bytes_;
+  tenant->on_device_ns += ns;
+  on_device_ += batch.bytes_;
+  on_device_ns_ += ns;
+  ++tenant->batches;
+  running_.push_back({batch.number_, batch.tenant_, now});
   return true;
 }
 
-void Scheduler::give_up(Id id, std::uint64_t bytes) {
-  const auto found = tenants_.find(id);
-  if (found == tenants_.end()) return;
-  Tenant& tenant = found->second;
-  tenant.waits = false;
-  tenant.clock += static_cast<double>(bytes) / weight(tenant);
+void Scheduler::give_up(const Batch& batch) {
+  Tenant* const tenant = find(batch.tenant_);
+  if (tenant == nullptr) return;
+  tenant->waits = false;
+  tenant->demand.outstanding_ns -= batch.time_.spread_ns(batch.bytes_);
+  const auto bytes = static_cast<double>(batch.bytes_);
+  tenant->clock += (policy_ == Policy::deadline ? batch.time_.ns(batch.bytes_) : bytes) / weight(*tenant);
 }
 
-void Scheduler::finish(Id id, std::uint64_t asked, std::uint64_t bytes) {
+Scheduler::Done Scheduler::finish(const Batch& batch, std::uint64_t bytes, Time now) {
+  Tenant* const tenant = find(batch.tenant_);
+  if (tenant == nullptr) return {};
+  const double ns = take_off(batch, now);
+  const double expected_ns = batch.time_.ns(batch.bytes_);
+  Demand& demand = tenant->demand;
+  demand.times[batch.kind_].add(batch.bytes_, ns);
+  demand.outstanding_ns -= batch.time_.spread_ns(batch.bytes_);
+  charge(*tenant, batch, (policy_ == Policy::deadline ? ns : static_cast<double>(bytes)) - batch.charged_);
+  const double more = static_cast<double>(bytes) - static_cast<double>(batch.bytes_);
+  tenant->part.level -= more;
+  tenant->limit.level -= more;
+  tenant->on_device -= batch.bytes_;
+  tenant->on_device_ns -= expected_ns;
+  on_device_ -= batch.bytes_;
+  on_device_ns_ -= expected_ns;
+  --tenant->batches;
+  const Time took = now - batch.ordered_;
+  const Time bound = tenant->share.latency;
+  return {batch.started_ - batch.ordered_, took, time_of(ns), bound > Time{} && took > bound};
+}
+
+void Scheduler::Demand::measure(double window_ns) noexcept {
+  for (BatchTimeFit& fit : times) fit.refit();
+  part = std::max(window_ns > 0 ? ordered_ns / window_ns : 0, part * kKept);
+  ordered_ns = 0;
+  most_outstanding_ns = std::max(outstanding_ns, most_outstanding_ns * kKept);
+  longest_ns *= kKept;
+  longest_fixed_ns *= kKept;
+}
+
+void Scheduler::measure(Time now) noexcept {
+  for (auto& [id, tenant] : tenants_) tenant.demand.measure(ns_of(now - measured_));
+  measured_ = now;
+  reserve(now);
+}
+
+void Scheduler::reserve(Time now) noexcept {
+  for (auto& [id, tenant] : tenants_) {
+    tenant.reservation.fill(tenant.bound.share * 1e9, tenant.bound.share * ns_of(tenant.share.latency), now);
+    tenant.counts = now - tenant.demand.last < kRemembered;
+    tenant.bound = {};
+  }
+  claims_.clear();
+  for (auto& [id, tenant] : tenants_) {
+    if (!tenant.counts) continue;
+    const double bound_ns = ns_of(tenant.share.latency);
+    if (bound_ns > 0) {
+      double longest_ns = 0, others_ns = 0;
+      for (const auto& [other_id, other] : tenants_) {
+        if (!other.counts || other_id == id) continue;
+        longest_ns = std::max(longest_ns, other.demand.longest_ns);
+        others_ns += other.demand.most_outstanding_ns;
+      }
+      const double blocked_ns = std::max(longest_ns, std::min(others_ns, kBlockedPart * bound_ns));
+      const double left_ns = bound_ns - blocked_ns - tenant.demand.longest_fixed_ns;
+      tenant.bound.blocked = time_of(blocked_ns);
+      tenant.bound.needed =
+          left_ns <= 0 ? std::numeric_limits<double>::infinity()
+                       : std::max({kLeastWeight, tenant.demand.part, tenant.demand.most_outstanding_ns / left_ns});
+    }
+    claims_.push_back({tenant.share.part, tenant.bound.needed});
+  }
+  choose_reservations(claims_);
+  auto claim = claims_.begin();
+  for (auto& [id, tenant] : tenants_) {
+    tenant.most_reserved_ns = tenant.most_other_ns = std::numeric_limits<double>::infinity();
+    if (!tenant.counts) continue;
+    if (tenant.share.latency > Time{}) {
+      tenant.bound.share = claim->share;
+      tenant.bound.holds = claim->holds();
+    }
+    ++claim;
+    for (const auto& [other_id, other] : tenants_) {
+      // A bound for which no part of the device is enough delays nobody.
+      const Time bound = other.share.latency;
+      if (other_id == id || !other.counts || bound == Time{} || std::isinf(other.bound.needed)) continue;
+      const double most_ns = kBlockedPart * ns_of(bound);
+      tenant.most_other_ns = std::min(tenant.most_other_ns, most_ns);
+      if (bound < tenant.share.latency) tenant.most_reserved_ns = std::min(tenant.most_reserved_ns, most_ns);
+    }
+  }
+}
+
+Scheduler::Bound Scheduler::bound_of(Id id) const {
   const auto found = tenants_.find(id);
-  if (found == tenants_.end()) return;
-  Tenant& tenant = found->second;
-  const double more = static_cast<double>(bytes) - static_cast<double>(asked);
-  tenant.clock += more / weight(tenant);
-  tenant.part.level -= more;
-  tenant.limit.level -= more;
-  tenant.on_device -= asked;
-  on_device_ -= asked;
-  --tenant.batches;
+  return found == tenants_.end() ? Bound{} : found->second.bound;
 }
 
 }  // namespace penstock::proxy

@@ -8,22 +8,44 @@
 // tenant's clock advances by bytes / weight, and of those that wait, the one whose clock is behind goes first. The
 // bytes on the device are bounded, so that a tenant that fills its lanes does not fill the queue of the device as well.
 // A tenant gets its share if it has more than that part of these bytes in its lanes.
+//
+// `deadline` goes by time on the device instead of bytes, and keeps latency bounds, as Gaviss's scheduler does:
+//
+//   measure   how long each tenant's batches take (batch_time.h), how much it orders, how much it has outstanding
+//   reserve   now and then, for each tenant with a bound, the part of the device that it needs (reservations.h):
+//             enough for its orders, and enough to clear what it has outstanding within the bound, less the time for
+//             which the device may be busy with a batch of another
+//   order     batches within the reservation come first, the earliest deadline first (Liu & Layland 1973); all others
+//             follow by virtual time
+//   limit     what tenants put onto the device while a tenant with a shorter bound is there: a batch that runs cannot
+//             be stopped
+//
+// Some of what is on the device at the same time runs in turn, such as transfers, and some at once. The order in which
+// batches end tells which: the time since the last end is charged to the batch that ends now or, if one that started
+// before it still runs, to all that run, in equal parts.
 
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string_view>
+#include <vector>
+
+#include "proxy/batch_time.h"
+#include "proxy/reservations.h"
 
 namespace penstock::proxy {
 
 /// best_effort: as they come. equal: the same for all who want to. fixed: what the profile has, and the rest idles.
-/// weighted: what the profile has, and who wants to borrows what others leave.
-enum class Policy : std::uint8_t { best_effort, equal, fixed, weighted };
-inline constexpr std::string_view kPolicyNames[] = {"best-effort", "equal", "fixed", "weighted"};
+/// weighted: what the profile has, and who wants to borrows what others leave. deadline: like weighted, by time, with
+/// what tenants with a latency bound need reserved for them.
+enum class Policy : std::uint8_t { best_effort, equal, fixed, weighted, deadline };
+inline constexpr std::string_view kPolicyNames[] = {"best-effort", "equal", "fixed", "weighted", "deadline"};
 [[nodiscard]] std::optional<Policy> policy_named(std::string_view name) noexcept;
 
 /// Of one tenant.
@@ -31,6 +53,7 @@ struct Share {
   double part = 1;                     // of the device, 0..1: its weight
   std::uint64_t bytes_per_second = 0;  // limit; 0: none
   unsigned batches = 0;                // limit of those on the device; 0: none
+  std::chrono::nanoseconds latency{};  // bound from the order of a batch to its end; 0: none
 };
 
 class Scheduler {
@@ -44,50 +67,140 @@ class Scheduler {
     std::uint64_t most_bytes = std::uint64_t{16} << 20;  // on it at a time, unless one batch has more
   };
 
+  /// A batch of a tenant. Made by `order`; only the scheduler changes it.
+  class Batch {
+   private:
+    friend class Scheduler;
+    Id tenant_ = 0;
+    std::uint64_t bytes_ = 0;
+    std::size_t kind_ = 0;
+    BatchTime time_;  // as expected when it was ordered
+    Time ordered_{};
+    Time started_{};
+    std::uint64_t number_ = 0;  // in the order of starts
+    double charged_ = 0;        // to the tenant's clock
+    unsigned period_ = 0;       // of the policy
+    bool reserved_ = false;     // charged to the reservation as well
+  };
+  /// Batches of a tenant with different functions: segments.
+  static constexpr std::size_t kKinds = 16;
+
   Scheduler(Policy policy, Device device) : policy_(policy), device_(device) {}
 
   [[nodiscard]] Id add(const Share& share, Time now);
   /// Its batches that have not finished count as finished.
   void remove(Id tenant);
   void set_share(Id tenant, const Share& share);
-  void set_policy(Policy policy) noexcept { policy_ = policy; }
+  void set_policy(Policy policy) noexcept;
   [[nodiscard]] Policy policy() const noexcept { return policy_; }
 
-  /// Whether a batch of so many bytes may start now. If so, it counts as started; if not, the tenant waits.
-  [[nodiscard]] bool try_start(Id tenant, std::uint64_t bytes, Time now);
-  /// The tenant does not want to start a batch of so many bytes any more. It pays for it: others may have waited.
-  void give_up(Id tenant, std::uint64_t bytes);
-  /// A batch that was started with `asked` bytes has ended, and has cost `bytes`.
-  void finish(Id tenant, std::uint64_t asked, std::uint64_t bytes);
+  /// The tenant wants a batch of so many bytes. Each one either finishes or is given up.
+  [[nodiscard]] Batch order(Id tenant, std::uint64_t bytes, std::size_t kind, Time now);
+  /// Whether it may start now. If so, it counts as started; if not, the tenant waits.
+  [[nodiscard]] bool try_start(Batch& batch, Time now);
+  /// The tenant does not want to start it any more. It pays for it: others may have waited.
+  void give_up(const Batch& batch);
+  /// What became of a batch.
+  struct Done {
+    Time waited{};   // from its order to its start
+    Time took{};     // from its order to its end
+    Time charged{};  // its part of the time of the device
+    bool late = false;
+  };
+  /// A batch that was started has ended, and has cost `bytes`.
+  Done finish(const Batch& batch, std::uint64_t bytes, Time now);
+
+  /// What `deadline` has found out about a tenant.
+  struct Bound {
+    double needed = 0;  // part of the device with which its bound holds; infinity: none; 0: it has no bound
+    double share = 0;   // what is reserved for it
+    Time blocked{};     // how long a batch may have to wait for one of another tenant that is on the device
+    bool holds = true;
+  };
+  [[nodiscard]] Bound bound_of(Id tenant) const;
 
  private:
-  /// Bytes that may pass, filled at a rate up to a depth. Debts are paid later.
+  /// Bytes, or ns of the device, that may pass, filled at a rate up to a depth. Debts are paid later.
   struct Bucket {
     double level = 0;
     Time filled{};
+    [[nodiscard]] double level_at(double rate, double depth, Time now) const noexcept;
     void fill(double rate, double depth, Time now) noexcept;
+  };
+  /// What a tenant orders, over the last time.
+  struct Demand {
+    std::array<BatchTimeFit, kKinds> times;
+    double ordered_ns = 0;      // since the last measurement
+    double part = 0;            // of the time of the device
+    double outstanding_ns = 0;  // ordered and not finished, without fixed times
+    double most_outstanding_ns = 0;
+    double longest_ns = 0;        // of a batch
+    double longest_fixed_ns = 0;  // ditto
+    Time last{};                  // order
+    void measure(double window_ns) noexcept;
   };
   struct Tenant {
     Share share;
-    double clock = 0;  // bytes / weight
+    double clock = 0;  // bytes / weight; with `deadline`, ns / weight
     bool waits = false;
     Time asked_at{};
+    Time oldest{};           // order of the batches that wait
+    Time oldest_asked_at{};  // when that batch has asked last
     std::uint64_t on_device = 0;
+    double on_device_ns = 0;
     unsigned batches = 0;
     Bucket part;   // of the device, for `fixed`
     Bucket limit;  // the tenant's own
+    // For `deadline`:
+    Demand demand;
+    Bound bound;
+    Bucket reservation;
+    bool counts = false;  // wanted something when parts were reserved last
+    // Of all tenants, when it starts a batch within its reservation, or beyond.
+    double most_reserved_ns = std::numeric_limits<double>::infinity();
+    double most_other_ns = std::numeric_limits<double>::infinity();
   };
+  /// A batch on the device.
+  struct Running {
+    std::uint64_t number = 0;
+    Id tenant = 0;
+    Time started{};
+    double charged_ns = 0;
+  };
+  /// The order of those that wait.
+  struct Rank {
+    bool not_reserved = false;
+    double at = 0;  // deadline, or clock
+    friend auto operator<=>(const Rank&, const Rank&) = default;
+  };
+  [[nodiscard]] Tenant* find(Id id) noexcept;
   [[nodiscard]] double weight(const Tenant& tenant) const noexcept;
   [[nodiscard]] bool is_within_limits(Tenant& tenant, Time now) const noexcept;
+  [[nodiscard]] static bool is_waiting(const Tenant& tenant, Time now) noexcept;
   [[nodiscard]] static bool is_active(const Tenant& tenant, Time now) noexcept;
   [[nodiscard]] double first_clock(Time now) const noexcept;
-  [[nodiscard]] bool is_next(Id id, const Tenant& tenant, Time now) const noexcept;
+  [[nodiscard]] bool is_reserved(const Tenant& tenant, Time now) const noexcept;
+  [[nodiscard]] Rank rank(const Tenant& tenant, Time ordered, Time now) const noexcept;
+  [[nodiscard]] bool is_next(const Tenant& tenant, Time ordered, Time now) const noexcept;
+  [[nodiscard]] bool has_room(const Tenant& tenant, const Batch& batch, Time now) const noexcept;
+  static void wait(Tenant& tenant, Time ordered, Time now) noexcept;
+  void charge(Tenant& tenant, const Batch& batch, double more) const noexcept;
+  [[nodiscard]] double take_off(const Batch& batch, Time now) noexcept;
+  void measure(Time now) noexcept;
+  void reserve(Time now) noexcept;
 
   Policy policy_;
+  unsigned period_ = 0;  // of the policy: clocks of different policies have different units
   Device device_;
   std::map<Id, Tenant> tenants_;
   Id next_id_ = 1;
   std::uint64_t on_device_ = 0;
+  double on_device_ns_ = 0;
+  std::vector<Running> running_;  // in the order of starts
+  std::uint64_t started_ = 0;     // batches
+  Time charged_until_{};
+  Time measured_{};
+  std::vector<Claim> claims_;  // for `reserve`; has room for all tenants
 };
 
 }  // namespace penstock::proxy

@@ -37,7 +37,7 @@ class Simulation {
     for (const Greedy& tenant : tenants) add(tenant);
   }
   void add(const Greedy& greedy) {
-    tenants_.push_back({greedy, scheduler_.add(greedy.share, now_), greedy.lanes, 0, true});
+    tenants_.push_back({greedy, scheduler_.add(greedy.share, now_), {}, greedy.lanes, 0, true});
   }
   void leave(std::size_t tenant) { tenants_[tenant].wants = false; }
   void come(std::size_t tenant) { tenants_[tenant].wants = true; }
@@ -50,7 +50,7 @@ class Simulation {
       while (!queue_.empty() && queue_.front().done_at <= now_) {
         const Batch& batch = queue_.front();
         Tenant& tenant = tenants_[batch.tenant];
-        scheduler_.finish(tenant.id, tenant.greedy.batch_bytes, batch.bytes);
+        static_cast<void>(scheduler_.finish(batch.batch, batch.bytes, now_));
         tenant.done += batch.bytes;
         ++tenant.free_lanes;
         queue_.pop_front();
@@ -69,23 +69,29 @@ class Simulation {
   struct Tenant {
     Greedy greedy;
     Scheduler::Id id;
+    std::vector<Scheduler::Batch> waiting;
     unsigned free_lanes;
     std::uint64_t done;
     bool wants;
   };
   struct Batch {
     std::size_t tenant;
+    Scheduler::Batch batch;
     std::uint64_t bytes;
     Time done_at;
   };
   void submit(std::size_t t) {
     Tenant& tenant = tenants_[t];
-    while (tenant.wants && tenant.free_lanes > 0 && scheduler_.try_start(tenant.id, tenant.greedy.batch_bytes, now_)) {
+    if (!tenant.wants) return;
+    while (tenant.waiting.size() < tenant.free_lanes)
+      tenant.waiting.push_back(scheduler_.order(tenant.id, tenant.greedy.batch_bytes, 0, now_));
+    while (!tenant.waiting.empty() && scheduler_.try_start(tenant.waiting.front(), now_)) {
       const auto bytes =
           static_cast<std::uint64_t>(static_cast<double>(tenant.greedy.batch_bytes) * tenant.greedy.cost);
       const Time takes{static_cast<std::int64_t>(static_cast<double>(bytes) / kRate * 1e9)};
       device_free_at_ = std::max(device_free_at_, now_) + takes;
-      queue_.push_back({t, bytes, device_free_at_});
+      queue_.push_back({t, tenant.waiting.front(), bytes, device_free_at_});
+      tenant.waiting.erase(tenant.waiting.begin());
       --tenant.free_lanes;
     }
   }
@@ -99,7 +105,7 @@ class Simulation {
 };
 
 TEST(Scheduler, LetsATenantAloneHaveTheDevice) {
-  for (const Policy policy : {Policy::best_effort, Policy::equal, Policy::weighted}) {
+  for (const Policy policy : {Policy::best_effort, Policy::equal, Policy::weighted, Policy::deadline}) {
     Simulation simulation(policy, {{{1.0 / 16, 0, 0}}});
     simulation.run_for(500ms);
     EXPECT_GT(simulation.part_of(0, 500ms), 0.95);
@@ -163,48 +169,78 @@ TEST(Scheduler, KeepsATenantsOwnLimits) {
   EXPECT_NEAR(simulation.part_of(0, 1s), 0.1, 0.1 * 0.05);
   Scheduler scheduler(Policy::best_effort, kDevice);
   const auto one = scheduler.add({1, 0, 1}, 0s);
-  EXPECT_TRUE(scheduler.try_start(one, 100, 0s));
-  EXPECT_FALSE(scheduler.try_start(one, 100, 0s));
-  scheduler.finish(one, 100, 100);
-  EXPECT_TRUE(scheduler.try_start(one, 100, 0s));
+  Scheduler::Batch first = scheduler.order(one, 100, 0, 0s);
+  Scheduler::Batch second = scheduler.order(one, 100, 0, 0s);
+  EXPECT_TRUE(scheduler.try_start(first, 0s));
+  EXPECT_FALSE(scheduler.try_start(second, 0s));
+  static_cast<void>(scheduler.finish(first, 100, 0s));
+  EXPECT_TRUE(scheduler.try_start(second, 0s));
 }
 
 TEST(Scheduler, DoesNotWaitForATenantWhoseThreadHasStopped) {
   Scheduler scheduler(Policy::equal, kDevice);
   const auto stopped = scheduler.add({}, 0s);
   const auto other = scheduler.add({}, 0s);
-  ASSERT_TRUE(scheduler.try_start(other, 4 << 20, 1ms));
-  ASSERT_FALSE(scheduler.try_start(stopped, 1 << 20, 1ms));  // waits, and never asks again
-  scheduler.finish(other, 4 << 20, 5 << 20);
-  EXPECT_FALSE(scheduler.try_start(other, 1 << 20, 2ms));
-  EXPECT_TRUE(scheduler.try_start(other, 1 << 20, 20ms));
+  Scheduler::Batch large = scheduler.order(other, 4 << 20, 0, 1ms);
+  Scheduler::Batch forgotten = scheduler.order(stopped, 1 << 20, 0, 1ms);
+  ASSERT_TRUE(scheduler.try_start(large, 1ms));
+  ASSERT_FALSE(scheduler.try_start(forgotten, 1ms));  // waits, and never asks again
+  static_cast<void>(scheduler.finish(large, 5 << 20, 1ms));
+  Scheduler::Batch next = scheduler.order(other, 1 << 20, 0, 2ms);
+  EXPECT_FALSE(scheduler.try_start(next, 2ms));
+  EXPECT_TRUE(scheduler.try_start(next, 20ms));
+}
+
+TEST(Scheduler, StartsTheBatchesOfATenantInTheirOrder) {
+  Scheduler scheduler(Policy::equal, {kRate, 100});
+  const auto one = scheduler.add({}, 0s);
+  Scheduler::Batch runs = scheduler.order(one, 100, 0, 0us);
+  Scheduler::Batch older = scheduler.order(one, 100, 0, 1us);
+  Scheduler::Batch newer = scheduler.order(one, 100, 0, 2us);
+  ASSERT_TRUE(scheduler.try_start(runs, 2us));
+  EXPECT_FALSE(scheduler.try_start(newer, 2us));
+  EXPECT_FALSE(scheduler.try_start(older, 2us));
+  static_cast<void>(scheduler.finish(runs, 100, 3us));
+  EXPECT_FALSE(scheduler.try_start(newer, 3us));
+  EXPECT_TRUE(scheduler.try_start(older, 3us));
+  static_cast<void>(scheduler.finish(older, 100, 4us));
+  EXPECT_TRUE(scheduler.try_start(newer, 4us));
 }
 
 TEST(Scheduler, ChargesABatchThatATenantGivesUp) {
   Scheduler scheduler(Policy::equal, {kRate, 100});
   const auto busy = scheduler.add({}, 0us);
   const auto fickle = scheduler.add({}, 0us);
-  ASSERT_TRUE(scheduler.try_start(busy, 60, 0us));
-  EXPECT_FALSE(scheduler.try_start(fickle, 90, 0us));  // no room
-  EXPECT_TRUE(scheduler.try_start(busy, 10, 0us));
-  EXPECT_FALSE(scheduler.try_start(busy, 10, 0us));  // waits for the other one
-  scheduler.give_up(fickle, 90);
-  EXPECT_TRUE(scheduler.try_start(busy, 10, 1us));
-  EXPECT_FALSE(scheduler.try_start(fickle, 90, 1us));
-  EXPECT_TRUE(scheduler.try_start(busy, 10, 1us));
-  EXPECT_TRUE(scheduler.try_start(busy, 10, 1us));  // the other one has had its turn
+  const auto start = [&](Scheduler::Id tenant, std::uint64_t bytes, Time now) {
+    Scheduler::Batch batch = scheduler.order(tenant, bytes, 0, now);
+    return scheduler.try_start(batch, now);
+  };
+  ASSERT_TRUE(start(busy, 60, 0us));
+  Scheduler::Batch given_up = scheduler.order(fickle, 90, 0, 0us);
+  EXPECT_FALSE(scheduler.try_start(given_up, 0us));  // no room
+  EXPECT_TRUE(start(busy, 10, 0us));
+  Scheduler::Batch waits = scheduler.order(busy, 10, 0, 0us);
+  EXPECT_FALSE(scheduler.try_start(waits, 0us));  // for the other one
+  scheduler.give_up(given_up);
+  EXPECT_TRUE(scheduler.try_start(waits, 1us));
+  EXPECT_FALSE(start(fickle, 90, 1us));
+  EXPECT_TRUE(start(busy, 10, 1us));
+  EXPECT_TRUE(start(busy, 10, 1us));  // the other one has had its turn
 }
 
 TEST(Scheduler, ForgetsATenantThatLeavesWithBatchesOnTheDevice) {
   Scheduler scheduler(Policy::equal, kDevice);
   const auto gone = scheduler.add({}, 0s);
   const auto other = scheduler.add({}, 0s);
-  ASSERT_TRUE(scheduler.try_start(gone, 4 << 20, 1ms));
-  ASSERT_FALSE(scheduler.try_start(other, 1 << 20, 1ms));
+  Scheduler::Batch left = scheduler.order(gone, 4 << 20, 0, 1ms);
+  Scheduler::Batch waits = scheduler.order(other, 1 << 20, 0, 1ms);
+  ASSERT_TRUE(scheduler.try_start(left, 1ms));
+  ASSERT_FALSE(scheduler.try_start(waits, 1ms));
   scheduler.remove(gone);
-  EXPECT_TRUE(scheduler.try_start(other, 1 << 20, 1ms));
-  scheduler.finish(gone, 4 << 20, 4 << 20);
-  EXPECT_FALSE(scheduler.try_start(gone, 1, 1ms));
+  EXPECT_TRUE(scheduler.try_start(waits, 1ms));
+  static_cast<void>(scheduler.finish(left, 4 << 20, 1ms));
+  Scheduler::Batch late = scheduler.order(gone, 1, 0, 1ms);
+  EXPECT_FALSE(scheduler.try_start(late, 1ms));
 }
 
 RC_GTEST_PROP(Scheduler, KeepsSharesAgainstGreedyTenants, ()) {

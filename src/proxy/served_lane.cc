@@ -71,6 +71,7 @@ Result<std::unique_ptr<ServedLane>> ServedLane::make(TenantState& tenant, const 
 }
 
 ServedLane::~ServedLane() {
+  if (state_ == State::waits) give_up();
   if (lane_ != nullptr) {
     lane_->abandon();
     finish_on_device();
@@ -170,7 +171,9 @@ bool ServedLane::take_order() noexcept {
     if (order_.segment != 0) return refuse("other stages within a batch"), true;
     if (const char* const why = exchange_stages(); why != nullptr) return refuse(why), true;
   }
-  asked_ = std::max(check_.bytes(), kLeastCost);
+  batch_ = tenant_.arbiter.with([&](Scheduler& scheduler) {
+    return scheduler.order(tenant_.scheduled, std::max(check_.bytes(), kLeastCost), order_.segment, Arbiter::now());
+  });
   state_ = State::waits;
   static_cast<void>(start());
   return true;
@@ -178,17 +181,14 @@ bool ServedLane::take_order() noexcept {
 
 bool ServedLane::start() noexcept {
   if (is_cancelled() || tenant_.ends()) {
-    tenant_.arbiter.with([&](Scheduler& scheduler) { scheduler.give_up(tenant_.scheduled, asked_); });
+    give_up();
     complete(/*failed=*/true);
     return true;
   }
   const auto now = Arbiter::now();
-  const bool starts =
-      tenant_.arbiter.with([&](Scheduler& scheduler) { return scheduler.try_start(tenant_.scheduled, asked_, now); });
-  if (!starts) return false;
+  if (!tenant_.arbiter.with([&](Scheduler& scheduler) { return scheduler.try_start(batch_, now); })) return false;
   on_device_ = true;
   tenant_.counters.in_flight.fetch_add(1, std::memory_order_relaxed);
-  started_ = Clock::now();
   state_ = State::runs;
   if (order_.pictured > 0) lane_->take_pictures(std::span(order_.pictures).first(order_.pictured));
   if (!lane_->start(check_.batch(), order_.segment, check_.frames())) {
@@ -266,15 +266,29 @@ void ServedLane::publish_pictures() noexcept {
   }
 }
 
+void ServedLane::give_up() noexcept {
+  tenant_.arbiter.with([&](Scheduler& scheduler) { scheduler.give_up(batch_); });
+}
+
 void ServedLane::finish_on_device() noexcept {
   if (!std::exchange(on_device_, false)) return;
   const ring::Lane::Crossed crossed = lane_->crossed();
-  tenant_.arbiter.with([&](Scheduler& scheduler) {
-    scheduler.finish(tenant_.scheduled, asked_, std::max(crossed.to_device + crossed.to_host, kLeastCost));
+  const std::uint64_t cost = std::max(crossed.to_device + crossed.to_host, kLeastCost);
+  const auto now = Arbiter::now();
+  TenantCounters& counters = tenant_.counters;
+  const Scheduler::Done done = tenant_.arbiter.with([&](Scheduler& scheduler) {
+    const Scheduler::Done finished = scheduler.finish(batch_, cost, now);
+    counters.latencies.record(finished.took);
+    return finished;
   });
-  tenant_.counters.in_flight.fetch_sub(1, std::memory_order_relaxed);
-  tenant_.counters.device_ns.fetch_add(static_cast<std::uint64_t>((Clock::now() - started_).count()),
-                                       std::memory_order_relaxed);
+  const auto add = [](std::atomic<std::uint64_t>& to, Scheduler::Time time) {
+    to.fetch_add(static_cast<std::uint64_t>(std::max(time, {}).count()), std::memory_order_relaxed);
+  };
+  add(counters.waiting_ns, done.waited);
+  add(counters.device_ns, done.took - done.waited);
+  add(counters.charged_ns, done.charged);
+  counters.late.fetch_add(done.late ? 1 : 0, std::memory_order_relaxed);
+  counters.in_flight.fetch_sub(1, std::memory_order_relaxed);
 }
 
 void ServedLane::complete(bool failed) noexcept {

@@ -74,7 +74,6 @@ class ServedLane {
 
  private:
   enum class State : std::uint8_t { idle, waits, runs };
-  using Clock = std::chrono::steady_clock;
 
   ServedLane(TenantState& tenant, const ring::LaneShape& shape, std::uint32_t worker);
   [[nodiscard]] const char* take_stages(std::span<const std::uint32_t> ids);
@@ -97,6 +96,7 @@ class ServedLane {
   void refuse(const char* why) noexcept;
   void publish_results() noexcept;
   void publish_pictures() noexcept;
+  void give_up() noexcept;
   void finish_on_device() noexcept;
   void complete(bool failed) noexcept;
 
@@ -116,10 +116,9 @@ class ServedLane {
   std::uint32_t last_ = 0;  // the number of the last order
   Order order_;
   TenantMemories memories_;  // of the order
-  std::uint64_t asked_ = 0;  // bytes, of the scheduler
+  Scheduler::Batch batch_;   // of the order
   std::uint32_t stages_version_ = 0;
   bool on_device_ = false;
-  Clock::time_point started_;
 };
 
 }  // namespace penstock::proxy

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <system_error>
@@ -80,6 +81,7 @@ void Server::accept_all() noexcept {
     static_cast<void>(::poll(polled, 2, kLookMs));
     if (polled[0].revents != 0) break;
     reap(/*all=*/false);
+    watch_bounds();
     FileDescriptor socket(::accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!socket) {
       // Without descriptors or memory, the listener stays readable.
@@ -232,6 +234,10 @@ Result<Quota> Server::admit(const Hello& hello, const Peer& peer, TenantState& t
   if (hello.memory > most)
     return failure(problem(fmt::format("profile {} has less memory", quota.profile.name()), format_size(hello.memory),
                            fmt::format("at most {}", format_size(most))));
+  if (hello.latency_us > kLongestLatencyUs)
+    return failure(problem("a latency bound that is too long", fmt::format("{} us", hello.latency_us),
+                           fmt::format("at most {} us", kLongestLatencyUs)));
+  quota.latency = std::chrono::microseconds{hello.latency_us};
   quota.device_bytes = hello.memory == 0 ? most : hello.memory;
   quota.host_bytes = settings_.host_bytes;
   quota.bytes_per_second = hello.bytes_per_second;
@@ -239,7 +245,7 @@ Result<Quota> Server::admit(const Hello& hello, const Peer& peer, TenantState& t
                   : hello.batches == 0   ? settings_.batches
                                          : std::min(hello.batches, settings_.batches);
   tenant.scheduled = arbiter_.with([&](Scheduler& scheduler) {
-    return scheduler.add({quota.profile.part(), quota.bytes_per_second, quota.batches}, Arbiter::now());
+    return scheduler.add({quota.profile.part(), quota.bytes_per_second, quota.batches, quota.latency}, Arbiter::now());
   });
   admitted_.push_back({name_of(hello), peer, quota, &tenant, steady_clock::now()});
   log_info("tenant {}: process {} of user {}, group {}, profile {}, {} of device memory", name_of(hello), peer.pid,
@@ -259,55 +265,124 @@ void Server::leave(TenantState& tenant) noexcept {
   admitted_.erase(found);
 }
 
-std::string Server::status(bool prometheus) const {
-  const std::string_view scheduler = kPolicyNames[static_cast<std::size_t>(policy())];
+/// Says once of each tenant that its bound does not hold.
+void Server::watch_bounds() {
+  constexpr unsigned kLooks = 3;  // the first measurements are not exact
+  if (arbiter_.with([](Scheduler& scheduler) { return scheduler.policy(); }) != Policy::deadline) return;
   const std::lock_guard lock(mutex_);
-  if (prometheus) {
-    std::string text =
-        fmt::format("# TYPE penstock_proxy_device_lost gauge\npenstock_proxy_device_lost {}\n", is_lost() ? 1 : 0);
-    text += fmt::format("# TYPE penstock_proxy_restarts_total counter\npenstock_proxy_restarts_total {}\n", restarts_);
-    const auto add = [&](std::string_view name, std::string_view type, auto value) {
-      text += fmt::format("# TYPE penstock_proxy_{} {}\n", name, type);
-      for (const Admitted& tenant : admitted_) {
-        text += fmt::format("penstock_proxy_{}{{tenant={},pid=\"{}\",profile=\"{}\"}} {}\n", name,
-                            Json(tenant.name).dump(-1, ' ', true, Json::error_handler_t::replace), tenant.peer.pid,
-                            tenant.quota.profile.name(), value(tenant.state->counters));
-      }
-    };
-    add("batches_total", "counter", [](const TenantCounters& c) { return c.batches.load(); });
-    add("packets_total", "counter", [](const TenantCounters& c) { return c.packets.load(); });
-    add("to_device_bytes_total", "counter", [](const TenantCounters& c) { return c.to_device.load(); });
-    add("to_host_bytes_total", "counter", [](const TenantCounters& c) { return c.to_host.load(); });
-    add("device_seconds_total", "counter",
-        [](const TenantCounters& c) { return static_cast<double>(c.device_ns.load()) / 1e9; });
-    add("failures_total", "counter", [](const TenantCounters& c) { return c.failures.load(); });
-    add("batches_in_flight", "gauge", [](const TenantCounters& c) { return c.in_flight.load(); });
-    add("device_memory_bytes", "gauge", [](const TenantCounters& c) { return c.device_bytes.load(); });
-    add("host_memory_bytes", "gauge", [](const TenantCounters& c) { return c.host_bytes.load(); });
-    return text;
+  for (Admitted& tenant : admitted_) {
+    if (tenant.warned) continue;
+    const Scheduler::Bound bound = bound_of(tenant);
+    tenant.missed = bound.holds ? 0 : tenant.missed + 1;
+    if (tenant.missed < kLooks) continue;
+    tenant.warned = true;
+    log_warning(
+        "tenant {}: its latency bound of {} cannot hold: {}", tenant.name, format_duration(tenant.quota.latency),
+        !std::isinf(bound.needed) ? fmt::format("it needs {:.0f} % of the device, and {:.0f} % are reserved for it",
+                                                bound.needed * 100, bound.share * 100)
+        : 2 * bound.blocked > tenant.quota.latency
+            ? fmt::format("batches of other tenants take up to {} on the device", format_duration(bound.blocked))
+            : "its own batches take longer");
   }
+}
+
+Scheduler::Bound Server::bound_of(const Admitted& tenant) const {
+  return arbiter_.with([&](const Scheduler& scheduler) { return scheduler.bound_of(tenant.state->scheduled); });
+}
+
+std::string Server::status(bool prometheus) const {
+  const Policy policy = arbiter_.with([](Scheduler& scheduler) { return scheduler.policy(); });
+  const std::lock_guard lock(mutex_);
+  return prometheus ? status_prometheus(policy) : status_json(policy);
+}
+
+std::string Server::status_prometheus(Policy policy) const {
+  std::string text =
+      fmt::format("# TYPE penstock_proxy_device_lost gauge\npenstock_proxy_device_lost {}\n", is_lost() ? 1 : 0);
+  text += fmt::format("# TYPE penstock_proxy_restarts_total counter\npenstock_proxy_restarts_total {}\n", restarts_);
+  const auto add = [&](std::string_view name, std::string_view type, auto value) {
+    text += fmt::format("# TYPE penstock_proxy_{} {}\n", name, type);
+    for (const Admitted& tenant : admitted_) {
+      text += fmt::format("penstock_proxy_{}{{tenant={},pid=\"{}\",profile=\"{}\"}} {}\n", name,
+                          Json(tenant.name).dump(-1, ' ', true, Json::error_handler_t::replace), tenant.peer.pid,
+                          tenant.quota.profile.name(), value(tenant));
+    }
+  };
+  const auto count = [&](std::string_view name, std::string_view type, auto counter) {
+    add(name, type, [counter](const Admitted& tenant) { return (tenant.state->counters.*counter).load(); });
+  };
+  const auto seconds = [&](std::string_view name, auto counter) {
+    add(name, "counter", [counter](const Admitted& tenant) {
+      return static_cast<double>((tenant.state->counters.*counter).load()) / 1e9;
+    });
+  };
+  count("batches_total", "counter", &TenantCounters::batches);
+  count("packets_total", "counter", &TenantCounters::packets);
+  count("to_device_bytes_total", "counter", &TenantCounters::to_device);
+  count("to_host_bytes_total", "counter", &TenantCounters::to_host);
+  seconds("waiting_seconds_total", &TenantCounters::waiting_ns);
+  seconds("device_seconds_total", &TenantCounters::device_ns);
+  seconds("charged_seconds_total", &TenantCounters::charged_ns);
+  count("failures_total", "counter", &TenantCounters::failures);
+  count("late_batches_total", "counter", &TenantCounters::late);
+  count("batches_in_flight", "gauge", &TenantCounters::in_flight);
+  count("device_memory_bytes", "gauge", &TenantCounters::device_bytes);
+  count("host_memory_bytes", "gauge", &TenantCounters::host_bytes);
+  if (policy != Policy::deadline) return text;
+  add("latency_bound_seconds", "gauge",
+      [](const Admitted& tenant) { return std::chrono::duration<double>(tenant.quota.latency).count(); });
+  add("reserved_ratio", "gauge", [&](const Admitted& tenant) { return bound_of(tenant).share; });
+  add("needed_ratio", "gauge", [&](const Admitted& tenant) {
+    const double needed = bound_of(tenant).needed;
+    return std::isinf(needed) ? "+Inf" : fmt::to_string(needed);
+  });
+  add("bound_holds", "gauge", [&](const Admitted& tenant) { return bound_of(tenant).holds ? 1 : 0; });
+  return text;
+}
+
+std::string Server::status_json(Policy policy) const {
+  const auto seconds = [](const std::atomic<std::uint64_t>& ns) { return static_cast<double>(ns.load()) / 1e9; };
+  const auto us = [](std::chrono::nanoseconds time) { return static_cast<double>(time.count()) / 1e3; };
   Json tenants = Json::array();
   for (const Admitted& tenant : admitted_) {
     const TenantCounters& counters = tenant.state->counters;
-    tenants.push_back({{"name", tenant.name},
-                       {"pid", tenant.peer.pid},
-                       {"user", tenant.peer.uid},
-                       {"group", tenant.peer.gid},
-                       {"profile", tenant.quota.profile.name()},
-                       {"seconds", std::chrono::duration<double>(steady_clock::now() - tenant.since).count()},
-                       {"batches", counters.batches.load()},
-                       {"packets", counters.packets.load()},
-                       {"bytes_to_device", counters.to_device.load()},
-                       {"bytes_to_host", counters.to_host.load()},
-                       {"device_seconds", static_cast<double>(counters.device_ns.load()) / 1e9},
-                       {"failures", counters.failures.load()},
-                       {"batches_in_flight", counters.in_flight.load()},
-                       {"device_memory", counters.device_bytes.load()},
-                       {"device_memory_most", tenant.quota.device_bytes},
-                       {"host_memory", counters.host_bytes.load()}});
+    Json json{{"name", tenant.name},
+              {"pid", tenant.peer.pid},
+              {"user", tenant.peer.uid},
+              {"group", tenant.peer.gid},
+              {"profile", tenant.quota.profile.name()},
+              {"seconds", std::chrono::duration<double>(steady_clock::now() - tenant.since).count()},
+              {"batches", counters.batches.load()},
+              {"packets", counters.packets.load()},
+              {"bytes_to_device", counters.to_device.load()},
+              {"bytes_to_host", counters.to_host.load()},
+              {"waiting_seconds", seconds(counters.waiting_ns)},
+              {"device_seconds", seconds(counters.device_ns)},
+              {"charged_seconds", seconds(counters.charged_ns)},
+              {"latency_p99_us", us(counters.latencies.quantile(0.99))},
+              {"failures", counters.failures.load()},
+              {"batches_in_flight", counters.in_flight.load()},
+              {"device_memory", counters.device_bytes.load()},
+              {"device_memory_most", tenant.quota.device_bytes},
+              {"host_memory", counters.host_bytes.load()}};
+    if (tenant.quota.latency.count() > 0) {
+      json["latency_bound_us"] = us(tenant.quota.latency);
+      json["late_batches"] = counters.late.load();
+    }
+    if (tenant.quota.latency.count() > 0 && policy == Policy::deadline) {
+      const Scheduler::Bound bound = bound_of(tenant);
+      json["bound_holds"] = bound.holds;
+      json["reserved"] = bound.share;
+      json["needed"] = std::isinf(bound.needed) ? Json(nullptr) : Json(bound.needed);
+    }
+    tenants.push_back(std::move(json));
   }
-  const Json json{{"device", backend_->device()}, {"device_lost", is_lost()}, {"device_memory", backend_->memory()},
-                  {"scheduler", scheduler},       {"restarts", restarts_},    {"tenants", std::move(tenants)}};
+  const Json json{{"device", backend_->device()},
+                  {"device_lost", is_lost()},
+                  {"device_memory", backend_->memory()},
+                  {"scheduler", kPolicyNames[static_cast<std::size_t>(policy)]},
+                  {"restarts", restarts_},
+                  {"tenants", std::move(tenants)}};
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -87,6 +87,8 @@ class Server final : private Admission {
     Quota quota;
     TenantState* state = nullptr;
     std::chrono::steady_clock::time_point since;
+    unsigned missed = 0;  // times in a row that its bound was found not to hold
+    bool warned = false;  // of that
   };
 
   Server(ServerSettings settings, std::unique_ptr<Backend> backend, Listener listener, const Inheritance& inherited);
@@ -100,6 +102,10 @@ class Server final : private Admission {
   void reap(bool all) noexcept;
   [[nodiscard]] bool is_allowed(const Peer& peer) const noexcept;
   [[nodiscard]] std::string tenants_text() const;
+  void watch_bounds();
+  [[nodiscard]] Scheduler::Bound bound_of(const Admitted& tenant) const;
+  [[nodiscard]] std::string status_json(Policy policy) const;
+  [[nodiscard]] std::string status_prometheus(Policy policy) const;
 
   const ServerSettings settings_;
   const std::unique_ptr<Backend> backend_;

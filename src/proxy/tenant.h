@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -27,6 +28,7 @@ struct Quota {
   std::uint64_t host_bytes = 0;        // that the device can access
   std::uint64_t bytes_per_second = 0;  // 0: no limit
   unsigned batches = 0;                // in flight; 0: no limit
+  std::chrono::nanoseconds latency{};  // bound; 0: none
 };
 
 /// Of all tenants: which are admitted. Thread-safe.

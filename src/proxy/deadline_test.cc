@@ -1,0 +1,314 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The scheduler `deadline` with simulated devices, which do one batch after the other, or all at once.
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "proxy/scheduler.h"
+
+namespace penstock::proxy {
+namespace {
+
+using namespace std::chrono_literals;
+using Time = Scheduler::Time;
+
+constexpr double kRate = 10e9;  // bytes per second
+constexpr Time kFixed{4000};    // of each batch, whatever its size
+constexpr Scheduler::Device kDevice{kRate, 4 << 20};
+
+/// in_turn: as a copy engine. at_once: as kernels that share multiprocessors.
+enum class Runs : std::uint8_t { in_turn, at_once };
+
+/// What a tenant orders.
+struct Load {
+  Share share;
+  std::uint64_t bytes = 64 << 10;  // of a batch
+  Time every{};                    // 0: it orders whenever a lane is free
+  unsigned lanes = 32;
+  double cost = 1;  // of a byte, in relation to that of others
+};
+
+class Simulation {
+ public:
+  Simulation(Policy policy, Runs runs, const std::vector<Load>& loads) : scheduler_(policy, kDevice), runs_(runs) {
+    for (const Load& load : loads) tenants_.push_back({load, scheduler_.add(load.share, now_)});
+  }
+  Scheduler& scheduler() { return scheduler_; }
+  [[nodiscard]] Load& load(std::size_t tenant) { return tenants_[tenant].load; }
+  [[nodiscard]] Scheduler::Bound bound(std::size_t tenant) const { return scheduler_.bound_of(tenants_[tenant].id); }
+
+  void run_for(Time duration) {
+    constexpr Time kStep{2000};
+    const Time end = now_ + duration;
+    for (Tenant& tenant : tenants_) tenant.delays.clear(), tenant.done_bytes = 0, tenant.charged = {};
+    for (; now_ < end; now_ += kStep) {
+      work(static_cast<double>(kStep.count()));
+      // Threads look in any order; the first one would be the same each time.
+      for (std::size_t i = 0; i < tenants_.size(); ++i) submit((i + turn_) % tenants_.size());
+      ++turn_;
+    }
+    duration_ = duration;
+  }
+  /// Of the delays in the last run, from orders to results.
+  [[nodiscard]] Time p99(std::size_t tenant) {
+    auto& delays = tenants_[tenant].delays;
+    if (delays.empty()) return Time::max();
+    const auto at = delays.begin() + static_cast<std::ptrdiff_t>(delays.size() * 99 / 100);
+    std::nth_element(delays.begin(), at, delays.end());
+    return *at;
+  }
+  /// Of what the device could have carried in the last run.
+  [[nodiscard]] double part_of(std::size_t tenant) const {
+    return static_cast<double>(tenants_[tenant].done_bytes) * tenants_[tenant].load.cost /
+           (kRate * std::chrono::duration<double>(duration_).count());
+  }
+  /// The part of the time of the device for which the scheduler has charged it.
+  [[nodiscard]] double charged(std::size_t tenant) const {
+    return std::chrono::duration<double>(tenants_[tenant].charged) / std::chrono::duration<double>(duration_);
+  }
+
+ private:
+  struct Ordered {
+    Scheduler::Batch batch;
+    Time at;
+  };
+  struct Tenant {
+    Load load;
+    Scheduler::Id id;
+    std::deque<Ordered> waiting{};
+    unsigned on_device = 0;
+    Time next_order{};
+    std::vector<Time> delays{};
+    std::uint64_t done_bytes = 0;
+    Time charged{};
+  };
+  struct Running {
+    std::size_t tenant;
+    Ordered order;
+    std::uint64_t bytes;
+    double left_ns;
+  };
+  void work(double ns) {
+    while (!device_.empty() && ns > 1e-6) {
+      if (runs_ == Runs::in_turn) {
+        const double done = std::min(ns, device_.front().left_ns);
+        device_.front().left_ns -= done;
+        ns -= done;
+      } else {
+        const auto count = static_cast<double>(device_.size());
+        const double least = std::ranges::min(device_, {}, &Running::left_ns).left_ns;
+        const double done = std::min(ns / count, least);
+        for (Running& running : device_) running.left_ns -= done;
+        ns -= done * count;
+      }
+      std::erase_if(device_, [&](const Running& running) {
+        if (running.left_ns > 1e-6) return false;
+        finish(running);
+        return true;
+      });
+    }
+  }
+  void finish(const Running& running) {
+    Tenant& tenant = tenants_[running.tenant];
+    const Scheduler::Done done = scheduler_.finish(running.order.batch, running.bytes, now_);
+    EXPECT_EQ(done.took, now_ - running.order.at);
+    EXPECT_EQ(done.late, tenant.load.share.latency > 0s && done.took > tenant.load.share.latency);
+    tenant.charged += done.charged;
+    tenant.delays.push_back(now_ - running.order.at);
+    tenant.done_bytes += running.bytes;
+    --tenant.on_device;
+  }
+  void submit(std::size_t t) {
+    Tenant& tenant = tenants_[t];
+    const auto order = [&] {
+      tenant.waiting.push_back({scheduler_.order(tenant.id, tenant.load.bytes, 0, now_), now_});
+    };
+    if (tenant.load.every > 0s) {
+      // As in a run, what comes while all lanes are busy is lost.
+      if (tenant.next_order > now_) return start(t);
+      tenant.next_order = now_ + tenant.load.every;
+      if (tenant.waiting.size() + tenant.on_device < tenant.load.lanes) {
+        order();
+      } else {
+        tenant.delays.push_back(Time::max());
+      }
+    } else {
+      while (tenant.waiting.size() + tenant.on_device < tenant.load.lanes) order();
+    }
+    start(t);
+  }
+  void start(std::size_t t) {
+    Tenant& tenant = tenants_[t];
+    while (!tenant.waiting.empty() && scheduler_.try_start(tenant.waiting.front().batch, now_)) {
+      const double varies = std::uniform_real_distribution(0.9, 1.1)(random_);
+      const double ns = static_cast<double>(kFixed.count()) +
+                        static_cast<double>(tenant.load.bytes) / kRate * 1e9 * tenant.load.cost * varies;
+      device_.push_back({t, tenant.waiting.front(), tenant.load.bytes, ns});
+      tenant.waiting.pop_front();
+      ++tenant.on_device;
+    }
+  }
+
+  Scheduler scheduler_;
+  const Runs runs_;
+  std::vector<Tenant> tenants_;
+  std::deque<Running> device_;
+  Time now_{1s};
+  Time duration_{};
+  std::size_t turn_ = 0;
+  std::mt19937 random_;
+};
+
+constexpr Share with_bound(Time bound, double part = 1.0 / 16) { return {part, 0, 0, bound}; }
+/// Wants all that it can get, without a bound.
+constexpr Load kGreedy{{8.0 / 16}, 1 << 20, 0s, 64};
+
+class Deadline : public ::testing::TestWithParam<Runs> {};
+INSTANTIATE_TEST_SUITE_P(Devices, Deadline, ::testing::Values(Runs::in_turn, Runs::at_once), [](const auto& runs) {
+  return runs.param == Runs::in_turn ? std::string("in_turn") : std::string("at_once");
+});
+
+TEST_P(Deadline, KeepsATightBoundThatBestEffortMisses) {
+  const std::vector<Load> loads{{with_bound(400us), 64 << 10, 100us}, {with_bound(10ms), 512 << 10, 1ms}, kGreedy};
+  for (const Policy policy : {Policy::best_effort, Policy::weighted, Policy::deadline}) {
+    Simulation simulation(policy, GetParam(), loads);
+    simulation.run_for(500ms);
+    simulation.run_for(2s);
+    if (policy != Policy::deadline) {
+      EXPECT_GT(simulation.p99(0), 400us) << kPolicyNames[static_cast<std::size_t>(policy)];
+      continue;
+    }
+    EXPECT_LE(simulation.p99(0), 400us);
+    EXPECT_LE(simulation.p99(1), 10ms);
+    EXPECT_TRUE(simulation.bound(0).holds);
+    EXPECT_TRUE(simulation.bound(1).holds);
+    EXPECT_GT(simulation.part_of(0) + simulation.part_of(1) + simulation.part_of(2), 0.9) << "nothing idles";
+  }
+}
+
+TEST_P(Deadline, FollowsTheLoad) {
+  Simulation simulation(Policy::deadline, GetParam(),
+                        {{with_bound(1ms), 64 << 10, 400us}, {with_bound(2ms), 256 << 10, 1ms}, kGreedy});
+  simulation.run_for(500ms);
+  const double needed_before = simulation.bound(0).needed;
+  for (const auto& [bytes, every] :
+       {std::pair<std::uint64_t, Time>{64 << 10, 40us}, {256 << 10, 100us}, {64 << 10, 400us}}) {
+    simulation.load(0).bytes = bytes;
+    simulation.load(0).every = every;
+    simulation.run_for(300ms);  // in which it is learnt
+    simulation.run_for(700ms);
+    EXPECT_LE(simulation.p99(0), 1ms) << bytes << " bytes every " << every.count();
+    EXPECT_LE(simulation.p99(1), 2ms) << bytes << " bytes every " << every.count();
+    if (bytes == 256 << 10) {
+      EXPECT_GT(simulation.bound(0).needed, 2 * needed_before);
+    }
+  }
+  simulation.run_for(1s);
+  EXPECT_LT(simulation.bound(0).needed, 1.5 * needed_before) << "it needs no more than before";
+}
+
+TEST_P(Deadline, SaysThatABoundCannotHoldAndStarvesNobody) {
+  // Together, they want more than there is.
+  Simulation simulation(Policy::deadline, GetParam(),
+                        {{with_bound(2ms, 1.0 / 16), 256 << 10, 0s, 64},
+                         {with_bound(2ms, 4.0 / 16), 256 << 10, 0s, 64},
+                         {{8.0 / 16}, 256 << 10, 0s, 64}});
+  simulation.run_for(500ms);
+  simulation.run_for(2s);
+  EXPECT_FALSE(simulation.bound(0).holds);
+  EXPECT_FALSE(simulation.bound(1).holds);
+  EXPECT_GT(simulation.bound(0).needed, 0.5);
+  // Each has its profile, and of the rest as much as its profile is of those that need it.
+  EXPECT_NEAR(simulation.charged(0), 1.0 / 16 + 3.0 / 16 / 5, 0.02);
+  EXPECT_NEAR(simulation.charged(1), 4.0 / 16 + 3.0 / 16 * 4 / 5, 0.03);
+  EXPECT_NEAR(simulation.charged(2), 8.0 / 16, 0.03);
+}
+
+TEST_P(Deadline, AnImpossibleBoundChangesNothingForOthers) {
+  const Load wants{with_bound(1us), 1 << 20, 0s, 16};
+  Simulation simulation(Policy::deadline, GetParam(), {wants, {with_bound(5ms), 256 << 10, 1ms}, kGreedy});
+  simulation.run_for(500ms);
+  simulation.run_for(2s);
+  EXPECT_FALSE(simulation.bound(0).holds);
+  EXPECT_TRUE(std::isinf(simulation.bound(0).needed));
+  EXPECT_LE(simulation.p99(1), 5ms);
+  EXPECT_GT(simulation.charged(2), 8.0 / 16 - 0.03);
+}
+
+TEST_P(Deadline, ChargesKernelsThatAreSlowForTheirBytes) {
+  const auto greedy = [](double cost) { return Load{{0.5}, 256 << 10, 0s, 16, cost}; };
+  Simulation by_time(Policy::deadline, GetParam(), {greedy(8), greedy(1)});
+  Simulation by_bytes(Policy::weighted, GetParam(), {greedy(8), greedy(1)});
+  for (Simulation* const simulation : {&by_time, &by_bytes}) {
+    simulation->run_for(500ms);
+    simulation->run_for(1s);
+  }
+  EXPECT_GT(by_bytes.part_of(0), 0.8);
+  EXPECT_LT(by_time.part_of(0), by_bytes.part_of(0));
+}
+
+TEST_P(Deadline, ReservesNothingForATenantThatIsQuiet) {
+  Simulation simulation(Policy::deadline, GetParam(), {{with_bound(500us), 64 << 10, 100us}, kGreedy});
+  simulation.run_for(500ms);
+  EXPECT_GT(simulation.bound(0).share, 0);
+  simulation.load(0).every = 3s;
+  simulation.run_for(1500ms);
+  simulation.run_for(1s);
+  EXPECT_EQ(simulation.bound(0).share, 0);
+  EXPECT_GT(simulation.part_of(1), 0.9);
+  simulation.load(0).every = 100us;
+  simulation.run_for(500ms);
+  simulation.run_for(50ms);
+  EXPECT_LE(simulation.p99(0), 500us) << "and has it again at once";
+}
+
+TEST_P(Deadline, ChangesFromAndToOtherSchedulers) {
+  Simulation simulation(Policy::deadline, GetParam(), {{{0.25}, 1 << 20, 0s, 80}, {{0.75}, 1 << 20, 0s, 80}});
+  for (const Policy policy : {Policy::deadline, Policy::weighted, Policy::equal, Policy::deadline}) {
+    simulation.scheduler().set_policy(policy);
+    simulation.run_for(500ms);
+    const double expected = policy == Policy::equal ? 0.5 : 0.25;
+    const double tolerance = policy == Policy::deadline ? 0.25 : 0.06;  // time is not known as exactly as bytes
+    EXPECT_NEAR(simulation.part_of(0), expected, tolerance * expected)
+        << kPolicyNames[static_cast<std::size_t>(policy)];
+  }
+}
+
+RC_GTEST_PROP(DeadlineBounds, HoldIfTheDeviceIsLargeEnoughForAll, ()) {
+  const auto count = *rc::gen::inRange<std::size_t>(1, 4);
+  std::vector<Load> loads{kGreedy};
+  double density = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    Load load;
+    load.bytes = std::uint64_t{64 << 10} << *rc::gen::inRange(0, 4);
+    load.share = with_bound(*rc::gen::inRange(600, 20000) * 1us);
+    load.every = *rc::gen::inRange(100, 3000) * 1us;
+    const double ns = static_cast<double>(kFixed.count()) + static_cast<double>(load.bytes) / kRate * 1e9;
+    const double left_ns = static_cast<double>(load.share.latency.count()) * 0.75 - 120e3;
+    density += std::max(
+        ns / static_cast<double>(load.every.count()),
+        ns * std::ceil(static_cast<double>(load.share.latency.count()) / static_cast<double>(load.every.count())) /
+            left_ns);
+    loads.push_back(load);
+  }
+  RC_PRE(density < 0.35);
+  Simulation simulation(Policy::deadline, *rc::gen::element(Runs::in_turn, Runs::at_once), loads);
+  simulation.run_for(300ms);
+  simulation.run_for(300ms);
+  for (std::size_t t = 1; t < loads.size(); ++t) {
+    RC_ASSERT(simulation.bound(t).holds);
+    RC_ASSERT(simulation.p99(t) <= loads[t].share.latency);
+  }
+}
+
+}  // namespace
+}  // namespace penstock::proxy
