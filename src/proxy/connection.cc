@@ -52,7 +52,7 @@ bool write_part(int file, std::uint64_t at, std::span<const std::byte> bytes) {
 }  // namespace
 
 Result<std::shared_ptr<Connection>> Connection::open(const std::string& path, const TenantWish& wish) {
-  auto socket = connect_to(path, Waits::yes);
+  auto socket = ipc::connect_to(path, kService);
   if (!socket) return failure(std::move(socket.error()));
   std::shared_ptr<Connection> connection(new Connection(path, std::move(*socket)));
   if (auto known = connection->introduce(wish); !known) return failure(std::move(known.error().errors));
@@ -60,7 +60,7 @@ Result<std::shared_ptr<Connection>> Connection::open(const std::string& path, co
 }
 
 Result<std::shared_ptr<Connection>> Connection::connect(const std::string& path) {
-  auto socket = connect_to(path, Waits::no);
+  auto socket = ipc::connect_to(path, kService, ipc::Waits::no);
   if (!socket) return failure(std::move(socket.error()));
   return std::shared_ptr<Connection>(new Connection(path, std::move(*socket)));
 }

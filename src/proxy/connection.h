@@ -17,7 +17,6 @@
 
 #include "base/error.h"
 #include "function/stage_recipe.h"
-#include "proxy/message_socket.h"
 #include "proxy/protocol.h"
 #include "run/lane_factory.h"
 

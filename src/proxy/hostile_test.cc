@@ -642,7 +642,7 @@ TEST_F(Hostile, AnEventfdThatItsTenantReadsStopsNothing) {
 TEST_F(Hostile, ConnectionsThatSayNothingKeepNobodyOut) {
   std::vector<FileDescriptor> idle;
   for (int i = 0; i < 400; ++i) {
-    if (auto socket = connect_to(path_)) idle.push_back(std::move(*socket));
+    if (auto socket = ipc::connect_to(path_, kService)) idle.push_back(std::move(*socket));
   }
   expect_honest_run();
   EXPECT_TRUE(ask_for_status(path_, false));
@@ -652,7 +652,7 @@ TEST_F(Hostile, GarbageOnTheSocketEndsOnlyItsSender) {
   HandMade neighbour(path_);
   std::mt19937 random(1);
   for (int i = 0; i < 60; ++i) {
-    const FileDescriptor socket = connect_to(path_).value();
+    const FileDescriptor socket = ipc::connect_to(path_, kService).value();
     if (i % 2 == 0) {
       const Hello hello;
       ASSERT_EQ(send_message(socket.get(), bytes_of(hello), {}, 1s), 0);
@@ -669,7 +669,7 @@ TEST_F(Hostile, GarbageOnTheSocketEndsOnlyItsSender) {
 }
 
 TEST_F(Hostile, ATenantThatDoesNotTakeItsRepliesDoesNotStopOthers) {
-  const FileDescriptor socket = connect_to(path_).value();
+  const FileDescriptor socket = ipc::connect_to(path_, kService).value();
   const Hello hello;
   ASSERT_EQ(send_message(socket.get(), bytes_of(hello), {}, 1s), 0);
   OpenMemory request;

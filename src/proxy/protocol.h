@@ -10,10 +10,26 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
-#include <type_traits>
+
+#include "ipc/message.h"
+#include "ipc/message_socket.h"
 
 namespace penstock::proxy {
+
+using ipc::bytes_of;
+using ipc::FileDescriptor;
+using ipc::has_gone;
+using ipc::kIsMessage;
+using ipc::Listener;
+using ipc::Peer;
+using ipc::peer_of;
+using ipc::receive_message;
+using ipc::Received;
+using ipc::send_message;
+using ipc::Text;
+
+/// For `connect_to`.
+inline constexpr ipc::Service kService{"the proxy", "penstock proxy"};
 
 inline constexpr std::uint32_t kProtocolVersion = 1;
 
@@ -37,21 +53,6 @@ enum class MessageType : std::uint32_t {
   end_lane,       //
   status,         // * also without `hello`; the reply is a text
   set_policy,     // * ditto; by the proxy's user
-};
-
-/// A text without a terminating zero if it fills the array.
-template <std::size_t Bytes>
-struct Text {
-  std::array<char, Bytes> bytes{};
-
-  Text() = default;
-  explicit Text(std::string_view text) noexcept {
-    for (std::size_t i = 0; i < text.size() && i < Bytes; ++i) bytes[i] = text[i];
-  }
-  [[nodiscard]] std::string_view view() const noexcept {
-    const std::string_view all(bytes.data(), bytes.size());
-    return all.substr(0, all.find('\0'));
-  }
 };
 
 struct Hello {
@@ -161,9 +162,6 @@ struct Reply {
 inline constexpr std::size_t kMostMessageBytes = sizeof(MakeLane);
 inline constexpr std::size_t kMostStatusBytes = std::size_t{160} << 10;
 
-template <typename Message>
-inline constexpr bool kIsMessage =
-    std::is_trivially_copyable_v<Message>&& std::has_unique_object_representations_v<Message>;
 static_assert(kIsMessage<Hello> && kIsMessage<OpenMemory> && kIsMessage<Release> && kIsMessage<LoadTables> &&
               kIsMessage<MakeStage> && kIsMessage<MakeLane> && kIsMessage<StatusRequest> && kIsMessage<SetPolicy> &&
               kIsMessage<Reply>);

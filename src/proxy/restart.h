@@ -14,7 +14,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "proxy/message_socket.h"
+#include "ipc/message_socket.h"
 #include "proxy/scheduler.h"
 
 namespace penstock::proxy {

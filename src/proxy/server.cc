@@ -391,7 +391,7 @@ namespace {
 constexpr std::chrono::seconds kLongestAnswer{10};
 
 Result<Received> ask(const std::string& path, std::span<const std::byte> message, std::size_t most_bytes) {
-  auto socket = connect_to(path);
+  auto socket = ipc::connect_to(path, kService);
   if (!socket) return failure(std::move(socket.error()));
   int error = send_message(socket->get(), message, {}, kLongestAnswer);
   if (error == 0) {

@@ -22,7 +22,7 @@
 
 #include "base/error.h"
 #include "proxy/backend.h"
-#include "proxy/message_socket.h"
+#include "proxy/protocol.h"
 #include "proxy/restart.h"
 #include "proxy/scheduler.h"
 #include "proxy/tenant.h"

@@ -14,7 +14,6 @@
 
 #include "base/error.h"
 #include "proxy/lane_worker.h"
-#include "proxy/message_socket.h"
 #include "proxy/profile.h"
 #include "proxy/protocol.h"
 #include "proxy/tenant_state.h"

@@ -12,12 +12,13 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
 #include "port/live/file_descriptor.h"
 
-namespace penstock::proxy {
+namespace penstock::ipc {
 
 using port::FileDescriptor;
 
@@ -45,10 +46,16 @@ struct Received {
 /// Whether the other end has closed its socket, or has died.
 [[nodiscard]] bool has_gone(int socket) noexcept;
 
+/// A program that listens, for messages.
+struct Service {
+  std::string_view what;     // "the proxy"
+  std::string_view command;  // "penstock proxy"
+};
 /// For some seconds, if too many others connect at once.
 enum class Waits : bool { no, yes };
-/// Connects to the proxy at `path`.
-[[nodiscard]] Result<FileDescriptor> connect_to(const std::string& path, Waits waits = Waits::yes);
+/// Connects to the service at `path`.
+[[nodiscard]] Result<FileDescriptor> connect_to(const std::string& path, const Service& service,
+                                                Waits waits = Waits::yes);
 
 /// Listens at a path with this mode. Removes the path in its destructor.
 class Listener {
@@ -71,9 +78,4 @@ class Listener {
   FileDescriptor socket_;
 };
 
-template <typename Message>
-[[nodiscard]] std::span<const std::byte> bytes_of(const Message& message) noexcept {
-  return std::as_bytes(std::span(&message, 1));
-}
-
-}  // namespace penstock::proxy
+}  // namespace penstock::ipc

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "proxy/message_socket.h"
+#include "ipc/message_socket.h"
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -21,7 +21,7 @@
 
 #include "base/socket_path.h"
 
-namespace penstock::proxy {
+namespace penstock::ipc {
 
 namespace {
 
@@ -120,7 +120,7 @@ bool has_gone(int socket) noexcept {
   return ::poll(&polled, 1, 0) > 0 && (polled.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)) != 0;
 }
 
-Result<FileDescriptor> connect_to(const std::string& path, Waits waits) {
+Result<FileDescriptor> connect_to(const std::string& path, const Service& service, Waits waits) {
   const sockaddr_un address = socket_address(path);
   FileDescriptor socket = make_socket(waits == Waits::yes ? 0 : SOCK_NONBLOCK);
   const timeval longest{5, 0};  // in the queue of connections, which others may keep full
@@ -129,11 +129,12 @@ Result<FileDescriptor> connect_to(const std::string& path, Waits waits) {
   if (fits && socket && ::connect(socket.get(), generic_address(address), sizeof address) == 0) return socket;
   const int error = fits ? errno : ENAMETOOLONG;
   std::string expected;
-  if (error == ENOENT || error == ECONNREFUSED) expected = "the socket of a running `penstock proxy`";
-  if (error == EPROTOTYPE) expected = "the socket of a `penstock proxy`, not of another program";
-  if (error == EACCES) expected = "a user who may write to the socket (`penstock proxy --mode`)";
-  if (error == EAGAIN) expected = "fewer tenants that connect at once";
-  return failure(Error{{path, 0, 0}, "cannot connect to the proxy", reason_of(error), std::move(expected)});
+  if (error == ENOENT || error == ECONNREFUSED) expected = fmt::format("the socket of a running `{}`", service.command);
+  if (error == EPROTOTYPE) expected = fmt::format("the socket of a `{}`, not of another program", service.command);
+  if (error == EACCES) expected = fmt::format("a user who may write to the socket (`{} --mode`)", service.command);
+  if (error == EAGAIN) expected = "fewer processes that connect at once";
+  return failure(
+      Error{{path, 0, 0}, fmt::format("cannot connect to {}", service.what), reason_of(error), std::move(expected)});
 }
 
 Result<Listener> Listener::open(const std::string& path, mode_t mode) {
@@ -195,4 +196,4 @@ Listener::~Listener() {
   if (!path_.empty()) ::unlink(path_.c_str());
 }
 
-}  // namespace penstock::proxy
+}  // namespace penstock::ipc
