@@ -4,12 +4,14 @@
 #include "base/shared_memory.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <map>
 #include <mutex>
@@ -55,6 +57,14 @@ int make_shared_file(const char* name, std::size_t bytes) noexcept {
 }
 
 bool seal_writes(int file) noexcept { return ::fcntl(file, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) == 0; }
+
+int read_only_file(int file) noexcept {
+  // Whoever has a descriptor can open the file anew by /proc, with the permissions of the file.
+  if (::fchmod(file, S_IRUSR | S_IWUSR) != 0) return -1;
+  std::array<char, 32> path{};
+  *fmt::format_to_n(path.data(), path.size() - 1, "/proc/self/fd/{}", file).out = '\0';
+  return ::open(path.data(), O_RDONLY | O_CLOEXEC);
+}
 
 bool is_sealed(int file, std::size_t bytes) noexcept {
   struct stat status {};

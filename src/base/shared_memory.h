@@ -53,6 +53,9 @@ struct SharedPart {
 [[nodiscard]] int make_shared_file(const char* name, std::size_t bytes) noexcept;
 /// No further mapping can write; mappings that exist still can. False: the kernel refuses (Linux before 5.1).
 [[nodiscard]] bool seal_writes(int file) noexcept;
+/// Another descriptor of the file, by which it cannot be written, and from which processes of other users that are not
+/// privileged cannot make one that can. -1 with errno set: there is none. The caller closes it.
+[[nodiscard]] int read_only_file(int file) noexcept;
 /// Whether no process can change the size of the file, and no page of it can fail to be there: a sealed memfd of at
 /// least so many bytes, without huge pages.
 [[nodiscard]] bool is_sealed(int file, std::size_t bytes) noexcept;

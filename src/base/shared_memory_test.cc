@@ -3,9 +3,12 @@
 
 #include "base/shared_memory.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include <string>
 
 namespace penstock {
 namespace {
@@ -51,6 +54,27 @@ TEST(SharedMemory, WithoutSealsIsNotSealed) {
   ::close(file);
   EXPECT_FALSE(is_sealed(STDIN_FILENO, 0));
   EXPECT_FALSE(is_sealed(-1, 0));
+}
+
+TEST(SharedMemory, CannotBeWrittenByAReadOnlyDescriptor) {
+  const int file = make_shared_file("test", 4096);
+  const int reader = read_only_file(file);
+  ASSERT_GE(reader, 0);
+  EXPECT_TRUE(is_sealed(reader, 4096));
+  EXPECT_EQ(::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, reader, 0), MAP_FAILED);
+  EXPECT_NE(::fallocate(reader, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096), 0);
+  void* const seen = ::mmap(nullptr, 4096, PROT_READ, MAP_SHARED, reader, 0);
+  ASSERT_NE(seen, MAP_FAILED);
+  ASSERT_EQ(::pwrite(file, "x", 1, 7), 1);
+  EXPECT_EQ(static_cast<const char*>(seen)[7], 'x');
+  ::munmap(seen, 4096);
+  if (::geteuid() == 0 && ::seteuid(65534) == 0) {
+    const std::string path = "/proc/self/fd/" + std::to_string(reader);
+    EXPECT_LT(::open(path.c_str(), O_RDWR), 0) << "another user opens it for writing";
+    ASSERT_EQ(::seteuid(0), 0);
+  }
+  ::close(reader);
+  ::close(file);
 }
 
 TEST(SharedMemory, CannotBeMappedForWritingOnceThatIsSealed) {

@@ -23,6 +23,7 @@
 #include "control/hand_over.h"
 #include "control/kernel/table_follower.h"
 #include "port/catalog.h"
+#include "process/remote_function.h"
 #include "report/error_json.h"
 
 namespace penstock::cli {
@@ -62,6 +63,7 @@ void print_parameters_json(function::NfKinds functions) {
   for (const function::NfKind* kind : functions) add("functions", *kind);
   for (const port::PortKind& kind : port::catalog()) add("ports", kind);
   json["function"] = to_json(function::kCommonParameters);
+  json["process"] = to_json(process::remote_parameters());
   json["run"] = to_json(config::run_parameters());
   json["outputs"] = to_json(config::output_parameters(functions));
   print(json);
@@ -73,6 +75,7 @@ void print_parameters(function::NfKinds functions) {
     fmt::print("\n{}: {}\n{}", kind->name, kind->summary, describe(kind->parameters));
   }
   fmt::print("\nevery function also has:\n{}", describe(function::kCommonParameters));
+  fmt::print("\na function in a process of its own has only these:\n{}", describe(process::remote_parameters()));
   fmt::print("\nPorts (`ports: {{NAME: {{KIND: {{PARAMETER: VALUE}}}}}}`):\n");
   for (const port::PortKind& kind : port::catalog()) {
     fmt::print("\n{}: {}\n{}", kind.name, kind.summary, describe(kind.parameters));

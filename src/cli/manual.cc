@@ -17,6 +17,7 @@
 #include "config/outputs.h"
 #include "config/run_section.h"
 #include "port/catalog.h"
+#include "process/remote_function.h"
 
 namespace penstock::cli {
 
@@ -300,8 +301,10 @@ GeneratedFile chain_file_page(function::NfKinds functions, const std::string& da
   for (const port::PortKind& kind : port::catalog()) ports += kind_text(kind);
   for (const function::NfKind* const kind : functions) chain += kind_text(*kind);
   text += section("PORTS", "Each port has a name and one of these kinds.\n" + ports);
-  text += section("CHAIN", "The functions, and their parameters.\n" + chain + ".SS All functions\n" +
-                               flowing(describe(function::kCommonParameters)));
+  text +=
+      section("CHAIN", "The functions, and their parameters.\n" + chain + ".SS All functions\n" +
+                           flowing(describe(function::kCommonParameters)) + ".SS A function in a process of its own\n" +
+                           flowing(describe(process::remote_parameters())));
   text += section("RUN", flowing(describe(config::run_parameters())));
   text += section("OUTPUTS", flowing(describe(config::output_parameters(functions))));
   text += section("SEE ALSO", "\\fBpenstock\\fR(1), \\fBpenstock\\-check\\fR(1)\n");

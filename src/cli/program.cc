@@ -28,6 +28,7 @@
 #include "cli/doctor.h"
 #include "cli/explain.h"
 #include "cli/filter.h"
+#include "cli/function.h"
 #include "cli/ike.h"
 #include "cli/plan.h"
 #include "cli/proxy.h"
@@ -168,6 +169,7 @@ void define_command_line(CLI::App& app, function::NfKinds functions, const std::
   add_doctor(app, functions, exit_code);
   add_ctl(app, exit_code);
   add_ike(app, exit_code);
+  add_function(app, functions, exit_code);
   add_proxy(app, exit_code);
   add_bench(app, arguments, exit_code);
   add_file_limit(app);

@@ -4,23 +4,20 @@
 #include "cli/proxy.h"
 
 #include <fmt/format.h>
-#include <grp.h>
-#include <pwd.h>
 #include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
 #include <array>
 #include <atomic>
-#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -28,6 +25,7 @@
 #include "base/text_file.h"
 #include "base/units.h"
 #include "cli/chain_arguments.h"
+#include "cli/socket_access.h"
 #include "cli/stop_signals.h"
 #include "gpu/cuda_error.h"
 #include "gpu/devices.h"
@@ -44,35 +42,15 @@ struct ServeOptions {
   int gpu = 0;
   std::string scheduler = "weighted";
   std::string profile = "1q";
-  std::string mode = "660";
   std::string host_memory = "4GiB";
   std::string on_device = "16MiB";
   std::string rate = "400Gbps";
   unsigned batches = 0;
-  std::vector<std::string> users, groups;
+  SocketAccess access;
 };
 
 Error wrong(std::string_view option, std::string_view found, std::string expected) {
   return {{}, fmt::format("{}: wrong value", option), in_quotes(found), std::move(expected)};
-}
-
-std::optional<std::uint32_t> number_in(std::string_view text, int base = 10) {
-  std::uint32_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
-/// A user or group, by its name or number.
-std::optional<uid_t> user_named(const std::string& name) {
-  if (const auto number = number_in(name)) return *number;
-  const passwd* const found = ::getpwnam(name.c_str());  // NOLINT(concurrency-mt-unsafe): before threads start
-  return found == nullptr ? std::nullopt : std::optional(found->pw_uid);
-}
-std::optional<gid_t> group_named(const std::string& name) {
-  if (const auto number = number_in(name)) return *number;
-  const group* const found = ::getgrnam(name.c_str());  // NOLINT(concurrency-mt-unsafe): before threads start
-  return found == nullptr ? std::nullopt : std::optional(found->gr_gid);
 }
 
 Result<proxy::ServerSettings> settings_of(const ServeOptions& options) {
@@ -82,11 +60,6 @@ Result<proxy::ServerSettings> settings_of(const ServeOptions& options) {
   settings.batches = options.batches;
   settings.policy = proxy::policy_named(options.scheduler).value_or(proxy::Policy::weighted);
   settings.profile = proxy::Profile::named(options.profile).value_or(proxy::Profile{});
-  if (const auto mode = number_in(options.mode, 8); mode && *mode <= 0777) {
-    settings.mode = *mode;
-  } else {
-    errors.push_back(wrong("--mode", options.mode, "permissions as of chmod, such as 660"));
-  }
   const auto size = [&](std::string_view option, const std::string& text, std::uint64_t& to) {
     const auto bytes = parse_size(text);
     if (bytes && *bytes > 0) {
@@ -103,20 +76,10 @@ Result<proxy::ServerSettings> settings_of(const ServeOptions& options) {
   } else {
     errors.push_back(wrong("--rate", options.rate, "bits per second, such as 400Gbps"));
   }
-  for (const std::string& name : options.users) {
-    if (const auto user = user_named(name)) {
-      settings.users.push_back(*user);
-    } else {
-      errors.push_back(wrong("--allow-user", name, "a user of this machine, or a number"));
-    }
-  }
-  for (const std::string& name : options.groups) {
-    if (const auto group = group_named(name)) {
-      settings.groups.push_back(*group);
-    } else {
-      errors.push_back(wrong("--allow-group", name, "a group of this machine, or a number"));
-    }
-  }
+  const SocketAccess::Checked access = options.access.check(errors);
+  settings.mode = access.mode;
+  settings.users = access.users;
+  settings.groups = access.groups;
   if (!errors.empty()) return failure(std::move(errors));
   return settings;
 }
@@ -222,13 +185,7 @@ void add_proxy(CLI::App& app, int& exit_code) {
   server->add_option("--host-memory", options->host_memory, "most host memory of a tenant that the GPU may access")
       ->type_name("SIZE")
       ->capture_default_str();
-  server->add_option("--mode", options->mode, "permissions of the socket: who may write to it may connect")
-      ->type_name("MODE")
-      ->capture_default_str();
-  server->add_option("--allow-user", options->users, "only this user may be a tenant; several are possible")
-      ->type_name("USER");
-  server->add_option("--allow-group", options->groups, "only this group may be a tenant; several are possible")
-      ->type_name("GROUP");
+  options->access.add_to(*server, "be a tenant");
   server->footer(
       "Schedulers: best-effort: as batches come; equal: the same for all tenants that want to; fixed: each tenant's\n"
       "profile, and what it leaves is idle; weighted: by profile, and tenants borrow what others leave; deadline: "

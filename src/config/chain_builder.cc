@@ -173,7 +173,9 @@ class Builder {
     surroundings.exits = loaded_.chain.wiring;
     BuiltFunctions built = build_functions(description_, surroundings);
     for (std::size_t i = 0; i < built.functions.size(); ++i) {
-      function_outputs_.add_writer(*description_.functions[built.positions[i]].kind, *built.functions[i].function);
+      const FunctionDescription& description = description_.functions[built.positions[i]];
+      // The outputs of a function in another process are written there.
+      if (!description.in_process) function_outputs_.add_writer(*description.kind, *built.functions[i].function);
     }
     loaded_.chain.functions = std::move(built.functions);
     loaded_.chain.forks = std::move(built.forks);

@@ -8,14 +8,17 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <initializer_list>
 #include <iterator>
 #include <set>
+#include <span>
 #include <string_view>
 
 #include "base/units.h"
 #include "config/fork_reader.h"
 #include "config/outputs.h"
 #include "nf/catalog.h"
+#include "process/remote_function.h"
 
 namespace penstock::config {
 
@@ -49,19 +52,24 @@ class Reader {
   }
 
   ChainDescription read(ParameterTable run_table) {
-    check_top_level();
+    check_top_level(kSections, {"ports", "chain"});
     const YAML::Node run = root()["run"];
     chain_.run_place = file_.place(run);
     const std::size_t mistakes = chain_.errors.size();
     chain_.run_given = file_.parameters(run, run_table, chain_.errors);
     chain_.run = check_parameters(run_table, chain_.run_given, run, mistakes);
-    const YAML::Node outputs = root()["outputs"];
-    chain_.outputs_place = file_.place(outputs);
-    chain_.output_table = output_parameters(functions_);
-    chain_.outputs = read_parameters(chain_.output_table, outputs, outputs);
+    read_outputs();
     read_ports();
     read_functions();
     read_wiring();
+    return std::move(chain_);
+  }
+
+  ChainDescription read_functions_only() {
+    static constexpr std::array<std::string_view, 2> kOfFunctions{"chain", "outputs"};
+    check_top_level(kOfFunctions, {"chain"});
+    read_outputs();
+    read_functions();
     return std::move(chain_);
   }
 
@@ -71,18 +79,19 @@ class Reader {
     chain_.errors.push_back({file_.place(node), std::move(message), std::move(found), std::move(expected)});
   }
 
-  void check_top_level() {
-    static constexpr std::array<std::string_view, 5> kKeys{"ports", "chain", "wire", "run", "outputs"};
+  static constexpr std::array<std::string_view, 5> kSections{"ports", "chain", "wire", "run", "outputs"};
+
+  void check_top_level(std::span<const std::string_view> known, std::initializer_list<const char*> required) {
     std::set<std::string> seen;
     for (const auto& member : root()) {
       const std::string key = member.first.IsScalar() ? member.first.Scalar() : "";
-      if (std::find(kKeys.begin(), kKeys.end(), key) == kKeys.end()) {
-        mistake(member.first, "unknown section", shape_of(member.first), expected_name(key, kKeys));
+      if (std::ranges::find(known, key) == known.end()) {
+        mistake(member.first, "unknown section", shape_of(member.first), expected_name(key, known));
       } else if (!seen.insert(key).second) {
         mistake(member.first, key + ": given twice");
       }
     }
-    for (const char* key : {"ports", "chain"}) {
+    for (const char* key : required) {
       if (!seen.contains(key)) mistake(root(), fmt::format("`{}` is missing", key));
     }
   }
@@ -101,6 +110,13 @@ class Reader {
     if (chain_.errors.size() > mistakes) return std::nullopt;
     chain_.files.insert(chain_.files.end(), parameters->files().begin(), parameters->files().end());
     return std::move(*parameters);
+  }
+
+  void read_outputs() {
+    const YAML::Node outputs = root()["outputs"];
+    chain_.outputs_place = file_.place(outputs);
+    chain_.output_table = output_parameters(functions_);
+    chain_.outputs = read_parameters(chain_.output_table, outputs, outputs);
   }
 
   void read_ports() {
@@ -214,7 +230,9 @@ class Reader {
       return mistake(item, "unknown network function", in_quotes(name),
                      expected_kind(name, functions_, [](const auto* k) { return k->name; }));
     }
-    std::vector<Parameter> table(function.kind->parameters.begin(), function.kind->parameters.end());
+    function.in_process = parameters.IsMap() && parameters["process"].IsDefined();
+    const ParameterTable own = function.in_process ? process::remote_parameters() : function.kind->parameters;
+    std::vector<Parameter> table(own.begin(), own.end());
     table.insert(table.end(), function::kCommonParameters.begin(), function::kCommonParameters.end());
     function.parameters = read_parameters(table, parameters, item);
   }
@@ -247,6 +265,10 @@ PortName read_port_name(const YamlFile& file, const YAML::Node& node) {
 
 ChainDescription describe_chain(const YamlFile& file, ParameterTable run_table, function::NfKinds functions) {
   return Reader(file, functions).read(run_table);
+}
+
+ChainDescription describe_functions(const YamlFile& file, function::NfKinds functions) {
+  return Reader(file, functions).read_functions_only();
 }
 
 }  // namespace penstock::config

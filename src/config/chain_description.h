@@ -31,6 +31,7 @@ struct FunctionDescription {
   Place place{};                           // of its item in the list
   const function::NfKind* kind = nullptr;  // null: unknown
   std::optional<Parameters> parameters{};  // with function::kCommonParameters; empty: there are mistakes
+  bool in_process = false;                 // its parameters are those of process::remote_parameters instead of its own
 };
 
 /// A port name in `wire` or `when`.
@@ -97,5 +98,7 @@ struct ChainDescription {
 
 [[nodiscard]] ChainDescription describe_chain(const YamlFile& file, ParameterTable run_table,
                                               function::NfKinds functions);
+/// Of a file that has only the sections `chain` and `outputs`, for chains in other processes.
+[[nodiscard]] ChainDescription describe_functions(const YamlFile& file, function::NfKinds functions);
 
 }  // namespace penstock::config

@@ -94,7 +94,8 @@ class Collector {
       if (!function.parameters) {
         parts_.chain.push_back({"a processor", "", "", function.place});
       } else {
-        const std::string form = "processor: " + function.parameters->text("processor");
+        const std::string form = "processor: " + function.parameters->text("processor") +
+                                 (function.in_process ? ", in a process of its own" : "");
         const Place& place = function.parameters->place("processor");
         parts_.chain.push_back(
             {"a processor", form, fmt::format("{} with {}", kind, form), place.file.empty() ? function.place : place});

@@ -17,6 +17,7 @@
 #include "config/fork_builder.h"
 #include "config/outputs.h"
 #include "function/chain_member.h"
+#include "process/remote_function.h"
 
 namespace penstock::config {
 
@@ -28,6 +29,7 @@ class FunctionBuilder {
       : description_(description), surroundings_(surroundings) {}
 
   BuiltFunctions build() && {
+    built_.out_port_known = surroundings_.out_port_known;
     std::size_t next = 0;
     for (const ForkDescription& fork : description_.forks) {
       make_functions(next, fork.first);
@@ -75,7 +77,8 @@ class FunctionBuilder {
       const function::NetworkFunction& running = *surroundings_.running[f].function;
       if (running.traits().name == description.kind->name) context.running = &running;
     }
-    auto function = description.kind->make(*description.parameters, context);
+    auto function =
+        description.in_process ? connect(description) : description.kind->make(*description.parameters, context);
     append(built_.unsupported, std::move(context.unsupported));
     append(built_.cautions, std::move(context.cautions));
     append(built_.without_effect, std::move(context.without_effect));
@@ -91,6 +94,31 @@ class FunctionBuilder {
     // Only functions that choose ports write the verdict's port; their traits say so.
     built_.out_port_known |= (*function)->traits().chooses_port;
     return std::move(*function);
+  }
+
+  /// To the process that serves the function.
+  Result<std::unique_ptr<function::NetworkFunction>> connect(const FunctionDescription& description) const {
+    auto settings = process::remote_settings(*description.parameters);
+    if (!settings) return failure(std::move(settings.error()));
+    settings->function = description.kind->name;
+    settings->surroundings.knows_exits = !surroundings_.exits.empty();
+    for (std::size_t p = 0; p < surroundings_.ports.size(); ++p) {
+      const auto is = [p](const std::vector<bool>& ports) { return p < ports.size() && ports[p]; };
+      settings->surroundings.ports.push_back({surroundings_.ports[p], is(surroundings_.ports_read),
+                                              is(surroundings_.ports_write), is(surroundings_.ports_live),
+                                              is(surroundings_.ports_answer),
+                                              p < surroundings_.exits.size() ? surroundings_.exits[p] : kNoPort});
+    }
+    settings->surroundings.out_port_known = out_port_known();
+    auto function = process::connect_function(std::move(*settings));
+    if (!function) {
+      // The path of a socket is no place in the chain file.
+      for (Error& error : function.error()) {
+        if (!error.place.file.empty()) error.message = error.place.file + ": " + error.message;
+        error.place = description.parameters->place("process");
+      }
+    }
+    return function;
   }
 
   void check_processor(const run::NamedFunction& named, const Parameters& parameters) {

@@ -195,7 +195,8 @@ class Planner {
     for (const TextOutput& text : running_.texts) {
       TextOutput bound{text.kind, text.path, {}};
       for (std::size_t i = 0; i < functions.size(); ++i) {
-        if (writes_output(*description_.functions[i].kind, text.kind->name))
+        const FunctionDescription& function = description_.functions[i];
+        if (!function.in_process && writes_output(*function.kind, text.kind->name))
           bound.functions.push_back(functions[i].function.get());
       }
       reload_.texts.push_back(std::move(bound));

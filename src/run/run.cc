@@ -36,6 +36,7 @@
 #include "run/make_report.h"
 #include "run/measure_shares.h"
 #include "run/opener.h"
+#include "run/packet_sharing.h"
 #include "run/receiver.h"
 #include "run/shared_queue.h"
 #include "run/taps.h"
@@ -216,7 +217,9 @@ class RunningChain final : public Run {
       : chain_(chain),
         options_(options),
         stop_(stop),
-        memory_(is_shared() ? PacketMemory::Register() : registers_packet_memory(chain.settings),
+        memory_(is_shared()             ? PacketMemory::Register()
+                : shares_packets(chain) ? lends_nothing()
+                                        : registers_packet_memory(chain.settings),
                 chain.settings.remote != nullptr) {
     if (options.trace_packets == 0) return;
     static_cast<void>(

@@ -13,6 +13,7 @@
 #include "plan/device_plan.h"
 #include "run/cpu_executor.h"
 #include "run/device_run.h"
+#include "run/packet_sharing.h"
 
 namespace penstock::run {
 
@@ -27,7 +28,7 @@ ring::RingShape shape_for(const Chain& chain, unsigned worker) {
   const bool on_device = is_device(settings.processor);
   ring::RingShape shape;
   shape.room = on_device ? room_in_batches(chain) : plan::growth_of(chain.traits());
-  shape.shared = on_device && settings.remote;
+  shape.shared = (on_device && settings.remote) || shares_packets(chain);
   if (on_device) shape.most_lent_bytes = most_lent_bytes(chain);
   shape.batch_bytes = settings.batch_bytes;
   // Not more descriptors than the smallest frames that fit.

@@ -1,0 +1,108 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cli/function.h"
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "base/log.h"
+#include "cli/chain_arguments.h"
+#include "cli/socket_access.h"
+#include "cli/stop_signals.h"
+#include "config/function_file.h"
+#include "nf/firewall/firewall.h"
+#include "nf/router/router.h"
+#include "process/server.h"
+
+namespace penstock::cli {
+
+namespace {
+
+struct ServeOptions {
+  std::string socket, file;
+  SocketAccess access;
+};
+
+/// What follows tables of the kernel runs beside the chain.
+bool follows_kernel(const function::NetworkFunction& function) {
+  const auto* const router = dynamic_cast<const router::Router*>(&function);
+  const auto* const firewall = dynamic_cast<const firewall::Firewall*>(&function);
+  return (router != nullptr && router->from_kernel().any()) || (firewall != nullptr && firewall->from_kernel());
+}
+
+void log_warnings(const config::FunctionFile::Made& made) {
+  constexpr std::size_t kMost = 20;
+  std::size_t count = 0;
+  for (const Errors* const warnings : {&made.unsupported, &made.without_effect, &made.cautions}) {
+    for (const Error& warning : *warnings) {
+      if (++count <= kMost) log_warning("{}", to_string(warning));
+    }
+  }
+  if (count > kMost) log_warning("{} more warnings about the function", count - kMost);
+}
+
+int serve(const ServeOptions& options, function::NfKinds functions) {
+  Log::of_process().keep_records();
+  constexpr std::chrono::milliseconds kLook{200};
+  Errors errors;
+  const SocketAccess::Checked access = options.access.check(errors);
+  if (!errors.empty()) return refuse(errors);
+  const std::atomic<bool>& stop = stop_on_signals();
+  auto file = config::FunctionFile::load(options.file, functions);
+  if (!file) return refuse(file.error());
+  if (const auto opened = (*file)->open_logs(); !opened) return fail(opened.error());
+  const auto make =
+      [&](std::string_view kind,
+          const process::Surroundings& surroundings) -> Result<std::unique_ptr<function::NetworkFunction>> {
+    auto made = (*file)->make(kind, surroundings);
+    if (!made) return failure(std::move(made.error()));
+    if (follows_kernel(*made->function))
+      return failure(Error{{options.file, 0, 0},
+                           "tables of the kernel cannot be followed in a process of its own",
+                           "",
+                           "tables from files"});
+    log_warnings(*made);
+    return std::move(made->function);
+  };
+  auto server = process::Server::start({options.socket, access.mode, access.users, access.groups}, make);
+  if (!server) return fail(server.error());
+  log_info("{} is served at {}", (*file)->function(), options.socket);
+  while (!stop.load()) {
+    std::this_thread::sleep_for(kLook);
+    Log::of_process().report_left_out();
+  }
+  server->reset();
+  log_info("{} ends", (*file)->function());
+  if (const Errors lost = (*file)->close_logs(); !lost.empty()) return fail(lost);
+  return kDone;
+}
+
+}  // namespace
+
+void add_function(CLI::App& app, function::NfKinds functions, int& exit_code) {
+  CLI::App* const command = app.add_subcommand("function", "Run functions of a chain in processes of their own");
+  command->require_subcommand(1);
+  auto options = std::make_shared<ServeOptions>();
+  CLI::App* const server =
+      command->add_subcommand("serve", "Serve one network function to chains that name the socket (`process: SOCKET`)");
+  server->add_option("SOCKET", options->socket, "the unix socket to listen on")->required()->check(not_empty("a path"));
+  server->add_option("FILE", options->file, "a file with one function, as in a chain file: `chain: [firewall: {…}]`")
+      ->required()
+      ->check(not_empty("a path"));
+  options->access.add_to(*server, "use the function");
+  server->footer(
+      "The function is made for each chain that connects, from FILE and the files that it names as they are then: so "
+      "a\n"
+      "reload of the chain is a reload of the function. SIGINT and SIGTERM end the process; chains do without it, as\n"
+      "they say.");
+  server->callback([options, functions, &exit_code] { exit_code = serve(*options, functions); });
+}
+
+}  // namespace penstock::cli

@@ -1,0 +1,72 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The memory by which a worker of a chain gives bursts to a function in another process, one at a time:
+//
+//     chain's process                                       function's process
+//     writes descriptors and where the frames are
+//     submitted: n ────────────────────────────────────────▶ copies and checks them, processes the packets
+//     copies and checks the results ◀──────────────────────── results; done: n
+//
+// Both processes can write all of it at any time, and each believes only what it has copied. The function's process
+// sleeps on `submitted` (futex(2)) if there is nothing to do for a while. Nobody can block the other one by that.
+
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "function/burst.h"
+#include "packet/packet.h"
+#include "packet/verdict.h"
+
+namespace penstock::process {
+
+/// Where a frame is: the memory's number in the upper 16 bits, the offset there below.
+using FramePlace = std::uint64_t;
+inline constexpr unsigned kOffsetBits = 48;
+[[nodiscard]] constexpr FramePlace frame_place(std::uint64_t memory, std::uint64_t offset) noexcept {
+  return memory << kOffsetBits | offset;
+}
+[[nodiscard]] constexpr std::uint64_t memory_of(FramePlace place) noexcept { return place >> kOffsetBits; }
+[[nodiscard]] constexpr std::uint64_t offset_of(FramePlace place) noexcept {
+  return place & ((std::uint64_t{1} << kOffsetBits) - 1);
+}
+/// The number of the queue's own memory, for copied frames. Those of memory that is opened follow.
+inline constexpr std::uint64_t kCopies = 0;
+
+struct PacketResult {
+  Verdict verdict;
+  std::uint32_t mark;
+};
+
+struct BurstPage {
+  /// observe: one fragment of another worker, about which nothing is decided.
+  enum Kind : std::uint32_t { kProcess, kObserve };
+
+  alignas(64) std::atomic<std::uint32_t> submitted;  // the number of the last burst; by the chain
+  alignas(64) std::atomic<std::uint32_t> done;       // the number of the last burst that is done; by the function
+  std::atomic<std::uint32_t> sleeping;               // 1: is to be woken
+  alignas(64) std::uint32_t kind;
+  std::uint32_t packets;
+  std::uint32_t begins_batch;
+  std::array<FramePlace, function::kBurst> frames;
+  std::array<PacketDescriptor, function::kBurst> descriptors;
+  alignas(64) std::array<PacketResult, function::kBurst> results;
+};
+static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
+
+inline constexpr std::size_t kPageBytes = 4096;
+/// Where the room for copied frames begins in a queue's memory, and its size. A longer frame cannot be processed.
+inline constexpr std::size_t kCopiesAt = (sizeof(BurstPage) + kPageBytes - 1) / kPageBytes * kPageBytes;
+inline constexpr std::size_t kCopiesBytes = std::size_t{1} << 20;
+inline constexpr std::size_t kQueueBytes = kCopiesAt + kCopiesBytes;
+
+/// Waits until the word is not `value` any more, is woken, or a time is over.
+void sleep_on(std::atomic<std::uint32_t>& word, std::uint32_t value) noexcept;
+/// Wakes the process that sleeps on the word.
+void wake(std::atomic<std::uint32_t>& word) noexcept;
+
+}  // namespace penstock::process

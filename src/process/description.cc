@@ -1,0 +1,165 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "process/description.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace penstock::process {
+
+namespace {
+
+/// What a function may write besides bytes of frames.
+constexpr FieldSet kMetadata{Field::verdict, Field::mark};
+
+FieldSet field_set(std::uint64_t bits) noexcept {
+  FieldSet set;
+  for (unsigned f = 0; f < kFieldCount; ++f) {
+    if ((bits >> f & 1) != 0) set |= FieldSet{static_cast<Field>(f)};
+  }
+  return set;
+}
+
+FieldSet byte_fields() noexcept { return field_set((std::uint64_t{1} << kByteFieldCount) - 1); }
+
+bool is_word(std::string_view text) noexcept {
+  return !text.empty() &&
+         std::ranges::all_of(text, [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; });
+}
+
+Error problem(std::string message, std::string found = "", std::string expected = "") {
+  return {{}, std::move(message), std::move(found), std::move(expected)};
+}
+
+}  // namespace
+
+Result<Hello> hello_of(std::string_view function, const Surroundings& surroundings) {
+  if (surroundings.ports.size() > kMostPorts)
+    return failure(problem("too many ports for a chain with functions in other processes",
+                           std::to_string(surroundings.ports.size()), fmt::format("{} or fewer", kMostPorts)));
+  Hello hello;
+  hello.function = Text<kLongestName>(function);
+  hello.ports = static_cast<std::uint32_t>(surroundings.ports.size());
+  if (surroundings.knows_exits) hello.flags |= Hello::kKnowsExits;
+  if (surroundings.out_port_known) hello.flags |= Hello::kOutPortKnown;
+  for (std::size_t p = 0; p < surroundings.ports.size(); ++p) {
+    const Surroundings::Port& port = surroundings.ports[p];
+    PortMessage& message = hello.port[p];
+    message.name = Text<kLongestName>(port.name);
+    message.exit = port.exit;
+    if (port.reads) message.flags |= PortMessage::kReads;
+    if (port.writes) message.flags |= PortMessage::kWrites;
+    if (port.is_live) message.flags |= PortMessage::kIsLive;
+    if (port.answers) message.flags |= PortMessage::kAnswers;
+  }
+  return hello;
+}
+
+Result<Surroundings> surroundings_of(const Hello& hello) {
+  if (hello.ports > kMostPorts) return failure(problem("more ports than a message has"));
+  Surroundings surroundings;
+  surroundings.knows_exits = (hello.flags & Hello::kKnowsExits) != 0;
+  surroundings.out_port_known = (hello.flags & Hello::kOutPortKnown) != 0;
+  for (const PortMessage& message : std::span(hello.port).first(hello.ports)) {
+    const std::string_view name = message.name.view();
+    const bool is_known = message.exit < hello.ports || message.exit == kNoPort;
+    if (name.empty() || name != printable(name) || !is_known) return failure(problem("not a port of a chain"));
+    const auto is = [&](PortMessage::Flag flag) { return (message.flags & flag) != 0; };
+    surroundings.ports.push_back({std::string(name), is(PortMessage::kReads), is(PortMessage::kWrites),
+                                  is(PortMessage::kIsLive), is(PortMessage::kAnswers),
+                                  static_cast<PortIndex>(message.exit)});
+  }
+  return surroundings;
+}
+
+std::string why_not_served(const function::NfTraits& traits) {
+  if (traits.connections) return "it tracks connections, which the functions of a chain share";
+  if (traits.cpu.writes.has(Field::frame_shape) || traits.growth.head > 0 || traits.growth.tail > 0)
+    return "it changes the length of frames";
+  if (traits.replaces_frames) return "it moves packets to larger frames";
+  if (traits.emits) return "it makes packets, such as answers";
+  if (traits.asks_for_arrivals) return "it asks for packets as they arrived at the chain";
+  if (const FieldSet others = traits.cpu.writes - byte_fields() - kMetadata; !others.empty())
+    return "it writes " + to_string(others);
+  return "";
+}
+
+Result<Description> description_of(const function::NetworkFunction& function) {
+  const function::NfTraits& traits = function.traits();
+  if (traits.drop_reasons.size() > kMostReasons)
+    return failure(problem(fmt::format("{} has too many drop reasons", traits.name),
+                           std::to_string(traits.drop_reasons.size()), fmt::format("{} or fewer", kMostReasons)));
+  Description description;
+  description.reads = traits.cpu.reads.bits();
+  description.writes = traits.cpu.writes.bits();
+  description.name = Text<kLongestName>(traits.name);
+  description.reasons = static_cast<std::uint32_t>(traits.drop_reasons.size());
+  for (std::size_t r = 0; r < traits.drop_reasons.size(); ++r)
+    description.reason[r] = Text<kLongestReason>(traits.drop_reasons[r]);
+  if (traits.chooses_port) description.flags |= Description::kChoosesPort;
+  if (traits.one_worker) description.flags |= Description::kOneWorker;
+  if (traits.stack != stack::StackNeed::none) description.flags |= Description::kTracksFlows;
+  description.text = Text<256>(function.description());
+  return description;
+}
+
+Description refusal(const Error& error) {
+  Description description;
+  description.failed = 1;
+  const std::string where = error.place.file.empty() ? ""
+                            : error.place.line == 0  ? error.place.file + ": "
+                                                     : fmt::format("{}:{}: ", error.place.file, error.place.line);
+  description.text = Text<256>(where + error.message);
+  description.found = Text<256>(error.found);
+  description.expected = Text<256>(error.expected);
+  return description;
+}
+
+Result<std::unique_ptr<const ServedTraits>> ServedTraits::read(const Description& description,
+                                                               std::string_view function) {
+  if (description.failed != 0)
+    return failure(problem("the function's process refuses: " + printable(description.text.view()),
+                           printable(description.found.view()), printable(description.expected.view())));
+  if (description.name.view() != function)
+    return failure(problem("another function runs there", in_quotes(description.name.view()), in_quotes(function)));
+  const auto wrong = [](const std::string& what) {
+    return failure(problem("the function's process says nonsense about " + what));
+  };
+  if (description.reasons > kMostReasons) return wrong("its drop reasons");
+  std::unique_ptr<ServedTraits> served(new ServedTraits);
+  served->name_ = function;
+  std::vector<std::string>& texts = served->texts_;
+  for (std::uint32_t r = 0; r < description.reasons; ++r) {
+    std::string reason(description.reason[r].view());
+    if (!is_word(reason) || reason == kLost || std::ranges::find(texts, reason) != texts.end())
+      return wrong("its drop reasons");
+    texts.push_back(std::move(reason));
+  }
+  texts.emplace_back(kLost);
+  const FieldSet writes = field_set(description.writes);
+  if (!(writes - byte_fields() - kMetadata).empty() || (description.writes >> kFieldCount) != 0)
+    return wrong("what it writes");
+  served->changes_bytes_ = !(writes & byte_fields()).empty();
+  served->tracks_flows_ = (description.flags & Description::kTracksFlows) != 0;
+  served->reasons_.assign(texts.begin(), texts.end());
+  function::NfTraits& traits = served->traits_;
+  traits.name = served->name_;
+  traits.summary = "in another process";
+  // Without its process, packets are dropped.
+  traits.cpu = {field_set(description.reads) | FieldSet{Field::verdict}, writes | FieldSet{Field::verdict}};
+  traits.chooses_port = (description.flags & Description::kChoosesPort) != 0;
+  traits.one_worker = (description.flags & Description::kOneWorker) != 0;
+  traits.drop_reasons = served->reasons_;
+  return served;
+}
+
+bool are_alike(const Description& one, const Description& other) noexcept {
+  return one.flags == other.flags && one.reads == other.reads && one.writes == other.writes &&
+         one.name.bytes == other.name.bytes && one.reasons == other.reasons &&
+         std::ranges::equal(one.reason, other.reason, {}, &Text<kLongestReason>::bytes, &Text<kLongestReason>::bytes);
+}
+
+}  // namespace penstock::process

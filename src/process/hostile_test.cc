@@ -1,0 +1,458 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Processes that lie, hang or die, on either side: the other side goes on, and no packet is missing.
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <deque>
+#include <random>
+#include <thread>
+
+#include "base/shared_memory.h"
+#include "process/burst_page.h"
+#include "process/link.h"
+#include "process/testing/served_chain.h"
+
+namespace penstock::process {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::drop_thirds;
+using testing::FakeFunction;
+
+/// A function's process made by hand, which can do anything. It serves one connection after the other.
+class HandMadeFunction {
+ public:
+  struct Behaviour {
+    std::function<void(Description&)> describe = [](Description&) {};
+    std::function<void(Reply&)> reply = [](Reply&) {};
+    /// Returns whether the burst becomes `done`.
+    std::function<bool(BurstPage&)> serve = [](BurstPage&) { return true; };
+    std::function<bool()> hangs_up = [] { return false; };  // in place of a reply to a queue
+  };
+
+  HandMadeFunction(const std::string& path, Behaviour behaviour)
+      : behaviour_(std::move(behaviour)), listener_(ipc::Listener::open(path, 0600).value()), thread_([this] {
+          while (!stops_.load()) {
+            ipc::FileDescriptor socket(::accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC));
+            if (!socket) {
+              ::usleep(500);
+              continue;
+            }
+            ++connections_;
+            converse(socket.get());
+          }
+        }) {}
+  HandMadeFunction(const HandMadeFunction&) = delete;
+  HandMadeFunction& operator=(const HandMadeFunction&) = delete;
+  ~HandMadeFunction() {
+    stops_.store(true);
+    thread_.join();
+  }
+  [[nodiscard]] int connections() const { return connections_.load(); }
+  /// Whether a descriptor of frames could be mapped for writing.
+  [[nodiscard]] bool could_write() const { return could_write_.load(); }
+  [[nodiscard]] bool has_opened() const { return opened_.load(); }
+
+ private:
+  void converse(int socket) {
+    std::deque<std::pair<BurstPage*, std::uint32_t>> queues;
+    bool open = true;
+    while (open && !stops_.load()) {
+      for (auto& [page, number] : queues) {
+        const std::uint32_t submitted = page->submitted.load();
+        if (submitted == number) continue;
+        number = submitted;
+        if (behaviour_.serve(*page)) page->done.store(submitted);
+      }
+      const auto received = ipc::receive_message(socket, kMostMessageBytes, 0ms);
+      if (!received) {
+        open = errno == ETIMEDOUT;
+        continue;
+      }
+      MessageType type{};
+      std::memcpy(&type, received->bytes.data(), sizeof type);
+      if (type == MessageType::hello) {
+        Description description;
+        description.name = Text<kLongestName>("fake");
+        description.writes = FieldSet{Field::verdict}.bits();
+        description.reasons = 1;
+        description.reason[0] = Text<kLongestReason>("blocked");
+        behaviour_.describe(description);
+        static_cast<void>(ipc::send_message(socket, bytes_of(description), {}, 1000ms));
+        continue;
+      }
+      if (type == MessageType::end_queue) continue;
+      if (type == MessageType::make_queue) {
+        if (behaviour_.hangs_up()) break;
+        void* const memory =
+            ::mmap(nullptr, kQueueBytes, PROT_READ | PROT_WRITE, MAP_SHARED, received->descriptors.at(0).get(), 0);
+        queues.emplace_back(static_cast<BurstPage*>(memory), 0);
+      } else {
+        opened_.store(true);
+        void* const memory =
+            ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, received->descriptors.at(0).get(), 0);
+        if (memory != MAP_FAILED) could_write_.store(true);
+      }
+      Reply reply;
+      reply.id = 1;
+      behaviour_.reply(reply);
+      static_cast<void>(ipc::send_message(socket, bytes_of(reply), {}, 1000ms));
+    }
+    for (auto& [page, number] : queues) ::munmap(page, kQueueBytes);
+  }
+
+  const Behaviour behaviour_;
+  ipc::Listener listener_;
+  std::atomic<bool> stops_{false};
+  std::atomic<int> connections_{0};
+  std::atomic<bool> could_write_{false}, opened_{false};
+  std::thread thread_;
+};
+
+using HostileFunction = testing::ServedChain;
+using Behaviour = HandMadeFunction::Behaviour;
+
+TEST_F(HostileFunction, CannotWriteWhatItOnlyReads) {
+  const HandMadeFunction hand_made(path_, {});
+  const Outcome outcome = run_remote(settings(), [](std::size_t) { std::this_thread::sleep_for(200us); });
+  EXPECT_EQ(outcome.report.forwarded.packets, kPackets);
+  EXPECT_TRUE(hand_made.has_opened());
+  EXPECT_FALSE(hand_made.could_write());
+}
+
+TEST_F(HostileFunction, IsRefusedIfItsDescriptionIsNonsense) {
+  const auto refused = [&](std::function<void(Description&)> describe) {
+    Behaviour behaviour;
+    behaviour.describe = std::move(describe);
+    const HandMadeFunction hand_made(path_, std::move(behaviour));
+    return !connect_function(settings());
+  };
+  EXPECT_FALSE(refused([](Description&) {}));
+  EXPECT_TRUE(refused([](Description& d) { d.name = Text<kLongestName>("other"); }));
+  EXPECT_TRUE(refused([](Description& d) { d.name.bytes.fill('x'); }));
+  EXPECT_TRUE(refused([](Description& d) { d.reasons = kMostReasons + 1; }));
+  EXPECT_TRUE(refused([](Description& d) { d.reasons = 0xffffffff; }));
+  EXPECT_TRUE(refused([](Description& d) { d.reasons = 2; })) << "an empty reason";
+  EXPECT_TRUE(refused([](Description& d) { d.reason[0] = Text<kLongestReason>("process_lost"); }));
+  EXPECT_TRUE(refused([](Description& d) { d.reason[0] = Text<kLongestReason>("a\"},\n"); }));
+  EXPECT_TRUE(refused([](Description& d) { d.reason[0].bytes.fill('\xff'); }));
+  EXPECT_TRUE(refused([](Description& d) { d.writes = ~std::uint64_t{0}; }));
+  EXPECT_TRUE(refused([](Description& d) { d.writes |= FieldSet{Field::frame_shape}.bits(); }));
+  EXPECT_TRUE(refused([](Description& d) { d.writes |= std::uint64_t{1} << 63; }));
+  EXPECT_TRUE(refused([](Description& d) {
+    d.failed = 1;
+    d.text.bytes.fill('\x1b');
+  }));
+}
+
+/// All packets of its bursts are dropped, none is missing, and the chain goes on.
+class Liar : public HostileFunction {
+ protected:
+  void expect_lost(std::function<bool(BurstPage&)> serve) {
+    Behaviour behaviour;
+    behaviour.serve = std::move(serve);
+    const HandMadeFunction hand_made(path_, std::move(behaviour));
+    RemoteSettings settings = this->settings();
+    settings.patience = 30ms;
+    const Outcome outcome = run_remote(settings);
+    expect_none_missing(outcome);
+    EXPECT_EQ(outcome.report.forwarded.packets, 0U);
+    EXPECT_EQ(outcome.function["process"]["lost_packets"], kPackets);
+  }
+};
+
+TEST_F(Liar, IsLostIfAVerdictIsImpossible) {
+  const auto with = [](Verdict verdict) {
+    return [verdict](BurstPage& page) {
+      for (PacketResult& result : page.results) result = {verdict, 0};
+      return true;
+    };
+  };
+  expect_lost(with(Verdict::drop(1)));  // the reason for lost packets
+  expect_lost(with(Verdict::drop(0xffff)));
+  expect_lost(with(Verdict::punt()));
+  expect_lost(with({static_cast<VerdictKind>(77), 0, 0}));
+}
+
+TEST_F(Liar, IsLostIfItNeverAnswers) {
+  expect_lost([](BurstPage&) { return false; });
+}
+
+TEST_F(Liar, IsLostIfItAnswersOtherBursts) {
+  expect_lost([](BurstPage& page) {
+    page.done.store(page.submitted.load() + 1);
+    return false;
+  });
+  expect_lost([](BurstPage& page) {
+    page.submitted.store(0);
+    page.done.store(0);
+    return false;
+  });
+}
+
+TEST_F(HostileFunction, CanChangeNothingButItsVerdicts) {
+  std::mt19937 random(1);
+  Behaviour behaviour;
+  behaviour.serve = [&](BurstPage& page) {
+    auto* const bytes = reinterpret_cast<std::uint8_t*>(&page);
+    const std::uint32_t number = page.submitted.load();
+    for (std::size_t i = offsetof(BurstPage, kind); i < kQueueBytes; i += 1 + random() % 64)
+      bytes[i] = static_cast<std::uint8_t>(random());
+    for (PacketResult& result : page.results) result = {Verdict::forward(static_cast<PortIndex>(random())), 77};
+    page.sleeping.store(1);
+    page.submitted.store(number);
+    return true;
+  };
+  const HandMadeFunction hand_made(path_, std::move(behaviour));
+  const Outcome outcome = run_remote(settings());
+  const auto frames = run::testing::numbered_frames(kPackets);
+  ASSERT_EQ(outcome.sent.at(0).size(), kPackets);
+  for (std::size_t i = 0; i < kPackets; ++i) {
+    ASSERT_EQ(outcome.sent[0][i].bytes, frames[i]);
+    ASSERT_EQ(outcome.sent[0][i].descriptor.mark, 0U);
+  }
+}
+
+/// It changes results while they are checked and used.
+TEST_F(HostileFunction, ChangesResultsWhileTheyAreRead) {
+  std::atomic<BurstPage*> attacked{nullptr};
+  std::atomic<bool> stops{false};
+  std::jthread attacker([&] {
+    bool good = false;
+    while (!stops.load()) {
+      BurstPage* const page = attacked.load();
+      if (page == nullptr) continue;
+      for (PacketResult& result : page->results) {
+        result.verdict = (good = !good) ? Verdict::forward() : Verdict::drop(9999);
+      }
+    }
+  });
+  Behaviour behaviour;
+  behaviour.serve = [&](BurstPage& page) {
+    attacked.store(&page);
+    return true;
+  };
+  {
+    // The attacked page must stay mapped.
+    std::atomic<bool> running{true};
+    HandMadeFunction hand_made(path_, std::move(behaviour));
+    RemoteSettings settings = this->settings();
+    settings.patience = 50ms;
+    const Outcome outcome = run_remote(settings, [&](std::size_t polled) {
+      if (polled > 60) attacked.store(nullptr);
+    });
+    expect_none_missing(outcome);
+    stops.store(true);
+    attacker.join();
+  }
+}
+
+TEST_F(HostileFunction, RefusesQueuesOrHangsUp) {
+  {
+    Behaviour behaviour;
+    behaviour.reply = [](Reply& reply) { reply.failed = 1; };
+    const HandMadeFunction hand_made(path_, std::move(behaviour));
+    const Outcome outcome = run_remote(settings());
+    expect_none_missing(outcome);
+    EXPECT_EQ(outcome.report.dropped.packets, kPackets);
+  }
+  Behaviour behaviour;
+  behaviour.hangs_up = [] { return true; };
+  const HandMadeFunction hand_made(path_, std::move(behaviour));
+  const Outcome outcome = run_remote(settings());
+  expect_none_missing(outcome);
+  EXPECT_EQ(outcome.report.dropped.packets, kPackets);
+}
+
+TEST_F(HostileFunction, IsNotUsedAgainIfItHasBecomeAnotherOne) {
+  std::atomic<int> descriptions{0};
+  std::atomic<int> bursts{0};
+  Behaviour behaviour;
+  behaviour.describe = [&](Description& description) {
+    if (descriptions++ > 0) description.reason[0] = Text<kLongestReason>("another");
+  };
+  behaviour.serve = [&](BurstPage&) { return ++bursts < 5; };
+  const HandMadeFunction hand_made(path_, std::move(behaviour));
+  RemoteSettings settings = this->settings();
+  settings.patience = 10ms;
+  const Outcome outcome = run_remote(settings, [&](std::size_t) { std::this_thread::sleep_for(5ms); });
+  expect_none_missing(outcome);
+  EXPECT_GE(descriptions.load(), 2);
+  EXPECT_EQ(bursts.load(), 5);
+}
+
+/// It costs the chain its patience each time, but ever more rarely.
+TEST_F(HostileFunction, ThatHangsAgainAndAgainIsUsedEverMoreRarely) {
+  Behaviour behaviour;
+  behaviour.serve = [](BurstPage&) { return false; };
+  const HandMadeFunction hand_made(path_, std::move(behaviour));
+  RemoteSettings settings = this->settings();
+  settings.patience = 5ms;
+  const Outcome outcome = run_remote(settings, [&](std::size_t) { std::this_thread::sleep_for(20ms); });
+  expect_none_missing(outcome);
+  EXPECT_LE(hand_made.connections(), 6) << "within about two seconds";
+}
+
+// Chains that lie to a function's process.
+
+class HostileChain : public testing::ServedChain {
+ protected:
+  void SetUp() override { serve(drop_thirds); }
+  void TearDown() override {
+    // It serves others.
+    expect_same(run_local(drop_thirds), run_remote(settings()));
+  }
+  struct HandMade {
+    std::shared_ptr<Link> link;
+    std::span<std::uint8_t> memory;
+    std::uint32_t queue = 0;
+    [[nodiscard]] BurstPage& page() const { return *reinterpret_cast<BurstPage*>(memory.data()); }
+    ~HandMade() { unmap_memory(memory.data(), memory.size()); }
+  };
+  [[nodiscard]] Hello hello() const { return hello_of("fake", settings().surroundings).value(); }
+  std::unique_ptr<HandMade> connect() {
+    auto made = std::make_unique<HandMade>();
+    made->link = Link::open(path_, hello()).value().link;
+    made->memory = {static_cast<std::uint8_t*>(map_memory(kQueueBytes, true)), kQueueBytes};
+    made->queue = made->link->request(MakeQueue{}, shared_part_of(made->memory)->file).value();
+    return made;
+  }
+  /// One packet in the queue's own memory.
+  static void put(HandMade& made) {
+    BurstPage& page = made.page();
+    const auto frame = run::testing::numbered(1);
+    std::memcpy(made.memory.data() + kCopiesAt, frame.data(), frame.size());
+    page.kind = BurstPage::kProcess;
+    page.packets = 1;
+    page.frames[0] = frame_place(kCopies, 0);
+    page.descriptors[0] = {};
+    page.descriptors[0].length = page.descriptors[0].wire_length = static_cast<std::uint32_t>(frame.size());
+  }
+  static bool is_done(HandMade& made) {
+    const std::uint32_t number = made.page().submitted.fetch_add(1) + 1;
+    wake(made.page().submitted);
+    for (int i = 0; i < 2000; ++i) {
+      if (made.page().done.load() == number) return true;
+      if (made.link->has_gone()) return false;
+      ::usleep(1000);
+    }
+    ADD_FAILURE() << "neither done nor ended";
+    return false;
+  }
+};
+
+TEST_F(HostileChain, LosesTheFunctionIfABurstIsWrong) {
+  const auto is_refused = [&](const std::function<void(BurstPage&)>& change) {
+    const auto made = connect();
+    put(*made);
+    change(made->page());
+    return !is_done(*made);
+  };
+  EXPECT_FALSE(is_refused([](BurstPage&) {}));
+  EXPECT_TRUE(is_refused([](BurstPage& page) { page.packets = 0; }));
+  EXPECT_TRUE(is_refused([](BurstPage& page) { page.packets = function::kBurst + 1; }));
+  EXPECT_TRUE(is_refused([](BurstPage& page) { page.packets = 0xffffffff; }));
+  EXPECT_TRUE(is_refused([](BurstPage& page) { page.frames[0] = frame_place(kCopies, kCopiesBytes); }));
+  EXPECT_TRUE(is_refused([](BurstPage& page) { page.frames[0] = frame_place(kCopies, kCopiesBytes - 8); }));
+  EXPECT_TRUE(is_refused([](BurstPage& page) { page.frames[0] = frame_place(1, 0); })) << "memory that is not open";
+  EXPECT_TRUE(is_refused([](BurstPage& page) { page.frames[0] = ~FramePlace{0}; }));
+  EXPECT_TRUE(is_refused([](BurstPage& page) { page.descriptors[0].length = kCopiesBytes + 1; }));
+  EXPECT_TRUE(is_refused([](BurstPage& page) { page.descriptors[0].length = 0xffffffff; }));
+  EXPECT_TRUE(is_refused([](BurstPage& page) { page.descriptors[0].link_type = static_cast<LinkType>(99); }));
+  EXPECT_TRUE(is_refused([](BurstPage& page) { page.descriptors[0].in_port = 2; }));
+  EXPECT_TRUE(is_refused([](BurstPage& page) { page.descriptors[0].verdict.value = 2; }));
+}
+
+TEST_F(HostileChain, IsBelievedNothingThatTheFunctionDependsOn) {
+  const auto made = connect();
+  put(*made);
+  PacketDescriptor& packet = made->page().descriptors[0];
+  packet.verdict = {static_cast<VerdictKind>(200), 9, 1};
+  packet.region = 30;
+  packet.offset = 0xfffffff0;
+  packet.layout.network_offset = packet.layout.transport_offset = 0xffff;
+  packet.layout.flags = 0xffff;
+  packet.layout.end = 0xffffffff;
+  EXPECT_TRUE(is_done(*made));
+  EXPECT_EQ(made->page().results[0].verdict.kind, VerdictKind::forward);
+}
+
+TEST_F(HostileChain, CannotOpenMemoryThatMayVanish) {
+  const auto made = connect();
+  OpenMemory request;
+  request.queue = made->queue;
+  request.bytes = 4096;
+  const ipc::FileDescriptor unsealed(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(::ftruncate(unsealed.get(), 4096), 0);
+  EXPECT_FALSE(made->link->request(request, unsealed.get()));
+  const ipc::FileDescriptor sealed(make_shared_file("test", 4096));
+  request.bytes = 4097;
+  EXPECT_FALSE(made->link->request(request, sealed.get()));
+  request.bytes = 0;
+  EXPECT_FALSE(made->link->request(request, sealed.get()));
+  request.bytes = ~std::uint64_t{0};
+  EXPECT_FALSE(made->link->request(request, sealed.get()));
+  request.bytes = 4096;
+  request.queue = 77;
+  EXPECT_FALSE(made->link->request(request, sealed.get()));
+  request.queue = made->queue;
+  for (std::size_t i = 0; i < kMostMemories; ++i) EXPECT_TRUE(made->link->request(request, sealed.get())) << i;
+  EXPECT_FALSE(made->link->request(request, sealed.get())) << "too many";
+  EXPECT_FALSE(made->link->request(MakeQueue{}, unsealed.get()));
+  EXPECT_FALSE(made->link->request(MakeQueue{}, sealed.get())) << "too small";
+  put(*made);
+  made->page().frames[0] = frame_place(1, 4090);
+  EXPECT_FALSE(is_done(*made)) << "a frame beyond the memory";
+}
+
+TEST_F(HostileChain, LosesTheFunctionIfItSaysNonsense) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 40; ++round) {
+    const auto socket = ipc::connect_to(path_, {"the function's process", "penstock function serve"}).value();
+    if (round % 2 == 0) {
+      ASSERT_EQ(ipc::send_message(socket.get(), bytes_of(hello()), {}, 1000ms), 0);
+      ASSERT_TRUE(ipc::receive_message(socket.get(), sizeof(Description), 2000ms));
+    }
+    std::vector<std::byte> bytes(1 + random() % 200);
+    for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+    if (bytes.size() >= 4 && round % 4 < 2) {
+      const auto type = static_cast<std::uint32_t>(random() % 6);
+      std::memcpy(bytes.data(), &type, sizeof type);
+    }
+    ASSERT_EQ(ipc::send_message(socket.get(), bytes, {}, 1000ms), 0);
+    const auto answer = ipc::receive_message(socket.get(), sizeof(Description), 5000ms);
+    // What could be a request is refused; else the connection is closed.
+    const auto reply = answer ? message_of<Reply>(answer->bytes) : std::nullopt;
+    EXPECT_TRUE(answer ? reply && reply->failed != 0 : errno != ETIMEDOUT);
+  }
+  Hello hello = this->hello();
+  hello.ports = 0xffffffff;
+  EXPECT_NE(Link::open(path_, hello).value().description.failed, 0U);
+  hello = this->hello();
+  hello.port[0].name = Text<kLongestName>("a\nb");
+  EXPECT_NE(Link::open(path_, hello).value().description.failed, 0U);
+  hello = this->hello();
+  hello.port[0].exit = 2;
+  EXPECT_NE(Link::open(path_, hello).value().description.failed, 0U);
+  hello = this->hello();
+  hello.version = 2;
+  EXPECT_NE(Link::open(path_, hello).value().description.failed, 0U);
+}
+
+TEST_F(HostileChain, HasABoundedNumberOfConnections) {
+  std::vector<ipc::FileDescriptor> silent;
+  for (int i = 0; i < 100; ++i) {
+    if (auto socket = ipc::connect_to(path_, {"it", "it"})) silent.push_back(std::move(*socket));
+  }
+  std::this_thread::sleep_for(3s);  // those that say nothing are closed
+}
+
+}  // namespace
+}  // namespace penstock::process

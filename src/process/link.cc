@@ -1,0 +1,168 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "process/link.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <functional>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+namespace penstock::process {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Reading large tables takes seconds.
+constexpr std::chrono::seconds kLongestMaking{60};
+constexpr std::chrono::milliseconds kLongestReply{1000};
+constexpr std::chrono::milliseconds kLongestRelease{100};
+constexpr std::chrono::milliseconds kStopLook{50};
+
+}  // namespace
+
+Result<Link::Opened> Link::open(const std::string& path, const Hello& hello, const std::atomic<bool>* stop) {
+  auto socket = ipc::connect_to(path, {"the function's process", "penstock function serve"});
+  if (!socket) return failure(std::move(socket.error()));
+  std::optional<ipc::Received> answer;
+  if (const int error = ipc::send_message(socket->get(), bytes_of(hello), {}, kLongestReply); error != 0) {
+    errno = error;
+  } else {
+    const auto end = Clock::now() + kLongestMaking;
+    do {
+      answer = ipc::receive_message(socket->get(), sizeof(Description), kStopLook);
+    } while (!answer && errno == ETIMEDOUT && Clock::now() < end && (stop == nullptr || !stop->load()));
+  }
+  const auto description = answer ? message_of<Description>(answer->bytes) : std::nullopt;
+  if (!description)
+    return failure(Error{{path, 0, 0},
+                         "the function's process does not answer",
+                         answer ? "another message" : std::system_category().message(errno),
+                         "`penstock function serve` of the same version"});
+  return Opened{std::shared_ptr<Link>(new Link(std::move(*socket))), *description};
+}
+
+bool Link::lose() noexcept {
+  if (lost_.exchange(true)) return false;
+  static_cast<void>(::shutdown(socket_.get(), SHUT_RDWR));
+  return true;
+}
+
+std::optional<std::uint32_t> Link::request_bytes(std::span<const std::byte> message, int file) {
+  const std::lock_guard lock(mutex_);
+  if (is_lost()) return std::nullopt;
+  std::optional<Reply> reply;
+  if (ipc::send_message(socket_.get(), message, std::span(&file, 1), kLongestReply) == 0) {
+    const auto answer = ipc::receive_message(socket_.get(), sizeof(Reply), kLongestReply);
+    if (answer) reply = message_of<Reply>(answer->bytes);
+  }
+  if (!reply) lose();  // replies would not match requests any more
+  return reply && reply->failed == 0 ? std::optional(reply->id) : std::nullopt;
+}
+
+void Link::end_queue(std::uint32_t queue) noexcept {
+  if (is_lost()) return;
+  EndQueue message;
+  message.queue = queue;
+  const std::lock_guard lock(mutex_);
+  if (!is_lost() && ipc::send_message(socket_.get(), bytes_of(message), {}, kLongestRelease) != 0) lose();
+}
+
+std::unique_ptr<Queue> Queue::make(const std::shared_ptr<Link>& link, unsigned worker) {
+  std::span<std::uint8_t> memory(static_cast<std::uint8_t*>(map_memory(kQueueBytes, true)), kQueueBytes);
+  std::unique_ptr<Queue> queue(new Queue(link, memory));  // owns the memory
+  MakeQueue request;
+  request.worker = worker;
+  const auto id = link->request(request, shared_part_of(memory)->file);
+  if (!id) return nullptr;
+  queue->id_ = *id;
+  return queue;
+}
+
+Queue::~Queue() {
+  link_->end_queue(id_);
+  unmap_memory(memory_.data(), memory_.size());
+}
+
+std::optional<Queue::Frames> Queue::open(int file, std::span<const std::uint8_t> memory, bool writes) {
+  const ipc::FileDescriptor reader(writes ? -1 : read_only_file(file));
+  if (!writes && !reader) return std::nullopt;
+  OpenMemory request;
+  request.queue = id_;
+  request.bytes = memory.size();
+  const auto number = link_->request(request, writes ? file : reader.get());
+  if (!number) return std::nullopt;
+  return Frames{*number, memory};
+}
+
+void Queue::use(const Frames& frames) noexcept {
+  if (frame_count_ < frames_.size()) frames_[frame_count_++] = frames;
+}
+
+std::optional<FramePlace> Queue::find(PacketView packet) const noexcept {
+  const std::less<const std::uint8_t*> lies_before;
+  for (const Frames& frames : std::span(frames_).first(frame_count_)) {
+    const std::uint8_t* const first = frames.memory.data();
+    if (lies_before(packet.frame, first) || lies_before(first + frames.memory.size(), packet.frame)) continue;
+    const auto offset = static_cast<std::size_t>(packet.frame - first);
+    if (packet.length() <= frames.memory.size() - offset) return frame_place(frames.number, offset);
+  }
+  return std::nullopt;
+}
+
+Queue::Taken Queue::add(PacketView packet, bool copies) noexcept {
+  if (packets_ == function::kBurst) return Taken::no;
+  constexpr std::size_t kLine = 64;
+  Taken taken = Taken::in_place;
+  const auto found = copies ? std::nullopt : find(packet);
+  if (found) {
+    places_[packets_] = *found;
+  } else {
+    const std::size_t room = (std::size_t{packet.length()} + kLine - 1) / kLine * kLine;
+    if (room > kCopiesBytes - copied_bytes_) return Taken::no;
+    places_[packets_] = frame_place(kCopies, copied_bytes_);
+    if (packet.length() > 0) std::memcpy(memory_.data() + kCopiesAt + copied_bytes_, packet.frame, packet.length());
+    copied_bytes_ += room;
+    taken = Taken::copied;
+  }
+  page().frames[packets_] = places_[packets_];
+  page().descriptors[packets_] = *packet.packet;
+  ++packets_;
+  return taken;
+}
+
+Queue::Outcome Queue::run(BurstPage::Kind kind, bool begins_batch, std::chrono::nanoseconds longest) noexcept {
+  BurstPage& page = this->page();
+  page.kind = kind;
+  page.packets = static_cast<std::uint32_t>(packets_);
+  page.begins_batch = begins_batch ? 1 : 0;
+  // In one order with what the function's process does before it sleeps: one of both sees what the other has written.
+  page.submitted.store(++number_, std::memory_order_seq_cst);
+  if (page.sleeping.load(std::memory_order_seq_cst) != 0) wake(page.submitted);
+  constexpr unsigned kPolls = 1024;
+  constexpr std::chrono::milliseconds kLook{1};
+  const auto is_done = [&] { return page.done.load(std::memory_order_acquire) == number_; };
+  for (unsigned polls = 0; polls < kPolls && !is_done();) ++polls;
+  const Clock::time_point began = Clock::now();
+  Clock::time_point next_look = began + kLook;
+  while (!is_done()) {
+    if (link_->is_lost()) return Outcome::lost;
+    const Clock::time_point now = Clock::now();
+    if (now >= next_look) {
+      if (link_->has_gone()) return is_done() ? Outcome::done : Outcome::gone;
+      if (now - began >= longest) return Outcome::silent;
+      next_look = now + kLook;
+    }
+    std::this_thread::yield();
+  }
+  std::memcpy(results_.data(), page.results.data(), packets_ * sizeof(PacketResult));
+  return Outcome::done;
+}
+
+}  // namespace penstock::process

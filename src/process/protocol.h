@@ -1,0 +1,98 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a chain's process and the process of one of its functions say to each other over a unix socket
+// (SOCK_SEQPACKET): one message per packet, each of a fixed size for its type. The chain's process asks. Requests
+// marked with * have a reply, the others have none. README.md has the whole protocol.
+
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "ipc/message.h"
+#include "packet/verdict.h"
+
+namespace penstock::process {
+
+using ipc::bytes_of;
+using ipc::kIsMessage;
+using ipc::message_of;
+using ipc::Text;
+
+inline constexpr std::uint32_t kProtocolVersion = 1;
+
+inline constexpr std::size_t kMostPorts = 64;    // of a chain
+inline constexpr std::size_t kMostReasons = 64;  // for which a function drops packets
+inline constexpr std::size_t kMostQueues = 256;  // of a connection: one for each worker
+inline constexpr std::size_t kMostMemories = 8;  // that a queue has open
+inline constexpr std::size_t kLongestName = 64;  // of a port or a function
+inline constexpr std::size_t kLongestReason = 48;
+
+enum class MessageType : std::uint32_t {
+  hello = 1,    // * the function is made for this chain; the reply is a Description
+  make_queue,   // * with a memfd: a BurstPage, and room for copied frames
+  end_queue,    //
+  open_memory,  // * with a memfd: frames that a queue's bursts name
+};
+
+struct PortMessage {
+  enum Flag : std::uint32_t { kReads = 1, kWrites = 2, kIsLive = 4, kAnswers = 8 };
+  Text<kLongestName> name;
+  std::uint32_t flags = 0;
+  std::uint32_t exit = kNoPort;
+};
+
+struct Hello {
+  enum Flag : std::uint32_t { kKnowsExits = 1, kOutPortKnown = 2 };
+  MessageType type = MessageType::hello;
+  std::uint32_t version = kProtocolVersion;
+  std::uint32_t ports = 0;
+  std::uint32_t flags = 0;
+  Text<kLongestName> function;  // the kind that the chain file names
+  std::array<PortMessage, kMostPorts> port{};
+};
+
+/// function::NfTraits, as far as the chain needs it.
+struct Description {
+  enum Flag : std::uint32_t { kChoosesPort = 1, kOneWorker = 2, kTracksFlows = 4 };
+  std::uint32_t failed = 0;
+  std::uint32_t flags = 0;
+  std::uint64_t reads = 0;
+  std::uint64_t writes = 0;
+  Text<kLongestName> name;
+  std::uint32_t reasons = 0;
+  std::uint32_t reserved = 0;
+  std::array<Text<kLongestReason>, kMostReasons> reason{};
+  Text<256> text;  // what is loaded; of a failure: the message
+  Text<256> found, expected;
+};
+
+struct MakeQueue {
+  MessageType type = MessageType::make_queue;
+  std::uint32_t worker = 0;
+};
+
+struct EndQueue {
+  MessageType type = MessageType::end_queue;
+  std::uint32_t queue = 0;
+};
+
+struct OpenMemory {
+  MessageType type = MessageType::open_memory;
+  std::uint32_t queue = 0;
+  std::uint64_t bytes = 0;
+};
+
+struct Reply {
+  std::uint32_t failed = 0;
+  std::uint32_t id = 0;  // of what has been made
+  Text<256> message;     // of a failure
+};
+
+inline constexpr std::size_t kMostMessageBytes = sizeof(Hello);
+
+static_assert(kIsMessage<Hello> && kIsMessage<Description> && kIsMessage<MakeQueue> && kIsMessage<EndQueue> &&
+              kIsMessage<OpenMemory> && kIsMessage<Reply>);
+
+}  // namespace penstock::process

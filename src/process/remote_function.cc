@@ -1,0 +1,402 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "process/remote_function.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <new>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/log.h"
+#include "base/shared_memory.h"
+#include "base/units.h"
+#include "function/packet_sharing.h"
+#include "packet/parse_core.h"
+#include "process/link.h"
+
+namespace penstock::process {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using function::kBurst;
+
+/// What happened, in all epochs. Written by workers.
+struct Counters {
+  std::atomic<std::uint64_t> lost_packets{0};  // not decided by the process
+  std::atomic<std::uint64_t> losses{0};        // of the process
+  std::atomic<std::uint64_t> copied{0};        // packets that had to be copied
+};
+
+class RemoteStage;
+
+class RemoteFunction final : public function::NetworkFunction, public function::PacketSharing {
+ public:
+  RemoteFunction(RemoteSettings settings, const Hello& hello, Link::Opened opened,
+                 std::unique_ptr<const ServedTraits> served)
+      : settings_(std::move(settings)),
+        hello_(hello),
+        link_(std::move(opened.link)),
+        description_(opened.description),
+        served_(std::move(served)) {}
+  RemoteFunction(const RemoteFunction&) = delete;
+  RemoteFunction& operator=(const RemoteFunction&) = delete;
+  ~RemoteFunction() override {
+    stops_.store(true);
+    wake_.notify_all();
+    if (watcher_.joinable()) watcher_.join();
+    link_->lose();
+  }
+
+  const function::NfTraits& traits() const noexcept override { return served_->traits(); }
+  std::unique_ptr<function::CpuStage> make_cpu_stage() override;
+  Result<void> begin_run() override {
+    if (!watcher_.joinable()) watcher_ = std::thread([this] { watch(); });
+    return {};
+  }
+  Result<void> take_over(function::NetworkFunction& predecessor) override {
+    if (auto* const before = dynamic_cast<RemoteFunction*>(&predecessor)) counters_ = before->counters_;
+    return begin_run();
+  }
+  std::string description() const override {
+    return fmt::format("in the process at {}: {}", settings_.socket, printable(description_.text.view()));
+  }
+  std::string state_of_run() const override { return served_->tracks_flows() ? "flows in another process" : ""; }
+  void report(nlohmann::json& into) const override {
+    into["process"] = {{"socket", settings_.socket},
+                       {"losses", counters_->losses.load()},
+                       {"lost_packets", counters_->lost_packets.load()},
+                       {"copied_packets", counters_->copied.load()}};
+  }
+
+  // For its stages.
+
+  [[nodiscard]] const RemoteSettings& settings() const noexcept { return settings_; }
+  [[nodiscard]] const ServedTraits& served() const noexcept { return *served_; }
+  [[nodiscard]] Counters& counters() const noexcept { return *counters_; }
+  void remove(RemoteStage& stage) noexcept {
+    const std::lock_guard lock(mutex_);
+    std::erase(stages_, &stage);
+  }
+  /// The process cannot be used any more.
+  void lose(Link& link, std::string_view why) noexcept {
+    if (!link.lose()) return;
+    counters_->losses.fetch_add(1, std::memory_order_relaxed);
+    log_warning("{}: the process at {} {}: its packets are {} until it is back", traits().name, settings_.socket, why,
+                settings_.passes_when_lost ? "passed" : "dropped");
+  }
+
+ private:
+  void watch() noexcept;
+  void return_from_loss();
+
+  const RemoteSettings settings_;
+  const Hello hello_;
+  std::shared_ptr<Link> link_;  // guarded by `mutex_`
+  const Description description_;
+  const std::unique_ptr<const ServedTraits> served_;
+  std::shared_ptr<Counters> counters_ = std::make_shared<Counters>();
+  std::mutex mutex_;  // guards the next members; held while the watcher works for stages, which then do not end
+  std::vector<RemoteStage*> stages_;
+  unsigned made_stages_ = 0;
+  std::atomic<bool> stops_{false};
+  std::condition_variable wake_;
+  std::thread watcher_;  // connects again, and opens memory
+  Clock::time_point next_try_;
+  Clock::time_point returned_at_;
+  std::chrono::milliseconds between_tries_{};
+};
+
+/// Of one worker. What takes time is done by the function's watcher, which leaves the results in `news_`.
+class RemoteStage final : public function::CpuStage {
+ public:
+  RemoteStage(RemoteFunction& function, unsigned worker, std::unique_ptr<Queue> queue)
+      : function_(function), worker_(worker), queue_(std::move(queue)) {}
+  RemoteStage(const RemoteStage&) = delete;
+  RemoteStage& operator=(const RemoteStage&) = delete;
+  ~RemoteStage() override { function_.remove(*this); }
+
+  void begin_batch() noexcept override { begins_batch_ = true; }
+  void process(std::span<PacketView> packets) noexcept override {
+    if (has_news_.load(std::memory_order_acquire)) take_news();
+    while (!packets.empty()) {
+      const std::size_t count = usable() ? fill(packets) : 0;
+      const std::size_t taken = count > 0 ? count : packets.size();
+      if (count == 0 || !run(packets.first(count))) give_up(packets.first(taken));
+      packets = packets.subspan(taken);
+    }
+  }
+  void observe(PacketView packet) noexcept override {
+    if (!function_.served().tracks_flows() || !usable()) return;
+    queue_->begin();
+    if (queue_->add(packet, false) != Queue::Taken::no) static_cast<void>(wait_for(BurstPage::kObserve));
+  }
+  std::string explain(PacketView /*packet*/) const override {
+    return "decided by the process at " + function_.settings().socket;
+  }
+
+  // For the watcher.
+
+  [[nodiscard]] unsigned worker() const noexcept { return worker_; }
+  /// The next link's queue.
+  void offer(std::unique_ptr<Queue> queue) noexcept {
+    const std::lock_guard lock(mutex_);
+    news_.queue = std::move(queue);
+    has_news_.store(true, std::memory_order_release);
+  }
+  /// Opens memory to the process, if the worker has found some.
+  void open_memory() noexcept {
+    if (!wants_memory_.load(std::memory_order_acquire)) return;
+    const bool writes = function_.served().changes_bytes();
+    auto frames = queue_->open(wanted_.file.get(), wanted_.memory, writes);
+    const std::lock_guard lock(mutex_);
+    news_.opened = frames;
+    wants_memory_.store(false, std::memory_order_release);
+    has_news_.store(true, std::memory_order_release);
+  }
+
+ private:
+  [[nodiscard]] bool usable() const noexcept { return queue_ != nullptr && !queue_->link().is_lost(); }
+  [[nodiscard]] bool copies_all() const noexcept {
+    return function_.served().changes_bytes() && !function_.settings().in_place;
+  }
+  void take_news() noexcept;
+  [[nodiscard]] std::size_t fill(std::span<const PacketView> packets) noexcept;
+  void want_memory_of(PacketView packet) noexcept;
+  [[nodiscard]] bool wait_for(BurstPage::Kind kind) noexcept;
+  [[nodiscard]] bool run(std::span<PacketView> packets) noexcept;
+  [[nodiscard]] bool is_possible(Verdict verdict) const noexcept;
+  void give_up(std::span<const PacketView> packets) noexcept;
+
+  RemoteFunction& function_;
+  const unsigned worker_;
+  std::unique_ptr<Queue> queue_;  // null: there is none yet
+  bool begins_batch_ = true;
+  std::array<bool, kBurst> copied_{};  // of the burst
+
+  struct Wanted {
+    ipc::FileDescriptor file;
+    std::span<const std::uint8_t> memory;
+  } wanted_;  // the watcher's while `wants_memory_`
+  std::atomic<bool> wants_memory_{false};
+  unsigned wishes_ = 0;  // in this queue
+
+  struct News {
+    std::unique_ptr<Queue> queue;
+    std::optional<Queue::Frames> opened;
+  };
+  std::mutex mutex_;  // guards `news_`
+  News news_;
+  std::atomic<bool> has_news_{false};
+};
+
+void RemoteStage::take_news() noexcept {
+  const std::lock_guard lock(mutex_);
+  has_news_.store(false, std::memory_order_relaxed);
+  if (news_.opened) queue_->use(*std::exchange(news_.opened, std::nullopt));
+  // While the watcher opens memory for the former queue, that one stays.
+  if (news_.queue == nullptr) return;
+  if (wants_memory_.load(std::memory_order_acquire)) return has_news_.store(true, std::memory_order_relaxed);
+  queue_ = std::move(news_.queue);
+  wishes_ = 0;
+}
+
+/// Returns how many packets have room.
+std::size_t RemoteStage::fill(std::span<const PacketView> packets) noexcept {
+  queue_->begin();
+  const bool copies = copies_all();
+  std::uint64_t copied = 0;
+  std::size_t count = 0;
+  for (; count < packets.size(); ++count) {
+    const Queue::Taken taken = queue_->add(packets[count], copies);
+    if (taken == Queue::Taken::no) break;
+    copied_[count] = taken == Queue::Taken::copied;
+    copied += copied_[count] ? 1 : 0;
+    if (copied_[count] && !copies) want_memory_of(packets[count]);
+  }
+  if (copied > 0) function_.counters().copied.fetch_add(copied, std::memory_order_relaxed);
+  return count;
+}
+
+/// Asks the watcher to open the memory in which the frame lies.
+void RemoteStage::want_memory_of(PacketView packet) noexcept {
+  // Frames that functions have moved lie in memory that is not shared. There is no use in looking often.
+  constexpr unsigned kMostWishes = 4;
+  if (wishes_ >= kMostWishes || wants_memory_.load(std::memory_order_acquire)) return;
+  ++wishes_;
+  const auto part = shared_part_of({packet.frame, packet.length()});
+  if (!part) return;
+  wanted_.file = ipc::FileDescriptor(::fcntl(part->file, F_DUPFD_CLOEXEC, 0));
+  wanted_.memory = {packet.frame - part->offset, part->file_bytes};
+  wants_memory_.store(true, std::memory_order_release);
+}
+
+bool RemoteStage::wait_for(BurstPage::Kind kind) noexcept {
+  const auto outcome = queue_->run(kind, std::exchange(begins_batch_, false), function_.settings().patience);
+  switch (outcome) {
+    case Queue::Outcome::done: return true;
+    case Queue::Outcome::lost: return false;
+    case Queue::Outcome::gone: return function_.lose(queue_->link(), "has ended, or has closed the connection"), false;
+    case Queue::Outcome::silent: return function_.lose(queue_->link(), "does not answer in time"), false;
+  }
+  return false;
+}
+
+/// False: the process has not decided about them, and nothing has changed but frames that it may change in place.
+bool RemoteStage::run(std::span<PacketView> packets) noexcept {
+  if (!wait_for(BurstPage::kProcess)) return false;
+  const std::span<const PacketResult> results = queue_->results();
+  for (const PacketResult& result : results) {
+    if (is_possible(result.verdict)) continue;
+    function_.lose(queue_->link(), "gives a verdict that its function cannot have");
+    return false;
+  }
+  const function::NfTraits& traits = function_.traits();
+  const bool marks = traits.cpu.writes.has(Field::mark);
+  const bool changes_bytes = function_.served().changes_bytes();
+  for (std::size_t i = 0; i < packets.size(); ++i) {
+    PacketDescriptor& descriptor = *packets[i].packet;
+    const Verdict verdict = results[i].verdict;
+    if (!verdict.alive() || traits.chooses_port) descriptor.verdict = {verdict.kind, 0, verdict.value};
+    if (!verdict.alive()) continue;
+    if (marks) descriptor.mark = results[i].mark;
+    if (!changes_bytes) continue;
+    if (copied_[i] && descriptor.length > 0) std::memcpy(packets[i].frame, queue_->copy(i), descriptor.length);
+    // The process may have changed any byte, also those that say where the headers are.
+    parse(packets[i]);
+  }
+  return true;
+}
+
+bool RemoteStage::is_possible(Verdict verdict) const noexcept {
+  const auto& ports = function_.settings().surroundings.ports;
+  switch (verdict.kind) {
+    case VerdictKind::forward:
+      return !function_.traits().chooses_port || verdict.value == kNoPort ||
+             (verdict.value < ports.size() && ports[verdict.value].writes);
+    case VerdictKind::drop: return verdict.value < function_.served().reasons();
+    case VerdictKind::consume: return true;
+    case VerdictKind::punt: break;
+  }
+  return false;
+}
+
+void RemoteStage::give_up(std::span<const PacketView> packets) noexcept {
+  function_.counters().lost_packets.fetch_add(packets.size(), std::memory_order_relaxed);
+  if (function_.settings().passes_when_lost) return;
+  for (const PacketView& packet : packets) packet.packet->verdict = Verdict::drop(function_.served().reasons());
+}
+
+std::unique_ptr<function::CpuStage> RemoteFunction::make_cpu_stage() {
+  const std::lock_guard lock(mutex_);
+  const unsigned worker = made_stages_++;
+  auto stage = std::make_unique<RemoteStage>(*this, worker, Queue::make(link_, worker));
+  stages_.push_back(stage.get());
+  return stage;
+}
+
+void RemoteFunction::watch() noexcept {
+  constexpr std::chrono::milliseconds kLook{5};
+  std::unique_lock lock(mutex_);
+  while (!wake_.wait_for(lock, kLook, [this] { return stops_.load(); })) {
+    for (RemoteStage* const stage : stages_) stage->open_memory();
+    if (!link_->is_lost() && link_->has_gone()) lose(*link_, "has ended, or has closed the connection");
+    if (!link_->is_lost()) continue;
+    lock.unlock();  // workers end meanwhile if they have to
+    try {
+      return_from_loss();
+    } catch (const std::exception&) {  // there is no memory: later
+    }
+    lock.lock();
+  }
+}
+
+/// A process that is lost again soon after its return is given ever more time: each loss costs workers their patience.
+void RemoteFunction::return_from_loss() {
+  constexpr std::chrono::milliseconds kFirst{100}, kMost{10'000}, kStable{30'000};
+  const Clock::time_point now = Clock::now();
+  if (now < next_try_) return;
+  const bool was_back = returned_at_ != Clock::time_point();
+  if (was_back) {
+    between_tries_ = now - returned_at_ < kStable ? std::clamp(between_tries_ * 2, kFirst, kMost) : kFirst;
+    returned_at_ = {};
+    next_try_ = now + between_tries_;
+    if (between_tries_ > kFirst) return;
+  }
+  next_try_ = now + std::max(kFirst, between_tries_);
+  auto opened = Link::open(settings_.socket, hello_, &stops_);
+  if (!opened) return;
+  if (opened->description.failed != 0 || !are_alike(opened->description, description_)) {
+    log_warning("{}: the process at {} is back, but not with the same function: the chain needs a reload or a new run",
+                traits().name, settings_.socket);
+    next_try_ = now + kMost;
+    return;
+  }
+  const std::lock_guard lock(mutex_);
+  link_ = std::move(opened->link);
+  for (RemoteStage* const stage : stages_) {
+    if (auto queue = Queue::make(link_, stage->worker())) stage->offer(std::move(queue));
+  }
+  returned_at_ = Clock::now();
+  log_info("{}: the process at {} is back", traits().name, settings_.socket);
+}
+
+constexpr auto kRemoteParameters = std::to_array<Parameter>({
+    {"process", ParameterType::text, "", "",
+     "unix socket of the `penstock function serve` that runs the function, with its other parameters", true},
+    {"when_lost", ParameterType::choice, "drop", "drop|pass",
+     "what becomes of packets while the process is gone, silent or wrong"},
+    {"patience", ParameterType::duration, "100ms", "", "time for a burst of packets; then the process is lost"},
+    {"in_place", ParameterType::flag, "false", "",
+     "let a function that changes packets do so in the chain's memory, where its process can change all of them; "
+     "otherwise they are copied"},
+});
+
+}  // namespace
+
+Result<std::unique_ptr<function::NetworkFunction>> connect_function(RemoteSettings settings) {
+  auto hello = hello_of(settings.function, settings.surroundings);
+  if (!hello) return failure(std::move(hello.error()));
+  auto opened = Link::open(settings.socket, *hello);
+  if (!opened) return failure(std::move(opened.error()));
+  auto served = ServedTraits::read(opened->description, settings.function);
+  if (!served) {
+    for (Error& error : served.error()) error.place.file = settings.socket;
+    return failure(std::move(served.error()));
+  }
+  if (settings.passes_when_lost && (*served)->traits().chooses_port)
+    return failure(Error{
+        {},
+        fmt::format("when_lost: {} chooses where packets leave, so they cannot pass without it", settings.function),
+        "'pass'",
+        "drop"});
+  return std::make_unique<RemoteFunction>(std::move(settings), *hello, std::move(*opened), std::move(*served));
+}
+
+ParameterTable remote_parameters() noexcept { return kRemoteParameters; }
+
+Result<RemoteSettings> remote_settings(const Parameters& parameters) {
+  RemoteSettings settings;
+  settings.socket = parameters.text("process");
+  settings.passes_when_lost = parameters.text("when_lost") == "pass";
+  settings.patience = parameters.duration("patience");
+  settings.in_place = parameters.flag("in_place");
+  constexpr std::chrono::milliseconds kLeast{1}, kMost{10'000};
+  if (settings.patience < kLeast || settings.patience > kMost)
+    return failure(Error{parameters.place("patience"), "patience: out of range", in_quotes(parameters.text("patience")),
+                         fmt::format("{} to {}", format_duration(kLeast), format_duration(kMost))});
+  return settings;
+}
+
+}  // namespace penstock::process

@@ -1,0 +1,287 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "process/server.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "base/log.h"
+#include "base/shared_memory.h"
+#include "base/units.h"
+#include "process/served_queue.h"
+
+namespace penstock::process {
+
+namespace {
+
+constexpr std::chrono::milliseconds kLongestAnswer{1000};
+/// Without a hello, a connection does not keep others out.
+constexpr std::chrono::milliseconds kLongestHello{2000};
+
+/// One chain, from its hello to its end. Belongs to the thread of its connection.
+class Session {
+ public:
+  Session(int socket, std::unique_ptr<function::NetworkFunction> function, std::size_t ports)
+      : socket_(socket), function_(std::move(function)), ports_(ports) {}
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+  ~Session() {
+    queues_.clear();
+    if (has_begun_) function_->end_run();
+  }
+
+  [[nodiscard]] Result<void> begin() {
+    auto begun = function_->begin_run();
+    has_begun_ = begun.has_value();
+    return begun;
+  }
+  /// Until the chain goes, or breaks the protocol. Why it ended; "": it has gone.
+  [[nodiscard]] std::string serve() {
+    for (;;) {
+      const auto received = ipc::receive_message(socket_, kMostMessageBytes, std::nullopt);
+      if (const char* const why = wrong_.load()) return why;
+      if (!received) return errno == EPIPE || errno == ECONNRESET ? "" : "a message of a wrong size";
+      if (const char* const why = handle(*received)) return why;
+    }
+  }
+  [[nodiscard]] std::uint64_t packets() const {
+    std::uint64_t sum = ended_packets_;
+    for (const auto& [id, queue] : queues_) sum += queue->packets();
+    return sum;
+  }
+
+ private:
+  const char* handle(const ipc::Received& received) {
+    MessageType type{};
+    if (received.bytes.size() < sizeof type) return "a message of a wrong size";
+    std::memcpy(&type, received.bytes.data(), sizeof type);
+    switch (type) {
+      case MessageType::make_queue:
+        if (const auto message = message_of<MakeQueue>(received.bytes)) return make_queue(*message, received);
+        break;
+      case MessageType::open_memory:
+        if (const auto message = message_of<OpenMemory>(received.bytes)) return open_memory(*message, received);
+        break;
+      case MessageType::end_queue:
+        if (const auto message = message_of<EndQueue>(received.bytes)) return end_queue(*message);
+        break;
+      case MessageType::hello: break;
+    }
+    return "an unknown message";
+  }
+
+  const char* make_queue(const MakeQueue& request, const ipc::Received& received) {
+    if (queues_.size() >= kMostQueues) return refuse("too many queues");
+    if (!has_sealed_file(received, kQueueBytes)) return refuse("not a sealed memfd of that size");
+    auto memory = std::make_unique<const MappedFile>(received.descriptors[0].get(), kQueueBytes, /*writes=*/true);
+    const auto wrong = [this](const char* why) {
+      wrong_.store(why);
+      static_cast<void>(::shutdown(socket_, SHUT_RDWR));
+    };
+    queues_.emplace(++last_id_,
+                    std::make_unique<ServedQueue>(*function_, request.worker, std::move(memory), ports_, wrong));
+    return accept(last_id_);
+  }
+
+  const char* open_memory(const OpenMemory& request, const ipc::Received& received) {
+    const auto queue = queues_.find(request.queue);
+    if (queue == queues_.end()) return refuse("no such queue");
+    if (request.bytes == 0 || request.bytes >> kOffsetBits != 0 || !has_sealed_file(received, request.bytes))
+      return refuse("not a sealed memfd of that size");
+    // A function that only looks gets descriptors by which nothing can be written.
+    constexpr std::uint64_t kBytes = (std::uint64_t{1} << kByteFieldCount) - 1;
+    const bool writes = (function_->traits().cpu.writes.bits() & kBytes) != 0;
+    const auto number =
+        queue->second->add(std::make_unique<const MappedFile>(received.descriptors[0].get(), request.bytes, writes));
+    return number ? accept(static_cast<std::uint32_t>(*number)) : refuse("too much memory is open");
+  }
+
+  const char* end_queue(const EndQueue& request) {
+    const auto queue = queues_.find(request.queue);
+    if (queue == queues_.end()) return "no such queue";
+    ended_packets_ += queue->second->packets();
+    queues_.erase(queue);
+    return nullptr;
+  }
+
+  [[nodiscard]] static bool has_sealed_file(const ipc::Received& received, std::uint64_t bytes) {
+    return received.descriptors.size() == 1 && is_sealed(received.descriptors[0].get(), bytes);
+  }
+  const char* accept(std::uint32_t id) {
+    Reply reply;
+    reply.id = id;
+    return send(reply);
+  }
+  const char* refuse(std::string_view why) {
+    Reply reply;
+    reply.failed = 1;
+    reply.message = Text<256>(why);
+    return send(reply);
+  }
+  const char* send(const Reply& reply) {
+    return ipc::send_message(socket_, bytes_of(reply), {}, kLongestAnswer) == 0 ? nullptr : "it takes no replies";
+  }
+
+  const int socket_;
+  const std::unique_ptr<function::NetworkFunction> function_;
+  const std::size_t ports_;
+  bool has_begun_ = false;
+  std::atomic<const char*> wrong_{nullptr};  // how a queue's bursts break the protocol
+  std::map<std::uint32_t, std::unique_ptr<ServedQueue>> queues_;
+  std::uint32_t last_id_ = 0;  // ids are never used again
+  std::uint64_t ended_packets_ = 0;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Server>> Server::start(ServerSettings settings, Make make) {
+  auto listener = ipc::Listener::open(settings.path, settings.mode);
+  if (!listener) return failure(std::move(listener.error()));
+  return std::unique_ptr<Server>(new Server(std::move(settings), std::move(make), std::move(*listener)));
+}
+
+Server::Server(ServerSettings settings, Make make, ipc::Listener listener)
+    : settings_(std::move(settings)),
+      make_(std::move(make)),
+      listener_(std::move(listener)),
+      stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      thread_([this] { accept_all(); }) {}
+
+Server::~Server() {
+  static_cast<void>(::eventfd_write(stop_.get(), 1));
+  thread_.join();
+}
+
+void Server::accept_all() noexcept {
+  constexpr int kLookMs = 500;  // after connections that have ended
+  for (;;) {
+    pollfd polled[] = {{stop_.get(), POLLIN, 0}, {listener_.fd(), POLLIN, 0}};
+    static_cast<void>(::poll(polled, 2, kLookMs));
+    if (polled[0].revents != 0) break;
+    reap(/*all=*/false);
+    ipc::FileDescriptor socket(::accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (!socket) {
+      // Without descriptors or memory, the listener stays readable.
+      constexpr int kAgainMs = 20;
+      if (errno != EAGAIN && errno != EINTR) static_cast<void>(::poll(polled, 1, kAgainMs));
+      continue;
+    }
+    try {
+      accept_one(std::move(socket));
+    } catch (const std::exception& error) {
+      log_error("a connection is refused: {}", error.what());
+    }
+  }
+  reap(/*all=*/true);
+}
+
+void Server::accept_one(ipc::FileDescriptor socket) {
+  const auto peer = ipc::peer_of(socket.get());
+  if (!peer || !is_allowed(*peer)) {
+    log_warning("process {} of user {} may not use the function", peer ? peer->pid : 0, peer ? peer->uid : 0);
+    return;
+  }
+  if (connections_.size() >= kMostConnections) {
+    log_warning("process {} of user {} is refused: there are {} connections", peer->pid, peer->uid,
+                connections_.size());
+    return;
+  }
+  Connection& connection = connections_.emplace_back();
+  connection.socket = std::move(socket);
+  connection.peer = *peer;
+  try {
+    connection.thread = std::thread([this, &connection] { serve(connection); });
+  } catch (const std::system_error&) {
+    connections_.pop_back();
+    throw;
+  }
+}
+
+void Server::reap(bool all) noexcept {
+  for (auto connection = connections_.begin(); connection != connections_.end();) {
+    if (!all && !connection->ended.load()) {
+      ++connection;
+      continue;
+    }
+    static_cast<void>(::shutdown(connection->socket.get(), SHUT_RDWR));
+    connection->thread.join();
+    connection = connections_.erase(connection);
+  }
+}
+
+bool Server::is_allowed(const ipc::Peer& peer) const noexcept {
+  if (settings_.users.empty() && settings_.groups.empty()) return true;
+  return peer.uid == 0 || peer.uid == ::geteuid() ||
+         std::ranges::find(settings_.users, peer.uid) != settings_.users.end() ||
+         std::ranges::find(settings_.groups, peer.gid) != settings_.groups.end();
+}
+
+void Server::serve(Connection& connection) noexcept {
+  static_cast<void>(::pthread_setname_np(::pthread_self(), "chain"));
+  const ipc::Peer peer = connection.peer;
+  std::string why;
+  try {
+    why = converse(connection.socket.get(), peer);
+  } catch (const std::exception& error) {
+    why = error.what();
+  }
+  if (!why.empty()) log_warning("process {} of user {} loses the function: {}", peer.pid, peer.uid, printable(why));
+  static_cast<void>(::shutdown(connection.socket.get(), SHUT_RDWR));
+  connection.ended.store(true);
+}
+
+std::string Server::converse(int socket, const ipc::Peer& peer) {
+  const auto answer = [&](const Description& description) {
+    return ipc::send_message(socket, bytes_of(description), {}, kLongestAnswer) == 0;
+  };
+  const auto refuse = [&](const Errors& errors) {
+    static_cast<void>(answer(refusal(errors.front())));
+    return to_string(errors);
+  };
+  const auto received = ipc::receive_message(socket, kMostMessageBytes, kLongestHello);
+  const auto hello = received ? message_of<Hello>(received->bytes) : std::nullopt;
+  if (!hello || hello->type != MessageType::hello) return "it does not begin with a hello";
+  if (hello->version != kProtocolVersion)
+    return refuse({{{}, "another version of the protocol", std::to_string(hello->version), "the same program"}});
+  const auto surroundings = surroundings_of(*hello);
+  if (!surroundings) return refuse(surroundings.error());
+  auto function = make(hello->function.view(), *surroundings);
+  if (!function) return refuse(function.error());
+  const auto description = description_of(**function);
+  if (!description) return refuse(description.error());
+  Session session(socket, std::move(*function), surroundings->ports.size());
+  if (const auto begun = session.begin(); !begun) return refuse(begun.error());
+  if (!answer(*description)) return "it does not take the answer";
+  log_info("process {} of user {} begins", peer.pid, peer.uid);
+  std::string why = session.serve();
+  log_info("process {} of user {} has ended: {}", peer.pid, peer.uid, format_count(session.packets(), "packet"));
+  return why;
+}
+
+Result<std::unique_ptr<function::NetworkFunction>> Server::make(std::string_view name,
+                                                                const Surroundings& surroundings) {
+  const std::lock_guard lock(making_);
+  auto function = make_(name, surroundings);
+  if (!function) return function;
+  if (std::string reason = why_not_served((*function)->traits()); !reason.empty())
+    return failure(Error{{},
+                         fmt::format("{} cannot be in a process of its own", (*function)->traits().name),
+                         std::move(reason),
+                         "a function of the chain's own process"});
+  return function;
+}
+
+}  // namespace penstock::process

@@ -1,0 +1,79 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Serves a network function to the chains of other processes. A thread accepts connections, each of which has a thread
+// of its own and a function of its own, made for its chain. Each queue of a connection has another one.
+
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "base/error.h"
+#include "function/network_function.h"
+#include "ipc/message_socket.h"
+#include "process/description.h"
+
+namespace penstock::process {
+
+struct ServerSettings {
+  std::string path;
+  mode_t mode = 0660;
+  // Who may connect besides root and the server's own user. Both empty: everybody who may write to the socket.
+  std::vector<uid_t> users{};
+  std::vector<gid_t> groups{};
+};
+
+class Server {
+ public:
+  /// Makes the function for a chain. `function` is the kind that the chain asks for. Called by one thread at a time.
+  using Make = std::function<Result<std::unique_ptr<function::NetworkFunction>>(std::string_view function,
+                                                                                const Surroundings& surroundings)>;
+
+  /// Listens when it returns. Throws std::system_error if there are no threads.
+  [[nodiscard]] static Result<std::unique_ptr<Server>> start(ServerSettings settings, Make make);
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+  /// Ends all connections.
+  ~Server();
+
+ private:
+  static constexpr std::size_t kMostConnections = 32;
+
+  struct Connection {
+    ipc::FileDescriptor socket;
+    ipc::Peer peer;
+    std::atomic<bool> ended{false};
+    std::thread thread;
+  };
+
+  Server(ServerSettings settings, Make make, ipc::Listener listener);
+  void accept_all() noexcept;
+  void accept_one(ipc::FileDescriptor socket);
+  void reap(bool all) noexcept;
+  [[nodiscard]] bool is_allowed(const ipc::Peer& peer) const noexcept;
+  void serve(Connection& connection) noexcept;
+  /// Why the chain loses the function; "": it has gone.
+  [[nodiscard]] std::string converse(int socket, const ipc::Peer& peer);
+  [[nodiscard]] Result<std::unique_ptr<function::NetworkFunction>> make(std::string_view name,
+                                                                        const Surroundings& surroundings);
+
+  const ServerSettings settings_;
+  const Make make_;
+  std::mutex making_;  // held while a function is made
+  ipc::Listener listener_;
+  std::list<Connection> connections_;  // of the accepting thread
+  ipc::FileDescriptor stop_;           // an eventfd
+  std::thread thread_;                 // last: uses all others
+};
+
+}  // namespace penstock::process

@@ -1,0 +1,147 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Chains whose functions are processes of their own.
+
+#include <gmock/gmock.h>
+
+#include "program/program_for_test.h"
+
+namespace penstock {
+namespace {
+
+using ::testing::HasSubstr;
+
+class FunctionProgram : public Program {
+ protected:
+  /// `serve NAME` serves NAME.yaml at NAME.sock, in the background, and waits until it listens.
+  [[nodiscard]] int script(const std::string& commands) const {
+    return shell(
+        "serve() { timeout 60 '" PENSTOCK_PROGRAM
+        "' function serve $1.sock $1.yaml & SERVED=$!; ALL=\"$ALL $SERVED\"; while [ ! -S $1.sock ] && kill -0 "
+        "$SERVED; do sleep 0.01; done; }\n"
+        "trap 'kill $ALL 2>/dev/null; wait' EXIT\n" +
+        commands);
+  }
+  /// The functions of the inspected gateway, without ESP. `in_process`: each in one of its own.
+  void gateway(const std::string& name, bool in_process) const {
+    const std::string inspected = PENSTOCK_SOURCE_DIR "/examples/inspected_gateway/";
+    const std::string gateway = PENSTOCK_SOURCE_DIR "/examples/gateway/";
+    const std::pair<std::string, std::string> functions[] = {
+        {"firewall", "{rules: " + inspected + "rules.txt}"},
+        {"nids", "{rules: " + inspected + "nids.rules, vars: {HOME_NET: \"[192.168.1.0/24,192.0.2.0/24]\"}}"},
+        {"router", "{routes: [" + gateway + "routes.txt, " + gateway + "local.txt], neighbours: " + gateway +
+                       "neighbours.txt, interfaces: {lo: none}}"},
+    };
+    std::string ports, chain;
+    for (const std::string port : {"lan", "wan", "dmz"})
+      ports += "  " + port + ": {pcap: {read: " + gateway + port + ".pcap, write: " + name + "-" + port + ".pcap}}\n";
+    for (const auto& [function, parameters] : functions) {
+      const std::string line = "  - " + function + ": ";
+      chain += line + (in_process ? "{process: " + function + ".sock}" : parameters) + "\n";
+      const std::string outputs = function == "nids" ? "outputs: {fast_log: " + name + ".log}\n" : "";
+      if (in_process) write(function + ".yaml", "chain:\n" + line + parameters + "\n" + outputs);
+    }
+    write(name + ".yaml", "ports:\n" + ports + "chain:\n" + chain + "outputs: {report: " + name + ".json" +
+                              (in_process ? "" : ", fast_log: " + name + ".log") + "}\n");
+  }
+  void endless(const std::string& function) const {
+    write("endless.yaml", "ports:\n  in: {generator: {rate: 20kpps}}\n  out: {\"null\": {}}\nchain:\n  - " + function +
+                              "\nrun: {duration: 3s}\noutputs: {report: report.json, control: chain.sock}\n");
+  }
+  static void expect_none_missing(const nlohmann::json& packets) {
+    EXPECT_GT(packets["in"], 40000);
+    EXPECT_EQ(packets["in"],
+              packets["forwarded"].get<int>() + packets["dropped"].get<int>() + packets["consumed"].get<int>());
+  }
+};
+
+TEST_F(FunctionProgram, DoesInThreeProcessesWhatItDoesInOne) {
+  gateway("one", false);
+  gateway("three", true);
+  ASSERT_EQ(script("penstock run -q one.yaml || exit 1\n"
+                   "serve firewall; serve nids; serve router; penstock check three.yaml && penstock run -q three.yaml"),
+            0)
+      << read("err");
+  EXPECT_EQ(json("one.json")["packets"], json("three.json")["packets"]);
+  for (const std::string port : {"lan", "wan", "dmz"})
+    EXPECT_TRUE(read("one-" + port + ".pcap") == read("three-" + port + ".pcap")) << port;
+  EXPECT_FALSE(read("one.log").empty());
+  EXPECT_EQ(read("one.log"), read("three.log"));
+  for (std::size_t f = 0; f < 3; ++f) {
+    const auto one = json("one.json")["functions"][f];
+    const auto three = json("three.json")["functions"][f];
+    EXPECT_EQ(one["name"], three["name"]);
+    EXPECT_EQ(one["in"], three["in"]) << three.dump(2);
+    EXPECT_EQ(three["details"]["process"]["lost_packets"], 0) << three.dump(2);
+  }
+}
+
+TEST_F(FunctionProgram, MayDieAndComeBack) {
+  write("filter.yaml", "chain: [filter: {expression: udp}]");
+  endless("filter: {process: filter.sock}");
+  ASSERT_EQ(script("serve filter; penstock run -q endless.yaml & RUN=$!; sleep 1; pkill -9 -P $SERVED; sleep 0.3\n"
+                   "rm -f filter.sock; serve filter; wait $RUN"),
+            0)
+      << read("err");
+  const auto report = json("report.json");
+  expect_none_missing(report["packets"]);
+  const auto& process = report["functions"][0]["details"]["process"];
+  EXPECT_EQ(process["losses"], 1) << read("err");
+  EXPECT_GT(process["lost_packets"], 0);
+  EXPECT_LT(process["lost_packets"], 40000) << "it was not used again: " << read("err");
+  EXPECT_EQ(report["packets"]["dropped"], process["lost_packets"]);
+}
+
+TEST_F(FunctionProgram, ThatIsStoppedIsLostAfterThePatience) {
+  write("filter.yaml", "chain: [filter: {expression: udp}]");
+  endless("filter: {process: filter.sock, when_lost: pass, patience: 50ms}");
+  ASSERT_EQ(script("serve filter; penstock run -q endless.yaml & RUN=$!; sleep 1; CHILD=$(pgrep -P $SERVED)\n"
+                   "kill -STOP $CHILD; wait $RUN; CODE=$?; kill -CONT $CHILD; exit $CODE"),
+            0)
+      << read("err");
+  const auto report = json("report.json");
+  expect_none_missing(report["packets"]);
+  EXPECT_EQ(report["packets"]["dropped"], 0);
+  EXPECT_GT(report["functions"][0]["details"]["process"]["lost_packets"], 10000);
+  EXPECT_THAT(read("err"), HasSubstr("does not answer in time: its packets are passed until it is back"));
+}
+
+TEST_F(FunctionProgram, ChangesItsRulesWithAReloadOfTheChain) {
+  write("filter.yaml", "chain: [filter: {expression: udp}]");
+  endless("filter: {process: filter.sock}");
+  ASSERT_EQ(
+      script(
+          "serve filter; penstock run -q endless.yaml & RUN=$!; sleep 1\n"
+          "echo 'chain: [filter: {expression: tcp}]' >filter.yaml; penstock ctl --socket chain.sock reload; wait $RUN"),
+      0)
+      << read("err");
+  const auto report = json("report.json");
+  expect_none_missing(report["packets"]);
+  EXPECT_EQ(report["reloads"], 1);
+  EXPECT_GT(report["packets"]["forwarded"], 10000);
+  EXPECT_GT(report["packets"]["dropped"], 10000);
+  EXPECT_EQ(report["functions"][0]["details"]["process"]["lost_packets"], 0);
+}
+
+TEST_F(FunctionProgram, IsMissedWhenARunBegins) {
+  write("chain.yaml",
+        "ports:\n  lan: {pcap: {read: in.pcap}}\n  wan: {pcap: {write: out.pcap}}\n"
+        "chain: [filter: {process: filter.sock}]\n");
+  EXPECT_EQ(script("penstock run -q chain.yaml"), 2);
+  EXPECT_THAT(read("err"), HasSubstr("cannot connect to the function's process"));
+  EXPECT_THAT(read("err"), HasSubstr("penstock function serve"));
+  EXPECT_FALSE(exists("out.pcap"));
+}
+
+TEST_F(FunctionProgram, IsNotServedIfTheKernelHasItsTables) {
+  write("router.yaml", "chain: [router: {routes: kernel}]");
+  write("chain.yaml",
+        "ports:\n  lan: {pcap: {read: in.pcap}}\n  wan: {pcap: {write: out.pcap}}\n"
+        "chain: [router: {process: router.sock}]\n");
+  EXPECT_EQ(script("serve router; penstock run -q chain.yaml"), 2);
+  EXPECT_THAT(read("err"), HasSubstr("tables of the kernel"));
+}
+
+}  // namespace
+}  // namespace penstock
