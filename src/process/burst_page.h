@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The memory by which a worker of a chain gives bursts to a function in another process, one at a time:
+// The memory by which a worker of a chain gives bursts to a function in another process, several at a time and in
+// order. Burst n is in slot n % kSlots:
 //
 //     chain's process                                       function's process
 //     writes descriptors and where the frames are
@@ -42,13 +43,10 @@ struct PacketResult {
   std::uint32_t mark;
 };
 
-struct BurstPage {
+struct BurstSlot {
   /// observe: one fragment of another worker, about which nothing is decided.
   enum Kind : std::uint32_t { kProcess, kObserve };
 
-  alignas(64) std::atomic<std::uint32_t> submitted;  // the number of the last burst; by the chain
-  alignas(64) std::atomic<std::uint32_t> done;       // the number of the last burst that is done; by the function
-  std::atomic<std::uint32_t> sleeping;               // 1: is to be woken
   alignas(64) std::uint32_t kind;
   std::uint32_t packets;
   std::uint32_t begins_batch;
@@ -56,13 +54,23 @@ struct BurstPage {
   std::array<PacketDescriptor, function::kBurst> descriptors;
   alignas(64) std::array<PacketResult, function::kBurst> results;
 };
+
+inline constexpr std::uint32_t kSlots = 8;
+
+struct BurstPage {
+  alignas(64) std::atomic<std::uint32_t> submitted;  // the number of the last burst; by the chain
+  alignas(64) std::atomic<std::uint32_t> done;       // the number of the last burst that is done; by the function
+  std::atomic<std::uint32_t> sleeping;               // 1: is to be woken
+  std::array<BurstSlot, kSlots> slots;
+};
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 
 inline constexpr std::size_t kPageBytes = 4096;
-/// Where the room for copied frames begins in a queue's memory, and its size. A longer frame cannot be processed.
+/// Where the room for copied frames begins in a queue's memory, and its size for each slot. A longer frame cannot be
+/// processed.
 inline constexpr std::size_t kCopiesAt = (sizeof(BurstPage) + kPageBytes - 1) / kPageBytes * kPageBytes;
-inline constexpr std::size_t kCopiesBytes = std::size_t{1} << 20;
-inline constexpr std::size_t kQueueBytes = kCopiesAt + kCopiesBytes;
+inline constexpr std::size_t kCopiesBytes = std::size_t{512} << 10;
+inline constexpr std::size_t kQueueBytes = kCopiesAt + kSlots * kCopiesBytes;
 
 /// Waits until the word is not `value` any more, is woken, or a time is over.
 void sleep_on(std::atomic<std::uint32_t>& word, std::uint32_t value) noexcept;

@@ -10,7 +10,6 @@
 #include <cstring>
 #include <functional>
 #include <system_error>
-#include <thread>
 #include <utility>
 
 namespace penstock::process {
@@ -116,53 +115,86 @@ std::optional<FramePlace> Queue::find(PacketView packet) const noexcept {
   return std::nullopt;
 }
 
-Queue::Taken Queue::add(PacketView packet, bool copies) noexcept {
-  if (packets_ == function::kBurst) return Taken::no;
-  constexpr std::size_t kLine = 64;
-  Taken taken = Taken::in_place;
-  const auto found = copies ? std::nullopt : find(packet);
-  if (found) {
-    places_[packets_] = *found;
-  } else {
-    const std::size_t room = (std::size_t{packet.length()} + kLine - 1) / kLine * kLine;
-    if (room > kCopiesBytes - copied_bytes_) return Taken::no;
-    places_[packets_] = frame_place(kCopies, copied_bytes_);
-    if (packet.length() > 0) std::memcpy(memory_.data() + kCopiesAt + copied_bytes_, packet.frame, packet.length());
-    copied_bytes_ += room;
-    taken = Taken::copied;
-  }
-  page().frames[packets_] = places_[packets_];
-  page().descriptors[packets_] = *packet.packet;
-  ++packets_;
-  return taken;
+bool Queue::begin() noexcept {
+  if (under_way() == kSlots) return false;
+  bursts_[(submitted_ + 1) % kSlots].packets = 0;
+  copied_bytes_ = 0;
+  return true;
 }
 
-Queue::Outcome Queue::run(BurstPage::Kind kind, bool begins_batch, std::chrono::nanoseconds longest) noexcept {
-  BurstPage& page = this->page();
-  page.kind = kind;
-  page.packets = static_cast<std::uint32_t>(packets_);
-  page.begins_batch = begins_batch ? 1 : 0;
-  // In one order with what the function's process does before it sleeps: one of both sees what the other has written.
-  page.submitted.store(++number_, std::memory_order_seq_cst);
-  if (page.sleeping.load(std::memory_order_seq_cst) != 0) wake(page.submitted);
-  constexpr unsigned kPolls = 1024;
-  constexpr std::chrono::milliseconds kLook{1};
-  const auto is_done = [&] { return page.done.load(std::memory_order_acquire) == number_; };
-  for (unsigned polls = 0; polls < kPolls && !is_done();) ++polls;
-  const Clock::time_point began = Clock::now();
-  Clock::time_point next_look = began + kLook;
-  while (!is_done()) {
-    if (link_->is_lost()) return Outcome::lost;
-    const Clock::time_point now = Clock::now();
-    if (now >= next_look) {
-      if (link_->has_gone()) return is_done() ? Outcome::done : Outcome::gone;
-      if (now - began >= longest) return Outcome::silent;
-      next_look = now + kLook;
-    }
-    std::this_thread::yield();
+Queue::Added Queue::add(PacketView packet, bool copies) noexcept {
+  const std::size_t slot = (submitted_ + 1) % kSlots;
+  Burst& burst = bursts_[slot];
+  if (burst.packets == function::kBurst) return Added::no;
+  constexpr std::size_t kLine = 64;
+  const auto found = copies ? std::nullopt : find(packet);
+  FramePlace& place = burst.places[burst.packets];
+  if (found) {
+    place = *found;
+  } else {
+    const std::size_t room = (std::size_t{packet.length()} + kLine - 1) / kLine * kLine;
+    if (room > kCopiesBytes - copied_bytes_) return Added::no;
+    place = frame_place(kCopies, slot * kCopiesBytes + copied_bytes_);
+    if (packet.length() > 0) std::memcpy(memory_.data() + kCopiesAt + offset_of(place), packet.frame, packet.length());
+    copied_bytes_ += room;
   }
-  std::memcpy(results_.data(), page.results.data(), packets_ * sizeof(PacketResult));
-  return Outcome::done;
+  BurstSlot& shared = page().slots[slot];
+  shared.frames[burst.packets] = place;
+  shared.descriptors[burst.packets] = *packet.packet;
+  ++burst.packets;
+  return found ? Added::in_place : Added::copied;
+}
+
+void Queue::submit(BurstSlot::Kind kind, bool begins_batch) noexcept {
+  if (under_way() == 0) expect_next();
+  ++submitted_;
+  BurstSlot& slot = page().slots[submitted_ % kSlots];
+  slot.kind = kind;
+  slot.packets = static_cast<std::uint32_t>(bursts_[submitted_ % kSlots].packets);
+  slot.begins_batch = begins_batch ? 1 : 0;
+  // In one order with what the function's process does before it sleeps: one of both sees what the other has written.
+  page().submitted.store(submitted_, std::memory_order_seq_cst);
+  if (page().sleeping.load(std::memory_order_seq_cst) != 0) wake(page().submitted);
+}
+
+Queue::State Queue::state(std::chrono::nanoseconds longest) noexcept {
+  if (state_ == State::running) state_ = look(longest);
+  return state_;
+}
+
+Queue::State Queue::look(std::chrono::nanoseconds longest) noexcept {
+  const auto is_done = [this] {
+    // Only what is under way can be done, whatever the other process says.
+    const std::uint32_t done = page().done.load(std::memory_order_acquire) - (taken_ + 1);
+    return done < under_way();
+  };
+  if (is_done()) return State::done;
+  if (link_->is_lost()) return State::lost;
+  constexpr unsigned kBetweenLooks = 64;  // polls
+  constexpr std::chrono::milliseconds kLook{1};
+  if (polls_++ % kBetweenLooks != 0) return State::running;
+  const Clock::time_point now = Clock::now();
+  if (polls_ == 1) {
+    since_ = now;
+    next_look_ = now + kLook;
+  }
+  if (now < next_look_) return State::running;
+  next_look_ = now + kLook;
+  if (link_->has_gone()) return is_done() ? State::done : State::gone;
+  return now - since_ >= longest ? State::silent : State::running;
+}
+
+std::size_t Queue::take(std::span<PacketResult> results) noexcept {
+  ++taken_;
+  expect_next();
+  const std::size_t packets = bursts_[taken_ % kSlots].packets;
+  std::memcpy(results.data(), page().slots[taken_ % kSlots].results.data(), packets * sizeof(PacketResult));
+  return packets;
+}
+
+const std::uint8_t* Queue::copy(std::size_t packet) const noexcept {
+  const FramePlace place = bursts_[taken_ % kSlots].places[packet];
+  return memory_of(place) == kCopies ? memory_.data() + kCopiesAt + offset_of(place) : nullptr;
 }
 
 }  // namespace penstock::process

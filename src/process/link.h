@@ -82,37 +82,55 @@ class Queue {
   /// Bursts may name frames there from now on.
   void use(const Frames& frames) noexcept;
 
-  /// Begins a burst. It takes frames as long as there is room.
-  void begin() noexcept { packets_ = 0, copied_bytes_ = 0; }
-  enum class Taken : std::uint8_t { no, in_place, copied };
-  /// Adds a packet to the burst: where it is, if its frame lies in memory that is used, and `copies` is false.
-  [[nodiscard]] Taken add(PacketView packet, bool copies) noexcept;
+  // A burst is filled, then submitted. Bursts that have been submitted are taken in the same order.
 
-  enum class Outcome : std::uint8_t { done, lost, gone, silent };
-  /// Gives the burst to the function, and waits for the results. `lost`: the link is.
-  [[nodiscard]] Outcome run(BurstPage::Kind kind, bool begins_batch, std::chrono::nanoseconds longest) noexcept;
-  /// Copied once: the other process may change them at any time.
-  [[nodiscard]] std::span<const PacketResult> results() const noexcept { return std::span(results_).first(packets_); }
-  /// The copied frame of a packet of the burst, in memory that the other process may change.
-  [[nodiscard]] const std::uint8_t* copy(std::size_t packet) const noexcept {
-    return memory_.data() + kCopiesAt + offset_of(places_[packet]);
-  }
+  /// How many are submitted and not taken.
+  [[nodiscard]] std::uint32_t under_way() const noexcept { return submitted_ - taken_; }
+  /// Begins to fill a burst. False: all slots are in use.
+  [[nodiscard]] bool begin() noexcept;
+  enum class Added : std::uint8_t { no, in_place, copied };
+  /// Adds a packet to it, as long as there is room: where it is, if its frame lies in memory that is used, and `copies`
+  /// is false.
+  [[nodiscard]] Added add(PacketView packet, bool copies) noexcept;
+  void submit(BurstSlot::Kind kind, bool begins_batch) noexcept;
+
+  enum class State : std::uint8_t { running, done, lost, gone, silent };
+  /// Of the first burst under way. silent: for longer than `longest`. lost: the link is. To be called again and again
+  /// while it is running.
+  [[nodiscard]] State state(std::chrono::nanoseconds longest) noexcept;
+  /// Takes the first burst under way. If it is done, `results` has its results, copied once: the other process may
+  /// change them at any time. Returns how many packets it has.
+  std::size_t take(std::span<PacketResult> results) noexcept;
+  /// The copied frame of a packet of the burst that was taken last, in memory that the other process may change. Null:
+  /// it was not copied.
+  [[nodiscard]] const std::uint8_t* copy(std::size_t packet) const noexcept;
 
  private:
   Queue(std::shared_ptr<Link> link, std::span<std::uint8_t> memory) : link_(std::move(link)), memory_(memory) {}
   [[nodiscard]] BurstPage& page() const noexcept { return *reinterpret_cast<BurstPage*>(memory_.data()); }
   [[nodiscard]] std::optional<FramePlace> find(PacketView packet) const noexcept;
+  [[nodiscard]] State look(std::chrono::nanoseconds longest) noexcept;
+  /// Another burst is the first one.
+  void expect_next() noexcept { state_ = State::running, polls_ = 0; }
 
   const std::shared_ptr<Link> link_;
   const std::span<std::uint8_t> memory_;
   std::uint32_t id_ = 0;
   std::array<Frames, kMostMemories> frames_{};
   std::size_t frame_count_ = 0;
-  std::uint32_t number_ = 0;  // of the last burst
-  std::size_t packets_ = 0;
-  std::size_t copied_bytes_ = 0;
-  std::array<FramePlace, function::kBurst> places_{};
-  std::array<PacketResult, function::kBurst> results_{};
+  /// What this process knows of a slot.
+  struct Burst {
+    std::size_t packets = 0;
+    std::array<FramePlace, function::kBurst> places{};
+  };
+  std::array<Burst, kSlots> bursts_{};
+  std::uint32_t submitted_ = 0;   // the number of the last burst
+  std::uint32_t taken_ = 0;       // ditto
+  std::size_t copied_bytes_ = 0;  // of the burst that is being filled
+  // Of the first burst under way:
+  State state_ = State::running;
+  std::uint32_t polls_ = 0;
+  std::chrono::steady_clock::time_point since_, next_look_;
 };
 
 }  // namespace penstock::process

@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "base/shared_memory.h"
 #include "base/units.h"
+#include "function/deferring_stage.h"
 #include "function/packet_sharing.h"
 #include "packet/parse_core.h"
 #include "process/link.h"
@@ -119,7 +120,7 @@ class RemoteFunction final : public function::NetworkFunction, public function::
 };
 
 /// Of one worker. What takes time is done by the function's watcher, which leaves the results in `news_`.
-class RemoteStage final : public function::CpuStage {
+class RemoteStage final : public function::CpuStage, public function::DeferringStage {
  public:
   RemoteStage(RemoteFunction& function, unsigned worker, std::unique_ptr<Queue> queue)
       : function_(function), worker_(worker), queue_(std::move(queue)) {}
@@ -129,18 +130,31 @@ class RemoteStage final : public function::CpuStage {
 
   void begin_batch() noexcept override { begins_batch_ = true; }
   void process(std::span<PacketView> packets) noexcept override {
-    if (has_news_.load(std::memory_order_acquire)) take_news();
     while (!packets.empty()) {
-      const std::size_t count = usable() ? fill(packets) : 0;
-      const std::size_t taken = count > 0 ? count : packets.size();
-      if (count == 0 || !run(packets.first(count))) give_up(packets.first(taken));
-      packets = packets.subspan(taken);
+      const std::size_t count = fill(packets);
+      const std::span<PacketView> part = packets.first(count > 0 ? count : packets.size());
+      if (count > 0) {
+        submit(part);
+        wait();
+        finish();
+      } else {
+        give_up(part);
+      }
+      packets = packets.subspan(part.size());
     }
   }
+  bool begin(std::span<PacketView> packets) noexcept override {
+    if (fill(packets) < packets.size()) return false;
+    submit(packets);
+    return true;
+  }
+  bool is_ready() noexcept override { return queue_->state(function_.settings().patience) != Queue::State::running; }
+  void finish() noexcept override;
   void observe(PacketView packet) noexcept override {
-    if (!function_.served().tracks_flows() || !usable()) return;
-    queue_->begin();
-    if (queue_->add(packet, false) != Queue::Taken::no) static_cast<void>(wait_for(BurstPage::kObserve));
+    if (!function_.served().tracks_flows() || fill({&packet, 1}) == 0) return;
+    queue_->submit(BurstSlot::kObserve, std::exchange(begins_batch_, false));
+    wait();
+    if (is_decided()) static_cast<void>(queue_->take(results_));
   }
   std::string explain(PacketView /*packet*/) const override {
     return "decided by the process at " + function_.settings().socket;
@@ -173,9 +187,11 @@ class RemoteStage final : public function::CpuStage {
   }
   void take_news() noexcept;
   [[nodiscard]] std::size_t fill(std::span<const PacketView> packets) noexcept;
+  void submit(std::span<PacketView> packets) noexcept;
+  void wait() noexcept;
+  [[nodiscard]] bool is_decided() noexcept;
   void want_memory_of(PacketView packet) noexcept;
-  [[nodiscard]] bool wait_for(BurstPage::Kind kind) noexcept;
-  [[nodiscard]] bool run(std::span<PacketView> packets) noexcept;
+  [[nodiscard]] bool take_verdicts(std::span<PacketView> packets) noexcept;
   [[nodiscard]] bool is_possible(Verdict verdict) const noexcept;
   void give_up(std::span<const PacketView> packets) noexcept;
 
@@ -183,7 +199,9 @@ class RemoteStage final : public function::CpuStage {
   const unsigned worker_;
   std::unique_ptr<Queue> queue_;  // null: there is none yet
   bool begins_batch_ = true;
-  std::array<bool, kBurst> copied_{};  // of the burst
+  std::array<std::span<PacketView>, kSlots> under_way_{};  // bursts; the first is at `first_`
+  std::size_t first_ = 0;
+  std::array<PacketResult, kBurst> results_{};  // of the burst that is taken
 
   struct Wanted {
     ipc::FileDescriptor file;
@@ -212,21 +230,35 @@ void RemoteStage::take_news() noexcept {
   wishes_ = 0;
 }
 
-/// Returns how many packets have room.
+/// Fills a burst. Returns how many packets have room.
 std::size_t RemoteStage::fill(std::span<const PacketView> packets) noexcept {
-  queue_->begin();
+  const bool is_idle = queue_ == nullptr || queue_->under_way() == 0;
+  if (is_idle && has_news_.load(std::memory_order_acquire)) take_news();
+  if (!usable() || !queue_->begin()) return 0;
   const bool copies = copies_all();
   std::uint64_t copied = 0;
   std::size_t count = 0;
   for (; count < packets.size(); ++count) {
-    const Queue::Taken taken = queue_->add(packets[count], copies);
-    if (taken == Queue::Taken::no) break;
-    copied_[count] = taken == Queue::Taken::copied;
-    copied += copied_[count] ? 1 : 0;
-    if (copied_[count] && !copies) want_memory_of(packets[count]);
+    const Queue::Added added = queue_->add(packets[count], copies);
+    if (added == Queue::Added::no) break;
+    if (added == Queue::Added::in_place) continue;
+    ++copied;
+    if (!copies) want_memory_of(packets[count]);
   }
   if (copied > 0) function_.counters().copied.fetch_add(copied, std::memory_order_relaxed);
   return count;
+}
+
+void RemoteStage::submit(std::span<PacketView> packets) noexcept {
+  under_way_[(first_ + queue_->under_way()) % kSlots] = packets;
+  queue_->submit(BurstSlot::kProcess, std::exchange(begins_batch_, false));
+}
+
+void RemoteStage::wait() noexcept {
+  constexpr unsigned kPolls = 1024;
+  for (unsigned polls = 0; !is_ready();) {
+    if (++polls > kPolls) std::this_thread::yield();
+  }
 }
 
 /// Asks the watcher to open the memory in which the frame lies.
@@ -242,21 +274,29 @@ void RemoteStage::want_memory_of(PacketView packet) noexcept {
   wants_memory_.store(true, std::memory_order_release);
 }
 
-bool RemoteStage::wait_for(BurstPage::Kind kind) noexcept {
-  const auto outcome = queue_->run(kind, std::exchange(begins_batch_, false), function_.settings().patience);
-  switch (outcome) {
-    case Queue::Outcome::done: return true;
-    case Queue::Outcome::lost: return false;
-    case Queue::Outcome::gone: return function_.lose(queue_->link(), "has ended, or has closed the connection"), false;
-    case Queue::Outcome::silent: return function_.lose(queue_->link(), "does not answer in time"), false;
+/// Of the first burst, which is ready. False: the process is lost.
+bool RemoteStage::is_decided() noexcept {
+  switch (queue_->state(function_.settings().patience)) {
+    case Queue::State::done: return true;
+    case Queue::State::gone: function_.lose(queue_->link(), "has ended, or has closed the connection"); break;
+    case Queue::State::silent: function_.lose(queue_->link(), "does not answer in time"); break;
+    case Queue::State::lost:
+    case Queue::State::running: break;
   }
   return false;
 }
 
-/// False: the process has not decided about them, and nothing has changed but frames that it may change in place.
-bool RemoteStage::run(std::span<PacketView> packets) noexcept {
-  if (!wait_for(BurstPage::kProcess)) return false;
-  const std::span<const PacketResult> results = queue_->results();
+void RemoteStage::finish() noexcept {
+  const std::span<PacketView> packets = under_way_[first_];
+  first_ = (first_ + 1) % kSlots;
+  const bool decided = is_decided();
+  static_cast<void>(queue_->take(results_));
+  if (!decided || !take_verdicts(packets)) give_up(packets);
+}
+
+/// False: nothing has changed but frames that the process may change in place.
+bool RemoteStage::take_verdicts(std::span<PacketView> packets) noexcept {
+  const std::span<const PacketResult> results = std::span(results_).first(packets.size());
   for (const PacketResult& result : results) {
     if (is_possible(result.verdict)) continue;
     function_.lose(queue_->link(), "gives a verdict that its function cannot have");
@@ -272,7 +312,8 @@ bool RemoteStage::run(std::span<PacketView> packets) noexcept {
     if (!verdict.alive()) continue;
     if (marks) descriptor.mark = results[i].mark;
     if (!changes_bytes) continue;
-    if (copied_[i] && descriptor.length > 0) std::memcpy(packets[i].frame, queue_->copy(i), descriptor.length);
+    const std::uint8_t* const copy = queue_->copy(i);
+    if (copy != nullptr && descriptor.length > 0) std::memcpy(packets[i].frame, copy, descriptor.length);
     // The process may have changed any byte, also those that say where the headers are.
     parse(packets[i]);
   }

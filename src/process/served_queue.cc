@@ -86,36 +86,36 @@ void ServedQueue::run() noexcept {
 
 /// Null, or how the chain's process breaks the protocol.
 const char* ServedQueue::serve() noexcept {
-  BurstPage& page = this->page();
-  const std::uint32_t number = page.submitted.load(std::memory_order_acquire);
-  const std::uint32_t kind = page.kind;
-  const std::size_t packets = page.packets;
-  const bool begins_batch = page.begins_batch != 0;
+  const std::uint32_t waiting = page().submitted.load(std::memory_order_acquire) - number_;
+  if (waiting > kSlots) return "more bursts than there are slots";
+  BurstSlot& slot = page().slots[(number_ + 1) % kSlots];
+  const std::uint32_t kind = slot.kind;
+  const std::size_t packets = slot.packets;
+  const bool begins_batch = slot.begins_batch != 0;
   if (packets == 0 || packets > function::kBurst) return "a burst of a wrong size";
-  if (const char* const why = take(packets)) return why;
+  if (const char* const why = take(slot, packets)) return why;
   if (begins_batch) stage_->begin_batch();
   const std::span<PacketView> burst = std::span(views_).first(packets);
   stack_.prepare(burst);
-  if (kind == BurstPage::kObserve) {
+  if (kind == BurstSlot::kObserve) {
     for (const PacketView& packet : burst) stage_->observe(packet);
   } else {
     stage_->process(burst);
     stack_.settle(0);
     // A stage may reorder its views, but not the descriptors.
-    for (std::size_t i = 0; i < packets; ++i) page.results[i] = {descriptors_[i].verdict, descriptors_[i].mark};
+    for (std::size_t i = 0; i < packets; ++i) slot.results[i] = {descriptors_[i].verdict, descriptors_[i].mark};
     packets_.store(packets_.load(std::memory_order_relaxed) + packets, std::memory_order_relaxed);
   }
-  number_ = number;
-  page.done.store(number, std::memory_order_release);
+  page().done.store(++number_, std::memory_order_release);
   return nullptr;
 }
 
 /// Copies the descriptors, checks them and finds their frames. What can change later is bytes of frames.
-const char* ServedQueue::take(std::size_t packets) noexcept {
-  std::memcpy(static_cast<void*>(descriptors_.data()), page().descriptors.data(), packets * sizeof(PacketDescriptor));
+const char* ServedQueue::take(const BurstSlot& slot, std::size_t packets) noexcept {
+  std::memcpy(static_cast<void*>(descriptors_.data()), slot.descriptors.data(), packets * sizeof(PacketDescriptor));
   for (std::size_t i = 0; i < packets; ++i) {
     PacketDescriptor& packet = descriptors_[i];
-    const FramePlace place = __atomic_load_n(&page().frames[i], __ATOMIC_RELAXED);
+    const FramePlace place = __atomic_load_n(&slot.frames[i], __ATOMIC_RELAXED);
     const std::span<std::uint8_t> memory = memory_named(memory_of(place));
     const std::uint64_t offset = offset_of(place);
     if (offset > memory.size() || packet.length > memory.size() - offset) return "a frame outside its memory";
@@ -133,7 +133,7 @@ const char* ServedQueue::take(std::size_t packets) noexcept {
 
 /// Empty: there is none.
 std::span<std::uint8_t> ServedQueue::memory_named(std::uint64_t number) const noexcept {
-  if (number == kCopies) return memory_->bytes().subspan(kCopiesAt, kCopiesBytes);
+  if (number == kCopies) return memory_->bytes().subspan(kCopiesAt);
   const std::size_t index = number - kCopies - 1;
   return index < frame_count_.load(std::memory_order_acquire) ? frames_[index]->bytes() : std::span<std::uint8_t>();
 }

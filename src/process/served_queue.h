@@ -57,7 +57,7 @@ class ServedQueue {
   [[nodiscard]] BurstPage& page() const noexcept { return *reinterpret_cast<BurstPage*>(memory_->bytes().data()); }
   void run() noexcept;
   [[nodiscard]] const char* serve() noexcept;
-  [[nodiscard]] const char* take(std::size_t packets) noexcept;
+  [[nodiscard]] const char* take(const BurstSlot& slot, std::size_t packets) noexcept;
   [[nodiscard]] std::span<std::uint8_t> memory_named(std::uint64_t number) const noexcept;
 
   const std::unique_ptr<const MappedFile> memory_;

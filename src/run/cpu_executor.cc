@@ -21,6 +21,7 @@ CpuExecutor::CpuExecutor(const Chain& chain, unsigned worker, WorkerCounters& co
       outlet_(chain, worker, counters) {
   if (hand_over_ != nullptr) twins_.share_connections(*hand_over_);
   twins_.begin_epoch(*stages_);
+  if (BurstPipeline::suits(chain, twins_)) pipeline_ = std::make_unique<BurstPipeline>(twins_, chain.functions.size());
   if (!chain.emits()) return;
   emissions_ = chain.make_emissions();
   emitter_.go_into(&emissions_);
@@ -66,6 +67,14 @@ bool CpuExecutor::submit(Batch& batch) noexcept {
   if (emissions != nullptr) emissions->begin(batch);
   std::shared_ptr<Trace::Session> trace;
   if (taps_ != nullptr && taps_->trace.wants_more()) trace = taps_->trace.join();
+  if (trace == nullptr && pipeline_ != nullptr) {
+    pipeline_->run(
+        batch, [&](std::span<PacketView> burst) { twins_.parse(burst, true); },
+        [&](std::span<PacketView> passed) { outlet_.send(passed, emissions); });
+    outlet_.end_batch(batch, emissions);
+    done_ = &batch;
+    return true;
+  }
   function::for_each_burst(
       batch, [&](std::size_t i) { return batch.view(i); },
       [&](std::span<PacketView> burst) {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "function/emitter.h"
+#include "run/burst_pipeline.h"
 #include "run/chain.h"
 #include "run/counters.h"
 #include "run/cpu_twins.h"
@@ -47,7 +48,8 @@ class CpuExecutor final : public Executor {
   HandOver* const hand_over_;
   function::Emissions emissions_;
   function::Emitter emitter_;
-  CpuTwins twins_;  // has the trackers that stages use until they are destroyed
+  CpuTwins twins_;                           // has the trackers that stages use until they are destroyed
+  std::unique_ptr<BurstPipeline> pipeline_;  // null: each burst goes through the chain before the next one
   std::unique_ptr<StageSet> stages_;
   std::unique_ptr<StageSet> ended_;
   Outlet outlet_;

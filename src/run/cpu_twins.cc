@@ -127,6 +127,7 @@ void CpuTwins::switch_to(const StageSet& epoch) noexcept {
   for (std::size_t i = 0; i < functions_.size(); ++i) {
     functions_[i].stage = epoch.twins[i].get();
     functions_[i].holding = dynamic_cast<function::HoldingStage*>(epoch.twins[i].get());
+    functions_[i].deferring = dynamic_cast<function::DeferringStage*>(epoch.twins[i].get());
     stack::Attachment* const attachment = stack_.attachment(i);
     if (attachment != nullptr) functions_[i].stage->attach(*attachment);
   }
@@ -317,6 +318,29 @@ std::span<PacketView> CpuTwins::run_function(std::size_t index, std::span<Packet
   const std::span<PacketView> left = keep_alive(alive, static_cast<std::uint8_t>(index), function.name, worker_,
                                                 function.holding != nullptr, counters, bytes);
   counters.forwarded.add(left.size(), bytes);
+  return left;
+}
+
+bool CpuTwins::begin(std::size_t function, std::span<PacketView> burst) noexcept {
+  if (capture_ != nullptr && capture_->wants(function)) return false;
+  const Clock::time_point start = Clock::now();
+  if (!functions_[function].deferring->begin(burst)) return false;
+  FunctionCounters& counters = counters_.functions[function];
+  counters.in.add(burst.size(), function::frame_bytes(burst));
+  counters.time_ns.add(nanoseconds_between(start, Clock::now()));
+  return true;
+}
+
+std::span<PacketView> CpuTwins::finish(std::size_t function, std::span<PacketView> burst) noexcept {
+  const Clock::time_point start = Clock::now();
+  functions_[function].deferring->finish();
+  stack_.settle(function);
+  FunctionCounters& counters = counters_.functions[function];
+  std::uint64_t bytes = function::frame_bytes(burst);
+  const std::span<PacketView> left = keep_alive(burst, static_cast<std::uint8_t>(function), functions_[function].name,
+                                                worker_, false, counters, bytes);
+  counters.forwarded.add(left.size(), bytes);
+  counters.time_ns.add(nanoseconds_between(start, Clock::now()));
   return left;
 }
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "conntrack/connections.h"
+#include "function/deferring_stage.h"
 #include "function/holding_stage.h"
 #include "packet/batch.h"
 #include "run/chain.h"
@@ -65,6 +66,17 @@ class CpuTwins {
   /// Like `run`, for functions that all packets of the burst go through: within one arm, or outside forks.
   [[nodiscard]] std::span<PacketView> run_straight(std::span<PacketView> burst, std::size_t first,
                                                    std::size_t last) noexcept;
+  // Functions whose stages defer (function/deferring_stage.h): they may have several bursts at a time.
+
+  [[nodiscard]] bool defers(std::size_t function) const noexcept { return functions_[function].deferring != nullptr; }
+  /// Begins the function. The burst must stay where it is. False: nothing has begun; once the function has no bursts,
+  /// `run_straight` takes it through.
+  [[nodiscard]] bool begin(std::size_t function, std::span<PacketView> burst) noexcept;
+  /// Whether the first burst that the function has can be finished.
+  [[nodiscard]] bool is_ready(std::size_t function) noexcept { return functions_[function].deferring->is_ready(); }
+  /// Finishes it. Returns the packets that continue, as `run` does.
+  [[nodiscard]] std::span<PacketView> finish(std::size_t function, std::span<PacketView> burst) noexcept;
+
   /// Like `run` and `run_straight`, for one packet whose path is recorded in `way`.
   [[nodiscard]] std::span<PacketView> run_traced(PacketView& packet, TracedWay& way, std::size_t first,
                                                  std::size_t last) noexcept;
@@ -119,7 +131,8 @@ class CpuTwins {
     bool is_link_written_before;  // by a function before it
     // Of the epoch in use.
     function::CpuStage* stage = nullptr;
-    function::HoldingStage* holding = nullptr;  // the same; null: it holds no packets
+    function::HoldingStage* holding = nullptr;      // the same; null: it holds no packets
+    function::DeferringStage* deferring = nullptr;  // the same; null: it does not defer
     std::unique_ptr<HeldPackets> held = nullptr;
     bool has_news = false;
   };

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Takes a worker's batches through the chain, on any processor. It never blocks: work in progress elsewhere is polled.
-// Each worker has its own.
+// Takes a worker's batches through the chain, on any processor. Work in progress on a device is polled and never
+// blocked on; that in other processes is waited for, for a bounded time. Each worker has its own.
 
 #pragma once
 

@@ -3,7 +3,8 @@
 //
 // A worker owns everything that it touches: receive and send queues, packet ring, stages and counters (ARCHITECTURE.md,
 // "The life of a packet"). It receives packets, closes batches when they are full or too old, and executes the oldest
-// waiting batch. It blocks only on an output without room (`TxQueue::send`), and not even there once the run is ending.
+// waiting batch. It blocks only on an output without room (`TxQueue::send`), and not even there once the run is ending,
+// and for a bounded time on functions in other processes.
 // With `queueing: shared`, a shared queue is its only source, and batches are closed by size and time only.
 
 #pragma once
