@@ -189,7 +189,7 @@ TEST_F(Process, IsLostIfItTakesTooLong) {
   server_.reset();
   expect_none_missing(outcome);
   EXPECT_EQ(outcome.report.dropped.packets, kPackets);
-  EXPECT_EQ(of(outcome.function, "losses"), 1U);
+  EXPECT_GE(of(outcome.function, "losses"), 1U);
 }
 
 TEST_F(Process, RefusesWhatItCannotServe) {

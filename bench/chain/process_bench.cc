@@ -1,0 +1,214 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What it costs to have the functions of a chain in processes of their own (src/process), and what it gains. Measures
+// whole runs of one worker, from a generator to the null port.
+//
+// Axes: the chain (filter; C3: firewall, nids, router; C4: the same and ipsec outbound), frame size, and arrangement:
+//   one_process        all functions in the chain's process, on the CPU
+//   processes          each in its own; the router gets copies of packets; ipsec stays in the chain's process
+//   processes_in_place the same, but the router changes packets where they are, as in Gaviss
+//   one_process_gpu    all in one process, on the first GPU, if there is one
+// rate: as many packets as it takes. latency: 100,000 packets a second; p50 and p99, from arrival to departure, in us.
+
+#include <benchmark/benchmark.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <filesystem>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "config/chain_file.h"
+#include "config/function_file.h"
+#include "experiments/program.h"
+#include "experiments/workload.h"
+#include "gpu/devices.h"
+#include "process/server.h"
+#include "run/run.h"
+
+namespace penstock {
+namespace {
+
+using experiments::Program;
+using experiments::Workplace;
+
+constexpr const char* kState =
+    "src 192.0.2.1 dst 198.51.100.2\n\tproto esp spi 0x00000100 reqid 1 mode tunnel\n\treplay-window 32 \n"
+    "\tauth-trunc hmac(sha1) 0x000102030405060708090a0b0c0d0e0f10111213 96\n"
+    "\tenc cbc(aes) 0x202122232425262728292a2b2c2d2e2f\n";
+constexpr const char* kPolicy =
+    "src 0.0.0.0/0 dst 0.0.0.0/0 \n\tdir out priority 1 ptype main \n"
+    "\ttmpl src 192.0.2.1 dst 198.51.100.2\n\t\tproto esp reqid 1 mode tunnel\n";
+constexpr std::size_t kRules = 1000, kSignatures = 147, kRoutes = 10'000;
+
+struct Function {
+  std::string name, parameters;
+  bool is_served;  // can be in another process
+};
+
+std::vector<Function> functions_of(const std::string& chain) {
+  if (chain == "filter") return {{"filter", "expression: ip or ip6", true}};
+  std::vector<Function> functions{{"firewall", "rules: rules", true},
+                                  {"nids", "rules: [signatures.rules], tracking: packets", true},
+                                  {"router", "routes: routes", true}};
+  if (chain == "C4") functions.push_back({"ipsec", "state: state, policy: policy, state_dir: none", false});
+  return functions;
+}
+
+/// The functions of a chain that are processes, which end with this object.
+class Served {
+ public:
+  Served(const Workplace& place, const std::vector<Function>& functions) {
+    for (const Function& function : functions) {
+      if (!function.is_served) continue;
+      const std::string file =
+          place.put(function.name + ".yaml", fmt::format("chain: [{}: {{{}}}]\n", function.name, function.parameters));
+      const std::string socket = socket_of(place, function);
+      std::error_code none;
+      std::filesystem::remove(socket, none);
+      auto program = Program::start({std::filesystem::read_symlink("/proc/self/exe").string(), "--serve", socket, file},
+                                    place.path(function.name + ".txt"));
+      if (!program) throw std::runtime_error(to_string(program.error()));
+      programs_.push_back(std::move(*program));
+      while (!std::filesystem::is_socket(socket, none)) {
+        if (programs_.back().ended_within(std::chrono::milliseconds{5}))
+          throw std::runtime_error(function.name + ": the process ends at once");
+      }
+    }
+  }
+  static std::string socket_of(const Workplace& place, const Function& function) {
+    return place.path(function.name + ".sock");
+  }
+
+ private:
+  std::vector<Program> programs_;
+};
+
+/// Holds the files of all chains.
+Workplace& workplace() {
+  static Workplace place;
+  static const bool filled = [] {
+    place.put("rules", experiments::rules_text(kRules));
+    place.put("signatures.rules", experiments::detection_rules_text(kSignatures, true));
+    place.put("routes", experiments::routes_text(kRoutes));
+    place.put("state", kState);
+    place.put("policy", kPolicy);
+    return true;
+  }();
+  static_cast<void>(filled);
+  return place;
+}
+
+report::RunReport run_chain(const std::string& yaml) {
+  const auto loaded_from = workplace().put("chain.yaml", yaml);
+  auto loaded = config::load_chain(loaded_from, {});
+  if (!loaded) throw std::runtime_error(to_string(loaded.error()));
+  const std::atomic<bool> stop{false};
+  auto result = run::run(loaded->chain, {}, stop);
+  if (!result) throw std::runtime_error(to_string(result.error()));
+  return result->report;
+}
+
+void measure(benchmark::State& state, const std::string& chain, const std::string& arrangement, unsigned size,
+             bool at_full_rate) {
+  const bool apart = arrangement.starts_with("processes");
+  const std::vector<Function> functions = functions_of(chain);
+  std::optional<Served> served;
+  if (apart) served.emplace(workplace(), functions);
+  std::string items;
+  for (const Function& function : functions) {
+    const bool in_place = function.name == "router" && arrangement == "processes_in_place";
+    items += fmt::format("  - {}: {{{}}}\n", function.name,
+                         apart && function.is_served ? fmt::format("process: {}, in_place: {}",
+                                                                   Served::socket_of(workplace(), function), in_place)
+                                                     : function.parameters);
+  }
+  const std::string yaml = fmt::format(
+      "ports:\n  lan: {{generator: {{size: {}, flows: 10000, destinations: routes{}}}}}\n  wan: {{'null': {{}}}}\n"
+      "chain:\n{}run: {{processor: {}, duration: {}ms, workers: 1}}\n",
+      size, at_full_rate ? "" : ", rate: 100kpps", items, arrangement == "one_process_gpu" ? "gpu" : "cpu",
+      at_full_rate ? 500 : 1000);
+  double packets = 0, bytes = 0, seconds = 0;
+  for (auto _ : state) {
+    const report::RunReport report = run_chain(yaml);
+    std::uint64_t lost = 0;
+    for (const auto& function : report.functions) {
+      for (const auto& [reason, count] : function.drop_reasons) lost += reason == "process_lost" ? count : 0;
+    }
+    if (lost > 0) return state.SkipWithError("a process was lost");
+    state.SetIterationTime(report.elapsed_s());
+    packets += static_cast<double>(report.in.packets);
+    bytes += static_cast<double>(report.in.bytes);
+    seconds += report.elapsed_s();
+    if (at_full_rate) continue;
+    state.counters["p50_us"] = report.latency("p50");
+    state.counters["p99_us"] = report.latency("p99");
+  }
+  state.SetItemsProcessed(static_cast<std::int64_t>(packets));
+  state.SetBytesProcessed(static_cast<std::int64_t>(bytes));
+  state.counters["Mpps"] = packets / seconds / 1e6;
+}
+
+void add_all() {
+  std::vector<std::string> arrangements{"one_process", "processes", "processes_in_place"};
+  if (!gpu::list_devices().devices.empty()) arrangements.emplace_back("one_process_gpu");
+  for (const std::string chain : {"filter", "C3", "C4"}) {
+    for (const unsigned size : {64U, 512U, 1514U}) {
+      for (const std::string& arrangement : arrangements) {
+        // The filter only looks, and is one function.
+        if (chain == "filter" && arrangement == "processes_in_place") continue;
+        for (const bool at_full_rate : {true, false}) {
+          if (!at_full_rate && size != 512) continue;
+          benchmark::RegisterBenchmark(
+              fmt::format("{}/{}/{}B/{}", at_full_rate ? "rate" : "latency", chain, size, arrangement).c_str(),
+              [=](benchmark::State& state) { measure(state, chain, arrangement, size, at_full_rate); })
+              ->Unit(benchmark::kMillisecond)
+              ->Iterations(3)
+              ->UseManualTime();
+        }
+      }
+    }
+  }
+}
+
+/// As `penstock function serve` does, until SIGTERM.
+int serve(const std::string& socket, const std::string& path) {
+  const auto file = config::FunctionFile::load(path, nf::catalog());
+  if (!file) return fmt::print(stderr, "{}\n", to_string(file.error())), 2;
+  const auto make =
+      [&](std::string_view kind,
+          const process::Surroundings& surroundings) -> Result<std::unique_ptr<function::NetworkFunction>> {
+    auto made = (*file)->make(kind, surroundings);
+    if (!made) return failure(made.error());
+    return std::move(made->function);
+  };
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  ::sigaddset(&signals, SIGTERM);
+  ::sigaddset(&signals, SIGINT);
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  const auto server = process::Server::start({socket, 0600}, make);
+  if (!server) return fmt::print(stderr, "{}\n", to_string(server.error())), 1;
+  int signal = 0;
+  ::sigwait(&signals, &signal);
+  return 0;
+}
+
+}  // namespace
+}  // namespace penstock
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> words(argv, argv + argc);
+  if (words.size() == 4 && words[1] == "--serve") return penstock::serve(words[2], words[3]);
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  penstock::add_all();
+  benchmark::RunSpecifiedBenchmarks();
+}
