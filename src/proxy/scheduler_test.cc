@@ -12,6 +12,7 @@
 #include <deque>
 #include <functional>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 namespace penstock::proxy {
@@ -55,8 +56,11 @@ class Simulation {
         ++tenant.free_lanes;
         queue_.pop_front();
       }
-      // Threads look in any order; the first one would be the same each time.
-      for (std::size_t i = 0; i < tenants_.size(); ++i) submit((i + turn_) % tenants_.size());
+      // Threads look in any order; the first one would be the same each time. Within a step, they look many times.
+      bool any = true;
+      while (std::exchange(any, false)) {
+        for (std::size_t i = 0; i < tenants_.size(); ++i) any |= submit((i + turn_) % tenants_.size());
+      }
       ++turn_;
     }
   }
@@ -80,9 +84,11 @@ class Simulation {
     std::uint64_t bytes;
     Time done_at;
   };
-  void submit(std::size_t t) {
+  /// Whether it has started a batch.
+  bool submit(std::size_t t) {
     Tenant& tenant = tenants_[t];
-    if (!tenant.wants) return;
+    const unsigned had_free = tenant.free_lanes;
+    if (!tenant.wants) return false;
     while (tenant.waiting.size() < tenant.free_lanes)
       tenant.waiting.push_back(scheduler_.order(tenant.id, tenant.greedy.batch_bytes, 0, now_));
     while (!tenant.waiting.empty() && scheduler_.try_start(tenant.waiting.front(), now_)) {
@@ -94,6 +100,7 @@ class Simulation {
       tenant.waiting.erase(tenant.waiting.begin());
       --tenant.free_lanes;
     }
+    return tenant.free_lanes < had_free;
   }
 
   Scheduler scheduler_;

@@ -268,7 +268,7 @@ void Server::leave(TenantState& tenant) noexcept {
 /// Says once of each tenant that its bound does not hold.
 void Server::watch_bounds() {
   constexpr unsigned kLooks = 3;  // the first measurements are not exact
-  if (arbiter_.with([](Scheduler& scheduler) { return scheduler.policy(); }) != Policy::deadline) return;
+  if (policy() != Policy::deadline) return;
   const std::lock_guard lock(mutex_);
   for (Admitted& tenant : admitted_) {
     if (tenant.warned) continue;
@@ -291,9 +291,9 @@ Scheduler::Bound Server::bound_of(const Admitted& tenant) const {
 }
 
 std::string Server::status(bool prometheus) const {
-  const Policy policy = arbiter_.with([](Scheduler& scheduler) { return scheduler.policy(); });
+  const Policy now = policy();
   const std::lock_guard lock(mutex_);
-  return prometheus ? status_prometheus(policy) : status_json(policy);
+  return prometheus ? status_prometheus(now) : status_json(now);
 }
 
 std::string Server::status_prometheus(Policy policy) const {
