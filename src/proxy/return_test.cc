@@ -212,6 +212,9 @@ TEST_F(Return, BringsAllTenantsBackWhenTheDeviceIsLostInFlight) {
   device_.lost = true;
   for (Tenant& tenant : tenants) ASSERT_TRUE(tenant.processes()) << "on the CPU";
   EXPECT_TRUE(server_->is_lost());
+  for (Tenant& tenant : tenants) EXPECT_TRUE(eventually([&] { return tenant.is_lost(); })) << "they know it";
+  EXPECT_TRUE(
+      eventually([&] { return nlohmann::json::parse(ask_for_status(path_, false).value())["tenants"].empty(); }));
   lose();
   device_.lost = false;
   start();

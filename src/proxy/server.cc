@@ -82,6 +82,8 @@ void Server::accept_all() noexcept {
     if (polled[0].revents != 0) break;
     reap(/*all=*/false);
     watch_bounds();
+    // They go on with their CPUs anyway, and come back when the device can be used again.
+    if (is_lost()) stop_tenants();
     FileDescriptor socket(::accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!socket) {
       // Without descriptors or memory, the listener stays readable.
@@ -155,6 +157,12 @@ void Server::reap(bool all) noexcept {
     connection->stop();
     connection->thread.join();
     connection = connections_.erase(connection);
+  }
+}
+
+void Server::stop_tenants() noexcept {
+  for (Connection& connection : connections_) {
+    if (!is_waiting(connection, /*stops=*/false)) connection.stop();
   }
 }
 

@@ -100,6 +100,7 @@ class Server final : private Admission {
   [[nodiscard]] bool is_waiting(Connection& connection, bool stops) noexcept;
   void serve(Connection& connection) noexcept;
   void reap(bool all) noexcept;
+  void stop_tenants() noexcept;
   [[nodiscard]] bool is_allowed(const Peer& peer) const noexcept;
   [[nodiscard]] std::string tenants_text() const;
   void watch_bounds();
