@@ -175,7 +175,12 @@ std::string gpu_text(const Counts& counts) {
                  counts.text(at / "segments"), counts.text(Pointer("/pcie/to_device_bytes"), 8),
                  counts.text(Pointer("/pcie/to_host_bytes"), 8), counts.text(at / "punted"),
                  counts.text(at / "failures"), format_size(gpu.at("memory_bytes").get<std::uint64_t>())});
-  return '\n' + table.text();
+  if (!gpu.contains("proxy")) return '\n' + table.text();
+  const Json& proxy = gpu.at("proxy");
+  return fmt::format("\n{}{} proxy; lost {}, {:.1f} s without it\n", table.text(),
+                     proxy.at("connected").get<bool>() ? "connected to the" : "NOT CONNECTED to the",
+                     format_count(proxy.at("losses").get<std::uint64_t>(), "time"),
+                     proxy.at("without_s").get<double>());
 }
 
 std::string head_text(const Json& now) {

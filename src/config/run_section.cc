@@ -276,6 +276,7 @@ void RunSection::use_proxy(bool functions_known) {
     errors_.push_back({run_->place("gpu_shares"), "gpu_shares: a proxy's GPU cannot be measured", "'auto'",
                        "whole, or multiprocessors for each function"});
   }
+  settings_.needs_proxy = gpu_asked_.has_value();
   bool any = false;
   for (run::NamedFunction& named : chain_.functions) {
     if (named.function->traits().access_on(kGpu) == nullptr || named.processor == function::Processor::cpu) continue;

@@ -137,6 +137,16 @@ Result<FileDescriptor> connect_to(const std::string& path, const Service& servic
       Error{{path, 0, 0}, fmt::format("cannot connect to {}", service.what), reason_of(error), std::move(expected)});
 }
 
+bool nobody_listens(const std::string& path) {
+  const sockaddr_un address = socket_address(path);
+  if (path.size() >= sizeof address.sun_path) return false;
+  const FileDescriptor probe = make_socket(SOCK_NONBLOCK);
+  if (!probe || ::connect(probe.get(), generic_address(address), sizeof address) == 0) return false;
+  if (errno != ECONNREFUSED) return errno == ENOENT;
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && S_ISSOCK(status.st_mode);  // any other file refuses too
+}
+
 Result<Listener> Listener::open(const std::string& path, mode_t mode) {
   if (auto possible = check_socket_path(path); !possible) return failure(std::move(possible.error()));
   const auto cannot = [&](int error) { return failure(system_error(path, "cannot listen", reason_of(error))); };

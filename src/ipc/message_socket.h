@@ -57,6 +57,9 @@ enum class Waits : bool { no, yes };
 [[nodiscard]] Result<FileDescriptor> connect_to(const std::string& path, const Service& service,
                                                 Waits waits = Waits::yes);
 
+/// Whether there is no proxy at `path` at the moment.
+[[nodiscard]] bool nobody_listens(const std::string& path);
+
 /// Listens at a path with this mode. Removes the path in its destructor.
 class Listener {
  public:

@@ -65,6 +65,12 @@ Result<std::shared_ptr<Connection>> Connection::connect(const std::string& path)
   return std::shared_ptr<Connection>(new Connection(path, std::move(*socket)));
 }
 
+std::shared_ptr<Connection> Connection::none(const std::string& path) {
+  std::shared_ptr<Connection> connection(new Connection(path, FileDescriptor()));
+  connection->lost_.store(true);
+  return connection;
+}
+
 tl::expected<void, run::NotConnected> Connection::introduce(const TenantWish& wish) {
   Hello hello;
   hello.name = Text<64>(wish.name);
@@ -123,6 +129,7 @@ void Connection::release(MessageType type, std::uint32_t id) noexcept {
   Release message;
   message.type = type;
   message.id = id;
+  if (lost_.load()) return;
   const std::lock_guard lock(mutex_);
   if (lost_.load()) return;
   if (send_message(socket_.get(), bytes_of(message), {}, kLongestRelease) != 0) end();

@@ -33,7 +33,9 @@ class Connection {
  public:
   /// Connects to the proxy at `path`, and becomes its tenant. An error says why the proxy does not take the tenant.
   [[nodiscard]] static Result<std::shared_ptr<Connection>> open(const std::string& path, const TenantWish& wish);
-  /// The two steps of this. The first one does not wait, and the second one ends early by `end`.
+  /// Without a proxy: it is lost.
+  [[nodiscard]] static std::shared_ptr<Connection> none(const std::string& path);
+  /// The two steps of `open`. The first one does not wait, and the second one ends early by `end`.
   [[nodiscard]] static Result<std::shared_ptr<Connection>> connect(const std::string& path);
   [[nodiscard]] tl::expected<void, run::NotConnected> introduce(const TenantWish& wish);
 

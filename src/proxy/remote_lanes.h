@@ -15,7 +15,12 @@
 
 namespace penstock::proxy {
 
-/// Connects to the proxy at `path`. An error says why it does not take the run as a tenant.
-[[nodiscard]] Result<std::shared_ptr<run::RemoteDevice>> remote_lanes(const std::string& path, const TenantWish& wish);
+/// What becomes of a run whose proxy is not there when it begins.
+enum class WithoutProxy : bool { fails, begins_on_cpu };
+
+/// Connects to the proxy at `path`. An error says why it does not take the run as a tenant. `begins_on_cpu`: if nobody
+/// listens there, the device is lost until somebody does.
+[[nodiscard]] Result<std::shared_ptr<run::RemoteDevice>> remote_lanes(const std::string& path, const TenantWish& wish,
+                                                                      WithoutProxy without = WithoutProxy::fails);
 
 }  // namespace penstock::proxy

@@ -50,7 +50,8 @@ bool eventually(const std::function<bool()>& condition) {
 /// A run with packets all the time, which is a tenant.
 class Tenant {
  public:
-  Tenant(const std::string& path, const AddFunctions& functions, const std::string& profile = "1q")
+  Tenant(const std::string& path, const AddFunctions& functions, const std::string& profile = "1q",
+         WithoutProxy without = WithoutProxy::fails)
       : functions_(functions), made_(kWorkers) {
     sink_ = &build(chain_, [this](unsigned worker, Batch& batch) {
       if (ends_) return port::RxStatus::end;
@@ -59,7 +60,7 @@ class Tenant {
       return port::RxStatus::idle;
     });
     chain_.settings.processor = function::Processor::gpu;
-    auto lanes = remote_lanes(path, {"tenant", profile});
+    auto lanes = remote_lanes(path, {"tenant", profile}, without);
     if (!lanes) {
       ADD_FAILURE() << to_string(lanes.error());
       return;
@@ -189,6 +190,42 @@ TEST_F(Return, ComesBackToAProxyThatStartsAgain) {
   EXPECT_EQ(tenant.report().gpu->proxy->losses, 3U);
   EXPECT_GT(tenant.report().gpu->proxy->without.count(), 0);
   EXPECT_TRUE(tenant.report().gpu->proxy->connected);
+}
+
+TEST_F(Return, BeginsBeforeItsProxy) {
+  EXPECT_FALSE(remote_lanes(path_, {"tenant", ""}));
+  Tenant tenant(path_, block_twice, "4q", WithoutProxy::begins_on_cpu);
+  ASSERT_TRUE(tenant.processes());
+  EXPECT_TRUE(tenant.is_lost());
+  start();
+  ASSERT_TRUE(eventually([&] { return !tenant.is_lost(); }));
+  ASSERT_TRUE(tenant.works());
+  EXPECT_EQ(tenant.losses(), 0U);
+  lose();
+  ASSERT_TRUE(eventually([&] { return tenant.losses() == 1; }));
+  start();
+  ASSERT_TRUE(eventually([&] { return !tenant.is_lost(); }));
+  ASSERT_TRUE(tenant.works());
+  tenant.end();
+  tenant.expect_what_the_twins_do();
+}
+
+TEST_F(Return, BeginsOnTheCpuOnlyIfNobodyListens) {
+  start();
+  EXPECT_FALSE(remote_lanes(path_, {"tenant", "3q"}, WithoutProxy::begins_on_cpu));
+  device_.lost = true;
+  EXPECT_TRUE(eventually([this] { return server_->is_lost(); }));
+  EXPECT_FALSE(remote_lanes(path_, {"tenant", "1q"}, WithoutProxy::begins_on_cpu));
+  EXPECT_FALSE(remote_lanes("/dev/null", {"tenant", "1q"}, WithoutProxy::begins_on_cpu)) << "a file";
+  EXPECT_FALSE(remote_lanes(std::string(200, 'x'), {"tenant", "1q"}, WithoutProxy::begins_on_cpu));
+}
+
+TEST_F(Return, EndsBeforeItsProxyIsThere) {
+  Tenant tenant(path_, block_some, "1q", WithoutProxy::begins_on_cpu);
+  ASSERT_TRUE(tenant.processes());
+  tenant.end();
+  tenant.expect_what_the_twins_do();
+  EXPECT_FALSE(tenant.report().gpu->proxy->connected);
 }
 
 TEST_F(Return, ComesBackInSeveralSegments) {

@@ -35,7 +35,10 @@ DeviceExecutor::DeviceExecutor(const Chain& chain, plan::DevicePlan plan, LaneSe
   settlement_.begin_epoch(*current_);
   twins_.begin_epoch(*current_);
   const std::size_t waiting = settlement_.waiting_stages();
-  for (auto& lane : lane_set_.lanes) lanes_.push_back({std::move(lane), current_.get()});
+  for (auto& lane : lane_set_.lanes) {
+    const unsigned failures = lane == nullptr ? kMostFailures : 0;
+    lanes_.push_back({std::move(lane), current_.get(), failures});
+  }
   current_->lanes.resize(lanes_.size());
   for (Flight& flight : flights_) {
     flight.plan = &plan_;
@@ -173,8 +176,7 @@ void DeviceExecutor::renew_lanes() noexcept {
     lanes_[i].epoch = current_.get();
     lanes_[i].failures = 0;
   }
-  current_->lanes.clear();  // of a reload since the loss: stages that no lane has taken
-  current_->lanes.resize(lanes_.size());
+  next_lanes_->unused = std::exchange(current_->lanes, std::vector<ring::LaneStages>(lanes_.size()));
   std::swap(lane_set_.factory, next_lanes_->factory);
   lane_set_.memory.swap(next_lanes_->memory);
   gave_up_ = false;

@@ -79,6 +79,7 @@ class DeviceExecutor : public Executor {
  protected:
   /// Its lanes are elsewhere.
   [[nodiscard]] LaneSet& lane_set() noexcept { return lane_set_; }
+  [[nodiscard]] bool has_lanes() const noexcept { return !lanes_.empty() && lanes_.front().lane != nullptr; }
 
  private:
   [[nodiscard]] function::Emissions* emissions_of(Flight& flight) const noexcept {

@@ -70,9 +70,10 @@ std::vector<std::unique_ptr<ring::Lane>> make_lanes(const Chain& chain, const pl
 }
 
 /// With what they need, apart from the memory from which frames may be sent again.
-LaneSet make_lane_set(const Chain& chain, const plan::DevicePlan& plan, unsigned worker, ring::PacketRing& ring) {
+LaneSet make_lane_set(const Chain& chain, const plan::DevicePlan& plan, std::unique_ptr<LaneFactory> factory,
+                      unsigned worker, ring::PacketRing& ring) {
   LaneSet set;
-  set.factory = make_lane_factory(chain.settings, worker);
+  set.factory = std::move(factory);
   set.factory->select();
   set.memory.push_back(set.factory->open(ring.memory()));
   if (set.factory->is_remote()) {
@@ -84,23 +85,35 @@ LaneSet make_lane_set(const Chain& chain, const plan::DevicePlan& plan, unsigned
   return set;
 }
 
+/// Without lanes if they are to be in another process that is not there yet.
+LaneSet make_first_lane_set(const Chain& chain, const plan::DevicePlan& plan, unsigned worker, ring::PacketRing& ring) {
+  auto factory = make_lane_factory(chain.settings, worker);
+  if (!factory->is_remote() || !factory->is_lost()) return make_lane_set(chain, plan, std::move(factory), worker, ring);
+  LaneSet none;
+  none.factory = std::move(factory);
+  none.lanes.resize(lanes_of(chain.settings, worker));
+  return none;
+}
+
 class WorkerOnDevice final : public DeviceExecutor {
  public:
   WorkerOnDevice(const Chain& chain, const plan::DevicePlan& plan, unsigned worker, ring::PacketRing& ring,
                  WorkerCounters& counters, Taps* taps)
-      : DeviceExecutor(chain, plan, make_lane_set(chain, plan, worker, ring), worker, counters, taps),
+      : DeviceExecutor(chain, plan, make_first_lane_set(chain, plan, worker, ring), worker, counters, taps),
         chain_(chain),
         plan_(plan),
         worker_(worker),
         ring_(ring),
         sent_again_(memory_sent_again()) {
-    open_sent_again(lane_set());
     ring.make_resident();
+    if (!has_lanes()) return;
+    open_sent_again(lane_set());
     if (!send_first_batches()) throw first_batch_lost(factory());
   }
 
   void begin() noexcept override {
     DeviceExecutor::begin();
+    if (!has_lanes()) return;
     // If that fails, all launches fail too, and the CPU twins do the work.
     try {
       factory().select();
@@ -111,7 +124,8 @@ class WorkerOnDevice final : public DeviceExecutor {
   }
 
   std::unique_ptr<LaneSet> make_lanes() const override {
-    auto set = std::make_unique<LaneSet>(make_lane_set(chain_, plan_, worker_, ring_));
+    auto set = std::make_unique<LaneSet>(
+        make_lane_set(chain_, plan_, make_lane_factory(chain_.settings, worker_), worker_, ring_));
     open_sent_again(*set);
     std::vector<ring::Lane*> lanes;
     for (const auto& lane : set->lanes) lanes.push_back(lane.get());

@@ -581,8 +581,8 @@ struct DeviceBed {
                           ring::Crossing::copy, plan->segments},
           std::move(stages), behaviour));
     }
-    executor =
-        std::make_unique<DeviceExecutor>(chain, *plan, LaneSet{nullptr, {}, std::move(lanes)}, 0, *counters, nullptr);
+    executor = std::make_unique<DeviceExecutor>(chain, *plan, LaneSet{nullptr, {}, {}, std::move(lanes)}, 0, *counters,
+                                                nullptr);
     executor->begin();
   }
   void submit(const std::vector<Bytes>& frames) {

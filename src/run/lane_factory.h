@@ -55,7 +55,8 @@ class LaneFactory {
 struct LaneSet {
   std::unique_ptr<LaneFactory> factory;
   std::vector<std::shared_ptr<void>> memory;       // of the worker, open to the device
-  std::vector<std::unique_ptr<ring::Lane>> lanes;  // with their stages; destroyed first
+  std::vector<ring::LaneStages> unused;            // that no lane has taken from an epoch
+  std::vector<std::unique_ptr<ring::Lane>> lanes;  // with their stages; destroyed first. Null: the device is lost
 };
 
 /// Why a process that owns a device does not run the lanes of this run.

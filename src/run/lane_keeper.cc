@@ -16,6 +16,10 @@ namespace penstock::run {
 
 LaneKeeper::LaneKeeper(RemoteDevice& device, Renew renew, const Pauses& pauses)
     : device_(device), renew_(std::move(renew)), pauses_(pauses), pause_(pauses.first) {
+  if (device_.is_lost()) {
+    log_warning("{} is not there: the CPU does its work until it is", device_.name());
+    lost_at_ = Clock::now();
+  }
   thread_ = std::jthread([this](const std::stop_token& stop) { keep(stop); });
 }
 
@@ -27,6 +31,7 @@ void LaneKeeper::stop() noexcept {
 void LaneKeeper::keep(const std::stop_token& stop) {
   constexpr std::chrono::milliseconds kLook{20};
   static_cast<void>(::pthread_setname_np(::pthread_self(), "lane-keeper"));
+  if (lost_at_) find_again(stop);
   Clock::time_point connected_at = Clock::now();
   while (wait(stop, kLook)) {
     if (!device_.is_lost()) continue;
@@ -47,13 +52,13 @@ void LaneKeeper::find_again(const std::stop_token& stop) {
     pause_ = std::min(2 * pause_, pauses_.longest);
     if (connected) {
       const auto without = note_return();
-      log_info("connected to {} again, after {} on the CPU", device_.name(), format_duration(without));
+      log_info("connected to {}, after {} on the CPU", device_.name(), format_duration(without));
       return;
     }
     if (connected.error().incompatible) pause_ = pauses_.incompatible;
     std::string why = to_string(connected.error().errors.front());
     if (why == told) continue;
-    log_warning("not yet connected to {} again, which is tried until it succeeds: {}", device_.name(), why);
+    log_warning("cannot connect to {} yet, and will try again: {}", device_.name(), why);
     told = std::move(why);
   }
 }

@@ -429,7 +429,8 @@ Result<void> RunningChain::make_workers() {
   const RunSettings& settings = chain_.settings;
   // The driver starts threads with the first use of a device; they must not be bound to a worker's core.
   for (unsigned i = 0; i < settings.workers; ++i) {
-    if (const auto factory = make_lane_factory(settings, i)) factory->select();
+    const auto factory = make_lane_factory(settings, i);
+    if (factory != nullptr && !(factory->is_remote() && factory->is_lost())) factory->select();
   }
   if (is_shared()) {
     queue_ = std::make_unique<SharedQueue>(settings.queue_bytes);

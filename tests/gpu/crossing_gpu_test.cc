@@ -152,7 +152,7 @@ TEST_P(CrossingBytes, AreReportedAsTheLanesCountThem) {
   }
 
   run::WorkerCounters counters(chain);
-  run::DeviceExecutor executor(chain, *plan, run::LaneSet{nullptr, {}, std::move(lanes)}, 0, counters, nullptr);
+  run::DeviceExecutor executor(chain, *plan, run::LaneSet{nullptr, {}, {}, std::move(lanes)}, 0, counters, nullptr);
   // As a run does (run/device_run.cc).
   std::deque<gpu::PinnedRegion> pinned;
   for (const std::span<std::uint8_t> memory : executor.memory_sent_again()) pinned.emplace_back(memory);

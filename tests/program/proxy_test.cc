@@ -28,7 +28,9 @@ TEST_F(ProxyRuns, ServesTwoRunsAtOnceAsTheCpuDoes) {
   chain("two", "ports: [443], step: 2", "processor: gpu, proxy: sock, proxy_profile: 4q");
   ASSERT_EQ(script("proxy; tenant run -q cpu1.yaml && tenant run -q cpu2.yaml || exit 1\n"
                    "tenant run -q one.yaml & ONE=$!; tenant run -q two.yaml & TWO=$!\n"
-                   "wait $ONE && wait $TWO && penstock proxy status --json sock"),
+                   "wait $ONE && wait $TWO || exit 1\n"
+                   "for i in $(seq 100); do penstock proxy status --json sock >status; grep -q pid status || break; "
+                   "sleep 0.05; done; cat status"),
             0)
       << read("err");
   EXPECT_TRUE(read("cpu1.pcap") == read("one.pcap"));
@@ -99,16 +101,15 @@ class ReturningRuns : public ProxyProgram {
                               "}\noutputs: {report: " + name + ".json}\n");
   }
   /// While both runs are tenants, `commands` do something to their proxy.
-  [[nodiscard]] int while_runs_flow(const std::string& commands) const {
+  [[nodiscard]] int while_runs_flow(const std::string& commands, bool starts_proxy = true) const {
     return script(
         "tenant run -q whole.yaml && tenant run -q cpu1.yaml <whole.pcap && tenant run -q cpu2.yaml "
         "<whole.pcap || exit 1\n"
         "split -b 20000 whole.pcap part.\n"
-        "slowly() { for part in part.*; do cat $part; sleep 0.02; done; }\n"
-        "proxy --scheduler weighted\n"
-        "slowly | tenant run one.yaml & ONE=$!; slowly | tenant run two.yaml & TWO=$!\n"
-        "tenants 2 || exit 2\n" +
-        commands + "\nwait $ONE && wait $TWO");
+        "slowly() { for part in part.*; do cat $part; sleep 0.02; done; }\n" +
+        std::string(starts_proxy ? "proxy\n" : "") +
+        "slowly | tenant run one.yaml & ONE=$!; slowly | tenant run two.yaml & TWO=$!\n" +
+        (starts_proxy ? "" : "sleep 0.5; proxy\n") + "tenants 2 || exit 2\n" + commands + "\nwait $ONE && wait $TWO");
   }
   void expect_what_the_cpu_does(unsigned losses) const {
     EXPECT_TRUE(read("cpu1.pcap") == read("one.pcap"));
@@ -130,7 +131,14 @@ TEST_F(ReturningRuns, ComeBackToAProxyThatIsKilledAndStartedAgain) {
       << read("err");
   expect_what_the_cpu_does(2);
   EXPECT_THAT(read("err"), HasSubstr("the proxy at sock has gone: the CPU does its work until it is there again"));
-  EXPECT_THAT(read("err"), HasSubstr("connected to the proxy at sock again, after "));
+  EXPECT_THAT(read("err"), HasSubstr("connected to the proxy at sock, after "));
+}
+
+TEST_F(ReturningRuns, BeginBeforeTheirProxy) {
+  ASSERT_EQ(while_runs_flow("", /*starts_proxy=*/false), 0) << read("err");
+  expect_what_the_cpu_does(0);
+  EXPECT_THAT(read("err"), HasSubstr("the proxy at sock is not there: the CPU does its work until it is"));
+  EXPECT_THAT(read("err"), HasSubstr("connected to the proxy at sock, after "));
 }
 
 TEST_F(ReturningRuns, ComeBackToAProxyThatHasLostItsDevice) {
@@ -180,8 +188,8 @@ TEST_F(ProxyRuns, LeavesWhatItCannotRunToTheCpu) {
   EXPECT_THAT(read("err"), HasSubstr("filter: its GPU stage cannot run in a proxy: found 'gpu'"));
 }
 
-TEST_F(ProxyRuns, IsMissedWhenARunBegins) {
-  chain("one", "ports: [53]", "proxy: sock");
+TEST_F(ProxyRuns, IsMissedWhenARunBeginsThatDemandsAGpu) {
+  chain("one", "ports: [53]", "processor: gpu, proxy: sock");
   EXPECT_EQ(script("tenant run -q one.yaml"), 1);
   EXPECT_THAT(read("err"), HasSubstr("sock: cannot connect to the proxy: found No such file or directory, expected the "
                                      "socket of a running `penstock proxy`"));

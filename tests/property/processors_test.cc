@@ -119,7 +119,7 @@ class Bed {
       }
       lanes.push_back(std::make_unique<ring::testing::SimulatedLane>(shape, std::move(works), behaviour_));
     }
-    executor_ = std::make_unique<run::DeviceExecutor>(chain_, *plan, run::LaneSet{nullptr, {}, std::move(lanes)}, 0,
+    executor_ = std::make_unique<run::DeviceExecutor>(chain_, *plan, run::LaneSet{nullptr, {}, {}, std::move(lanes)}, 0,
                                                       *counters_, nullptr);
   }
 

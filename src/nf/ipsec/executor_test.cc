@@ -71,7 +71,7 @@ class Gateway {
       works[0].push_back(work);
       lanes.push_back(std::make_unique<ring::testing::SimulatedLane>(shape, std::move(works), behaviour));
     }
-    executor_ = std::make_unique<run::DeviceExecutor>(chain_, *plan, run::LaneSet{nullptr, {}, std::move(lanes)}, 0,
+    executor_ = std::make_unique<run::DeviceExecutor>(chain_, *plan, run::LaneSet{nullptr, {}, {}, std::move(lanes)}, 0,
                                                       *counters, nullptr);
     executor_->begin();
   }
