@@ -61,6 +61,16 @@ TEST(CtlText, ShowsRatesBetweenTwoAnswers) {
   EXPECT_THAT(text, ContainsRegex("memory\n0 +700 +1 G +0 +0 +0 +1.0 MiB\n")) << text;
 }
 
+TEST(CtlText, SaysWhetherTheRunHasItsProxy) {
+  Json stats = stats_after(10);
+  EXPECT_THAT(stats_text(stats), Not(HasSubstr("proxy")));
+  stats["gpu"]["proxy"] = {{"connected", false}, {"losses", 1}, {"without_s", 2.5}};
+  EXPECT_THAT(stats_text(stats), HasSubstr("\nNOT CONNECTED to the proxy; lost 1 time, 2.5 s without it\n"));
+  stats["gpu"]["proxy"] = {{"connected", true}, {"losses", 2}, {"without_s", 2.5}};
+  EXPECT_THAT(rates_text(stats_after(9), stats),
+              HasSubstr("\nconnected to the proxy; lost 2 times, 2.5 s without it\n"));
+}
+
 TEST(CtlText, ShowsTheMostFrequentReasonsForDropsFirst) {
   const std::string text = rates_text(stats_after(10), stats_after(12));
   ASSERT_THAT(text, HasSubstr("chain: queue_full"));

@@ -1,12 +1,17 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whole runs whose lanes are in a proxy with a GPU: the same packets leave as from the CPU twins, whatever crosses.
+// Whole runs whose lanes are in a proxy with a GPU: the same packets leave as from the CPU twins, whatever crosses, and
+// whatever becomes of the GPU.
 
 #include <gtest/gtest.h>
+#include <spawn.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -15,10 +20,12 @@
 #include <utility>
 #include <vector>
 
+#include "gpu/devices.h"
 #include "gpu/memory.h"
 #include "gpu/per_packet.cuh"
 #include "proxy/problem.h"
 #include "proxy/remote_lanes.h"
+#include "proxy/restart.h"
 #include "proxy/server.h"
 #include "proxy/testing/lender.h"
 #include "run/run.h"
@@ -193,6 +200,101 @@ TEST_P(GpuProxy, ServesSeveralRunsAtOnce) {
       EXPECT_EQ(report.gpu->failures, 0U);
     });
   }
+}
+
+/// An illegal access, which ends the process's use of the device.
+__global__ void write_to_nowhere() { *reinterpret_cast<volatile int*>(std::uintptr_t{64}) = 1; }
+
+std::atomic<bool> told_to_fail{false}, told_to_end{false};
+constexpr const char* kSocketVariable = "PENSTOCK_TEST_PROXY_SOCKET";
+
+/// In a process of its own, which `GpuProxyRestart` starts.
+TEST(GpuProxyProcess, DISABLED_ServesUntilItIsToldToEnd) {
+  const char* const path = std::getenv(kSocketVariable);
+  ASSERT_NE(path, nullptr);
+  Inheritance inherited = take_inheritance(path);
+  std::signal(SIGUSR1, [](int) { told_to_fail = true; });
+  std::signal(SIGTERM, [](int) { told_to_end = true; });
+  ServerSettings settings;
+  settings.path = path;
+  auto server = Server::start(std::move(settings), make_gpu_backend(0, kKernels), std::move(inherited));
+  ASSERT_TRUE(server) << to_string(server.error());
+  const std::jthread fails([](const std::stop_token& stop) {
+    while (!told_to_fail && !stop.stop_requested()) ::usleep(1000);
+    if (stop.stop_requested()) return;
+    gpu::use_device(0);
+    write_to_nowhere<<<1, 1>>>();
+    static_cast<void>(cudaDeviceSynchronize());
+  });
+  const auto served = serve(**server, told_to_end);
+  EXPECT_TRUE(served) << to_string(served.error());
+}
+
+TEST(GpuProxyRestart, BringsARunBackAfterAnIllegalAccess) {
+  if (std::getenv("COMPUTE_SANITIZER") != nullptr) GTEST_SKIP() << "the access would be a finding";
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("penstock-gpu-restart-" + std::to_string(::getpid()))).string();
+  ::setenv(kSocketVariable, path.c_str(), 1);
+  std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
+  std::string filter = "--gtest_filter=GpuProxyProcess.*", disabled = "--gtest_also_run_disabled_tests";
+  char* const arguments[] = {program.data(), filter.data(), disabled.data(), nullptr};
+  pid_t proxy = 0;
+  ASSERT_EQ(::posix_spawn(&proxy, program.c_str(), nullptr, nullptr, arguments, environ), 0);
+  const auto eventually = [](const auto& condition) {
+    for (int i = 0; i < 30000; ++i, ::usleep(1000)) {
+      if (condition()) return true;
+    }
+    return false;
+  };
+  ASSERT_TRUE(eventually([&] { return ask_for_status(path, false).has_value(); }));
+
+  FakeChain chain;
+  std::atomic<bool> ends{false};
+  std::uint64_t number = 0;
+  chain.add_source("in", [&](unsigned, Batch& batch) {
+    if (ends) return port::RxStatus::end;
+    for (int i = 0; i < 50 && run::testing::append(batch, run::testing::numbered(number)); ++i) ++number;
+    ::usleep(500);
+    return port::RxStatus::idle;
+  });
+  auto& sink = chain.add_sink("out");
+  add_block(chain, false, {1});
+  chain.settings.batch_bytes = 256 << 10;
+  chain.settings.batch_packets = 1000;
+  chain.settings.queue_bytes = 4 << 20;
+  chain.settings.processor = function::Processor::gpu;
+  chain.settings.remote = remote_lanes(path, {"test", "2q"}).value();
+  const std::atomic<bool> stop{false};
+  auto run = run::start(chain, {}, stop);
+  ASSERT_TRUE(run) << to_string(run.error());
+  const auto gpu = [&] { return *(*run)->report().gpu; };
+  const auto works = [&] {
+    const std::uint64_t before = gpu().segments;
+    return eventually([&] { return gpu().segments > before + 100; });
+  };
+  for (std::uint64_t losses = 1; losses <= 2; ++losses) {
+    EXPECT_TRUE(works());
+    ::kill(proxy, SIGUSR1);
+    EXPECT_TRUE(eventually([&] { return gpu().proxy->losses == losses && gpu().proxy->connected; })) << losses;
+  }
+  EXPECT_TRUE(works());
+  EXPECT_NE(ask_for_status(path, true)->find("penstock_proxy_restarts_total 2"), std::string::npos);
+  const std::uint64_t failures = gpu().failures;
+  EXPECT_TRUE(works());
+  EXPECT_EQ(gpu().failures, failures);
+  ends = true;
+  const run::RunResult result = (*run)->wait();
+  ASSERT_EQ(sink.sent[0].size(), number);
+  for (std::uint64_t i = 0; i < number; ++i) {
+    run::testing::Bytes expected = run::testing::numbered(i);
+    --expected[22];  // TTL
+    ASSERT_EQ(sink.sent[0][i].bytes, expected) << i;
+  }
+  ::kill(proxy, SIGTERM);
+  int status = -1;
+  ASSERT_EQ(::waitpid(proxy, &status, 0), proxy);
+  EXPECT_EQ(status, 0);
+  EXPECT_FALSE(std::filesystem::exists(path));
 }
 
 }  // namespace

@@ -75,6 +75,7 @@ RunReport full_report() {
   report.latencies = {{{std::chrono::microseconds{1}, 0}, {std::chrono::milliseconds{5}, 3}}, 4, 1.25};
   report.gaps.times = report.latencies;
   report.gpu = RunReport::Gpu{};
+  report.gpu->proxy = {false, 2, std::chrono::milliseconds{1500}};
   return report;
 }
 
@@ -118,6 +119,9 @@ TEST(Metrics, HaveWhatTheReportHas) {
                           {{"function", "firewall"}, {"line", "10"}, {"index", "0"}, {"target", "drop"}}),
             8);
   EXPECT_EQ(metrics.value("penstock_gpu_busy_ratio", {{"gpu", "0"}}), 0.5);
+  EXPECT_EQ(metrics.value("penstock_gpu_proxy_connected"), 0);
+  EXPECT_EQ(metrics.value("penstock_gpu_proxy_losses_total"), 2);
+  EXPECT_EQ(metrics.value("penstock_gpu_proxy_lost_seconds_total"), 1.5);
   EXPECT_EQ(metrics.value("penstock_state", {{"state", "running"}}), 1);
   EXPECT_EQ(metrics.value("penstock_state", {{"state", "ended"}}), 0);
 }
@@ -138,6 +142,12 @@ TEST(Metrics, OfGpusAreOnlyThereOnGpus) {
   const std::string text = metrics_text(&report, full_facts());
   EXPECT_THAT(text, Not(HasSubstr("gpu")));
   EXPECT_THAT(text, Not(HasSubstr("pcie")));
+}
+
+TEST(Metrics, OfAProxyAreOnlyThereWithOne) {
+  RunReport report = full_report();
+  report.gpu->proxy.reset();
+  EXPECT_THAT(metrics_text(&report, full_facts()), Not(HasSubstr("proxy")));
 }
 
 TEST(Metrics, EscapeNames) {

@@ -32,5 +32,13 @@ TEST(RunReport, ListsAllReasonsInTheirOrder) {
   EXPECT_FALSE(to_json(report)["functions"][0].contains("details"));
 }
 
+TEST(RunReport, SaysWhetherARunHasItsProxy) {
+  RunReport report;
+  report.gpu.emplace();
+  EXPECT_FALSE(to_json(report)["gpu"].contains("proxy"));
+  report.gpu->proxy = {true, 3, std::chrono::milliseconds{250}};
+  EXPECT_EQ(to_json(report)["gpu"]["proxy"].dump(), R"({"connected":true,"losses":3,"without_s":0.25})");
+}
+
 }  // namespace
 }  // namespace penstock::report
