@@ -135,6 +135,14 @@ TEST_F(FunctionFileTest, IsRefusedByAChainWithItsPlace) {
               HasSubstr("processor"));
 }
 
+TEST_F(FunctionFileTest, IsRefusedIfItFollowsFlowsThatGoToDifferentWorkers) {
+  write("rules.txt", "alert tcp any any -> any 23 (msg:\"Telnet\"; sid:1;)\n");
+  write("function.yaml", "chain: [nids: {rules: rules.txt}]");
+  serve();
+  const std::string functions = fmt::format("[nids: {{process: {}}}]\nrun: {{workers: 2, queueing: shared}}", socket());
+  EXPECT_THAT(refused_chain(functions), HasSubstr("queueing: nids follows flows"));
+}
+
 TEST_F(FunctionFileTest, IsRefusedIfItsFunctionNeedsItsChain) {
   write("rules.txt", "*filter\n:FORWARD DROP [0:0]\n-A FORWARD -m conntrack --ctstate ESTABLISHED -j ACCEPT\nCOMMIT\n");
   write("function.yaml", "chain: [firewall: {rules: rules.txt}]");

@@ -18,6 +18,7 @@
 #include "base/units.h"
 #include "config/file_conflicts.h"
 #include "plan/device_plan.h"
+#include "process/remote_function.h"
 #include "ring/packet_ring.h"
 #include "run/device_run.h"
 #include "run/placement.h"
@@ -377,8 +378,8 @@ Errors RunSection::check_queueing() {
   if (settings_.workers == 1) return cautions;
   for (const run::NamedFunction& named : chain_.functions) {
     const stack::StackNeed need = named.function->traits().stack;
-    const bool follows_flows =
-        need == stack::StackNeed::flow || need == stack::StackNeed::tcp_stream || named.function->traits().connections;
+    const bool follows_flows = need == stack::StackNeed::flow || need == stack::StackNeed::tcp_stream ||
+                               named.function->traits().connections || process::follows_flows(*named.function);
     if (follows_flows) {
       errors_.push_back(
           {run_->place("queueing"),

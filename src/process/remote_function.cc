@@ -425,6 +425,11 @@ Result<std::unique_ptr<function::NetworkFunction>> connect_function(RemoteSettin
   return std::make_unique<RemoteFunction>(std::move(settings), *hello, std::move(*opened), std::move(*served));
 }
 
+bool follows_flows(const function::NetworkFunction& function) noexcept {
+  const auto* const remote = dynamic_cast<const RemoteFunction*>(&function);
+  return remote != nullptr && remote->served().tracks_flows();
+}
+
 ParameterTable remote_parameters() noexcept { return kRemoteParameters; }
 
 Result<RemoteSettings> remote_settings(const Parameters& parameters) {

@@ -30,6 +30,10 @@ struct RemoteSettings {
 /// Connects to the process. An error says why it cannot be used.
 [[nodiscard]] Result<std::unique_ptr<function::NetworkFunction>> connect_function(RemoteSettings settings);
 
+/// Whether it is a function in another process that follows flows there: its traits say nothing of that, since the
+/// chain's stack has nothing to do with it.
+[[nodiscard]] bool follows_flows(const function::NetworkFunction& function) noexcept;
+
 /// What a chain file says about a function in another process, in place of the function's own parameters.
 [[nodiscard]] ParameterTable remote_parameters() noexcept;
 /// `parameters` are of that table. The function and its surroundings are the caller's to set.
