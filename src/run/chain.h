@@ -59,7 +59,7 @@ struct RunSettings {
   std::string proxy;          // socket of the process whose device runs the lanes; empty: this process's own devices do
   std::string proxy_profile;  // share of that device to ask for; empty: what the proxy gives
   std::chrono::nanoseconds proxy_latency{};  // bound to ask for, of a batch's time there; 0: none
-  bool needs_proxy = false;   // a GPU is demanded, so the run does not begin while that process is not there
+  bool needs_proxy = false;              // a GPU is demanded, so the run does not begin while that process is not there
   std::shared_ptr<RemoteDevice> remote;  // of that process; set before the run begins if there is a `proxy`
   unsigned streams = 3;                  // batches in flight per worker; with shared queueing, of all workers together
   Transfer transfer = Transfer::automatic;
