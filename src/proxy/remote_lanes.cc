@@ -123,7 +123,7 @@ class RemoteProxy final : public run::RemoteDevice {
 Result<std::shared_ptr<run::RemoteDevice>> remote_lanes(const std::string& path, const TenantWish& wish,
                                                         WithoutProxy without) {
   auto connection = Connection::open(path, wish);
-  if (!connection && without == WithoutProxy::begins_on_cpu && nobody_listens(path))
+  if (!connection && without == WithoutProxy::begins_on_cpu && ipc::nobody_listens(path))
     connection = Connection::none(path);
   if (!connection) return failure(std::move(connection.error()));
   return std::make_shared<RemoteProxy>(path, wish, std::move(*connection));

@@ -14,7 +14,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "ipc/message_socket.h"
+#include "proxy/protocol.h"
 #include "proxy/scheduler.h"
 
 namespace penstock::proxy {
