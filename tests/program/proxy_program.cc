@@ -10,8 +10,6 @@
 
 #include <array>
 #include <csignal>
-#include <cstddef>
-#include <cstring>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -21,11 +19,11 @@
 #include "base/units.h"
 #include "cli/program_main.h"
 #include "cli/stop_signals.h"
-#include "nf/ipsec/sealing_steps_for_test.h"
 #include "nf/router/recipe.h"
 #include "proxy/restart.h"
 #include "proxy/server.h"
 #include "proxy/testing/block_kernel.h"
+#include "proxy/testing/ipsec_kernel.h"
 
 namespace penstock {
 namespace {
@@ -92,20 +90,6 @@ std::unique_ptr<function::LoadedTables> load_router(const function::StageRecipe&
   return std::make_unique<proxy::testing::HostTables>(std::move(work), bytes);
 }
 
-std::unique_ptr<function::LoadedTables> load_ipsec(const function::StageRecipe& recipe) {
-  auto kept = std::make_shared<const function::StageRecipe>(recipe);
-  const ipsec::SealingSpans tables = *ipsec::read_outbound_recipe(*kept);
-  return std::make_unique<proxy::testing::HostTables>(
-      [kept, tables](PacketView packet, std::byte* finding, const std::byte* state) {
-        ipsec::Decision decision;
-        std::memcpy(&decision, state, sizeof decision);
-        const ipsec::OutboundFinding found = ipsec::testing::carry_out_on_host(decision, packet, tables);
-        std::memcpy(finding, &found, sizeof found);
-        return packet.packet->verdict;
-      },
-      tables.sas.size_bytes() + tables.keys.size_bytes());
-}
-
 proxy::testing::HostDevice device;
 
 int simulate(const char* socket, std::span<char*> options) {
@@ -124,7 +108,7 @@ int simulate(const char* socket, std::span<char*> options) {
   const std::array kernels{
       proxy::testing::kBlockKernels[0],
       function::RemoteKernel{"router", router::check_recipe, load_router, router::remote_kernel().needs},
-      function::RemoteKernel{"ipsec_outbound", ipsec::check_outbound_recipe, load_ipsec, ipsec::outbound_needs}};
+      proxy::testing::ipsec_kernel()};
   auto server = proxy::Server::start(
       std::move(settings), std::make_unique<proxy::testing::HostBackend>(device, kernels), std::move(inherited));
   if (!server) {

@@ -49,6 +49,11 @@ std::unique_ptr<function::LoadedTables> load_outbound(const StageRecipe& recipe)
   return std::make_unique<LoadedOutbound>(*read_outbound_recipe(recipe));
 }
 
+/// A lane has the room that frames may grow into, or does not get the stage.
+function::StageNeeds needs_outbound(const StageRecipe& recipe) {
+  return {device_access(), sizeof(OutboundFinding), sizeof(Decision), read_outbound_recipe(recipe)->growth};
+}
+
 }  // namespace
 
 StageRecipe recipe_of(const SealingSpans& tables) {
@@ -82,13 +87,8 @@ Result<void> check_outbound_recipe(const StageRecipe& recipe) {
   return check_sas(recipe, tables->sas, tables->keys);
 }
 
-/// A lane has the room that frames may grow into, or does not get the stage.
-function::StageNeeds outbound_needs(const StageRecipe& recipe) {
-  return {device_access(), sizeof(OutboundFinding), sizeof(Decision), read_outbound_recipe(recipe)->growth};
-}
-
 function::RemoteKernel remote_outbound_kernel() noexcept {
-  return {kOutboundKernel, check_outbound_recipe, load_outbound, outbound_needs};
+  return {kOutboundKernel, check_outbound_recipe, load_outbound, needs_outbound};
 }
 
 }  // namespace penstock::ipsec

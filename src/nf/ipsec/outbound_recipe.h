@@ -19,9 +19,6 @@ namespace penstock::ipsec {
 [[nodiscard]] Result<SealingSpans> read_outbound_recipe(const function::StageRecipe& recipe);
 /// Whether no packet leaves these tables or its frame, whatever is decided about it.
 [[nodiscard]] Result<void> check_outbound_recipe(const function::StageRecipe& recipe);
-/// Of a recipe that has been checked.
-[[nodiscard]] function::StageNeeds outbound_needs(const function::StageRecipe& recipe);
-
 /// For the catalog.
 [[nodiscard]] function::RemoteKernel remote_outbound_kernel() noexcept;
 
