@@ -20,6 +20,9 @@
 
 namespace penstock::ring {
 
+/// Of a segment: up and kernels for packets, for verdicts, and for states; end, down, end.
+inline constexpr std::size_t kMostMarks = 9;
+
 /// `Event` and `Stream` are those of gpu/stream.h, or a test's.
 template <typename Event = gpu::Event, typename Stream = gpu::Stream>
 class SpanMarks {
@@ -53,7 +56,7 @@ class SpanMarks {
     const std::size_t count = std::exchange(count_, 0);
     if (count == 0) return true;
     assert(!marks_[count - 1].work);
-    std::array<std::int64_t, kMost> times;
+    std::array<std::int64_t, kMostMarks> times;
     double last_ns = 0;
     for (std::size_t i = 0; i < count; ++i) {
       const std::optional<double> ms = marks_[i].event.try_milliseconds_since(*reference_);
@@ -85,9 +88,6 @@ class SpanMarks {
   }
 
  private:
-  /// Up and kernels for packets, up and kernels for verdicts, end, down, end.
-  static constexpr std::size_t kMost = 7;
-
   struct Mark {
     Event event{Event::Timing::kOn};
     std::optional<Work> work;  // from here on; empty: none
@@ -102,7 +102,7 @@ class SpanMarks {
     return count_ == 0 ? !work : marks_[count_ - 1].work == work;
   }
   [[nodiscard]] bool mark(std::optional<Work> work, const Lane::Crossed& crossed, const Stream& stream) noexcept {
-    assert(count_ < kMost);
+    assert(count_ < kMostMarks);
     Mark& mark = marks_[count_++];
     mark.work = work;
     // zero-copy bytes are counted before their kernel is enqueued, so the first span includes them
@@ -115,7 +115,7 @@ class SpanMarks {
   const Event* reference_;
   double reference_ns_;
   Event kept_{Event::Timing::kOn};
-  std::array<Mark, kMost> marks_;
+  std::array<Mark, kMostMarks> marks_;
   std::size_t count_ = 0;
   std::uint32_t segment_ = 0;
   std::uint32_t packets_ = 0;

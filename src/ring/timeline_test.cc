@@ -83,6 +83,10 @@ TEST(Timeline, HasRoomForAllSpansOfItsBatches) {
   EXPECT_EQ(most_spans(first), 3U);
   EXPECT_EQ(most_spans(second), 5U);
   EXPECT_GE(most_spans(third), 1U);
+  SegmentShape all = second;  // up and kernels for packets, verdicts and states; down
+  all.sends_packets = all.verdicts_up = true;
+  all.stages.push_back({.function = 0, .state_bytes = 8});
+  EXPECT_EQ(most_spans(all), 7U);
   const std::vector<SegmentShape> segments{first, second};
   Timeline timeline(3);
   SpanLog& log = timeline.add_stream({}, segments, nullptr);
