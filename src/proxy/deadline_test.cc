@@ -283,6 +283,28 @@ TEST_P(Deadline, ChangesFromAndToOtherSchedulers) {
   }
 }
 
+/// It would hold the device free for itself, again and again.
+TEST(DeadlineOrder, ABatchThatIsGivenUpUsesTheReservation) {
+  Scheduler scheduler(Policy::deadline, {1e9, 1 << 20});
+  const auto fickle = scheduler.add(with_bound(1ms, 0.5), 0us);
+  const auto other = scheduler.add({0.5}, 0us);
+  Scheduler::Batch runs = scheduler.order(other, 1 << 20, 0, 0us);
+  ASSERT_TRUE(scheduler.try_start(runs, 0us));
+  for (const bool first : {true, false}) {
+    Scheduler::Batch wanted = scheduler.order(fickle, 1 << 20, 0, 1us);
+    EXPECT_FALSE(scheduler.try_start(wanted, 1us)) << "no room";
+    Scheduler::Batch next = scheduler.order(other, 1, 0, 1us);
+    EXPECT_FALSE(scheduler.try_start(next, 1us));
+    if (first) {
+      scheduler.give_up(next, 1us);
+      scheduler.give_up(wanted, 1us);
+      continue;
+    }
+    static_cast<void>(scheduler.finish(runs, 1 << 20, 2us));
+    EXPECT_TRUE(scheduler.try_start(next, 2us)) << "the other one has no reservation left";
+  }
+}
+
 RC_GTEST_PROP(DeadlineBounds, HoldIfTheDeviceIsLargeEnoughForAll, ()) {
   const auto count = *rc::gen::inRange<std::size_t>(1, 4);
   std::vector<Load> loads{kGreedy};

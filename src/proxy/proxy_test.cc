@@ -339,20 +339,20 @@ TEST_F(Proxy, SaysWhetherALatencyBoundHolds) {
   settings.policy = Policy::deadline;
   start(settings);
   const Outcome twins = run_chain(false, block_some);
-  for (const auto& [bound, holds] : {std::pair<std::chrono::nanoseconds, bool>{std::chrono::seconds(5), true},
-                                     {std::chrono::microseconds(1), false}}) {
+  for (const bool holds : {true, false}) {
+    const std::chrono::nanoseconds bound = holds ? std::chrono::seconds(5) : std::chrono::microseconds(1);
     latency_ = bound;
     device_.polls = holds ? 1 : 100;
-    std::string metrics, log;
+    std::string metrics;
     nlohmann::json during;
+    ::testing::internal::CaptureStderr();
     const Outcome proxied = run_chain(true, block_some, [&](std::size_t polled) {
       if (polled != 60) return;
-      ::testing::internal::CaptureStderr();
       ::usleep(holds ? 200'000 : 2'500'000);  // until the proxy has looked several times
-      log = ::testing::internal::GetCapturedStderr();
       during = nlohmann::json::parse(ask_for_status(path_, false).value())["tenants"][0];
       metrics = ask_for_status(path_, true).value();
     });
+    const std::string log = ::testing::internal::GetCapturedStderr();
     expect_same(twins, proxied);
     EXPECT_EQ(proxied.report.gpu->failures, 0U);
     EXPECT_EQ(during["latency_bound_us"], static_cast<double>(bound.count()) / 1e3);

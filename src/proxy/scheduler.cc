@@ -158,6 +158,18 @@ void Scheduler::wait(Tenant& tenant, Time ordered, Time now) noexcept {
   tenant.asked_at = now;
 }
 
+/// What a batch is expected to cost.
+void Scheduler::charge_first(Tenant& tenant, Batch& batch, Time now) const noexcept {
+  batch.period_ = period_;
+  batch.reserved_ = is_reserved(tenant, now);
+  if (batch.reserved_) {
+    const double share = tenant.bound.share;
+    tenant.reservation.fill(share * 1e9, share * ns_of(tenant.share.latency), now);
+  }
+  batch.charged_ = policy_ == Policy::deadline ? batch.time_.ns(batch.bytes_) : static_cast<double>(batch.bytes_);
+  charge(tenant, batch, batch.charged_);
+}
+
 /// Charges it for more (or less) than before: bytes, or ns with `deadline`.
 void Scheduler::charge(Tenant& tenant, const Batch& batch, double more) const noexcept {
   if (batch.period_ != period_) return;
@@ -230,16 +242,9 @@ bool Scheduler::try_start(Batch& batch, Time now) {
   tenant->waits = false;
   batch.started_ = now;
   batch.number_ = ++started_;
-  batch.period_ = period_;
-  batch.reserved_ = is_reserved(*tenant, now);
-  if (batch.reserved_) {
-    const double share = tenant->bound.share;
-    tenant->reservation.fill(share * 1e9, share * ns_of(tenant->share.latency), now);
-  }
+  charge_first(*tenant, batch, now);
   const double ns = batch.time_.ns(batch.bytes_);
   const auto bytes = static_cast<double>(batch.bytes_);
-  batch.charged_ = policy_ == Policy::deadline ? ns : bytes;
-  charge(*tenant, batch, batch.charged_);
   tenant->part.level -= bytes;
   tenant->limit.level -= bytes;
   tenant->on_device += batch.bytes_;
@@ -251,13 +256,13 @@ bool Scheduler::try_start(Batch& batch, Time now) {
   return true;
 }
 
-void Scheduler::give_up(const Batch& batch) {
+void Scheduler::give_up(const Batch& batch, Time now) {
   Tenant* const tenant = find(batch.tenant_);
   if (tenant == nullptr) return;
   tenant->waits = false;
   tenant->demand.outstanding_ns -= batch.time_.spread_ns(batch.bytes_);
-  const auto bytes = static_cast<double>(batch.bytes_);
-  tenant->clock += (policy_ == Policy::deadline ? batch.time_.ns(batch.bytes_) : bytes) / weight(*tenant);
+  Batch as_if_started = batch;
+  charge_first(*tenant, as_if_started, now);
 }
 
 Scheduler::Done Scheduler::finish(const Batch& batch, std::uint64_t bytes, Time now) {

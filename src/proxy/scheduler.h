@@ -99,7 +99,7 @@ class Scheduler {
   /// Whether it may start now. If so, it counts as started; if not, the tenant waits.
   [[nodiscard]] bool try_start(Batch& batch, Time now);
   /// The tenant does not want to start it any more. It pays for it: others may have waited.
-  void give_up(const Batch& batch);
+  void give_up(const Batch& batch, Time now);
   /// What became of a batch.
   struct Done {
     Time waited{};   // from its order to its start
@@ -184,6 +184,7 @@ class Scheduler {
   [[nodiscard]] bool is_next(const Tenant& tenant, Time ordered, Time now) const noexcept;
   [[nodiscard]] bool has_room(const Tenant& tenant, const Batch& batch, Time now) const noexcept;
   static void wait(Tenant& tenant, Time ordered, Time now) noexcept;
+  void charge_first(Tenant& tenant, Batch& batch, Time now) const noexcept;
   void charge(Tenant& tenant, const Batch& batch, double more) const noexcept;
   [[nodiscard]] double take_off(const Batch& batch, Time now) noexcept;
   void measure(Time now) noexcept;

@@ -12,7 +12,6 @@
 #include <deque>
 #include <functional>
 #include <numeric>
-#include <utility>
 #include <vector>
 
 namespace penstock::proxy {
@@ -56,12 +55,11 @@ class Simulation {
         ++tenant.free_lanes;
         queue_.pop_front();
       }
-      // Threads look in any order; the first one would be the same each time. Within a step, they look many times.
-      bool any = true;
-      while (std::exchange(any, false)) {
-        for (std::size_t i = 0; i < tenants_.size(); ++i) any |= submit((i + turn_) % tenants_.size());
+      // Threads look in any order, the first one would be the same each time; and again, when others have started.
+      for (int looks = 0; looks < 4; ++looks) {
+        for (std::size_t i = 0; i < tenants_.size(); ++i) submit((i + turn_) % tenants_.size());
+        ++turn_;
       }
-      ++turn_;
     }
   }
   /// Of what the device could have carried in the last run.
@@ -84,11 +82,9 @@ class Simulation {
     std::uint64_t bytes;
     Time done_at;
   };
-  /// Whether it has started a batch.
-  bool submit(std::size_t t) {
+  void submit(std::size_t t) {
     Tenant& tenant = tenants_[t];
-    const unsigned had_free = tenant.free_lanes;
-    if (!tenant.wants) return false;
+    if (!tenant.wants) return;
     while (tenant.waiting.size() < tenant.free_lanes)
       tenant.waiting.push_back(scheduler_.order(tenant.id, tenant.greedy.batch_bytes, 0, now_));
     while (!tenant.waiting.empty() && scheduler_.try_start(tenant.waiting.front(), now_)) {
@@ -100,7 +96,6 @@ class Simulation {
       tenant.waiting.erase(tenant.waiting.begin());
       --tenant.free_lanes;
     }
-    return tenant.free_lanes < had_free;
   }
 
   Scheduler scheduler_;
@@ -228,7 +223,7 @@ TEST(Scheduler, ChargesABatchThatATenantGivesUp) {
   EXPECT_TRUE(start(busy, 10, 0us));
   Scheduler::Batch waits = scheduler.order(busy, 10, 0, 0us);
   EXPECT_FALSE(scheduler.try_start(waits, 0us));  // for the other one
-  scheduler.give_up(given_up);
+  scheduler.give_up(given_up, 1us);
   EXPECT_TRUE(scheduler.try_start(waits, 1us));
   EXPECT_FALSE(start(fickle, 90, 1us));
   EXPECT_TRUE(start(busy, 10, 1us));

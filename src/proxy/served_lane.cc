@@ -267,7 +267,7 @@ void ServedLane::publish_pictures() noexcept {
 }
 
 void ServedLane::give_up() noexcept {
-  tenant_.arbiter.with([&](Scheduler& scheduler) { scheduler.give_up(batch_); });
+  tenant_.arbiter.with([&](Scheduler& scheduler) { scheduler.give_up(batch_, Arbiter::now()); });
 }
 
 void ServedLane::finish_on_device() noexcept {

@@ -25,7 +25,7 @@ TEST_F(ProxyRuns, ServesTwoRunsAtOnceAsTheCpuDoes) {
   chain("cpu1", "ports: [53, 80]", "processor: cpu");
   chain("cpu2", "ports: [443], step: 2", "processor: cpu");
   chain("one", "ports: [53, 80]", "proxy: sock");
-  chain("two", "ports: [443], step: 2", "processor: gpu, proxy: sock, proxy_profile: 4q");
+  chain("two", "ports: [443], step: 2", "processor: gpu, proxy: sock, proxy_profile: 4q, proxy_latency: 5ms");
   ASSERT_EQ(script("proxy; tenant run -q cpu1.yaml && tenant run -q cpu2.yaml || exit 1\n"
                    "tenant run -q one.yaml & ONE=$!; tenant run -q two.yaml & TWO=$!\n"
                    "wait $ONE && wait $TWO || exit 1\n"
