@@ -136,9 +136,9 @@ void print_status(const std::string& text) {
              restarts == 0 ? "" : ", " + format_count(restarts, "restart"),
              json["device_lost"].get<bool>() ? ", LOST" : "");
   constexpr const char* kRow =
-      "{:<24} {:>8} {:>7} {:>12} {:>14} {:>11} {:>11} {:>10} {:>10} {:>10} {:>10} {:>22}  {}\n";
+      "{:<24} {:>8} {:>7} {:>12} {:>14} {:>11} {:>11} {:>10} {:>10} {:>10} {:>13} {:>11} {:>10} {:>22}  {}\n";
   fmt::print(fmt::runtime(kRow), "tenant", "pid", "profile", "batches", "packets", "to device", "to host", "waited, s",
-             "ran, s", "charged, s", "p99", "memory on the device", "bound");
+             "ran, s", "charged, s", "transfers, s", "kernels, s", "p99", "memory on the device", "bound");
   for (const auto& tenant : json["tenants"]) {
     const auto seconds = [&](const char* name) { return fmt::format("{:.3f}", tenant[name].get<double>()); };
     fmt::print(fmt::runtime(kRow), printable(tenant["name"].get<std::string>()), tenant["pid"].get<int>(),
@@ -146,7 +146,8 @@ void print_status(const std::string& text) {
                format_count(tenant["packets"].get<std::uint64_t>()),
                format_size(tenant["bytes_to_device"].get<std::uint64_t>()),
                format_size(tenant["bytes_to_host"].get<std::uint64_t>()), seconds("waiting_seconds"),
-               seconds("device_seconds"), seconds("charged_seconds"),
+               seconds("device_seconds"), seconds("charged_seconds"), seconds("transfer_seconds_estimate"),
+               seconds("kernel_seconds_estimate"),
                format_duration(std::chrono::nanoseconds(std::llround(tenant["latency_p99_us"].get<double>() * 1e3))),
                fmt::format("{} of {}", format_size(tenant["device_memory"].get<std::uint64_t>()),
                            format_size(tenant["device_memory_most"].get<std::uint64_t>())),

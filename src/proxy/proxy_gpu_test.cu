@@ -128,15 +128,18 @@ class GpuProxy : public ::testing::TestWithParam<Way> {
     server_ = std::move(*server);
   }
   static constexpr std::size_t kPackets = 20000;
-  /// `remote`: in the proxy. `lends`: the source lends frames.
-  Sent run_chain(bool remote, report::RunReport& report, bool lends = false) {
+  /// `remote`: in the proxy. `lends`: the source lends frames. `status`: of the proxy, during the run.
+  Sent run_chain(bool remote, report::RunReport& report, bool lends = false, std::string* status = nullptr) {
     FakeChain chain;
-    auto& source = chain.add_source("in", run::testing::script({run::testing::numbered_frames(kPackets)}));
+    std::size_t polls = 0;
     testing::Lender lender(kPackets, /*shared=*/true);
-    if (lends) {
-      source.poll = [&](unsigned, Batch& batch) { return lender.poll(batch, *source.packet_memory); };
-      source.takes_back = [&](std::size_t frames) { lender.back += frames; };
-    }
+    auto poll = run::testing::script({run::testing::numbered_frames(kPackets)});
+    auto& source = chain.add_source("in", poll);
+    source.poll = [&](unsigned worker, Batch& batch) {
+      if (++polls == 15 && status != nullptr) *status = ask_for_status(path_, false).value_or("");
+      return lends ? lender.poll(batch, *source.packet_memory) : poll(worker, batch);
+    };
+    source.takes_back = [&](std::size_t frames) { lender.back += frames; };
     auto& sink = chain.add_sink("out");
     for (unsigned s = 0; s < GetParam().segments; ++s) {
       if (s > 0) chain.add_function("look", run::testing::each([](PacketView p) { return p.packet->verdict; }));
@@ -179,12 +182,17 @@ TEST_P(GpuProxy, DoesWhatTheTwinsDo) {
   for (const bool lends : {false, true}) {
     report::RunReport of_twins, of_proxy;
     const Sent twins = run_chain(false, of_twins);
-    const Sent proxied = run_chain(true, of_proxy, lends);
+    std::string status;
+    const Sent proxied = run_chain(true, of_proxy, lends, &status);
     ASSERT_EQ(twins.size(), proxied.size());
     for (std::size_t i = 0; i < twins.size(); ++i) ASSERT_EQ(twins[i].bytes, proxied[i].bytes) << i;
     ASSERT_TRUE(of_proxy.gpu);
     EXPECT_GT(of_proxy.gpu->segments, 0U);
     EXPECT_EQ(of_proxy.gpu->failures, 0U);
+    for (const std::string name : {"\"kernel_seconds_estimate\": ", "\"charged_seconds\": "}) {
+      EXPECT_NE(status.find(name), std::string::npos) << status;
+      EXPECT_EQ(status.find(name + "0.0,"), std::string::npos) << status;
+    }
   }
 }
 

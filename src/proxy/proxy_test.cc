@@ -312,7 +312,9 @@ TEST_F(Proxy, SaysWhatItsTenantsDo) {
   start();
   nlohmann::json during;
   run_chain(true, block_some, [&](std::size_t polled) {
-    if (polled == 40) during = nlohmann::json::parse(ask_for_status(path_, false).value());
+    if (polled != 40) return;
+    ::usleep(50000);  // until the batches on the device are done
+    during = nlohmann::json::parse(ask_for_status(path_, false).value());
   });
   ASSERT_EQ(during["tenants"].size(), 1U);
   const auto& tenant = during["tenants"][0];
@@ -326,6 +328,12 @@ TEST_F(Proxy, SaysWhatItsTenantsDo) {
   EXPECT_GT(tenant["charged_seconds"], 0);
   EXPECT_GE(tenant["device_seconds"], tenant["charged_seconds"]) << "batches share the device";
   EXPECT_GE(tenant["waiting_seconds"], 0);
+  // A timed batch stands for those since the one before it, and the first of each lane for itself.
+  EXPECT_GT(device_.timed.load(), 0);
+  EXPECT_LT(device_.timed.load(), tenant["batches"].get<int>());
+  EXPECT_GE(tenant["kernel_seconds_estimate"], 10e-6);
+  EXPECT_LE(tenant["kernel_seconds_estimate"], 10e-6 * tenant["batches"].get<double>() * (1 + 1e-9));
+  EXPECT_NEAR(tenant["transfer_seconds_estimate"], tenant["kernel_seconds_estimate"].get<double>() * 0.3, 1e-9);
   EXPECT_GT(tenant["latency_p99_us"], 0);
   EXPECT_FALSE(tenant.contains("latency_bound_us"));
   const auto after = nlohmann::json::parse(ask_for_status(path_, false).value());

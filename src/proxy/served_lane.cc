@@ -190,6 +190,7 @@ bool ServedLane::start() noexcept {
   on_device_ = true;
   tenant_.counters.in_flight.fetch_add(1, std::memory_order_relaxed);
   state_ = State::runs;
+  choose_timed();
   if (order_.pictured > 0) lane_->take_pictures(std::span(order_.pictures).first(order_.pictured));
   if (!lane_->start(check_.batch(), order_.segment, check_.frames())) {
     lane_->abandon();
@@ -207,6 +208,7 @@ bool ServedLane::advance() noexcept {
     return true;
   }
   publish_results();
+  count_times();
   complete(/*failed=*/false);
   return true;
 }
@@ -252,6 +254,24 @@ void ServedLane::publish_results() noexcept {
   counters.to_device.fetch_add(crossed.to_device, std::memory_order_relaxed);
   counters.to_host.fetch_add(crossed.to_host, std::memory_order_relaxed);
   if (order_.pictured > 0) publish_pictures();
+}
+
+void ServedLane::choose_timed() noexcept {
+  stands_for_ = 0;
+  if (--until_timed_ > 0) return;
+  stands_for_ = interval_;
+  until_timed_ = interval_ = std::uniform_int_distribution<std::uint32_t>(1, 2 * kTimedInterval - 1)(random_);
+  lane_->take_times();
+}
+
+void ServedLane::count_times() noexcept {
+  const auto times = lane_->times();
+  if (stands_for_ == 0 || !times) return;
+  const auto add = [&](std::atomic<std::uint64_t>& to, std::chrono::nanoseconds time) {
+    to.fetch_add(static_cast<std::uint64_t>(time.count()) * stands_for_, std::memory_order_relaxed);
+  };
+  add(tenant_.counters.transfer_ns, times->to_device + times->to_host);
+  add(tenant_.counters.kernel_ns, times->kernels);
 }
 
 void ServedLane::publish_pictures() noexcept {

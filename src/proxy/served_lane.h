@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <random>
 #include <span>
 #include <vector>
 
@@ -97,6 +98,8 @@ class ServedLane {
   void publish_results() noexcept;
   void publish_pictures() noexcept;
   void give_up() noexcept;
+  void choose_timed() noexcept;
+  void count_times() noexcept;
   void finish_on_device() noexcept;
   void complete(bool failed) noexcept;
 
@@ -119,6 +122,12 @@ class ServedLane {
   Scheduler::Batch batch_;   // of the order
   std::uint32_t stages_version_ = 0;
   bool on_device_ = false;
+  // Times are taken of one batch in about kTimedInterval. Nobody knows of which, so that no tenant can make it special.
+  static constexpr std::uint32_t kTimedInterval = 64;
+  std::minstd_rand random_{std::random_device()()};
+  std::uint32_t interval_ = 1;     // from the last of these batches to the next
+  std::uint32_t until_timed_ = 1;  // what is left of it
+  std::uint32_t stands_for_ = 0;   // so many batches does the current one stand for; 0: it takes no times
 };
 
 }  // namespace penstock::proxy

@@ -331,6 +331,8 @@ std::string Server::status_prometheus(Policy policy) const {
   seconds("waiting_seconds_total", &TenantCounters::waiting_ns);
   seconds("device_seconds_total", &TenantCounters::device_ns);
   seconds("charged_seconds_total", &TenantCounters::charged_ns);
+  seconds("transfer_seconds_estimate_total", &TenantCounters::transfer_ns);
+  seconds("kernel_seconds_estimate_total", &TenantCounters::kernel_ns);
   count("failures_total", "counter", &TenantCounters::failures);
   count("late_batches_total", "counter", &TenantCounters::late);
   count("batches_in_flight", "gauge", &TenantCounters::in_flight);
@@ -367,6 +369,8 @@ std::string Server::status_json(Policy policy) const {
               {"waiting_seconds", seconds(counters.waiting_ns)},
               {"device_seconds", seconds(counters.device_ns)},
               {"charged_seconds", seconds(counters.charged_ns)},
+              {"transfer_seconds_estimate", seconds(counters.transfer_ns)},
+              {"kernel_seconds_estimate", seconds(counters.kernel_ns)},
               {"latency_p99_us", us(counters.latencies.quantile(0.99))},
               {"failures", counters.failures.load()},
               {"batches_in_flight", counters.in_flight.load()},

@@ -50,9 +50,12 @@ struct TenantCounters {
   std::atomic<std::uint64_t> waiting_ns{0};  // for the scheduler, from order to start, of each
   std::atomic<std::uint64_t> device_ns{0};   // from start to end, of each
   std::atomic<std::uint64_t> charged_ns{0};  // its part of the time of the device (scheduler.h)
-  std::atomic<std::uint64_t> late{0};        // batches that took longer than the tenant's bound
-  report::LatencyHistogram latencies;        // from order to end; written while the scheduler is locked
-  std::atomic<std::uint64_t> failures{0};    // of the device
+  // Of the transfers and kernels of all batches, estimated from some of them.
+  std::atomic<std::uint64_t> transfer_ns{0};
+  std::atomic<std::uint64_t> kernel_ns{0};
+  std::atomic<std::uint64_t> late{0};      // batches that took longer than the tenant's bound
+  report::LatencyHistogram latencies;      // from order to end; written while the scheduler is locked
+  std::atomic<std::uint64_t> failures{0};  // of the device
   std::atomic<std::uint64_t> in_flight{0};
   std::atomic<std::uint64_t> device_bytes{0};  // of memory on the device
   std::atomic<std::uint64_t> host_bytes{0};    // that the device can access

@@ -21,6 +21,7 @@
 #include "ring/lane_kernels.cuh"
 #include "ring/lane_memory.h"
 #include "ring/lent_runs.h"
+#include "ring/segment_times.h"
 #include "ring/span_marks.h"
 #include "ring/timeline.h"
 
@@ -74,6 +75,8 @@ class DeviceLane final : public Lane {
   void take_pictures(std::span<const std::uint32_t> packets) noexcept override;
   Picture picture(std::size_t stages, std::size_t packet) const noexcept override;
   std::uint32_t fetch(std::size_t packet, PacketDescriptor& descriptor, std::span<std::uint8_t> to) noexcept override;
+  void take_times() noexcept override { times_due_ = segment_times_.has_value(); }
+  std::optional<Times> times() const noexcept override { return times_; }
   void begin_batch() noexcept override;
   Crossed crossed() const noexcept override { return crossed_; }
 
@@ -109,9 +112,15 @@ class DeviceLane final : public Lane {
   bool fetch_packed() noexcept;
   bool up(void* to, const void* from, std::size_t bytes) noexcept;
   bool down(void* to, const void* from, std::size_t bytes) noexcept;
-  /// For the timeline: the kind of the work that is enqueued from here on.
-  [[nodiscard]] bool begin(Work work) noexcept { return !marks_ || marks_->begin(work, crossed_, stream_); }
-  [[nodiscard]] bool end() noexcept { return !marks_ || marks_->end(crossed_, stream_); }
+  /// For the times: the kind of the work that is enqueued from here on.
+  [[nodiscard]] bool begin(Work work) noexcept {
+    return (!marks_ || marks_->begin(work, crossed_, stream_)) &&
+           (!takes_times_ || segment_times_->begin(work, stream_));
+  }
+  [[nodiscard]] bool end() noexcept {
+    return (!marks_ || marks_->end(crossed_, stream_)) && (!takes_times_ || segment_times_->end(stream_));
+  }
+  [[nodiscard]] bool collect_times() noexcept;
   [[nodiscard]] bool zero_copy() const noexcept { return crossing_ == Crossing::zero_copy; }
   [[nodiscard]] const SegmentShape& segment() const noexcept { return shape_.segments[segment_]; }
 
@@ -125,6 +134,10 @@ class DeviceLane final : public Lane {
   gpu::Collecting collecting_;
   bool collects_;                     // false if times are taken
   std::optional<SpanMarks<>> marks_;  // only with a timeline
+  std::optional<SegmentTimes<>> segment_times_;
+  bool times_due_ = false;    // of the next segment
+  bool takes_times_ = false;  // of this segment
+  std::optional<Times> times_;
   Phase phase_ = Phase::idle;
   std::size_t segment_ = 0;
   std::uint32_t count_ = 0;
@@ -232,6 +245,7 @@ DeviceLane::DeviceLane(LaneShape shape, LaneStages stages, SpanLog* log, const L
       throw gpu::CudaError(0, "cannot zero the memory of a lane on the GPU");
   }
   stream_.wait();
+  if (memory != nullptr) segment_times_.emplace();
   if (log == nullptr) return;
   collects_ = false;  // a graph is a single piece of work: there are no times of its parts
   marks_.emplace(*log, log->clock().event(), log->clock().time());
@@ -286,9 +300,12 @@ bool DeviceLane::start(const Batch& batch, std::size_t segment, std::span<std::u
   phase_ = Phase::results;
   if (segment == 0) begin_batch();
   if (marks_) marks_->begin_segment(segment, batch.size());
+  takes_times_ = std::exchange(times_due_, false);
+  times_.reset();
+  if (takes_times_) segment_times_->begin_segment();
   if (!std::exchange(pictures_due_, false)) pictured_count_ = 0;
   // A graph always has the same launches.
-  if (collects_ && pictured_count_ == 0 && !batch.empty() && batch.bytes().size() < kCollectBytes &&
+  if (collects_ && !takes_times_ && pictured_count_ == 0 && !batch.empty() && batch.bytes().size() < kCollectBytes &&
       collecting_.try_next()) {
     if (gpu::collect_launches(stream_)) {
       if (!enqueue(batch, frames)) {
@@ -659,12 +676,19 @@ gpu::Progress DeviceLane::progress() noexcept {
     if (!fetch_packed()) return gpu::Progress::kFailed;
     if (phase_ == Phase::packed) return gpu::Progress::kRunning;
   }
-  if (marks_ && !marks_->collect(crossed_)) {
+  if (!collect_times()) {
     phase_ = Phase::packed;  // so that the lane is abandoned
     return gpu::Progress::kFailed;
   }
   phase_ = Phase::idle;
   return gpu::Progress::kDone;
+}
+
+bool DeviceLane::collect_times() noexcept {
+  if (marks_ && !marks_->collect(crossed_)) return false;
+  if (!takes_times_) return true;
+  times_ = segment_times_->add_up();
+  return times_.has_value();
 }
 
 /// Only now is the number of packets that are still forwarded known; no other packets' records and frames cross.

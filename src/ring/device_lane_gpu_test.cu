@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -158,6 +159,7 @@ class Twins {
   }
 
   Batch& host() { return host_; }
+  Lane& lane() { return *lane_; }
   bool append(const Frame& frame) {
     if (way_.lent != Lent::none && (way_.lent != Lent::some || host_.size() % 3 != 1)) return lend(frame);
     return host_.append(frame.bytes, {.wire_length = frame.wire_length, .link_type = frame.link_type});
@@ -396,8 +398,24 @@ TEST_P(DeviceLane, IsUsedAgainAndAgain) {
   for (int round = 0; round < 100; ++round) {
     twins.reset();
     for (std::uint32_t n = draw.below(2000); n > 0 && twins.append(draw.frame()); --n) continue;
+    const bool timed = round % 3 == 1;  // beside batches whose launches are collected
+    if (timed) twins.lane().take_times();
+    const auto begin = std::chrono::steady_clock::now();
     ASSERT_NO_FATAL_FAILURE(twins.start());
     ASSERT_NO_FATAL_FAILURE(twins.expect_what_the_host_does(&whole)) << "round " << round;
+    const auto times = twins.lane().times();
+    ASSERT_EQ(times.has_value(), timed && GetParam().given) << "a lane with its own memory takes none";
+    if (!times) continue;
+    EXPECT_LT(times->to_device + times->kernels + times->to_host, std::chrono::steady_clock::now() - begin);
+    if (twins.host().size() < 100) continue;  // all may have been dropped
+    EXPECT_GT(times->kernels.count(), 0);
+    if (GetParam().crossing == Crossing::copy) {
+      EXPECT_GT(times->to_device.count(), 0);
+      EXPECT_GT(times->to_host.count(), 0);
+    }
+    if (GetParam().crossing == Crossing::zero_copy) {
+      EXPECT_EQ(times->to_host.count(), 0) << "kernels write";
+    }
   }
   EXPECT_GT(whole, twins.packets() / 4) << "most packets were damaged before they had anything to find";
   EXPECT_LT(whole, twins.packets());

@@ -16,9 +16,11 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -170,6 +172,18 @@ class Lane {
   [[nodiscard]] virtual std::uint32_t fetch(std::size_t packet, PacketDescriptor& descriptor,
                                             std::span<std::uint8_t> to) noexcept = 0;
 
+  /// How long the parts of a segment took on the device, waits for a copy engine or a multiprocessor included. Where
+  /// kernels access host memory, its transfers are part of them.
+  struct Times {
+    std::chrono::nanoseconds to_device{};
+    std::chrono::nanoseconds kernels{};
+    std::chrono::nanoseconds to_host{};
+  };
+  /// The segment that is started next also takes its times, which costs some, unless the lane takes none.
+  virtual void take_times() noexcept {}
+  /// Of the last segment; valid after `kDone`. Empty if it has taken none.
+  [[nodiscard]] virtual std::optional<Times> times() const noexcept { return std::nullopt; }
+
   /// A batch boundary while no batch is in flight: the stages switch to new tables.
   virtual void begin_batch() noexcept = 0;
 
@@ -184,7 +198,8 @@ class Lane {
 /// Makes a lane on the current GPU; throws CudaError. `stages` has the stages of each segment, as in its shape; all of
 /// them are GpuStages. The frames of batches must be in pinned memory. If `log` is not null, the lane records there
 /// when its transfers and kernels ran (timeline.h); otherwise it takes no times. If `memory` is not null, its results
-/// go there (lane_memory.h), and the lane wipes its memory on the device when it ends, before others can have it.
+/// go there (lane_memory.h), the lane can take times, and it wipes its memory on the device when it ends, before others
+/// can have it.
 [[nodiscard]] std::unique_ptr<Lane> make_device_lane(LaneShape shape, LaneStages stages, SpanLog* log = nullptr,
                                                      const LaneMemory* memory = nullptr);
 

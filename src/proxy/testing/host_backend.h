@@ -8,8 +8,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -28,6 +30,7 @@ struct HostDevice {
   std::atomic<bool> lost{false};
   std::atomic<std::uint64_t> memory{std::uint64_t{16} << 30};
   std::atomic<int> lanes{0};  // that exist now
+  std::atomic<int> timed{0};  // segments that have taken times: each 1 us to the device, 10 us there, 2 us back
 };
 
 /// All stages are SimulatedStages.
@@ -50,6 +53,11 @@ class HostLane final : public ring::Lane {
   }
   bool start(const Batch& batch, std::size_t segment, std::span<std::uint8_t* const> frames) noexcept override {
     segment_ = segment;
+    times_.reset();
+    if (std::exchange(timed_, false)) {
+      ++device_.timed;
+      times_ = {std::chrono::microseconds{1}, std::chrono::microseconds{10}, std::chrono::microseconds{2}};
+    }
     const auto& stages = shape_.segments[segment].stages;
     for (std::size_t s = 0; s < stages.size(); ++s) {
       if (stages[s].state_bytes > 0)
@@ -71,6 +79,8 @@ class HostLane final : public ring::Lane {
   std::uint32_t fetch(std::size_t packet, PacketDescriptor& descriptor, std::span<std::uint8_t> to) noexcept override {
     return inner_.fetch(packet, descriptor, to);
   }
+  void take_times() noexcept override { timed_ = true; }
+  std::optional<Times> times() const noexcept override { return times_; }
   void begin_batch() noexcept override {}
   Crossed crossed() const noexcept override { return inner_.crossed(); }
 
@@ -124,6 +134,8 @@ class HostLane final : public ring::Lane {
   ring::testing::Behaviour behaviour_;
   ring::testing::SimulatedLane inner_;
   std::size_t segment_ = 0;
+  bool timed_ = false;  // the next segment
+  std::optional<Times> times_;
   ring::ResultPlaces places_;
   ring::SegmentResults results_;
 };
