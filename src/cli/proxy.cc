@@ -45,6 +45,7 @@ struct ServeOptions {
   std::string rate = "400Gbps";
   unsigned batches = 0;
   SocketAccess access;
+  unsigned user_units = proxy::Profile::kWhole;
 };
 
 Error wrong(std::string_view option, std::string_view found, std::string expected) {
@@ -56,6 +57,7 @@ Result<proxy::ServerSettings> settings_of(const ServeOptions& options) {
   proxy::ServerSettings settings;
   settings.path = options.socket;
   settings.batches = options.batches;
+  settings.user_units = options.user_units;
   settings.policy = proxy::policy_named(options.scheduler).value_or(proxy::Policy::weighted);
   settings.profile = proxy::Profile::named(options.profile).value_or(proxy::Profile{});
   const auto size = [&](std::string_view option, const std::string& text, std::uint64_t& to) {
@@ -185,6 +187,11 @@ void add_proxy(CLI::App& app, int& exit_code) {
       ->type_name("SIZE")
       ->capture_default_str();
   options->access.add_to(*server, "be a tenant");
+  server
+      ->add_option("--user-units", options->user_units,
+                   "most sixteenths of the GPU that the tenants of a user may have")
+      ->check(whole_number(1, proxy::Profile::kWhole))
+      ->capture_default_str();
   server->footer(
       "Schedulers: best-effort: as batches come; equal: the same for all tenants that want to; fixed: each tenant's\n"
       "profile, and what it leaves is idle; weighted: by profile, and tenants borrow what others leave; deadline: "

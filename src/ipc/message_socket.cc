@@ -52,13 +52,26 @@ FileDescriptor make_socket(int flags) {
   return FileDescriptor(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0));
 }
 
+/// The supplementary groups of the process at the other end, as they were when it connected.
+std::vector<gid_t> groups_of(int socket) {
+  std::vector<gid_t> groups(32);
+  for (int tries = 0; tries < 2; ++tries) {
+    socklen_t size = static_cast<socklen_t>(groups.size() * sizeof(gid_t));
+    const bool known = ::getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, groups.data(), &size) == 0;
+    if (!known && errno != ERANGE) break;
+    groups.resize(size / sizeof(gid_t));  // of which there are so many
+    if (known) return groups;
+  }
+  return {};
+}
+
 }  // namespace
 
 std::optional<Peer> peer_of(int socket) {
   ucred credentials{};
   socklen_t size = sizeof credentials;
   if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) return std::nullopt;
-  return Peer{credentials.pid, credentials.uid, credentials.gid};
+  return Peer{credentials.pid, credentials.uid, credentials.gid, groups_of(socket)};
 }
 
 int send_message(int socket, std::span<const std::byte> message, std::span<const int> descriptors,

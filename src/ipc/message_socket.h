@@ -27,6 +27,7 @@ struct Peer {
   pid_t pid = 0;
   uid_t uid = 0;
   gid_t gid = 0;
+  std::vector<gid_t> groups{};  // its others
 };
 [[nodiscard]] std::optional<Peer> peer_of(int socket);
 

@@ -4,7 +4,9 @@
 // Whole runs whose lanes are in a proxy with a simulated device.
 
 #include <fmt/format.h>
+#include <grp.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -388,11 +390,51 @@ TEST_F(Proxy, ChangesItsSchedulerWhileItRuns) {
   expect_same(twins, proxied);
 }
 
+/// Whether this user, in these groups besides, may be a tenant.
+bool lets_in(const std::string& path, uid_t user, gid_t group, const std::vector<gid_t>& groups) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const bool changed = ::setgroups(groups.size(), groups.data()) == 0 && ::setresgid(group, group, group) == 0 &&
+                         ::setresuid(user, user, user) == 0;
+    ::_exit(!changed ? 2 : ask_for_status(path, false) ? 0 : 1);
+  }
+  int status = 0;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) < 2) << status;
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
 TEST_F(Proxy, LetsInOnlyWhoIsAllowed) {
   ServerSettings settings;
+  settings.mode = 0666;
   settings.users = {12345};
+  settings.groups = {23456};
   start(settings);
   EXPECT_TRUE(remote_lanes(path_, {"own user", ""}));  // the proxy's own user
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can be others";
+  EXPECT_TRUE(lets_in(path_, 12345, 1, {}));
+  EXPECT_TRUE(lets_in(path_, 1, 23456, {}));
+  EXPECT_FALSE(lets_in(path_, 1, 1, {}));
+  std::vector<gid_t> many(100, 2);
+  EXPECT_FALSE(lets_in(path_, 1, 1, many));
+  many.back() = 23456;
+  EXPECT_TRUE(lets_in(path_, 1, 1, many)) << "not only the primary group counts";
+}
+
+TEST_F(Proxy, LimitsTheSixteenthsOfAUser) {
+  ServerSettings settings;
+  settings.user_units = 4;
+  start(settings);
+  const auto one = remote_lanes(path_, {"one", "2q"});
+  ASSERT_TRUE(one);
+  const auto more = remote_lanes(path_, {"more", "4q"});
+  ASSERT_FALSE(more);
+  EXPECT_EQ(to_string(more.error()),
+            fmt::format("{}: the proxy refuses: no room for a tenant of profile 4q of user {}: "
+                        "found 2 sixteenths in use by tenants of the user, expected at most 4 "
+                        "for each user",
+                        path_, ::geteuid()));
+  EXPECT_TRUE(remote_lanes(path_, {"fits", "2q"}));
 }
 
 TEST_F(Proxy, SaysThatNobodyListens) {

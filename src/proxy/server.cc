@@ -202,9 +202,12 @@ void Server::make_room() {
 
 bool Server::is_allowed(const Peer& peer) const noexcept {
   if (settings_.users.empty() && settings_.groups.empty()) return true;
+  const auto is_listed = [&](gid_t group) {
+    return std::ranges::find(settings_.groups, group) != settings_.groups.end();
+  };
   return peer.uid == 0 || peer.uid == ::geteuid() ||
-         std::ranges::find(settings_.users, peer.uid) != settings_.users.end() ||
-         std::ranges::find(settings_.groups, peer.gid) != settings_.groups.end();
+         std::ranges::find(settings_.users, peer.uid) != settings_.users.end() || is_listed(peer.gid) ||
+         std::ranges::any_of(peer.groups, is_listed);
 }
 
 /// What is there, for a tenant for which there is no room: "lan 4q, wan 8q".
@@ -230,7 +233,11 @@ Result<Quota> Server::admit(const Hello& hello, const Peer& peer, TenantState& t
     return failure(problem("the proxy has lost its device", backend_->device(), "its program to start again"));
   const std::lock_guard lock(mutex_);
   unsigned used = 0;
-  for (const Admitted& other : admitted_) used += other.quota.profile.units;
+  unsigned of_user = 0;
+  for (const Admitted& other : admitted_) {
+    used += other.quota.profile.units;
+    if (other.peer.uid == peer.uid) of_user += other.quota.profile.units;
+  }
   if (used + quota.profile.units > Profile::kWhole) {
     const unsigned left = Profile::kWhole - used;
     return failure(
@@ -238,6 +245,10 @@ Result<Quota> Server::admit(const Hello& hello, const Peer& peer, TenantState& t
                 fmt::format("{} of 16 sixteenths in use ({})", used, tenants_text()),
                 left == 0 ? "the end of a tenant" : fmt::format("a profile of at most {} sixteenths", left)));
   }
+  if (of_user + quota.profile.units > settings_.user_units)
+    return failure(problem(fmt::format("no room for a tenant of profile {} of user {}", quota.profile.name(), peer.uid),
+                           fmt::format("{} sixteenths in use by tenants of the user", of_user),
+                           fmt::format("at most {} for each user", settings_.user_units)));
   const std::uint64_t most = quota.profile.memory(backend_->memory());
   if (hello.memory > most)
     return failure(problem(fmt::format("profile {} has less memory", quota.profile.name()), format_size(hello.memory),
