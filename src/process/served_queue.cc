@@ -43,6 +43,7 @@ ServedQueue::ServedQueue(function::NetworkFunction& function, unsigned worker, s
 
 ServedQueue::~ServedQueue() {
   stops_.store(true);
+  wake(page().submitted);
   thread_.join();
 }
 

@@ -16,6 +16,8 @@
 #include <optional>
 
 #include "gpu/cuda_error.h"
+#include "process/remote_function.h"
+#include "process/server.h"
 #include "proxy/remote_lanes.h"
 #include "proxy/server.h"
 #include "proxy/testing/block_kernel.h"
@@ -172,6 +174,46 @@ TEST_F(Proxy, HasFramesCopiedThatItCannotMap) {
   const Outcome proxied = run_chain(true, block_some);
   EXPECT_EQ(lent_, 0U);
   expect_same(twins, proxied);
+/// Frames come back from the device to memory that the function's process does not have.
+TEST_F(Proxy, DoesWhatTheTwinsDoAroundAFunctionOfAnotherProcess) {
+  start();
+  const auto fill = [](run::testing::FakeFunction& between) {
+    static constexpr std::string_view kReasons[] = {"fifth"};
+    between.own_traits.drop_reasons = kReasons;
+    between.own_traits.cpu = {testing::kBlockReads | FieldSet{Field::payload}, testing::kBlockWrites};
+    between.process = run::testing::each([](PacketView packet) {
+      if (number_of(packet) % 5 == 0) return Verdict::drop(0);
+      packet.ipv4().ttl = static_cast<std::uint8_t>(packet.ipv4().ttl + 7);
+      return packet.packet->verdict;
+    });
+  };
+  const std::string socket = path_ + "-function";
+  const auto server = process::Server::start({socket}, [&](std::string_view, const process::Surroundings&) {
+    auto function = std::make_unique<run::testing::FakeFunction>();
+    fill(*function);
+    return Result<std::unique_ptr<function::NetworkFunction>>(std::move(function));
+  });
+  ASSERT_TRUE(server);
+  const auto functions = [&](bool apart) {
+    return [&, apart](FakeChain& chain) {
+      testing::add_block(chain, {1024});
+      if (apart) {
+        process::RemoteSettings settings;
+        settings.socket = socket;
+        settings.function = "fake";
+        settings.patience = std::chrono::seconds{10};
+        settings.surroundings.ports = {{.name = "in", .reads = true}, {.name = "out", .writes = true}};
+        chain.functions.push_back({"fake", process::connect_function(std::move(settings)).value()});
+      } else {
+        fill(chain.add_function("fake", [](std::span<PacketView>) {}));
+      }
+      testing::add_block(chain, {77}, 3);
+    };
+  };
+  const Outcome twins = run_chain(false, functions(false));
+  const Outcome proxied = run_chain(true, functions(true));
+  expect_same(twins, proxied);
+  EXPECT_GT(proxied.report.gpu->segments, 0U);
   EXPECT_EQ(proxied.report.gpu->failures, 0U);
 }
 
