@@ -45,7 +45,8 @@ void SocketAccess::add_to(CLI::App& command, std::string_view what) {
       ->capture_default_str();
   command.add_option("--allow-user", users, fmt::format("only this user may {}; several are possible", what))
       ->type_name("USER");
-  command.add_option("--allow-group", groups, fmt::format("only members of this group may {}; several are possible", what))
+  command
+      .add_option("--allow-group", groups, fmt::format("only members of this group may {}; several are possible", what))
       ->type_name("GROUP");
 }
 

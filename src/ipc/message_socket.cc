@@ -74,6 +74,13 @@ std::optional<Peer> peer_of(int socket) {
   return Peer{credentials.pid, credentials.uid, credentials.gid, groups_of(socket)};
 }
 
+bool is_allowed(const Peer& peer, std::span<const uid_t> users, std::span<const gid_t> groups) noexcept {
+  if (users.empty() && groups.empty()) return true;
+  const auto is_listed = [&](gid_t group) { return std::ranges::find(groups, group) != groups.end(); };
+  return peer.uid == 0 || peer.uid == ::geteuid() || std::ranges::find(users, peer.uid) != users.end() ||
+         is_listed(peer.gid) || std::ranges::any_of(peer.groups, is_listed);
+}
+
 int send_message(int socket, std::span<const std::byte> message, std::span<const int> descriptors,
                  std::chrono::milliseconds longest) noexcept {
   alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostDescriptors * sizeof(int))> control{};

@@ -30,6 +30,8 @@ struct Peer {
   std::vector<gid_t> groups{};  // its others
 };
 [[nodiscard]] std::optional<Peer> peer_of(int socket);
+/// Whether it may connect: all may if nobody is listed, and root and this process's user always.
+[[nodiscard]] bool is_allowed(const Peer& peer, std::span<const uid_t> users, std::span<const gid_t> groups) noexcept;
 
 /// A received message. Its descriptors are closed with it, unless they are taken.
 struct Received {
@@ -58,7 +60,7 @@ enum class Waits : bool { no, yes };
 [[nodiscard]] Result<FileDescriptor> connect_to(const std::string& path, const Service& service,
                                                 Waits waits = Waits::yes);
 
-/// Whether there is no proxy at `path` at the moment.
+/// Whether there is no service at `path` at the moment.
 [[nodiscard]] bool nobody_listens(const std::string& path);
 
 /// Listens at a path with this mode. Removes the path in its destructor.

@@ -190,7 +190,7 @@ void Server::accept_all() noexcept {
 
 void Server::accept_one(ipc::FileDescriptor socket) {
   const auto peer = ipc::peer_of(socket.get());
-  if (!peer || !is_allowed(*peer)) {
+  if (!peer || !ipc::is_allowed(*peer, settings_.users, settings_.groups)) {
     log_warning("process {} of user {} may not use the function", peer ? peer->pid : 0, peer ? peer->uid : 0);
     return;
   }
@@ -220,13 +220,6 @@ void Server::reap(bool all) noexcept {
     connection->thread.join();
     connection = connections_.erase(connection);
   }
-}
-
-bool Server::is_allowed(const ipc::Peer& peer) const noexcept {
-  if (settings_.users.empty() && settings_.groups.empty()) return true;
-  return peer.uid == 0 || peer.uid == ::geteuid() ||
-         std::ranges::find(settings_.users, peer.uid) != settings_.users.end() ||
-         std::ranges::find(settings_.groups, peer.gid) != settings_.groups.end();
 }
 
 void Server::serve(Connection& connection) noexcept {

@@ -60,7 +60,6 @@ class Server {
   void accept_all() noexcept;
   void accept_one(ipc::FileDescriptor socket);
   void reap(bool all) noexcept;
-  [[nodiscard]] bool is_allowed(const ipc::Peer& peer) const noexcept;
   void serve(Connection& connection) noexcept;
   /// Why the chain loses the function; "": it has gone.
   [[nodiscard]] std::string converse(int socket, const ipc::Peer& peer);

@@ -174,6 +174,9 @@ TEST_F(Proxy, HasFramesCopiedThatItCannotMap) {
   const Outcome proxied = run_chain(true, block_some);
   EXPECT_EQ(lent_, 0U);
   expect_same(twins, proxied);
+  EXPECT_EQ(proxied.report.gpu->failures, 0U);
+}
+
 /// Frames come back from the device to memory that the function's process does not have.
 TEST_F(Proxy, DoesWhatTheTwinsDoAroundAFunctionOfAnotherProcess) {
   start();

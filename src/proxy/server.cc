@@ -102,7 +102,7 @@ void Server::accept_all() noexcept {
 
 void Server::accept_one(FileDescriptor socket) {
   const auto peer = peer_of(socket.get());
-  if (!peer || !is_allowed(*peer)) {
+  if (!peer || !ipc::is_allowed(*peer, settings_.users, settings_.groups)) {
     log_warning("process {} of user {} may not use the proxy", peer ? peer->pid : 0, peer ? peer->uid : 0);
     return;
   }
@@ -198,16 +198,6 @@ void Server::make_room() {
   if (count < kMostWaiting) return;
   const auto size = [](const auto& entry) { return entry.second.size(); };
   static_cast<void>(is_waiting(*std::ranges::max_element(by_user, {}, size)->second.front(), /*stops=*/true));
-}
-
-bool Server::is_allowed(const Peer& peer) const noexcept {
-  if (settings_.users.empty() && settings_.groups.empty()) return true;
-  const auto is_listed = [&](gid_t group) {
-    return std::ranges::find(settings_.groups, group) != settings_.groups.end();
-  };
-  return peer.uid == 0 || peer.uid == ::geteuid() ||
-         std::ranges::find(settings_.users, peer.uid) != settings_.users.end() || is_listed(peer.gid) ||
-         std::ranges::any_of(peer.groups, is_listed);
 }
 
 /// What is there, for a tenant for which there is no room: "lan 4q, wan 8q".

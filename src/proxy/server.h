@@ -102,7 +102,6 @@ class Server final : private Admission {
   void serve(Connection& connection) noexcept;
   void reap(bool all) noexcept;
   void stop_tenants() noexcept;
-  [[nodiscard]] bool is_allowed(const Peer& peer) const noexcept;
   [[nodiscard]] std::string tenants_text() const;
   void watch_bounds();
   [[nodiscard]] Scheduler::Bound bound_of(const Admitted& tenant) const;
