@@ -165,14 +165,14 @@ void measure(benchmark::State& state, config::LoadedChain loaded, std::uint32_t 
   }
   const auto plan = plan::plan_device(chain.traits(), plan::prefer(function::Processor::gpu, chain.traits()));
   if (!plan) throw std::runtime_error(to_string(plan.error()));
-  std::vector<std::unique_ptr<ring::Lane>> lanes;
+  run::LaneSet set;
   std::size_t busy = 0;
   for (std::size_t i = 0; i < kLanes; ++i) {
-    lanes.push_back(std::make_unique<PresetLane>(*plan, static_cast<std::uint32_t>(state.range(0)) - 4,
-                                                 chain.settings.batch_packets, busy));
+    set.lanes.push_back(std::make_unique<PresetLane>(*plan, static_cast<std::uint32_t>(state.range(0)) - 4,
+                                                     chain.settings.batch_packets, busy));
   }
   run::WorkerCounters counters(chain);
-  run::DeviceExecutor executor(chain, *plan, std::move(lanes), 0, counters, nullptr);
+  run::DeviceExecutor executor(chain, *plan, std::move(set), 0, counters, nullptr);
   executor.begin();
   std::vector<std::unique_ptr<OwnBatch>> batches;
   for (std::size_t i = 0; i < kLanes + 1; ++i)

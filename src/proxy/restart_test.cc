@@ -61,7 +61,7 @@ TEST_F(Restart, GoesOnWithItsSocketAndScheduler) {
   server_.reset();
   std::filesystem::rename(path_ + ".kept", path_);
   // It waits in the queue until the next one is there.
-  const auto early = connect_to(path_);
+  const auto early = ipc::connect_to(path_, kService);
   ASSERT_TRUE(early);
 
   Inheritance inherited = inherit(path_, fmt::format("{} {} 1 7 2", ::getpid(), socket));
@@ -98,7 +98,7 @@ TEST_F(Restart, TakesOnlyItsOwnSocket) {
   for (const int fd : {-1, 0, 2, 12345, 1 << 30}) EXPECT_FALSE(with(path_, fmt::format("{} {} 0 0 0", pid, fd))) << fd;
   EXPECT_FALSE(with(path_, fmt::format("{} {} 0 0 0", pid, ::open("/dev/null", O_RDONLY))));
   EXPECT_FALSE(with(path_ + "x", fmt::format("{} {} 0 0 0", pid, ::dup(socket)))) << "of another path";
-  const auto connected = connect_to(path_);
+  const auto connected = ipc::connect_to(path_, kService);
   ASSERT_TRUE(connected);
   EXPECT_FALSE(with(path_, fmt::format("{} {} 0 0 0", pid, ::dup(connected->get())))) << "does not listen";
   Inheritance odd = inherit(path_, fmt::format("{} {} 99 1 99999999999", pid, ::dup(socket)));
