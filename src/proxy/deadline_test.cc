@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <optional>
 #include <random>
 #include <utility>
 #include <vector>
@@ -302,6 +303,42 @@ TEST(DeadlineOrder, ABatchThatIsGivenUpUsesTheReservation) {
     }
     static_cast<void>(scheduler.finish(runs, 1 << 20, 2us));
     EXPECT_TRUE(scheduler.try_start(next, 2us)) << "the other one has no reservation left";
+  }
+}
+
+/// Its bound is always the first to be missed, and the other one orders nothing while it waits.
+TEST(DeadlineOrder, ATenantThatWaitsForLongIsNotForgotten) {
+  constexpr Time kBatch = 1500ms;
+  for (const Share& share : {Share{0.5}, with_bound(10s, 0.25)}) {
+    Scheduler scheduler(Policy::deadline, {1e9, 1 << 20});
+    const auto greedy = scheduler.add(with_bound(1us, 0.25), 0us);
+    const auto other = scheduler.add(share, 0us);
+    Time now{}, begun{}, longest{};
+    std::optional<Scheduler::Batch> runs;
+    Time ends{};
+    Scheduler::Batch next = scheduler.order(greedy, 1 << 20, 0, now);
+    Scheduler::Batch waits = scheduler.order(other, 1 << 20, 0, now);
+    unsigned starts = 0;
+    for (; now < 60s; now += 1ms) {
+      if (runs && now >= ends) {
+        static_cast<void>(scheduler.finish(*runs, 1 << 20, now));
+        runs.reset();
+      }
+      if (scheduler.try_start(next, now)) {
+        runs = next;
+        ends = now + kBatch;
+        next = scheduler.order(greedy, 1 << 20, 0, now);
+      }
+      if (scheduler.try_start(waits, now)) {
+        longest = std::max(longest, now - begun);
+        ++starts;
+        runs = waits;
+        ends = now + kBatch;
+        waits = scheduler.order(other, 1 << 20, 0, begun = now);
+      }
+    }
+    EXPECT_LT(longest, 10s);
+    EXPECT_GT(starts, 60s / kBatch / 5) << "its profile";
   }
 }
 

@@ -22,7 +22,7 @@ constexpr std::chrono::milliseconds kMeasureInterval{100};
 constexpr std::chrono::seconds kRemembered{1};
 /// What remains of the largest values at each measurement.
 constexpr double kKept = 0.8;
-/// What a tenant has used beyond its reservation is forgotten after this time.
+/// What a tenant has used beyond its reservation, its last batch apart, is forgotten after this time.
 constexpr double kLongestDebtNs = 1e9;
 /// The part of a bound for which the device may be busy with batches of others.
 constexpr double kBlockedPart = 0.25;
@@ -175,7 +175,7 @@ void Scheduler::charge(Tenant& tenant, const Batch& batch, double more) const no
   if (batch.period_ != period_) return;
   tenant.clock += more / weight(tenant);
   if (!batch.reserved_) return;
-  const double most_debt = tenant.bound.share * kLongestDebtNs;
+  const double most_debt = tenant.bound.share * kLongestDebtNs + std::max(0.0, more);
   tenant.reservation.level = std::max(tenant.reservation.level - more, -most_debt);
 }
 
@@ -209,6 +209,7 @@ Scheduler::Batch Scheduler::order(Id id, std::uint64_t bytes, std::size_t kind, 
   batch.time_ = demand.times[batch.kind_].time();
   const double ns = batch.time_.ns(bytes);
   demand.last = now;
+  ++demand.outstanding;
   demand.ordered_ns += ns;
   demand.outstanding_ns += batch.time_.spread_ns(bytes);
   demand.most_outstanding_ns = std::max(demand.most_outstanding_ns, demand.outstanding_ns);
@@ -260,6 +261,7 @@ void Scheduler::give_up(const Batch& batch, Time now) {
   Tenant* const tenant = find(batch.tenant_);
   if (tenant == nullptr) return;
   tenant->waits = false;
+  --tenant->demand.outstanding;
   tenant->demand.outstanding_ns -= batch.time_.spread_ns(batch.bytes_);
   Batch as_if_started = batch;
   charge_first(*tenant, as_if_started, now);
@@ -272,6 +274,7 @@ Scheduler::Done Scheduler::finish(const Batch& batch, std::uint64_t bytes, Time 
   const double expected_ns = batch.time_.ns(batch.bytes_);
   Demand& demand = tenant->demand;
   demand.times[batch.kind_].add(batch.bytes_, ns);
+  --demand.outstanding;
   demand.outstanding_ns -= batch.time_.spread_ns(batch.bytes_);
   charge(*tenant, batch, (policy_ == Policy::deadline ? ns : static_cast<double>(bytes)) - batch.charged_);
   const double more = static_cast<double>(bytes) - static_cast<double>(batch.bytes_);
@@ -305,7 +308,7 @@ void Scheduler::measure(Time now) noexcept {
 void Scheduler::reserve(Time now) noexcept {
   for (auto& [id, tenant] : tenants_) {
     tenant.reservation.fill(tenant.bound.share * 1e9, tenant.bound.share * ns_of(tenant.share.latency), now);
-    tenant.counts = now - tenant.demand.last < kRemembered;
+    tenant.counts = tenant.demand.outstanding > 0 || now - tenant.demand.last < kRemembered;
     tenant.bound = {};
   }
   claims_.clear();

@@ -132,7 +132,8 @@ class Scheduler {
     std::array<BatchTimeFit, kKinds> times;
     double ordered_ns = 0;      // since the last measurement
     double part = 0;            // of the time of the device
-    double outstanding_ns = 0;  // ordered and not finished, without fixed times
+    unsigned outstanding = 0;   // batches, ordered and not finished
+    double outstanding_ns = 0;  // of these, without fixed times
     double most_outstanding_ns = 0;
     double longest_ns = 0;        // of a batch
     double longest_fixed_ns = 0;  // ditto
