@@ -286,6 +286,36 @@ TEST_F(HostileFunction, IsNotUsedAgainIfItHasBecomeAnotherOne) {
   EXPECT_LE(bursts.load(), 5 + static_cast<int>(kSlots)) << "those under way";
 }
 
+TEST_F(HostileFunction, IsUsedAgainIfItWasLostWithAFragmentOfAnotherWorker) {
+  Behaviour behaviour;
+  behaviour.describe = [](Description& description) { description.flags |= Description::kTracksFlows; };
+  behaviour.serve = [](BurstPage&, BurstSlot& slot) {
+    for (PacketResult& result : slot.results) result.verdict = Verdict::forward();
+    return slot.kind == BurstSlot::kProcess;
+  };
+  const HandMadeFunction hand_made(path_, std::move(behaviour));
+  RemoteSettings settings = this->settings();
+  settings.patience = 20ms;
+  const auto function = connect_function(settings).value();
+  ASSERT_TRUE(function->begin_run());
+  const auto stage = function->make_cpu_stage();
+  auto frame = run::testing::numbered(1);
+  PacketDescriptor descriptor;
+  descriptor.length = descriptor.wire_length = static_cast<std::uint32_t>(frame.size());
+  PacketView packet{frame.data(), &descriptor};
+  stage->observe(packet);
+  for (int i = 0; i < 500; ++i) {
+    descriptor.verdict = Verdict::forward();
+    stage->process({&packet, 1});
+    if (descriptor.verdict.alive()) break;
+    std::this_thread::sleep_for(10ms);
+  }
+  EXPECT_TRUE(descriptor.verdict.alive());
+  nlohmann::json report;
+  function->report(report);
+  EXPECT_EQ(report["process"]["losses"], 1);
+}
+
 /// It costs the chain its patience each time, but ever more rarely.
 TEST_F(HostileFunction, ThatHangsAgainAndAgainIsUsedEverMoreRarely) {
   Behaviour behaviour;

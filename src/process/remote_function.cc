@@ -154,7 +154,8 @@ class RemoteStage final : public function::CpuStage, public function::DeferringS
     if (!function_.served().tracks_flows() || fill({&packet, 1}) == 0) return;
     queue_->submit(BurstSlot::kObserve, std::exchange(begins_batch_, false));
     wait();
-    if (is_decided()) static_cast<void>(queue_->take(results_));
+    static_cast<void>(is_decided());
+    static_cast<void>(queue_->take(results_));
   }
   std::string explain(PacketView /*packet*/) const override {
     return "decided by the process at " + function_.settings().socket;
