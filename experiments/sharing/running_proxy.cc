@@ -5,8 +5,12 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
 #include <system_error>
+#include <thread>
 
 namespace penstock::experiments {
 
@@ -25,7 +29,21 @@ Result<std::unique_ptr<RunningProxy>> RunningProxy::start(const Words& program, 
   const auto ready = wait_until_ready(*started, {"the proxy", output, folder.path(""), kPatience, &stop},
                                       [&] { return std::filesystem::is_socket(socket, none); });
   if (!ready) return tl::unexpected(ready.error());
-  return std::unique_ptr<RunningProxy>(new RunningProxy(std::move(*started), socket, settings));
+  return std::unique_ptr<RunningProxy>(new RunningProxy(std::move(*started), program.front(), socket, settings));
+}
+
+bool RunningProxy::wait_until_empty() const {
+  constexpr std::chrono::milliseconds kLook{10};
+  constexpr int kMostLooks = 1000;
+  for (int look = 0; look < kMostLooks; ++look) {
+    const std::string output = socket_ + ".status";
+    if (run_program({program_name_, "proxy", "status", "--json", socket_}, output)) {
+      const auto status = nlohmann::json::parse(std::ifstream(output), nullptr, /*allow_exceptions=*/false);
+      if (status.contains("tenants") && status["tenants"].empty()) return true;
+    }
+    std::this_thread::sleep_for(kLook);
+  }
+  return false;
 }
 
 }  // namespace penstock::experiments

@@ -35,12 +35,19 @@ class RunningProxy {
   [[nodiscard]] const ProxySettings& settings() const noexcept { return settings_; }
   /// Whether it still runs.
   [[nodiscard]] bool runs() noexcept { return !program_.ended_within({}); }
+  /// Waits until the tenants that have ended have given back what they had: their memory on the GPU takes a moment.
+  /// False: some have not.
+  [[nodiscard]] bool wait_until_empty() const;
 
  private:
-  RunningProxy(Program program, std::string socket, ProxySettings settings)
-      : program_(std::move(program)), socket_(std::move(socket)), settings_(std::move(settings)) {}
+  RunningProxy(Program program, std::string name, std::string socket, ProxySettings settings)
+      : program_(std::move(program)),
+        program_name_(std::move(name)),
+        socket_(std::move(socket)),
+        settings_(std::move(settings)) {}
 
   Program program_;
+  const std::string program_name_;
   const std::string socket_;
   const ProxySettings settings_;
 };

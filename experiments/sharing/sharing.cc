@@ -143,7 +143,7 @@ class SharingTrial final : public Trial {
   std::string start_proxy(const Point& point) {
     ProxySettings settings{gpu(), point.text("sharing"), 0};
     if (settings.scheduler == "fixed") settings.bits_per_second = rate_of(point).value_or(0);
-    if (proxy_ != nullptr && proxy_->settings() == settings && proxy_->runs()) return {};
+    if (proxy_ != nullptr && proxy_->settings() == settings && proxy_->runs() && proxy_->wait_until_empty()) return {};
     proxy_.reset();
     auto proxy = RunningProxy::start(programs_.proxy, settings, folder_, *setting_.stop);
     if (!proxy) return to_string(proxy.error());
