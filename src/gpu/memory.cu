@@ -46,16 +46,30 @@ PinnedPool& pinned_pool() {
   return *pool;
 }
 
+/// Selects a device for this thread for as long as it exists. What the driver says is ignored: it may be unloading.
+class OnDevice {
+ public:
+  explicit OnDevice(int device) noexcept {
+    static_cast<void>(cudaGetDevice(&former_));
+    static_cast<void>(cudaSetDevice(device));
+  }
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
+  ~OnDevice() { static_cast<void>(cudaSetDevice(former_)); }
+
+ private:
+  int former_ = 0;
+};
+
 /// The control side of one device. Thread-safe.
 class Control {
  public:
   /// For the current device.
-  Control() {
-    const int device = current_device();
+  Control() : device_(current_device()) {
     cudaMemPoolProps properties{};
     properties.allocType = cudaMemAllocationTypePinned;
     properties.location.type = cudaMemLocationTypeDevice;
-    properties.location.id = device;
+    properties.location.id = device_;
     check(cudaMemPoolCreate(&pool_, &properties));
     // What a reload frees, the next one needs. Never the whole device: other processes share it.
     std::size_t free = 0;
@@ -91,9 +105,15 @@ class Control {
   }
 
   /// The memory is taken by others only after what is in the stream.
-  void give(void* memory) noexcept { static_cast<void>(cudaFreeAsync(memory, stream_.get())); }
+  void give(void* memory) noexcept {
+    const OnDevice on_device(device_);
+    static_cast<void>(cudaFreeAsync(memory, stream_.get()));
+  }
 
-  void wipe(void* memory, std::size_t bytes) noexcept { static_cast<void>(zero_async(memory, bytes, stream_)); }
+  void wipe(void* memory, std::size_t bytes) noexcept {
+    const OnDevice on_device(device_);
+    static_cast<void>(zero_async(memory, bytes, stream_));
+  }
 
   /// Lets other threads pass between pieces: they may only want a little.
   void copy(void* to, const void* from, std::size_t bytes) {
@@ -113,6 +133,7 @@ class Control {
   }
 
  private:
+  const int device_;
   std::mutex mutex_;
   cudaMemPool_t pool_ = nullptr;
   Stream stream_;

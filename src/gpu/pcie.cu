@@ -40,10 +40,11 @@ struct Lane {
   }
 };
 
-/// Both directions of one GPU. A copy uses the GPU of its stream, whichever device is current.
+/// Both directions of one GPU.
 struct Lanes {
-  Lane down;
-  Lane up;
+  int device;
+  Lane down{};
+  Lane up{};
 };
 
 /// The median rate of one direction in GB/s, for all GPUs together. Each run calls `enqueue` kCopies times for each
@@ -54,7 +55,10 @@ double median_rate(std::deque<Lanes>& gpus, Enqueue enqueue) {
   for (int run = -1; run < kRuns; ++run) {
     const auto start = std::chrono::steady_clock::now();
     for (int copy = 0; copy < kCopies; ++copy) {
-      for (Lanes& gpu : gpus) enqueue(gpu);
+      for (Lanes& gpu : gpus) {
+        use_device(gpu.device);  // others cannot use memory of its pool
+        enqueue(gpu);
+      }
     }
     for (Lanes& gpu : gpus) {
       gpu.down.stream.wait();
@@ -74,7 +78,7 @@ PcieRates measure_pcie(std::span<const int> devices) {
   std::deque<Lanes> gpus;
   for (const int device : devices) {
     use_device(device);
-    gpus.emplace_back();
+    gpus.emplace_back(device);
   }
   const double to_device = median_rate(gpus, [](Lanes& gpu) { gpu.down.enqueue_to_device(); });
   const double to_host = median_rate(gpus, [](Lanes& gpu) { gpu.up.enqueue_to_host(); });
