@@ -46,7 +46,9 @@ const std::vector<Figure>& sharing_figures() {
   static const char* const kWhole =
       "Chaurasia §V.A, on a Tesla P100: IPsec 8.32 and 15 Gbit/s, NIDS 3.96 and 14.29 Gbit/s, without and with streams";
   static const char* const kOne = "Chaurasia §V.B: \"13.55Gbps throughput is obtained in vGPU configuration\"";
-  static const std::vector<Condition> kTenantsSweep{{"sweep", {"tenants"}}};
+  static const std::vector<Condition> kProxyTenants{
+      {"sweep", {"tenants"}}, {"sharing", {"best-effort", "equal", "fixed", "weighted", "deadline"}}};
+  static const std::vector<Condition> kProcesses{{"sweep", {"tenants"}}, {"sharing", {"time-slicing", "mps"}}};
   static const std::vector<Condition> kProfiles{{"sweep", {"profiles"}}};
   static const std::vector<Figure> kFigures{
       figure("alone", "One process on the whole GPU (Chaurasia, figure 2a)",
@@ -58,11 +60,18 @@ const std::vector<Figure>& sharing_figures() {
       figure("one-tenant", "One tenant of a proxy, profile 4q, best effort (Chaurasia, figure 2b)",
              {{"sweep", {"size"}}, {"sharing", {"best-effort"}}}, kSize, kBits, {"function", "mode"},
              {{"paper, several streams", 13.55, 1522, kOne, "ipsec"}}),
-      figure("tenants", "Combined rate of 1 to 4 tenants, profile 4q, 1522-byte frames (Chaurasia, figure 3)",
-             kTenantsSweep, kTenants, kBits, {"function", "sharing"}),
-      figure("tenants-p99", "Latency, 99th percentile, of 1 to 4 tenants, profile 4q, 1522-byte frames", kTenantsSweep,
-             kTenants, kLatency, {"function", "sharing"}),
-      figure("tenants-error", "Share error of 1 to 4 equal tenants, profile 4q, 1522-byte frames", kTenantsSweep,
+      figure("tenants",
+             "Combined rate of 1 to 4 tenants of a proxy, profile 4q, 1522-byte frames (Chaurasia, figure 3)",
+             kProxyTenants, kTenants, kBits, {"function", "sharing"}),
+      figure("tenants-p99", "Latency, 99th percentile, of 1 to 4 tenants of a proxy, profile 4q, 1522-byte frames",
+             kProxyTenants, kTenants, kLatency, {"function", "sharing"}),
+      figure("tenants-error", "Share error of 1 to 4 equal tenants of a proxy, profile 4q, 1522-byte frames",
+             kProxyTenants, kTenants, kError, {"function", "sharing"}),
+      figure("processes", "Combined rate of 1 to 4 processes without a proxy, 1522-byte frames", kProcesses, kTenants,
+             kBits, {"function", "sharing"}),
+      figure("processes-p99", "Latency, 99th percentile, of 1 to 4 processes without a proxy, 1522-byte frames",
+             kProcesses, kTenants, kLatency, {"function", "sharing"}),
+      figure("processes-error", "Share error of 1 to 4 processes without a proxy, 1522-byte frames", kProcesses,
              kTenants, kError, {"function", "sharing"}),
       figure("profiles", "Combined rate by profile, 16q to 1q: as many tenants as fit (Chaurasia, figure 4)", kProfiles,
              kTenants, kBits, {"function", "sharing"}),
@@ -74,6 +83,8 @@ const std::vector<Figure>& sharing_figures() {
              {{"sweep", {"greedy"}}}, kSharing, kBits, {"function"}),
       figure("greedy-error", "Share error of four tenants, one with four streams beside three with one",
              {{"sweep", {"greedy"}}}, kSharing, kError, {"function"}),
+      figure("one-batch", "Combined rate of four tenants with one batch at a time for each worker",
+             {{"sweep", {"one-batch"}}}, kSharing, kBits, {"function"}),
       figure("mixed", "Combined rate of four tenants, profiles 8q, 4q, 2q and 2q", {{"sweep", {"mixed"}}}, kSharing,
              kBits, {"function"}),
       figure("mixed-error", "Share error of four tenants, profiles 8q, 4q, 2q and 2q", {{"sweep", {"mixed"}}}, kSharing,

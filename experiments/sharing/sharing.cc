@@ -165,7 +165,9 @@ class SharingTrial final : public Trial {
 
   std::string start_tenants(const Point& point) {
     std::vector<std::string> chains;
-    for (const TenantPlan& tenant : tenants_of(point)) {
+    std::vector<TenantPlan> plans = tenants_of(point);
+    limit_workers(plans);
+    for (const TenantPlan& tenant : plans) {
       chains.push_back(tenant_chain(point, tenant, files(),
                                     {.control = Tenants::control_of(folder_, chains.size()),
                                      .proxy = proxy_ == nullptr ? "" : proxy_->socket(),
@@ -182,6 +184,14 @@ class SharingTrial final : public Trial {
     // If one client cannot start, none can, and each costs time.
     if (mps_ != nullptr && chains.size() == 1) why = no_mps_ = "MPS: " + why;
     return why;
+  }
+
+  /// A worker polls, and so does its thread in the proxy: with too few cores for all, tenants have fewer workers.
+  void limit_workers(std::vector<TenantPlan>& tenants) const {
+    unsigned all = 0;
+    for (const TenantPlan& tenant : tenants) all += 2 * tenant.workers;
+    if (all <= setting_.workers) return;
+    for (TenantPlan& tenant : tenants) tenant.workers = std::max(1U, tenant.workers * setting_.workers / all);
   }
 
   /// Why no run would accept the chain, such as a function that cannot run in a proxy; "": it would.

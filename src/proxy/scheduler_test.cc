@@ -260,7 +260,7 @@ RC_GTEST_PROP(Scheduler, KeepsSharesAgainstGreedyTenants, ()) {
     tenant.cost = *rc::gen::inRange(5, 20) / 10.0;
     tenants.push_back(tenant);
   }
-  constexpr Time kDuration = 2s;
+  constexpr Time kDuration = 500ms;
   Simulation simulation(policy, tenants);
   simulation.run_for(kDuration);
   for (std::size_t t = 0; t < tenants.size(); ++t) {

@@ -34,7 +34,7 @@ TEST(RunReport, ListsAllReasonsInTheirOrder) {
 
 TEST(RunReport, SaysWhetherARunHasItsProxy) {
   RunReport report;
-  report.gpu.emplace();
+  report.gpu = RunReport::Gpu{};
   EXPECT_FALSE(to_json(report)["gpu"].contains("proxy"));
   report.gpu->proxy = {true, 3, std::chrono::milliseconds{250}};
   EXPECT_EQ(to_json(report)["gpu"]["proxy"].dump(), R"({"connected":true,"losses":3,"without_s":0.25})");

@@ -127,7 +127,7 @@ TEST_F(Sharing, LeavesOutWhatTheMachineDoesNotHave) {
 
 TEST_F(Sharing, AllQuickPointsMakeARecordThatIsShown) {
   setting_.repeats = 1;
-  setting_.duration = milliseconds{50};
+  setting_.duration = milliseconds{250};  // in which all tenants get a processor, also of two
   const auto trial = this->trial();
   Record record;
   record.experiment = "sharing";
