@@ -9,6 +9,10 @@
 
 #include "program/program_for_test.h"
 
+#ifndef PENSTOCK_PROXY_PROGRAM
+#define PENSTOCK_PROXY_PROGRAM ""  // where the header is compiled alone
+#endif
+
 namespace penstock {
 
 class ProxyProgram : public Program {
