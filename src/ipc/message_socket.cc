@@ -15,10 +15,12 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <exception>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
+#include "base/log.h"
 #include "base/socket_path.h"
 
 namespace penstock::ipc {
@@ -224,6 +226,29 @@ Listener::Listener(Listener&& other) noexcept
 
 Listener::~Listener() {
   if (!path_.empty()) ::unlink(path_.c_str());
+}
+
+void accept_connections(const Listener& listener, int stop, const std::function<void()>& look,
+                        const std::function<void(FileDescriptor)>& take) noexcept {
+  constexpr int kLookMs = 500;
+  for (;;) {
+    pollfd polled[] = {{stop, POLLIN, 0}, {listener.fd(), POLLIN, 0}};
+    static_cast<void>(::poll(polled, 2, kLookMs));
+    if (polled[0].revents != 0) return;
+    look();
+    FileDescriptor socket(::accept4(listener.fd(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (!socket) {
+      // Without descriptors or memory, the listener stays readable.
+      constexpr int kAgainMs = 20;
+      if (errno != EAGAIN && errno != EINTR) static_cast<void>(::poll(polled, 1, kAgainMs));
+      continue;
+    }
+    try {
+      take(std::move(socket));
+    } catch (const std::exception& error) {
+      log_error("a connection is refused: {}", error.what());
+    }
+  }
 }
 
 }  // namespace penstock::ipc

@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -83,5 +84,10 @@ class Listener {
   std::string path_;
   FileDescriptor socket_;
 };
+
+/// Accepts connections until `stop`, an eventfd, is written. Calls `look` before each, and twice a second, for
+/// connections that have ended. What `take` throws is logged.
+void accept_connections(const Listener& listener, int stop, const std::function<void()>& look,
+                        const std::function<void(FileDescriptor)>& take) noexcept;
 
 }  // namespace penstock::ipc

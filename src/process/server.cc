@@ -4,7 +4,6 @@
 #include "process/server.h"
 
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -166,25 +165,9 @@ Server::~Server() {
 }
 
 void Server::accept_all() noexcept {
-  constexpr int kLookMs = 500;  // after connections that have ended
-  for (;;) {
-    pollfd polled[] = {{stop_.get(), POLLIN, 0}, {listener_.fd(), POLLIN, 0}};
-    static_cast<void>(::poll(polled, 2, kLookMs));
-    if (polled[0].revents != 0) break;
-    reap(/*all=*/false);
-    ipc::FileDescriptor socket(::accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (!socket) {
-      // Without descriptors or memory, the listener stays readable.
-      constexpr int kAgainMs = 20;
-      if (errno != EAGAIN && errno != EINTR) static_cast<void>(::poll(polled, 1, kAgainMs));
-      continue;
-    }
-    try {
-      accept_one(std::move(socket));
-    } catch (const std::exception& error) {
-      log_error("a connection is refused: {}", error.what());
-    }
-  }
+  ipc::accept_connections(
+      listener_, stop_.get(), [this] { reap(/*all=*/false); },
+      [this](ipc::FileDescriptor socket) { accept_one(std::move(socket)); });
   reap(/*all=*/true);
 }
 

@@ -116,6 +116,14 @@ const char* OrderCheck::check_frames(const Order& order) noexcept {
   return nullptr;
 }
 
+/// What the descriptor says of its frame does not count: the list does.
+PacketDescriptor& OrderCheck::without_frame(std::size_t i) noexcept {
+  frames_[i] = nullptr;
+  packets_[i].region = PacketMemory::kBatch;
+  packets_[i].offset = 0;
+  return packets_[i];
+}
+
 /// Those of packets that are not forwarded are not read.
 const char* OrderCheck::check_listed(const ring::SegmentShape& segment, const TenantMemories& memories,
                                      const std::uint64_t* list, std::span<std::uint8_t> packed) noexcept {
@@ -123,10 +131,7 @@ const char* OrderCheck::check_listed(const ring::SegmentShape& segment, const Te
   const std::uint8_t* in = nullptr;
   std::uint64_t first = 0, end = 0;
   for (std::size_t i = 0; i < batch_.size(); ++i) {
-    PacketDescriptor& packet = packets_[i];
-    packet.region = PacketMemory::kBatch;
-    packet.offset = 0;
-    frames_[i] = nullptr;
+    PacketDescriptor& packet = without_frame(i);
     if (packet.link_type > kLastLinkType) return "an unknown link type";
     if (!packet.verdict.alive()) continue;
     std::uint64_t offset = 0;
@@ -160,10 +165,7 @@ const char* OrderCheck::gather_frames(const ring::SegmentShape& segment, const T
   std::array<PacketMemory::Region, kPackedMemory + 1> regions{};  // by memory; kBatch: not used yet
   std::size_t sum = 0;
   for (std::size_t i = 0; i < batch_.size(); ++i) {
-    PacketDescriptor& packet = packets_[i];
-    packet.region = PacketMemory::kBatch;
-    packet.offset = 0;
-    frames_[i] = nullptr;
+    PacketDescriptor& packet = without_frame(i);
     if (packet.link_type > kLastLinkType) return "an unknown link type";
     if (!packet.verdict.alive()) continue;
     const std::uint64_t listed = __atomic_load_n(list + i, __ATOMIC_RELAXED);

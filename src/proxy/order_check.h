@@ -73,6 +73,7 @@ class OrderCheck {
   }
 
  private:
+  [[nodiscard]] PacketDescriptor& without_frame(std::size_t i) noexcept;
   [[nodiscard]] const char* check_listed(const ring::SegmentShape& segment, const TenantMemories& memories,
                                          const std::uint64_t* list, std::span<std::uint8_t> packed) noexcept;
   [[nodiscard]] const char* gather_frames(const ring::SegmentShape& segment, const TenantMemories& memories,

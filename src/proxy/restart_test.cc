@@ -20,21 +20,13 @@
 
 #include "proxy/protocol.h"
 #include "proxy/server.h"
-#include "proxy/testing/block_kernel.h"
+#include "proxy/testing/served_proxy.h"
 
 namespace penstock::proxy {
 namespace {
 
-class Restart : public ::testing::Test {
+class Restart : public testing::ServedProxy {
  protected:
-  void start() {
-    ServerSettings settings;
-    settings.path = path_;
-    auto server =
-        Server::start(std::move(settings), std::make_unique<testing::HostBackend>(device_, testing::kBlockKernels));
-    ASSERT_TRUE(server) << to_string(server.error());
-    server_ = std::move(*server);
-  }
   /// What a program finds in its environment.
   static Inheritance inherit(const std::string& path, const std::string& text) {
     ::setenv("PENSTOCK_PROXY_INHERITANCE", text.c_str(), 1);
@@ -42,13 +34,6 @@ class Restart : public ::testing::Test {
     EXPECT_EQ(std::getenv("PENSTOCK_PROXY_INHERITANCE"), nullptr) << "children would see it";
     return inherited;
   }
-
-  const std::string path_ = (std::filesystem::temp_directory_path() /
-                             fmt::format("penstock-restart-{}-{}", ::getpid(),
-                                         ::testing::UnitTest::GetInstance()->current_test_info()->name()))
-                                .string();
-  testing::HostDevice device_;
-  std::unique_ptr<Server> server_;
 };
 
 TEST_F(Restart, GoesOnWithItsSocketAndScheduler) {

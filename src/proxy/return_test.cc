@@ -25,6 +25,7 @@
 #include "proxy/remote_lanes.h"
 #include "proxy/server.h"
 #include "proxy/testing/block_kernel.h"
+#include "proxy/testing/served_proxy.h"
 #include "run/run.h"
 
 namespace penstock::proxy {
@@ -151,24 +152,9 @@ void block_twice(FakeChain& chain) {
   testing::add_block(chain, {1034}, 3);
 }
 
-class Return : public ::testing::Test {
+class Return : public testing::ServedProxy {
  protected:
-  void start() {
-    ServerSettings settings;
-    settings.path = path_;
-    auto server =
-        Server::start(std::move(settings), std::make_unique<testing::HostBackend>(device_, testing::kBlockKernels));
-    ASSERT_TRUE(server) << to_string(server.error());
-    server_ = std::move(*server);
-  }
   void lose() { server_.reset(); }
-
-  const std::string path_ = (std::filesystem::temp_directory_path() /
-                             fmt::format("penstock-return-{}-{}", ::getpid(),
-                                         ::testing::UnitTest::GetInstance()->current_test_info()->name()))
-                                .string();
-  HostDevice device_;
-  std::unique_ptr<Server> server_;
 };
 
 TEST_F(Return, ComesBackToAProxyThatStartsAgain) {
