@@ -21,6 +21,7 @@ namespace {
 constexpr double kUnits = 16;                                                   // of the whole GPU, in profiles
 constexpr std::array<unsigned, 7> kSizes{64, 128, 256, 512, 1024, 1280, 1522};  // as in the paper
 constexpr std::array<const char*, 5> kSchedulers{"best-effort", "equal", "fixed", "weighted", "deadline"};
+constexpr std::string_view kProxyInMps = "proxy-mps";
 using Names = std::vector<const char*>;
 
 /// By the paper: one host thread.
@@ -91,20 +92,18 @@ class Planner {
       add({.sweep = sweep, .function = function, .mode = mode, .sharing = sharing, .tenants = 4, .profile = profile});
   }
 
-  /// Figures 5 and 6. The learners of a way stay for all functions, since they take long to start.
-  void learning(const Names& functions, const char* sharing, std::initializer_list<unsigned> sizes, const Names& modes,
-                std::initializer_list<unsigned> learners) {
-    for (const unsigned number : learners) {
-      for (const char* const function : functions) {
-        for (const char* const mode : modes) {
-          for (const unsigned size : sizes)
-            add({.sweep = "learning",
-                 .function = function,
-                 .size = size,
-                 .mode = mode,
-                 .sharing = sharing,
-                 .learners = number});
-        }
+  /// Figures 5 and 6.
+  void learning(const char* sharing, unsigned learners, const Names& functions, std::initializer_list<unsigned> sizes,
+                const Names& modes) {
+    for (const char* const function : functions) {
+      for (const char* const mode : modes) {
+        for (const unsigned size : sizes)
+          add({.sweep = "learning",
+               .function = function,
+               .size = size,
+               .mode = mode,
+               .sharing = sharing,
+               .learners = learners});
       }
     }
   }
@@ -122,13 +121,31 @@ std::vector<Point> quick_points() {
   for (const char* const function : {"ipsec", "router"}) plan.tenants(function, {"best-effort"}, {1, 4});
   plan.profiles("ipsec", {"best-effort"}, {16, 1});
   plan.four("greedy", "ipsec", {"best-effort"}, "4q");
-  plan.learning({"ipsec"}, "best-effort", {kSharingSize}, {"streams"}, {0, 1});
+  for (const unsigned learners : {0U, 1U})
+    plan.learning("best-effort", learners, {"ipsec"}, {kSharingSize}, {"streams"});
   plan.four("greedy", "ipsec", {"equal"}, "4q");
   plan.tenants("ipsec", {"equal"}, {1, 4});
   plan.four("mixed", "ipsec", {"weighted"}, "8q+4q+2q+2q");
   for (const char* const function : {"ipsec", "router"}) plan.tenants(function, {"time-slicing"}, {1, 4});
   plan.tenants("ipsec", {"mps"}, {1, 4});
   return std::move(plan).take();
+}
+
+/// In an order in which learners, which take long to start, stay for as many points as they can.
+void learning_points(Planner& plan) {
+  const Names functions{"ipsec", "nids"};
+  for (const unsigned learners : {0U, 1U, 2U, 3U}) {
+    plan.learning("best-effort", learners, functions, {64, 512, kSharingSize}, {"default_stream", "streams"});
+    plan.learning("time-slicing", learners, functions, {kSharingSize}, {"streams"});
+  }
+  for (const unsigned learners : {0U, 1U, 2U, 3U}) {
+    for (const char* const sharing : {"mps", "proxy-mps"})
+      plan.learning(sharing, learners, functions, {kSharingSize}, {"streams"});
+  }
+  for (const char* const sharing : {"proxy-mps-75", "proxy-mps-50", "proxy-mps-25"}) {
+    for (const unsigned learners : {0U, 1U, 3U})
+      plan.learning(sharing, learners, functions, {kSharingSize}, {"streams"});
+  }
 }
 
 std::string functions_of(const Point& point, const SharingFiles& files) {
@@ -157,15 +174,31 @@ std::vector<Point> sharing_points(bool quick) {
   for (const char* const function : {"ipsec", "nids"}) plan.four("one-batch", function, few, "4q", "default_stream");
   for (const char* const function : {"ipsec", "nids"})
     plan.four("mixed", function, {kSchedulers.begin(), kSchedulers.end()}, "8q+4q+2q+2q");
-  for (const char* const sharing : {"best-effort", "time-slicing"})
-    plan.learning({"ipsec", "nids"}, sharing, {64, 512, kSharingSize}, {"default_stream", "streams"}, {0, 1, 2, 3});
-  plan.learning({"ipsec", "nids"}, "mps", {kSharingSize}, {"default_stream", "streams"}, {0, 1, 2, 3});
+  learning_points(plan);
   return std::move(plan).take();
 }
 
-bool is_proxied(const Point& point) {
-  return std::ranges::find(kSchedulers, point.text("sharing"), [](const char* name) { return std::string(name); }) !=
-         kSchedulers.end();
+std::string scheduler_of(const Point& point) {
+  const std::string sharing = point.text("sharing");
+  if (sharing.starts_with(kProxyInMps)) return "best-effort";
+  const bool is_one = std::ranges::any_of(kSchedulers, [&](const char* name) { return sharing == name; });
+  return is_one ? sharing : "";
+}
+
+bool is_proxied(const Point& point) { return !scheduler_of(point).empty(); }
+
+bool uses_mps(const Point& point) {
+  return point.text("sharing") == "mps" || point.text("sharing").starts_with(kProxyInMps);
+}
+
+unsigned learner_percent(const Point& point) {
+  constexpr unsigned kAll = 100;
+  const std::string sharing = point.text("sharing");
+  const std::string limited = std::string(kProxyInMps) + '-';
+  if (!sharing.starts_with(limited)) return kAll;
+  const auto together = parse_integer(sharing.substr(limited.size())).value_or(kAll);
+  const double learners = std::max(1.0, point.number("learners").value_or(1));
+  return std::clamp(static_cast<unsigned>(static_cast<double>(together) / learners), 1U, kAll);
 }
 
 std::vector<TenantPlan> tenants_of(const Point& point) {

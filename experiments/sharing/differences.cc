@@ -76,7 +76,7 @@ const Differences& sharing_differences() {
           {"machine learning",
            "TensorFlow's CNN benchmarks in virtual machines, model not stated",
            "PyTorch, a ResNet with 18 layers on random images of 32 x 32 pixels, batches of 128; processes beside the "
-           "proxy, not its tenants",
+           "proxy, not its tenants; also with the proxy and the processes as clients of one MPS",
            "the proxy runs only functions. The driver divides time among its context and the others",
            {{"sweep", {"learning"}}}},
       }};

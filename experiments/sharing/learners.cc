@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 
 #include "base/text_file.h"
@@ -13,16 +14,21 @@
 namespace penstock::experiments {
 namespace {
 
-// Its progress is one write of a fixed length at offset 0, so that a reader never sees a part of it.
-constexpr const char* kScript = R"(import os, sys, time
+// Its progress is one write of a fixed length at offset 0, so that a reader never sees a part of it. PyTorch's errors
+// have several lines, of which the first says what is wrong.
+constexpr const char* kScript = R"(import os, signal, sys, time
 parent = os.getppid()
 gpu, path = int(sys.argv[1]), sys.argv[2]
+
+def explain(kind, error, trace):
+    print((str(error).splitlines() or [kind.__name__])[0], file=sys.stderr)
+
+sys.excepthook = explain
 try:
     import torch
-except ImportError:
-    sys.exit("PyTorch is not installed")
-if not torch.cuda.is_available():
-    sys.exit("PyTorch can use no GPU")
+except ModuleNotFoundError as error:
+    sys.exit("PyTorch is not installed" if error.name == "torch" else str(error))
+torch.cuda.init()
 from torch import nn
 
 class Block(nn.Module):
@@ -52,8 +58,9 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
 images = torch.randn(128, 3, 32, 32, device="cuda")
 labels = torch.randint(0, 10, (128,), device="cuda")
 file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
-steps = 0
-while os.getppid() == parent:
+steps, ends = 0, []
+signal.signal(signal.SIGTERM, lambda *of: ends.append(of))
+while not ends and os.getppid() == parent:
     optimizer.zero_grad(set_to_none=True)
     nn.functional.cross_entropy(model(images), labels).backward()
     optimizer.step()
@@ -81,35 +88,45 @@ double steps_per_second(const std::vector<Learners::Progress>& begin, const std:
 
 Result<std::unique_ptr<Learners>> Learners::start(unsigned count, const Words& before, int gpu, const Workplace& folder,
                                                   const std::atomic<bool>& stop) {
-  constexpr std::chrono::seconds kPatience{150};  // for PyTorch's libraries from a slow disk
+  constexpr std::chrono::seconds kPatience{120};  // of all together, for PyTorch's libraries from a slow disk
   constexpr double kFirstSteps = 5;               // in which PyTorch chooses algorithms
   const std::string script = folder.put("learner.py", kScript);
   if (!is_installed("python3")) return failure({{}, "python3 is not installed", "", ""});
-  std::unique_ptr<Learners> learners(new Learners());
+  std::unique_ptr<Learners> learners(new Learners(before, folder.path("")));
   for (unsigned i = 0; i < count; ++i) {
     learners->files_.push_back(folder.put(fmt::format("learner{}", i), ""));
+    learners->outputs_.push_back(folder.path(fmt::format("learner{}.txt", i)));
     auto program = Program::start(joined(before, {"python3", script, std::to_string(gpu), learners->files_.back()}),
-                                  folder.path(fmt::format("learner{}.txt", i)));
+                                  learners->outputs_.back());
     if (!program) return tl::unexpected(std::move(program.error()));
     learners->programs_.push_back(std::move(*program));
   }
+  const auto latest = std::chrono::steady_clock::now() + kPatience;
   for (unsigned i = 0; i < count; ++i) {
-    const Readiness how{"a training process", folder.path(fmt::format("learner{}.txt", i)), folder.path(""), kPatience,
-                        &stop};
-    const auto ready = wait_until_ready(learners->programs_[i], how, [&] {
-      const auto text = read_input(learners->files_[i]);
-      return text && parse_progress(*text).steps >= kFirstSteps;
-    });
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(latest - std::chrono::steady_clock::now());
+    const auto ready = wait_until_ready(
+        learners->programs_[i],
+        {"a training process", learners->outputs_[i], learners->folder_, std::max(left, {}), &stop}, [&] {
+          const auto text = read_input(learners->files_[i]);
+          return text && parse_progress(*text).steps >= kFirstSteps;
+        });
     if (!ready) return tl::unexpected(ready.error());
   }
   return learners;
+}
+
+bool Learners::are(unsigned count, const Words& before) {
+  return programs_.size() == count && before_ == before && progress().has_value();
 }
 
 Result<std::vector<Learners::Progress>> Learners::progress() {
   std::vector<Progress> all;
   for (std::size_t i = 0; i < programs_.size(); ++i) {
     const auto text = read_input(files_[i]);
-    if (!text || programs_[i].ended_within({})) return failure({{}, "a training process has ended", "", ""});
+    if (!text || programs_[i].ended_within({})) {
+      const std::string why = last_line(outputs_[i], folder_);
+      return failure({{}, "a training process has ended", why.empty() ? "no message" : why, ""});
+    }
     all.push_back(parse_progress(*text));
   }
   return all;

@@ -36,10 +36,17 @@ Result<std::unique_ptr<Mps>> Mps::start(const Workplace& folder, const std::atom
   return std::unique_ptr<Mps>(new Mps(std::move(*daemon), client, folder.path("mps_answer.txt")));
 }
 
+Words Mps::client(unsigned percent) const {
+  constexpr unsigned kAll = 100;
+  if (percent >= kAll) return client_;
+  return joined(client_, {"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=" + std::to_string(percent)});
+}
+
 Mps::~Mps() {
-  constexpr std::chrono::seconds kPatience{5};
-  // Ends the server too, which the daemon has started for the clients.
-  static_cast<void>(run_program(asking(client_, "quit"), output_));
+  constexpr std::chrono::seconds kPatience{10};
+  // Ends the server too, which the daemon has started for the clients. Without the limit of 3 s it would wait for a
+  // client that hangs, and the server would outlive a daemon that is killed.
+  static_cast<void>(run_program(asking(client_, "quit -t 3"), output_));
   static_cast<void>(daemon_.ended_within(kPatience));
 }
 

@@ -24,11 +24,12 @@ class Mps {
   [[nodiscard]] static Result<std::unique_ptr<Mps>> start(const Workplace& folder, const std::atomic<bool>& stop);
   Mps(const Mps&) = delete;
   Mps& operator=(const Mps&) = delete;
-  /// Its clients must have ended.
+  /// Its clients must have ended: those that have not are ended with it.
   ~Mps();
 
-  /// Words before those of a program that is to be a client.
-  [[nodiscard]] const Words& client() const noexcept { return client_; }
+  /// Words before those of a program that is to be a client. `percent`: of the GPU's threads that its kernels may use,
+  /// which the driver rounds up to whole multiprocessors; 100: all.
+  [[nodiscard]] Words client(unsigned percent = 100) const;
 
  private:
   Mps(Program daemon, Words client, std::string output)

@@ -24,7 +24,7 @@ Result<std::unique_ptr<RunningProxy>> RunningProxy::start(const Words& program, 
     words = joined(std::move(words), {"--rate", fmt::format("{:.0f}Mbps", settings.bits_per_second / 1e6)});
   std::error_code none;
   std::filesystem::remove(socket, none);
-  auto started = Program::start(words, output);
+  auto started = Program::start(joined(settings.before, words), output);
   if (!started) return tl::unexpected(std::move(started.error()));
   const auto ready = wait_until_ready(*started, {"the proxy", output, folder.path(""), kPatience, &stop},
                                       [&] { return std::filesystem::is_socket(socket, none); });

@@ -84,7 +84,7 @@ class SharingTrial final : public Trial {
 
   std::string make_ready(const Point& point) override {
     tenants_.reset();
-    if (point.text("sharing") == "mps" && !no_mps_.empty()) return no_mps_;
+    if (uses_mps(point) && !no_mps_.empty()) return no_mps_;
     if (point.text("sharing") == "fixed" && !rate_of(point)) {
       if (std::string why = measure_rate(point); !why.empty()) return why;
     }
@@ -110,11 +110,11 @@ class SharingTrial final : public Trial {
 
   /// Starts what the point needs, and ends what it does not. Returns why that is impossible; "": it runs.
   std::string arrange(const Point& point) {
-    const std::string sharing = point.text("sharing");
-    if (sharing == "mps") {
+    if (uses_mps(point)) {
       if (std::string why = start_mps(); !why.empty()) return why;
     } else if (mps_ != nullptr) {
-      learners_.reset();  // they are its clients
+      proxy_.reset();  // its clients
+      learners_.reset();
       mps_.reset();
     }
     if (is_proxied(point)) {
@@ -126,9 +126,8 @@ class SharingTrial final : public Trial {
     return start_tenants(point);
   }
 
-  [[nodiscard]] Words as_client(const Words& words) const {
-    return mps_ == nullptr ? words : joined(mps_->client(), words);
-  }
+  /// The words before those of a program that runs beside the others, with this part of the GPU's threads at most.
+  [[nodiscard]] Words client(unsigned percent = 100) const { return mps_ == nullptr ? Words() : mps_->client(percent); }
 
   std::string start_mps() {
     if (mps_ != nullptr) return {};
@@ -141,24 +140,32 @@ class SharingTrial final : public Trial {
   }
 
   std::string start_proxy(const Point& point) {
-    ProxySettings settings{gpu(), point.text("sharing"), 0};
+    ProxySettings settings{gpu(), scheduler_of(point), 0, client()};
     if (settings.scheduler == "fixed") settings.bits_per_second = rate_of(point).value_or(0);
     if (proxy_ != nullptr && proxy_->settings() == settings && proxy_->runs() && proxy_->wait_until_empty()) return {};
     proxy_.reset();
     auto proxy = RunningProxy::start(programs_.proxy, settings, folder_, *setting_.stop);
-    if (!proxy) return to_string(proxy.error());
+    if (!proxy) {
+      std::string why = to_string(proxy.error());
+      return mps_ == nullptr ? why : no_mps_ = "MPS: " + why;
+    }
     proxy_ = std::move(*proxy);
     return {};
   }
 
   std::string start_learners(const Point& point) {
     const auto count = static_cast<unsigned>(point.number("learners").value_or(0));
-    if (count == 0) learners_.reset();
-    if (count == 0 || (learners_ != nullptr && learners_->count() == count)) return {};
-    if (!no_learners_.empty()) return no_learners_;
+    if (count == 0) {
+      learners_.reset();
+      return {};
+    }
+    const Words before = client(learner_percent(point));
+    if (learners_ != nullptr && learners_->are(count, before)) return {};
+    std::string& none = no_learners_[mps_ != nullptr];
+    if (!none.empty()) return none;
     learners_.reset();
-    auto learners = Learners::start(count, as_client({}), gpu(), folder_, *setting_.stop);
-    if (!learners) return no_learners_ = to_string(learners.error());
+    auto learners = Learners::start(count, before, gpu(), folder_, *setting_.stop);
+    if (!learners) return none = to_string(learners.error());
     learners_ = std::move(*learners);
     return {};
   }
@@ -175,7 +182,7 @@ class SharingTrial final : public Trial {
                                      .longest_s = longest_s()}));
     }
     if (std::string why = refusal_of(chains.front()); !why.empty()) return why;
-    auto tenants = Tenants::start(as_client(programs_.run), chains, folder_, *setting_.stop);
+    auto tenants = Tenants::start(joined(client(), programs_.run), chains, folder_, *setting_.stop);
     if (tenants) {
       tenants_ = std::move(*tenants);
       return {};
@@ -320,9 +327,10 @@ class SharingTrial final : public Trial {
   const Setting& setting_;
   const SharingPrograms programs_;
   Workplace folder_;
-  SharingFiles files_;                   // written when they are first needed
-  std::map<std::string, double> rates_;  // by function and size
-  std::string no_mps_, no_learners_;     // why there are none
+  SharingFiles files_;                       // written when they are first needed
+  std::map<std::string, double> rates_;      // by function and size
+  std::string no_mps_;                       // why there is none
+  std::map<bool, std::string> no_learners_;  // why there are none, by whether they are clients of MPS
   // Ended in the opposite order.
   std::unique_ptr<Mps> mps_;
   std::unique_ptr<RunningProxy> proxy_;

@@ -14,6 +14,7 @@
 #include <set>
 #include <thread>
 
+#include "base/text_file.h"
 #include "config/chain_file.h"
 #include "experiments/record_check.h"
 #include "experiments/sharing/arrangement.h"
@@ -30,6 +31,7 @@ namespace penstock::experiments {
 namespace {
 
 using std::chrono::milliseconds;
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -76,6 +78,41 @@ TEST(SharingPlan, HasTheFiguresOfThePaper) {
   EXPECT_EQ(seen["3"], (std::set<std::string>{"1", "2", "3", "4"}));
   EXPECT_EQ(seen["4"], (std::set<std::string>{"16q", "8q", "4q", "2q", "1q"}));
   EXPECT_EQ(seen["6"], (std::set<std::string>{"0", "1", "2", "3"}));
+}
+
+TEST(SharingPlan, LimitsLearnersThatAreClientsOfMps) {
+  const auto percent = [](const char* sharing, unsigned learners) {
+    return learner_percent(point_of("learning", "ipsec", sharing, 1, "4q").set("learners", learners));
+  };
+  EXPECT_EQ(percent("mps", 1), 100U);
+  EXPECT_EQ(percent("proxy-mps", 2), 100U);
+  EXPECT_EQ(percent("proxy-mps-75", 0), 75U);
+  EXPECT_EQ(percent("proxy-mps-75", 1), 75U);
+  EXPECT_EQ(percent("proxy-mps-75", 3), 25U) << "all together have no more";
+  EXPECT_EQ(percent("proxy-mps-2", 3), 1U);
+  const auto kind = [](const char* sharing) {
+    const Point point = point_of("learning", "ipsec", sharing, 1, "4q");
+    return scheduler_of(point) + (is_proxied(point) ? " proxied" : "") + (uses_mps(point) ? " mps" : "");
+  };
+  EXPECT_EQ(kind("proxy-mps-75"), "best-effort proxied mps");
+  EXPECT_EQ(kind("proxy-mps"), "best-effort proxied mps");
+  EXPECT_EQ(kind("weighted"), "weighted proxied");
+  EXPECT_EQ(kind("mps"), " mps");
+  EXPECT_EQ(kind("time-slicing"), "");
+}
+
+TEST(SharingPlan, SeldomStartsLearnersAgain) {
+  std::set<std::string> seen;
+  std::string last;
+  for (const Point& point : sharing_points(false)) {
+    if (point.text("sweep") != "learning" || point.text("learners") == "0") continue;
+    const std::string learners =
+        fmt::format("{} {} {}", point.text("learners"), uses_mps(point), learner_percent(point));
+    if (learners == last) continue;
+    EXPECT_TRUE(seen.insert(learners).second) << learners;
+    last = learners;
+  }
+  EXPECT_LE(seen.size(), 12U);
 }
 
 TEST(SharingPlan, IsShortIfQuick) { EXPECT_LE(sharing_points(true).size(), 25U); }
@@ -292,7 +329,7 @@ TEST(SharingPrograms, AnMpsDaemonIsAskedToQuit) {
                "  until [ -e \"$CUDA_MPS_PIPE_DIRECTORY/quit\" ]; do sleep 0.01; done\n"
                "  echo quits > \"$CUDA_MPS_LOG_DIRECTORY/log\"\n"
                "else\n"
-               "  read -r word; echo > \"$CUDA_MPS_PIPE_DIRECTORY/$word\"\n"
+               "  read -r word more; echo $more > \"$CUDA_MPS_PIPE_DIRECTORY/$word\"\n"
                "fi\n");
   {
     const auto mps = Mps::start(folder, kNeverStop);
@@ -302,7 +339,10 @@ TEST(SharingPrograms, AnMpsDaemonIsAskedToQuit) {
         run_program(joined((*mps)->client(), {"sh", "-c", "echo $CUDA_MPS_PIPE_DIRECTORY"}), folder.path("client"));
     EXPECT_TRUE(client);
     EXPECT_EQ(last_line(folder.path("client"), folder.path("")), "mps");
+    EXPECT_THAT((*mps)->client(25), Contains("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=25"));
+    EXPECT_EQ((*mps)->client(100), (*mps)->client()) << "no limit";
   }
+  EXPECT_EQ(last_line(folder.path("mps/quit"), ""), "-t 3") << "it does not wait for clients that hang";
   EXPECT_TRUE(std::filesystem::exists(folder.path("mps/log")));
 }
 
@@ -312,9 +352,12 @@ TEST(SharingPrograms, LearnersRunUntilTheyAreEnded) {
   programs.add(
       "python3",
       "i=0; while :; do i=$((i + 1)); echo \"$i.5 $i\" > \"$3.new\"; mv \"$3.new\" \"$3\"; sleep 0.01; done\n");
-  const auto learners = Learners::start(2, {"env", "A=b"}, 0, folder, kNeverStop);
+  const Words prefix{"env", "A=b"};
+  const auto learners = Learners::start(2, prefix, 0, folder, kNeverStop);
   ASSERT_TRUE(learners) << to_string(learners.error());
-  EXPECT_EQ((*learners)->count(), 2U);
+  EXPECT_TRUE((*learners)->are(2, prefix));
+  EXPECT_FALSE((*learners)->are(1, prefix));
+  EXPECT_FALSE((*learners)->are(2, {"env", "A=c"}));
   const auto before = (*learners)->progress();
   auto after = before;
   const auto has_step = [&](std::size_t i) { return (*after)[i].steps > (*before)[i].steps; };
@@ -324,6 +367,66 @@ TEST(SharingPrograms, LearnersRunUntilTheyAreEnded) {
   }
   ASSERT_TRUE(before && after);
   EXPECT_DOUBLE_EQ(steps_per_second(*before, *after), 2) << "a step in each second of their clock";
+}
+
+/// A module `torch` that computes nothing, in a folder for PYTHONPATH.
+std::string fake_torch(const Workplace& folder, const std::string& more) {
+  folder.put("torch.py",
+             "import atexit, os, time\n"
+             "from unittest.mock import MagicMock\n"
+             "class Module: pass\n"
+             "nn, cuda = MagicMock(), MagicMock()\n"
+             "nn.Module = Module\n"
+             "cuda.synchronize = lambda: time.sleep(0.001)\n"
+             "optim = manual_seed = randn = randint = relu = MagicMock()\n" +
+                 more);
+  return "PYTHONPATH=" + folder.path("");
+}
+
+TEST(SharingPrograms, LearnersTrainUntilTheEndOfAStep) {
+  if (!is_installed("python3")) GTEST_SKIP() << "needs python3";
+  const Workplace folder, modules;
+  const std::string path = fake_torch(modules,
+                                      "def end():\n"
+                                      "    with open(os.environ['ENDED'], 'a') as file: file.write('in order\\n')\n"
+                                      "atexit.register(end)\n");
+  const std::string ended = folder.path("ended");
+  {
+    const Words before{"env", path, "ENDED=" + ended};
+    const auto learners = Learners::start(2, before, 0, folder, kNeverStop);
+    ASSERT_TRUE(learners) << to_string(learners.error());
+    const auto progress = (*learners)->progress();
+    ASSERT_TRUE(progress) << to_string(progress.error());
+    EXPECT_GE(progress->front().steps, 5);
+    EXPECT_FALSE(std::filesystem::exists(ended));
+  }
+  const auto text = read_input(ended);
+  ASSERT_TRUE(text) << "no learner ended by itself";
+  EXPECT_EQ(*text, "in order\nin order\n");
+}
+
+TEST(SharingPrograms, LearnersGiveTheFirstLineOfAnError) {
+  if (!is_installed("python3")) GTEST_SKIP() << "needs python3";
+  const Workplace folder, modules;
+  const std::string path =
+      fake_torch(modules, "cuda.init.side_effect = RuntimeError('CUDA error: MPS has no room\\nCompile with ...')\n");
+  const auto learners = Learners::start(1, {"env", path}, 0, folder, kNeverStop);
+  ASSERT_FALSE(learners);
+  EXPECT_EQ(to_string(learners.error()), "a training process ends at once: found CUDA error: MPS has no room");
+}
+
+TEST(SharingPrograms, LearnersSayWhyTheyHaveEnded) {
+  const FakePrograms programs;
+  const Workplace folder;
+  programs.add("python3",
+               "echo '1.5 9' > \"$3\"; until [ -e \"$3.end\" ]; do sleep 0.01; done; echo no memory; exit 1\n");
+  const auto learners = Learners::start(1, {}, 0, folder, kNeverStop);
+  ASSERT_TRUE(learners) << to_string(learners.error());
+  EXPECT_TRUE((*learners)->progress());
+  folder.put("learner0.end", "");
+  while ((*learners)->progress()) std::this_thread::sleep_for(milliseconds{10});
+  EXPECT_EQ(to_string((*learners)->progress().error()), "a training process has ended: found no memory");
+  EXPECT_FALSE((*learners)->are(1, {}));
 }
 
 TEST(SharingLearners, CountTheirSteps) {

@@ -30,7 +30,8 @@ std::string last_line(const std::string& output, const std::string& folder) {
   // Times differ from one point to the next, which have the same reason.
   constexpr std::string_view kError = " error: ";
   const std::size_t error = last.find(kError);
-  if (error != std::string::npos && last.find(' ') == error) last.erase(0, error + kError.size());
+  const bool has_time = !last.empty() && last.front() >= '0' && last.front() <= '9';  // unlike "CUDA error: ..."
+  if (has_time && error != std::string::npos && last.find(' ') == error) last.erase(0, error + kError.size());
   for (std::size_t at = last.find(folder); !folder.empty() && at != std::string::npos; at = last.find(folder))
     last.erase(at, folder.size());
   return printable(last.substr(0, kMost));
