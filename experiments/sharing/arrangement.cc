@@ -30,6 +30,9 @@ bool has_one_worker(const std::string& sweep) { return sweep == "size" || sweep 
 /// A worker cannot use more than about two sixteenths of an H200.
 unsigned workers_of(unsigned units) { return std::max(1U, units / 2); }
 
+/// Two for each worker keep the GPU busy; more only wait.
+unsigned streams_of(unsigned workers) { return std::max(2U, kSharingStreams / workers); }
+
 struct Plan {
   const char* sweep;
   const char* function;
@@ -218,9 +221,10 @@ std::vector<TenantPlan> tenants_of(const Point& point) {
   std::vector<TenantPlan> tenants;
   for (const std::string_view name : names) {
     const bool has_one = one_batch || (greedy && !tenants.empty());
-    tenants.push_back(
-        {std::string(name), has_one_worker(point.text("sweep")) ? 1 : workers_of(static_cast<unsigned>(units(name))),
-         has_one ? 1 : kSharingStreams, by_profile ? units(name) / all : 1 / static_cast<double>(names.size())});
+    const unsigned workers = has_one_worker(point.text("sweep")) ? 1 : workers_of(static_cast<unsigned>(units(name)));
+    const unsigned streams = greedy ? kSharingStreams : streams_of(workers);
+    tenants.push_back({std::string(name), workers, has_one ? 1 : streams,
+                       by_profile ? units(name) / all : 1 / static_cast<double>(names.size())});
   }
   return tenants;
 }
@@ -235,14 +239,15 @@ std::string tenant_chain(const Point& point, const TenantPlan& tenant, const Sha
       "ports:\n  lan: {{generator: {{size: {}, flows: {}, frames: kept{}}}}}\n  wan: {{'null': {{}}}}\n"
       "chain:\n  - {}\n"
       "run:\n  processor: gpu\n  {}\n  workers: {}\n  queue: {{bytes: 32MiB}}\n  frames: {}\n  transfer: {}\n"
-      "  streams: {}\n  gpu_shares: whole\n  duration: {}s\noutputs: {{control: {}}}\n",
+      "  streams: {}\n{}  gpu_shares: whole\n  duration: {}s\noutputs: {{control: {}}}\n",
       point.text("size"), kFlows,
       inspects ? fmt::format(", payload: capture, capture: {}", yaml_text(files.pages)) : "",
       functions_of(point, files),
       is_proxied(point) ? fmt::format("proxy: {}\n  proxy_profile: {}", yaml_text(place.proxy), tenant.profile)
                         : fmt::format("gpus: \"{}\"", place.gpus),
       tenant.workers, whole ? "whole" : "planned", point.text("mode") == "default_stream" ? "direct" : "streamed",
-      tenant.streams, place.longest_s, yaml_text(place.control));
+      tenant.streams, point.text("mode") == "streams" ? "  batch: {bytes: 8MiB}\n" : "", place.longest_s,
+      yaml_text(place.control));
 }
 
 }  // namespace penstock::experiments

@@ -23,7 +23,7 @@
 namespace penstock::experiments {
 
 inline constexpr unsigned kSharingRules = 147;  // of intrusion detection
-inline constexpr unsigned kSharingStreams = 4;  // of a worker, in the mode `streams`
+inline constexpr unsigned kSharingStreams = 4;  // of a tenant with one worker, in the mode `streams`
 inline constexpr unsigned kSharingRoutes = 10'000;
 inline constexpr unsigned kSharingSize = 1522;  // of frames, where it is not varied
 

@@ -70,7 +70,9 @@ const Differences& sharing_differences() {
            {{"function", {"nids"}}}},
           {"streams",
            "the default stream, or the number at which it was fastest (not stated)",
-           "one batch at a time, or four in flight; one worker for both",
+           "one batch of 4 MiB at a time, or several of 8 MiB in flight: four for a tenant with one worker, two for "
+           "each "
+           "worker of others; as many workers for both",
            "four is the fastest for one worker (`bench streams`)",
            {}},
           {"machine learning",
