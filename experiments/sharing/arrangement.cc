@@ -95,6 +95,14 @@ class Planner {
       add({.sweep = sweep, .function = function, .mode = mode, .sharing = sharing, .tenants = 4, .profile = profile});
   }
 
+  /// Beside two tenants, a third attaches and detaches.
+  void visits(const Names& functions, const Names& ways) {
+    for (const char* const sharing : ways) {
+      for (const char* const function : functions)
+        add({.sweep = "attach", .function = function, .sharing = sharing, .tenants = 2});
+    }
+  }
+
   /// Figures 5 and 6.
   void learning(const char* sharing, unsigned learners, const Names& functions, std::initializer_list<unsigned> sizes,
                 const Names& modes) {
@@ -129,6 +137,7 @@ std::vector<Point> quick_points() {
   plan.four("greedy", "ipsec", {"equal"}, "4q");
   plan.tenants("ipsec", {"equal"}, {1, 4});
   plan.four("mixed", "ipsec", {"weighted"}, "8q+4q+2q+2q");
+  plan.visits({"ipsec"}, {"weighted"});
   for (const char* const function : {"ipsec", "router"}) plan.tenants(function, {"time-slicing"}, {1, 4});
   plan.tenants("ipsec", {"mps"}, {1, 4});
   return std::move(plan).take();
@@ -177,6 +186,7 @@ std::vector<Point> sharing_points(bool quick) {
   for (const char* const function : {"ipsec", "nids"}) plan.four("one-batch", function, few, "4q", "default_stream");
   for (const char* const function : {"ipsec", "nids"})
     plan.four("mixed", function, {kSchedulers.begin(), kSchedulers.end()}, "8q+4q+2q+2q");
+  plan.visits({"ipsec", "nids", "router"}, {"best-effort", "weighted", "deadline"});
   learning_points(plan);
   return std::move(plan).take();
 }
@@ -229,6 +239,8 @@ std::vector<TenantPlan> tenants_of(const Point& point) {
   return tenants;
 }
 
+TenantPlan visitor_of(const Point& point) { return {point.text("profile"), 1, kSharingStreams, 0, "10kpps"}; }
+
 std::string tenant_chain(const Point& point, const TenantPlan& tenant, const SharingFiles& files,
                          const TenantPlace& place) {
   constexpr unsigned kFlows = 10'000;
@@ -236,13 +248,13 @@ std::string tenant_chain(const Point& point, const TenantPlan& tenant, const Sha
   const bool inspects = function.starts_with("nids");
   const bool whole = function == "ipsec";
   return fmt::format(
-      "ports:\n  lan: {{generator: {{size: {}, flows: {}, frames: kept{}}}}}\n  wan: {{'null': {{}}}}\n"
+      "ports:\n  lan: {{generator: {{size: {}, flows: {}, frames: kept{}{}}}}}\n  wan: {{'null': {{}}}}\n"
       "chain:\n  - {}\n"
       "run:\n  processor: gpu\n  {}\n  workers: {}\n  queue: {{bytes: 32MiB}}\n  frames: {}\n  transfer: {}\n"
       "  streams: {}\n{}  gpu_shares: whole\n  duration: {}s\noutputs: {{control: {}}}\n",
       point.text("size"), kFlows,
       inspects ? fmt::format(", payload: capture, capture: {}", yaml_text(files.pages)) : "",
-      functions_of(point, files),
+      tenant.rate.empty() ? "" : ", rate: " + tenant.rate, functions_of(point, files),
       is_proxied(point) ? fmt::format("proxy: {}\n  proxy_profile: {}", yaml_text(place.proxy), tenant.profile)
                         : fmt::format("gpus: \"{}\"", place.gpus),
       tenant.workers, whole ? "whole" : "planned", point.text("mode") == "default_stream" ? "direct" : "streamed",

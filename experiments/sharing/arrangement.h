@@ -3,7 +3,7 @@
 //
 // What is measured in the experiment `sharing`, as a point's parameters and as the chain files of its tenants:
 //
-//   sweep      size, tenants, profiles, greedy, mixed, one-batch, learning
+//   sweep      size, tenants, profiles, greedy, mixed, one-batch, learning, attach
 //   function   ipsec (AES-128-CBC, HMAC-SHA1), nids (Aho-Corasick), nids_ours, router
 //   sharing    alone: a process of its own on the whole GPU; best-effort, equal, fixed, weighted, deadline: tenants of
 //              a proxy, by its scheduler; time-slicing: processes of their own; mps: the same as clients of NVIDIA's
@@ -41,9 +41,14 @@ struct TenantPlan {
   unsigned workers = 1;
   unsigned streams = 1;  // of each worker
   double promised = 1;   // part of what all tenants together get, 0..1
+  std::string rate{};    // of its packets: "10kpps"; empty: as fast as they go
 };
 /// In the order of the profiles.
 [[nodiscard]] std::vector<TenantPlan> tenants_of(const Point& point);
+
+/// In the sweep `attach`, who comes and goes beside the others. It offers little, so that the others have what they had
+/// before, apart from what its attaching and detaching takes.
+[[nodiscard]] TenantPlan visitor_of(const Point& point);
 
 /// What the functions read.
 struct SharingFiles {

@@ -16,6 +16,10 @@ const Axis kSharing{"sharing", "how the GPU is shared"};
 const Axis kBits{"gbps", "Gbit/s received by all tenants"};
 const Axis kLatency{"p99_us", "us, of the slowest tenant", AxisKind::logarithmic};
 const Axis kError{"share_error_percent", "% of the promised share"};
+const Axis kAttach{"attach_ms", "ms, from hello to the first batch"};
+const Axis kDetach{"detach_ms", "ms, to release what the tenant had"};
+const Axis kKept{"kept_percent", "% of the rate without a change"};
+const Axis kVisitedLatency{"visited_p99_us", "us, of the slowest tenant", AxisKind::logarithmic};
 const LimitLine kPcieBits{.label = "PCIe limit", .key = "limit_gbps"};
 
 Figure figure(const char* id, const char* title, std::vector<Condition> where, Axis x, Axis y,
@@ -49,6 +53,7 @@ const std::vector<Figure>& sharing_figures() {
   static const std::vector<Condition> kProxyTenants{
       {"sweep", {"tenants"}}, {"sharing", {"best-effort", "equal", "fixed", "weighted", "deadline"}}};
   static const std::vector<Condition> kProcesses{{"sweep", {"tenants"}}, {"sharing", {"time-slicing", "mps"}}};
+  static const std::vector<Condition> kVisits{{"sweep", {"attach"}}};
   static const std::vector<Condition> kProfiles{{"sweep", {"profiles"}}};
   static const std::vector<Figure> kFigures{
       figure("alone", "One process on the whole GPU (Chaurasia, figure 2a)",
@@ -89,6 +94,14 @@ const std::vector<Figure>& sharing_figures() {
              kBits, {"function"}),
       figure("mixed-error", "Share error of four tenants, profiles 8q, 4q, 2q and 2q", {{"sweep", {"mixed"}}}, kSharing,
              kError, {"function"}),
+      figure("attach", "Time to attach a third tenant to a proxy beside two, profile 4q", kVisits, kSharing, kAttach,
+             {"function"}),
+      figure("detach", "Time to detach a third tenant from a proxy beside two, profile 4q", kVisits, kSharing, kDetach,
+             {"function"}),
+      figure("attach-rate", "Combined rate of two tenants while a third attaches and detaches", kVisits, kSharing,
+             kKept, {"function"}),
+      figure("attach-p99", "Latency, 99th percentile, of two tenants while a third attaches and detaches", kVisits,
+             kSharing, kVisitedLatency, {"function"}),
       beside_learners("learning-ipsec-default", "IPsec, default stream, beside training (Chaurasia, figure 5a)",
                       "ipsec", "default_stream"),
       beside_learners("learning-ipsec-streams", "IPsec, several streams, beside training (Chaurasia, figure 5b)",

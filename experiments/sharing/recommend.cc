@@ -129,6 +129,21 @@ std::string who_gets_what(const Record& record, Style style) {
       {"tenants", "function", "sharing", "Gbit/s of each", "share error, %", "p99 of each, us"}, rows, style);
 }
 
+std::string visits(const Record& record, Style style) {
+  TableRows rows;
+  for (const Point* const point : points_of(record, {{"sweep", {"attach"}}}))
+    rows.push_back({point->text("function"), point->text("sharing"), value_text(point, "start_ms"),
+                    value_text(point, "attach_ms"), value_text(point, "detach_ms"), value_text(point, "gbps"),
+                    value_text(point, "kept_percent"), value_text(point, "p99_us"),
+                    value_text(point, "visited_p99_us")});
+  return table_text(
+      "Two tenants of 4q beside which a third attaches and detaches: how long that takes, and what the two have "
+      "without and with such a change",
+      {"function", "sharing", "start, ms", "attach, ms", "detach, ms", "without, Gbit/s", "with, %", "p99 without, us",
+       "p99 with, us"},
+      rows, style);
+}
+
 std::string drops(const Record& record, Style style) {
   TableRows rows;
   for (const Point* const none :
@@ -229,8 +244,8 @@ const Point* recommended_sharing(const Record& record, const Conditions& where, 
 }
 
 std::string sharing_tables(const Record& record, Style style) {
-  return costs_of_proxy(record, style) + gains(record, style) + who_gets_what(record, style) + drops(record, style) +
-         recommendations(record, style);
+  return costs_of_proxy(record, style) + gains(record, style) + who_gets_what(record, style) + visits(record, style) +
+         drops(record, style) + recommendations(record, style);
 }
 
 }  // namespace penstock::experiments

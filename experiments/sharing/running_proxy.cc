@@ -35,15 +35,19 @@ Result<std::unique_ptr<RunningProxy>> RunningProxy::start(const Words& program, 
   return std::unique_ptr<RunningProxy>(new RunningProxy(std::move(*started), program.front(), socket, settings));
 }
 
+std::optional<nlohmann::json> RunningProxy::status() const {
+  const std::string output = socket_ + ".status";
+  if (!run_program({program_name_, "proxy", "status", "--json", socket_}, output)) return std::nullopt;
+  auto status = nlohmann::json::parse(std::ifstream(output), nullptr, /*allow_exceptions=*/false);
+  return status.is_object() ? std::optional(std::move(status)) : std::nullopt;
+}
+
 bool RunningProxy::wait_until_empty() const {
   constexpr std::chrono::milliseconds kLook{10};
   constexpr int kMostLooks = 1000;
   for (int look = 0; look < kMostLooks; ++look) {
-    const std::string output = socket_ + ".status";
-    if (run_program({program_name_, "proxy", "status", "--json", socket_}, output)) {
-      const auto status = nlohmann::json::parse(std::ifstream(output), nullptr, /*allow_exceptions=*/false);
-      if (status.contains("tenants") && status["tenants"].empty()) return true;
-    }
+    const auto now = status();
+    if (now && now->contains("tenants") && (*now)["tenants"].empty()) return true;
     std::this_thread::sleep_for(kLook);
   }
   return false;

@@ -7,6 +7,8 @@
 
 #include <atomic>
 #include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -36,6 +38,8 @@ class RunningProxy {
   [[nodiscard]] const ProxySettings& settings() const noexcept { return settings_; }
   /// Whether it still runs.
   [[nodiscard]] bool runs() noexcept { return !program_.ended_within({}); }
+  /// What `penstock proxy status --json` prints. Empty: it does not answer.
+  [[nodiscard]] std::optional<nlohmann::json> status() const;
   /// Waits until the tenants that have ended have given back what they had: their memory on the GPU takes a moment.
   /// False: some have not.
   [[nodiscard]] bool wait_until_empty() const;

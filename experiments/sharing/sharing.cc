@@ -27,6 +27,7 @@
 #include "experiments/sharing/recommend.h"
 #include "experiments/sharing/running_proxy.h"
 #include "experiments/sharing/tenants.h"
+#include "experiments/sharing/visitor.h"
 #include "experiments/workload.h"
 
 namespace penstock::experiments {
@@ -57,6 +58,12 @@ std::string list_text(const std::vector<double>& values) {
 struct Measured {
   std::vector<std::vector<Window>> windows;  // by repeat and tenant
   Repeats steps_per_s;                       // of all learners
+};
+
+/// What happened while another tenant came and went, as often as there are repeats.
+struct Visited {
+  std::vector<Visit> visits;
+  std::vector<std::vector<Window>> during;  // by visit and tenant
 };
 
 double sum(const std::vector<Window>& windows, double Window::*of) {
@@ -174,13 +181,7 @@ class SharingTrial final : public Trial {
     std::vector<std::string> chains;
     std::vector<TenantPlan> plans = tenants_of(point);
     limit_workers(plans);
-    for (const TenantPlan& tenant : plans) {
-      chains.push_back(tenant_chain(point, tenant, files(),
-                                    {.control = Tenants::control_of(folder_, chains.size()),
-                                     .proxy = proxy_ == nullptr ? "" : proxy_->socket(),
-                                     .gpus = std::to_string(gpu()),
-                                     .longest_s = longest_s()}));
-    }
+    for (const TenantPlan& tenant : plans) chains.push_back(chain_of(point, tenant, folder_, chains.size()));
     if (std::string why = refusal_of(chains.front()); !why.empty()) return why;
     auto tenants = Tenants::start(joined(client(), programs_.run), chains, folder_, *setting_.stop);
     if (tenants) {
@@ -191,6 +192,15 @@ class SharingTrial final : public Trial {
     // If one client cannot start, none can, and each costs time.
     if (mps_ != nullptr && chains.size() == 1) why = no_mps_ = "MPS: " + why;
     return why;
+  }
+
+  /// Of tenant `index` of those in the folder.
+  std::string chain_of(const Point& point, const TenantPlan& tenant, const Workplace& folder, std::size_t index) {
+    return tenant_chain(point, tenant, files(),
+                        {.control = Tenants::control_of(folder, index),
+                         .proxy = proxy_ == nullptr ? "" : proxy_->socket(),
+                         .gpus = std::to_string(gpu()),
+                         .longest_s = longest_s()});
   }
 
   /// A worker polls, and so does its thread in the proxy: with too few cores for all, tenants have fewer workers.
@@ -224,6 +234,18 @@ class SharingTrial final : public Trial {
       std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(kLook, end - Clock::now()));
   }
 
+  /// What each tenant did between two looks.
+  static Result<std::vector<Window>> windows_between(const std::vector<Usage>& before,
+                                                     const std::vector<Usage>& after) {
+    std::vector<Window> windows;
+    for (std::size_t tenant = 0; tenant < after.size(); ++tenant) {
+      const auto window = between(before[tenant], after[tenant]);
+      if (!window) return tl::unexpected(window.error());
+      windows.push_back(*window);
+    }
+    return windows;
+  }
+
   /// Consecutive times in which all tenants run.
   Result<Measured> watch(unsigned repeats) {
     rest(setting_.duration / 2);  // until what their start has disturbed is over
@@ -236,12 +258,9 @@ class SharingTrial final : public Trial {
       rest(setting_.duration);
       auto now = tenants_->look();
       if (!now) return tl::unexpected(std::move(now.error()));
-      std::vector<Window>& windows = measured.windows.emplace_back();
-      for (std::size_t tenant = 0; tenant < now->size(); ++tenant) {
-        const auto window = between((*before)[tenant], (*now)[tenant]);
-        if (!window) return tl::unexpected(window.error());
-        windows.push_back(*window);
-      }
+      auto windows = windows_between(*before, *now);
+      if (!windows) return tl::unexpected(std::move(windows.error()));
+      measured.windows.push_back(std::move(*windows));
       before = std::move(now);
       if (learners_ == nullptr) continue;
       auto learnt = learners_->progress();
@@ -253,14 +272,56 @@ class SharingTrial final : public Trial {
     return measured;
   }
 
+  /// The tenants while another one comes and goes. Each time is at least as long as one without.
+  Result<Visited> watch_visits(const Point& point, unsigned repeats) {
+    Visited visited;
+    const std::string chain = chain_of(point, visitor_of(point), visitors_folder_, 0);
+    for (unsigned i = 0; i < repeats && !setting_.stop->load(); ++i) {
+      const auto end = Clock::now() + setting_.duration;
+      const auto before = tenants_->look();
+      if (!before) return tl::unexpected(before.error());
+      auto visited_once = visit(*proxy_, programs_.run, chain, visitors_folder_, *setting_.stop);
+      if (setting_.stop->load()) break;
+      if (!visited_once) return tl::unexpected(std::move(visited_once.error()));
+      rest(end - Clock::now());
+      const auto after = tenants_->look();
+      if (!after) return tl::unexpected(after.error());
+      auto windows = windows_between(*before, *after);
+      if (!windows) return tl::unexpected(std::move(windows.error()));
+      visited.visits.push_back(*visited_once);
+      visited.during.push_back(std::move(*windows));
+    }
+    return visited;
+  }
+
   Result<void> measure_tenants(Point& point, const Point& limits) {
     auto measured = watch(setting_.repeats);
     if (!measured) return tl::unexpected(std::move(measured.error()));
+    Result<Visited> visited;
+    if (point.text("sweep") == "attach") visited = watch_visits(point, setting_.repeats);
+    if (!visited) return tl::unexpected(std::move(visited.error()));
     if (setting_.stop->load()) return {};
     if (auto ended = tenants_->end(); !ended) return ended;
     tenants_.reset();
     note(point, *measured, limits);
+    if (!visited->visits.empty()) note_visits(point, *visited);
     return {};
+  }
+
+  /// Beside what the same tenants did without visits, which is noted.
+  static void note_visits(Point& point, const Visited& visited) {
+    std::map<std::string, Repeats> results;
+    for (const Visit& visit : visited.visits) {
+      results["start_ms"].push_back(visit.start_ms);
+      results["attach_ms"].push_back(visit.attach_ms);
+      results["detach_ms"].push_back(visit.detach_ms);
+    }
+    for (const std::vector<Window>& windows : visited.during) {
+      results["visited_gbps"].push_back(sum(windows, &Window::gbps));
+      results["visited_p99_us"].push_back(std::ranges::max(windows, {}, &Window::p99_us).p99_us);
+    }
+    for (const auto& [name, values] : results) set_repeats(point, name, values);
+    point.set("kept_percent", *point.number("visited_gbps") / *point.number("gbps") * 100);
   }
 
   void note(Point& point, const Measured& measured, const Point& limits) {
@@ -327,6 +388,7 @@ class SharingTrial final : public Trial {
   const Setting& setting_;
   const SharingPrograms programs_;
   Workplace folder_;
+  Workplace visitors_folder_;
   SharingFiles files_;                       // written when they are first needed
   std::map<std::string, double> rates_;      // by function and size
   std::string no_mps_;                       // why there is none
@@ -348,7 +410,7 @@ Result<std::unique_ptr<Trial>> start(const Setting& setting) {
 const std::vector<Conditions>& headlines() {
   static const std::vector<Conditions> kHeadlines{
       {{"sweep", {"tenants"}}, {"function", {"ipsec", "nids"}}, {"tenants", {"1", "4"}}},
-      {{"sweep", {"greedy", "mixed"}}},
+      {{"sweep", {"greedy", "mixed", "attach"}}},
   };
   return kHeadlines;
 }

@@ -25,6 +25,7 @@
 #include "experiments/sharing/started.h"
 #include "experiments/sharing/tenants.h"
 #include "experiments/sharing/usage.h"
+#include "experiments/sharing/visitor.h"
 #include "experiments/workload.h"
 
 namespace penstock::experiments {
@@ -150,6 +151,23 @@ TEST(SharingPlan, HasWorkersThatCanUseTheProfile) {
   EXPECT_EQ(workers("size", 1, "4q"), std::vector<unsigned>{1}) << "as in the paper";
 }
 
+TEST(SharingPlan, HasRoomForTheVisitor) {
+  unsigned points = 0;
+  for (const Point& point : sharing_points(false)) {
+    if (point.text("sweep") != "attach") continue;
+    ++points;
+    EXPECT_TRUE(is_proxied(point)) << describe(point);
+    unsigned units = 0;
+    std::vector<TenantPlan> all = tenants_of(point);
+    all.push_back(visitor_of(point));
+    for (const TenantPlan& tenant : all)
+      units += static_cast<unsigned>(std::stoul(tenant.profile.substr(0, tenant.profile.size() - 1)));
+    EXPECT_LE(units, 16U) << describe(point);
+    for (const TenantPlan& tenant : tenants_of(point)) EXPECT_GT(tenant.streams, 1U);
+  }
+  EXPECT_EQ(points, 9U);
+}
+
 class SharingFilesForTest {
  public:
   SharingFilesForTest()
@@ -172,7 +190,9 @@ TEST(SharingChains, OfEveryPointCanBeLoaded) {
   const SharingFilesForTest with;
   std::set<std::string> checked;
   for (const Point& point : sharing_points(false)) {
-    for (const TenantPlan& tenant : tenants_of(point)) {
+    std::vector<TenantPlan> all = tenants_of(point);
+    if (point.text("sweep") == "attach") all.push_back(visitor_of(point));
+    for (const TenantPlan& tenant : all) {
       const std::string text =
           tenant_chain(point, tenant, with.files, {.control = "/tmp/c.sock", .proxy = "/tmp/p.sock", .gpus = "0"});
       if (!checked.insert(text).second) continue;
@@ -257,6 +277,24 @@ TEST(SharingUsage, ComparesSharesWithWhatWasPromised) {
   EXPECT_DOUBLE_EQ(share_error_percent(std::array{4.0, 2.0, 1.0, 1.0}, equal), 100);
   EXPECT_DOUBLE_EQ(share_error_percent(std::array{4.0, 2.0, 1.0, 1.0}, std::array{0.5, 0.25, 0.125, 0.125}), 0);
   EXPECT_DOUBLE_EQ(share_error_percent(std::array{0.0, 0.0, 0.0, 0.0}, equal), 0);
+}
+
+TEST(SharingVisits, AreWhatTheProxySays) {
+  const nlohmann::json status{
+      {"detached", 3},
+      {"detach_seconds", 0.06},
+      {"tenants",
+       {{{"name", "a.yaml"}, {"attach_ms", 12.5}}, {{"name", "b.yaml"}, {"attach_ms", nullptr}}, "no tenant"}}};
+  EXPECT_EQ(attach_ms_of(status, "a.yaml"), 12.5);
+  EXPECT_EQ(attach_ms_of(status, "b.yaml"), std::nullopt) << "it has had no batch yet";
+  EXPECT_EQ(attach_ms_of(status, "c.yaml"), std::nullopt);
+  ASSERT_TRUE(detached_of(status));
+  EXPECT_EQ(detached_of(status)->tenants, 3);
+  EXPECT_EQ(detached_of(status)->seconds, 0.06);
+  for (const nlohmann::json& other : {nlohmann::json::object(), nlohmann::json{{"tenants", 1}, {"detached", "3"}}}) {
+    EXPECT_EQ(attach_ms_of(other, "a.yaml"), std::nullopt);
+    EXPECT_FALSE(detached_of(other));
+  }
 }
 
 TEST(SharingPrograms, SayWhyTheyAreNotReady) {
@@ -471,6 +509,24 @@ TEST(SharingTables, RecommendForSeveralSizesOnlySchedulersThatKnowThem) {
                                 .set("p99_us", 1234.5));
   EXPECT_THAT(sharing_tables(record, Style::markdown),
               HasSubstr("| nids | 4 of several sizes | weighted | 8q+4q+2q+2q | 4 | 50 | 4 | 1234 |  |  |"));
+}
+
+TEST(SharingTables, ShowWhatVisitsCost) {
+  Record record;
+  record.experiment = "sharing";
+  record.points.push_back(point_of("attach", "ipsec", "weighted", 2, "4q")
+                              .set("gbps", 50)
+                              .set("p99_us", 300)
+                              .set("start_ms", 210)
+                              .set("attach_ms", 45.5)
+                              .set("detach_ms", 12.25)
+                              .set("visited_gbps", 49)
+                              .set("kept_percent", 98)
+                              .set("visited_p99_us", 450));
+  EXPECT_THAT(sharing_tables(record, Style::markdown),
+              HasSubstr("| ipsec | weighted | 210 | 45.5 | 12.2 | 50 | 98 | 300 | 450 |"));
+  EXPECT_TRUE(check_record(record, sharing_experiment(), "record").empty())
+      << to_string(check_record(record, sharing_experiment(), "record"));
 }
 
 TEST(SharingTables, CompareWithThePaper) {

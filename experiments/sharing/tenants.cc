@@ -15,6 +15,10 @@ std::string Tenants::control_of(const Workplace& folder, std::size_t index) {
   return folder.path(fmt::format("tenant{}.sock", index));
 }
 
+std::string Tenants::chain_of(const Workplace& folder, std::size_t index) {
+  return folder.path(fmt::format("tenant{}.yaml", index));
+}
+
 Result<std::unique_ptr<Tenants>> Tenants::start(const Words& program, const std::vector<std::string>& chains,
                                                 const Workplace& folder, const std::atomic<bool>& stop) {
   constexpr std::chrono::seconds kPatience{30};

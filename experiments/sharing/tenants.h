@@ -26,6 +26,9 @@ class Tenants {
   /// Where tenant `index` has its control socket.
   [[nodiscard]] static std::string control_of(const Workplace& folder, std::size_t index);
 
+  /// Its chain file, which is its name for the proxy.
+  [[nodiscard]] static std::string chain_of(const Workplace& folder, std::size_t index);
+
   /// Returns when packets flow in all of them. `program`: the words before a chain file. `chains`: one for each tenant.
   /// The error says why one of them does not run.
   [[nodiscard]] static Result<std::unique_ptr<Tenants>> start(const Words& program,

@@ -33,7 +33,7 @@ class OpenHouse final : public Admission {
     tenant.scheduled = tenant.arbiter.with([](Scheduler& s) { return s.add({}, Arbiter::now()); });
     return Quota{Profile{16}, 64 << 20, 64 << 20, 0, 0};
   }
-  void leave(TenantState&) noexcept override {}
+  void leave(TenantState&, std::chrono::nanoseconds) noexcept override {}
   std::string status(bool) const override { return "{}"; }
 };
 

@@ -383,10 +383,28 @@ TEST_F(Proxy, SaysWhatItsTenantsDo) {
   EXPECT_NEAR(tenant["transfer_seconds_estimate"], tenant["kernel_seconds_estimate"].get<double>() * 0.3, 1e-9);
   EXPECT_GT(tenant["latency_p99_us"], 0);
   EXPECT_FALSE(tenant.contains("latency_bound_us"));
+  EXPECT_GT(tenant["attach_ms"], 0) << "its first batch has tried a lane";
+  EXPECT_EQ(during["detached"], 0);
+  const auto is_detached = [&] {
+    return ask_for_status(path_, true)->find("penstock_proxy_detached_total 1\n") != std::string::npos;
+  };
+  for (int i = 0; i < 500 && !is_detached(); ++i) ::usleep(10000);
   const auto after = nlohmann::json::parse(ask_for_status(path_, false).value());
   EXPECT_EQ(after["device"], "a simulated device");
   EXPECT_EQ(after["scheduler"], "weighted");
+  EXPECT_EQ(after["detached"], 1);
+  EXPECT_GT(after["detach_seconds"], 0);
   EXPECT_NE(ask_for_status(path_, true)->find("penstock_proxy_device_lost 0"), std::string::npos);
+}
+
+TEST_F(Proxy, SaysThatATenantIsNotAttachedBeforeItsFirstBatch) {
+  start();
+  const auto lanes = remote_lanes(path_, {"idle", "1q"});
+  ASSERT_TRUE(lanes);
+  const auto status = nlohmann::json::parse(ask_for_status(path_, false).value());
+  EXPECT_EQ(status["tenants"][0]["attach_ms"], nullptr);
+  EXPECT_NE(ask_for_status(path_, true)->find("penstock_proxy_attach_seconds{tenant=\"idle\""), std::string::npos);
+  EXPECT_NE(ask_for_status(path_, true)->find("} NaN\n"), std::string::npos);
 }
 
 TEST_F(Proxy, SaysWhetherALatencyBoundHolds) {

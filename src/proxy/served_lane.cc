@@ -208,6 +208,7 @@ bool ServedLane::advance() noexcept {
     return true;
   }
   publish_results();
+  tenant_.note_batch(Arbiter::now());
   count_times();
   complete(/*failed=*/false);
   return true;

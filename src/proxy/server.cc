@@ -247,15 +247,17 @@ Result<Quota> Server::admit(const Hello& hello, const Peer& peer, TenantState& t
   return quota;
 }
 
-void Server::leave(TenantState& tenant) noexcept {
+void Server::leave(TenantState& tenant, std::chrono::nanoseconds took) noexcept {
   arbiter_.with([&](Scheduler& scheduler) { scheduler.remove(tenant.scheduled); });
   const std::lock_guard lock(mutex_);
   const auto found = std::ranges::find(admitted_, &tenant, &Admitted::state);
   if (found == admitted_.end()) return;
   const TenantCounters& counters = tenant.counters;
-  log_info("tenant {}, process {}, has ended: {} batches, {} packets, {} to the device, {} to the host", found->name,
-           found->peer.pid, counters.batches.load(), counters.packets.load(), format_size(counters.to_device.load()),
-           format_size(counters.to_host.load()));
+  log_info("tenant {}, process {}, has ended: {} batches, {} packets, {} to the device, {} to the host; released in {}",
+           found->name, found->peer.pid, counters.batches.load(), counters.packets.load(),
+           format_size(counters.to_device.load()), format_size(counters.to_host.load()), format_duration(took));
+  ++detached_;
+  detaching_ += took;
   admitted_.erase(found);
 }
 
@@ -294,6 +296,9 @@ std::string Server::status_prometheus(Policy policy) const {
   std::string text =
       fmt::format("# TYPE penstock_proxy_device_lost gauge\npenstock_proxy_device_lost {}\n", is_lost() ? 1 : 0);
   text += fmt::format("# TYPE penstock_proxy_restarts_total counter\npenstock_proxy_restarts_total {}\n", restarts_);
+  text += fmt::format("# TYPE penstock_proxy_detached_total counter\npenstock_proxy_detached_total {}\n", detached_);
+  text += fmt::format("# TYPE penstock_proxy_detach_seconds_total counter\npenstock_proxy_detach_seconds_total {}\n",
+                      std::chrono::duration<double>(detaching_).count());
   const auto add = [&](std::string_view name, std::string_view type, auto value) {
     text += fmt::format("# TYPE penstock_proxy_{} {}\n", name, type);
     for (const Admitted& tenant : admitted_) {
@@ -324,6 +329,10 @@ std::string Server::status_prometheus(Policy policy) const {
   count("batches_in_flight", "gauge", &TenantCounters::in_flight);
   count("device_memory_bytes", "gauge", &TenantCounters::device_bytes);
   count("host_memory_bytes", "gauge", &TenantCounters::host_bytes);
+  add("attach_seconds", "gauge", [](const Admitted& tenant) {
+    const std::uint64_t ns = tenant.state->counters.attach_ns.load();
+    return ns == 0 ? "NaN" : fmt::to_string(static_cast<double>(ns) / 1e9);
+  });
   if (policy != Policy::deadline) return text;
   add("latency_bound_seconds", "gauge",
       [](const Admitted& tenant) { return std::chrono::duration<double>(tenant.quota.latency).count(); });
@@ -362,7 +371,9 @@ std::string Server::status_json(Policy policy) const {
               {"batches_in_flight", counters.in_flight.load()},
               {"device_memory", counters.device_bytes.load()},
               {"device_memory_most", tenant.quota.device_bytes},
-              {"host_memory", counters.host_bytes.load()}};
+              {"host_memory", counters.host_bytes.load()},
+              {"attach_ms", nullptr}};
+    if (const std::uint64_t ns = counters.attach_ns.load(); ns != 0) json["attach_ms"] = static_cast<double>(ns) / 1e6;
     if (tenant.quota.latency.count() > 0) {
       json["latency_bound_us"] = us(tenant.quota.latency);
       json["late_batches"] = counters.late.load();
@@ -380,6 +391,8 @@ std::string Server::status_json(Policy policy) const {
                   {"device_memory", backend_->memory()},
                   {"scheduler", kPolicyNames[static_cast<std::size_t>(policy)]},
                   {"restarts", restarts_},
+                  {"detached", detached_},
+                  {"detach_seconds", std::chrono::duration<double>(detaching_).count()},
                   {"tenants", std::move(tenants)}};
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -94,7 +94,7 @@ class Server final : private Admission {
 
   Server(ServerSettings settings, std::unique_ptr<Backend> backend, Listener listener, const Inheritance& inherited);
   Result<Quota> admit(const Hello& hello, const Peer& peer, TenantState& tenant) override;
-  void leave(TenantState& tenant) noexcept override;
+  void leave(TenantState& tenant, std::chrono::nanoseconds took) noexcept override;
   void accept_all() noexcept;
   void accept_one(FileDescriptor socket);
   void make_room();
@@ -116,11 +116,13 @@ class Server final : private Admission {
   const std::uint64_t restarts_;
   const unsigned restarts_in_a_row_;
   mutable Arbiter arbiter_;
-  mutable std::mutex mutex_;  // guards `admitted_`
+  mutable std::mutex mutex_;  // guards the next three members
   std::vector<Admitted> admitted_;
-  std::list<Connection> connections_;  // of the accepting thread
-  FileDescriptor stop_;                // an eventfd
-  std::thread thread_;                 // last: uses all others
+  std::uint64_t detached_ = 0;            // tenants that have ended
+  std::chrono::nanoseconds detaching_{};  // the time that it took to release what they had
+  std::list<Connection> connections_;     // of the accepting thread
+  FileDescriptor stop_;                   // an eventfd
+  std::thread thread_;                    // last: uses all others
 };
 
 /// Ask the proxy at `path`.

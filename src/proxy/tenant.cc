@@ -61,12 +61,13 @@ Tenant::Tenant(FileDescriptor socket, const Peer& peer, const Backend& backend, 
     : socket_(std::move(socket)), peer_(peer), admission_(admission), state_(backend, arbiter) {}
 
 Tenant::~Tenant() {
+  const auto begun = Arbiter::now();
   // Lanes first, then the stages, then the tables, then the memory. Only then may others have the share.
   threads_.clear();
   state_.stages.clear();
   tables_.clear();
   for (std::uint32_t id = 0; id < kMostMemories; ++id) state_.remove_memory(id);
-  if (admitted_) admission_.leave(state_);
+  if (admitted_) admission_.leave(state_, releasing_ + (Arbiter::now() - begun));
 }
 
 void Tenant::interrupt() noexcept { ::shutdown(socket_.get(), SHUT_RDWR); }
@@ -102,6 +103,7 @@ std::string Tenant::handle(Received message) {
     if constexpr (std::is_same_v<decltype(work(*copy)), std::string>) {
       return work(*copy);
     } else {
+      if constexpr (!std::is_same_v<Message, Release>) releasing_ = {};
       work(*copy);
       return {};
     }
@@ -132,6 +134,7 @@ std::string Tenant::handle(Received message) {
 
 std::string Tenant::answer(const Hello& hello) {
   if (admitted_) return "a second hello";
+  state_.hello_at = Arbiter::now();
   const auto refuse = [&](const Errors& errors, std::uint32_t how) {
     Reply refusal;
     refusal.failed = how;
@@ -197,7 +200,13 @@ void Tenant::answer(const MakeLane& request) {
   reply(made, files);
 }
 
-void Tenant::handle(const Release& release) {
+void Tenant::handle(const Release& request) {
+  const auto begun = Arbiter::now();
+  give_back(request);
+  releasing_ += Arbiter::now() - begun;
+}
+
+void Tenant::give_back(const Release& release) {
   switch (release.type) {
     case MessageType::close_memory: state_.remove_memory(release.id); break;
     case MessageType::unload_tables:

@@ -36,7 +36,8 @@ class Admission {
   virtual ~Admission() = default;
   /// An error says why there is no room. Until `leave`, the quota is the tenant's.
   [[nodiscard]] virtual Result<Quota> admit(const Hello& hello, const Peer& peer, TenantState& tenant) = 0;
-  virtual void leave(TenantState& tenant) noexcept = 0;
+  /// `took`: to release what the tenant had.
+  virtual void leave(TenantState& tenant, std::chrono::nanoseconds took) noexcept = 0;
   /// JSON, or for Prometheus.
   [[nodiscard]] virtual std::string status(bool prometheus) const = 0;
 };
@@ -77,6 +78,7 @@ class Tenant {
   void answer(const MakeStage& request);
   void answer(const MakeLane& request);
   void handle(const Release& release);
+  void give_back(const Release& release);
 
   [[nodiscard]] Result<std::uint32_t> open_memory(const OpenMemory& request, int file);
   [[nodiscard]] Result<std::uint32_t> load_tables(const LoadTables& request, int file);
@@ -97,6 +99,7 @@ class Tenant {
   std::map<std::uint32_t, std::unique_ptr<LaneWorker>> threads_;
   std::map<std::uint32_t, Lane> lanes_;
   IdCounter ids_;
+  std::chrono::nanoseconds releasing_{};  // the time that releases took since the last other request
 };
 
 }  // namespace penstock::proxy

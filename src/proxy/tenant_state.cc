@@ -71,6 +71,13 @@ std::shared_ptr<const TenantMemory> TenantState::remove_memory(std::uint32_t id)
   return id < kMostMemories ? std::exchange(memories_[id], nullptr) : nullptr;
 }
 
+void TenantState::note_batch(Scheduler::Time now) noexcept {
+  if (counters.attach_ns.load(std::memory_order_relaxed) != 0) return;
+  std::uint64_t none = 0;
+  const auto took = static_cast<std::uint64_t>(std::max(now - hello_at, Scheduler::Time{1}).count());
+  counters.attach_ns.compare_exchange_strong(none, took);
+}
+
 void TenantState::end(std::string why) {
   const std::lock_guard lock(why_mutex_);
   if (why_.empty()) why_ = std::move(why);

@@ -59,6 +59,7 @@ struct TenantCounters {
   std::atomic<std::uint64_t> in_flight{0};
   std::atomic<std::uint64_t> device_bytes{0};  // of memory on the device
   std::atomic<std::uint64_t> host_bytes{0};    // that the device can access
+  std::atomic<std::uint64_t> attach_ns{0};  // from `hello` to the end of the first batch; 0: there was none yet
 };
 
 /// Ids of what a tenant makes, from 1. None comes twice: what still has an id must not be replaced.
@@ -111,6 +112,7 @@ struct TenantState {
   Scheduler::Id scheduled = 0;
   TenantCounters counters;
   StagePool stages;
+  Scheduler::Time hello_at{};  // set before there are lanes
 
   /// For the threads that serve lanes.
   [[nodiscard]] TenantMemories memories() const {
@@ -121,6 +123,9 @@ struct TenantState {
   [[nodiscard]] std::uint32_t add_memory(std::shared_ptr<const TenantMemory> memory);
   /// What was there. It ends when no lane uses it any more.
   std::shared_ptr<const TenantMemory> remove_memory(std::uint32_t id);
+
+  /// A batch has ended well. The first one tries a lane, so the tenant is there.
+  void note_batch(Scheduler::Time now) noexcept;
 
   /// Ends the tenant: it has broken the protocol. The first reason counts.
   void end(std::string why);

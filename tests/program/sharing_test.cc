@@ -112,6 +112,20 @@ TEST_F(Sharing, MeasuresWhatFixedSharesArePartsOf) {
   EXPECT_GT(fixed.number("fixed_gbps"), 0);
 }
 
+TEST_F(Sharing, MeasuresHowATenantComesAndGoes) {
+  setting_.duration = milliseconds{250};  // in which all tenants get a processor, also of two
+  const auto trial = this->trial();
+  Point visited = point("weighted", 2, "4q", "attach");
+  ASSERT_EQ(trial->make_ready(visited), "");
+  const auto measured = trial->measure(visited, {});
+  ASSERT_TRUE(measured) << to_string(measured.error());
+  expect_results(visited, 2);
+  constexpr std::array kValues{"start_ms", "attach_ms", "detach_ms", "visited_gbps", "visited_p99_us", "kept_percent"};
+  for (const char* const value : kValues) EXPECT_GT(visited.number(value), 0) << value << ": " << describe(visited);
+  EXPECT_GE(visited.number("start_ms"), visited.number("attach_ms"));
+  ASSERT_NE(visited.find("attach_ms_repeats"), nullptr) << "it comes several times";
+}
+
 TEST_F(Sharing, LeavesOutTenantsThatDoNotFit) {
   const auto trial = this->trial();
   EXPECT_THAT(trial->make_ready(point("best-effort", 2, "16q")), HasSubstr("no room for a tenant of profile 16q"));

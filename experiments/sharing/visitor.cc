@@ -1,0 +1,74 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "experiments/sharing/visitor.h"
+
+#include <chrono>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "experiments/sharing/tenants.h"
+
+namespace penstock::experiments {
+namespace {
+
+/// Asks the proxy until `found` has a value.
+template <typename Find>
+auto wait_for(const RunningProxy& proxy, const std::atomic<bool>& stop, Find find) -> decltype(find(nlohmann::json())) {
+  constexpr std::chrono::milliseconds kLook{10};
+  constexpr int kMostLooks = 1000;
+  for (int look = 0; look < kMostLooks && !stop.load(); ++look) {
+    if (const auto status = proxy.status()) {
+      if (auto found = find(*status)) return found;
+    }
+    std::this_thread::sleep_for(kLook);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<double> attach_ms_of(const nlohmann::json& status, const std::string& tenant) {
+  const auto tenants = status.find("tenants");
+  if (tenants == status.end() || !tenants->is_array()) return std::nullopt;
+  for (const nlohmann::json& each : *tenants) {
+    if (!each.is_object() || each.value("name", "") != tenant) continue;
+    const auto attach = each.find("attach_ms");
+    if (attach != each.end() && attach->is_number()) return attach->get<double>();
+  }
+  return std::nullopt;
+}
+
+std::optional<Detached> detached_of(const nlohmann::json& status) {
+  const auto tenants = status.find("detached"), seconds = status.find("detach_seconds");
+  if (tenants == status.end() || seconds == status.end() || !tenants->is_number() || !seconds->is_number())
+    return std::nullopt;
+  return Detached{tenants->get<double>(), seconds->get<double>()};
+}
+
+Result<Visit> visit(const RunningProxy& proxy, const Words& program, const std::string& chain, const Workplace& folder,
+                    const std::atomic<bool>& stop) {
+  constexpr double kMs = 1000;
+  const auto before = wait_for(proxy, stop, detached_of);
+  if (!before) return failure({{}, "the proxy does not say which tenants it had", "", ""});
+  Visit visit;
+  const auto begun = std::chrono::steady_clock::now();
+  auto visitor = Tenants::start(program, {chain}, folder, stop);
+  if (!visitor) return tl::unexpected(std::move(visitor.error()));
+  visit.start_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begun).count();
+  const std::string name = Tenants::chain_of(folder, 0);
+  const auto attached = wait_for(proxy, stop, [&](const nlohmann::json& status) { return attach_ms_of(status, name); });
+  if (!attached) return failure({{}, "the proxy does not say when a tenant was attached", "", ""});
+  visit.attach_ms = *attached;
+  if (auto ended = (*visitor)->end(); !ended) return tl::unexpected(std::move(ended.error()));
+  const auto after = wait_for(proxy, stop, [&](const nlohmann::json& status) {
+    const auto now = detached_of(status);
+    return now && now->tenants > before->tenants ? now : std::nullopt;
+  });
+  if (!after) return failure({{}, "the proxy does not say when a tenant was detached", "", ""});
+  visit.detach_ms = (after->seconds - before->seconds) / (after->tenants - before->tenants) * kMs;
+  return visit;
+}
+
+}  // namespace penstock::experiments
