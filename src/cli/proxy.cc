@@ -43,6 +43,7 @@ struct ServeOptions {
   std::string host_memory = "4GiB";
   std::string on_device = "16MiB";
   std::string rate = "400Gbps";
+  std::string unit_rate, user_rate;  // "": no limit
   unsigned batches = 0;
   SocketAccess access;
   unsigned user_units = proxy::Profile::kWhole;
@@ -76,6 +77,17 @@ Result<proxy::ServerSettings> settings_of(const ServeOptions& options) {
   } else {
     errors.push_back(wrong("--rate", options.rate, "bits per second, such as 400Gbps"));
   }
+  const auto limit = [&](std::string_view option, const std::string& text, std::uint64_t& to) {
+    if (text.empty()) return;
+    const auto rate = parse_rate(text);
+    if (rate && rate->value >= 8 && rate->unit == Rate::Unit::bits_per_second) {
+      to = static_cast<std::uint64_t>(rate->value / 8);
+    } else {
+      errors.push_back(wrong(option, text, "bits per second, such as 10Gbps"));
+    }
+  };
+  limit("--unit-rate", options.unit_rate, settings.unit_bytes_per_second);
+  limit("--user-rate", options.user_rate, settings.user_bytes_per_second);
   const SocketAccess::Checked access = options.access.check(errors);
   settings.mode = access.mode;
   settings.users = access.users;
@@ -192,6 +204,14 @@ void add_proxy(CLI::App& app, int& exit_code) {
                    "most sixteenths of the GPU that the tenants of a user may have")
       ->check(whole_number(1, proxy::Profile::kWhole))
       ->capture_default_str();
+  server
+      ->add_option("--unit-rate", options->unit_rate,
+                   "most bits per second to and from the GPU for each sixteenth that a tenant has; default: no limit")
+      ->type_name("RATE");
+  server
+      ->add_option("--user-rate", options->user_rate,
+                   "most bits per second to and from the GPU of all tenants of a user; default: no limit")
+      ->type_name("RATE");
   server->footer(
       "Schedulers: best-effort: as batches come; equal: the same for all tenants that want to; fixed: each tenant's\n"
       "profile, and what it leaves is idle; weighted: by profile, and tenants borrow what others leave; deadline: "

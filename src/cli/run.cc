@@ -213,9 +213,9 @@ int run_chain(const RunArguments& arguments) {
     predecessor = std::move(*found);
   }
   if (run::RunSettings& settings = loaded->chain.settings; !settings.proxy.empty()) {
-    auto lanes =
-        proxy::remote_lanes(settings.proxy, {arguments.chain.file, settings.proxy_profile, settings.proxy_latency},
-                            settings.needs_proxy ? proxy::WithoutProxy::fails : proxy::WithoutProxy::begins_on_cpu);
+    auto lanes = proxy::remote_lanes(
+        settings.proxy, {arguments.chain.file, settings.proxy_profile, settings.proxy_latency, settings.proxy_limits},
+        settings.needs_proxy ? proxy::WithoutProxy::fails : proxy::WithoutProxy::begins_on_cpu);
     if (!lanes) return fail(lanes.error());
     settings.remote = std::move(*lanes);
   }

@@ -41,6 +41,12 @@ constexpr auto kRun = std::to_array<Parameter>({
     {"proxy_latency", ParameterType::duration, "", "1us..10s",
      "longest time that a batch should take in the proxy, waiting included, which its scheduler `deadline` tries to "
      "keep; default: no bound"},
+    {"proxy_memory", ParameterType::size, "", "1MiB..16TiB",
+     "most memory on the proxy's GPU; default: what the profile has"},
+    {"proxy_batches", ParameterType::integer, "", "1..4096",
+     "most batches on the proxy's GPU at a time; default: what the proxy allows"},
+    {"proxy_rate", ParameterType::rate, "", "1Mbps..100Tbps",
+     "most bits per second to and from the proxy's GPU, both together; default: what the proxy allows"},
     {"workers", ParameterType::integer, "1", "1..256",
      "number of threads, each with its own queues, ring and stages; with `cores`, their number is the default"},
     {"cores", ParameterType::cpus, "", "",
@@ -259,8 +265,9 @@ void RunSection::choose_processor(bool only_plan, bool functions_known) {
       note_without_effect("rate", "without latency");
     return;
   }
-  for (const char* name : {"gpus", "proxy", "proxy_profile", "proxy_latency", "rate", "streams", "transfer", "frames",
-                           "sharing", "launches", "finish", "gpu_shares"})
+  for (const char* name :
+       {"gpus", "proxy", "proxy_profile", "proxy_latency", "proxy_memory", "proxy_batches", "proxy_rate", "rate",
+        "streams", "transfer", "frames", "sharing", "launches", "finish", "gpu_shares"})
     note_without_effect(name);
 }
 
@@ -272,6 +279,11 @@ void RunSection::use_proxy(bool functions_known) {
   if (settings_.proxy.empty()) errors_.push_back({place, "proxy: no socket", "''", "the path of a unix socket"});
   if (run_->has("proxy_profile")) settings_.proxy_profile = run_->text("proxy_profile");
   if (run_->has("proxy_latency")) settings_.proxy_latency = run_->duration("proxy_latency");
+  if (run_->has("proxy_memory")) settings_.proxy_limits.memory = run_->integer("proxy_memory");
+  if (run_->has("proxy_batches"))
+    settings_.proxy_limits.batches = static_cast<unsigned>(run_->integer("proxy_batches"));
+  if (run_->has("proxy_rate"))
+    settings_.proxy_limits.bytes_per_second = static_cast<std::uint64_t>(run_->rate("proxy_rate").value / 8);
   note_without_effect("gpus", "with a proxy");
   if (run_->text("gpu_shares") == "auto") {
     errors_.push_back({run_->place("gpu_shares"), "gpu_shares: a proxy's GPU cannot be measured", "'auto'",

@@ -76,6 +76,9 @@ tl::expected<void, run::NotConnected> Connection::introduce(const TenantWish& wi
   hello.name = Text<64>(wish.name);
   hello.profile = Text<8>(wish.profile);
   hello.latency_us = static_cast<std::uint32_t>(std::chrono::ceil<std::chrono::microseconds>(wish.latency).count());
+  hello.memory = wish.limits.memory;
+  hello.bytes_per_second = wish.limits.bytes_per_second;
+  hello.batches = wish.limits.batches;
   const auto answer = exchange(bytes_of(hello), {});
   if (!answer)
     return tl::unexpected(run::NotConnected{{Error{{path_, 0, 0},

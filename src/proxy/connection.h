@@ -27,6 +27,7 @@ struct TenantWish {
   std::string name;
   std::string profile{};               // "": the proxy's default
   std::chrono::nanoseconds latency{};  // bound from the order of a batch to its results; 0: none
+  run::RemoteLimits limits{};
 };
 
 class Connection {

@@ -61,7 +61,7 @@ struct Hello {
   Text<64> name;                       // for people
   Text<8> profile;                     // "4q"; empty: the proxy's default
   std::uint64_t memory = 0;            // on the device, in bytes; 0: what the profile has
-  std::uint64_t bytes_per_second = 0;  // 0: no limit of its own
+  std::uint64_t bytes_per_second = 0;  // in both directions; 0: the proxy's limit
   std::uint32_t batches = 0;           // in flight; 0: the proxy's limit
   std::uint32_t latency_us = 0;        // bound from the order of a batch to its results; 0: none
 };

@@ -500,6 +500,60 @@ TEST_F(Proxy, LimitsTheSixteenthsOfAUser) {
   EXPECT_TRUE(remote_lanes(path_, {"fits", "2q"}));
 }
 
+TEST_F(Proxy, GivesATenantNoMoreThanItAsksFor) {
+  device_.memory = std::uint64_t{1} << 30;
+  ServerSettings settings;
+  settings.batches = 16;
+  settings.unit_bytes_per_second = 1'000'000'000;
+  start(settings);
+  const auto limits_of = [&](const run::RemoteLimits& limits) {
+    const auto lanes = remote_lanes(path_, {"test", "4q", {}, limits});
+    EXPECT_TRUE(lanes);
+    return nlohmann::json::parse(ask_for_status(path_, false).value())["tenants"][0];
+  };
+  const auto wait_until_empty = [&] {
+    for (int i = 0; i < 500 && ask_for_status(path_, false)->find("\"pid\"") != std::string::npos; ++i)
+      ::usleep(10000);
+  };
+  auto tenant = limits_of({});
+  EXPECT_EQ(tenant["device_memory_most"], std::uint64_t{256} << 20);
+  EXPECT_EQ(tenant["batches_most"], 16);
+  EXPECT_EQ(tenant["bytes_per_second_most"], 4'000'000'000U) << "four sixteenths";
+  wait_until_empty();
+  tenant = limits_of({std::uint64_t{64} << 20, 1'000'000, 3});
+  EXPECT_EQ(tenant["device_memory_most"], std::uint64_t{64} << 20);
+  EXPECT_EQ(tenant["batches_most"], 3);
+  EXPECT_EQ(tenant["bytes_per_second_most"], 1'000'000);
+  wait_until_empty();
+  tenant = limits_of({0, 9'000'000'000, 100});
+  EXPECT_EQ(tenant["batches_most"], 16) << "not more than the proxy allows";
+  EXPECT_EQ(tenant["bytes_per_second_most"], 4'000'000'000U);
+  wait_until_empty();
+  const auto large = remote_lanes(path_, {"large", "4q", {}, {std::uint64_t{257} << 20, 0, 0}});
+  ASSERT_FALSE(large);
+  EXPECT_NE(to_string(large.error()).find("profile 4q has less memory: found 257.0 MiB, expected at most 256.0 MiB"),
+            std::string::npos)
+      << to_string(large.error());
+}
+
+TEST_F(Proxy, LimitsTheRateOfAUser) {
+  ServerSettings settings;
+  settings.policy = Policy::best_effort;
+  constexpr double kRate = 10e6;
+  settings.user_bytes_per_second = static_cast<std::uint64_t>(kRate);
+  start(settings);
+  const Outcome twins = run_chain(false, block_some);
+  const auto begun = std::chrono::steady_clock::now();
+  const Outcome proxied = run_chain(true, block_some);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+  expect_same(twins, proxied);
+  EXPECT_EQ(proxied.report.gpu->failures, 0U);
+  // All but a few batches have been paid for; each counts as 64 KiB at least.
+  constexpr double kBatchBytes = 64 << 10;
+  ASSERT_GT(proxied.report.gpu->segments, 20U);
+  EXPECT_LT((static_cast<double>(proxied.report.gpu->segments) - 6) * kBatchBytes / seconds, kRate);
+}
+
 TEST_F(Proxy, SaysThatNobodyListens) {
   const auto lanes = remote_lanes(path_, {"test", ""});
   ASSERT_FALSE(lanes);

@@ -55,6 +55,18 @@ Scheduler::Id Scheduler::add(const Share& share, Time now) {
   tenant.part.filled = tenant.limit.filled = tenant.reservation.filled = now;
   tenant.demand.times.fill(BatchTimeFit(1e9 / device_.bytes_per_second));
   if (tenants_.empty()) measured_ = now;
+  std::erase_if(users_, [now](const auto& entry) {
+    const UserLimit& limit = entry.second;
+    const double rate = limit.bytes_per_second;
+    return limit.tenants == 0 && limit.bucket.level_at(rate, rate * kDepthSeconds, now) >= 0;
+  });
+  if (share.user_bytes_per_second > 0) {
+    const auto [user, is_new] = users_.try_emplace(share.user);
+    if (is_new) user->second.bucket.filled = now;
+    user->second.bytes_per_second = static_cast<double>(share.user_bytes_per_second);
+    ++user->second.tenants;
+    tenant.of_user = &user->second;
+  }
   tenants_.emplace(next_id_, tenant);
   claims_.reserve(tenants_.size());
   return next_id_++;
@@ -66,6 +78,7 @@ void Scheduler::remove(Id id) {
   on_device_ -= found->second.on_device;
   on_device_ns_ -= found->second.on_device_ns;
   std::erase_if(running_, [id](const Running& running) { return running.tenant == id; });
+  if (found->second.of_user != nullptr) --found->second.of_user->tenants;
   tenants_.erase(found);
 }
 
@@ -96,6 +109,11 @@ bool Scheduler::is_within_limits(Tenant& tenant, Time now) const noexcept {
   tenant.part.fill(part, part * kDepthSeconds, now);
   if (tenant.share.batches != 0 && tenant.batches >= tenant.share.batches) return false;
   if (own > 0 && tenant.limit.level < 0) return false;
+  if (tenant.of_user != nullptr) {
+    const double of_user = tenant.of_user->bytes_per_second;
+    tenant.of_user->bucket.fill(of_user, of_user * kDepthSeconds, now);
+    if (tenant.of_user->bucket.level < 0) return false;
+  }
   return policy_ != Policy::fixed || tenant.part.level >= 0;
 }
 
@@ -248,6 +266,7 @@ bool Scheduler::try_start(Batch& batch, Time now) {
   const auto bytes = static_cast<double>(batch.bytes_);
   tenant->part.level -= bytes;
   tenant->limit.level -= bytes;
+  if (tenant->of_user != nullptr) tenant->of_user->bucket.level -= bytes;
   tenant->on_device += batch.bytes_;
   tenant->on_device_ns += ns;
   on_device_ += batch.bytes_;
@@ -280,6 +299,7 @@ Scheduler::Done Scheduler::finish(const Batch& batch, std::uint64_t bytes, Time 
   const double more = static_cast<double>(bytes) - static_cast<double>(batch.bytes_);
   tenant->part.level -= more;
   tenant->limit.level -= more;
+  if (tenant->of_user != nullptr) tenant->of_user->bucket.level -= more;
   tenant->on_device -= batch.bytes_;
   tenant->on_device_ns -= expected_ns;
   on_device_ -= batch.bytes_;

@@ -50,10 +50,12 @@ inline constexpr std::string_view kPolicyNames[] = {"best-effort", "equal", "fix
 
 /// Of one tenant.
 struct Share {
-  double part = 1;                     // of the device, 0..1: its weight
-  std::uint64_t bytes_per_second = 0;  // limit; 0: none
-  unsigned batches = 0;                // limit of those on the device; 0: none
-  std::chrono::nanoseconds latency{};  // bound from the order of a batch to its end; 0: none
+  double part = 1;                          // of the device, 0..1: its weight
+  std::uint64_t bytes_per_second = 0;       // limit; 0: none
+  unsigned batches = 0;                     // limit of those on the device; 0: none
+  std::chrono::nanoseconds latency{};       // bound from the order of a batch to its end; 0: none
+  std::uint64_t user = 0;                   // whose tenant it is
+  std::uint64_t user_bytes_per_second = 0;  // limit of all tenants of the user together; 0: none
 };
 
 class Scheduler {
@@ -140,6 +142,12 @@ class Scheduler {
     Time last{};                  // order
     void measure(double window_ns) noexcept;
   };
+  /// Of all tenants of a user. Stays after the last one has ended, until what they have used too much is paid.
+  struct UserLimit {
+    Bucket bucket;
+    double bytes_per_second = 0;
+    unsigned tenants = 0;
+  };
   struct Tenant {
     Share share;
     double clock = 0;  // bytes / weight; with `deadline`, ns / weight
@@ -150,8 +158,9 @@ class Scheduler {
     std::uint64_t on_device = 0;
     double on_device_ns = 0;
     unsigned batches = 0;
-    Bucket part;   // of the device, for `fixed`
-    Bucket limit;  // the tenant's own
+    Bucket part;                   // of the device, for `fixed`
+    Bucket limit;                  // the tenant's own
+    UserLimit* of_user = nullptr;  // null: there is none
     // For `deadline`:
     Demand demand;
     Bound bound;
@@ -195,6 +204,7 @@ class Scheduler {
   unsigned period_ = 0;  // of the policy: clocks of different policies have different units
   Device device_;
   std::map<Id, Tenant> tenants_;
+  std::map<std::uint64_t, UserLimit> users_;  // those that have one
   Id next_id_ = 1;
   std::uint64_t on_device_ = 0;
   double on_device_ns_ = 0;

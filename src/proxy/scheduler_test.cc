@@ -164,6 +164,48 @@ TEST(Scheduler, ChargesWhatBatchesTurnOutToCost) {
   EXPECT_NEAR(simulation.part_of(0, 1s), 0.5, 0.5 * 0.05);
 }
 
+TEST(Scheduler, KeepsTheLimitOfAUserOverAllOfItsTenants) {
+  const auto of_user = [](std::uint64_t user, double limit) {
+    Share share;
+    share.user = user;
+    share.user_bytes_per_second = static_cast<std::uint64_t>(limit * kRate);
+    return Greedy{share, 256 << 10, 16};
+  };
+  for (const Policy policy : {Policy::best_effort, Policy::equal, Policy::weighted, Policy::deadline}) {
+    Simulation simulation(policy, {of_user(7, 0.2), of_user(7, 0.2), of_user(8, 0.2), {{}, 1 << 20, 8}});
+    simulation.run_for(1s);
+    EXPECT_NEAR(simulation.part_of(0, 1s) + simulation.part_of(1, 1s), 0.2, 0.2 * 0.05) << "two tenants";
+    EXPECT_NEAR(simulation.part_of(2, 1s), 0.2, 0.2 * 0.05);
+    EXPECT_GT(simulation.part_of(3, 1s), 0.5) << "who has no limit gets the rest";
+    simulation.leave(0);
+    simulation.run_for(1s);
+    EXPECT_NEAR(simulation.part_of(1, 1s), 0.2, 0.2 * 0.05) << "one has what both had";
+  }
+}
+
+TEST(Scheduler, AUserPaysItsDebtsAlsoIfItsTenantComesAgain) {
+  Scheduler scheduler(Policy::best_effort, kDevice);
+  Share share;
+  share.user = 7;
+  share.user_bytes_per_second = 1'000'000;
+  const auto start = [&](Scheduler::Id tenant, Time now) {
+    Scheduler::Batch batch = scheduler.order(tenant, 100'000, 0, now);
+    if (!scheduler.try_start(batch, now)) return scheduler.give_up(batch, now), false;
+    static_cast<void>(scheduler.finish(batch, 100'000, now));
+    return true;
+  };
+  const auto first = scheduler.add(share, 0s);
+  EXPECT_TRUE(start(first, 0s));
+  EXPECT_FALSE(start(first, 50ms));
+  scheduler.remove(first);
+  const auto second = scheduler.add(share, 60ms);
+  EXPECT_FALSE(start(second, 60ms));
+  EXPECT_TRUE(start(second, 101ms));
+  scheduler.remove(second);
+  const auto third = scheduler.add(share, 10s);
+  EXPECT_TRUE(start(third, 10s));
+}
+
 TEST(Scheduler, KeepsATenantsOwnLimits) {
   Simulation simulation(Policy::weighted,
                         {{{1, static_cast<std::uint64_t>(kRate / 10), 0}, 256 << 10, 16}, {{1, 0, 1}}});

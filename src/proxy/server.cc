@@ -32,6 +32,13 @@ std::string name_of(const Hello& hello) {
   return hello.name.view().empty() ? "without a name" : printable(hello.name.view());
 }
 
+/// Of two limits, 0 being none.
+template <typename Number>
+Number least_limit(Number one, Number other) {
+  if (one == 0 || other == 0) return std::max(one, other);
+  return std::min(one, other);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Server>> Server::start(ServerSettings settings, std::unique_ptr<Backend> backend,
@@ -234,12 +241,12 @@ Result<Quota> Server::admit(const Hello& hello, const Peer& peer, TenantState& t
   quota.latency = std::chrono::microseconds{hello.latency_us};
   quota.device_bytes = hello.memory == 0 ? most : hello.memory;
   quota.host_bytes = settings_.host_bytes;
-  quota.bytes_per_second = hello.bytes_per_second;
-  quota.batches = settings_.batches == 0 ? hello.batches
-                  : hello.batches == 0   ? settings_.batches
-                                         : std::min(hello.batches, settings_.batches);
+  quota.bytes_per_second = least_limit(hello.bytes_per_second, settings_.unit_bytes_per_second * quota.profile.units);
+  quota.batches = least_limit(hello.batches, settings_.batches);
   tenant.scheduled = arbiter_.with([&](Scheduler& scheduler) {
-    return scheduler.add({quota.profile.part(), quota.bytes_per_second, quota.batches, quota.latency}, Arbiter::now());
+    return scheduler.add({quota.profile.part(), quota.bytes_per_second, quota.batches, quota.latency, peer.uid,
+                          settings_.user_bytes_per_second},
+                         Arbiter::now());
   });
   admitted_.push_back({name_of(hello), peer, quota, &tenant, steady_clock::now()});
   log_info("tenant {}: process {} of user {}, group {}, profile {}, {} of device memory", name_of(hello), peer.pid,
@@ -374,6 +381,8 @@ std::string Server::status_json(Policy policy) const {
               {"host_memory", counters.host_bytes.load()},
               {"attach_ms", nullptr}};
     if (const std::uint64_t ns = counters.attach_ns.load(); ns != 0) json["attach_ms"] = static_cast<double>(ns) / 1e6;
+    if (tenant.quota.batches != 0) json["batches_most"] = tenant.quota.batches;
+    if (tenant.quota.bytes_per_second != 0) json["bytes_per_second_most"] = tenant.quota.bytes_per_second;
     if (tenant.quota.latency.count() > 0) {
       json["latency_bound_us"] = us(tenant.quota.latency);
       json["late_batches"] = counters.late.load();

@@ -38,6 +38,9 @@ struct ServerSettings {
   std::uint64_t host_bytes = std::uint64_t{4} << 30;  // that a tenant may let the device access
   unsigned batches = 0;                               // of a tenant on the device; 0: no limit
   unsigned user_units = Profile::kWhole;              // sixteenths of a user's tenants together
+  // Most bytes per second to and from the device, both together; 0: no limit.
+  std::uint64_t unit_bytes_per_second = 0;  // for each sixteenth that a tenant has
+  std::uint64_t user_bytes_per_second = 0;  // of a user's tenants together
   // Who may connect besides root and the proxy's own user. Both empty: everybody who may write to the socket.
   std::vector<uid_t> users;
   std::vector<gid_t> groups;

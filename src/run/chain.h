@@ -53,12 +53,20 @@ enum class Queueing : std::uint8_t { per_worker, shared };
 
 class RemoteDevice;
 
+/// What a run may use of the device of another process, if that is less than what that process allows. 0: no less.
+struct RemoteLimits {
+  std::uint64_t memory = 0;            // there, in bytes
+  std::uint64_t bytes_per_second = 0;  // to and from it
+  unsigned batches = 0;                // there at a time
+};
+
 struct RunSettings {
   function::Processor processor = function::Processor::cpu;  // of functions that have a stage for it, and no own one
   std::vector<int> gpus;      // device numbers; workers are spread over them; not empty on a GPU of this process
   std::string proxy;          // socket of the process whose device runs the lanes; empty: this process's own devices do
   std::string proxy_profile;  // share of that device to ask for; empty: what the proxy gives
   std::chrono::nanoseconds proxy_latency{};  // bound to ask for, of a batch's time there; 0: none
+  RemoteLimits proxy_limits;                 // ditto
   bool needs_proxy = false;              // a GPU is demanded, so the run does not begin while that process is not there
   std::shared_ptr<RemoteDevice> remote;  // of that process; set before the run begins if there is a `proxy`
   unsigned streams = 3;                  // batches in flight per worker; with shared queueing, of all workers together
