@@ -195,11 +195,14 @@ class NetworkFunction {
     return nullptr;
   }
   /// What its stage on this device is made from, by the newest tables; for a process that owns the device. Later
-  /// changes of the tables are not in it. Null: its stage on this processor cannot run in another process.
+  /// changes of the tables are not in it. Thread-safe. Null: its stage on this processor cannot run in another process.
   [[nodiscard]] virtual std::optional<StageRecipe> stage_recipe(Processor processor) const {
     static_cast<void>(processor);
     return std::nullopt;
   }
+  /// How often this recipe has changed, if it changes while the function runs: whoever has made stages from it then
+  /// exchanges their tables. Empty: it stays as it is. Thread-safe.
+  [[nodiscard]] virtual std::optional<std::uint64_t> recipe_version() const noexcept { return std::nullopt; }
   /// Makes a stage for one more worker, whose CPU stage is `twin`, made by this function. The twin outlives it, and the
   /// same thread calls both, so they may share a worker's state. Null if the function has none; never null if its
   /// traits have `state_bytes`.

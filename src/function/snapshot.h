@@ -69,10 +69,16 @@ class Snapshot {
   /// holds it. Blocks until all readers pass a batch boundary, so do not call it on the packet path. One publisher at a
   /// time.
   [[nodiscard]] std::unique_ptr<const T> publish(std::unique_ptr<const T> next) {
+    return publish(std::move(next), [] {});
+  }
+  /// The same, and calls `meanwhile()` before each look at the readers, for those that no worker uses.
+  template <typename Meanwhile>
+  [[nodiscard]] std::unique_ptr<const T> publish(std::unique_ptr<const T> next, Meanwhile meanwhile) {
     constexpr unsigned kYields = 64;
     unsigned tries = 0;
     std::unique_ptr<const T> before(current_.exchange(next.release(), std::memory_order_seq_cst));
     for (;;) {
+      meanwhile();
       {
         const std::lock_guard lock(mutex_);
         bool held = false;

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -39,6 +40,7 @@ struct StageNeeds {
   std::uint32_t findings_bytes = 0;  // that it writes for each packet
   std::uint32_t state_bytes = 0;     // that it reads for each packet; they may have any values
   FrameRoom growth{};                // that it may use before and after each frame
+  friend bool operator==(const StageNeeds&, const StageNeeds&) = default;
 };
 
 /// Tables on a device. Outlives the stages that it makes.
@@ -47,6 +49,15 @@ class LoadedTables {
   virtual ~LoadedTables() = default;
   /// For one more batch in flight; throws CudaError.
   [[nodiscard]] virtual std::unique_ptr<DeviceStage> make_stage(const StageUse& use) = 0;
+  /// Exchanges them for those of another recipe of the same kernel, which has been checked. Stages use the new tables
+  /// from their next batch boundary on; when it returns, none uses the former ones any more, and these are freed. Waits
+  /// for the stages, and calls `meanwhile` again and again until then. False: its stages cannot use such tables. Throws
+  /// CudaError. In both cases, nothing has changed.
+  [[nodiscard]] virtual bool replace(const StageRecipe& recipe, const std::function<void()>& meanwhile) {
+    static_cast<void>(recipe);
+    static_cast<void>(meanwhile);
+    return false;
+  }
   [[nodiscard]] virtual std::size_t bytes() const noexcept = 0;  // on the device
   /// What each such stage has on the device besides the tables, in bytes. It counts for whoever makes the stage.
   [[nodiscard]] virtual std::size_t stage_bytes(const StageUse& /*use*/) const noexcept { return 0; }

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <ostream>
 #include <string>
@@ -113,6 +114,14 @@ class FromRecipe final : public function::NetworkFunction {
       EXPECT_GT(loaded_->bytes(), 0U);
     }
     return loaded_->make_stage(use);
+  }
+  /// Exchanges the tables for those of its newest recipe. `meanwhile`: its stages pass a batch boundary.
+  void replace_tables(const std::function<void()>& meanwhile) {
+    const auto recipe = own_.stage_recipe(function::Processor::gpu);
+    ASSERT_TRUE(recipe);
+    const auto checked = kernel_.check(*recipe);
+    ASSERT_TRUE(checked) << to_string(checked.error());
+    EXPECT_TRUE(loaded_->replace(*recipe, meanwhile));
   }
 
  private:

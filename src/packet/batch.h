@@ -28,6 +28,7 @@ namespace penstock {
 struct FrameRoom {
   std::uint32_t head = 0;
   std::uint32_t tail = 0;
+  friend constexpr bool operator==(const FrameRoom&, const FrameRoom&) = default;
 };
 
 inline constexpr std::uint32_t kFrameAlignment = 16;

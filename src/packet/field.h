@@ -107,6 +107,7 @@ class FieldSet {
 struct Access {
   FieldSet reads;
   FieldSet writes;
+  friend constexpr bool operator==(const Access&, const Access&) = default;
 };
 
 /// "ipv4_dst"

@@ -165,9 +165,9 @@ std::optional<std::uint64_t> RemoteMemory::offset_of(const void* memory) const n
   return offset_ + (at - first);
 }
 
-RemoteTables::RemoteTables(std::shared_ptr<Connection> connection, const function::StageRecipe& recipe)
-    : connection_(std::move(connection)) {
+std::uint32_t RemoteTables::send(const function::StageRecipe& recipe, std::uint32_t replaces) const {
   LoadTables request;
+  request.replaces = replaces;
   request.kernel = Text<32>(recipe.kernel);
   request.argument_bytes = static_cast<std::uint32_t>(recipe.arguments.size());
   request.tables = static_cast<std::uint32_t>(recipe.tables.size());
@@ -188,7 +188,7 @@ RemoteTables::RemoteTables(std::shared_ptr<Connection> connection, const functio
   }
   if (!written) throw gpu::CudaError(0, "no shared memory for tables: " + std::system_category().message(errno));
   const int descriptor = file.get();
-  id_ = connection_->request(request, std::span(&descriptor, 1)).id;
+  return connection_->request(request, std::span(&descriptor, 1)).id;
 }
 
 RemoteStage::RemoteStage(std::shared_ptr<Connection> connection, std::shared_ptr<const RemoteTables> tables,

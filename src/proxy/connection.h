@@ -100,16 +100,23 @@ class RemoteMemory {
 class RemoteTables {
  public:
   /// Throws gpu::CudaError.
-  RemoteTables(std::shared_ptr<Connection> connection, const function::StageRecipe& recipe);
+  RemoteTables(std::shared_ptr<Connection> connection, const function::StageRecipe& recipe)
+      : connection_(std::move(connection)), id_(send(recipe, 0)) {}
   RemoteTables(const RemoteTables&) = delete;
   RemoteTables& operator=(const RemoteTables&) = delete;
   ~RemoteTables() { connection_->release(MessageType::unload_tables, id_); }
 
   [[nodiscard]] std::uint32_t id() const noexcept { return id_; }
+  /// Exchanges them for those of another recipe of the same kernel: batches that begin after it returns use those.
+  /// Throws gpu::CudaError; the former ones are then still in use.
+  void replace(const function::StageRecipe& recipe) { static_cast<void>(send(recipe, id_)); }
 
  private:
-  std::shared_ptr<Connection> connection_;
-  std::uint32_t id_ = 0;
+  /// `replaces`: the id of those in whose place they come; 0: none. Returns their id.
+  [[nodiscard]] std::uint32_t send(const function::StageRecipe& recipe, std::uint32_t replaces) const;
+
+  const std::shared_ptr<Connection> connection_;
+  const std::uint32_t id_;
 };
 
 /// A stage in the proxy.

@@ -141,6 +141,7 @@ class HandMade {
     message.batch_packets = batch_packets;
     return connection_->request(message).id;
   }
+  [[nodiscard]] RemoteTables& tables() { return *tables_; }
   [[nodiscard]] std::uint32_t memory_id() const { return opened_->id(); }
   static constexpr std::size_t kBytes = 64 << 10;
   static constexpr std::size_t kDescriptors = 32 << 10;
@@ -445,6 +446,113 @@ TEST_F(Hostile, ARecipeThatDoesNotPassItsCheckIsRefused) {
   lie.tables = 1000;
   EXPECT_THROW(connection->request(lie, std::span(&descriptor, 1)), gpu::CudaError);
   EXPECT_FALSE(connection->is_lost());
+}
+
+TEST_F(Hostile, TablesThatCannotTakeThePlaceOfOthersAreRefused) {
+  HandMade tenant(path_);
+  const std::uint32_t spare = tenant.make_stage(0, 64);  // which no lane has, and which has no part in any batch
+  const auto device_memory = [&] {
+    return nlohmann::json::parse(ask_for_status(path_, false).value())["tenants"][0]["device_memory"].get<double>();
+  };
+  const double before = device_memory();
+  function::StageRecipe wrong = testing::block_recipe({1}, 1);
+  wrong.arguments.clear();
+  EXPECT_THROW(tenant.tables().replace(wrong), gpu::CudaError) << "it does not pass its check";
+  wrong = testing::block_recipe({1}, 1);
+  wrong.kernel = "unknown";
+  EXPECT_THROW(tenant.tables().replace(wrong), gpu::CudaError);
+  LoadTables lie;
+  lie.kernel = Text<32>("block");
+  lie.argument_bytes = 1;
+  lie.tables = 1;
+  lie.table_bytes[0] = 2;
+  const FileDescriptor file(make_shared_file("tables", 4096));
+  const int descriptor = file.get();
+  for (const std::uint32_t id : {spare + 1, tenant.tables().id() + 77, ~std::uint32_t{0}}) {
+    lie.replaces = id;
+    EXPECT_THROW(tenant.connection().request(lie, std::span(&descriptor, 1)), gpu::CudaError) << id;
+  }
+  EXPECT_TRUE(tenant.submit(tenant.order())) << "the former tables are in use";
+  EXPECT_EQ(device_memory(), before);
+  // Those that can: nobody has to use the stage that no lane has, so that its tables are freed.
+  EXPECT_NO_THROW(tenant.tables().replace(testing::block_recipe({1, 2, 3}, 1)));
+  EXPECT_EQ(device_memory(), before + 4) << "two more ports";
+  EXPECT_TRUE(tenant.submit(tenant.order()));
+  EXPECT_FALSE(tenant.connection().is_lost());
+}
+
+TEST_F(Hostile, NoTablesArePutInThePlaceOfThoseOfAnotherTenant) {
+  HandMade victim(path_), tenant(path_);
+  LoadTables lie;
+  lie.kernel = Text<32>("block");
+  lie.argument_bytes = 1;
+  lie.replaces = victim.tables().id();
+  const auto updates = [&] {
+    double all = 0;
+    const auto status = nlohmann::json::parse(ask_for_status(path_, false).value());
+    for (const auto& each : status["tenants"]) all += each["table_updates"].get<double>();
+    return all;
+  };
+  // Ids are those of the connection, so this is the tenant's own at most.
+  const FileDescriptor file(make_shared_file("tables", 4096));
+  const int descriptor = file.get();
+  EXPECT_THROW(tenant.connection().request(lie, std::span(&descriptor, 1)), gpu::CudaError) << "no table";
+  EXPECT_EQ(updates(), 0);
+  EXPECT_TRUE(victim.submit(victim.order()));
+}
+
+TEST_F(Hostile, TwoVersionsOfTablesCount) {
+  constexpr std::size_t kPorts = 100'000;
+  const testing::Ports many(kPorts, 1);
+  HandMade tenant(path_);
+  tenant.tables().replace(testing::block_recipe(many, 1));
+  // The profile's memory is known when a tenant comes.
+  const auto status = nlohmann::json::parse(ask_for_status(path_, false).value())["tenants"][0];
+  const auto used = status["device_memory"].get<std::uint64_t>();
+  device_.memory = (used + kPorts) * Profile::kWhole;  // room for one and a half, in a profile of 1q
+  HandMade poor(path_);
+  ASSERT_NO_THROW(poor.tables().replace(testing::block_recipe(many, 1)));
+  EXPECT_THROW(poor.tables().replace(testing::block_recipe(many, 2)), gpu::CudaError);
+  EXPECT_TRUE(poor.submit(poor.order()));
+  EXPECT_NO_THROW(poor.tables().replace(testing::block_recipe({1}, 1))) << "a smaller one fits";
+  EXPECT_NO_THROW(poor.tables().replace(testing::block_recipe(many, 2)));
+}
+
+TEST_F(Hostile, ATenantThatGoesWhileTablesAreExchangedKeepsNobodyWaiting) {
+  device_.polls = ~0U;  // a batch that does not end
+  {
+    HandMade tenant(path_);
+    tenant.submit_only(tenant.order());
+    const auto in_flight = [&] {
+      return nlohmann::json::parse(ask_for_status(path_, false).value())["tenants"][0]["batches_in_flight"].get<int>();
+    };
+    for (int i = 0; i < 500 && in_flight() == 0; ++i) ::usleep(10'000);
+    std::thread waits([&] { EXPECT_THROW(tenant.tables().replace(testing::block_recipe({1}, 2)), gpu::CudaError); });
+    ::usleep(100'000);  // until it waits for the batch
+    tenant.connection().end();
+    waits.join();
+  }
+  ::usleep(100'000);
+  device_.polls = 1;
+  expect_honest_run();
+}
+
+TEST_F(Hostile, WrongStagesWhileTablesAreExchangedEndTheTenant) {
+  HandMade tenant(path_);
+  std::thread exchanges([&] {
+    try {
+      for (std::uint8_t step = 0;; ++step) tenant.tables().replace(testing::block_recipe({1}, step));
+    } catch (const gpu::CudaError&) {  // the tenant has ended
+    }
+  });
+  Order lie = tenant.order();
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(tenant.submit(lie));
+  lie.stages_version = 1;
+  lie.stages[0] = 77;
+  EXPECT_FALSE(tenant.submit(lie));
+  EXPECT_TRUE(tenant.is_ended());
+  exchanges.join();
+  expect_honest_run();
 }
 
 TEST_F(Hostile, StagesThatDoNotFitTheirLaneAreRefused) {

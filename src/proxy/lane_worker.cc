@@ -75,7 +75,9 @@ void LaneWorker::run() noexcept {
     bool all_idle = true;
     {
       const std::lock_guard lock(mutex_);
+      const bool exchanges_tables = tenant_.exchanges_tables.load(std::memory_order_relaxed);
       for (auto& [id, lane] : lanes_) {
+        if (exchanges_tables) lane->pass_boundary();
         moved |= lane->poll();
         all_idle &= lane->idle();
       }

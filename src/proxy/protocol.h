@@ -31,7 +31,7 @@ using ipc::Text;
 /// For `connect_to`.
 inline constexpr ipc::Service kService{"the proxy", "penstock proxy"};
 
-inline constexpr std::uint32_t kProtocolVersion = 1;
+inline constexpr std::uint32_t kProtocolVersion = 2;
 
 inline constexpr std::size_t kMostMemories = 64;  // that a tenant has open at a time
 inline constexpr std::size_t kMostTables = 64;    // of a recipe
@@ -45,7 +45,7 @@ enum class MessageType : std::uint32_t {
   hello = 1,      // * becomes a tenant
   open_memory,    // * with a memfd: packets and descriptors
   close_memory,   //
-  load_tables,    // * with a memfd: arguments, then tables
+  load_tables,    // * with a memfd: arguments, then tables; new ones, or in the place of others
   unload_tables,  //
   make_stage,     // *
   drop_stage,     //
@@ -82,7 +82,7 @@ struct LoadTables {
   MessageType type = MessageType::load_tables;
   std::uint32_t argument_bytes = 0;
   std::uint32_t tables = 0;
-  std::uint32_t reserved = 0;
+  std::uint32_t replaces = 0;  // id of the tables whose stages use these from their next batches on; 0: none
   Text<32> kernel;
   std::array<std::uint64_t, kMostTables> table_bytes{};
 };

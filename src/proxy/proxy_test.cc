@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstdio>
 #include <filesystem>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -512,8 +513,7 @@ TEST_F(Proxy, GivesATenantNoMoreThanItAsksFor) {
     return nlohmann::json::parse(ask_for_status(path_, false).value())["tenants"][0];
   };
   const auto wait_until_empty = [&] {
-    for (int i = 0; i < 500 && ask_for_status(path_, false)->find("\"pid\"") != std::string::npos; ++i)
-      ::usleep(10000);
+    for (int i = 0; i < 500 && ask_for_status(path_, false)->find("\"pid\"") != std::string::npos; ++i) ::usleep(10000);
   };
   auto tenant = limits_of({});
   EXPECT_EQ(tenant["device_memory_most"], std::uint64_t{256} << 20);
@@ -552,6 +552,187 @@ TEST_F(Proxy, LimitsTheRateOfAUser) {
   constexpr double kBatchBytes = 64 << 10;
   ASSERT_GT(proxied.report.gpu->segments, 20U);
   EXPECT_LT((static_cast<double>(proxied.report.gpu->segments) - 6) * kBatchBytes / seconds, kRate);
+}
+
+/// A function of `block` whose ports change while the run goes on.
+class LiveBlock {
+ public:
+  void add_to(FakeChain& chain) {
+    testing::add_block(chain, {});
+    auto& function = static_cast<run::testing::FakeFunction&>(*chain.functions.back().function);
+    function.recipe = [this] {
+      const std::lock_guard lock(mutex_);
+      ++recipes_;
+      return std::optional(testing::block_recipe(ports_, step_));
+    };
+    function.version = [this] { return std::optional(version_.load()); };
+    function.process = run::testing::each([this](PacketView packet) {
+      const std::lock_guard lock(mutex_);
+      return testing::block(packet, ports_, step_);
+    });
+  }
+  void set(testing::Ports ports, std::uint8_t step = 1) {
+    const std::lock_guard lock(mutex_);
+    ports_ = std::move(ports);
+    step_ = step;
+    ++version_;
+  }
+  [[nodiscard]] int recipes() const {
+    const std::lock_guard lock(mutex_);
+    return recipes_;
+  }
+
+ private:
+  mutable std::mutex mutex_;  // guards the next three members
+  testing::Ports ports_;
+  std::uint8_t step_ = 1;
+  int recipes_ = 0;
+  std::atomic<std::uint64_t> version_{0};
+};
+
+/// A run with such a function, whose packets have the source port 1024.
+class LiveRun {
+ public:
+  LiveRun(const std::string& path, LiveBlock& block, const std::string& profile = "1q") {
+    chain_.add_source("in", [this](unsigned, Batch& batch) {
+      if (ends_) return port::RxStatus::end;
+      if (!flows_) return ::usleep(1000), port::RxStatus::idle;
+      for (int i = 0; i < 20 && run::testing::append(batch, run::testing::numbered(number_)); ++i) ++number_;
+      ::usleep(200);
+      return port::RxStatus::idle;
+    });
+    sink_ = &chain_.add_sink("out");
+    block.add_to(chain_);
+    chain_.settings.batch_bytes = 16 << 10;
+    chain_.settings.batch_packets = 64;
+    chain_.settings.queue_bytes = 1 << 20;
+    chain_.settings.processor = function::Processor::gpu;
+    chain_.settings.remote = remote_lanes(path, {"live", profile}).value();
+    run_ = run::start(chain_, {}, never_).value();
+  }
+  void let_flow(bool flows) { flows_ = flows; }
+  [[nodiscard]] report::RunReport report() const { return run_->report(); }
+  /// Whether all packets that come from now on are dropped, or none is.
+  [[nodiscard]] bool drops(bool all) const {
+    for (int i = 0; i < 1000; ++i) {
+      const auto before = report();
+      ::usleep(10'000);
+      const auto after = report();
+      const auto dropped = after.dropped.packets - before.dropped.packets;
+      const auto forwarded = after.forwarded.packets - before.forwarded.packets;
+      if ((all ? dropped : forwarded) > 0 && (all ? forwarded : dropped) == 0) return true;
+    }
+    return false;
+  }
+  report::RunReport end() {
+    ends_ = true;
+    report::RunReport report = run_->wait().report;
+    EXPECT_EQ(report.in.packets, report.forwarded.packets + report.dropped.packets);
+    EXPECT_EQ(sink_->sent[0].size(), report.forwarded.packets) << "no packet is lost, none comes twice";
+    return report;
+  }
+
+ private:
+  const std::atomic<bool> never_{false};
+  std::atomic<bool> ends_{false}, flows_{true};
+  std::uint64_t number_ = 0;
+  FakeChain chain_;
+  run::testing::FakePort* sink_ = nullptr;
+  std::unique_ptr<run::Run> run_;
+};
+
+bool eventually(const std::function<bool()>& condition) {
+  for (int i = 0; i < 3000; ++i) {
+    if (condition()) return true;
+    ::usleep(10'000);
+  }
+  return false;
+}
+
+TEST_F(Proxy, FollowsTablesThatChangeWhileTheyAreUsed) {
+  start();
+  LiveBlock block;
+  LiveRun run(path_, block);
+  const auto tenant = [&] { return nlohmann::json::parse(ask_for_status(path_, false).value())["tenants"][0]; };
+  ASSERT_TRUE(run.drops(false));
+  const auto memory = tenant()["device_memory"].get<std::uint64_t>();
+  for (const std::uint64_t round : {1U, 2U, 3U}) {
+    block.set({1, 2, 3, 1024});
+    EXPECT_TRUE(run.drops(true)) << round;
+    EXPECT_TRUE(eventually([&] { return tenant()["device_memory"] == memory + 8; })) << "one version of four ports";
+    block.set({});
+    EXPECT_TRUE(run.drops(false)) << round;
+    EXPECT_TRUE(eventually([&] { return tenant()["device_memory"] == memory; })) << "nothing is left of former tables";
+  }
+  EXPECT_GE(tenant()["table_updates"], 6);
+  EXPECT_NE(ask_for_status(path_, true)->find("penstock_proxy_table_updates_total{"), std::string::npos);
+  const report::RunReport report = run.end();
+  EXPECT_EQ(report.gpu->failures, 0U);
+  EXPECT_EQ(report.gpu->proxy->losses, 0U) << "its lanes stay";
+}
+
+TEST_F(Proxy, FollowsTablesWhileNoPacketsFlow) {
+  start();
+  LiveBlock block;
+  LiveRun run(path_, block);
+  const auto updates = [&] {
+    return nlohmann::json::parse(ask_for_status(path_, false).value())["tenants"][0]["table_updates"].get<int>();
+  };
+  ASSERT_TRUE(run.drops(false));
+  run.let_flow(false);
+  for (const int round : {1, 2, 3}) {
+    block.set({static_cast<std::uint16_t>(round)});
+    EXPECT_TRUE(eventually([&] { return updates() == round; })) << "lanes without batches let the former tables go";
+  }
+  block.set({1024});
+  EXPECT_TRUE(eventually([&] { return updates() == 4; }));
+  run.let_flow(true);
+  EXPECT_TRUE(run.drops(true));
+  EXPECT_EQ(run.end().gpu->failures, 0U);
+}
+
+TEST_F(Proxy, ExchangesTablesOnceForManyChanges) {
+  start();
+  LiveBlock block;
+  LiveRun run(path_, block);
+  ASSERT_TRUE(run.drops(false));
+  constexpr int kChanges = 10'000;
+  const int before = block.recipes();
+  for (int i = 0; i < kChanges; ++i) block.set({static_cast<std::uint16_t>(1 + i % 1000)});
+  block.set({1024});
+  EXPECT_TRUE(run.drops(true)) << "the last one counts";
+  EXPECT_LT(block.recipes() - before, kChanges / 10);
+  EXPECT_EQ(run.end().gpu->failures, 0U);
+}
+
+TEST_F(Proxy, TablesOfWhichTwoDoNotFitMakeTheRunConnectAnew) {
+  constexpr std::size_t kPorts = 50'000;
+  const auto memory_with = [&](std::size_t ports) {
+    LiveBlock block;
+    block.set(testing::Ports(ports, 1));
+    LiveRun run(path_, block, "16q");
+    const auto status = nlohmann::json::parse(ask_for_status(path_, false).value());
+    EXPECT_EQ(run.end().gpu->failures, 0U);
+    return status["tenants"][0]["device_memory"].get<std::uint64_t>();
+  };
+  start();
+  const std::uint64_t one = memory_with(kPorts);
+  ASSERT_TRUE(
+      eventually([&] { return nlohmann::json::parse(ask_for_status(path_, false).value())["tenants"].empty(); }));
+  device_.memory = one + kPorts;  // half of the second version
+  LiveBlock block;
+  block.set(testing::Ports(kPorts, 1));
+  LiveRun run(path_, block, "16q");
+  ASSERT_TRUE(run.drops(false));
+  testing::Ports others(kPorts, 1);
+  others.front() = 1024;
+  block.set(others);
+  EXPECT_TRUE(eventually([&] { return run.report().gpu->proxy->losses >= 1; }));
+  EXPECT_TRUE(eventually([&] { return run.report().gpu->proxy->connected; }));
+  EXPECT_TRUE(run.drops(true)) << "with the new tables";
+  const std::uint64_t segments = run.report().gpu->segments;
+  EXPECT_TRUE(eventually([&] { return run.report().gpu->segments > segments + 20; })) << "on the device";
+  static_cast<void>(run.end());
 }
 
 TEST_F(Proxy, SaysThatNobodyListens) {

@@ -5,46 +5,21 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <map>
 #include <mutex>
 #include <utility>
 
 #include "gpu/cuda_error.h"
+#include "proxy/loaded_of_run.h"
 #include "proxy/remote_lane.h"
 
 namespace penstock::proxy {
 
 namespace {
 
-/// What the proxy has of a run, for all of its workers and lanes. Thread-safe.
-class LoadedOfRun {
- public:
-  /// Of ports and workers.
-  [[nodiscard]] const std::shared_ptr<OpenMemories>& memories() const noexcept { return memories_; }
-  /// Throws gpu::CudaError; null: the function's stage cannot run in another process.
-  [[nodiscard]] std::shared_ptr<const RemoteTables> tables_of(const std::shared_ptr<Connection>& connection,
-                                                              const function::NetworkFunction& function) {
-    const std::lock_guard lock(mutex_);
-    std::weak_ptr<const RemoteTables>& known = tables_[&function];
-    if (auto tables = known.lock()) return tables;
-    const auto recipe = function.stage_recipe(function::Processor::gpu);
-    if (!recipe) return nullptr;
-    auto tables = std::make_shared<const RemoteTables>(connection, *recipe);
-    known = tables;
-    return tables;
-  }
-
- private:
-  const std::shared_ptr<OpenMemories> memories_ = std::make_shared<OpenMemories>();
-  std::mutex mutex_;  // guards `tables_`; held while tables are sent, so that none are sent twice
-  std::map<const function::NetworkFunction*, std::weak_ptr<const RemoteTables>> tables_;
-};
-
 class RemoteFactory final : public run::LaneFactory {
  public:
-  RemoteFactory(std::shared_ptr<Connection> connection, std::shared_ptr<LoadedOfRun> loaded)
-      : connection_(std::move(connection)), loaded_(std::move(loaded)) {}
+  explicit RemoteFactory(std::shared_ptr<LoadedOfRun> loaded)
+      : connection_(loaded->connection()), loaded_(std::move(loaded)) {}
 
   std::string device() const override {
     return fmt::format("{} of the proxy at {}", connection_->device(), connection_->path());
@@ -58,7 +33,7 @@ class RemoteFactory final : public run::LaneFactory {
   bool is_lost() const noexcept override { return connection_->is_lost(); }
   bool is_remote() const noexcept override { return true; }
   std::unique_ptr<DeviceStage> make_stage(function::NetworkFunction& function, const StageUse& use) const override {
-    auto tables = loaded_->tables_of(connection_, function);
+    auto tables = loaded_->tables_of(function);
     return tables == nullptr ? nullptr : std::make_unique<RemoteStage>(connection_, std::move(tables), use);
   }
   std::shared_ptr<void> open(std::span<std::uint8_t> memory) const override {
@@ -78,44 +53,38 @@ class RemoteFactory final : public run::LaneFactory {
   mutable RemoteMemories memories_;  // of the worker, which uses the factory in one thread at a time
 };
 
-/// A connection, and what has been loaded on it for all workers.
-struct Link {
-  std::shared_ptr<Connection> connection;
-  std::shared_ptr<LoadedOfRun> loaded = std::make_shared<LoadedOfRun>();
-};
-
 class RemoteProxy final : public run::RemoteDevice {
  public:
   RemoteProxy(std::string path, TenantWish wish, std::shared_ptr<Connection> connection)
-      : path_(std::move(path)), wish_(std::move(wish)), link_{std::move(connection)} {}
+      : path_(std::move(path)), wish_(std::move(wish)), loaded_(std::make_shared<LoadedOfRun>(std::move(connection))) {}
 
   std::string name() const override { return "the proxy at " + path_; }
   std::unique_ptr<run::LaneFactory> make_factory(unsigned /*worker*/) override {
-    const Link now = link();
-    return std::make_unique<RemoteFactory>(now.connection, now.loaded);
+    return std::make_unique<RemoteFactory>(loaded());
   }
-  bool is_lost() noexcept override { return link().connection->is_lost(); }
+  bool is_lost() noexcept override { return loaded()->connection()->is_lost(); }
   tl::expected<void, run::NotConnected> connect(std::stop_token stop) override {
     auto connection = Connection::connect(path_);
     if (!connection) return tl::unexpected(run::NotConnected{std::move(connection.error())});
     const std::stop_callback on_stop(stop, [&] { (*connection)->end(); });
     if (auto known = (*connection)->introduce(wish_); !known) return known;
+    auto next = std::make_shared<LoadedOfRun>(*connection);
     const std::lock_guard lock(mutex_);
-    link_ = {*connection};
+    loaded_.swap(next);
     return {};
   }
-  void disconnect() noexcept override { link().connection->end(); }
+  void disconnect() noexcept override { loaded()->connection()->end(); }
 
  private:
-  [[nodiscard]] Link link() const noexcept {
+  [[nodiscard]] std::shared_ptr<LoadedOfRun> loaded() const noexcept {
     const std::lock_guard lock(mutex_);
-    return link_;
+    return loaded_;
   }
 
   const std::string path_;
   const TenantWish wish_;
-  mutable std::mutex mutex_;  // guards `link_`
-  Link link_;
+  mutable std::mutex mutex_;             // guards `loaded_`
+  std::shared_ptr<LoadedOfRun> loaded_;  // of the present connection
 };
 
 }  // namespace

@@ -130,6 +130,7 @@ const char* ServedLane::exchange_stages() noexcept {
   const std::size_t count = stage_ids_.size();
   const char* const why = take_stages(std::span(order_.stages).first(count));
   if (why != nullptr) {
+    has_stages_ = false;
     std::size_t i = 0;
     for (auto& of_segment : stages_) {
       for (auto& stage : of_segment) tenant_.stages.give_back(stage_ids_[i++], std::move(stage));
@@ -201,7 +202,7 @@ bool ServedLane::start() noexcept {
 
 bool ServedLane::advance() noexcept {
   const gpu::Progress progress = lane_->progress();
-  if (progress == gpu::Progress::kRunning && !is_cancelled()) return false;
+  if (progress == gpu::Progress::kRunning && !is_cancelled() && !tenant_.ends()) return false;
   if (progress != gpu::Progress::kDone) {
     lane_->abandon();
     complete(/*failed=*/true);

@@ -57,6 +57,11 @@ class ServedLane {
   /// Goes on as far as possible without waiting, except for a batch that the tenant gives up. Whether anything
   /// happened.
   [[nodiscard]] bool poll() noexcept;
+  /// Its stages switch to new tables unless a segment runs: between two segments of a batch as well, since the tenant
+  /// need not order the second one.
+  void pass_boundary() noexcept {
+    if (state_ != State::runs && has_stages_) lane_->begin_batch();
+  }
   /// Whether there is nothing to do until the tenant orders something.
   [[nodiscard]] bool idle() const noexcept { return state_ == State::idle; }
   /// Tells the tenant that it has to wake the thread.
@@ -114,6 +119,7 @@ class ServedLane {
   std::vector<std::uint32_t> stage_ids_;  // segment by segment
   ring::LaneStages stages_;               // those that the lane does not have
   std::unique_ptr<ring::Lane> lane_;
+  bool has_stages_ = true;  // false: the tenant has named wrong ones, which ends it
 
   State state_ = State::idle;
   std::uint32_t last_ = 0;  // the number of the last order

@@ -333,6 +333,7 @@ std::string Server::status_prometheus(Policy policy) const {
   seconds("kernel_seconds_estimate_total", &TenantCounters::kernel_ns);
   count("failures_total", "counter", &TenantCounters::failures);
   count("late_batches_total", "counter", &TenantCounters::late);
+  count("table_updates_total", "counter", &TenantCounters::table_updates);
   count("batches_in_flight", "gauge", &TenantCounters::in_flight);
   count("device_memory_bytes", "gauge", &TenantCounters::device_bytes);
   count("host_memory_bytes", "gauge", &TenantCounters::host_bytes);
@@ -375,6 +376,7 @@ std::string Server::status_json(Policy policy) const {
               {"kernel_seconds_estimate", seconds(counters.kernel_ns)},
               {"latency_p99_us", us(counters.latencies.quantile(0.99))},
               {"failures", counters.failures.load()},
+              {"table_updates", counters.table_updates.load()},
               {"batches_in_flight", counters.in_flight.load()},
               {"device_memory", counters.device_bytes.load()},
               {"device_memory_most", tenant.quota.device_bytes},

@@ -274,9 +274,13 @@ Result<std::uint32_t> Tenant::load_tables(const LoadTables& request, int file) {
   const auto wrong = [&](std::string found, std::string expected) {
     return failure(problem(fmt::format("tables of {}", kernel->name), std::move(found), std::move(expected)));
   };
+  const auto replaced = request.replaces == 0 ? tables_.end() : tables_.find(request.replaces);
+  if (request.replaces != 0 && (replaced == tables_.end() || replaced->second.kernel != kernel))
+    return wrong(fmt::format("in the place of {}", request.replaces), "the id of tables of this kernel");
   if (request.tables > kMostTables)
     return wrong(format_count(request.tables, "table"), fmt::format("at most {}", kMostTables));
-  if (tables_.size() >= kMostTablesOfTenant) return wrong("too many", fmt::format("at most {}", kMostTablesOfTenant));
+  if (request.replaces == 0 && tables_.size() >= kMostTablesOfTenant)
+    return wrong("too many", fmt::format("at most {}", kMostTablesOfTenant));
   std::uint64_t sum = request.argument_bytes;
   for (std::uint32_t t = 0; t < request.tables; ++t) {
     if (request.table_bytes[t] > kMostRecipeBytes)
@@ -307,16 +311,22 @@ Result<std::uint32_t> Tenant::load_tables(const LoadTables& request, int file) {
     }
     if (!read) return give_up({problem("tables: cannot be read", std::system_category().message(errno), "")});
     if (auto good = kernel->check(recipe); !good) return give_up(std::move(good.error()));
+    if (replaced != tables_.end()) {
+      if (auto done = replace_tables(replaced->second, recipe); !done) return give_up(std::move(done.error()));
+      state_.counters.device_bytes.fetch_sub(sum);
+      return request.replaces;
+    }
     auto loaded = kernel->load(recipe);
     const std::uint64_t bytes = loaded->bytes();
     state_.counters.device_bytes.fetch_add(bytes - sum);
     // They count until the last stage that uses them has ended.
-    const auto end = [&counters = state_.counters, bytes](function::LoadedTables* tables) {
+    const auto end = [&counters = state_.counters](function::LoadedTables* tables) {
+      const std::uint64_t last = tables->bytes();  // they may have been exchanged
       delete tables;
-      counters.device_bytes.fetch_sub(bytes);
+      counters.device_bytes.fetch_sub(last);
     };
     const std::uint32_t id = ids_.next();
-    tables_[id] = {std::shared_ptr<function::LoadedTables>(loaded.release(), end),
+    tables_[id] = {kernel, std::shared_ptr<function::LoadedTables>(loaded.release(), end),
                    kernel->needs == nullptr ? function::StageNeeds{} : kernel->needs(recipe)};
     return id;
   } catch (const std::bad_alloc&) {
@@ -325,6 +335,27 @@ Result<std::uint32_t> Tenant::load_tables(const LoadTables& request, int file) {
     return give_up(
         {problem(fmt::format("tables of {}: the device does not take them", kernel->name), error.what(), "")});
   }
+}
+
+/// The caller has reserved memory for the second version. Lanes go on meanwhile. Throws gpu::CudaError.
+Result<void> Tenant::replace_tables(Tables& tables, const function::StageRecipe& recipe) {
+  const auto refuse = [&] {
+    return failure(problem(fmt::format("tables of {}", tables.kernel->name), "tables for other stages",
+                           "what stages of these tables can use"));
+  };
+  // Lanes have been found to fit these needs.
+  if (tables.kernel->needs != nullptr && tables.kernel->needs(recipe) != tables.needs) return refuse();
+  const std::uint64_t before = tables.loaded->bytes();
+  state_.exchanges_tables.store(true);
+  const std::shared_ptr<void> done(nullptr, [this](void*) { state_.exchanges_tables.store(false); });
+  const auto meanwhile = [this] {
+    state_.stages.pass_boundaries();
+    if (has_gone(socket_.get())) state_.end("");  // so that nothing waits for its batches
+  };
+  if (!tables.loaded->replace(recipe, meanwhile)) return refuse();
+  state_.counters.device_bytes.fetch_add(tables.loaded->bytes() - before);
+  state_.counters.table_updates.fetch_add(1);
+  return {};
 }
 
 Result<std::uint32_t> Tenant::make_stage(const MakeStage& request) {
@@ -336,7 +367,7 @@ Result<std::uint32_t> Tenant::make_stage(const MakeStage& request) {
   if (state_.stages.size() >= kMostStagesOfTenant)
     return failure(problem("a stage: too many", "", fmt::format("at most {}", kMostStagesOfTenant)));
   const StageUse use{request.worker, request.batch_packets, request.multiprocessors};
-  const auto& [tables, needs] = found->second;
+  const auto& [kernel, tables, needs] = found->second;
   const std::uint64_t bytes = tables->stage_bytes(use);
   std::atomic<std::uint64_t>& used = state_.counters.device_bytes;
   if (auto reserved = reserve(used, quota_.device_bytes, bytes, "memory on the device"); !reserved)

@@ -59,6 +59,7 @@ class Tenant {
 
  private:
   struct Tables {
+    const function::RemoteKernel* kernel = nullptr;
     std::shared_ptr<function::LoadedTables> loaded;
     function::StageNeeds needs;
   };
@@ -82,6 +83,7 @@ class Tenant {
 
   [[nodiscard]] Result<std::uint32_t> open_memory(const OpenMemory& request, int file);
   [[nodiscard]] Result<std::uint32_t> load_tables(const LoadTables& request, int file);
+  [[nodiscard]] Result<void> replace_tables(Tables& tables, const function::StageRecipe& recipe);
   [[nodiscard]] Result<std::uint32_t> make_stage(const MakeStage& request);
   [[nodiscard]] Result<std::uint32_t> make_lane(const MakeLane& request, std::vector<int>& files);
   [[nodiscard]] Result<void> reserve(std::atomic<std::uint64_t>& used, std::uint64_t quota, std::uint64_t bytes,

@@ -53,6 +53,13 @@ void StagePool::drop(std::uint32_t id) {
   stages_.erase(found);
 }
 
+void StagePool::pass_boundaries() noexcept {
+  const std::lock_guard lock(mutex_);
+  for (auto& [id, stage] : stages_) {
+    if (stage.stage != nullptr) stage.stage->begin_batch();
+  }
+}
+
 void StagePool::clear() noexcept {
   const std::lock_guard lock(mutex_);
   stages_.clear();

@@ -59,6 +59,7 @@ struct TenantCounters {
   std::atomic<std::uint64_t> in_flight{0};
   std::atomic<std::uint64_t> device_bytes{0};  // of memory on the device
   std::atomic<std::uint64_t> host_bytes{0};    // that the device can access
+  std::atomic<std::uint64_t> table_updates{0};
   std::atomic<std::uint64_t> attach_ns{0};  // from `hello` to the end of the first batch; 0: there was none yet
 };
 
@@ -95,6 +96,8 @@ class StagePool {
   [[nodiscard]] std::unique_ptr<DeviceStage> take(std::uint32_t id, StageUse& use, function::StageNeeds& needs);
   void give_back(std::uint32_t id, std::unique_ptr<DeviceStage> stage);
   void drop(std::uint32_t id);
+  /// Those that no lane has pass a batch boundary.
+  void pass_boundaries() noexcept;
   /// Ends all. No lane has any.
   void clear() noexcept;
 
@@ -112,7 +115,8 @@ struct TenantState {
   Scheduler::Id scheduled = 0;
   TenantCounters counters;
   StagePool stages;
-  Scheduler::Time hello_at{};  // set before there are lanes
+  std::atomic<bool> exchanges_tables{false};  // lanes pass boundaries while they have no batch
+  Scheduler::Time hello_at{};                 // set before there are lanes
 
   /// For the threads that serve lanes.
   [[nodiscard]] TenantMemories memories() const {

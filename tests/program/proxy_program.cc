@@ -14,16 +14,15 @@
 #include <span>
 #include <string_view>
 #include <utility>
-#include <variant>
 
 #include "base/units.h"
 #include "cli/program_main.h"
 #include "cli/stop_signals.h"
-#include "nf/router/recipe.h"
 #include "proxy/restart.h"
 #include "proxy/server.h"
 #include "proxy/testing/block_kernel.h"
 #include "proxy/testing/ipsec_kernel.h"
+#include "proxy/testing/router_kernel.h"
 
 namespace penstock {
 namespace {
@@ -74,22 +73,6 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
 
 constexpr function::NfKind kBlock{"block", "blocks source ports", kParameters, &make};
 
-/// Runs what a GPU would run.
-std::unique_ptr<function::LoadedTables> load_router(const function::StageRecipe& recipe) {
-  auto kept = std::make_shared<const function::StageRecipe>(recipe);
-  const router::RecipeParts parts = *router::read_recipe(*kept);
-  std::size_t bytes = 0;
-  for (const function::TableBytes& table : kept->tables) bytes += table->size();
-  auto work = std::visit(
-      [&]<typename View>(const View& v4) -> ring::testing::SimulatedStage::Work {
-        const router::ForwardCore<View, router::Fib6View> core{v4, parts.tables.v6.view(), parts.tables.view(),
-                                                               parts.rules};
-        return [kept, core](PacketView packet, std::byte*, const std::byte*) { return core(packet); };
-      },
-      parts.tables.v4_view());
-  return std::make_unique<proxy::testing::HostTables>(std::move(work), bytes);
-}
-
 proxy::testing::HostDevice device;
 
 int simulate(const char* socket, std::span<char*> options) {
@@ -105,10 +88,8 @@ int simulate(const char* socket, std::span<char*> options) {
     if (option == "--rate")
       if (const auto rate = parse_rate(value)) settings.device.bytes_per_second = rate->value / 8;
   }
-  const std::array kernels{
-      proxy::testing::kBlockKernels[0],
-      function::RemoteKernel{"router", router::check_recipe, load_router, router::remote_kernel().needs},
-      proxy::testing::ipsec_kernel()};
+  const std::array kernels{proxy::testing::kBlockKernels[0], proxy::testing::router_kernel(),
+                           proxy::testing::ipsec_kernel()};
   auto server = proxy::Server::start(
       std::move(settings), std::make_unique<proxy::testing::HostBackend>(device, kernels), std::move(inherited));
   if (!server) {

@@ -69,6 +69,12 @@ DeviceSide::DeviceSide(const TableSpans& tables, const TableVersions& versions)
 
 std::unique_ptr<gpu::GpuStage> DeviceSide::make_stage(CheckRules rules) { return make_router_gpu_stage(*this, rules); }
 
+void DeviceSide::replace(const TableSpans& tables, const std::function<void()>& meanwhile) {
+  const OnDevice here(device_);
+  const std::unique_ptr<const DeviceTables> former =
+      snapshot_.publish(std::make_unique<const DeviceTables>(tables, TableVersions{}), meanwhile);
+}
+
 void DeviceSide::follow(const TableSpans& tables, const TableVersions& versions) noexcept {
   versions_ = versions;
   try {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <span>
 
@@ -74,6 +75,10 @@ class DeviceSide {
   /// Updates the device. Batches that begin after it returns see these tables. If they cannot be copied to the device,
   /// its stages refuse batches. Waits for the stages' batch boundaries.
   void follow(const TableSpans& tables, const TableVersions& versions) noexcept;
+
+  /// Updates the device as well, but keeps one copy only. Calls `meanwhile` until no stage uses the former one, which
+  /// is then freed. Throws CudaError; the tables then stay as they are. A side uses either this or `follow`.
+  void replace(const TableSpans& tables, const std::function<void()>& meanwhile);
 
   [[nodiscard]] function::Snapshot<DeviceTables>& snapshot() noexcept { return snapshot_; }
   /// Whether its tables are out of date and must not be used.

@@ -51,6 +51,7 @@ struct CheckRules {
   bool drop_martians = true;
   bool answers = false;      // senders are told why packets are dropped, by the host
   PortIndex host = kNoPort;  // at whose other end the host is; kNoPort: packets for the host are dropped
+  friend constexpr bool operator==(const CheckRules&, const CheckRules&) = default;
 };
 
 /// Whether senders are told about packets with this verdict: those that cannot be delivered, by the route or since the

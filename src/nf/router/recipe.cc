@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -121,6 +122,13 @@ class LoadedRouter final : public function::LoadedTables {
   explicit LoadedRouter(const RecipeParts& parts)
       : side_(parts.tables, {}), rules_(parts.rules), bytes_(parts.tables.bytes()) {}
   std::unique_ptr<DeviceStage> make_stage(const StageUse& /*use*/) override { return side_.make_stage(rules_); }
+  bool replace(const StageRecipe& recipe, const std::function<void()>& meanwhile) override {
+    const RecipeParts parts = *read_recipe(recipe);
+    if (parts.rules != rules_) return false;
+    side_.replace(parts.tables, meanwhile);
+    bytes_ = parts.tables.bytes();
+    return true;
+  }
   std::size_t bytes() const noexcept override { return bytes_; }
 
  private:

@@ -217,6 +217,7 @@ void Router::commit(const TableEdit& edit, std::span<const std::uint32_t> replac
 
 void Router::publish(std::unique_ptr<RouterTables> tables, const TableEdit& edit, const RouterChange& change) {
   std::unique_ptr<const RouterTables> before = snapshot_.publish(std::move(tables));
+  if (before->versions != snapshot_.newest().versions) recipe_version_.fetch_add(1, std::memory_order_release);
   count_loaded();
   follow(std::move(before), edit, change);
 }

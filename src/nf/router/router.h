@@ -11,6 +11,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -72,8 +73,11 @@ class Router final : public function::NetworkFunction, public function::RouteSou
   [[nodiscard]] std::unique_ptr<function::CpuStage> make_cpu_stage() override;
   [[nodiscard]] std::unique_ptr<DeviceStage> make_device_stage(function::Processor processor,
                                                                const StageUse& use) override;
-  /// Of the newest tables: it does not follow updates.
+  /// Of the newest tables: it does not follow updates, which recipe_version() counts.
   [[nodiscard]] std::optional<function::StageRecipe> stage_recipe(function::Processor processor) const override;
+  [[nodiscard]] std::optional<std::uint64_t> recipe_version() const noexcept override {
+    return recipe_version_.load(std::memory_order_acquire);
+  }
   /// "12 IPv4 routes added, 3 removed, 1 changed, 1 neighbour added"
   [[nodiscard]] Result<std::string> changes_from(const function::NetworkFunction& running) const override;
   /// Fails if its tables are to come from outside and nothing provides them.
@@ -148,6 +152,8 @@ class Router final : public function::NetworkFunction, public function::RouteSou
   NextHopTable next_hops_;
   std::unique_ptr<RouterTables> shadow_;               // equal to the newest tables; made at the first update
   mutable function::Snapshot<RouterTables> snapshot_;  // explanations read it too
+
+  std::atomic<std::uint64_t> recipe_version_{0};
 
   gpu::PerDevice<DeviceSide> on_devices_;
 

@@ -78,6 +78,22 @@ TEST(RouterUpdate, ReachesTheFunctionsThatReadItsRoutes) {
   EXPECT_EQ(find("2001:db8::1").first, kLan);
 }
 
+TEST(RouterUpdate, CountsTheVersionsOfItsRecipe) {
+  const auto router = build(config_of("10.0.0.0/8 dev lan\n"));
+  const auto version = router->recipe_version();
+  ASSERT_TRUE(version);
+  ASSERT_TRUE(router->update({}));
+  EXPECT_EQ(router->recipe_version(), version) << "nothing has changed for a device";
+  ASSERT_TRUE(router->update(change_of("10.1.0.0/16 via 10.0.0.1 dev wan\n")));
+  EXPECT_EQ(router->recipe_version(), *version + 1);
+  ASSERT_FALSE(router->update([] {
+    RouterChange wrong = change_of("11.0.0.0/8 via 10.0.0.1 dev wan\n");
+    wrong.routes.v4[0].prefix.address.bits |= 1;  // a host bit
+    return wrong;
+  }()));
+  EXPECT_EQ(router->recipe_version(), *version + 1);
+}
+
 TEST(RouterUpdate, AddsARouteThatTheSameChangeErases) {
   const auto router = build(config_of("10.0.0.0/8 dev lan\n"));
   RouterChange change = change_of("10.0.0.0/8 via 10.0.0.1 dev wan\n");

@@ -164,10 +164,12 @@ RouterChange change_of(std::string_view routes) {
   return change;
 }
 
-TEST_P(RouterOnDevice, FollowsEveryKindOfChange) {
+/// `by_recipe`: as another process does that has the tables from recipes.
+void expect_every_kind_of_change(bool by_recipe, const Way& way) {
   const auto on_device = build(config_with(Fib4Engine::kTrie4, true));
   const auto on_host = build(config_with(Fib4Engine::kTrie4, true));
-  StageTwins twins(*on_device, *on_host, GetParam());
+  testing::FromRecipe elsewhere(*on_device, remote_kernel());
+  StageTwins twins(by_recipe ? static_cast<function::NetworkFunction&>(elsewhere) : *on_device, *on_host, way);
   RandomFrames draw(2);
   std::vector<Frame> frames;
   for (int i = 0; i < 2000; ++i) frames.push_back(routed_frame(draw));
@@ -202,9 +204,14 @@ TEST_P(RouterOnDevice, FollowsEveryKindOfChange) {
       while (!done) twins.at_boundary();
       update.join();
     }
+    if (by_recipe) elsewhere.replace_tables([&] { twins.at_boundary(); });
     ASSERT_NO_FATAL_FAILURE(expect_twins());
   }
 }
+
+TEST_P(RouterOnDevice, FollowsEveryKindOfChange) { expect_every_kind_of_change(false, GetParam()); }
+
+TEST_P(RouterOnDevice, FollowsEveryKindOfChangeByItsRecipe) { expect_every_kind_of_change(true, GetParam()); }
 
 /// All routes use one output port, a different one each round, with groups of one to three hops.
 std::string routes_by(int round, int routes) {

@@ -47,15 +47,19 @@ inline Result<void> check_block(const function::StageRecipe& recipe) {
   return failure(problem("block: not a recipe of it", "", "one argument and one table"));
 }
 
-inline std::unique_ptr<function::LoadedTables> load_block(const function::StageRecipe& recipe) {
+inline HostTables::Loaded block_of(const function::StageRecipe& recipe) {
   Ports ports(recipe.tables[0]->size() / sizeof(std::uint16_t));
   if (!ports.empty()) std::memcpy(ports.data(), recipe.tables[0]->data(), recipe.tables[0]->size());
   const auto step = static_cast<std::uint8_t>(recipe.arguments[0]);
-  return std::make_unique<HostTables>(
-      [ports = std::move(ports), step](PacketView packet, std::byte*, const std::byte*) {
-        return block(packet, ports, step);
-      },
-      recipe.tables[0]->size());
+  return {[ports = std::move(ports), step](PacketView packet, std::byte*, const std::byte*) {
+            return block(packet, ports, step);
+          },
+          recipe.tables[0]->size()};
+}
+
+inline std::unique_ptr<function::LoadedTables> load_block(const function::StageRecipe& recipe) {
+  HostTables::Loaded loaded = block_of(recipe);
+  return std::make_unique<HostTables>(std::move(loaded.work), loaded.bytes, block_of);
 }
 
 inline function::StageNeeds needs_of_block(const function::StageRecipe& /*recipe*/) { return {kBlockAccess}; }

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -17,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "function/snapshot.h"
 #include "proxy/backend.h"
 #include "ring/lane_memory.h"
 #include "ring/testing/simulated_lane.h"
@@ -81,7 +83,7 @@ class HostLane final : public ring::Lane {
   }
   void take_times() noexcept override { timed_ = true; }
   std::optional<Times> times() const noexcept override { return times_; }
-  void begin_batch() noexcept override {}
+  void begin_batch() noexcept override { inner_.begin_batch(); }
   Crossed crossed() const noexcept override { return inner_.crossed(); }
 
  private:
@@ -165,19 +167,40 @@ class HostBackend final : public Backend {
   const std::span<const function::RemoteKernel> kernels_;
 };
 
-/// Tables whose stages do this.
+/// Tables whose stages do this. `renew`: what they do with the tables of another recipe; null: they have none.
 class HostTables final : public function::LoadedTables {
  public:
-  HostTables(ring::testing::SimulatedStage::Work work, std::size_t bytes) : work_(std::move(work)), bytes_(bytes) {}
+  using Work = ring::testing::SimulatedStage::Work;
+  struct Loaded {
+    Work work;
+    std::size_t bytes = 0;
+  };
+  using Renew = std::function<Loaded(const function::StageRecipe& recipe)>;
+
+  HostTables(Work work, std::size_t bytes, Renew renew = nullptr)
+      : renew_(std::move(renew)), bytes_(bytes), works_(std::make_unique<const Work>(std::move(work))) {}
   std::unique_ptr<DeviceStage> make_stage(const StageUse& /*use*/) override {
-    return std::make_unique<ring::testing::SimulatedStage>(work_);
+    const auto newest = std::make_shared<function::Snapshot<Work>::Reader>(works_);
+    return std::make_unique<ring::testing::SimulatedStage>(
+        [newest](PacketView packet, std::byte* finding, const std::byte* state) {
+          return newest->table()(packet, finding, state);
+        },
+        [newest] { newest->refresh(); });
+  }
+  bool replace(const function::StageRecipe& recipe, const std::function<void()>& meanwhile) override {
+    if (renew_ == nullptr) return false;
+    Loaded next = renew_(recipe);
+    bytes_ = next.bytes;
+    static_cast<void>(works_.publish(std::make_unique<const Work>(std::move(next.work)), meanwhile));
+    return true;
   }
   std::size_t bytes() const noexcept override { return bytes_; }
   std::size_t stage_bytes(const StageUse& use) const noexcept override { return use.batch_packets; }
 
  private:
-  ring::testing::SimulatedStage::Work work_;
+  const Renew renew_;
   std::size_t bytes_;
+  function::Snapshot<Work> works_;
 };
 
 }  // namespace penstock::proxy::testing

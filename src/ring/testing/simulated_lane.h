@@ -42,9 +42,17 @@ class SimulatedStage final : public DeviceStage {
   /// findings. `state` has state_bytes; null if the stage takes none.
   using Work = std::function<Verdict(PacketView packet, std::byte* finding, const std::byte* state)>;
 
-  explicit SimulatedStage(Work does) : work(std::move(does)) {}
+  /// `passes`: called at batch boundaries.
+  explicit SimulatedStage(
+      Work does, std::function<void()> passes = [] {})
+      : work(std::move(does)), passes_(std::move(passes)) {}
+
+  void begin_batch() noexcept override { passes_(); }
 
   const Work work;
+
+ private:
+  const std::function<void()> passes_;
 };
 
 class SimulatedLane final : public Lane {
@@ -69,6 +77,7 @@ class SimulatedLane final : public Lane {
   bool start(const Batch& batch, std::size_t segment, std::span<std::uint8_t* const> frames) noexcept override {
     segment_ = segment;
     busy_ = true;
+    if (segment == 0) begin_batch();
     behaviour_.most_in_flight = std::max(behaviour_.most_in_flight, ++behaviour_.in_flight);
     if (behaviour_.refuses()) return false;
     polls_ = behaviour_.polls_until_done();
@@ -112,7 +121,11 @@ class SimulatedLane final : public Lane {
     std::copy_n(seen.bytes.begin() + descriptor.offset, std::min(bytes, to.size()), to.begin());
     return descriptor.length;
   }
-  void begin_batch() noexcept override {}
+  void begin_batch() noexcept override {
+    for (auto& of_segment : stages_) {
+      for (auto& stage : of_segment) stage->begin_batch();
+    }
+  }
   /// Of a packet's frame on the device.
   [[nodiscard]] std::uint32_t length_of(std::size_t packet) const noexcept {
     return packets_[packet].descriptor.length;

@@ -189,6 +189,7 @@ class FakeFunction final : public function::NetworkFunction {
   using Process = std::function<void(std::span<PacketView> packets)>;
 
   std::function<std::optional<function::StageRecipe>()> recipe = [] { return std::nullopt; };
+  std::function<std::optional<std::uint64_t>()> version = [] { return std::nullopt; };  // of the recipe
   function::NfTraits own_traits{.name = "fake", .summary = "", .cpu = {}, .devices = {}, .finish = {}};
   Process process = [](std::span<PacketView>) {};
   Errors check_errors, begin_errors;
@@ -213,6 +214,7 @@ class FakeFunction final : public function::NetworkFunction {
   std::optional<function::StageRecipe> stage_recipe(function::Processor /*processor*/) const override {
     return recipe();
   }
+  std::optional<std::uint64_t> recipe_version() const noexcept override { return version(); }
   Errors check() const override { return check_errors; }
   Result<void> begin_run() override {
     at_begin();

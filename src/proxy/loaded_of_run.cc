@@ -1,0 +1,95 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "proxy/loaded_of_run.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "base/log.h"
+
+namespace penstock::proxy {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Between looks at the functions: so long may a change wait.
+constexpr std::chrono::milliseconds kShortestPause{10};
+constexpr std::chrono::seconds kLongestPause{5};
+/// A pause is so many times as long as the update before it, of which the proxy and its device then have a fifth of the
+/// time at most.
+constexpr int kPauses = 4;
+
+}  // namespace
+
+std::shared_ptr<const RemoteTables> LoadedOfRun::tables_of(const function::NetworkFunction& function) {
+  const std::lock_guard lock(mutex_);
+  Followed& known = followed_[&function];
+  if (auto tables = known.users.lock()) return tables;
+  known = {};  // those that are about to go are not meant any more
+  // The version first: if the recipe is newer, it is only sent once more.
+  const auto version = function.recipe_version();
+  const auto recipe = function.stage_recipe(function::Processor::gpu);
+  if (!recipe) {
+    followed_.erase(&function);
+    return nullptr;
+  }
+  if (version && !follower_.joinable()) follower_ = std::jthread([this](const std::stop_token& stop) { follow(stop); });
+  auto made = std::make_unique<RemoteTables>(connection_, *recipe);
+  RemoteTables* const tables = made.get();
+  // The last user's thread waits in `forget` while the follower uses the function.
+  std::shared_ptr<const RemoteTables> users(made.release(),
+                                            [self = shared_from_this(), of = &function](const RemoteTables* ended) {
+                                              self->forget(*of, ended);
+                                              delete ended;
+                                            });
+  known = {tables, users, version};
+  return users;
+}
+
+void LoadedOfRun::forget(const function::NetworkFunction& function, const RemoteTables* tables) noexcept {
+  const std::lock_guard lock(mutex_);
+  const auto found = followed_.find(&function);
+  if (found != followed_.end() && found->second.tables == tables) followed_.erase(found);
+}
+
+void LoadedOfRun::follow(const std::stop_token& stop) {
+  static_cast<void>(::pthread_setname_np(::pthread_self(), "table-follower"));
+  Clock::duration pause = kShortestPause;
+  for (;;) {
+    {
+      std::unique_lock lock(pause_);
+      stopped_.wait_for(lock, stop, pause, [] { return false; });
+    }
+    if (stop.stop_requested()) return;
+    const Clock::time_point begun = Clock::now();
+    update();
+    pause = std::clamp<Clock::duration>(kPauses * (Clock::now() - begun), kShortestPause, kLongestPause);
+  }
+}
+
+/// Sends what has changed. If the proxy does not take it, its lanes must not go on with the former tables: the run
+/// leaves the proxy, and comes back with the new ones, for which there is room then.
+void LoadedOfRun::update() noexcept {
+  const std::lock_guard lock(mutex_);
+  try {
+    for (auto& [function, followed] : followed_) {
+      if (!followed.version || connection_->is_lost()) continue;
+      const auto version = function->recipe_version();
+      if (version == followed.version) continue;
+      const auto recipe = function->stage_recipe(function::Processor::gpu);
+      if (recipe) followed.tables->replace(*recipe);
+      followed.version = version;
+    }
+  } catch (const std::exception& error) {
+    if (connection_->is_lost()) return;
+    log_warning("the proxy cannot exchange tables, so this run connects to it anew: {}", error.what());
+    connection_->end();
+  }
+}
+
+}  // namespace penstock::proxy
