@@ -4,9 +4,11 @@
 #include "cli/function.h"
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -17,9 +19,11 @@
 #include "cli/socket_access.h"
 #include "cli/stop_signals.h"
 #include "config/function_file.h"
+#include "nf/catalog.h"
 #include "nf/firewall/firewall.h"
 #include "nf/router/router.h"
 #include "process/server.h"
+#include "proxy/table_granter.h"
 
 namespace penstock::cli {
 
@@ -27,6 +31,7 @@ namespace {
 
 struct ServeOptions {
   std::string socket, file;
+  std::string proxy, proxy_profile;  // empty: none; what the proxy gives
   SocketAccess access;
 };
 
@@ -71,7 +76,14 @@ int serve(const ServeOptions& options, function::NfKinds functions) {
     log_warnings(*made);
     return std::move(made->function);
   };
-  auto server = process::Server::start({options.socket, access.mode, access.users, access.groups}, make);
+  std::optional<proxy::TableGranter> granter;
+  if (!options.proxy.empty())
+    granter.emplace(
+        options.proxy,
+        proxy::TenantWish{fmt::format("{} at {}", (*file)->function(), options.socket), options.proxy_profile},
+        nf::remote_kernels());
+  auto server = process::Server::start(
+      {options.socket, access.mode, access.users, access.groups, granter ? &*granter : nullptr}, make);
   if (!server) return fail(server.error());
   log_info("{} is served at {}", (*file)->function(), options.socket);
   while (!stop.load()) {
@@ -96,6 +108,18 @@ void add_function(CLI::App& app, function::NfKinds functions, int& exit_code) {
   server->add_option("FILE", options->file, "a file with one function, as in a chain file: `chain: [firewall: {…}]`")
       ->required()
       ->check(not_empty("a path"));
+  CLI::Option* const proxy =
+      server
+          ->add_option("--proxy", options->proxy,
+                       "load the function's tables into the `penstock proxy` at this unix socket, on whose GPU chains "
+                       "that use it run the function")
+          ->check(not_empty("a path"));
+  server
+      ->add_option("--proxy-profile", options->proxy_profile,
+                   "sixteenths of the proxy's GPU to ask for, which limit the memory of the tables (1q, 2q, 4q, 8q or "
+                   "16q; default: what the proxy gives)")
+      ->needs(proxy)
+      ->check(CLI::IsMember({"1q", "2q", "4q", "8q", "16q"}));
   options->access.add_to(*server, "use the function");
   server->footer(
       "The function is made for each chain that connects, from FILE and the files that it names as they are then: so "

@@ -101,6 +101,7 @@ class FunctionBuilder {
     auto settings = process::remote_settings(*description.parameters);
     if (!settings) return failure(std::move(settings.error()));
     settings->function = description.kind->name;
+    settings->in_proxy = description_.run && description_.run->has("proxy");
     settings->surroundings.knows_exits = !surroundings_.exits.empty();
     for (std::size_t p = 0; p < surroundings_.ports.size(); ++p) {
       const auto is = [p](const std::vector<bool>& ports) { return p < ports.size() && ports[p]; };

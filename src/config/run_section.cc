@@ -17,6 +17,7 @@
 #include "base/text_file.h"
 #include "base/units.h"
 #include "config/file_conflicts.h"
+#include "function/granted_stage.h"
 #include "plan/device_plan.h"
 #include "process/remote_function.h"
 #include "ring/packet_ring.h"
@@ -293,7 +294,7 @@ void RunSection::use_proxy(bool functions_known) {
   bool any = false;
   for (run::NamedFunction& named : chain_.functions) {
     if (named.function->traits().access_on(kGpu) == nullptr || named.processor == function::Processor::cpu) continue;
-    if (named.function->stage_recipe(kGpu)) {
+    if (function::granted_stage_of(*named.function) != nullptr || named.function->stage_recipe(kGpu)) {
       any = true;
       continue;
     }

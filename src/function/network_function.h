@@ -61,6 +61,7 @@ struct NfTraits {
   FrameRoom growth{};                                // most bytes it adds at head and tail
   bool chooses_port = false;                         // decides where packets leave
   bool finish_waits = false;                         // its finish stage may run once packets have left: it only looks
+  bool finish_counts = false;                        // its finish stage only counts: packets need it for nothing
   bool emits = false;                                // its CPU stages make packets: they are given an Emitter
   bool asks_for_arrivals = false;                    // its CPU stages ask an Emitter for packets as they arrived
   bool replaces_frames = false;                      // its CPU stages move packets to larger frames, by an Emitter

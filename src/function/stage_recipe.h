@@ -40,6 +40,7 @@ struct StageNeeds {
   std::uint32_t findings_bytes = 0;  // that it writes for each packet
   std::uint32_t state_bytes = 0;     // that it reads for each packet; they may have any values
   FrameRoom growth{};                // that it may use before and after each frame
+  bool chooses_port = true;          // it may choose where packets leave
   friend bool operator==(const StageNeeds&, const StageNeeds&) = default;
 };
 

@@ -85,6 +85,13 @@ class FieldSet {
     return set;
   }
 
+  /// Without bits that are no field's.
+  [[nodiscard]] static constexpr FieldSet of_bits(std::uint64_t bits) {
+    FieldSet set;
+    set.bits_ = bits & all().bits_;
+    return set;
+  }
+
   [[nodiscard]] constexpr bool has(Field field) const { return (bits_ & bit(field)) != 0; }
   [[nodiscard]] constexpr bool empty() const { return bits_ == 0; }
   [[nodiscard]] constexpr std::uint64_t bits() const { return bits_; }

@@ -15,15 +15,7 @@ namespace {
 /// What a function may write besides bytes of frames.
 constexpr FieldSet kMetadata{Field::verdict, Field::mark};
 
-FieldSet field_set(std::uint64_t bits) noexcept {
-  FieldSet set;
-  for (unsigned f = 0; f < kFieldCount; ++f) {
-    if ((bits >> f & 1) != 0) set |= FieldSet{static_cast<Field>(f)};
-  }
-  return set;
-}
-
-FieldSet byte_fields() noexcept { return field_set((std::uint64_t{1} << kByteFieldCount) - 1); }
+FieldSet byte_fields() noexcept { return FieldSet::of_bits((std::uint64_t{1} << kByteFieldCount) - 1); }
 
 bool is_word(std::string_view text) noexcept {
   return !text.empty() &&
@@ -87,7 +79,21 @@ std::string why_not_served(const function::NfTraits& traits) {
   return "";
 }
 
-Result<Description> description_of(const function::NetworkFunction& function) {
+std::string why_no_stage(const function::NfTraits& traits, const function::StageNeeds& stage) {
+  if (traits.finish && !traits.finish_counts) return "what its stage finds is confirmed by its process";
+  if (traits.stack != stack::StackNeed::none) return "it follows flows or joins fragments";
+  if (stage.state_bytes > 0) return "its stage needs state of flows";
+  if (stage.growth.head > 0 || stage.growth.tail > 0) return "its stage changes the length of frames";
+  if (stage.chooses_port && !traits.chooses_port) return "it chooses where some packets leave, but not all";
+  const FieldSet bytes = traits.cpu.writes & byte_fields();
+  if (const FieldSet others = stage.access.writes - (bytes.empty() ? FieldSet{} : byte_fields()) -
+                              FieldSet{Field::verdict};
+      !others.empty())
+    return "its stage writes " + to_string(others);
+  return "";
+}
+
+Result<Description> description_of(const function::NetworkFunction& function, const function::StageNeeds* stage) {
   const function::NfTraits& traits = function.traits();
   if (traits.drop_reasons.size() > kMostReasons)
     return failure(problem(fmt::format("{} has too many drop reasons", traits.name),
@@ -102,6 +108,12 @@ Result<Description> description_of(const function::NetworkFunction& function) {
   if (traits.chooses_port) description.flags |= Description::kChoosesPort;
   if (traits.one_worker) description.flags |= Description::kOneWorker;
   if (traits.stack != stack::StackNeed::none) description.flags |= Description::kTracksFlows;
+  if (stage != nullptr) {
+    description.flags |= Description::kHasStage;
+    description.stage_reads = stage->access.reads.bits();
+    description.stage_writes = stage->access.writes.bits();
+    description.findings_bytes = stage->findings_bytes;
+  }
   description.text = Text<256>(function.description());
   return description;
 }
@@ -119,7 +131,7 @@ Description refusal(const Error& error) {
 }
 
 Result<std::unique_ptr<const ServedTraits>> ServedTraits::read(const Description& description,
-                                                               std::string_view function) {
+                                                               std::string_view function, bool in_proxy) {
   if (description.failed != 0)
     return failure(problem("the function's process refuses: " + printable(description.text.view()),
                            printable(description.found.view()), printable(description.expected.view())));
@@ -139,7 +151,7 @@ Result<std::unique_ptr<const ServedTraits>> ServedTraits::read(const Description
     texts.push_back(std::move(reason));
   }
   texts.emplace_back(kLost);
-  const FieldSet writes = field_set(description.writes);
+  const FieldSet writes = FieldSet::of_bits(description.writes);
   if (!(writes - byte_fields() - kMetadata).empty() || (description.writes >> kFieldCount) != 0)
     return wrong("what it writes");
   served->changes_bytes_ = !(writes & byte_fields()).empty();
@@ -149,15 +161,32 @@ Result<std::unique_ptr<const ServedTraits>> ServedTraits::read(const Description
   traits.name = served->name_;
   traits.summary = "in another process";
   // Without its process, packets are dropped.
-  traits.cpu = {field_set(description.reads) | FieldSet{Field::verdict}, writes | FieldSet{Field::verdict}};
+  traits.cpu = {FieldSet::of_bits(description.reads) | FieldSet{Field::verdict}, writes | FieldSet{Field::verdict}};
   traits.chooses_port = (description.flags & Description::kChoosesPort) != 0;
   traits.one_worker = (description.flags & Description::kOneWorker) != 0;
   traits.drop_reasons = served->reasons_;
+  if ((description.flags & Description::kHasStage) == 0) return served;
+  constexpr std::uint32_t kMostFindings = 4096;  // bytes of a packet in a lane
+  const function::StageNeeds stage{
+      {FieldSet::of_bits(description.stage_reads), FieldSet::of_bits(description.stage_writes)},
+      description.findings_bytes,
+      0,
+      {},
+      traits.chooses_port};
+  const bool is_known = (description.stage_reads >> kFieldCount | description.stage_writes >> kFieldCount) == 0;
+  if (!is_known || description.findings_bytes > kMostFindings || served->tracks_flows_ ||
+      !why_no_stage(traits, stage).empty())
+    return wrong("its stage on a device");
+  if (!in_proxy) return served;
+  served->stage_ = stage;
+  traits.devices[function::Processor::gpu] = stage.access;
+  traits.findings_bytes = stage.findings_bytes;
   return served;
 }
 
 bool are_alike(const Description& one, const Description& other) noexcept {
-  return one.flags == other.flags && one.reads == other.reads && one.writes == other.writes &&
+  constexpr std::uint32_t kOfStage = Description::kHasStage;
+  return (one.flags | kOfStage) == (other.flags | kOfStage) && one.reads == other.reads && one.writes == other.writes &&
          one.name.bytes == other.name.bytes && one.reasons == other.reasons &&
          std::ranges::equal(one.reason, other.reason, {}, &Text<kLongestReason>::bytes, &Text<kLongestReason>::bytes);
 }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,8 +36,12 @@ struct Surroundings {
 
 /// Why the function cannot be in a process of its own; "": it can.
 [[nodiscard]] std::string why_not_served(const function::NfTraits& traits);
-/// Of a function that can. Fails if it has more drop reasons than a message has room for.
-[[nodiscard]] Result<Description> description_of(const function::NetworkFunction& function);
+/// Of a function that can. `stage`: of a stage in a proxy (why_no_stage); null: it has none. Fails if the function has
+/// more drop reasons than a message has room for.
+[[nodiscard]] Result<Description> description_of(const function::NetworkFunction& function,
+                                                 const function::StageNeeds* stage = nullptr);
+/// Why a stage with these needs cannot do the work of the function without the function's process; "": it can.
+[[nodiscard]] std::string why_no_stage(const function::NfTraits& traits, const function::StageNeeds& stage);
 [[nodiscard]] Description refusal(const Error& error);
 
 /// Of a function in another process. Owns what the traits refer to. `kLost` follows the function's own drop reasons.
@@ -46,8 +51,10 @@ class ServedTraits {
   static constexpr std::string_view kLost = "process_lost";
 
   /// `function`: the kind that the chain file names.
+  /// `in_proxy`: the chain's lanes are in one, where the function may have a stage.
   [[nodiscard]] static Result<std::unique_ptr<const ServedTraits>> read(const Description& description,
-                                                                        std::string_view function);
+                                                                        std::string_view function,
+                                                                        bool in_proxy = false);
 
   ServedTraits(const ServedTraits&) = delete;
   ServedTraits& operator=(const ServedTraits&) = delete;
@@ -57,6 +64,8 @@ class ServedTraits {
   [[nodiscard]] std::size_t reasons() const noexcept { return texts_.size() - 1; }
   [[nodiscard]] bool tracks_flows() const noexcept { return tracks_flows_; }
   [[nodiscard]] bool changes_bytes() const noexcept { return changes_bytes_; }
+  /// Null: it has no stage in a proxy.
+  [[nodiscard]] const function::StageNeeds* stage() const noexcept { return stage_ ? &*stage_ : nullptr; }
 
  private:
   ServedTraits() = default;
@@ -67,9 +76,11 @@ class ServedTraits {
   function::NfTraits traits_;
   bool tracks_flows_ = false;
   bool changes_bytes_ = false;
+  std::optional<function::StageNeeds> stage_;
 };
 
-/// Whether a chain that is planned for the one can go on with the other.
+/// Whether a chain that is planned for the one can go on with the other. The stage does not matter: a proxy refuses
+/// another one, and the process does its work.
 [[nodiscard]] bool are_alike(const Description& one, const Description& other) noexcept;
 
 }  // namespace penstock::process

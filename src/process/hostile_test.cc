@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "base/shared_memory.h"
+#include "function/granted_stage.h"
 #include "process/burst_page.h"
 #include "process/link.h"
 #include "process/testing/served_chain.h"
@@ -151,6 +152,51 @@ TEST_F(HostileFunction, IsRefusedIfItsDescriptionIsNonsense) {
     d.failed = 1;
     d.text.bytes.fill('\x1b');
   }));
+}
+
+TEST_F(HostileFunction, IsRefusedIfItsStageIsNonsense) {
+  const auto refused = [&](std::function<void(Description&)> describe) {
+    Behaviour behaviour;
+    behaviour.describe = [&](Description& d) {
+      d.flags |= Description::kHasStage;
+      d.stage_reads = FieldSet{Field::ipv4_src, Field::verdict}.bits();
+      d.stage_writes = FieldSet{Field::verdict}.bits();
+      d.findings_bytes = 4;
+      describe(d);
+    };
+    const HandMadeFunction hand_made(path_, std::move(behaviour));
+    return !connect_function(settings());
+  };
+  EXPECT_FALSE(refused([](Description&) {}));
+  EXPECT_TRUE(refused([](Description& d) { d.stage_reads |= std::uint64_t{1} << 63; }));
+  EXPECT_TRUE(refused([](Description& d) { d.stage_writes |= std::uint64_t{1} << 63; }));
+  EXPECT_TRUE(refused([](Description& d) { d.findings_bytes = 1 << 20; }));
+  EXPECT_TRUE(refused([](Description& d) { d.stage_writes |= FieldSet{Field::frame_shape}.bits(); }));
+  EXPECT_TRUE(refused([](Description& d) { d.stage_writes |= FieldSet{Field::mark}.bits(); }));
+  EXPECT_TRUE(refused([](Description& d) { d.flags |= Description::kTracksFlows; }));
+  const auto writes = FieldSet{Field::ipv4_ttl}.bits();
+  EXPECT_TRUE(refused([&](Description& d) { d.stage_writes |= writes; })) << "it only looks at packets on the CPU";
+  EXPECT_FALSE(refused([&](Description& d) {
+    d.stage_writes |= writes;
+    d.writes |= writes;
+  }));
+}
+
+TEST_F(HostileFunction, HasAStageOnlyInAProxy) {
+  Behaviour behaviour;
+  behaviour.describe = [](Description& d) {
+    d.flags |= Description::kHasStage;
+    d.stage_writes = FieldSet{Field::verdict}.bits();
+  };
+  const HandMadeFunction hand_made(path_, std::move(behaviour));
+  for (const bool in_proxy : {false, true}) {
+    RemoteSettings settings = this->settings();
+    settings.in_proxy = in_proxy;
+    const auto function = connect_function(settings);
+    ASSERT_TRUE(function);
+    EXPECT_EQ((*function)->traits().access_on(function::Processor::gpu) != nullptr, in_proxy);
+    EXPECT_EQ(function::granted_stage_of(**function) != nullptr, in_proxy);
+  }
 }
 
 /// All packets of its bursts are dropped, none is missing, and the chain goes on.
@@ -470,7 +516,9 @@ TEST_F(HostileChain, LosesTheFunctionIfItSaysNonsense) {
     const auto answer = ipc::receive_message(socket.get(), sizeof(Description), 5000ms);
     // What could be a request is refused; else the connection is closed.
     const auto reply = answer ? message_of<Reply>(answer->bytes) : std::nullopt;
-    EXPECT_TRUE(answer ? reply && reply->failed != 0 : errno != ETIMEDOUT);
+    const auto token = answer ? message_of<TokenReply>(answer->bytes) : std::nullopt;
+    const bool is_refused = (reply && reply->failed != 0) || (token && token->failed != 0);
+    EXPECT_TRUE(answer ? is_refused : errno != ETIMEDOUT);
   }
   Hello hello = this->hello();
   hello.ports = 0xffffffff;
@@ -482,7 +530,7 @@ TEST_F(HostileChain, LosesTheFunctionIfItSaysNonsense) {
   hello.port[0].exit = 2;
   EXPECT_NE(Link::open(path_, hello).value().description.failed, 0U);
   hello = this->hello();
-  hello.version = 2;
+  hello.version = kProtocolVersion + 1;
   EXPECT_NE(Link::open(path_, hello).value().description.failed, 0U);
 }
 

@@ -65,6 +65,31 @@ std::optional<std::uint32_t> Link::request_bytes(std::span<const std::byte> mess
   return reply && reply->failed == 0 ? std::optional(reply->id) : std::nullopt;
 }
 
+Result<function::GrantToken> Link::ask_token(const std::function<bool()>& gives_up) {
+  const std::lock_guard lock(mutex_);
+  if (is_lost()) return failure(Error{{}, "the function's process has gone", "", ""});
+  std::optional<ipc::Received> answer;
+  if (const int error = ipc::send_message(socket_.get(), bytes_of(AskToken{}), {}, kLongestReply); error != 0) {
+    errno = error;
+  } else {
+    const auto end = Clock::now() + kLongestMaking;
+    do {
+      answer = ipc::receive_message(socket_.get(), sizeof(TokenReply), kStopLook);
+    } while (!answer && errno == ETIMEDOUT && Clock::now() < end && !is_lost() && !gives_up());
+  }
+  const auto reply = answer ? message_of<TokenReply>(answer->bytes) : std::nullopt;
+  if (!reply) {
+    lose();  // replies would not match requests any more
+    return failure(Error{{}, "the function's process does not say where its tables are", "", ""});
+  }
+  if (reply->failed != 0)
+    return failure(Error{{},
+                         "the function's process has no tables at the proxy",
+                         printable(reply->message.view()),
+                         "tables that it can load there"});
+  return reply->token;
+}
+
 void Link::end_queue(std::uint32_t queue) noexcept {
   if (is_lost()) return;
   EndQueue message;

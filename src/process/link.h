@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -19,6 +20,7 @@
 
 #include "base/error.h"
 #include "base/shared_memory.h"
+#include "function/granted_stage.h"
 #include "ipc/message_socket.h"
 #include "packet/packet.h"
 #include "process/burst_page.h"
@@ -50,6 +52,9 @@ class Link {
     return request_bytes(bytes_of(message), file);
   }
   void end_queue(std::uint32_t queue) noexcept;
+  /// Of the function's tables at the proxy. Waits until they are loaded there, or until `gives_up` returns true; the
+  /// link is lost then. Thread-safe.
+  [[nodiscard]] Result<function::GrantToken> ask_token(const std::function<bool()>& gives_up);
 
  private:
   explicit Link(ipc::FileDescriptor socket) : socket_(std::move(socket)) {}

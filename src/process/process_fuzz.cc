@@ -96,11 +96,14 @@ void try_texts(Input& input) {
   }
   Description description;
   input.fill(&description, sizeof description);
-  if (const auto served = ServedTraits::read(description, "reader")) {
+  if (const auto served = ServedTraits::read(description, "reader", /*in_proxy=*/true)) {
     const function::NfTraits& traits = (*served)->traits();
     testing::check(traits.drop_reasons.size() == (*served)->reasons() + 1 &&
                    traits.drop_reasons.back() == ServedTraits::kLost);
     testing::check(why_not_served(traits).empty());
+    const function::StageNeeds* const stage = (*served)->stage();
+    testing::check((stage != nullptr) == (traits.access_on(function::Processor::gpu) != nullptr));
+    testing::check(stage == nullptr || why_no_stage(traits, *stage).empty());
   }
 }
 

@@ -271,6 +271,35 @@ TEST_F(Process, ChangesItsTablesInAReload) {
   EXPECT_EQ(of(report, "lost_packets"), 0U);
 }
 
+TEST(StageOfAProcess, DecidesAlone) {
+  const function::StageNeeds decides{{{Field::ipv4_src, Field::verdict}, {Field::verdict}}, 4, 0, {}, false};
+  function::NfTraits traits;
+  traits.cpu = {{Field::ipv4_src}, {Field::verdict}};
+  EXPECT_EQ(why_no_stage(traits, decides), "");
+  traits.finish = Access{{Field::frame_shape}, {}};
+  EXPECT_NE(why_no_stage(traits, decides), "") << "it confirms what the device finds";
+  traits.finish_counts = true;
+  EXPECT_EQ(why_no_stage(traits, decides), "");
+
+  const auto with = [&](const std::function<void(function::StageNeeds&)>& change) {
+    function::StageNeeds needs = decides;
+    change(needs);
+    return why_no_stage(traits, needs);
+  };
+  EXPECT_NE(with([](auto& needs) { needs.state_bytes = 8; }), "");
+  EXPECT_NE(with([](auto& needs) { needs.growth.tail = 1; }), "");
+  EXPECT_NE(with([](auto& needs) { needs.chooses_port = true; }), "");
+  const auto writes_ttl = [](auto& needs) { needs.access.writes |= FieldSet{Field::ipv4_ttl}; };
+  EXPECT_NE(with(writes_ttl), "") << "the function only looks";
+  traits.cpu.writes |= FieldSet{Field::ipv4_checksum};
+  EXPECT_EQ(with(writes_ttl), "");
+  EXPECT_NE(with([](auto& needs) { needs.access.writes |= FieldSet{Field::mark}; }), "");
+  traits.chooses_port = true;
+  EXPECT_EQ(with([](auto& needs) { needs.chooses_port = true; }), "");
+  traits.stack = stack::StackNeed::flow;
+  EXPECT_NE(why_no_stage(traits, decides), "");
+}
+
 TEST_F(Process, TracksFlowsOfItsOwn) {
   std::atomic<bool> attached{false};
   serve([&](FakeFunction& function) {

@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdint>
 
+#include "function/granted_stage.h"
 #include "ipc/message.h"
 #include "packet/verdict.h"
 
@@ -20,7 +21,7 @@ using ipc::kIsMessage;
 using ipc::message_of;
 using ipc::Text;
 
-inline constexpr std::uint32_t kProtocolVersion = 1;
+inline constexpr std::uint32_t kProtocolVersion = 2;
 
 inline constexpr std::size_t kMostPorts = 64;    // of a chain
 inline constexpr std::size_t kMostReasons = 64;  // for which a function drops packets
@@ -34,6 +35,7 @@ enum class MessageType : std::uint32_t {
   make_queue,   // * with a memfd: a BurstPage, and room for copied frames
   end_queue,    //
   open_memory,  // * with a memfd: frames that a queue's bursts name
+  ask_token,    // * for the function's tables at the proxy; the reply is a TokenReply
 };
 
 struct PortMessage {
@@ -55,17 +57,20 @@ struct Hello {
 
 /// function::NfTraits, as far as the chain needs it.
 struct Description {
-  enum Flag : std::uint32_t { kChoosesPort = 1, kOneWorker = 2, kTracksFlows = 4 };
+  enum Flag : std::uint32_t { kChoosesPort = 1, kOneWorker = 2, kTracksFlows = 4, kHasStage = 8 };
   std::uint32_t failed = 0;
   std::uint32_t flags = 0;
   std::uint64_t reads = 0;
   std::uint64_t writes = 0;
   Text<kLongestName> name;
   std::uint32_t reasons = 0;
-  std::uint32_t reserved = 0;
+  std::uint32_t findings_bytes = 0;  // of the stage
   std::array<Text<kLongestReason>, kMostReasons> reason{};
   Text<256> text;  // what is loaded; of a failure: the message
   Text<256> found, expected;
+  // With kHasStage, function::StageNeeds of a stage in a proxy:
+  std::uint64_t stage_reads = 0;
+  std::uint64_t stage_writes = 0;
 };
 
 struct MakeQueue {
@@ -84,6 +89,18 @@ struct OpenMemory {
   std::uint64_t bytes = 0;
 };
 
+struct AskToken {
+  MessageType type = MessageType::ask_token;
+  std::uint32_t reserved = 0;
+};
+
+struct TokenReply {
+  std::uint32_t failed = 0;
+  std::uint32_t reserved = 0;
+  function::GrantToken token{};
+  Text<512> message;  // of a failure
+};
+
 struct Reply {
   std::uint32_t failed = 0;
   std::uint32_t id = 0;  // of what has been made
@@ -93,6 +110,6 @@ struct Reply {
 inline constexpr std::size_t kMostMessageBytes = sizeof(Hello);
 
 static_assert(kIsMessage<Hello> && kIsMessage<Description> && kIsMessage<MakeQueue> && kIsMessage<EndQueue> &&
-              kIsMessage<OpenMemory> && kIsMessage<Reply>);
+              kIsMessage<OpenMemory> && kIsMessage<AskToken> && kIsMessage<TokenReply> && kIsMessage<Reply>);
 
 }  // namespace penstock::process

@@ -22,6 +22,7 @@
 #include "base/shared_memory.h"
 #include "base/units.h"
 #include "function/deferring_stage.h"
+#include "function/granted_stage.h"
 #include "function/packet_sharing.h"
 #include "packet/parse_core.h"
 #include "process/link.h"
@@ -42,7 +43,9 @@ struct Counters {
 
 class RemoteStage;
 
-class RemoteFunction final : public function::NetworkFunction, public function::PacketSharing {
+class RemoteFunction final : public function::NetworkFunction,
+                             public function::PacketSharing,
+                             public function::GrantedStage {
  public:
   RemoteFunction(RemoteSettings settings, const Hello& hello, Link::Opened opened,
                  std::unique_ptr<const ServedTraits> served)
@@ -67,7 +70,10 @@ class RemoteFunction final : public function::NetworkFunction, public function::
     return {};
   }
   Result<void> take_over(function::NetworkFunction& predecessor) override {
-    if (auto* const before = dynamic_cast<RemoteFunction*>(&predecessor)) counters_ = before->counters_;
+    if (auto* const before = dynamic_cast<RemoteFunction*>(&predecessor)) {
+      counters_ = before->counters_;
+      planned_ = before->planned_;
+    }
     return begin_run();
   }
   std::string description() const override {
@@ -81,8 +87,17 @@ class RemoteFunction final : public function::NetworkFunction, public function::
                        {"copied_packets", counters_->copied.load()}};
   }
 
+  // Of its stage in a proxy.
+
+  const function::StageNeeds* stage_needs() const noexcept override { return served_->stage(); }
+  Result<function::GrantToken> ask_for_token(const std::function<bool()>& gives_up) override;
+  bool can_give(Verdict verdict) const noexcept override {
+    return verdict.kind == VerdictKind::punt || is_possible(verdict);
+  }
+
   // For its stages.
 
+  [[nodiscard]] bool is_possible(Verdict verdict) const noexcept;
   [[nodiscard]] const RemoteSettings& settings() const noexcept { return settings_; }
   [[nodiscard]] const ServedTraits& served() const noexcept { return *served_; }
   [[nodiscard]] Counters& counters() const noexcept { return *counters_; }
@@ -106,7 +121,8 @@ class RemoteFunction final : public function::NetworkFunction, public function::
   const Hello hello_;
   std::shared_ptr<Link> link_;  // guarded by `mutex_`
   const Description description_;
-  const std::unique_ptr<const ServedTraits> served_;
+  const std::shared_ptr<const ServedTraits> served_;
+  std::shared_ptr<const ServedTraits> planned_ = served_;  // of the run's first epoch, whose texts the run still names
   std::shared_ptr<Counters> counters_ = std::make_shared<Counters>();
   std::mutex mutex_;  // guards the next members; held while the watcher works for stages, which then do not end
   std::vector<RemoteStage*> stages_;
@@ -193,7 +209,6 @@ class RemoteStage final : public function::CpuStage, public function::DeferringS
   [[nodiscard]] bool is_decided() noexcept;
   void want_memory_of(PacketView packet) noexcept;
   [[nodiscard]] bool take_verdicts(std::span<PacketView> packets) noexcept;
-  [[nodiscard]] bool is_possible(Verdict verdict) const noexcept;
   void give_up(std::span<const PacketView> packets) noexcept;
 
   RemoteFunction& function_;
@@ -299,7 +314,7 @@ void RemoteStage::finish() noexcept {
 bool RemoteStage::take_verdicts(std::span<PacketView> packets) noexcept {
   const std::span<const PacketResult> results = std::span(results_).first(packets.size());
   for (const PacketResult& result : results) {
-    if (is_possible(result.verdict)) continue;
+    if (function_.is_possible(result.verdict)) continue;
     function_.lose(queue_->link(), "gives a verdict that its function cannot have");
     return false;
   }
@@ -321,13 +336,13 @@ bool RemoteStage::take_verdicts(std::span<PacketView> packets) noexcept {
   return true;
 }
 
-bool RemoteStage::is_possible(Verdict verdict) const noexcept {
-  const auto& ports = function_.settings().surroundings.ports;
+bool RemoteFunction::is_possible(Verdict verdict) const noexcept {
+  const auto& ports = settings_.surroundings.ports;
   switch (verdict.kind) {
     case VerdictKind::forward:
-      return !function_.traits().chooses_port || verdict.value == kNoPort ||
+      return !traits().chooses_port || verdict.value == kNoPort ||
              (verdict.value < ports.size() && ports[verdict.value].writes);
-    case VerdictKind::drop: return verdict.value < function_.served().reasons();
+    case VerdictKind::drop: return verdict.value < served_->reasons();
     case VerdictKind::consume: return true;
     case VerdictKind::punt: break;
   }
@@ -338,6 +353,20 @@ void RemoteStage::give_up(std::span<const PacketView> packets) noexcept {
   function_.counters().lost_packets.fetch_add(packets.size(), std::memory_order_relaxed);
   if (function_.settings().passes_when_lost) return;
   for (const PacketView& packet : packets) packet.packet->verdict = Verdict::drop(function_.served().reasons());
+}
+
+Result<function::GrantToken> RemoteFunction::ask_for_token(const std::function<bool()>& gives_up) {
+  std::shared_ptr<Link> link;
+  {
+    const std::lock_guard lock(mutex_);
+    link = link_;
+  }
+  auto token = link->ask_token(gives_up);
+  if (!token) {
+    for (Error& error : token.error())
+      error.message = fmt::format("{} at {}: {}", traits().name, settings_.socket, error.message);
+  }
+  return token;
 }
 
 std::unique_ptr<function::CpuStage> RemoteFunction::make_cpu_stage() {
@@ -412,7 +441,7 @@ Result<std::unique_ptr<function::NetworkFunction>> connect_function(RemoteSettin
   if (!hello) return failure(std::move(hello.error()));
   auto opened = Link::open(settings.socket, *hello);
   if (!opened) return failure(std::move(opened.error()));
-  auto served = ServedTraits::read(opened->description, settings.function);
+  auto served = ServedTraits::read(opened->description, settings.function, settings.in_proxy);
   if (!served) {
     for (Error& error : served.error()) error.place.file = settings.socket;
     return failure(std::move(served.error()));

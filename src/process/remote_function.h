@@ -24,6 +24,7 @@ struct RemoteSettings {
   bool passes_when_lost = false;        // packets that it has not decided about; otherwise they are dropped
   std::chrono::nanoseconds patience{};  // for a burst
   bool in_place = false;                // a function that changes bytes does so in the chain's memory
+  bool in_proxy = false;                // the chain's lanes are in a proxy, where the function may have a stage
   Surroundings surroundings;
 };
 

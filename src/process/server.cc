@@ -33,8 +33,10 @@ constexpr std::chrono::milliseconds kLongestHello{2000};
 /// One chain, from its hello to its end. Belongs to the thread of its connection.
 class Session {
  public:
-  Session(int socket, std::unique_ptr<function::NetworkFunction> function, std::size_t ports)
-      : socket_(socket), function_(std::move(function)), ports_(ports) {}
+  /// `granter`: null: the function has no stage in a proxy.
+  Session(int socket, std::unique_ptr<function::NetworkFunction> function, std::size_t ports,
+          function::TableGranter* granter)
+      : socket_(socket), function_(std::move(function)), ports_(ports), granter_(granter) {}
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
   ~Session() {
@@ -77,9 +79,36 @@ class Session {
       case MessageType::end_queue:
         if (const auto message = message_of<EndQueue>(received.bytes)) return end_queue(*message);
         break;
+      case MessageType::ask_token:
+        if (message_of<AskToken>(received.bytes)) return tell_token();
+        break;
       case MessageType::hello: break;
     }
     return "an unknown message";
+  }
+
+  const char* tell_token() {
+    TokenReply reply;
+    const auto token = grant();
+    if (token) {
+      reply.token = *token;
+    } else {
+      reply.failed = 1;
+      reply.message = Text<512>(to_string(token.error().front()));
+    }
+    return ipc::send_message(socket_, bytes_of(reply), {}, kLongestAnswer) == 0 ? nullptr : "it takes no replies";
+  }
+
+  /// Loads the tables, unless they are loaded.
+  [[nodiscard]] Result<function::GrantToken> grant() {
+    if (granted_ != nullptr && !granted_->are_lost()) return granted_->token();
+    granted_.reset();
+    const auto recipe = granter_ == nullptr ? std::nullopt : function_->stage_recipe(function::Processor::gpu);
+    if (!recipe) return failure(Error{{}, "the function has no stage in a proxy", "", ""});
+    auto granted = granter_->grant(*recipe);
+    if (!granted) return failure(std::move(granted.error()));
+    granted_ = std::move(*granted);
+    return granted_->token();
   }
 
   const char* make_queue(const MakeQueue& request, const ipc::Received& received) {
@@ -137,6 +166,8 @@ class Session {
   const int socket_;
   const std::unique_ptr<function::NetworkFunction> function_;
   const std::size_t ports_;
+  function::TableGranter* const granter_;
+  std::unique_ptr<function::GrantedTables> granted_;  // null: not yet
   bool has_begun_ = false;
   std::atomic<const char*> wrong_{nullptr};  // how a queue's bursts break the protocol
   std::map<std::uint32_t, std::unique_ptr<ServedQueue>> queues_;
@@ -236,15 +267,30 @@ std::string Server::converse(int socket, const ipc::Peer& peer) {
   if (!surroundings) return refuse(surroundings.error());
   auto function = make(hello->function.view(), *surroundings);
   if (!function) return refuse(function.error());
-  const auto description = description_of(**function);
+  const auto stage = stage_of(**function);
+  const auto description = description_of(**function, stage ? &*stage : nullptr);
   if (!description) return refuse(description.error());
-  Session session(socket, std::move(*function), surroundings->ports.size());
+  Session session(socket, std::move(*function), surroundings->ports.size(), stage ? settings_.granter : nullptr);
   if (const auto begun = session.begin(); !begun) return refuse(begun.error());
   if (!answer(*description)) return "it does not take the answer";
   log_info("process {} of user {} begins", peer.pid, peer.uid);
   std::string why = session.serve();
   log_info("process {} of user {} has ended: {}", peer.pid, peer.uid, format_count(session.packets(), "packet"));
   return why;
+}
+
+/// Of a stage in a proxy. Empty: there is none.
+std::optional<function::StageNeeds> Server::stage_of(const function::NetworkFunction& function) const {
+  constexpr auto kGpu = function::Processor::gpu;
+  if (settings_.granter == nullptr || function.traits().access_on(kGpu) == nullptr) return std::nullopt;
+  std::string why = "it cannot be made by another process";
+  if (const auto recipe = function.stage_recipe(kGpu)) {
+    auto needs = settings_.granter->needs_of(*recipe);
+    if (needs) why = why_no_stage(function.traits(), *needs);
+    if (why.empty()) return needs;
+  }
+  log_info("{} stays on the CPU: {}", function.traits().name, why);
+  return std::nullopt;
 }
 
 Result<std::unique_ptr<function::NetworkFunction>> Server::make(std::string_view name,

@@ -13,12 +13,14 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
 
 #include "base/error.h"
+#include "function/granted_stage.h"
 #include "function/network_function.h"
 #include "ipc/message_socket.h"
 #include "process/description.h"
@@ -31,6 +33,7 @@ struct ServerSettings {
   // Who may connect besides root and the server's own user. Both empty: everybody who may write to the socket.
   std::vector<uid_t> users{};
   std::vector<gid_t> groups{};
+  function::TableGranter* granter = nullptr;  // loads tables for stages in a proxy; outlives the server. Null: none
 };
 
 class Server {
@@ -63,6 +66,7 @@ class Server {
   void serve(Connection& connection) noexcept;
   /// Why the chain loses the function; "": it has gone.
   [[nodiscard]] std::string converse(int socket, const ipc::Peer& peer);
+  [[nodiscard]] std::optional<function::StageNeeds> stage_of(const function::NetworkFunction& function) const;
   [[nodiscard]] Result<std::unique_ptr<function::NetworkFunction>> make(std::string_view name,
                                                                         const Surroundings& surroundings);
 

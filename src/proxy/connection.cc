@@ -125,7 +125,7 @@ Connection::Made Connection::request_bytes(std::span<const std::byte> message, s
         0, fmt::format("{}: the proxy has gone, or does not answer: {}", path_, std::system_category().message(errno)));
   }
   if (reply->failed != 0) throw gpu::CudaError(0, to_string(error_of(path_, *reply)));
-  return {reply->id, std::move(answer->descriptors)};
+  return {reply->id, reply->token, std::move(answer->descriptors)};
 }
 
 void Connection::release(MessageType type, std::uint32_t id) noexcept {
@@ -191,9 +191,26 @@ std::uint32_t RemoteTables::send(const function::StageRecipe& recipe, std::uint3
   return connection_->request(request, std::span(&descriptor, 1)).id;
 }
 
+RemoteTables::RemoteTables(std::shared_ptr<Connection> connection, const function::GrantToken& token,
+                           const function::StageNeeds& known)
+    : connection_(std::move(connection)), id_(use_grant(token, known)) {}
+
+std::uint32_t RemoteTables::use_grant(const function::GrantToken& token, const function::StageNeeds& known) const {
+  UseGrant request;
+  request.token = token;
+  request.reads = known.access.reads.bits();
+  request.writes = known.access.writes.bits();
+  request.findings_bytes = known.findings_bytes;
+  request.state_bytes = known.state_bytes;
+  request.head = known.growth.head;
+  request.tail = known.growth.tail;
+  request.chooses_port = known.chooses_port ? 1 : 0;
+  return connection_->request(request).id;
+}
+
 RemoteStage::RemoteStage(std::shared_ptr<Connection> connection, std::shared_ptr<const RemoteTables> tables,
-                         const StageUse& use)
-    : connection_(std::move(connection)), tables_(std::move(tables)) {
+                         const StageUse& use, const function::GrantedStage* granted)
+    : connection_(std::move(connection)), tables_(std::move(tables)), granted_(granted) {
   MakeStage request;
   request.tables = tables_->id();
   request.worker = use.worker;

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "function/granted_stage.h"
 #include "function/stage_recipe.h"
 #include "proxy/protocol.h"
 #include "run/lane_factory.h"
@@ -50,6 +51,7 @@ class Connection {
 
   struct Made {
     std::uint32_t id = 0;
+    function::GrantToken token{};  // of a grant
     std::vector<FileDescriptor> descriptors;
   };
   /// Sends a request and waits for the reply. Throws gpu::CudaError if it fails.
@@ -99,9 +101,12 @@ class RemoteMemory {
 /// Tables that the proxy has on the device.
 class RemoteTables {
  public:
-  /// Throws gpu::CudaError.
+  /// Loads them. Throws gpu::CudaError.
   RemoteTables(std::shared_ptr<Connection> connection, const function::StageRecipe& recipe)
       : connection_(std::move(connection)), id_(send(recipe, 0)) {}
+  /// Those that another tenant has granted. Throws gpu::CudaError, also if their stages need more than `known`.
+  RemoteTables(std::shared_ptr<Connection> connection, const function::GrantToken& token,
+               const function::StageNeeds& known);
   RemoteTables(const RemoteTables&) = delete;
   RemoteTables& operator=(const RemoteTables&) = delete;
   ~RemoteTables() { connection_->release(MessageType::unload_tables, id_); }
@@ -114,6 +119,7 @@ class RemoteTables {
  private:
   /// `replaces`: the id of those in whose place they come; 0: none. Returns their id.
   [[nodiscard]] std::uint32_t send(const function::StageRecipe& recipe, std::uint32_t replaces) const;
+  [[nodiscard]] std::uint32_t use_grant(const function::GrantToken& token, const function::StageNeeds& known) const;
 
   const std::shared_ptr<Connection> connection_;
   const std::uint32_t id_;
@@ -122,17 +128,20 @@ class RemoteTables {
 /// A stage in the proxy.
 class RemoteStage final : public DeviceStage {
  public:
-  /// Throws gpu::CudaError.
-  RemoteStage(std::shared_ptr<Connection> connection, std::shared_ptr<const RemoteTables> tables, const StageUse& use);
+  /// `granted`: of the function, if another process has granted the tables; outlives the stage. Throws gpu::CudaError.
+  RemoteStage(std::shared_ptr<Connection> connection, std::shared_ptr<const RemoteTables> tables, const StageUse& use,
+              const function::GrantedStage* granted = nullptr);
   RemoteStage(const RemoteStage&) = delete;
   RemoteStage& operator=(const RemoteStage&) = delete;
   ~RemoteStage() override { connection_->release(MessageType::drop_stage, id_); }
 
   [[nodiscard]] std::uint32_t id() const noexcept { return id_; }
+  [[nodiscard]] const function::GrantedStage* granted() const noexcept { return granted_; }
 
  private:
   std::shared_ptr<Connection> connection_;
   std::shared_ptr<const RemoteTables> tables_;
+  const function::GrantedStage* granted_;
   std::uint32_t id_ = 0;
 };
 

@@ -598,11 +598,9 @@ TEST(StagePool, EndsAStageBeforeItsTables) {
   pool.drop(add());
   EXPECT_FALSE(there);
   const std::uint32_t id = add();
-  StageUse use;
-  function::StageNeeds needs;
-  auto stage = pool.take(id, use, needs);
+  StagePool::Taken taken = pool.take(id);
   pool.drop(id);
-  pool.give_back(id, std::move(stage));
+  pool.give_back(id, std::move(taken.stage));
   EXPECT_FALSE(there);
   static_cast<void>(add());
   pool.clear();

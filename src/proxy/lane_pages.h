@@ -76,10 +76,11 @@ struct OrderSlot {
 
 struct Completion {
   static constexpr std::uint64_t kNone = ~std::uint64_t{0};
+  static constexpr std::uint32_t kDone = 0, kFailed = 1, kTablesEnded = 2;
   alignas(64) std::atomic<std::uint32_t> done;  // the number of the last order that is over
   std::atomic<std::uint32_t> sleeping;          // the proxy looks for orders again once the eventfd is written
   // Of that order:
-  alignas(64) std::uint32_t failed;
+  alignas(64) std::uint32_t failed;  // kTablesEnded: the tables of a stage, which another tenant had granted, have gone
   std::uint32_t fetched_length;
   std::uint64_t to_device;
   std::uint64_t to_host;

@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "base/log.h"
+#include "function/granted_stage.h"
+#include "gpu/cuda_error.h"
 
 namespace penstock::proxy {
 
@@ -26,20 +28,25 @@ constexpr int kPauses = 4;
 
 }  // namespace
 
-std::shared_ptr<const RemoteTables> LoadedOfRun::tables_of(const function::NetworkFunction& function) {
+std::shared_ptr<const RemoteTables> LoadedOfRun::tables_of(function::NetworkFunction& function) {
   const std::lock_guard lock(mutex_);
   Followed& known = followed_[&function];
   if (auto tables = known.users.lock()) return tables;
   known = {};  // those that are about to go are not meant any more
   // The version first: if the recipe is newer, it is only sent once more.
   const auto version = function.recipe_version();
-  const auto recipe = function.stage_recipe(function::Processor::gpu);
-  if (!recipe) {
+  std::unique_ptr<RemoteTables> made;
+  if (function::GrantedStage* const granted = function::granted_stage_of(function)) {
+    const auto token = granted->ask_for_token([&] { return connection_->is_lost(); });
+    if (!token) throw gpu::CudaError(0, to_string(token.error()));
+    made = std::make_unique<RemoteTables>(connection_, *token, *granted->stage_needs());
+  } else if (const auto recipe = function.stage_recipe(function::Processor::gpu)) {
+    made = std::make_unique<RemoteTables>(connection_, *recipe);
+  } else {
     followed_.erase(&function);
     return nullptr;
   }
   if (version && !follower_.joinable()) follower_ = std::jthread([this](const std::stop_token& stop) { follow(stop); });
-  auto made = std::make_unique<RemoteTables>(connection_, *recipe);
   RemoteTables* const tables = made.get();
   // The last user's thread waits in `forget` while the follower uses the function.
   std::shared_ptr<const RemoteTables> users(made.release(),

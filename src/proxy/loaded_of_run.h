@@ -42,7 +42,7 @@ class LoadedOfRun : public std::enable_shared_from_this<LoadedOfRun> {
   [[nodiscard]] const std::shared_ptr<OpenMemories>& memories() const noexcept { return memories_; }
   /// The function's, which are sent once, and follow it while somebody has them. The function must outlive them. Throws
   /// gpu::CudaError; null: the function's stage cannot run in another process.
-  [[nodiscard]] std::shared_ptr<const RemoteTables> tables_of(const function::NetworkFunction& function);
+  [[nodiscard]] std::shared_ptr<const RemoteTables> tables_of(function::NetworkFunction& function);
 
  private:
   struct Followed {

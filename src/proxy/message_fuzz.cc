@@ -34,6 +34,7 @@ class OpenHouse final : public Admission {
     return Quota{Profile{16}, 64 << 20, 64 << 20, 0, 0};
   }
   void leave(TenantState&, std::chrono::nanoseconds) noexcept override {}
+  void release_ended_stages() noexcept override {}
   std::string status(bool) const override { return "{}"; }
 };
 
@@ -43,6 +44,8 @@ std::size_t size_of(std::uint8_t type) {
     case MessageType::hello: return sizeof(Hello);
     case MessageType::open_memory: return sizeof(OpenMemory);
     case MessageType::load_tables: return sizeof(LoadTables);
+    case MessageType::grant_tables: return sizeof(GrantTables);
+    case MessageType::use_grant: return sizeof(UseGrant);
     case MessageType::make_stage: return sizeof(MakeStage);
     case MessageType::make_lane: return sizeof(MakeLane);
     case MessageType::status: return sizeof(StatusRequest);
@@ -60,6 +63,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   proxy::testing::HostDevice device;
   const proxy::testing::HostBackend backend(device, proxy::testing::kBlockKernels);
   Arbiter arbiter(Policy::weighted, {});
+  TableGrants grants;
   OpenHouse house;
   const FileDescriptor file(make_shared_file("fuzz", 64 << 10));
   std::vector<std::byte> message;
@@ -96,7 +100,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   ::shutdown(ours.get(), SHUT_WR);
   {
-    Tenant tenant(FileDescriptor(ends[1]), {}, backend, arbiter, house);
+    Tenant tenant(FileDescriptor(ends[1]), {}, backend, arbiter, grants, house);
     static_cast<void>(tenant.serve());
   }
   check(device.lanes == 0);

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "function/granted_stage.h"
 #include "ipc/message.h"
 #include "ipc/message_socket.h"
 
@@ -53,6 +54,8 @@ enum class MessageType : std::uint32_t {
   end_lane,       //
   status,         // * also without `hello`; the reply is a text
   set_policy,     // * ditto; by the proxy's user
+  grant_tables,   // * the reply has a token, by which other tenants make stages of these tables
+  use_grant,      // * the reply has an id for the tables of this token, for make_stage and unload_tables
 };
 
 struct Hello {
@@ -85,6 +88,24 @@ struct LoadTables {
   std::uint32_t replaces = 0;  // id of the tables whose stages use these from their next batches on; 0: none
   Text<32> kernel;
   std::array<std::uint64_t, kMostTables> table_bytes{};
+};
+
+struct GrantTables {
+  MessageType type = MessageType::grant_tables;
+  std::uint32_t tables = 0;
+};
+
+/// With function::StageNeeds, as the tenant knows them. The proxy refuses tables whose stages need more.
+struct UseGrant {
+  MessageType type = MessageType::use_grant;
+  std::uint32_t findings_bytes = 0;
+  function::GrantToken token{};
+  std::uint64_t reads = 0;
+  std::uint64_t writes = 0;
+  std::uint32_t state_bytes = 0;
+  std::uint32_t head = 0;
+  std::uint32_t tail = 0;
+  std::uint32_t chooses_port = 0;
 };
 
 struct MakeStage {
@@ -154,6 +175,7 @@ struct Reply {
   std::uint32_t failed = 0;  // 0: done
   std::uint32_t id = 0;      // of what has been made
   std::uint64_t value = 0;
+  function::GrantToken token{};  // of `grant_tables`
   Text<320> message;   // of a failure; of `hello`: the device
   Text<320> found;     // of a failure
   Text<320> expected;  // of a failure
@@ -163,8 +185,8 @@ inline constexpr std::size_t kMostMessageBytes = sizeof(MakeLane);
 inline constexpr std::size_t kMostStatusBytes = std::size_t{160} << 10;
 
 static_assert(kIsMessage<Hello> && kIsMessage<OpenMemory> && kIsMessage<Release> && kIsMessage<LoadTables> &&
-              kIsMessage<MakeStage> && kIsMessage<MakeLane> && kIsMessage<StatusRequest> && kIsMessage<SetPolicy> &&
-              kIsMessage<Reply>);
+              kIsMessage<GrantTables> && kIsMessage<UseGrant> && kIsMessage<MakeStage> && kIsMessage<MakeLane> &&
+              kIsMessage<StatusRequest> && kIsMessage<SetPolicy> && kIsMessage<Reply>);
 static_assert(kMostMessageBytes >= sizeof(LoadTables));
 
 }  // namespace penstock::proxy

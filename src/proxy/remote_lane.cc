@@ -14,6 +14,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/log.h"
 #include "gpu/cuda_error.h"
 #include "proxy/shape_message.h"
 
@@ -195,14 +196,45 @@ gpu::Progress RemoteLane::progress() noexcept {
   if (!busy_) return gpu::Progress::kDone;
   if (is_over()) {
     busy_ = false;
-    if (completion().failed == 0 && take_results()) return gpu::Progress::kDone;
+    const std::uint32_t failed = completion().failed;
+    if (failed == Completion::kDone && take_results()) return gpu::Progress::kDone;
+    if (failed == Completion::kTablesEnded) lose_tables();
     failed_ = true;
     return gpu::Progress::kFailed;
   }
   return connection_->is_lost() ? gpu::Progress::kFailed : gpu::Progress::kRunning;
 }
 
-/// False if they are outside the lane's memory, which a proxy never says.
+/// The lanes need other tables, and are made anew as if the proxy had gone.
+void RemoteLane::lose_tables() noexcept {
+  if (connection_->is_lost()) return;
+  log_warning("{}: tables that another process had granted have gone: the run gives up its lanes, and makes new ones",
+              connection_->path());
+  connection_->end();
+}
+
+/// Whether stages of granted tables have decided as their functions can.
+bool RemoteLane::are_possible(std::span<const Verdict> verdicts) const noexcept {
+  const ring::SegmentShape& segment = shape_.segments[order_.segment];
+  for (std::size_t s = 0; s < segment.stages.size(); ++s) {
+    const auto& stage = static_cast<const RemoteStage&>(*stages_[order_.segment][s]);
+    const function::GrantedStage* const granted = stage.granted();
+    if (granted == nullptr) continue;
+    const std::uint8_t function = segment.stages[s].function;
+    const bool are = std::ranges::all_of(verdicts, [&](Verdict verdict) {
+      return (!verdict.alive() && verdict.nf != function) || granted->can_give(verdict);
+    });
+    if (are) continue;
+    log_warning("{}: tables of function {} of the chain, which another process has granted, give verdicts that this "
+                "function cannot have",
+                connection_->path(), function + 1);
+    return false;
+  }
+  return true;
+}
+
+/// False if they are outside the lane's memory, which a proxy never says, or if a stage of granted tables has decided
+/// what its function cannot.
 bool RemoteLane::take_results() noexcept {
   const Completion& completed = completion();
   const ring::SegmentShape& segment = shape_.segments[order_.segment];
@@ -221,6 +253,7 @@ bool RemoteLane::take_results() noexcept {
   const std::size_t count = order_.packets;
   if (!in_results(completed.verdicts_at, count * ring::kVerdictBytes) || (found == nullptr && count > 0)) return false;
   results_.verdicts = {reinterpret_cast<const Verdict*>(found), found == nullptr ? 0 : count};
+  if (!are_possible(results_.verdicts)) return false;
   results_.findings.clear();  // keeps the capacity
   results_.lengths.clear();
   for (std::size_t s = 0; s < segment.stages.size(); ++s) {
@@ -267,7 +300,7 @@ std::uint32_t RemoteLane::fetch(std::size_t packet, PacketDescriptor& descriptor
     std::this_thread::yield();
   }
   const auto& fetched = *reinterpret_cast<const SharedPicture*>(of_proxy_.at(layout_.pictures_at));
-  if (completion().failed != 0) return 0;
+  if (completion().failed != Completion::kDone) return 0;
   descriptor = fetched.packet;
   const std::uint32_t length = completion().fetched_length;
   std::copy_n(fetched.frame.begin(), std::min<std::size_t>({to.size(), length, fetched.frame.size()}), to.begin());

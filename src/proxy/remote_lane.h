@@ -91,6 +91,8 @@ class RemoteLane final : public ring::Lane {
   [[nodiscard]] bool is_over() const noexcept { return completion().done.load(std::memory_order_acquire) == number_; }
   void submit(const Order& order) noexcept;
   [[nodiscard]] bool take_results() noexcept;
+  [[nodiscard]] bool are_possible(std::span<const Verdict> verdicts) const noexcept;
+  void lose_tables() noexcept;
 
   const std::shared_ptr<Connection> connection_;
   const ring::LaneShape shape_;

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <utility>
 
+#include "function/granted_stage.h"
 #include "gpu/cuda_error.h"
 #include "proxy/loaded_of_run.h"
 #include "proxy/remote_lane.h"
@@ -34,7 +35,8 @@ class RemoteFactory final : public run::LaneFactory {
   bool is_remote() const noexcept override { return true; }
   std::unique_ptr<DeviceStage> make_stage(function::NetworkFunction& function, const StageUse& use) const override {
     auto tables = loaded_->tables_of(function);
-    return tables == nullptr ? nullptr : std::make_unique<RemoteStage>(connection_, std::move(tables), use);
+    if (tables == nullptr) return nullptr;
+    return std::make_unique<RemoteStage>(connection_, std::move(tables), use, function::granted_stage_of(function));
   }
   std::shared_ptr<void> open(std::span<std::uint8_t> memory) const override {
     auto opened = loaded_->memories()->open(connection_, memory);

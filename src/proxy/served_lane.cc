@@ -22,6 +22,9 @@ namespace {
 /// What a batch costs at least, in bytes that cross: the device is also busy with launches.
 constexpr std::uint64_t kLeastCost = std::uint64_t{64} << 10;
 
+/// No fault of the lane's tenant.
+constexpr const char* kTablesEnded = "a stage whose tables have gone with the tenant that granted them";
+
 }  // namespace
 
 SharedFile::SharedFile(std::size_t bytes, bool sealed) : file_(make_shared_file("penstock-lane", bytes)) {
@@ -77,10 +80,7 @@ ServedLane::~ServedLane() {
     finish_on_device();
     give_back_stages();
   } else {
-    std::size_t i = 0;
-    for (auto& of_segment : stages_) {
-      for (auto& stage : of_segment) tenant_.stages.give_back(stage_ids_[i++], std::move(stage));
-    }
+    give_back_taken();
   }
   lane_.reset();
 }
@@ -89,23 +89,24 @@ ServedLane::~ServedLane() {
 const char* ServedLane::take_stages(std::span<const std::uint32_t> ids) {
   stage_ids_.clear();
   stages_.clear();
+  grants_.clear();
   FrameRoom growth;
   std::size_t i = 0;
   for (std::size_t s = 0; s < shape_.segments.size(); ++s) {
     stages_.emplace_back();
     for (std::size_t t = 0; t < shape_.segments[s].stages.size(); ++t, ++i) {
       if (i == ids.size()) return "too few stages";
-      StageUse use;
-      function::StageNeeds needs;
-      auto stage = tenant_.stages.take(ids[i], use, needs);
-      if (stage == nullptr) return "a stage that is not there, or in another lane";
-      stages_.back().push_back(std::move(stage));
+      StagePool::Taken taken = tenant_.stages.take(ids[i]);
+      if (taken.has_ended) return kTablesEnded;
+      if (taken.stage == nullptr) return "a stage that is not there, or in another lane";
+      stages_.back().push_back(std::move(taken.stage));
       stage_ids_.push_back(ids[i]);
-      if (use.batch_packets < shape_.batch_packets) return "a stage for smaller batches";
-      if (use.worker != worker_) return "a stage of another worker";
-      if (const char* const why = why_not_fit(needs, shape_, s, t); why != nullptr) return why;
-      growth.head += needs.growth.head;
-      growth.tail += needs.growth.tail;
+      if (taken.grant != nullptr) grants_.push_back(std::move(taken.grant));
+      if (taken.use.batch_packets < shape_.batch_packets) return "a stage for smaller batches";
+      if (taken.use.worker != worker_) return "a stage of another worker";
+      if (const char* const why = why_not_fit(taken.needs, shape_, s, t); why != nullptr) return why;
+      growth.head += taken.needs.growth.head;
+      growth.tail += taken.needs.growth.tail;
     }
   }
   if (growth.head > shape_.room.head || growth.tail > shape_.room.tail)
@@ -113,8 +114,19 @@ const char* ServedLane::take_stages(std::span<const std::uint32_t> ids) {
   return nullptr;
 }
 
+/// Those that no lane has got.
+void ServedLane::give_back_taken() noexcept {
+  std::size_t i = 0;
+  for (auto& of_segment : stages_) {
+    for (auto& stage : of_segment) tenant_.stages.give_back(stage_ids_[i++], std::move(stage));
+  }
+  stages_.clear();
+}
+
 /// The lane keeps none.
 void ServedLane::give_back_stages() noexcept {
+  if (std::exchange(lacks_stages_, true)) return;
+  grants_.clear();
   ring::LaneStages none;
   for (const ring::SegmentShape& segment : shape_.segments) none.emplace_back(segment.stages.size());
   lane_->exchange_stages(none);
@@ -130,23 +142,29 @@ const char* ServedLane::exchange_stages() noexcept {
   const std::size_t count = stage_ids_.size();
   const char* const why = take_stages(std::span(order_.stages).first(count));
   if (why != nullptr) {
-    has_stages_ = false;
-    std::size_t i = 0;
-    for (auto& of_segment : stages_) {
-      for (auto& stage : of_segment) tenant_.stages.give_back(stage_ids_[i++], std::move(stage));
-    }
+    give_back_taken();
+    grants_.clear();
     stage_ids_.resize(count);
     return why;
   }
   lane_->exchange_stages(stages_);
   stages_.clear();
+  lacks_stages_ = false;
   stages_version_ = order_.stages_version;
   return nullptr;
 }
 
+/// Of a stage that the lane has.
+bool ServedLane::has_ended_tables() const noexcept {
+  return std::ranges::any_of(grants_, [](const auto& grant) { return grant->has_ended(); });
+}
+
 bool ServedLane::poll() noexcept {
   switch (state_) {
-    case State::idle: return take_order();
+    case State::idle:
+      // Also if the tenant orders nothing: the owner of the tables waits for them.
+      if (has_ended_tables()) give_back_stages();
+      return take_order();
     case State::waits: return start();
     case State::runs: return advance();
   }
@@ -170,8 +188,11 @@ bool ServedLane::take_order() noexcept {
   if (const char* const why = check_.check(order_, memories_, list, packed); why != nullptr) return refuse(why), true;
   if (order_.stages_version != stages_version_) {
     if (order_.segment != 0) return refuse("other stages within a batch"), true;
-    if (const char* const why = exchange_stages(); why != nullptr) return refuse(why), true;
+    const char* const why = exchange_stages();
+    if (why == kTablesEnded) return complete(Completion::kTablesEnded), true;
+    if (why != nullptr) return refuse(why), true;
   }
+  if (lacks_stages_) return complete(Completion::kTablesEnded), true;
   batch_ = tenant_.arbiter.with([&](Scheduler& scheduler) {
     return scheduler.order(tenant_.scheduled, std::max(check_.bytes(), kLeastCost), order_.segment, Arbiter::now());
   });
@@ -183,7 +204,12 @@ bool ServedLane::take_order() noexcept {
 bool ServedLane::start() noexcept {
   if (is_cancelled() || tenant_.ends()) {
     give_up();
-    complete(/*failed=*/true);
+    complete(Completion::kFailed);
+    return true;
+  }
+  if (has_ended_tables()) {
+    give_up();
+    complete(Completion::kTablesEnded);
     return true;
   }
   const auto now = Arbiter::now();
@@ -195,7 +221,7 @@ bool ServedLane::start() noexcept {
   if (order_.pictured > 0) lane_->take_pictures(std::span(order_.pictures).first(order_.pictured));
   if (!lane_->start(check_.batch(), order_.segment, check_.frames())) {
     lane_->abandon();
-    complete(/*failed=*/true);
+    complete(Completion::kFailed);
   }
   return true;
 }
@@ -205,13 +231,13 @@ bool ServedLane::advance() noexcept {
   if (progress == gpu::Progress::kRunning && !is_cancelled() && !tenant_.ends()) return false;
   if (progress != gpu::Progress::kDone) {
     lane_->abandon();
-    complete(/*failed=*/true);
+    complete(Completion::kFailed);
     return true;
   }
   publish_results();
   tenant_.note_batch(Arbiter::now());
   count_times();
-  complete(/*failed=*/false);
+  complete(Completion::kDone);
   return true;
 }
 
@@ -222,14 +248,14 @@ void ServedLane::fetch() noexcept {
   completed.fetched_length = 0;
   const bool there = order_.fetched < check_.batch().size() && lane_->results().verdicts.size() > order_.fetched;
   if (there) completed.fetched_length = lane_->fetch(order_.fetched, picture.packet, picture.frame);
-  completed.failed = completed.fetched_length == 0 ? 1 : 0;
+  completed.failed = completed.fetched_length == 0 ? Completion::kFailed : Completion::kDone;
   completed.done.store(last_, std::memory_order_release);
 }
 
 /// The tenant breaks the protocol.
 void ServedLane::refuse(const char* why) noexcept {
   tenant_.end(fmt::format("an order with {}", why));
-  complete(/*failed=*/true);
+  complete(Completion::kFailed);
 }
 
 void ServedLane::publish_results() noexcept {
@@ -313,13 +339,13 @@ void ServedLane::finish_on_device() noexcept {
   counters.in_flight.fetch_sub(1, std::memory_order_relaxed);
 }
 
-void ServedLane::complete(bool failed) noexcept {
-  if (on_device_ && failed) tenant_.counters.failures.fetch_add(1, std::memory_order_relaxed);
+void ServedLane::complete(std::uint32_t failed) noexcept {
+  if (on_device_ && failed != Completion::kDone) tenant_.counters.failures.fetch_add(1, std::memory_order_relaxed);
   finish_on_device();
-  check_.end(!failed);
+  check_.end(failed == Completion::kDone);
   memories_ = {};
   state_ = State::idle;
-  completion().failed = failed ? 1 : 0;
+  completion().failed = failed;
   completion().done.store(last_, std::memory_order_release);
 }
 

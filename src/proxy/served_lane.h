@@ -60,7 +60,7 @@ class ServedLane {
   /// Its stages switch to new tables unless a segment runs: between two segments of a batch as well, since the tenant
   /// need not order the second one.
   void pass_boundary() noexcept {
-    if (state_ != State::runs && has_stages_) lane_->begin_batch();
+    if (state_ != State::runs && !lacks_stages_) lane_->begin_batch();
   }
   /// Whether there is nothing to do until the tenant orders something.
   [[nodiscard]] bool idle() const noexcept { return state_ == State::idle; }
@@ -83,8 +83,10 @@ class ServedLane {
 
   ServedLane(TenantState& tenant, const ring::LaneShape& shape, std::uint32_t worker);
   [[nodiscard]] const char* take_stages(std::span<const std::uint32_t> ids);
+  void give_back_taken() noexcept;
   void give_back_stages() noexcept;
   [[nodiscard]] const char* exchange_stages() noexcept;
+  [[nodiscard]] bool has_ended_tables() const noexcept;
 
   [[nodiscard]] OrderSlot& slot() const noexcept { return *reinterpret_cast<OrderSlot*>(of_tenant_.part(0, 1).data()); }
   [[nodiscard]] Completion& completion() const noexcept {
@@ -106,7 +108,7 @@ class ServedLane {
   void choose_timed() noexcept;
   void count_times() noexcept;
   void finish_on_device() noexcept;
-  void complete(bool failed) noexcept;
+  void complete(std::uint32_t failed) noexcept;
 
   TenantState& tenant_;
   const std::uint32_t worker_;
@@ -118,8 +120,9 @@ class ServedLane {
   OrderCheck check_;
   std::vector<std::uint32_t> stage_ids_;  // segment by segment
   ring::LaneStages stages_;               // those that the lane does not have
+  std::vector<std::shared_ptr<const TableGrant>> grants_;  // of the lane's stages, as far as they have some
+  bool lacks_stages_ = false;                              // those that it had are given back
   std::unique_ptr<ring::Lane> lane_;
-  bool has_stages_ = true;  // false: the tenant has named wrong ones, which ends it
 
   State state_ = State::idle;
   std::uint32_t last_ = 0;  // the number of the last order

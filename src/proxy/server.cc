@@ -125,7 +125,7 @@ void Server::serve(Connection& connection) noexcept {
   const Peer peer = connection.peer;
   std::string why;
   try {
-    Tenant tenant(std::move(connection.socket), peer, *backend_, arbiter_, *this);
+    Tenant tenant(std::move(connection.socket), peer, *backend_, arbiter_, grants_, *this);
     {
       const std::lock_guard lock(connection.mutex);
       if (!connection.stops) connection.tenant = &tenant;
@@ -266,6 +266,11 @@ void Server::leave(TenantState& tenant, std::chrono::nanoseconds took) noexcept 
   ++detached_;
   detaching_ += took;
   admitted_.erase(found);
+}
+
+void Server::release_ended_stages() noexcept {
+  const std::lock_guard lock(mutex_);
+  for (const Admitted& tenant : admitted_) tenant.state->stages.release_ended();
 }
 
 /// Says once of each tenant that its bound does not hold.

@@ -25,6 +25,7 @@
 #include "proxy/protocol.h"
 #include "proxy/restart.h"
 #include "proxy/scheduler.h"
+#include "proxy/table_grants.h"
 #include "proxy/tenant.h"
 
 namespace penstock::proxy {
@@ -98,6 +99,7 @@ class Server final : private Admission {
   Server(ServerSettings settings, std::unique_ptr<Backend> backend, Listener listener, const Inheritance& inherited);
   Result<Quota> admit(const Hello& hello, const Peer& peer, TenantState& tenant) override;
   void leave(TenantState& tenant, std::chrono::nanoseconds took) noexcept override;
+  void release_ended_stages() noexcept override;
   void accept_all() noexcept;
   void accept_one(FileDescriptor socket);
   void make_room();
@@ -119,6 +121,7 @@ class Server final : private Admission {
   const std::uint64_t restarts_;
   const unsigned restarts_in_a_row_;
   mutable Arbiter arbiter_;
+  TableGrants grants_;
   mutable std::mutex mutex_;  // guards the next three members
   std::vector<Admitted> admitted_;
   std::uint64_t detached_ = 0;            // tenants that have ended

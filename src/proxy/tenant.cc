@@ -57,15 +57,19 @@ bool read_part(int file, std::uint64_t at, std::vector<std::byte>& to) {
 
 }  // namespace
 
-Tenant::Tenant(FileDescriptor socket, const Peer& peer, const Backend& backend, Arbiter& arbiter, Admission& admission)
-    : socket_(std::move(socket)), peer_(peer), admission_(admission), state_(backend, arbiter) {}
+Tenant::Tenant(FileDescriptor socket, const Peer& peer, const Backend& backend, Arbiter& arbiter, TableGrants& grants,
+               Admission& admission)
+    : socket_(std::move(socket)), peer_(peer), grants_(grants), admission_(admission), state_(backend, arbiter) {}
 
 Tenant::~Tenant() {
   const auto begun = Arbiter::now();
   // Lanes first, then the stages, then the tables, then the memory. Only then may others have the share.
   threads_.clear();
   state_.stages.clear();
+  for (const auto& [id, tables] : tables_) end_grant(tables);
   tables_.clear();
+  // Lanes of others give back their stages of these tables when no batch uses them, without any help of their tenants.
+  state_.tables->wait_for_none();
   for (std::uint32_t id = 0; id < kMostMemories; ++id) state_.remove_memory(id);
   if (admitted_) admission_.leave(state_, releasing_ + (Arbiter::now() - begun));
 }
@@ -119,6 +123,10 @@ std::string Tenant::handle(Received message) {
       return with(std::type_identity<OpenMemory>(), [&](const OpenMemory& request) { answer(request, message); });
     case MessageType::load_tables:
       return with(std::type_identity<LoadTables>(), [&](const LoadTables& request) { answer(request, message); });
+    case MessageType::grant_tables:
+      return with(std::type_identity<GrantTables>(), [&](const GrantTables& request) { answer(request); });
+    case MessageType::use_grant:
+      return with(std::type_identity<UseGrant>(), [&](const UseGrant& request) { answer(request); });
     case MessageType::make_stage:
       return with(std::type_identity<MakeStage>(), [&](const MakeStage& request) { answer(request); });
     case MessageType::make_lane:
@@ -192,6 +200,16 @@ void Tenant::answer(const LoadTables& request, const Received& message) {
             : failure(problem("tables: wrong number of descriptors", std::to_string(message.descriptors.size()), "1")));
 }
 
+void Tenant::answer(const GrantTables& request) {
+  const auto token = grant_tables(request.tables);
+  if (!token) return reply(tl::unexpected(token.error()));
+  Reply granted;
+  granted.token = *token;
+  send(granted);
+}
+
+void Tenant::answer(const UseGrant& request) { reply(use_grant(request)); }
+
 void Tenant::answer(const MakeStage& request) { reply(make_stage(request)); }
 
 void Tenant::answer(const MakeLane& request) {
@@ -210,7 +228,10 @@ void Tenant::give_back(const Release& release) {
   switch (release.type) {
     case MessageType::close_memory: state_.remove_memory(release.id); break;
     case MessageType::unload_tables:
-      tables_.erase(release.id);  // the stages that use them keep them
+      if (const auto found = tables_.find(release.id); found != tables_.end()) {
+        end_grant(found->second);
+        tables_.erase(found);  // the tenant's own stages that use them keep them
+      }
       break;
     case MessageType::drop_stage: state_.stages.drop(release.id); break;
     case MessageType::end_lane: {
@@ -319,15 +340,17 @@ Result<std::uint32_t> Tenant::load_tables(const LoadTables& request, int file) {
     auto loaded = kernel->load(recipe);
     const std::uint64_t bytes = loaded->bytes();
     state_.counters.device_bytes.fetch_add(bytes - sum);
+    const std::uint32_t id = ids_.next();
     // They count until the last stage that uses them has ended.
-    const auto end = [&counters = state_.counters](function::LoadedTables* tables) {
+    state_.tables->add();
+    const auto end = [&counters = state_.counters, count = state_.tables](function::LoadedTables* tables) {
       const std::uint64_t last = tables->bytes();  // they may have been exchanged
       delete tables;
       counters.device_bytes.fetch_sub(last);
+      count->remove();
     };
-    const std::uint32_t id = ids_.next();
     tables_[id] = {kernel, std::shared_ptr<function::LoadedTables>(loaded.release(), end),
-                   kernel->needs == nullptr ? function::StageNeeds{} : kernel->needs(recipe)};
+                   kernel->needs == nullptr ? function::StageNeeds{} : kernel->needs(recipe), kernel->needs != nullptr};
     return id;
   } catch (const std::bad_alloc&) {
     return give_up({problem("tables: no memory for a copy", format_size(sum), "")});
@@ -343,6 +366,8 @@ Result<void> Tenant::replace_tables(Tables& tables, const function::StageRecipe&
     return failure(problem(fmt::format("tables of {}", tables.kernel->name), "tables for other stages",
                            "what stages of these tables can use"));
   };
+  // Who was granted them relies on those that they were.
+  if (tables.grant != nullptr) return refuse();
   // Lanes have been found to fit these needs.
   if (tables.kernel->needs != nullptr && tables.kernel->needs(recipe) != tables.needs) return refuse();
   const std::uint64_t before = tables.loaded->bytes();
@@ -358,6 +383,44 @@ Result<void> Tenant::replace_tables(Tables& tables, const function::StageRecipe&
   return {};
 }
 
+Result<function::GrantToken> Tenant::grant_tables(std::uint32_t tables) {
+  const auto found = tables_.find(tables);
+  if (found == tables_.end()) return failure(problem("a grant: no such tables", std::to_string(tables)));
+  Tables& granted = found->second;
+  if (granted.loaded == nullptr)
+    return failure(problem("a grant: tables of another tenant", std::to_string(tables), "tables that it has loaded"));
+  if (!granted.needs_are_known)
+    return failure(problem("a grant: nothing is known of what stages of these tables do", std::to_string(tables)));
+  if (granted.grant == nullptr) granted.grant = grants_.add(granted.loaded, granted.needs);
+  return granted.grant->token();
+}
+
+Result<std::uint32_t> Tenant::use_grant(const UseGrant& request) {
+  if (tables_.size() >= kMostTablesOfTenant)
+    return failure(problem("granted tables: too many", "", fmt::format("at most {}", kMostTablesOfTenant)));
+  auto grant = grants_.find(request.token);
+  if (grant == nullptr)
+    return failure(problem("granted tables: no tables have this token", "", "a tenant that has loaded them here"));
+  const function::StageNeeds known{{FieldSet::of_bits(request.reads), FieldSet::of_bits(request.writes)},
+                                   request.findings_bytes,
+                                   request.state_bytes,
+                                   {request.head, request.tail},
+                                   request.chooses_port != 0};
+  if (const char* const more = beyond(grant->needs(), known); more != nullptr)
+    return failure(problem("granted tables that are not what their function's process says",
+                           fmt::format("stages that {}", more), "stages that do no more than the chain expects"));
+  const std::uint32_t id = ids_.next();
+  tables_[id] = {nullptr, nullptr, grant->needs(), true, std::move(grant)};
+  return id;
+}
+
+/// Before the tables end.
+void Tenant::end_grant(const Tables& tables) noexcept {
+  if (tables.loaded == nullptr || tables.grant == nullptr) return;
+  grants_.end(*tables.grant);
+  admission_.release_ended_stages();
+}
+
 Result<std::uint32_t> Tenant::make_stage(const MakeStage& request) {
   constexpr std::uint32_t kMostBatchPackets = 1U << 20;
   const auto found = tables_.find(request.tables);
@@ -367,14 +430,18 @@ Result<std::uint32_t> Tenant::make_stage(const MakeStage& request) {
   if (state_.stages.size() >= kMostStagesOfTenant)
     return failure(problem("a stage: too many", "", fmt::format("at most {}", kMostStagesOfTenant)));
   const StageUse use{request.worker, request.batch_packets, request.multiprocessors};
-  const auto& [kernel, tables, needs] = found->second;
+  const Tables& of_stage = found->second;
+  const bool are_own = of_stage.loaded != nullptr;
+  const std::shared_ptr<function::LoadedTables> tables = are_own ? of_stage.loaded : of_stage.grant->tables();
+  if (tables == nullptr) return failure(problem("a stage: its tables have gone with the tenant that granted them"));
   const std::uint64_t bytes = tables->stage_bytes(use);
   std::atomic<std::uint64_t>& used = state_.counters.device_bytes;
   if (auto reserved = reserve(used, quota_.device_bytes, bytes, "memory on the device"); !reserved)
     return failure(std::move(reserved.error()));
   const std::shared_ptr<void> reserved(nullptr, [&used, bytes](void*) { used.fetch_sub(bytes); });
   try {
-    return state_.stages.add({reserved, tables, tables->make_stage(use), use, needs});
+    return state_.stages.add(
+        {reserved, tables, tables->make_stage(use), use, of_stage.needs, are_own ? nullptr : of_stage.grant});
   } catch (const gpu::CudaError& error) {
     return failure(problem("a stage: the device does not take it", error.what()));
   }

@@ -16,6 +16,7 @@
 #include "proxy/lane_worker.h"
 #include "proxy/profile.h"
 #include "proxy/protocol.h"
+#include "proxy/table_grants.h"
 #include "proxy/tenant_state.h"
 
 namespace penstock::proxy {
@@ -38,6 +39,8 @@ class Admission {
   [[nodiscard]] virtual Result<Quota> admit(const Hello& hello, const Peer& peer, TenantState& tenant) = 0;
   /// `took`: to release what the tenant had.
   virtual void leave(TenantState& tenant, std::chrono::nanoseconds took) noexcept = 0;
+  /// Tables have ended that stages of any tenant may use (StagePool::release_ended).
+  virtual void release_ended_stages() noexcept = 0;
   /// JSON, or for Prometheus.
   [[nodiscard]] virtual std::string status(bool prometheus) const = 0;
 };
@@ -45,10 +48,11 @@ class Admission {
 class Tenant {
  public:
   /// Borrows all but the socket.
-  Tenant(FileDescriptor socket, const Peer& peer, const Backend& backend, Arbiter& arbiter, Admission& admission);
+  Tenant(FileDescriptor socket, const Peer& peer, const Backend& backend, Arbiter& arbiter, TableGrants& grants,
+         Admission& admission);
   Tenant(const Tenant&) = delete;
   Tenant& operator=(const Tenant&) = delete;
-  /// Ends everything that it has on the device.
+  /// Ends everything that it has on the device, and waits for batches of others that use its tables.
   ~Tenant();
 
   /// Serves the connection until the tenant goes, breaks the protocol or is ended. Why it ended; "": it has gone.
@@ -60,8 +64,10 @@ class Tenant {
  private:
   struct Tables {
     const function::RemoteKernel* kernel = nullptr;
-    std::shared_ptr<function::LoadedTables> loaded;
+    std::shared_ptr<function::LoadedTables> loaded;  // null: another tenant has granted them
     function::StageNeeds needs;
+    bool needs_are_known = false;
+    std::shared_ptr<TableGrant> grant{};  // to others, or of the other tenant; null: none
   };
   struct Lane {
     std::uint32_t thread = 0;
@@ -76,6 +82,8 @@ class Tenant {
   void answer(const SetPolicy& request);
   void answer(const OpenMemory& request, const Received& message);
   void answer(const LoadTables& request, const Received& message);
+  void answer(const GrantTables& request);
+  void answer(const UseGrant& request);
   void answer(const MakeStage& request);
   void answer(const MakeLane& request);
   void handle(const Release& release);
@@ -84,6 +92,9 @@ class Tenant {
   [[nodiscard]] Result<std::uint32_t> open_memory(const OpenMemory& request, int file);
   [[nodiscard]] Result<std::uint32_t> load_tables(const LoadTables& request, int file);
   [[nodiscard]] Result<void> replace_tables(Tables& tables, const function::StageRecipe& recipe);
+  [[nodiscard]] Result<function::GrantToken> grant_tables(std::uint32_t tables);
+  [[nodiscard]] Result<std::uint32_t> use_grant(const UseGrant& request);
+  void end_grant(const Tables& tables) noexcept;
   [[nodiscard]] Result<std::uint32_t> make_stage(const MakeStage& request);
   [[nodiscard]] Result<std::uint32_t> make_lane(const MakeLane& request, std::vector<int>& files);
   [[nodiscard]] Result<void> reserve(std::atomic<std::uint64_t>& used, std::uint64_t quota, std::uint64_t bytes,
@@ -93,6 +104,7 @@ class Tenant {
 
   const FileDescriptor socket_;
   const Peer peer_;
+  TableGrants& grants_;
   Admission& admission_;
   TenantState state_;
   bool admitted_ = false;

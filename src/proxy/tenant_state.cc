@@ -8,10 +8,22 @@
 
 namespace penstock::proxy {
 
+/// What it has on the device.
+StagePool::Stage StagePool::release(Stage& stage) noexcept {
+  Stage ended;
+  ended.reserved = std::move(stage.reserved);
+  ended.tables = std::move(stage.tables);
+  ended.stage = std::move(stage.stage);
+  return ended;
+}
+
 std::uint32_t StagePool::add(Stage made) {
+  Stage ended;  // destroyed without the lock
   const std::lock_guard lock(mutex_);
   const std::uint32_t id = ids_.next();
-  stages_[id] = std::move(made);
+  Stage& stage = stages_[id] = std::move(made);
+  // The tables may have ended while the stage was made, when `release_ended` could not find it.
+  if (stage.has_ended()) ended = release(stage);
   return id;
 }
 
@@ -20,14 +32,14 @@ std::size_t StagePool::size() const {
   return stages_.size();
 }
 
-std::unique_ptr<DeviceStage> StagePool::take(std::uint32_t id, StageUse& use, function::StageNeeds& needs) {
+StagePool::Taken StagePool::take(std::uint32_t id) {
   const std::lock_guard lock(mutex_);
   const auto found = stages_.find(id);
-  if (found == stages_.end() || found->second.in_lane) return nullptr;
-  found->second.in_lane = true;
-  use = found->second.use;
-  needs = found->second.needs;
-  return std::move(found->second.stage);
+  if (found == stages_.end() || found->second.in_lane) return {};
+  Stage& stage = found->second;
+  if (stage.has_ended()) return {.has_ended = true};
+  stage.in_lane = true;
+  return {std::move(stage.stage), stage.use, stage.needs, stage.grant};
 }
 
 void StagePool::give_back(std::uint32_t id, std::unique_ptr<DeviceStage> stage) {
@@ -37,9 +49,12 @@ void StagePool::give_back(std::uint32_t id, std::unique_ptr<DeviceStage> stage) 
   if (found == stages_.end()) return;
   found->second.stage = std::move(stage);
   found->second.in_lane = false;
-  if (!found->second.dropped) return;
-  ended = std::move(found->second);
-  stages_.erase(found);
+  if (found->second.dropped) {
+    ended = std::move(found->second);
+    stages_.erase(found);
+  } else if (found->second.has_ended()) {
+    ended = release(found->second);
+  }
 }
 
 void StagePool::drop(std::uint32_t id) {
@@ -57,6 +72,19 @@ void StagePool::pass_boundaries() noexcept {
   const std::lock_guard lock(mutex_);
   for (auto& [id, stage] : stages_) {
     if (stage.stage != nullptr) stage.stage->begin_batch();
+  }
+}
+
+void StagePool::release_ended() noexcept {
+  const auto is_ended = [](const auto& entry) {
+    return entry.second.has_ended() && !entry.second.in_lane && entry.second.tables != nullptr;
+  };
+  for (bool found = true; found;) {
+    Stage ended;  // destroyed without the lock
+    const std::lock_guard lock(mutex_);
+    const auto next = std::ranges::find_if(stages_, is_ended);
+    found = next != stages_.end();
+    if (found) ended = release(next->second);
   }
 }
 

@@ -20,6 +20,7 @@
 #include "proxy/order_check.h"
 #include "proxy/profile.h"
 #include "proxy/scheduler.h"
+#include "proxy/table_grants.h"
 #include "report/latency_histogram.h"
 
 namespace penstock::proxy {
@@ -85,23 +86,36 @@ class StagePool {
     std::unique_ptr<DeviceStage> stage;  // null while a lane has it; ends before the tables
     StageUse use;
     function::StageNeeds needs;
+    std::shared_ptr<const TableGrant> grant{};  // of another tenant's tables; null: they are the tenant's own
     bool in_lane = false;
     bool dropped = false;  // goes when the lane gives it back
+
+    [[nodiscard]] bool has_ended() const noexcept { return grant != nullptr && grant->has_ended(); }
+  };
+  struct Taken {
+    std::unique_ptr<DeviceStage> stage{};  // null: there is none, or a lane has it, or it has ended
+    StageUse use{};
+    function::StageNeeds needs{};
+    std::shared_ptr<const TableGrant> grant{};
+    bool has_ended = false;  // with tables that another tenant had granted
   };
 
   /// `made.stage` is not null. Throws std::length_error if there are no more ids.
   [[nodiscard]] std::uint32_t add(Stage made);
   [[nodiscard]] std::size_t size() const;
-  /// Null: there is none, or a lane has it. `use` and `needs` are filled in.
-  [[nodiscard]] std::unique_ptr<DeviceStage> take(std::uint32_t id, StageUse& use, function::StageNeeds& needs);
+  [[nodiscard]] Taken take(std::uint32_t id);
   void give_back(std::uint32_t id, std::unique_ptr<DeviceStage> stage);
   void drop(std::uint32_t id);
   /// Those that no lane has pass a batch boundary.
   void pass_boundaries() noexcept;
+  /// Ends those whose tables have ended, as far as no lane has them. Their ids stay until they are dropped.
+  void release_ended() noexcept;
   /// Ends all. No lane has any.
   void clear() noexcept;
 
  private:
+  [[nodiscard]] static Stage release(Stage& stage) noexcept;
+
   mutable std::mutex mutex_;  // guards the following members
   std::map<std::uint32_t, Stage> stages_;
   IdCounter ids_;
@@ -117,6 +131,8 @@ struct TenantState {
   StagePool stages;
   std::atomic<bool> exchanges_tables{false};  // lanes pass boundaries while they have no batch
   Scheduler::Time hello_at{};                 // set before there are lanes
+  /// Shared with what frees them.
+  const std::shared_ptr<TableCount> tables = std::make_shared<TableCount>();
 
   /// For the threads that serve lanes.
   [[nodiscard]] TenantMemories memories() const {

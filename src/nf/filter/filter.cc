@@ -49,6 +49,7 @@ Filter::Filter(FilterList list, const FilterOptions& options) : list_(std::move(
   traits_.cpu = device_access(list_.headers_only);
   traits_.devices = {{function::Processor::gpu, device_access(list_.headers_only)}};
   traits_.finish = Access{{Field::frame_shape}, {}};  // for counting bytes
+  traits_.finish_counts = true;
   traits_.findings_bytes = static_cast<std::uint32_t>(options_.most_filters / 8);
   traits_.chooses_port = chooses_port(list_);
   traits_.drop_reasons = kDropReasons;

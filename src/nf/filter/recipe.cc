@@ -130,7 +130,9 @@ std::unique_ptr<function::LoadedTables> load(const StageRecipe& recipe) {
 
 function::StageNeeds needs(const StageRecipe& recipe) {
   const auto parts = read_recipe(recipe);
-  return {device_access(parts->tables.headers_only), parts->findings_bytes, 0, {}};
+  const auto chooses = [](Action action) { return action.kind == Action::Kind::to; };
+  return {device_access(parts->tables.headers_only), parts->findings_bytes, 0, {},
+          chooses(parts->tables.otherwise) || std::ranges::any_of(parts->actions, chooses)};
 }
 
 }  // namespace

@@ -134,6 +134,7 @@ Firewall::Firewall(classify::Ruleset rules, Setup setup)
   // For counting bytes; an answer quotes the packet, which may have to be as it is at this function.
   const bool quotes = traits_.emits && !answering_.as_they_arrived;
   traits_.finish = Access{quotes ? FieldSet::all() : FieldSet{Field::frame_shape}, {}};
+  traits_.finish_counts = !traits_.emits;
   traits_.findings_bytes = sizeof(JudgeCore<classify::LinearView>::Finding);
 }
 

@@ -47,7 +47,7 @@ function::StageNeeds needs(const StageRecipe& recipe) {
   const std::uint32_t state_bytes = kind == StageKind::translating ? sizeof(TranslatingState)
                                     : kind == StageKind::tracked   ? sizeof(TrackedState)
                                                                    : 0;
-  return {device_access(kind), sizeof(JudgeCore<classify::LinearView>::Finding), state_bytes, {}};
+  return {device_access(kind), sizeof(JudgeCore<classify::LinearView>::Finding), state_bytes, {}, false};
 }
 
 }  // namespace

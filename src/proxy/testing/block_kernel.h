@@ -62,7 +62,9 @@ inline std::unique_ptr<function::LoadedTables> load_block(const function::StageR
   return std::make_unique<HostTables>(std::move(loaded.work), loaded.bytes, block_of);
 }
 
-inline function::StageNeeds needs_of_block(const function::StageRecipe& /*recipe*/) { return {kBlockAccess}; }
+inline function::StageNeeds needs_of_block(const function::StageRecipe& /*recipe*/) {
+  return {kBlockAccess, 0, 0, {}, false};
+}
 
 inline constexpr function::RemoteKernel kBlockKernels[] = {{"block", check_block, load_block, needs_of_block}};
 

@@ -1,0 +1,64 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Device stages that are made from tables of another process. The process that has a function loads its tables where
+// the lanes of others run, and gets a token: whoever has it may make stages of these tables, but can neither read nor
+// change them. Granted tables never change: other tables have another token.
+
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "base/error.h"
+#include "function/stage_recipe.h"
+#include "packet/verdict.h"
+
+namespace penstock::function {
+
+/// Random, and secret.
+using GrantToken = std::array<std::uint8_t, 16>;
+
+// In the process that has the function:
+
+/// Tables that are loaded for others, until this is destroyed.
+class GrantedTables {
+ public:
+  virtual ~GrantedTables() = default;
+  [[nodiscard]] virtual const GrantToken& token() const noexcept = 0;
+  /// Whether they have gone already, with the process that has the device.
+  [[nodiscard]] virtual bool are_lost() noexcept = 0;
+};
+
+/// Loads tables for others. Thread-safe.
+class TableGranter {
+ public:
+  virtual ~TableGranter() = default;
+  /// Of stages that are made from the recipe. Empty: none can be made for others.
+  [[nodiscard]] virtual std::optional<StageNeeds> needs_of(const StageRecipe& recipe) const = 0;
+  /// Returns once they are loaded.
+  [[nodiscard]] virtual Result<std::unique_ptr<GrantedTables>> grant(const StageRecipe& recipe) = 0;
+};
+
+// In the process that has the lanes:
+
+/// A function whose stage on a device may be made from tables that its own process has granted.
+class GrantedStage {
+ public:
+  virtual ~GrantedStage() = default;
+  /// The most that the stage may do: one that does more must not be made. Null: the function has no such stage.
+  [[nodiscard]] virtual const StageNeeds* stage_needs() const noexcept = 0;
+  /// Asks the function's process for the token of its present tables, and waits for it until `gives_up` returns true.
+  [[nodiscard]] virtual Result<GrantToken> ask_for_token(const std::function<bool()>& gives_up) = 0;
+  /// Whether the stage can have given this verdict: nobody else has compared its tables with the chain.
+  [[nodiscard]] virtual bool can_give(Verdict verdict) const noexcept = 0;
+};
+
+class NetworkFunction;
+/// Null: the function has no such stage.
+[[nodiscard]] GrantedStage* granted_stage_of(NetworkFunction& function) noexcept;
+
+}  // namespace penstock::function

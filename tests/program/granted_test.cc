@@ -1,0 +1,108 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Chains in a proxy whose functions are processes of their own: these load their tables into the proxy, whose device is
+// simulated.
+
+#include <gmock/gmock.h>
+
+#include <string>
+#include <utility>
+
+#include "program/proxy_for_test.h"
+
+namespace penstock {
+namespace {
+
+using ::testing::HasSubstr;
+
+class GrantedFunctions : public ProxyProgram {
+ protected:
+  /// `serve NAME` serves NAME.yaml at NAME.sock with its tables in the proxy, in the background, until it listens.
+  [[nodiscard]] int script_with_functions(const std::string& commands) const {
+    return script(
+        "serve() { timeout 60 '" PENSTOCK_PROGRAM
+        "' function serve $1.sock $1.yaml --proxy sock & SERVED=$!; ALL=\"$ALL $SERVED\"; while [ ! -S $1.sock ] && "
+        "kill -0 $SERVED; do sleep 0.01; done; }\n"
+        "trap 'kill $ALL $PROXY 2>/dev/null; wait' EXIT\n" +
+        commands);
+  }
+  /// A gateway of three functions. `in_process`: each in one of its own.
+  void gateway(const std::string& name, bool in_process, const std::string& run) const {
+    const std::string gateway = PENSTOCK_SOURCE_DIR "/examples/gateway/";
+    const std::pair<std::string, std::string> functions[] = {
+        {"firewall", "{rules: rules.txt}"},
+        {"filter", "{expression: \"not udp port 53\"}"},
+        {"router", "{routes: [" + gateway + "routes.txt, " + gateway + "local.txt], neighbours: " + gateway +
+                       "neighbours.txt, interfaces: {lo: none}}"},
+    };
+    write("rules.txt",
+          "*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -p tcp --dport 443 -j DROP\n-A FORWARD -p icmp -j DROP\n"
+          "COMMIT\n");
+    std::string ports, chain;
+    for (const std::string port : {"lan", "wan", "dmz"})
+      ports += "  " + port + ": {pcap: {read: " + gateway + port + ".pcap, write: " + name + "-" + port + ".pcap}}\n";
+    for (const auto& [function, parameters] : functions) {
+      const std::string line = "  - " + function + ": ";
+      chain += line + (in_process ? "{process: " + function + ".sock}" : parameters) + "\n";
+      if (in_process) write(function + ".yaml", "chain:\n" + line + parameters + "\n");
+    }
+    write(name + ".yaml", "ports:\n" + ports + "chain:\n" + chain + "run: {" + run + "}\noutputs: {report: " + name +
+                              ".json}\n");
+  }
+};
+
+TEST_F(GrantedFunctions, DoOnTheDeviceWhatOneProcessDoes) {
+  gateway("one", false, "processor: cpu");
+  gateway("apart", true, "processor: gpu, proxy: sock");
+  ASSERT_EQ(script_with_functions("proxy; penstock run -q one.yaml || exit 1\n"
+                                  "serve firewall; serve filter; serve router\n"
+                                  "penstock check apart.yaml && penstock run -q apart.yaml"),
+            0)
+      << read("err");
+  EXPECT_EQ(json("one.json")["packets"], json("apart.json")["packets"]);
+  EXPECT_GT(json("one.json")["packets"]["dropped"], 0);
+  for (const std::string port : {"lan", "wan", "dmz"})
+    EXPECT_TRUE(read("one-" + port + ".pcap") == read("apart-" + port + ".pcap")) << port;
+  EXPECT_GT(json("apart.json")["gpu"]["segments"], 0);
+  EXPECT_EQ(json("apart.json")["gpu"]["failures"], 0);
+  for (std::size_t f = 0; f < 3; ++f) {
+    const auto one = json("one.json")["functions"][f];
+    const auto apart = json("apart.json")["functions"][f];
+    EXPECT_EQ(one["name"], apart["name"]);
+    EXPECT_EQ(one["in"], apart["in"]) << apart.dump(2);
+    EXPECT_EQ(one["forwarded"], apart["forwarded"]) << apart.dump(2);
+    EXPECT_EQ(apart["details"]["process"]["lost_packets"], 0) << apart.dump(2);
+  }
+}
+
+TEST_F(GrantedFunctions, MayDieAndComeBack) {
+  write("filter.yaml", "chain: [filter: {expression: udp}]");
+  write("endless.yaml",
+        "ports:\n  in: {generator: {rate: 20kpps}}\n  out: {\"null\": {}}\nchain:\n  - filter: {process: filter.sock, "
+        "when_lost: pass}\nrun: {proxy: sock, duration: 6s}\noutputs: {report: report.json}\n");
+  ASSERT_EQ(script_with_functions("proxy; serve filter; penstock run endless.yaml & RUN=$!; sleep 1.5\n"
+                                  "pkill -9 -P $SERVED; sleep 0.3; rm -f filter.sock; serve filter; wait $RUN"),
+            0)
+      << read("err");
+  const auto report = json("report.json");
+  const auto& packets = report["packets"];
+  EXPECT_GT(packets["in"], 40000);
+  EXPECT_EQ(packets["in"], packets["forwarded"]) << read("err");
+  EXPECT_EQ(report["gpu"]["proxy"]["losses"], 1) << read("err");
+  EXPECT_EQ(report["gpu"]["proxy"]["connected"], true) << read("err");
+  EXPECT_THAT(read("err"), HasSubstr("tables that another process had granted have gone"));
+}
+
+TEST_F(GrantedFunctions, AreMissedIfTheirProcessHasNoProxy) {
+  write("filter.yaml", "chain: [filter: {expression: udp}]");
+  write("chain.yaml",
+        "ports:\n  lan: {pcap: {read: in.pcap}}\n  wan: {pcap: {write: out.pcap}}\n"
+        "chain: [filter: {process: filter.sock}]\nrun: {processor: gpu, proxy: other}\n");
+  ASSERT_EQ(script_with_functions("proxy; serve filter; mv sock other; penstock run -q chain.yaml && exit 9; true"), 0)
+      << read("err");
+  EXPECT_THAT(read("err"), HasSubstr("has no tables at the proxy"));
+}
+
+}  // namespace
+}  // namespace penstock
