@@ -9,6 +9,10 @@
 //   processes          each in its own; the router gets copies of packets; ipsec stays in the chain's process
 //   processes_in_place the same, but the router changes packets where they are, as in Gaviss
 //   one_process_gpu    all in one process, on the first GPU, if there is one
+//   one_process_proxy  the same, but the GPU is that of a proxy, a process of its own
+//   processes_proxy    each function in its own process; firewall, filter and router have their tables in the proxy, so
+//                      that they run there, on the lanes of the chain; nids stays on the CPU of its process, and ipsec
+//                      runs in the chain's process and the proxy
 // rate: as many packets as it takes. latency: 100,000 packets a second; p50 and p99, from arrival to departure, in us.
 
 #include <benchmark/benchmark.h>
@@ -29,8 +33,14 @@
 #include "config/function_file.h"
 #include "experiments/program.h"
 #include "experiments/workload.h"
+#include "gpu/cuda_error.h"
 #include "gpu/devices.h"
+#include "nf/catalog.h"
 #include "process/server.h"
+#include "proxy/backend.h"
+#include "proxy/remote_lanes.h"
+#include "proxy/server.h"
+#include "proxy/table_granter.h"
 #include "run/run.h"
 
 namespace penstock {
@@ -62,25 +72,32 @@ std::vector<Function> functions_of(const std::string& chain) {
   return functions;
 }
 
-/// The functions of a chain that are processes, which end with this object.
+/// Another process of this program, once it listens at a socket.
+Program start_server(const Workplace& place, const std::string& name, const std::string& socket,
+                     const std::vector<std::string>& arguments) {
+  std::error_code none;
+  std::filesystem::remove(socket, none);
+  std::vector<std::string> words{std::filesystem::read_symlink("/proc/self/exe").string()};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  auto program = Program::start(words, place.path(name + ".txt"));
+  if (!program) throw std::runtime_error(to_string(program.error()));
+  while (!std::filesystem::is_socket(socket, none)) {
+    if (program->ended_within(std::chrono::milliseconds{5}))
+      throw std::runtime_error(name + ": the process ends at once");
+  }
+  return std::move(*program);
+}
+
+/// The functions of a chain that are processes, which end with this object. `proxy`: its socket; empty: they have none.
 class Served {
  public:
-  Served(const Workplace& place, const std::vector<Function>& functions) {
+  Served(const Workplace& place, const std::vector<Function>& functions, const std::string& proxy) {
     for (const Function& function : functions) {
       if (!function.is_served) continue;
       const std::string file =
           place.put(function.name + ".yaml", fmt::format("chain: [{}: {{{}}}]\n", function.name, function.parameters));
       const std::string socket = socket_of(place, function);
-      std::error_code none;
-      std::filesystem::remove(socket, none);
-      auto program = Program::start({std::filesystem::read_symlink("/proc/self/exe").string(), "--serve", socket, file},
-                                    place.path(function.name + ".txt"));
-      if (!program) throw std::runtime_error(to_string(program.error()));
-      programs_.push_back(std::move(*program));
-      while (!std::filesystem::is_socket(socket, none)) {
-        if (programs_.back().ended_within(std::chrono::milliseconds{5}))
-          throw std::runtime_error(function.name + ": the process ends at once");
-      }
+      programs_.push_back(start_server(place, function.name, socket, {"--serve", socket, file, proxy}));
     }
   }
   static std::string socket_of(const Workplace& place, const Function& function) {
@@ -110,6 +127,11 @@ report::RunReport run_chain(const std::string& yaml) {
   const auto loaded_from = workplace().put("chain.yaml", yaml);
   auto loaded = config::load_chain(loaded_from, {});
   if (!loaded) throw std::runtime_error(to_string(loaded.error()));
+  if (run::RunSettings& settings = loaded->chain.settings; !settings.proxy.empty()) {
+    auto lanes = proxy::remote_lanes(settings.proxy, {"chain", "8q"});
+    if (!lanes) throw std::runtime_error(to_string(lanes.error()));
+    settings.remote = std::move(*lanes);
+  }
   const std::atomic<bool> stop{false};
   auto result = run::run(loaded->chain, {}, stop);
   if (!result) throw std::runtime_error(to_string(result.error()));
@@ -119,9 +141,13 @@ report::RunReport run_chain(const std::string& yaml) {
 void measure(benchmark::State& state, const std::string& chain, const std::string& arrangement, unsigned size,
              bool at_full_rate) {
   const bool apart = arrangement.starts_with("processes");
+  const bool proxied = arrangement.ends_with("_proxy");
   const std::vector<Function> functions = functions_of(chain);
   std::optional<Served> served;
-  if (apart) served.emplace(workplace(), functions);
+  const std::string socket = proxied ? workplace().path("proxy.sock") : "";
+  std::optional<Program> proxy;
+  if (proxied) proxy.emplace(start_server(workplace(), "proxy", socket, {"--proxy", socket}));
+  if (apart) served.emplace(workplace(), functions, socket);
   std::string items;
   for (const Function& function : functions) {
     const bool in_place = function.name == "router" && arrangement == "processes_in_place";
@@ -132,9 +158,12 @@ void measure(benchmark::State& state, const std::string& chain, const std::strin
   }
   const std::string yaml = fmt::format(
       "ports:\n  lan: {{generator: {{size: {}, flows: 10000, destinations: routes{}}}}}\n  wan: {{'null': {{}}}}\n"
-      "chain:\n{}run: {{processor: {}, duration: {}ms, workers: 1}}\n",
-      size, at_full_rate ? "" : ", rate: 100kpps", items, arrangement == "one_process_gpu" ? "gpu" : "cpu",
-      at_full_rate ? 500 : 1000);
+      "chain:\n{}run: {{processor: {}, duration: {}ms, workers: 1{}}}\n",
+      size, at_full_rate ? "" : ", rate: 100kpps", items,
+      proxied                            ? "auto"
+      : arrangement == "one_process_gpu" ? "gpu"
+                                         : "cpu",
+      at_full_rate ? 500 : 1000, proxied ? ", proxy: " + socket : "");
   double packets = 0, bytes = 0, seconds = 0;
   for (auto _ : state) {
     const report::RunReport report = run_chain(yaml);
@@ -158,7 +187,8 @@ void measure(benchmark::State& state, const std::string& chain, const std::strin
 
 void add_all() {
   std::vector<std::string> arrangements{"one_process", "processes", "processes_in_place"};
-  if (!gpu::list_devices().devices.empty()) arrangements.emplace_back("one_process_gpu");
+  if (!gpu::list_devices().devices.empty())
+    arrangements.insert(arrangements.end(), {"one_process_gpu", "one_process_proxy", "processes_proxy"});
   for (const std::string chain : {"filter", "C3", "C4"}) {
     for (const unsigned size : {64U, 512U, 1514U}) {
       for (const std::string& arrangement : arrangements) {
@@ -178,8 +208,45 @@ void add_all() {
   }
 }
 
-/// As `penstock function serve` does, until SIGTERM.
-int serve(const std::string& socket, const std::string& path) {
+/// The signals that end a server.
+sigset_t ends() {
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  ::sigaddset(&signals, SIGTERM);
+  ::sigaddset(&signals, SIGINT);
+  return signals;
+}
+
+/// Before threads start, which inherit this.
+void block_ends() {
+  const sigset_t signals = ends();
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+}
+
+void wait_for_end() {
+  const sigset_t signals = ends();
+  int signal = 0;
+  ::sigwait(&signals, &signal);
+}
+
+/// As `penstock proxy serve` does, until SIGTERM.
+int serve_gpu(const std::string& socket) {
+  block_ends();
+  proxy::ServerSettings settings;
+  settings.path = socket;
+  try {
+    const auto server = proxy::Server::start(std::move(settings), proxy::make_gpu_backend(0, nf::remote_kernels()));
+    if (!server) return fmt::print(stderr, "{}\n", to_string(server.error())), 1;
+    wait_for_end();
+  } catch (const gpu::CudaError& error) {
+    return fmt::print(stderr, "{}\n", error.what()), 1;
+  }
+  return 0;
+}
+
+/// As `penstock function serve` does, until SIGTERM. `proxy_socket`: empty: none.
+int serve(const std::string& socket, const std::string& path, const std::string& proxy_socket) {
+  block_ends();
   const auto file = config::FunctionFile::load(path, nf::catalog());
   if (!file) return fmt::print(stderr, "{}\n", to_string(file.error())), 2;
   const auto make =
@@ -189,15 +256,12 @@ int serve(const std::string& socket, const std::string& path) {
     if (!made) return failure(made.error());
     return std::move(made->function);
   };
-  sigset_t signals;
-  ::sigemptyset(&signals);
-  ::sigaddset(&signals, SIGTERM);
-  ::sigaddset(&signals, SIGINT);
-  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  const auto server = process::Server::start({socket, 0600}, make);
+  std::optional<proxy::TableGranter> granter;
+  if (!proxy_socket.empty()) granter.emplace(proxy_socket, proxy::TenantWish{socket}, nf::remote_kernels());
+  const auto server =
+      process::Server::start({.path = socket, .mode = 0600, .granter = granter ? &*granter : nullptr}, make);
   if (!server) return fmt::print(stderr, "{}\n", to_string(server.error())), 1;
-  int signal = 0;
-  ::sigwait(&signals, &signal);
+  wait_for_end();
   return 0;
 }
 
@@ -206,7 +270,8 @@ int serve(const std::string& socket, const std::string& path) {
 
 int main(int argc, char** argv) {
   const std::vector<std::string> words(argv, argv + argc);
-  if (words.size() == 4 && words[1] == "--serve") return penstock::serve(words[2], words[3]);
+  if (words.size() == 5 && words[1] == "--serve") return penstock::serve(words[2], words[3], words[4]);
+  if (words.size() == 3 && words[1] == "--proxy") return penstock::serve_gpu(words[2]);
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   penstock::add_all();
