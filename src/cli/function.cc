@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <atomic>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
@@ -53,6 +55,15 @@ void log_warnings(const config::FunctionFile::Made& made) {
   if (count > kMost) log_warning("{} more warnings about the function", count - kMost);
 }
 
+/// A kernel that does not end holds up whatever waits for its device, such as destructors. The chains have lost the
+/// connection by now.
+[[noreturn]] void end_at_once(const std::string& file, std::string why) {
+  const int exit_code =
+      fail({Error{{file, 0, 0}, "the function has failed, so its process ends: " + std::move(why), "", ""}});
+  std::fflush(nullptr);
+  std::_Exit(exit_code);
+}
+
 int serve(const ServeOptions& options, function::NfKinds functions) {
   Log::of_process().keep_records();
   constexpr std::chrono::milliseconds kLook{200};
@@ -89,6 +100,7 @@ int serve(const ServeOptions& options, function::NfKinds functions) {
   while (!stop.load()) {
     std::this_thread::sleep_for(kLook);
     Log::of_process().report_left_out();
+    if (std::string why = (*server)->why_failed(); !why.empty()) end_at_once(options.file, std::move(why));
   }
   server->reset();
   log_info("{} ends", (*file)->function());

@@ -17,6 +17,7 @@
 #include "config/fork_builder.h"
 #include "config/outputs.h"
 #include "function/chain_member.h"
+#include "function/own_process.h"
 #include "process/remote_function.h"
 
 namespace penstock::config {
@@ -89,6 +90,15 @@ class FunctionBuilder {
                !mistakes_in_files_.insert(to_string(error)).second;
       });
       append(built_.errors, description.parameters->placed(std::move(function.error())));
+      return nullptr;
+    }
+    if (!surroundings_.own_process && dynamic_cast<const function::OwnProcess*>(function->get()) != nullptr) {
+      built_.errors.push_back(
+          {description.place,
+           fmt::format("{}: it needs a process of its own, since its fault would take all functions along",
+                       description.kind->name),
+           "a function of the chain's own process",
+           fmt::format("{}: {{process: SOCKET}}, and `penstock function serve SOCKET FILE`", description.kind->name)});
       return nullptr;
     }
     // Only functions that choose ports write the verdict's port; their traits say so.

@@ -29,6 +29,7 @@ struct FunctionSurroundings {
   std::vector<function::NamedLog> logs{};  // all logs of the chain
   std::vector<PortIndex> exits{};          // by PortIndex: the chain's wiring; empty: unknown
   bool out_port_known = false;             // before the first function
+  bool own_process = false;                // the function is alone in this process
   /// In a reload: the running functions, whose places in the chain those of the description could take.
   std::span<const run::NamedFunction> running{};
 };

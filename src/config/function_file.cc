@@ -97,6 +97,7 @@ Result<FunctionFile::Made> FunctionFile::make(std::string_view kind, const proce
     if (surroundings.knows_exits) of_chain.exits.push_back(port.exit);
   }
   of_chain.logs = named_logs_;
+  of_chain.own_process = true;
   of_chain.out_port_known = surroundings.out_port_known;
   BuiltFunctions built = build_functions(*description, of_chain);
   if (!built.errors.empty()) return failure(in_file_order(std::move(built.errors)));

@@ -108,6 +108,20 @@ TEST_F(FunctionFileTest, MakesTheFunctionForTheChainsPorts) {
   EXPECT_THAT(to_string((*file)->make("router", surroundings()).error()), HasSubstr("another function by now"));
 }
 
+TEST_F(FunctionFileTest, IsTheOnlyPlaceForAKernelOfSomebodyElse) {
+  const std::string module = write("drop.ptx", ".version 9.0\n.visible .entry drop(\n");
+  const std::string kernel = fmt::format("[kernel: {{module: {}, entry: drop}}]", module);
+  EXPECT_THAT(refused_chain(kernel), HasSubstr("kernel: it needs a process of its own"));
+  EXPECT_THAT(refused_chain(kernel), HasSubstr("chain.yaml:2:"));
+  const auto file = FunctionFile::load(write("function.yaml", "chain: " + kernel), nf::catalog());
+  ASSERT_TRUE(file) << to_string(file.error());
+  EXPECT_TRUE((*file)->make("kernel", surroundings()));
+  // What it runs on is found out when a chain begins: here there is no GPU, or no such code for it.
+  serve();
+  EXPECT_THAT(refused_chain(fmt::format("[kernel: {{process: {}}}]", socket())),
+              HasSubstr("the function's process refuses"));
+}
+
 TEST_F(FunctionFileTest, IsNamedByAChain) {
   write("function.yaml", "chain: [filter: {expression: udp}]");
   serve();

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "gpu/stream.h"
 
@@ -25,6 +26,11 @@ class ModuleKernel {
 
   /// For launches in other ways: the runtime takes it in place of a function.
   [[nodiscard]] CUkern_st* get() const noexcept { return kernel_; }
+
+  /// The most threads of a block with which the current device can launch it. Throws CudaError.
+  [[nodiscard]] unsigned most_threads() const;
+  /// The sizes of its parameters in bytes, in their order. Throws CudaError.
+  [[nodiscard]] std::vector<std::size_t> parameter_bytes() const;
 
   /// Enqueues a launch of at least `threads` threads, in blocks of `block`, `rows` times (the grid's second dimension).
   /// `parameter` is the kernel's only parameter, by value. False if the driver refuses. Nothing is launched for 0
@@ -54,6 +60,14 @@ class Module {
 
   /// Throws CudaError if there is no such kernel.
   [[nodiscard]] ModuleKernel kernel(const char* name) const;
+
+  /// A variable in the memory of the current device (`__device__` or `__constant__`).
+  struct Variable {
+    void* address = nullptr;
+    std::size_t bytes = 0;
+  };
+  /// Throws CudaError if there is no such variable.
+  [[nodiscard]] Variable variable(const char* name) const;
 
  private:
   std::unique_ptr<CUlib_st, ModuleDeleter> library_;

@@ -48,6 +48,30 @@ TEST(Module, RunsCodeMadeAtRunTimeInBatchesOfEverySize) {
   }
 }
 
+TEST(Module, SaysWhatItsKernelsAndVariablesAre) {
+  if (!nvrtc_status().available) GTEST_SKIP() << nvrtc_status().reason;
+  const Device device = list_devices().devices.at(0);
+  const auto code = compile_cuda(R"(
+    extern "C" __constant__ unsigned long long first = 3;
+    struct Numbers { unsigned* to; unsigned count; };
+    extern "C" __global__ void fill(const Numbers numbers, unsigned char) {
+      if (threadIdx.x < numbers.count) numbers.to[threadIdx.x] = first + threadIdx.x;
+    }
+    extern "C" __global__ void nothing() {})",
+                                 "fill.cu", device.compute_major, device.compute_minor);
+  ASSERT_TRUE(code) << to_string(code.error());
+  const Module module(*code);
+  EXPECT_EQ(module.kernel("fill").parameter_bytes(), (std::vector<std::size_t>{16, 1}));
+  EXPECT_TRUE(module.kernel("nothing").parameter_bytes().empty());
+  EXPECT_EQ(module.kernel("nothing").most_threads(), 1024U);
+  const Module::Variable first = module.variable("first");
+  EXPECT_EQ(first.bytes, 8U);
+  std::uint64_t value = 0;
+  copy_to_host(&value, first.address, sizeof value);
+  EXPECT_EQ(value, 3U);
+  EXPECT_THROW(static_cast<void>(module.variable("second")), CudaError);
+}
+
 TEST(Module, RefusesWhatIsNoMachineCode) {
   std::vector<char> code(1000, 'x');
   code.back() = 0;  // what is not machine code may be PTX, which ends with 0

@@ -55,9 +55,12 @@ PinnedRegion::~PinnedRegion() { static_cast<void>(memory_); }
 bool ModuleKernel::launch(std::size_t, unsigned, unsigned, const Stream&, const void*) const noexcept {
   return kernel_ != nullptr;
 }
+unsigned ModuleKernel::most_threads() const { fail(); }
+std::vector<std::size_t> ModuleKernel::parameter_bytes() const { fail(); }
 void ModuleDeleter::operator()(CUlib_st*) const noexcept {}
 Module::Module(std::span<const char>) { fail(); }
 ModuleKernel Module::kernel(const char*) const { fail(); }
+Module::Variable Module::variable(const char*) const { fail(); }
 
 void load_kernels_at_once() noexcept {}
 

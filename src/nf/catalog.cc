@@ -17,6 +17,7 @@
 #include "nf/ipsec/ipsec.h"
 #include "nf/ipsec/outbound_recipe.h"
 #include "nf/ipsec/recipe.h"
+#include "nf/kernel/kernel.h"
 #include "nf/nids/match/automaton_recipe.h"
 #include "nf/nids/match/filter_recipe.h"
 #include "nf/nids/nids.h"
@@ -47,7 +48,7 @@ const Parameter* common_parameter_of(const function::NfKind& kind) {
 function::NfKinds catalog() {
   static const std::array kKinds{
       &filter::filter_kind(), &firewall::firewall_kind(), &ipsec::ipsec_kind(),
-      &nids::nids_kind(),     &router::router_kind(),
+      &kernel::kernel_kind(), &nids::nids_kind(),         &router::router_kind(),
   };
   return kKinds;
 }

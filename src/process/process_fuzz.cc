@@ -142,8 +142,8 @@ void try_bursts(Input& input) {
   input.fill(frames->bytes().data(), 256);
   Reader reader;
   std::atomic<bool> is_wrong{false};
-  ServedQueue queue(reader, 0, std::move(memory), kPorts, [&](const char* why) {
-    testing::check(why != nullptr);
+  ServedQueue queue(reader, 0, std::move(memory), kPorts, [&](ServedQueue::End end, std::string_view why) {
+    testing::check(end == ServedQueue::End::chain_is_wrong && !why.empty());
     is_wrong.store(true);
   });
   testing::check(queue.add(std::move(frames)) == 1U);

@@ -6,6 +6,8 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -30,12 +32,15 @@ MappedFile::MappedFile(int file, std::size_t bytes, bool writes) {
 MappedFile::~MappedFile() { ::munmap(bytes_.data(), bytes_.size()); }
 
 ServedQueue::ServedQueue(function::NetworkFunction& function, unsigned worker, std::unique_ptr<const MappedFile> memory,
-                         std::size_t ports, std::function<void(const char*)> wrong)
+                         std::size_t ports, Ended ended)
     : memory_(std::move(memory)),
       ports_(ports),
-      wrong_(std::move(wrong)),
+      ended_(std::move(ended)),
       stack_(function.traits().cpu.reads, std::array{function::stack_use(function)}, worker),
-      stage_(function.make_cpu_stage()) {
+      stage_(function.make_cpu_stage()),
+      offloaded_(dynamic_cast<function::OffloadedStage*>(stage_.get())),
+      descriptors_(offloaded_ == nullptr ? function::kBurst : kSlots * function::kBurst),
+      views_(descriptors_.size()) {
   if (stack::Attachment* const attachment = stack_.attachment(0)) stage_->attach(*attachment);
   number_ = page().submitted.load();
   thread_ = std::thread([this] { run(); });
@@ -62,12 +67,9 @@ void ServedQueue::run() noexcept {
   std::atomic<std::uint32_t>& sleeping = page().sleeping;
   unsigned idle_rounds = 0;
   while (!stops_.load(std::memory_order_relaxed)) {
-    if (submitted.load(std::memory_order_acquire) != number_) {
+    if (waiting() != 0) {
       idle_rounds = 0;
-      if (const char* const why = serve()) {
-        wrong_(why);
-        break;
-      }
+      if (!serve()) break;
       continue;
     }
     if (++idle_rounds <= kPolls) continue;
@@ -85,37 +87,94 @@ void ServedQueue::run() noexcept {
   stack_.finish();
 }
 
-/// Null, or how the chain's process breaks the protocol.
-const char* ServedQueue::serve() noexcept {
-  const std::uint32_t waiting = page().submitted.load(std::memory_order_acquire) - number_;
-  if (waiting > kSlots) return "more bursts than there are slots";
-  BurstSlot& slot = page().slots[(number_ + 1) % kSlots];
-  const std::uint32_t kind = slot.kind;
-  const std::size_t packets = slot.packets;
-  const bool begins_batch = slot.begins_batch != 0;
-  if (packets == 0 || packets > function::kBurst) return "a burst of a wrong size";
-  if (const char* const why = take(slot, packets)) return why;
-  if (begins_batch) stage_->begin_batch();
-  const std::span<PacketView> burst = std::span(views_).first(packets);
-  stack_.prepare(burst);
-  if (kind == BurstSlot::kObserve) {
-    for (const PacketView& packet : burst) stage_->observe(packet);
-  } else {
-    stage_->process(burst);
-    stack_.settle(0);
-    // A stage may reorder its views, but not the descriptors.
-    for (std::size_t i = 0; i < packets; ++i) slot.results[i] = {descriptors_[i].verdict, descriptors_[i].mark};
-    packets_.store(packets_.load(std::memory_order_relaxed) + packets, std::memory_order_relaxed);
+/// Takes the next burst, or several if the stage wants them, and processes their packets. False: the queue has ended.
+bool ServedQueue::serve() noexcept {
+  const std::uint32_t most = offloaded_ == nullptr ? 1 : wait_for_more(waiting());
+  if (const char* const why = take(std::min(most, kSlots))) {
+    ended_(End::chain_is_wrong, why);
+    return false;
   }
-  page().done.store(++number_, std::memory_order_release);
+  const std::span<const Burst> bursts = std::span(bursts_).first(taken_);
+  if (std::ranges::any_of(bursts, &Burst::begins_batch)) stage_->begin_batch();
+  for (const Burst& burst : bursts) stack_.prepare(std::span(views_).subspan(burst.first, burst.packets));
+  const std::span<PacketView> packets = std::span(views_).first(taken_packets_);
+  if (bursts.front().observes) {
+    for (const PacketView& packet : packets) stage_->observe(packet);
+  } else {
+    stage_->process(packets);
+    stack_.settle(0);
+    if (offloaded_ != nullptr && !offloaded_->failure().empty()) {
+      ended_(End::function_has_failed, offloaded_->failure());
+      return false;
+    }
+    packets_.store(packets_.load(std::memory_order_relaxed) + packets.size(), std::memory_order_relaxed);
+  }
+  finish();
+  return true;
+}
+
+/// A launch takes longer than the chain's worker needs for its next bursts: waits until no more come for a while, or
+/// all slots are in use. Returns how many wait, at least 1. Ends whatever the other process writes.
+std::uint32_t ServedQueue::wait_for_more(std::uint32_t bursts) const noexcept {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::microseconds kWhile{3};
+  bursts = std::max(bursts, 1U);
+  for (Clock::time_point until = Clock::now() + kWhile; bursts < kSlots;) {
+    const std::uint32_t now = waiting();
+    const Clock::time_point time = Clock::now();
+    if (now > bursts) {
+      bursts = now;
+      until = time + kWhile;
+    } else if (time >= until) {
+      break;
+    }
+  }
+  return bursts;
+}
+
+/// Takes at most so many bursts, which are all processed or all observed. Null, or how the chain's process breaks the
+/// protocol.
+const char* ServedQueue::take(std::uint32_t most) noexcept {
+  if (waiting() > kSlots) return "more bursts than there are slots";
+  taken_ = 0;
+  taken_packets_ = 0;
+  while (taken_ < most) {
+    Burst& burst = bursts_[taken_];
+    burst.first = taken_packets_;
+    const BurstSlot& slot = page().slots[(number_ + taken_ + 1) % kSlots];
+    // The other process may change the slot at any time.
+    burst.observes = __atomic_load_n(&slot.kind, __ATOMIC_RELAXED) == BurstSlot::kObserve;
+    burst.begins_batch = __atomic_load_n(&slot.begins_batch, __ATOMIC_RELAXED) != 0;
+    burst.packets = __atomic_load_n(&slot.packets, __ATOMIC_RELAXED);
+    if (burst.packets == 0 || burst.packets > function::kBurst) return "a burst of a wrong size";
+    const std::size_t room = offloaded_ == nullptr ? function::kBurst : offloaded_->most_packets();
+    if (taken_ > 0 && (burst.observes != bursts_[0].observes || taken_packets_ + burst.packets > room)) break;
+    if (const char* const why = take_packets(slot, burst)) return why;
+    taken_packets_ += burst.packets;
+    ++taken_;
+  }
   return nullptr;
 }
 
+/// The results of the bursts that are taken, for the chain. A stage may reorder its views, but not the descriptors.
+void ServedQueue::finish() noexcept {
+  for (std::uint32_t b = 0; b < taken_; ++b) {
+    const Burst& burst = bursts_[b];
+    BurstSlot& slot = page().slots[(number_ + 1) % kSlots];
+    for (std::size_t i = 0; i < burst.packets && !burst.observes; ++i) {
+      const PacketDescriptor& packet = descriptors_[burst.first + i];
+      slot.results[i] = {packet.verdict, packet.mark};
+    }
+    page().done.store(++number_, std::memory_order_release);
+  }
+}
+
 /// Copies the descriptors, checks them and finds their frames. What can change later is bytes of frames.
-const char* ServedQueue::take(const BurstSlot& slot, std::size_t packets) noexcept {
-  std::memcpy(static_cast<void*>(descriptors_.data()), slot.descriptors.data(), packets * sizeof(PacketDescriptor));
-  for (std::size_t i = 0; i < packets; ++i) {
-    PacketDescriptor& packet = descriptors_[i];
+const char* ServedQueue::take_packets(const BurstSlot& slot, const Burst& burst) noexcept {
+  PacketDescriptor* const descriptors = descriptors_.data() + burst.first;
+  std::memcpy(static_cast<void*>(descriptors), slot.descriptors.data(), burst.packets * sizeof(PacketDescriptor));
+  for (std::size_t i = 0; i < burst.packets; ++i) {
+    PacketDescriptor& packet = descriptors[i];
     const FramePlace place = __atomic_load_n(&slot.frames[i], __ATOMIC_RELAXED);
     const std::span<std::uint8_t> memory = memory_named(memory_of(place));
     const std::uint64_t offset = offset_of(place);
@@ -127,7 +186,7 @@ const char* ServedQueue::take(const BurstSlot& slot, std::size_t packets) noexce
     packet.region = PacketMemory::kBatch;
     packet.offset = 0;
     packet.layout = {};
-    views_[i] = {memory.data() + offset, &packet};
+    views_[burst.first + i] = {memory.data() + offset, &packet};
   }
   return nullptr;
 }

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The function's side of a queue: a thread with a stage of the function, which processes the bursts that a worker of
-// the chain submits. It trusts the chain's process no more than that one trusts it.
+// the chain submits. It trusts the chain's process no more than that one trusts it. A stage that leaves its work to a
+// device (function/offloaded_stage.h) gets all bursts that wait at once.
 
 #pragma once
 
@@ -12,12 +13,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <thread>
+#include <vector>
 
 #include "function/network_function.h"
+#include "function/offloaded_stage.h"
 #include "packet/packet.h"
 #include "process/burst_page.h"
 #include "process/protocol.h"
@@ -41,10 +44,14 @@ class MappedFile {
 
 class ServedQueue {
  public:
-  /// `memory` is of kQueueBytes. `ports`: how many the chain has. `wrong` is called by the thread, once, when the other
-  /// process breaks the protocol. Borrows the function. Throws std::system_error if there are no threads.
+  /// Why a queue ends by itself.
+  enum class End : std::uint8_t { chain_is_wrong, function_has_failed };
+  using Ended = std::function<void(End end, std::string_view why)>;
+  /// `memory` is of kQueueBytes. `ports`: how many the chain has. `ended` is called by the thread, once, when the other
+  /// process breaks the protocol, or when the function's stage fails. Borrows the function. Throws std::system_error if
+  /// there are no threads.
   ServedQueue(function::NetworkFunction& function, unsigned worker, std::unique_ptr<const MappedFile> memory,
-              std::size_t ports, std::function<void(const char* why)> wrong);
+              std::size_t ports, Ended ended);
   ServedQueue(const ServedQueue&) = delete;
   ServedQueue& operator=(const ServedQueue&) = delete;
   ~ServedQueue();
@@ -54,23 +61,40 @@ class ServedQueue {
   [[nodiscard]] std::uint64_t packets() const noexcept { return packets_.load(std::memory_order_relaxed); }
 
  private:
+  /// What is copied from its slot.
+  struct Burst {
+    bool observes = false;
+    bool begins_batch = false;
+    std::size_t first = 0, packets = 0;  // in `descriptors_`
+  };
   [[nodiscard]] BurstPage& page() const noexcept { return *reinterpret_cast<BurstPage*>(memory_->bytes().data()); }
   void run() noexcept;
-  [[nodiscard]] const char* serve() noexcept;
-  [[nodiscard]] const char* take(const BurstSlot& slot, std::size_t packets) noexcept;
+  [[nodiscard]] std::uint32_t waiting() const noexcept {
+    return page().submitted.load(std::memory_order_acquire) - number_;
+  }
+  [[nodiscard]] bool serve() noexcept;
+  [[nodiscard]] std::uint32_t wait_for_more(std::uint32_t bursts) const noexcept;
+  [[nodiscard]] const char* take(std::uint32_t most) noexcept;
+  [[nodiscard]] const char* take_packets(const BurstSlot& slot, const Burst& burst) noexcept;
+  void finish() noexcept;
   [[nodiscard]] std::span<std::uint8_t> memory_named(std::uint64_t number) const noexcept;
 
   const std::unique_ptr<const MappedFile> memory_;
   const std::size_t ports_;
-  const std::function<void(const char*)> wrong_;
+  const Ended ended_;
   stack::SharedStack stack_;
   const std::unique_ptr<function::CpuStage> stage_;
+  function::OffloadedStage* const offloaded_;  // the stage, if it is one; otherwise null
   // Written once each, before their number is known to the chain.
   std::array<std::unique_ptr<const MappedFile>, kMostMemories> frames_;
   std::atomic<std::size_t> frame_count_{0};
-  std::uint32_t number_ = 0;  // of the last burst
-  std::array<PacketDescriptor, function::kBurst> descriptors_;
-  std::array<PacketView, function::kBurst> views_;
+  std::uint32_t number_ = 0;  // of the last burst that is done
+  // Of the bursts that are taken, which follow it:
+  std::array<Burst, kSlots> bursts_;
+  std::uint32_t taken_ = 0;
+  std::size_t taken_packets_ = 0;
+  std::vector<PacketDescriptor> descriptors_;
+  std::vector<PacketView> views_;
   std::atomic<std::uint64_t> packets_{0};
   std::atomic<bool> stops_{false};
   std::thread thread_;  // last: uses all others

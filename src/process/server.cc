@@ -12,7 +12,9 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <functional>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -33,10 +35,15 @@ constexpr std::chrono::milliseconds kLongestHello{2000};
 /// One chain, from its hello to its end. Belongs to the thread of its connection.
 class Session {
  public:
-  /// `granter`: null: the function has no stage in a proxy.
+  /// `granter`: null: the function has no stage in a proxy. `failed` is called by any thread, with the reason, when the
+  /// function has failed.
   Session(int socket, std::unique_ptr<function::NetworkFunction> function, std::size_t ports,
-          function::TableGranter* granter)
-      : socket_(socket), function_(std::move(function)), ports_(ports), granter_(granter) {}
+          function::TableGranter* granter, std::function<void(std::string_view why)> failed)
+      : socket_(socket),
+        function_(std::move(function)),
+        ports_(ports),
+        granter_(granter),
+        failed_(std::move(failed)) {}
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
   ~Session() {
@@ -53,7 +60,7 @@ class Session {
   [[nodiscard]] std::string serve() {
     for (;;) {
       const auto received = ipc::receive_message(socket_, kMostMessageBytes, std::nullopt);
-      if (const char* const why = wrong_.load()) return why;
+      if (std::string why = why_a_queue_ended(); !why.empty()) return why;
       if (!received) return errno == EPIPE || errno == ECONNRESET ? "" : "a message of a wrong size";
       if (const char* const why = handle(*received)) return why;
     }
@@ -115,12 +122,9 @@ class Session {
     if (queues_.size() >= kMostQueues) return refuse("too many queues");
     if (!has_sealed_file(received, kQueueBytes)) return refuse("not a sealed memfd of that size");
     auto memory = std::make_unique<const MappedFile>(received.descriptors[0].get(), kQueueBytes, /*writes=*/true);
-    const auto wrong = [this](const char* why) {
-      wrong_.store(why);
-      static_cast<void>(::shutdown(socket_, SHUT_RDWR));
-    };
+    const auto ended = [this](ServedQueue::End end, std::string_view why) { queue_ended(end, why); };
     queues_.emplace(++last_id_,
-                    std::make_unique<ServedQueue>(*function_, request.worker, std::move(memory), ports_, wrong));
+                    std::make_unique<ServedQueue>(*function_, request.worker, std::move(memory), ports_, ended));
     return accept(last_id_);
   }
 
@@ -143,6 +147,21 @@ class Session {
     ended_packets_ += queue->second->packets();
     queues_.erase(queue);
     return nullptr;
+  }
+
+  /// By the queue's thread.
+  void queue_ended(ServedQueue::End end, std::string_view why) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (why_ended_.empty()) why_ended_ = why;
+    }
+    // The function's process does not live long from here on.
+    if (end == ServedQueue::End::function_has_failed) failed_(why);
+    static_cast<void>(::shutdown(socket_, SHUT_RDWR));
+  }
+  [[nodiscard]] std::string why_a_queue_ended() {
+    const std::lock_guard lock(mutex_);
+    return why_ended_;
   }
 
   [[nodiscard]] static bool has_sealed_file(const ipc::Received& received, std::uint64_t bytes) {
@@ -169,7 +188,9 @@ class Session {
   function::TableGranter* const granter_;
   std::unique_ptr<function::GrantedTables> granted_;  // null: not yet
   bool has_begun_ = false;
-  std::atomic<const char*> wrong_{nullptr};  // how a queue's bursts break the protocol
+  const std::function<void(std::string_view)> failed_;
+  std::mutex mutex_;       // guards the next member
+  std::string why_ended_;  // of the first queue that has ended by itself
   std::map<std::uint32_t, std::unique_ptr<ServedQueue>> queues_;
   std::uint32_t last_id_ = 0;  // ids are never used again
   std::uint64_t ended_packets_ = 0;
@@ -270,7 +291,8 @@ std::string Server::converse(int socket, const ipc::Peer& peer) {
   const auto stage = stage_of(**function);
   const auto description = description_of(**function, stage ? &*stage : nullptr);
   if (!description) return refuse(description.error());
-  Session session(socket, std::move(*function), surroundings->ports.size(), stage ? settings_.granter : nullptr);
+  Session session(socket, std::move(*function), surroundings->ports.size(), stage ? settings_.granter : nullptr,
+                  [this](std::string_view reason) { fail(reason); });
   if (const auto begun = session.begin(); !begun) return refuse(begun.error());
   if (!answer(*description)) return "it does not take the answer";
   log_info("process {} of user {} begins", peer.pid, peer.uid);
@@ -291,6 +313,16 @@ std::optional<function::StageNeeds> Server::stage_of(const function::NetworkFunc
   }
   log_info("{} stays on the CPU: {}", function.traits().name, why);
   return std::nullopt;
+}
+
+void Server::fail(std::string_view why) {
+  const std::lock_guard lock(failing_);
+  if (failure_.empty()) failure_ = why;
+}
+
+std::string Server::why_failed() const {
+  const std::lock_guard lock(failing_);
+  return failure_;
 }
 
 Result<std::unique_ptr<function::NetworkFunction>> Server::make(std::string_view name,

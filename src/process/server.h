@@ -46,8 +46,11 @@ class Server {
   [[nodiscard]] static Result<std::unique_ptr<Server>> start(ServerSettings settings, Make make);
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
-  /// Ends all connections.
+  /// Ends all connections. If the function has failed, it may wait for a device without end.
   ~Server();
+
+  /// Why a stage of the function has failed (function/offloaded_stage.h): this process should end. "": none has.
+  [[nodiscard]] std::string why_failed() const;
 
  private:
   static constexpr std::size_t kMostConnections = 32;
@@ -70,8 +73,12 @@ class Server {
   [[nodiscard]] Result<std::unique_ptr<function::NetworkFunction>> make(std::string_view name,
                                                                         const Surroundings& surroundings);
 
+  void fail(std::string_view why);
+
   const ServerSettings settings_;
   const Make make_;
+  mutable std::mutex failing_;  // guards `failure_`
+  std::string failure_;
   std::mutex making_;  // held while a function is made
   ipc::Listener listener_;
   std::list<Connection> connections_;  // of the accepting thread
