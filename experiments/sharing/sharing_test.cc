@@ -340,7 +340,7 @@ TEST(SharingPrograms, MpsSaysWhatIsMissing) {
   const Workplace folder;
   const auto mps = Mps::start(folder, kNeverStop);
   ASSERT_FALSE(mps);
-  EXPECT_EQ(to_string(mps.error()), "nvidia-cuda-mps-control is not installed");
+  EXPECT_EQ(to_string(mps.error()), "nvidia-cuda-mps-control is not installed: it comes with NVIDIA's driver");
 }
 
 /// A search path that begins with a folder of programs that stand for others.
@@ -380,7 +380,7 @@ TEST(SharingPrograms, AnMpsDaemonIsAskedToQuit) {
     EXPECT_THAT((*mps)->client(25), Contains("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=25"));
     EXPECT_EQ((*mps)->client(100), (*mps)->client()) << "no limit";
   }
-  EXPECT_EQ(last_line(folder.path("mps/quit"), ""), "-t 3") << "it does not wait for clients that hang";
+  EXPECT_EQ(last_line(folder.path("mps/quit"), ""), "-t 2") << "it does not wait for clients that hang";
   EXPECT_TRUE(std::filesystem::exists(folder.path("mps/log")));
 }
 

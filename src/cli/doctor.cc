@@ -28,6 +28,7 @@
 #include "config/chain_file.h"
 #include "gpu/cuda_error.h"
 #include "gpu/memory.h"
+#include "gpu/mps.h"
 #include "port/catalog.h"
 #include "port/live/xdp_support.h"
 
@@ -83,6 +84,13 @@ Finding examine_nodes(const Machine& machine) {
   return make_finding(kGpuArea, "device files", State::ok, fmt::format("{}", fmt::join(machine.nvidia_nodes, " ")));
 }
 
+Finding examine_mps(bool is_installed) {
+  if (is_installed) return make_finding(kGpuArea, "MPS", State::ok, "nvidia-cuda-mps-control is installed");
+  return make_finding(kGpuArea, "MPS", State::note, "nvidia-cuda-mps-control is not installed",
+                      "no `penstock proxy serve --mps`, so processes take turns on the GPU; it comes with NVIDIA's "
+                      "driver (nvidia-compute-utils)");
+}
+
 void examine_devices(const gpu::DeviceList& gpus, const std::string& failure, std::vector<Finding>& findings) {
   for (const gpu::Device& device : gpus.devices) {
     const std::string name = fmt::format("gpu {}", device.index);
@@ -118,6 +126,7 @@ void examine_gpu(const Machine& machine, const gpu::DeviceList& gpus, const std:
   const bool is_of_interest = machine.nvidia_pci_devices > 0 || machine.nvidia_kernel_module || !gpus.devices.empty();
   if (is_of_interest) findings.push_back(examine_nodes(machine));
   examine_devices(gpus, failure, findings);
+  if (is_of_interest) findings.push_back(examine_mps(gpu::is_mps_installed()));
 }
 
 void examine_cpu(const Machine& machine, const CpuTopology& topology, std::vector<Finding>& findings) {

@@ -80,6 +80,11 @@ TEST(Doctor, FindsNothingMissingOnAGoodMachine) {
   }
 }
 
+TEST(Doctor, SaysWhetherMpsIsInstalledWhereThereIsAGpu) {
+  const Finding mps = find(examine(good_machine(), one_node(), good_gpus(), ""), "MPS");
+  EXPECT_THAT(mps.found, HasSubstr("nvidia-cuda-mps-control"));
+}
+
 TEST(Doctor, ExplainsTheConsequenceOfEveryMissingThing) {
   for (const Finding& finding : examine(Machine{}, one_node(), no_gpus(Availability::kBuiltWithoutCuda), "")) {
     if (finding.state != State::missing) continue;

@@ -21,6 +21,7 @@
 #include "cli/socket_access.h"
 #include "cli/stop_signals.h"
 #include "config/function_file.h"
+#include "gpu/mps.h"
 #include "nf/catalog.h"
 #include "nf/firewall/firewall.h"
 #include "nf/router/router.h"
@@ -34,6 +35,7 @@ namespace {
 struct ServeOptions {
   std::string socket, file;
   std::string proxy, proxy_profile;  // empty: none; what the proxy gives
+  std::string mps;  // the folder of the daemon; "": without
   SocketAccess access;
 };
 
@@ -70,6 +72,9 @@ int serve(const ServeOptions& options, function::NfKinds functions) {
   Errors errors;
   const SocketAccess::Checked access = options.access.check(errors);
   if (!errors.empty()) return refuse(errors);
+  if (!options.mps.empty()) {
+    if (const auto joined = gpu::join_mps(options.mps); !joined) return refuse(joined.error());
+  }
   const std::atomic<bool>& stop = stop_on_signals();
   auto file = config::FunctionFile::load(options.file, functions);
   if (!file) return refuse(file.error());
@@ -132,6 +137,9 @@ void add_function(CLI::App& app, function::NfKinds functions, int& exit_code) {
                    "16q; default: what the proxy gives)")
       ->needs(proxy)
       ->check(CLI::IsMember({"1q", "2q", "4q", "8q", "16q"}));
+  server->add_option("--mps", options->mps, "join the MPS daemon with this folder (`penstock proxy serve --mps`)")
+      ->type_name("DIR")
+      ->check(not_empty("a folder"));
   options->access.add_to(*server, "use the function");
   server->footer(
       "The function is made for each chain that connects, from FILE and the files that it names as they are then: so "

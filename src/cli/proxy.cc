@@ -27,6 +27,7 @@
 #include "cli/stop_signals.h"
 #include "gpu/cuda_error.h"
 #include "gpu/devices.h"
+#include "gpu/mps.h"
 #include "nf/catalog.h"
 #include "proxy/restart.h"
 #include "proxy/server.h"
@@ -47,6 +48,8 @@ struct ServeOptions {
   unsigned batches = 0;
   SocketAccess access;
   unsigned user_units = proxy::Profile::kWhole;
+  std::string mps;  // the folder; "": without
+  unsigned mps_share = 100;
 };
 
 Error wrong(std::string_view option, std::string_view found, std::string expected) {
@@ -96,6 +99,16 @@ Result<proxy::ServerSettings> settings_of(const ServeOptions& options) {
   return settings;
 }
 
+/// Null: without. This process becomes a client itself.
+Result<std::unique_ptr<gpu::Mps>> start_mps(const std::string& folder, const std::atomic<bool>& stop) {
+  if (folder.empty()) return std::unique_ptr<gpu::Mps>();
+  auto mps = gpu::Mps::start(folder, stop);
+  if (!mps) return mps;
+  if (auto joined = gpu::join_mps((*mps)->folder()); !joined) return failure(std::move(joined.error()));
+  log_info("MPS runs; for its clients: {}", gpu::mps_environment((*mps)->folder()));
+  return mps;
+}
+
 int serve(const ServeOptions& options) {
   Log::of_process().keep_records();
   proxy::Inheritance inherited = proxy::take_inheritance(options.socket);
@@ -107,6 +120,8 @@ int serve(const ServeOptions& options) {
     limit.rlim_cur = limit.rlim_max;
     static_cast<void>(::setrlimit(RLIMIT_NOFILE, &limit));
   }
+  const auto mps = start_mps(options.mps, stop);
+  if (!mps) return fail(mps.error());
   gpu::load_kernels_at_once();
   std::unique_ptr<proxy::Backend> backend;
   try {
@@ -116,6 +131,9 @@ int serve(const ServeOptions& options) {
                     fmt::format("--gpu: {}", error.what()),
                     std::to_string(options.gpu),
                     "a usable GPU; `penstock doctor` has details"}});
+  }
+  if (*mps != nullptr && options.mps_share < 100) {
+    if (const auto limited = (*mps)->limit_clients(options.mps_share); !limited) return fail(limited.error());
   }
   const std::string device = backend->device();
   const std::uint64_t restarts = inherited.restarts;
@@ -212,6 +230,19 @@ void add_proxy(CLI::App& app, int& exit_code) {
       ->add_option("--user-rate", options->user_rate,
                    "most bits per second to and from the GPU of all tenants of a user; default: no limit")
       ->type_name("RATE");
+  CLI::Option* const mps = server
+                               ->add_option("--mps", options->mps,
+                                            "start NVIDIA's MPS, with its pipes and logs in this folder, for "
+                                            "functions in processes of their own")
+                               ->type_name("DIR")
+                               ->check(not_empty("a folder"));
+  server
+      ->add_option("--mps-share", options->mps_share,
+                   "most percent of the GPU's multiprocessors for each of the other clients of MPS")
+      ->type_name("PERCENT")
+      ->check(whole_number(1, 100))
+      ->needs(mps)
+      ->capture_default_str();
   server->footer(
       "Schedulers: best-effort: as batches come; equal: the same for all tenants that want to; fixed: each tenant's\n"
       "profile, and what it leaves is idle; weighted: by profile, and tenants borrow what others leave; deadline: "
