@@ -23,8 +23,8 @@ class Mps {
   [[nodiscard]] static Result<std::unique_ptr<Mps>> start(const Workplace& folder, const std::atomic<bool>& stop);
 
   /// Words before those of a program that is to be a client, and that must end before this does: it is ended otherwise.
-  /// `percent`: of the GPU's threads that its kernels may use, which the driver rounds up to whole multiprocessors; 100:
-  /// all.
+  /// `percent`: of the GPU's threads that its kernels may use, which the driver rounds up to whole multiprocessors;
+  /// 100: all.
   [[nodiscard]] Words client(unsigned percent = 100) const;
 
   explicit Mps(std::unique_ptr<gpu::Mps> daemon)

@@ -3,8 +3,8 @@
 
 #include "cli/function.h"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -35,7 +35,7 @@ namespace {
 struct ServeOptions {
   std::string socket, file;
   std::string proxy, proxy_profile;  // empty: none; what the proxy gives
-  std::string mps;  // the folder of the daemon; "": without
+  std::string mps;                   // the folder of the daemon; "": without
   SocketAccess access;
 };
 

@@ -86,8 +86,8 @@ std::string why_no_stage(const function::NfTraits& traits, const function::Stage
   if (stage.growth.head > 0 || stage.growth.tail > 0) return "its stage changes the length of frames";
   if (stage.chooses_port && !traits.chooses_port) return "it chooses where some packets leave, but not all";
   const FieldSet bytes = traits.cpu.writes & byte_fields();
-  if (const FieldSet others = stage.access.writes - (bytes.empty() ? FieldSet{} : byte_fields()) -
-                              FieldSet{Field::verdict};
+  if (const FieldSet others =
+          stage.access.writes - (bytes.empty() ? FieldSet{} : byte_fields()) - FieldSet{Field::verdict};
       !others.empty())
     return "its stage writes " + to_string(others);
   return "";

@@ -39,11 +39,7 @@ class Session {
   /// function has failed.
   Session(int socket, std::unique_ptr<function::NetworkFunction> function, std::size_t ports,
           function::TableGranter* granter, std::function<void(std::string_view why)> failed)
-      : socket_(socket),
-        function_(std::move(function)),
-        ports_(ports),
-        granter_(granter),
-        failed_(std::move(failed)) {}
+      : socket_(socket), function_(std::move(function)), ports_(ports), granter_(granter), failed_(std::move(failed)) {}
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
   ~Session() {

@@ -295,8 +295,9 @@ TEST_F(Grants, WhatTheDeviceLeavesIsDoneByTheFunctionsProcess) {
   start();
   const auto process = serve({1024}, "function", "punting");
   const Outcome twins = run_chain(false, block_some);
-  const Outcome granted =
-      run_chain(true, [&](FakeChain& chain) { chain.functions.push_back({"fake", process->connect()}); });
+  const Outcome granted = run_chain(true, [&](FakeChain& chain) {
+    chain.functions.push_back({"fake", process->connect()});
+  });
   expect_same(twins, granted);
   EXPECT_GT(granted.report.gpu->punted, 500U);
   EXPECT_EQ(granted.report.gpu->failures, 0U);
@@ -307,8 +308,9 @@ TEST_F(Grants, WithoutTablesAtTheProxyARunDoesNotBegin) {
   const auto process = std::make_unique<Process>(
       path_ + "-function", std::make_unique<TableGranter>(path_ + "-other", TenantWish{"elsewhere"}, kKernels),
       testing::Ports{1024});
-  const auto outcome =
-      try_to_run(true, [&](FakeChain& chain) { chain.functions.push_back({"fake", process->connect()}); });
+  const auto outcome = try_to_run(true, [&](FakeChain& chain) {
+    chain.functions.push_back({"fake", process->connect()});
+  });
   ASSERT_FALSE(outcome);
   EXPECT_NE(to_string(outcome.error()).find("has no tables at the proxy"), std::string::npos)
       << to_string(outcome.error());
@@ -318,8 +320,9 @@ TEST_F(Grants, TablesThatDoMoreThanTheProcessSaysAreRefused) {
   start();
   for (const char* const kernel : {"ports", "writer", "silent", "none"}) {
     const auto process = serve_lies(kernel);
-    const auto outcome =
-        try_to_run(true, [&](FakeChain& chain) { chain.functions.push_back({"fake", process->connect()}); });
+    const auto outcome = try_to_run(true, [&](FakeChain& chain) {
+      chain.functions.push_back({"fake", process->connect()});
+    });
     EXPECT_FALSE(outcome) << kernel;
   }
 }
@@ -329,8 +332,9 @@ TEST_F(Grants, VerdictsThatTheFunctionCannotGiveAreTheDevicesFailure) {
   const Outcome twins = run_chain(false, block_some);
   for (const bool chooses_port : {false, true}) {
     const auto process = serve_lies(chooses_port ? "ports" : "reasons", chooses_port);
-    const Outcome granted =
-        run_chain(true, [&](FakeChain& chain) { chain.functions.push_back({"fake", process->connect()}); });
+    const Outcome granted = run_chain(true, [&](FakeChain& chain) {
+      chain.functions.push_back({"fake", process->connect()});
+    });
     expect_same(twins, granted);
     EXPECT_GT(granted.report.gpu->failures, 0U);
   }

@@ -176,9 +176,9 @@ struct Reply {
   std::uint32_t id = 0;      // of what has been made
   std::uint64_t value = 0;
   function::GrantToken token{};  // of `grant_tables`
-  Text<320> message;   // of a failure; of `hello`: the device
-  Text<320> found;     // of a failure
-  Text<320> expected;  // of a failure
+  Text<320> message;             // of a failure; of `hello`: the device
+  Text<320> found;               // of a failure
+  Text<320> expected;            // of a failure
 };
 
 inline constexpr std::size_t kMostMessageBytes = sizeof(MakeLane);

@@ -225,9 +225,10 @@ bool RemoteLane::are_possible(std::span<const Verdict> verdicts) const noexcept 
       return (!verdict.alive() && verdict.nf != function) || granted->can_give(verdict);
     });
     if (are) continue;
-    log_warning("{}: tables of function {} of the chain, which another process has granted, give verdicts that this "
-                "function cannot have",
-                connection_->path(), function + 1);
+    log_warning(
+        "{}: tables of function {} of the chain, which another process has granted, give verdicts that this "
+        "function cannot have",
+        connection_->path(), function + 1);
     return false;
   }
   return true;

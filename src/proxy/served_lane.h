@@ -118,8 +118,8 @@ class ServedLane {
   SharedFile of_tenant_;
   std::vector<std::shared_ptr<void>> openings_;
   OrderCheck check_;
-  std::vector<std::uint32_t> stage_ids_;  // segment by segment
-  ring::LaneStages stages_;               // those that the lane does not have
+  std::vector<std::uint32_t> stage_ids_;                   // segment by segment
+  ring::LaneStages stages_;                                // those that the lane does not have
   std::vector<std::shared_ptr<const TableGrant>> grants_;  // of the lane's stages, as far as they have some
   bool lacks_stages_ = false;                              // those that it had are given back
   std::unique_ptr<ring::Lane> lane_;

@@ -47,8 +47,8 @@ class GrantedFunctions : public ProxyProgram {
       chain += line + (in_process ? "{process: " + function + ".sock}" : parameters) + "\n";
       if (in_process) write(function + ".yaml", "chain:\n" + line + parameters + "\n");
     }
-    write(name + ".yaml", "ports:\n" + ports + "chain:\n" + chain + "run: {" + run + "}\noutputs: {report: " + name +
-                              ".json}\n");
+    write(name + ".yaml",
+          "ports:\n" + ports + "chain:\n" + chain + "run: {" + run + "}\noutputs: {report: " + name + ".json}\n");
   }
 };
 

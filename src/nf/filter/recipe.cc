@@ -131,7 +131,10 @@ std::unique_ptr<function::LoadedTables> load(const StageRecipe& recipe) {
 function::StageNeeds needs(const StageRecipe& recipe) {
   const auto parts = read_recipe(recipe);
   const auto chooses = [](Action action) { return action.kind == Action::Kind::to; };
-  return {device_access(parts->tables.headers_only), parts->findings_bytes, 0, {},
+  return {device_access(parts->tables.headers_only),
+          parts->findings_bytes,
+          0,
+          {},
           chooses(parts->tables.otherwise) || std::ranges::any_of(parts->actions, chooses)};
 }
 
