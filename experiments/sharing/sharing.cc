@@ -181,6 +181,7 @@ class SharingTrial final : public Trial {
     std::vector<std::string> chains;
     std::vector<TenantPlan> plans = tenants_of(point);
     limit_workers(plans);
+    chains.reserve(plans.size());
     for (const TenantPlan& tenant : plans) chains.push_back(chain_of(point, tenant, folder_, chains.size()));
     if (std::string why = refusal_of(chains.front()); !why.empty()) return why;
     auto tenants = Tenants::start(joined(client(), programs_.run), chains, folder_, *setting_.stop);
