@@ -164,7 +164,7 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
   declaration.what = fmt::format("kernel {} of a {} of {}", program.entry, name(program.module.format),
                                  format_size(program.module.code.size()));
   if (!program.table.empty()) declaration.what += fmt::format(", table of {}", format_size(program.table.size()));
-  const Place place = parameters.place("module");
+  const Place& place = parameters.place("module");
   return make_kernel(std::move(declaration), [program = std::move(program), place] {
     auto device = make_gpu_device(program);
     if (!device) {
