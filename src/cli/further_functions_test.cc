@@ -202,7 +202,7 @@ TEST_F(FurtherFunctions, AreListedIfAFunctionIsUnknown) {
   EXPECT_EQ(run({"check", chain_.c_str()}), 2);
   EXPECT_THAT(err_, HasSubstr("expected pass"));
   EXPECT_EQ(run({"check", chain_.c_str()}, {}), 2);
-  EXPECT_THAT(err_, HasSubstr("expected one of filter, firewall, ipsec, nids, router"));
+  EXPECT_THAT(err_, HasSubstr("expected one of filter, firewall, ipsec, kernel, nids, router"));
 }
 
 TEST_F(FurtherFunctions, AreRefusedIfTheirNameIsTaken) {
