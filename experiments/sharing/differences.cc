@@ -71,8 +71,7 @@ const Differences& sharing_differences() {
           {"streams",
            "the default stream, or the number at which it was fastest (not stated)",
            "one batch of 4 MiB at a time, or several of 8 MiB in flight: four for a tenant with one worker, two for "
-           "each "
-           "worker of others; as many workers for both",
+           "each worker of others; as many workers for both",
            "four is the fastest for one worker (`bench streams`)",
            {}},
           {"machine learning",

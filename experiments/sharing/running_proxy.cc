@@ -5,12 +5,10 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <system_error>
-#include <thread>
 
 namespace penstock::experiments {
 
@@ -42,15 +40,11 @@ std::optional<nlohmann::json> RunningProxy::status() const {
   return status.is_object() ? std::optional(std::move(status)) : std::nullopt;
 }
 
-bool RunningProxy::wait_until_empty() const {
-  constexpr std::chrono::milliseconds kLook{10};
-  constexpr int kMostLooks = 1000;
-  for (int look = 0; look < kMostLooks; ++look) {
-    const auto now = status();
-    if (now && now->contains("tenants") && (*now)["tenants"].empty()) return true;
-    std::this_thread::sleep_for(kLook);
-  }
-  return false;
+bool RunningProxy::wait_until_empty(const std::atomic<bool>& stop) const {
+  const auto is_empty = [](const nlohmann::json& now) {
+    return now.contains("tenants") && now["tenants"].empty() ? std::optional(true) : std::nullopt;
+  };
+  return wait_for(stop, is_empty).has_value();
 }
 
 }  // namespace penstock::experiments

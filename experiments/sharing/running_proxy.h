@@ -6,10 +6,12 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "base/error.h"
@@ -40,9 +42,23 @@ class RunningProxy {
   [[nodiscard]] bool runs() noexcept { return !program_.ended_within({}); }
   /// What `penstock proxy status --json` prints. Empty: it does not answer.
   [[nodiscard]] std::optional<nlohmann::json> status() const;
+  /// Asks for the status until `find` has a value of it, which it returns. Empty: none within some ten seconds, or
+  /// `stop` is set.
+  template <typename Find>
+  [[nodiscard]] auto wait_for(const std::atomic<bool>& stop, Find find) const -> decltype(find(nlohmann::json())) {
+    constexpr std::chrono::milliseconds kLook{10};
+    constexpr int kMostLooks = 1000;
+    for (int look = 0; look < kMostLooks && !stop.load(); ++look) {
+      if (const auto now = status()) {
+        if (auto found = find(*now)) return found;
+      }
+      std::this_thread::sleep_for(kLook);
+    }
+    return std::nullopt;
+  }
   /// Waits until the tenants that have ended have given back what they had: their memory on the GPU takes a moment.
   /// False: some have not.
-  [[nodiscard]] bool wait_until_empty() const;
+  [[nodiscard]] bool wait_until_empty(const std::atomic<bool>& stop) const;
 
  private:
   RunningProxy(Program program, std::string name, std::string socket, ProxySettings settings)

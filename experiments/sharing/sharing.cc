@@ -149,7 +149,9 @@ class SharingTrial final : public Trial {
   std::string start_proxy(const Point& point) {
     ProxySettings settings{gpu(), scheduler_of(point), 0, client()};
     if (settings.scheduler == "fixed") settings.bits_per_second = rate_of(point).value_or(0);
-    if (proxy_ != nullptr && proxy_->settings() == settings && proxy_->runs() && proxy_->wait_until_empty()) return {};
+    if (proxy_ != nullptr && proxy_->settings() == settings && proxy_->runs() &&
+        proxy_->wait_until_empty(*setting_.stop))
+      return {};
     proxy_.reset();
     auto proxy = RunningProxy::start(programs_.proxy, settings, folder_, *setting_.stop);
     if (!proxy) {

@@ -5,30 +5,11 @@
 
 #include <chrono>
 #include <memory>
-#include <thread>
 #include <vector>
 
 #include "experiments/sharing/tenants.h"
 
 namespace penstock::experiments {
-namespace {
-
-/// Asks the proxy until `found` has a value.
-template <typename Find>
-auto wait_for(const RunningProxy& proxy, const std::atomic<bool>& stop, Find find) -> decltype(find(nlohmann::json())) {
-  constexpr std::chrono::milliseconds kLook{10};
-  constexpr int kMostLooks = 1000;
-  for (int look = 0; look < kMostLooks && !stop.load(); ++look) {
-    if (const auto status = proxy.status()) {
-      if (auto found = find(*status)) return found;
-    }
-    std::this_thread::sleep_for(kLook);
-  }
-  return std::nullopt;
-}
-
-}  // namespace
-
 std::optional<double> attach_ms_of(const nlohmann::json& status, const std::string& tenant) {
   const auto tenants = status.find("tenants");
   if (tenants == status.end() || !tenants->is_array()) return std::nullopt;
@@ -50,7 +31,7 @@ std::optional<Detached> detached_of(const nlohmann::json& status) {
 Result<Visit> visit(const RunningProxy& proxy, const Words& program, const std::string& chain, const Workplace& folder,
                     const std::atomic<bool>& stop) {
   constexpr double kMs = 1000;
-  const auto before = wait_for(proxy, stop, detached_of);
+  const auto before = proxy.wait_for(stop, detached_of);
   if (!before) return failure({{}, "the proxy does not say which tenants it had", "", ""});
   Visit visit;
   const auto begun = std::chrono::steady_clock::now();
@@ -58,11 +39,11 @@ Result<Visit> visit(const RunningProxy& proxy, const Words& program, const std::
   if (!visitor) return tl::unexpected(std::move(visitor.error()));
   visit.start_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begun).count();
   const std::string name = Tenants::chain_of(folder, 0);
-  const auto attached = wait_for(proxy, stop, [&](const nlohmann::json& status) { return attach_ms_of(status, name); });
+  const auto attached = proxy.wait_for(stop, [&](const nlohmann::json& status) { return attach_ms_of(status, name); });
   if (!attached) return failure({{}, "the proxy does not say when a tenant was attached", "", ""});
   visit.attach_ms = *attached;
   if (auto ended = (*visitor)->end(); !ended) return tl::unexpected(std::move(ended.error()));
-  const auto after = wait_for(proxy, stop, [&](const nlohmann::json& status) {
+  const auto after = proxy.wait_for(stop, [&](const nlohmann::json& status) {
     const auto now = detached_of(status);
     return now && now->tenants > before->tenants ? now : std::nullopt;
   });

@@ -64,8 +64,8 @@ struct penstock_packet {
   uint32_t mark;             /* of the chain, as in nftables */
   uint32_t end;              /* of the IP packet in the frame; padding follows */
   uint16_t network_offset;   /* of the IP or ARP header */
-  uint16_t transport_offset; /* behind IP options and extension headers */
-  uint16_t payload_offset;   /* behind the transport header */
+  uint16_t transport_offset; /* after IP options and extension headers */
+  uint16_t payload_offset;   /* after the transport header */
   uint16_t vlan_tci;         /* outermost tag */
   uint16_t flags;
   uint16_t in_port;  /* of the chain, by its position in the chain file, from 0 */

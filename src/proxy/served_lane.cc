@@ -127,13 +127,9 @@ void ServedLane::give_back_taken() noexcept {
 void ServedLane::give_back_stages() noexcept {
   if (std::exchange(lacks_stages_, true)) return;
   grants_.clear();
-  ring::LaneStages none;
-  for (const ring::SegmentShape& segment : shape_.segments) none.emplace_back(segment.stages.size());
-  lane_->exchange_stages(none);
-  std::size_t i = 0;
-  for (auto& of_segment : none) {
-    for (auto& stage : of_segment) tenant_.stages.give_back(stage_ids_[i++], std::move(stage));
-  }
+  for (const ring::SegmentShape& segment : shape_.segments) stages_.emplace_back(segment.stages.size());
+  lane_->exchange_stages(stages_);
+  give_back_taken();
 }
 
 /// To those of the order.

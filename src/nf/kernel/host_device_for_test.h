@@ -44,7 +44,7 @@ class HostDevice final : public Device {
       failure_ = launches_.failure;
       if (!failure_.empty()) return false;
       std::fill_n(verdicts_.begin(), count, penstock_verdict{});
-      // The device's own, so that a test sees what the launcher is told to copy.
+      // The device's own, so that a test sees what the launcher is to copy.
       std::vector<std::uint8_t> frames(frames_.begin(), frames_.begin() + static_cast<std::ptrdiff_t>(frames_bytes));
       penstock_batch batch{};
       batch.abi = PENSTOCK_KERNEL_ABI;
