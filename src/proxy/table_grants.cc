@@ -3,27 +3,20 @@
 
 #include "proxy/table_grants.h"
 
-#include <sys/random.h>
-
 #include <cerrno>
-#include <span>
 #include <system_error>
 #include <utility>
+
+#include "base/system_random.h"
 
 namespace penstock::proxy {
 
 namespace {
 
 function::GrantToken random_token() {
-  function::GrantToken token;
-  std::span<std::uint8_t> left(token);
-  while (!left.empty()) {
-    const ssize_t got = ::getrandom(left.data(), left.size(), 0);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) throw std::system_error(errno, std::system_category(), "no random numbers for a token");
-    left = left.subspan(static_cast<std::size_t>(got));
-  }
-  return token;
+  const auto token = random_value<function::GrantToken>();
+  if (!token) throw std::system_error(errno, std::system_category(), "no random numbers for a token");
+  return *token;
 }
 
 bool are_same(const function::GrantToken& one, const function::GrantToken& other) noexcept {

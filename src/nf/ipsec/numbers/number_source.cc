@@ -3,12 +3,11 @@
 
 #include "nf/ipsec/numbers/number_source.h"
 
-#include <sys/random.h>
-
-#include <cerrno>
 #include <map>
 #include <mutex>
 #include <utility>
+
+#include "base/system_random.h"
 
 namespace penstock::ipsec {
 
@@ -61,15 +60,7 @@ class RandomNumbers final : public NumberSource {
 
 }  // namespace
 
-std::optional<std::uint64_t> system_random_bits() {
-  std::uint64_t bits = 0;
-  ssize_t got = 0;
-  do {
-    got = ::getrandom(&bits, sizeof bits, 0);
-  } while (got < 0 && errno == EINTR);
-  if (got != sizeof bits) return std::nullopt;
-  return bits;
-}
+std::optional<std::uint64_t> system_random_bits() { return random_value<std::uint64_t>(); }
 
 std::shared_ptr<NumberSource> random_numbers(RandomBits random) {
   return std::make_shared<RandomNumbers>(std::move(random));
