@@ -73,11 +73,9 @@ Result<void> make_way(const std::string& path, const sockaddr_un& address) {
 }  // namespace
 
 std::optional<Peer> peer_of(int socket) {
-  ucred credentials{};
-  socklen_t size = sizeof credentials;
-  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0 || credentials.pid == 0)
-    return std::nullopt;
-  return Peer{credentials.pid, credentials.uid};
+  auto peer = ipc::peer_of(socket);
+  if (peer && peer->pid == 0) peer.reset();
+  return peer;
 }
 
 Result<UnixListener> UnixListener::open(const std::string& path) {

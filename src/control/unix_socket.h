@@ -11,15 +11,13 @@
 #include <string>
 
 #include "base/error.h"
+#include "ipc/message_socket.h"
 #include "port/live/file_descriptor.h"
 
 namespace penstock::control {
 
-/// The process at the other end of a connected socket, as the kernel knows it.
-struct Peer {
-  pid_t pid = 0;
-  uid_t uid = 0;
-};
+using ipc::Peer;
+/// Empty also if the process at the other end has no number here: it is in another PID namespace.
 [[nodiscard]] std::optional<Peer> peer_of(int socket);
 
 /// Listens at a path, with mode 0600 from the first moment on. Removes the path in its destructor.
