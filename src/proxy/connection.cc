@@ -112,7 +112,9 @@ std::optional<Received> Connection::exchange(std::span<const std::byte> message,
   return answer;
 }
 
-void Connection::end() noexcept {
+void Connection::end(Loss why) noexcept {
+  Loss none = Loss::gone;
+  if (!lost_.load()) loss_.compare_exchange_strong(none, why);
   lost_.store(true);
   ::shutdown(socket_.get(), SHUT_RDWR);  // so that the proxy notices it too
 }

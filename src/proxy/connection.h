@@ -46,8 +46,16 @@ class Connection {
   [[nodiscard]] const std::string& device() const noexcept { return device_; }
   /// Whether the proxy has gone, or does not serve this tenant any more. Cheap: asks the system now and then.
   [[nodiscard]] bool is_lost() noexcept;
-  /// It is lost from now on. Whoever waits for a reply gets none.
-  void end() noexcept;
+  /// Why it is lost.
+  enum class Loss : std::uint8_t {
+    gone,            // the proxy has gone, or does not serve this tenant any more; or nobody needs it
+    tables_gone,     // tables of another tenant, of which stages are made
+    cannot_exchange  // the proxy does not take new tables in the place of former ones
+  };
+  /// It is lost from now on. Whoever waits for a reply gets none. The first reason counts.
+  void end(Loss why = Loss::gone) noexcept;
+  /// Once it is lost.
+  [[nodiscard]] Loss loss() const noexcept { return loss_.load(); }
 
   struct Made {
     std::uint32_t id = 0;
@@ -72,6 +80,7 @@ class Connection {
   std::string device_;
   std::mutex mutex_;  // held from a request to its reply
   std::atomic<bool> lost_{false};
+  std::atomic<Loss> loss_{Loss::gone};
   std::atomic<std::int64_t> looked_at_{0};  // ns of a steady clock
 };
 

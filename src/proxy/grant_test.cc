@@ -5,6 +5,7 @@
 // who lie. (A server in the same process is another one.)
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -404,6 +405,33 @@ TEST_F(Grants, AProcessThatEndsAndIsBackGetsItsPlaceOnTheDeviceAgain) {
     ASSERT_TRUE(flow.works());
   }
   EXPECT_EQ(flow.end().gpu->proxy->losses, 2U);
+}
+
+TEST_F(Grants, TheLogSaysWhatHasGone) {
+  using ::testing::HasSubstr;
+  using ::testing::Not;
+  start();
+  auto process = serve({1024});
+  Flow flow(path_, process->connect());
+  ASSERT_TRUE(flow.works());
+  ::testing::internal::CaptureStderr();
+  process.reset();
+  const bool lost_tables = eventually([&] { return flow.losses() == 1; });
+  process = serve({1024});
+  const bool works = flow.works();
+  std::string log = ::testing::internal::GetCapturedStderr();
+  ASSERT_TRUE(lost_tables && works) << log;
+  EXPECT_THAT(log, HasSubstr("tables that another process had granted have gone from the proxy at " + path_ + ":"));
+  EXPECT_THAT(log, Not(HasSubstr("the proxy at " + path_ + " has gone")));
+
+  ::testing::internal::CaptureStderr();
+  server_.reset();
+  const bool lost_proxy = eventually([&] { return flow.losses() == 2; });
+  log = ::testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(lost_proxy);
+  EXPECT_THAT(log, HasSubstr("the proxy at " + path_ + " has gone:"));
+  EXPECT_THAT(log, Not(HasSubstr("tables that another process")));
+  flow.end();
 }
 
 TEST_F(Grants, AProxyThatStartsAgainGetsAllTablesAgain) {

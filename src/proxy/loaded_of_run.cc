@@ -95,7 +95,7 @@ void LoadedOfRun::update() noexcept {
   } catch (const std::exception& error) {
     if (connection_->is_lost()) return;
     log_warning("the proxy cannot exchange tables, so this run connects to it anew: {}", error.what());
-    connection_->end();
+    connection_->end(Connection::Loss::cannot_exchange);
   }
 }
 

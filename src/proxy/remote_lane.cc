@@ -198,19 +198,12 @@ gpu::Progress RemoteLane::progress() noexcept {
     busy_ = false;
     const std::uint32_t failed = completion().failed;
     if (failed == Completion::kDone && take_results()) return gpu::Progress::kDone;
-    if (failed == Completion::kTablesEnded) lose_tables();
+    // The lanes need other tables, and are made anew as if the proxy had gone.
+    if (failed == Completion::kTablesEnded) connection_->end(Connection::Loss::tables_gone);
     failed_ = true;
     return gpu::Progress::kFailed;
   }
   return connection_->is_lost() ? gpu::Progress::kFailed : gpu::Progress::kRunning;
-}
-
-/// The lanes need other tables, and are made anew as if the proxy had gone.
-void RemoteLane::lose_tables() noexcept {
-  if (connection_->is_lost()) return;
-  log_warning("{}: tables that another process had granted have gone: the run gives up its lanes, and makes new ones",
-              connection_->path());
-  connection_->end();
 }
 
 /// Whether stages of granted tables have decided as their functions can.

@@ -92,7 +92,6 @@ class RemoteLane final : public ring::Lane {
   void submit(const Order& order) noexcept;
   [[nodiscard]] bool take_results() noexcept;
   [[nodiscard]] bool are_possible(std::span<const Verdict> verdicts) const noexcept;
-  void lose_tables() noexcept;
 
   const std::shared_ptr<Connection> connection_;
   const ring::LaneShape shape_;

@@ -65,6 +65,15 @@ class RemoteProxy final : public run::RemoteDevice {
     return std::make_unique<RemoteFactory>(loaded());
   }
   bool is_lost() noexcept override { return loaded()->connection()->is_lost(); }
+  std::string loss() const override {
+    switch (loaded()->connection()->loss()) {
+      case Connection::Loss::gone: break;
+      case Connection::Loss::tables_gone:
+        return fmt::format("tables that another process had granted have gone from {}", name());
+      case Connection::Loss::cannot_exchange: return fmt::format("this run has left {}", name());
+    }
+    return name() + " has gone";
+  }
   tl::expected<void, run::NotConnected> connect(std::stop_token stop) override {
     auto connection = Connection::connect(path_);
     if (!connection) return tl::unexpected(run::NotConnected{std::move(connection.error())});

@@ -79,6 +79,8 @@ class RemoteDevice {
   [[nodiscard]] virtual std::unique_ptr<LaneFactory> make_factory(unsigned worker) = 0;
   /// Whether the connection has ended, and with it all that was made on it.
   [[nodiscard]] virtual bool is_lost() noexcept = 0;
+  /// For the log, once it is lost: "the proxy at /run/penstock/proxy.sock has gone".
+  [[nodiscard]] virtual std::string loss() const = 0;
   /// Replaces the connection, which is lost. Waits for an answer unless `stop` is requested.
   [[nodiscard]] virtual tl::expected<void, NotConnected> connect(std::stop_token stop) = 0;
   /// Ends the connection: it is lost, and whatever waits for an answer fails.

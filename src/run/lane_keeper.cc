@@ -37,7 +37,7 @@ void LaneKeeper::keep(const std::stop_token& stop) {
     if (!device_.is_lost()) continue;
     if (Clock::now() - connected_at >= pauses_.steady) pause_ = pauses_.first;
     note_loss();
-    log_warning("{} has gone: the CPU does its work until it is there again", device_.name());
+    log_warning("{}: the CPU does the work of its lanes until there are new ones", device_.loss());
     find_again(stop);
     connected_at = Clock::now();
   }

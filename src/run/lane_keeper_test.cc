@@ -39,6 +39,7 @@ class FakeDevice final : public RemoteDevice {
   }
 
   std::string name() const override { return "a fake"; }
+  std::string loss() const override { return "a fake has gone"; }
   std::unique_ptr<LaneFactory> make_factory(unsigned /*worker*/) override { return nullptr; }
   bool is_lost() noexcept override { return lost; }
   tl::expected<void, NotConnected> connect(std::stop_token stop) override {

@@ -130,7 +130,8 @@ TEST_F(ReturningRuns, ComeBackToAProxyThatIsKilledAndStartedAgain) {
             0)
       << read("err");
   expect_what_the_cpu_does(2);
-  EXPECT_THAT(read("err"), HasSubstr("the proxy at sock has gone: the CPU does its work until it is there again"));
+  EXPECT_THAT(read("err"),
+              HasSubstr("the proxy at sock has gone: the CPU does the work of its lanes until there are new ones"));
   EXPECT_THAT(read("err"), HasSubstr("connected to the proxy at sock, after "));
 }
 
