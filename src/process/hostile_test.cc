@@ -297,6 +297,23 @@ TEST_F(HostileFunction, ChangesResultsWhileTheyAreRead) {
   }
 }
 
+/// Frames of the ring must not be taken for copies in the queue's memory, from which they would be read back.
+TEST_F(HostileFunction, NumbersMemoryAsTheQueuesOwn) {
+  for (const std::uint32_t number : {0U, 1U << 16, static_cast<std::uint32_t>(kMostMemories) + 1, 0xffffffffU}) {
+    Behaviour behaviour;
+    behaviour.describe = [](Description& d) { d.writes |= FieldSet{Field::ipv4_ttl}.bits(); };
+    behaviour.reply = [number](Reply& reply) { reply.id = number; };
+    const HandMadeFunction hand_made(path_, std::move(behaviour));
+    RemoteSettings settings = this->settings();
+    settings.in_place = true;
+    const Outcome outcome = run_remote(settings, [](std::size_t) { std::this_thread::sleep_for(200us); });
+    EXPECT_TRUE(hand_made.has_opened());
+    const auto frames = run::testing::numbered_frames(kPackets);
+    ASSERT_EQ(outcome.sent.at(0).size(), kPackets);
+    for (std::size_t i = 0; i < kPackets; ++i) ASSERT_EQ(outcome.sent[0][i].bytes, frames[i]) << number;
+  }
+}
+
 TEST_F(HostileFunction, RefusesQueuesOrHangsUp) {
   {
     Behaviour behaviour;

@@ -121,7 +121,8 @@ std::optional<Queue::Frames> Queue::open(int file, std::span<const std::uint8_t>
   request.queue = id_;
   request.bytes = memory.size();
   const auto number = link_->request(request, writes ? file : reader.get());
-  if (!number) return std::nullopt;
+  // No other number has a place in a burst, and that of the queue's own memory least of all.
+  if (!number || *number <= kCopies || *number > kMostMemories) return std::nullopt;
   return Frames{*number, memory};
 }
 
