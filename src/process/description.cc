@@ -110,9 +110,7 @@ Result<Description> description_of(const function::NetworkFunction& function, co
   if (traits.stack != stack::StackNeed::none) description.flags |= Description::kTracksFlows;
   if (stage != nullptr) {
     description.flags |= Description::kHasStage;
-    description.stage_reads = stage->access.reads.bits();
-    description.stage_writes = stage->access.writes.bits();
-    description.findings_bytes = stage->findings_bytes;
+    description.stage = function::to_message(*stage);
   }
   description.text = Text<256>(function.description());
   return description;
@@ -167,20 +165,13 @@ Result<std::unique_ptr<const ServedTraits>> ServedTraits::read(const Description
   traits.drop_reasons = served->reasons_;
   if ((description.flags & Description::kHasStage) == 0) return served;
   constexpr std::uint32_t kMostFindings = 4096;  // bytes of a packet in a lane
-  const function::StageNeeds stage{
-      {FieldSet::of_bits(description.stage_reads), FieldSet::of_bits(description.stage_writes)},
-      description.findings_bytes,
-      0,
-      {},
-      traits.chooses_port};
-  const bool is_known = (description.stage_reads >> kFieldCount | description.stage_writes >> kFieldCount) == 0;
-  if (!is_known || description.findings_bytes > kMostFindings || served->tracks_flows_ ||
-      !why_no_stage(traits, stage).empty())
+  const auto stage = function::needs_of(description.stage);
+  if (!stage || stage->findings_bytes > kMostFindings || served->tracks_flows_ || !why_no_stage(traits, *stage).empty())
     return wrong("its stage on a device");
   if (!in_proxy) return served;
   served->stage_ = stage;
-  traits.devices[function::Processor::gpu] = stage.access;
-  traits.findings_bytes = stage.findings_bytes;
+  traits.devices[function::Processor::gpu] = stage->access;
+  traits.findings_bytes = stage->findings_bytes;
   return served;
 }
 

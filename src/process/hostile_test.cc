@@ -159,25 +159,29 @@ TEST_F(HostileFunction, IsRefusedIfItsStageIsNonsense) {
     Behaviour behaviour;
     behaviour.describe = [&](Description& d) {
       d.flags |= Description::kHasStage;
-      d.stage_reads = FieldSet{Field::ipv4_src, Field::verdict}.bits();
-      d.stage_writes = FieldSet{Field::verdict}.bits();
-      d.findings_bytes = 4;
+      d.stage.reads = FieldSet{Field::ipv4_src, Field::verdict}.bits();
+      d.stage.writes = FieldSet{Field::verdict}.bits();
+      d.stage.findings_bytes = 4;
       describe(d);
     };
     const HandMadeFunction hand_made(path_, std::move(behaviour));
     return !connect_function(settings());
   };
   EXPECT_FALSE(refused([](Description&) {}));
-  EXPECT_TRUE(refused([](Description& d) { d.stage_reads |= std::uint64_t{1} << 63; }));
-  EXPECT_TRUE(refused([](Description& d) { d.stage_writes |= std::uint64_t{1} << 63; }));
-  EXPECT_TRUE(refused([](Description& d) { d.findings_bytes = 1 << 20; }));
-  EXPECT_TRUE(refused([](Description& d) { d.stage_writes |= FieldSet{Field::frame_shape}.bits(); }));
-  EXPECT_TRUE(refused([](Description& d) { d.stage_writes |= FieldSet{Field::mark}.bits(); }));
+  EXPECT_TRUE(refused([](Description& d) { d.stage.reads |= std::uint64_t{1} << 63; }));
+  EXPECT_TRUE(refused([](Description& d) { d.stage.writes |= std::uint64_t{1} << 63; }));
+  EXPECT_TRUE(refused([](Description& d) { d.stage.findings_bytes = 1 << 20; }));
+  EXPECT_TRUE(refused([](Description& d) { d.stage.state_bytes = 8; }));
+  EXPECT_TRUE(refused([](Description& d) { d.stage.head = 1; }));
+  EXPECT_TRUE(refused([](Description& d) { d.stage.tail = 0xffffffff; }));
+  EXPECT_TRUE(refused([](Description& d) { d.stage.chooses_port = 1; })) << "its verdicts name no ports";
+  EXPECT_TRUE(refused([](Description& d) { d.stage.writes |= FieldSet{Field::frame_shape}.bits(); }));
+  EXPECT_TRUE(refused([](Description& d) { d.stage.writes |= FieldSet{Field::mark}.bits(); }));
   EXPECT_TRUE(refused([](Description& d) { d.flags |= Description::kTracksFlows; }));
   const auto writes = FieldSet{Field::ipv4_ttl}.bits();
-  EXPECT_TRUE(refused([&](Description& d) { d.stage_writes |= writes; })) << "it only looks at packets on the CPU";
+  EXPECT_TRUE(refused([&](Description& d) { d.stage.writes |= writes; })) << "it only looks at packets on the CPU";
   EXPECT_FALSE(refused([&](Description& d) {
-    d.stage_writes |= writes;
+    d.stage.writes |= writes;
     d.writes |= writes;
   }));
 }
@@ -186,7 +190,7 @@ TEST_F(HostileFunction, HasAStageOnlyInAProxy) {
   Behaviour behaviour;
   behaviour.describe = [](Description& d) {
     d.flags |= Description::kHasStage;
-    d.stage_writes = FieldSet{Field::verdict}.bits();
+    d.stage.writes = FieldSet{Field::verdict}.bits();
   };
   const HandMadeFunction hand_made(path_, std::move(behaviour));
   for (const bool in_proxy : {false, true}) {

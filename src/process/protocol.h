@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "function/granted_stage.h"
+#include "function/stage_needs_message.h"
 #include "ipc/message.h"
 #include "packet/verdict.h"
 
@@ -64,13 +65,11 @@ struct Description {
   std::uint64_t writes = 0;
   Text<kLongestName> name;
   std::uint32_t reasons = 0;
-  std::uint32_t findings_bytes = 0;  // of the stage
+  std::uint32_t reserved = 0;
   std::array<Text<kLongestReason>, kMostReasons> reason{};
   Text<256> text;  // what is loaded; of a failure: the message
   Text<256> found, expected;
-  // With kHasStage, function::StageNeeds of a stage in a proxy:
-  std::uint64_t stage_reads = 0;
-  std::uint64_t stage_writes = 0;
+  function::StageNeedsMessage stage{};  // with kHasStage: of a stage in a proxy
 };
 
 struct MakeQueue {

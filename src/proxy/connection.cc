@@ -200,13 +200,7 @@ RemoteTables::RemoteTables(std::shared_ptr<Connection> connection, const functio
 std::uint32_t RemoteTables::use_grant(const function::GrantToken& token, const function::StageNeeds& known) const {
   UseGrant request;
   request.token = token;
-  request.reads = known.access.reads.bits();
-  request.writes = known.access.writes.bits();
-  request.findings_bytes = known.findings_bytes;
-  request.state_bytes = known.state_bytes;
-  request.head = known.growth.head;
-  request.tail = known.growth.tail;
-  request.chooses_port = known.chooses_port ? 1 : 0;
+  request.known = function::to_message(known);
   return connection_->request(request).id;
 }
 

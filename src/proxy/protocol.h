@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "function/granted_stage.h"
+#include "function/stage_needs_message.h"
 #include "ipc/message.h"
 #include "ipc/message_socket.h"
 
@@ -32,7 +33,7 @@ using ipc::Text;
 /// For `connect_to`.
 inline constexpr ipc::Service kService{"the proxy", "penstock proxy"};
 
-inline constexpr std::uint32_t kProtocolVersion = 2;
+inline constexpr std::uint32_t kProtocolVersion = 3;
 
 inline constexpr std::size_t kMostMemories = 64;  // that a tenant has open at a time
 inline constexpr std::size_t kMostTables = 64;    // of a recipe
@@ -95,17 +96,12 @@ struct GrantTables {
   std::uint32_t tables = 0;
 };
 
-/// With function::StageNeeds, as the tenant knows them. The proxy refuses tables whose stages need more.
 struct UseGrant {
   MessageType type = MessageType::use_grant;
-  std::uint32_t findings_bytes = 0;
+  std::uint32_t reserved = 0;
   function::GrantToken token{};
-  std::uint64_t reads = 0;
-  std::uint64_t writes = 0;
-  std::uint32_t state_bytes = 0;
-  std::uint32_t head = 0;
-  std::uint32_t tail = 0;
-  std::uint32_t chooses_port = 0;
+  /// As the tenant knows them. The proxy refuses tables whose stages need more.
+  function::StageNeedsMessage known{};
 };
 
 struct MakeStage {

@@ -401,12 +401,9 @@ Result<std::uint32_t> Tenant::use_grant(const UseGrant& request) {
   auto grant = grants_.find(request.token);
   if (grant == nullptr)
     return failure(problem("granted tables: no tables have this token", "", "a tenant that has loaded them here"));
-  const function::StageNeeds known{{FieldSet::of_bits(request.reads), FieldSet::of_bits(request.writes)},
-                                   request.findings_bytes,
-                                   request.state_bytes,
-                                   {request.head, request.tail},
-                                   request.chooses_port != 0};
-  if (const char* const more = beyond(grant->needs(), known); more != nullptr)
+  const auto known = function::needs_of(request.known);
+  if (!known) return failure(problem("granted tables: fields that this proxy does not know"));
+  if (const char* const more = beyond(grant->needs(), *known); more != nullptr)
     return failure(problem("granted tables that are not what their function's process says",
                            fmt::format("stages that {}", more), "stages that do no more than the chain expects"));
   const std::uint32_t id = ids_.next();
