@@ -7,11 +7,14 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 
 #include "config/chain_file.h"
 #include "process/server.h"
+#include "run/run.h"
 
 namespace penstock::config {
 namespace {
@@ -130,6 +133,38 @@ TEST_F(FunctionFileTest, IsNamedByAChain) {
   ASSERT_EQ(loaded->chain.functions.size(), 1U);
   EXPECT_EQ(loaded->chain.functions[0].name, "filter");
   EXPECT_THAT(loaded->chain.functions[0].function->description(), HasSubstr("in the process at"));
+}
+
+/// Some packets leave by the port that the filter names, and others by that of the wiring.
+TEST_F(FunctionFileTest, LeavesByTheSamePortsAsInOneProcess) {
+  const std::string filter = "filter: {expression: \"udp or icmp\", match: {to: dmz}}";
+  write("function.yaml", "chain: [" + filter + "]");
+  serve();
+  const auto run = [&](const std::string& name, const std::string& function) {
+    const auto port = [&](const std::string& to) {
+      return fmt::format("{}: {{pcap: {{write: {}}}}}", to, (folder_ / (name + "-" + to)).string());
+    };
+    const auto loaded = load_chain_text(
+        fmt::format("ports: {{in: {{pcap: {{read: {}}}}}, {}, {}}}\nwire: {{in: wan}}\nchain: [{}]\n",
+                    PENSTOCK_SOURCE_DIR "/examples/gateway/lan.pcap", port("wan"), port("dmz"), function),
+        "chain.yaml", {});
+    ASSERT_TRUE(loaded) << to_string(loaded.error());
+    const std::atomic<bool> stop{false};
+    const auto result = run::run(loaded->chain, {}, stop);
+    ASSERT_TRUE(result) << to_string(result.error());
+    EXPECT_EQ(result->report.forwarded.packets, result->report.in.packets);
+  };
+  run("one", filter);
+  run("two", fmt::format("filter: {{process: {}}}", socket()));
+  constexpr std::uintmax_t kHeader = 24;
+  for (const std::string port : {"wan", "dmz"}) {
+    const auto read = [&](const std::string& name) {
+      std::ifstream file(folder_ / (name + "-" + port), std::ios::binary);
+      return std::string(std::istreambuf_iterator<char>(file), {});
+    };
+    EXPECT_GT(read("one").size(), kHeader) << port;
+    EXPECT_EQ(read("one"), read("two")) << port;
+  }
 }
 
 TEST_F(FunctionFileTest, IsRefusedByAChainWithItsPlace) {

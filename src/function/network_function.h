@@ -59,7 +59,8 @@ struct NfTraits {
   std::uint32_t findings_bytes = 0;                  // for each packet, from a device stage to the finish stage
   std::uint32_t state_bytes = 0;                     // the same, from the state stage to a device stage; multiple of 8
   FrameRoom growth{};                                // most bytes it adds at head and tail
-  bool chooses_port = false;                         // decides where packets leave
+  bool chooses_port = false;                         // decides where packets leave, of all that it forwards
+  bool chooses_some_ports = false;                   // ditto, of some: others keep the port that they have
   bool finish_waits = false;                         // its finish stage may run once packets have left: it only looks
   bool finish_counts = false;                        // its finish stage only counts: packets need it for nothing
   bool emits = false;                                // its CPU stages make packets: they are given an Emitter
@@ -75,6 +76,8 @@ struct NfTraits {
     if (!is_device(processor)) return &cpu;
     return devices[processor] ? &*devices[processor] : nullptr;
   }
+  /// Whether its verdicts may name other ports than packets came with.
+  [[nodiscard]] bool names_ports() const noexcept { return chooses_port || chooses_some_ports; }
 };
 
 /// The CPU twin of one function in one worker.

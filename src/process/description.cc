@@ -84,7 +84,7 @@ std::string why_no_stage(const function::NfTraits& traits, const function::Stage
   if (traits.stack != stack::StackNeed::none) return "it follows flows or joins fragments";
   if (stage.state_bytes > 0) return "its stage needs state of flows";
   if (stage.growth.head > 0 || stage.growth.tail > 0) return "its stage changes the length of frames";
-  if (stage.chooses_port && !traits.chooses_port) return "it chooses where some packets leave, but not all";
+  if (stage.chooses_port && !traits.names_ports()) return "its stage chooses where packets leave";
   const FieldSet bytes = traits.cpu.writes & byte_fields();
   if (const FieldSet others =
           stage.access.writes - (bytes.empty() ? FieldSet{} : byte_fields()) - FieldSet{Field::verdict};
@@ -106,6 +106,7 @@ Result<Description> description_of(const function::NetworkFunction& function, co
   for (std::size_t r = 0; r < traits.drop_reasons.size(); ++r)
     description.reason[r] = Text<kLongestReason>(traits.drop_reasons[r]);
   if (traits.chooses_port) description.flags |= Description::kChoosesPort;
+  if (traits.chooses_some_ports) description.flags |= Description::kChoosesSomePorts;
   if (traits.one_worker) description.flags |= Description::kOneWorker;
   if (traits.stack != stack::StackNeed::none) description.flags |= Description::kTracksFlows;
   if (stage != nullptr) {
@@ -161,6 +162,7 @@ Result<std::unique_ptr<const ServedTraits>> ServedTraits::read(const Description
   // Without its process, packets are dropped.
   traits.cpu = {FieldSet::of_bits(description.reads) | FieldSet{Field::verdict}, writes | FieldSet{Field::verdict}};
   traits.chooses_port = (description.flags & Description::kChoosesPort) != 0;
+  traits.chooses_some_ports = (description.flags & Description::kChoosesSomePorts) != 0;
   traits.one_worker = (description.flags & Description::kOneWorker) != 0;
   traits.drop_reasons = served->reasons_;
   if ((description.flags & Description::kHasStage) == 0) return served;

@@ -115,6 +115,34 @@ TEST_F(Process, ChoosesPortsThatWrite) {
   EXPECT_GE(of(outcome.function, "losses"), 1U);
 }
 
+TEST_F(Process, ChoosesPortsOfSomePackets) {
+  const testing::Prepare prepare = [](FakeFunction& function) {
+    function.own_traits.cpu = {{Field::payload}, {Field::verdict}};
+    function.own_traits.chooses_some_ports = true;
+    function.process = run::testing::each([](PacketView packet) {
+      return run::testing::number_of(packet) % 3 == 0 ? Verdict::forward(2) : packet.packet->verdict;
+    });
+  };
+  serve(prepare);
+  const auto sent_by_other = [&](std::unique_ptr<function::NetworkFunction> function) {
+    const Outcome outcome = run_chain(
+        std::move(function), [](std::size_t) {},
+        [](FakeChain& chain) {
+          chain.add_sink("other");
+          chain.wiring = {1, kNoPort, kNoPort};
+        });
+    expect_none_missing(outcome);
+    return outcome.report.ports.at(2).out.packets;
+  };
+  auto local = std::make_unique<FakeFunction>();
+  prepare(*local);
+  RemoteSettings settings = this->settings();
+  settings.surroundings.ports.push_back({.name = "other", .writes = true});
+  const std::uint64_t expected = sent_by_other(std::move(local));
+  EXPECT_EQ(expected, (kPackets + 2) / 3);
+  EXPECT_EQ(sent_by_other(connect_function(settings).value()), expected);
+}
+
 TEST_F(Process, TakesFramesFromAnywhere) {
   serve(age);
   // The function before it moves frames to memory that is not shared.
@@ -223,12 +251,16 @@ TEST_F(Process, SaysWhyItCannotMakeTheFunction) {
 }
 
 TEST_F(Process, CannotPassIfItChoosesPorts) {
-  serve([](FakeFunction& function) { function.own_traits.chooses_port = true; });
-  RemoteSettings settings = this->settings();
-  settings.passes_when_lost = true;
-  const auto function = connect_function(settings);
-  ASSERT_FALSE(function);
-  EXPECT_THAT(to_string(function.error()), ::testing::HasSubstr("chooses where packets leave"));
+  for (const bool all : {false, true}) {
+    serve([all](FakeFunction& function) {
+      (all ? function.own_traits.chooses_port : function.own_traits.chooses_some_ports) = true;
+    });
+    RemoteSettings settings = this->settings();
+    settings.passes_when_lost = true;
+    const auto function = connect_function(settings);
+    ASSERT_FALSE(function);
+    EXPECT_THAT(to_string(function.error()), ::testing::HasSubstr("chooses where packets leave"));
+  }
 }
 
 TEST_F(Process, ChangesItsTablesInAReload) {
@@ -295,6 +327,9 @@ TEST(StageOfAProcess, DecidesAlone) {
   EXPECT_EQ(with(writes_ttl), "");
   EXPECT_NE(with([](auto& needs) { needs.access.writes |= FieldSet{Field::mark}; }), "");
   traits.chooses_port = true;
+  EXPECT_EQ(with([](auto& needs) { needs.chooses_port = true; }), "");
+  traits.chooses_port = false;
+  traits.chooses_some_ports = true;
   EXPECT_EQ(with([](auto& needs) { needs.chooses_port = true; }), "");
   traits.stack = stack::StackNeed::flow;
   EXPECT_NE(why_no_stage(traits, decides), "");

@@ -22,7 +22,7 @@ using ipc::kIsMessage;
 using ipc::message_of;
 using ipc::Text;
 
-inline constexpr std::uint32_t kProtocolVersion = 2;
+inline constexpr std::uint32_t kProtocolVersion = 3;
 
 inline constexpr std::size_t kMostPorts = 64;    // of a chain
 inline constexpr std::size_t kMostReasons = 64;  // for which a function drops packets
@@ -58,7 +58,13 @@ struct Hello {
 
 /// function::NfTraits, as far as the chain needs it.
 struct Description {
-  enum Flag : std::uint32_t { kChoosesPort = 1, kOneWorker = 2, kTracksFlows = 4, kHasStage = 8 };
+  enum Flag : std::uint32_t {
+    kChoosesPort = 1,
+    kOneWorker = 2,
+    kTracksFlows = 4,
+    kHasStage = 8,
+    kChoosesSomePorts = 16
+  };
   std::uint32_t failed = 0;
   std::uint32_t flags = 0;
   std::uint64_t reads = 0;

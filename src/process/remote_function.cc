@@ -324,7 +324,7 @@ bool RemoteStage::take_verdicts(std::span<PacketView> packets) noexcept {
   for (std::size_t i = 0; i < packets.size(); ++i) {
     PacketDescriptor& descriptor = *packets[i].packet;
     const Verdict verdict = results[i].verdict;
-    if (!verdict.alive() || traits.chooses_port) descriptor.verdict = {verdict.kind, 0, verdict.value};
+    if (!verdict.alive() || traits.names_ports()) descriptor.verdict = {verdict.kind, 0, verdict.value};
     if (!verdict.alive()) continue;
     if (marks) descriptor.mark = results[i].mark;
     if (!changes_bytes) continue;
@@ -340,7 +340,7 @@ bool RemoteFunction::is_possible(Verdict verdict) const noexcept {
   const auto& ports = settings_.surroundings.ports;
   switch (verdict.kind) {
     case VerdictKind::forward:
-      return !traits().chooses_port || verdict.value == kNoPort ||
+      return !traits().names_ports() || verdict.value == kNoPort ||
              (verdict.value < ports.size() && ports[verdict.value].writes);
     case VerdictKind::drop: return verdict.value < served_->reasons();
     case VerdictKind::consume: return true;
@@ -446,7 +446,7 @@ Result<std::unique_ptr<function::NetworkFunction>> connect_function(RemoteSettin
     for (Error& error : served.error()) error.place.file = settings.socket;
     return failure(std::move(served.error()));
   }
-  if (settings.passes_when_lost && (*served)->traits().chooses_port)
+  if (settings.passes_when_lost && (*served)->traits().names_ports())
     return failure(Error{
         {},
         fmt::format("when_lost: {} chooses where packets leave, so they cannot pass without it", settings.function),

@@ -22,13 +22,9 @@ namespace {
 /// Packets that pass keep their verdict, so the verdict is also read; it has the output port.
 std::string_view text_of(Action action) { return action.kind == Action::Kind::drop ? "drop" : "forward"; }
 
-/// Whether a filter has chosen the port of every packet that goes on.
-bool chooses_port(const FilterList& list) {
-  const auto has = [&](Action::Kind kind) {
-    return list.otherwise.kind == kind ||
-           std::ranges::any_of(list.filters, [&](const NamedFilter& filter) { return filter.action.kind == kind; });
-  };
-  return has(Action::Kind::to) && !has(Action::Kind::pass);
+bool has(const FilterList& list, Action::Kind kind) {
+  return list.otherwise.kind == kind ||
+         std::ranges::any_of(list.filters, [&](const NamedFilter& filter) { return filter.action.kind == kind; });
 }
 
 /// Whether generated code has been compared with the interpreter on such a device. NVIDIA's assembler has translated it
@@ -51,7 +47,10 @@ Filter::Filter(FilterList list, const FilterOptions& options) : list_(std::move(
   traits_.finish = Access{{Field::frame_shape}, {}};  // for counting bytes
   traits_.finish_counts = true;
   traits_.findings_bytes = static_cast<std::uint32_t>(options_.most_filters / 8);
-  traits_.chooses_port = chooses_port(list_);
+  const bool names_ports = has(list_, Action::Kind::to);
+  const bool passes = has(list_, Action::Kind::pass);
+  traits_.chooses_port = names_ports && !passes;
+  traits_.chooses_some_ports = names_ports && passes;
   traits_.drop_reasons = kDropReasons;
   for (std::size_t i = 0; i <= list_.filters.size(); ++i) tallies_.push_back(std::make_shared<Tally>());
 }

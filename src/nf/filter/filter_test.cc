@@ -128,6 +128,10 @@ TEST_F(FilterTest, ChoosesPortsOnlyIfNothingIsJustForwarded) {
                                                 {{"name", "web"}, {"expression", "tcp port 80"}}})
                    ->traits()
                    .chooses_port);
+  EXPECT_TRUE(filter({{"expression", "udp"}, {"match", "to=dmz"}})->traits().chooses_some_ports);
+  EXPECT_FALSE(
+      filter({{"expression", "udp"}, {"match", "to=dmz"}, {"otherwise", "drop"}})->traits().chooses_some_ports);
+  EXPECT_FALSE(filter({{"expression", "udp"}, {"match", "drop"}})->traits().names_ports());
 }
 
 TEST_F(FilterTest, TheFirstOfSeveralFiltersDecides) {
