@@ -22,6 +22,8 @@
 
 #include "base/log.h"
 #include "base/socket_path.h"
+#include "ipc/descriptors_of.h"
+#include "ipc/foreign_descriptor.h"
 
 namespace penstock::ipc {
 
@@ -112,24 +114,21 @@ std::optional<Received> receive_message(int socket, std::size_t most_bytes,
   received.bytes.resize(most_bytes);
   for (;;) {
     if (!wait_for(socket, POLLIN, longest)) return errno = ETIMEDOUT, std::nullopt;
-    alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostDescriptors * sizeof(int))> control;
+    ControlBuffer control;
     iovec part{received.bytes.data(), received.bytes.size()};
     msghdr header{};
     header.msg_iov = &part;
     header.msg_iovlen = 1;
-    header.msg_control = control.data();
-    header.msg_controllen = control.size();
+    header.msg_control = control.bytes.data();
+    header.msg_controllen = control.bytes.size();
     const ssize_t count = ::recvmsg(socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) continue;
     if (count < 0) return std::nullopt;
-    for (cmsghdr* rights = CMSG_FIRSTHDR(&header); rights != nullptr; rights = CMSG_NXTHDR(&header, rights)) {
-      if (rights->cmsg_level != SOL_SOCKET || rights->cmsg_type != SCM_RIGHTS) continue;
-      for (std::size_t at = 0; at + sizeof(int) <= rights->cmsg_len - CMSG_LEN(0); at += sizeof(int)) {
-        int fd = -1;
-        std::memcpy(&fd, CMSG_DATA(rights) + at, sizeof fd);
-        received.descriptors.emplace_back(fd);
-      }
-    }
+    for_each_descriptor(header, [&](int descriptor) {
+      FileDescriptor taken(descriptor);
+      if (stop_lingering(descriptor)) return close_foreign(std::move(taken));
+      received.descriptors.push_back(std::move(taken));
+    });
     if (count == 0) return errno = EPIPE, std::nullopt;  // no message is empty
     if ((header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) return errno = EMSGSIZE, std::nullopt;
     received.bytes.resize(static_cast<std::size_t>(count));
@@ -225,7 +224,10 @@ Listener::Listener(Listener&& other) noexcept
     : path_(std::exchange(other.path_, {})), socket_(std::move(other.socket_)) {}
 
 Listener::~Listener() {
-  if (!path_.empty()) ::unlink(path_.c_str());
+  if (path_.empty()) return;
+  ::unlink(path_.c_str());
+  while (FileDescriptor waiting{::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC)})
+    close_foreign(std::move(waiting));
 }
 
 void accept_connections(const Listener& listener, int stop, const std::function<void()>& look,

@@ -34,7 +34,8 @@ struct Peer {
 /// Whether it may connect: all may if nobody is listed, and root and this process's user always.
 [[nodiscard]] bool is_allowed(const Peer& peer, std::span<const uid_t> users, std::span<const gid_t> groups) noexcept;
 
-/// A received message. Its descriptors are closed with it, unless they are taken.
+/// A received message. Its descriptors are closed with it, unless they are taken. There are no sockets among them: no
+/// protocol here has any, and these are closed at once.
 struct Received {
   std::vector<std::byte> bytes;
   std::vector<FileDescriptor> descriptors;
@@ -86,7 +87,7 @@ class Listener {
 };
 
 /// Accepts connections until `stop`, an eventfd, is written. Calls `look` before each, and twice a second, for
-/// connections that have ended. What `take` throws is logged.
+/// connections that have ended. What `take` throws is logged. Connections are to be closed by `close_foreign`.
 void accept_connections(const Listener& listener, int stop, const std::function<void()>& look,
                         const std::function<void(FileDescriptor)>& take) noexcept;
 

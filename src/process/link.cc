@@ -29,13 +29,14 @@ constexpr std::chrono::milliseconds kStopLook{50};
 Result<Link::Opened> Link::open(const std::string& path, const Hello& hello, const std::atomic<bool>* stop) {
   auto socket = ipc::connect_to(path, {"the function's process", "penstock function serve"});
   if (!socket) return failure(std::move(socket.error()));
+  std::shared_ptr<Link> link(new Link(std::move(*socket)));
   std::optional<ipc::Received> answer;
-  if (const int error = ipc::send_message(socket->get(), bytes_of(hello), {}, kLongestReply); error != 0) {
+  if (const int error = ipc::send_message(link->socket_.get(), bytes_of(hello), {}, kLongestReply); error != 0) {
     errno = error;
   } else {
     const auto end = Clock::now() + kLongestMaking;
     do {
-      answer = ipc::receive_message(socket->get(), sizeof(Description), kStopLook);
+      answer = ipc::receive_message(link->socket_.get(), sizeof(Description), kStopLook);
     } while (!answer && errno == ETIMEDOUT && Clock::now() < end && (stop == nullptr || !stop->load()));
   }
   const auto description = answer ? message_of<Description>(answer->bytes) : std::nullopt;
@@ -44,7 +45,7 @@ Result<Link::Opened> Link::open(const std::string& path, const Hello& hello, con
                          "the function's process does not answer",
                          answer ? "another message" : std::system_category().message(errno),
                          "`penstock function serve` of the same version"});
-  return Opened{std::shared_ptr<Link>(new Link(std::move(*socket))), *description};
+  return Opened{std::move(link), *description};
 }
 
 bool Link::lose() noexcept {

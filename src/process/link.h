@@ -17,10 +17,12 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "base/error.h"
 #include "base/shared_memory.h"
 #include "function/granted_stage.h"
+#include "ipc/foreign_descriptor.h"
 #include "ipc/message_socket.h"
 #include "packet/packet.h"
 #include "process/burst_page.h"
@@ -39,6 +41,7 @@ class Link {
                                            const std::atomic<bool>* stop = nullptr);
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
+  ~Link() { ipc::close_foreign(std::move(socket_)); }
 
   [[nodiscard]] bool is_lost() const noexcept { return lost_.load(std::memory_order_relaxed); }
   /// From now on it is lost. True for the first caller only.
@@ -60,7 +63,7 @@ class Link {
   explicit Link(ipc::FileDescriptor socket) : socket_(std::move(socket)) {}
   std::optional<std::uint32_t> request_bytes(std::span<const std::byte> message, int file);
 
-  const ipc::FileDescriptor socket_;
+  ipc::FileDescriptor socket_;
   std::mutex mutex_;  // held from a request to its reply
   std::atomic<bool> lost_{false};
 };

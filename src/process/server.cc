@@ -22,6 +22,7 @@
 #include "base/log.h"
 #include "base/shared_memory.h"
 #include "base/units.h"
+#include "ipc/foreign_descriptor.h"
 #include "process/served_queue.h"
 
 namespace penstock::process {
@@ -223,12 +224,12 @@ void Server::accept_one(ipc::FileDescriptor socket) {
   const auto peer = ipc::peer_of(socket.get());
   if (!peer || !ipc::is_allowed(*peer, settings_.users, settings_.groups)) {
     log_warning("process {} of user {} may not use the function", peer ? peer->pid : 0, peer ? peer->uid : 0);
-    return;
+    return ipc::close_foreign(std::move(socket));
   }
   if (connections_.size() >= kMostConnections) {
     log_warning("process {} of user {} is refused: there are {} connections", peer->pid, peer->uid,
                 connections_.size());
-    return;
+    return ipc::close_foreign(std::move(socket));
   }
   Connection& connection = connections_.emplace_back();
   connection.socket = std::move(socket);
@@ -249,6 +250,7 @@ void Server::reap(bool all) noexcept {
     }
     static_cast<void>(::shutdown(connection->socket.get(), SHUT_RDWR));
     connection->thread.join();
+    ipc::close_foreign(std::move(connection->socket));
     connection = connections_.erase(connection);
   }
 }

@@ -18,6 +18,7 @@
 
 #include "base/log.h"
 #include "base/units.h"
+#include "ipc/foreign_descriptor.h"
 #include "proxy/problem.h"
 
 namespace penstock::proxy {
@@ -96,17 +97,17 @@ void Server::accept_one(FileDescriptor socket) {
   const auto peer = peer_of(socket.get());
   if (!peer || !ipc::is_allowed(*peer, settings_.users, settings_.groups)) {
     log_warning("process {} of user {} may not use the proxy", peer ? peer->pid : 0, peer ? peer->uid : 0);
-    return;
+    return ipc::close_foreign(std::move(socket));
   }
   if (connections_.size() >= kMostConnections) {
     log_warning("process {} of user {} is refused: there are {} connections", peer->pid, peer->uid,
                 connections_.size());
-    return;
+    return ipc::close_foreign(std::move(socket));
   }
   const auto of_user = std::ranges::count(connections_, peer->uid, [](const Connection& c) { return c.peer.uid; });
   if (static_cast<std::size_t>(of_user) >= kMostConnections / 2) {
     log_warning("process {} of user {} is refused: the user has {} connections", peer->pid, peer->uid, of_user);
-    return;
+    return ipc::close_foreign(std::move(socket));
   }
   make_room();
   Connection& connection = connections_.emplace_back();

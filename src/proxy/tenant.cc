@@ -19,6 +19,7 @@
 #include "base/units.h"
 #include "function/recipe_tables.h"
 #include "gpu/cuda_error.h"
+#include "ipc/foreign_descriptor.h"
 #include "proxy/problem.h"
 #include "proxy/shape_message.h"
 
@@ -72,6 +73,7 @@ Tenant::~Tenant() {
   state_.tables->wait_for_none();
   for (std::uint32_t id = 0; id < kMostMemories; ++id) state_.remove_memory(id);
   if (admitted_) admission_.leave(state_, releasing_ + (Arbiter::now() - begun));
+  ipc::close_foreign(std::move(socket_));
 }
 
 void Tenant::interrupt() noexcept { ::shutdown(socket_.get(), SHUT_RDWR); }

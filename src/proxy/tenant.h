@@ -102,7 +102,7 @@ class Tenant {
   void reply(const Result<std::uint32_t>& result, std::span<const int> files = {}) noexcept;
   void send(const Reply& reply, std::span<const int> files = {}) noexcept;
 
-  const FileDescriptor socket_;
+  FileDescriptor socket_;
   const Peer peer_;
   TableGrants& grants_;
   Admission& admission_;
