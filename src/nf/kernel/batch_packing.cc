@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "packet/field_range.h"
 
@@ -34,6 +35,11 @@ std::uint32_t available_of(const PacketDescriptor& packet, const Access& access)
   const std::uint32_t headers = std::max({packet.layout.network_offset, packet.layout.payload_offset});
   const std::uint32_t seen = access.sees_payload ? packet.length : std::min(headers, packet.length);
   return std::min<std::uint32_t>(seen, kMostFrameBytes);
+}
+
+/// What a frame takes of the room.
+std::size_t aligned(std::uint32_t available) noexcept {
+  return (available + kFrameAlignment - 1) / kFrameAlignment * kFrameAlignment;
 }
 
 penstock_packet packed(const PacketDescriptor& packet, std::size_t offset, std::uint32_t available) noexcept {
@@ -70,7 +76,7 @@ Packed pack(std::span<const PacketView> packets, const Access& access, const Lau
     if (available > room.frames.size() - result.frames_bytes) break;
     if (available > 0) std::memcpy(room.frames.data() + result.frames_bytes, view.frame, available);
     room.packets[result.packets++] = packed(*view.packet, result.frames_bytes, available);
-    result.frames_bytes += (available + kFrameAlignment - 1) / kFrameAlignment * kFrameAlignment;
+    result.frames_bytes += aligned(available);
   }
   return result;
 }
@@ -96,21 +102,24 @@ std::string check_verdicts(std::span<const penstock_verdict> verdicts, const Acc
   return {};
 }
 
-void take_results(std::span<const PacketView> packets, const Access& access, const Launcher::Room& room) noexcept {
+void take_results(std::span<const PacketView> packets, const Access& access, std::span<const penstock_verdict> verdicts,
+                  const Launcher::Room& room) noexcept {
+  std::size_t next = 0;  // where the next frame is
   for (std::size_t i = 0; i < packets.size(); ++i) {
     PacketDescriptor& packet = *packets[i].packet;
-    const penstock_verdict& verdict = room.verdicts[i];
+    const penstock_verdict& verdict = verdicts[i];
+    const std::uint32_t available = available_of(packet, access);
+    const std::size_t offset = std::exchange(next, next + aligned(available));
     if (verdict.decision == PENSTOCK_DROP) {
       packet.verdict = Verdict::drop(verdict.reason);
       continue;
     }
     if (access.writes_mark) packet.mark = verdict.mark;
-    const penstock_packet& there = room.packets[i];
     for (const Field field : access.writes) {
       const FieldRange range = field_range(field, packet.layout, packet.link_type, packet.length);
-      if (range.length == 0 || range.offset >= there.available) continue;
-      const std::uint32_t length = std::min(range.length, there.available - range.offset);
-      std::memcpy(packets[i].frame + range.offset, room.frames.data() + there.offset + range.offset, length);
+      if (range.length == 0 || range.offset >= available) continue;
+      const std::uint32_t length = std::min(range.length, available - range.offset);
+      std::memcpy(packets[i].frame + range.offset, room.frames.data() + offset + range.offset, length);
     }
   }
 }

@@ -38,7 +38,9 @@ struct Packed {
 /// What is wrong with the verdicts; "": nothing.
 [[nodiscard]] std::string check_verdicts(std::span<const penstock_verdict> verdicts, const Access& access);
 /// Gives the packets that were packed their verdicts, which have been checked, their marks, and the bytes of the fields
-/// that the kernel writes. It can change no others.
-void take_results(std::span<const PacketView> packets, const Access& access, const Launcher::Room& room) noexcept;
+/// that the kernel writes. It can change no others. `verdicts` is a copy, and of the room only bytes of frames are
+/// read: kernels of other launches may write there at any time.
+void take_results(std::span<const PacketView> packets, const Access& access, std::span<const penstock_verdict> verdicts,
+                  const Launcher::Room& room) noexcept;
 
 }  // namespace penstock::kernel

@@ -3,6 +3,7 @@
 
 #include "nf/kernel/kernel.h"
 
+#include <algorithm>
 #include <exception>
 #include <span>
 #include <string_view>
@@ -30,8 +31,10 @@ class Stage final : public function::CpuStage, public function::OffloadedStage {
       const Packed packed = pack(packets, access_, room);
       if (!launcher_->run(packed.packets, packed.frames_bytes)) return;
       const std::span<PacketView> done = packets.first(packed.packets);
-      if (!is_sound(room.verdicts.first(done.size()))) return;
-      take_results(done, access_, room);
+      std::copy_n(room.verdicts.begin(), done.size(), verdicts_.begin());
+      const std::span<const penstock_verdict> verdicts = std::span(verdicts_).first(done.size());
+      if (!is_sound(verdicts)) return;
+      take_results(done, access_, verdicts, room);
       packets = packets.subspan(done.size());
     }
   }
@@ -52,6 +55,7 @@ class Stage final : public function::CpuStage, public function::OffloadedStage {
 
   const Access& access_;
   const std::unique_ptr<Launcher> launcher_;
+  std::vector<penstock_verdict> verdicts_ = std::vector<penstock_verdict>(kMostPackets);  // of the last launch
   std::string wrong_;
 };
 

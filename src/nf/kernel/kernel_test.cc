@@ -145,6 +145,25 @@ TEST_F(KernelTest, WritesFieldsThatItDeclaresAndNoOthers) {
   EXPECT_EQ(descriptors_[0].mark, 5U);
 }
 
+/// On a GPU, it can reach all memory of its process that the GPU can.
+TEST_F(KernelTest, MayChangeWhatItOnlyReads) {
+  declaration_.writes = {Field::ipv4_ttl};
+  begin([](const penstock_batch& batch, unsigned i) {
+    batch.frames[batch.packets[i].offset + 14 + 8] = static_cast<std::uint8_t>(i);
+    batch.verdicts[i].decision = PENSTOCK_PASS;
+    auto& packet = const_cast<penstock_packet&>(batch.packets[i]);
+    packet.offset = packet.available = packet.length = 0xfffffff0;
+  });
+  add(udp_to(1));
+  add(udp_to(2));
+  std::vector<Bytes> expected = frames_;
+  process();
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    expected[i][14 + 8] = static_cast<std::uint8_t>(i);
+    EXPECT_EQ(frames_[i], expected[i]);
+  }
+}
+
 TEST_F(KernelTest, HasAsManyLaunchesAsItNeeds) {
   declaration_.reads |= FieldSet{Field::payload};
   begin(drop_dns);

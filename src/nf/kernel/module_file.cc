@@ -51,13 +51,15 @@ std::optional<std::span<const char>> part(std::span<const char> bytes, std::uint
   return bytes.subspan(offset, size);
 }
 
-/// The string that begins there; "" if it has no end.
+/// The string that begins there; "" if it has no end, or is longer than names of kernels are.
 std::string_view text_at(std::span<const char> strings, std::uint64_t offset) noexcept {
+  constexpr std::size_t kLongest = 4096;  // many names may share one long string
   if (offset >= strings.size()) return {};
-  const std::span<const char> rest = strings.subspan(offset);
-  const auto end = std::ranges::find(rest, '\0');
-  return end == rest.end() ? std::string_view()
-                           : std::string_view(rest.data(), static_cast<std::size_t>(end - rest.begin()));
+  const std::span<const char> rest = strings.subspan(offset, std::min(strings.size() - offset, kLongest + 1));
+  const void* const end = std::memchr(rest.data(), '\0', rest.size());
+  return end == nullptr
+             ? std::string_view()
+             : std::string_view(rest.data(), static_cast<std::size_t>(static_cast<const char*>(end) - rest.data()));
 }
 
 /// An ELF file of the CUDA compiler.
@@ -90,6 +92,8 @@ class Cubin {
           !part(bytes_, section.sh_offset, section.sh_size))
         return wrong(fmt::format("section {} is not in the file", s), size_text(), "a whole file");
       if (section.sh_type == SHT_SYMTAB) {
+        // Many could lie in the same place, and take for ever.
+        if (std::exchange(has_symbols_, true)) return wrong("it has several tables of symbols", "", "one");
         if (auto read = read_symbols(section, *table, header->e_shnum); !read) return read;
       }
     }
@@ -131,6 +135,7 @@ class Cubin {
   const std::span<const char> bytes_;
   const std::string& path_;
   std::vector<std::string_view> kernels_;
+  bool has_symbols_ = false;
 };
 
 /// Whether PTX has `.entry NAME`.

@@ -78,6 +78,18 @@ TEST(ModuleFile, MayHaveAnyHeaders) {
   other.symbol[2].st_name = 1U << 30;
   EXPECT_THAT(refused(other.bytes()), HasSubstr("no such kernel"));
   other = cubin();
+  other.names = other.symbols;
+  EXPECT_THAT(refused(other.bytes()), HasSubstr("symbols have no names"));
+  other = cubin();
+  other.header.e_shnum = 4;  // the last one is at the end of the file, and of the first one's kind
+  std::vector<char> twice = other.bytes();
+  const auto* const symbols = reinterpret_cast<const char*>(&other.symbols);
+  twice.insert(twice.end(), symbols, symbols + sizeof other.symbols);
+  EXPECT_THAT(refused(twice), HasSubstr("several tables of symbols"));
+  EXPECT_THAT(refused(cubin().function(std::string(5000, 'x')).placed().bytes(), "xxx"),
+              HasSubstr("one of drop_port, count"))
+      << "too long for a name";
+  other = cubin();
   other.names.sh_size -= 1;  // the last name has no end
   EXPECT_THAT(refused(other.bytes(), "count"), HasSubstr("no such kernel"));
 }
