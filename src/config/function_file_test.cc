@@ -144,7 +144,7 @@ TEST_F(FunctionFileTest, LeavesByTheSamePortsAsInOneProcess) {
     const auto port = [&](const std::string& to) {
       return fmt::format("{}: {{pcap: {{write: {}}}}}", to, (folder_ / (name + "-" + to)).string());
     };
-    const auto loaded = load_chain_text(
+    auto loaded = load_chain_text(
         fmt::format("ports: {{in: {{pcap: {{read: {}}}}}, {}, {}}}\nwire: {{in: wan}}\nchain: [{}]\n",
                     PENSTOCK_SOURCE_DIR "/examples/gateway/lan.pcap", port("wan"), port("dmz"), function),
         "chain.yaml", {});
