@@ -9,18 +9,28 @@
 
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "base/error.h"
 #include "function/stage_recipe.h"
+#include "packet/packet.h"
 #include "packet/verdict.h"
 
 namespace penstock::function {
 
 /// Random, and secret.
 using GrantToken = std::array<std::uint8_t, 16>;
+
+/// Tells granted tables apart, in the processes that know the token. Never 0, which stands for a function's own tables.
+[[nodiscard]] inline std::uint64_t grant_number(const GrantToken& token) noexcept {
+  std::uint64_t number = 0;
+  std::memcpy(&number, token.data(), sizeof number);
+  return number | 1;
+}
 
 // In the process that has the function:
 
@@ -55,6 +65,29 @@ class GrantedStage {
   [[nodiscard]] virtual Result<GrantToken> ask_for_token(const std::function<bool()>& gives_up) = 0;
   /// Whether the stage can have given this verdict: nobody else has compared its tables with the chain.
   [[nodiscard]] virtual bool can_give(Verdict verdict) const noexcept = 0;
+};
+
+/// Implemented by lanes beside ring::Lane.
+class GrantingLane {
+ public:
+  virtual ~GrantingLane() = default;
+  /// grant_number of the tables that a stage of the lane uses. 0: they are those of its function.
+  [[nodiscard]] virtual std::uint64_t grant(std::size_t segment, std::size_t stage) const noexcept = 0;
+};
+
+/// Implemented by the finish stage of such a function, beside FinishStage. What its device stage has found means
+/// something only to the process that has granted the tables.
+class HandingStage {
+ public:
+  virtual ~HandingStage() = default;
+  /// Called before each FinishStage::choose, finish or begin_finish: grant_number of the tables that the device stage
+  /// has used.
+  virtual void take_grant(std::uint64_t grant) noexcept = 0;
+  /// For a stage that waits (NfTraits::finish_waits): called in place of FinishStage::finish once the packets were
+  /// sent. The process may go on with them until `end_finish`, which is called after the last ones of the batch.
+  virtual void begin_finish(std::span<const PacketView> packets,
+                            std::span<const std::byte* const> findings) noexcept = 0;
+  virtual void end_finish() noexcept = 0;
 };
 
 class NetworkFunction;

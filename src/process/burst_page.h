@@ -20,8 +20,10 @@
 #include <cstdint>
 
 #include "function/burst.h"
+#include "function/confirming_stage.h"
 #include "packet/packet.h"
 #include "packet/verdict.h"
+#include "process/protocol.h"
 
 namespace penstock::process {
 
@@ -44,14 +46,17 @@ struct PacketResult {
 };
 
 struct BurstSlot {
-  /// observe: one fragment of another worker, about which nothing is decided.
-  enum Kind : std::uint32_t { kProcess, kObserve };
+  /// observe: one fragment of another worker, about which nothing is decided. confirm: packets with what a device stage
+  /// has found in them, or no packets.
+  enum Kind : std::uint32_t { kProcess, kObserve, kConfirm };
 
   alignas(64) std::uint32_t kind;
   std::uint32_t packets;
   std::uint32_t begins_batch;
+  function::PassedOver passed_over;  // since the burst before
   std::array<FramePlace, function::kBurst> frames;
   std::array<PacketDescriptor, function::kBurst> descriptors;
+  alignas(64) std::array<std::byte, function::kBurst * kMostFindings> findings;  // of each packet, in sequence
   alignas(64) std::array<PacketResult, function::kBurst> results;
 };
 

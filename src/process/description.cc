@@ -79,9 +79,17 @@ std::string why_not_served(const function::NfTraits& traits) {
   return "";
 }
 
-std::string why_no_stage(const function::NfTraits& traits, const function::StageNeeds& stage) {
-  if (traits.finish && !traits.finish_counts) return "what its stage finds is confirmed by its process";
-  if (traits.stack != stack::StackNeed::none) return "it follows flows or joins fragments";
+std::string why_no_stage(const function::NfTraits& traits, const function::StageNeeds& stage, bool confirms) {
+  if (confirms) {
+    if (!(traits.cpu.writes & byte_fields()).empty()) return "it changes packets, and its process finishes them";
+    if (!stage.access.writes.empty()) return "its stage decides, and its process confirms what it finds";
+    if (stage.findings_bytes < function::ClearFindings::kBytes || stage.findings_bytes > kMostFindings)
+      return fmt::format("its stage finds {} bytes about a packet, which its process would have to confirm",
+                         stage.findings_bytes);
+  } else {
+    if (traits.finish && !traits.finish_counts) return "its process finishes what its stage begins";
+    if (traits.stack != stack::StackNeed::none) return "it follows flows or joins fragments";
+  }
   if (stage.state_bytes > 0) return "its stage needs state of flows";
   if (stage.growth.head > 0 || stage.growth.tail > 0) return "its stage changes the length of frames";
   if (stage.chooses_port && !traits.names_ports()) return "its stage chooses where packets leave";
@@ -109,6 +117,14 @@ Result<Description> description_of(const function::NetworkFunction& function, co
   if (traits.chooses_some_ports) description.flags |= Description::kChoosesSomePorts;
   if (traits.one_worker) description.flags |= Description::kOneWorker;
   if (traits.stack != stack::StackNeed::none) description.flags |= Description::kTracksFlows;
+  if (const auto clear = function::confirmed_findings(function)) {
+    description.flags |= Description::kConfirms;
+    if (traits.finish_waits) description.flags |= Description::kFinishWaits;
+    description.finish_reads = traits.finish->reads.bits();
+    description.finish_writes = traits.finish->writes.bits();
+    description.clear_mask = clear->mask;
+    description.clear_value = clear->value;
+  }
   if (stage != nullptr) {
     description.flags |= Description::kHasStage;
     description.stage = function::to_message(*stage);
@@ -130,7 +146,8 @@ Description refusal(const Error& error) {
 }
 
 Result<std::unique_ptr<const ServedTraits>> ServedTraits::read(const Description& description,
-                                                               std::string_view function, bool in_proxy) {
+                                                               std::string_view function, bool in_proxy,
+                                                               bool passes_when_lost) {
   if (description.failed != 0)
     return failure(problem("the function's process refuses: " + printable(description.text.view()),
                            printable(description.found.view()), printable(description.expected.view())));
@@ -165,22 +182,38 @@ Result<std::unique_ptr<const ServedTraits>> ServedTraits::read(const Description
   traits.chooses_some_ports = (description.flags & Description::kChoosesSomePorts) != 0;
   traits.one_worker = (description.flags & Description::kOneWorker) != 0;
   traits.drop_reasons = served->reasons_;
+  if ((description.flags & Description::kConfirms) != 0) {
+    const FieldSet finish_writes = FieldSet::of_bits(description.finish_writes);
+    const bool is_known = (description.finish_reads >> kFieldCount | description.finish_writes >> kFieldCount) == 0;
+    if (!is_known || !(finish_writes - FieldSet{Field::verdict}).empty()) return wrong("what it confirms");
+    served->clear_findings_ = {description.clear_mask, description.clear_value};
+  }
   if ((description.flags & Description::kHasStage) == 0) return served;
-  constexpr std::uint32_t kMostFindings = 4096;  // bytes of a packet in a lane
+  constexpr std::uint32_t kMostBytes = 4096;  // of findings about a packet, in a lane
   const auto stage = function::needs_of(description.stage);
-  if (!stage || stage->findings_bytes > kMostFindings || served->tracks_flows_ || !why_no_stage(traits, *stage).empty())
+  const bool follows_flows = served->tracks_flows_ && !served->clear_findings_;
+  if (!stage || stage->findings_bytes > kMostBytes || follows_flows ||
+      !why_no_stage(traits, *stage, served->clear_findings_.has_value()).empty())
     return wrong("its stage on a device");
   if (!in_proxy) return served;
   served->stage_ = stage;
   traits.devices[function::Processor::gpu] = stage->access;
   traits.findings_bytes = stage->findings_bytes;
+  if (!served->clear_findings_) return served;
+  // Without its process, packets are dropped: then they must not leave before.
+  const FieldSet drops = passes_when_lost ? FieldSet{} : FieldSet{Field::verdict};
+  traits.finish = {FieldSet::of_bits(description.finish_reads) | drops,
+                   FieldSet::of_bits(description.finish_writes) | drops};
+  traits.finish_waits = (description.flags & Description::kFinishWaits) != 0 && traits.finish->writes.empty();
   return served;
 }
 
 bool are_alike(const Description& one, const Description& other) noexcept {
   constexpr std::uint32_t kOfStage = Description::kHasStage;
   return (one.flags | kOfStage) == (other.flags | kOfStage) && one.reads == other.reads && one.writes == other.writes &&
-         one.name.bytes == other.name.bytes && one.reasons == other.reasons &&
+         one.name.bytes == other.name.bytes && one.reasons == other.reasons && one.finish_reads == other.finish_reads &&
+         one.finish_writes == other.finish_writes && one.clear_mask == other.clear_mask &&
+         one.clear_value == other.clear_value &&
          std::ranges::equal(one.reason, other.reason, {}, &Text<kLongestReason>::bytes, &Text<kLongestReason>::bytes);
 }
 

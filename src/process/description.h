@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "function/confirming_stage.h"
 #include "function/network_function.h"
 #include "process/protocol.h"
 
@@ -40,8 +41,10 @@ struct Surroundings {
 /// more drop reasons than a message has room for.
 [[nodiscard]] Result<Description> description_of(const function::NetworkFunction& function,
                                                  const function::StageNeeds* stage = nullptr);
-/// Why a stage with these needs cannot do the work of the function without the function's process; "": it can.
-[[nodiscard]] std::string why_no_stage(const function::NfTraits& traits, const function::StageNeeds& stage);
+/// Why a stage with these needs cannot do the work of the function in a proxy; "": it can. `confirms`: the function's
+/// process confirms what the stage finds.
+[[nodiscard]] std::string why_no_stage(const function::NfTraits& traits, const function::StageNeeds& stage,
+                                       bool confirms = false);
 [[nodiscard]] Description refusal(const Error& error);
 
 /// Of a function in another process. Owns what the traits refer to. `kLost` follows the function's own drop reasons.
@@ -51,10 +54,13 @@ class ServedTraits {
   static constexpr std::string_view kLost = "process_lost";
 
   /// `function`: the kind that the chain file names.
-  /// `in_proxy`: the chain's lanes are in one, where the function may have a stage.
+  /// `in_proxy`: the chain's lanes are in one, where the function may have a stage. `passes_when_lost`: packets that
+  /// the process has not decided about may pass; otherwise none leaves before it has confirmed what its stage has
+  /// found.
   [[nodiscard]] static Result<std::unique_ptr<const ServedTraits>> read(const Description& description,
                                                                         std::string_view function,
-                                                                        bool in_proxy = false);
+                                                                        bool in_proxy = false,
+                                                                        bool passes_when_lost = false);
 
   ServedTraits(const ServedTraits&) = delete;
   ServedTraits& operator=(const ServedTraits&) = delete;
@@ -64,6 +70,10 @@ class ServedTraits {
   [[nodiscard]] std::size_t reasons() const noexcept { return texts_.size() - 1; }
   [[nodiscard]] bool tracks_flows() const noexcept { return tracks_flows_; }
   [[nodiscard]] bool changes_bytes() const noexcept { return changes_bytes_; }
+  /// Of what its process confirms; empty: nothing.
+  [[nodiscard]] const std::optional<function::ClearFindings>& clear_findings() const noexcept {
+    return clear_findings_;
+  }
   /// Null: it has no stage in a proxy.
   [[nodiscard]] const function::StageNeeds* stage() const noexcept { return stage_ ? &*stage_ : nullptr; }
 
@@ -76,11 +86,12 @@ class ServedTraits {
   function::NfTraits traits_;
   bool tracks_flows_ = false;
   bool changes_bytes_ = false;
+  std::optional<function::ClearFindings> clear_findings_;
   std::optional<function::StageNeeds> stage_;
 };
 
-/// Whether a chain that is planned for the one can go on with the other. The stage does not matter: a proxy refuses
-/// another one, and the process does its work.
+/// Whether a chain that is planned for the one can go on with the other. The stage on a device does not matter: a proxy
+/// refuses another one, and the process does its work.
 [[nodiscard]] bool are_alike(const Description& one, const Description& other) noexcept;
 
 }  // namespace penstock::process

@@ -9,15 +9,18 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstring>
 #include <deque>
 #include <random>
 #include <thread>
 
 #include "base/shared_memory.h"
+#include "function/confirming_stage.h"
 #include "function/granted_stage.h"
 #include "process/burst_page.h"
 #include "process/link.h"
+#include "process/testing/confirming_function.h"
 #include "process/testing/served_chain.h"
 
 namespace penstock::process {
@@ -184,6 +187,135 @@ TEST_F(HostileFunction, IsRefusedIfItsStageIsNonsense) {
     d.stage.writes |= writes;
     d.writes |= writes;
   }));
+}
+
+TEST_F(HostileFunction, IsRefusedIfWhatItConfirmsIsNonsense) {
+  const auto refused = [&](std::function<void(Description&)> describe) {
+    Behaviour behaviour;
+    behaviour.describe = [&](Description& d) {
+      d.flags |=
+          Description::kHasStage | Description::kConfirms | Description::kFinishWaits | Description::kTracksFlows;
+      d.stage.reads = FieldSet{Field::payload}.bits();
+      d.stage.findings_bytes = 32;
+      d.finish_reads = d.reads = FieldSet{Field::payload}.bits();
+      describe(d);
+    };
+    const HandMadeFunction hand_made(path_, std::move(behaviour));
+    RemoteSettings settings = this->settings();
+    settings.in_proxy = true;
+    return !connect_function(settings);
+  };
+  EXPECT_FALSE(refused([](Description&) {}));
+  EXPECT_FALSE(refused([](Description& d) { d.finish_writes = FieldSet{Field::verdict}.bits(); }));
+  EXPECT_TRUE(refused([](Description& d) { d.finish_writes = FieldSet{Field::ipv4_ttl}.bits(); }));
+  EXPECT_TRUE(refused([](Description& d) { d.finish_reads |= std::uint64_t{1} << 63; }));
+  EXPECT_TRUE(refused([](Description& d) { d.finish_writes |= std::uint64_t{1} << 63; }));
+  EXPECT_TRUE(refused([](Description& d) { d.stage.findings_bytes = 0; })) << "there is nothing to confirm";
+  EXPECT_TRUE(refused([](Description& d) { d.stage.findings_bytes = kMostFindings + 1; })) << "a queue has no room for them";
+  EXPECT_TRUE(refused([](Description& d) { d.stage.writes = FieldSet{Field::verdict}.bits(); })) << "it decides";
+  EXPECT_TRUE(refused([](Description& d) { d.writes |= FieldSet{Field::ipv4_ttl}.bits(); }));
+}
+
+/// `process_lost` must not become a way around the function: unless packets may pass without it, none leaves before the
+/// process has confirmed what was found.
+TEST_F(HostileFunction, LetsNoPacketLeaveUnconfirmedUnlessItMayPassUnseen) {
+  Behaviour behaviour;
+  behaviour.describe = [](Description& d) {
+    d.flags |= Description::kHasStage | Description::kConfirms | Description::kFinishWaits;
+    d.stage.findings_bytes = 32;
+  };
+  const HandMadeFunction hand_made(path_, std::move(behaviour));
+  for (const bool passes : {false, true}) {
+    RemoteSettings settings = this->settings();
+    settings.in_proxy = true;
+    settings.passes_when_lost = passes;
+    const auto function = connect_function(settings).value();
+    EXPECT_EQ(function->traits().finish_waits, passes);
+    EXPECT_EQ(function->traits().finish->writes.has(Field::verdict), !passes);
+  }
+}
+
+/// A function in another process, with a finish stage that gets one packet.
+class Confirmation {
+ public:
+  explicit Confirmation(const RemoteSettings& settings)
+      : function_(connect_function(settings).value()),
+        stage_(function_->make_cpu_stage()),
+        finish_(function_->make_finish_stage(*stage_)) {
+    descriptor_.length = descriptor_.wire_length = static_cast<std::uint32_t>(frame_.size());
+  }
+  /// Of a finding of tables with this number.
+  Verdict finish(std::uint64_t grant) {
+    const PacketView packet{frame_.data(), &descriptor_};
+    const std::array<std::byte, 32> finding{};
+    const std::byte* const findings = finding.data();
+    descriptor_.verdict = Verdict::forward();
+    dynamic_cast<function::HandingStage&>(*finish_).take_grant(grant);
+    finish_->finish({&packet, 1}, {&findings, 1});
+    return descriptor_.verdict;
+  }
+  [[nodiscard]] nlohmann::json report() const {
+    nlohmann::json report;
+    function_->report(report);
+    return report["process"];
+  }
+
+ private:
+  std::unique_ptr<function::NetworkFunction> function_;
+  std::unique_ptr<function::CpuStage> stage_;
+  std::unique_ptr<function::FinishStage> finish_;
+  run::testing::Bytes frame_ = run::testing::numbered(1);
+  PacketDescriptor descriptor_;
+};
+
+/// It describes a stage whose findings are all clear.
+class ConfirmingFunction : public HostileFunction {
+ protected:
+  static void describe(Description& d) {
+    d.flags |= Description::kHasStage | Description::kConfirms;
+    d.stage.findings_bytes = 32;
+    d.clear_value = 0;
+  }
+  [[nodiscard]] RemoteSettings in_proxy() const {
+    RemoteSettings settings = this->settings();
+    settings.in_proxy = true;
+    return settings;
+  }
+};
+
+TEST_F(ConfirmingFunction, GetsPacketsWithoutFindingsIfTheseAreOfOtherTables) {
+  std::atomic<int> processed{0};
+  Behaviour behaviour;
+  behaviour.describe = describe;
+  behaviour.serve = [&](BurstPage&, BurstSlot& slot) {
+    slot.results[0].verdict = Verdict::drop(0);
+    processed += slot.kind == BurstSlot::kProcess ? 1 : 0;
+    return true;
+  };
+  const HandMadeFunction hand_made(path_, std::move(behaviour));
+  Confirmation confirmation(in_proxy());
+  EXPECT_EQ(confirmation.finish(0), Verdict::drop(0)) << "of no granted tables";
+  EXPECT_EQ(confirmation.finish(77), Verdict::drop(0)) << "of tables that another process has granted";
+  EXPECT_EQ(processed, 2);
+  EXPECT_EQ(confirmation.report()["clear_packets"], 0);
+  EXPECT_EQ(confirmation.report()["lost_packets"], 0);
+}
+
+TEST_F(ConfirmingFunction, IsLostIfItConfirmsByAnImpossibleVerdict) {
+  for (const Verdict verdict : {Verdict::drop(1), Verdict::punt(), Verdict{VerdictKind::consume, 0, 0},
+                                Verdict{static_cast<VerdictKind>(77), 0, 0}}) {
+    Behaviour behaviour;
+    behaviour.describe = describe;
+    behaviour.serve = [&](BurstPage&, BurstSlot& slot) {
+      slot.results[0].verdict = verdict;
+      return true;
+    };
+    const HandMadeFunction hand_made(path_, std::move(behaviour));
+    Confirmation confirmation(in_proxy());
+    EXPECT_EQ(confirmation.finish(77), Verdict::drop(1)) << "process_lost";
+    EXPECT_EQ(confirmation.report()["lost_packets"], 1);
+    EXPECT_EQ(confirmation.report()["losses"], 1);
+  }
 }
 
 TEST_F(HostileFunction, HasAStageOnlyInAProxy) {
@@ -465,6 +597,87 @@ TEST_F(HostileChain, LosesTheFunctionIfABurstIsWrong) {
   EXPECT_TRUE(is_refused([](BurstSlot& slot) { slot.descriptors[0].link_type = static_cast<LinkType>(99); }));
   EXPECT_TRUE(is_refused([](BurstSlot& slot) { slot.descriptors[0].in_port = 2; }));
   EXPECT_TRUE(is_refused([](BurstSlot& slot) { slot.descriptors[0].verdict.value = 2; }));
+}
+
+TEST_F(HostileChain, LosesAFunctionThatConfirmsNothingIfItSendsFindings) {
+  const auto made = connect();
+  put(*made);
+  made->slot().kind = BurstSlot::kConfirm;
+  EXPECT_FALSE(is_done(*made));
+}
+
+/// Its findings are below 100.
+class HostileFindings : public HostileChain {
+ protected:
+  struct Confirming : function::FinishStage, function::ConfirmingStage {
+    explicit Confirming(HostileFindings& test) : counts(test) {}
+    void finish(std::span<const PacketView> packets, std::span<const std::byte* const> findings) noexcept override {
+      counts.confirmed += packets.size();
+      for (std::size_t i = 0; i < packets.size(); ++i) {
+        if (std::to_integer<int>(findings[i][0]) == 7) packets[i].packet->verdict = Verdict::drop(1);
+      }
+    }
+    bool can_be(const std::byte* finding) const noexcept override { return std::to_integer<int>(finding[0]) < 100; }
+    void pass_over(const function::PassedOver& packets) noexcept override { counts.passed_over += packets.packets; }
+    HostileFindings& counts;
+  };
+  void SetUp() override {
+    const auto make = [this](std::string_view, const Surroundings&) {
+      auto fake = std::make_unique<FakeFunction>();
+      drop_thirds(*fake);
+      fake->own_traits.finish = fake->own_traits.cpu;
+      fake->own_traits.findings_bytes = 16;
+      return Result<std::unique_ptr<function::NetworkFunction>>(std::make_unique<testing::ConfirmingFake>(
+          std::move(fake), function::ClearFindings(), [this] { return std::make_unique<Confirming>(*this); }));
+    };
+    server_ = Server::start({path_}, make).value();
+  }
+  std::atomic<std::uint64_t> confirmed{0}, passed_over{0};
+};
+
+TEST_F(HostileFindings, AreCheckedBeforeTheyAreUsed) {
+  const auto is_refused = [&](const std::function<void(BurstSlot&)>& change) {
+    const auto made = connect();
+    put(*made);
+    made->slot().kind = BurstSlot::kConfirm;
+    change(made->slot());
+    return !is_done(*made);
+  };
+  EXPECT_FALSE(is_refused([](BurstSlot&) {}));
+  EXPECT_EQ(confirmed, 1U);
+  EXPECT_TRUE(is_refused([](BurstSlot& slot) { slot.findings[0] = std::byte{100}; }));
+  EXPECT_TRUE(is_refused([](BurstSlot& slot) {
+    slot.packets = 2;
+    slot.frames[1] = slot.frames[0];
+    slot.descriptors[1] = slot.descriptors[0];
+    slot.findings[16] = std::byte{255};
+  }));
+  EXPECT_TRUE(is_refused([](BurstSlot& slot) { slot.packets = function::kBurst + 1; }));
+  EXPECT_TRUE(is_refused([](BurstSlot& slot) { slot.frames[0] = ~FramePlace{0}; }));
+  EXPECT_TRUE(is_refused([](BurstSlot& slot) { slot.kind = 77; }));
+  EXPECT_EQ(confirmed, 1U);
+  EXPECT_FALSE(is_refused([](BurstSlot& slot) { slot.findings[1] = std::byte{255}; })) << "what the function ignores";
+}
+
+TEST_F(HostileFindings, DecideLikePackets) {
+  const auto made = connect();
+  put(*made);
+  made->slot().kind = BurstSlot::kConfirm;
+  made->slot().findings[0] = std::byte{7};
+  ASSERT_TRUE(is_done(*made));
+  EXPECT_EQ(made->slot().results[0].verdict, Verdict::drop(1));
+}
+
+TEST_F(HostileFindings, MayBeMissingWhereOnlyClearOnesAreCounted) {
+  const auto made = connect();
+  put(*made);
+  BurstSlot& slot = made->slot();
+  slot.kind = BurstSlot::kConfirm;
+  slot.packets = 0;
+  slot.passed_over = {5, 500};
+  ASSERT_TRUE(is_done(*made));
+  EXPECT_EQ(passed_over, 5U);
+  EXPECT_EQ(confirmed, 0U);
 }
 
 TEST_F(HostileChain, LosesTheFunctionIfItSubmitsMoreThanThereAreSlots) {

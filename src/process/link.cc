@@ -88,6 +88,7 @@ Result<function::GrantToken> Link::ask_token(const std::function<bool()>& gives_
                          "the function's process has no tables at the proxy",
                          printable(reply->message.view()),
                          "tables that it can load there"});
+  grant_.store(function::grant_number(reply->token), std::memory_order_release);
   return reply->token;
 }
 
@@ -149,7 +150,7 @@ bool Queue::begin() noexcept {
   return true;
 }
 
-Queue::Added Queue::add(PacketView packet, bool copies) noexcept {
+Queue::Added Queue::add(PacketView packet, bool copies, std::span<const std::byte> finding) noexcept {
   const std::size_t slot = (submitted_ + 1) % kSlots;
   Burst& burst = bursts_[slot];
   if (burst.packets == function::kBurst) return Added::no;
@@ -167,18 +168,24 @@ Queue::Added Queue::add(PacketView packet, bool copies) noexcept {
   }
   BurstSlot& shared = page().slots[slot];
   shared.frames[burst.packets] = place;
-  shared.descriptors[burst.packets] = *packet.packet;
+  PacketDescriptor& descriptor = shared.descriptors[burst.packets];
+  descriptor = *packet.packet;
+  // A later function may have dropped it since the device stage.
+  if (!descriptor.verdict.alive()) descriptor.verdict = Verdict::forward();
+  if (!finding.empty())
+    std::memcpy(shared.findings.data() + burst.packets * finding.size(), finding.data(), finding.size());
   ++burst.packets;
   return found ? Added::in_place : Added::copied;
 }
 
-void Queue::submit(BurstSlot::Kind kind, bool begins_batch) noexcept {
+void Queue::submit(BurstSlot::Kind kind, bool begins_batch, const function::PassedOver& passed_over) noexcept {
   if (under_way() == 0) expect_next();
   ++submitted_;
   BurstSlot& slot = page().slots[submitted_ % kSlots];
   slot.kind = kind;
   slot.packets = static_cast<std::uint32_t>(bursts_[submitted_ % kSlots].packets);
   slot.begins_batch = begins_batch ? 1 : 0;
+  slot.passed_over = passed_over;
   // In one order with what the function's process does before it sleeps: one of both sees what the other has written.
   page().submitted.store(submitted_, std::memory_order_seq_cst);
   if (page().sleeping.load(std::memory_order_seq_cst) != 0) wake(page().submitted);

@@ -58,6 +58,8 @@ class Link {
   /// Of the function's tables at the proxy. Waits until they are loaded there, or until `gives_up` returns true; the
   /// link is lost then. Thread-safe.
   [[nodiscard]] Result<function::GrantToken> ask_token(const std::function<bool()>& gives_up);
+  /// Of the tables whose token was asked for last; 0: none yet. Thread-safe.
+  [[nodiscard]] std::uint64_t grant() const noexcept { return grant_.load(std::memory_order_acquire); }
 
  private:
   explicit Link(ipc::FileDescriptor socket) : socket_(std::move(socket)) {}
@@ -66,6 +68,7 @@ class Link {
   ipc::FileDescriptor socket_;
   std::mutex mutex_;  // held from a request to its reply
   std::atomic<bool> lost_{false};
+  std::atomic<std::uint64_t> grant_{0};  // function::grant_number
 };
 
 /// Of one worker, in one link. Except for `open`, it belongs to the worker.
@@ -98,9 +101,9 @@ class Queue {
   [[nodiscard]] bool begin() noexcept;
   enum class Added : std::uint8_t { no, in_place, copied };
   /// Adds a packet to it, as long as there is room: where it is, if its frame lies in memory that is used, and `copies`
-  /// is false.
-  [[nodiscard]] Added add(PacketView packet, bool copies) noexcept;
-  void submit(BurstSlot::Kind kind, bool begins_batch) noexcept;
+  /// is false. `finding`: what a device stage has found in it; the same size for all packets of a burst.
+  [[nodiscard]] Added add(PacketView packet, bool copies, std::span<const std::byte> finding = {}) noexcept;
+  void submit(BurstSlot::Kind kind, bool begins_batch, const function::PassedOver& passed_over) noexcept;
 
   enum class State : std::uint8_t { running, done, lost, gone, silent };
   /// Of the first burst under way. silent: for longer than `longest`. lost: the link is. To be called again and again

@@ -29,16 +29,23 @@ namespace {
 
 constexpr std::size_t kPorts = 3;
 constexpr std::size_t kFrameBytes = 4096;
+constexpr std::uint32_t kFindingBytes = 16;
 
-/// Reads all of each packet, and relies on what a function may rely on.
-class Reader final : public function::NetworkFunction {
+/// Reads all of each packet, and relies on what a function may rely on. Findings begin with a byte below 200.
+class Reader final : public function::NetworkFunction, public function::ConfirmingFunction {
  public:
   Reader() {
     traits_.name = "reader";
     traits_.cpu = {FieldSet::all(), {Field::verdict}};
+    traits_.finish = traits_.cpu;
+    traits_.findings_bytes = kFindingBytes;
   }
   const function::NfTraits& traits() const noexcept override { return traits_; }
   std::unique_ptr<function::CpuStage> make_cpu_stage() override { return std::make_unique<Stage>(); }
+  std::unique_ptr<function::FinishStage> make_finish_stage(function::CpuStage& /*twin*/) override {
+    return std::make_unique<Finish>();
+  }
+  std::optional<function::ClearFindings> clear_findings() const noexcept override { return function::ClearFindings(); }
   std::string description() const override { return "reads"; }
 
  private:
@@ -50,7 +57,6 @@ class Reader final : public function::NetworkFunction {
     }
     void observe(PacketView packet) noexcept override { read(packet); }
 
-   private:
     static void read(PacketView packet) {
       const PacketDescriptor& descriptor = *packet.packet;
       const PacketLayout& layout = packet.layout();
@@ -63,6 +69,16 @@ class Reader final : public function::NetworkFunction {
         sum = static_cast<std::uint8_t>(sum + byte);
       if ((sum & 1) != 0) packet.packet->verdict = Verdict::drop(0);
     }
+  };
+  class Finish final : public function::FinishStage, public function::ConfirmingStage {
+   public:
+    void finish(std::span<const PacketView> packets, std::span<const std::byte* const> findings) noexcept override {
+      testing::check(!packets.empty() && packets.size() <= function::kBurst && findings.size() == packets.size());
+      for (const std::byte* const finding : findings) testing::check(can_be(finding));
+      for (const PacketView& packet : packets) Stage::read(packet);
+    }
+    bool can_be(const std::byte* finding) const noexcept override { return std::to_integer<int>(finding[0]) < 200; }
+    void pass_over(const function::PassedOver& packets) noexcept override { testing::check(packets.packets > 0); }
   };
   function::NfTraits traits_;
 };
@@ -103,7 +119,9 @@ void try_texts(Input& input) {
     testing::check(why_not_served(traits).empty());
     const function::StageNeeds* const stage = (*served)->stage();
     testing::check((stage != nullptr) == (traits.access_on(function::Processor::gpu) != nullptr));
-    testing::check(stage == nullptr || why_no_stage(traits, *stage).empty());
+    testing::check(stage == nullptr || why_no_stage(traits, *stage, (*served)->clear_findings().has_value()).empty());
+    testing::check(!traits.finish || (stage != nullptr && (*served)->clear_findings()));
+    testing::check(!traits.finish_waits || traits.finish->writes.empty());
   }
 }
 
@@ -111,9 +129,11 @@ void write_slot(Input& input, BurstSlot& slot) {
   slot.kind = input.byte();
   slot.packets = input.byte();
   slot.begins_batch = input.byte();
+  slot.passed_over = {input.byte() / 128U, 77};
   const std::size_t given = std::min<std::size_t>(slot.packets, 4);  // the others are as before
   for (std::size_t i = 0; i < given; ++i) {
     const std::uint8_t how = input.byte();
+    slot.findings[i * kFindingBytes] = std::byte{input.byte()};
     PacketDescriptor& descriptor = slot.descriptors[i];
     if ((how & 1) != 0) {
       input.fill(&slot.frames[i], sizeof(FramePlace));

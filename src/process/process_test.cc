@@ -303,6 +303,26 @@ TEST_F(Process, ChangesItsTablesInAReload) {
   EXPECT_EQ(of(report, "lost_packets"), 0U);
 }
 
+TEST(StageOfAProcess, OnlyFindsWhatTheProcessConfirms) {
+  const function::StageNeeds finds{{{Field::payload}, {}}, 32, 0, {}, false};
+  function::NfTraits traits;
+  traits.finish = traits.cpu = {{Field::payload}, {Field::verdict}};
+  traits.stack = stack::StackNeed::tcp_stream;
+  EXPECT_EQ(why_no_stage(traits, finds, /*confirms=*/true), "");
+  EXPECT_NE(why_no_stage(traits, finds, /*confirms=*/false), "");
+  const auto with = [&](const std::function<void(function::StageNeeds&)>& change) {
+    function::StageNeeds needs = finds;
+    change(needs);
+    return why_no_stage(traits, needs, /*confirms=*/true);
+  };
+  EXPECT_NE(with([](auto& needs) { needs.access.writes = {Field::verdict}; }), "");
+  EXPECT_NE(with([](auto& needs) { needs.findings_bytes = 4; }), "") << "too short to tell which are clear";
+  EXPECT_NE(with([](auto& needs) { needs.findings_bytes = kMostFindings + 1; }), "");
+  EXPECT_NE(with([](auto& needs) { needs.state_bytes = 8; }), "");
+  traits.cpu.writes |= FieldSet{Field::ipv4_ttl};
+  EXPECT_NE(why_no_stage(traits, finds, /*confirms=*/true), "");
+}
+
 TEST(StageOfAProcess, DecidesAlone) {
   const function::StageNeeds decides{{{Field::ipv4_src, Field::verdict}, {Field::verdict}}, 4, 0, {}, false};
   function::NfTraits traits;

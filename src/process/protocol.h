@@ -30,6 +30,7 @@ inline constexpr std::size_t kMostQueues = 256;  // of a connection: one for eac
 inline constexpr std::size_t kMostMemories = 8;  // that a queue has open
 inline constexpr std::size_t kLongestName = 64;  // of a port or a function
 inline constexpr std::size_t kLongestReason = 48;
+inline constexpr std::size_t kMostFindings = 64;  // bytes of a device stage about a packet, for the function's process
 
 enum class MessageType : std::uint32_t {
   hello = 1,    // * the function is made for this chain; the reply is a Description
@@ -63,7 +64,9 @@ struct Description {
     kOneWorker = 2,
     kTracksFlows = 4,
     kHasStage = 8,
-    kChoosesSomePorts = 16
+    kChoosesSomePorts = 16,
+    kConfirms = 32,     // the process confirms what the stage finds
+    kFinishWaits = 64,  // … also once packets have left
   };
   std::uint32_t failed = 0;
   std::uint32_t flags = 0;
@@ -76,6 +79,11 @@ struct Description {
   Text<256> text;  // what is loaded; of a failure: the message
   Text<256> found, expected;
   function::StageNeedsMessage stage{};  // with kHasStage: of a stage in a proxy
+  // With kConfirms: of the finish stage, and function::ClearFindings. They do not depend on a proxy.
+  std::uint64_t finish_reads = 0;
+  std::uint64_t finish_writes = 0;
+  std::uint64_t clear_mask = 0;
+  std::uint64_t clear_value = 0;
 };
 
 struct MakeQueue {

@@ -39,6 +39,8 @@ struct Counters {
   std::atomic<std::uint64_t> lost_packets{0};  // not decided by the process
   std::atomic<std::uint64_t> losses{0};        // of the process
   std::atomic<std::uint64_t> copied{0};        // packets that had to be copied
+  std::atomic<std::uint64_t> confirmed{0};     // packets that the process got with what a device had found
+  std::atomic<std::uint64_t> clear{0};         // packets that it did not get, since nothing had been found
 };
 
 class RemoteStage;
@@ -65,6 +67,7 @@ class RemoteFunction final : public function::NetworkFunction,
 
   const function::NfTraits& traits() const noexcept override { return served_->traits(); }
   std::unique_ptr<function::CpuStage> make_cpu_stage() override;
+  std::unique_ptr<function::FinishStage> make_finish_stage(function::CpuStage& twin) override;
   Result<void> begin_run() override {
     if (!watcher_.joinable()) watcher_ = std::thread([this] { watch(); });
     return {};
@@ -85,6 +88,9 @@ class RemoteFunction final : public function::NetworkFunction,
                        {"losses", counters_->losses.load()},
                        {"lost_packets", counters_->lost_packets.load()},
                        {"copied_packets", counters_->copied.load()}};
+    if (!traits().finish) return;
+    into["process"]["confirmed_packets"] = counters_->confirmed.load();
+    into["process"]["clear_packets"] = counters_->clear.load();
   }
 
   // Of its stage in a proxy.
@@ -92,7 +98,8 @@ class RemoteFunction final : public function::NetworkFunction,
   const function::StageNeeds* stage_needs() const noexcept override { return served_->stage(); }
   Result<function::GrantToken> ask_for_token(const std::function<bool()>& gives_up) override;
   bool can_give(Verdict verdict) const noexcept override {
-    return verdict.kind == VerdictKind::punt || is_possible(verdict);
+    if (verdict.kind == VerdictKind::punt) return true;
+    return is_possible(verdict) && (verdict.alive() || !served_->clear_findings());
   }
 
   // For its stages.
@@ -116,6 +123,7 @@ class RemoteFunction final : public function::NetworkFunction,
  private:
   void watch() noexcept;
   void return_from_loss();
+  [[nodiscard]] bool has_returned(Description description) const noexcept;
 
   const RemoteSettings settings_;
   const Hello hello_;
@@ -142,7 +150,12 @@ class RemoteStage final : public function::CpuStage, public function::DeferringS
       : function_(function), worker_(worker), queue_(std::move(queue)) {}
   RemoteStage(const RemoteStage&) = delete;
   RemoteStage& operator=(const RemoteStage&) = delete;
-  ~RemoteStage() override { function_.remove(*this); }
+  ~RemoteStage() override {
+    function_.remove(*this);
+    if (passed_over_.packets == 0 || !begin_burst()) return;
+    submit(BurstSlot::kConfirm);
+    static_cast<void>(take_confirmed());
+  }
 
   void begin_batch() noexcept override { begins_batch_ = true; }
   void process(std::span<PacketView> packets) noexcept override {
@@ -150,7 +163,7 @@ class RemoteStage final : public function::CpuStage, public function::DeferringS
       const std::size_t count = fill(packets);
       const std::span<PacketView> part = packets.first(count > 0 ? count : packets.size());
       if (count > 0) {
-        submit(part);
+        submit_burst(part);
         wait();
         finish();
       } else {
@@ -161,20 +174,44 @@ class RemoteStage final : public function::CpuStage, public function::DeferringS
   }
   bool begin(std::span<PacketView> packets) noexcept override {
     if (fill(packets) < packets.size()) return false;
-    submit(packets);
+    submit_burst(packets);
     return true;
   }
   bool is_ready() noexcept override { return queue_->state(function_.settings().patience) != Queue::State::running; }
   void finish() noexcept override;
   void observe(PacketView packet) noexcept override {
     if (!function_.served().tracks_flows() || fill({&packet, 1}) == 0) return;
-    queue_->submit(BurstSlot::kObserve, std::exchange(begins_batch_, false));
+    submit(BurstSlot::kObserve);
     wait();
     static_cast<void>(is_decided());
     static_cast<void>(queue_->take(results_));
   }
   std::string explain(PacketView /*packet*/) const override {
     return "decided by the process at " + function_.settings().socket;
+  }
+
+  // For its finish stage. `findings` are of tables with this number.
+
+  using Packets = std::span<const PacketView>;
+  using Findings = std::span<const std::byte* const>;
+  /// Whether the process knows what the findings mean. Not if it has lost the chain since, or is another one: then it
+  /// processes the packets as if no device had.
+  [[nodiscard]] bool knows(std::uint64_t grant) const noexcept {
+    return usable() && queue_->link().grant() == grant && grant != 0;
+  }
+  /// Until the process has confirmed them; drops those that it drops.
+  void confirm(Packets packets, Findings findings, std::uint64_t grant) noexcept;
+  /// The same for packets that have been sent: goes on until `end_confirm`.
+  void begin_confirm(Packets packets, Findings findings, std::uint64_t grant) noexcept;
+  void end_confirm() noexcept {
+    while (queue_ != nullptr && queue_->under_way() > 0) take_sent();
+  }
+  /// Packets that the process does not get, since their findings are clear.
+  void pass_over(const function::PassedOver& packets) noexcept {
+    if (packets.packets == 0) return;
+    function_.counters().clear.fetch_add(packets.packets, std::memory_order_relaxed);
+    passed_over_.packets += packets.packets;
+    passed_over_.bytes += packets.bytes;
   }
 
   // For the watcher.
@@ -203,8 +240,21 @@ class RemoteStage final : public function::CpuStage, public function::DeferringS
     return function_.served().changes_bytes() && !function_.settings().in_place;
   }
   void take_news() noexcept;
-  [[nodiscard]] std::size_t fill(std::span<const PacketView> packets) noexcept;
-  void submit(std::span<PacketView> packets) noexcept;
+  [[nodiscard]] bool begin_burst() noexcept;
+  [[nodiscard]] std::size_t fill(Packets packets) noexcept { return begin_burst() ? add(packets, {}) : 0; }
+  [[nodiscard]] std::size_t add(Packets packets, Findings findings) noexcept;
+  void submit(BurstSlot::Kind kind) noexcept {
+    queue_->submit(kind, std::exchange(begins_batch_, false), std::exchange(passed_over_, {}));
+  }
+  void submit_burst(std::span<PacketView> packets) noexcept;
+  [[nodiscard]] std::size_t submit_findings(Packets packets, Findings findings, std::uint64_t grant) noexcept;
+  struct Taken {
+    std::size_t packets;
+    bool decided;  // false: the process is lost
+  };
+  [[nodiscard]] Taken take_confirmed() noexcept;
+  void take_sent() noexcept;
+  [[nodiscard]] bool take_drops(Packets packets) noexcept;
   void wait() noexcept;
   [[nodiscard]] bool is_decided() noexcept;
   void want_memory_of(PacketView packet) noexcept;
@@ -215,6 +265,7 @@ class RemoteStage final : public function::CpuStage, public function::DeferringS
   const unsigned worker_;
   std::unique_ptr<Queue> queue_;  // null: there is none yet
   bool begins_batch_ = true;
+  function::PassedOver passed_over_;                       // since the last burst
   std::array<std::span<PacketView>, kSlots> under_way_{};  // bursts; the first is at `first_`
   std::size_t first_ = 0;
   std::array<PacketResult, kBurst> results_{};  // of the burst that is taken
@@ -246,16 +297,22 @@ void RemoteStage::take_news() noexcept {
   wishes_ = 0;
 }
 
-/// Fills a burst. Returns how many packets have room.
-std::size_t RemoteStage::fill(std::span<const PacketView> packets) noexcept {
+/// Begins to fill a burst. False: it has no slot.
+bool RemoteStage::begin_burst() noexcept {
   const bool is_idle = queue_ == nullptr || queue_->under_way() == 0;
   if (is_idle && has_news_.load(std::memory_order_acquire)) take_news();
-  if (!usable() || !queue_->begin()) return 0;
+  return usable() && queue_->begin();
+}
+
+/// Adds packets to the burst. Returns how many have room.
+std::size_t RemoteStage::add(Packets packets, Findings findings) noexcept {
   const bool copies = copies_all();
+  const std::uint32_t finding_bytes = function_.traits().findings_bytes;
   std::uint64_t copied = 0;
   std::size_t count = 0;
   for (; count < packets.size(); ++count) {
-    const Queue::Added added = queue_->add(packets[count], copies);
+    const auto finding = findings.empty() ? std::span<const std::byte>() : std::span(findings[count], finding_bytes);
+    const Queue::Added added = queue_->add(packets[count], copies, finding);
     if (added == Queue::Added::no) break;
     if (added == Queue::Added::in_place) continue;
     ++copied;
@@ -265,9 +322,75 @@ std::size_t RemoteStage::fill(std::span<const PacketView> packets) noexcept {
   return count;
 }
 
-void RemoteStage::submit(std::span<PacketView> packets) noexcept {
+void RemoteStage::submit_burst(std::span<PacketView> packets) noexcept {
   under_way_[(first_ + queue_->under_way()) % kSlots] = packets;
-  queue_->submit(BurstSlot::kProcess, std::exchange(begins_batch_, false));
+  submit(BurstSlot::kProcess);
+}
+
+/// Returns how many packets are in the burst; 0: there is no slot.
+std::size_t RemoteStage::submit_findings(Packets packets, Findings findings, std::uint64_t grant) noexcept {
+  if (!begin_burst()) return 0;
+  const bool known = knows(grant);
+  const std::size_t count = add(packets, known ? findings : Findings());
+  if (count == 0) return 0;
+  submit(known ? BurstSlot::kConfirm : BurstSlot::kProcess);
+  if (known) function_.counters().confirmed.fetch_add(count, std::memory_order_relaxed);
+  return count;
+}
+
+void RemoteStage::confirm(Packets packets, Findings findings, std::uint64_t grant) noexcept {
+  while (!packets.empty()) {
+    const std::size_t count = submit_findings(packets, findings, grant);
+    const Packets part = packets.first(count > 0 ? count : packets.size());
+    const bool decided = count > 0 && take_confirmed().decided;
+    if (!decided || !take_drops(part)) give_up(part);
+    packets = packets.subspan(part.size());
+    findings = findings.subspan(part.size());
+  }
+}
+
+void RemoteStage::begin_confirm(Packets packets, Findings findings, std::uint64_t grant) noexcept {
+  while (!packets.empty()) {
+    std::size_t count = submit_findings(packets, findings, grant);
+    if (count == 0 && usable() && queue_->under_way() > 0) {
+      take_sent();
+      continue;
+    }
+    if (count == 0) {
+      count = packets.size();
+      function_.counters().lost_packets.fetch_add(count, std::memory_order_relaxed);
+    }
+    packets = packets.subspan(count);
+    findings = findings.subspan(count);
+  }
+}
+
+/// Waits for the first burst under way, and takes it.
+RemoteStage::Taken RemoteStage::take_confirmed() noexcept {
+  wait();
+  const bool decided = is_decided();
+  return {queue_->take(results_), decided};
+}
+
+/// Nothing can be decided about packets that have been sent.
+void RemoteStage::take_sent() noexcept {
+  const Taken taken = take_confirmed();
+  if (!taken.decided) function_.counters().lost_packets.fetch_add(taken.packets, std::memory_order_relaxed);
+}
+
+/// False: nothing has changed.
+bool RemoteStage::take_drops(Packets packets) noexcept {
+  const std::span<const PacketResult> results = std::span(results_).first(packets.size());
+  for (const PacketResult& result : results) {
+    if (result.verdict.kind != VerdictKind::consume && function_.is_possible(result.verdict)) continue;
+    function_.lose(queue_->link(), "confirms by a verdict that its function cannot have");
+    return false;
+  }
+  if (!function_.traits().finish->writes.has(Field::verdict)) return true;
+  for (std::size_t i = 0; i < packets.size(); ++i) {
+    if (!results[i].verdict.alive()) packets[i].packet->verdict = {VerdictKind::drop, 0, results[i].verdict.value};
+  }
+  return true;
 }
 
 void RemoteStage::wait() noexcept {
@@ -355,6 +478,50 @@ void RemoteStage::give_up(std::span<const PacketView> packets) noexcept {
   for (const PacketView& packet : packets) packet.packet->verdict = Verdict::drop(function_.served().reasons());
 }
 
+/// Hands over what the stage on a device has found, unless the findings are clear.
+class RemoteFinishStage final : public function::FinishStage, public function::HandingStage {
+ public:
+  RemoteFinishStage(RemoteStage& twin, const function::ClearFindings& clear) noexcept : twin_(twin), clear_(clear) {}
+
+  void take_grant(std::uint64_t grant) noexcept override { grant_ = grant; }
+  void finish(std::span<const PacketView> packets, std::span<const std::byte* const> findings) noexcept override {
+    std::array<std::uint8_t, kBurst> chosen;
+    const std::size_t count = choose(packets, findings, chosen);
+    std::array<PacketView, kBurst> those;
+    std::array<const std::byte*, kBurst> of_each;
+    for (std::size_t n = 0; n < count; ++n) {
+      those[n] = packets[chosen[n]];
+      of_each[n] = findings[chosen[n]];
+    }
+    twin_.confirm(std::span(those).first(count), std::span(of_each).first(count), grant_);
+  }
+  std::size_t choose(std::span<const PacketView> packets, std::span<const std::byte* const> findings,
+                     std::span<std::uint8_t> chosen) noexcept override {
+    const bool known = twin_.knows(grant_);
+    std::size_t count = 0;
+    function::PassedOver passed_over;
+    for (std::size_t i = 0; i < packets.size(); ++i) {
+      if (known && clear_.has(findings[i])) {
+        ++passed_over.packets;
+        passed_over.bytes += packets[i].length();
+      } else {
+        chosen[count++] = static_cast<std::uint8_t>(i);
+      }
+    }
+    twin_.pass_over(passed_over);
+    return count;
+  }
+  void begin_finish(std::span<const PacketView> packets, std::span<const std::byte* const> findings) noexcept override {
+    twin_.begin_confirm(packets, findings, grant_);
+  }
+  void end_finish() noexcept override { twin_.end_confirm(); }
+
+ private:
+  RemoteStage& twin_;
+  const function::ClearFindings clear_;
+  std::uint64_t grant_ = 0;  // of the findings that come next
+};
+
 Result<function::GrantToken> RemoteFunction::ask_for_token(const std::function<bool()>& gives_up) {
   std::shared_ptr<Link> link;
   {
@@ -377,6 +544,11 @@ std::unique_ptr<function::CpuStage> RemoteFunction::make_cpu_stage() {
   return stage;
 }
 
+std::unique_ptr<function::FinishStage> RemoteFunction::make_finish_stage(function::CpuStage& twin) {
+  if (!traits().finish) return nullptr;
+  return std::make_unique<RemoteFinishStage>(static_cast<RemoteStage&>(twin), *served_->clear_findings());
+}
+
 void RemoteFunction::watch() noexcept {
   constexpr std::chrono::milliseconds kLook{5};
   std::unique_lock lock(mutex_);
@@ -391,6 +563,21 @@ void RemoteFunction::watch() noexcept {
     }
     lock.lock();
   }
+}
+
+/// Whether the process that is back has the function for which the chain is planned. What it confirms only matters if
+/// its stage may be in the chain's lanes.
+bool RemoteFunction::has_returned(Description description) const noexcept {
+  if (description.failed != 0) return false;
+  if (served_->stage() == nullptr) {
+    constexpr std::uint32_t kOfFinish = Description::kConfirms | Description::kFinishWaits;
+    description.flags = (description.flags & ~kOfFinish) | (description_.flags & kOfFinish);
+    description.finish_reads = description_.finish_reads;
+    description.finish_writes = description_.finish_writes;
+    description.clear_mask = description_.clear_mask;
+    description.clear_value = description_.clear_value;
+  }
+  return are_alike(description, description_);
 }
 
 /// A process that is lost again soon after its return is given ever more time: each loss costs workers their patience.
@@ -408,7 +595,7 @@ void RemoteFunction::return_from_loss() {
   next_try_ = now + std::max(kFirst, between_tries_);
   auto opened = Link::open(settings_.socket, hello_, &stops_);
   if (!opened) return;
-  if (opened->description.failed != 0 || !are_alike(opened->description, description_)) {
+  if (!has_returned(opened->description)) {
     log_warning("{}: the process at {} is back, but not with the same function: the chain needs a reload or a new run",
                 traits().name, settings_.socket);
     next_try_ = now + kMost;
@@ -441,7 +628,8 @@ Result<std::unique_ptr<function::NetworkFunction>> connect_function(RemoteSettin
   if (!hello) return failure(std::move(hello.error()));
   auto opened = Link::open(settings.socket, *hello);
   if (!opened) return failure(std::move(opened.error()));
-  auto served = ServedTraits::read(opened->description, settings.function, settings.in_proxy);
+  auto served =
+      ServedTraits::read(opened->description, settings.function, settings.in_proxy, settings.passes_when_lost);
   if (!served) {
     for (Error& error : served.error()) error.place.file = settings.socket;
     return failure(std::move(served.error()));

@@ -20,6 +20,10 @@ namespace {
 
 constexpr LinkType kLastLinkType = LinkType::cisco_hdlc;
 
+bool confirms(const function::NetworkFunction& function) noexcept {
+  return function::confirmed_findings(function) && function.traits().findings_bytes <= kMostFindings;
+}
+
 }  // namespace
 
 MappedFile::MappedFile(int file, std::size_t bytes, bool writes) {
@@ -39,6 +43,9 @@ ServedQueue::ServedQueue(function::NetworkFunction& function, unsigned worker, s
       stack_(function.traits().cpu.reads, std::array{function::stack_use(function)}, worker),
       stage_(function.make_cpu_stage()),
       offloaded_(dynamic_cast<function::OffloadedStage*>(stage_.get())),
+      finish_(confirms(function) ? function.make_finish_stage(*stage_) : nullptr),
+      confirming_(dynamic_cast<function::ConfirmingStage*>(finish_.get())),
+      findings_bytes_(function.traits().findings_bytes),
       descriptors_(offloaded_ == nullptr ? function::kBurst : kSlots * function::kBurst),
       views_(descriptors_.size()) {
   if (stack::Attachment* const attachment = stack_.attachment(0)) stage_->attach(*attachment);
@@ -98,8 +105,13 @@ bool ServedQueue::serve() noexcept {
   if (std::ranges::any_of(bursts, &Burst::begins_batch)) stage_->begin_batch();
   for (const Burst& burst : bursts) stack_.prepare(std::span(views_).subspan(burst.first, burst.packets));
   const std::span<PacketView> packets = std::span(views_).first(taken_packets_);
-  if (bursts.front().observes) {
+  for (const Burst& burst : bursts) {
+    if (confirming_ != nullptr && burst.passed_over.packets > 0) confirming_->pass_over(burst.passed_over);
+  }
+  if (bursts.front().kind == BurstSlot::kObserve) {
     for (const PacketView& packet : packets) stage_->observe(packet);
+  } else if (bursts.front().kind == BurstSlot::kConfirm) {
+    confirm(packets);
   } else {
     stage_->process(packets);
     stack_.settle(0);
@@ -107,10 +119,19 @@ bool ServedQueue::serve() noexcept {
       ended_(End::function_has_failed, offloaded_->failure());
       return false;
     }
-    packets_.store(packets_.load(std::memory_order_relaxed) + packets.size(), std::memory_order_relaxed);
   }
+  if (bursts.front().kind != BurstSlot::kObserve)
+    packets_.store(packets_.load(std::memory_order_relaxed) + packets.size(), std::memory_order_relaxed);
   finish();
   return true;
+}
+
+void ServedQueue::confirm(std::span<const PacketView> packets) noexcept {
+  if (packets.empty()) return;
+  std::array<const std::byte*, function::kBurst> of_each;
+  for (std::size_t i = 0; i < packets.size(); ++i) of_each[i] = findings_.data() + i * findings_bytes_;
+  finish_->finish(packets, std::span(of_each).first(packets.size()));
+  stack_.settle(0);
 }
 
 /// A launch takes longer than the chain's worker needs for its next bursts: waits until no more come for a while, or
@@ -143,13 +164,21 @@ const char* ServedQueue::take(std::uint32_t most) noexcept {
     burst.first = taken_packets_;
     const BurstSlot& slot = page().slots[(number_ + taken_ + 1) % kSlots];
     // The other process may change the slot at any time.
-    burst.observes = __atomic_load_n(&slot.kind, __ATOMIC_RELAXED) == BurstSlot::kObserve;
+    burst.kind = __atomic_load_n(&slot.kind, __ATOMIC_RELAXED);
     burst.begins_batch = __atomic_load_n(&slot.begins_batch, __ATOMIC_RELAXED) != 0;
     burst.packets = __atomic_load_n(&slot.packets, __ATOMIC_RELAXED);
-    if (burst.packets == 0 || burst.packets > function::kBurst) return "a burst of a wrong size";
+    burst.passed_over = {__atomic_load_n(&slot.passed_over.packets, __ATOMIC_RELAXED),
+                         __atomic_load_n(&slot.passed_over.bytes, __ATOMIC_RELAXED)};
+    if (burst.kind > BurstSlot::kConfirm) return "an unknown kind of burst";
+    const bool confirms = burst.kind == BurstSlot::kConfirm;
+    if (confirms && confirming_ == nullptr) return "findings for a function that confirms none";
+    if ((burst.packets == 0 && !confirms) || burst.packets > function::kBurst) return "a burst of a wrong size";
     const std::size_t room = offloaded_ == nullptr ? function::kBurst : offloaded_->most_packets();
-    if (taken_ > 0 && (burst.observes != bursts_[0].observes || taken_packets_ + burst.packets > room)) break;
+    if (taken_ > 0 && (burst.kind != bursts_[0].kind || taken_packets_ + burst.packets > room)) break;
     if (const char* const why = take_packets(slot, burst)) return why;
+    if (confirms) {
+      if (const char* const why = take_findings(slot, burst)) return why;
+    }
     taken_packets_ += burst.packets;
     ++taken_;
   }
@@ -161,7 +190,7 @@ void ServedQueue::finish() noexcept {
   for (std::uint32_t b = 0; b < taken_; ++b) {
     const Burst& burst = bursts_[b];
     BurstSlot& slot = page().slots[(number_ + 1) % kSlots];
-    for (std::size_t i = 0; i < burst.packets && !burst.observes; ++i) {
+    for (std::size_t i = 0; i < burst.packets && burst.kind != BurstSlot::kObserve; ++i) {
       const PacketDescriptor& packet = descriptors_[burst.first + i];
       slot.results[i] = {packet.verdict, packet.mark};
     }
@@ -187,6 +216,15 @@ const char* ServedQueue::take_packets(const BurstSlot& slot, const Burst& burst)
     packet.offset = 0;
     packet.layout = {};
     views_[burst.first + i] = {memory.data() + offset, &packet};
+  }
+  return nullptr;
+}
+
+/// Copies what a device has found, and checks it. A function that confirms findings gets one burst at a time.
+const char* ServedQueue::take_findings(const BurstSlot& slot, const Burst& burst) noexcept {
+  std::memcpy(findings_.data(), slot.findings.data(), burst.packets * findings_bytes_);
+  for (std::size_t i = 0; i < burst.packets; ++i) {
+    if (!confirming_->can_be(findings_.data() + i * findings_bytes_)) return "findings that no device can have";
   }
   return nullptr;
 }

@@ -19,6 +19,7 @@
 #include <thread>
 #include <vector>
 
+#include "function/confirming_stage.h"
 #include "function/network_function.h"
 #include "function/offloaded_stage.h"
 #include "packet/packet.h"
@@ -63,8 +64,9 @@ class ServedQueue {
  private:
   /// What is copied from its slot.
   struct Burst {
-    bool observes = false;
+    std::uint32_t kind = BurstSlot::kProcess;
     bool begins_batch = false;
+    function::PassedOver passed_over;
     std::size_t first = 0, packets = 0;  // in `descriptors_`
   };
   [[nodiscard]] BurstPage& page() const noexcept { return *reinterpret_cast<BurstPage*>(memory_->bytes().data()); }
@@ -76,6 +78,8 @@ class ServedQueue {
   [[nodiscard]] std::uint32_t wait_for_more(std::uint32_t bursts) const noexcept;
   [[nodiscard]] const char* take(std::uint32_t most) noexcept;
   [[nodiscard]] const char* take_packets(const BurstSlot& slot, const Burst& burst) noexcept;
+  [[nodiscard]] const char* take_findings(const BurstSlot& slot, const Burst& burst) noexcept;
+  void confirm(std::span<const PacketView> packets) noexcept;
   void finish() noexcept;
   [[nodiscard]] std::span<std::uint8_t> memory_named(std::uint64_t number) const noexcept;
 
@@ -84,7 +88,10 @@ class ServedQueue {
   const Ended ended_;
   stack::SharedStack stack_;
   const std::unique_ptr<function::CpuStage> stage_;
-  function::OffloadedStage* const offloaded_;  // the stage, if it is one; otherwise null
+  function::OffloadedStage* const offloaded_;            // the stage, if it is one; otherwise null
+  const std::unique_ptr<function::FinishStage> finish_;  // null: the function confirms nothing
+  function::ConfirmingStage* const confirming_;          // the same
+  const std::size_t findings_bytes_;                     // of a packet
   // Written once each, before their number is known to the chain.
   std::array<std::unique_ptr<const MappedFile>, kMostMemories> frames_;
   std::atomic<std::size_t> frame_count_{0};
@@ -95,6 +102,7 @@ class ServedQueue {
   std::size_t taken_packets_ = 0;
   std::vector<PacketDescriptor> descriptors_;
   std::vector<PacketView> views_;
+  alignas(64) std::array<std::byte, function::kBurst * kMostFindings> findings_{};  // of the burst that is taken
   std::atomic<std::uint64_t> packets_{0};
   std::atomic<bool> stops_{false};
   std::thread thread_;  // last: uses all others

@@ -22,6 +22,7 @@
 #include "base/log.h"
 #include "base/shared_memory.h"
 #include "base/units.h"
+#include "function/confirming_stage.h"
 #include "ipc/foreign_descriptor.h"
 #include "process/served_queue.h"
 
@@ -306,7 +307,7 @@ std::optional<function::StageNeeds> Server::stage_of(const function::NetworkFunc
   std::string why = "it cannot be made by another process";
   if (const auto recipe = function.stage_recipe(kGpu)) {
     auto needs = settings_.granter->needs_of(*recipe);
-    if (needs) why = why_no_stage(function.traits(), *needs);
+    if (needs) why = why_no_stage(function.traits(), *needs, function::confirmed_findings(function).has_value());
     if (why.empty()) return needs;
   }
   log_info("{} stays on the CPU: {}", function.traits().name, why);

@@ -195,7 +195,7 @@ std::uint32_t RemoteTables::send(const function::StageRecipe& recipe, std::uint3
 
 RemoteTables::RemoteTables(std::shared_ptr<Connection> connection, const function::GrantToken& token,
                            const function::StageNeeds& known)
-    : connection_(std::move(connection)), id_(use_grant(token, known)) {}
+    : connection_(std::move(connection)), grant_(function::grant_number(token)), id_(use_grant(token, known)) {}
 
 std::uint32_t RemoteTables::use_grant(const function::GrantToken& token, const function::StageNeeds& known) const {
   UseGrant request;

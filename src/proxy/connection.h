@@ -121,6 +121,8 @@ class RemoteTables {
   ~RemoteTables() { connection_->release(MessageType::unload_tables, id_); }
 
   [[nodiscard]] std::uint32_t id() const noexcept { return id_; }
+  /// Of function::grant_number; 0: they are not granted by another tenant.
+  [[nodiscard]] std::uint64_t grant() const noexcept { return grant_; }
   /// Exchanges them for those of another recipe of the same kernel: batches that begin after it returns use those.
   /// Throws gpu::CudaError; the former ones are then still in use.
   void replace(const function::StageRecipe& recipe) { static_cast<void>(send(recipe, id_)); }
@@ -131,6 +133,7 @@ class RemoteTables {
   [[nodiscard]] std::uint32_t use_grant(const function::GrantToken& token, const function::StageNeeds& known) const;
 
   const std::shared_ptr<Connection> connection_;
+  const std::uint64_t grant_ = 0;
   const std::uint32_t id_;
 };
 
@@ -146,6 +149,7 @@ class RemoteStage final : public DeviceStage {
 
   [[nodiscard]] std::uint32_t id() const noexcept { return id_; }
   [[nodiscard]] const function::GrantedStage* granted() const noexcept { return granted_; }
+  [[nodiscard]] std::uint64_t grant() const noexcept { return tables_->grant(); }
 
  private:
   std::shared_ptr<Connection> connection_;

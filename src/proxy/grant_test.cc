@@ -12,18 +12,23 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstring>
 #include <filesystem>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "function/confirming_stage.h"
 #include "gpu/cuda_error.h"
 #include "process/remote_function.h"
 #include "process/server.h"
+#include "process/testing/confirming_function.h"
 #include "proxy/remote_lanes.h"
 #include "proxy/server.h"
 #include "proxy/shape_message.h"
@@ -89,7 +94,29 @@ std::unique_ptr<function::LoadedTables> load_punting(const function::StageRecipe
   });
 }
 
+/// Finds packets from port 1025. Of others, the findings are clear.
+constexpr std::uint32_t kFindingBytes = 16;
+constexpr function::ClearFindings kClear{0xff, 0};
+function::StageNeeds needs_of_finder(const function::StageRecipe& /*recipe*/) {
+  return {{kParsedFields | FieldSet{Field::l4_src_port}, {}}, kFindingBytes, 0, {}, false};
+}
+bool is_found(PacketView packet) { return packet.has_ports() && packet.udp().source_port.value() == 1025; }
+std::unique_ptr<function::LoadedTables> load_finder(const function::StageRecipe& /*recipe*/) {
+  return count([](PacketView packet, std::byte* finding, const std::byte*) {
+    std::memset(finding, 0, kFindingBytes);
+    finding[0] = is_found(packet) ? std::byte{1} : std::byte{0};
+    return packet.packet->verdict;
+  });
+}
+std::unique_ptr<function::LoadedTables> load_deciding_finder(const function::StageRecipe& /*recipe*/) {
+  return count([](PacketView packet, std::byte*, const std::byte*) {
+    return packet.has_ports() ? Verdict::drop(0) : packet.packet->verdict;
+  });
+}
+
 constexpr function::RemoteKernel kKernels[] = {
+    {"finder", check_nothing, load_finder, needs_of_finder},
+    {"deciding", check_nothing, load_deciding_finder, needs_of_finder},
     {"block", testing::check_block, load_counted_block, testing::needs_of_block},
     {"punting", check_nothing, load_punting, testing::needs_of_block},
     {"reasons", check_nothing, load_reasons, testing::needs_of_block},
@@ -339,6 +366,120 @@ TEST_F(Grants, VerdictsThatTheFunctionCannotGiveAreTheDevicesFailure) {
     expect_same(twins, granted);
     EXPECT_GT(granted.report.gpu->failures, 0U);
   }
+}
+
+/// What the function's process has seen of a chain's packets.
+struct Seen {
+  std::atomic<std::uint64_t> confirmed{0}, passed_over{0}, processed{0};
+};
+
+struct Confirming : function::FinishStage, function::ConfirmingStage {
+  Confirming(Seen& of_test, bool may_drop) : seen(of_test), drops(may_drop) {}
+  void finish(std::span<const PacketView> packets, std::span<const std::byte* const> findings) noexcept override {
+    seen.confirmed += packets.size();
+    for (std::size_t i = 0; i < packets.size(); ++i) {
+      EXPECT_TRUE(is_found(packets[i])) << "packets and findings belong together";
+      EXPECT_EQ(findings[i][0], std::byte{1});
+      if (drops) packets[i].packet->verdict = Verdict::drop(0);
+    }
+  }
+  bool can_be(const std::byte* finding) const noexcept override { return std::to_integer<int>(finding[0]) <= 1; }
+  void pass_over(const function::PassedOver& packets) noexcept override { seen.passed_over += packets.packets; }
+  Seen& seen;
+  const bool drops;
+};
+
+constexpr std::string_view kFound[] = {"found"};
+
+/// A function that drops, or only counts, packets from port 1025, which its stage on a device finds.
+std::unique_ptr<function::NetworkFunction> make_finder(Seen& seen, bool drops, const std::string& kernel = "finder") {
+  auto function = std::make_unique<FakeFunction>();
+  function::NfTraits& traits = function->own_traits;
+  const FieldSet verdict = drops ? FieldSet{Field::verdict} : FieldSet{};
+  traits.cpu = {kParsedFields | FieldSet{Field::l4_src_port} | verdict, verdict};
+  traits.devices[function::Processor::gpu] = needs_of_finder({}).access;
+  traits.finish = traits.cpu;
+  traits.finish_waits = !drops;
+  traits.findings_bytes = kFindingBytes;
+  traits.drop_reasons = kFound;
+  function->process = [&seen, drops](std::span<PacketView> packets) {
+    seen.processed += packets.size();
+    for (const PacketView packet : packets) {
+      if (drops && is_found(packet)) packet.packet->verdict = Verdict::drop(0);
+    }
+  };
+  function->recipe = [kernel] {
+    auto recipe = testing::block_recipe({}, 1);
+    recipe.kernel = kernel;
+    return std::optional(recipe);
+  };
+  return std::make_unique<process::testing::ConfirmingFake>(
+      std::move(function), kClear, [&seen, drops] { return std::make_unique<Confirming>(seen, drops); });
+}
+
+class GrantedFindings : public Grants {
+ protected:
+  void serve_finder(bool drops, const std::string& kernel = "finder") {
+    process_.reset();
+    granter_ = std::make_unique<TableGranter>(path_, TenantWish{"finder"}, kKernels);
+    const auto make = [this, drops, kernel](std::string_view, const process::Surroundings&) {
+      return Result(make_finder(seen_, drops, kernel));
+    };
+    process_ = process::Server::start({.path = path_ + "-finder", .granter = granter_.get()}, make).value();
+  }
+  [[nodiscard]] std::unique_ptr<function::NetworkFunction> connect(bool passes_when_lost) const {
+    process::RemoteSettings settings;
+    settings.socket = path_ + "-finder";
+    settings.function = "fake";
+    settings.patience = 10s;
+    settings.in_proxy = true;
+    settings.passes_when_lost = passes_when_lost;
+    settings.surroundings.ports = {{.name = "in", .reads = true}, {.name = "out", .writes = true}};
+    return process::connect_function(settings).value();
+  }
+  Seen seen_;
+  std::unique_ptr<function::TableGranter> granter_;
+  std::unique_ptr<process::Server> process_;
+};
+
+TEST_F(GrantedFindings, AreConfirmedByTheFunctionsProcess) {
+  start();
+  for (const bool drops : {false, true}) {
+    for (const bool passes_when_lost : {false, true}) {
+      Seen alone;
+      const Outcome twins = run_chain(false, [&](FakeChain& chain) {
+        testing::add_block(chain, {1024});
+        chain.functions.push_back({"finder", make_finder(alone, drops)});
+        testing::add_block(chain, {77}, 3);
+      });
+      serve_finder(drops);
+      const Outcome granted = run_chain(true, [&](FakeChain& chain) {
+        testing::add_block(chain, {1024});
+        chain.functions.push_back({"finder", connect(passes_when_lost)});
+        testing::add_block(chain, {77}, 3);
+      });
+      expect_same(twins, granted);
+      EXPECT_EQ(granted.report.gpu->failures, 0U);
+      process_.reset();
+      const std::uint64_t found = seen_.confirmed.exchange(0);
+      EXPECT_GT(found, kPackets / 4);
+      EXPECT_EQ(found + seen_.passed_over.exchange(0) + seen_.processed.exchange(0), alone.processed);
+    }
+  }
+}
+
+TEST_F(GrantedFindings, AreTheDevicesFailureIfItDecides) {
+  start();
+  Seen alone;
+  const Outcome twins = run_chain(false, [&](FakeChain& chain) {
+    chain.functions.push_back({"finder", make_finder(alone, true)});
+  });
+  serve_finder(true, "deciding");
+  const Outcome granted = run_chain(true, [&](FakeChain& chain) {
+    chain.functions.push_back({"finder", connect(false)});
+  });
+  expect_same(twins, granted);
+  EXPECT_GT(granted.report.gpu->failures, 0U);
 }
 
 /// A run with packets all the time, whose function is in another process.

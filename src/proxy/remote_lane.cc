@@ -90,6 +90,10 @@ RemoteLane::~RemoteLane() {
   connection_->release(MessageType::end_lane, id_);
 }
 
+std::uint64_t RemoteLane::grant(std::size_t segment, std::size_t stage) const noexcept {
+  return static_cast<const RemoteStage&>(*stages_[segment][stage]).grant();
+}
+
 void RemoteLane::exchange_stages(ring::LaneStages& stages) noexcept {
   stages_.swap(stages);
   ++stages_version_;

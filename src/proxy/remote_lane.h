@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "function/granted_stage.h"
 #include "port/live/file_descriptor.h"
 #include "proxy/connection.h"
 #include "proxy/lane_pages.h"
@@ -37,7 +38,7 @@ class OpenMemories {
   std::vector<std::weak_ptr<RemoteMemory>> memories_;
 };
 
-class RemoteLane final : public ring::Lane {
+class RemoteLane final : public ring::Lane, public function::GrantingLane {
  public:
   /// All stages are RemoteStages. `memories` is the worker's and outlives the lane; `of_run` also has the memory that
   /// ports lend. Throws gpu::CudaError.
@@ -47,6 +48,7 @@ class RemoteLane final : public ring::Lane {
   RemoteLane& operator=(const RemoteLane&) = delete;
   ~RemoteLane() override;
 
+  std::uint64_t grant(std::size_t segment, std::size_t stage) const noexcept override;
   void exchange_stages(ring::LaneStages& stages) noexcept override;
   std::byte* states(std::size_t segment, std::size_t stage) noexcept override;
   bool start(const Batch& batch, std::size_t segment, std::span<std::uint8_t* const> frames) noexcept override;

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <utility>
 
+#include "function/granted_stage.h"
 #include "run/capture.h"
 
 namespace penstock::run {
@@ -227,10 +228,30 @@ void Settlement::find_worked_on(const Flight& flight, std::size_t stage, const r
   if (burst.any_ended) those.packets = std::span(those.some).first(count);
 }
 
-/// Gives the finish stage the states that were sent with the packets that it sees next.
-void Settlement::give_states(const Flight& flight, std::size_t segment, std::size_t stage,
-                             std::span<const PacketView> packets) noexcept {
+namespace {
+
+/// Null: the function finishes its packets in this process.
+function::HandingStage* handing_stage_of(const Flight& flight, std::size_t function) noexcept {
+  return dynamic_cast<function::HandingStage*>(flight.epoch->finish[function].get());
+}
+
+/// Whose tables the findings are that the finish stage sees next.
+void tell_grant(const Flight& flight, std::size_t segment, std::size_t stage) noexcept {
+  function::HandingStage* const hands_over =
+      handing_stage_of(flight, flight.plan->segments[segment].stages[stage].function);
+  if (hands_over == nullptr) return;
+  const auto* const lane = dynamic_cast<const function::GrantingLane*>(flight.lane->lane.get());
+  hands_over->take_grant(lane == nullptr ? 0 : lane->grant(segment, stage));
+}
+
+}  // namespace
+
+/// Tells the finish stage of which tables the findings are that it sees next, and gives it the states that were sent
+/// with these packets.
+void Settlement::prepare_finish(const Flight& flight, std::size_t segment, std::size_t stage,
+                                std::span<const PacketView> packets) noexcept {
   const ring::SegmentShape::Stage& shape = flight.plan->segments[segment].stages[stage];
+  tell_grant(flight, segment, stage);
   if (shape.state_bytes == 0) return;
   const std::byte* const states = flight.lane->lane->states(segment, stage);
   for (std::size_t i = 0; i < packets.size(); ++i)
@@ -244,6 +265,7 @@ void Settlement::put_off(Flight& flight, std::size_t stage, const ring::SegmentR
   find_worked_on(flight, stage, results, burst, those);
   if (those.packets.empty()) return;
   std::array<std::uint8_t, function::kBurst> chosen;
+  tell_grant(flight, flight.current().segment, stage);
   const std::size_t count =
       flight.epoch->finish[flight.shape().stages[stage].function]->choose(those.packets, those.findings(), chosen);
   for (const std::uint8_t n : std::span(chosen).first(count)) {
@@ -271,9 +293,20 @@ void Settlement::finish_sent(Flight& flight) noexcept {
       findings[count] = results.findings[stage] + flight.index_of(next->packet) * shape.stages[stage].findings_bytes;
       burst[count++] = next->packet;
     }
-    give_states(flight, run.segment, stage, std::span(burst).first(count));
-    flight.epoch->finish[shape.stages[stage].function]->finish(std::span(burst).first(count),
-                                                               std::span(findings).first(count));
+    prepare_finish(flight, run.segment, stage, std::span(burst).first(count));
+    const std::size_t function = shape.stages[stage].function;
+    const auto packets = std::span(burst).first(count);
+    const auto of_each = std::span(findings).first(count);
+    if (function::HandingStage* const hands_over = handing_stage_of(flight, function)) {
+      hands_over->begin_finish(packets, of_each);
+    } else {
+      flight.epoch->finish[function]->finish(packets, of_each);
+    }
+  }
+  for (const ring::SegmentShape::Stage& stage : shape.stages) {
+    function::HandingStage* const hands_over =
+        finish_[stage.function].waits ? handing_stage_of(flight, stage.function) : nullptr;
+    if (hands_over != nullptr) hands_over->end_finish();
   }
 }
 
@@ -292,7 +325,7 @@ bool Settlement::finish(const Flight& flight, std::size_t stage, const ring::Seg
       if (!verdict.alive() && verdict.nf > function) verdict = Verdict::forward();
     }
   }
-  give_states(flight, flight.current().segment, stage, packets);
+  prepare_finish(flight, flight.current().segment, stage, packets);
   // They are as they were before the segment.
   emitter_.set_unchanged(&flight.current() == &flight.plan->runs.front());
   flight.epoch->finish[function]->finish(packets, those.findings());

@@ -85,8 +85,8 @@ class Settlement {
   [[nodiscard]] bool may_wait(const Flight& flight, const ring::SegmentResults& results) const noexcept;
   void find_worked_on(const Flight& flight, std::size_t stage, const ring::SegmentResults& results,
                       const Settled& burst, WorkedOn& those) const noexcept;
-  void give_states(const Flight& flight, std::size_t segment, std::size_t stage,
-                   std::span<const PacketView> packets) noexcept;
+  void prepare_finish(const Flight& flight, std::size_t segment, std::size_t stage,
+                      std::span<const PacketView> packets) noexcept;
   void put_off(Flight& flight, std::size_t stage, const ring::SegmentResults& results, const Settled& burst,
                Waits& waits) noexcept;
   [[nodiscard]] bool finish(const Flight& flight, std::size_t stage, const ring::SegmentResults& results,

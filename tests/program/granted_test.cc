@@ -6,8 +6,10 @@
 
 #include <gmock/gmock.h>
 
+#include <sstream>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "program/proxy_for_test.h"
 
@@ -75,6 +77,104 @@ TEST_F(GrantedFunctions, DoOnTheDeviceWhatOneProcessDoes) {
     EXPECT_EQ(one["forwarded"], apart["forwarded"]) << apart.dump(2);
     EXPECT_EQ(apart["details"]["process"]["lost_packets"], 0) << apart.dump(2);
   }
+}
+
+/// An inspected gateway, of three functions in processes of their own or in one.
+class GrantedInspection : public GrantedFunctions {
+ protected:
+  /// `nids`: more of its parameters. `rules`: in place of those of the example.
+  void write_chains(const std::string& nids, const std::string& when_lost, const std::string& rules = "") const {
+    write("other.rules", rules);
+    const std::string examples = PENSTOCK_SOURCE_DIR "/examples/";
+    const std::string gateway = examples + "gateway/";
+    const std::pair<std::string, std::string> functions[] = {
+        {"firewall", "{rules: " + examples + "inspected_gateway/rules.txt}"},
+        {"nids", "{rules: [" + (rules.empty() ? examples + "inspected_gateway/nids.rules" : "other.rules") +
+                     "], vars: {HOME_NET: "
+                     "\"[192.168.1.0/24,192.0.2.0/24,2001:db8:1::/64,2001:db8:2::/64]\"}" +
+                     nids + "}"},
+        {"router", "{routes: [" + gateway + "routes.txt, " + gateway + "local.txt], neighbours: " + gateway +
+                       "neighbours.txt, interfaces: {lo: none}}"},
+    };
+    for (const std::string chain : {"one", "apart"}) {
+      std::string text = "ports:\n";
+      for (const std::string port : {"lan", "wan", "dmz"})
+        text += "  " + port + ": {pcap: {read: " + gateway + port + ".pcap, write: " + chain + "-" + port + ".pcap}}\n";
+      text += "chain:\n";
+      const bool is_apart = chain == "apart";
+      for (const auto& [function, parameters] : functions) {
+        // The firewall rejects some packets, and its answers leave with those of the chain.
+        const bool is_served = is_apart && function != "firewall";
+        const std::string line = "  - " + function + ": ";
+        text += line + (is_served ? "{process: " + function + ".sock" : parameters);
+        text += !is_served ? "\n" : function == "nids" ? ", when_lost: " + when_lost + "}\n" : "}\n";
+        const std::string outputs = function == "nids" ? "outputs: {eve: apart-eve.json, append: false}\n" : "";
+        if (is_served) write(function + ".yaml", "chain:\n" + line + parameters + "\n" + outputs);
+      }
+      text += "run: {workers: 1, processor: " + std::string(is_apart ? "auto, proxy: sock" : "cpu") +
+              "}\noutputs: {report: " + chain + ".json, append: false" + (is_apart ? "" : ", eve: one-eve.json") +
+              "}\n";
+      write(chain + ".yaml", text);
+    }
+  }
+  /// Of a log, in its order. Ids of flows differ between runs, and `stats` if packets need not be tracked.
+  [[nodiscard]] std::vector<nlohmann::json> records(const std::string& file, bool with_stats) const {
+    std::vector<nlohmann::json> all;
+    std::istringstream lines(read(file));
+    for (std::string line; std::getline(lines, line);) {
+      auto record = nlohmann::json::parse(line);
+      record.erase("flow_id");
+      const bool is_stats = record["event_type"] == "stats";
+      if (is_stats) record["stats"].erase("uptime");
+      if (with_stats || !is_stats) all.push_back(std::move(record));
+    }
+    return all;
+  }
+  void expect_same_inspection(bool same_stats = true) const {
+    ASSERT_EQ(script_with_functions("proxy; penstock run -q one.yaml || exit 1\n"
+                                    "serve nids; serve router\n"
+                                    "penstock run -q apart.yaml || exit 2\n"
+                                    "kill $ALL; wait $ALL; true"),
+              0)
+        << read("err");
+    EXPECT_EQ(json("one.json")["packets"], json("apart.json")["packets"]);
+    for (const std::string port : {"lan", "wan", "dmz"})
+      EXPECT_TRUE(read("one-" + port + ".pcap") == read("apart-" + port + ".pcap")) << port;
+    EXPECT_GT(json("apart.json")["gpu"]["segments"], 0);
+    EXPECT_EQ(json("apart.json")["gpu"]["failures"], 0);
+    const auto nids = json("apart.json")["functions"][1];
+    EXPECT_EQ(nids["details"]["process"]["lost_packets"], 0) << nids.dump(2);
+    EXPECT_GT(nids["details"]["process"]["confirmed_packets"], 0) << nids.dump(2);
+    const auto one = records("one-eve.json", same_stats), apart = records("apart-eve.json", same_stats);
+    EXPECT_GT(one.size(), 5U);
+    ASSERT_EQ(one.size(), apart.size());
+    for (std::size_t i = 0; i < one.size(); ++i) EXPECT_EQ(one[i], apart[i]);
+  }
+};
+
+TEST_F(GrantedInspection, RaisesTheAlertsOfOneProcess) {
+  for (const std::string when_lost : {"pass", "drop"}) {
+    write_chains("", when_lost);
+    expect_same_inspection();
+  }
+}
+
+TEST_F(GrantedInspection, RaisesTheAlertsOfOneProcessForPacketsByThemselves) {
+  for (const std::string when_lost : {"pass", "drop"}) {
+    write_chains(", tracking: packets", when_lost,
+                 "alert udp any any -> any 53 (msg:\"a query\"; content:\"example\"; sid:1;)\n"
+                 "alert tcp any any -> any 80 (msg:\"a request\"; content:\"GET \"; sid:2;)\n");
+    expect_same_inspection(/*same_stats=*/false);
+    EXPECT_GT(json("apart.json")["functions"][1]["details"]["process"]["clear_packets"], 100);
+  }
+}
+
+TEST_F(GrantedInspection, DropsWhatOneProcessDrops) {
+  write_chains(", action: drop", "drop",
+               "drop udp any any -> any 53 (msg:\"a query\"; content:\"shop\"; sid:1;)\n"
+               "drop tcp any any -> any 80 (msg:\"a request\"; flow:established; content:\"GET \"; sid:2;)\n");
+  expect_same_inspection();
+  EXPECT_GT(json("apart.json")["functions"][1]["dropped"]["packets"], 0) << json("apart.json").dump(2);
 }
 
 TEST_F(GrantedFunctions, MayDieAndComeBack) {

@@ -3,8 +3,8 @@
 //
 // The program with one more function, `block`, whose GPU stage runs in a proxy only. As `proxy_program simulate SOCKET
 // [OPTION VALUE]...` it is a proxy whose device is simulated: stages of `block`, of the router, of the firewall without
-// connections, of the filter and of outbound `ipsec` run on its host. Options are --polls, and --scheduler and --rate
-// of `penstock proxy serve`; others have no effect. At SIGUSR1, the device is lost.
+// connections, of the filter, of `nids` and of outbound `ipsec` run on its host. Options are --polls, and --scheduler
+// and --rate of `penstock proxy serve`; others have no effect. At SIGUSR1, the device is lost.
 
 #include <fmt/format.h>
 
@@ -22,6 +22,7 @@
 #include "proxy/server.h"
 #include "proxy/testing/block_kernel.h"
 #include "proxy/testing/ipsec_kernel.h"
+#include "proxy/testing/nids_kernel.h"
 #include "proxy/testing/table_kernels.h"
 
 namespace penstock {
@@ -88,9 +89,9 @@ int simulate(const char* socket, std::span<char*> options) {
     if (option == "--rate")
       if (const auto rate = parse_rate(value)) settings.device.bytes_per_second = rate->value / 8;
   }
-  const std::array kernels{proxy::testing::kBlockKernels[0], proxy::testing::router_kernel(),
+  const std::array kernels{proxy::testing::kBlockKernels[0],  proxy::testing::router_kernel(),
                            proxy::testing::firewall_kernel(), proxy::testing::filter_kernel(),
-                           proxy::testing::ipsec_kernel()};
+                           proxy::testing::nids_kernel(),     proxy::testing::ipsec_kernel()};
   auto server = proxy::Server::start(
       std::move(settings), std::make_unique<proxy::testing::HostBackend>(device, kernels), std::move(inherited));
   if (!server) {

@@ -263,7 +263,7 @@ std::unique_ptr<function::StateStage> Nids::make_state_stage(function::CpuStage&
 
 std::unique_ptr<function::FinishStage> Nids::make_finish_stage(function::CpuStage& twin) {
   if (!traits_.finish) return nullptr;
-  return std::make_unique<NidsFinishStage>(static_cast<NidsStage&>(twin));
+  return std::make_unique<NidsFinishStage>(static_cast<NidsStage&>(twin), detection_->literals().size());
 }
 
 Result<std::string> Nids::changes_from(const function::NetworkFunction& running) const {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "function/confirming_stage.h"
 #include "function/network_function.h"
 #include "gpu/per_device.h"
 #include "nf/nids/detect/detection.h"
@@ -28,7 +29,7 @@
 
 namespace penstock::nids {
 
-class Nids final : public function::NetworkFunction {
+class Nids final : public function::NetworkFunction, public function::ConfirmingFunction {
  public:
   Nids(std::unique_ptr<const Detection> detection, const NidsSettings& settings);
 
@@ -41,6 +42,9 @@ class Nids final : public function::NetworkFunction {
   [[nodiscard]] std::optional<function::StageRecipe> stage_recipe(function::Processor processor) const override;
   std::unique_ptr<function::StateStage> make_state_stage(function::CpuStage& twin) override;
   std::unique_ptr<function::FinishStage> make_finish_stage(function::CpuStage& twin) override;
+  std::optional<function::ClearFindings> clear_findings() const noexcept override {
+    return nids::clear_findings(*detection_, settings_);
+  }
   /// "12 rules added, 3 removed, 5 changed (of 1,234); set anew: payload".
   Result<std::string> changes_from(const function::NetworkFunction& running) const override;
   /// What the run keeps: flow and host state, the counts of all workers, and the alerts of the rules that stay. It also

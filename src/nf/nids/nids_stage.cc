@@ -4,6 +4,8 @@
 #include "nf/nids/nids_stage.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstddef>
 #include <utility>
 
 #include "base/prefetch.h"
@@ -22,11 +24,27 @@ InspectorOptions with(InspectorOptions options, std::shared_ptr<const StateIds> 
   return options;
 }
 
+/// Of packets whose whole payload was searched, and has no literal. A test of the first bytes of PacketLiterals.
+function::ClearFindings no_literals() noexcept {
+  static_assert(offsetof(PacketLiterals, count) == 0 && offsetof(PacketLiterals, flags) == 2 &&
+                std::endian::native == std::endian::little);
+  constexpr std::uint64_t kCount = 0xffff;
+  constexpr auto flags = [](std::uint64_t them) { return them << 16; };
+  return {kCount | flags(PacketLiterals::kScanned | PacketLiterals::kTooMany | PacketLiterals::kPayload),
+          flags(PacketLiterals::kScanned | PacketLiterals::kPayload)};
+}
+
 /// How many packets ahead bytes are prefetched: packets that come back from a device, or arrived a batch ago, are no
 /// longer in the cache.
 constexpr std::size_t kFetchedAhead = 2;
 
 }  // namespace
+
+function::ClearFindings clear_findings(const Detection& detection, const NidsSettings& settings) noexcept {
+  const bool literals_tell_all =
+      !settings.tracker.keep_flows && !settings.tracker.refuse_undecodable && detection.literals_select_all();
+  return literals_tell_all ? no_literals() : function::ClearFindings();
+}
 
 NidsStage::NidsStage(const Detection& detection, HostMemory& hosts, const NidsSettings& settings,
                      std::shared_ptr<const StateIds> ids, std::shared_ptr<WorkerCounts> counts,
@@ -34,8 +52,7 @@ NidsStage::NidsStage(const Detection& detection, HostMemory& hosts, const NidsSe
     : counts_(std::move(counts)),
       rule_counts_(std::move(rule_counts)),
       seam_bytes_(settings.tracker.seam_bytes),
-      literals_tell_all_(!settings.tracker.keep_flows && !settings.tracker.refuse_undecodable &&
-                         detection.literals_select_all()),
+      clear_(clear_findings(detection, settings)),
       writes_flows_(settings.flow_records),
       at_boundary_(std::move(at_boundary)),
       writer_(settings.eve_log, settings.fast_log, settings.eve, detection.rules().rules, rule_counts_->alerts,
@@ -92,7 +109,7 @@ void NidsStage::inspect(std::span<const PacketView> packets, std::span<const std
       if (!found.empty()) penstock::prefetch(found[i + kFetchedAhead], sizeof(PacketLiterals));
     }
     const PacketView packet = packets[i];
-    if (!found.empty() && clear(literals_of(found[i]))) {
+    if (!found.empty() && clear_.has(found[i])) {
       ++counts_->counting.scanned_on_gpu;
       pass_over(packet);
       continue;
@@ -124,7 +141,7 @@ std::size_t NidsStage::choose(std::span<const PacketView> packets, std::span<con
                               std::span<std::uint8_t> chosen) noexcept {
   std::size_t count = 0;
   for (std::size_t i = 0; i < packets.size(); ++i) {
-    if (clear(literals_of(found[i]))) {
+    if (clear_.has(found[i])) {
       pass_over(packets[i]);
     } else {
       chosen[count++] = static_cast<std::uint8_t>(i);
@@ -134,6 +151,13 @@ std::size_t NidsStage::choose(std::span<const PacketView> packets, std::span<con
   return count;
 }
 
+void NidsStage::pass_over(const function::PassedOver& packets) noexcept {
+  WorkerCounts::Numbers& numbers = counts_->counting;
+  numbers.clear += packets.packets;
+  numbers.scanned_on_gpu += packets.packets;
+  numbers.frame_bytes += packets.bytes;
+}
+
 void NidsFinishStage::finish(std::span<const PacketView> packets, std::span<const std::byte* const> findings) noexcept {
   twin_.inspect(packets, findings, std::exchange(states_, {}));
 }
@@ -141,6 +165,12 @@ void NidsFinishStage::finish(std::span<const PacketView> packets, std::span<cons
 std::size_t NidsFinishStage::choose(std::span<const PacketView> packets, std::span<const std::byte* const> findings,
                                     std::span<std::uint8_t> chosen) noexcept {
   return twin_.choose(packets, findings, chosen);
+}
+
+bool NidsFinishStage::can_be(const std::byte* finding) const noexcept {
+  const PacketLiterals& found = literals_of(finding);
+  return found.count <= PacketLiterals::kMost &&
+         std::ranges::all_of(found.list(), [this](std::uint32_t literal) { return literal < literals_; });
 }
 
 void NidsStage::publish() noexcept {

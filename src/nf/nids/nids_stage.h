@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "function/burst.h"
+#include "function/confirming_stage.h"
 #include "function/network_function.h"
 #include "nf/nids/alert/alert_writer.h"
 #include "nf/nids/alert/frame_set.h"
@@ -54,6 +55,9 @@ struct RuleCounts {
   std::vector<RuleProfile> profile;  // empty if not recorded
 };
 
+/// Which findings leave nothing to inspect: no rule can match such a packet, and no bytes of it need to be kept.
+[[nodiscard]] function::ClearFindings clear_findings(const Detection& detection, const NidsSettings& settings) noexcept;
+
 class NidsStage final : public function::CpuStage, private stack::FrameSink {
  public:
   /// Borrows all arguments that it does not share. `at_boundary`: called at batch boundaries, with what is counted so
@@ -78,6 +82,8 @@ class NidsStage final : public function::CpuStage, private stack::FrameSink {
   /// function::FinishStage::choose).
   std::size_t choose(std::span<const PacketView> packets, std::span<const std::byte* const> found,
                      std::span<std::uint8_t> chosen) noexcept;
+  /// Counts packets with clear findings that another process has not handed over.
+  void pass_over(const function::PassedOver& packets) noexcept;
 
  private:
   void begin_frame(PacketView frame, std::size_t index) noexcept override;
@@ -89,11 +95,7 @@ class NidsStage final : public function::CpuStage, private stack::FrameSink {
   }
   void prefetch(const stack::Flow& flow) const noexcept override { inspector_.prefetch(flow); }
 
-  /// Whether no rule can match the packet and no bytes of it need to be kept.
-  [[nodiscard]] bool clear(const PacketLiterals& found) const noexcept {
-    return literals_tell_all_ && found.complete() && found.count == 0 && (found.flags & PacketLiterals::kPayload) != 0;
-  }
-  /// Counts a packet that is clear(), without inspecting it.
+  /// Counts a packet whose finding is clear, without inspecting it.
   void pass_over(PacketView packet) noexcept {
     ++counts_->counting.clear;
     counts_->counting.frame_bytes += packet.length();
@@ -104,9 +106,8 @@ class NidsStage final : public function::CpuStage, private stack::FrameSink {
   std::shared_ptr<WorkerCounts> counts_;
   const std::shared_ptr<RuleCounts> rule_counts_;
   const std::uint32_t seam_bytes_;
-  bool is_succeeded_ = false;     // another stage has taken over: it publishes, even while this one still gets packets
-  const bool literals_tell_all_;  // a packet without literals needs no inspection: they select all rules, and no flows
-                                  // are kept
+  bool is_succeeded_ = false;  // another stage has taken over: it publishes, even while this one still gets packets
+  const function::ClearFindings clear_;
   const bool writes_flows_;
   const AtBoundary at_boundary_;
   AlertWriter writer_;
@@ -121,16 +122,20 @@ class NidsStage final : public function::CpuStage, private stack::FrameSink {
 
 /// Passes the literals that a GPU found to the worker's CPU stage, because packets that a GPU has processed and packets
 /// left to the CPU belong to the same flows.
-class NidsFinishStage final : public function::FinishStage {
+class NidsFinishStage final : public function::FinishStage, public function::ConfirmingStage {
  public:
-  explicit NidsFinishStage(NidsStage& twin) noexcept : twin_(twin) {}
+  /// `literals`: how many a device searches for.
+  NidsFinishStage(NidsStage& twin, std::size_t literals) noexcept : twin_(twin), literals_(literals) {}
   void take_states(std::span<const std::byte* const> states) noexcept override { states_ = states; }
   void finish(std::span<const PacketView> packets, std::span<const std::byte* const> findings) noexcept override;
   std::size_t choose(std::span<const PacketView> packets, std::span<const std::byte* const> findings,
                      std::span<std::uint8_t> chosen) noexcept override;
+  bool can_be(const std::byte* finding) const noexcept override;
+  void pass_over(const function::PassedOver& packets) noexcept override { twin_.pass_over(packets); }
 
  private:
   NidsStage& twin_;
+  const std::size_t literals_;
   std::span<const std::byte* const> states_;  // of the next packets that `finish` gets
 };
 

@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdio>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -18,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "function/confirming_stage.h"
 #include "function/stack_use.h"
 #include "function/testing/attached_stage.h"
 #include "nf/nids/detect/testing/detection_bed.h"
@@ -569,6 +571,54 @@ TEST_F(NidsFunction, FindsTheSameWithTheStateOfFlows) {
   EXPECT_EQ(with["rules"], without["rules"]);
   EXPECT_EQ(with["inspection"]["flow_states"], 39) << "all but the first segment with data";
   EXPECT_GT(with["inspection"]["seams_known"], 30);
+}
+
+/// What a chain's process hands over, which may lie.
+TEST_F(NidsFunction, TakesOnlyFindingsThatADeviceCanHaveLeft) {
+  const auto nids = make(
+      "alert udp any any -> any any (content:\"one\"; sid:1;)\n"
+      "alert udp any any -> any any (content:\"two\"; sid:2;)\n");
+  AttachedStage stage(*nids);
+  const auto finish = nids->make_finish_stage(*stage);
+  const auto* const confirming = dynamic_cast<function::ConfirmingStage*>(finish.get());
+  ASSERT_NE(confirming, nullptr);
+  const auto can_be = [&](const std::function<void(PacketLiterals&)>& change) {
+    PacketLiterals found;
+    found.flags = PacketLiterals::kScanned;
+    change(found);
+    return confirming->can_be(reinterpret_cast<const std::byte*>(&found));
+  };
+  EXPECT_TRUE(can_be([](PacketLiterals&) {}));
+  EXPECT_TRUE(can_be([](PacketLiterals& found) { found.add(0), found.add(1); }));
+  EXPECT_FALSE(can_be([](PacketLiterals& found) { found.add(2); })) << "there are two literals";
+  EXPECT_FALSE(can_be([](PacketLiterals& found) { found.add(0xfffffff0); }));
+  EXPECT_FALSE(can_be([](PacketLiterals& found) { found.count = 1; })) << "none";
+  EXPECT_FALSE(can_be([](PacketLiterals& found) {
+    found.count = PacketLiterals::kMost + 1;
+    std::ranges::fill(found.literals, 0);
+  }));
+  EXPECT_FALSE(can_be([](PacketLiterals& found) { found.count = 0xffff; }));
+}
+
+TEST_F(NidsFunction, TellsWhichFindingsAreClear) {
+  const std::string by_literals = "alert udp any any -> any any (content:\"one\"; sid:1;)\n";
+  const auto is_clear = [&](const std::string& rules, const std::vector<Given>& given, const PacketLiterals& found) {
+    const auto nids = make(rules, given);
+    const auto& confirming = dynamic_cast<const function::ConfirmingFunction&>(*nids);
+    return confirming.clear_findings()->has(reinterpret_cast<const std::byte*>(&found));
+  };
+  const std::vector<Given> by_themselves{{"tracking", {"packets"}}};
+  for (std::uint16_t flags = 0; flags < 16; ++flags) {
+    PacketLiterals found;
+    found.flags = flags;
+    const bool is_complete = (flags & PacketLiterals::kScanned) != 0 && (flags & PacketLiterals::kTooMany) == 0;
+    const bool is_payload = (flags & PacketLiterals::kPayload) != 0;
+    EXPECT_EQ(is_clear(by_literals, by_themselves, found), is_complete && is_payload) << flags;
+    EXPECT_FALSE(is_clear(by_literals, {}, found)) << "streams need all packets";
+    EXPECT_FALSE(is_clear(by_literals + "alert udp any any -> any any (dsize:3; sid:2;)\n", by_themselves, found));
+    found.add(0);
+    EXPECT_FALSE(is_clear(by_literals, by_themselves, found));
+  }
 }
 
 TEST_F(NidsFunction, WaitsOnlyForPacketsNotClearedByAGpuAndFindsTheSame) {

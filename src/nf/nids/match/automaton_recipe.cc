@@ -140,7 +140,9 @@ std::unique_ptr<function::LoadedTables> load(const StageRecipe& recipe) {
   return std::make_unique<LoadedAutomaton>(*read_recipe(recipe));
 }
 
-function::StageNeeds needs(const StageRecipe& /*recipe*/) { return {scan_access(), sizeof(PacketLiterals), 0, {}}; }
+function::StageNeeds needs(const StageRecipe& /*recipe*/) {
+  return {scan_access(), sizeof(PacketLiterals), 0, {}, /*chooses_port=*/false};
+}
 
 }  // namespace
 

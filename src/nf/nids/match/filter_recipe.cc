@@ -108,7 +108,7 @@ std::unique_ptr<function::LoadedTables> load(const StageRecipe& recipe) {
 
 function::StageNeeds needs(const StageRecipe& recipe) {
   const std::uint32_t state_bytes = read_filter_recipe(recipe)->with_states ? sizeof(FlowState) : 0;
-  return {scan_access(), sizeof(PacketLiterals), state_bytes, {}};
+  return {scan_access(), sizeof(PacketLiterals), state_bytes, {}, /*chooses_port=*/false};
 }
 
 }  // namespace
