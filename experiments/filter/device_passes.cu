@@ -10,11 +10,11 @@
 #include <map>
 #include <utility>
 
-#include "experiments/filter/multiprocessor_share.h"
 #include "experiments/filter/random_packets.h"
 #include "experiments/filter/result_form.h"
 #include "gpu/check.cuh"
 #include "gpu/devices.h"
+#include "gpu/green_context.h"
 #include "gpu/memory.h"
 #include "gpu/share.cuh"
 
@@ -178,12 +178,15 @@ class DevicePasses::Memory {
 
   [[nodiscard]] std::size_t count() const noexcept { return count_; }
 
-  Result<const MultiprocessorShare*> share(unsigned percent) {
+  /// Fails if the driver refuses, with the function's name and CUDA's reason.
+  Result<const gpu::GreenContext*> share(unsigned percent) {
     auto found = shares_.find(percent);
     if (found == shares_.end()) {
-      auto taken = MultiprocessorShare::take(percent);
-      if (!taken) return tl::unexpected(std::move(taken.error()));
-      found = shares_.emplace(percent, std::move(*taken)).first;
+      try {
+        found = shares_.emplace(percent, gpu::GreenContext::of_percent(percent)).first;
+      } catch (const gpu::CudaError& error) {
+        return failure({{}, error.what(), "", ""});
+      }
     }
     return &found->second;
   }
@@ -222,9 +225,11 @@ class DevicePasses::Memory {
     }
     const auto part = share(percent);
     if (!part) return tl::unexpected(part.error());
-    const auto stream = (*part)->make_stream();
-    if (!stream) return tl::unexpected(stream.error());
-    return OwnedStream(*stream);
+    try {
+      return OwnedStream((*part)->make_stream());
+    } catch (const gpu::CudaError& error) {
+      return failure({{}, error.what(), "", ""});
+    }
   }
 
   std::size_t count_;
@@ -234,7 +239,7 @@ class DevicePasses::Memory {
   gpu::DeviceBuffer<std::byte> device_results_;
   unsigned bits_ = 0;
   std::size_t result_bytes_ = 0;
-  std::map<unsigned, MultiprocessorShare> shares_;  // by percent; outlive the streams
+  std::map<unsigned, gpu::GreenContext> shares_;  // by percent; outlive the streams
   OwnedStream stream_;
   std::unique_ptr<KeyTextures> textures_;
   std::vector<std::unique_ptr<Lane>> lanes_;

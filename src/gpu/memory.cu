@@ -26,6 +26,7 @@
 #include "gpu/check.cuh"
 #include "gpu/cuda_error.h"
 #include "gpu/devices.h"
+#include "gpu/green_context.h"
 #include "gpu/per_device.h"
 #include "gpu/pinned_pool.h"
 #include "gpu/stream.h"
@@ -147,7 +148,10 @@ PerDevice<Control>& controls() {
 }
 
 Control& control_of(int device) {
-  return controls().of(device, [] { return std::make_unique<Control>(); });
+  return controls().of(device, [] {
+    const GreenContextScope none(nullptr);  // whose streams would end before the process
+    return std::make_unique<Control>();
+  });
 }
 
 /// Of the device that has the memory; null if the driver cannot tell, because the context is lost or it is unloading.

@@ -4,9 +4,11 @@
 // Replaces the .cu files in a build without CUDA: there is never a device, and all allocations fail.
 
 #include <cstddef>
+#include <memory>
 
 #include "gpu/cuda_error.h"
 #include "gpu/devices.h"
+#include "gpu/green_context.h"
 #include "gpu/memory.h"
 #include "gpu/module.h"
 #include "gpu/pcie.h"
@@ -36,6 +38,17 @@ Progress Event::progress() const noexcept { return Progress::kFailed; }
 void Event::wait() const { fail(); }
 double Event::milliseconds_since(const Event&) const { fail(); }
 std::optional<double> Event::try_milliseconds_since(const Event&) const noexcept { return std::nullopt; }
+
+void GreenContextDeleter::operator()(CUgreenCtx_st*) const noexcept {}
+GreenContext GreenContext::of_percent(unsigned) { fail(); }
+CUstream_st* GreenContext::make_stream() const { fail(); }
+GreenContextScope::GreenContextScope(const GreenContext*) noexcept : outer_(nullptr) {}
+GreenContextScope::~GreenContextScope() { static_cast<void>(outer_); }
+const GreenContext* GreenContextScope::current() noexcept { return nullptr; }
+struct MultiprocessorGroups::Division {};
+MultiprocessorGroups::MultiprocessorGroups(unsigned) { fail(); }
+unsigned MultiprocessorGroups::multiprocessors_of_group() const noexcept { return 0; }
+std::shared_ptr<const GreenContext> MultiprocessorGroups::take(unsigned) const { fail(); }
 
 void* take_device_memory(std::size_t) { fail(); }
 void* take_pinned_memory(std::size_t) { fail(); }

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "gpu/check.cuh"
+#include "gpu/green_context.h"
 #include "gpu/stream.h"
 
 namespace penstock::gpu {
@@ -44,6 +45,10 @@ void StreamDeleter::operator()(CUstream_st* stream) const noexcept { static_cast
 void EventDeleter::operator()(CUevent_st* event) const noexcept { static_cast<void>(cudaEventDestroy(event)); }
 
 Stream::Stream() {
+  if (const GreenContext* const context = GreenContextScope::current(); context != nullptr) {
+    stream_.reset(context->make_stream());
+    return;
+  }
   cudaStream_t stream = nullptr;
   check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   stream_.reset(stream);
