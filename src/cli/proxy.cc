@@ -46,6 +46,7 @@ struct ServeOptions {
   std::string rate = "400Gbps";
   std::string unit_rate, user_rate;  // "": no limit
   unsigned batches = 0;
+  std::string multiprocessors = "all";
   SocketAccess access;
   unsigned user_units = proxy::Profile::kWhole;
   std::string mps;  // the folder; "": without
@@ -62,6 +63,8 @@ Result<proxy::ServerSettings> settings_of(const ServeOptions& options) {
   settings.path = options.socket;
   settings.batches = options.batches;
   settings.user_units = options.user_units;
+  settings.multiprocessors =
+      proxy::multiprocessor_shares_named(options.multiprocessors).value_or(proxy::MultiprocessorShares::all);
   settings.policy = proxy::policy_named(options.scheduler).value_or(proxy::Policy::weighted);
   settings.profile = proxy::Profile::named(options.profile).value_or(proxy::Profile{});
   const auto size = [&](std::string_view option, const std::string& text, std::uint64_t& to) {
@@ -163,8 +166,10 @@ std::string bound_text(const nlohmann::json& tenant) {
 void print_status(const std::string& text) {
   const auto json = nlohmann::json::parse(text);
   const auto restarts = json["restarts"].get<std::uint64_t>();
-  fmt::print("{}, {} of memory, scheduler {}{}{}\n", json["device"].get<std::string>(),
+  const auto shares = json["multiprocessor_shares"].get<std::string>();
+  fmt::print("{}, {} of memory, scheduler {}{}{}{}\n", json["device"].get<std::string>(),
              format_size(json["device_memory"].get<std::uint64_t>()), json["scheduler"].get<std::string>(),
+             shares == "all" ? "" : ", multiprocessors by " + shares,
              restarts == 0 ? "" : ", " + format_count(restarts, "restart"),
              json["device_lost"].get<bool>() ? ", LOST" : "");
   constexpr const char* kRow =
@@ -206,6 +211,12 @@ void add_proxy(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   server->add_option("--batches", options->batches, "most batches of a tenant on the GPU at a time; 0: no limit")
       ->check(whole_number(0, 4096))
+      ->capture_default_str();
+  server
+      ->add_option("--multiprocessors", options->multiprocessors,
+                   "how the GPU's multiprocessors are divided between tenants")
+      ->check(CLI::IsMember(std::vector<std::string>(std::begin(proxy::kMultiprocessorSharesNames),
+                                                     std::end(proxy::kMultiprocessorSharesNames))))
       ->capture_default_str();
   server->add_option("--on-device", options->on_device, "most bytes of all tenants on the GPU at a time")
       ->type_name("SIZE")
@@ -250,6 +261,10 @@ void add_proxy(CLI::App& app, int& exit_code) {
       "weighted, but by time on the GPU, and with as much reserved for tenants with a `run: {proxy_latency: …}` as "
       "keeps\n"
       "this bound.\n"
+      "Multiprocessors: all: kernels of each tenant may fill all; blocks: they launch no more blocks than its "
+      "profile's\n"
+      "part of the multiprocessors can hold; green-contexts: they run on multiprocessors of their own, which needs a\n"
+      "driver since CUDA 12.5.\n"
       "Signals: SIGINT and SIGTERM end the proxy; the runs go on with the CPU until they find a proxy there again.\n"
       "If the GPU is lost, the program starts again in the same process.");
   server->callback([options, &exit_code] { exit_code = serve(*options); });

@@ -4,10 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
+#include <optional>
 #include <utility>
 
 #include "gpu/cuda_error.h"
 #include "gpu/devices.h"
+#include "gpu/green_context.h"
 #include "gpu/pinned_region.h"
 #include "proxy/backend.h"
 
@@ -15,15 +18,33 @@ namespace penstock::proxy {
 
 namespace {
 
+class GpuPart final : public MultiprocessorPart {
+ public:
+  /// Without a context: all multiprocessors.
+  GpuPart(std::shared_ptr<const gpu::GreenContext> context, std::uint32_t multiprocessors)
+      : context_(std::move(context)), multiprocessors_(multiprocessors) {}
+  std::uint32_t multiprocessors() const noexcept override { return multiprocessors_; }
+  [[nodiscard]] const gpu::GreenContext* context() const noexcept { return context_.get(); }
+
+ private:
+  const std::shared_ptr<const gpu::GreenContext> context_;
+  const std::uint32_t multiprocessors_;
+};
+
 class GpuBackend final : public Backend {
  public:
   GpuBackend(const gpu::Device& device, std::span<const function::RemoteKernel> kernels)
-      : index_(device.index), name_(device.name), memory_(device.memory_bytes), kernels_(kernels) {
+      : index_(device.index),
+        name_(device.name),
+        memory_(device.memory_bytes),
+        multiprocessors_(static_cast<std::uint32_t>(device.multiprocessors)),
+        kernels_(kernels) {
     select();
   }
 
   std::string device() const override { return fmt::format("GPU {} ({})", index_, name_); }
   std::uint64_t memory() const override { return memory_; }
+  std::uint32_t multiprocessors() const override { return multiprocessors_; }
   void select() const override { gpu::use_device(index_); }
   bool is_lost() const noexcept override { return gpu::is_lost(index_); }
   std::shared_ptr<void> open(std::span<std::uint8_t> memory) const override {
@@ -42,9 +63,22 @@ class GpuBackend final : public Backend {
     }
     return names;
   }
-  std::unique_ptr<ring::Lane> make_lane(const ring::LaneShape& shape, ring::LaneStages stages,
-                                        const ring::LaneMemory& memory) const override {
+  void divide_multiprocessors() override {
     select();
+    groups_.emplace(Profile::kWhole);
+  }
+  std::shared_ptr<const MultiprocessorPart> take_part(Profile profile) const override {
+    // What is left over when the device is divided belongs to whoever has all of it.
+    if (profile.units == Profile::kWhole) return std::make_shared<GpuPart>(nullptr, multiprocessors_);
+    select();
+    auto context = groups_.value().take(profile.units);
+    const std::uint32_t multiprocessors = context->multiprocessors();
+    return std::make_shared<GpuPart>(std::move(context), multiprocessors);
+  }
+  std::unique_ptr<ring::Lane> make_lane(const ring::LaneShape& shape, ring::LaneStages stages,
+                                        const ring::LaneMemory& memory, const MultiprocessorPart* part) const override {
+    select();
+    const gpu::GreenContextScope scope(part == nullptr ? nullptr : static_cast<const GpuPart*>(part)->context());
     return ring::make_device_lane(shape, std::move(stages), nullptr, &memory);
   }
 
@@ -52,7 +86,9 @@ class GpuBackend final : public Backend {
   const int index_;
   const std::string name_;
   const std::uint64_t memory_;
+  const std::uint32_t multiprocessors_;
   const std::span<const function::RemoteKernel> kernels_;
+  std::optional<gpu::MultiprocessorGroups> groups_;
 };
 
 }  // namespace

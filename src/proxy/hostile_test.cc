@@ -19,6 +19,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <random>
+#include <set>
 #include <thread>
 
 #include "base/shared_memory.h"
@@ -134,11 +135,12 @@ class HandMade {
   [[nodiscard]] int proxy_file() const { return made_.descriptors.at(0).get(); }
   [[nodiscard]] int wake_file() const { return made_.descriptors.at(2).get(); }
   /// A new one, which no lane has.
-  std::uint32_t make_stage(std::uint32_t worker, std::uint32_t batch_packets) {
+  std::uint32_t make_stage(std::uint32_t worker, std::uint32_t batch_packets, std::uint32_t multiprocessors = 0) {
     MakeStage message;
     message.tables = tables_->id();
     message.worker = worker;
     message.batch_packets = batch_packets;
+    message.multiprocessors = multiprocessors;
     return connection_->request(message).id;
   }
   [[nodiscard]] RemoteTables& tables() { return *tables_; }
@@ -570,6 +572,49 @@ TEST_F(Hostile, StagesThatDoNotFitTheirLaneAreRefused) {
   EXPECT_THROW(tenant.connection().request(message), gpu::CudaError);
   message.stages[0] = tenant.make_stage(0, 65);
   EXPECT_NO_THROW(tenant.connection().request(message));
+  EXPECT_TRUE(tenant.submit(tenant.order()));
+}
+
+TEST_F(Hostile, NoStageFillsMoreMultiprocessorsThanTheTenantHas) {
+  ServerSettings settings;
+  settings.profile = {4};
+  settings.multiprocessors = MultiprocessorShares::blocks;
+  start(std::move(settings));
+  HandMade tenant(path_);
+  MakeLane message = to_message(shape_of_block()).value();
+  for (const std::uint32_t asked : {0U, 3U, 8U, 9U, 132U, ~0U}) {
+    message.stages[0] = tenant.make_stage(0, 64, asked);
+    EXPECT_NO_THROW(tenant.connection().request(message));
+  }
+  EXPECT_EQ(device_.stage_limits(), (std::set<std::uint32_t>{3, 8})) << "132 / 4 of the tenant, / 4 of a batch";
+}
+
+TEST_F(Hostile, ATenantThatLiesGivesBackItsGreenContext) {
+  ServerSettings settings;
+  settings.profile = {16};
+  settings.multiprocessors = MultiprocessorShares::green_contexts;
+  start(std::move(settings));
+  for (int i = 0; i < 3; ++i) {
+    HandMade tenant(path_);
+    EXPECT_TRUE(tenant.submit(tenant.order()));
+    EXPECT_EQ(device_.sixteenths_taken, 16U);
+    Order lie = tenant.order();
+    lie.segment = 7;
+    EXPECT_FALSE(tenant.submit(lie));
+    expect_no_tenants();
+    EXPECT_EQ(device_.sixteenths_taken, 0U);
+  }
+  expect_honest_run();
+}
+
+TEST_F(Hostile, ATenantThatIsRefusedTakesNoGreenContext) {
+  ServerSettings settings;
+  settings.profile = {16};
+  settings.multiprocessors = MultiprocessorShares::green_contexts;
+  start(std::move(settings));
+  HandMade tenant(path_);
+  EXPECT_FALSE(remote_lanes(path_, {"second", "1q"}));
+  EXPECT_EQ(device_.sixteenths_taken, 16U);
   EXPECT_TRUE(tenant.submit(tenant.order()));
 }
 

@@ -9,12 +9,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 #include <utility>
@@ -23,6 +25,7 @@
 #include "gpu/devices.h"
 #include "gpu/memory.h"
 #include "gpu/per_packet.cuh"
+#include "gpu/share.cuh"
 #include "proxy/problem.h"
 #include "proxy/remote_lanes.h"
 #include "proxy/restart.h"
@@ -87,10 +90,60 @@ std::unique_ptr<function::LoadedTables> load_block(const function::StageRecipe& 
 function::StageNeeds needs_of_block(const function::StageRecipe& recipe) {
   return {access_of(recipe.arguments[0] != std::byte{0})};
 }
-constexpr function::RemoteKernel kKernels[] = {{"block", check_block, load_block, needs_of_block}};
+
+constexpr std::size_t kMostMultiprocessors = 1024;
+__device__ unsigned crowd_now, crowd_most;  // blocks of `crowd` that run, and the most that have run at a time
+__device__ std::uint8_t crowd_on[kMostMultiprocessors];  // multiprocessors on which blocks have run
+
+/// Blocks that stay long enough to meet those of other batches.
+__global__ void crowd() {
+  if (threadIdx.x != 0) return;
+  unsigned multiprocessor = 0;
+  asm volatile("mov.u32 %0, %%smid;" : "=r"(multiprocessor));
+  crowd_on[multiprocessor] = 1;
+  atomicMax(&crowd_most, atomicAdd(&crowd_now, 1) + 1);
+  constexpr long long kCycles = 50'000;
+  for (const long long begin = clock64(); clock64() - begin < kCycles;) {
+  }
+  atomicSub(&crowd_now, 1);
+}
+constexpr unsigned kCrowdThreads = 256;
+
+/// Fills what it may.
+class CrowdStage final : public gpu::GpuStage {
+ public:
+  CrowdStage(const BlockCore& core, std::uint32_t multiprocessors)
+      : core_(core), blocks_(std::min(kMostBlocks, gpu::most_blocks_of_share(multiprocessors, crowd, kCrowdThreads))) {}
+  bool enqueue(const gpu::DevicePackets& batch, const gpu::Stream& stream) noexcept override {
+    cudaLaunchConfig_t launch{};
+    launch.gridDim = blocks_;
+    launch.blockDim = kCrowdThreads;
+    launch.stream = stream.get();
+    return cudaLaunchKernelEx(&launch, crowd) == cudaSuccess && gpu::enqueue_per_packet(core_, batch, stream);
+  }
+
+ private:
+  static constexpr std::uint32_t kMostBlocks = 4096;
+  const BlockCore core_;
+  const std::uint32_t blocks_;
+};
+
+class CrowdTables final : public function::LoadedTables {
+ public:
+  std::unique_ptr<DeviceStage> make_stage(const StageUse& use) override {
+    return std::make_unique<CrowdStage>(BlockCore{nullptr, 0, false}, use.multiprocessors);
+  }
+  std::size_t bytes() const noexcept override { return 0; }
+};
+std::unique_ptr<function::LoadedTables> load_crowd(const function::StageRecipe& /*recipe*/) {
+  return std::make_unique<CrowdTables>();
+}
+
+constexpr function::RemoteKernel kKernels[] = {{"block", check_block, load_block, needs_of_block},
+                                               {"crowd", check_block, load_crowd, needs_of_block}};
 
 /// Its table lives as long as the test.
-void add_block(FakeChain& chain, bool payload, std::vector<std::uint16_t> ports) {
+void add_block(FakeChain& chain, bool payload, std::vector<std::uint16_t> ports, const char* kernel = "block") {
   auto kept = std::make_shared<std::vector<std::uint16_t>>(std::move(ports));
   auto& function =
       chain.add_function("block", run::testing::each([kept, payload](PacketView packet) {
@@ -100,11 +153,11 @@ void add_block(FakeChain& chain, bool payload, std::vector<std::uint16_t> ports)
   function.own_traits.drop_reasons = kReasons;
   function.own_traits.cpu = access_of(payload);
   function.own_traits.devices[function::Processor::gpu] = access_of(payload);
-  function.recipe = [kept, payload] {
+  function.recipe = [kept, payload, kernel] {
     std::vector<std::byte> table(kept->size() * 2);
     if (!table.empty()) std::memcpy(table.data(), kept->data(), table.size());
     return std::optional(function::StageRecipe{
-        "block", {std::byte{payload}}, {std::make_shared<const std::vector<std::byte>>(std::move(table))}});
+        kernel, {std::byte{payload}}, {std::make_shared<const std::vector<std::byte>>(std::move(table))}});
   };
 }
 
@@ -208,6 +261,72 @@ TEST_P(GpuProxy, ServesSeveralRunsAtOnce) {
       EXPECT_EQ(report.gpu->failures, 0U);
     });
   }
+}
+
+/// What kernels of a tenant of 4q have filled that has several batches in flight.
+struct Filled {
+  unsigned blocks = 0;  // the most at a time
+  std::size_t multiprocessors = 0;
+  nlohmann::json status;
+};
+Filled filled_by_a_tenant(MultiprocessorShares shares) {
+  ServerSettings settings;
+  settings.path =
+      (std::filesystem::temp_directory_path() / ("penstock-gpu-crowd-" + std::to_string(::getpid()))).string();
+  settings.multiprocessors = shares;
+  const std::string path = settings.path;
+  const auto server = Server::start(std::move(settings), make_gpu_backend(0, kKernels));
+  if (!server) return ADD_FAILURE() << to_string(server.error()), Filled{};
+  Filled filled;
+  FakeChain chain;
+  chain.add_source("in", [&, polls = 0, poll = run::testing::script({run::testing::numbered_frames(20000)})](
+                             unsigned worker, Batch& batch) mutable {
+    if (++polls == 15) filled.status = nlohmann::json::parse(ask_for_status(path, false).value_or("null"));
+    return poll(worker, batch);
+  });
+  auto& sink = chain.add_sink("out");
+  add_block(chain, false, {}, "crowd");
+  chain.settings.batch_bytes = 64 << 10;
+  chain.settings.batch_packets = 500;
+  chain.settings.queue_bytes = 4 << 20;
+  chain.settings.streams = 8;
+  chain.settings.processor = function::Processor::gpu;
+  chain.settings.remote = remote_lanes(path, {"test", "4q"}).value();
+  const unsigned none = 0;
+  std::vector<std::uint8_t> on(kMostMultiprocessors);
+  gpu::check(cudaMemcpyToSymbol(crowd_most, &none, sizeof none));
+  gpu::check(cudaMemcpyToSymbol(crowd_on, on.data(), on.size()));
+  const std::atomic<bool> stop{false};
+  const auto result = run::run(chain, {}, stop);
+  if (!result) return ADD_FAILURE() << to_string(result.error()), Filled{};
+  EXPECT_EQ(result->report.gpu->failures, 0U);
+  EXPECT_EQ(sink.sent[0].size(), 20000U);
+  gpu::check(cudaMemcpyFromSymbol(&filled.blocks, crowd_most, sizeof filled.blocks));
+  gpu::check(cudaMemcpyFromSymbol(on.data(), crowd_on, on.size()));
+  filled.multiprocessors = static_cast<std::size_t>(std::ranges::count(on, 1));
+  return filled;
+}
+
+TEST(GpuProxyShares, ATenantHasNoMoreBlocksThanItsMultiprocessorsHold) {
+  gpu::use_device(0);
+  const std::uint32_t share = Profile{4}.multiprocessors(gpu::multiprocessors_of_device());
+  const std::uint32_t most = gpu::most_blocks_of_share(share, crowd, kCrowdThreads);
+  const Filled limited = filled_by_a_tenant(MultiprocessorShares::blocks);
+  EXPECT_GT(limited.blocks, 0U);
+  EXPECT_LE(limited.blocks, most);
+  EXPECT_GT(filled_by_a_tenant(MultiprocessorShares::all).blocks, most) << "nothing else limits it";
+}
+
+TEST(GpuProxyShares, ATenantHasTheMultiprocessorsOfItsGreenContextOnly) {
+  gpu::use_device(0);
+  const std::uint32_t all = gpu::multiprocessors_of_device();
+  const Filled divided = filled_by_a_tenant(MultiprocessorShares::green_contexts);
+  ASSERT_EQ(divided.status["tenants"].size(), 1U) << divided.status.dump(2);
+  const auto most = divided.status["tenants"][0]["multiprocessors_most"].get<std::size_t>();
+  EXPECT_GT(most, 0U);
+  EXPECT_LE(most, all / 4);
+  EXPECT_EQ(divided.multiprocessors, most);
+  EXPECT_EQ(filled_by_a_tenant(MultiprocessorShares::all).multiprocessors, all) << "nothing else limits it";
 }
 
 /// An illegal access, which ends the process's use of the device.

@@ -15,6 +15,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 
 #include "gpu/cuda_error.h"
 #include "process/remote_function.h"
@@ -442,6 +443,111 @@ TEST_F(Proxy, SaysWhetherALatencyBoundHolds) {
   EXPECT_NE(to_string(lanes.error()).find("a latency bound that is too long: found 11000000 us, expected at most"),
             std::string::npos)
       << to_string(lanes.error());
+}
+
+TEST_F(Proxy, LimitsBlocksByProfile) {
+  ServerSettings settings;
+  settings.profile = {4};
+  settings.multiprocessors = MultiprocessorShares::blocks;
+  start(settings);
+  const Outcome twins = run_chain(false, block_twice);
+  nlohmann::json during;
+  std::string metrics;
+  const Outcome proxied = run_chain(true, block_twice, [&](std::size_t polled) {
+    if (polled != 40) return;
+    during = nlohmann::json::parse(ask_for_status(path_, false).value());
+    metrics = ask_for_status(path_, true).value();
+  });
+  expect_same(twins, proxied);
+  EXPECT_EQ(proxied.report.gpu->failures, 0U);
+  EXPECT_EQ(device_.stage_limits(), std::set<std::uint32_t>{8}) << "132 / 4 of the tenant, / 4 of a batch";
+  EXPECT_EQ(during["multiprocessors"], 132);
+  EXPECT_EQ(during["multiprocessor_shares"], "blocks");
+  ASSERT_EQ(during["tenants"].size(), 1U);
+  EXPECT_EQ(during["tenants"][0]["multiprocessors_most"], 33);
+  EXPECT_EQ(during["tenants"][0]["batches_most"], 4);
+  EXPECT_NE(metrics.find("profile=\"4q\"} 33\n"), std::string::npos) << metrics;
+}
+
+TEST_F(Proxy, LimitsBatchesToTheMultiprocessorsOfTheTenant) {
+  device_.multiprocessors = 40;  // 2 of 1q
+  ServerSettings settings;
+  settings.multiprocessors = MultiprocessorShares::blocks;
+  start(settings);
+  nlohmann::json during;
+  run_chain(true, block_some, [&](std::size_t polled) {
+    if (polled == 40) during = nlohmann::json::parse(ask_for_status(path_, false).value());
+  });
+  ASSERT_EQ(during["tenants"].size(), 1U);
+  EXPECT_EQ(during["tenants"][0]["multiprocessors_most"], 2);
+  EXPECT_EQ(during["tenants"][0]["batches_most"], 2);
+  EXPECT_EQ(device_.stage_limits(), std::set<std::uint32_t>{1});
+}
+
+TEST_F(Proxy, GivesEachTenantAGreenContextByProfile) {
+  ServerSettings settings;
+  settings.profile = {4};
+  settings.multiprocessors = MultiprocessorShares::green_contexts;
+  start(settings);
+  const Outcome twins = run_chain(false, block_twice);
+  nlohmann::json during;
+  std::string metrics;
+  unsigned taken = 0;
+  const Outcome proxied = run_chain(true, block_twice, [&](std::size_t polled) {
+    if (polled != 40) return;
+    during = nlohmann::json::parse(ask_for_status(path_, false).value());
+    metrics = ask_for_status(path_, true).value();
+    taken = device_.sixteenths_taken;
+  });
+  expect_same(twins, proxied);
+  EXPECT_EQ(proxied.report.gpu->failures, 0U);
+  EXPECT_EQ(device_.lane_parts(), std::set<std::uint32_t>{32}) << "of 16 groups of 8";
+  EXPECT_EQ(device_.stage_limits(), std::set<std::uint32_t>{32});
+  EXPECT_EQ(taken, 4U);
+  EXPECT_EQ(during["multiprocessor_shares"], "green-contexts");
+  ASSERT_EQ(during["tenants"].size(), 1U);
+  EXPECT_EQ(during["tenants"][0]["multiprocessors_most"], 32);
+  EXPECT_FALSE(during["tenants"][0].contains("batches_most")) << "they share the green context";
+  EXPECT_NE(metrics.find("profile=\"4q\"} 32\n"), std::string::npos) << metrics;
+  server_.reset();
+  EXPECT_EQ(device_.sixteenths_taken, 0U);
+}
+
+TEST_F(Proxy, DoesNotStartWithoutTheGreenContextsThatItIsToUse) {
+  device_.has_green_contexts = false;
+  ServerSettings settings;
+  settings.path = path_;
+  settings.multiprocessors = MultiprocessorShares::green_contexts;
+  const auto server = Server::start(settings, std::make_unique<testing::HostBackend>(device_, testing::kBlockKernels));
+  ASSERT_FALSE(server);
+  EXPECT_EQ(to_string(server.error()),
+            "the multiprocessors of a simulated device cannot be divided by green contexts: found the driver has no "
+            "green contexts, expected a driver and a GPU that can, or --multiprocessors blocks");
+}
+
+TEST_F(Proxy, LeavesAllMultiprocessorsToEachUnlessToldOtherwise) {
+  start();
+  nlohmann::json during;
+  run_chain(true, block_some, [&](std::size_t polled) {
+    if (polled == 40) during = nlohmann::json::parse(ask_for_status(path_, false).value());
+  });
+  EXPECT_EQ(device_.stage_limits(), std::set<std::uint32_t>{0});
+  EXPECT_EQ(device_.lane_parts(), std::set<std::uint32_t>{0});
+  EXPECT_EQ(during["multiprocessor_shares"], "all");
+  EXPECT_FALSE(during["tenants"][0].contains("multiprocessors_most"));
+}
+
+TEST(Profile, NeverGivesMoreMultiprocessorsThanThereAre) {
+  for (const std::uint32_t of_device : {16U, 84U, 108U, 132U, 160U}) {
+    for (unsigned units = 1; units <= Profile::kWhole; units *= 2) {
+      const std::uint32_t of_each = Profile{units}.multiprocessors(of_device);
+      EXPECT_GE(of_each, 1U);
+      EXPECT_LE(of_each * (Profile::kWhole / units), of_device) << units << " of " << of_device;
+    }
+  }
+  EXPECT_EQ(Profile{1}.multiprocessors(132), 8U);
+  EXPECT_EQ(Profile{16}.multiprocessors(132), 132U);
+  EXPECT_EQ(Profile{1}.multiprocessors(8), 1U) << "a device that cannot be divided by 16";
 }
 
 TEST_F(Proxy, ChangesItsSchedulerWhileItRuns) {

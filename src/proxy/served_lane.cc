@@ -68,7 +68,7 @@ Result<std::unique_ptr<ServedLane>> ServedLane::make(TenantState& tenant, const 
   for (const std::span<std::uint8_t> part : {memory.results, memory.packed, memory.states}) {
     if (!part.empty()) lane->openings_.push_back(tenant.backend.open(part));
   }
-  lane->lane_ = tenant.backend.make_lane(shape, std::move(lane->stages_), memory);
+  lane->lane_ = tenant.backend.make_lane(shape, std::move(lane->stages_), memory, tenant.part.get());
   lane->stages_.clear();
   return lane;
 }

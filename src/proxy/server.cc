@@ -18,6 +18,7 @@
 
 #include "base/log.h"
 #include "base/units.h"
+#include "gpu/cuda_error.h"
 #include "ipc/foreign_descriptor.h"
 #include "proxy/problem.h"
 
@@ -33,17 +34,19 @@ std::string name_of(const Hello& hello) {
   return hello.name.view().empty() ? "without a name" : printable(hello.name.view());
 }
 
-/// Of two limits, 0 being none.
-template <typename Number>
-Number least_limit(Number one, Number other) {
-  if (one == 0 || other == 0) return std::max(one, other);
-  return std::min(one, other);
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Server>> Server::start(ServerSettings settings, std::unique_ptr<Backend> backend,
                                               Inheritance inherited) {
+  if (settings.multiprocessors == MultiprocessorShares::green_contexts) {
+    try {
+      backend->divide_multiprocessors();
+    } catch (const gpu::CudaError& error) {
+      return failure(
+          problem(fmt::format("the multiprocessors of {} cannot be divided by green contexts", backend->device()),
+                  error.what(), "a driver and a GPU that can, or --multiprocessors blocks"));
+    }
+  }
   if (inherited.policy) settings.policy = *inherited.policy;
   if (!inherited.listener) {
     auto listener = Listener::open(settings.path, settings.mode);
@@ -244,6 +247,7 @@ Result<Quota> Server::admit(const Hello& hello, const Peer& peer, TenantState& t
   quota.host_bytes = settings_.host_bytes;
   quota.bytes_per_second = least_limit(hello.bytes_per_second, settings_.unit_bytes_per_second * quota.profile.units);
   quota.batches = least_limit(hello.batches, settings_.batches);
+  if (auto given = give_multiprocessors(quota, tenant); !given) return failure(std::move(given.error()));
   tenant.scheduled = arbiter_.with([&](Scheduler& scheduler) {
     return scheduler.add({quota.profile.part(), quota.bytes_per_second, quota.batches, quota.latency, peer.uid,
                           settings_.user_bytes_per_second},
@@ -253,6 +257,29 @@ Result<Quota> Server::admit(const Hello& hello, const Peer& peer, TenantState& t
   log_info("tenant {}: process {} of user {}, group {}, profile {}, {} of device memory", name_of(hello), peer.pid,
            peer.uid, peer.gid, quota.profile.name(), format_size(quota.device_bytes));
   return quota;
+}
+
+Result<void> Server::give_multiprocessors(Quota& quota, TenantState& tenant) const {
+  switch (settings_.multiprocessors) {
+    case MultiprocessorShares::all: break;
+    case MultiprocessorShares::blocks: {
+      // Kernels are limited one by one, so what they fill together depends on how many run at a time.
+      constexpr unsigned kBatches = 4;  // enough to copy in both directions while kernels run
+      quota.multiprocessors = quota.profile.multiprocessors(backend_->multiprocessors());
+      quota.batches = std::min(least_limit(quota.batches, kBatches), quota.multiprocessors);
+      quota.multiprocessors_of_batch = quota.multiprocessors / quota.batches;
+      break;
+    }
+    case MultiprocessorShares::green_contexts: try { tenant.part = backend_->take_part(quota.profile);
+      } catch (const gpu::CudaError& error) {
+        return failure(
+            problem(fmt::format("no multiprocessors for a tenant of profile {}", quota.profile.name()), error.what()));
+      }
+      // Kernels of all its batches share them. This only says how many blocks are of use.
+      quota.multiprocessors = quota.multiprocessors_of_batch = tenant.part->multiprocessors();
+      break;
+  }
+  return {};
 }
 
 void Server::leave(TenantState& tenant, std::chrono::nanoseconds took) noexcept {
@@ -347,6 +374,8 @@ std::string Server::status_prometheus(Policy policy) const {
     const std::uint64_t ns = tenant.state->counters.attach_ns.load();
     return ns == 0 ? "NaN" : fmt::to_string(static_cast<double>(ns) / 1e9);
   });
+  if (settings_.multiprocessors != MultiprocessorShares::all)
+    add("multiprocessors", "gauge", [](const Admitted& tenant) { return tenant.quota.multiprocessors; });
   if (policy != Policy::deadline) return text;
   add("latency_bound_seconds", "gauge",
       [](const Admitted& tenant) { return std::chrono::duration<double>(tenant.quota.latency).count(); });
@@ -391,6 +420,7 @@ std::string Server::status_json(Policy policy) const {
     if (const std::uint64_t ns = counters.attach_ns.load(); ns != 0) json["attach_ms"] = static_cast<double>(ns) / 1e6;
     if (tenant.quota.batches != 0) json["batches_most"] = tenant.quota.batches;
     if (tenant.quota.bytes_per_second != 0) json["bytes_per_second_most"] = tenant.quota.bytes_per_second;
+    if (tenant.quota.multiprocessors > 0) json["multiprocessors_most"] = tenant.quota.multiprocessors;
     if (tenant.quota.latency.count() > 0) {
       json["latency_bound_us"] = us(tenant.quota.latency);
       json["late_batches"] = counters.late.load();
@@ -406,6 +436,8 @@ std::string Server::status_json(Policy policy) const {
   const Json json{{"device", backend_->device()},
                   {"device_lost", is_lost()},
                   {"device_memory", backend_->memory()},
+                  {"multiprocessors", backend_->multiprocessors()},
+                  {"multiprocessor_shares", name_of(settings_.multiprocessors)},
                   {"scheduler", kPolicyNames[static_cast<std::size_t>(policy)]},
                   {"restarts", restarts_},
                   {"detached", detached_},

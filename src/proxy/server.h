@@ -38,7 +38,8 @@ struct ServerSettings {
   Profile profile;                                    // of tenants that ask for none
   std::uint64_t host_bytes = std::uint64_t{4} << 30;  // that a tenant may let the device access
   unsigned batches = 0;                               // of a tenant on the device; 0: no limit
-  unsigned user_units = Profile::kWhole;              // sixteenths of a user's tenants together
+  MultiprocessorShares multiprocessors = MultiprocessorShares::all;
+  unsigned user_units = Profile::kWhole;  // sixteenths of a user's tenants together
   // Most bytes per second to and from the device, both together; 0: no limit.
   std::uint64_t unit_bytes_per_second = 0;  // for each sixteenth that a tenant has
   std::uint64_t user_bytes_per_second = 0;  // of a user's tenants together
@@ -98,6 +99,7 @@ class Server final : private Admission {
 
   Server(ServerSettings settings, std::unique_ptr<Backend> backend, Listener listener, const Inheritance& inherited);
   Result<Quota> admit(const Hello& hello, const Peer& peer, TenantState& tenant) override;
+  [[nodiscard]] Result<void> give_multiprocessors(Quota& quota, TenantState& tenant) const;
   void leave(TenantState& tenant, std::chrono::nanoseconds took) noexcept override;
   void release_ended_stages() noexcept override;
   void accept_all() noexcept;

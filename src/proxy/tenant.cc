@@ -72,6 +72,7 @@ Tenant::~Tenant() {
   // Lanes of others give back their stages of these tables when no batch uses them, without any help of their tenants.
   state_.tables->wait_for_none();
   for (std::uint32_t id = 0; id < kMostMemories; ++id) state_.remove_memory(id);
+  state_.part.reset();
   if (admitted_) admission_.leave(state_, releasing_ + (Arbiter::now() - begun));
   ipc::close_foreign(std::move(socket_));
 }
@@ -428,7 +429,8 @@ Result<std::uint32_t> Tenant::make_stage(const MakeStage& request) {
     return failure(problem("a stage: wrong number of packets or worker", std::to_string(request.batch_packets)));
   if (state_.stages.size() >= kMostStagesOfTenant)
     return failure(problem("a stage: too many", "", fmt::format("at most {}", kMostStagesOfTenant)));
-  const StageUse use{request.worker, request.batch_packets, request.multiprocessors};
+  const StageUse use{request.worker, request.batch_packets,
+                     least_limit(request.multiprocessors, quota_.multiprocessors_of_batch)};
   const Tables& of_stage = found->second;
   const bool are_own = of_stage.loaded != nullptr;
   const std::shared_ptr<function::LoadedTables> tables = are_own ? of_stage.loaded : of_stage.grant->tables();

@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -29,7 +30,17 @@ struct Quota {
   std::uint64_t bytes_per_second = 0;  // 0: no limit
   unsigned batches = 0;                // in flight; 0: no limit
   std::chrono::nanoseconds latency{};  // bound; 0: none
+  // That kernels may fill, of all batches together and of one, as in StageUse; 0: all.
+  std::uint32_t multiprocessors = 0;
+  std::uint32_t multiprocessors_of_batch = 0;
 };
+
+/// Of two limits, 0 being none.
+template <typename Number>
+[[nodiscard]] constexpr Number least_limit(Number one, Number other) noexcept {
+  if (one == 0 || other == 0) return std::max(one, other);
+  return std::min(one, other);
+}
 
 /// Of all tenants: which are admitted. Thread-safe.
 class Admission {

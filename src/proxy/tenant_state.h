@@ -127,6 +127,7 @@ struct TenantState {
   const Backend& backend;
   Arbiter& arbiter;
   Scheduler::Id scheduled = 0;
+  std::shared_ptr<const MultiprocessorPart> part;  // null: all multiprocessors; set before there are lanes
   TenantCounters counters;
   StagePool stages;
   std::atomic<bool> exchanges_tables{false};  // lanes pass boundaries while they have no batch

@@ -3,8 +3,8 @@
 //
 // The program with one more function, `block`, whose GPU stage runs in a proxy only. As `proxy_program simulate SOCKET
 // [OPTION VALUE]...` it is a proxy whose device is simulated: stages of `block`, of the router, of the firewall without
-// connections, of the filter, of `nids` and of outbound `ipsec` run on its host. Options are --polls, and --scheduler
-// and --rate of `penstock proxy serve`; others have no effect. At SIGUSR1, the device is lost.
+// connections, of the filter, of `nids` and of outbound `ipsec` run on its host. Options are --polls, and --scheduler,
+// --multiprocessors and --rate of `penstock proxy serve`; others have no effect. At SIGUSR1, the device is lost.
 
 #include <fmt/format.h>
 
@@ -86,6 +86,8 @@ int simulate(const char* socket, std::span<char*> options) {
     const std::string_view option = options[i], value = options[i + 1];
     if (option == "--polls") device.polls = static_cast<unsigned>(parse_integer(value).value_or(1));
     if (option == "--scheduler") settings.policy = proxy::policy_named(value).value_or(settings.policy);
+    if (option == "--multiprocessors")
+      settings.multiprocessors = proxy::multiprocessor_shares_named(value).value_or(settings.multiprocessors);
     if (option == "--rate")
       if (const auto rate = parse_rate(value)) settings.device.bytes_per_second = rate->value / 8;
   }

@@ -164,6 +164,15 @@ TEST_F(ProxyProgram, EndsWhenItIsToldToWhileItsDeviceIsLost) {
                                      "program starts again in "));
 }
 
+TEST_F(ProxyProgram, SaysHowItDividesMultiprocessors) {
+  ASSERT_EQ(script("proxy; penstock proxy status sock"), 0) << read("err");
+  EXPECT_THAT(read("out"), HasSubstr("scheduler weighted\n"));
+  ASSERT_EQ(script("proxy --multiprocessors green-contexts; penstock proxy status sock"), 0) << read("err");
+  EXPECT_THAT(read("out"), HasSubstr("scheduler weighted, multiprocessors by green-contexts\n"));
+  EXPECT_EQ(script("penstock proxy serve sock --multiprocessors some"), 2);
+  EXPECT_THAT(read("err"), HasSubstr("--multiprocessors"));
+}
+
 TEST_F(ProxyRuns, LosesOnlyTheTenantThatIsKilled) {
   write("endless.yaml",
         "ports:\n  in: {generator: {rate: 20kpps}}\n  out: {\"null\": {}}\nchain:\n  - block: {}\n"

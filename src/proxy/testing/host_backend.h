@@ -9,16 +9,20 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "function/snapshot.h"
+#include "gpu/cuda_error.h"
 #include "proxy/backend.h"
 #include "ring/lane_memory.h"
 #include "ring/testing/simulated_lane.h"
@@ -31,9 +35,54 @@ struct HostDevice {
   std::atomic<bool> fails{false};
   std::atomic<bool> lost{false};
   std::atomic<std::uint64_t> memory{std::uint64_t{16} << 30};
+  std::atomic<std::uint32_t> multiprocessors{132};
   std::atomic<int> lanes{0};  // that exist now
   std::atomic<int> timed{0};  // segments that have taken times: each 1 us to the device, 10 us there, 2 us back
+
+  std::atomic<bool> has_green_contexts{true};  // which divide multiprocessors
+
+  /// How many multiprocessors each lane has been made with; 0: all, as all others.
+  [[nodiscard]] std::set<std::uint32_t> lane_parts() const {
+    const std::lock_guard lock(mutex_);
+    return lane_parts_;
+  }
+  void note(const MultiprocessorPart* part) {
+    const std::lock_guard lock(mutex_);
+    lane_parts_.insert(part == nullptr ? 0 : part->multiprocessors());
+  }
+  /// Of the multiprocessors, those that parts have now.
+  std::atomic<unsigned> sixteenths_taken{0};
+
+  /// What StageUse::multiprocessors has been, of all stages that lanes have had.
+  [[nodiscard]] std::set<std::uint32_t> stage_limits() const {
+    const std::lock_guard lock(mutex_);
+    return stage_limits_;
+  }
+  void note(const ring::LaneStages& stages);
+
+ private:
+  mutable std::mutex mutex_;  // guards the following members
+  std::set<std::uint32_t> lane_parts_;
+  std::set<std::uint32_t> stage_limits_;
 };
+
+/// Knows what it was made for.
+class HostStage final : public ring::testing::SimulatedStage {
+ public:
+  HostStage(const StageUse& of_lane, Work does, std::function<void()> passes)
+      : SimulatedStage(std::move(does), std::move(passes)), use(of_lane) {}
+  const StageUse use;
+};
+
+inline void HostDevice::note(const ring::LaneStages& stages) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& segment : stages) {
+    for (const auto& stage : segment) {
+      if (const auto* const made = dynamic_cast<const HostStage*>(stage.get()))
+        stage_limits_.insert(made->use.multiprocessors);
+    }
+  }
+}
 
 /// All stages are SimulatedStages.
 class HostLane final : public ring::Lane {
@@ -48,7 +97,10 @@ class HostLane final : public ring::Lane {
   HostLane& operator=(const HostLane&) = delete;
   ~HostLane() override { --device_.lanes; }
 
-  void exchange_stages(ring::LaneStages& stages) noexcept override { inner_.exchange_stages(stages); }
+  void exchange_stages(ring::LaneStages& stages) noexcept override {
+    device_.note(stages);
+    inner_.exchange_stages(stages);
+  }
   std::byte* states(std::size_t segment, std::size_t stage) noexcept override {
     return reinterpret_cast<std::byte*>(memory_.states.data()) +
            ring::state_place(shape_.segments[segment], stage, shape_.batch_packets);
@@ -142,6 +194,28 @@ class HostLane final : public ring::Lane {
   ring::SegmentResults results_;
 };
 
+/// Throws if there are not so many sixteenths.
+class HostPart final : public MultiprocessorPart {
+ public:
+  HostPart(HostDevice& device, Profile profile)
+      : device_(device),
+        units_(profile.units),
+        multiprocessors_(device.multiprocessors / Profile::kWhole * profile.units) {
+    if (device_.sixteenths_taken.fetch_add(units_) + units_ <= Profile::kWhole) return;
+    device_.sixteenths_taken -= units_;
+    throw gpu::CudaError(0, "there are not so many multiprocessors");
+  }
+  HostPart(const HostPart&) = delete;
+  HostPart& operator=(const HostPart&) = delete;
+  ~HostPart() override { device_.sixteenths_taken -= units_; }
+  std::uint32_t multiprocessors() const noexcept override { return multiprocessors_; }
+
+ private:
+  HostDevice& device_;
+  const unsigned units_;
+  const std::uint32_t multiprocessors_;
+};
+
 class HostBackend final : public Backend {
  public:
   HostBackend(HostDevice& device, std::span<const function::RemoteKernel> kernels)
@@ -149,6 +223,7 @@ class HostBackend final : public Backend {
 
   std::string device() const override { return "a simulated device"; }
   std::uint64_t memory() const override { return device_.memory; }
+  std::uint32_t multiprocessors() const override { return device_.multiprocessors; }
   void select() const override {}
   bool is_lost() const noexcept override { return device_.lost; }
   std::shared_ptr<void> open(std::span<std::uint8_t> /*memory*/) const override { return std::make_shared<int>(); }
@@ -157,8 +232,16 @@ class HostBackend final : public Backend {
     return found == kernels_.end() ? nullptr : &*found;
   }
   std::string kernel_names() const override { return kernels_.empty() ? "" : std::string(kernels_.front().name); }
+  void divide_multiprocessors() override {
+    if (!device_.has_green_contexts) throw gpu::CudaError(0, "the driver has no green contexts");
+  }
+  std::shared_ptr<const MultiprocessorPart> take_part(Profile profile) const override {
+    return std::make_shared<HostPart>(device_, profile);
+  }
   std::unique_ptr<ring::Lane> make_lane(const ring::LaneShape& shape, ring::LaneStages stages,
-                                        const ring::LaneMemory& memory) const override {
+                                        const ring::LaneMemory& memory, const MultiprocessorPart* part) const override {
+    device_.note(part);
+    device_.note(stages);
     return std::make_unique<HostLane>(device_, shape, std::move(stages), memory);
   }
 
@@ -179,9 +262,10 @@ class HostTables final : public function::LoadedTables {
 
   HostTables(Work work, std::size_t bytes, Renew renew = nullptr)
       : renew_(std::move(renew)), bytes_(bytes), works_(std::make_unique<const Work>(std::move(work))) {}
-  std::unique_ptr<DeviceStage> make_stage(const StageUse& /*use*/) override {
+  std::unique_ptr<DeviceStage> make_stage(const StageUse& use) override {
     const auto newest = std::make_shared<function::Snapshot<Work>::Reader>(works_);
-    return std::make_unique<ring::testing::SimulatedStage>(
+    return std::make_unique<HostStage>(
+        use,
         [newest](PacketView packet, std::byte* finding, const std::byte* state) {
           return newest->table()(packet, finding, state);
         },

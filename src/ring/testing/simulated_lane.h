@@ -36,7 +36,7 @@ struct Behaviour {
 };
 
 /// A stage of a simulated lane.
-class SimulatedStage final : public DeviceStage {
+class SimulatedStage : public DeviceStage {
  public:
   /// Returns the verdict on a packet, like a stage on a device. `finding` has findings_bytes; null if the stage has no
   /// findings. `state` has state_bytes; null if the stage takes none.
