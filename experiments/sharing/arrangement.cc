@@ -22,6 +22,7 @@ constexpr double kUnits = 16;                                                   
 constexpr std::array<unsigned, 7> kSizes{64, 128, 256, 512, 1024, 1280, 1522};  // as in the paper
 constexpr std::array<const char*, 5> kSchedulers{"best-effort", "equal", "fixed", "weighted", "deadline"};
 constexpr std::string_view kProxyInMps = "proxy-mps";
+constexpr std::array<std::string_view, 2> kDivided{"blocks", "green-contexts"};  // of multiprocessors
 using Names = std::vector<const char*>;
 
 /// By the paper: one host thread.
@@ -103,6 +104,18 @@ class Planner {
     }
   }
 
+  /// A function that computes much beside one that does not, and each alone.
+  void spatial(const Names& heavy, const char* light) {
+    Names all = heavy;
+    all.push_back(light);
+    for (const char* const sharing : {"weighted", "blocks", "green-contexts"}) {
+      for (const char* const function : all)
+        add({.sweep = "spatial", .function = function, .sharing = sharing, .profile = "8q"});
+      besides(heavy, light, sharing);
+    }
+    for (const char* const sharing : {"time-slicing", "mps"}) besides(heavy, light, sharing);
+  }
+
   /// Figures 5 and 6.
   void learning(const char* sharing, unsigned learners, const Names& functions, std::initializer_list<unsigned> sizes,
                 const Names& modes) {
@@ -122,6 +135,13 @@ class Planner {
   [[nodiscard]] std::vector<Point> take() && { return std::move(points_); }
 
  private:
+  void besides(const Names& heavy, const char* light, const char* sharing) {
+    for (const char* const function : heavy) {
+      const std::string both = fmt::format("{}+{}", function, light);
+      add({.sweep = "spatial", .function = both.c_str(), .sharing = sharing, .tenants = 2, .profile = "8q"});
+    }
+  }
+
   std::vector<Point> points_;
 };
 
@@ -160,8 +180,7 @@ void learning_points(Planner& plan) {
   }
 }
 
-std::string functions_of(const Point& point, const SharingFiles& files) {
-  const std::string function = point.text("function");
+std::string function_text(const std::string& function, const SharingFiles& files) {
   if (function == "ipsec")
     return fmt::format("ipsec: {{state: {}, policy: {}, state_dir: none}}", yaml_text(files.state),
                        yaml_text(files.policy));
@@ -187,6 +206,7 @@ std::vector<Point> sharing_points(bool quick) {
   for (const char* const function : {"ipsec", "nids"})
     plan.four("mixed", function, {kSchedulers.begin(), kSchedulers.end()}, "8q+4q+2q+2q");
   plan.visits({"ipsec", "nids", "router"}, {"best-effort", "weighted", "deadline"});
+  plan.spatial({"ipsec", "nids"}, "router");
   learning_points(plan);
   return std::move(plan).take();
 }
@@ -194,11 +214,17 @@ std::vector<Point> sharing_points(bool quick) {
 std::string scheduler_of(const Point& point) {
   const std::string sharing = point.text("sharing");
   if (sharing.starts_with(kProxyInMps)) return "best-effort";
+  if (!multiprocessor_shares_of(point).empty()) return "weighted";
   const bool is_one = std::ranges::any_of(kSchedulers, [&](const char* name) { return sharing == name; });
   return is_one ? sharing : "";
 }
 
 bool is_proxied(const Point& point) { return !scheduler_of(point).empty(); }
+
+std::string multiprocessor_shares_of(const Point& point) {
+  const std::string sharing = point.text("sharing");
+  return std::ranges::find(kDivided, sharing) != kDivided.end() ? sharing : "";
+}
 
 bool uses_mps(const Point& point) {
   return point.text("sharing") == "mps" || point.text("sharing").starts_with(kProxyInMps);
@@ -218,8 +244,12 @@ std::vector<TenantPlan> tenants_of(const Point& point) {
   const bool one_batch = point.text("mode") == "default_stream";
   const bool greedy = point.text("sweep") == "greedy";
   const std::string profiles = point.text("profile");
+  const auto number = static_cast<std::size_t>(point.number("tenants").value_or(1));
   std::vector<std::string_view> names = split(profiles, '+');
-  names.resize(static_cast<std::size_t>(point.number("tenants").value_or(1)), names.back());
+  names.resize(number, names.back());
+  const std::string function = point.text("function");
+  std::vector<std::string_view> functions = split(function, '+');
+  functions.resize(number, functions.back());
   const auto units = [](std::string_view name) {
     return static_cast<double>(parse_integer(name.substr(0, name.size() - 1)).value_or(1));
   };
@@ -227,24 +257,26 @@ std::vector<TenantPlan> tenants_of(const Point& point) {
   for (const std::string_view name : names) all += units(name);
   // Equal shares are what the others promise, too, or at least what a user expects of them.
   constexpr std::array<std::string_view, 3> kByProfile{"fixed", "weighted", "deadline"};
-  const bool by_profile = std::ranges::find(kByProfile, point.text("sharing")) != kByProfile.end();
+  const bool by_profile = std::ranges::find(kByProfile, scheduler_of(point)) != kByProfile.end();
   std::vector<TenantPlan> tenants;
   for (const std::string_view name : names) {
     const bool has_one = one_batch || (greedy && !tenants.empty());
     const unsigned workers = has_one_worker(point.text("sweep")) ? 1 : workers_of(static_cast<unsigned>(units(name)));
     const unsigned streams = greedy ? kSharingStreams : streams_of(workers);
-    tenants.push_back({std::string(name), workers, has_one ? 1 : streams,
+    tenants.push_back({std::string(functions[tenants.size()]), std::string(name), workers, has_one ? 1 : streams,
                        by_profile ? units(name) / all : 1 / static_cast<double>(names.size())});
   }
   return tenants;
 }
 
-TenantPlan visitor_of(const Point& point) { return {point.text("profile"), 1, kSharingStreams, 0, "10kpps"}; }
+TenantPlan visitor_of(const Point& point) {
+  return {point.text("function"), point.text("profile"), 1, kSharingStreams, 0, "10kpps"};
+}
 
 std::string tenant_chain(const Point& point, const TenantPlan& tenant, const SharingFiles& files,
                          const TenantPlace& place) {
   constexpr unsigned kFlows = 10'000;
-  const std::string function = point.text("function");
+  const std::string& function = tenant.function;
   const bool inspects = function.starts_with("nids");
   const bool whole = function == "ipsec";
   return fmt::format(
@@ -254,7 +286,7 @@ std::string tenant_chain(const Point& point, const TenantPlan& tenant, const Sha
       "  streams: {}\n{}  gpu_shares: whole\n  duration: {}s\noutputs: {{control: {}}}\n",
       point.text("size"), kFlows,
       inspects ? fmt::format(", payload: capture, capture: {}", yaml_text(files.pages)) : "",
-      tenant.rate.empty() ? "" : ", rate: " + tenant.rate, functions_of(point, files),
+      tenant.rate.empty() ? "" : ", rate: " + tenant.rate, function_text(function, files),
       is_proxied(point) ? fmt::format("proxy: {}\n  proxy_profile: {}", yaml_text(place.proxy), tenant.profile)
                         : fmt::format("gpus: \"{}\"", place.gpus),
       tenant.workers, whole ? "whole" : "planned", point.text("mode") == "default_stream" ? "direct" : "streamed",

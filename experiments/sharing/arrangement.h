@@ -3,12 +3,13 @@
 //
 // What is measured in the experiment `sharing`, as a point's parameters and as the chain files of its tenants:
 //
-//   sweep      size, tenants, profiles, greedy, mixed, one-batch, learning, attach
-//   function   ipsec (AES-128-CBC, HMAC-SHA1), nids (Aho-Corasick), nids_ours, router
+//   sweep      size, tenants, profiles, greedy, mixed, one-batch, learning, attach, spatial
+//   function   ipsec (AES-128-CBC, HMAC-SHA1), nids (Aho-Corasick), nids_ours, router; nids+router: of each tenant
 //   sharing    alone: a process of its own on the whole GPU; best-effort, equal, fixed, weighted, deadline: tenants of
-//              a proxy, by its scheduler; time-slicing: processes of their own; mps: the same as clients of NVIDIA's
-//              MPS; proxy-mps: tenants of a proxy that is a client of MPS, as the learners are; proxy-mps-50: the
-//              same, and all learners together may use 50 % of the GPU's threads
+//              a proxy, by its scheduler; blocks, green-contexts: weighted, and multiprocessors divided
+//              that way; time-slicing: processes of their own; mps: the same as clients of NVIDIA's MPS; proxy-mps:
+//              tenants of a proxy that is a client of MPS, as the learners are; proxy-mps-50: the same, and all
+//              learners together may use 50 % of the GPU's threads
 //   tenants, profile   4q: of each; without a proxy, profiles only say how many there are
 //   mode       default_stream: one batch at a time; streams: several
 //   learners   processes that train a neural network on the same GPU
@@ -32,11 +33,14 @@ inline constexpr unsigned kSharingSize = 1522;  // of frames, where it is not va
 /// The proxy's; "" without a proxy.
 [[nodiscard]] std::string scheduler_of(const Point& point);
 [[nodiscard]] bool is_proxied(const Point& point);
+/// How the proxy divides multiprocessors by profile; "": it does not.
+[[nodiscard]] std::string multiprocessor_shares_of(const Point& point);
 [[nodiscard]] bool uses_mps(const Point& point);
 /// The part of the GPU's threads that each learner may use, 1..100.
 [[nodiscard]] unsigned learner_percent(const Point& point);
 
 struct TenantPlan {
+  std::string function;
   std::string profile;  // "4q"
   unsigned workers = 1;
   unsigned streams = 1;  // of each worker

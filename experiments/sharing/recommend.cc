@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <sstream>
+#include <string>
 #include <vector>
 
 #include "experiments/repeats.h"
@@ -144,6 +146,41 @@ std::string visits(const Record& record, Style style) {
       rows, style);
 }
 
+/// Who keeps its share beside a neighbour of another kind: with half of the GPU, half of the rate that it has alone on
+/// the whole.
+std::string unlike_neighbours(const Record& record, Style style) {
+  TableRows rows;
+  for (const Point* const point : points_of(record, {{"sweep", {"spatial"}}})) {
+    std::vector<double> rates;
+    std::istringstream text(point->text("tenant_gbps"));
+    for (double rate = 0; text >> rate;) rates.push_back(rate);
+    const std::vector<TenantPlan> tenants = tenants_of(*point);
+    if (rates.size() != tenants.size()) continue;
+    std::string of_alone;
+    double short_of_share = 0;
+    for (std::size_t i = 0; i < tenants.size(); ++i) {
+      const Point* const alone = first_of(
+          record,
+          {{"sweep", {"spatial"}}, {"sharing", {"weighted"}}, {"function", {tenants[i].function}}, {"tenants", {"1"}}});
+      const double whole = alone == nullptr ? 0 : alone->number("gbps").value_or(0);
+      if (whole <= 0) {
+        of_alone.clear();
+        break;
+      }
+      of_alone += fmt::format("{}{:.0f}", of_alone.empty() ? "" : " ", rates[i] / whole * 100);
+      short_of_share = std::max(short_of_share, 1 - rates[i] / (whole / static_cast<double>(tenants.size())));
+    }
+    const bool compares = tenants.size() > 1 && !of_alone.empty();
+    rows.push_back({point->text("function"), point->text("sharing"), point->text("tenant_gbps"), of_alone,
+                    compares ? fmt::format("{:.0f}", short_of_share * 100) : "", point->text("tenant_p99_us")});
+  }
+  return table_text(
+      "Spatial and temporal sharing: a tenant that computes much beside a router, 8q each. The rate of each in percent "
+      "of its rate alone with `weighted`, and the share error: by how much the one that loses most falls short of half "
+      "of that",
+      {"functions", "sharing", "Gbit/s of each", "% of alone", "share error, %", "p99 of each, us"}, rows, style);
+}
+
 std::string drops(const Record& record, Style style) {
   TableRows rows;
   for (const Point* const none :
@@ -244,8 +281,9 @@ const Point* recommended_sharing(const Record& record, const Conditions& where, 
 }
 
 std::string sharing_tables(const Record& record, Style style) {
-  return costs_of_proxy(record, style) + gains(record, style) + who_gets_what(record, style) + visits(record, style) +
-         drops(record, style) + recommendations(record, style);
+  return costs_of_proxy(record, style) + gains(record, style) + who_gets_what(record, style) +
+         unlike_neighbours(record, style) + visits(record, style) + drops(record, style) +
+         recommendations(record, style);
 }
 
 }  // namespace penstock::experiments

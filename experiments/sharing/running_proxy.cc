@@ -23,6 +23,8 @@ Result<std::unique_ptr<RunningProxy>> RunningProxy::start(const Words& program, 
                                  "--on-device", kOnDevice});
   if (settings.bits_per_second > 0)
     words = joined(std::move(words), {"--rate", fmt::format("{:.0f}Mbps", settings.bits_per_second / 1e6)});
+  if (!settings.multiprocessors.empty())
+    words = joined(std::move(words), {"--multiprocessors", settings.multiprocessors});
   std::error_code none;
   std::filesystem::remove(socket, none);
   auto started = Program::start(joined(settings.before, words), output);

@@ -23,9 +23,10 @@ namespace penstock::experiments {
 
 struct ProxySettings {
   int gpu = 0;
-  std::string scheduler;       // "best-effort"
-  double bits_per_second = 0;  // what the GPU carries, for `fixed`; 0: the proxy's default
-  Words before;                // the program, such as those that make it a client of MPS
+  std::string scheduler;        // "best-effort"
+  double bits_per_second = 0;   // what the GPU carries, for `fixed`; 0: the proxy's default
+  std::string multiprocessors;  // "green-contexts"; "": the proxy's default
+  Words before;                 // the program, such as those that make it a client of MPS
   friend bool operator==(const ProxySettings&, const ProxySettings&) = default;
 };
 

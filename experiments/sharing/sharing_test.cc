@@ -98,6 +98,8 @@ TEST(SharingPlan, LimitsLearnersThatAreClientsOfMps) {
   EXPECT_EQ(kind("proxy-mps-75"), "best-effort proxied mps");
   EXPECT_EQ(kind("proxy-mps"), "best-effort proxied mps");
   EXPECT_EQ(kind("weighted"), "weighted proxied");
+  EXPECT_EQ(kind("blocks"), "weighted proxied");
+  EXPECT_EQ(kind("green-contexts"), "weighted proxied");
   EXPECT_EQ(kind("mps"), " mps");
   EXPECT_EQ(kind("time-slicing"), "");
 }
@@ -130,6 +132,30 @@ TEST(SharingPlan, PromisesSharesByProfileIfTheSchedulerDoes) {
   EXPECT_EQ(promised("deadline"), promised("weighted"));
   EXPECT_EQ(promised("equal"), (std::vector<double>{0.25, 0.25, 0.25, 0.25}));
   EXPECT_EQ(promised("time-slicing"), promised("equal"));
+}
+
+TEST(SharingPlan, PutsALightTenantBesideOneThatComputesMuch) {
+  std::set<std::string> pairs, alone;
+  for (const Point& point : sharing_points(false)) {
+    if (point.text("sweep") != "spatial") continue;
+    const std::vector<TenantPlan> tenants = tenants_of(point);
+    const std::string sharing = ' ' + point.text("sharing");
+    if (tenants.size() == 1) {
+      alone.insert(tenants[0].function + sharing);
+    } else {
+      ASSERT_EQ(tenants.size(), 2U);
+      EXPECT_EQ(tenants[0].workers, tenants[1].workers);
+      pairs.insert(tenants[0].function + ' ' + tenants[1].function + sharing);
+    }
+  }
+  for (const std::string sharing : {"weighted", "blocks", "green-contexts"}) {
+    for (const std::string function : {"ipsec", "nids", "router"})
+      EXPECT_TRUE(alone.contains(fmt::format("{} {}", function, sharing))) << function << sharing;
+  }
+  for (const std::string sharing : {"weighted", "blocks", "green-contexts", "time-slicing", "mps"}) {
+    for (const std::string function : {"ipsec", "nids"})
+      EXPECT_TRUE(pairs.contains(fmt::format("{} router {}", function, sharing))) << function << sharing;
+  }
 }
 
 TEST(SharingPlan, HasOneGreedyTenant) {
@@ -545,6 +571,29 @@ TEST(SharingTables, CompareWithThePaper) {
   EXPECT_THAT(text, HasSubstr("| ipsec | best-effort | 10 | 150 |  | 200 | 256 |"));
   EXPECT_THAT(text, HasSubstr("| ipsec | streams | 1522 | 12 | 9 | 75 | 90.3 |"));
   EXPECT_THAT(text, HasSubstr("| ipsec | streams | best-effort | 10 |  | 40 |  | 33 |"));
+  EXPECT_TRUE(check_record(record, sharing_experiment(), "record").empty())
+      << to_string(check_record(record, sharing_experiment(), "record"));
+}
+
+TEST(SharingTables, SayWhoKeepsItsShareBesideAnUnlikeNeighbour) {
+  Record record;
+  record.experiment = "sharing";
+  const auto add = [&](const char* function, const char* sharing, unsigned tenants, double gbps, const char* each) {
+    record.points.push_back(point_of("spatial", function, sharing, tenants, "8q")
+                                .set("gbps", gbps)
+                                .set("tenant_gbps", each)
+                                .set("tenant_p99_us", "300 200"));
+  };
+  add("nids", "weighted", 1, 40, "40");
+  add("router", "weighted", 1, 100, "100");
+  add("nids+router", "weighted", 2, 56, "36 20");
+  add("nids+router", "green-contexts", 2, 79, "19 60");
+  add("ipsec+router", "mps", 2, 80, "20 60");
+  const std::string text = sharing_tables(record, Style::markdown);
+  EXPECT_THAT(text, HasSubstr("| nids | weighted | 40 | 100 |  |"));
+  EXPECT_THAT(text, HasSubstr("| nids+router | weighted | 36 20 | 90 20 | 60 | 300 200 |"));
+  EXPECT_THAT(text, HasSubstr("| nids+router | green-contexts | 19 60 | 48 60 | 5 | 300 200 |"));
+  EXPECT_THAT(text, HasSubstr("| ipsec+router | mps | 20 60 |  |  |")) << "nobody knows its rate alone";
   EXPECT_TRUE(check_record(record, sharing_experiment(), "record").empty())
       << to_string(check_record(record, sharing_experiment(), "record"));
 }

@@ -127,6 +127,18 @@ TEST_F(Sharing, MeasuresHowATenantComesAndGoes) {
   ASSERT_NE(visited.find("attach_ms_repeats"), nullptr) << "it comes several times";
 }
 
+TEST_F(Sharing, MeasuresUnlikeTenantsBetweenWhichMultiprocessorsAreDivided) {
+  const auto trial = this->trial();
+  for (Point unlike : {point("blocks", 2, "8q", "spatial"), point("green-contexts", 2, "8q", "spatial")}) {
+    ASSERT_EQ(trial->make_ready(unlike), "") << describe(unlike);
+    const auto measured = trial->measure(unlike, {});
+    ASSERT_TRUE(measured) << to_string(measured.error());
+    EXPECT_GT(unlike.number("least_gbps"), 0) << describe(unlike);
+    EXPECT_GT(unlike.number("p99_us"), 0) << describe(unlike);
+    EXPECT_EQ(unlike.number("share_error_percent"), std::nullopt) << describe(unlike);
+  }
+}
+
 TEST_F(Sharing, LeavesOutTenantsThatDoNotFit) {
   const auto trial = this->trial();
   EXPECT_THAT(trial->make_ready(point("best-effort", 2, "16q")), HasSubstr("no room for a tenant of profile 16q"));
