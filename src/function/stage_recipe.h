@@ -75,6 +75,9 @@ struct RemoteKernel {
   std::unique_ptr<LoadedTables> (*load)(const StageRecipe& recipe);
   /// Call it after `check`.
   StageNeeds (*needs)(const StageRecipe& recipe) = nullptr;
+  /// The most memory of the device that `load` takes, if a recipe can need more than it has itself. Reserve it before,
+  /// and call this after `check`.
+  std::uint64_t (*load_bytes)(const StageRecipe& recipe) = nullptr;
 };
 
 }  // namespace penstock::function

@@ -27,13 +27,27 @@ using penstock::testing::check;
 
 namespace {
 
+constexpr std::uint64_t kQuota = std::uint64_t{64} << 20;
+
+/// A kernel like `block`, whose tables are much larger on the device than in a recipe.
+std::uint64_t swollen(const function::StageRecipe& recipe) { return recipe.tables[0]->size() << 12; }
+std::unique_ptr<function::LoadedTables> load_swollen(const function::StageRecipe& recipe) {
+  check(swollen(recipe) <= kQuota);
+  return std::make_unique<proxy::testing::HostTables>(proxy::testing::block_of(recipe).work, swollen(recipe));
+}
+constexpr function::RemoteKernel kKernels[] = {
+    proxy::testing::kBlockKernels[0],
+    {"swell", proxy::testing::check_block, load_swollen, proxy::testing::needs_of_block, swollen}};
+
 class OpenHouse final : public Admission {
  public:
   Result<Quota> admit(const Hello&, const Peer&, TenantState& tenant) override {
     tenant.scheduled = tenant.arbiter.with([](Scheduler& s) { return s.add({}, Arbiter::now()); });
-    return Quota{Profile{16}, 64 << 20, 64 << 20, 0, 0};
+    return Quota{Profile{16}, kQuota, kQuota, 0, 0};
   }
-  void leave(TenantState&, std::chrono::nanoseconds) noexcept override {}
+  void leave(TenantState& tenant, std::chrono::nanoseconds) noexcept override {
+    check(tenant.counters.device_bytes <= kQuota && tenant.counters.host_bytes <= kQuota);
+  }
   void release_ended_stages() noexcept override {}
   std::string status(bool) const override { return "{}"; }
 };
@@ -61,7 +75,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   check(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) == 0);
   FileDescriptor ours(ends[0]);
   proxy::testing::HostDevice device;
-  const proxy::testing::HostBackend backend(device, proxy::testing::kBlockKernels);
+  const proxy::testing::HostBackend backend(device, kKernels);
   Arbiter arbiter(Policy::weighted, {});
   TableGrants grants;
   OpenHouse house;

@@ -9,14 +9,22 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
+#include "gpu/cuda_error.h"
+#include "nf/router/recipe.h"
 #include "nf/router/router_for_test.h"
+#include "proxy/connection.h"
 #include "proxy/remote_lanes.h"
 #include "proxy/server.h"
 #include "proxy/testing/router_kernel.h"
@@ -60,6 +68,56 @@ class ProxyRouter : public ::testing::Test {
   testing::HostDevice device_;
   std::unique_ptr<Server> server_;
 };
+
+function::StageRecipe recipe_for(router::Fib4Engine engine) {
+  router::RouterConfig config = router::config_of("192.0.2.0/24 dev wan\n");
+  config.engine = engine;
+  return *router::build(std::move(config))->stage_recipe(function::Processor::gpu);
+}
+
+TEST_F(ProxyRouter, CountsTablesAsTheyLieOnTheDevice) {
+  const auto device_memory = [&] {
+    return nlohmann::json::parse(ask_for_status(path_, false).value())["tenants"][0]["device_memory"].get<double>();
+  };
+  const auto connection = Connection::open(path_, {"router", "1q"}).value();
+  const function::StageRecipe recipe = recipe_for(router::Fib4Engine::kDir24);
+  double sent = 0;
+  for (const function::TableBytes& table : recipe.tables) sent += static_cast<double>(table->size());
+  RemoteTables tables(connection, recipe);
+  const double loaded = device_memory();
+  EXPECT_EQ(loaded, static_cast<double>(router::read_recipe(recipe)->tables.bytes()));
+  EXPECT_GT(loaded, 1000 * sent);
+  tables.replace(recipe);
+  EXPECT_EQ(device_memory(), loaded) << "the former version is freed";
+}
+
+/// A few bytes that become the largest tables that runs can say: 16 GiB.
+TEST_F(ProxyRouter, RefusesTablesThatBecomeLargerThanTheProfile) {
+  const auto connection = Connection::open(path_, {"bomb", "1q"}).value();
+  const function::StageRecipe good = recipe_for(router::Fib4Engine::kTrie4);
+  function::StageRecipe bomb = good;
+  constexpr std::size_t kEndsOfNodes6 = 7;
+  std::vector<std::byte> ends = *good.tables[kEndsOfNodes6];
+  constexpr std::uint32_t kMost = ~std::uint32_t{0};
+  std::memcpy(ends.data() + ends.size() - sizeof kMost, &kMost, sizeof kMost);
+  bomb.tables[kEndsOfNodes6] = std::make_shared<const std::vector<std::byte>>(std::move(ends));
+  ASSERT_TRUE(router::check_recipe(bomb)) << "only memory is in its way";
+  const auto refusal_of = [](auto load) -> std::string {
+    try {
+      load();
+    } catch (const gpu::CudaError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_NE(refusal_of([&] { RemoteTables(connection, bomb); }).find("memory on the device"), std::string::npos);
+  RemoteTables tables(connection, good);
+  EXPECT_NE(refusal_of([&] { tables.replace(bomb); }).find("memory on the device"), std::string::npos);
+  const auto status = nlohmann::json::parse(ask_for_status(path_, false).value());
+  EXPECT_EQ(status["tenants"][0]["device_memory"], router::read_recipe(good)->tables.bytes())
+      << "nothing stays reserved";
+  EXPECT_FALSE(connection->is_lost());
+}
 
 TEST_F(ProxyRouter, FollowsItsRoutes) {
   run::testing::FakeChain chain;

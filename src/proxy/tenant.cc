@@ -315,8 +315,9 @@ Result<std::uint32_t> Tenant::load_tables(const LoadTables& request, int file) {
   if (auto reserved = reserve(state_.counters.device_bytes, quota_.device_bytes, sum, "memory on the device");
       !reserved)
     return failure(std::move(reserved.error()));
+  std::uint64_t reserved_bytes = sum;
   const auto give_up = [&](Errors errors) {
-    state_.counters.device_bytes.fetch_sub(sum);
+    state_.counters.device_bytes.fetch_sub(reserved_bytes);
     return failure(std::move(errors));
   };
   try {
@@ -335,14 +336,15 @@ Result<std::uint32_t> Tenant::load_tables(const LoadTables& request, int file) {
     }
     if (!read) return give_up({problem("tables: cannot be read", std::system_category().message(errno), "")});
     if (auto good = kernel->check(recipe); !good) return give_up(std::move(good.error()));
+    if (auto room = reserve_for_load(*kernel, recipe, reserved_bytes); !room) return give_up(std::move(room.error()));
     if (replaced != tables_.end()) {
       if (auto done = replace_tables(replaced->second, recipe); !done) return give_up(std::move(done.error()));
-      state_.counters.device_bytes.fetch_sub(sum);
+      state_.counters.device_bytes.fetch_sub(reserved_bytes);
       return request.replaces;
     }
     auto loaded = kernel->load(recipe);
     const std::uint64_t bytes = loaded->bytes();
-    state_.counters.device_bytes.fetch_add(bytes - sum);
+    state_.counters.device_bytes.fetch_add(bytes - reserved_bytes);
     const std::uint32_t id = ids_.next();
     // They count until the last stage that uses them has ended.
     state_.tables->add();
@@ -361,6 +363,16 @@ Result<std::uint32_t> Tenant::load_tables(const LoadTables& request, int file) {
     return give_up(
         {problem(fmt::format("tables of {}: the device does not take them", kernel->name), error.what(), "")});
   }
+}
+
+/// Tables can be larger on the device than in a recipe. `reserved`: what the caller has reserved, and then all of it.
+Result<void> Tenant::reserve_for_load(const function::RemoteKernel& kernel, const function::StageRecipe& recipe,
+                                      std::uint64_t& reserved) {
+  const std::uint64_t bytes = kernel.load_bytes == nullptr ? 0 : kernel.load_bytes(recipe);
+  if (bytes <= reserved) return {};
+  auto more = reserve(state_.counters.device_bytes, quota_.device_bytes, bytes - reserved, "memory on the device");
+  if (more) reserved = bytes;
+  return more;
 }
 
 /// The caller has reserved memory for the second version. Lanes go on meanwhile. Throws gpu::CudaError.

@@ -102,6 +102,8 @@ class Tenant {
 
   [[nodiscard]] Result<std::uint32_t> open_memory(const OpenMemory& request, int file);
   [[nodiscard]] Result<std::uint32_t> load_tables(const LoadTables& request, int file);
+  [[nodiscard]] Result<void> reserve_for_load(const function::RemoteKernel& kernel, const function::StageRecipe& recipe,
+                                              std::uint64_t& reserved);
   [[nodiscard]] Result<void> replace_tables(Tables& tables, const function::StageRecipe& recipe);
   [[nodiscard]] Result<function::GrantToken> grant_tables(std::uint32_t tables);
   [[nodiscard]] Result<std::uint32_t> use_grant(const UseGrant& request);

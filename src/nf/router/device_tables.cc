@@ -34,22 +34,35 @@ class OnDevice {
 }  // namespace
 
 template <typename T>
+void DeviceTables::Array<T>::make_room(std::size_t size) {
+  if (size <= buffer.size()) return;
+  const bool grows = buffer.size() > 0;
+  buffer = {};  // freed first, because the device may be nearly full
+  buffer = gpu::DeviceBuffer<T>(size + (grows ? size / 2 : 0));
+}
+
+template <typename T>
 const T* DeviceTables::Array<T>::assign(std::span<const T> host) {
-  if (host.size() > buffer.size()) {
-    const bool grows = buffer.size() > 0;
-    buffer = {};  // freed first, because the device may be nearly full
-    buffer = gpu::DeviceBuffer<T>(host.size() + (grows ? host.size() / 2 : 0));
-  }
+  make_room(host.size());
   gpu::copy_to_device(buffer.data(), host.data(), host.size_bytes());
   return buffer.data();
 }
 
-template <typename View>
-View DeviceTables::Fib::assign(const TrieSpans<View>& host) {
+template <typename T>
+const T* DeviceTables::Array<T>::assign(const RunSpans& host) {
+  if (host.are_entries()) return assign(host.values);
+  make_room(host.size());
+  expand_on_device(host, buffer.data());
+  return buffer.data();
+}
+
+template <template <typename> typename Trie, typename View>
+View DeviceTables::Fib::assign(const Trie<View>& host) {
   return {root.assign(host.root), nodes.assign(host.nodes), static_cast<std::uint32_t>(host.nodes.size())};
 }
 
-void DeviceTables::assign(const TableSpans& tables, const TableVersions& versions) {
+template <template <typename> typename Trie>
+void DeviceTables::assign(const TablesOf<Trie>& tables, const TableVersions& versions) {
   if (versions_.v4 != versions.v4) {
     v4_view_ = std::visit([&](const auto& host) { return Fib4View(v4_.assign(host)); }, tables.v4);
   }
@@ -62,17 +75,23 @@ void DeviceTables::assign(const TableSpans& tables, const TableVersions& version
   versions_ = versions;
 }
 
+template void DeviceTables::assign(const TableSpans& tables, const TableVersions& versions);
+template void DeviceTables::assign(const TableRuns& tables, const TableVersions& versions);
+
 DeviceSide::DeviceSide(const TableSpans& tables, const TableVersions& versions)
     : device_(gpu::current_device()),
       versions_(versions),
       snapshot_(std::make_unique<DeviceTables>(tables, versions)) {}
 
+DeviceSide::DeviceSide(const TableRuns& tables)
+    : device_(gpu::current_device()), versions_{}, snapshot_(std::make_unique<DeviceTables>(tables)) {}
+
 std::unique_ptr<gpu::GpuStage> DeviceSide::make_stage(CheckRules rules) { return make_router_gpu_stage(*this, rules); }
 
-void DeviceSide::replace(const TableSpans& tables, const std::function<void()>& meanwhile) {
+void DeviceSide::replace(const TableRuns& tables, const std::function<void()>& meanwhile) {
   const OnDevice here(device_);
   const std::unique_ptr<const DeviceTables> former =
-      snapshot_.publish(std::make_unique<const DeviceTables>(tables, TableVersions{}), meanwhile);
+      snapshot_.publish(std::make_unique<const DeviceTables>(tables), meanwhile);
 }
 
 void DeviceSide::follow(const TableSpans& tables, const TableVersions& versions) noexcept {

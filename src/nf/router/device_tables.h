@@ -25,12 +25,14 @@ namespace penstock::router {
 /// One copy of the tables, on the device that was current when it was made.
 class DeviceTables {
  public:
-  /// Throws CudaError.
+  /// Throw CudaError.
   DeviceTables(const TableSpans& tables, const TableVersions& versions) { assign(tables, versions); }
+  explicit DeviceTables(const TableRuns& tables) { assign(tables, {}); }
 
   /// Copies the tables that differ from those here, by their versions, and waits. Throws CudaError; the copy is then
   /// unusable.
-  void assign(const TableSpans& tables, const TableVersions& versions);
+  template <template <typename> typename Trie>
+  void assign(const TablesOf<Trie>& tables, const TableVersions& versions);
 
   // Pass these by value to kernels. Valid until the next `assign`.
   [[nodiscard]] const Fib4View& v4() const noexcept { return v4_view_; }
@@ -42,12 +44,14 @@ class DeviceTables {
   template <typename T>
   struct Array {
     gpu::DeviceBuffer<T> buffer;
+    void make_room(std::size_t size);
     const T* assign(std::span<const T> host);
+    const T* assign(const RunSpans& host);
   };
   struct Fib {
     Array<std::uint32_t> root, nodes;
-    template <typename View>
-    View assign(const TrieSpans<View>& host);
+    template <template <typename> typename Trie, typename View>
+    View assign(const Trie<View>& host);
   };
 
   TableVersions versions_{0, 0, 0, 0, 0};  // no tables copied yet
@@ -64,8 +68,9 @@ class DeviceTables {
 /// updates.
 class DeviceSide {
  public:
-  /// Makes it on the current device; throws CudaError.
+  /// Make it on the current device; throw CudaError.
   DeviceSide(const TableSpans& tables, const TableVersions& versions);
+  explicit DeviceSide(const TableRuns& tables);
 
   /// Makes a stage for one more batch in flight. It must not outlive this object.
   [[nodiscard]] std::unique_ptr<gpu::GpuStage> make_stage(CheckRules rules);
@@ -78,7 +83,7 @@ class DeviceSide {
 
   /// Updates the device as well, but keeps one copy only. Calls `meanwhile` until no stage uses the former one, which
   /// is then freed. Throws CudaError; the tables then stay as they are. A side uses either this or `follow`.
-  void replace(const TableSpans& tables, const std::function<void()>& meanwhile);
+  void replace(const TableRuns& tables, const std::function<void()>& meanwhile);
 
   [[nodiscard]] function::Snapshot<DeviceTables>& snapshot() noexcept { return snapshot_; }
   /// Whether its tables are out of date and must not be used.

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdint>
 #include <functional>
 #include <string>
-#include <vector>
 
 #include "function/recipe_tables.h"
 #include "nf/router/device_tables.h"
@@ -43,46 +43,51 @@ constexpr std::size_t kLargestNode = [] {
 /// The nodes with as many entries at their end that every node could be one of the largest. So a check need not know at
 /// which levels a node is used.
 template <typename View>
-std::vector<std::uint32_t> with_padding(const TrieSpans<View>& trie) {
-  std::vector<std::uint32_t> nodes(trie.nodes.begin(), trie.nodes.end());
-  nodes.resize(nodes.size() + kLargestNode<View> - (std::size_t{1} << View::kUnitBits), kNoRouteEntry);
-  return nodes;
-}
+constexpr std::size_t kPadding = kLargestNode<View> - (std::size_t{1} << View::kUnitBits);
 
 template <typename View>
 void write(const TrieSpans<View>& trie, function::TableWriter& write_table) {
-  const std::vector<std::uint32_t> nodes = with_padding(trie);
-  write_table(trie.root);
-  write_table(std::span(nodes));
+  for (const EntryRuns& runs : {runs_of(trie.root, 0), runs_of(trie.nodes, kPadding<View>)}) {
+    write_table(runs.spans().values);
+    write_table(runs.spans().ends);
+  }
 }
 
 template <typename View>
-TrieSpans<View> read_trie(function::TableReader& read_table) {
-  TrieSpans<View> trie;
-  read_table(trie.root);
-  read_table(trie.nodes);
+TrieRuns<View> read_trie(function::TableReader& read_table) {
+  TrieRuns<View> trie;
+  for (RunSpans* const runs : {&trie.root, &trie.nodes}) {
+    read_table(runs->values);
+    read_table(runs->ends);
+  }
   return trie;
 }
 
-/// A lookup takes as many steps as the trie has levels, so that every entry on its way only has to lead to an entry or
-/// a hop.
 template <typename View>
-Result<void> check_trie(const StageRecipe& recipe, const TrieSpans<View>& trie, std::size_t hops) {
+bool is_whole(const TrieRuns<View>& trie) noexcept {
+  return trie.root.are_whole() && trie.nodes.are_whole();
+}
+
+/// A lookup takes as many steps as the trie has levels, so that every entry on its way only has to lead to an entry or
+/// a hop. The entries of a run are alike.
+template <typename View>
+Result<void> check_trie(const StageRecipe& recipe, const TrieRuns<View>& trie, std::size_t hops) {
   if (trie.root.size() != View::kRootEntries) {
     return refused(recipe, "root of a trie", std::to_string(trie.root.size()) + " entries",
                    std::to_string(View::kRootEntries));
   }
   if (trie.nodes.size() > ~std::uint32_t{0}) return refused(recipe, "too large a trie");
+  const std::size_t nodes = trie.nodes.size();
   const auto is_inside = [&](std::uint32_t entry) {
     if (!is_child(entry)) return entry_value(entry) == kNoRoute || entry_value(entry) < hops;
-    return (std::size_t{child_node(entry)} << View::kUnitBits) + kLargestNode<View> <= trie.nodes.size();
+    return (std::size_t{child_node(entry)} << View::kUnitBits) + kLargestNode<View> <= nodes;
   };
-  if (std::ranges::all_of(trie.root, is_inside) && std::ranges::all_of(trie.nodes, is_inside)) return {};
+  if (std::ranges::all_of(trie.root.values, is_inside) && std::ranges::all_of(trie.nodes.values, is_inside)) return {};
   return refused(recipe, "an entry of a trie leads out of its table");
 }
 
 /// Groups are not marked in the table, so that any hop may begin one.
-Result<void> check_hops(const StageRecipe& recipe, const TableSpans& tables) {
+Result<void> check_hops(const StageRecipe& recipe, const TableRuns& tables) {
   std::size_t open = 0;  // hops since the last that ends a group
   for (const Hop& hop : tables.hops) {
     open = hop.upper_bound == ~std::uint32_t{0} ? 0 : open + 1;
@@ -120,7 +125,7 @@ Result<void> check_ports(const StageRecipe& recipe, std::span<const EgressPort> 
 class LoadedRouter final : public function::LoadedTables {
  public:
   explicit LoadedRouter(const RecipeParts& parts)
-      : side_(parts.tables, {}), rules_(parts.rules), bytes_(parts.tables.bytes()) {}
+      : side_(parts.tables), rules_(parts.rules), bytes_(parts.tables.bytes()) {}
   std::unique_ptr<DeviceStage> make_stage(const StageUse& /*use*/) override { return side_.make_stage(rules_); }
   bool replace(const StageRecipe& recipe, const std::function<void()>& meanwhile) override {
     const RecipeParts parts = *read_recipe(recipe);
@@ -139,6 +144,15 @@ class LoadedRouter final : public function::LoadedTables {
 
 std::unique_ptr<function::LoadedTables> load(const StageRecipe& recipe) {
   return std::make_unique<LoadedRouter>(*read_recipe(recipe));
+}
+
+/// The tables, and the runs of one array, from which a kernel writes it.
+std::uint64_t load_bytes(const StageRecipe& recipe) {
+  const TableRuns tables = read_recipe(recipe)->tables;
+  const auto runs = [](const auto& trie) {
+    return std::max(trie.root.ends.size_bytes(), trie.nodes.ends.size_bytes()) * 2;
+  };
+  return tables.bytes() + std::max(std::visit(runs, tables.v4), runs(tables.v6));
 }
 
 function::StageNeeds needs(const StageRecipe& recipe) {
@@ -170,7 +184,7 @@ Result<RecipeParts> read_recipe(const StageRecipe& recipe) {
                      .drop_martians = arguments->drop_martians != 0,
                      .answers = arguments->answers != 0,
                      .host = arguments->host}};
-  TableSpans& tables = parts.tables;
+  TableRuns& tables = parts.tables;
   function::TableReader read_table(recipe);
   switch (arguments->engine) {
     case Fib4Engine::kDir24: tables.v4 = read_trie<Dir24View>(read_table); break;
@@ -183,13 +197,15 @@ Result<RecipeParts> read_recipe(const StageRecipe& recipe) {
   read_table(tables.neighbours);
   read_table(tables.ports);
   if (auto whole = read_table.end(); !whole) return tl::unexpected(whole.error());
+  if (!std::visit([](const auto& trie) { return is_whole(trie); }, tables.v4) || !is_whole(tables.v6))
+    return refused(recipe, "runs of a trie that do not follow each other");
   return parts;
 }
 
 Result<void> check_recipe(const StageRecipe& recipe) {
   const auto parts = read_recipe(recipe);
   if (!parts) return tl::unexpected(parts.error());
-  const TableSpans& tables = parts->tables;
+  const TableRuns& tables = parts->tables;
   const PortIndex host = parts->rules.host;
   if (host != kNoPort && host >= tables.ports.size()) return refused(recipe, "port of the host", std::to_string(host));
   const std::size_t hops = tables.hops.size();
@@ -200,6 +216,6 @@ Result<void> check_recipe(const StageRecipe& recipe) {
   return check_ports(recipe, tables.ports);
 }
 
-function::RemoteKernel remote_kernel() noexcept { return {kKernel, check_recipe, load, needs}; }
+function::RemoteKernel remote_kernel() noexcept { return {kKernel, check_recipe, load, needs, load_bytes}; }
 
 }  // namespace penstock::router

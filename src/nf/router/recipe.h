@@ -15,10 +15,10 @@ namespace penstock::router {
 [[nodiscard]] function::StageRecipe recipe_of(const TableSpans& tables, CheckRules rules);
 
 struct RecipeParts {
-  TableSpans tables;  // borrows the recipe
+  TableRuns tables;  // borrows the recipe
   CheckRules rules;
 };
-/// Only whether all parts are there.
+/// Only whether all parts are there, and each run has entries.
 [[nodiscard]] Result<RecipeParts> read_recipe(const function::StageRecipe& recipe);
 /// Whether no lookup leaves these tables or takes long, for any packet.
 [[nodiscard]] Result<void> check_recipe(const function::StageRecipe& recipe);

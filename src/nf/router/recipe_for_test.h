@@ -10,20 +10,28 @@
 #include <vector>
 
 #include "function/testing/recipe_lies.h"
+#include "nf/router/expanded_for_test.h"
 #include "nf/router/recipe.h"
 
 namespace penstock::router {
 
+/// Whether a proxy would load it: a few runs can be tables of many gigabytes.
+inline bool can_be_loaded(const function::StageRecipe& recipe) {
+  constexpr std::uint64_t kMostBytes = std::uint64_t{256} << 20;
+  return check_recipe(recipe) && remote_kernel().load_bytes(recipe) <= kMostBytes;
+}
+
 /// The verdicts of packets with the tables of a recipe that has been checked.
 inline std::vector<Verdict> run_on_host(const function::StageRecipe& recipe, std::span<testing::LonePacket> packets) {
   const RecipeParts parts = *read_recipe(recipe);
+  const ExpandedTables tables(parts.tables);
   std::vector<Verdict> verdicts;
   std::visit(
       [&]<typename View>(const View& v4) {
-        const ForwardCore<View, Fib6View> core{v4, parts.tables.v6.view(), parts.tables.view(), parts.rules};
+        const ForwardCore<View, Fib6View> core{v4, tables.spans().v6.view(), tables.spans().view(), parts.rules};
         for (testing::LonePacket& packet : packets) verdicts.push_back(core(packet.view()));
       },
-      parts.tables.v4_view());
+      tables.spans().v4_view());
   return verdicts;
 }
 

@@ -50,6 +50,21 @@ std::string refusal(const function::StageRecipe& recipe) {
   return checked ? "accepted" : to_string(checked.error());
 }
 
+template <typename T>
+std::vector<T> array_of(const function::StageRecipe& recipe, std::size_t table) {
+  const auto& bytes = *recipe.tables.at(table);
+  std::vector<T> values(bytes.size() / sizeof(T));
+  std::memcpy(reinterpret_cast<std::byte*>(values.data()), bytes.data(), bytes.size());
+  return values;
+}
+template <typename T>
+void put(function::StageRecipe& recipe, std::size_t table, const std::vector<T>& values) {
+  const auto bytes = std::as_bytes(std::span(values));
+  recipe.tables.at(table) = std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end());
+}
+// Each array of a trie is two tables: values and ends.
+constexpr std::size_t kRoot4 = 0, kNodes4 = 2, kRoot6 = 4, kNodes6 = 6, kHops = 8, kSlots = 9, kPorts = 10;
+
 class RouterRecipe : public ::testing::TestWithParam<Fib4Engine> {};
 
 INSTANTIATE_TEST_SUITE_P(Engines, RouterRecipe,
@@ -98,20 +113,31 @@ TEST_P(RouterRecipe, IsOfTheNewestTables) {
 TEST_P(RouterRecipe, HasNoRouteBelowTheLastLevelOfATrie) {
   constexpr std::uint32_t kNode = 5000;
   function::StageRecipe recipe = recipe_of(*router_with(GetParam()));
-  const auto fill = [&](std::size_t table, std::size_t entries) {
-    const std::vector<std::uint32_t> all(entries, child_entry(kNode));
-    recipe.tables[table] =
-        std::make_shared<const std::vector<std::byte>>(function::bytes_of(std::span<const std::uint32_t>(all)));
+  const auto fill = [&](std::size_t table, std::uint32_t entries) {
+    put<std::uint32_t>(recipe, table, {child_entry(kNode)});
+    put<std::uint32_t>(recipe, table + 1, {entries});
   };
-  for (const std::size_t root : {0U, 2U}) {
-    fill(root, recipe.tables[root]->size() / sizeof(std::uint32_t));
-    fill(root + 1, std::size_t{kNode + 1} << 8);
-  }
+  const RecipeParts before = *read_recipe(recipe);
+  fill(kRoot4,
+       static_cast<std::uint32_t>(std::visit([](const auto& trie) { return trie.root.size(); }, before.tables.v4)));
+  fill(kRoot6, static_cast<std::uint32_t>(before.tables.v6.root.size()));
+  for (const std::size_t nodes : {kNodes4, kNodes6}) fill(nodes, (kNode + 1) << 8);
   ASSERT_EQ(refusal(recipe), "accepted");
   const RecipeParts parts = *read_recipe(recipe);
-  EXPECT_EQ(std::visit([](const auto& v4) { return lookup(v4, Ipv4Address{0x01020304}); }, parts.tables.v4_view()),
+  const ExpandedTables tables(parts.tables);
+  EXPECT_EQ(std::visit([](const auto& v4) { return lookup(v4, Ipv4Address{0x01020304}); }, tables.spans().v4_view()),
             kNoRoute);
-  EXPECT_EQ(lookup(parts.tables.v6.view(), Ipv6Address{}), kNoRoute);
+  EXPECT_EQ(lookup(tables.spans().v6.view(), Ipv6Address{}), kNoRoute);
+}
+
+TEST(RouterRecipeAlone, IsMuchSmallerThanItsTables) {
+  const function::StageRecipe recipe = recipe_of(*router_with(Fib4Engine::kDir24));
+  std::size_t bytes = 0;
+  for (const function::TableBytes& table : recipe.tables) bytes += table->size();
+  const std::size_t on_device = read_recipe(recipe)->tables.bytes();
+  EXPECT_GT(on_device, Dir24View::kRootEntries * sizeof(std::uint32_t));
+  EXPECT_LT(bytes, on_device / 1000);
+  EXPECT_GE(remote_kernel().load_bytes(recipe), on_device) << "what is reserved is what it becomes";
 }
 
 /// Runs what the checks let pass of `rounds` lies.
@@ -121,7 +147,7 @@ void expect_no_lie_leaves_its_tables(const function::StageRecipe& recipe, int ro
   int passed = 0;
   for (int round = 0; round < rounds; ++round) {
     const function::StageRecipe lie = testing::lie_about(recipe, draw);
-    if (!check_recipe(lie)) continue;
+    if (!can_be_loaded(lie)) continue;
     ++passed;
     auto own = packets;
     run_on_host(lie, own);
@@ -137,35 +163,55 @@ TEST_P(RouterRecipe, KeepsLookupsInItsTablesWhateverItSays) {
 
 // What follows lies with care.
 
-template <typename T>
-std::vector<T> array_of(const function::StageRecipe& recipe, std::size_t table) {
-  const auto& bytes = *recipe.tables.at(table);
-  std::vector<T> values(bytes.size() / sizeof(T));
-  std::memcpy(reinterpret_cast<std::byte*>(values.data()), bytes.data(), bytes.size());
-  return values;
-}
-template <typename T>
-void put(function::StageRecipe& recipe, std::size_t table, const std::vector<T>& values) {
-  const auto bytes = std::as_bytes(std::span(values));
-  recipe.tables.at(table) = std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end());
-}
-constexpr std::size_t kRoot4 = 0, kNodes6 = 3, kHops = 4, kSlots = 5, kPorts = 6;
-
 TEST(RouterRecipeAlone, IsRefusedIfAnEntryOfATrieLeadsOutOfIt) {
   const auto router = router_with(Fib4Engine::kTrie4);
   const auto hops = static_cast<std::uint32_t>(array_of<Hop>(recipe_of(*router), kHops).size());
-  for (const auto& [table, unit] : {std::pair{kRoot4, 4U}, {kNodes6, 4U}}) {
-    const auto nodes =
-        static_cast<std::uint32_t>(array_of<std::uint32_t>(recipe_of(*router), table + table % 2).size());
-    for (const std::uint32_t bad : {hops, kMaxValue, route_entry(128, hops), child_entry((nodes >> unit) + 300),
-                                    child_entry(nodes >> unit << 8), ~std::uint32_t{0}}) {
+  const function::StageRecipe good = recipe_of(*router);
+  const RecipeParts parts = *read_recipe(good);
+  const auto nodes4 = std::visit([](const auto& trie) { return trie.nodes.size(); }, parts.tables.v4);
+  for (const auto& [table, size] : {std::pair{kRoot4, nodes4}, {kNodes6, parts.tables.v6.nodes.size()}}) {
+    const auto nodes = static_cast<std::uint32_t>(size);
+    for (const std::uint32_t bad : {hops, kMaxValue, route_entry(128, hops), child_entry((nodes >> 4) + 300),
+                                    child_entry(nodes >> 4 << 8), ~std::uint32_t{0}}) {
       auto recipe = recipe_of(*router);
       auto entries = array_of<std::uint32_t>(recipe, table);
-      entries[3] = bad;
+      entries.at(1) = bad;
       put(recipe, table, entries);
       EXPECT_EQ(refusal(recipe), "recipe of router: an entry of a trie leads out of its table") << bad;
     }
   }
+}
+
+TEST(RouterRecipeAlone, IsRefusedIfRunsDoNotFollowEachOther) {
+  const auto router = router_with(Fib4Engine::kDir24);
+  const auto with_ends = [&](std::size_t table, auto change) {
+    auto recipe = recipe_of(*router);
+    auto ends = array_of<std::uint32_t>(recipe, table + 1);
+    EXPECT_GT(ends.size(), 2U);
+    change(ends);
+    put(recipe, table + 1, ends);
+    return refusal(recipe);
+  };
+  constexpr std::string_view kWrong = "recipe of router: runs of a trie that do not follow each other";
+  for (const std::size_t table : {kRoot4, kNodes4, kRoot6, kNodes6}) {
+    EXPECT_EQ(with_ends(table, [](auto& ends) { std::swap(ends[0], ends[1]); }), kWrong) << table;
+    EXPECT_EQ(with_ends(table, [](auto& ends) { ends[1] = ends[0]; }), kWrong) << table << ": no entry";
+    EXPECT_EQ(with_ends(table, [](auto& ends) { ends[0] = 0; }), kWrong) << table << ": no entry";
+    EXPECT_EQ(with_ends(table, [](auto& ends) { ends.back() = 1; }), kWrong) << table;
+    EXPECT_EQ(with_ends(table, [](auto& ends) { ends.pop_back(); }), kWrong) << table << ": no end";
+    EXPECT_EQ(with_ends(table, [](auto& ends) { ends.push_back(~0U); }), kWrong) << table << ": no value";
+  }
+  EXPECT_EQ(with_ends(kRoot4, [](auto& ends) { ++ends.back(); }),
+            "recipe of router: root of a trie: found 16777217 entries, expected 16777216");
+}
+
+TEST(RouterRecipeAlone, ReservesWhatRunsBecome) {
+  auto recipe = recipe_of(*router_with(Fib4Engine::kTrie4));
+  auto ends = array_of<std::uint32_t>(recipe, kNodes6 + 1);
+  ends.back() = ~std::uint32_t{0};
+  put(recipe, kNodes6 + 1, ends);
+  ASSERT_EQ(refusal(recipe), "accepted");
+  EXPECT_GE(remote_kernel().load_bytes(recipe), std::uint64_t{4} * ~std::uint32_t{0});
 }
 
 TEST(RouterRecipeAlone, IsRefusedIfAGroupOfNextHopsHasNoEndOrOneTooLate) {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The router's tables in host memory, as they are copied to a device: a view of a RouterTables, or of a recipe that
-// another process made of one. Borrows everything.
+// another process made of one, whose tries are runs of entries. Borrows everything.
 
 #pragma once
 
@@ -11,6 +11,7 @@
 #include <span>
 #include <variant>
 
+#include "nf/router/entry_runs.h"
 #include "nf/router/fib.h"
 #include "nf/router/forward_core.h"
 
@@ -31,11 +32,20 @@ struct TrieSpans {
   }
 };
 
-using Trie4Spans = std::variant<TrieSpans<Dir24View>, TrieSpans<Trie1View>, TrieSpans<Trie4View>>;  // as Fib4View
+/// The arrays of a multibit trie, in a recipe.
+template <typename View>
+struct TrieRuns {
+  RunSpans root;  // of View::kRootEntries
+  RunSpans nodes;
+};
 
-struct TableSpans {
-  Trie4Spans v4;
-  TrieSpans<Fib6View> v6;
+template <template <typename> typename Trie>
+using Trie4Of = std::variant<Trie<Dir24View>, Trie<Trie1View>, Trie<Trie4View>>;  // as Fib4View
+
+template <template <typename> typename Trie>
+struct TablesOf {
+  Trie4Of<Trie> v4;
+  Trie<Fib6View> v6;
   std::span<const Hop> hops;
   std::span<const Neighbour> neighbours;  // slots, see NeighbourView
   std::span<const EgressPort> ports;
@@ -46,12 +56,16 @@ struct TableSpans {
   [[nodiscard]] ForwardView view() const noexcept {
     return {hops.data(), ports.data(), {neighbours.data(), static_cast<std::uint32_t>(neighbours.size() - 1)}};
   }
+  /// As they lie on a device.
   [[nodiscard]] std::size_t bytes() const noexcept {
-    const std::size_t trie4 =
-        std::visit([](const auto& trie) { return trie.root.size_bytes() + trie.nodes.size_bytes(); }, v4);
-    return trie4 + v6.root.size_bytes() + v6.nodes.size_bytes() + hops.size_bytes() + neighbours.size_bytes() +
-           ports.size_bytes();
+    const auto entries = [](const auto& trie) { return trie.root.size() + trie.nodes.size(); };
+    return (std::visit(entries, v4) + entries(v6)) * sizeof(std::uint32_t) + hops.size_bytes() +
+           neighbours.size_bytes() + ports.size_bytes();
   }
 };
+
+using Trie4Spans = Trie4Of<TrieSpans>;
+using TableSpans = TablesOf<TrieSpans>;
+using TableRuns = TablesOf<TrieRuns>;
 
 }  // namespace penstock::router

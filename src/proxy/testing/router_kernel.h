@@ -10,6 +10,7 @@
 #include <utility>
 #include <variant>
 
+#include "nf/router/expanded_for_test.h"
 #include "nf/router/recipe.h"
 #include "proxy/testing/host_backend.h"
 
@@ -17,18 +18,22 @@ namespace penstock::proxy::testing {
 
 /// What a GPU would do with the tables of a recipe that has been checked.
 inline HostTables::Loaded router_of(const function::StageRecipe& recipe) {
-  auto kept = std::make_shared<const function::StageRecipe>(recipe);
-  const router::RecipeParts parts = *router::read_recipe(*kept);
-  std::size_t bytes = 0;
-  for (const function::TableBytes& table : kept->tables) bytes += table->size();
+  struct Kept {
+    explicit Kept(const function::StageRecipe& of)
+        : recipe(of), parts(*router::read_recipe(recipe)), tables(parts.tables) {}
+    const function::StageRecipe recipe;
+    const router::RecipeParts parts;
+    const router::ExpandedTables tables;
+  };
+  auto kept = std::make_shared<const Kept>(recipe);
+  const router::TableSpans& tables = kept->tables.spans();
   auto work = std::visit(
       [&]<typename View>(const View& v4) -> HostTables::Work {
-        const router::ForwardCore<View, router::Fib6View> core{v4, parts.tables.v6.view(), parts.tables.view(),
-                                                               parts.rules};
+        const router::ForwardCore<View, router::Fib6View> core{v4, tables.v6.view(), tables.view(), kept->parts.rules};
         return [kept, core](PacketView packet, std::byte*, const std::byte*) { return core(packet); };
       },
-      parts.tables.v4_view());
-  return {std::move(work), bytes};
+      tables.v4_view());
+  return {std::move(work), tables.bytes()};
 }
 
 inline std::unique_ptr<function::LoadedTables> load_router(const function::StageRecipe& recipe) {
