@@ -150,13 +150,14 @@ bool Connection::is_lost() noexcept {
   return lost_.load();
 }
 
-RemoteMemory::RemoteMemory(std::shared_ptr<Connection> connection, std::span<std::uint8_t> memory)
-    : connection_(std::move(connection)), memory_(memory) {
+RemoteMemory::RemoteMemory(std::shared_ptr<Connection> connection, std::span<std::uint8_t> memory, MemoryUser user)
+    : connection_(std::move(connection)), memory_(memory), user_(user) {
   const auto part = shared_part_of(memory);
   if (!part) throw gpu::CudaError(0, "this memory cannot be mapped by the proxy");
   offset_ = part->offset;
   OpenMemory request;
   request.bytes = part->file_bytes;
+  request.host_only = user == MemoryUser::device ? 0 : 1;
   id_ = connection_->request(request, std::span(&part->file, 1)).id;
 }
 

@@ -84,18 +84,22 @@ class Connection {
   std::atomic<std::int64_t> looked_at_{0};  // ns of a steady clock
 };
 
+/// Who accesses memory that the proxy has open: descriptors need no device, which takes long to open it.
+enum class MemoryUser : bool { proxy_only, device };
+
 /// Memory that the proxy has open.
 class RemoteMemory {
  public:
   /// `memory` must be shared memory (base/shared_memory.h). Throws gpu::CudaError.
-  RemoteMemory(std::shared_ptr<Connection> connection, std::span<std::uint8_t> memory);
+  RemoteMemory(std::shared_ptr<Connection> connection, std::span<std::uint8_t> memory,
+               MemoryUser user = MemoryUser::device);
   RemoteMemory(const RemoteMemory&) = delete;
   RemoteMemory& operator=(const RemoteMemory&) = delete;
   ~RemoteMemory() { connection_->release(MessageType::close_memory, id_); }
 
   [[nodiscard]] std::uint32_t id() const noexcept { return id_; }
-  [[nodiscard]] bool is(std::span<const std::uint8_t> memory) const noexcept {
-    return memory.data() == memory_.data() && memory.size() == memory_.size();
+  [[nodiscard]] bool is(std::span<const std::uint8_t> memory, MemoryUser user) const noexcept {
+    return memory.data() == memory_.data() && memory.size() == memory_.size() && user == user_;
   }
   /// The offset in the proxy's mapping. Empty: it is elsewhere.
   [[nodiscard]] std::optional<std::uint64_t> offset_of(const void* memory) const noexcept;
@@ -103,6 +107,7 @@ class RemoteMemory {
  private:
   std::shared_ptr<Connection> connection_;
   std::span<std::uint8_t> memory_;
+  MemoryUser user_;
   std::uint64_t offset_ = 0;
   std::uint32_t id_ = 0;
 };

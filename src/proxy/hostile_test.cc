@@ -80,6 +80,7 @@ class HandMade {
     ::munmap(proxy_, layout_.proxy_bytes);
     ::munmap(tenant_, layout_.tenant_bytes);
     opened_.reset();
+    host_only_.reset();
     unmap_memory(memory_.data(), memory_.size());
   }
 
@@ -145,6 +146,12 @@ class HandMade {
   }
   [[nodiscard]] RemoteTables& tables() { return *tables_; }
   [[nodiscard]] std::uint32_t memory_id() const { return opened_->id(); }
+  /// The same memory, which the device cannot access by this id.
+  [[nodiscard]] std::uint32_t host_only_id() {
+    if (host_only_ == nullptr)
+      host_only_ = std::make_unique<RemoteMemory>(connection_, memory_, MemoryUser::proxy_only);
+    return host_only_->id();
+  }
   static constexpr std::size_t kBytes = 64 << 10;
   static constexpr std::size_t kDescriptors = 32 << 10;
 
@@ -169,6 +176,7 @@ class HandMade {
   std::shared_ptr<Connection> connection_;
   std::span<std::uint8_t> memory_;
   std::unique_ptr<RemoteMemory> opened_;
+  std::unique_ptr<RemoteMemory> host_only_;
   std::shared_ptr<RemoteTables> tables_;
   std::vector<std::unique_ptr<RemoteStage>> stages_;
   Connection::Made made_;
@@ -255,6 +263,16 @@ TEST_F(Hostile, FramesThatAreGatheredMayLieAnywhereInOpenMemory) {
   EXPECT_TRUE(tenant.submit(order));
 }
 
+TEST_F(Hostile, DescriptorsMayBeInMemoryThatTheDeviceCannotAccess) {
+  HandMade tenant(path_);
+  Order order = tenant.order();
+  order.packet_memory = tenant.host_only_id();
+  EXPECT_NE(order.packet_memory, order.frame_memory);
+  EXPECT_TRUE(tenant.submit(order));
+  tenant.gather(order, 1, listed_frame(tenant.memory_id(), 0));
+  EXPECT_TRUE(tenant.submit(order));
+}
+
 TEST_F(Hostile, LiesInAnOrderEndTheTenant) {
   constexpr std::uint32_t kMost32 = 0xffffffff;
   constexpr std::uint64_t kMost64 = ~std::uint64_t{0};
@@ -276,6 +294,14 @@ TEST_F(Hostile, LiesInAnOrderEndTheTenant) {
       [](HandMade&, Order& o) { o.frame_memory = 3; },
       [](HandMade&, Order& o) { o.frame_memory = kMost32; },
       [](HandMade&, Order& o) { o.packet_memory = 16; },
+      // The device cannot access these frames.
+      [](HandMade& t, Order& o) { o.frame_memory = t.host_only_id(); },
+      [](HandMade& t, Order& o) { o.frame_memory = t.host_only_id(), o.packets = 0; },
+      [](HandMade& t, Order& o) { t.gather(o, 1, listed_frame(t.host_only_id(), 0)); },
+      [](HandMade& t, Order& o) {
+        o.frames = Order::Frames::listed;
+        for (std::size_t p = 0; p < 4; ++p) t.listed(p) = listed_frame(t.host_only_id(), t.packet(p).offset);
+      },
       [](HandMade&, Order& o) { o.pictured = 33; },
       [](HandMade&, Order& o) { o.pictured = 1, o.pictures[0] = 4; },
       [](HandMade&, Order& o) { o.stages_version = 1, o.stages = {}; },

@@ -22,13 +22,17 @@ constexpr std::uint64_t kOffsetBits = 48;
 
 bool carries_frames(const ring::SegmentShape& segment) noexcept { return segment.frames_up || segment.frames_down; }
 
+bool is_for_device(const std::shared_ptr<const TenantMemory>& memory) noexcept {
+  return memory != nullptr && memory->is_for_device();
+}
+
 /// The memory of a listed frame, and its offset there. Empty: there is none.
 std::span<std::uint8_t> memory_of(std::uint64_t listed, const TenantMemories& memories, std::span<std::uint8_t> packed,
                                   std::uint64_t& offset) noexcept {
   const std::uint64_t id = listed >> kOffsetBits;
   offset = listed & ((std::uint64_t{1} << kOffsetBits) - 1);
   if (id == kPackedMemory) return packed;
-  return id < kPackedMemory && memories[id] != nullptr ? memories[id]->bytes() : std::span<std::uint8_t>();
+  return id < kPackedMemory && is_for_device(memories[id]) ? memories[id]->bytes() : std::span<std::uint8_t>();
 }
 
 }  // namespace
@@ -50,7 +54,8 @@ OrderCheck::OrderCheck(const ring::LaneShape& shape)
     : shape_(shape),
       most_frame_bytes_(ring::LaneSizes(shape).frames),
       most_counted_(std::ranges::any_of(shape.segments, carries_frames) ? Batch::kNoLimit : ring::kHeaderBytes),
-      packets_(shape.batch_packets),
+      descriptors_(std::max<std::size_t>(1, shape.batch_packets) * sizeof(PacketDescriptor), /*shared=*/false),
+      packets_(reinterpret_cast<PacketDescriptor*>(descriptors_.bytes().data()), shape.batch_packets),
       frames_(shape.batch_packets) {}
 
 const char* OrderCheck::check(const Order& order, const TenantMemories& memories, const std::uint64_t* list,
@@ -71,7 +76,7 @@ const char* OrderCheck::check(const Order& order, const TenantMemories& memories
     if (order.pictures[p] >= order.packets) return "a picture of no packet";
   }
   if (order.frame_memory >= kMostMemories || order.packet_memory >= kMostMemories ||
-      memories[order.frame_memory] == nullptr || memories[order.packet_memory] == nullptr)
+      !is_for_device(memories[order.frame_memory]) || memories[order.packet_memory] == nullptr)
     return "memory that is not open";
   const TenantMemory& frame_memory = *memories[order.frame_memory];
   const TenantMemory& packet_memory = *memories[order.packet_memory];
@@ -81,8 +86,8 @@ const char* OrderCheck::check(const Order& order, const TenantMemories& memories
   if (!packet_memory.has(order.packets_at, packet_bytes)) return "descriptors outside their memory";
   if (packet_bytes > 0) std::memcpy(packets_.data(), packet_memory.bytes().data() + order.packets_at, packet_bytes);
   bytes_ = 0;
-  batch_ = Batch(frame_memory.bytes().subspan(order.frames_at, order.used_bytes),
-                 std::span(packets_).first(order.packets), {}, &gathered_);
+  batch_ = Batch(frame_memory.bytes().subspan(order.frames_at, order.used_bytes), packets_.first(order.packets), {},
+                 &gathered_);
   batch_.adopt(order.packets, order.used_bytes);
   if (order.frames > Order::Frames::gathered) return "frames nowhere";
   lists_frames_ = order.frames != Order::Frames::in_batch && order.packets > 0;
@@ -194,7 +199,7 @@ const char* OrderCheck::gather_frames(const ring::SegmentShape& segment, const T
 
 /// Whether the proxy can gather the records of all packets.
 bool OrderCheck::records_fit(const ring::SegmentShape& segment) const noexcept {
-  for (const PacketDescriptor& packet : std::span(packets_).first(batch_.size())) {
+  for (const PacketDescriptor& packet : packets_.first(batch_.size())) {
     if (!packet.verdict.alive()) continue;
     for (std::uint32_t f = 0; f < segment.up.count; ++f) {
       const ring::RecordLayout::Place place = segment.up.places[f];

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "base/shared_memory.h"
 #include "packet/batch.h"
 #include "proxy/lane_pages.h"
 #include "ring/lane.h"
@@ -34,8 +35,9 @@ class TenantMemory {
   [[nodiscard]] bool has(std::uint64_t offset, std::uint64_t bytes) const noexcept {
     return offset <= bytes_.size() && bytes <= bytes_.size() - offset;
   }
-  /// Keeps the memory open to the device.
+  /// Keeps the memory open to the device, which must not access it before.
   void set_opening(std::shared_ptr<void> opening) { opening_ = std::move(opening); }
+  [[nodiscard]] bool is_for_device() const noexcept { return opening_ != nullptr; }
   /// Its size is subtracted there when it ends, which may be after the tenant has closed it.
   void set_counter(std::atomic<std::uint64_t>& bytes) noexcept { counter_ = &bytes; }
 
@@ -84,7 +86,8 @@ class OrderCheck {
   const ring::LaneShape shape_;
   const std::size_t most_frame_bytes_;
   const std::uint32_t most_counted_;  // a longer frame that is gathered takes no more room than one of this length
-  std::vector<PacketDescriptor> packets_;
+  MappedMemory descriptors_;          // of many, most batches use few: pages that are not used are not allocated
+  std::span<PacketDescriptor> packets_;
   std::vector<std::uint8_t*> frames_;
   bool lists_frames_ = false;
   PacketMemory gathered_;  // of the batch

@@ -50,10 +50,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const ring::LaneShape shape = shape_of(*data++);
   --size;
   const int file = make_shared_file("fuzz", kMemory);
-  auto memory = std::make_shared<const TenantMemory>(file, kMemory);
+  const auto memory = std::make_shared<TenantMemory>(file, kMemory);
+  memory->set_opening(std::make_shared<int>());
+  const auto host_only = std::make_shared<const TenantMemory>(file, kMemory);  // the same bytes
   ::close(file);
   TenantMemories memories;
   memories[1] = memory;
+  memories[2] = host_only;
   const ring::LaneSizes sizes(shape);
   std::vector<std::uint8_t> results(sizes.results), packed(LaneLayout::pages(sizes.packed)), states(sizes.states);
   proxy::testing::HostDevice device;
@@ -95,6 +98,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     order.packets_at = words.packets_at;
     if (orders.check(order, memories, list.data(), packed) != nullptr) continue;
     check(orders.batch().size() == words.packets && words.packets <= kPackets);
+    const auto is_host_only = [&](const std::uint8_t* at) {
+      const std::span<const std::uint8_t> memory_of_host = host_only->bytes();
+      return at >= memory_of_host.data() && at < memory_of_host.data() + memory_of_host.size();
+    };
+    check(!is_host_only(orders.batch().memory()));
+    for (const std::uint8_t* const frame : orders.frames()) check(!is_host_only(frame));
     const bool starts = lane.start(orders.batch(), order.segment, orders.frames());
     while (lane.progress() == gpu::Progress::kRunning) continue;
     orders.end(starts);

@@ -72,7 +72,7 @@ struct Hello {
 
 struct OpenMemory {
   MessageType type = MessageType::open_memory;
-  std::uint32_t reserved = 0;
+  std::uint32_t host_only = 0;  // 0: the device can access it; else it can have descriptors, but no frames
   std::uint64_t bytes = 0;
 };
 

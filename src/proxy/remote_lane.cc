@@ -32,13 +32,13 @@ void list_stages(const ring::LaneStages& stages, std::array<std::uint32_t, kMost
 }  // namespace
 
 std::shared_ptr<RemoteMemory> OpenMemories::open(const std::shared_ptr<Connection>& connection,
-                                                 std::span<std::uint8_t> memory) {
+                                                 std::span<std::uint8_t> memory, MemoryUser user) {
   const std::lock_guard lock(mutex_);
   std::erase_if(memories_, [](const auto& entry) { return entry.expired(); });
   for (const auto& entry : memories_) {
-    if (auto open = entry.lock(); open != nullptr && open->is(memory)) return open;
+    if (auto open = entry.lock(); open != nullptr && open->is(memory, user)) return open;
   }
-  auto opened = std::make_shared<RemoteMemory>(connection, memory);
+  auto opened = std::make_shared<RemoteMemory>(connection, memory, user);
   memories_.push_back(opened);
   return opened;
 }

@@ -29,7 +29,7 @@ class OpenMemories {
  public:
   /// Opens it, unless it is open. Throws gpu::CudaError.
   [[nodiscard]] std::shared_ptr<RemoteMemory> open(const std::shared_ptr<Connection>& connection,
-                                                   std::span<std::uint8_t> memory);
+                                                   std::span<std::uint8_t> memory, MemoryUser user);
   /// Null: it is not open.
   [[nodiscard]] std::shared_ptr<const RemoteMemory> find(const void* memory) const;
 

@@ -38,11 +38,9 @@ class RemoteFactory final : public run::LaneFactory {
     if (tables == nullptr) return nullptr;
     return std::make_unique<RemoteStage>(connection_, std::move(tables), use, function::granted_stage_of(function));
   }
-  std::shared_ptr<void> open(std::span<std::uint8_t> memory) const override {
-    auto opened = loaded_->memories()->open(connection_, memory);
-    std::erase_if(memories_, [](const auto& entry) { return entry.expired(); });
-    memories_.push_back(opened);
-    return opened;
+  std::shared_ptr<void> open(std::span<std::uint8_t> memory) const override { return open(memory, MemoryUser::device); }
+  std::shared_ptr<void> open_descriptors(std::span<std::uint8_t> memory) const override {
+    return open(memory, MemoryUser::proxy_only);
   }
   std::unique_ptr<ring::Lane> make_lane(const ring::LaneShape& shape, ring::LaneStages stages, unsigned worker,
                                         unsigned /*lane*/, ring::Timeline* /*timeline*/) const override {
@@ -50,6 +48,13 @@ class RemoteFactory final : public run::LaneFactory {
   }
 
  private:
+  std::shared_ptr<void> open(std::span<std::uint8_t> memory, MemoryUser user) const {
+    auto opened = loaded_->memories()->open(connection_, memory, user);
+    std::erase_if(memories_, [](const auto& entry) { return entry.expired(); });
+    memories_.push_back(opened);
+    return opened;
+  }
+
   const std::shared_ptr<Connection> connection_;
   const std::shared_ptr<LoadedOfRun> loaded_;
   mutable RemoteMemories memories_;  // of the worker, which uses the factory in one thread at a time

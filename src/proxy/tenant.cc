@@ -277,7 +277,8 @@ Result<std::uint32_t> Tenant::open_memory(const OpenMemory& request, int file) {
   };
   try {
     auto memory = std::make_shared<TenantMemory>(file, request.bytes);
-    memory->set_opening(state_.backend.open(memory->bytes()));
+    // What is only read on the host need not be pinned.
+    if (request.host_only == 0) memory->set_opening(state_.backend.open(memory->bytes()));
     memory->set_counter(state_.counters.host_bytes);
     const std::uint32_t id = state_.add_memory(std::move(memory));
     if (id == kMostMemories)

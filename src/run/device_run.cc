@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -77,7 +78,7 @@ LaneSet make_lane_set(const Chain& chain, const plan::DevicePlan& plan, std::uni
   set.factory->select();
   set.memory.push_back(set.factory->open(ring.memory()));
   if (set.factory->is_remote()) {
-    set.memory.push_back(set.factory->open(ring.descriptor_memory()));
+    set.memory.push_back(set.factory->open_descriptors(ring.descriptor_memory()));
     // What ports lend, unless they are not open yet.
     for (const std::span<std::uint8_t> lent : ring.lent_memory()) set.memory.push_back(set.factory->open(lent));
   }
@@ -87,6 +88,8 @@ LaneSet make_lane_set(const Chain& chain, const plan::DevicePlan& plan, std::uni
 
 /// Without lanes if they are to be in another process that is not there yet.
 LaneSet make_first_lane_set(const Chain& chain, const plan::DevicePlan& plan, unsigned worker, ring::PacketRing& ring) {
+  // Pages for descriptors are allocated while lanes are made.
+  const std::jthread resident([&ring] { ring.make_resident(); });
   auto factory = make_lane_factory(chain.settings, worker);
   if (!factory->is_remote() || !factory->is_lost()) return make_lane_set(chain, plan, std::move(factory), worker, ring);
   LaneSet none;
@@ -105,7 +108,6 @@ class WorkerOnDevice final : public DeviceExecutor {
         worker_(worker),
         ring_(ring),
         sent_again_(memory_sent_again()) {
-    ring.make_resident();
     if (!has_lanes()) return;
     open_sent_again(lane_set());
     if (!send_first_batches()) throw first_batch_lost(factory());

@@ -45,6 +45,10 @@ class LaneFactory {
   [[nodiscard]] virtual bool is_remote() const noexcept { return false; }
   /// Lets the device access this memory until the result is destroyed. Throws CudaError.
   [[nodiscard]] virtual std::shared_ptr<void> open(std::span<std::uint8_t> memory) const = 0;
+  /// Lets lanes in another process read descriptors there, until the result is destroyed. Throws CudaError.
+  [[nodiscard]] virtual std::shared_ptr<void> open_descriptors(std::span<std::uint8_t> memory) const {
+    return open(memory);
+  }
   /// Makes lane `lane` of a worker. If `timeline` is not null, the lane records its times there. Throws CudaError.
   [[nodiscard]] virtual std::unique_ptr<ring::Lane> make_lane(const ring::LaneShape& shape, ring::LaneStages stages,
                                                               unsigned worker, unsigned lane,
