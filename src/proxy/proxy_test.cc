@@ -386,6 +386,8 @@ TEST_F(Proxy, SaysWhatItsTenantsDo) {
   EXPECT_GT(tenant["latency_p99_us"], 0);
   EXPECT_FALSE(tenant.contains("latency_bound_us"));
   EXPECT_GT(tenant["attach_ms"], 0) << "its first batch has tried a lane";
+  for (const char* const part : {"memory_ms", "tables_ms", "lanes_ms"})
+    EXPECT_GT(tenant["attach_parts"][part], 0) << part;
   EXPECT_EQ(during["detached"], 0);
   const auto is_detached = [&] {
     return ask_for_status(path_, true)->find("penstock_proxy_detached_total 1\n") != std::string::npos;
@@ -407,6 +409,10 @@ TEST_F(Proxy, SaysThatATenantIsNotAttachedBeforeItsFirstBatch) {
   EXPECT_EQ(status["tenants"][0]["attach_ms"], nullptr);
   EXPECT_NE(ask_for_status(path_, true)->find("penstock_proxy_attach_seconds{tenant=\"idle\""), std::string::npos);
   EXPECT_NE(ask_for_status(path_, true)->find("} NaN\n"), std::string::npos);
+  for (const char* const part : {"memory", "tables", "lanes"}) {
+    const std::string metric = fmt::format("penstock_proxy_attach_{}_seconds{{tenant=\"idle\"", part);
+    EXPECT_NE(ask_for_status(path_, true)->find(metric), std::string::npos) << metric;
+  }
 }
 
 TEST_F(Proxy, SaysWhetherALatencyBoundHolds) {

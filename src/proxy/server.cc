@@ -288,9 +288,16 @@ void Server::leave(TenantState& tenant, std::chrono::nanoseconds took) noexcept 
   const auto found = std::ranges::find(admitted_, &tenant, &Admitted::state);
   if (found == admitted_.end()) return;
   const TenantCounters& counters = tenant.counters;
-  log_info("tenant {}, process {}, has ended: {} batches, {} packets, {} to the device, {} to the host; released in {}",
-           found->name, found->peer.pid, counters.batches.load(), counters.packets.load(),
-           format_size(counters.to_device.load()), format_size(counters.to_host.load()), format_duration(took));
+  const auto duration = [](const std::atomic<std::uint64_t>& ns) {
+    return format_duration(std::chrono::nanoseconds(ns.load()));
+  };
+  log_info(
+      "tenant {}, process {}, has ended: {} batches, {} packets, {} to the device, {} to the host; attached in {} "
+      "(memory {}, tables {}, lanes {}), released in {}",
+      found->name, found->peer.pid, counters.batches.load(), counters.packets.load(),
+      format_size(counters.to_device.load()), format_size(counters.to_host.load()), duration(counters.attach_ns),
+      duration(counters.attach_memory_ns), duration(counters.attach_tables_ns), duration(counters.attach_lanes_ns),
+      format_duration(took));
   ++detached_;
   detaching_ += took;
   admitted_.erase(found);
@@ -350,8 +357,8 @@ std::string Server::status_prometheus(Policy policy) const {
   const auto count = [&](std::string_view name, std::string_view type, auto counter) {
     add(name, type, [counter](const Admitted& tenant) { return (tenant.state->counters.*counter).load(); });
   };
-  const auto seconds = [&](std::string_view name, auto counter) {
-    add(name, "counter", [counter](const Admitted& tenant) {
+  const auto seconds = [&](std::string_view name, auto counter, std::string_view type = "counter") {
+    add(name, type, [counter](const Admitted& tenant) {
       return static_cast<double>((tenant.state->counters.*counter).load()) / 1e9;
     });
   };
@@ -374,6 +381,9 @@ std::string Server::status_prometheus(Policy policy) const {
     const std::uint64_t ns = tenant.state->counters.attach_ns.load();
     return ns == 0 ? "NaN" : fmt::to_string(static_cast<double>(ns) / 1e9);
   });
+  seconds("attach_memory_seconds", &TenantCounters::attach_memory_ns, "gauge");
+  seconds("attach_tables_seconds", &TenantCounters::attach_tables_ns, "gauge");
+  seconds("attach_lanes_seconds", &TenantCounters::attach_lanes_ns, "gauge");
   if (settings_.multiprocessors != MultiprocessorShares::all)
     add("multiprocessors", "gauge", [](const Admitted& tenant) { return tenant.quota.multiprocessors; });
   if (policy != Policy::deadline) return text;
@@ -416,7 +426,11 @@ std::string Server::status_json(Policy policy) const {
               {"device_memory", counters.device_bytes.load()},
               {"device_memory_most", tenant.quota.device_bytes},
               {"host_memory", counters.host_bytes.load()},
-              {"attach_ms", nullptr}};
+              {"attach_ms", nullptr},
+              {"attach_parts",
+               {{"memory_ms", seconds(counters.attach_memory_ns) * 1e3},
+                {"tables_ms", seconds(counters.attach_tables_ns) * 1e3},
+                {"lanes_ms", seconds(counters.attach_lanes_ns) * 1e3}}}};
     if (const std::uint64_t ns = counters.attach_ns.load(); ns != 0) json["attach_ms"] = static_cast<double>(ns) / 1e6;
     if (tenant.quota.batches != 0) json["batches_most"] = tenant.quota.batches;
     if (tenant.quota.bytes_per_second != 0) json["bytes_per_second_most"] = tenant.quota.bytes_per_second;

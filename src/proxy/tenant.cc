@@ -56,6 +56,23 @@ bool read_part(int file, std::uint64_t at, std::vector<std::byte>& to) {
   return true;
 }
 
+/// Adds its lifetime to a part of the time to attach, unless the tenant is there already.
+class PartOfAttach {
+ public:
+  PartOfAttach(const TenantCounters& counters, std::atomic<std::uint64_t>& part)
+      : part_(part), counts_(counters.attach_ns.load() == 0) {}
+  PartOfAttach(const PartOfAttach&) = delete;
+  PartOfAttach& operator=(const PartOfAttach&) = delete;
+  ~PartOfAttach() {
+    if (counts_) part_.fetch_add(static_cast<std::uint64_t>((Arbiter::now() - begun_).count()));
+  }
+
+ private:
+  std::atomic<std::uint64_t>& part_;
+  const bool counts_;
+  const Scheduler::Time begun_ = Arbiter::now();
+};
+
 }  // namespace
 
 Tenant::Tenant(FileDescriptor socket, const Peer& peer, const Backend& backend, Arbiter& arbiter, TableGrants& grants,
@@ -192,12 +209,14 @@ void Tenant::answer(const SetPolicy& request) {
 }
 
 void Tenant::answer(const OpenMemory& request, const Received& message) {
+  const PartOfAttach part(state_.counters, state_.counters.attach_memory_ns);
   reply(message.descriptors.size() == 1
             ? open_memory(request, message.descriptors.front().get())
             : failure(problem("memory: wrong number of descriptors", std::to_string(message.descriptors.size()), "1")));
 }
 
 void Tenant::answer(const LoadTables& request, const Received& message) {
+  const PartOfAttach part(state_.counters, state_.counters.attach_tables_ns);
   reply(message.descriptors.size() == 1
             ? load_tables(request, message.descriptors.front().get())
             : failure(problem("tables: wrong number of descriptors", std::to_string(message.descriptors.size()), "1")));
@@ -213,9 +232,13 @@ void Tenant::answer(const GrantTables& request) {
 
 void Tenant::answer(const UseGrant& request) { reply(use_grant(request)); }
 
-void Tenant::answer(const MakeStage& request) { reply(make_stage(request)); }
+void Tenant::answer(const MakeStage& request) {
+  const PartOfAttach part(state_.counters, state_.counters.attach_lanes_ns);
+  reply(make_stage(request));
+}
 
 void Tenant::answer(const MakeLane& request) {
+  const PartOfAttach part(state_.counters, state_.counters.attach_lanes_ns);
   std::vector<int> files;
   const auto made = make_lane(request, files);
   reply(made, files);

@@ -62,6 +62,10 @@ struct TenantCounters {
   std::atomic<std::uint64_t> host_bytes{0};    // that the device can access
   std::atomic<std::uint64_t> table_updates{0};
   std::atomic<std::uint64_t> attach_ns{0};  // from `hello` to the end of the first batch; 0: there was none yet
+  // Of that, how long requests of a kind took in the proxy.
+  std::atomic<std::uint64_t> attach_memory_ns{0};
+  std::atomic<std::uint64_t> attach_tables_ns{0};
+  std::atomic<std::uint64_t> attach_lanes_ns{0};
 };
 
 /// Ids of what a tenant makes, from 1. None comes twice: what still has an id must not be replaced.
