@@ -11,7 +11,9 @@
 #include "packet/checksum.h"
 #include "packet/field_range.h"
 #include "packet/flow_hash.h"
+#include "packet/parse_plain.h"
 #include "packet/testing/packet_builder.h"
+#include "packet/testing/random_frames.h"
 
 namespace penstock {
 namespace {
@@ -391,6 +393,54 @@ RC_GTEST_PROP(Checksum, UpdateEqualsRecomputation, (std::vector<std::uint8_t> by
   // All-zero data have the one's complement sum +0, which no update of a non-zero sum can give.
   RC_PRE(std::any_of(bytes.begin(), bytes.end(), [](std::uint8_t b) { return b != 0; }));
   RC_ASSERT(checksum_update(before, old, word) == testing::slow_checksum(bytes, 0, bytes.size()));
+}
+
+/// Whether `parse_plain` takes the frame. Checks that its layout is then that of `parse`, and otherwise unchanged.
+bool is_plain(const testing::Frame& frame) {
+  const auto length = static_cast<std::uint32_t>(frame.bytes.size());
+  Bytes bytes = frame.bytes;
+  bytes.shrink_to_fit();  // so that reads beyond the frame are detected
+  PacketDescriptor descriptor;
+  descriptor.length = length;
+  descriptor.wire_length = frame.wire_length;
+  descriptor.link_type = frame.link_type;
+  const L before{.network_offset = 9, .end = 1, .flags = L::kMalformed, .vlan_count = 3, .tunnel = Tunnel::gre};
+  descriptor.layout = before;
+  const bool taken = parse_plain({bytes.data(), &descriptor});
+  EXPECT_EQ(descriptor.layout, taken ? parse(frame.bytes.data(), length, frame.wire_length, frame.link_type) : before);
+  return taken;
+}
+
+TEST(ParsePlain, TakesWholeSegmentsAndDatagrams) {
+  const auto taken = [](const Bytes& bytes) {
+    return is_plain({bytes, static_cast<std::uint32_t>(bytes.size()), LinkType::ethernet});
+  };
+  const auto ip = [] { return packet().eth().ipv4("10.0.0.1", "10.0.0.2"); };
+  EXPECT_TRUE(taken(ip().tcp(1000, 80).payload("hello").padded_to(80).bytes()));
+  EXPECT_TRUE(taken(ip().udp(1000, 53).payload("hello there").padded_to(60).bytes()));
+  EXPECT_FALSE(taken(ip().udp(1000, 4789).payload("perhaps VXLAN").padded_to(80).bytes()));
+  EXPECT_FALSE(taken(ip().sctp(1000, 80).padded_to(80).bytes()));
+  EXPECT_FALSE(taken(packet().eth().vlan(7).ipv4("10.0.0.1", "10.0.0.2").tcp(1000, 80).padded_to(80).bytes()));
+  EXPECT_FALSE(taken(packet().eth().ipv6("2001:db8::1", "2001:db8::2").tcp(1000, 80).bytes()));
+}
+
+TEST(ParsePlain, FindsWhatParseFinds) {
+  testing::RandomFrames random(3);
+  const Bytes tcp = packet().eth().ipv4("10.0.0.1", "10.0.0.2").tcp(1000, 80).payload("hello").bytes();
+  const Bytes udp = packet().eth().ipv4("10.0.0.1", "10.0.0.2").udp(1000, 80).payload("hello there").bytes();
+  int plain = 0;
+  for (int i = 0; i < 100'000; ++i) {
+    is_plain(random.frame());
+    // A plain one, with a few changes.
+    testing::Frame frame{i % 2 == 0 ? tcp : udp, 0, LinkType::ethernet};
+    frame.bytes.resize(frame.bytes.size() + random.below(8));
+    for (std::uint32_t n = random.below(3); n > 0; --n)
+      frame.bytes[random.below(54)] = static_cast<std::uint8_t>(random.below(256));
+    frame.wire_length = static_cast<std::uint32_t>(frame.bytes.size()) + random.below(3);
+    if (random.below(4) == 0) frame.bytes.resize(random.below(frame.bytes.size()));
+    plain += is_plain(frame) ? 1 : 0;
+  }
+  EXPECT_GT(plain, 20'000);
 }
 
 }  // namespace
