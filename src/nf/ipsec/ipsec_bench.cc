@@ -8,10 +8,14 @@
 //   library    the library alone, bursts of 128 jobs: headers and IVs are there, tags stay where the library puts them
 //   ciphers    MbCrypto: the jobs of a burst of packets, from their IVs to their ICVs
 //   stage      the whole CPU stage, from parsed packets on: policies, SA, headers, numbers, replay window, counters
-//   decisions  outbound, what a worker does for a device of another process: parsing, policies, SA, numbers, counters
 //
 // Axes: direction, algorithm, and the length of the inner IP packet in bytes. Only the work is timed, not the restoring
 // of the packets. `of_library`: the library's time divided by this one's, for the same packets in the same run.
+//
+// `decide` is what a worker does outbound for a device of another process: parsing, policies, SA, numbers, counters.
+// Axes: the number of SAs, each with a policy for the packets of one network, and whether the packets are `near`, in
+// the second-level cache as above, or `far`, so many that each has left the caches when its turn comes again. Packets
+// of several SAs come in random order.
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
@@ -24,6 +28,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <random>
 #include <span>
 #include <string>
 #include <utility>
@@ -44,10 +49,6 @@ double thread_seconds() { return std::chrono::duration<double>(thread_time()).co
 constexpr std::size_t kPackets = 512;
 constexpr std::size_t kSha1Key = 20;       // bytes, of the keys below
 constexpr std::uint32_t kEspAt = 14 + 20;  // in a protected frame: after Ethernet and the outer IPv4 header
-
-constexpr std::string_view kPolicy =
-    "src 0.0.0.0/0 dst 0.0.0.0/0 \n\tdir out priority 1 ptype main \n"
-    "\ttmpl src 192.0.2.1 dst 198.51.100.2\n\t\tproto esp reqid 1 mode tunnel\n";
 
 struct Algorithm {
   const char* name;
@@ -72,20 +73,36 @@ T require(Result<T> result) {
   if constexpr (!std::is_void_v<T>) return std::move(*result);
 }
 
-std::unique_ptr<Ipsec> make_ipsec(const Algorithm& algorithm, bool inbound, bool device_is_remote = false) {
+/// The network whose packets the SA protects, if there are several.
+std::string network_of(std::uint32_t sa) { return fmt::format("10.{}.{}", sa / 250, sa % 250); }
+
+std::string state_of(std::uint32_t sa, const Algorithm& algorithm) {
+  return fmt::format(
+      "src 192.0.2.1 dst 198.51.100.2\n\tproto esp spi 0x{:08x} reqid {} mode tunnel\n\treplay-window 32 \n{}",
+      0x100 + sa, sa + 1, algorithm.xfrm);
+}
+
+std::string policy_of(std::uint32_t sa, std::uint32_t sas) {
+  return fmt::format(
+      "src {} dst 0.0.0.0/0 \n\tdir out priority 1 ptype main \n"
+      "\ttmpl src 192.0.2.1 dst 198.51.100.2\n\t\tproto esp reqid {} mode tunnel\n",
+      sas == 1 ? "0.0.0.0/0" : network_of(sa) + ".0/24", sa + 1);
+}
+
+std::unique_ptr<Ipsec> make_ipsec(const Algorithm& algorithm, bool inbound, std::uint32_t sas = 1) {
   SaRegistry registry;
   TableSources sources;
   sources.settings.inbound = inbound;
-  sources.settings.device_is_remote = device_is_remote;
+  sources.settings.device_is_remote = true;  // so that there are state stages; changes no other stage
   sources.numbers = random_numbers();
   sources.registry = &registry;
-  sources.sas = require(parse_states(fmt::format("src 192.0.2.1 dst 198.51.100.2\n"
-                                                 "\tproto esp spi 0x00000100 reqid 1 mode tunnel\n"
-                                                 "\treplay-window 32 \n{}",
-                                                 algorithm.xfrm),
-                                     "states"))
-                    .value;
-  if (!inbound) sources.policies = require(parse_policies(kPolicy, "policies")).value;
+  std::string states, policies;
+  for (std::uint32_t sa = 0; sa < sas; ++sa) {
+    states += state_of(sa, algorithm);
+    policies += policy_of(sa, sas);
+  }
+  sources.sas = require(parse_states(states, "states")).value;
+  if (!inbound) sources.policies = require(parse_policies(policies, "policies")).value;
   auto function = std::make_unique<Ipsec>(require(Tables::build(std::move(sources))).value);
   require(function->begin_run());
   return function;
@@ -94,12 +111,14 @@ std::unique_ptr<Ipsec> make_ipsec(const Algorithm& algorithm, bool inbound, bool
 /// Packets with room around them: the originals, and the working copies.
 class Packets {
  public:
-  Packets(FrameRoom room, std::uint32_t ip_bytes) {
-    for (std::size_t i = 0; i < kPackets; ++i) {
-      const auto port = static_cast<std::uint16_t>(1024 + i);
+  Packets(FrameRoom room, std::uint32_t ip_bytes, std::size_t count = kPackets, std::uint32_t sas = 1) {
+    std::mt19937 random(1);
+    std::uniform_int_distribution<std::uint32_t> any_sa(0, sas - 1);
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto port = static_cast<std::uint16_t>(1024 + i % kPackets);
       const penstock::testing::Bytes frame = penstock::testing::packet()
                                                  .eth()
-                                                 .ipv4("10.0.0.1", "198.18.0.1")
+                                                 .ipv4(network_of(any_sa(random)) + ".1", "198.18.0.1")
                                                  .udp(port, 80)
                                                  .payload(std::string(ip_bytes - 28, 'x'))
                                                  .bytes();
@@ -202,24 +221,36 @@ void run_stage(benchmark::State& state, const Case& what) {
   tell(state, what, seconds, false);
 }
 
-void run_decisions(benchmark::State& state, const Case& what) {
-  const auto out = make_ipsec(what.algorithm, false, true);
+struct DecideCase {
+  std::uint32_t sas;
+  bool far;
+};
+
+void run_decide(benchmark::State& state, const DecideCase& what) {
+  constexpr std::uint32_t kIpBytes = 1472;
+  constexpr std::size_t kFarPackets = 160 * kPackets;  // 120 MiB
+  const auto out = make_ipsec(kAlgorithms[0], false, what.sas);
   const auto twin = out->make_cpu_stage();
   const auto worker = out->make_state_stage(*twin);
-  Packets packets(out->traits().growth, what.ip_bytes);
-  std::vector<Decision> decisions(kPackets);
+  Packets packets(out->traits().growth, kIpBytes, what.far ? kFarPackets : kPackets, what.sas);
+  std::vector<Decision> decisions(packets.views().size());
   std::vector<std::byte*> states;
   for (Decision& decision : decisions) states.push_back(reinterpret_cast<std::byte*>(&decision));
+  std::size_t next = 0;
   const double seconds = time(
-      state, [&] { packets.restore(); },
+      state, [] {},
       [&] {
         twin->begin_batch();
-        for (std::size_t i = 0; i < kPackets; i += function::kBurst)
-          worker->fill(packets.views().subspan(i, function::kBurst), std::span(states).subspan(i, function::kBurst));
+        for (std::size_t end = next + kPackets; next < end; next += function::kBurst) {
+          worker->fill(packets.views().subspan(next, function::kBurst),
+                       std::span(states).subspan(next, function::kBurst));
+        }
+        next %= packets.views().size();
       });
   const auto is_protected = [](const Decision& one) { return one.kind == Decision::Kind::protected_by_sa; };
-  if (!std::ranges::all_of(decisions, is_protected)) return state.SkipWithError("packets were dropped");
-  tell(state, what, seconds, false);
+  if (!std::all_of(decisions.begin(), decisions.begin() + kPackets, is_protected))
+    return state.SkipWithError("packets were dropped");
+  state.counters["ns/packet"] = seconds / kPackets * 1e9;
 }
 
 /// The packets, protected, and the jobs that did that, by an SA's shape.
@@ -369,12 +400,11 @@ void run_library(benchmark::State& state, const Case& what) {
 void add_all() {
   using Run = void (*)(benchmark::State&, const Case&);
   constexpr std::pair<const char*, Run> kParts[] = {
-      {"library", &run_library}, {"ciphers", &run_ciphers}, {"stage", &run_stage}, {"decisions", &run_decisions}};
+      {"library", &run_library}, {"ciphers", &run_ciphers}, {"stage", &run_stage}};
   for (const bool inbound : {false, true}) {
     for (const Algorithm& algorithm : kAlgorithms) {
       for (const std::uint32_t ip_bytes : {64U, 256U, 512U, 1024U, 1472U}) {
         for (const auto& [part, run] : kParts) {
-          if (inbound && run == &run_decisions) continue;
           const std::string name =
               fmt::format("{}/{}/bytes:{}/{}", inbound ? "open" : "protect", algorithm.name, ip_bytes, part);
           benchmark::RegisterBenchmark(name.c_str(), [what = Case{algorithm, inbound, ip_bytes},
@@ -383,6 +413,14 @@ void add_all() {
           })->UseManualTime();
         }
       }
+    }
+  }
+  for (const std::uint32_t sas : {1U, 1000U}) {
+    for (const bool far : {false, true}) {
+      const std::string name = fmt::format("decide/sas:{}/{}", sas, far ? "far" : "near");
+      benchmark::RegisterBenchmark(name.c_str(), [what = DecideCase{sas, far}](benchmark::State& state) {
+        run_decide(state, what);
+      })->UseManualTime();
     }
   }
 }
