@@ -9,14 +9,30 @@
 #include <new>
 #include <utility>
 
+#include "base/prefetch.h"
 #include "classify/classifier.h"
 #include "nf/ipsec/esp/mtu.h"
 #include "nf/ipsec/esp/outbound_core.h"
 #include "nf/ipsec/selection/selection_core.h"
 #include "nf/ipsec/stages.h"
 #include "packet/parse_core.h"
+#include "packet/parse_plain.h"
 
 namespace penstock::ipsec {
+
+namespace {
+
+/// Link header, IP header without options, ports.
+constexpr std::size_t kUsualHeaders = sizeof(EthernetHeader) + sizeof(Ipv6Header) + 4;
+
+void prefetch_headers(PacketView packet) noexcept {
+  prefetch(packet.frame);
+  prefetch(packet.frame + kUsualHeaders - 1);  // often the same cache line
+}
+
+void write(const Decision& decision, std::byte* to) noexcept { std::memcpy(to, &decision, sizeof decision); }
+
+}  // namespace
 
 OutboundStage::OutboundStage(Ipsec& ipsec)
     : ipsec_(ipsec),
@@ -44,46 +60,40 @@ void OutboundStage::process(std::span<PacketView> packets) noexcept {
 }
 
 void OutboundStage::process_burst(std::span<PacketView> packets) noexcept {
-  job_count_ = 0;
-  // In groups, so that what the lookups read stays in the first-level cache until the packets are laid out.
-  for (std::size_t first = 0; first < packets.size(); first += kGroup) {
-    pending_count_ = 0;
+  job_count_ = pending_count_ = 0;
+  for (std::size_t first = 0; first < packets.size(); first += kGroup)
     select(packets, first, std::min(kGroup, packets.size() - first));
-    lay_out(packets);
-  }
+  number(packets);
   seal(packets);
 }
 
 void OutboundStage::decide(std::span<const PacketView> packets, std::span<std::byte* const> decisions) noexcept {
   taken_back_count_ = next_taken_back_ = 0;
-  std::array<PacketView, kGroup> group;
-  for (std::size_t first = 0; first < packets.size(); first += kGroup) {
-    const std::size_t count = std::min(kGroup, packets.size() - first);
-    std::ranges::copy(packets.subspan(first, count), group.begin());
-    decide_group(std::span(group).first(count), decisions.subspan(first, count));
+  std::array<PacketView, kBurst> burst;
+  for (std::size_t first = 0; first < packets.size(); first += kBurst) {
+    const std::size_t count = std::min(kBurst, packets.size() - first);
+    std::ranges::copy(packets.subspan(first, count), burst.begin());
+    decide_burst(std::span(burst).first(count), decisions.subspan(first, count));
   }
 }
 
 /// Packets keep their verdicts, which are for the device to write.
-void OutboundStage::decide_group(std::span<PacketView> packets, std::span<std::byte* const> decisions) noexcept {
-  std::array<Decision, kGroup> decided;
-  std::array<Verdict, kGroup> before;
-  for (std::size_t i = 0; i < packets.size(); ++i) {
-    parse(packets[i]);
-    before[i] = packets[i].packet->verdict;
-    decided[i] = {.kind = Decision::Kind::passes};
-  }
-  decisions_ = std::span(decided).first(packets.size());
+void OutboundStage::decide_burst(std::span<PacketView> packets, std::span<std::byte* const> decisions) noexcept {
+  decisions_ = decisions;
   pending_count_ = 0;
-  select(packets, 0, packets.size());
-  lay_out(packets);
-  decisions_ = {};
-  for (std::size_t i = 0; i < packets.size(); ++i) {
-    const Verdict verdict = std::exchange(packets[i].packet->verdict, before[i]);
-    if (verdict.kind == VerdictKind::punt) decided[i] = {};
-    if (verdict.kind == VerdictKind::drop) decided[i] = {.reason = verdict.value, .kind = Decision::Kind::dropped};
-    std::memcpy(decisions[i], &decided[i], sizeof decided[i]);
+  // The packets came a batch ago, so their headers have left the near caches.
+  for (const PacketView packet : packets.first(std::min(kGroup, packets.size()))) prefetch_headers(packet);
+  for (std::size_t first = 0; first < packets.size(); first += kGroup) {
+    const std::size_t last = std::min(first + kGroup, packets.size());
+    for (std::size_t i = first; i < last; ++i) {
+      if (i + kGroup < packets.size()) prefetch_headers(packets[i + kGroup]);
+      if (!parse_plain(packets[i])) parse(packets[i]);
+      write(Decision{.kind = Decision::Kind::passes}, decisions[i]);
+    }
+    select(packets, first, last - first);
   }
+  number(packets);
+  decisions_ = {};
 }
 
 /// What was decided otherwise than by an SA takes no number, so it is decided anew.
@@ -110,102 +120,164 @@ const OutboundStage::TakenBack* OutboundStage::taken_back(const PacketDescriptor
 
 /// A device has not protected the packet, or its result was not used, so the number is still the packet's.
 void OutboundStage::lay_out_again(std::span<PacketView> packets, std::size_t packet, const TakenBack& known) noexcept {
-  const Pending pending{static_cast<std::uint32_t>(packet), known.sa,
+  const Pending pending{static_cast<std::uint32_t>(packet),
+                        known.sa,
+                        {},
                         plan_encapsulation(packets[packet], view_.sas[known.sa], ipsec_.traits().growth)};
   if (pending.plan.reason == Reason::none) return lay_out(packets[packet], pending, known.sequence);
   packets[packet].packet->verdict = Verdict::drop(pending.plan.reason);
 }
 
-/// Looks up the policies of a group of packets.
+/// Selects the SAs of a group of packets, and plans what will be numbered.
 void OutboundStage::select(std::span<PacketView> packets, std::size_t first, std::size_t count) noexcept {
-  std::array<std::uint32_t, kGroup> policies;
-  std::array<std::uint32_t, kGroup> of_key;
-  std::size_t selectable = 0;
+  Group group;
   for (std::size_t i = first; i < first + count; ++i) {
-    if (const TakenBack* const known = taken_back(packets[i].packet)) {
-      lay_out_again(packets, i, *known);
-      continue;
+    if (next_taken_back_ != taken_back_count_) {
+      if (const TakenBack* const known = taken_back(packets[i].packet)) {
+        lay_out_again(packets, i, *known);
+        continue;
+      }
     }
-    const Reason reason = standing_of(packets[i].layout());
-    if (reason == Reason::not_ip && !drops_not_ip(packets[i].layout(), tables_.settings().drops_unselected)) continue;
+    const PacketLayout& layout = packets[i].layout();
+    const Reason reason = standing_of(layout);
+    if (reason == Reason::not_ip && !drops_not_ip(layout, tables_.settings().drops_unselected)) continue;
     if (reason != Reason::none) {
-      packets[i].packet->verdict = Verdict::drop(reason);
+      refuse(packets, i, Verdict::drop(reason));
       continue;
     }
-    make_selector_key(packets[i], keys_[selectable]);
-    of_key[selectable++] = static_cast<std::uint32_t>(i);
+    Group::Member& member = group.members[group.count++];
+    member.packet = static_cast<std::uint32_t>(i);
+    member.entry = nullptr;
+    if (!SelectionMemo::covers(layout)) continue;
+    member.flow = SelectionMemo::flow_of(packets[i]);
+    member.entry = &memo_.entry_of(member.flow);
+    prefetch(member.entry);
   }
-  tables_.selection().find_policies(std::span(keys_).first(selectable), policies.data());
-  for (std::size_t k = 0; k < selectable; ++k) {
-    Verdict& verdict = packets[of_key[k]].packet->verdict;
-    if (policies[k] == kNoPolicy) {
-      if (tables_.settings().drops_unselected) verdict = Verdict::drop(Reason::no_policy);
+  find_policies(packets, group);
+  fetch_sas(group);
+  // Of the last SA that was looked at: packets in a row mostly have the same, and other workers write to its state.
+  std::uint32_t sa_of_status = kNoSa;
+  SaStatus status = SaStatus::valid;
+  const auto status_of = [&](std::uint32_t sa) {
+    if (sa != std::exchange(sa_of_status, sa)) status = tables_.status(sa);
+    return status;
+  };
+  for (const Group::Member& member : std::span(group.members).first(group.count)) {
+    if (member.policy == kNoPolicy) {
+      if (tables_.settings().drops_unselected) refuse(packets, member.packet, Verdict::drop(Reason::no_policy));
       continue;
     }
-    const Selected selected =
-        select_outbound(view_, policies[k], keys_[k], [this](std::uint32_t sa) { return tables_.status(sa); });
+    Selected selected{Reason::none, member.sa};
+    if (member.sa == kNoSa || status_of(member.sa) >= SaStatus::dead) {
+      classify::Key key;
+      make_selector_key(packets[member.packet], key);
+      selected = select_outbound(view_, member.policy, key, status_of);
+    }
     if (selected.reason != Reason::none) {
-      verdict = Verdict::drop(selected.reason);
-    } else if (selected.sa != kNoSa && plan(pending_[pending_count_], packets, of_key[k], selected.sa)) {
+      refuse(packets, member.packet, Verdict::drop(selected.reason));
+    } else if (selected.sa != kNoSa && plan(pending_[pending_count_], packets, member.packet, selected.sa)) {
       ++pending_count_;
     }
   }
 }
 
-/// False if the packet cannot use this SA and has been dropped.
+/// Finds policies, and SAs where only one is possible: by the memo or, all together, by the engine.
+void OutboundStage::find_policies(std::span<const PacketView> packets, Group& group) noexcept {
+  std::array<Group::Member*, kGroup> unknown;
+  std::array<std::uint32_t, kGroup> policies;
+  std::size_t count = 0;
+  for (Group::Member& member : std::span(group.members).first(group.count)) {
+    if (member.entry != nullptr && member.entry->flow == member.flow) {
+      member.policy = member.entry->policy;
+      member.sa = member.entry->sa;
+      continue;
+    }
+    make_selector_key(packets[member.packet], keys_[count]);
+    unknown[count++] = &member;
+  }
+  if (count == 0) return;
+  tables_.selection().find_policies(std::span(keys_).first(count), policies.data());
+  for (std::size_t k = 0; k < count; ++k) {
+    Group::Member& member = *unknown[k];
+    member.policy = policies[k];
+    member.sa = only_sa(view_, policies[k], keys_[k]);
+    if (member.entry != nullptr) *member.entry = {member.flow, member.policy, member.sa};
+  }
+}
+
+/// Fetches what will be read of the SAs. The fetches overlap.
+void OutboundStage::fetch_sas(const Group& group) const noexcept {
+  std::uint32_t last = kNoSa;
+  for (const Group::Member& member : std::span(group.members).first(group.count)) {
+    if (member.sa == std::exchange(last, member.sa) || member.sa == kNoSa) continue;
+    prefetch_object(view_.sas[member.sa]);
+    prefetch(&carried_[member.sa]);
+    tables_.states()[member.sa]->prefetch();
+  }
+}
+
+/// Where decisions are wanted, the packet keeps its verdict.
+void OutboundStage::refuse(std::span<PacketView> packets, std::size_t packet, Verdict verdict) noexcept {
+  if (decisions_.empty()) {
+    packets[packet].packet->verdict = verdict;
+  } else if (verdict.kind == VerdictKind::drop) {
+    write(Decision{.reason = verdict.value, .kind = Decision::Kind::dropped}, decisions_[packet]);
+  } else {
+    write(Decision{}, decisions_[packet]);
+  }
+}
+
+/// False if the packet cannot use this SA and has been refused.
 bool OutboundStage::plan(Pending& pending, std::span<PacketView> packets, std::size_t packet,
                          std::uint32_t sa) noexcept {
   const SaView& view = view_.sas[sa];
   const Settings& settings = tables_.settings();
   // Constructed in place: copying it right after it was written would stall on store forwarding.
-  auto& plan = (new (&pending) Pending{static_cast<std::uint32_t>(packet), sa,
+  auto& plan = (new (&pending) Pending{static_cast<std::uint32_t>(packet),
+                                       sa,
+                                       {},
                                        plan_encapsulation(packets[packet], view, ipsec_.traits().growth)})
                    ->plan;
   if (plan.reason == Reason::none && exceeds_mtu(packets[packet], view, plan, settings.link())) {
     plan.reason = Reason::too_big;
     if (settings.answers && !decisions_.empty()) {  // answered when the packet comes back
-      packets[packet].packet->verdict = Verdict::punt();
+      refuse(packets, packet, Verdict::punt());
       return false;
     }
     if (settings.answers && answers_.take(now_)) answer_too_big(packets[packet], view, settings.mtu, *emitter_);
   }
-  if (plan.reason != Reason::none) packets[packet].packet->verdict = Verdict::drop(plan.reason);
+  if (plan.reason != Reason::none) refuse(packets, packet, Verdict::drop(plan.reason));
   return plan.reason == Reason::none;
 }
 
-/// Numbers and encapsulates the selected packets, in packet order.
-void OutboundStage::lay_out(std::span<PacketView> packets) noexcept {
-  for (std::size_t first = 0; first < pending_count_;) {
-    // Handles consecutive packets of the same SA together.
-    const std::uint32_t sa = pending_[first].sa;
-    std::size_t last = first + 1;
-    while (last < pending_count_ && pending_[last].sa == sa) ++last;
-    first = sa == kNoSa ? last : lay_out_run(packets, first, last);
-  }
-}
-
-/// Packets of one SA. Returns where to continue: before `last` if the SA has ended and SAs were selected again.
-std::size_t OutboundStage::lay_out_run(std::span<PacketView> packets, std::size_t first, std::size_t last) noexcept {
-  const std::uint32_t sa = pending_[first].sa;
-  SaState& state = *tables_.states()[sa];
+/// Numbers the selected packets of the burst, in packet order, and lays them out, or writes what was decided.
+void OutboundStage::number(std::span<PacketView> packets) noexcept {
+  numbers_.clear();
+  for (std::size_t p = 0; p < pending_count_; ++p) pending_[p].lot = numbers_.announce(pending_[p].sa);
   Carrier carrier(now_, carried_);
-  const SequenceRange numbers = state.take(static_cast<std::uint32_t>(last - first));
-  for (std::size_t p = first; p < last; ++p) {
-    PacketView& packet = packets[pending_[p].packet];
-    const bool numbered = p - first < numbers.count;
-    if (!numbered || !carrier.carry(state, sa, packet.layout().ip_bytes())) {
+  for (std::size_t p = 0; p < pending_count_;) {
+    const Pending& pending = pending_[p];
+    if (pending.sa == kNoSa) {
+      ++p;
+      continue;
+    }
+    PacketView& packet = packets[pending.packet];
+    SaState& state = *tables_.states()[pending.sa];
+    std::uint64_t number = 0;
+    const bool numbered = numbers_.next(pending.lot, state, number);
+    if (!numbered || !carrier.carry(state, pending.sa, packet.layout().ip_bytes())) {
       ipsec_.limit_reached();
-      select_again(packets, p, last, numbered ? Reason::lifetime : state.shortage());
-      return p;
+      select_again(packets, p, numbered ? Reason::lifetime : state.shortage());
+      continue;
     }
-    const std::uint64_t number = numbers.first + (p - first);
     if (decisions_.empty()) {
-      lay_out(packet, pending_[p], number);
+      lay_out(packet, pending, number);
     } else {
-      decisions_[pending_[p].packet] = {.sequence = number, .sa = sa, .kind = Decision::Kind::protected_by_sa};
+      write({.sequence = number, .sa = pending.sa, .kind = Decision::Kind::protected_by_sa},
+            decisions_[pending.packet]);
     }
+    ++p;
   }
-  return last;
 }
 
 void OutboundStage::lay_out(PacketView& packet, const Pending& pending, std::uint64_t sequence) noexcept {
@@ -216,13 +288,14 @@ void OutboundStage::lay_out(PacketView& packet, const Pending& pending, std::uin
   of_job_[job_count_++] = pending.packet;
 }
 
-/// Selects another SA for packets whose SA has ended since it was selected, if their policy has one. `ended` is the
-/// reason. The packets are still unmodified.
-void OutboundStage::select_again(std::span<PacketView> packets, std::size_t first, std::size_t last,
-                                 Reason ended) noexcept {
-  for (std::size_t p = first; p < last; ++p) {
+/// The SA of pending packet `first` has ended since it was selected. Selects another one for it and for all later
+/// packets of that SA, if their policies have one. `ended` is the reason. The packets are still unmodified.
+void OutboundStage::select_again(std::span<PacketView> packets, std::size_t first, Reason ended) noexcept {
+  const std::uint32_t before = pending_[first].sa;
+  for (std::size_t p = first; p < pending_count_; ++p) {
+    if (pending_[p].sa != before) continue;
     const std::size_t packet = pending_[p].packet;
-    const std::uint32_t before = std::exchange(pending_[p].sa, kNoSa);
+    pending_[p].sa = kNoSa;
     classify::Key key;
     make_selector_key(packets[packet], key);
     std::uint32_t policy = kNoPolicy;
@@ -230,9 +303,13 @@ void OutboundStage::select_again(std::span<PacketView> packets, std::size_t firs
     const Selected selected =
         select_outbound(view_, policy, key, [this](std::uint32_t sa) { return tables_.status(sa); });
     if (selected.reason != Reason::none || selected.sa == before) {
-      packets[packet].packet->verdict = Verdict::drop(selected.reason != Reason::none ? selected.reason : ended);
-    } else if (selected.sa != kNoSa && !plan(pending_[p], packets, packet, selected.sa)) {
-      pending_[p].sa = kNoSa;
+      refuse(packets, packet, Verdict::drop(selected.reason != Reason::none ? selected.reason : ended));
+    } else if (selected.sa != kNoSa) {
+      if (plan(pending_[p], packets, packet, selected.sa)) {
+        pending_[p].lot = numbers_.announce(selected.sa);
+      } else {
+        pending_[p].sa = kNoSa;
+      }
     }
   }
 }

@@ -22,6 +22,8 @@
 #include "nf/ipsec/esp/fragment_wait.h"
 #include "nf/ipsec/esp/inbound_core.h"
 #include "nf/ipsec/ipsec.h"
+#include "nf/ipsec/sa/burst_numbers.h"
+#include "nf/ipsec/selection/selection_memo.h"
 
 namespace penstock::ipsec {
 
@@ -55,7 +57,21 @@ class OutboundStage final : public function::CpuStage {
   struct Pending {
     std::uint32_t packet;
     std::uint32_t sa;
+    BurstNumbers::Lot lot;
     Encapsulation plan;
+  };
+
+  /// Packets to which policies apply, in packet order.
+  struct Group {
+    struct Member {
+      std::uint32_t packet;
+      std::uint32_t policy;
+      std::uint32_t sa;             // as in SelectionMemo::Entry
+      SelectionMemo::Entry* entry;  // of `flow`; null if it has none
+      SelectionMemo::Flow flow;
+    };
+    std::array<Member, kGroup> members;
+    std::size_t count = 0;
   };
 
   /// A packet that comes back from a device, with its SA and number.
@@ -66,16 +82,18 @@ class OutboundStage final : public function::CpuStage {
   };
 
   void process_burst(std::span<PacketView> packets) noexcept;
-  void decide_group(std::span<PacketView> packets, std::span<std::byte* const> decisions) noexcept;
+  void decide_burst(std::span<PacketView> packets, std::span<std::byte* const> decisions) noexcept;
   [[nodiscard]] const TakenBack* taken_back(const PacketDescriptor* packet) noexcept;
   void lay_out_again(std::span<PacketView> packets, std::size_t packet, const TakenBack& known) noexcept;
   void select(std::span<PacketView> packets, std::size_t first, std::size_t count) noexcept;
   [[nodiscard]] bool plan(Pending& pending, std::span<PacketView> packets, std::size_t packet,
                           std::uint32_t sa) noexcept;
-  void lay_out(std::span<PacketView> packets) noexcept;
-  [[nodiscard]] std::size_t lay_out_run(std::span<PacketView> packets, std::size_t first, std::size_t last) noexcept;
+  void find_policies(std::span<const PacketView> packets, Group& group) noexcept;
+  void fetch_sas(const Group& group) const noexcept;
+  void refuse(std::span<PacketView> packets, std::size_t packet, Verdict verdict) noexcept;
+  void number(std::span<PacketView> packets) noexcept;
   void lay_out(PacketView& packet, const Pending& pending, std::uint64_t sequence) noexcept;
-  void select_again(std::span<PacketView> packets, std::size_t first, std::size_t last, Reason ended) noexcept;
+  void select_again(std::span<PacketView> packets, std::size_t first, Reason ended) noexcept;
   void seal(std::span<PacketView> packets) noexcept;
 
   Ipsec& ipsec_;
@@ -86,13 +104,15 @@ class OutboundStage final : public function::CpuStage {
   SaState::Seconds now_ = 0;
   function::Emitter* emitter_ = nullptr;  // set only if there is an MTU
   function::AnswerLimit answers_;
+  SelectionMemo memo_;
   std::array<classify::Key, kGroup> keys_;
-  std::array<Pending, kGroup> pending_;
+  std::array<Pending, kBurst> pending_;  // of the burst, in packet order
   std::size_t pending_count_ = 0;
+  BurstNumbers numbers_;
   std::array<MbCrypto::Work, kBurst> work_;
   std::array<std::uint32_t, kBurst> of_job_;  // index of the job's packet
   std::size_t job_count_ = 0;
-  std::span<Decision> decisions_;  // by packet of the group; empty while this stage protects packets itself
+  std::span<std::byte* const> decisions_;  // by packet of the burst; empty while this stage protects packets itself
   std::array<TakenBack, function::kBurst> taken_back_;  // in packet order
   std::size_t taken_back_count_ = 0;
   std::size_t next_taken_back_ = 0;

@@ -60,9 +60,9 @@ SaState::SaState(const SecurityAssociation& sa, SaOrigin origin, std::shared_ptr
       counting_(std::move(counting)),
       lifetimes_(sa.lifetimes),
       limited_(has_limit(sa.lifetimes.soft) || has_limit(sa.lifetimes.hard)),
+      first_used_(sa.lifetimes.first_used.value_or(0)),
       packets_(sa.lifetimes.packets),
-      bytes_(sa.lifetimes.bytes),
-      first_used_(sa.lifetimes.first_used.value_or(0)) {
+      bytes_(sa.lifetimes.bytes) {
   if (packets() >= lifetimes_.soft.packets) reach(soft_, Limit::packets);
   if (bytes() >= lifetimes_.soft.bytes) reach(soft_, Limit::bytes);
   if (packets() >= lifetimes_.hard.packets) reach(hard_, Limit::packets);

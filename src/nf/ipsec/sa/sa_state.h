@@ -16,6 +16,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/prefetch.h"
 #include "nf/ipsec/esp/replay_window.h"
 #include "nf/ipsec/numbers/sa_identity.h"
 #include "nf/ipsec/sa/sa.h"
@@ -114,10 +115,15 @@ class SaState {
   SaState& operator=(const SaState&) = delete;
   ~SaState();
 
-  SequenceCounter numbers;  // for a sender, while no device counts
-  ReplayWindow window;      // for a receiver
+  alignas(kCacheLineBytes) SequenceCounter numbers;  // for a sender, while no device counts
+  ReplayWindow window;                               // for a receiver
 
   [[nodiscard]] const SaOrigin& origin() const noexcept { return origin_; }
+  /// Of what a packet that the SA is to protect needs.
+  void prefetch() const noexcept {
+    penstock::prefetch(&numbers);
+    penstock::prefetch(&device_cell_);
+  }
 
   // A sender's numbers, whether host or device counts. Any thread.
 
@@ -216,20 +222,21 @@ class SaState {
 
   const SaOrigin origin_;
   const std::shared_ptr<DeviceCounting> counting_;
-  std::atomic<std::uint32_t> device_cell_ = kNoCell;  // index in `counting_`
-  std::uint64_t iv_base_ = 0;
   const Lifetimes lifetimes_;
-  const bool limited_;
-  std::atomic<std::uint64_t> packets_;
-  std::atomic<std::uint64_t> bytes_;
-  std::atomic<Seconds> first_used_;  // 0: not yet
+  std::uint64_t iv_base_ = 0;
   std::atomic<std::uint64_t> replayed_ = 0;
   std::atomic<std::uint64_t> refused_ = 0;
+  std::atomic<unsigned> told_ = 0;  // bits: soft, hard
+  std::atomic<bool> near_end_told_ = false;
+  // What each packet needs, in one cache line.
+  alignas(kCacheLineBytes) std::atomic<std::uint32_t> device_cell_ = kNoCell;  // index in `counting_`
+  const bool limited_;
   std::atomic<Limit> soft_ = Limit::none;
   std::atomic<Limit> hard_ = Limit::none;
-  std::atomic<unsigned> told_ = 0;            // bits: soft, hard
   std::atomic<std::uint64_t> in_flight_ = 0;  // packets, at most
-  std::atomic<bool> near_end_told_ = false;
+  std::atomic<Seconds> first_used_;           // 0: not yet
+  std::atomic<std::uint64_t> packets_;
+  std::atomic<std::uint64_t> bytes_;
   std::atomic<unsigned> users_ = 0;
 };
 
