@@ -6,7 +6,6 @@
 #include "ipc/foreign_descriptor.h"
 
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -14,50 +13,18 @@
 #include <chrono>
 #include <filesystem>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "ipc/message_socket.h"
+#include "ipc/testing/lingering.h"
 
 namespace penstock::ipc {
 namespace {
 
+using testing::kMessage;
+using testing::Lingering;
 using namespace std::chrono_literals;
-
-constexpr std::array<std::byte, 4> kMessage{};
-
-/// A connection with bytes that its other end does not take.
-class Lingering {
- public:
-  Lingering() : listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    auto* const generic = reinterpret_cast<sockaddr*>(&address);
-    EXPECT_EQ(::bind(listener_.get(), generic, size), 0);
-    EXPECT_EQ(::listen(listener_.get(), 1), 0);
-    EXPECT_EQ(::getsockname(listener_.get(), generic, &size), 0);
-    socket_ = FileDescriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    EXPECT_EQ(::connect(socket_.get(), generic, size), 0);
-    const std::vector<char> bytes(1 << 16);
-    while (::send(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT) > 0) {
-    }
-    const linger hour{1, 3600};
-    EXPECT_EQ(::setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &hour, sizeof hour), 0);
-  }
-  /// From now on, only whoever receives it has it.
-  void send_over(int socket, std::span<const std::byte> message = kMessage) {
-    const int descriptor = socket_.get();
-    EXPECT_EQ(send_message(socket, message, {&descriptor, 1}, 1000ms), 0);
-    FileDescriptor gone = std::move(socket_);
-  }
-
- private:
-  FileDescriptor listener_, socket_;
-};
 
 std::pair<FileDescriptor, FileDescriptor> unix_pair(int type) {
   std::array<int, 2> ends{};
@@ -68,7 +35,7 @@ std::pair<FileDescriptor, FileDescriptor> unix_pair(int type) {
 TEST(ForeignDescriptor, IsNotReceivedIfItIsASocket) {
   auto ends = unix_pair(SOCK_SEQPACKET);
   Lingering lingering;
-  lingering.send_over(ends.first.get());
+  ASSERT_TRUE(lingering.send_over(ends.first.get()));
   const auto received = receive_message(ends.second.get(), 64, 1000ms);
   ASSERT_TRUE(received);
   EXPECT_TRUE(received->descriptors.empty());
@@ -82,9 +49,9 @@ TEST(ForeignDescriptor, IsClosedIfItsMessageIsNeverReceived) {
       ASSERT_EQ(send_message(ends.first.get(), {}, {}, 1000ms), 0);
     }
     Lingering first, second;
-    first.send_over(ends.first.get());
+    ASSERT_TRUE(first.send_over(ends.first.get()));
     ASSERT_EQ(send_message(ends.first.get(), kMessage, {}, 1000ms), 0);
-    second.send_over(ends.first.get());
+    ASSERT_TRUE(second.send_over(ends.first.get()));
     close_foreign(std::move(ends.second));
     EXPECT_NE(send_message(ends.first.get(), kMessage, {}, 1000ms), 0);
   }
@@ -95,7 +62,7 @@ TEST(ForeignDescriptor, IsClosedInASocketInASocket) {
   auto inner = unix_pair(SOCK_STREAM);
   auto innermost = unix_pair(SOCK_DGRAM);
   Lingering lingering;
-  lingering.send_over(innermost.first.get());
+  ASSERT_TRUE(lingering.send_over(innermost.first.get()));
   const std::array<int, 2> both{innermost.second.get(), innermost.first.get()};
   ASSERT_EQ(send_message(inner.first.get(), kMessage, both, 1000ms), 0);
   const int descriptor = inner.second.get();
@@ -111,7 +78,7 @@ TEST(ForeignDescriptor, IsClosedIfItsConnectionIsNeverAccepted) {
   std::optional<Listener> listener = Listener::open(path, 0600).value();
   const auto connection = connect_to(path, {"it", "it"}).value();
   Lingering lingering;
-  lingering.send_over(connection.get());
+  ASSERT_TRUE(lingering.send_over(connection.get()));
   listener.reset();
   EXPECT_NE(send_message(connection.get(), kMessage, {}, 1000ms), 0);
 }

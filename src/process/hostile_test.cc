@@ -18,6 +18,7 @@
 #include "base/shared_memory.h"
 #include "function/confirming_stage.h"
 #include "function/granted_stage.h"
+#include "ipc/testing/lingering.h"
 #include "process/burst_page.h"
 #include "process/link.h"
 #include "process/testing/confirming_function.h"
@@ -766,6 +767,26 @@ TEST_F(HostileChain, LosesTheFunctionIfItSaysNonsense) {
   hello = this->hello();
   hello.version = kProtocolVersion + 1;
   EXPECT_NE(Link::open(path_, hello).value().description.failed, 0U);
+}
+
+/// Some lie in messages that are never received.
+TEST_F(HostileChain, KeepsNobodyOutByDescriptorsThatTakeLongToClose) {
+  ipc::testing::Lingering received;
+  std::array<ipc::testing::Lingering, 8> left;
+  const auto socket = ipc::connect_to(path_, {"the function's process", "penstock function serve"}).value();
+  ASSERT_EQ(ipc::send_message(socket.get(), bytes_of(hello()), {}, 1000ms), 0);
+  ASSERT_TRUE(ipc::receive_message(socket.get(), sizeof(Description), 5000ms));
+  ASSERT_TRUE(received.send_over(socket.get(), bytes_of(MakeQueue{})));
+  const auto answer = ipc::receive_message(socket.get(), sizeof(Reply), 5000ms);
+  ASSERT_TRUE(answer);
+  EXPECT_NE(message_of<Reply>(answer->bytes).value().failed, 0U);
+  // Nothing of this is a message, so the first one ends a connection.
+  for (ipc::testing::Lingering& lingering : left) {
+    const auto wrong = ipc::connect_to(path_, {"the function's process", "penstock function serve"}).value();
+    static_cast<void>(ipc::send_message(wrong.get(), ipc::testing::kMessage, {}, 1000ms));
+    lingering.send_over(wrong.get());
+  }
+  expect_same(run_local(drop_thirds), run_remote(settings()));
 }
 
 TEST_F(HostileChain, HasABoundedNumberOfConnections) {

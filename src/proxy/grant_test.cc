@@ -21,6 +21,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -718,6 +719,35 @@ TEST_F(Grants, NothingOfAnOwnerThatHasGoneIsLeft) {
   EXPECT_THROW(static_cast<void>(other.make_lane()), gpu::CudaError);
   EXPECT_FALSE(user.connection->is_lost());
   EXPECT_FALSE(other.connection->is_lost()) << "it has done nothing wrong";
+}
+
+TEST_F(Grants, OwnersThatGoWhileTheirTablesAreUsedLeaveNothing) {
+  start();
+  for (int round = 0; round < 30; ++round) {
+    std::optional<Owner> owner(path_);
+    const auto token = owner->grant();
+    std::atomic<int> ready{0};
+    const auto use = [&] {
+      User user(path_);
+      ++ready;
+      try {
+        for (int i = 0; i < 20; ++i) {
+          user.use(token);
+          static_cast<void>(user.make_lane());
+        }
+      } catch (const gpu::CudaError&) {  // they have gone, or too many lanes are there
+      }
+      EXPECT_FALSE(user.connection->is_lost()) << "it has done nothing wrong";
+    };
+    std::jthread first(use), second(use);
+    while (ready < 2) std::this_thread::yield();
+    ::usleep(static_cast<useconds_t>(round) * 100);
+    if (round % 2 == 0) owner->tables.reset();
+    owner.reset();
+    first.join();
+    second.join();
+    ASSERT_TRUE(eventually([this] { return loaded == 0 && tenants() == 0; })) << round;
+  }
 }
 
 TEST_F(Grants, UnloadedTablesEndToo) {

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <filesystem>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -24,6 +25,7 @@
 
 #include "base/shared_memory.h"
 #include "gpu/cuda_error.h"
+#include "ipc/testing/lingering.h"
 #include "packet/parse_core.h"
 #include "proxy/remote_lanes.h"
 #include "proxy/server.h"
@@ -843,6 +845,29 @@ TEST_F(Hostile, GarbageOnTheSocketEndsOnlyItsSender) {
     EXPECT_TRUE(neighbour.submit(neighbour.order()));
   }
   expect_honest_run();
+}
+
+/// Some lie in messages that are never received.
+TEST_F(Hostile, DescriptorsThatTakeLongToCloseKeepNobodyOut) {
+  ipc::testing::Lingering received;
+  std::array<ipc::testing::Lingering, 8> left;
+  const auto socket = ipc::connect_to(path_, kService).value();
+  ASSERT_EQ(send_message(socket.get(), bytes_of(Hello{}), {}, 1000ms), 0);
+  ASSERT_TRUE(receive_message(socket.get(), sizeof(Reply), 5000ms));
+  OpenMemory request;
+  request.bytes = 4096;
+  ASSERT_TRUE(received.send_over(socket.get(), bytes_of(request)));
+  const auto answer = receive_message(socket.get(), sizeof(Reply), 5000ms);
+  ASSERT_TRUE(answer);
+  EXPECT_NE(ipc::message_of<Reply>(answer->bytes).value().failed, 0U);
+  // Nothing of this is a message, so the first one ends a connection.
+  for (ipc::testing::Lingering& lingering : left) {
+    const auto wrong = ipc::connect_to(path_, kService).value();
+    static_cast<void>(ipc::send_message(wrong.get(), ipc::testing::kMessage, {}, 1000ms));
+    lingering.send_over(wrong.get());
+  }
+  EXPECT_TRUE(ask_for_status(path_, false));
+  server_.reset();
 }
 
 TEST_F(Hostile, ATenantThatDoesNotTakeItsRepliesDoesNotStopOthers) {
