@@ -212,7 +212,8 @@ TEST_F(HostileFunction, IsRefusedIfWhatItConfirmsIsNonsense) {
   EXPECT_TRUE(refused([](Description& d) { d.finish_reads |= std::uint64_t{1} << 63; }));
   EXPECT_TRUE(refused([](Description& d) { d.finish_writes |= std::uint64_t{1} << 63; }));
   EXPECT_TRUE(refused([](Description& d) { d.stage.findings_bytes = 0; })) << "there is nothing to confirm";
-  EXPECT_TRUE(refused([](Description& d) { d.stage.findings_bytes = kMostFindings + 1; })) << "a queue has no room for them";
+  EXPECT_TRUE(refused([](Description& d) { d.stage.findings_bytes = kMostFindings + 1; }))
+      << "a queue has no room for them";
   EXPECT_TRUE(refused([](Description& d) { d.stage.writes = FieldSet{Field::verdict}.bits(); })) << "it decides";
   EXPECT_TRUE(refused([](Description& d) { d.writes |= FieldSet{Field::ipv4_ttl}.bits(); }));
 }
