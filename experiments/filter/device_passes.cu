@@ -13,6 +13,7 @@
 #include "experiments/filter/random_packets.h"
 #include "experiments/filter/result_form.h"
 #include "gpu/check.cuh"
+#include "gpu/cuda_error.h"
 #include "gpu/devices.h"
 #include "gpu/green_context.h"
 #include "gpu/memory.h"
@@ -30,6 +31,12 @@ constexpr unsigned kWhole = 100;
 /// Not on the packet path: if the driver refuses something, the run ends.
 void require(bool taken) {
   if (!taken) throw gpu::CudaError(0, "the CUDA driver refuses work: the device's context is lost");
+}
+
+tl::unexpected<Errors> refusal(const gpu::CudaError& error) {
+  Errors errors(1);
+  errors.front().message = error.what();
+  return tl::unexpected(std::move(errors));
 }
 
 struct StreamDestroyer {
@@ -185,7 +192,7 @@ class DevicePasses::Memory {
       try {
         found = shares_.emplace(percent, gpu::GreenContext::of_percent(percent)).first;
       } catch (const gpu::CudaError& error) {
-        return failure({{}, error.what(), "", ""});
+        return refusal(error);
       }
     }
     return &found->second;
@@ -228,7 +235,7 @@ class DevicePasses::Memory {
     try {
       return OwnedStream((*part)->make_stream());
     } catch (const gpu::CudaError& error) {
-      return failure({{}, error.what(), "", ""});
+      return refusal(error);
     }
   }
 

@@ -424,7 +424,7 @@ class GrantedFindings : public Grants {
     process_.reset();
     granter_ = std::make_unique<TableGranter>(path_, TenantWish{"finder"}, kKernels);
     const auto make = [this, drops, kernel](std::string_view, const process::Surroundings&) {
-      return Result(make_finder(seen_, drops, kernel));
+      return Result<std::unique_ptr<function::NetworkFunction>>(make_finder(seen_, drops, kernel));
     };
     process_ = process::Server::start({.path = path_ + "-finder", .granter = granter_.get()}, make).value();
   }

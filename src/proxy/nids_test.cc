@@ -61,7 +61,7 @@ class GrantedNids : public nids::testing::NidsFunction {
     eve.begin();
     TableGranter granter(path_, {"nids"}, kernels_);
     const auto make_served = [&](std::string_view, const process::Surroundings&) {
-      return Result(make(std::string(kRules), given, &eve));
+      return Result<std::unique_ptr<function::NetworkFunction>>(make(std::string(kRules), given, &eve));
     };
     Outcome outcome;
     {
