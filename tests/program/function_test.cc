@@ -109,7 +109,7 @@ TEST_F(FunctionProgram, ThatIsStoppedIsLostAfterThePatience) {
 
 TEST_F(FunctionProgram, ChangesItsRulesWithAReloadOfTheChain) {
   write("filter.yaml", "chain: [filter: {expression: udp}]");
-  endless("filter: {process: filter.sock}");
+  endless("filter: {process: filter.sock, patience: 5s}");
   ASSERT_EQ(
       script(
           "serve filter; penstock run -q endless.yaml & RUN=$!; sleep 1\n"

@@ -47,7 +47,7 @@ class GrantedFunctions : public ProxyProgram {
       ports += "  " + port + ": {pcap: {read: " + gateway + port + ".pcap, write: " + name + "-" + port + ".pcap}}\n";
     for (const auto& [function, parameters] : functions) {
       const std::string line = "  - " + function + ": ";
-      chain += line + (in_process ? "{process: " + function + ".sock}" : parameters) + "\n";
+      chain += line + (in_process ? "{process: " + function + ".sock, patience: 5s}" : parameters) + "\n";
       if (in_process) write(function + ".yaml", "chain:\n" + line + parameters + "\n");
     }
     write(name + ".yaml",
@@ -106,7 +106,7 @@ class GrantedInspection : public GrantedFunctions {
         // The firewall rejects some packets, and its answers leave with those of the chain.
         const bool is_served = is_apart && function != "firewall";
         const std::string line = "  - " + function + ": ";
-        text += line + (is_served ? "{process: " + function + ".sock" : parameters);
+        text += line + (is_served ? "{process: " + function + ".sock, patience: 5s" : parameters);
         text += !is_served ? "\n" : function == "nids" ? ", when_lost: " + when_lost + "}\n" : "}\n";
         const std::string outputs = function == "nids" ? "outputs: {eve: apart-eve.json, append: false}\n" : "";
         if (is_served) write(function + ".yaml", "chain:\n" + line + parameters + "\n" + outputs);
@@ -143,7 +143,7 @@ class GrantedInspection : public GrantedFunctions {
     EXPECT_GT(json("apart.json")["gpu"]["segments"], 0);
     EXPECT_EQ(json("apart.json")["gpu"]["failures"], 0);
     const auto nids = json("apart.json")["functions"][1];
-    EXPECT_EQ(nids["details"]["process"]["lost_packets"], 0) << nids.dump(2);
+    EXPECT_EQ(nids["details"]["process"]["lost_packets"], 0) << nids.dump(2) << read("err");
     EXPECT_GT(nids["details"]["process"]["confirmed_packets"], 0) << nids.dump(2);
     const auto one = records("one-eve.json", same_stats), apart = records("apart-eve.json", same_stats);
     EXPECT_GT(one.size(), 5U);
