@@ -29,7 +29,7 @@ function::ClearFindings no_literals() noexcept {
   static_assert(offsetof(PacketLiterals, count) == 0 && offsetof(PacketLiterals, flags) == 2 &&
                 std::endian::native == std::endian::little);
   constexpr std::uint64_t kCount = 0xffff;
-  constexpr auto flags = [](std::uint64_t them) { return them << 16; };
+  const auto flags = [](std::uint64_t them) { return them << 16; };
   return {kCount | flags(PacketLiterals::kScanned | PacketLiterals::kTooMany | PacketLiterals::kPayload),
           flags(PacketLiterals::kScanned | PacketLiterals::kPayload)};
 }
