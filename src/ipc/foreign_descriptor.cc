@@ -6,11 +6,12 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <cstddef>
 #include <exception>
 #include <utility>
 #include <vector>
 
-#include "ipc/descriptors_of.h"
+#include "ipc/receive_now.h"
 
 namespace penstock::ipc {
 
@@ -38,18 +39,10 @@ void take_all(int socket, std::vector<FileDescriptor>& to) {
   const bool is_stream = option(socket, SO_TYPE) == SOCK_STREAM;
   const int on = 1;
   static_cast<void>(::setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &on, sizeof on));
-  std::array<char, 4096> bytes{};
+  std::array<std::byte, 4096> bytes{};
   for (;;) {
-    ControlBuffer control;
-    iovec part{bytes.data(), bytes.size()};
-    msghdr header{};
-    header.msg_iov = &part;
-    header.msg_iovlen = 1;
-    header.msg_control = control.bytes.data();
-    header.msg_controllen = control.bytes.size();
-    const ssize_t count = ::recvmsg(socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    if (count < 0 || header.msg_controllen == 0 || (is_stream && count == 0)) return;
-    for_each_descriptor(header, [&](int descriptor) { to.emplace_back(descriptor); });
+    const Arrived arrived = receive_now(socket, bytes, [&](int descriptor) { to.emplace_back(descriptor); });
+    if (arrived.bytes < 0 || !arrived.has_control || (is_stream && arrived.bytes == 0)) return;
   }
 }
 

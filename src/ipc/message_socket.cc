@@ -22,8 +22,8 @@
 
 #include "base/log.h"
 #include "base/socket_path.h"
-#include "ipc/descriptors_of.h"
 #include "ipc/foreign_descriptor.h"
+#include "ipc/receive_now.h"
 
 namespace penstock::ipc {
 
@@ -114,24 +114,16 @@ std::optional<Received> receive_message(int socket, std::size_t most_bytes,
   received.bytes.resize(most_bytes);
   for (;;) {
     if (!wait_for(socket, POLLIN, longest)) return errno = ETIMEDOUT, std::nullopt;
-    ControlBuffer control;
-    iovec part{received.bytes.data(), received.bytes.size()};
-    msghdr header{};
-    header.msg_iov = &part;
-    header.msg_iovlen = 1;
-    header.msg_control = control.bytes.data();
-    header.msg_controllen = control.bytes.size();
-    const ssize_t count = ::recvmsg(socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    if (count < 0 && (errno == EAGAIN || errno == EINTR)) continue;
-    if (count < 0) return std::nullopt;
-    for_each_descriptor(header, [&](int descriptor) {
+    const Arrived arrived = receive_now(socket, received.bytes, [&](int descriptor) {
       FileDescriptor taken(descriptor);
       if (stop_lingering(descriptor)) return close_foreign(std::move(taken));
       received.descriptors.push_back(std::move(taken));
     });
-    if (count == 0) return errno = EPIPE, std::nullopt;  // no message is empty
-    if ((header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) return errno = EMSGSIZE, std::nullopt;
-    received.bytes.resize(static_cast<std::size_t>(count));
+    if (arrived.bytes < 0 && (errno == EAGAIN || errno == EINTR)) continue;
+    if (arrived.bytes < 0) return std::nullopt;
+    if (arrived.bytes == 0) return errno = EPIPE, std::nullopt;  // no message is empty
+    if ((arrived.flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) return errno = EMSGSIZE, std::nullopt;
+    received.bytes.resize(static_cast<std::size_t>(arrived.bytes));
     return received;
   }
 }

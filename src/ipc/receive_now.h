@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The descriptors of a message that is received.
+// Receives a message with its descriptors.
 
 #pragma once
 
@@ -10,6 +10,7 @@
 #include <array>
 #include <cstddef>
 #include <cstring>
+#include <span>
 
 namespace penstock::ipc {
 
@@ -17,14 +18,25 @@ namespace penstock::ipc {
 /// receiver knows of them.
 inline constexpr std::size_t kMostSent = 253;
 
-/// With room for credentials, too.
-struct ControlBuffer {
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(ucred)) + CMSG_SPACE(kMostSent * sizeof(int))> bytes;
+struct Arrived {
+  ssize_t bytes = 0;  // -1: none; errno says why
+  int flags = 0;      // MSG_TRUNC, MSG_CTRUNC
+  bool has_control = false;
 };
 
-/// Calls `take` with each, which then owns it.
+/// Receives without waiting. Calls `take` with each descriptor, which then owns it.
 template <typename Take>
-void for_each_descriptor(msghdr& header, Take take) {
+Arrived receive_now(int socket, std::span<std::byte> bytes, Take take) {
+  // With room for credentials, too.
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(ucred)) + CMSG_SPACE(kMostSent * sizeof(int))> control;
+  iovec part{bytes.data(), bytes.size()};
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  header.msg_control = control.data();
+  header.msg_controllen = control.size();
+  const ssize_t count = ::recvmsg(socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (count < 0) return {count, 0, false};
   for (cmsghdr* rights = CMSG_FIRSTHDR(&header); rights != nullptr; rights = CMSG_NXTHDR(&header, rights)) {
     if (rights->cmsg_level != SOL_SOCKET || rights->cmsg_type != SCM_RIGHTS) continue;
     for (std::size_t at = 0; at + sizeof(int) <= rights->cmsg_len - CMSG_LEN(0); at += sizeof(int)) {
@@ -33,6 +45,7 @@ void for_each_descriptor(msghdr& header, Take take) {
       take(descriptor);
     }
   }
+  return {count, header.msg_flags, header.msg_controllen > 0};
 }
 
 }  // namespace penstock::ipc
