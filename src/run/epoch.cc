@@ -7,6 +7,7 @@
 
 #include <utility>
 
+#include "function/granted_stage.h"
 #include "gpu/cuda_error.h"
 
 namespace penstock::run {
@@ -17,11 +18,13 @@ std::unique_ptr<StageSet> make_host_stages(std::span<const NamedFunction> functi
   if (plan == nullptr) return set;
   set->finish.resize(functions.size());
   set->states.resize(functions.size());
+  set->handing.resize(functions.size());
   for (const ring::SegmentShape& segment : plan->segments) {
     for (const ring::SegmentShape::Stage& stage : segment.stages) {
       function::NetworkFunction& function = *functions[stage.function].function;
       function::CpuStage& twin = *set->twins[stage.function];
       set->finish[stage.function] = function.make_finish_stage(twin);
+      set->handing[stage.function] = dynamic_cast<function::HandingStage*>(set->finish[stage.function].get());
       if (stage.state_bytes > 0) set->states[stage.function] = function.make_state_stage(twin);
     }
   }

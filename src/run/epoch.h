@@ -27,6 +27,10 @@
 #include "run/chain.h"
 #include "run/lane_factory.h"
 
+namespace penstock::function {
+class HandingStage;
+}
+
 namespace penstock::run {
 
 /// One worker's stages of one epoch.
@@ -35,6 +39,7 @@ struct StageSet {
   // By function, null if it has none. They are destroyed before their twins.
   std::vector<std::unique_ptr<function::FinishStage>> finish;
   std::vector<std::unique_ptr<function::StateStage>> states;
+  std::vector<function::HandingStage*> handing;  // the finish stages that hand findings to another process
   // By lane; empty while the lane has them. No lanes: the device is lost, and the twins do the work.
   std::vector<ring::LaneStages> lanes;
   std::size_t flights = 0;  // the worker's batches in flight that use them

@@ -230,15 +230,10 @@ void Settlement::find_worked_on(const Flight& flight, std::size_t stage, const r
 
 namespace {
 
-/// Null: the function finishes its packets in this process.
-function::HandingStage* handing_stage_of(const Flight& flight, std::size_t function) noexcept {
-  return dynamic_cast<function::HandingStage*>(flight.epoch->finish[function].get());
-}
-
 /// Whose tables the findings are that the finish stage sees next.
 void tell_grant(const Flight& flight, std::size_t segment, std::size_t stage) noexcept {
   function::HandingStage* const hands_over =
-      handing_stage_of(flight, flight.plan->segments[segment].stages[stage].function);
+      flight.epoch->handing[flight.plan->segments[segment].stages[stage].function];
   if (hands_over == nullptr) return;
   const auto* const lane = dynamic_cast<const function::GrantingLane*>(flight.lane->lane.get());
   hands_over->take_grant(lane == nullptr ? 0 : lane->grant(segment, stage));
@@ -297,7 +292,7 @@ void Settlement::finish_sent(Flight& flight) noexcept {
     const std::size_t function = shape.stages[stage].function;
     const auto packets = std::span(burst).first(count);
     const auto of_each = std::span(findings).first(count);
-    if (function::HandingStage* const hands_over = handing_stage_of(flight, function)) {
+    if (function::HandingStage* const hands_over = flight.epoch->handing[function]) {
       hands_over->begin_finish(packets, of_each);
     } else {
       flight.epoch->finish[function]->finish(packets, of_each);
@@ -305,7 +300,7 @@ void Settlement::finish_sent(Flight& flight) noexcept {
   }
   for (const ring::SegmentShape::Stage& stage : shape.stages) {
     function::HandingStage* const hands_over =
-        finish_[stage.function].waits ? handing_stage_of(flight, stage.function) : nullptr;
+        finish_[stage.function].waits ? flight.epoch->handing[stage.function] : nullptr;
     if (hands_over != nullptr) hands_over->end_finish();
   }
 }
