@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <cstring>
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -101,7 +101,7 @@ TEST_F(KernelTest, SeesPacketsAsTheAbiSays) {
   begin([&](const penstock_batch& batch, unsigned i) {
     seen.push_back(batch.packets[i]);
     batch.verdicts[i].decision = PENSTOCK_PASS;
-    EXPECT_EQ(std::memcmp(batch.frames + seen[i].offset, frames_[i].data(), seen[i].available), 0);
+    EXPECT_TRUE(std::equal(frames_[i].begin(), frames_[i].begin() + seen[i].available, batch.frames + seen[i].offset));
   });
   add(packet().eth().vlan(7).ipv4("10.0.0.1", "10.0.0.2").udp(1, 2).payload("some payload").bytes());
   add(packet().eth().ipv6("2001:db8::1", "2001:db8::2").tcp(1, 2).payload("x").bytes());
