@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/rounds.h"
 #include "nf/firewall/rules_for_test.h"
 
 namespace penstock::firewall {
@@ -156,7 +157,7 @@ struct Walk {
 
 TEST(IptablesChains, DecideAsAWalkThroughThemDoes) {
   constexpr const char* kTargets[] = {"-j ACCEPT", "-j DROP", "-j REJECT", "-j RETURN", "-j", "-g"};
-  for (unsigned seed = 0; seed < 100; ++seed) {
+  for (unsigned seed = 0; seed < penstock::testing::rounds(100); ++seed) {
     std::mt19937 random(seed);
     const auto below = [&](std::uint32_t bound) { return static_cast<std::uint32_t>(random() % bound); };
     Walk walk;

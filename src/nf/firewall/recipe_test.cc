@@ -11,6 +11,7 @@
 #include <string>
 #include <tuple>
 
+#include "base/testing/rounds.h"
 #include "classify/random_rules_for_test.h"
 #include "nf/firewall/firewall.h"
 #include "nf/firewall/recipe_for_test.h"
@@ -60,7 +61,7 @@ INSTANTIATE_TEST_SUITE_P(Stages, FirewallRecipe,
 
 TEST_P(FirewallRecipe, OfRealRulesIsAccepted) {
   const auto [engine, kind] = GetParam();
-  for (const std::uint32_t entries : {0U, 1U, 64U, 512U, 513U, 1500U}) {
+  for (const std::uint32_t entries : {0U, 1U, 64U, 512U, 513U, penstock::testing::rounds(1500)}) {
     EXPECT_EQ(refusal(recipe_with(engine, kind, entries)), "accepted") << entries;
   }
 }
