@@ -45,10 +45,7 @@ function(penstock_test name)
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} penstock_flags GTest::gmock GTest::gtest_main ${RAPIDCHECK_LIBRARY})
   target_compile_definitions(${name} PRIVATE PENSTOCK_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  penstock_compile_quickly(${name})
-  if(PENSTOCK_FUZZ)  # the coverage of tests is not used
-    target_compile_options(${name} PRIVATE -fno-sanitize=fuzzer-no-link)
-  endif()
+  penstock_compile_test(${name})
   if(ARG_LABEL STREQUAL unit AND CMAKE_CURRENT_SOURCE_DIR MATCHES "^${PROJECT_SOURCE_DIR}/src/")
     set_property(GLOBAL APPEND PROPERTY PENSTOCK_UNIT_TESTS ${name})
   endif()
@@ -59,6 +56,26 @@ function(penstock_test name)
   endif()
   gtest_discover_tests(${name} PROPERTIES LABELS ${ARG_LABEL} ENVIRONMENT "${properties}" TIMEOUT 600
                        DISCOVERY_TIMEOUT 60)
+endfunction()
+
+# With PENSTOCK_UNITY, what many tests include is precompiled once, by the target `common_headers`.
+function(penstock_compile_test name)
+  penstock_compile_quickly(${name})
+  if(PENSTOCK_FUZZ)  # the coverage of tests is not used
+    target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize=fuzzer-no-link>)
+  endif()
+  if(NOT PENSTOCK_UNITY)
+    return()
+  endif()
+  # So that ccache can use them: GCC says which header it has read, Clang does not keep when it was written. GCC warns of
+  # strings' own code once it does not see that it is the system's.
+  target_compile_options(${name} PRIVATE
+    "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess;-Wno-array-bounds;-Wno-stringop-overflow;-Wno-stringop-overread>"
+    "$<$<COMPILE_LANG_AND_ID:CXX,Clang>:SHELL:-Xclang -fno-pch-timestamp>")
+  target_link_libraries(${name} PRIVATE fmt::fmt)
+  if(NOT name STREQUAL common_headers)
+    target_precompile_headers(${name} REUSE_FROM common_headers)
+  endif()
 endfunction()
 
 # For tests, and for code that runs once per command: compile time matters more than speed.
@@ -81,7 +98,7 @@ function(penstock_gpu_test name)
   add_executable(${name} EXCLUDE_FROM_ALL ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} penstock_flags GTest::gmock GTest::gtest_main ${RAPIDCHECK_LIBRARY})
   target_compile_definitions(${name} PRIVATE PENSTOCK_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  penstock_compile_quickly(${name})
+  penstock_compile_test(${name})
   set_property(GLOBAL APPEND PROPERTY PENSTOCK_GPU_TESTS ${name})
 endfunction()
 
@@ -142,3 +159,10 @@ function(penstock_fuzz_program name)
     target_sources(${name} PRIVATE ${folder}/replay_main.cc)
   endif()
 endfunction()
+
+if(PENSTOCK_TESTS AND PENSTOCK_UNITY)
+  add_executable(common_headers EXCLUDE_FROM_ALL tests/common_headers.cc)
+  target_link_libraries(common_headers PRIVATE penstock_flags GTest::gmock nlohmann_json::nlohmann_json tl::expected)
+  target_precompile_headers(common_headers PRIVATE tests/common_headers.h)
+  penstock_compile_test(common_headers)
+endif()

@@ -55,7 +55,8 @@ endif()
 
 find_program(PENSTOCK_CCACHE ccache)
 if(PENSTOCK_CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${PENSTOCK_CCACHE})
+  # As its manual demands for precompiled headers.
+  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros ${PENSTOCK_CCACHE})
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${PENSTOCK_CCACHE})
 endif()
 
