@@ -1,6 +1,6 @@
 # `make help` lists the targets. Variables: CUDA=off builds without GPU code; BENCH=REGEX picks benches; PREFIX and DESTDIR
 # say where `make install` goes; CUDA_ARCHITECTURES=90 compiles GPU code for this compute capability only; NVRTC=off makes `make dist` half as
-# big; IMAGE_BASE=debian makes `make image` independent of registries; COMPUTE_SANITIZER=memcheck (racecheck, initcheck, synccheck) runs the GPU tests under that tool.
+# big; CHANGED=on runs only those tests with sanitizers that have changed since they passed, as KEEP=on records; IMAGE_BASE=debian makes `make image` independent of registries; COMPUTE_SANITIZER=memcheck (racecheck, initcheck, synccheck) runs the GPU tests under that tool.
 
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
@@ -12,6 +12,7 @@ BENCH ?= .
 PREFIX ?= /usr/local
 NVRTC ?= on
 JOBS  ?= $(shell nproc)
+export CHANGED KEEP JOBS
 
 CMAKE := .venv/bin/cmake
 archs := $(if $(CUDA_ARCHITECTURES),-DCMAKE_CUDA_ARCHITECTURES=$(CUDA_ARCHITECTURES))
@@ -88,22 +89,19 @@ asan: setup-build-test-check ## the same tests under the address and undefined-b
 .PHONY: asan-unit
 asan-unit: setup-build-test-check ## the unit tests of src/ alone under these sanitizers, as CI runs them
 	@$(call configure,asan)
-	@$(call compile,asan,unit_tests)
-	@tools/run_tests build/asan -L unit -E '_NOT_BUILT'
+	@tools/sanitized build/asan "$$(cat build/asan/unit_tests.txt)" -L unit
 
 # Those whose code runs in several threads. The others of the folder are not built, and so not run.
-threaded := run_test port_test control_test conntrack_test ring_test ipsec_numbers_test ipsec_replay_test conservation_test table_swap_test
+threaded := run_test proxy_test process_test port_test control_test conntrack_test ring_test ipsec_numbers_test ipsec_replay_test conservation_test table_swap_test
 .PHONY: tsan
 tsan: setup-build-test ## the unit and property tests of multi-threaded code under the thread sanitizer
 	@$(call configure,tsan)
-	@$(call compile,tsan,$(threaded))
-	@tools/run_tests build/tsan -L 'unit|property' -E '_NOT_BUILT'
+	@tools/sanitized build/tsan '$(threaded)' -L 'unit|property'
 
 .PHONY: fuzz
 fuzz: setup-build-test-check ## a short run of every fuzzer over its saved corpus
 	@$(call configure,asan)
-	@$(call compile,asan,fuzzers)
-	@tools/run_tests build/asan -L fuzz
+	@tools/sanitized build/asan "$$(cat build/asan/fuzzers.txt)" -L fuzz
 
 .PHONY: bench
 bench: setup-build-test-bench ## run the benches; JSON in bench/results/<machine>/

@@ -9,8 +9,9 @@
 get_property(gpu_tests GLOBAL PROPERTY PENSTOCK_GPU_TESTS)
 get_property(benches GLOBAL PROPERTY PENSTOCK_BENCHES)
 get_property(fuzzers GLOBAL PROPERTY PENSTOCK_FUZZERS)
+get_property(unit_tests GLOBAL PROPERTY PENSTOCK_UNIT_TESTS)
 
-# Lists of built tests and benches for the scripts in tools/.
+# Lists of tests and benches for the scripts in tools/: as files, and as targets of the build.
 foreach(kind gpu_tests benches)
   set(paths "")
   foreach(target ${${kind}})
@@ -18,12 +19,13 @@ foreach(kind gpu_tests benches)
   endforeach()
   file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/${kind}.txt CONTENT "${paths}")
 endforeach()
+foreach(kind unit_tests fuzzers)
+  list(JOIN ${kind} "\n" names)
+  file(WRITE ${PROJECT_BINARY_DIR}/${kind}.txt "${names}\n")
+endforeach()
 
-get_property(unit_tests GLOBAL PROPERTY PENSTOCK_UNIT_TESTS)
-add_custom_target(unit_tests DEPENDS ${unit_tests})
 add_custom_target(gpu_tests DEPENDS ${gpu_tests})
 add_custom_target(benches DEPENDS ${benches})
-add_custom_target(fuzzers DEPENDS ${fuzzers})
 
 set(bundled ${gpu_tests} ${benches})
 if(TARGET penstock)
