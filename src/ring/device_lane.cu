@@ -422,11 +422,12 @@ bool DeviceLane::lay_out_sent() noexcept {
 }
 
 bool DeviceLane::lay_in_slots(const std::uint8_t* sent, const Placement& placement) noexcept {
-  if (!up(device_index_.data(), index_.data(), count_ * sizeof(IndexEntry)) || !begin(Work::kernels)) return false;
+  if (!up(device_index_.data(), index_.data(), count_ * sizeof(IndexEntry))) return false;
+  if (!begin(zero_copy() ? Work::to_device : Work::kernels)) return false;
   view_.frames = slots_.data();
   return (count_ == 0 || launch_threads(kernels::lay_in_slots, std::size_t{count_} * kCopyGroup, stream_, sent,
                                         device_index_.data(), view_.frames, placement, count_)) &&
-         describe(device_index_.data(), placement);
+         begin(Work::kernels) && describe(device_index_.data(), placement);
 }
 
 /// Whether whole frames cross, and by what.
@@ -525,7 +526,7 @@ bool DeviceLane::gather_frames(const Sources& sources, std::size_t bytes) noexce
     placement.places = device_lent_places_.data();
     if (!up(device_lent_places_.data(), lent_places_.data(), count_ * sizeof(std::uint32_t))) return false;
   }
-  if (!up(device_index_.data(), index_.data(), count_ * sizeof(IndexEntry)) || !begin(Work::kernels)) return false;
+  if (!up(device_index_.data(), index_.data(), count_ * sizeof(IndexEntry)) || !begin(Work::to_device)) return false;
   crossed_.to_device += bytes;
   view_.frames = slots_.data();
   const IndexEntry* const index = device_index_.data();
@@ -535,7 +536,7 @@ bool DeviceLane::gather_frames(const Sources& sources, std::size_t bytes) noexce
   };
   return (whole_frames_ ? by(kernels::gather_lent<kLentGroup>, kLentGroup)
                         : by(kernels::gather_lent<kHeaderGroup>, kHeaderGroup)) &&
-         describe(index, placement);
+         begin(Work::kernels) && describe(index, placement);
 }
 
 /// Sends the verdicts, and the fields that the CPU changed.
@@ -644,6 +645,7 @@ bool DeviceLane::fetch_results() noexcept {
 
   if (!launch_threads(kernels::measure, count_, stream_, view_.packets, verdicts, sums_.data(), count_)) return false;
   if (shape.frames_down || !shape.down.empty()) {
+    if (zero_copy() && !begin(Work::to_host)) return false;
     std::uint8_t* const to = zero_copy() ? host_packed_[segment_].data() : device_packed_.data();
     std::uint8_t* const records = shape.down.empty() ? nullptr : to;
     std::uint32_t* const places = shape.frames_down ? places_.data() : nullptr;
@@ -659,6 +661,7 @@ bool DeviceLane::fetch_results() noexcept {
   }
   // The results are small. A kernel writes them, so that the copy engine stays free for the frames.
   const std::size_t words = result_places_.bytes / sizeof(uint2);
+  if (!begin(Work::to_host)) return false;
   crossed_.to_host += result_places_.bytes;
   return launch_threads(kernels::publish, words, stream_, reinterpret_cast<const uint2*>(device_results_.data()),
                         reinterpret_cast<uint2*>(host_results_.data()), words);

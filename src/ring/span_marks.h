@@ -20,8 +20,8 @@
 
 namespace penstock::ring {
 
-/// Of a segment: up and kernels for packets, for verdicts, and for states; end, down, end.
-inline constexpr std::size_t kMostMarks = 9;
+/// Of a segment: up and kernels for packets, for verdicts, and for states; down, end; down, end.
+inline constexpr std::size_t kMostMarks = 10;
 
 /// `Event` and `Stream` are those of gpu/stream.h, or a test's.
 template <typename Event = gpu::Event, typename Stream = gpu::Stream>

@@ -20,10 +20,10 @@ std::vector<Span> SpanLog::spans() const {
 std::size_t most_spans(const SegmentShape& segment) noexcept {
   const bool any_down = segment.frames_down || !segment.down.empty();
   const bool any_states = std::ranges::any_of(segment.stages, [](const auto& stage) { return stage.state_bytes > 0; });
-  // Transfers for packets, verdicts and states, each followed by kernels; or just kernels.
+  // Transfers for packets, verdicts and states, each followed by kernels; or just kernels. Then results, and the rest.
   return 2 * std::max<std::size_t>(
                  1, (segment.sends_packets ? 1 : 0) + (segment.verdicts_up ? 1 : 0) + (any_states ? 1 : 0)) +
-         (any_down ? 1 : 0);
+         1 + (any_down ? 1 : 0);
 }
 
 void Timeline::name_segments(std::vector<std::string> names) {

@@ -30,7 +30,7 @@
 
 namespace penstock::ring {
 
-/// The kind of a stream's work. Kernels access host memory too; bytes that cross in this way are counted for them.
+/// The kind of a stream's work. A kernel that does nothing but move bytes over PCIe is a transfer, like a copy.
 enum class Work : std::uint8_t { to_device, kernels, to_host };
 inline constexpr std::string_view kWorkNames[] = {"to device", "kernels", "to host"};
 

@@ -18,7 +18,7 @@ std::vector<std::int64_t> ready_times(const std::vector<Span>& spans) {
   return times;
 }
 
-/// Packets go up and nothing goes down: at most two spans.
+/// Packets go up, and only results come down: at most three spans.
 const std::vector<SegmentShape> kSegments(1);
 
 TEST(SpanLog, KeepsTheLastSpansInTheirOrder) {
@@ -51,15 +51,15 @@ TEST(Timeline, HasTheSpansOfAllStreamsByTheirTimes) {
 }
 
 TEST(Timeline, BeginsWhereAllStreamsHaveSpans) {
-  Timeline timeline(2);  // room for four spans
+  Timeline timeline(2);  // room for six spans
   SpanLog& busy = timeline.add_stream({}, kSegments, nullptr);
   SpanLog& idle = timeline.add_stream({}, kSegments, nullptr);
-  for (const std::int64_t time : {10, 20, 30, 40, 50, 60}) busy.add(span_at(time));
+  for (const std::int64_t time : {-10, 0, 10, 20, 30, 40, 50, 60, 70, 80}) busy.add(span_at(time));
   for (const std::int64_t time : {15, 35}) idle.add(span_at(time));
   const std::vector<Span> spans = timeline.spans();
-  EXPECT_EQ(ready_times(spans), (std::vector<std::int64_t>{30, 35, 40, 50, 60}))
+  EXPECT_EQ(ready_times(spans), (std::vector<std::int64_t>{30, 35, 40, 50, 60, 70, 80}))
       << "of the time before 30, the busy stream's spans are not there any more";
-  EXPECT_EQ(timeline.left_out(spans), 3U);
+  EXPECT_EQ(timeline.left_out(spans), 5U);
 }
 
 TEST(Timeline, DiscardsTheWarmUp) {
@@ -73,26 +73,26 @@ TEST(Timeline, DiscardsTheWarmUp) {
 }
 
 TEST(Timeline, HasRoomForAllSpansOfItsBatches) {
-  SegmentShape first;  // up, kernels, down
+  SegmentShape first;  // up, kernels, results, down
   first.frames_down = true;
-  SegmentShape second;  // up, kernels, up, kernels, down
+  SegmentShape second;  // up, kernels, up, kernels, results, down
   second.verdicts_up = true;
   second.frames_down = true;
-  SegmentShape third;  // kernels
+  SegmentShape third;  // kernels, results
   third.sends_packets = false;
-  EXPECT_EQ(most_spans(first), 3U);
-  EXPECT_EQ(most_spans(second), 5U);
-  EXPECT_GE(most_spans(third), 1U);
-  SegmentShape all = second;  // up and kernels for packets, verdicts and states; down
+  EXPECT_EQ(most_spans(first), 4U);
+  EXPECT_EQ(most_spans(second), 6U);
+  EXPECT_GE(most_spans(third), 2U);
+  SegmentShape all = second;  // up and kernels for packets, verdicts and states; results, down
   all.sends_packets = all.verdicts_up = true;
   all.stages.push_back({.function = 0, .state_bytes = 8});
-  EXPECT_EQ(most_spans(all), 7U);
+  EXPECT_EQ(most_spans(all), 8U);
   const std::vector<SegmentShape> segments{first, second};
   Timeline timeline(3);
   SpanLog& log = timeline.add_stream({}, segments, nullptr);
-  for (std::int64_t i = 0; i < 24; ++i) log.add(span_at(i));
+  for (std::int64_t i = 0; i < 30; ++i) log.add(span_at(i));
   EXPECT_FALSE(log.has_lost_some());
-  log.add(span_at(24));
+  log.add(span_at(30));
   EXPECT_TRUE(log.has_lost_some()) << "its memory is bounded";
 }
 
