@@ -37,7 +37,10 @@ std::string run_section(const MeasuredChain& chain) {
       fmt::join(chain.gpus, ","), chain.frames, chain.sharing, chain.transfer, chain.launches, chain.finish,
       chain.streams, chain.gpu_shares);
   if (!chain.rate.empty()) text += "  rate: " + chain.rate + "\n";
-  if (!chain.batch_bytes.empty()) text += fmt::format("  batch: {{bytes: {}}}\n", chain.batch_bytes);
+  std::vector<std::string> batch;
+  if (!chain.batch_bytes.empty()) batch.push_back("bytes: " + chain.batch_bytes);
+  if (chain.batch_packets > 0) batch.push_back(fmt::format("packets: {}, timeout: 10s", chain.batch_packets));
+  if (!batch.empty()) text += fmt::format("  batch: {{{}}}\n", fmt::join(batch, ", "));
   return text;
 }
 

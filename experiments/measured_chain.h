@@ -49,7 +49,8 @@ struct MeasuredChain {
   std::string sharing = "packets";
   std::string transfer = "auto";
   unsigned streams = 3;
-  std::string batch_bytes;  // of batches on a GPU; empty: the default
+  std::string batch_bytes;     // of batches on a GPU, at most; empty: the default
+  unsigned batch_packets = 0;  // in each batch on a GPU, whatever the load; 0: those that arrive in time
   std::string launches = "collected";
   std::string finish = "deferred";
   std::string gpu_shares = "whole";

@@ -39,7 +39,8 @@ std::string mean_text(const Measured& mean) {
     return std::abs(value) >= 1000 ? number_text(value) : fmt::format("{:.{}f}", value, places);
   };
   constexpr double kRounding = 1e-9;  // 4.000000001 is 4
-  return text(mean.value) + " ± " + text(std::ceil(half * unit - kRounding) / unit);
+  const double rounded = std::ceil(half * unit - kRounding) / unit;
+  return rounded <= 0 ? number_text(mean.value) : text(mean.value) + " ± " + text(rounded);
 }
 
 std::string measured_text(const Measured& measured) {
@@ -267,7 +268,8 @@ std::string table(const Figure& figure, const Record& record, Style style) {
       first = false;
     }
   }
-  std::vector<std::string> notes{nearest_to_limit(figure, record), repeats_text(curves), left_out(figure, curves)};
+  std::vector<std::string> notes{nearest_to_limit(figure, record), figure.bars ? "" : repeats_text(curves),
+                                 left_out(figure, curves)};
   for (const Reference& reference : figure.references) {
     notes.push_back(fmt::format("{}{}{}: {}{} ({}).", reference.label, reference.panel.empty() ? "" : ", ",
                                 reference.panel, x_text(Value(reference.y)),

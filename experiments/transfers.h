@@ -10,7 +10,7 @@
 
 namespace penstock::experiments {
 
-/// Considers transfers by copy engines in the middle of the timeline, without the beginning and the end of the run.
+/// Considers transfers, by copy engines or by kernels that do nothing else, in the middle of the timeline, without the beginning and the end of the run.
 /// Returns nothing if there are none.
 ///
 ///   transfers_per_ms

@@ -112,6 +112,7 @@ class ChainTrial final : public Trial {
     chain.sharing = sharing_of(point.text("mode"));
     if (const auto streams = point.number("streams")) chain.streams = static_cast<unsigned>(*streams);
     chain.batch_bytes = point.text("batch_bytes");
+    chain.batch_packets = static_cast<unsigned>(point.number("batch_packets").value_or(0));
     if (point.find("shares") != nullptr) chain.gpu_shares = shares_text(point.text("shares"), point.text("shares"));
     if (point.find("share_of_nids") != nullptr)
       chain.gpu_shares = shares_text(point.text("share_of_nids"), point.text("share_of_ipsec"));
@@ -265,9 +266,8 @@ class ChainTrial final : public Trial {
     return {};
   }
 
-  /// The transfers that bring the router its packets, at a load at which the longest chain fills PCIe. If packets are
-  /// shared, the first function's segment transfers them. Batches are larger in longer chains, so times are also
-  /// compared by bytes.
+  /// The transfers that bring the router its packets, at the highest load that the longest chain carries without
+  /// sharing. If packets are shared, the first function's segment transfers them.
   Result<void> measure_full(Point& point, const Point& limits) {
     auto chain = at_load_of_longest(point, limits, kFullLoad);
     if (!chain) return tl::unexpected(std::move(chain.error()));
@@ -288,7 +288,7 @@ class ChainTrial final : public Trial {
     return {};
   }
 
-  /// Transfers by the copy engines, in percent of all time on the device, one batch at a time.
+  /// Transfers in percent of all time on the device, one batch at a time.
   Result<void> measure_transfer_share(Point& point, const Point& limits) {
     MeasuredChain chain = chain_of(point);
     chain.transfer = "direct";
@@ -349,15 +349,13 @@ class ChainTrial final : public Trial {
     if (const Repeats values = repeats_of(from, name); !values.empty()) set_repeats(into, as, values);
   }
 
-  /// The transfers of one way of sharing, at the same load for all. The copy engines make them, as in the paper, even
-  /// small ones.
+  /// The transfers of one way of sharing, at the same load and in batches of the same size for all.
   Result<void> measure_timeline(Point& point, const Point& limits) {
     MeasuredChain chain = chain_of(point);
     if (auto checked = runner_.check(chain); !checked) return checked;
     const auto most = most_mpps(point, "unshared", limits);
     if (!most) return tl::unexpected(most.error());
     chain.offered_mpps = *most * kSameLoad / 100;
-    chain.latency = "1ms";
     chain.transfer = "streamed";
     chain.timeline = true;
     if (auto ran = runner_.measure(point, chain, limits, setting_); !ran) return ran;
@@ -379,6 +377,7 @@ class ChainTrial final : public Trial {
         chain.workers = std::min(setup.workers, setting_.workers);
         chain.streams = setup.streams;
         chain.batch_bytes = setup.batch_bytes;
+        chain.batch_packets = 0;
       }
       chain.gpu_shares = "whole";
       Point medians;

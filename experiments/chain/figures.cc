@@ -165,11 +165,11 @@ Figure same_load_of_sizes(const char* percentile) {
           .panels = "chain"};
 }
 
-/// By number of functions, at a load at which the longest chain fills PCIe.
+/// By number of functions, at the highest load that the longest chain carries without sharing.
 Figure of_full_pcie(const char* id, const char* what, Axis y, std::vector<Reference> references) {
   return {.id = id,
-          .title = std::string("The router's transfers to the GPU where the longest chain fills PCIe: ") + what +
-                   " (Gaviss, figure 2 and §5.4)",
+          .title = std::string("The router's transfers to the GPU at the load that FNRI carries without sharing: ") +
+                   what + " (Gaviss, figure 2 and §5.4)",
           .where = {{"sweep", {"full"}}},
           .x = {"functions", "functions in the chain: R, RI, NRI, FNRI"},
           .y = std::move(y),
@@ -233,8 +233,7 @@ std::vector<Figure> figures_of_routing() {
       routing("busy-cores", "Host cores kept busy (CPU time ÷ time)", {{"sweep", {"size"}}}, kSize,
               {"busy_cores", "busy cores"}, {"frames", "mode"}, std::nullopt, {}),
       routing("latency", "firewall → router: latency of whole 1518-byte frames by load, in percent of the highest rate",
-              {{"sweep", {"latency"}}}, kPercentile, kLatency, {"load"}, std::nullopt,
-              {{"paper, p95 of chain C4", 4500, 95, "Gaviss §5.5, figure 11"}}),
+              {{"sweep", {"latency"}}}, kPercentile, kLatency, {"load"}, std::nullopt, {}),
   };
 }
 

@@ -100,7 +100,9 @@ class ChainPoints {
     plan_transfer_shares();
     for (const char* size : kStateSizes) plan_modes("branch", "C4-branch", "paper", size);
     for (const char* mode : {"no-memshare", "shared"}) {
-      add("timeline", "C4", "paper", kLargeSize, mode, "planned", kSameLoadWorkers, 1).set("streams", kLatencyStreams);
+      add("timeline", "C4", "paper", kLargeSize, mode, "planned", kSameLoadWorkers, 1)
+          .set("streams", kLatencyStreams)
+          .set("batch_packets", kTransferPackets);
     }
     plan_gpus();
     for (const char* chain : kPaperChains) {
@@ -353,14 +355,19 @@ class ChainPoints {
     for (const char* mode : {"no-memshare", "unshared"}) {
       double functions = 1;
       for (const char* chain : kRouterChains) {
-        add_paper("length", chain, "paper", kLargeSize, mode).set("functions", functions++);
+        add_paper("length", chain, "paper", kLargeSize, mode)
+            .set("batch_packets", kTransferPackets)
+            .set("functions", functions++);
       }
     }
-    // With whole frames, which four functions can carry at a quarter of PCIe's rate.
+    // With whole frames, which load PCIe most: four functions without sharing carry each packet across four times.
     for (const char* mode : kSameLoadModes) {
       double functions = 1;
       for (const char* chain : kRouterChains) {
-        add_paper("full", chain, "paper", kLargeSize, mode).set("frames", "whole").set("functions", functions++);
+        add_paper("full", chain, "paper", kLargeSize, mode)
+            .set("frames", "whole")
+            .set("batch_packets", kTransferPackets)
+            .set("functions", functions++);
       }
     }
   }

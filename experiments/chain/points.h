@@ -10,8 +10,9 @@
 //   own-stacks    each function also has packet buffers and a protocol stack on the host (Gaviss §5.2, figure 6)
 //   cpu           on all of the host's cores
 //
-// Others: gpus, streams, batch_bytes; load (percent), percentile; tracking of intrusion detection; off (kAblations);
-// functions (in the chain); shares, share_of_nids and share_of_ipsec (of the multiprocessors).
+// Others: gpus, streams, batch_bytes, batch_packets (in each batch); load (percent), percentile; tracking of intrusion
+// detection; off (kAblations); functions (in the chain); shares, share_of_nids and share_of_ipsec (of the
+// multiprocessors).
 
 #pragma once
 
@@ -28,8 +29,11 @@ inline constexpr std::size_t kMostChainGpus = 8;
 inline constexpr const char* kRoutingChain = "firewall-router";
 inline constexpr unsigned kShareLoad = 50;  // percent of the maximum rate with whole shares
 inline constexpr unsigned kSameLoad = 50;   // percent of the maximum rate of the slowest way
-inline constexpr unsigned kFullLoad = 90;   // percent of the rate at which PCIe is full
-inline constexpr unsigned kBoundMs = 1;     // for each function (Gaviss §5.2)
+inline constexpr unsigned kFullLoad = 90;   // percent of the longest chain's maximum rate without sharing
+/// Where transfers are compared, which would otherwise be as large as the load makes batches. Enough for copy engines
+/// to transfer whole frames of 1518 bytes, as in the paper.
+inline constexpr unsigned kTransferPackets = 2048;
+inline constexpr unsigned kBoundMs = 1;  // for each function (Gaviss §5.2)
 
 /// How a chain that inspects and encrypts runs on one GPU: each way of sharing with its fastest configuration, from the
 /// sweep over workers, streams and batches. Functions with transfers of their own leave a stream idle more often, so

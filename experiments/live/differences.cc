@@ -22,7 +22,7 @@ const Differences& live_differences() {
           {"traffic",
            "iPerf3, for an hour; 10 Mbit/s to 1 Gbit/s",
            "iPerf3, TCP with random payloads, for 15 seconds; the same rates",
-           "63 hours otherwise. Queues that still grow hide losses: `waiting_percent`",
+           "63 hours otherwise. Packets that still wait at the end count as lost in table 3",
            {}},
           {"intrusion detection",
            "C++ based on Snort, Aho-Corasick on CPU and GPU; the number of rules is not stated",

@@ -34,6 +34,12 @@ const Differences& sharing_differences() {
            "effort",
            "a batch cannot be interrupted, and the time of one among others is not known exactly",
            {}},
+          {"share error",
+           "not measured",
+           "of the tenant that is furthest from its share, in percent of this share: the promised one; where none is "
+           "promised (best effort, time slices, MPS), an equal one",
+           "what a tenant can rely on",
+           {}},
           {"profiles",
            "4q: 4 of 16 GB of memory, and with it the number of virtual machines",
            "4q: 4 of 16 parts of the GPU's memory, and the tenant's weight",

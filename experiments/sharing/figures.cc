@@ -15,7 +15,7 @@ const Axis kTenants{"tenants", "tenants"};
 const Axis kSharing{"sharing", "how the GPU is shared"};
 const Axis kBits{"gbps", "Gbit/s received by all tenants"};
 const Axis kLatency{"p99_us", "us, of the slowest tenant", AxisKind::logarithmic};
-const Axis kError{"share_error_percent", "% of the promised share"};
+const Axis kError{"share_error_percent", "% of the share"};
 const Axis kAttach{"attach_ms", "ms, from hello to the first batch"};
 const Axis kDetach{"detach_ms", "ms, to release what the tenant had"};
 const Axis kKept{"kept_percent", "% of the rate without a change"};

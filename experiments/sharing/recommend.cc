@@ -85,7 +85,7 @@ std::string costs_of_proxy(const Record& record, Style style) {
     rows.push_back({function, mode, size, value_text(alone, "gbps"), value_text(tenant, "gbps"),
                     percent_text(*tenant, *alone), in_paper ? "90.3" : ""});
   }
-  return table_text("Figure 2b: one tenant of a proxy in percent of a process of its own",
+  return table_text("Figure 2b: one tenant of a proxy in percent of a process of its own (medians, quotients of means)",
                     {"function", "mode", "size", "alone, Gbit/s", "tenant, Gbit/s", "%", "paper, %"}, rows, style);
 }
 
@@ -116,7 +116,7 @@ std::string gains(const Record& record, Style style) {
       rows.push_back(std::move(row));
     }
   }
-  return table_text("Figure 3: combined rate of tenants in percent of one tenant's",
+  return table_text("Figure 3: combined rate of tenants in percent of one tenant's (medians, quotients of means)",
                     {"function", "sharing", "1 tenant, Gbit/s", "2, %", "3, %", "4, %", "paper, 4, %"}, rows, style);
 }
 

@@ -51,7 +51,7 @@ const Differences& streams_differences() {
            "streams; also several workers with three batches in flight each",
            "several workers, since one host core is the limit otherwise",
            {}},
-          {"CPU", "not measured", "all cores, CPU twins", "what the GPU replaces", {}},
+          {"CPU", "not measured", "the same functions on all cores", "what the GPU replaces", {}},
       }};
   return kDifferences;
 }

@@ -22,7 +22,7 @@ const Differences& transfer_differences() {
           {"schemes",
            "Gaviss: the whole buffer, or each run of remaining packets",
            "these, and packing by kernels, with a copy or directly to host memory",
-           "a lane packs",
+           "a chain's packets come back packed by kernels (`pack`), or small batches directly (`pack_zero`)",
            {{"part", {"return"}}}},
           {"what is timed",
            "Gaviss: the speed of the transfer; how it was taken is not stated",
