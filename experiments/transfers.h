@@ -10,8 +10,8 @@
 
 namespace penstock::experiments {
 
-/// Considers transfers, by copy engines or by kernels that do nothing else, in the middle of the timeline, without the beginning and the end of the run.
-/// Returns nothing if there are none.
+/// Considers transfers, by copy engines or by kernels that do nothing else, in the middle of the timeline, without the
+/// beginning and the end of the run. Returns nothing if there are none.
 ///
 ///   transfers_per_ms
 ///   transfer_bytes         mean
