@@ -39,7 +39,8 @@ std::string run_section(const MeasuredChain& chain) {
   if (!chain.rate.empty()) text += "  rate: " + chain.rate + "\n";
   std::vector<std::string> batch;
   if (!chain.batch_bytes.empty()) batch.push_back("bytes: " + chain.batch_bytes);
-  if (chain.batch_packets > 0) batch.push_back(fmt::format("packets: {}, timeout: 10s", chain.batch_packets));
+  if (chain.batch_packets > 0)
+    batch.push_back(fmt::format("packets: {}, timeout: 10s, close: full", chain.batch_packets));
   if (!batch.empty()) text += fmt::format("  batch: {{{}}}\n", fmt::join(batch, ", "));
   return text;
 }

@@ -309,11 +309,13 @@ TEST_F(ChainFile, ASharedQueueNeedsFunctionsWithoutFlows) {
              folder_ +
                  "/chain.yaml:4:29: queueing: nids follows flows, whose packets would go to different workers: "
                  "found 'shared' with 3 workers, expected per_worker");
-  const auto loaded = load(chain("packets", "{workers: 3, queueing: shared, polling: busy}"));
+  const auto loaded = load(chain("packets", "{workers: 3, queueing: shared, polling: busy, batch: {close: full}}"));
   ASSERT_TRUE(loaded) << to_string(loaded.error());
   EXPECT_EQ(loaded->chain.settings.queueing, run::Queueing::shared);
   expect_has(to_string(loaded->cautions), "queueing: nids joins fragments");
-  expect_has(to_string(loaded->without_effect), "polling has no effect with `queueing: shared`");
+  EXPECT_FALSE(loaded->chain.settings.closes_early);
+  for (const char* name : {"polling", "batch.close"})
+    expect_has(to_string(loaded->without_effect), std::string(name) + " has no effect with `queueing: shared`");
   const auto alone = load(chain("streams", "{workers: 1, queueing: shared}"));
   ASSERT_TRUE(alone) << to_string(alone.error());
   EXPECT_TRUE(alone->cautions.empty());
@@ -605,8 +607,9 @@ TEST_F(ChainFile, RefusesContentAfterItsDocument) {
 }
 
 TEST_F(ChainFile, ListsTheKeysOfASectionInRun) {
-  expect_has(errors_of(kGood, {{*parse_override("run.batch=3")}, false, false}),
-             "--set run.batch=3: batch: wrong value: found '3', expected a mapping with bytes, packets, timeout");
+  expect_has(
+      errors_of(kGood, {{*parse_override("run.batch=3")}, false, false}),
+      "--set run.batch=3: batch: wrong value: found '3', expected a mapping with bytes, packets, timeout, close");
   expect_has(errors_of(kGood, {{*parse_override("run.batch.packets=0")}, false, false}),
              "batch.packets: wrong value: found '0', expected a whole number in 1..1048576");
 }

@@ -58,6 +58,9 @@ constexpr auto kRun = std::to_array<Parameter>({
     {"batch.packets", ParameterType::integer, "", "1..1048576",
      "maximum number of packets in a batch; default: 512, on a GPU 16384"},
     {"batch.timeout", ParameterType::duration, "500us", "0..10s", "close a batch after this time, full or not"},
+    {"batch.close", ParameterType::choice, "early", "early|full",
+     "when a batch is closed. early: also when a device is idle or interfaces are quiet; full: only by its size and "
+     "`batch.timeout`"},
     {"latency", ParameterType::duration, "", "1us..10s",
      "longest time that a batch waits for more packets; on a GPU, also limits batches to what arrives in this time at "
      "`rate`"},
@@ -119,6 +122,7 @@ void RunSection::set_basics() {
   settings_.workers = static_cast<unsigned>(run_->integer("workers"));
   if (run_->has("cores")) take_cores();
   settings_.batch_timeout = run_->duration("batch.timeout");
+  settings_.closes_early = run_->text("batch.close") == "early";
   settings_.queue_bytes = run_->integer("queue.bytes");
   settings_.duration = run_->duration("duration");
   if (run_->text("polling") == "busy") settings_.polling = run::Polling::busy;
@@ -382,7 +386,7 @@ std::string RunSection::why_not_handed_over(std::size_t function) const {
 Errors RunSection::check_queueing() {
   Errors cautions;
   if (!run_ || settings_.queueing == run::Queueing::per_worker) return cautions;
-  note_without_effect("polling", "with `queueing: shared`");
+  for (const char* name : {"polling", "batch.close"}) note_without_effect(name, "with `queueing: shared`");
   if (is_device(settings_.processor) && settings_.streams < settings_.workers) {
     cautions.push_back({run_->has("streams") ? run_->place("streams") : run_->place("queueing"),
                         "streams: fewer than workers, which have one each with `queueing: shared`",

@@ -18,6 +18,7 @@
 #include <exception>
 #include <string_view>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "base/log.h"
@@ -139,8 +140,17 @@ Result<FileDescriptor> connect_to(const std::string& path, const Service& servic
   const timeval longest{5, 0};  // in the queue of connections, which others may keep full
   static_cast<void>(::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &longest, sizeof longest));
   const bool fits = path.size() < sizeof address.sun_path;
-  if (fits && socket && ::connect(socket.get(), generic_address(address), sizeof address) == 0) return socket;
-  const int error = fits ? errno : ENAMETOOLONG;
+  const auto connect_once = [&] {
+    return ::connect(socket.get(), generic_address(address), sizeof address) == 0 ? 0 : errno;
+  };
+  int error = !socket ? errno : !fits ? ENAMETOOLONG : connect_once();
+  // A process that has just begun has a socket for a moment before it listens.
+  constexpr int kMostTries = 20;
+  for (int tries = 0; error == ECONNREFUSED && waits == Waits::yes && tries < kMostTries; ++tries) {
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
+    error = connect_once();
+  }
+  if (error == 0) return socket;
   std::string expected;
   if (error == ENOENT || error == ECONNREFUSED) expected = fmt::format("the socket of a running `{}`", service.command);
   if (error == EPROTOTYPE) expected = fmt::format("the socket of a `{}`, not of another program", service.command);

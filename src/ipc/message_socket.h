@@ -56,7 +56,7 @@ struct Service {
   std::string_view what;     // "the proxy"
   std::string_view command;  // "penstock proxy"
 };
-/// For some seconds, if too many others connect at once.
+/// For some seconds, if too many others connect at once; for a moment, if the service is just beginning.
 enum class Waits : bool { no, yes };
 /// Connects to the service at `path`.
 [[nodiscard]] Result<FileDescriptor> connect_to(const std::string& path, const Service& service,

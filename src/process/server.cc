@@ -222,6 +222,7 @@ void Server::accept_all() noexcept {
 }
 
 void Server::accept_one(ipc::FileDescriptor socket) {
+  if (!why_failed().empty()) return ipc::close_foreign(std::move(socket));  // this process is about to end
   const auto peer = ipc::peer_of(socket.get());
   if (!peer || !ipc::is_allowed(*peer, settings_.users, settings_.groups)) {
     log_warning("process {} of user {} may not use the function", peer ? peer->pid : 0, peer ? peer->uid : 0);

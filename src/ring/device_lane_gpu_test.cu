@@ -409,12 +409,9 @@ TEST_P(DeviceLane, IsUsedAgainAndAgain) {
     EXPECT_LT(times->to_device + times->kernels + times->to_host, std::chrono::steady_clock::now() - begin);
     if (twins.host().size() < 100) continue;  // all may have been dropped
     EXPECT_GT(times->kernels.count(), 0);
-    if (GetParam().crossing == Crossing::copy) {
+    if (GetParam().crossing != Crossing::by_size) {  // with zero copy, kernels that only move bytes
       EXPECT_GT(times->to_device.count(), 0);
       EXPECT_GT(times->to_host.count(), 0);
-    }
-    if (GetParam().crossing == Crossing::zero_copy) {
-      EXPECT_EQ(times->to_host.count(), 0) << "kernels write";
     }
   }
   EXPECT_GT(whole, twins.packets() / 4) << "most packets were damaged before they had anything to find";

@@ -80,6 +80,7 @@ struct RunSettings {
   std::size_t batch_bytes = 512 << 10;
   std::size_t batch_packets = 512;  // with their descriptors, they fit into the second-level cache
   std::chrono::nanoseconds batch_timeout = std::chrono::microseconds{500};
+  bool closes_early = true;             // a batch, once it would be executed at once; ignored by shared queueing
   std::size_t queue_bytes = 128 << 20;  // per worker, unless it is shared
   Queueing queueing = Queueing::per_worker;
   Polling polling = Polling::adaptive;

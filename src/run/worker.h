@@ -113,6 +113,7 @@ class Worker {
   void rest(unsigned idle_rounds) noexcept;
   void rest_at_shared_queue() noexcept;
   [[nodiscard]] Clock::duration longest_rest() const noexcept;
+  [[nodiscard]] bool closes_early() const noexcept { return shared_ == nullptr && chain_.settings.closes_early; }
   [[nodiscard]] Clock::time_point batch_due() const noexcept { return opened_ + chain_.settings.batch_timeout; }
   bool collect_wake_ups() noexcept;
   /// Whether closed batches wait for the executor.

@@ -104,6 +104,19 @@ TEST(Worker, ClosesABatchWhoseTimeIsOver) {
   EXPECT_EQ(get(run.counters().closed_by_end), 0U);
 }
 
+TEST(Worker, ClosesABatchEarlyIfInterfacesAreQuietAndItMay) {
+  for (const bool closes_early : {true, false}) {
+    FakeChain chain;
+    chain.add_source("in", script({numbered_frames(2), {}, {}, numbered_frames(2, 2), {}, {}})).wakes = true;
+    chain.add_sink("out");
+    chain.settings.batch_timeout = 1h;
+    chain.settings.closes_early = closes_early;
+    const Finished run(chain);
+    EXPECT_EQ(get(run.counters().batches), closes_early ? 2U : 1U);
+    EXPECT_EQ(get(run.counters().closed_by_idleness), closes_early ? 2U : 0U);
+  }
+}
+
 TEST(Worker, LeavesABatchOpenWhileThereIsTime) {
   FakeChain chain;
   chain.add_source("in", script({numbered_frames(1), {}, {}, numbered_frames(1, 1), {}, {}, {}, {}}));

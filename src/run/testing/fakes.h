@@ -6,6 +6,8 @@
 
 #pragma once
 
+#include <poll.h>
+
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -71,6 +73,7 @@ class FakePort final : public port::Port {
   bool is_sink = false;
   Refuses refuses;  // empty: accepts all
   bool waits = true;
+  bool wakes = false;  // as interfaces do
   Errors check_errors, open_errors, start_errors, close_errors;
   std::function<void()> while_opening = [] {};
   std::function<void()> while_starting = [] {};
@@ -143,6 +146,7 @@ class FakePort final : public port::Port {
     void take_back(std::size_t frames) noexcept override { port_.takes_back(frames); }
     port::Departures departures() noexcept override { return port_.departures(); }
     std::optional<std::chrono::nanoseconds> arrivals_to_clock() noexcept override { return port_.arrivals_to_clock; }
+    bool add_wake_ups(std::vector<pollfd>& /*to*/) noexcept override { return port_.wakes; }
     Discarded discard(std::size_t most) noexcept override {
       std::vector<std::uint8_t> bytes(1 << 20);
       std::vector<PacketDescriptor> descriptors(most);
