@@ -52,8 +52,8 @@ TEST(MessageSocket, IsNotWaitedForLong) {
   const Bound bound;
   const auto connection = connect_to(bound.path(), {"the service", "serve"});
   ASSERT_FALSE(connection);
-  EXPECT_EQ(connection.error().found, "Connection refused");
-  EXPECT_EQ(connection.error().expected, "the socket of a running `serve`");
+  EXPECT_EQ(connection.error().front().found, "Connection refused");
+  EXPECT_EQ(connection.error().front().expected, "the socket of a running `serve`");
 }
 
 }  // namespace
