@@ -165,10 +165,10 @@ Figure same_load_of_sizes(const char* percentile) {
           .panels = "chain"};
 }
 
-/// By number of functions, at the highest load that the longest chain carries without sharing.
+/// By number of functions, at a load that the longest chain does not carry without sharing.
 Figure of_full_pcie(const char* id, const char* what, Axis y, std::vector<Reference> references) {
   return {.id = id,
-          .title = std::string("The router's transfers to the GPU at the load that FNRI carries without sharing: ") +
+          .title = std::string("The router's transfers to the GPU at a load that saturates FNRI without sharing: ") +
                    what + " (Gaviss, figure 2 and §5.4)",
           .where = {{"sweep", {"full"}}},
           .x = {"functions", "functions in the chain: R, RI, NRI, FNRI"},

@@ -96,6 +96,16 @@ class Planner {
       add({.sweep = sweep, .function = function, .mode = mode, .sharing = sharing, .tenants = 4, .profile = profile});
   }
 
+  /// What the proxy lets onto the device at a time: how much it takes to fill PCIe, and what it costs shares.
+  void on_device(const char* function, std::initializer_list<unsigned> mebibytes) {
+    for (const unsigned most : mebibytes) {
+      for (const char* const sweep : {"on-device", "on-device-greedy"}) {
+        add({.sweep = sweep, .function = function, .sharing = "equal", .tenants = 4});
+        points_.back().set("on_device", most);
+      }
+    }
+  }
+
   /// Beside two tenants, a third attaches and detaches.
   void visits(const Names& functions, const Names& ways) {
     for (const char* const sharing : ways) {
@@ -205,6 +215,7 @@ std::vector<Point> sharing_points(bool quick) {
   for (const char* const function : {"ipsec", "nids"}) plan.four("one-batch", function, few, "4q", "default_stream");
   for (const char* const function : {"ipsec", "nids"})
     plan.four("mixed", function, {kSchedulers.begin(), kSchedulers.end()}, "8q+4q+2q+2q");
+  for (const char* const function : {"ipsec", "nids"}) plan.on_device(function, {16, 24, 32, 40, 48, 64});
   plan.visits({"ipsec", "nids", "router"}, {"best-effort", "weighted", "deadline"});
   plan.spatial({"ipsec", "nids"}, "router");
   learning_points(plan);
@@ -226,6 +237,11 @@ std::string multiprocessor_shares_of(const Point& point) {
   return std::ranges::find(kDivided, sharing) != kDivided.end() ? sharing : "";
 }
 
+unsigned on_device_of(const Point& point) {
+  constexpr double kUsual = 32;
+  return static_cast<unsigned>(point.number("on_device").value_or(kUsual));
+}
+
 bool uses_mps(const Point& point) {
   return point.text("sharing") == "mps" || point.text("sharing").starts_with(kProxyInMps);
 }
@@ -242,7 +258,7 @@ unsigned learner_percent(const Point& point) {
 
 std::vector<TenantPlan> tenants_of(const Point& point) {
   const bool one_batch = point.text("mode") == "default_stream";
-  const bool greedy = point.text("sweep") == "greedy";
+  const bool greedy = point.text("sweep").ends_with("greedy");
   const std::string profiles = point.text("profile");
   const auto number = static_cast<std::size_t>(point.number("tenants").value_or(1));
   std::vector<std::string_view> names = split(profiles, '+');

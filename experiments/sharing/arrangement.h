@@ -3,9 +3,10 @@
 //
 // What is measured in the experiment `sharing`, as a point's parameters and as the chain files of its tenants:
 //
-//   sweep      size, tenants, profiles, greedy, mixed, one-batch, learning, attach, spatial
-//   function   ipsec (AES-128-CBC, HMAC-SHA1), nids (Aho-Corasick), nids_ours, router; nids+router: of each tenant
-//   sharing    alone: a process of its own on the whole GPU; best-effort, equal, fixed, weighted, deadline: tenants of
+//   sweep      size, tenants, profiles, greedy, mixed, one-batch, learning, attach, spatial, on-device,
+//   on-device-greedy function   ipsec (AES-128-CBC, HMAC-SHA1), nids (Aho-Corasick), nids_ours, router; nids+router: of
+//   each tenant sharing    alone: a process of its own on the whole GPU; best-effort, equal, fixed, weighted, deadline:
+//   tenants of
 //              a proxy, by its scheduler; blocks, green-contexts: weighted, and multiprocessors divided
 //              that way; time-slicing: processes of their own; mps: the same as clients of NVIDIA's MPS; proxy-mps:
 //              tenants of a proxy that is a client of MPS, as the learners are; proxy-mps-50: the same, and all
@@ -13,6 +14,7 @@
 //   tenants, profile   4q: of each; without a proxy, profiles only say how many there are
 //   mode       default_stream: one batch at a time; streams: several
 //   learners   processes that train a neural network on the same GPU
+//   on_device  in the sweeps of this name: MiB that the proxy lets onto the device at a time
 
 #pragma once
 
@@ -35,6 +37,9 @@ inline constexpr unsigned kSharingSize = 1522;  // of frames, where it is not va
 [[nodiscard]] bool is_proxied(const Point& point);
 /// How the proxy divides multiprocessors by profile; "": it does not.
 [[nodiscard]] std::string multiprocessor_shares_of(const Point& point);
+/// What the proxy lets onto the device at a time, in MiB. Of batches of 8 MiB, one arrives, one is worked on, and
+/// others leave or wait.
+[[nodiscard]] unsigned on_device_of(const Point& point);
 [[nodiscard]] bool uses_mps(const Point& point);
 /// The part of the GPU's threads that each learner may use, 1..100.
 [[nodiscard]] unsigned learner_percent(const Point& point);

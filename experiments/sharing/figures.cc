@@ -13,6 +13,7 @@ namespace {
 const Axis kSize{"size", "frame size in bytes, with FCS", AxisKind::logarithmic};
 const Axis kTenants{"tenants", "tenants"};
 const Axis kSharing{"sharing", "how the GPU is shared"};
+const Axis kOnDevice{"on_device", "MiB on the device at a time"};
 const Axis kBits{"gbps", "Gbit/s received by all tenants"};
 const Axis kLatency{"p99_us", "us, of the slowest tenant", AxisKind::logarithmic};
 const Axis kError{"share_error_percent", "% of the share"};
@@ -55,6 +56,7 @@ const std::vector<Figure>& sharing_figures() {
   static const std::vector<Condition> kProcesses{{"sweep", {"tenants"}}, {"sharing", {"time-slicing", "mps"}}};
   static const std::vector<Condition> kVisits{{"sweep", {"attach"}}};
   static const std::vector<Condition> kProfiles{{"sweep", {"profiles"}}};
+  static const std::vector<Condition> kMostOnDevice{{"sweep", {"on-device", "on-device-greedy"}}};
   static const std::vector<Figure> kFigures{
       figure("alone", "One process on the whole GPU (Chaurasia, figure 2a)",
              {{"sweep", {"size"}}, {"sharing", {"alone"}}}, kSize, kBits, {"function", "mode"},
@@ -94,6 +96,10 @@ const std::vector<Figure>& sharing_figures() {
              kBits, {"function"}),
       figure("mixed-error", "Share error of four tenants, profiles 8q, 4q, 2q and 2q", {{"sweep", {"mixed"}}}, kSharing,
              kError, {"function"}),
+      figure("on-device", "Combined rate of four tenants with equal shares, by what the proxy lets onto the device",
+             kMostOnDevice, kOnDevice, kBits, {"function", "sweep"}),
+      figure("on-device-error", "Share error of four tenants with equal shares, by what the proxy lets onto the device",
+             kMostOnDevice, kOnDevice, kError, {"function", "sweep"}),
       figure("attach", "Time to attach a third tenant to a proxy beside two, profile 4q", kVisits, kSharing, kAttach,
              {"function"}),
       figure("detach", "Time to detach a third tenant from a proxy beside two, profile 4q", kVisits, kSharing, kDetach,

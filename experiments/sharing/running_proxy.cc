@@ -17,10 +17,8 @@ Result<std::unique_ptr<RunningProxy>> RunningProxy::start(const Words& program, 
   constexpr std::chrono::seconds kPatience{30};
   const std::string socket = folder.path("proxy.sock");
   const std::string output = folder.path("proxy.txt");
-  // Batches of 8 MiB, of which one arrives, one is worked on, and others leave or wait.
-  constexpr const char* kOnDevice = "32MiB";
   Words words = joined(program, {socket, "--gpu", std::to_string(settings.gpu), "--scheduler", settings.scheduler,
-                                 "--on-device", kOnDevice});
+                                 "--on-device", fmt::format("{}MiB", settings.on_device_mib)});
   if (settings.bits_per_second > 0)
     words = joined(std::move(words), {"--rate", fmt::format("{:.0f}Mbps", settings.bits_per_second / 1e6)});
   if (!settings.multiprocessors.empty())

@@ -118,6 +118,23 @@ TEST(SharingPlan, SeldomStartsLearnersAgain) {
   EXPECT_LE(seen.size(), 12U);
 }
 
+TEST(SharingPlan, VariesWhatTheProxyLetsOntoTheDevice) {
+  std::map<std::string, std::set<unsigned>> seen;
+  for (const Point& point : sharing_points(false)) {
+    const std::string sweep = point.text("sweep");
+    if (!sweep.starts_with("on-device")) {
+      EXPECT_EQ(on_device_of(point), 32U) << describe(point);
+      continue;
+    }
+    seen[sweep + ' ' + point.text("function")].insert(on_device_of(point));
+    std::set<unsigned> streams;
+    for (const TenantPlan& tenant : tenants_of(point)) streams.insert(tenant.streams);
+    EXPECT_EQ(streams.size(), sweep == "on-device" ? 1U : 2U) << describe(point);
+  }
+  ASSERT_EQ(seen.size(), 4U);
+  for (const auto& [of, most] : seen) EXPECT_EQ(most, (std::set<unsigned>{16, 24, 32, 40, 48, 64})) << of;
+}
+
 TEST(SharingPlan, IsShortIfQuick) { EXPECT_LE(sharing_points(true).size(), 25U); }
 
 TEST(SharingPlan, PromisesSharesByProfileIfTheSchedulerDoes) {

@@ -45,9 +45,9 @@ void LiveScenario::run(const char* processor) const {
 #ifdef PENSTOCK_SANITIZED
   command << "PENSTOCK_SANITIZED=1 ";
 #endif
-  command << "PENSTOCK_PROCESSOR=" << processor << " unshare " << (::geteuid() == 0 ? "-nm" : "-rnm") << " python3 -B "
-          << scripts / "main.py" << ' ' << scenario << ' ' << kind << ' ' << program << ' ' << directory_ << " >"
-          << directory_ << "/log 2>&1";
+  command << "PENSTOCK_PROXY_PROGRAM=" << PENSTOCK_PROXY_PROGRAM << " PENSTOCK_PROCESSOR=" << processor << " unshare "
+          << (::geteuid() == 0 ? "-nm" : "-rnm") << " python3 -B " << scripts / "main.py" << ' ' << scenario << ' '
+          << kind << ' ' << program << ' ' << directory_ << " >" << directory_ << "/log 2>&1";
   const int status = std::system(command.str().c_str());
   std::stringstream log;
   log << std::ifstream(directory_ + "/log").rdbuf();

@@ -88,13 +88,13 @@ constexpr const char* kForOne[] = {"Download1",       "Fragments3",        "Floo
                                    "Idle1",           "FilterAlone",       "Router",       "FirewallRouter2",
                                    "Everything",      "Detects1",          "Soak",         "EspToLinux",
                                    "EspToRteIpsec",   "HostileClients",    "Connections1", "Connections2",
-                                   "KeptConnections", "KeptTranslations4", "Rejects1"};
+                                   "KeptConnections", "KeptTranslations4", "Rejects1",     "Tenant2"};
 
 // Frames of several segments from raw sockets, and of UDP, are not for AF_XDP (src/port/README.md).
-constexpr const char* kForXdp[] = {"Basics1",   "Basics2",    "Download1",      "Jumbo",           "Fragments2",
-                                   "Vlans1",    "Flood1",     "Flood2",         "OwnFrames1",      "OwnFrames2",
-                                   "Router",    "Everything", "EndsUnderLoad1", "Refusals",        "Killed1",
-                                   "GoesDown1", "Idle1",      "Capabilities",   "KernelRoutesXdp", "KernelErrorsXdp"};
+constexpr const char* kForXdp[] = {
+    "Basics1", "Basics2",    "Download1",  "Jumbo",        "Fragments2",      "Vlans1",          "Flood1",
+    "Flood2",  "OwnFrames1", "OwnFrames2", "Router",       "Everything",      "EndsUnderLoad1",  "Refusals",
+    "Killed1", "GoesDown1",  "Idle1",      "Capabilities", "KernelRoutesXdp", "KernelErrorsXdp", "Tenant1"};
 
 // Their drivers neither split frames nor count all losses, and take no more than an MTU of 1500 (docs/live.md).
 constexpr const char* kForDpdk[] = {"Basics1",    "Basics2", "Vlans1",  "Flood1",    "EndsUnderLoad2", "OwnFrames1",

@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -22,11 +21,13 @@
 #include <chrono>
 #include <limits>
 #include <memory>
+#include <new>
 #include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/shared_memory.h"
 #include "port/live/namespace_thread.h"
 #include "port/live/xdp_program.h"
 #include "port/live/xdp_queues.h"
@@ -72,27 +73,6 @@ bool is_virtual(std::string_view driver) noexcept {
   constexpr std::array<std::string_view, 5> kDrivers{"veth", "tun", "bridge", "macvlan", "virtio_net"};
   return std::ranges::find(kDrivers, driver) != kDrivers.end();
 }
-
-/// Memory for all sockets, one after another, so that the chain knows it as one region.
-class FrameMemory {
- public:
-  FrameMemory() = default;
-  FrameMemory(const FrameMemory&) = delete;
-  FrameMemory& operator=(const FrameMemory&) = delete;
-  ~FrameMemory() {
-    if (!bytes_.empty()) ::munmap(bytes_.data(), bytes_.size());
-  }
-  [[nodiscard]] bool allocate(std::size_t bytes) noexcept {
-    void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) return false;
-    bytes_ = {static_cast<std::uint8_t*>(memory), bytes};
-    return true;
-  }
-  [[nodiscard]] std::span<std::uint8_t> bytes() const noexcept { return bytes_; }
-
- private:
-  std::span<std::uint8_t> bytes_;
-};
 
 class AfXdpPort final : public Port {
  public:
@@ -221,9 +201,12 @@ class AfXdpPort final : public Port {
     if (!interface) return failure(std::move(interface.error()));
     if (auto counted = count_queues(*interface); !counted) return counted;
     const XdpShape shape = shape_for(*interface, opening.room);
-    if (!memory_.allocate(shape.bytes() * queues()))
+    try {
+      memory_ = MappedMemory(shape.bytes() * queues(), opening.memory != nullptr && opening.memory->is_shared());
+    } catch (const std::bad_alloc&) {
       return failure(system_error(settings_.interface, "cannot allocate memory for frames",
-                                  std::system_category().message(errno)));
+                                  std::system_category().message(ENOMEM)));
+    }
     if (settings_.leaves_to_kernel) {
       auto addresses = HostAddresses::open();
       if (!addresses) return failure(std::move(addresses.error()));
@@ -358,7 +341,7 @@ class AfXdpPort final : public Port {
   const Settings settings_;
   const PortIndex index_;
   std::uint32_t receive_queues_ = 1, send_queues_ = 1;
-  FrameMemory memory_;  // outlives the sockets
+  MappedMemory memory_;  // of all sockets, one after another, so that it is one region; outlives them
   XdpProgram program_;
   FileDescriptor promiscuous_;
   std::vector<XdpSocket> sockets_;  // by queue

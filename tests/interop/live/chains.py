@@ -5,7 +5,8 @@
 import json
 import os
 
-from net import check, sh, spoilt
+import net as network
+from net import Background, check, sh, spoilt, wait_until
 from streams import download
 
 # Both directions go into a tunnel and come out of it again, in the same chain.
@@ -104,6 +105,25 @@ def detects(make, workers):
     check(results[0] == results[1] and results[0], results)
 
 
+def tenant(make, workers):
+    """A proxy, with a simulated device, gets frames where the port has put them, if the port can share them."""
+    network.PROCESSOR = "gpu"
+    net = make(workers=workers)
+    socket = net.path("proxy.sock")
+    proxy = Background(net.gateway, f"{os.environ['PENSTOCK_PROXY_PROGRAM']} simulate {socket}", net.path("proxy.log"))
+    net.background.append(proxy)
+    wait_until(lambda: os.path.exists(socket), "the proxy does not listen: " + proxy.text())
+    net.start(run=f", proxy: {socket}")
+    exchange(net)
+    report = net.stop()
+    check(spoilt(report, "lan") == 0 and spoilt(report, "wan") == 0, report["ports"])
+    check(report["packets"]["dropped"] == 0, report["packets"])
+    check(report["gpu"]["segments"] > 0 and report["gpu"]["failures"] == 0, report["gpu"])
+    for port in ("lan", "wan"):
+        lent = report["ports"][port]["events"]["frames_lent"]
+        check((lent > 1000) == (net.kind.kind == "af_xdp"), "frames lent", lent)
+
+
 BRIDGE = """
 table bridge filter {
  chain forward {
@@ -165,4 +185,6 @@ SCENARIOS = {
     "Everything": everything,
     "Detects1": lambda make: detects(make, 1),
     "Detects2": lambda make: detects(make, 2),
+    "Tenant1": lambda make: tenant(make, 1),
+    "Tenant2": lambda make: tenant(make, 2),
 }
