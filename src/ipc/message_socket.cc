@@ -145,7 +145,7 @@ Result<FileDescriptor> connect_to(const std::string& path, const Service& servic
   };
   int error = !socket ? errno : !fits ? ENAMETOOLONG : connect_once();
   // A process that has just begun has a socket for a moment before it listens.
-  constexpr int kMostTries = 20;
+  constexpr int kMostTries = 100;
   for (int tries = 0; error == ECONNREFUSED && waits == Waits::yes && tries < kMostTries; ++tries) {
     std::this_thread::sleep_for(std::chrono::milliseconds{1});
     error = connect_once();
