@@ -17,8 +17,9 @@ Result<std::unique_ptr<RunningProxy>> RunningProxy::start(const Words& program, 
   constexpr std::chrono::seconds kPatience{30};
   const std::string socket = folder.path("proxy.sock");
   const std::string output = folder.path("proxy.txt");
-  Words words = joined(program, {socket, "--gpu", std::to_string(settings.gpu), "--scheduler", settings.scheduler,
-                                 "--on-device", fmt::format("{}MiB", settings.on_device_mib)});
+  Words words = joined(program, {socket, "--gpu", std::to_string(settings.gpu), "--scheduler", settings.scheduler});
+  if (settings.on_device_mib > 0)
+    words = joined(std::move(words), {"--on-device", fmt::format("{}MiB", settings.on_device_mib)});
   if (settings.bits_per_second > 0)
     words = joined(std::move(words), {"--rate", fmt::format("{:.0f}Mbps", settings.bits_per_second / 1e6)});
   if (!settings.multiprocessors.empty())

@@ -26,7 +26,7 @@ struct ProxySettings {
   std::string scheduler;        // "best-effort"
   double bits_per_second = 0;   // what the GPU carries, for `fixed`; 0: the proxy's default
   std::string multiprocessors;  // "green-contexts"; "": the proxy's default
-  unsigned on_device_mib = 32;  // at a time
+  unsigned on_device_mib = 0;   // most at a time; 0: the proxy's default
   Words before;                 // the program, such as those that make it a client of MPS
   friend bool operator==(const ProxySettings&, const ProxySettings&) = default;
 };

@@ -147,8 +147,11 @@ class SharingTrial final : public Trial {
   }
 
   std::string start_proxy(const Point& point) {
-    ProxySettings settings{gpu(),   scheduler_of(point), 0, multiprocessor_shares_of(point), on_device_of(point),
-                           client()};
+    ProxySettings settings{.gpu = gpu(),
+                           .scheduler = scheduler_of(point),
+                           .multiprocessors = multiprocessor_shares_of(point),
+                           .on_device_mib = on_device_of(point),
+                           .before = client()};
     if (settings.scheduler == "fixed") settings.bits_per_second = rate_of(point).value_or(0);
     if (proxy_ != nullptr && proxy_->settings() == settings && proxy_->runs() &&
         proxy_->wait_until_empty(*setting_.stop))

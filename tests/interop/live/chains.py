@@ -5,7 +5,6 @@
 import json
 import os
 
-import net as network
 from net import Background, check, sh, spoilt, wait_until
 from streams import download
 
@@ -107,8 +106,8 @@ def detects(make, workers):
 
 def tenant(make, workers):
     """A proxy, with a simulated device, gets frames where the port has put them, if the port can share them."""
-    network.PROCESSOR = "gpu"
     net = make(workers=workers)
+    net.processor = "gpu"
     socket = net.path("proxy.sock")
     proxy = Background(net.gateway, f"{os.environ['PENSTOCK_PROXY_PROGRAM']} simulate {socket}", net.path("proxy.log"))
     net.background.append(proxy)

@@ -260,6 +260,7 @@ class Net:
     # The gateway's MAC addresses, for chains with a router.
     MACS = {"lan": "02:00:00:00:01:01", "wan": "02:00:00:00:02:01"}
     more_ports = ""  # of the chain
+    processor = PROCESSOR
     HOST_MACS = {"la": "02:00:00:00:00:0a", "lb": "02:00:00:00:00:0b"}
 
     def __init__(self, kind, directory, program, workers=1, mtu=1500, routed=False, ipv6=True, port_parameters="",
@@ -345,7 +346,7 @@ class Net:
         text += self.more_ports
         text += "wire: {lan: wan, wan: lan}\n"
         text += f"chain:\n{chain or '  - filter: {expression: not tcp port 9, match: forward}' + chr(10)}"
-        text += f"run: {{processor: {PROCESSOR}, workers: {self.workers}{run}}}\n"
+        text += f"run: {{processor: {self.processor}, workers: {self.workers}{run}}}\n"
         text += f"outputs: {{report: {self.report_path}{outputs}}}\n"
         chain_path = self.chain_path = self.write(f"chain-{self.runs}.yaml", text)
         self.penstock = Background(self.gateway, f"{prefix} {self.program} run {options} {chain_path}", self.path(f"penstock-{self.runs}.log"))
@@ -370,7 +371,7 @@ class Net:
             raise AssertionError(f"Penstock: exit status {status}\n{self.penstock.text()}")
         with open(self.report_path) as file:
             report = json.load(file)
-        check(report["processor"] == PROCESSOR, "it ran on", report["processor"])
+        check(report["processor"] == self.processor, "it ran on", report["processor"])
         return report
 
     def serve(self, host, command, port=None, version=4):
