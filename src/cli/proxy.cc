@@ -42,7 +42,7 @@ struct ServeOptions {
   std::string scheduler = "weighted";
   std::string profile = "1q";
   std::string host_memory = "4GiB";
-  std::string on_device = "16MiB";
+  std::string on_device = "32MiB";
   std::string rate = "400Gbps";
   std::string unit_rate, user_rate;  // "": no limit
   unsigned batches = 0;

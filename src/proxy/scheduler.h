@@ -66,7 +66,7 @@ class Scheduler {
   /// What the device carries.
   struct Device {
     double bytes_per_second = 50e9;                      // for `fixed`
-    std::uint64_t most_bytes = std::uint64_t{16} << 20;  // on it at a time, unless one batch has more
+    std::uint64_t most_bytes = std::uint64_t{32} << 20;  // on it at a time, unless one batch has more
   };
 
   /// A batch of a tenant. Made by `order`; only the scheduler changes it.
