@@ -43,6 +43,8 @@ struct Plan {
   unsigned tenants = 1;
   std::string profile = "4q";
   unsigned learners = 0;
+  unsigned workers = 0;   // of each tenant; 0: by its profile
+  unsigned bound_us = 0;  // of the first tenant; 0: none
 };
 
 class Planner {
@@ -58,6 +60,8 @@ class Planner {
                           .set("tenants", plan.tenants)
                           .set("profile", plan.profile)
                           .set("learners", plan.learners));
+    if (plan.workers > 0) points_.back().set("workers", plan.workers);
+    if (plan.bound_us > 0) points_.back().set("bound_us", plan.bound_us);
   }
 
   /// Figures 2a and 2b.
@@ -103,6 +107,27 @@ class Planner {
         add({.sweep = sweep, .function = function, .sharing = "equal", .tenants = 4});
         points_.back().set("on_device", most);
       }
+    }
+  }
+
+  /// Whether four tenants fill PCIe if they have more workers.
+  void workers(const char* function, const Names& ways, std::initializer_list<unsigned> numbers) {
+    for (const char* const sharing : ways) {
+      for (const unsigned of_each : numbers)
+        add({.sweep = "workers", .function = function, .sharing = sharing, .tenants = 4, .workers = of_each});
+    }
+  }
+
+  /// A tenant with a bound of latency beside one that takes what it gets.
+  void bounds(const char* function, const Names& ways, std::initializer_list<unsigned> microseconds) {
+    for (const char* const sharing : ways) {
+      for (const unsigned bound : microseconds)
+        add({.sweep = "bounds",
+             .function = function,
+             .sharing = sharing,
+             .tenants = 2,
+             .profile = "8q",
+             .bound_us = bound});
     }
   }
 
@@ -211,15 +236,26 @@ std::vector<Point> sharing_points(bool quick) {
   for (const char* const function : {"ipsec", "nids", "router"}) plan.tenants(function, all, {1, 2, 3, 4});
   plan.tenants("nids_ours", few, {1, 2, 3, 4});
   for (const char* const function : {"ipsec", "nids"}) plan.profiles(function, few, {16, 8, 4, 2, 1});
-  for (const char* const function : {"ipsec", "nids"}) plan.four("greedy", function, all, "4q");
+  for (const char* const function : {"ipsec", "nids"}) {
+    plan.four("greedy", function, all, "4q");
+    plan.four("modest", function, all, "4q");
+  }
   for (const char* const function : {"ipsec", "nids"}) plan.four("one-batch", function, few, "4q", "default_stream");
   for (const char* const function : {"ipsec", "nids"})
     plan.four("mixed", function, {kSchedulers.begin(), kSchedulers.end()}, "8q+4q+2q+2q");
   for (const char* const function : {"ipsec", "nids"}) plan.on_device(function, {16, 24, 32, 40, 48, 64});
+  for (const char* const function : {"ipsec", "nids"}) plan.workers(function, {"best-effort", "equal"}, {1, 2, 3, 4});
+  for (const char* const function : {"ipsec", "nids"})
+    plan.bounds(function, {"deadline", "weighted", "best-effort"}, {500, 1000, 2000});
   plan.visits({"ipsec", "nids", "router"}, {"best-effort", "weighted", "deadline"});
   plan.spatial({"ipsec", "nids"}, "router");
   learning_points(plan);
   return std::move(plan).take();
+}
+
+bool promises_shares(const Point& point) {
+  const std::string sweep = point.text("sweep");
+  return sweep != "spatial" && sweep != "bounds";
 }
 
 std::string scheduler_of(const Point& point) {
@@ -258,7 +294,10 @@ unsigned learner_percent(const Point& point) {
 
 std::vector<TenantPlan> tenants_of(const Point& point) {
   const bool one_batch = point.text("mode") == "default_stream";
-  const bool greedy = point.text("sweep").ends_with("greedy");
+  const std::string sweep = point.text("sweep");
+  const bool greedy = sweep.ends_with("greedy");
+  const auto workers_wanted = static_cast<unsigned>(point.number("workers").value_or(0));
+  const auto bound_us = static_cast<unsigned>(point.number("bound_us").value_or(0));
   const std::string profiles = point.text("profile");
   const auto number = static_cast<std::size_t>(point.number("tenants").value_or(1));
   std::vector<std::string_view> names = split(profiles, '+');
@@ -276,11 +315,19 @@ std::vector<TenantPlan> tenants_of(const Point& point) {
   const bool by_profile = std::ranges::find(kByProfile, scheduler_of(point)) != kByProfile.end();
   std::vector<TenantPlan> tenants;
   for (const std::string_view name : names) {
-    const bool has_one = one_batch || (greedy && !tenants.empty());
-    const unsigned workers = has_one_worker(point.text("sweep")) ? 1 : workers_of(static_cast<unsigned>(units(name)));
+    const bool has_one = one_batch || sweep == "modest" || (greedy && !tenants.empty());
+    const bool is_bounded = bound_us > 0 && tenants.empty();
+    unsigned workers = workers_wanted > 0 ? workers_wanted : workers_of(static_cast<unsigned>(units(name)));
+    if (has_one_worker(sweep) || is_bounded) workers = 1;
     const unsigned streams = greedy ? kSharingStreams : streams_of(workers);
     tenants.push_back({std::string(functions[tenants.size()]), std::string(name), workers, has_one ? 1 : streams,
                        by_profile ? units(name) / all : 1 / static_cast<double>(names.size())});
+    // Small batches and a rate far below its share: what is late is late because of others.
+    if (is_bounded) {
+      tenants.back().rate = "1Mpps";
+      tenants.back().batch = "512KiB";
+      tenants.back().bound_us = bound_us;
+    }
   }
   return tenants;
 }
@@ -303,11 +350,13 @@ std::string tenant_chain(const Point& point, const TenantPlan& tenant, const Sha
       point.text("size"), kFlows,
       inspects ? fmt::format(", payload: capture, capture: {}", yaml_text(files.pages)) : "",
       tenant.rate.empty() ? "" : ", rate: " + tenant.rate, function_text(function, files),
-      is_proxied(point) ? fmt::format("proxy: {}\n  proxy_profile: {}", yaml_text(place.proxy), tenant.profile)
-                        : fmt::format("gpus: \"{}\"", place.gpus),
+      is_proxied(point)
+          ? fmt::format("proxy: {}\n  proxy_profile: {}{}", yaml_text(place.proxy), tenant.profile,
+                        tenant.bound_us > 0 ? fmt::format("\n  proxy_latency: {}us", tenant.bound_us) : "")
+          : fmt::format("gpus: \"{}\"", place.gpus),
       tenant.workers, whole ? "whole" : "planned", point.text("mode") == "default_stream" ? "direct" : "streamed",
-      tenant.streams, point.text("mode") == "streams" ? "  batch: {bytes: 8MiB}\n" : "", place.longest_s,
-      yaml_text(place.control));
+      tenant.streams, point.text("mode") == "streams" ? fmt::format("  batch: {{bytes: {}}}\n", tenant.batch) : "",
+      place.longest_s, yaml_text(place.control));
 }
 
 }  // namespace penstock::experiments

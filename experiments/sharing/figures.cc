@@ -14,12 +14,15 @@ const Axis kSize{"size", "frame size in bytes, with FCS", AxisKind::logarithmic}
 const Axis kTenants{"tenants", "tenants"};
 const Axis kSharing{"sharing", "how the GPU is shared"};
 const Axis kOnDevice{"on_device", "MiB on the device at a time"};
+const Axis kBound{"bound_us", "bound of a batch's time in the proxy, in us", AxisKind::logarithmic};
 const Axis kBits{"gbps", "Gbit/s received by all tenants"};
 const Axis kLatency{"p99_us", "us, of the slowest tenant", AxisKind::logarithmic};
 const Axis kError{"share_error_percent", "% of the share"};
 const Axis kAttach{"attach_ms", "ms, from hello to the first batch"};
 const Axis kDetach{"detach_ms", "ms, to release what the tenant had"};
 const Axis kKept{"kept_percent", "% of the rate without a change"};
+const Axis kOthers{"others_gbps", "Gbit/s received by the other three together"};
+const Axis kOthersLatency{"others_p99_us", "us, of the slowest of the other three", AxisKind::logarithmic};
 const Axis kVisitedLatency{"visited_p99_us", "us, of the slowest tenant", AxisKind::logarithmic};
 const LimitLine kPcieBits{.label = "PCIe limit", .key = "limit_gbps"};
 
@@ -58,6 +61,8 @@ const std::vector<Figure>& sharing_figures() {
   static const std::vector<Condition> kVisits{{"sweep", {"attach"}}};
   static const std::vector<Condition> kProfiles{{"sweep", {"profiles"}}};
   static const std::vector<Condition> kMostOnDevice{{"sweep", {"on-device", "on-device-greedy"}}};
+  static const std::vector<Condition> kBesideGreedy{{"sweep", {"greedy", "modest"}}};
+  static const std::vector<Condition> kBounds{{"sweep", {"bounds"}}};
   static const std::vector<Figure> kFigures{
       figure("alone", "One process on the whole GPU (Chaurasia, figure 2a)",
              {{"sweep", {"size"}}, {"sharing", {"alone"}}}, kSize, kBits, {"function", "mode"},
@@ -91,6 +96,11 @@ const std::vector<Figure>& sharing_figures() {
              {{"sweep", {"greedy"}}}, kSharing, kBits, {"function"}),
       figure("greedy-error", "Share error of four tenants, one with four streams beside three with one",
              {{"sweep", {"greedy"}}}, kSharing, kError, {"function"}),
+      figure("greedy-others", "What three tenants with one stream get, beside a greedy one and beside one like them",
+             kBesideGreedy, kSharing, kOthers, {"function", "sweep"}),
+      figure("greedy-others-p99",
+             "Latency, 99th percentile, of three tenants with one stream, beside a greedy one and beside one like them",
+             kBesideGreedy, kSharing, kOthersLatency, {"function", "sweep"}),
       figure("one-batch", "Combined rate of four tenants with one batch at a time for each worker",
              {{"sweep", {"one-batch"}}}, kSharing, kBits, {"function"}),
       figure("mixed", "Combined rate of four tenants, profiles 8q, 4q, 2q and 2q", {{"sweep", {"mixed"}}}, kSharing,
@@ -101,6 +111,14 @@ const std::vector<Figure>& sharing_figures() {
              kMostOnDevice, kOnDevice, kBits, {"function", "sweep"}),
       figure("on-device-error", "Share error of four tenants with equal shares, by what the proxy lets onto the device",
              kMostOnDevice, kOnDevice, kError, {"function", "sweep"}),
+      figure("workers", "Combined rate of four tenants, profile 4q, by the workers of each", {{"sweep", {"workers"}}},
+             {"workers", "workers of each tenant"}, kBits, {"function", "sharing"}),
+      figure("bounds", "Batches later than the bound, of a tenant beside one that takes what it gets, 8q each", kBounds,
+             kBound, {"late_percent", "% of the batches"}, {"function", "sharing"}),
+      figure("bounds-p99", "Latency of a packet, 99th percentile, of a tenant with a bound for its batches, 8q",
+             kBounds, kBound, {"first_p99_us", "us", AxisKind::logarithmic}, {"function", "sharing"}),
+      figure("bounds-others", "What the tenant without a bound gets, 8q", kBounds, kBound,
+             {"others_gbps", "Gbit/s received"}, {"function", "sharing"}),
       figure("attach", "Time to attach a third tenant to a proxy beside two, profile 4q", kVisits, kSharing, kAttach,
              {"function"}),
       figure("detach", "Time to detach a third tenant from a proxy beside two, profile 4q", kVisits, kSharing, kDetach,

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -58,7 +59,24 @@ std::string list_text(const std::vector<double>& values) {
 struct Measured {
   std::vector<std::vector<Window>> windows;  // by repeat and tenant
   Repeats steps_per_s;                       // of all learners
+  Repeats late_percent;                      // of the batches of a tenant with a bound
 };
+
+/// Batches of a tenant with a bound, since it attached.
+struct Batches {
+  double all = 0, late = 0;
+};
+
+/// From the proxy's status. Empty: there is no such tenant.
+std::optional<Batches> batches_of(const nlohmann::json& status, const std::string& name) {
+  const auto tenants = status.find("tenants");
+  if (tenants == status.end() || !tenants->is_array()) return std::nullopt;
+  for (const nlohmann::json& tenant : *tenants) {
+    if (!tenant.is_object() || tenant.value("name", "") != name || !tenant.contains("late_batches")) continue;
+    return Batches{tenant.value("batches", 0.0), tenant.value("late_batches", 0.0)};
+  }
+  return std::nullopt;
+}
 
 /// What happened while another tenant came and went, as often as there are repeats.
 struct Visited {
@@ -254,13 +272,15 @@ class SharingTrial final : public Trial {
   }
 
   /// Consecutive times in which all tenants run.
-  Result<Measured> watch(unsigned repeats) {
+  Result<Measured> watch(unsigned repeats, bool bounded = false) {
     rest(setting_.duration / 2);  // until what their start has disturbed is over
     Measured measured;
     auto before = tenants_->look();
     if (!before) return tl::unexpected(std::move(before.error()));
     Result<std::vector<Learners::Progress>> learnt_before;
     if (learners_ != nullptr) learnt_before = learners_->progress();
+    auto batches_before = bounded ? bounded_batches() : Result<Batches>();
+    if (!batches_before) return tl::unexpected(std::move(batches_before.error()));
     for (unsigned i = 0; i < repeats && !setting_.stop->load(); ++i) {
       rest(setting_.duration);
       auto now = tenants_->look();
@@ -269,6 +289,13 @@ class SharingTrial final : public Trial {
       if (!windows) return tl::unexpected(std::move(windows.error()));
       measured.windows.push_back(std::move(*windows));
       before = std::move(now);
+      if (bounded) {
+        auto batches = bounded_batches();
+        if (!batches) return tl::unexpected(std::move(batches.error()));
+        const double more = batches->all - batches_before->all;
+        measured.late_percent.push_back(more > 0 ? (batches->late - batches_before->late) / more * 100 : 0);
+        batches_before = batches;
+      }
       if (learners_ == nullptr) continue;
       auto learnt = learners_->progress();
       if (!learnt) return tl::unexpected(std::move(learnt.error()));
@@ -277,6 +304,15 @@ class SharingTrial final : public Trial {
       learnt_before = std::move(learnt);
     }
     return measured;
+  }
+
+  /// Of the first tenant.
+  [[nodiscard]] Result<Batches> bounded_batches() const {
+    const std::string name = Tenants::chain_of(folder_, 0);
+    const auto found =
+        proxy_->wait_for(*setting_.stop, [&](const nlohmann::json& status) { return batches_of(status, name); });
+    if (!found) return failure({{}, "the proxy does not say which batches of a tenant were late", "", ""});
+    return *found;
   }
 
   /// The tenants while another one comes and goes. Each time is at least as long as one without.
@@ -302,7 +338,7 @@ class SharingTrial final : public Trial {
   }
 
   Result<void> measure_tenants(Point& point, const Point& limits) {
-    auto measured = watch(setting_.repeats);
+    auto measured = watch(setting_.repeats, point.text("sweep") == "bounds");
     if (!measured) return tl::unexpected(std::move(measured.error()));
     Result<Visited> visited;
     if (point.text("sweep") == "attach") visited = watch_visits(point, setting_.repeats);
@@ -346,15 +382,19 @@ class SharingTrial final : public Trial {
       results["gbps"].push_back(sum(windows, &Window::gbps));
       results["least_gbps"].push_back(std::ranges::min(rates));
       results["most_gbps"].push_back(std::ranges::max(rates));
-      // Unlike functions have unlike rates, of which no part is promised.
-      if (point.text("sweep") != "spatial")
-        results["share_error_percent"].push_back(share_error_percent(rates, promised));
+      if (promises_shares(point)) results["share_error_percent"].push_back(share_error_percent(rates, promised));
       results["p99_us"].push_back(std::ranges::max(slowest));
+      results["first_p99_us"].push_back(slowest.front());
+      if (rates.size() > 1) {
+        results["others_gbps"].push_back(std::accumulate(rates.begin() + 1, rates.end(), 0.0));
+        results["others_p99_us"].push_back(*std::max_element(slowest.begin() + 1, slowest.end()));
+      }
       packets += sum(windows, &Window::mpps) * 1e6;
       up += sum(windows, &Window::to_device);
       down += sum(windows, &Window::to_host);
     }
     if (!measured.steps_per_s.empty()) results["steps_per_s"] = measured.steps_per_s;
+    if (!measured.late_percent.empty()) results["late_percent"] = measured.late_percent;
     for (const auto& [name, values] : results) set_repeats(point, name, values);
     point.set("tenant_gbps", list_text(of_tenants(measured, &Window::gbps)))
         .set("tenant_p99_us", list_text(of_tenants(measured, &Window::p99_us)))

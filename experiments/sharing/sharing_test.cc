@@ -182,6 +182,54 @@ TEST(SharingPlan, HasOneGreedyTenant) {
   EXPECT_EQ(streams, (std::vector<unsigned>{4, 1, 1, 1}));
 }
 
+TEST(SharingPlan, ComparesThoseBesideTheGreedyOneWithTheSameBesideOneLikeThem) {
+  std::set<std::string> greedy, modest;
+  for (const Point& point : sharing_points(false)) {
+    const std::string of = point.text("function") + ' ' + point.text("sharing");
+    if (point.text("sweep") == "greedy") greedy.insert(of);
+    if (point.text("sweep") != "modest") continue;
+    modest.insert(of);
+    const std::vector<TenantPlan> beside = tenants_of(point_of("greedy", "ipsec", "equal", 4, "4q"));
+    for (const TenantPlan& tenant : tenants_of(point)) {
+      EXPECT_EQ(tenant.streams, beside.back().streams) << describe(point);
+      EXPECT_EQ(tenant.workers, beside.back().workers) << describe(point);
+    }
+  }
+  EXPECT_EQ(greedy.size(), 14U);
+  EXPECT_EQ(modest, greedy);
+}
+
+TEST(SharingPlan, HasATenantWithABound) {
+  std::map<std::string, std::set<unsigned>> seen;
+  for (const Point& point : sharing_points(false)) {
+    const std::vector<TenantPlan> tenants = tenants_of(point);
+    const bool is_bounded = point.text("sweep") == "bounds";
+    for (const TenantPlan& tenant : tenants)
+      EXPECT_EQ(tenant.bound_us > 0, is_bounded && &tenant == &tenants.front()) << describe(point);
+    if (!is_bounded) continue;
+    seen[point.text("function") + ' ' + point.text("sharing")].insert(tenants.front().bound_us);
+    EXPECT_NE(tenants.front().rate, "") << "it gets what it needs, if its bound is kept";
+    EXPECT_EQ(tenants.back().rate, "");
+    EXPECT_TRUE(is_proxied(point));
+    EXPECT_FALSE(promises_shares(point));
+  }
+  EXPECT_EQ(seen.size(), 6U);
+  for (const auto& [of, bounds] : seen) EXPECT_EQ(bounds, (std::set<unsigned>{500, 1000, 2000})) << of;
+}
+
+TEST(SharingPlan, VariesTheWorkersOfFourTenants) {
+  std::set<unsigned> seen;
+  for (const Point& point : sharing_points(false)) {
+    if (point.text("sweep") != "workers") continue;
+    for (const TenantPlan& tenant : tenants_of(point)) {
+      EXPECT_EQ(tenant.workers, point.number("workers")) << describe(point);
+      EXPECT_GE(tenant.streams, 2U);
+      seen.insert(tenant.workers);
+    }
+  }
+  EXPECT_EQ(seen, (std::set<unsigned>{1, 2, 3, 4}));
+}
+
 TEST(SharingPlan, HasWorkersThatCanUseTheProfile) {
   const auto workers = [](const char* sweep, unsigned tenants, const char* profile) {
     std::vector<unsigned> all;

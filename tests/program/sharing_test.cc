@@ -139,6 +139,20 @@ TEST_F(Sharing, MeasuresUnlikeTenantsBetweenWhichMultiprocessorsAreDivided) {
   }
 }
 
+TEST_F(Sharing, MeasuresHowManyBatchesAreLate) {
+  const auto trial = this->trial();
+  constexpr unsigned kNever = 10'000'000;
+  for (const unsigned bound_us : {1U, kNever}) {
+    Point bounded = point("deadline", 2, "8q", "bounds").set("bound_us", bound_us);
+    ASSERT_EQ(trial->make_ready(bounded), "") << describe(bounded);
+    const auto measured = trial->measure(bounded, {});
+    ASSERT_TRUE(measured) << to_string(measured.error());
+    EXPECT_GT(bounded.number("first_p99_us"), 0) << describe(bounded);
+    EXPECT_GT(bounded.number("others_gbps"), 0) << describe(bounded);
+    EXPECT_EQ(bounded.number("late_percent"), bound_us == kNever ? 0 : 100) << describe(bounded);
+  }
+}
+
 TEST_F(Sharing, LeavesOutTenantsThatDoNotFit) {
   const auto trial = this->trial();
   EXPECT_THAT(trial->make_ready(point("best-effort", 2, "16q")), HasSubstr("no room for a tenant of profile 16q"));
