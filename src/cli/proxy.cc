@@ -23,6 +23,7 @@
 #include "base/text_file.h"
 #include "base/units.h"
 #include "cli/chain_arguments.h"
+#include "cli/proxy_advise.h"
 #include "cli/socket_access.h"
 #include "cli/stop_signals.h"
 #include "gpu/cuda_error.h"
@@ -299,6 +300,8 @@ void add_proxy(CLI::App& app, int& exit_code) {
     const auto done = proxy::ask_for_policy(question->socket, *proxy::policy_named(question->scheduler));
     if (!done) exit_code = fail(done.error());
   });
+
+  add_proxy_advise(*command, exit_code);
 }
 
 }  // namespace penstock::cli
