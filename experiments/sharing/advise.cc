@@ -19,348 +19,459 @@
 namespace penstock::experiments {
 namespace {
 
-constexpr unsigned kWhole = 16;   // sixteenths
-constexpr double kNearly = 1e-6;  // against rounding
-/// Rates that differ by less say nothing: runs of the same tenants do.
+constexpr unsigned kWhole = 16;  // sixteenths
+/// Rates that differ by less say nothing: runs of the same tenants differ as much.
 constexpr double kSameRate = 0.03;
+/// Workers are not to be what limits a tenant.
+constexpr double kSpareWorkers = 1.25;
 constexpr const char* kForm = "FUNCTION[:RATE[:BOUND]], such as ipsec, ipsec:60Gbps, nids:100Gbps:2ms or nids::2ms";
 
-Error wrong_wish(std::string_view text) { return {{}, "unknown form of a tenant", in_quotes(text), kForm}; }
-
 double gbps_of(const Point& point) { return point.number("gbps").value_or(0); }
+std::size_t tenants_in(const Point& point) { return static_cast<std::size_t>(point.number("tenants").value_or(0)); }
 
-/// Points with several batches in flight, without training.
+bool is_profile(std::string_view text) {
+  constexpr std::array<std::string_view, 5> kProfiles{"1q", "2q", "4q", "8q", "16q"};
+  return std::ranges::find(kProfiles, text) != kProfiles.end();
+}
+
+/// Whether the point is of a proxy, and says how many tenants received what.
+bool is_usable(const Point& point) {
+  const double tenants = point.number("tenants").value_or(0);
+  const double workers = point.number("workers").value_or(1);
+  const std::string profiles = point.text("profile");
+  for (std::string_view rest = profiles;;) {
+    const std::size_t end = rest.find('+');
+    if (!is_profile(rest.substr(0, end))) return false;
+    if (end == std::string_view::npos) break;
+    rest = rest.substr(end + 1);
+  }
+  return is_proxied(point) && gbps_of(point) > 0 && tenants >= 1 && tenants <= kWhole &&
+         tenants == std::floor(tenants) && workers >= 1 && workers <= kWhole;
+}
+
 std::vector<const Point*> points_of(const Record& record, const Conditions& where) {
   std::vector<const Point*> found;
   for (const Point& point : record.points) {
-    if (point.number("gbps") && satisfies(point, where) && is_proxied(point)) found.push_back(&point);
+    if (satisfies(point, where) && is_usable(point)) found.push_back(&point);
   }
   return found;
 }
 
-/// The fastest of several tenants of this function, or of one. Null: none was measured.
-const Point* fastest_of(const Record& record, const std::string& function) {
-  const auto points = points_of(record, {{"sweep", {"tenants", "profiles"}}, {"function", {function}}});
-  const auto best = std::ranges::max_element(points, {}, [](const Point* point) { return gbps_of(*point); });
-  return best == points.end() ? nullptr : *best;
+std::string names_of(const std::set<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
 }
 
-/// What tenants of this function, which was measured, reach together at most.
-double whole_of(const Record& record, const std::string& function) { return gbps_of(*fastest_of(record, function)); }
-
-/// What each of their workers reaches then, beside the others.
-double worker_of(const Record& record, const std::string& function) {
-  const Point& fastest = *fastest_of(record, function);
-  unsigned workers = 0;
-  for (const TenantPlan& tenant : tenants_of(fastest)) workers += tenant.workers;
-  return gbps_of(fastest) / workers;
-}
-
-/// The smallest profile with at least this part; 0: none.
-unsigned units_for(double part) {
-  // A share that holds within 5 % may be that much less.
-  const double needed = part * (1 + kShareTolerancePercent / 100) * kWhole;
-  for (unsigned units = 1; units <= kWhole; units *= 2) {
-    if (units >= needed - kNearly) return units;
-  }
-  return part <= 1 ? kWhole : 0;
-}
+/// Simplest first. The first two know no profiles, and the first one no shares.
+constexpr std::array<const char*, 5> kSchedulers{"best-effort", "equal", "weighted", "fixed", "deadline"};
+constexpr std::size_t kWithShares = 1, kWithProfiles = 2;
 
 class Adviser {
  public:
   Adviser(const Record& record, const SharingWish& wish, const std::string& file)
       : record_(record), wish_(wish), file_(file) {
     for (const TenantWish& tenant : wish.tenants) functions_.insert(tenant.function);
+    for (const TenantWish& tenant : wish.tenants) has_bound_ |= tenant.bound.count() > 0;
   }
 
   Result<SharingAdvice> advise() {
     if (Errors errors = find_functions(); !errors.empty()) return failure(std::move(errors));
-    if (Errors errors = choose_profiles(); !errors.empty()) return failure(std::move(errors));
-    if (Errors errors = choose_scheduler(); !errors.empty()) return failure(std::move(errors));
-    expect_rates();
-    choose_on_device();
+    Errors why_none;
+    std::vector<Candidate> candidates;
+    for (std::size_t s = has_bound_ ? kSchedulers.size() - 1 : 0; s < kSchedulers.size(); ++s) {
+      auto candidate = candidate_with(s);
+      if (candidate) {
+        candidates.push_back(std::move(*candidate));
+      } else if (why_none.empty() || why_none.front().found.empty()) {
+        why_none = std::move(candidate.error());
+      }
+    }
+    if (candidates.empty()) return failure(std::move(why_none));
+    Candidate& best = best_of(candidates);
+    advice_.tenants = std::move(best.tenants);
+    advice_.scheduler = best.scheduler;
+    say_why(best);
+    if (has_bound_) say_of_bounds();
+    if (best.scheduler == "fixed") advice_.fixed_gbps = fixed_gbps();
+    if (best.scheduler != kSchedulers.front()) choose_on_device();
+    choose_workers();
     if (wish_.trainings == 0) return std::move(advice_);
     if (Errors errors = choose_training(); !errors.empty()) return failure(std::move(errors));
     return std::move(advice_);
   }
 
  private:
+  /// A scheduler with which the tenants fit.
+  struct Candidate {
+    std::string scheduler;
+    std::vector<SharingAdvice::Tenant> tenants;
+    double rate = 0;              // mean of its rates, relative to the fastest scheduler's
+    bool is_unlike = false;       // profiles
+    std::optional<double> error;  // the largest of a share, in percent, where shares are to hold; empty: not measured
+    [[nodiscard]] bool holds() const noexcept { return error && *error <= kShareTolerancePercent; }
+  };
+
   [[nodiscard]] Error error(std::string message, std::string found = "", std::string expected = "") const {
     return {{file_, 0, 0}, std::move(message), std::move(found), std::move(expected)};
   }
   void because(std::string reason) { advice_.reasons.push_back(std::move(reason)); }
 
-  Errors find_functions() {
+  Errors find_functions() const {
     if (record_.experiment != "sharing")
       return {error("the record is from another experiment", in_quotes(record_.experiment), "sharing")};
     if (wish_.tenants.empty()) return {error("no tenants", "", kForm)};
-    std::set<std::string> known;
-    for (const Point* const point : points_of(record_, {{"sweep", {"tenants", "profiles"}}})) {
-      if (point->text("function").find('+') == std::string::npos) known.insert(point->text("function"));
+    if (wish_.tenants.size() > kWhole) {
+      return {error("the tenants do not fit", fmt::format("{} tenants", wish_.tenants.size()),
+                    fmt::format("at most {}", kWhole))};
     }
-    std::string names;
-    for (const std::string& name : known) names += (names.empty() ? "" : ", ") + name;
+    std::set<std::string> known;
+    for (const Point* const point : points_of(record_, {{"sweep", {"tenants", "profiles"}}}))
+      known.insert(point->text("function"));
+    if (known.empty()) {
+      return {error("no tenants were measured", "no usable points of the sweeps 'tenants' and 'profiles'",
+                    "a record of `penstock bench sharing --only sweep=tenants --only sweep=profiles`")};
+    }
     Errors errors;
     for (const std::string& function : functions_) {
       if (known.contains(function)) continue;
-      errors.push_back(error("no tenants with this function were measured", in_quotes(function), names));
+      errors.push_back(error("no tenants with this function were measured", in_quotes(function), names_of(known)));
     }
     return errors;
   }
 
-  Errors choose_profiles() {
-    double taken = 0;
-    std::size_t takers = 0;  // of what is left
-    for (const TenantWish& tenant : wish_.tenants) {
-      SharingAdvice::Tenant& advised = advice_.tenants.emplace_back();
-      advised.wish = tenant;
-      if (!tenant.gbps) {
-        ++takers;
-        continue;
+  /// What several tenants of this function reach together with this scheduler, or, if there is only one, what one
+  /// reaches. 0: it was not measured.
+  [[nodiscard]] double whole_of(const std::string& function, const std::string& scheduler) const {
+    const bool alone = wish_.tenants.size() == 1;
+    double most = 0;
+    for (const Point* const point :
+         points_of(record_, {{"sweep", {"tenants", "profiles"}}, {"function", {function}}, {"sharing", {scheduler}}})) {
+      if ((tenants_in(*point) == 1) == alone) most = std::max(most, gbps_of(*point));
+    }
+    return most;
+  }
+  /// What a tenant that has the GPU for itself reaches with any scheduler, and with any profile; 0: not measured.
+  [[nodiscard]] double alone_of(const std::string& function, bool by_worker = false) const {
+    double most = 0;
+    const Conditions one{{"sweep", {"tenants", "profiles"}}, {"function", {function}}, {"tenants", {"1"}}};
+    for (const Point* const point : points_of(record_, one))
+      most = std::max(most, gbps_of(*point) / (by_worker ? tenants_of(*point).front().workers : 1));
+    return most;
+  }
+
+  Result<Candidate> candidate_with(std::size_t scheduler) const {
+    Candidate candidate;
+    candidate.scheduler = kSchedulers[scheduler];
+    double taken = 0, rates = 0;
+    for (const std::string& function : functions_) {
+      const double whole = whole_of(function, candidate.scheduler);
+      if (whole <= 0) {
+        return failure(error(
+            fmt::format("no {} of '{}' with the scheduler {}",
+                        wish_.tenants.size() == 1 ? "single tenant" : "several tenants", function, candidate.scheduler),
+            "", "the sweep 'tenants'"));
       }
-      advised.part = *tenant.gbps / whole_of(record_, tenant.function);
+      double fastest = 0;
+      for (const char* const other : kSchedulers) fastest = std::max(fastest, whole_of(function, other));
+      rates += whole / fastest;
+    }
+    candidate.rate = rates / static_cast<double>(functions_.size());
+    for (const TenantWish& tenant : wish_.tenants) {
+      SharingAdvice::Tenant& advised = candidate.tenants.emplace_back();
+      advised.wish = tenant;
+      if (!tenant.gbps) continue;
+      const double alone = alone_of(tenant.function);
+      if (alone > 0 && *tenant.gbps > alone) {
+        return failure(error(fmt::format("a tenant wants more than one of '{}' reached", tenant.function),
+                             fmt::format("{:.1f} Gbit/s", *tenant.gbps), fmt::format("at most {:.1f} Gbit/s", alone)));
+      }
+      advised.part = *tenant.gbps / whole_of(tenant.function, candidate.scheduler);
       taken += advised.part;
-      advised.units = units_for(advised.part);
     }
     if (taken > 1) {
-      return {error("the tenants do not fit", fmt::format("rates that take {:.0f} % of the GPU", taken * 100),
-                    fmt::format("at most 100 %: {}", wholes_text()))};
+      return failure(error("the tenants do not fit",
+                           fmt::format("rates that take {:.1f} % of the GPU with {}", taken * 100, candidate.scheduler),
+                           fmt::format("at most 100 %: {}", wholes_text(candidate.scheduler))));
     }
-    unsigned units = 0;
-    for (const SharingAdvice::Tenant& tenant : advice_.tenants) units += tenant.units;
-    if (takers > 0) {
-      const unsigned left = kWhole - std::min(kWhole, units);
-      unsigned each = 0;
-      for (unsigned one = 1; one * takers <= left; one *= 2) each = one;
-      for (SharingAdvice::Tenant& tenant : advice_.tenants) {
-        if (!tenant.wish.gbps) tenant.units = each;
-      }
-      units += each * static_cast<unsigned>(takers);
-      if (each == 0) units = kWhole + 1;
+    if (Errors errors = divide(candidate, scheduler); !errors.empty()) return failure(std::move(errors));
+    expect_rates(candidate, 1 - taken);
+    if (candidate.scheduler == "fixed" && functions_.size() > 1)
+      return failure(error("fixed shares are parts of one rate, which unlike functions do not have"));
+    if (scheduler < kWithProfiles && candidate.is_unlike)
+      return failure(error(fmt::format("{} knows no profiles", candidate.scheduler)));
+    if (wish_.holds_shares || candidate.is_unlike) {
+      if (scheduler < kWithShares) return failure(error("best-effort holds no shares"));
+      candidate.error = share_error(candidate);
     }
-    if (units > kWhole) {
-      return {error("the tenants do not fit", profiles_text() + " together",
-                    fmt::format("at most {} sixteenths of the GPU; a profile is 1, 2, 4, 8 or 16", kWhole))};
-    }
-    because(fmt::format("Tenants of one function reach together, at most: {}.", wholes_text()));
-    return {};
+    return candidate;
   }
 
-  /// "ipsec 341 Gbit/s, nids 407 Gbit/s".
-  [[nodiscard]] std::string wholes_text() const {
-    std::string text;
-    for (const std::string& function : functions_)
-      text += fmt::format("{}{} {:.0f} Gbit/s", text.empty() ? "" : ", ", function, whole_of(record_, function));
-    return text;
-  }
-  /// "4q, 8q and one without room".
-  [[nodiscard]] std::string profiles_text() const {
-    std::string text;
-    for (const SharingAdvice::Tenant& tenant : advice_.tenants)
-      text += (text.empty() ? "" : ", ") + (tenant.units == 0 ? "no room for one" : fmt::format("{}q", tenant.units));
-    return text;
-  }
-
-  /// Of the function and the scheduler, the rate in this sweep in percent of the best one's; and the largest error of a
-  /// share.
-  struct Measured {
-    double rate = 0;   // 0..1
-    double error = 0;  // percent
-  };
-  [[nodiscard]] std::optional<Measured> measured(const char* sweep, const std::string& function,
-                                                 const std::string& scheduler) const {
-    double most = 0;
-    const Point* found = nullptr;
-    for (const Point* const point : points_of(record_, {{"sweep", {sweep}}, {"function", {function}}})) {
-      if (point->number("tenants").value_or(0) < 2) continue;
-      most = std::max(most, gbps_of(*point));
-      const bool is_better = found == nullptr || gbps_of(*point) > gbps_of(*found);
-      if (point->text("sharing") == scheduler && is_better) found = point;
-    }
-    if (found == nullptr) return std::nullopt;
-    return Measured{gbps_of(*found) / most, found->number("share_error_percent").value_or(0)};
-  }
-  /// Of all functions: the sum of rates, and the largest error. Empty: one was not measured.
-  [[nodiscard]] std::optional<Measured> measured(const char* sweep, const std::string& scheduler) const {
-    Measured all;
-    for (const std::string& function : functions_) {
-      const auto one = measured(sweep, function, scheduler);
-      if (!one) return std::nullopt;
-      all.rate += one->rate / static_cast<double>(functions_.size());
-      all.error = std::max(all.error, one->error);
-    }
-    return all;
-  }
-
-  [[nodiscard]] bool has_unlike_profiles() const {
-    return std::ranges::adjacent_find(advice_.tenants, std::ranges::not_equal_to(), &SharingAdvice::Tenant::units) !=
-           advice_.tenants.end();
-  }
-
-  Errors choose_scheduler() {
-    const bool bounded =
-        std::ranges::any_of(wish_.tenants, [](const TenantWish& one) { return one.bound.count() > 0; });
-    if (bounded) {
-      advice_.scheduler = "deadline";
-      because("Only the scheduler deadline knows of bounds. `penstock proxy status` says whether they hold.");
-      say_of_bounds();
-      return {};
-    }
-    const bool unlike = has_unlike_profiles();
-    if (!unlike && !wish_.holds_shares) return choose_fastest();
-    // What tenants that may send more do to others is shown beside a greedy one.
-    const char* const sweep = wish_.holds_shares ? "greedy" : "mixed";
-    // The simplest first. Only the first one knows no profiles.
-    std::vector<const char*> candidates{"equal", "weighted", "fixed", "deadline"};
-    if (unlike) candidates.erase(candidates.begin());
-    std::optional<std::pair<std::string, Measured>> best;
-    for (const char* const candidate : candidates) {
-      const auto now = measured(sweep, candidate);
-      if (!now) continue;
-      const bool holds = now->error <= kShareTolerancePercent;
-      const bool best_holds = best && best->second.error <= kShareTolerancePercent;
-      const bool is_better = !best || (holds != best_holds ? holds
-                                       : holds             ? now->rate > best->second.rate + kSameRate
-                                                           : now->error < best->second.error);
-      if (is_better) best = {candidate, *now};
-    }
-    if (!best) return {error(fmt::format("the sweep '{}' of these functions is missing", sweep))};
-    advice_.scheduler = best->first;
-    if (advice_.scheduler == "fixed") {
-      for (const Point* const point : points_of(record_, {{"sharing", {"fixed"}}})) {
-        if (functions_.contains(point->text("function")))
-          advice_.fixed_gbps = std::max(advice_.fixed_gbps, point->number("fixed_gbps").value_or(0));
+  /// Chooses profiles: with shares, the smallest one that is enough; else the same for all.
+  Errors divide(Candidate& candidate, std::size_t scheduler) const {
+    const auto count = static_cast<unsigned>(candidate.tenants.size());
+    unsigned units = 0, takers = 0;
+    for (SharingAdvice::Tenant& tenant : candidate.tenants) {
+      if (scheduler < kWithProfiles) {  // it limits the memory only
+        tenant.units = 1;
+        while (tenant.units * 2 * count <= kWhole) tenant.units *= 2;
+      } else if (tenant.wish.gbps) {
+        tenant.units = 1;
+        while (tenant.units < tenant.part * kWhole && tenant.units < kWhole) tenant.units *= 2;
+        units += tenant.units;
+      } else {
+        ++takers;
       }
     }
-    because(fmt::format("Of the schedulers that share {}, {} is {}: the largest share error was {:.1f} % {}.",
-                        unlike ? "by profile" : "equally or by profile", best->first,
-                        best->second.error <= kShareTolerancePercent
-                            ? "the fastest one that holds shares within 5 %"
-                            : "the one that comes closest to holding shares, although none does within 5 %",
-                        best->second.error, wish_.holds_shares ? "beside a greedy tenant" : "among unlike profiles"));
-    return {};
-  }
-
-  Errors choose_fastest() {
-    constexpr std::array<const char*, 5> kAll{"best-effort", "equal", "weighted", "fixed",
-                                              "deadline"};  // simplest first
-    std::optional<std::pair<std::string, Measured>> best;
-    for (const char* const candidate : kAll) {
-      const auto now = measured("tenants", candidate);
-      if (now && (!best || now->rate > best->second.rate + kSameRate)) best = {candidate, *now};
+    if (scheduler < kWithProfiles) return {};
+    unsigned each = 0;
+    for (unsigned one = 1; units <= kWhole && one * takers <= kWhole - units; one *= 2) {
+      each = one;
+      if (takers == 0) break;
     }
-    if (!best) return {error("the sweep 'tenants' of these functions, with several tenants, is missing")};
-    advice_.scheduler = best->first;
-    because(
-        fmt::format("The tenants are alike and are trusted with their loads, so {} was chosen: for several of them, it "
-                    "was the fastest scheduler, or the simplest of those that differed by less than 3 %.",
-                    best->first));
-    return {};
-  }
-
-  void say_of_bounds() {
-    for (const SharingAdvice::Tenant& tenant : advice_.tenants) {
-      if (tenant.wish.bound.count() == 0) continue;
-      const Point* tightest = nullptr;  // of those that are no longer
-      const double bound_us = std::chrono::duration<double, std::micro>(tenant.wish.bound).count();
-      const Conditions where{{"sweep", {"bounds"}}, {"sharing", {"deadline"}}, {"function", {tenant.wish.function}}};
-      for (const Point* const point : points_of(record_, where)) {
-        const double bound = point->number("bound_us").value_or(std::numeric_limits<double>::infinity());
-        if (bound <= bound_us && (tightest == nullptr || bound > *tightest->number("bound_us"))) tightest = point;
+    if (units > kWhole || (takers > 0 && each == 0)) {
+      std::string found;
+      for (const SharingAdvice::Tenant& tenant : candidate.tenants) {
+        if (tenant.units > 0) found += fmt::format("{}{}q", found.empty() ? "" : ", ", tenant.units);
       }
-      because(tightest == nullptr
-                  ? fmt::format("A bound of {} was not measured for {}.", format_duration(tenant.wish.bound),
-                                tenant.wish.function)
-                  : fmt::format("Of a bound of {} us for {}, {:.1f} % of the batches were late beside a tenant that "
-                                "takes what it gets.",
-                                tightest->text("bound_us"), tenant.wish.function,
-                                tightest->number("late_percent").value_or(0)));
+      if (takers > 0) found += fmt::format("; {} without a rate", takers);
+      return {error("the tenants do not fit", std::move(found),
+                    fmt::format("profiles of together at most {} sixteenths", kWhole))};
     }
+    for (SharingAdvice::Tenant& tenant : candidate.tenants) {
+      if (tenant.units == 0) tenant.units = each;
+    }
+    const auto unlike = [](const SharingAdvice::Tenant& one, const SharingAdvice::Tenant& other) {
+      return one.units != other.units;
+    };
+    candidate.is_unlike = std::ranges::adjacent_find(candidate.tenants, unlike) != candidate.tenants.end();
+    return {};
   }
 
   /// Tenants without a rate divide by profile what the others leave.
-  void expect_rates() {
-    double left = 1;
+  void expect_rates(Candidate& candidate, double left) const {
     unsigned units = 0;
-    for (const SharingAdvice::Tenant& tenant : advice_.tenants) {
-      left -= tenant.part;
-      if (!tenant.wish.gbps) units += tenant.units;
-    }
-    for (SharingAdvice::Tenant& tenant : advice_.tenants) {
+    for (const SharingAdvice::Tenant& tenant : candidate.tenants) units += tenant.wish.gbps ? 0 : tenant.units;
+    for (SharingAdvice::Tenant& tenant : candidate.tenants) {
+      const double whole = whole_of(tenant.wish.function, candidate.scheduler);
       if (!tenant.wish.gbps) {
-        const double of_others = advice_.scheduler == "fixed" ? static_cast<double>(tenant.units) / kWhole : 1;
-        tenant.part = std::min(of_others, left * tenant.units / units);
+        const double most = candidate.scheduler == "fixed" ? static_cast<double>(tenant.units) / kWhole : 1;
+        const double alone = alone_of(tenant.wish.function);
+        tenant.part = std::min({most, left * tenant.units / units, alone > 0 ? alone / whole : 1});
       }
-      tenant.expected_gbps = tenant.part * whole_of(record_, tenant.wish.function);
-      tenant.workers = static_cast<unsigned>(
-          std::max(1.0, std::ceil(tenant.expected_gbps / worker_of(record_, tenant.wish.function) - kNearly)));
+      tenant.expected_gbps = tenant.part * whole;
     }
-    unsigned workers = 0;
-    for (const SharingAdvice::Tenant& tenant : advice_.tenants) workers += tenant.workers;
-    because(
-        fmt::format("Each worker polls, and so does its thread in the proxy: {} cores are busy. The record is of {}.",
-                    2 * workers, record_.machine.cores));
   }
 
-  /// The most with which shares held beside a greedy tenant.
-  void choose_on_device() {
-    std::set<unsigned> all;
-    for (const Point* const point : points_of(record_, {{"sweep", {"on-device-greedy"}}}))
-      all.insert(on_device_of(*point));
-    for (const unsigned most : all) {
-      const bool holds = std::ranges::all_of(functions_, [&](const std::string& function) {
-        const auto points = points_of(
-            record_,
-            {{"sweep", {"on-device-greedy"}}, {"function", {function}}, {"on_device", {std::to_string(most)}}});
-        return !points.empty() && points.front()->number("share_error_percent").value_or(0) <= kShareTolerancePercent;
-      });
-      if (!holds) break;
-      advice_.on_device_mib = most;
+  /// Of the tenants that are most like these; empty: there are none.
+  [[nodiscard]] std::optional<double> share_error(const Candidate& candidate) const {
+    std::vector<std::string> sweeps;
+    if (wish_.holds_shares) sweeps.emplace_back("greedy");
+    if (candidate.is_unlike) sweeps.emplace_back("mixed");
+    std::optional<double> largest;
+    for (const std::string& sweep : sweeps) {
+      for (const std::string& function : functions_) {
+        const auto points =
+            points_of(record_, {{"sweep", {sweep}}, {"function", {function}}, {"sharing", {candidate.scheduler}}});
+        std::optional<double> found;
+        for (const Point* const point : points) {
+          const auto one = point->number("share_error_percent");
+          if (one && *one >= 0) found = std::max(found.value_or(0), *one);
+        }
+        if (!found) return std::nullopt;
+        largest = std::max(largest.value_or(0), *found);
+      }
     }
-    if (advice_.on_device_mib > 0 && advice_.scheduler != "best-effort")
-      because(fmt::format("{} MiB on the device at a time is the most with which shares held beside a greedy tenant.",
-                          advice_.on_device_mib));
+    return largest;
+  }
+
+  /// The fastest of those that hold shares where they are to hold, or a simpler one that is about as fast. If none
+  /// holds them, the one that comes closest.
+  static Candidate& best_of(std::vector<Candidate>& candidates) {
+    const bool needs = std::ranges::any_of(candidates, [](const Candidate& one) { return one.error.has_value(); });
+    if (needs && std::ranges::none_of(candidates, &Candidate::holds)) {
+      const auto error = [](const Candidate& one) {
+        return one.error.value_or(std::numeric_limits<double>::infinity());
+      };
+      return *std::ranges::min_element(candidates, {}, error);
+    }
+    double fastest = 0;
+    for (const Candidate& one : candidates) {
+      if (!needs || one.holds()) fastest = std::max(fastest, one.rate);
+    }
+    return *std::ranges::find_if(
+        candidates, [&](const Candidate& one) { return (!needs || one.holds()) && one.rate >= fastest - kSameRate; });
+  }
+
+  void say_why(const Candidate& best) {
+    because(fmt::format("With {}, {} {}: {}.", best.scheduler,
+                        wish_.tenants.size() == 1 ? "one tenant of a function reached"
+                                                  : "several tenants of one function reached together",
+                        "at most", wholes_text(best.scheduler)));
+    if (has_bound_) because("Only deadline knows of bounds. `penstock proxy status` says whether they hold.");
+    if (!wish_.holds_shares && !best.is_unlike) {
+      if (!has_bound_)
+        because(
+            fmt::format("The tenants are alike and are trusted with their loads, so {} was chosen: the fastest "
+                        "scheduler, or a simpler one within 3 %.",
+                        best.scheduler));
+      return;
+    }
+    const std::string where = wish_.holds_shares && best.is_unlike ? "beside a greedy tenant or among unlike profiles"
+                              : wish_.holds_shares                 ? "beside a greedy tenant"
+                                                                   : "among unlike profiles";
+    if (!best.error) {
+      because(fmt::format("Whether {} holds shares {} was not measured for these functions.", best.scheduler, where));
+    } else if (best.holds()) {
+      because(
+          fmt::format("Shares held within {:.1f} % {} with {}{}.", *best.error, where, best.scheduler,
+                      has_bound_ ? "" : ", the fastest scheduler of which that is true, or a simpler one within 3 %"));
+    } else {
+      because(fmt::format("SHARES DO NOT HOLD within 5 %: {} came closest, with an error of {:.1f} % {}.",
+                          best.scheduler, *best.error, where));
+    }
+  }
+
+  /// "ipsec 341 Gbit/s, nids 407 Gbit/s".
+  [[nodiscard]] std::string wholes_text(const std::string& scheduler) const {
+    std::string text;
+    for (const std::string& function : functions_)
+      text += fmt::format("{}{} {:.1f} Gbit/s", text.empty() ? "" : ", ", function, whole_of(function, scheduler));
+    return text;
+  }
+
+  /// There is one function.
+  [[nodiscard]] double fixed_gbps() const {
+    double rate = 0;
+    for (const Point* const point : points_of(record_, {{"sharing", {"fixed"}}, {"function", {*functions_.begin()}}}))
+      rate = std::max(rate, point->number("fixed_gbps").value_or(0));
+    return rate;
+  }
+
+  void say_of_bounds() {
+    for (const TenantWish& tenant : wish_.tenants) {
+      if (tenant.bound.count() == 0) continue;
+      const double bound_us = std::chrono::duration<double, std::micro>(tenant.bound).count();
+      const Point* nearest = nullptr;  // of those that are no longer
+      const Conditions where{{"sweep", {"bounds"}}, {"sharing", {"deadline"}}, {"function", {tenant.function}}};
+      for (const Point* const point : points_of(record_, where)) {
+        const auto bound = point->number("bound_us");
+        if (!bound || *bound > bound_us || !point->number("late_percent")) continue;
+        if (nearest == nullptr || *bound > *nearest->number("bound_us")) nearest = point;
+      }
+      because(
+          nearest == nullptr
+              ? fmt::format("Bounds of {} or less were not measured for {}.", format_duration(tenant.bound),
+                            tenant.function)
+              : fmt::format("With a bound of {} us, {:.1f} % of the batches of a tenant of {} were late, beside one "
+                            "that takes what it gets. It offered 1 Mpps in batches of 512 KiB: larger batches are "
+                            "later (`batch: {{bytes: …}}`).",
+                            nearest->text("bound_us"), *nearest->number("late_percent"), tenant.function));
+    }
+  }
+
+  void choose_workers() {
+    unsigned workers = 0;
+    for (SharingAdvice::Tenant& tenant : advice_.tenants) {
+      const double each = alone_of(tenant.wish.function, /*by_worker=*/true);
+      if (each > 0) {
+        const double needed = std::ceil(*tenant.expected_gbps * kSpareWorkers / each);
+        tenant.workers = static_cast<unsigned>(std::clamp(needed, 1.0, static_cast<double>(kWhole)));
+      }
+      workers += tenant.workers;
+    }
+    because(
+        fmt::format("Each worker polls, and so does its thread in the proxy, so that {} cores are busy.{}", 2 * workers,
+                    2 * workers > record_.machine.cores
+                        ? fmt::format(" The record's host has {}: THESE RATES NEED MORE CORES.", record_.machine.cores)
+                        : ""));
+  }
+
+  /// The fastest with which shares held beside a greedy tenant, or less that is about as fast.
+  void choose_on_device() {
+    std::vector<std::pair<unsigned, double>> holding;  // with the mean of relative rates
+    double fastest = 0;
+    std::set<unsigned> all;
+    const Conditions greedy{{"sweep", {"on-device-greedy"}}};
+    for (const Point* const point : points_of(record_, greedy)) all.insert(on_device_of(*point));
+    for (const unsigned most : all) {
+      double rate = 0;
+      bool holds = true;
+      for (const std::string& function : functions_) {
+        Conditions where = greedy;
+        where.push_back({"function", {function}});
+        double best = 0;
+        for (const Point* const point : points_of(record_, where)) best = std::max(best, gbps_of(*point));
+        where.push_back({"on_device", {std::to_string(most)}});
+        const auto points = points_of(record_, where);
+        const auto error = points.empty() ? std::nullopt : points.front()->number("share_error_percent");
+        holds = holds && error && *error >= 0 && *error <= kShareTolerancePercent;
+        if (holds) rate += gbps_of(*points.front()) / best / static_cast<double>(functions_.size());
+      }
+      if (!holds) continue;
+      holding.emplace_back(most, rate);
+      fastest = std::max(fastest, rate);
+    }
+    const auto found =
+        std::ranges::find_if(holding, [&](const auto& one) { return one.second >= fastest - kSameRate; });
+    if (found == holding.end()) return;
+    advice_.on_device_mib = found->first;
+    because(
+        fmt::format("In the sweep on-device-greedy (with equal), {} MiB on the device at a time was the fastest with "
+                    "which shares held, or less that is about as fast.",
+                    found->first));
   }
 
   Errors choose_training() {
     const std::string count = std::to_string(wish_.trainings);
-    std::optional<std::pair<std::string, double>> best;  // what all functions keep
+    const auto rate_of = [&](const std::string& function, const std::string& way, const std::string& learners) {
+      double most = 0;
+      for (const Point* const point : points_of(record_, {{"sweep", {"learning"}},
+                                                          {"mode", {"streams"}},
+                                                          {"size", {std::to_string(kSharingSize)}},
+                                                          {"function", {function}},
+                                                          {"sharing", {way}},
+                                                          {"learners", {learners}}})) {
+        most = std::max(most, gbps_of(*point));
+      }
+      return most;
+    };
     std::set<std::string> ways;
     for (const Point* const point : points_of(record_, {{"sweep", {"learning"}}, {"learners", {count}}}))
       ways.insert(point->text("sharing"));
+    std::optional<std::pair<std::string, double>> best;
     for (const std::string& way : ways) {
-      double kept = std::numeric_limits<double>::infinity();
+      double rate = 0;
       for (const std::string& function : functions_) {
-        const auto rate = [&](const std::string& learners) {
-          double most = 0;
-          for (const Point* const point : points_of(record_, {{"sweep", {"learning"}},
-                                                              {"mode", {"streams"}},
-                                                              {"size", {std::to_string(kSharingSize)}},
-                                                              {"function", {function}},
-                                                              {"sharing", {way}},
-                                                              {"learners", {learners}}})) {
-            most = std::max(most, gbps_of(*point));
-          }
-          return most;
-        };
-        const double without = rate("0");
-        kept = std::min(kept, without > 0 ? rate(count) / without : 0);
+        double fastest = 0;
+        for (const std::string& other : ways) fastest = std::max(fastest, rate_of(function, other, count));
+        const double one = rate_of(function, way, count);
+        if (one <= 0) {
+          rate = -1;
+          break;
+        }
+        rate += one / fastest;
       }
-      if (!best || kept > best->second) best = {way, kept};
+      if (rate > 0 && (!best || rate > best->second)) best = {way, rate};
     }
-    if (!best || best->second <= 0) {
-      return {error("the sweep 'learning' of these functions is missing",
-                    fmt::format("no points beside {}", format_count(wish_.trainings, "training")))};
+    if (!best) {
+      return {error(fmt::format("no tenant of {} beside {} was measured", names_of(functions_),
+                                format_count(wish_.trainings, "training")),
+                    "", "the sweep 'learning'")};
     }
     Point point;
     point.set("sharing", best->first).set("learners", wish_.trainings);
     advice_.in_mps = uses_mps(point);
     advice_.training_percent = learner_percent(point);
-    because(
-        fmt::format("Beside {}, a tenant kept at least {:.0f} % of its rate with '{}', more than in other ways{}. The "
-                    "rates above are those without training.",
-                    format_count(wish_.trainings, "training"), std::min(best->second, 1.0) * 100, best->first,
-                    advice_.in_mps ? "" : ": time slices, without MPS"));
+    for (SharingAdvice::Tenant& tenant : advice_.tenants) tenant.expected_gbps.reset();
+    for (const std::string& function : functions_) {
+      because(fmt::format(
+          "Beside {}, one tenant of {} with one worker had {:.0f} Gbit/s with '{}', the most of all ways{}; with best "
+          "effort and profile 4q. For several tenants, and with other schedulers, that was not measured.",
+          format_count(wish_.trainings, "training"), function, rate_of(function, best->first, count), best->first,
+          functions_.size() > 1 ? " for these functions together" : ""));
+    }
+    because("So what the tenants get is not known; and rates beside training vary much from run to run.");
     return {};
   }
 
@@ -368,6 +479,7 @@ class Adviser {
   const SharingWish& wish_;
   const std::string& file_;
   std::set<std::string> functions_;
+  bool has_bound_ = false;
   SharingAdvice advice_;
 };
 
@@ -382,7 +494,8 @@ Result<TenantWish> tenant_wish_of(std::string_view text) {
     rest = rest.substr(end + 1);
   }
   constexpr std::size_t kMost = 3;
-  if (parts.front().empty() || parts.size() > kMost) return failure(wrong_wish(text));
+  if (parts.front().empty() || parts.size() > kMost)
+    return failure({{}, "unknown form of a tenant", in_quotes(text), kForm});
   TenantWish wish{std::string(parts.front()), {}, {}};
   if (parts.size() > 1 && !parts[1].empty()) {
     const auto rate = parse_rate(parts[1]);
@@ -391,9 +504,10 @@ Result<TenantWish> tenant_wish_of(std::string_view text) {
     wish.gbps = rate->value / 1e9;
   }
   if (parts.size() == kMost) {
+    using std::chrono_literals::operator""us, std::chrono_literals::operator""s;
     const auto bound = parse_duration(parts[2]);
-    if (!bound || bound->count() <= 0)
-      return failure({{}, "wrong bound of a tenant", in_quotes(parts[2]), "a time such as 500us or 2ms"});
+    if (!bound || *bound < 1us || *bound > 10s)  // as of `proxy_latency`
+      return failure({{}, "wrong bound of a tenant", in_quotes(parts[2]), "a time such as 500us or 2ms in 1us..10s"});
     wish.bound = *bound;
   }
   return wish;

@@ -292,8 +292,9 @@ class SharingTrial final : public Trial {
       if (bounded) {
         auto batches = bounded_batches();
         if (!batches) return tl::unexpected(std::move(batches.error()));
-        const double more = batches->all - batches_before->all;
-        measured.late_percent.push_back(more > 0 ? (batches->late - batches_before->late) / more * 100 : 0);
+        // Without any batch, nothing can be said.
+        if (const double more = batches->all - batches_before->all; more > 0)
+          measured.late_percent.push_back((batches->late - batches_before->late) / more * 100);
         batches_before = batches;
       }
       if (learners_ == nullptr) continue;
@@ -311,7 +312,9 @@ class SharingTrial final : public Trial {
     const std::string name = Tenants::chain_of(folder_, 0);
     const auto found =
         proxy_->wait_for(*setting_.stop, [&](const nlohmann::json& status) { return batches_of(status, name); });
-    if (!found) return failure({{}, "the proxy does not say which batches of a tenant were late", "", ""});
+    if (!found)
+      return failure(
+          {{}, "the proxy does not say which batches of a tenant were late", in_quotes(name), "late_batches"});
     return *found;
   }
 

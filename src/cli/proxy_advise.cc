@@ -42,6 +42,12 @@ std::string options_of(const SharingAdvice& advice) {
   return options;
 }
 
+/// Without an exponent.
+std::string rate_text(double gbps) {
+  constexpr double kSmall = 10;
+  return gbps < kSmall ? fmt::format("{:.3f}", gbps) : fmt::format("{:.0f}", gbps);
+}
+
 std::string bound_text(const SharingAdvice::Tenant& tenant) {
   return fmt::format("{}us", std::chrono::round<std::chrono::microseconds>(tenant.wish.bound).count());
 }
@@ -57,10 +63,11 @@ void print_text(const experiments::Record& record, const std::string& file, cons
   report::TextTable table(
       {"tenant", ">wanted, Gbit/s", ">bound", ">profile", ">workers", ">expected, Gbit/s", ">% of the GPU"});
   for (const SharingAdvice::Tenant& tenant : advice.tenants) {
-    table.add_row({tenant.wish.function, tenant.wish.gbps ? fmt::format("{:.3g}", *tenant.wish.gbps) : "",
+    table.add_row({tenant.wish.function, tenant.wish.gbps ? rate_text(*tenant.wish.gbps) : "",
                    tenant.wish.bound.count() > 0 ? format_duration(tenant.wish.bound) : "",
                    fmt::format("{}q", tenant.units), std::to_string(tenant.workers),
-                   fmt::format("{:.0f}", tenant.expected_gbps), fmt::format("{:.0f}", tenant.part * 100)});
+                   tenant.expected_gbps ? rate_text(*tenant.expected_gbps) : "",
+                   tenant.expected_gbps ? fmt::format("{:.0f}", tenant.part * 100) : ""});
   }
   fmt::print("{}\n", table.text());
   fmt::print("penstock proxy serve SOCKET {}\n", options_of(advice));
@@ -92,8 +99,10 @@ void print_json(const experiments::Record& record, const std::string& file, cons
       one["bound_us"] = std::chrono::duration<double, std::micro>(tenant.wish.bound).count();
     one["profile"] = fmt::format("{}q", tenant.units);
     one["workers"] = tenant.workers;
-    one["expected_gbps"] = tenant.expected_gbps;
-    one["part"] = tenant.part;
+    if (tenant.expected_gbps) {
+      one["expected_gbps"] = *tenant.expected_gbps;
+      one["part"] = tenant.part;
+    }
     json["tenants"].push_back(std::move(one));
   }
   json["reasons"] = advice.reasons;
@@ -112,7 +121,7 @@ int advise(const AdviseArguments& arguments) {
     if (wished) {
       wish.tenants.push_back(std::move(*wished));
     } else {
-      for (Error& error : wished.error()) error.place.file = "--tenant";
+      for (Error& error : wished.error()) error.place.file = "--tenant " + tenant;
       append(errors, std::move(wished.error()));
     }
   }

@@ -27,8 +27,8 @@ TEST(ProxyAdviseCommand, PrintsWhatToStart) {
   const Outcome outcome = advise({"--tenant", "ipsec:60Gbps", "--tenant", "nids:100Gbps:2ms", "--tenant", "nids"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("penstock proxy serve SOCKET --scheduler deadline --on-device 32MiB\n"));
-  EXPECT_THAT(outcome.out, HasSubstr("run: {proxy: SOCKET, proxy_profile: 4q, workers: 2}    # ipsec\n"));
-  EXPECT_THAT(outcome.out, HasSubstr("proxy_profile: 8q, workers: 2, proxy_latency: 2000us}    # nids\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("run: {proxy: SOCKET, proxy_profile: 4q, workers: 1}    # ipsec\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("proxy_profile: 4q, workers: 1, proxy_latency: 2000us}    # nids\n"));
   EXPECT_THAT(outcome.out, HasSubstr("NVIDIA H200"));
 }
 
@@ -37,7 +37,8 @@ TEST(ProxyAdviseCommand, PrintsJson) {
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   const auto json = nlohmann::json::parse(outcome.out);
   EXPECT_EQ(json["tenants"].size(), 1U);
-  EXPECT_EQ(json["tenants"][0]["profile"], "1q");
+  EXPECT_EQ(json["tenants"][0]["profile"], "16q");
+  EXPECT_FALSE(json["tenants"][0].contains("expected_gbps"));
   EXPECT_EQ(json["mps"], true);
   EXPECT_GT(json["reasons"].size(), 2U);
 }
@@ -46,12 +47,12 @@ TEST(ProxyAdviseCommand, ReportsAllMistakes) {
   const Outcome outcome = advise({"--tenant", "ipsec:3", "--tenant", "nids:1Gbps:0ms"});
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_EQ(outcome.out, "");
-  EXPECT_THAT(outcome.err, HasSubstr("--tenant: wrong rate of a tenant: found '3', expected bits per second"));
-  EXPECT_THAT(outcome.err, HasSubstr("--tenant: wrong bound of a tenant: found '0ms', expected a time"));
+  EXPECT_THAT(outcome.err, HasSubstr("--tenant ipsec:3: wrong rate of a tenant: found '3', expected bits per second"));
+  EXPECT_THAT(outcome.err, HasSubstr("--tenant nids:1Gbps:0ms: wrong bound of a tenant: found '0ms', expected a time"));
 }
 
 TEST(ProxyAdviseCommand, SaysWhyTenantsDoNotFit) {
-  const Outcome outcome = advise({"--tenant", "ipsec:300Gbps", "--tenant", "nids:300Gbps"});
+  const Outcome outcome = advise({"--tenant", "ipsec:200Gbps", "--tenant", "nids:300Gbps"});
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_THAT(outcome.err, HasSubstr("sharing.json: the tenants do not fit: found rates that take"));
 }

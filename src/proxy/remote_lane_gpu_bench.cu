@@ -2,13 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a proxy adds to a batch: the time from `start` until the results are available, of one batch at a time, by the
-// host's clock. The proxy is in the same process, with threads of its own, as far from the tenant's as in another one.
+// host's clock. The proxy is in the same process, with threads and pages of its own as in another one; only the
+// context of the GPU is the same.
 //
-//   gpu/own, gpu/proxy              a stage that reads each packet, on a GPU, of which only headers cross
+//   gpu/own, gpu/proxy              a stage that reads the headers of each packet, on a GPU; only headers cross
 //   simulated/own, simulated/proxy  the same without a device, on any machine. With few packets, the difference is what
 //                                   the proxy itself takes; with many, what its simulated device copies once more
 //
-// Axis: packets in the batch.
+// Axis: packets of 1514 bytes in the batch.
 
 #include <benchmark/benchmark.h>
 #include <unistd.h>
@@ -38,8 +39,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kFrame = 64;
-constexpr std::size_t kMostPackets = 4096;
+constexpr std::size_t kFrame = 1514;
+constexpr std::size_t kMostPackets = 4096;  // 6 MiB
 
 template <typename T>
 T require(Result<T> result) {
@@ -81,14 +82,20 @@ ring::LaneShape shape() {
   ring::SegmentShape segment;
   segment.down = *ring::record_layout({Field::ipv4_ttl, Field::ipv4_checksum});
   segment.stages.push_back({});
-  return {kMostPackets * kFrame, kMostPackets, {}, false, ring::Crossing::by_size, {segment}};
+  return {kMostPackets * aligned_frame(kFrame), kMostPackets, {}, false, ring::Crossing::by_size, {segment}};
 }
 
 /// A batch of packets in memory that another process could map.
 class Packets {
  public:
   explicit Packets(std::size_t count) : ring_(shape_of_ring()) {
-    const std::vector<std::uint8_t> frame(kFrame);
+    constexpr std::size_t kHeaders = 14 + 20 + 8;
+    const auto frame = penstock::testing::PacketBuilder()
+                           .eth()
+                           .ipv4("192.0.2.1", "198.51.100.2")
+                           .udp(4096, 53)
+                           .raw(std::vector<std::uint8_t>(kFrame - kHeaders))
+                           .bytes();
     for (std::size_t i = 0; i < count; ++i) {
       if (!ring_.filling()->append(frame, {0, kFrame, 0, LinkType::ethernet})) std::abort();
     }
@@ -101,7 +108,7 @@ class Packets {
  private:
   static ring::RingShape shape_of_ring() {
     ring::RingShape shape;
-    shape.batch_bytes = kMostPackets * kFrame;
+    shape.batch_bytes = kMostPackets * aligned_frame(kFrame);
     shape.batch_packets = kMostPackets;
     shape.waiting_bytes = shape.batch_bytes;
     shape.shared = true;
