@@ -21,7 +21,7 @@ std::string Tenants::chain_of(const Workplace& folder, std::size_t index) {
 
 Result<std::unique_ptr<Tenants>> Tenants::start(const Words& program, const std::vector<std::string>& chains,
                                                 const Workplace& folder, const std::atomic<bool>& stop) {
-  constexpr std::chrono::seconds kPatience{30};
+  constexpr std::chrono::seconds kPatience{90};  // all poll, so that a start takes long with too few cores
   std::unique_ptr<Tenants> tenants(new Tenants(folder.path("")));
   std::error_code none;
   for (std::size_t i = 0; i < chains.size(); ++i) {
