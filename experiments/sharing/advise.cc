@@ -4,14 +4,17 @@
 #include "experiments/sharing/advise.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <set>
 #include <utility>
 
+#include "base/text_file.h"
 #include "base/units.h"
 #include "experiments/sharing/arrangement.h"
 #include "experiments/sharing/recommend.h"
@@ -29,24 +32,15 @@ constexpr const char* kForm = "FUNCTION[:RATE[:BOUND]], such as ipsec, ipsec:60G
 double gbps_of(const Point& point) { return point.number("gbps").value_or(0); }
 std::size_t tenants_in(const Point& point) { return static_cast<std::size_t>(point.number("tenants").value_or(0)); }
 
-bool is_profile(std::string_view text) {
-  constexpr std::array<std::string_view, 5> kProfiles{"1q", "2q", "4q", "8q", "16q"};
-  return std::ranges::find(kProfiles, text) != kProfiles.end();
-}
-
 /// Whether the point is of a proxy, and says how many tenants received what.
 bool is_usable(const Point& point) {
   const double tenants = point.number("tenants").value_or(0);
   const double workers = point.number("workers").value_or(1);
+  constexpr std::array<std::string_view, 5> kProfiles{"1q", "2q", "4q", "8q", "16q"};
+  const auto is_profile = [&](std::string_view text) { return std::ranges::find(kProfiles, text) != kProfiles.end(); };
   const std::string profiles = point.text("profile");
-  for (std::string_view rest = profiles;;) {
-    const std::size_t end = rest.find('+');
-    if (!is_profile(rest.substr(0, end))) return false;
-    if (end == std::string_view::npos) break;
-    rest = rest.substr(end + 1);
-  }
-  return is_proxied(point) && gbps_of(point) > 0 && tenants >= 1 && tenants <= kWhole &&
-         tenants == std::floor(tenants) && workers >= 1 && workers <= kWhole;
+  return is_proxied(point) && std::ranges::all_of(split(profiles, '+'), is_profile) && gbps_of(point) > 0 &&
+         tenants >= 1 && tenants <= kWhole && tenants == std::floor(tenants) && workers >= 1 && workers <= kWhole;
 }
 
 std::vector<const Point*> points_of(const Record& record, const Conditions& where) {
@@ -55,12 +49,6 @@ std::vector<const Point*> points_of(const Record& record, const Conditions& wher
     if (satisfies(point, where) && is_usable(point)) found.push_back(&point);
   }
   return found;
-}
-
-std::string names_of(const std::set<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
 }
 
 /// Simplest first. The first two know no profiles, and the first one no shares.
@@ -135,7 +123,8 @@ class Adviser {
     Errors errors;
     for (const std::string& function : functions_) {
       if (known.contains(function)) continue;
-      errors.push_back(error("no tenants with this function were measured", in_quotes(function), names_of(known)));
+      errors.push_back(error("no tenants with this function were measured", in_quotes(function),
+                             fmt::format("{}", fmt::join(known, ", "))));
     }
     return errors;
   }
@@ -198,8 +187,6 @@ class Adviser {
     expect_rates(candidate, 1 - taken);
     if (candidate.scheduler == "fixed" && functions_.size() > 1)
       return failure(error("fixed shares are parts of one rate, which unlike functions do not have"));
-    if (scheduler < kWithProfiles && candidate.is_unlike)
-      return failure(error(fmt::format("{} knows no profiles", candidate.scheduler)));
     if (wish_.holds_shares || candidate.is_unlike) {
       if (scheduler < kWithShares) return failure(error("best-effort holds no shares"));
       candidate.error = share_error(candidate);
@@ -209,26 +196,21 @@ class Adviser {
 
   /// Chooses profiles: with shares, the smallest one that is enough; else the same for all.
   Errors divide(Candidate& candidate, std::size_t scheduler) const {
-    const auto count = static_cast<unsigned>(candidate.tenants.size());
+    if (scheduler < kWithProfiles) {  // a profile limits the memory only
+      const unsigned same = std::bit_floor(kWhole / static_cast<unsigned>(candidate.tenants.size()));
+      for (SharingAdvice::Tenant& tenant : candidate.tenants) tenant.units = same;
+      return {};
+    }
     unsigned units = 0, takers = 0;
     for (SharingAdvice::Tenant& tenant : candidate.tenants) {
-      if (scheduler < kWithProfiles) {  // it limits the memory only
-        tenant.units = 1;
-        while (tenant.units * 2 * count <= kWhole) tenant.units *= 2;
-      } else if (tenant.wish.gbps) {
-        tenant.units = 1;
-        while (tenant.units < tenant.part * kWhole && tenant.units < kWhole) tenant.units *= 2;
+      if (tenant.wish.gbps) {
+        tenant.units = std::bit_ceil(static_cast<unsigned>(std::max(1.0, std::ceil(tenant.part * kWhole))));
         units += tenant.units;
       } else {
         ++takers;
       }
     }
-    if (scheduler < kWithProfiles) return {};
-    unsigned each = 0;
-    for (unsigned one = 1; units <= kWhole && one * takers <= kWhole - units; one *= 2) {
-      each = one;
-      if (takers == 0) break;
-    }
+    const unsigned each = takers == 0 || units > kWhole ? 0 : std::bit_floor((kWhole - units) / takers);
     if (units > kWhole || (takers > 0 && each == 0)) {
       std::string found;
       for (const SharingAdvice::Tenant& tenant : candidate.tenants) {
@@ -455,7 +437,7 @@ class Adviser {
       if (rate > 0 && (!best || rate > best->second)) best = {way, rate};
     }
     if (!best) {
-      return {error(fmt::format("no tenant of {} beside {} was measured", names_of(functions_),
+      return {error(fmt::format("no tenant of {} beside {} was measured", fmt::join(functions_, ", "),
                                 format_count(wish_.trainings, "training")),
                     "", "the sweep 'learning'")};
     }
@@ -486,13 +468,7 @@ class Adviser {
 }  // namespace
 
 Result<TenantWish> tenant_wish_of(std::string_view text) {
-  std::vector<std::string_view> parts;
-  for (std::string_view rest = text;;) {
-    const std::size_t end = rest.find(':');
-    parts.push_back(rest.substr(0, end));
-    if (end == std::string_view::npos) break;
-    rest = rest.substr(end + 1);
-  }
+  const std::vector<std::string_view> parts = split(text, ':');
   constexpr std::size_t kMost = 3;
   if (parts.front().empty() || parts.size() > kMost)
     return failure({{}, "unknown form of a tenant", in_quotes(text), kForm});

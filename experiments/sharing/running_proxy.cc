@@ -12,6 +12,17 @@
 
 namespace penstock::experiments {
 
+std::optional<double> tenant_number(const nlohmann::json& status, const std::string& tenant, const char* key) {
+  const auto tenants = status.find("tenants");
+  if (tenants == status.end() || !tenants->is_array()) return std::nullopt;
+  for (const nlohmann::json& each : *tenants) {
+    if (!each.is_object() || each.value("name", "") != tenant) continue;
+    const auto number = each.find(key);
+    if (number != each.end() && number->is_number()) return number->get<double>();
+  }
+  return std::nullopt;
+}
+
 Result<std::unique_ptr<RunningProxy>> RunningProxy::start(const Words& program, const ProxySettings& settings,
                                                           const Workplace& folder, const std::atomic<bool>& stop) {
   constexpr std::chrono::seconds kPatience{30};

@@ -31,6 +31,10 @@ struct ProxySettings {
   friend bool operator==(const ProxySettings&, const ProxySettings&) = default;
 };
 
+/// A number that a proxy's status has of the tenant of this name (src/proxy/README.md). Empty: there is none.
+[[nodiscard]] std::optional<double> tenant_number(const nlohmann::json& status, const std::string& tenant,
+                                                  const char* key);
+
 class RunningProxy {
  public:
   /// Returns when it listens. `program`: the words before the socket.

@@ -67,15 +67,10 @@ struct Batches {
   double all = 0, late = 0;
 };
 
-/// From the proxy's status. Empty: there is no such tenant.
+/// From the proxy's status. Empty: there is no such tenant, or it has no bound.
 std::optional<Batches> batches_of(const nlohmann::json& status, const std::string& name) {
-  const auto tenants = status.find("tenants");
-  if (tenants == status.end() || !tenants->is_array()) return std::nullopt;
-  for (const nlohmann::json& tenant : *tenants) {
-    if (!tenant.is_object() || tenant.value("name", "") != name || !tenant.contains("late_batches")) continue;
-    return Batches{tenant.value("batches", 0.0), tenant.value("late_batches", 0.0)};
-  }
-  return std::nullopt;
+  const auto all = tenant_number(status, name, "batches"), late = tenant_number(status, name, "late_batches");
+  return all && late ? std::optional(Batches{*all, *late}) : std::nullopt;
 }
 
 /// What happened while another tenant came and went, as often as there are repeats.

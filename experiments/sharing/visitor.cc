@@ -10,15 +10,9 @@
 #include "experiments/sharing/tenants.h"
 
 namespace penstock::experiments {
+
 std::optional<double> attach_ms_of(const nlohmann::json& status, const std::string& tenant) {
-  const auto tenants = status.find("tenants");
-  if (tenants == status.end() || !tenants->is_array()) return std::nullopt;
-  for (const nlohmann::json& each : *tenants) {
-    if (!each.is_object() || each.value("name", "") != tenant) continue;
-    const auto attach = each.find("attach_ms");
-    if (attach != each.end() && attach->is_number()) return attach->get<double>();
-  }
-  return std::nullopt;
+  return tenant_number(status, tenant, "attach_ms");
 }
 
 std::optional<Detached> detached_of(const nlohmann::json& status) {
