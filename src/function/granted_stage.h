@@ -53,6 +53,16 @@ class TableGranter {
   [[nodiscard]] virtual Result<std::unique_ptr<GrantedTables>> grant(const StageRecipe& recipe) = 0;
 };
 
+/// Implemented by a function, beside NetworkFunction, whose device stage carries out what the function has decided
+/// about each packet (NfTraits::state_bytes). These states cross through the process that has the lanes, which may
+/// change, forge or repeat them: tables that are granted to it must tell.
+class DecidingFunction {
+ public:
+  virtual ~DecidingFunction() = default;
+  /// Called once, before anything else is asked of the function: its device stages will be made from granted tables.
+  virtual void decide_for_others() = 0;
+};
+
 // In the process that has the lanes:
 
 /// A function whose stage on a device may be made from tables that its own process has granted.
@@ -88,6 +98,15 @@ class HandingStage {
   virtual void begin_finish(std::span<const PacketView> packets,
                             std::span<const std::byte* const> findings) noexcept = 0;
   virtual void end_finish() noexcept = 0;
+};
+
+/// Implemented by the state stage of such a function, beside StateStage: states mean something only to tables of the
+/// process that has made them.
+class StatesOfGrant {
+ public:
+  virtual ~StatesOfGrant() = default;
+  /// Called before the states of a batch: grant_number of the tables that will read them.
+  virtual void take_grant(std::uint64_t grant) noexcept = 0;
 };
 
 class NetworkFunction;

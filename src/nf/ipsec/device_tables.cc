@@ -4,6 +4,8 @@
 #include "nf/ipsec/device_tables.h"
 
 #include <algorithm>
+#include <span>
+#include <vector>
 
 #include "gpu/cuda_error.h"
 
@@ -26,6 +28,11 @@ SealingCopies::SealingCopies(const SealingSpans& tables)
     : sas_(tables.sas),
       keys_(tables.keys),
       growth_(tables.growth),
+      are_signed_(!tables.key.empty()),
+      key_(tables.key.empty() ? SipKey{} : tables.key.front()),
+      used_words_(std::span<const unsigned long long>(
+          std::vector<unsigned long long>(tables.key.empty() ? 0 : used_words(tables.sas.size())))),
+      used_{used_words_.data(), log_of_used_words(tables.sas.size())},
       has_udp_over_ipv6_(std::ranges::any_of(tables.sas, needs_udp_checksum)) {}
 
 DeviceTables::DeviceTables(const Tables& tables)

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "base/wipe.h"
 #include "gpu/memory.h"
 #include "gpu/stage.h"
 #include "gpu/stream.h"
@@ -55,19 +56,28 @@ class SealingCopies {
  public:
   /// As DeviceCopies.
   explicit SealingCopies(const SealingSpans& tables);
+  SealingCopies(const SealingCopies&) = delete;
+  SealingCopies& operator=(const SealingCopies&) = delete;
+  ~SealingCopies() { wipe(&key_, sizeof key_); }
 
   /// For kernels, passed by value.
   [[nodiscard]] SealingView view() const noexcept {
-    return {sas_.data(), static_cast<std::uint32_t>(sas_.size()), growth_};
+    return {sas_.data(), static_cast<std::uint32_t>(sas_.size()), growth_, are_signed_, key_, used_};
   }
   [[nodiscard]] const DeviceKeys& keys() const noexcept { return keys_; }
   [[nodiscard]] bool has_udp_over_ipv6() const noexcept { return has_udp_over_ipv6_; }
-  [[nodiscard]] std::size_t bytes() const noexcept { return sas_.size_bytes() + keys_.bytes(); }
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return sas_.size_bytes() + keys_.bytes() + used_words_.size_bytes();
+  }
 
  private:
   gpu::DeviceBuffer<SaView> sas_;
   DeviceKeys keys_;
   FrameRoom growth_;
+  bool are_signed_;  // decisions
+  SipKey key_;
+  gpu::DeviceBuffer<unsigned long long> used_words_;
+  UsedNumbersView used_;
   bool has_udp_over_ipv6_;
 };
 

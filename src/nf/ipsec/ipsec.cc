@@ -11,7 +11,9 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/system_random.h"
 #include "base/units.h"
+#include "base/wipe.h"
 #include "gpu/devices.h"
 #include "nf/ipsec/esp/decision_core.h"
 #include "nf/ipsec/explain.h"
@@ -50,6 +52,10 @@ Ipsec::Ipsec(std::unique_ptr<Tables> tables, std::string left_out, ParameterPlac
   for (const SecurityAssociation& sa : tables_->sas()) {
     earlier_.push_back({{sa.lifetimes.packets, sa.lifetimes.bytes}, {}});
   }
+  set_traits();
+}
+
+void Ipsec::set_traits() {
   traits_.name = kind_name();
   traits_.summary = ipsec_kind().summary;
   traits_.cpu = kAccess;
@@ -61,9 +67,10 @@ Ipsec::Ipsec(std::unique_ptr<Tables> tables, std::string left_out, ParameterPlac
   traits_.fills_gpu = true;
   traits_.drop_reasons = kReasons;
   if (tables_->settings().decides_on_host()) {
-    traits_.state_bytes = sizeof(Decision);
+    traits_.state_bytes = tables_->settings().others_have_lanes ? sizeof(SignedDecision) : sizeof(Decision);
     // Of a packet that an earlier function drops, the number would be lost.
     traits_.state_reads = kAccess.reads - FieldSet{Field::payload, Field::trailer};
+    traits_.finish_counts = tables_->settings().mtu == 0;  // the state stage has counted already
   }
   if (!tables_->settings().inbound) {
     traits_.growth = growth_of(*tables_);
@@ -101,7 +108,21 @@ std::optional<function::StageRecipe> Ipsec::stage_recipe(function::Processor pro
   const Settings& settings = tables_->settings();
   if (settings.inbound) return recipe_of(spans_of(*tables_, ReceivedSoFar(*tables_)));
   if (!settings.decides_on_host()) return std::nullopt;
-  return recipe_of(SealingSpans{tables_->selection().sas(), tables_->keys().keys(), traits_.growth});
+  const SealingSpans tables{tables_->selection().sas(), tables_->keys().keys(), traits_.growth, {}};
+  if (!settings.others_have_lanes) return recipe_of(tables);
+  // Another one for each recipe: tables that are loaded anew do not know which numbers earlier ones have used.
+  auto key = random_value<SipKey>();
+  if (!key) return std::nullopt;
+  decision_key_[0].store(key->low, std::memory_order_relaxed);
+  decision_key_[1].store(key->high, std::memory_order_relaxed);
+  auto recipe = recipe_of(SealingSpans{tables.sas, tables.keys, tables.growth, {&*key, 1}});
+  wipe(&*key, sizeof *key);
+  return recipe;
+}
+
+void Ipsec::decide_for_others() {
+  tables_->decide_for_others();
+  set_traits();
 }
 
 std::unique_ptr<function::StateStage> Ipsec::make_state_stage(function::CpuStage& twin) {

@@ -229,8 +229,7 @@ __global__ void __launch_bounds__(kThreadsPerBlock)
   const std::uint32_t ip_bytes = packet.layout.ip_bytes();
   if (packet.verdict.alive()) {
     PacketView view{batch.frames + packet.offset, &packet};
-    const Decision decision = reinterpret_cast<const Decision*>(batch.states)[i];
-    job = carry_out(decision, view, tables);
+    job = carry_out(decision_of(batch.states, i, tables), view, tables);
     packet.verdict.nf = batch.function;
   }
   reinterpret_cast<OutboundFinding*>(batch.findings)[i] = {job.sa, ip_bytes};

@@ -7,7 +7,9 @@
 
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
@@ -19,6 +21,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/siphash_core.h"
+#include "function/granted_stage.h"
 #include "function/network_function.h"
 #include "gpu/per_device.h"
 #include "gpu/turns.h"
@@ -48,7 +52,7 @@ class WorkerTurns {
   std::map<std::pair<int, unsigned>, gpu::Turns> turns_;
 };
 
-class Ipsec final : public function::NetworkFunction {
+class Ipsec final : public function::NetworkFunction, public function::DecidingFunction {
  public:
   /// `left_out` names constructs that were skipped in the files ("2 constructs left out ('mark')"); empty if none.
   explicit Ipsec(std::unique_ptr<Tables> tables, std::string left_out = {}, ParameterPlaces places = {});
@@ -57,9 +61,11 @@ class Ipsec final : public function::NetworkFunction {
   stack::TrackerOptions stack_options() const override { return FragmentWait::stack_options(); }
   std::unique_ptr<function::CpuStage> make_cpu_stage() override;
   std::unique_ptr<DeviceStage> make_device_stage(function::Processor processor, const StageUse& use) override;
-  /// It has the keys of the SAs. Outbound, only where the host decides (Settings::decides_on_host).
+  /// It has the keys of the SAs. Outbound, only where the host decides (Settings::decides_on_host). For lanes of
+  /// others, decisions from now on are for stages of this recipe only.
   std::optional<function::StageRecipe> stage_recipe(function::Processor processor) const override;
   std::unique_ptr<function::StateStage> make_state_stage(function::CpuStage& twin) override;
+  void decide_for_others() override;
   std::unique_ptr<function::FinishStage> make_finish_stage(function::CpuStage& twin) override;
   Errors check() const override { return tables_->numbers().check(tables_->used_states()); }
   Result<void> begin_run() override;
@@ -78,6 +84,10 @@ class Ipsec final : public function::NetworkFunction {
   void report(nlohmann::json& into) const override;
 
   [[nodiscard]] const Tables& tables() const noexcept { return *tables_; }
+  /// Of decisions for the last recipe. While that changes, it may be no recipe's, so that its decisions mean nothing.
+  [[nodiscard]] SipKey decision_key() const noexcept {
+    return {decision_key_[0].load(std::memory_order_relaxed), decision_key_[1].load(std::memory_order_relaxed)};
+  }
 
   /// Called at batch boundaries, by any worker. Once a second, and when an SA reaches a limit (`limit_reached`), one
   /// worker checks all SAs: it logs the limits that were reached and updates the SA statuses on the devices.
@@ -96,6 +106,7 @@ class Ipsec final : public function::NetworkFunction {
     report::TrafficSum here;     // by stages that have ended
   };
   static void log_limit(const SaState& state) noexcept;
+  void set_traits();
   // These need `mutex_`.
   [[nodiscard]] std::vector<Earlier> totals() const;
   void follow(Ipsec& predecessor);
@@ -105,6 +116,7 @@ class Ipsec final : public function::NetworkFunction {
   const std::string left_out_;
   const ParameterPlaces places_;
   function::NfTraits traits_;
+  mutable std::array<std::atomic<std::uint64_t>, 2> decision_key_{};
   std::atomic<SaState::Seconds> looked_at_ = 0;
   std::atomic<bool> limit_reached_ = false;
   mutable std::mutex mutex_;        // guards the members below: during set-up, and while SAs are checked

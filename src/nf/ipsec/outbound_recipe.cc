@@ -51,7 +51,17 @@ std::unique_ptr<function::LoadedTables> load_outbound(const StageRecipe& recipe)
 
 /// A lane has the room that frames may grow into, or does not get the stage.
 function::StageNeeds needs_outbound(const StageRecipe& recipe) {
-  return {device_access(), sizeof(OutboundFinding), sizeof(Decision), read_outbound_recipe(recipe)->growth};
+  const SealingSpans tables = *read_outbound_recipe(recipe);
+  const std::size_t state_bytes = tables.key.empty() ? sizeof(Decision) : sizeof(SignedDecision);
+  return {device_access(), sizeof(OutboundFinding), static_cast<std::uint32_t>(state_bytes), tables.growth,
+          /*chooses_port=*/false};
+}
+
+/// The tables, and which numbers are used.
+std::uint64_t outbound_load_bytes(const StageRecipe& recipe) {
+  const SealingSpans tables = *read_outbound_recipe(recipe);
+  const std::size_t used = tables.key.empty() ? 0 : used_words(tables.sas.size()) * sizeof(unsigned long long);
+  return tables.sas.size_bytes() + tables.keys.size_bytes() + used;
 }
 
 }  // namespace
@@ -63,6 +73,7 @@ StageRecipe recipe_of(const SealingSpans& tables) {
   function::TableWriter write_table(recipe);
   write_table(tables.sas);
   recipe.tables.push_back(function::secret_table(function::bytes_of(tables.keys)));
+  recipe.tables.push_back(function::secret_table(function::bytes_of(tables.key)));
   return recipe;
 }
 
@@ -74,6 +85,7 @@ Result<SealingSpans> read_outbound_recipe(const StageRecipe& recipe) {
   function::TableReader read_table(recipe);
   read_table(tables.sas);
   read_table(tables.keys);
+  read_table(tables.key);
   if (auto whole = read_table.end(); !whole) return tl::unexpected(whole.error());
   return tables;
 }
@@ -84,11 +96,12 @@ Result<void> check_outbound_recipe(const StageRecipe& recipe) {
   if (!tables) return tl::unexpected(tables.error());
   if (tables->growth.head > kMostGrowth || tables->growth.tail > kMostGrowth)
     return function::refused(recipe, "frames that grow by too much");
+  if (tables->key.size() > 1) return function::refused(recipe, "several keys of decisions");
   return check_sas(recipe, tables->sas, tables->keys);
 }
 
 function::RemoteKernel remote_outbound_kernel() noexcept {
-  return {kOutboundKernel, check_outbound_recipe, load_outbound, needs_outbound};
+  return {kOutboundKernel, check_outbound_recipe, load_outbound, needs_outbound, outbound_load_bytes};
 }
 
 }  // namespace penstock::ipsec

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <ctime>
 #include <new>
@@ -31,6 +32,15 @@ void prefetch_headers(PacketView packet) noexcept {
 }
 
 void write(const Decision& decision, std::byte* to) noexcept { std::memcpy(to, &decision, sizeof decision); }
+
+void sign(std::span<std::byte* const> decisions, SipKey key) noexcept {
+  for (std::byte* const state : decisions) {
+    Decision decision;
+    std::memcpy(&decision, state, sizeof decision);
+    const std::uint64_t mac = mac_of(decision, key);
+    std::memcpy(state + offsetof(SignedDecision, mac), &mac, sizeof mac);
+  }
+}
 
 }  // namespace
 
@@ -94,6 +104,7 @@ void OutboundStage::decide_burst(std::span<PacketView> packets, std::span<std::b
   }
   number(packets);
   decisions_ = {};
+  if (tables_.settings().others_have_lanes) sign(decisions, ipsec_.decision_key());
 }
 
 /// What was decided otherwise than by an SA takes no number, so it is decided anew.

@@ -94,15 +94,37 @@ inline function::StageRecipe outbound_recipe_for_test() {
   return *Ipsec(std::move(tables->value)).stage_recipe(function::Processor::gpu);
 }
 
+/// As a device has them.
+struct SealingOnHost {
+  explicit SealingOnHost(const SealingSpans& tables)
+      : spans(tables), words(tables.key.empty() ? 0 : used_words(tables.sas.size())) {}
+  [[nodiscard]] SealingView view() noexcept {
+    return {spans.sas.data(),
+            static_cast<std::uint32_t>(spans.sas.size()),
+            spans.growth,
+            !spans.key.empty(),
+            spans.key.empty() ? SipKey{} : spans.key.front(),
+            {words.data(), log_of_used_words(spans.sas.size())}};
+  }
+  const SealingSpans spans;
+  std::vector<unsigned long long> words;
+};
+
 /// For a forwarded packet.
-inline OutboundFinding carry_out_on_host(const Decision& decision, PacketView packet, const SealingSpans& tables) {
+inline OutboundFinding carry_out_on_host(const Decision& decision, PacketView packet, const SealingSpans& tables,
+                                         const SealingView& view) {
   const std::uint32_t ip_bytes = packet.layout().ip_bytes();
-  const CryptoJob job =
-      carry_out(decision, packet, {tables.sas.data(), static_cast<std::uint32_t>(tables.sas.size()), tables.growth});
+  const CryptoJob job = carry_out(decision, packet, view);
   if (job.sa == kNoSa) return {kNoSa, ip_bytes};
   seal(job, tables.keys[job.sa], packet.frame - packet.packet->offset);
   if (needs_udp_checksum(tables.sas[job.sa])) write_udp_checksum(packet, job);
   return {job.sa, ip_bytes};
+}
+
+/// Where decisions are not signed.
+inline OutboundFinding carry_out_on_host(const Decision& decision, PacketView packet, const SealingSpans& tables) {
+  return carry_out_on_host(decision, packet, tables,
+                           SealingOnHost(SealingSpans{tables.sas, tables.keys, tables.growth, {}}).view());
 }
 
 template <typename Choices>

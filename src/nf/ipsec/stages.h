@@ -44,7 +44,7 @@ class OutboundStage final : public function::CpuStage {
   std::string explain(PacketView packet) const override;
 
   /// For packets that a device will protect: chooses SAs, takes numbers and counts, all as `process` does, and writes a
-  /// Decision for each packet, in packet order.
+  /// Decision for each packet, in packet order; a SignedDecision where others have the lanes.
   void decide(std::span<const PacketView> packets, std::span<std::byte* const> decisions) noexcept;
   /// `process` gets these packets next after all, in this order. It protects them as decided: a packet keeps its
   /// number, and is not counted again.

@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "base/siphash_core.h"
 #include "nf/ipsec/crypto/keys.h"
 #include "nf/ipsec/selection/selection.h"
 #include "nf/ipsec/tables.h"
@@ -30,7 +31,8 @@ struct TableSpans {
 struct SealingSpans {
   std::span<const SaView> sas;
   std::span<const SaKeys> keys;
-  FrameRoom growth;  // how much frames may grow
+  FrameRoom growth;               // how much frames may grow
+  std::span<const SipKey> key{};  // of decisions; empty: they are not signed
 };
 
 /// How far SAs have got, by SA, at the time of construction.

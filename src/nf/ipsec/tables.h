@@ -37,9 +37,10 @@ struct Settings {
   bool inbound = false;
   std::uint32_t mtu = 0;  // of the link that protected packets leave by, 0 if unlimited; outbound only
   TooBig too_big = TooBig::fragment;
-  bool answers = true;            // sends an ICMP error to the sender of a packet that is too big
-  bool drops_unselected = false;  // outbound: drops packets that no policy selects; otherwise they pass, as in Linux
-  bool device_is_remote = false;  // device stages are made from recipes, in another process
+  bool answers = true;             // sends an ICMP error to the sender of a packet that is too big
+  bool drops_unselected = false;   // outbound: drops packets that no policy selects; otherwise they pass, as in Linux
+  bool device_is_remote = false;   // device stages are made from recipes, in another process
+  bool others_have_lanes = false;  // … in lanes of somebody who must not decide
 
   [[nodiscard]] bool cuts() const noexcept { return mtu != 0 && too_big == TooBig::fragment; }
   [[nodiscard]] MtuView link() const noexcept { return {mtu, cuts()}; }
@@ -91,6 +92,8 @@ class Tables {
   [[nodiscard]] SaStates used_states() const noexcept { return used_; }
 
   [[nodiscard]] const Settings& settings() const noexcept { return settings_; }
+  /// As function::DecidingFunction. Before there are stages.
+  void decide_for_others() noexcept { settings_.device_is_remote = settings_.others_have_lanes = true; }
   [[nodiscard]] const SecurityAssociations& sas() const noexcept { return sas_; }
   [[nodiscard]] const std::vector<std::shared_ptr<SaState>>& states() const noexcept { return states_; }
   [[nodiscard]] const KeyTable& keys() const noexcept { return *keys_; }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 
@@ -17,16 +18,17 @@ namespace penstock::proxy::testing {
 
 inline std::unique_ptr<function::LoadedTables> load_ipsec(const function::StageRecipe& recipe) {
   const auto kept = std::make_shared<const function::StageRecipe>(recipe);
-  const ipsec::SealingSpans tables = *ipsec::read_outbound_recipe(*kept);
+  const auto tables = std::make_shared<ipsec::testing::SealingOnHost>(*ipsec::read_outbound_recipe(*kept));
+  const std::uint64_t bytes = ipsec::remote_outbound_kernel().load_bytes(*kept);
   return std::make_unique<HostTables>(
       [kept, tables](PacketView packet, std::byte* finding, const std::byte* state) {
-        ipsec::Decision decision;
-        std::memcpy(&decision, state, sizeof decision);
-        const ipsec::OutboundFinding found = ipsec::testing::carry_out_on_host(decision, packet, tables);
+        const ipsec::SealingView view = tables->view();
+        const ipsec::OutboundFinding found =
+            ipsec::testing::carry_out_on_host(ipsec::decision_of(state, 0, view), packet, tables->spans, view);
         std::memcpy(finding, &found, sizeof found);
         return packet.packet->verdict;
       },
-      tables.sas.size_bytes() + tables.keys.size_bytes());
+      bytes);
 }
 
 inline function::RemoteKernel ipsec_kernel() {

@@ -7,12 +7,15 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
 #include "base/host_device.h"
+#include "base/siphash_core.h"
 #include "nf/ipsec/crypto/crypto_job.h"
 #include "nf/ipsec/esp/outbound_core.h"
+#include "nf/ipsec/esp/used_numbers_core.h"
 
 namespace penstock::ipsec {
 
@@ -32,12 +35,38 @@ struct Decision {
 };
 static_assert(sizeof(Decision) == 16 && std::has_unique_object_representations_v<Decision>);
 
+/// Where who has decided, and thus has the keys, is another process than who has the packets: that one can neither
+/// change decisions nor make any. It can repeat them, but a number is used once (SealingView::used).
+struct SignedDecision {
+  Decision decision;
+  std::uint64_t mac = 0;
+};
+static_assert(sizeof(SignedDecision) == 24 && std::has_unique_object_representations_v<SignedDecision>);
+
+[[nodiscard]] PENSTOCK_HOST_DEVICE constexpr std::uint64_t mac_of(const Decision& decision, SipKey key) noexcept {
+  return siphash(key, {decision.sequence, std::uint64_t{decision.sa} | std::uint64_t{decision.reason} << 32 |
+                                              static_cast<std::uint64_t>(decision.kind) << 48 |
+                                              std::uint64_t{decision.reserved} << 56});
+}
+
 /// Borrows the SAs, on the host or on a device.
 struct SealingView {
   const SaView* sas = nullptr;
   std::uint32_t count = 0;
-  FrameRoom growth;  // how much frames may grow
+  FrameRoom growth;         // how much frames may grow
+  bool are_signed = false;  // the decisions. If so:
+  SipKey key{};
+  UsedNumbersView used{};
 };
+
+/// Of `packet`, among the states that have come with a batch. Looks at them once. One with a wrong MAC says nothing.
+[[nodiscard]] PENSTOCK_HOST_DEVICE inline Decision decision_of(const std::byte* states, std::uint32_t packet,
+                                                               const SealingView& tables) noexcept {
+  if (!tables.are_signed) return reinterpret_cast<const Decision*>(states)[packet];
+  const SignedDecision given = reinterpret_cast<const SignedDecision*>(states)[packet];
+  // Takes the same time wherever they differ.
+  return mac_of(given.decision, tables.key) == given.mac ? given.decision : Decision{};
+}
 
 /// For a forwarded packet with a parsed layout: writes its verdict, and lays it out for its SA. Returns the job that
 /// seals it; without an SA, nothing is to be sealed.
@@ -57,6 +86,7 @@ struct SealingView {
         plan = plan_encapsulation(packet, sa, tables.growth);
         reason = plan.reason;
       }
+      if (reason == Reason::none && tables.are_signed && !tables.used.take(decision.sa, decision.sequence)) break;
       if (reason == Reason::none) return encapsulate(packet, sa, decision.sa, plan, decision.sequence);
       verdict = Verdict::drop(reason);
       return {};
