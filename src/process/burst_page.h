@@ -40,15 +40,25 @@ inline constexpr unsigned kOffsetBits = 48;
 /// The number of the queue's own memory, for copied frames. Those of memory that is opened follow.
 inline constexpr std::uint64_t kCopies = 0;
 
+/// Around a copied frame is the room that the function may need. Frames begin with a cache line.
+[[nodiscard]] constexpr std::size_t in_lines(std::size_t bytes) noexcept { return (bytes + 63) / 64 * 64; }
+[[nodiscard]] constexpr std::size_t room_before_copy(FrameRoom growth) noexcept { return in_lines(growth.head); }
+[[nodiscard]] constexpr std::size_t room_of_copy(std::size_t length, FrameRoom growth) noexcept {
+  return room_before_copy(growth) + in_lines(length + growth.tail);
+}
+
 struct PacketResult {
   Verdict verdict;
   std::uint32_t mark;
+  // Of a function that changes the length of frames:
+  std::int32_t head = 0;     // how many bytes the frame begins before where it began
+  std::uint32_t length = 0;  // of the frame
 };
 
 struct BurstSlot {
   /// observe: one fragment of another worker, about which nothing is decided. confirm: packets with what a device stage
-  /// has found in them, or no packets.
-  enum Kind : std::uint32_t { kProcess, kObserve, kConfirm };
+  /// has found in them, or no packets. decide: packets for which a device stage needs states.
+  enum Kind : std::uint32_t { kProcess, kObserve, kConfirm, kDecide };
 
   alignas(64) std::uint32_t kind;
   std::uint32_t packets;
@@ -58,6 +68,7 @@ struct BurstSlot {
   std::array<PacketDescriptor, function::kBurst> descriptors;
   alignas(64) std::array<std::byte, function::kBurst * kMostFindings> findings;  // of each packet, in sequence
   alignas(64) std::array<PacketResult, function::kBurst> results;
+  alignas(64) std::array<std::byte, function::kBurst * kMostStates> states;  // of each packet, in sequence
 };
 
 inline constexpr std::uint32_t kSlots = 8;

@@ -14,6 +14,8 @@ namespace {
 
 /// What a function may write besides bytes of frames.
 constexpr FieldSet kMetadata{Field::verdict, Field::mark};
+/// … if it changes the length of frames.
+constexpr FieldSet kShape{Field::frame_shape, Field::wire_length};
 
 FieldSet byte_fields() noexcept { return FieldSet::of_bits((std::uint64_t{1} << kByteFieldCount) - 1); }
 
@@ -67,14 +69,21 @@ Result<Surroundings> surroundings_of(const Hello& hello) {
   return surroundings;
 }
 
+bool changes_lengths(const function::NfTraits& traits) noexcept { return traits.cpu.writes.has(Field::frame_shape); }
+
 std::string why_not_served(const function::NfTraits& traits) {
   if (traits.connections) return "it tracks connections, which the functions of a chain share";
-  if (traits.cpu.writes.has(Field::frame_shape) || traits.growth.head > 0 || traits.growth.tail > 0)
-    return "it changes the length of frames";
+  const bool grows = traits.growth.head > 0 || traits.growth.tail > 0;
+  if (grows && !changes_lengths(traits))
+    return "it adds bytes to frames, but does not say that it changes their length";
+  if (std::max(traits.growth.head, traits.growth.tail) > kMostGrowth)
+    return fmt::format("it adds {} bytes to frames, more than {}", std::max(traits.growth.head, traits.growth.tail),
+                       kMostGrowth);
   if (traits.replaces_frames) return "it moves packets to larger frames";
   if (traits.emits) return "it makes packets, such as answers";
   if (traits.asks_for_arrivals) return "it asks for packets as they arrived at the chain";
-  if (const FieldSet others = traits.cpu.writes - byte_fields() - kMetadata; !others.empty())
+  const FieldSet shape = changes_lengths(traits) ? kShape : FieldSet{};
+  if (const FieldSet others = traits.cpu.writes - byte_fields() - kMetadata - shape; !others.empty())
     return "it writes " + to_string(others);
   return "";
 }
@@ -90,13 +99,16 @@ std::string why_no_stage(const function::NfTraits& traits, const function::Stage
     if (traits.finish && !traits.finish_counts) return "its process finishes what its stage begins";
     if (traits.stack != stack::StackNeed::none) return "it follows flows or joins fragments";
   }
-  if (stage.state_bytes > 0) return "its stage needs state of flows";
-  if (stage.growth.head > 0 || stage.growth.tail > 0) return "its stage changes the length of frames";
+  if (stage.state_bytes > 0 && confirms) return "its stage needs state of flows";
+  if (stage.state_bytes != traits.state_bytes || stage.state_bytes > kMostStates || stage.state_bytes % 8 != 0)
+    return fmt::format("its stage needs {} bytes of state about a packet", stage.state_bytes);
+  if (stage.growth.head > traits.growth.head || stage.growth.tail > traits.growth.tail)
+    return "its stage adds more bytes to frames than the function";
   if (stage.chooses_port && !traits.names_ports()) return "its stage chooses where packets leave";
   const FieldSet bytes = traits.cpu.writes & byte_fields();
-  if (const FieldSet others =
-          stage.access.writes - (bytes.empty() ? FieldSet{} : byte_fields()) - FieldSet{Field::verdict};
-      !others.empty())
+  const FieldSet of_function =
+      (bytes.empty() ? FieldSet{} : byte_fields()) | (changes_lengths(traits) ? kShape : FieldSet{});
+  if (const FieldSet others = stage.access.writes - of_function - FieldSet{Field::verdict}; !others.empty())
     return "its stage writes " + to_string(others);
   return "";
 }
@@ -125,8 +137,11 @@ Result<Description> description_of(const function::NetworkFunction& function, co
     description.clear_mask = clear->mask;
     description.clear_value = clear->value;
   }
+  description.head = traits.growth.head;
+  description.tail = traits.growth.tail;
   if (stage != nullptr) {
     description.flags |= Description::kHasStage;
+    description.state_reads = traits.state_reads.bits();
     description.stage = function::to_message(*stage);
   }
   description.text = Text<256>(function.description());
@@ -168,8 +183,11 @@ Result<std::unique_ptr<const ServedTraits>> ServedTraits::read(const Description
   }
   texts.emplace_back(kLost);
   const FieldSet writes = FieldSet::of_bits(description.writes);
-  if (!(writes - byte_fields() - kMetadata).empty() || (description.writes >> kFieldCount) != 0)
+  const FieldSet shape = writes.has(Field::frame_shape) ? kShape : FieldSet{};
+  if (!(writes - byte_fields() - kMetadata - shape).empty() || (description.writes >> kFieldCount) != 0)
     return wrong("what it writes");
+  const bool is_bounded = std::max(description.head, description.tail) <= (shape.empty() ? 0 : kMostGrowth);
+  if (!is_bounded) return wrong("how frames may grow");
   served->changes_bytes_ = !(writes & byte_fields()).empty();
   served->tracks_flows_ = (description.flags & Description::kTracksFlows) != 0;
   served->reasons_.assign(texts.begin(), texts.end());
@@ -182,6 +200,7 @@ Result<std::unique_ptr<const ServedTraits>> ServedTraits::read(const Description
   traits.chooses_some_ports = (description.flags & Description::kChoosesSomePorts) != 0;
   traits.one_worker = (description.flags & Description::kOneWorker) != 0;
   traits.drop_reasons = served->reasons_;
+  traits.growth = {description.head, description.tail};
   if ((description.flags & Description::kConfirms) != 0) {
     const FieldSet finish_writes = FieldSet::of_bits(description.finish_writes);
     const bool is_known = (description.finish_reads >> kFieldCount | description.finish_writes >> kFieldCount) == 0;
@@ -191,11 +210,17 @@ Result<std::unique_ptr<const ServedTraits>> ServedTraits::read(const Description
   if ((description.flags & Description::kHasStage) == 0) return served;
   constexpr std::uint32_t kMostBytes = 4096;  // of findings about a packet, in a lane
   const auto stage = function::needs_of(description.stage);
+  if (!stage || (description.state_reads >> kFieldCount) != 0) return wrong("its stage on a device");
+  traits.state_bytes = stage->state_bytes;
   const bool follows_flows = served->tracks_flows_ && !served->clear_findings_;
-  if (!stage || stage->findings_bytes > kMostBytes || follows_flows ||
+  if (stage->findings_bytes > kMostBytes || follows_flows ||
       !why_no_stage(traits, *stage, served->clear_findings_.has_value()).empty())
     return wrong("its stage on a device");
-  if (!in_proxy) return served;
+  if (!in_proxy) {
+    traits.state_bytes = 0;
+    return served;
+  }
+  traits.state_reads = FieldSet::of_bits(description.state_reads);
   served->stage_ = stage;
   traits.devices[function::Processor::gpu] = stage->access;
   traits.findings_bytes = stage->findings_bytes;
@@ -212,8 +237,8 @@ bool are_alike(const Description& one, const Description& other) noexcept {
   constexpr std::uint32_t kOfStage = Description::kHasStage;
   return (one.flags | kOfStage) == (other.flags | kOfStage) && one.reads == other.reads && one.writes == other.writes &&
          one.name.bytes == other.name.bytes && one.reasons == other.reasons && one.finish_reads == other.finish_reads &&
-         one.finish_writes == other.finish_writes && one.clear_mask == other.clear_mask &&
-         one.clear_value == other.clear_value &&
+         one.finish_writes == other.finish_writes && one.head == other.head && one.tail == other.tail &&
+         one.clear_mask == other.clear_mask && one.clear_value == other.clear_value &&
          std::ranges::equal(one.reason, other.reason, {}, &Text<kLongestReason>::bytes, &Text<kLongestReason>::bytes);
 }
 

@@ -35,6 +35,8 @@ struct Surroundings {
 [[nodiscard]] Result<Hello> hello_of(std::string_view function, const Surroundings& surroundings);
 [[nodiscard]] Result<Surroundings> surroundings_of(const Hello& hello);
 
+/// Whether it may change the length of frames.
+[[nodiscard]] bool changes_lengths(const function::NfTraits& traits) noexcept;
 /// Why the function cannot be in a process of its own; "": it can.
 [[nodiscard]] std::string why_not_served(const function::NfTraits& traits);
 /// Of a function that can. `stage`: of a stage in a proxy (why_no_stage); null: it has none. Fails if the function has

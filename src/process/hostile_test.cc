@@ -12,6 +12,7 @@
 #include <array>
 #include <cstring>
 #include <deque>
+#include <limits>
 #include <random>
 #include <thread>
 
@@ -150,7 +151,11 @@ TEST_F(HostileFunction, IsRefusedIfItsDescriptionIsNonsense) {
   EXPECT_TRUE(refused([](Description& d) { d.reason[0] = Text<kLongestReason>("a\"},\n"); }));
   EXPECT_TRUE(refused([](Description& d) { d.reason[0].bytes.fill('\xff'); }));
   EXPECT_TRUE(refused([](Description& d) { d.writes = ~std::uint64_t{0}; }));
-  EXPECT_TRUE(refused([](Description& d) { d.writes |= FieldSet{Field::frame_shape}.bits(); }));
+  EXPECT_TRUE(refused([](Description& d) { d.head = 1; })) << "it does not change lengths";
+  EXPECT_TRUE(refused([](Description& d) {
+    d.writes |= FieldSet{Field::frame_shape}.bits();
+    d.tail = kMostGrowth + 1;
+  }));
   EXPECT_TRUE(refused([](Description& d) { d.writes |= std::uint64_t{1} << 63; }));
   EXPECT_TRUE(refused([](Description& d) {
     d.failed = 1;
@@ -175,7 +180,10 @@ TEST_F(HostileFunction, IsRefusedIfItsStageIsNonsense) {
   EXPECT_TRUE(refused([](Description& d) { d.stage.reads |= std::uint64_t{1} << 63; }));
   EXPECT_TRUE(refused([](Description& d) { d.stage.writes |= std::uint64_t{1} << 63; }));
   EXPECT_TRUE(refused([](Description& d) { d.stage.findings_bytes = 1 << 20; }));
-  EXPECT_TRUE(refused([](Description& d) { d.stage.state_bytes = 8; }));
+  EXPECT_FALSE(refused([](Description& d) { d.stage.state_bytes = kMostStates; }));
+  EXPECT_TRUE(refused([](Description& d) { d.stage.state_bytes = kMostStates + 8; }));
+  EXPECT_TRUE(refused([](Description& d) { d.stage.state_bytes = 12; }));
+  EXPECT_TRUE(refused([](Description& d) { d.state_reads = std::uint64_t{1} << 63; }));
   EXPECT_TRUE(refused([](Description& d) { d.stage.head = 1; }));
   EXPECT_TRUE(refused([](Description& d) { d.stage.tail = 0xffffffff; }));
   EXPECT_TRUE(refused([](Description& d) { d.stage.chooses_port = 1; })) << "its verdicts name no ports";
@@ -435,6 +443,41 @@ TEST_F(HostileFunction, ChangesResultsWhileTheyAreRead) {
   }
 }
 
+/// Packets of a function that says it changes lengths, by up to 20 bytes before a frame and 3 after it.
+TEST_F(HostileFunction, IsLostIfItMovesFramesByMoreThanItsFunctionCan) {
+  const auto forwarded = [&](std::int32_t head, std::int64_t longer) {
+    Behaviour behaviour;
+    behaviour.describe = [](Description& d) {
+      d.writes |= FieldSet{Field::frame_shape, Field::payload}.bits();
+      d.head = 20;
+      d.tail = 3;
+    };
+    behaviour.serve = [&](BurstPage&, BurstSlot& slot) {
+      for (std::size_t i = 0; i < slot.packets; ++i)
+        slot.results[i] = {Verdict::forward(), 0, head,
+                           static_cast<std::uint32_t>(slot.descriptors[i].length + longer)};
+      return true;
+    };
+    const HandMadeFunction hand_made(path_, std::move(behaviour));
+    const Outcome outcome = run_remote(settings());
+    expect_none_missing(outcome);
+    EXPECT_FALSE(hand_made.could_write());
+    return outcome.report.forwarded.packets;
+  };
+  const auto length = static_cast<std::int64_t>(run::testing::numbered(1).size());
+  EXPECT_EQ(forwarded(0, 0), kPackets);
+  EXPECT_EQ(forwarded(20, 23), kPackets);
+  EXPECT_EQ(forwarded(-5, -5), kPackets);
+  EXPECT_EQ(forwarded(21, 21), 0U) << "before its room";
+  EXPECT_EQ(forwarded(0, 4), 0U) << "after its room";
+  EXPECT_EQ(forwarded(-5, 0), 0U) << "the same";
+  EXPECT_EQ(forwarded(0, -length + 13), 0U) << "without its link header";
+  EXPECT_EQ(forwarded(static_cast<std::int32_t>(-length - 1), 0), 0U);
+  EXPECT_EQ(forwarded(std::numeric_limits<std::int32_t>::min(), 0), 0U);
+  EXPECT_EQ(forwarded(std::numeric_limits<std::int32_t>::max(), 0), 0U);
+  EXPECT_EQ(forwarded(0, 0x7fffffff), 0U);
+}
+
 /// Frames of the ring must not be taken for copies in the queue's memory, from which they would be read back.
 TEST_F(HostileFunction, NumbersMemoryAsTheQueuesOwn) {
   for (const std::uint32_t number : {0U, 1U << 16, static_cast<std::uint32_t>(kMostMemories) + 1, 0xffffffffU}) {
@@ -606,6 +649,78 @@ TEST_F(HostileChain, LosesAFunctionThatConfirmsNothingIfItSendsFindings) {
   put(*made);
   made->slot().kind = BurstSlot::kConfirm;
   EXPECT_FALSE(is_done(*made));
+}
+
+TEST_F(HostileChain, LosesAFunctionThatMakesNoStatesIfItAsksForThem) {
+  const auto made = connect();
+  put(*made);
+  made->slot().kind = BurstSlot::kDecide;
+  EXPECT_FALSE(is_done(*made));
+}
+
+/// The function puts 20 bytes before each frame.
+class HostileLengths : public HostileChain {
+ protected:
+  static void grow(FakeFunction& function) {
+    drop_thirds(function);
+    function.own_traits.cpu.writes |= FieldSet{Field::payload, Field::frame_shape};
+    function.own_traits.growth = {20, 3};
+    function.process = [](std::span<PacketView> packets) {
+      for (PacketView& packet : packets) {
+        packet.frame -= 20;
+        packet.packet->offset -= 20;
+        packet.packet->length += 20;
+        std::memset(packet.frame, 7, 20);
+      }
+    };
+  }
+  void SetUp() override { serve(grow); }
+  void TearDown() override {}
+  static constexpr std::size_t kAt = 64;
+  static void put(HandMade& made) {
+    HostileChain::put(made);
+    std::memmove(made.memory.data() + kCopiesAt + kAt, made.memory.data() + kCopiesAt, 100);
+    made.slot().frames[0] = frame_place(kCopies, kAt);
+  }
+};
+
+TEST_F(HostileLengths, AreOfFramesWithRoom) {
+  const auto is_refused = [&](const std::function<void(BurstSlot&)>& change) {
+    const auto made = connect();
+    put(*made);
+    change(made->slot());
+    return !is_done(*made);
+  };
+  EXPECT_FALSE(is_refused([](BurstSlot&) {}));
+  EXPECT_FALSE(is_refused([](BurstSlot& slot) { slot.frames[0] = frame_place(kCopies, 20); }));
+  EXPECT_TRUE(is_refused([](BurstSlot& slot) { slot.frames[0] = frame_place(kCopies, 19); }));
+  EXPECT_TRUE(is_refused([](BurstSlot& slot) {
+    slot.frames[0] = frame_place(kCopies, kSlots * kCopiesBytes - 2 - slot.descriptors[0].length);
+  }));
+  EXPECT_TRUE(is_refused([](BurstSlot& slot) { slot.descriptors[0].length = kCopiesBytes; }))
+      << "more than a burst can have";
+  EXPECT_TRUE(is_refused([](BurstSlot& slot) {
+    slot.packets = function::kBurst;
+    for (std::size_t i = 0; i < function::kBurst; ++i) {
+      slot.frames[i] = slot.frames[0];
+      slot.descriptors[i] = slot.descriptors[0];
+      slot.descriptors[i].length = 8000;
+    }
+  })) << "the same";
+}
+
+TEST_F(HostileLengths, ChangeNothingButTheFrame) {
+  const auto made = connect();
+  put(*made);
+  const std::uint32_t length = made->slot().descriptors[0].length;
+  const std::vector<std::uint8_t> before(made->memory.begin() + kCopiesAt, made->memory.begin() + kCopiesAt + 512);
+  ASSERT_TRUE(is_done(*made));
+  EXPECT_EQ(made->slot().results[0].head, 20);
+  EXPECT_EQ(made->slot().results[0].length, length + 20);
+  std::vector<std::uint8_t> expected = before;
+  std::fill_n(expected.begin() + kAt - 20, 20, std::uint8_t{7});
+  EXPECT_EQ(std::vector<std::uint8_t>(made->memory.begin() + kCopiesAt, made->memory.begin() + kCopiesAt + 512),
+            expected);
 }
 
 /// Its findings are below 100.

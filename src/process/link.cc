@@ -100,9 +100,9 @@ void Link::end_queue(std::uint32_t queue) noexcept {
   if (!is_lost() && ipc::send_message(socket_.get(), bytes_of(message), {}, kLongestRelease) != 0) lose();
 }
 
-std::unique_ptr<Queue> Queue::make(const std::shared_ptr<Link>& link, unsigned worker) {
+std::unique_ptr<Queue> Queue::make(const std::shared_ptr<Link>& link, unsigned worker, FrameRoom growth) {
   std::span<std::uint8_t> memory(static_cast<std::uint8_t*>(map_memory(kQueueBytes, true)), kQueueBytes);
-  std::unique_ptr<Queue> queue(new Queue(link, memory));  // owns the memory
+  std::unique_ptr<Queue> queue(new Queue(link, memory, growth));  // owns the memory
   MakeQueue request;
   request.worker = worker;
   const auto id = link->request(request, shared_part_of(memory)->file);
@@ -154,15 +154,14 @@ Queue::Added Queue::add(PacketView packet, bool copies, std::span<const std::byt
   const std::size_t slot = (submitted_ + 1) % kSlots;
   Burst& burst = bursts_[slot];
   if (burst.packets == function::kBurst) return Added::no;
-  constexpr std::size_t kLine = 64;
   const auto found = copies ? std::nullopt : find(packet);
   FramePlace& place = burst.places[burst.packets];
   if (found) {
     place = *found;
   } else {
-    const std::size_t room = (std::size_t{packet.length()} + kLine - 1) / kLine * kLine;
+    const std::size_t room = room_of_copy(packet.length(), growth_);
     if (room > kCopiesBytes - copied_bytes_) return Added::no;
-    place = frame_place(kCopies, slot * kCopiesBytes + copied_bytes_);
+    place = frame_place(kCopies, slot * kCopiesBytes + copied_bytes_ + room_before_copy(growth_));
     if (packet.length() > 0) std::memcpy(memory_.data() + kCopiesAt + offset_of(place), packet.frame, packet.length());
     copied_bytes_ += room;
   }
@@ -224,6 +223,14 @@ std::size_t Queue::take(std::span<PacketResult> results) noexcept {
   const std::size_t packets = bursts_[taken_ % kSlots].packets;
   std::memcpy(results.data(), page().slots[taken_ % kSlots].results.data(), packets * sizeof(PacketResult));
   return packets;
+}
+
+void Queue::take_states(std::span<std::byte* const> states, std::size_t bytes_of_each) const noexcept {
+  const std::byte* from = page().slots[(taken_ + 1) % kSlots].states.data();
+  for (std::byte* const of_packet : states) {
+    std::memcpy(of_packet, from, bytes_of_each);
+    from += bytes_of_each;
+  }
 }
 
 const std::uint8_t* Queue::copy(std::size_t packet) const noexcept {

@@ -75,7 +75,9 @@ class Link {
 class Queue {
  public:
   /// Null: the process refuses, or the link is lost. Throws std::bad_alloc.
-  [[nodiscard]] static std::unique_ptr<Queue> make(const std::shared_ptr<Link>& link, unsigned worker);
+  /// `growth`: room around copied frames.
+  [[nodiscard]] static std::unique_ptr<Queue> make(const std::shared_ptr<Link>& link, unsigned worker,
+                                                   FrameRoom growth = {});
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
   ~Queue();
@@ -112,12 +114,15 @@ class Queue {
   /// Takes the first burst under way. If it is done, `results` has its results, copied once: the other process may
   /// change them at any time. Returns how many packets it has.
   std::size_t take(std::span<PacketResult> results) noexcept;
+  /// The same for what it has of states, by packet; call it before.
+  void take_states(std::span<std::byte* const> states, std::size_t bytes_of_each) const noexcept;
   /// The copied frame of a packet of the burst that was taken last, in memory that the other process may change. Null:
   /// it was not copied.
   [[nodiscard]] const std::uint8_t* copy(std::size_t packet) const noexcept;
 
  private:
-  Queue(std::shared_ptr<Link> link, std::span<std::uint8_t> memory) : link_(std::move(link)), memory_(memory) {}
+  Queue(std::shared_ptr<Link> link, std::span<std::uint8_t> memory, FrameRoom growth)
+      : link_(std::move(link)), memory_(memory), growth_(growth) {}
   [[nodiscard]] BurstPage& page() const noexcept { return *reinterpret_cast<BurstPage*>(memory_.data()); }
   [[nodiscard]] std::optional<FramePlace> find(PacketView packet) const noexcept;
   [[nodiscard]] State look(std::chrono::nanoseconds longest) noexcept;
@@ -126,6 +131,7 @@ class Queue {
 
   const std::shared_ptr<Link> link_;
   const std::span<std::uint8_t> memory_;
+  const FrameRoom growth_;
   std::uint32_t id_ = 0;
   std::array<Frames, kMostMemories> frames_{};
   std::size_t frame_count_ = 0;

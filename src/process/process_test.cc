@@ -227,9 +227,12 @@ TEST_F(Process, RefusesWhatItCannotServe) {
   };
   using ::testing::HasSubstr;
   EXPECT_THAT(with([](auto& traits) { traits.emits = true; }), HasSubstr("it makes packets"));
-  EXPECT_THAT(with([](auto& traits) { traits.growth.tail = 8; }), HasSubstr("changes the length"));
-  EXPECT_THAT(with([](auto& traits) { traits.cpu.writes |= FieldSet{Field::frame_shape}; }),
-              HasSubstr("changes the length"));
+  EXPECT_THAT(with([](auto& traits) { traits.growth.tail = 8; }), HasSubstr("does not say"));
+  EXPECT_THAT(with([](auto& traits) {
+                traits.cpu.writes |= FieldSet{Field::frame_shape};
+                traits.growth.head = kMostGrowth + 1;
+              }),
+              HasSubstr("adds 1025 bytes"));
   EXPECT_THAT(with([](auto& traits) { traits.replaces_frames = true; }), HasSubstr("larger frames"));
   EXPECT_THAT(with([](auto& traits) { traits.connections = conntrack::Options(); }), HasSubstr("connections"));
   EXPECT_THAT(with([](auto& traits) { traits.asks_for_arrivals = true; }), HasSubstr("arrived"));
@@ -237,6 +240,45 @@ TEST_F(Process, RefusesWhatItCannotServe) {
   EXPECT_EQ(with([](auto&) {}), "");
   server_.reset();
   EXPECT_THAT(refused(), HasSubstr("penstock function serve"));
+}
+
+/// Puts 20 bytes before each frame and 3 after it, or removes as many; leaves each third one as it is.
+void change_lengths(FakeFunction& function) {
+  function.own_traits.cpu = {{Field::payload}, {Field::payload, Field::frame_shape, Field::wire_length}};
+  function.own_traits.growth = {20, 3};
+  function.process = [](std::span<PacketView> packets) {
+    for (PacketView& packet : packets) {
+      const std::uint64_t number = run::testing::number_of(packet);
+      if (number % 3 == 0) continue;
+      const bool grows = number % 3 == 1;
+      const std::int32_t head = grows ? 20 : -2;
+      std::uint8_t* const from = packet.frame;
+      packet.frame -= head;
+      std::memmove(packet.frame, from, 14);  // the link header stays
+      packet.packet->offset -= static_cast<std::uint32_t>(head);
+      packet.packet->length += static_cast<std::uint32_t>(head);
+      if (grows) {
+        std::memset(packet.frame + packet.packet->length, 0x5a, 3);
+        packet.packet->length += 3;
+        std::memset(packet.frame + 14, static_cast<int>(number), 20);
+      }
+      packet.packet->wire_length = packet.packet->length;
+    }
+  };
+}
+
+TEST_F(Process, ChangesTheLengthOfFrames) {
+  serve(change_lengths);
+  const Outcome local = run_local(change_lengths);
+  for (const bool in_place : {false, true}) {
+    RemoteSettings settings = this->settings();
+    settings.in_place = in_place;
+    const Outcome remote = run_remote(settings);
+    expect_same(local, remote);
+    ASSERT_EQ(remote.sent.at(0).size(), kPackets);
+    for (std::size_t i = 0; i < kPackets; ++i) ASSERT_EQ(remote.sent[0][i].bytes, local.sent[0][i].bytes) << i;
+    EXPECT_EQ(of(remote.function, "losses"), 0U);
+  }
 }
 
 TEST_F(Process, SaysWhyItCannotMakeTheFunction) {

@@ -57,6 +57,9 @@ struct Hello {
   std::array<PortMessage, kMostPorts> port{};
 };
 
+inline constexpr std::size_t kMostStates = 64;  // bytes for a device stage about a packet, from the function's process
+inline constexpr std::uint32_t kMostGrowth = 1024;  // bytes that a frame may grow by, on either side
+
 /// function::NfTraits, as far as the chain needs it.
 struct Description {
   enum Flag : std::uint32_t {
@@ -84,6 +87,10 @@ struct Description {
   std::uint64_t finish_writes = 0;
   std::uint64_t clear_mask = 0;
   std::uint64_t clear_value = 0;
+  // Of a function that changes the length of frames: the most bytes that it adds.
+  std::uint32_t head = 0;
+  std::uint32_t tail = 0;
+  std::uint64_t state_reads = 0;  // of the state stage, if the stage in a proxy needs states
 };
 
 struct MakeQueue {

@@ -68,6 +68,7 @@ class RemoteFunction final : public function::NetworkFunction,
   const function::NfTraits& traits() const noexcept override { return served_->traits(); }
   std::unique_ptr<function::CpuStage> make_cpu_stage() override;
   std::unique_ptr<function::FinishStage> make_finish_stage(function::CpuStage& twin) override;
+  std::unique_ptr<function::StateStage> make_state_stage(function::CpuStage& twin) override;
   Result<void> begin_run() override {
     if (!watcher_.joinable()) watcher_ = std::thread([this] { watch(); });
     return {};
@@ -173,6 +174,7 @@ class RemoteStage final : public function::CpuStage, public function::DeferringS
     }
   }
   bool begin(std::span<PacketView> packets) noexcept override {
+    if (changes_lengths(function_.traits())) return false;  // the chain then finds out at once how they have changed
     if (fill(packets) < packets.size()) return false;
     submit_burst(packets);
     return true;
@@ -206,6 +208,8 @@ class RemoteStage final : public function::CpuStage, public function::DeferringS
   void end_confirm() noexcept {
     while (queue_ != nullptr && queue_->under_way() > 0) take_sent();
   }
+  /// For its state stage: what a stage with these tables needs to know about the packets. Zeros: nothing.
+  void decide(Packets packets, std::span<std::byte* const> states, std::uint64_t grant) noexcept;
   /// Packets that the process does not get, since their findings are clear.
   void pass_over(const function::PassedOver& packets) noexcept {
     if (packets.packets == 0) return;
@@ -226,7 +230,7 @@ class RemoteStage final : public function::CpuStage, public function::DeferringS
   /// Opens memory to the process, if the worker has found some.
   void open_memory() noexcept {
     if (!wants_memory_.load(std::memory_order_acquire)) return;
-    const bool writes = function_.served().changes_bytes();
+    const bool writes = function_.served().changes_bytes() && !changes_lengths(function_.traits());
     auto frames = queue_->open(wanted_.file.get(), wanted_.memory, writes);
     const std::lock_guard lock(mutex_);
     news_.opened = frames;
@@ -236,13 +240,19 @@ class RemoteStage final : public function::CpuStage, public function::DeferringS
 
  private:
   [[nodiscard]] bool usable() const noexcept { return queue_ != nullptr && !queue_->link().is_lost(); }
+  /// Whether the process gets copies of packets that it may change.
   [[nodiscard]] bool copies_all() const noexcept {
-    return function_.served().changes_bytes() && !function_.settings().in_place;
+    return function_.served().changes_bytes() &&
+           (!function_.settings().in_place || changes_lengths(function_.traits()));
   }
+  /// … and of packets that it must not change, in case it could do that in the chain's memory.
+  [[nodiscard]] bool copies_unchanged() const noexcept { return copies_all() && !changes_lengths(function_.traits()); }
   void take_news() noexcept;
   [[nodiscard]] bool begin_burst() noexcept;
-  [[nodiscard]] std::size_t fill(Packets packets) noexcept { return begin_burst() ? add(packets, {}) : 0; }
-  [[nodiscard]] std::size_t add(Packets packets, Findings findings) noexcept;
+  [[nodiscard]] std::size_t fill(Packets packets) noexcept {
+    return begin_burst() ? add(packets, {}, copies_all()) : 0;
+  }
+  [[nodiscard]] std::size_t add(Packets packets, Findings findings, bool copies) noexcept;
   void submit(BurstSlot::Kind kind) noexcept {
     queue_->submit(kind, std::exchange(begins_batch_, false), std::exchange(passed_over_, {}));
   }
@@ -255,6 +265,7 @@ class RemoteStage final : public function::CpuStage, public function::DeferringS
   [[nodiscard]] Taken take_confirmed() noexcept;
   void take_sent() noexcept;
   [[nodiscard]] bool take_drops(Packets packets) noexcept;
+  [[nodiscard]] bool are_possible(std::span<const PacketResult> results, Packets packets) const noexcept;
   void wait() noexcept;
   [[nodiscard]] bool is_decided() noexcept;
   void want_memory_of(PacketView packet) noexcept;
@@ -305,8 +316,7 @@ bool RemoteStage::begin_burst() noexcept {
 }
 
 /// Adds packets to the burst. Returns how many have room.
-std::size_t RemoteStage::add(Packets packets, Findings findings) noexcept {
-  const bool copies = copies_all();
+std::size_t RemoteStage::add(Packets packets, Findings findings, bool copies) noexcept {
   const std::uint32_t finding_bytes = function_.traits().findings_bytes;
   std::uint64_t copied = 0;
   std::size_t count = 0;
@@ -331,7 +341,7 @@ void RemoteStage::submit_burst(std::span<PacketView> packets) noexcept {
 std::size_t RemoteStage::submit_findings(Packets packets, Findings findings, std::uint64_t grant) noexcept {
   if (!begin_burst()) return 0;
   const bool known = knows(grant);
-  const std::size_t count = add(packets, known ? findings : Findings());
+  const std::size_t count = add(packets, known ? findings : Findings(), copies_all());
   if (count == 0) return 0;
   submit(known ? BurstSlot::kConfirm : BurstSlot::kProcess);
   if (known) function_.counters().confirmed.fetch_add(count, std::memory_order_relaxed);
@@ -362,6 +372,27 @@ void RemoteStage::begin_confirm(Packets packets, Findings findings, std::uint64_
     }
     packets = packets.subspan(count);
     findings = findings.subspan(count);
+  }
+}
+
+void RemoteStage::decide(Packets packets, std::span<std::byte* const> states, std::uint64_t grant) noexcept {
+  const std::size_t bytes = function_.traits().state_bytes;
+  while (!packets.empty()) {
+    // By other tables, another SA could have the same number, for example.
+    std::size_t count = begin_burst() && knows(grant) ? add(packets, {}, copies_unchanged()) : 0;
+    bool decided = false;
+    if (count > 0) {
+      submit(BurstSlot::kDecide);
+      wait();
+      decided = is_decided();
+      if (decided) queue_->take_states(states.first(count), bytes);
+      static_cast<void>(queue_->take(results_));
+    } else {
+      count = packets.size();
+    }
+    for (std::byte* const state : states.first(decided ? 0 : count)) std::memset(state, 0, bytes);
+    packets = packets.subspan(count);
+    states = states.subspan(count);
   }
 }
 
@@ -436,12 +467,9 @@ void RemoteStage::finish() noexcept {
 /// False: nothing has changed but frames that the process may change in place.
 bool RemoteStage::take_verdicts(std::span<PacketView> packets) noexcept {
   const std::span<const PacketResult> results = std::span(results_).first(packets.size());
-  for (const PacketResult& result : results) {
-    if (function_.is_possible(result.verdict)) continue;
-    function_.lose(queue_->link(), "gives a verdict that its function cannot have");
-    return false;
-  }
+  if (!are_possible(results, packets)) return false;
   const function::NfTraits& traits = function_.traits();
+  const bool moves = changes_lengths(traits);
   const bool marks = traits.cpu.writes.has(Field::mark);
   const bool changes_bytes = function_.served().changes_bytes();
   for (std::size_t i = 0; i < packets.size(); ++i) {
@@ -451,10 +479,38 @@ bool RemoteStage::take_verdicts(std::span<PacketView> packets) noexcept {
     if (!verdict.alive()) continue;
     if (marks) descriptor.mark = results[i].mark;
     if (!changes_bytes) continue;
-    const std::uint8_t* const copy = queue_->copy(i);
+    const std::uint8_t* copy = queue_->copy(i);
+    if (moves && (results[i].head != 0 || results[i].length != descriptor.length)) {  // then there is a copy
+      copy -= results[i].head;
+      packets[i].frame -= results[i].head;
+      descriptor.offset -= static_cast<std::uint32_t>(results[i].head);
+      descriptor.length = descriptor.wire_length = results[i].length;
+    }
     if (copy != nullptr && descriptor.length > 0) std::memcpy(packets[i].frame, copy, descriptor.length);
     // The process may have changed any byte, also those that say where the headers are.
     parse(packets[i]);
+  }
+  return true;
+}
+
+/// Whether the function can have left packets so. If not, the process is lost.
+bool RemoteStage::are_possible(std::span<const PacketResult> results, Packets packets) const noexcept {
+  const FrameRoom growth = function_.traits().growth;
+  const bool moves = changes_lengths(function_.traits());
+  for (std::size_t i = 0; i < packets.size(); ++i) {
+    const PacketResult& result = results[i];
+    if (!function_.is_possible(result.verdict)) {
+      function_.lose(queue_->link(), "gives a verdict that its function cannot have");
+      return false;
+    }
+    if (!moves || !result.verdict.alive()) continue;
+    const std::int64_t before = packets[i].length(), after = result.length, head = result.head;
+    const std::int64_t link_header = std::min<std::int64_t>(before, packets[i].layout().network_offset);
+    const bool is_inside = head <= std::int64_t{growth.head} && head >= -before && after >= link_header &&
+                           after - head <= before + std::int64_t{growth.tail};
+    if (is_inside) continue;
+    function_.lose(queue_->link(), "moves a frame by more than its function can");
+    return false;
   }
   return true;
 }
@@ -522,6 +578,20 @@ class RemoteFinishStage final : public function::FinishStage, public function::H
   std::uint64_t grant_ = 0;  // of the findings that come next
 };
 
+/// Asks the process what it decides about packets that a device will process.
+class RemoteStateStage final : public function::StateStage, public function::StatesOfGrant {
+ public:
+  explicit RemoteStateStage(RemoteStage& twin) noexcept : twin_(twin) {}
+  void take_grant(std::uint64_t grant) noexcept override { grant_ = grant; }
+  void fill(std::span<const PacketView> packets, std::span<std::byte* const> states) noexcept override {
+    twin_.decide(packets, states, grant_);
+  }
+
+ private:
+  RemoteStage& twin_;
+  std::uint64_t grant_ = 0;  // of the stage that gets the states
+};
+
 Result<function::GrantToken> RemoteFunction::ask_for_token(const std::function<bool()>& gives_up) {
   std::shared_ptr<Link> link;
   {
@@ -539,7 +609,7 @@ Result<function::GrantToken> RemoteFunction::ask_for_token(const std::function<b
 std::unique_ptr<function::CpuStage> RemoteFunction::make_cpu_stage() {
   const std::lock_guard lock(mutex_);
   const unsigned worker = made_stages_++;
-  auto stage = std::make_unique<RemoteStage>(*this, worker, Queue::make(link_, worker));
+  auto stage = std::make_unique<RemoteStage>(*this, worker, Queue::make(link_, worker, traits().growth));
   stages_.push_back(stage.get());
   return stage;
 }
@@ -547,6 +617,11 @@ std::unique_ptr<function::CpuStage> RemoteFunction::make_cpu_stage() {
 std::unique_ptr<function::FinishStage> RemoteFunction::make_finish_stage(function::CpuStage& twin) {
   if (!traits().finish) return nullptr;
   return std::make_unique<RemoteFinishStage>(static_cast<RemoteStage&>(twin), *served_->clear_findings());
+}
+
+std::unique_ptr<function::StateStage> RemoteFunction::make_state_stage(function::CpuStage& twin) {
+  if (traits().state_bytes == 0) return nullptr;
+  return std::make_unique<RemoteStateStage>(static_cast<RemoteStage&>(twin));
 }
 
 void RemoteFunction::watch() noexcept {
@@ -604,7 +679,7 @@ void RemoteFunction::return_from_loss() {
   const std::lock_guard lock(mutex_);
   link_ = std::move(opened->link);
   for (RemoteStage* const stage : stages_) {
-    if (auto queue = Queue::make(link_, stage->worker())) stage->offer(std::move(queue));
+    if (auto queue = Queue::make(link_, stage->worker(), traits().growth)) stage->offer(std::move(queue));
   }
   returned_at_ = Clock::now();
   log_info("{}: the process at {} is back", traits().name, settings_.socket);

@@ -12,7 +12,9 @@
 #include <new>
 #include <utility>
 
+#include "function/granted_stage.h"
 #include "function/stack_use.h"
+#include "process/description.h"
 
 namespace penstock::process {
 
@@ -22,6 +24,12 @@ constexpr LinkType kLastLinkType = LinkType::cisco_hdlc;
 
 bool confirms(const function::NetworkFunction& function) noexcept {
   return function::confirmed_findings(function) && function.traits().findings_bytes <= kMostFindings;
+}
+
+/// Whether its states may cross through the chain's process.
+bool decides(const function::NetworkFunction& function) noexcept {
+  const std::uint32_t bytes = function.traits().state_bytes;
+  return bytes > 0 && bytes <= kMostStates && dynamic_cast<const function::DecidingFunction*>(&function) != nullptr;
 }
 
 }  // namespace
@@ -46,8 +54,13 @@ ServedQueue::ServedQueue(function::NetworkFunction& function, unsigned worker, s
       finish_(confirms(function) ? function.make_finish_stage(*stage_) : nullptr),
       confirming_(dynamic_cast<function::ConfirmingStage*>(finish_.get())),
       findings_bytes_(function.traits().findings_bytes),
+      states_(decides(function) ? function.make_state_stage(*stage_) : nullptr),
+      state_bytes_(function.traits().state_bytes),
+      growth_(changes_lengths(function.traits()) ? std::optional(function.traits().growth) : std::nullopt),
       descriptors_(offloaded_ == nullptr ? function::kBurst : kSlots * function::kBurst),
-      views_(descriptors_.size()) {
+      views_(descriptors_.size()),
+      own_memory_(growth_ ? descriptors_.size() / function::kBurst * kCopiesBytes : 0),
+      own_frames_(growth_ ? descriptors_.size() : 0) {
   if (stack::Attachment* const attachment = stack_.attachment(0)) stage_->attach(*attachment);
   number_ = page().submitted.load();
   thread_ = std::thread([this] { run(); });
@@ -112,6 +125,8 @@ bool ServedQueue::serve() noexcept {
     for (const PacketView& packet : packets) stage_->observe(packet);
   } else if (bursts.front().kind == BurstSlot::kConfirm) {
     confirm(packets);
+  } else if (bursts.front().kind == BurstSlot::kDecide) {
+    decide(packets);
   } else {
     stage_->process(packets);
     stack_.settle(0);
@@ -132,6 +147,14 @@ void ServedQueue::confirm(std::span<const PacketView> packets) noexcept {
   for (std::size_t i = 0; i < packets.size(); ++i) of_each[i] = findings_.data() + i * findings_bytes_;
   finish_->finish(packets, std::span(of_each).first(packets.size()));
   stack_.settle(0);
+}
+
+void ServedQueue::decide(std::span<const PacketView> packets) noexcept {
+  std::array<std::byte*, function::kBurst> of_each;
+  for (std::size_t i = 0; i < packets.size(); ++i) of_each[i] = made_states_.data() + i * state_bytes_;
+  states_->fill(packets, std::span(of_each).first(packets.size()));
+  BurstSlot& slot = page().slots[(number_ + 1) % kSlots];
+  std::memcpy(slot.states.data(), made_states_.data(), packets.size() * state_bytes_);
 }
 
 /// A launch takes longer than the chain's worker needs for its next bursts: waits until no more come for a while, or
@@ -169,7 +192,9 @@ const char* ServedQueue::take(std::uint32_t most) noexcept {
     burst.packets = __atomic_load_n(&slot.packets, __ATOMIC_RELAXED);
     burst.passed_over = {__atomic_load_n(&slot.passed_over.packets, __ATOMIC_RELAXED),
                          __atomic_load_n(&slot.passed_over.bytes, __ATOMIC_RELAXED)};
-    if (burst.kind > BurstSlot::kConfirm) return "an unknown kind of burst";
+    if (burst.kind > BurstSlot::kDecide) return "an unknown kind of burst";
+    if (burst.kind == BurstSlot::kDecide && states_ == nullptr)
+      return "packets that need states, for a function that makes none";
     const bool confirms = burst.kind == BurstSlot::kConfirm;
     if (confirms && confirming_ == nullptr) return "findings for a function that confirms none";
     if ((burst.packets == 0 && !confirms) || burst.packets > function::kBurst) return "a burst of a wrong size";
@@ -192,7 +217,8 @@ void ServedQueue::finish() noexcept {
     BurstSlot& slot = page().slots[(number_ + 1) % kSlots];
     for (std::size_t i = 0; i < burst.packets && burst.kind != BurstSlot::kObserve; ++i) {
       const PacketDescriptor& packet = descriptors_[burst.first + i];
-      slot.results[i] = {packet.verdict, packet.mark};
+      slot.results[i] = {packet.verdict, packet.mark, static_cast<std::int32_t>(-packet.offset), packet.length};
+      if (growth_ && burst.kind == BurstSlot::kProcess) give_frame(burst.first + i);
     }
     page().done.store(++number_, std::memory_order_release);
   }
@@ -202,6 +228,7 @@ void ServedQueue::finish() noexcept {
 const char* ServedQueue::take_packets(const BurstSlot& slot, const Burst& burst) noexcept {
   PacketDescriptor* const descriptors = descriptors_.data() + burst.first;
   std::memcpy(static_cast<void*>(descriptors), slot.descriptors.data(), burst.packets * sizeof(PacketDescriptor));
+  own_bytes_ = 0;
   for (std::size_t i = 0; i < burst.packets; ++i) {
     PacketDescriptor& packet = descriptors[i];
     const FramePlace place = __atomic_load_n(&slot.frames[i], __ATOMIC_RELAXED);
@@ -216,8 +243,38 @@ const char* ServedQueue::take_packets(const BurstSlot& slot, const Burst& burst)
     packet.offset = 0;
     packet.layout = {};
     views_[burst.first + i] = {memory.data() + offset, &packet};
+    if (!growth_ || burst.kind != BurstSlot::kProcess) continue;
+    if (const char* const why = take_frame(burst, i, place)) return why;
   }
   return nullptr;
+}
+
+/// Copies a frame that may change its length: what the function has written, such as an IV, must still be there when it
+/// reads it again. The frame has to be a copy of the chain's, with the same room, so that it can be given back.
+const char* ServedQueue::take_frame(const Burst& burst, std::size_t packet, FramePlace place) noexcept {
+  PacketView& view = views_[burst.first + packet];
+  const std::uint64_t offset = offset_of(place);
+  const std::size_t length = view.length();
+  const std::size_t after = memory_->bytes().size() - kCopiesAt;
+  if (memory_of(place) != kCopies || offset < growth_->head || after - offset - length < growth_->tail)
+    return "a frame without the room to grow";
+  const std::size_t room = room_of_copy(length, *growth_);
+  if (room > kCopiesBytes - own_bytes_) return "more bytes of frames than a burst can have";
+  std::uint8_t* const own = own_memory_.data() + taken_ * kCopiesBytes + own_bytes_ + room_before_copy(*growth_);
+  if (length > 0) std::memcpy(own, view.frame, length);
+  view.frame = own;
+  own_frames_[burst.first + packet] = {own, place};
+  own_bytes_ += room;
+  return nullptr;
+}
+
+/// Copies a frame back, as the function has left it.
+void ServedQueue::give_frame(std::size_t packet) noexcept {
+  const PacketDescriptor& descriptor = descriptors_[packet];
+  if (!descriptor.verdict.alive() || descriptor.length == 0) return;
+  const auto head = static_cast<std::int32_t>(-descriptor.offset);
+  const OwnFrame& own = own_frames_[packet];
+  std::memcpy(memory_->bytes().data() + kCopiesAt + offset_of(own.from) - head, own.frame - head, descriptor.length);
 }
 
 /// Copies what a device has found, and checks it. A function that confirms findings gets one burst at a time.

@@ -80,6 +80,9 @@ class ServedQueue {
   [[nodiscard]] const char* take_packets(const BurstSlot& slot, const Burst& burst) noexcept;
   [[nodiscard]] const char* take_findings(const BurstSlot& slot, const Burst& burst) noexcept;
   void confirm(std::span<const PacketView> packets) noexcept;
+  void decide(std::span<const PacketView> packets) noexcept;
+  [[nodiscard]] const char* take_frame(const Burst& burst, std::size_t packet, FramePlace place) noexcept;
+  void give_frame(std::size_t packet) noexcept;
   void finish() noexcept;
   [[nodiscard]] std::span<std::uint8_t> memory_named(std::uint64_t number) const noexcept;
 
@@ -92,6 +95,9 @@ class ServedQueue {
   const std::unique_ptr<function::FinishStage> finish_;  // null: the function confirms nothing
   function::ConfirmingStage* const confirming_;          // the same
   const std::size_t findings_bytes_;                     // of a packet
+  const std::unique_ptr<function::StateStage> states_;   // null: the function makes none
+  const std::size_t state_bytes_;                        // of a packet
+  const std::optional<FrameRoom> growth_;                // empty: the function does not change lengths
   // Written once each, before their number is known to the chain.
   std::array<std::unique_ptr<const MappedFile>, kMostMemories> frames_;
   std::atomic<std::size_t> frame_count_{0};
@@ -102,7 +108,17 @@ class ServedQueue {
   std::size_t taken_packets_ = 0;
   std::vector<PacketDescriptor> descriptors_;
   std::vector<PacketView> views_;
+  // Of a function that changes lengths: the frames themselves, which the other process cannot change meanwhile, each
+  // with room around it; and where they came from.
+  struct OwnFrame {
+    std::uint8_t* frame;
+    FramePlace from;
+  };
+  std::vector<std::uint8_t> own_memory_;
+  std::size_t own_bytes_ = 0;  // that are used, of the last burst
+  std::vector<OwnFrame> own_frames_;
   alignas(64) std::array<std::byte, function::kBurst * kMostFindings> findings_{};  // of the burst that is taken
+  alignas(64) std::array<std::byte, function::kBurst * kMostStates> made_states_{};
   std::atomic<std::uint64_t> packets_{0};
   std::atomic<bool> stops_{false};
   std::thread thread_;  // last: uses all others

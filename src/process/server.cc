@@ -131,9 +131,11 @@ class Session {
     if (queue == queues_.end()) return refuse("no such queue");
     if (request.bytes == 0 || request.bytes >> kOffsetBits != 0 || !has_sealed_file(received, request.bytes))
       return refuse("not a sealed memfd of that size");
-    // A function that only looks gets descriptors by which nothing can be written.
+    // A function that only looks gets descriptors by which nothing can be written. So does one that changes lengths,
+    // which only changes copies.
     constexpr std::uint64_t kBytes = (std::uint64_t{1} << kByteFieldCount) - 1;
-    const bool writes = (function_->traits().cpu.writes.bits() & kBytes) != 0;
+    const function::NfTraits& traits = function_->traits();
+    const bool writes = (traits.cpu.writes.bits() & kBytes) != 0 && !changes_lengths(traits);
     const auto number =
         queue->second->add(std::make_unique<const MappedFile>(received.descriptors[0].get(), request.bytes, writes));
     return number ? accept(static_cast<std::uint32_t>(*number)) : refuse("too much memory is open");
@@ -309,6 +311,9 @@ std::optional<function::StageNeeds> Server::stage_of(const function::NetworkFunc
   if (const auto recipe = function.stage_recipe(kGpu)) {
     auto needs = settings_.granter->needs_of(*recipe);
     if (needs) why = why_no_stage(function.traits(), *needs, function::confirmed_findings(function).has_value());
+    // Who has the lanes could make up states of functions that do not expect that.
+    if (why.empty() && needs->state_bytes > 0 && dynamic_cast<const function::DecidingFunction*>(&function) == nullptr)
+      why = "its stage needs states that cannot be protected on their way";
     if (why.empty()) return needs;
   }
   log_info("{} stays on the CPU: {}", function.traits().name, why);
@@ -330,6 +335,10 @@ Result<std::unique_ptr<function::NetworkFunction>> Server::make(std::string_view
   const std::lock_guard lock(making_);
   auto function = make_(name, surroundings);
   if (!function) return function;
+  if (settings_.granter != nullptr) {
+    if (auto* const deciding = dynamic_cast<function::DecidingFunction*>(function->get()))
+      deciding->decide_for_others();
+  }
   if (std::string reason = why_not_served((*function)->traits()); !reason.empty())
     return failure(Error{{},
                          fmt::format("{} cannot be in a process of its own", (*function)->traits().name),

@@ -57,10 +57,9 @@ class IpsecRuns : public ::testing::Test {
     });
     auto& sink = chain.add_sink("out");
     ipsec::Settings settings;
-    settings.mtu = 1400;
+    settings.mtu = mtu_;
     settings.device_is_remote = remote;
-    chain.functions.push_back({"ipsec", ipsec::testing::make_ipsec(ipsec::testing::kOutboundStates,
-                                                                   ipsec::testing::outbound_policies(), settings)});
+    chain.functions.push_back({"ipsec", make_(settings)});
     chain.settings.batch_bytes = 64 << 10;
     chain.settings.batch_packets = 100;
     chain.settings.queue_bytes = 4 << 20;
@@ -87,6 +86,12 @@ class IpsecRuns : public ::testing::Test {
     EXPECT_GT(proxied.report.gpu->segments, 0U);
   }
 
+  static std::unique_ptr<function::NetworkFunction> make_ipsec(const ipsec::Settings& settings) {
+    return ipsec::testing::make_ipsec(ipsec::testing::kOutboundStates, ipsec::testing::outbound_policies(), settings);
+  }
+
+  std::uint32_t mtu_ = 1400;
+  std::function<std::unique_ptr<function::NetworkFunction>(const ipsec::Settings& settings)> make_ = make_ipsec;
   const std::string path_ =
       (std::filesystem::temp_directory_path() /
        fmt::format("penstock-ipsec-{}-{}", ::getpid(), ::testing::UnitTest::GetInstance()->current_test_info()->name()))
