@@ -111,10 +111,13 @@ class FromRecipe final : public function::NetworkFunction {
       const auto checked = kernel_.check(*recipe);
       EXPECT_TRUE(checked) << to_string(checked.error());
       loaded_ = kernel_.load(*recipe);
+      recipe_ = *recipe;
       EXPECT_GT(loaded_->bytes(), 0U);
     }
     return loaded_->make_stage(use);
   }
+  /// From which the stages were made.
+  [[nodiscard]] const function::StageRecipe& recipe() const noexcept { return recipe_; }
   /// Exchanges the tables for those of its newest recipe. `meanwhile`: its stages pass a batch boundary.
   void replace_tables(const std::function<void()>& meanwhile) {
     const auto recipe = own_.stage_recipe(function::Processor::gpu);
@@ -127,6 +130,7 @@ class FromRecipe final : public function::NetworkFunction {
  private:
   function::NetworkFunction& own_;
   const function::RemoteKernel kernel_;
+  function::StageRecipe recipe_;
   std::unique_ptr<function::LoadedTables> loaded_;
 };
 

@@ -93,21 +93,26 @@ class OutboundFromRecipe : public ::testing::TestWithParam<Way> {};
 INSTANTIATE_TEST_SUITE_P(Ways, OutboundFromRecipe, ::testing::ValuesIn(penstock::testing::kWays),
                          [](const auto& way) { return way.param.name; });
 
-/// Lets the worker decide about a batch, or somebody who lies.
-void decide(function::StateStage& worker, Batch& batch, std::byte* decisions, bool lies, RandomFrames& choose) {
+/// Lets the worker decide about a batch.
+void fill(function::StateStage& worker, Batch& batch, std::byte* decisions, std::size_t bytes_of_each) {
   for (std::size_t first = 0; first < batch.size(); first += function::kBurst) {
     std::vector<PacketView> views;
     std::vector<std::byte*> states;
     for (std::size_t i = first; i < std::min(batch.size(), first + function::kBurst); ++i) {
       views.push_back(batch.view(i));
-      states.push_back(decisions + i * sizeof(Decision));
+      states.push_back(decisions + i * bytes_of_each);
     }
     worker.fill(views, states);
-    for (std::byte* const state : states) {
-      if (!lies || choose.below(2) == 0) continue;
-      const Decision lie = decision_of_a_liar(kOutboundSas, choose);
-      std::memcpy(state, &lie, sizeof lie);
-    }
+  }
+}
+
+/// … or somebody who lies.
+void decide(function::StateStage& worker, Batch& batch, std::byte* decisions, bool lies, RandomFrames& choose) {
+  fill(worker, batch, decisions, sizeof(Decision));
+  for (std::size_t i = 0; lies && i < batch.size(); ++i) {
+    if (choose.below(2) == 0) continue;
+    const Decision lie = decision_of_a_liar(kOutboundSas, choose);
+    std::memcpy(decisions + i * sizeof lie, &lie, sizeof lie);
   }
 }
 
@@ -158,6 +163,63 @@ TEST_P(OutboundFromRecipe, CarriesOutWhatTheHostDecides) {
     }
     EXPECT_GT(sealed, 500U);
   }
+}
+
+/// Of a process that does not trust the one with the lanes: a decision is carried out once, and not if it has changed.
+TEST_P(OutboundFromRecipe, CarriesOutSignedDecisionsOnce) {
+  const auto function = make_ipsec(kOutboundStates, outbound_policies(), remote_device());
+  function->decide_for_others();
+  FromRecipe remote(*function, remote_outbound_kernel());
+  OwnLane lane(remote, GetParam());
+  SealingOnHost on_host(*read_outbound_recipe(remote.recipe()));
+  const auto twin = function->make_cpu_stage();
+  const auto worker = function->make_state_stage(*twin);
+  twin->begin_batch();
+  RandomFrames choose(1);
+  std::size_t sealed = 0, changed = 0;
+  for (const std::size_t count : {1U, 31U, 32U, 33U, 2000U}) {
+    const std::vector<Frame> frames = outbound_frames(count, choose);
+    std::vector<std::byte> decided(count * sizeof(SignedDecision));
+    std::vector<bool> was_sealed(count);
+    for (const bool again : {false, true}) {
+      for (const Frame& frame : frames) ASSERT_TRUE(lane.append(frame));
+      std::byte* const states = lane.lane().states(0, 0);
+      if (!again) {
+        fill(*worker, lane.batch(), states, sizeof(SignedDecision));
+        for (std::size_t i = 0; i < count; ++i) {
+          if (choose.below(4) != 0) continue;
+          states[i * sizeof(SignedDecision) + choose.below(sizeof(SignedDecision))] ^=
+              static_cast<std::byte>(1U << choose.below(8));
+          ++changed;
+        }
+        std::memcpy(decided.data(), states, decided.size());
+      } else {
+        std::memcpy(states, decided.data(), decided.size());
+      }
+      ASSERT_TRUE(lane.start());
+      ASSERT_EQ(lane.wait(), gpu::Progress::kDone);
+      const ring::SegmentResults& results = lane.lane().results();
+      const SealingView view = on_host.view();
+      for (std::size_t i = 0; i < count; ++i) {
+        SCOPED_TRACE("packet " + std::to_string(i));
+        RoomyFrame expected(frames[i].bytes, on_host.spans.growth, frames[i].link_type, frames[i].wire_length);
+        const OutboundFinding expected_finding = carry_out_on_host(
+            decision_of(decided.data(), static_cast<std::uint32_t>(i), view), expected.view, on_host.spans, view);
+        OutboundFinding finding;
+        std::memcpy(&finding, results.findings.at(0) + i * sizeof finding, sizeof finding);
+        ASSERT_EQ(results.verdicts[i], expected.view.packet->verdict);
+        ASSERT_EQ(finding.sa, expected_finding.sa);
+        if (again && was_sealed[i]) {
+          ASSERT_EQ(results.verdicts[i], Verdict::punt());
+        }
+        was_sealed[i] = finding.sa != kNoSa;
+        sealed += was_sealed[i] ? 1 : 0;
+      }
+      lane.batch().reset(0);
+    }
+  }
+  EXPECT_GT(sealed, 500U);
+  EXPECT_GT(changed, 200U);
 }
 
 }  // namespace
