@@ -117,8 +117,10 @@ bool any_step(const Ruleset& rules, const Holds& holds) {
 bool tests_connections(const Step& step) noexcept { return std::visit(TestsConnection(), step); }
 
 bool Ruleset::tests_connections() const noexcept {
-  return std::ranges::any_of(conditions, is_on_connection) || any_step(*this, TestsConnection());
+  return std::ranges::any_of(conditions, is_on_connection) || steps_test_connections();
 }
+
+bool Ruleset::steps_test_connections() const noexcept { return any_step(*this, TestsConnection()); }
 
 bool Ruleset::has_steps() const noexcept {
   return std::ranges::any_of(entries, [](const Entry& entry) { return entry.action == Action::step; });

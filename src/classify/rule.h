@@ -124,6 +124,8 @@ struct Ruleset {
   [[nodiscard]] bool rejects() const noexcept;
   /// Whether any entry, or a step of it, tests or marks connections.
   [[nodiscard]] bool tests_connections() const noexcept;
+  /// Whether a step does.
+  [[nodiscard]] bool steps_test_connections() const noexcept;
   [[nodiscard]] bool has_steps() const noexcept;
   /// Whether a step tests the link header with which packets arrived.
   [[nodiscard]] bool tests_link_headers() const noexcept;

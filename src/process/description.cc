@@ -6,7 +6,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
+#include <limits>
 #include <utility>
+
+#include "conntrack/packet_connection.h"
+#include "function/connection_reader.h"
 
 namespace penstock::process {
 
@@ -71,8 +76,13 @@ Result<Surroundings> surroundings_of(const Hello& hello) {
 
 bool changes_lengths(const function::NfTraits& traits) noexcept { return traits.cpu.writes.has(Field::frame_shape); }
 
-std::string why_not_served(const function::NfTraits& traits) {
-  if (traits.connections) return "it tracks connections, which the functions of a chain share";
+std::string why_not_served(const function::NetworkFunction& function) {
+  const function::NfTraits& traits = function.traits();
+  if (traits.connections) {
+    const auto* const reader = dynamic_cast<const function::ConnectionReader*>(&function);
+    if (reader == nullptr) return "it changes connections, which the functions of a chain share";
+    if (std::string why = reader->why_needs_connections(); !why.empty()) return why;
+  }
   const bool grows = traits.growth.head > 0 || traits.growth.tail > 0;
   if (grows && !changes_lengths(traits))
     return "it adds bytes to frames, but does not say that it changes their length";
@@ -89,6 +99,8 @@ std::string why_not_served(const function::NfTraits& traits) {
 }
 
 std::string why_no_stage(const function::NfTraits& traits, const function::StageNeeds& stage, bool confirms) {
+  if (traits.connections && stage.state_bytes != sizeof(conntrack::PacketConnection))
+    return "its stage needs more of connections than their states";
   if (confirms) {
     if (!(traits.cpu.writes & byte_fields()).empty()) return "it changes packets, and its process finishes them";
     if (!stage.access.writes.empty()) return "its stage decides, and its process confirms what it finds";
@@ -112,6 +124,46 @@ std::string why_no_stage(const function::NfTraits& traits, const function::Stage
     return "its stage writes " + to_string(others);
   return "";
 }
+
+namespace {
+
+ConnectionsMessage message_of_options(const conntrack::Options& options) {
+  ConnectionsMessage message;
+  message.most_connections = options.most_connections;
+  message.most_fragments = options.most_fragments;
+  message.most_expectations = options.most_expectations;
+  message.most_retransmissions = options.tcp_max_retrans;
+  if (options.checksum) message.flags |= ConnectionsMessage::kChecksum;
+  if (options.tcp_loose) message.flags |= ConnectionsMessage::kLoose;
+  if (options.tcp_be_liberal) message.flags |= ConnectionsMessage::kLiberal;
+  if (options.tcp_ignore_invalid_rst) message.flags |= ConnectionsMessage::kIgnoreInvalidReset;
+  message.timeouts = std::bit_cast<decltype(message.timeouts)>(options.timeouts);
+  return message;
+}
+
+/// Empty: no function can have these.
+std::optional<conntrack::Options> options_of(const ConnectionsMessage& message) {
+  constexpr std::uint32_t kMostConnections = 100'000'000, kMostOthers = 1 << 20, kLongest = 365 * 24 * 3600;
+  const bool is_possible =
+      message.most_connections > 0 && message.most_connections <= kMostConnections &&
+      message.most_fragments <= kMostOthers && message.most_expectations <= kMostOthers &&
+      message.most_retransmissions <= std::numeric_limits<std::uint8_t>::max() &&
+      std::ranges::all_of(message.timeouts, [](std::uint32_t seconds) { return seconds > 0 && seconds <= kLongest; });
+  if (!is_possible) return std::nullopt;
+  conntrack::Options options;
+  options.most_connections = message.most_connections;
+  options.most_fragments = message.most_fragments;
+  options.most_expectations = message.most_expectations;
+  options.tcp_max_retrans = static_cast<std::uint8_t>(message.most_retransmissions);
+  options.checksum = (message.flags & ConnectionsMessage::kChecksum) != 0;
+  options.tcp_loose = (message.flags & ConnectionsMessage::kLoose) != 0;
+  options.tcp_be_liberal = (message.flags & ConnectionsMessage::kLiberal) != 0;
+  options.tcp_ignore_invalid_rst = (message.flags & ConnectionsMessage::kIgnoreInvalidReset) != 0;
+  options.timeouts = std::bit_cast<conntrack::Timeouts>(message.timeouts);
+  return options;
+}
+
+}  // namespace
 
 Result<Description> description_of(const function::NetworkFunction& function, const function::StageNeeds* stage) {
   const function::NfTraits& traits = function.traits();
@@ -143,6 +195,10 @@ Result<Description> description_of(const function::NetworkFunction& function, co
     description.flags |= Description::kHasStage;
     description.state_reads = traits.state_reads.bits();
     description.stage = function::to_message(*stage);
+  }
+  if (traits.connections) {
+    description.flags |= Description::kReadsConnections;
+    description.connections = message_of_options(*traits.connections);
   }
   description.text = Text<256>(function.description());
   return description;
@@ -201,6 +257,10 @@ Result<std::unique_ptr<const ServedTraits>> ServedTraits::read(const Description
   traits.one_worker = (description.flags & Description::kOneWorker) != 0;
   traits.drop_reasons = served->reasons_;
   traits.growth = {description.head, description.tail};
+  if ((description.flags & Description::kReadsConnections) != 0) {
+    traits.connections = options_of(description.connections);
+    if (!traits.connections || served->tracks_flows_) return wrong("connections");
+  }
   if ((description.flags & Description::kConfirms) != 0) {
     const FieldSet finish_writes = FieldSet::of_bits(description.finish_writes);
     const bool is_known = (description.finish_reads >> kFieldCount | description.finish_writes >> kFieldCount) == 0;
@@ -239,6 +299,7 @@ bool are_alike(const Description& one, const Description& other) noexcept {
          one.name.bytes == other.name.bytes && one.reasons == other.reasons && one.finish_reads == other.finish_reads &&
          one.finish_writes == other.finish_writes && one.head == other.head && one.tail == other.tail &&
          one.clear_mask == other.clear_mask && one.clear_value == other.clear_value &&
+         one.connections == other.connections &&
          std::ranges::equal(one.reason, other.reason, {}, &Text<kLongestReason>::bytes, &Text<kLongestReason>::bytes);
 }
 

@@ -38,7 +38,7 @@ struct Surroundings {
 /// Whether it may change the length of frames.
 [[nodiscard]] bool changes_lengths(const function::NfTraits& traits) noexcept;
 /// Why the function cannot be in a process of its own; "": it can.
-[[nodiscard]] std::string why_not_served(const function::NfTraits& traits);
+[[nodiscard]] std::string why_not_served(const function::NetworkFunction& function);
 /// Of a function that can. `stage`: of a stage in a proxy (why_no_stage); null: it has none. Fails if the function has
 /// more drop reasons than a message has room for.
 [[nodiscard]] Result<Description> description_of(const function::NetworkFunction& function,

@@ -13,11 +13,15 @@
 #include <cstring>
 #include <deque>
 #include <limits>
+#include <memory>
+#include <optional>
 #include <random>
 #include <thread>
 
 #include "base/shared_memory.h"
+#include "conntrack/packet_connection.h"
 #include "function/confirming_stage.h"
+#include "function/connection_reader.h"
 #include "function/granted_stage.h"
 #include "ipc/testing/lingering.h"
 #include "process/burst_page.h"
@@ -157,6 +161,26 @@ TEST_F(HostileFunction, IsRefusedIfItsDescriptionIsNonsense) {
     d.tail = kMostGrowth + 1;
   }));
   EXPECT_TRUE(refused([](Description& d) { d.writes |= std::uint64_t{1} << 63; }));
+  const auto reads_connections = [](Description& d) {
+    d.flags |= Description::kReadsConnections;
+    d.connections.most_connections = 1000;
+    d.connections.timeouts.fill(30);
+  };
+  EXPECT_FALSE(refused(reads_connections));
+  for (const auto& change : std::initializer_list<std::function<void(Description&)>>{
+           [](Description& d) { d.connections.most_connections = 0; },
+           [](Description& d) { d.connections.most_connections = 0xffffffff; },
+           [](Description& d) { d.connections.most_fragments = 0xffffffff; },
+           [](Description& d) { d.connections.most_expectations = 0xffffffff; },
+           [](Description& d) { d.connections.most_retransmissions = 256; },
+           [](Description& d) { d.connections.timeouts[16] = 0; },
+           [](Description& d) { d.connections.timeouts[0] = 0xffffffff; },
+           [](Description& d) { d.flags |= Description::kTracksFlows; }}) {
+    EXPECT_TRUE(refused([&](Description& d) {
+      reads_connections(d);
+      change(d);
+    }));
+  }
   EXPECT_TRUE(refused([](Description& d) {
     d.failed = 1;
     d.text.bytes.fill('\x1b');
@@ -656,6 +680,88 @@ TEST_F(HostileChain, LosesAFunctionThatMakesNoStatesIfItAsksForThem) {
   put(*made);
   made->slot().kind = BurstSlot::kDecide;
   EXPECT_FALSE(is_done(*made));
+}
+
+/// Drops packets of connections that are not known.
+class ReadingFunction final : public function::NetworkFunction, public function::ConnectionReader {
+ public:
+  ReadingFunction() {
+    traits_.name = "fake";
+    traits_.cpu = {{Field::ipv4_src}, {Field::verdict}};
+    traits_.drop_reasons = testing::kReasons;
+    traits_.connections = conntrack::Options();
+  }
+  const function::NfTraits& traits() const noexcept override { return traits_; }
+  std::string description() const override { return ""; }
+  std::string why_needs_connections() const override { return ""; }
+  void read_connections() override {}
+  std::unique_ptr<function::CpuStage> make_cpu_stage() override { return std::make_unique<Stage>(); }
+
+ private:
+  class Stage final : public function::CpuStage, public function::ConnectionReadingStage {
+   public:
+    void take_connections(std::span<const conntrack::PacketConnection> connections) noexcept override {
+      connections_ = connections;
+    }
+    void process(std::span<PacketView> packets) noexcept override {
+      constexpr auto kEstablished = static_cast<unsigned>(conntrack::State::established);
+      for (std::size_t i = 0; i < packets.size(); ++i) {
+        const unsigned state = connections_[i].number & conntrack::PacketConnection::kState;
+        if (state != kEstablished) packets[i].packet->verdict = Verdict::drop(0);
+      }
+    }
+
+   private:
+    std::span<const conntrack::PacketConnection> connections_;
+  };
+  function::NfTraits traits_;
+};
+
+class HostileConnections : public HostileChain {
+ protected:
+  void SetUp() override {
+    auto server = Server::start({path_}, [](std::string_view, const Surroundings&) {
+      return Result<std::unique_ptr<function::NetworkFunction>>(std::make_unique<ReadingFunction>());
+    });
+    ASSERT_TRUE(server) << to_string(server.error());
+    server_ = std::move(*server);
+  }
+  void TearDown() override {}
+};
+
+TEST_F(HostileConnections, AreThoseThatCanBe) {
+  const auto verdict_with = [&](std::uint8_t number, std::uint8_t full) -> std::optional<Verdict> {
+    const auto made = connect();
+    put(*made);
+    conntrack::PacketConnection connection;
+    connection.number = number;
+    connection.full = full;
+    std::memcpy(made->slot().states.data(), &connection, sizeof connection);
+    if (!is_done(*made)) return std::nullopt;
+    return made->slot().results[0].verdict;
+  };
+  constexpr auto kEstablished = static_cast<std::uint8_t>(conntrack::State::established);
+  ASSERT_TRUE(verdict_with(kEstablished, 0));
+  EXPECT_TRUE(verdict_with(kEstablished, 0)->alive());
+  EXPECT_TRUE(verdict_with(kEstablished | conntrack::PacketConnection::kReply, 0)->alive());
+  ASSERT_TRUE(verdict_with(static_cast<std::uint8_t>(conntrack::State::new_connection), 0));
+  EXPECT_FALSE(verdict_with(static_cast<std::uint8_t>(conntrack::State::new_connection), 0)->alive());
+  EXPECT_FALSE(verdict_with(5, 0)) << "there is no such state";
+  EXPECT_FALSE(verdict_with(64 | kEstablished, 0));
+  EXPECT_FALSE(verdict_with(255, 0));
+  EXPECT_FALSE(verdict_with(kEstablished, 2));
+}
+
+/// A packet that the process drops begins no connection, so that the next one of its connection is new too.
+TEST_F(HostileConnections, DoNotBeginWithPacketsThatTheProcessDrops) {
+  auto function = connect_function(settings());
+  ASSERT_TRUE(function) << to_string(function.error());
+  const Outcome outcome = run_chain(std::move(*function));
+  expect_none_missing(outcome);
+  EXPECT_EQ(outcome.report.dropped.packets, kPackets);
+  EXPECT_EQ(outcome.function["connections"]["confirmed"], 0) << outcome.function.dump(2);
+  EXPECT_EQ(outcome.function["connections"]["packets_that_begin"], kPackets);
+  EXPECT_EQ(outcome.function["connections"]["now"], 0);
 }
 
 /// The function puts 20 bytes before each frame.

@@ -177,6 +177,12 @@ Queue::Added Queue::add(PacketView packet, bool copies, std::span<const std::byt
   return found ? Added::in_place : Added::copied;
 }
 
+void Queue::add_connection(const conntrack::PacketConnection& connection) noexcept {
+  const std::size_t slot = (submitted_ + 1) % kSlots;
+  std::memcpy(page().slots[slot].states.data() + (bursts_[slot].packets - 1) * sizeof connection, &connection,
+              sizeof connection);
+}
+
 void Queue::submit(BurstSlot::Kind kind, bool begins_batch, const function::PassedOver& passed_over) noexcept {
   if (under_way() == 0) expect_next();
   ++submitted_;

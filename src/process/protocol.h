@@ -22,7 +22,7 @@ using ipc::kIsMessage;
 using ipc::message_of;
 using ipc::Text;
 
-inline constexpr std::uint32_t kProtocolVersion = 3;
+inline constexpr std::uint32_t kProtocolVersion = 4;
 
 inline constexpr std::size_t kMostPorts = 64;    // of a chain
 inline constexpr std::size_t kMostReasons = 64;  // for which a function drops packets
@@ -60,6 +60,18 @@ struct Hello {
 inline constexpr std::size_t kMostStates = 64;  // bytes for a device stage about a packet, from the function's process
 inline constexpr std::uint32_t kMostGrowth = 1024;  // bytes that a frame may grow by, on either side
 
+/// conntrack::Options of a function that reads connections, which its chain's process tracks.
+struct ConnectionsMessage {
+  enum Flag : std::uint32_t { kChecksum = 1, kLoose = 2, kLiberal = 4, kIgnoreInvalidReset = 8 };
+  std::uint32_t most_connections = 0;
+  std::uint32_t most_fragments = 0;
+  std::uint32_t most_expectations = 0;
+  std::uint32_t most_retransmissions = 0;
+  std::uint32_t flags = 0;
+  std::array<std::uint32_t, 17> timeouts{};  // conntrack::Timeouts, in their order
+  friend bool operator==(const ConnectionsMessage&, const ConnectionsMessage&) = default;
+};
+
 /// function::NfTraits, as far as the chain needs it.
 struct Description {
   enum Flag : std::uint32_t {
@@ -70,6 +82,7 @@ struct Description {
     kChoosesSomePorts = 16,
     kConfirms = 32,     // the process confirms what the stage finds
     kFinishWaits = 64,  // … also once packets have left
+    kReadsConnections = 128,
   };
   std::uint32_t failed = 0;
   std::uint32_t flags = 0;
@@ -90,7 +103,8 @@ struct Description {
   // Of a function that changes the length of frames: the most bytes that it adds.
   std::uint32_t head = 0;
   std::uint32_t tail = 0;
-  std::uint64_t state_reads = 0;  // of the state stage, if the stage in a proxy needs states
+  std::uint64_t state_reads = 0;     // of the state stage, if the stage in a proxy needs states
+  ConnectionsMessage connections{};  // with kReadsConnections
 };
 
 struct MakeQueue {

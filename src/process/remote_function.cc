@@ -21,6 +21,12 @@
 #include "base/log.h"
 #include "base/shared_memory.h"
 #include "base/units.h"
+#include "classify/standing.h"
+#include "conntrack/connection_tables.h"
+#include "conntrack/connections.h"
+#include "conntrack/packet_connection.h"
+#include "function/connection_counters.h"
+#include "function/connection_keeper.h"
 #include "function/deferring_stage.h"
 #include "function/granted_stage.h"
 #include "function/packet_sharing.h"
@@ -47,6 +53,7 @@ class RemoteStage;
 
 class RemoteFunction final : public function::NetworkFunction,
                              public function::PacketSharing,
+                             public function::ConnectionKeeper,
                              public function::GrantedStage {
  public:
   RemoteFunction(RemoteSettings settings, const Hello& hello, Link::Opened opened,
@@ -70,25 +77,43 @@ class RemoteFunction final : public function::NetworkFunction,
   std::unique_ptr<function::FinishStage> make_finish_stage(function::CpuStage& twin) override;
   std::unique_ptr<function::StateStage> make_state_stage(function::CpuStage& twin) override;
   Result<void> begin_run() override {
-    if (!watcher_.joinable()) watcher_ = std::thread([this] { watch(); });
+    tables_ = make_tables();
+    start_watcher();
     return {};
+  }
+  void end_run() noexcept override {
+    if (tables_ != nullptr) tables_->end();
   }
   Result<void> take_over(function::NetworkFunction& predecessor) override {
     if (auto* const before = dynamic_cast<RemoteFunction*>(&predecessor)) {
       counters_ = before->counters_;
+      connection_counters_ = before->connection_counters_;
       planned_ = before->planned_;
+      if (tables_ != nullptr && before->tables_ != nullptr) tables_ = before->tables_;
     }
-    return begin_run();
+    start_watcher();
+    return {};
   }
   std::string description() const override {
     return fmt::format("in the process at {}: {}", settings_.socket, printable(description_.text.view()));
   }
-  std::string state_of_run() const override { return served_->tracks_flows() ? "flows in another process" : ""; }
+  std::string state_of_run() const override {
+    if (traits().connections) return "connections";
+    return served_->tracks_flows() ? "flows in another process" : "";
+  }
+  std::shared_ptr<conntrack::ConnectionTables> connections() const noexcept override { return tables_; }
+  function::Explanation explain(PacketView /*packet*/, conntrack::Connections& /*connections*/) const override {
+    function::Explanation explanation;
+    explanation.decided_by = "the process at " + settings_.socket;
+    explanation.depends_on = "what this process decides";
+    return explanation;
+  }
   void report(nlohmann::json& into) const override {
     into["process"] = {{"socket", settings_.socket},
                        {"losses", counters_->losses.load()},
                        {"lost_packets", counters_->lost_packets.load()},
                        {"copied_packets", counters_->copied.load()}};
+    if (traits().connections) into["connections"] = function::report_of(connection_counters_->sum());
     if (!traits().finish) return;
     into["process"]["confirmed_packets"] = counters_->confirmed.load();
     into["process"]["clear_packets"] = counters_->clear.load();
@@ -109,6 +134,7 @@ class RemoteFunction final : public function::NetworkFunction,
   [[nodiscard]] const RemoteSettings& settings() const noexcept { return settings_; }
   [[nodiscard]] const ServedTraits& served() const noexcept { return *served_; }
   [[nodiscard]] Counters& counters() const noexcept { return *counters_; }
+  [[nodiscard]] function::ConnectionCounters& add_connection_counters() { return connection_counters_->add(); }
   void remove(RemoteStage& stage) noexcept {
     const std::lock_guard lock(mutex_);
     std::erase(stages_, &stage);
@@ -122,6 +148,10 @@ class RemoteFunction final : public function::NetworkFunction,
   }
 
  private:
+  [[nodiscard]] std::shared_ptr<conntrack::ConnectionTables> make_tables() const;
+  void start_watcher() {
+    if (!watcher_.joinable()) watcher_ = std::thread([this] { watch(); });
+  }
   void watch() noexcept;
   void return_from_loss();
   [[nodiscard]] bool has_returned(Description description) const noexcept;
@@ -133,6 +163,9 @@ class RemoteFunction final : public function::NetworkFunction,
   const std::shared_ptr<const ServedTraits> served_;
   std::shared_ptr<const ServedTraits> planned_ = served_;  // of the run's first epoch, whose texts the run still names
   std::shared_ptr<Counters> counters_ = std::make_shared<Counters>();
+  std::shared_ptr<function::CountersOfWorkers> connection_counters_ = std::make_shared<function::CountersOfWorkers>();
+  // Of all epochs of a run; null: the function reads no connections.
+  std::shared_ptr<conntrack::ConnectionTables> tables_ = make_tables();
   std::mutex mutex_;  // guards the next members; held while the watcher works for stages, which then do not end
   std::vector<RemoteStage*> stages_;
   unsigned made_stages_ = 0;
@@ -148,7 +181,10 @@ class RemoteFunction final : public function::NetworkFunction,
 class RemoteStage final : public function::CpuStage, public function::DeferringStage {
  public:
   RemoteStage(RemoteFunction& function, unsigned worker, std::unique_ptr<Queue> queue)
-      : function_(function), worker_(worker), queue_(std::move(queue)) {}
+      : function_(function),
+        worker_(worker),
+        queue_(std::move(queue)),
+        connection_counters_(function.traits().connections ? &function.add_connection_counters() : nullptr) {}
   RemoteStage(const RemoteStage&) = delete;
   RemoteStage& operator=(const RemoteStage&) = delete;
   ~RemoteStage() override {
@@ -158,8 +194,16 @@ class RemoteStage final : public function::CpuStage, public function::DeferringS
     static_cast<void>(take_confirmed());
   }
 
-  void begin_batch() noexcept override { begins_batch_ = true; }
+  void set_connections(conntrack::Connections& connections) noexcept override {
+    connections_ = &connections;
+    begin_batch();
+  }
+  void begin_batch() noexcept override {
+    begins_batch_ = true;
+    if (connections_ != nullptr) connection_counters_->publish(connections_->counters());
+  }
   void process(std::span<PacketView> packets) noexcept override {
+    if (connections_ != nullptr) return process_with_connections(packets);
     while (!packets.empty()) {
       const std::size_t count = fill(packets);
       const std::span<PacketView> part = packets.first(count > 0 ? count : packets.size());
@@ -175,6 +219,7 @@ class RemoteStage final : public function::CpuStage, public function::DeferringS
   }
   bool begin(std::span<PacketView> packets) noexcept override {
     if (changes_lengths(function_.traits())) return false;  // the chain then finds out at once how they have changed
+    if (connections_ != nullptr) return false;
     if (fill(packets) < packets.size()) return false;
     submit_burst(packets);
     return true;
@@ -210,6 +255,9 @@ class RemoteStage final : public function::CpuStage, public function::DeferringS
   }
   /// For its state stage: what a stage with these tables needs to know about the packets. Zeros: nothing.
   void decide(Packets packets, std::span<std::byte* const> states, std::uint64_t grant) noexcept;
+  /// For its state stage if the function reads connections: looks those of the packets up. Of a packet that may begin
+  /// one, the process decides here as well, before the next packet is looked up.
+  void look_up(Packets packets, std::span<std::byte* const> states) noexcept;
   /// Packets that the process does not get, since their findings are clear.
   void pass_over(const function::PassedOver& packets) noexcept {
     if (packets.packets == 0) return;
@@ -247,6 +295,12 @@ class RemoteStage final : public function::CpuStage, public function::DeferringS
   }
   /// … and of packets that it must not change, in case it could do that in the chain's memory.
   [[nodiscard]] bool copies_unchanged() const noexcept { return copies_all() && !changes_lengths(function_.traits()); }
+  void process_with_connections(std::span<PacketView> packets) noexcept;
+  [[nodiscard]] bool passes_alone(PacketView packet, const conntrack::PacketConnection& connection) noexcept;
+  /// Of packets to which rules about headers apply.
+  [[nodiscard]] static bool has_connection(PacketView packet) noexcept {
+    return classify::standing_of(packet.layout()) == classify::Standing::judged;
+  }
   void take_news() noexcept;
   [[nodiscard]] bool begin_burst() noexcept;
   [[nodiscard]] std::size_t fill(Packets packets) noexcept {
@@ -274,7 +328,9 @@ class RemoteStage final : public function::CpuStage, public function::DeferringS
 
   RemoteFunction& function_;
   const unsigned worker_;
-  std::unique_ptr<Queue> queue_;  // null: there is none yet
+  std::unique_ptr<Queue> queue_;                             // null: there is none yet
+  conntrack::Connections* connections_ = nullptr;            // null: the function reads none
+  function::ConnectionCounters* const connection_counters_;  // the same
   bool begins_batch_ = true;
   function::PassedOver passed_over_;                       // since the last burst
   std::array<std::span<PacketView>, kSlots> under_way_{};  // bursts; the first is at `first_`
@@ -393,6 +449,78 @@ void RemoteStage::decide(Packets packets, std::span<std::byte* const> states, st
     for (std::byte* const state : states.first(decided ? 0 : count)) std::memset(state, 0, bytes);
     packets = packets.subspan(count);
     states = states.subspan(count);
+  }
+}
+
+/// A burst ends with a packet that may begin a connection: if the process drops it, the next packet must not find the
+/// connection.
+void RemoteStage::process_with_connections(std::span<PacketView> packets) noexcept {
+  connections_->prepare(packets);
+  while (!packets.empty()) {
+    bool sends = begin_burst(), may_begin = false;
+    std::size_t count = 0;
+    while (count < packets.size() && !may_begin) {
+      const PacketView packet = packets[count];
+      conntrack::PacketConnection connection;
+      bool is_first = false;
+      if (has_connection(packet)) {
+        const conntrack::Tracked tracked = connections_->of(packet);
+        connection = conntrack::PacketConnection::of(tracked);
+        is_first = connections_->may_begin(tracked);
+      }
+      if (sends && add({&packet, 1}, {}, copies_all()) == 0) {
+        if (count > 0) break;  // the next burst has room
+        sends = false;
+      }
+      if (sends) queue_->add_connection(connection);
+      may_begin = is_first;
+      ++count;
+    }
+    const std::span<PacketView> part = packets.first(count);
+    if (sends) {
+      submit_burst(part);
+      wait();
+      finish();
+    } else {
+      give_up(part);
+    }
+    if (may_begin && !part.back().packet->verdict.alive()) connections_->refuse(part.back());
+    packets = packets.subspan(count);
+  }
+}
+
+/// What the process decides about a packet, which stays as it is.
+bool RemoteStage::passes_alone(PacketView packet, const conntrack::PacketConnection& connection) noexcept {
+  PacketDescriptor descriptor = *packet.packet;
+  PacketView alone{packet.frame, &descriptor};
+  if (fill({&alone, 1}) == 0) {
+    give_up({&alone, 1});
+  } else {
+    queue_->add_connection(connection);
+    submit_burst({&alone, 1});
+    wait();
+    finish();
+  }
+  return descriptor.verdict.alive();
+}
+
+void RemoteStage::look_up(Packets packets, std::span<std::byte* const> states) noexcept {
+  for (const PacketView packet : packets) {
+    if (!connections_->said(packet)) parse(packet);
+  }
+  connections_->prepare(packets);
+  for (std::size_t i = 0; i < packets.size(); ++i) {
+    conntrack::PacketConnection connection;
+    if (const auto before = connections_->said(packets[i])) {
+      connection = conntrack::PacketConnection::of(*before);
+    } else if (has_connection(packets[i])) {
+      const conntrack::Tracked tracked = connections_->of(packets[i]);
+      connection = conntrack::PacketConnection::of(tracked);
+      if (connections_->may_begin(tracked)) {
+        if (!passes_alone(packets[i], connection)) connections_->refuse(packets[i]);
+      }
+    }
+    std::memcpy(states[i], &connection, sizeof connection);
   }
 }
 
@@ -592,6 +720,26 @@ class RemoteStateStage final : public function::StateStage, public function::Sta
   std::uint64_t grant_ = 0;  // of the stage that gets the states
 };
 
+/// Gives the device what the worker knows about connections.
+class ConnectionStateStage final : public function::StateStage {
+ public:
+  explicit ConnectionStateStage(RemoteStage& twin) noexcept : twin_(twin) {}
+  void fill(std::span<const PacketView> packets, std::span<std::byte* const> states) noexcept override {
+    twin_.look_up(packets, states);
+  }
+
+ private:
+  RemoteStage& twin_;
+};
+
+std::shared_ptr<conntrack::ConnectionTables> RemoteFunction::make_tables() const {
+  if (!traits().connections) return nullptr;
+  const auto& ports = settings_.surroundings.ports;
+  const bool is_live = std::ranges::any_of(ports, &Surroundings::Port::is_live);
+  return std::make_shared<conntrack::ConnectionTables>(*traits().connections,
+                                                       is_live ? conntrack::Clock::system : conntrack::Clock::packets);
+}
+
 Result<function::GrantToken> RemoteFunction::ask_for_token(const std::function<bool()>& gives_up) {
   std::shared_ptr<Link> link;
   {
@@ -621,6 +769,7 @@ std::unique_ptr<function::FinishStage> RemoteFunction::make_finish_stage(functio
 
 std::unique_ptr<function::StateStage> RemoteFunction::make_state_stage(function::CpuStage& twin) {
   if (traits().state_bytes == 0) return nullptr;
+  if (traits().connections) return std::make_unique<ConnectionStateStage>(static_cast<RemoteStage&>(twin));
   return std::make_unique<RemoteStateStage>(static_cast<RemoteStage&>(twin));
 }
 

@@ -57,6 +57,7 @@ ServedQueue::ServedQueue(function::NetworkFunction& function, unsigned worker, s
       states_(decides(function) ? function.make_state_stage(*stage_) : nullptr),
       state_bytes_(function.traits().state_bytes),
       growth_(changes_lengths(function.traits()) ? std::optional(function.traits().growth) : std::nullopt),
+      reading_(dynamic_cast<function::ConnectionReadingStage*>(stage_.get())),
       descriptors_(offloaded_ == nullptr ? function::kBurst : kSlots * function::kBurst),
       views_(descriptors_.size()),
       own_memory_(growth_ ? descriptors_.size() / function::kBurst * kCopiesBytes : 0),
@@ -128,6 +129,7 @@ bool ServedQueue::serve() noexcept {
   } else if (bursts.front().kind == BurstSlot::kDecide) {
     decide(packets);
   } else {
+    if (reading_ != nullptr) reading_->take_connections(std::span(connections_).first(packets.size()));
     stage_->process(packets);
     stack_.settle(0);
     if (offloaded_ != nullptr && !offloaded_->failure().empty()) {
@@ -204,6 +206,9 @@ const char* ServedQueue::take(std::uint32_t most) noexcept {
     if (confirms) {
       if (const char* const why = take_findings(slot, burst)) return why;
     }
+    if (reading_ != nullptr && burst.kind == BurstSlot::kProcess) {
+      if (const char* const why = take_connections(slot, burst)) return why;
+    }
     taken_packets_ += burst.packets;
     ++taken_;
   }
@@ -275,6 +280,16 @@ void ServedQueue::give_frame(std::size_t packet) noexcept {
   const auto head = static_cast<std::int32_t>(-descriptor.offset);
   const OwnFrame& own = own_frames_[packet];
   std::memcpy(memory_->bytes().data() + kCopiesAt + offset_of(own.from) - head, own.frame - head, descriptor.length);
+}
+
+/// Copies what the chain's process knows of the packets' connections, and checks it. A function that reads it gets one
+/// burst at a time.
+const char* ServedQueue::take_connections(const BurstSlot& slot, const Burst& burst) noexcept {
+  std::memcpy(static_cast<void*>(connections_.data()), slot.states.data(),
+              burst.packets * sizeof(conntrack::PacketConnection));
+  const auto of_burst = std::span(connections_).first(burst.packets);
+  return std::ranges::all_of(of_burst, &conntrack::PacketConnection::is_possible) ? nullptr
+                                                                                  : "a connection that cannot be";
 }
 
 /// Copies what a device has found, and checks it. A function that confirms findings gets one burst at a time.

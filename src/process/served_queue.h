@@ -19,7 +19,9 @@
 #include <thread>
 #include <vector>
 
+#include "conntrack/packet_connection.h"
 #include "function/confirming_stage.h"
+#include "function/connection_reader.h"
 #include "function/network_function.h"
 #include "function/offloaded_stage.h"
 #include "packet/packet.h"
@@ -79,6 +81,7 @@ class ServedQueue {
   [[nodiscard]] const char* take(std::uint32_t most) noexcept;
   [[nodiscard]] const char* take_packets(const BurstSlot& slot, const Burst& burst) noexcept;
   [[nodiscard]] const char* take_findings(const BurstSlot& slot, const Burst& burst) noexcept;
+  [[nodiscard]] const char* take_connections(const BurstSlot& slot, const Burst& burst) noexcept;
   void confirm(std::span<const PacketView> packets) noexcept;
   void decide(std::span<const PacketView> packets) noexcept;
   [[nodiscard]] const char* take_frame(const Burst& burst, std::size_t packet, FramePlace place) noexcept;
@@ -98,6 +101,7 @@ class ServedQueue {
   const std::unique_ptr<function::StateStage> states_;   // null: the function makes none
   const std::size_t state_bytes_;                        // of a packet
   const std::optional<FrameRoom> growth_;                // empty: the function does not change lengths
+  function::ConnectionReadingStage* const reading_;      // the stage, if it is one; otherwise null
   // Written once each, before their number is known to the chain.
   std::array<std::unique_ptr<const MappedFile>, kMostMemories> frames_;
   std::atomic<std::size_t> frame_count_{0};
@@ -119,6 +123,7 @@ class ServedQueue {
   std::vector<OwnFrame> own_frames_;
   alignas(64) std::array<std::byte, function::kBurst * kMostFindings> findings_{};  // of the burst that is taken
   alignas(64) std::array<std::byte, function::kBurst * kMostStates> made_states_{};
+  std::array<conntrack::PacketConnection, function::kBurst> connections_{};  // of the burst that is taken
   std::atomic<std::uint64_t> packets_{0};
   std::atomic<bool> stops_{false};
   std::thread thread_;  // last: uses all others

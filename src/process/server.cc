@@ -23,6 +23,7 @@
 #include "base/shared_memory.h"
 #include "base/units.h"
 #include "function/confirming_stage.h"
+#include "function/connection_reader.h"
 #include "ipc/foreign_descriptor.h"
 #include "process/served_queue.h"
 
@@ -311,8 +312,9 @@ std::optional<function::StageNeeds> Server::stage_of(const function::NetworkFunc
   if (const auto recipe = function.stage_recipe(kGpu)) {
     auto needs = settings_.granter->needs_of(*recipe);
     if (needs) why = why_no_stage(function.traits(), *needs, function::confirmed_findings(function).has_value());
-    // Who has the lanes could make up states of functions that do not expect that.
-    if (why.empty() && needs->state_bytes > 0 && dynamic_cast<const function::DecidingFunction*>(&function) == nullptr)
+    // Who has the lanes could make up states of functions that do not expect that. Connections are its own.
+    if (why.empty() && needs->state_bytes > 0 && !function.traits().connections &&
+        dynamic_cast<const function::DecidingFunction*>(&function) == nullptr)
       why = "its stage needs states that cannot be protected on their way";
     if (why.empty()) return needs;
   }
@@ -339,11 +341,12 @@ Result<std::unique_ptr<function::NetworkFunction>> Server::make(std::string_view
     if (auto* const deciding = dynamic_cast<function::DecidingFunction*>(function->get()))
       deciding->decide_for_others();
   }
-  if (std::string reason = why_not_served((*function)->traits()); !reason.empty())
+  if (std::string reason = why_not_served(**function); !reason.empty())
     return failure(Error{{},
                          fmt::format("{} cannot be in a process of its own", (*function)->traits().name),
                          std::move(reason),
                          "a function of the chain's own process"});
+  if ((*function)->traits().connections) dynamic_cast<function::ConnectionReader&>(**function).read_connections();
   return function;
 }
 

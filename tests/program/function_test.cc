@@ -77,6 +77,66 @@ TEST_F(FunctionProgram, DoesInThreeProcessesWhatItDoesInOne) {
   }
 }
 
+/// Rules that test connections, of a firewall in the chain's process and of one in its own.
+class StatefulFunction : public FunctionProgram {
+ protected:
+  static constexpr std::string_view kRules =
+      "*filter\n:FORWARD DROP [0:0]\n-A FORWARD -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT\n"
+      "-A FORWARD -p udp -m udp --dport 53 -j DROP\n-A FORWARD -m conntrack --ctstate NEW -j ACCEPT\nCOMMIT\n";
+
+  /// `parameters`: of the firewall in its own process, with `is_apart`.
+  void write_chain(const std::string& name, const std::string& parameters, bool is_apart) const {
+    const std::string gateway = PENSTOCK_SOURCE_DIR "/examples/gateway/";
+    std::string ports;
+    for (const std::string port : {"lan", "wan", "dmz"})
+      ports += "  " + port + ": {pcap: {read: " + gateway + port + ".pcap, write: " + name + "-" + port + ".pcap}}\n";
+    write(name + ".yaml", "ports:\n" + ports + "chain:\n  - firewall: {rules: invalid.txt}\n  - firewall: " +
+                              (is_apart ? "{process: firewall.sock, patience: 5s}" : parameters) +
+                              "\n  - router: {routes: [" + gateway + "routes.txt, " + gateway +
+                              "local.txt], neighbours: " + gateway +
+                              "neighbours.txt, interfaces: {lo: none}}\noutputs: {report: " + name + ".json}\n");
+    if (is_apart) write("firewall.yaml", "chain: [firewall: " + parameters + "]\n");
+  }
+  void SetUp() override {
+    FunctionProgram::SetUp();
+    write("rules.txt", std::string(kRules));
+    write("invalid.txt", "*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -m conntrack --ctstate INVALID -j DROP\nCOMMIT\n");
+  }
+};
+
+TEST_F(StatefulFunction, SharesTheConnectionsOfItsChain) {
+  write_chain("one", "{rules: rules.txt}", false);
+  write_chain("apart", "{rules: rules.txt}", true);
+  ASSERT_EQ(script("penstock run -q one.yaml || exit 1\n"
+                   "serve firewall; penstock check apart.yaml && penstock run -q apart.yaml"),
+            0)
+      << read("err");
+  EXPECT_EQ(json("one.json")["packets"], json("apart.json")["packets"]);
+  for (const std::string port : {"lan", "wan", "dmz"})
+    EXPECT_TRUE(read("one-" + port + ".pcap") == read("apart-" + port + ".pcap")) << port;
+  const auto one = json("one.json")["functions"][1], apart = json("apart.json")["functions"][1];
+  EXPECT_EQ(one["in"], apart["in"]);
+  EXPECT_EQ(one["dropped"]["packets"], apart["dropped"]["packets"]) << apart.dump(2);
+  EXPECT_GT(apart["dropped"]["packets"], 0);
+  for (const char* const each : {"packets_of_known", "packets_that_begin", "related"})
+    EXPECT_EQ(one["details"]["connections"][each], apart["details"]["connections"][each]) << each;
+  EXPECT_GT(apart["details"]["connections"]["packets_of_known"], 100) << apart.dump(2);
+  EXPECT_EQ(apart["details"]["process"]["lost_packets"], 0) << apart.dump(2);
+}
+
+TEST_F(StatefulFunction, CannotChangeConnections) {
+  write_chain("apart", "{rules: rules.txt, helpers: {ftp: 21}}", true);
+  ASSERT_EQ(script("serve firewall; penstock check apart.yaml"), 2) << read("err");
+  EXPECT_THAT(read("err"), HasSubstr("its helper changes connections"));
+  write(
+      "rules.txt",
+      "*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -m connmark --mark 1 -j DROP\n-A FORWARD -m conntrack --ctstate NEW "
+      "-j ACCEPT\nCOMMIT\n");
+  write_chain("apart", "{rules: rules.txt}", true);
+  ASSERT_EQ(script("rm -f firewall.sock; serve firewall; penstock check apart.yaml"), 2) << read("err");
+  EXPECT_THAT(read("err"), HasSubstr("by more than their states"));
+}
+
 TEST_F(FunctionProgram, MayDieAndComeBack) {
   write("filter.yaml", "chain: [filter: {expression: udp}]");
   endless("filter: {process: filter.sock}");

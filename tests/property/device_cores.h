@@ -52,7 +52,7 @@ inline DeviceCore device_core_of(firewall::Firewall& firewall) {
       if (given != nullptr) std::memcpy(&state, given, sizeof state);
       packet.packet->verdict = firewall::TranslatingCore<classify::BitVectorView>{{core}}(packet, state, counter);
     } else if (given != nullptr) {
-      firewall::TrackedState state;
+      conntrack::PacketConnection state;
       std::memcpy(&state, given, sizeof state);
       packet.packet->verdict = firewall::TrackedJudgeCore<classify::BitVectorView>{core}(packet, state, counter);
     } else {

@@ -12,7 +12,7 @@
 
 namespace penstock::firewall {
 
-/// Borrows the tables, which must be on the current device. `tracks`: with states of TrackedState.
+/// Borrows the tables, which must be on the current device. `tracks`: with states of conntrack::PacketConnection.
 [[nodiscard]] std::unique_ptr<gpu::GpuStage> make_firewall_gpu_stage(const classify::DeviceTables& tables, bool tracks);
 /// The same for a firewall that translates addresses, with states of TranslatingState.
 [[nodiscard]] std::unique_ptr<gpu::GpuStage> make_translating_gpu_stage(const classify::DeviceTables& tables);

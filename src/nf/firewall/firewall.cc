@@ -101,7 +101,7 @@ Firewall::Firewall(classify::Ruleset rules, Setup setup)
     constexpr FieldSet kUnused{Field::eth_dst, Field::eth_src, Field::arp,
                                Field::trailer, Field::mark,    Field::flow_hash};
     traits_.cpu.reads = traits_.state_reads = FieldSet::all() - kUnused;
-    traits_.state_bytes = sizeof(TrackedState);
+    traits_.state_bytes = sizeof(conntrack::PacketConnection);
     traits_.connections = tracking_;
   }
   if (steps_ || nat_steps_) {
@@ -170,9 +170,9 @@ std::unique_ptr<function::CpuStage> Firewall::make_cpu_stage() {
     return std::make_unique<BridgeStage>(rules_, *classifier_, counters, answering_, context_of(steps_), *bridge_);
   if (!tracks())
     return std::make_unique<FirewallStage>(rules_, *classifier_, counters, answering_, context_of(steps_), route_);
-  const std::lock_guard lock(counters_mutex);
-  connections_.push_back(std::make_unique<ConnectionCounters>());
-  ConnectionCounters& of_connections = *connections_.back();
+  if (reads_connections_)
+    return std::make_unique<ReadingStage>(rules_, *classifier_, counters, answering_, context_of(steps_), route_);
+  function::ConnectionCounters& of_connections = connections_.add();
   if (nat_)
     return std::make_unique<TranslatingStage>(rules_, *classifier_, counters, answering_, context_of(steps_),
                                               of_connections, *nat_, context_of(nat_steps_), route_);
@@ -364,6 +364,16 @@ function::Explanation Firewall::explain(PacketView packet, conntrack::Connection
       &connections);
 }
 
+std::string Firewall::why_needs_connections() const {
+  if (nat_) return "it translates addresses, which changes connections";
+  if (tracking_ && tracking_->ftp.offered) return "its helper changes connections, and follows what they announce";
+  if (rules_.tracks_between()) return "it has rules that come before connections are looked up";
+  if (rules_.steps_test_connections()) return "a rule tests, marks or counts connections by more than their states";
+  if (!connections_file_.empty()) return "it keeps connections in a file";
+  if (host_has_port()) return "it only looks up connections of packets that pass its hook";
+  return "";
+}
+
 std::string Firewall::state_of_run() const { return tracks() ? "connections" : ""; }
 
 std::string Firewall::description() const {
@@ -411,35 +421,6 @@ std::vector<RuleCounters::Count> Firewall::counts() const {
   return sum_counts();
 }
 
-conntrack::Counters Firewall::connection_counters() const {
-  const std::lock_guard lock(counters_mutex);
-  conntrack::Counters sum;
-  for (const auto& of_worker : connections_) {
-    const conntrack::Counters more = of_worker->read();
-    sum.connections += more.connections;
-    sum.most_connections += more.most_connections;
-    sum.found += more.found;
-    sum.begun += more.begun;
-    sum.confirmed += more.confirmed;
-    sum.related += more.related;
-    sum.untracked += more.untracked;
-    for (std::size_t i = 0; i < sum.invalid.size(); ++i) sum.invalid[i] += more.invalid[i];
-    sum.early_drops += more.early_drops;
-    sum.expired += more.expired;
-    sum.ended += more.ended;
-    sum.over_block_limit += more.over_block_limit;
-    sum.no_free_block += more.no_free_block;
-    sum.without_ports += more.without_ports;
-    sum.expectations += more.expectations;
-    sum.announced += more.announced;
-    sum.arrived += more.arrived;
-    sum.expectations_expired += more.expectations_expired;
-    sum.incomplete_announcements += more.incomplete_announcements;
-    sum.unexpected += more.unexpected;
-  }
-  return sum;
-}
-
 void Firewall::report(nlohmann::json& into) const {
   if (source_ != nullptr) source_->report(into["kernel"]);
   nlohmann::json& matched = into["rules"] = nlohmann::json::array();
@@ -469,12 +450,7 @@ void Firewall::report(nlohmann::json& into) const {
   }
   if (!tracks()) return;
   const conntrack::Counters of_all = connection_counters();
-  nlohmann::json& connections =
-      into["connections"] = {{"now", of_all.connections},        {"most", of_all.most_connections},
-                             {"packets_of_known", of_all.found}, {"packets_that_begin", of_all.begun},
-                             {"confirmed", of_all.confirmed},    {"related", of_all.related},
-                             {"untracked", of_all.untracked},    {"made_room", of_all.early_drops},
-                             {"expired", of_all.expired},        {"ended", of_all.ended}};
+  nlohmann::json& connections = into["connections"] = function::report_of(of_all);
   if (const auto blocks = tables_->port_blocks(); blocks != nullptr) {
     const conntrack::PortBlocks::Usage usage = blocks->usage();
     connections["port_blocks"] = {{"now", usage.blocks},
@@ -494,9 +470,6 @@ void Firewall::report(nlohmann::json& into) const {
                                {"expired", of_all.expectations_expired},
                                {"incomplete", of_all.incomplete_announcements},
                                {"refused", of_all.unexpected}};
-  }
-  for (std::size_t i = 0; i < of_all.invalid.size(); ++i) {
-    if (of_all.invalid[i] > 0) connections["invalid"][conntrack::kReasonNames[i]] = of_all.invalid[i];
   }
 }
 

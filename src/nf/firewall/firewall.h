@@ -21,7 +21,9 @@
 #include "classify/rule.h"
 #include "conntrack/options.h"
 #include "function/chain_member.h"
+#include "function/connection_counters.h"
 #include "function/connection_keeper.h"
+#include "function/connection_reader.h"
 #include "function/network_function.h"
 #include "gpu/per_device.h"
 #include "nf/firewall/judge_core.h"
@@ -67,8 +69,6 @@ class RuleCounters {
   std::vector<Cell> cells_;
 };
 
-class ConnectionCounters;
-
 /// For rules about bridged frames.
 struct Bridge {
   std::vector<PortIndex> exits;  // by PortIndex: where the chain sends what came there
@@ -76,6 +76,7 @@ struct Bridge {
 
 class Firewall final : public function::NetworkFunction,
                        public function::ConnectionKeeper,
+                       public function::ConnectionReader,
                        public function::ChainMember {
  public:
   struct Setup {
@@ -127,6 +128,8 @@ class Firewall final : public function::NetworkFunction,
   Errors join(std::span<function::NetworkFunction* const> chain) override;
   Errors cautions_in(std::span<const function::NetworkFunction* const> chain) const override;
   std::shared_ptr<conntrack::ConnectionTables> connections() const noexcept override { return tables_; }
+  std::string why_needs_connections() const override;
+  void read_connections() override { reads_connections_ = true; }
   /// Connections, if they are tracked.
   std::string state_of_run() const override;
   std::string description() const override;
@@ -151,7 +154,7 @@ class Firewall final : public function::NetworkFunction,
   /// never decrease.
   [[nodiscard]] std::vector<RuleCounters::Count> counts() const;
   /// The sums over all workers; `most_connections` is that of their highest numbers.
-  [[nodiscard]] conntrack::Counters connection_counters() const;
+  [[nodiscard]] conntrack::Counters connection_counters() const { return connections_.sum(); }
 
  private:
   Firewall(classify::Ruleset rules, Setup setup);
@@ -186,14 +189,15 @@ class Firewall final : public function::NetworkFunction,
   const std::string connections_file_;
   std::shared_ptr<conntrack::ConnectionTables> tables_;  // of all epochs of a run; null: connections are not tracked
   function::NfTraits traits_;
+  bool reads_connections_ = false;           // those that another process tracks
+  function::CountersOfWorkers connections_;  // of stages, which borrow them
   // Guards the members below; only set-up, reloads and reports take it. One for all firewalls: a report adds up those
   // of a predecessor, and either may be the other's.
   static std::mutex counters_mutex;
-  std::vector<std::unique_ptr<RuleCounters>> counters_;           // of stages, which borrow them
-  std::vector<std::unique_ptr<ConnectionCounters>> connections_;  // ditto
-  std::vector<RuleCounters::Count> ended_;                        // of stages that have ended; empty: zeros
-  Firewall* predecessor_ = nullptr;                               // if its stages may still count
-  std::vector<std::uint32_t> same_counters_;  // by counter: the predecessor's for the same rule, or kNoRule
+  std::vector<std::unique_ptr<RuleCounters>> counters_;  // of stages, which borrow them
+  std::vector<RuleCounters::Count> ended_;               // of stages that have ended; empty: zeros
+  Firewall* predecessor_ = nullptr;                      // if its stages may still count
+  std::vector<std::uint32_t> same_counters_;             // by counter: the predecessor's for the same rule, or kNoRule
   gpu::PerDevice<const classify::DeviceTables> on_devices_;
 };
 

@@ -17,6 +17,8 @@
 #include "classify/rfc_core.h"
 #include "classify/rule.h"
 #include "classify/rules_view.h"
+#include "classify/standing.h"
+#include "conntrack/packet_connection.h"
 #include "packet/packet.h"
 
 namespace penstock::firewall {
@@ -37,15 +39,8 @@ inline constexpr std::array<std::string_view, 8> kDropReasons{"denied",         
                                                               "truncated",      "connections_full", "untranslated",
                                                               "ftp_incomplete", "ftp_unexpected"};
 
-/// Whether rules apply to a packet. If a header that rules test is missing, the packet is dropped; otherwise it could
-/// evade them.
-enum class Standing : std::uint8_t {
-  judged,     // rules apply
-  not_ip,     // passes; but not if an IP packet may be behind a link header that is cut off or has too many tags
-  malformed,  // dropped, like `truncated`
-  truncated,
-  elsewhere,  // passes: the rules of another hook apply (Route)
-};
+using classify::Standing;
+using classify::standing_of;
 
 /// Which packets a firewall judges, by where they come from and go: where the host has a port, its packets pass other
 /// hooks than those that are forwarded.
@@ -61,44 +56,6 @@ struct Route {
     return (from == End::any || from_host == (from == End::host)) && (to == End::any || to_host == (to == End::host));
   }
 };
-
-/// Whether the packet, if it were complete, would have a transport header that rules can test, or might have one behind
-/// an extension header that is cut off.
-[[nodiscard]] PENSTOCK_HOST_DEVICE constexpr bool lacks_header(const PacketLayout& layout) noexcept {
-  const bool ipv4 = layout.network == NetworkLayer::ipv4;
-  switch (layout.transport) {
-    case ip_protocol::kTcp:
-    case ip_protocol::kUdp:
-    case ip_protocol::kUdpLite:
-    case ip_protocol::kSctp: return true;
-    case ip_protocol::kIcmp: return ipv4;
-    case ip_protocol::kIcmpv6:
-    // Extension headers: parsing only stops at one if it is cut off.
-    case ip_protocol::kHopByHop:
-    case ip_protocol::kRouting:
-    case ip_protocol::kFragment:
-    case ip_protocol::kAh:
-    case ip_protocol::kDestinationOptions: return !ipv4;
-    default: return false;
-  }
-}
-
-[[nodiscard]] PENSTOCK_HOST_DEVICE constexpr Standing standing_of(const PacketLayout& layout) noexcept {
-  constexpr unsigned kWhole = PacketLayout::kNetworkHeader | PacketLayout::kTransportHeader;
-  if (!layout.is_ip()) {
-    if (layout.network == NetworkLayer::arp) return Standing::not_ip;
-    if (layout.has(PacketLayout::kMalformed)) return Standing::malformed;
-    return layout.has(PacketLayout::kTruncated) ? Standing::truncated : Standing::not_ip;
-  }
-  if ((layout.flags & kWhole) == kWhole) return Standing::judged;
-  if (!layout.has(PacketLayout::kNetworkHeader)) {
-    return layout.has(PacketLayout::kTruncated) ? Standing::truncated : Standing::malformed;
-  }
-  // As in Linux, a rule without ports may still match it.
-  if (layout.has(PacketLayout::kLaterFragment)) return Standing::judged;
-  if ((layout.flags & (PacketLayout::kMalformed | PacketLayout::kMalformedTransport)) != 0) return Standing::malformed;
-  return lacks_header(layout) ? Standing::truncated : Standing::judged;
-}
 
 [[nodiscard]] inline Standing standing_of(PacketView packet, Route route) noexcept {
   return route.has(*packet.packet) ? standing_of(packet.layout()) : Standing::elsewhere;
@@ -147,23 +104,17 @@ struct JudgeCore {
   }
 };
 
-/// What the host knows about the connection of a packet that rules apply to.
-struct alignas(8) TrackedState {
-  std::uint8_t connection = 0;  // as Key::connection
-  bool full = false;            // it begins a connection, and there is no room for more
-};
-
 /// The same decision with rules that test connections.
 template <typename Engine>
 struct TrackedJudgeCore {
   using Finding = std::uint32_t;
-  using State = TrackedState;
+  using State = conntrack::PacketConnection;
 
   JudgeCore<Engine> judge;
 
   [[nodiscard]] PENSTOCK_HOST_DEVICE Verdict operator()(PacketView packet, const State& state,
                                                         Finding& counter) const noexcept {
-    if (!state.full) return judge(packet, counter, state.connection);
+    if (state.full == 0) return judge(packet, counter, state.number);
     counter = classify::kNoCounter;
     return Verdict::drop(DropReason::connections_full);
   }

@@ -45,7 +45,7 @@ std::unique_ptr<function::LoadedTables> load(const StageRecipe& recipe) {
 function::StageNeeds needs(const StageRecipe& recipe) {
   const StageKind kind = read_recipe(recipe)->kind;
   const std::uint32_t state_bytes = kind == StageKind::translating ? sizeof(TranslatingState)
-                                    : kind == StageKind::tracked   ? sizeof(TrackedState)
+                                    : kind == StageKind::tracked   ? sizeof(conntrack::PacketConnection)
                                                                    : 0;
   return {device_access(kind), sizeof(JudgeCore<classify::LinearView>::Finding), state_bytes, {}, false};
 }

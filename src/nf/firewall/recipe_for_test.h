@@ -38,7 +38,10 @@ std::vector<Judged> run_on_host(const function::StageRecipe& recipe, std::span<t
       switch (parts.kind) {
         case StageKind::plain: now.verdict = judge(packet.view(), now.counter); break;
         case StageKind::tracked:
-          now.verdict = tracked(packet.view(), TrackedState{connection, full}, now.counter);
+          now.verdict = tracked(
+              packet.view(),
+              conntrack::PacketConnection{.number = connection, .full = full ? std::uint8_t{1} : std::uint8_t{0}},
+              now.counter);
           break;
         case StageKind::translating: {
           TranslatingState state;

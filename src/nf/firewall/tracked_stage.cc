@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <bit>
 #include <cstring>
 #include <optional>
 
@@ -15,37 +14,54 @@
 
 namespace penstock::firewall {
 
+namespace {
+
+using conntrack::PacketConnection;
+
+/// Their numbers are those of classify.
+constexpr bool is_numbered(conntrack::State state, classify::ConnectionState as) noexcept {
+  return static_cast<unsigned>(state) == static_cast<unsigned>(as);
+}
+static_assert(is_numbered(conntrack::State::invalid, classify::ConnectionState::invalid) &&
+              is_numbered(conntrack::State::new_connection, classify::ConnectionState::begins) &&
+              is_numbered(conntrack::State::established, classify::ConnectionState::established) &&
+              is_numbered(conntrack::State::related, classify::ConnectionState::related) &&
+              is_numbered(conntrack::State::untracked, classify::ConnectionState::untracked));
+static_assert(number_of(classify::Connection{classify::ConnectionState::invalid, true, false, false}) ==
+                  PacketConnection::kReply &&
+              number_of(classify::Connection{classify::ConnectionState::invalid, false, true, false}) ==
+                  PacketConnection::kSourceNat &&
+              number_of(classify::Connection{classify::ConnectionState::invalid, false, false, true}) ==
+                  PacketConnection::kDestinationNat);
+
+}  // namespace
+
 classify::Connection connection_of(const conntrack::Tracked& tracked) noexcept {
-  using classify::ConnectionState;
-  classify::Connection connection;
-  switch (tracked.state) {
-    case conntrack::State::invalid: connection.state = ConnectionState::invalid; break;
-    case conntrack::State::new_connection: connection.state = ConnectionState::begins; break;
-    case conntrack::State::established: connection.state = ConnectionState::established; break;
-    case conntrack::State::related: connection.state = ConnectionState::related; break;
-    case conntrack::State::untracked: connection.state = ConnectionState::untracked; break;
+  return classify::connection_of(PacketConnection::of(tracked).number);
+}
+
+bool has_no_room(const conntrack::Tracked& tracked) noexcept { return PacketConnection::of(tracked).full != 0; }
+
+void ReadingStage::process(std::span<PacketView> packets) noexcept {
+  KeyedPackets waiting;
+  for (std::size_t i = 0; i < packets.size(); ++i) {
+    Verdict& verdict = packets[i].packet->verdict;
+    const Standing standing = standing_of(packets[i], route_);
+    if (standing != Standing::judged) {
+      verdict = verdict_of(standing, verdict);
+      continue;
+    }
+    if (connections_[i].full != 0) {
+      verdict = Verdict::drop(DropReason::connections_full);
+      continue;
+    }
+    waiting.packets[waiting.count] = packets[i];
+    classify::make_key(packets[i], waiting.keys[waiting.count++], connections_[i].number);
+    if (waiting.count < waiting.packets.size()) continue;
+    decider_.decide(waiting);
+    waiting.count = 0;
   }
-  connection.reply = tracked.direction == conntrack::Direction::reply;
-  if (tracked.connection != nullptr) {
-    connection.source_translated = (tracked.connection->status & conntrack::Connection::kSourceNat) != 0;
-    connection.destination_translated = (tracked.connection->status & conntrack::Connection::kDestinationNat) != 0;
-  }
-  return connection;
-}
-
-bool has_no_room(const conntrack::Tracked& tracked) noexcept {
-  return tracked.state == conntrack::State::invalid && tracked.reason == conntrack::Reason::full;
-}
-
-void ConnectionCounters::publish(const conntrack::Counters& counters) noexcept {
-  const auto words = std::bit_cast<Words>(counters);
-  for (std::size_t i = 0; i < words.size(); ++i) words_[i].store(words[i], std::memory_order_relaxed);
-}
-
-conntrack::Counters ConnectionCounters::read() const noexcept {
-  Words words;
-  for (std::size_t i = 0; i < words.size(); ++i) words[i] = words_[i].load(std::memory_order_relaxed);
-  return std::bit_cast<conntrack::Counters>(words);
+  if (waiting.count > 0) decider_.decide(waiting);
 }
 
 void TrackedStage::set_connections(conntrack::Connections& connections) noexcept {
@@ -148,8 +164,8 @@ TrackedStage::Known TrackedStage::look_up(PacketView packet) noexcept {
 }
 
 void TrackedStage::write_state(const Known& known, std::byte* to) const noexcept {
-  TrackedState state;
-  if (known.is_tracked) state = {number_of(connection_of(known.tracked)), has_no_room(known.tracked)};
+  PacketConnection state;
+  if (known.is_tracked) state = PacketConnection::of(known.tracked);
   std::memcpy(to, &state, sizeof state);
 }
 

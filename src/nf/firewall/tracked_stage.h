@@ -7,19 +7,18 @@
 
 #pragma once
 
-#include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 #include "classify/classifier.h"
 #include "classify/rules_view.h"
 #include "conntrack/connections.h"
-#include "conntrack/options.h"
+#include "conntrack/packet_connection.h"
+#include "function/connection_counters.h"
+#include "function/connection_reader.h"
 #include "function/network_function.h"
 #include "nf/firewall/firewall.h"
 #include "nf/firewall/firewall_stage.h"
@@ -31,24 +30,25 @@ namespace penstock::firewall {
 /// Whether the packet begins a connection for which there is no room.
 [[nodiscard]] bool has_no_room(const conntrack::Tracked& tracked) noexcept;
 
-/// One worker's counters of connections. Only the worker publishes; any thread may read.
-class ConnectionCounters {
+/// Of a firewall in a process of its own, whose chain's process tracks the connections.
+class ReadingStage final : public DecidingStage, public function::ConnectionReadingStage {
  public:
-  void publish(const conntrack::Counters& counters) noexcept;
-  [[nodiscard]] conntrack::Counters read() const noexcept;
+  using DecidingStage::DecidingStage;
+  void begin_batch() noexcept override { decider_.begin_batch(); }
+  void take_connections(std::span<const conntrack::PacketConnection> connections) noexcept override {
+    connections_ = connections;
+  }
+  void process(std::span<PacketView> packets) noexcept override;
 
  private:
-  static_assert(std::is_trivially_copyable_v<conntrack::Counters>);
-  static_assert(sizeof(conntrack::Counters) % sizeof(std::uint64_t) == 0);
-  using Words = std::array<std::uint64_t, sizeof(conntrack::Counters) / sizeof(std::uint64_t)>;
-  std::array<std::atomic<std::uint64_t>, std::tuple_size_v<Words>> words_{};
+  std::span<const conntrack::PacketConnection> connections_;  // of the next packets
 };
 
 class TrackedStage : public DecidingStage, private BetweenRules {
  public:
   /// Borrows all arguments. `translates`: it may change packets, as helpers do where connections are translated.
   TrackedStage(const classify::Ruleset& rules, const classify::Classifier& classifier, RuleCounters& counters,
-               const Answering& answering, const StepContext* steps, ConnectionCounters& of_connections,
+               const Answering& answering, const StepContext* steps, function::ConnectionCounters& of_connections,
                bool translates = false, Route route = {})
       : DecidingStage(rules, classifier, counters, answering, steps, route),
         rules_(classify::view_of(rules)),
@@ -97,7 +97,7 @@ class TrackedStage : public DecidingStage, private BetweenRules {
 
   const classify::RulesView rules_;
   const bool tracks_between_, translates_between_;  // while the rules decide
-  ConnectionCounters& of_connections_;
+  function::ConnectionCounters& of_connections_;
   const bool translates_;
   conntrack::Connections* connections_ = nullptr;
 };

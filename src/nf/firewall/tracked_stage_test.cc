@@ -267,7 +267,7 @@ TEST(TrackedFirewall, ExplainsAPacketByItself) {
 
 /// What a device decides with the states that its state stage provides, by the same core.
 template <typename Engine>
-std::vector<std::string> decide_as_device(Burst& burst, const std::vector<TrackedState>& states, Engine engine,
+std::vector<std::string> decide_as_device(Burst& burst, const std::vector<conntrack::PacketConnection>& states, Engine engine,
                                           const classify::Ruleset& rules) {
   const TrackedJudgeCore<Engine> core{{engine, classify::view_of(rules)}};
   for (std::size_t i = 0; i < states.size(); ++i) {
@@ -302,9 +302,9 @@ TEST(TrackedFirewall, ADeviceDecidesTheSameWithTheStatesThatItIsGiven) {
     Burst expected(builders, worker.now_ns, sequence), burst(builders, worker.now_ns, sequence);
     sequence += static_cast<std::uint32_t>(builders.size());
     worker.process(expected);
-    std::vector<TrackedState> states(builders.size());
+    std::vector<conntrack::PacketConnection> states(builders.size());
     std::vector<std::byte*> to_fill;
-    for (TrackedState& state : states) to_fill.push_back(reinterpret_cast<std::byte*>(&state));
+    for (conntrack::PacketConnection& state : states) to_fill.push_back(reinterpret_cast<std::byte*>(&state));
     stage->fill(burst.views, to_fill);
     const classify::Ruleset& all = rules->rules();
     const classify::LinearView engine{all.entries.data(), all.conditions.data(), all.port_ranges.data(),

@@ -22,7 +22,7 @@ struct alignas(8) TranslatingState {
   std::uint16_t port = 0;        // of ICMP: the identifier
   std::uint8_t sides = 0;        // Rewrite::kSource or kDestination; 0: nothing is written
   std::uint8_t connection = 0;   // as Key::connection
-  bool full = false;             // as TrackedState::full
+  bool full = false;             // as PacketConnection::full
   bool is_left_to_host = false;  // its translation is not known yet, or reaches into a quoted packet
 
   [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr conntrack::Rewrite rewrite() const noexcept {
@@ -44,7 +44,7 @@ struct TranslatingCore {
       counter = classify::kNoCounter;
       return Verdict::punt();
     }
-    const Verdict verdict = judge(packet, TrackedState{state.connection, state.full}, counter);
+    const Verdict verdict = judge(packet, {state.connection, static_cast<std::uint8_t>(state.full), {}}, counter);
     if (!verdict.alive() || state.sides == 0 || standing_of(packet.layout()) != Standing::judged) return verdict;
     return conntrack::rewrite(packet, state.rewrite()) ? verdict : Verdict::drop(DropReason::untranslated);
   }

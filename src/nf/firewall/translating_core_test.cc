@@ -183,7 +183,7 @@ class Gateway {
       std::memcpy(&state, states.data() + i * sizeof state, sizeof state);
       return state;
     };
-    if (hook == 1) return judge(packet, state_of(TrackedState()), counter);
+    if (hook == 1) return judge(packet, state_of(conntrack::PacketConnection()), counter);
     return TranslatingCore<classify::LinearView>{judge}(packet, state_of(TranslatingState()), counter);
   }
 

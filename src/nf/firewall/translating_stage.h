@@ -25,7 +25,7 @@ class TranslatingStage final : public TrackedStage {
  public:
   /// Borrows all arguments. `nat_steps`: as `steps`, for the rules that translate.
   TranslatingStage(const classify::Ruleset& rules, const classify::Classifier& classifier, RuleCounters& counters,
-                   const Answering& answering, const StepContext* steps, ConnectionCounters& of_connections,
+                   const Answering& answering, const StepContext* steps, function::ConnectionCounters& of_connections,
                    const NatRules& nat, const StepContext* nat_steps, Route route = {})
       : TrackedStage(rules, classifier, counters, answering, steps, of_connections, true, route),
         nat_(nat),

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "classify/host_view_for_test.h"
+#include "conntrack/packet_connection.h"
 #include "nf/filter/filter_core.h"
 #include "nf/filter/recipe.h"
 #include "nf/firewall/judge_core.h"
@@ -29,10 +30,10 @@ inline std::unique_ptr<function::LoadedTables> tables_of(const function::StageRe
   return std::make_unique<HostTables>(std::move(work), bytes);
 }
 
-inline Result<void> check_plain_firewall(const function::StageRecipe& recipe) {
+inline Result<void> check_firewall(const function::StageRecipe& recipe) {
   if (auto checked = firewall::check_recipe(recipe); !checked) return checked;
-  if (firewall::read_recipe(recipe)->kind == firewall::StageKind::plain) return {};
-  return function::refused(recipe, "connections, on a simulated device");
+  if (firewall::read_recipe(recipe)->kind != firewall::StageKind::translating) return {};
+  return function::refused(recipe, "translations, on a simulated device");
 }
 inline std::unique_ptr<function::LoadedTables> load_firewall(const function::StageRecipe& recipe) {
   auto kept = std::make_shared<const function::StageRecipe>(recipe);
@@ -42,12 +43,17 @@ inline std::unique_ptr<function::LoadedTables> load_firewall(const function::Sta
   using Work = ring::testing::SimulatedStage::Work;
   const auto work_with = [&]<typename Engine>(const Engine& engine, std::shared_ptr<const void> owner) {
     const firewall::JudgeCore<Engine> judge{engine, rules};
-    return Work([kept, owner = std::move(owner), judge](PacketView packet, std::byte* finding, const std::byte*) {
-      std::uint32_t counter = 0;
-      const Verdict verdict = judge(packet, counter);
-      std::memcpy(finding, &counter, sizeof counter);
-      return verdict;
-    });
+    const bool tracks = parts.kind == firewall::StageKind::tracked;
+    return Work(
+        [kept, owner = std::move(owner), judge, tracks](PacketView packet, std::byte* finding, const std::byte* state) {
+          std::uint32_t counter = 0;
+          conntrack::PacketConnection connection;
+          if (tracks) std::memcpy(&connection, state, sizeof connection);
+          const Verdict verdict =
+              tracks ? firewall::TrackedJudgeCore<Engine>{judge}(packet, connection, counter) : judge(packet, counter);
+          std::memcpy(finding, &counter, sizeof counter);
+          return verdict;
+        });
   };
   if (const auto* const linear = std::get_if<classify::LinearSpans>(&parts.tables.engine))
     return tables_of(*kept, work_with(classify::host_view(*linear, parts.tables.entries), nullptr));
@@ -75,7 +81,7 @@ inline function::RemoteKernel simulated(function::RemoteKernel of_program,
 }
 inline function::RemoteKernel firewall_kernel() {
   function::RemoteKernel kernel = simulated(firewall::remote_kernel(), load_firewall);
-  kernel.check = check_plain_firewall;
+  kernel.check = check_firewall;
   return kernel;
 }
 inline function::RemoteKernel filter_kernel() { return simulated(filter::remote_kernel(), load_filter); }
