@@ -206,5 +206,55 @@ TEST_F(IpsecInProxy, EndsAnSaAtItsHardLimitAndGoesOnWithItsSuccessor) {
   EXPECT_THAT(read("err"), HasSubstr("has reached its hard limit: packets"));
 }
 
+/// Three processes: the chain, which does not know the keys, `ipsec`, and the proxy.
+class IpsecOfAnotherProcess : public IpsecInProxy {
+ protected:
+  void SetUp() override {
+    IpsecInProxy::SetUp();
+    write("ipsec.yaml", "chain: [" + kOut + "]\n");
+  }
+  /// `serve` serves it with its tables in the proxy, in the background, until it listens.
+  [[nodiscard]] int script_with_function(const std::string& commands) const {
+    return script(
+        "serve() { rm -f ipsec.sock; timeout 60 '" PENSTOCK_PROGRAM
+        "' function serve ipsec.sock ipsec.yaml --proxy sock & SERVED=$!; while [ ! -S ipsec.sock ] && kill -0 "
+        "$SERVED; do sleep 0.01; done; }\n"
+        "trap 'kill $SERVED $PROXY 2>/dev/null; wait' EXIT\n" +
+        commands);
+  }
+  const std::string kElsewhere = "ipsec: {process: ipsec.sock, patience: 5s}";
+};
+
+TEST_F(IpsecOfAnotherProcess, GivesThePeerWhatTheCpuGives) {
+  chain("cpu", "processor: cpu", kOut);
+  chain("proxied", "processor: gpu, proxy: sock", kElsewhere);
+  for (const std::string name : {"cpu", "proxied"}) peer_of(name);
+  ASSERT_EQ(script_with_function("penstock run -q cpu.yaml || exit 1; proxy; serve\n"
+                                 "for c in proxied cpu-in proxied-in; do penstock run -q $c.yaml || exit 1; done"),
+            0)
+      << read("err");
+  expect_same_at_the_peer();
+  const auto function = json("proxied.json")["functions"][0];
+  EXPECT_EQ(function["details"]["process"]["lost_packets"], 0) << function.dump(2);
+  const std::size_t of_cpu = add("cpu.pcap");
+  EXPECT_GT(of_cpu, 50U);
+  EXPECT_EQ(add("proxied.pcap"), of_cpu);
+}
+
+TEST_F(IpsecOfAnotherProcess, UsesNoNumberTwiceIfItOrTheProxyIsKilled) {
+  chain("run", "proxy: sock, duration: 4s", kElsewhere, "generator: {rate: 20kpps}");
+  ASSERT_EQ(script_with_function("proxy; serve; penstock run -q run.yaml & RUN=$!; sleep 1\n"
+                                 "pkill -9 -P $SERVED; sleep 0.2; serve; sleep 1\n"
+                                 "kill -9 $PROXY; sleep 0.2; rm -f sock; proxy; wait $RUN"),
+            0)
+      << read("err");
+  const auto report = json("run.json");
+  EXPECT_GT(report["gpu"]["segments"], 0);
+  EXPECT_EQ(report["functions"][0]["details"]["process"]["losses"], 1) << read("err");
+  EXPECT_EQ(report["packets"]["in"],
+            report["packets"]["forwarded"].get<int>() + report["packets"]["dropped"].get<int>());
+  EXPECT_GT(add("run.pcap"), 20000U);
+}
+
 }  // namespace
 }  // namespace penstock
