@@ -136,13 +136,13 @@ std::string visits(const Record& record, Style style) {
   for (const Point* const point : points_of(record, {{"sweep", {"attach"}}}))
     rows.push_back({point->text("function"), point->text("sharing"), value_text(point, "start_ms"),
                     value_text(point, "attach_ms"), value_text(point, "detach_ms"), value_text(point, "gbps"),
-                    value_text(point, "kept_percent"), value_text(point, "p99_us"),
-                    value_text(point, "visited_p99_us")});
+                    value_text(point, "kept_percent"), value_text(point, "kept_beside_cpu_percent"),
+                    value_text(point, "p99_us"), value_text(point, "visited_p99_us")});
   return table_text(
       "Two tenants of 4q beside which a third attaches and detaches: how long that takes, and what the two have "
-      "without and with such a change",
-      {"function", "sharing", "start, ms", "attach, ms", "detach, ms", "without, Gbit/s", "with, %", "p99 without, us",
-       "p99 with, us"},
+      "without and with such a change, and while a run that uses no GPU begins and ends",
+      {"function", "sharing", "start, ms", "attach, ms", "detach, ms", "without, Gbit/s", "with, %",
+       "beside a run on the CPU, %", "p99 without, us", "p99 with, us"},
       rows, style);
 }
 

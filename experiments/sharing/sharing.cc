@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -76,7 +77,8 @@ std::optional<Batches> batches_of(const nlohmann::json& status, const std::strin
 /// What happened while another tenant came and went, as often as there are repeats.
 struct Visited {
   std::vector<Visit> visits;
-  std::vector<std::vector<Window>> during;  // by visit and tenant
+  std::vector<std::vector<Window>> during;      // by visit and tenant
+  std::vector<std::vector<Window>> beside_cpu;  // the same, of a run on the CPU that comes and goes
 };
 
 double sum(const std::vector<Window>& windows, double Window::*of) {
@@ -313,24 +315,40 @@ class SharingTrial final : public Trial {
     return *found;
   }
 
-  /// The tenants while another one comes and goes. Each time is at least as long as one without.
+  /// What the tenants did while something happened: at least as long as without.
+  Result<std::vector<Window>> watch_while(const std::function<Result<void>()>& happens) {
+    const auto end = Clock::now() + setting_.duration;
+    const auto before = tenants_->look();
+    if (!before) return tl::unexpected(before.error());
+    if (auto happened = happens(); !happened) return tl::unexpected(std::move(happened.error()));
+    rest(end - Clock::now());
+    const auto after = tenants_->look();
+    if (!after) return tl::unexpected(after.error());
+    return windows_between(*before, *after);
+  }
+
+  /// The tenants while another one comes and goes, and while a run on the CPU does so, which the proxy does not know.
   Result<Visited> watch_visits(const Point& point, unsigned repeats) {
     Visited visited;
     const std::string chain = chain_of(point, visitor_of(point), visitors_folder_, 0);
     for (unsigned i = 0; i < repeats && !setting_.stop->load(); ++i) {
-      const auto end = Clock::now() + setting_.duration;
-      const auto before = tenants_->look();
-      if (!before) return tl::unexpected(before.error());
-      auto visited_once = visit(*proxy_, programs_.run, chain, visitors_folder_, *setting_.stop);
+      auto during = watch_while([&]() -> Result<void> {
+        auto visited_once = visit(*proxy_, programs_.run, chain, visitors_folder_, *setting_.stop);
+        if (!visited_once) return tl::unexpected(std::move(visited_once.error()));
+        visited.visits.push_back(*visited_once);
+        return {};
+      });
       if (setting_.stop->load()) break;
-      if (!visited_once) return tl::unexpected(std::move(visited_once.error()));
-      rest(end - Clock::now());
-      const auto after = tenants_->look();
-      if (!after) return tl::unexpected(after.error());
-      auto windows = windows_between(*before, *after);
-      if (!windows) return tl::unexpected(std::move(windows.error()));
-      visited.visits.push_back(*visited_once);
-      visited.during.push_back(std::move(*windows));
+      if (!during) return tl::unexpected(std::move(during.error()));
+      auto beside = watch_while([&]() -> Result<void> {
+        auto run =
+            Tenants::start(joined(programs_.run, {"--processor", "cpu"}), {chain}, visitors_folder_, *setting_.stop);
+        return run ? (*run)->end() : tl::unexpected(std::move(run.error()));
+      });
+      if (setting_.stop->load()) break;
+      if (!beside) return tl::unexpected(std::move(beside.error()));
+      visited.during.push_back(std::move(*during));
+      visited.beside_cpu.push_back(std::move(*beside));
     }
     return visited;
   }
@@ -361,8 +379,11 @@ class SharingTrial final : public Trial {
       results["visited_gbps"].push_back(sum(windows, &Window::gbps));
       results["visited_p99_us"].push_back(std::ranges::max(windows, {}, &Window::p99_us).p99_us);
     }
+    for (const std::vector<Window>& windows : visited.beside_cpu)
+      results["beside_cpu_gbps"].push_back(sum(windows, &Window::gbps));
     for (const auto& [name, values] : results) set_repeats(point, name, values);
     point.set("kept_percent", *point.number("visited_gbps") / *point.number("gbps") * 100);
+    point.set("kept_beside_cpu_percent", *point.number("beside_cpu_gbps") / *point.number("gbps") * 100);
   }
 
   void note(Point& point, const Measured& measured, const Point& limits) {

@@ -613,9 +613,11 @@ TEST(SharingTables, ShowWhatVisitsCost) {
                               .set("detach_ms", 12.25)
                               .set("visited_gbps", 49)
                               .set("kept_percent", 98)
+                              .set("beside_cpu_gbps", 49.5)
+                              .set("kept_beside_cpu_percent", 99)
                               .set("visited_p99_us", 450));
   EXPECT_THAT(sharing_tables(record, Style::markdown),
-              HasSubstr("| ipsec | weighted | 210 | 45.5 | 12.2 | 50 | 98 | 300 | 450 |"));
+              HasSubstr("| ipsec | weighted | 210 | 45.5 | 12.2 | 50 | 98 | 99 | 300 | 450 |"));
   EXPECT_TRUE(check_record(record, sharing_experiment(), "record").empty())
       << to_string(check_record(record, sharing_experiment(), "record"));
 }

@@ -121,7 +121,13 @@ TEST_F(Sharing, MeasuresHowATenantComesAndGoes) {
   const auto measured = trial->measure(visited, {});
   ASSERT_TRUE(measured) << to_string(measured.error());
   expect_results(visited, 2);
-  constexpr std::array kValues{"start_ms", "attach_ms", "detach_ms", "visited_gbps", "visited_p99_us", "kept_percent"};
+  constexpr std::array kValues{"start_ms",
+                               "attach_ms",
+                               "detach_ms",
+                               "visited_gbps",
+                               "visited_p99_us",
+                               "kept_percent",
+                               "kept_beside_cpu_percent"};
   for (const char* const value : kValues) EXPECT_GT(visited.number(value), 0) << value << ": " << describe(visited);
   EXPECT_GE(visited.number("start_ms"), visited.number("attach_ms"));
   ASSERT_NE(visited.find("attach_ms_repeats"), nullptr) << "it comes several times";
