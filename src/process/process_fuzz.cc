@@ -19,6 +19,9 @@
 
 #include "base/shared_memory.h"
 #include "base/testing/fuzz_check.h"
+#include "conntrack/packet_connection.h"
+#include "function/connection_reader.h"
+#include "function/granted_stage.h"
 #include "process/description.h"
 #include "process/served_queue.h"
 
@@ -32,27 +35,43 @@ constexpr std::size_t kFrameBytes = 4096;
 constexpr std::uint32_t kFindingBytes = 16;
 
 /// Reads all of each packet, and relies on what a function may rely on. Findings begin with a byte below 200.
-class Reader final : public function::NetworkFunction, public function::ConfirmingFunction {
+class Reader final : public function::NetworkFunction,
+                     public function::ConfirmingFunction,
+                     public function::ConnectionReader,
+                     public function::DecidingFunction {
  public:
   Reader() {
     traits_.name = "reader";
     traits_.cpu = {FieldSet::all(), {Field::verdict}};
     traits_.finish = traits_.cpu;
     traits_.findings_bytes = kFindingBytes;
+    traits_.state_bytes = sizeof(std::uint64_t);
+    traits_.connections = conntrack::Options();
   }
   const function::NfTraits& traits() const noexcept override { return traits_; }
   std::unique_ptr<function::CpuStage> make_cpu_stage() override { return std::make_unique<Stage>(); }
   std::unique_ptr<function::FinishStage> make_finish_stage(function::CpuStage& /*twin*/) override {
     return std::make_unique<Finish>();
   }
+  std::unique_ptr<function::StateStage> make_state_stage(function::CpuStage& /*twin*/) override {
+    return std::make_unique<States>();
+  }
   std::optional<function::ClearFindings> clear_findings() const noexcept override { return function::ClearFindings(); }
+  std::string why_needs_connections() const override { return ""; }
+  void read_connections() override {}
+  void decide_for_others() override {}
   std::string description() const override { return "reads"; }
 
  private:
-  class Stage final : public function::CpuStage {
+  class Stage final : public function::CpuStage, public function::ConnectionReadingStage {
    public:
+    void take_connections(std::span<const conntrack::PacketConnection> connections) noexcept override {
+      for (const conntrack::PacketConnection& one : connections) testing::check(one.is_possible());
+      connections_ = connections;
+    }
     void process(std::span<PacketView> packets) noexcept override {
       testing::check(!packets.empty() && packets.size() <= function::kBurst);
+      testing::check(connections_.size() == packets.size());
       for (const PacketView& packet : packets) read(packet);
     }
     void observe(PacketView packet) noexcept override { read(packet); }
@@ -69,6 +88,19 @@ class Reader final : public function::NetworkFunction, public function::Confirmi
         sum = static_cast<std::uint8_t>(sum + byte);
       if ((sum & 1) != 0) packet.packet->verdict = Verdict::drop(0);
     }
+
+   private:
+    std::span<const conntrack::PacketConnection> connections_;
+  };
+  class States final : public function::StateStage {
+   public:
+    void fill(std::span<const PacketView> packets, std::span<std::byte* const> states) noexcept override {
+      testing::check(!packets.empty() && packets.size() <= function::kBurst && states.size() == packets.size());
+      for (std::size_t i = 0; i < packets.size(); ++i) {
+        Stage::read(packets[i]);
+        std::memset(states[i], 7, sizeof(std::uint64_t));
+      }
+    }
   };
   class Finish final : public function::FinishStage, public function::ConfirmingStage {
    public:
@@ -81,6 +113,20 @@ class Reader final : public function::NetworkFunction, public function::Confirmi
     void pass_over(const function::PassedOver& packets) noexcept override { testing::check(packets.packets > 0); }
   };
   function::NfTraits traits_;
+};
+
+/// A function with these traits.
+class Described final : public function::NetworkFunction, public function::ConnectionReader {
+ public:
+  explicit Described(const function::NfTraits& traits) : traits_(traits) {}
+  const function::NfTraits& traits() const noexcept override { return traits_; }
+  std::unique_ptr<function::CpuStage> make_cpu_stage() override { return nullptr; }
+  std::string description() const override { return "described"; }
+  std::string why_needs_connections() const override { return ""; }
+  void read_connections() override {}
+
+ private:
+  const function::NfTraits& traits_;
 };
 
 class Input {
@@ -116,7 +162,7 @@ void try_texts(Input& input) {
     const function::NfTraits& traits = (*served)->traits();
     testing::check(traits.drop_reasons.size() == (*served)->reasons() + 1 &&
                    traits.drop_reasons.back() == ServedTraits::kLost);
-    testing::check(why_not_served(traits).empty());
+    testing::check(why_not_served(Described(traits)).empty());
     const function::StageNeeds* const stage = (*served)->stage();
     testing::check((stage != nullptr) == (traits.access_on(function::Processor::gpu) != nullptr));
     testing::check(stage == nullptr || why_no_stage(traits, *stage, (*served)->clear_findings().has_value()).empty());
@@ -134,6 +180,7 @@ void write_slot(Input& input, BurstSlot& slot) {
   for (std::size_t i = 0; i < given; ++i) {
     const std::uint8_t how = input.byte();
     slot.findings[i * kFindingBytes] = std::byte{input.byte()};
+    slot.states[i * sizeof(conntrack::PacketConnection)] = std::byte{input.byte()};
     PacketDescriptor& descriptor = slot.descriptors[i];
     if ((how & 1) != 0) {
       input.fill(&slot.frames[i], sizeof(FramePlace));
