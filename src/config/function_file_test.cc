@@ -194,9 +194,10 @@ TEST_F(FunctionFileTest, IsRefusedIfItFollowsFlowsThatGoToDifferentWorkers) {
 
 TEST_F(FunctionFileTest, IsRefusedIfItsFunctionNeedsItsChain) {
   write("rules.txt", "*filter\n:FORWARD DROP [0:0]\n-A FORWARD -m conntrack --ctstate ESTABLISHED -j ACCEPT\nCOMMIT\n");
-  write("function.yaml", "chain: [firewall: {rules: rules.txt}]");
+  write("function.yaml", "chain: [firewall: {rules: rules.txt, helpers: {ftp: 21}}]");
   serve();
-  EXPECT_THAT(refused_chain(fmt::format("[firewall: {{process: {}}}]", socket())), HasSubstr("it tracks connections"));
+  EXPECT_THAT(refused_chain(fmt::format("[firewall: {{process: {}}}]", socket())),
+              HasSubstr("its helper changes connections"));
 }
 
 }  // namespace
