@@ -343,10 +343,14 @@ TEST(SharingUsage, RefusesReportsOfRunsThatDidNotUseTheGpu) {
   EXPECT_THAT(error_of("/gpu/failures", 1), HasSubstr("failed on the GPU"));
   EXPECT_THAT(error_of("/gpu/segments", 10), HasSubstr("did not use the GPU"));
   nlohmann::json none = good;
-  none.erase("gpu");
+  none["gpu"].erase("segments");
   const auto lacks = usage_of(none);
   ASSERT_FALSE(lacks);
   EXPECT_THAT(to_string(lacks.error()), HasSubstr("/gpu/segments"));
+  none.erase("gpu");
+  const auto on_cpu = usage_of(none);
+  ASSERT_TRUE(on_cpu);
+  EXPECT_EQ(on_cpu->segments, 0);
   EXPECT_FALSE(usage_of(nlohmann::json("text")));
 }
 

@@ -35,13 +35,20 @@ Result<Usage> usage_of(const Json& report) {
                                                     {"/packets/dropped", &usage.dropped},
                                                     {"/pcie/to_device_bytes", &usage.to_device},
                                                     {"/pcie/to_host_bytes", &usage.to_host},
-                                                    {"/gpu/segments", &usage.segments},
-                                                    {"/gpu/failures", &usage.failures},
                                                     {"/latency_us/max", &usage.longest_us}};
-  for (const auto& [path, to] : values) {
-    const auto value = number(report, path);
-    if (!value) return tl::unexpected(value.error());
-    *to = *value;
+  const std::pair<const char*, double*> values_of_gpu[] = {{"/gpu/segments", &usage.segments},
+                                                           {"/gpu/failures", &usage.failures}};
+  const auto read = [&](const auto& of_report) -> Result<void> {
+    for (const auto& [path, to] : of_report) {
+      const auto value = number(report, path);
+      if (!value) return tl::unexpected(value.error());
+      *to = *value;
+    }
+    return {};
+  };
+  if (auto all = read(values); !all) return tl::unexpected(std::move(all.error()));
+  if (report.contains("gpu")) {
+    if (auto all = read(values_of_gpu); !all) return tl::unexpected(std::move(all.error()));
   }
   for (const char* const path : {"/packets/forwarded", "/packets/consumed", "/packets/dropped"}) {
     const auto value = number(report, path);

@@ -143,6 +143,7 @@ void own(benchmark::State& state, bool simulated) {
   }
   run::RunSettings settings;
   settings.processor = function::Processor::gpu;
+  settings.gpus = {0};
   const auto factory = run::make_lane_factory(settings, 0);
   factory->select();
   const auto memory = factory->open(packets.ring().memory());
