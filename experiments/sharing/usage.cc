@@ -92,7 +92,9 @@ Result<Window> between(const Usage& begin, const Usage& end) {
   const double packets = end.packets - begin.packets;
   if (time <= 0 || packets <= 0)
     return failure({{}, "a tenant did nothing while it was measured", fmt::format("{} packets", packets), "packets"});
-  if (end.dropped > 0) return failure({{}, "a tenant dropped packets", fmt::format("{}", end.dropped), "none"});
+  // Before, while it began, a tenant with a rate may have had to.
+  if (end.dropped > begin.dropped)
+    return failure({{}, "a tenant dropped packets", fmt::format("{}", end.dropped - begin.dropped), "none"});
   if (end.failures > 0)
     return failure({{}, "batches of a tenant failed on the GPU", fmt::format("{}", end.failures), "0"});
   if (end.segments <= begin.segments)
