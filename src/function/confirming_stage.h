@@ -53,6 +53,12 @@ class ConfirmingStage {
   virtual ~ConfirmingStage() = default;
   /// Whether the device stage can have left this finding. Others must not be given to FinishStage::finish.
   [[nodiscard]] virtual bool can_be(const std::byte* finding) const noexcept = 0;
+  /// If the device stage needs states (NfTraits::state_bytes), which come back with the findings: whether the state
+  /// stage can have made this one. Others must not be given to FinishStage::take_states.
+  [[nodiscard]] virtual bool can_be_state(const std::byte* state) const noexcept {
+    static_cast<void>(state);
+    return false;
+  }
   /// Counts packets with clear findings, which it is not given.
   virtual void pass_over(const PassedOver& packets) noexcept = 0;
 };

@@ -68,8 +68,9 @@ struct BurstSlot {
   std::array<PacketDescriptor, function::kBurst> descriptors;
   alignas(64) std::array<std::byte, function::kBurst * kMostFindings> findings;  // of each packet, in sequence
   alignas(64) std::array<PacketResult, function::kBurst> results;
-  // Of each packet, in sequence: with `decide`, states, from the function's process; with `process`, if the function
-  // reads connections, what is known of the packet's (conntrack::PacketConnection), from the chain's.
+  // Of each packet, in sequence: with `decide`, states, from the function's process; with `confirm`, the same states
+  // back, if there are any; with `process`, if the function reads connections, what is known of the packet's
+  // (conntrack::PacketConnection), from the chain's.
   alignas(64) std::array<std::byte, function::kBurst * kMostStates> states;
 };
 

@@ -111,7 +111,6 @@ std::string why_no_stage(const function::NfTraits& traits, const function::Stage
     if (traits.finish && !traits.finish_counts) return "its process finishes what its stage begins";
     if (traits.stack != stack::StackNeed::none) return "it follows flows or joins fragments";
   }
-  if (stage.state_bytes > 0 && confirms) return "its stage needs state of flows";
   if (stage.state_bytes != traits.state_bytes || stage.state_bytes > kMostStates || stage.state_bytes % 8 != 0)
     return fmt::format("its stage needs {} bytes of state about a packet", stage.state_bytes);
   if (stage.growth.head > traits.growth.head || stage.growth.tail > traits.growth.tail)

@@ -177,10 +177,10 @@ Queue::Added Queue::add(PacketView packet, bool copies, std::span<const std::byt
   return found ? Added::in_place : Added::copied;
 }
 
-void Queue::add_connection(const conntrack::PacketConnection& connection) noexcept {
+void Queue::add_state(std::span<const std::byte> state) noexcept {
   const std::size_t slot = (submitted_ + 1) % kSlots;
-  std::memcpy(page().slots[slot].states.data() + (bursts_[slot].packets - 1) * sizeof connection, &connection,
-              sizeof connection);
+  std::memcpy(page().slots[slot].states.data() + (bursts_[slot].packets - 1) * state.size(), state.data(),
+              state.size());
 }
 
 void Queue::submit(BurstSlot::Kind kind, bool begins_batch, const function::PassedOver& passed_over) noexcept {

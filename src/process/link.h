@@ -21,7 +21,6 @@
 
 #include "base/error.h"
 #include "base/shared_memory.h"
-#include "conntrack/packet_connection.h"
 #include "function/granted_stage.h"
 #include "ipc/foreign_descriptor.h"
 #include "ipc/message_socket.h"
@@ -106,8 +105,9 @@ class Queue {
   /// Adds a packet to it, as long as there is room: where it is, if its frame lies in memory that is used, and `copies`
   /// is false. `finding`: what a device stage has found in it; the same size for all packets of a burst.
   [[nodiscard]] Added add(PacketView packet, bool copies, std::span<const std::byte> finding = {}) noexcept;
-  /// What is known of the connection of the packet that was added last.
-  void add_connection(const conntrack::PacketConnection& connection) noexcept;
+  /// Of the packet that was added last: a state that goes back, or what is known of its connection. The same size for
+  /// all packets of a burst.
+  void add_state(std::span<const std::byte> state) noexcept;
   void submit(BurstSlot::Kind kind, bool begins_batch, const function::PassedOver& passed_over) noexcept;
 
   enum class State : std::uint8_t { running, done, lost, gone, silent };

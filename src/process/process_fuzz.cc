@@ -110,6 +110,10 @@ class Reader final : public function::NetworkFunction,
       for (const PacketView& packet : packets) Stage::read(packet);
     }
     bool can_be(const std::byte* finding) const noexcept override { return std::to_integer<int>(finding[0]) < 200; }
+    bool can_be_state(const std::byte* state) const noexcept override { return std::to_integer<int>(state[0]) < 100; }
+    void take_states(std::span<const std::byte* const> states) noexcept override {
+      for (const std::byte* const state : states) testing::check(can_be_state(state));
+    }
     void pass_over(const function::PassedOver& packets) noexcept override { testing::check(packets.packets > 0); }
   };
   function::NfTraits traits_;

@@ -102,6 +102,7 @@ class RemoteFunction final : public function::NetworkFunction,
     return served_->tracks_flows() ? "flows in another process" : "";
   }
   std::shared_ptr<conntrack::ConnectionTables> connections() const noexcept override { return tables_; }
+  using function::NetworkFunction::explain;
   function::Explanation explain(PacketView /*packet*/, conntrack::Connections& /*connections*/) const override {
     function::Explanation explanation;
     explanation.decided_by = "the process at " + settings_.socket;
@@ -241,15 +242,16 @@ class RemoteStage final : public function::CpuStage, public function::DeferringS
 
   using Packets = std::span<const PacketView>;
   using Findings = std::span<const std::byte* const>;
+  using States = std::span<const std::byte* const>;  // that were sent with packets; empty: there are none
   /// Whether the process knows what the findings mean. Not if it has lost the chain since, or is another one: then it
   /// processes the packets as if no device had.
   [[nodiscard]] bool knows(std::uint64_t grant) const noexcept {
     return usable() && queue_->link().grant() == grant && grant != 0;
   }
   /// Until the process has confirmed them; drops those that it drops.
-  void confirm(Packets packets, Findings findings, std::uint64_t grant) noexcept;
+  void confirm(Packets packets, Findings findings, States states, std::uint64_t grant) noexcept;
   /// The same for packets that have been sent: goes on until `end_confirm`.
-  void begin_confirm(Packets packets, Findings findings, std::uint64_t grant) noexcept;
+  void begin_confirm(Packets packets, Findings findings, States states, std::uint64_t grant) noexcept;
   void end_confirm() noexcept {
     while (queue_ != nullptr && queue_->under_way() > 0) take_sent();
   }
@@ -306,12 +308,13 @@ class RemoteStage final : public function::CpuStage, public function::DeferringS
   [[nodiscard]] std::size_t fill(Packets packets) noexcept {
     return begin_burst() ? add(packets, {}, copies_all()) : 0;
   }
-  [[nodiscard]] std::size_t add(Packets packets, Findings findings, bool copies) noexcept;
+  [[nodiscard]] std::size_t add(Packets packets, Findings findings, bool copies, States states = {}) noexcept;
   void submit(BurstSlot::Kind kind) noexcept {
     queue_->submit(kind, std::exchange(begins_batch_, false), std::exchange(passed_over_, {}));
   }
   void submit_burst(std::span<PacketView> packets) noexcept;
-  [[nodiscard]] std::size_t submit_findings(Packets packets, Findings findings, std::uint64_t grant) noexcept;
+  [[nodiscard]] std::size_t submit_findings(Packets packets, Findings findings, States states,
+                                            std::uint64_t grant) noexcept;
   struct Taken {
     std::size_t packets;
     bool decided;  // false: the process is lost
@@ -372,7 +375,7 @@ bool RemoteStage::begin_burst() noexcept {
 }
 
 /// Adds packets to the burst. Returns how many have room.
-std::size_t RemoteStage::add(Packets packets, Findings findings, bool copies) noexcept {
+std::size_t RemoteStage::add(Packets packets, Findings findings, bool copies, States states) noexcept {
   const std::uint32_t finding_bytes = function_.traits().findings_bytes;
   std::uint64_t copied = 0;
   std::size_t count = 0;
@@ -380,6 +383,7 @@ std::size_t RemoteStage::add(Packets packets, Findings findings, bool copies) no
     const auto finding = findings.empty() ? std::span<const std::byte>() : std::span(findings[count], finding_bytes);
     const Queue::Added added = queue_->add(packets[count], copies, finding);
     if (added == Queue::Added::no) break;
+    if (!states.empty()) queue_->add_state({states[count], function_.traits().state_bytes});
     if (added == Queue::Added::in_place) continue;
     ++copied;
     if (!copies) want_memory_of(packets[count]);
@@ -394,30 +398,32 @@ void RemoteStage::submit_burst(std::span<PacketView> packets) noexcept {
 }
 
 /// Returns how many packets are in the burst; 0: there is no slot.
-std::size_t RemoteStage::submit_findings(Packets packets, Findings findings, std::uint64_t grant) noexcept {
+std::size_t RemoteStage::submit_findings(Packets packets, Findings findings, States states,
+                                         std::uint64_t grant) noexcept {
   if (!begin_burst()) return 0;
   const bool known = knows(grant);
-  const std::size_t count = add(packets, known ? findings : Findings(), copies_all());
+  const std::size_t count = add(packets, known ? findings : Findings(), copies_all(), known ? states : States());
   if (count == 0) return 0;
   submit(known ? BurstSlot::kConfirm : BurstSlot::kProcess);
   if (known) function_.counters().confirmed.fetch_add(count, std::memory_order_relaxed);
   return count;
 }
 
-void RemoteStage::confirm(Packets packets, Findings findings, std::uint64_t grant) noexcept {
+void RemoteStage::confirm(Packets packets, Findings findings, States states, std::uint64_t grant) noexcept {
   while (!packets.empty()) {
-    const std::size_t count = submit_findings(packets, findings, grant);
+    const std::size_t count = submit_findings(packets, findings, states, grant);
     const Packets part = packets.first(count > 0 ? count : packets.size());
     const bool decided = count > 0 && take_confirmed().decided;
     if (!decided || !take_drops(part)) give_up(part);
     packets = packets.subspan(part.size());
     findings = findings.subspan(part.size());
+    states = states.subspan(std::min(states.size(), part.size()));
   }
 }
 
-void RemoteStage::begin_confirm(Packets packets, Findings findings, std::uint64_t grant) noexcept {
+void RemoteStage::begin_confirm(Packets packets, Findings findings, States states, std::uint64_t grant) noexcept {
   while (!packets.empty()) {
-    std::size_t count = submit_findings(packets, findings, grant);
+    std::size_t count = submit_findings(packets, findings, states, grant);
     if (count == 0 && usable() && queue_->under_way() > 0) {
       take_sent();
       continue;
@@ -428,6 +434,7 @@ void RemoteStage::begin_confirm(Packets packets, Findings findings, std::uint64_
     }
     packets = packets.subspan(count);
     findings = findings.subspan(count);
+    states = states.subspan(std::min(states.size(), count));
   }
 }
 
@@ -472,7 +479,7 @@ void RemoteStage::process_with_connections(std::span<PacketView> packets) noexce
         if (count > 0) break;  // the next burst has room
         sends = false;
       }
-      if (sends) queue_->add_connection(connection);
+      if (sends) queue_->add_state(std::as_bytes(std::span(&connection, 1)));
       may_begin = is_first;
       ++count;
     }
@@ -496,7 +503,7 @@ bool RemoteStage::passes_alone(PacketView packet, const conntrack::PacketConnect
   if (fill({&alone, 1}) == 0) {
     give_up({&alone, 1});
   } else {
-    queue_->add_connection(connection);
+    queue_->add_state(std::as_bytes(std::span(&connection, 1)));
     submit_burst({&alone, 1});
     wait();
     finish();
@@ -668,16 +675,20 @@ class RemoteFinishStage final : public function::FinishStage, public function::H
   RemoteFinishStage(RemoteStage& twin, const function::ClearFindings& clear) noexcept : twin_(twin), clear_(clear) {}
 
   void take_grant(std::uint64_t grant) noexcept override { grant_ = grant; }
+  void take_states(std::span<const std::byte* const> states) noexcept override { states_ = states; }
   void finish(std::span<const PacketView> packets, std::span<const std::byte* const> findings) noexcept override {
+    const RemoteStage::States states = std::exchange(states_, {});
     std::array<std::uint8_t, kBurst> chosen;
     const std::size_t count = choose(packets, findings, chosen);
     std::array<PacketView, kBurst> those;
-    std::array<const std::byte*, kBurst> of_each;
+    std::array<const std::byte*, kBurst> of_each, states_of_those;
     for (std::size_t n = 0; n < count; ++n) {
       those[n] = packets[chosen[n]];
       of_each[n] = findings[chosen[n]];
+      if (!states.empty()) states_of_those[n] = states[chosen[n]];
     }
-    twin_.confirm(std::span(those).first(count), std::span(of_each).first(count), grant_);
+    twin_.confirm(std::span(those).first(count), std::span(of_each).first(count),
+                  std::span(states_of_those).first(states.empty() ? 0 : count), grant_);
   }
   std::size_t choose(std::span<const PacketView> packets, std::span<const std::byte* const> findings,
                      std::span<std::uint8_t> chosen) noexcept override {
@@ -696,17 +707,18 @@ class RemoteFinishStage final : public function::FinishStage, public function::H
     return count;
   }
   void begin_finish(std::span<const PacketView> packets, std::span<const std::byte* const> findings) noexcept override {
-    twin_.begin_confirm(packets, findings, grant_);
+    twin_.begin_confirm(packets, findings, std::exchange(states_, {}), grant_);
   }
   void end_finish() noexcept override { twin_.end_confirm(); }
 
  private:
   RemoteStage& twin_;
   const function::ClearFindings clear_;
-  std::uint64_t grant_ = 0;  // of the findings that come next
+  std::uint64_t grant_ = 0;     // of the findings that come next
+  RemoteStage::States states_;  // of the packets that come next
 };
 
-/// Asks the process what it decides about packets that a device will process.
+/// Asks the process what a device is to know about packets.
 class RemoteStateStage final : public function::StateStage, public function::StatesOfGrant {
  public:
   explicit RemoteStateStage(RemoteStage& twin) noexcept : twin_(twin) {}

@@ -27,9 +27,10 @@ bool confirms(const function::NetworkFunction& function) noexcept {
 }
 
 /// Whether its states may cross through the chain's process.
-bool decides(const function::NetworkFunction& function) noexcept {
+bool makes_states(const function::NetworkFunction& function) noexcept {
   const std::uint32_t bytes = function.traits().state_bytes;
-  return bytes > 0 && bytes <= kMostStates && dynamic_cast<const function::DecidingFunction*>(&function) != nullptr;
+  return bytes > 0 && bytes <= kMostStates &&
+         (confirms(function) || dynamic_cast<const function::DecidingFunction*>(&function) != nullptr);
 }
 
 }  // namespace
@@ -54,7 +55,7 @@ ServedQueue::ServedQueue(function::NetworkFunction& function, unsigned worker, s
       finish_(confirms(function) ? function.make_finish_stage(*stage_) : nullptr),
       confirming_(dynamic_cast<function::ConfirmingStage*>(finish_.get())),
       findings_bytes_(function.traits().findings_bytes),
-      states_(decides(function) ? function.make_state_stage(*stage_) : nullptr),
+      states_(makes_states(function) ? function.make_state_stage(*stage_) : nullptr),
       state_bytes_(function.traits().state_bytes),
       growth_(changes_lengths(function.traits()) ? std::optional(function.traits().growth) : std::nullopt),
       reading_(dynamic_cast<function::ConnectionReadingStage*>(stage_.get())),
@@ -146,6 +147,11 @@ bool ServedQueue::serve() noexcept {
 void ServedQueue::confirm(std::span<const PacketView> packets) noexcept {
   if (packets.empty()) return;
   std::array<const std::byte*, function::kBurst> of_each;
+  std::array<const std::byte*, function::kBurst> states;
+  if (states_ != nullptr) {
+    for (std::size_t i = 0; i < packets.size(); ++i) states[i] = states_of_burst_.data() + i * state_bytes_;
+    finish_->take_states(std::span(states).first(packets.size()));
+  }
   for (std::size_t i = 0; i < packets.size(); ++i) of_each[i] = findings_.data() + i * findings_bytes_;
   finish_->finish(packets, std::span(of_each).first(packets.size()));
   stack_.settle(0);
@@ -153,10 +159,10 @@ void ServedQueue::confirm(std::span<const PacketView> packets) noexcept {
 
 void ServedQueue::decide(std::span<const PacketView> packets) noexcept {
   std::array<std::byte*, function::kBurst> of_each;
-  for (std::size_t i = 0; i < packets.size(); ++i) of_each[i] = made_states_.data() + i * state_bytes_;
+  for (std::size_t i = 0; i < packets.size(); ++i) of_each[i] = states_of_burst_.data() + i * state_bytes_;
   states_->fill(packets, std::span(of_each).first(packets.size()));
   BurstSlot& slot = page().slots[(number_ + 1) % kSlots];
-  std::memcpy(slot.states.data(), made_states_.data(), packets.size() * state_bytes_);
+  std::memcpy(slot.states.data(), states_of_burst_.data(), packets.size() * state_bytes_);
 }
 
 /// A launch takes longer than the chain's worker needs for its next bursts: waits until no more come for a while, or
@@ -297,6 +303,11 @@ const char* ServedQueue::take_findings(const BurstSlot& slot, const Burst& burst
   std::memcpy(findings_.data(), slot.findings.data(), burst.packets * findings_bytes_);
   for (std::size_t i = 0; i < burst.packets; ++i) {
     if (!confirming_->can_be(findings_.data() + i * findings_bytes_)) return "findings that no device can have";
+  }
+  if (states_ == nullptr) return nullptr;
+  std::memcpy(states_of_burst_.data(), slot.states.data(), burst.packets * state_bytes_);
+  for (std::size_t i = 0; i < burst.packets; ++i) {
+    if (!confirming_->can_be_state(states_of_burst_.data() + i * state_bytes_)) return "states that cannot be";
   }
   return nullptr;
 }

@@ -122,7 +122,7 @@ class ServedQueue {
   std::size_t own_bytes_ = 0;  // that are used, of the last burst
   std::vector<OwnFrame> own_frames_;
   alignas(64) std::array<std::byte, function::kBurst * kMostFindings> findings_{};  // of the burst that is taken
-  alignas(64) std::array<std::byte, function::kBurst * kMostStates> made_states_{};
+  alignas(64) std::array<std::byte, function::kBurst * kMostStates> states_of_burst_{};
   std::array<conntrack::PacketConnection, function::kBurst> connections_{};  // of the burst that is taken
   std::atomic<std::uint64_t> packets_{0};
   std::atomic<bool> stops_{false};

@@ -312,9 +312,11 @@ std::optional<function::StageNeeds> Server::stage_of(const function::NetworkFunc
   if (const auto recipe = function.stage_recipe(kGpu)) {
     auto needs = settings_.granter->needs_of(*recipe);
     if (needs) why = why_no_stage(function.traits(), *needs, function::confirmed_findings(function).has_value());
-    // Who has the lanes could make up states of functions that do not expect that. Connections are its own.
-    if (why.empty() && needs->state_bytes > 0 && !function.traits().connections &&
-        dynamic_cast<const function::DecidingFunction*>(&function) == nullptr)
+    // Who has the lanes could make up states of functions that do not expect that. Connections are its own, and the
+    // process checks the states with which it confirms findings.
+    const bool are_checked = function.traits().connections || function::confirmed_findings(function) ||
+                             dynamic_cast<const function::DecidingFunction*>(&function) != nullptr;
+    if (why.empty() && needs->state_bytes > 0 && !are_checked)
       why = "its stage needs states that cannot be protected on their way";
     if (why.empty()) return needs;
   }

@@ -14,6 +14,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -53,7 +54,8 @@ class GrantedNids : public nids::testing::NidsFunction {
     report::RunReport report;
     std::vector<Json> log;
     std::vector<run::testing::Bytes> sent;
-    Json process;  // what the chain reports of it
+    Json process;     // what the chain reports of it
+    Json inspection;  // what it reports itself
   };
   Outcome inspect(bool apart, const std::vector<Given>& given, bool passes_when_lost = false) {
     report::EventLog eve(eve_path_, report::EventLog::Start::anew);
@@ -61,7 +63,9 @@ class GrantedNids : public nids::testing::NidsFunction {
     eve.begin();
     TableGranter granter(path_, {"nids"}, kernels_);
     const auto make_served = [&](std::string_view, const process::Surroundings&) {
-      return Result<std::unique_ptr<function::NetworkFunction>>(make(std::string(kRules), given, &eve));
+      auto function = make(std::string(kRules), given, &eve);
+      served_ = function.get();
+      return Result<std::unique_ptr<function::NetworkFunction>>(std::move(function));
     };
     Outcome outcome;
     {
@@ -116,11 +120,22 @@ class GrantedNids : public nids::testing::NidsFunction {
     const std::atomic<bool> stop{false};
     auto result = run::run(chain, {}, stop);
     if (!result) return ADD_FAILURE() << to_string(result.error()), Outcome();
-    Outcome outcome{result->report, {}, {}, {}};
+    Outcome outcome{result->report, {}, {}, {}, {}};
     for (const auto& packet : sink.sent[0]) outcome.sent.push_back(packet.bytes);
     nlohmann::json report;
     chain.functions[0].function->report(report);
-    if (report.contains("process")) outcome.process = report["process"];
+    if (!report.contains("process")) return outcome;
+    outcome.process = report["process"];
+    // Its queue ends by itself, and its flows with it.
+    for (int i = 0; i < 5000; ++i) {
+      nlohmann::json of_process;
+      served_->report(of_process);
+      outcome.inspection = of_process["inspection"];
+      if (outcome.inspection["scanned_on_gpu"] == result->report.in.packets &&
+          outcome.inspection.value("seams_known", 1) > 0)
+        break;
+      std::this_thread::sleep_for(std::chrono::milliseconds{1});
+    }
     return outcome;
   }
   static run::testing::Bytes segment(std::uint16_t port, bool back, std::uint8_t flags, std::uint32_t sequence,
@@ -159,6 +174,7 @@ class GrantedNids : public nids::testing::NidsFunction {
   const std::array<function::RemoteKernel, 1> kernels_{testing::nids_kernel()};
   HostDevice device_;
   std::unique_ptr<Server> proxy_;
+  function::NetworkFunction* served_ = nullptr;  // as long as the chain is connected
 };
 
 TEST_F(GrantedNids, RaisesTheAlertsOfOneProcess) {
@@ -167,6 +183,17 @@ TEST_F(GrantedNids, RaisesTheAlertsOfOneProcess) {
     const Outcome apart = inspect(true, {}, passes_when_lost);
     expect_same(one, apart);
     EXPECT_EQ(apart.process["clear_packets"], 0) << "each packet may belong to a stream";
+  }
+}
+
+TEST_F(GrantedNids, SendsTheStateOfEachFlowToTheDevice) {
+  const std::vector<Given> with_states{{"flow_state", {"automaton"}}};
+  const Outcome one = inspect(false, with_states);
+  for (const bool passes_when_lost : {false, true}) {
+    const Outcome apart = inspect(true, with_states, passes_when_lost);
+    expect_same(one, apart);
+    EXPECT_EQ(apart.inspection["flow_states"], 240) << "two of three segments with data";
+    EXPECT_EQ(apart.inspection["seams_known"], 120) << apart.inspection.dump(2);
   }
 }
 

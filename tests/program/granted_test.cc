@@ -185,6 +185,11 @@ TEST_F(GrantedInspection, RaisesTheAlertsOfOneProcess) {
   }
 }
 
+TEST_F(GrantedInspection, RaisesTheAlertsOfOneProcessWithStatesOfFlows) {
+  write_chains(", flow_state: automaton", "pass");
+  expect_same_inspection();
+}
+
 TEST_F(GrantedInspection, RaisesTheAlertsOfOneProcessForPacketsByThemselves) {
   for (const std::string when_lost : {"pass", "drop"}) {
     write_chains(", tracking: packets", when_lost,

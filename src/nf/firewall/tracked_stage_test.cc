@@ -267,8 +267,8 @@ TEST(TrackedFirewall, ExplainsAPacketByItself) {
 
 /// What a device decides with the states that its state stage provides, by the same core.
 template <typename Engine>
-std::vector<std::string> decide_as_device(Burst& burst, const std::vector<conntrack::PacketConnection>& states, Engine engine,
-                                          const classify::Ruleset& rules) {
+std::vector<std::string> decide_as_device(Burst& burst, const std::vector<conntrack::PacketConnection>& states,
+                                          Engine engine, const classify::Ruleset& rules) {
   const TrackedJudgeCore<Engine> core{{engine, classify::view_of(rules)}};
   for (std::size_t i = 0; i < states.size(); ++i) {
     std::uint32_t counter = 0;

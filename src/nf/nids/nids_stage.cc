@@ -173,6 +173,12 @@ bool NidsFinishStage::can_be(const std::byte* finding) const noexcept {
          std::ranges::all_of(found.list(), [this](std::uint32_t literal) { return literal < literals_; });
 }
 
+bool NidsFinishStage::can_be_state(const std::byte* state) const noexcept {
+  FlowState given;
+  std::memcpy(&given, state, sizeof given);
+  return given.is_sound();
+}
+
 void NidsStage::publish() noexcept {
   WorkerCounts::Numbers& numbers = counts_->counting;
   if (attachment_ != nullptr) numbers.tracker = attachment_->counters();

@@ -127,6 +127,7 @@ class NidsFinishStage final : public function::FinishStage, public function::Con
   /// `literals`: how many a device searches for.
   NidsFinishStage(NidsStage& twin, std::size_t literals) noexcept : twin_(twin), literals_(literals) {}
   void take_states(std::span<const std::byte* const> states) noexcept override { states_ = states; }
+  bool can_be_state(const std::byte* state) const noexcept override;
   void finish(std::span<const PacketView> packets, std::span<const std::byte* const> findings) noexcept override;
   std::size_t choose(std::span<const PacketView> packets, std::span<const std::byte* const> findings,
                      std::span<std::uint8_t> chosen) noexcept override;

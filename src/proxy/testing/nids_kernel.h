@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The hashed filter of `nids` on a simulated device: it runs what a GPU would run, except for the state of flows.
+// The hashed filter of `nids` on a simulated device: it runs what a GPU would run.
 
 #pragma once
 
@@ -11,9 +11,11 @@
 #include <memory>
 
 #include "nf/nids/match/filter_recipe.h"
+#include "nf/nids/match/flow_state.h"
 #include "nf/nids/match/hashed_filter_core.h"
 #include "nf/nids/match/packet_literals.h"
 #include "nf/nids/match/scan_range_core.h"
+#include "nf/nids/match/seam_core.h"
 #include "proxy/testing/table_kernels.h"
 
 namespace penstock::proxy::testing {
@@ -35,24 +37,21 @@ inline nids::PacketLiterals find_literals(const nids::HashedFilterView& filter, 
   return finding;
 }
 
-inline Result<void> check_plain_filter(const function::StageRecipe& recipe) {
-  if (auto checked = nids::check_filter_recipe(recipe); !checked) return checked;
-  if (!nids::read_filter_recipe(recipe)->with_states) return {};
-  return function::refused(recipe, "states of flows, on a simulated device");
-}
 inline std::unique_ptr<function::LoadedTables> load_literals(const function::StageRecipe& recipe) {
   const auto kept = std::make_shared<const function::StageRecipe>(recipe);
   const nids::FilterRecipeParts parts = *nids::read_filter_recipe(*kept);
-  return tables_of(*kept, [kept, parts](PacketView packet, std::byte* finding, const std::byte*) {
-    const nids::PacketLiterals found = find_literals(parts.filter.view(), packet);
+  return tables_of(*kept, [kept, parts](PacketView packet, std::byte* finding, const std::byte* given) {
+    nids::PacketLiterals found = find_literals(parts.filter.view(), packet);
+    if (parts.with_states) {
+      nids::FlowState state;
+      std::memcpy(&state, given, sizeof state);
+      const nids::ScanRange range = nids::scan_range(packet.layout(), packet.length());
+      nids::scan_seam(parts.filter.view(), state, packet.frame + range.begin, packet.frame + range.end, found);
+    }
     std::memcpy(finding, &found, sizeof found);
     return packet.packet->verdict;
   });
 }
-inline function::RemoteKernel nids_kernel() {
-  function::RemoteKernel kernel = simulated(nids::remote_filter_kernel(), load_literals);
-  kernel.check = check_plain_filter;
-  return kernel;
-}
+inline function::RemoteKernel nids_kernel() { return simulated(nids::remote_filter_kernel(), load_literals); }
 
 }  // namespace penstock::proxy::testing
