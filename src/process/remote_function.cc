@@ -87,7 +87,6 @@ class RemoteFunction final : public function::NetworkFunction,
   Result<void> take_over(function::NetworkFunction& predecessor) override {
     if (auto* const before = dynamic_cast<RemoteFunction*>(&predecessor)) {
       counters_ = before->counters_;
-      connection_counters_ = before->connection_counters_;
       planned_ = before->planned_;
       if (tables_ != nullptr && before->tables_ != nullptr) tables_ = before->tables_;
     }
@@ -114,7 +113,7 @@ class RemoteFunction final : public function::NetworkFunction,
                        {"losses", counters_->losses.load()},
                        {"lost_packets", counters_->lost_packets.load()},
                        {"copied_packets", counters_->copied.load()}};
-    if (traits().connections) into["connections"] = function::report_of(connection_counters_->sum());
+    if (traits().connections) into["connections"] = function::report_of(connection_counters_.sum());
     if (!traits().finish) return;
     into["process"]["confirmed_packets"] = counters_->confirmed.load();
     into["process"]["clear_packets"] = counters_->clear.load();
@@ -135,7 +134,7 @@ class RemoteFunction final : public function::NetworkFunction,
   [[nodiscard]] const RemoteSettings& settings() const noexcept { return settings_; }
   [[nodiscard]] const ServedTraits& served() const noexcept { return *served_; }
   [[nodiscard]] Counters& counters() const noexcept { return *counters_; }
-  [[nodiscard]] function::ConnectionCounters& add_connection_counters() { return connection_counters_->add(); }
+  [[nodiscard]] function::ConnectionCounters& add_connection_counters() { return connection_counters_.add(); }
   void remove(RemoteStage& stage) noexcept {
     const std::lock_guard lock(mutex_);
     std::erase(stages_, &stage);
@@ -164,7 +163,7 @@ class RemoteFunction final : public function::NetworkFunction,
   const std::shared_ptr<const ServedTraits> served_;
   std::shared_ptr<const ServedTraits> planned_ = served_;  // of the run's first epoch, whose texts the run still names
   std::shared_ptr<Counters> counters_ = std::make_shared<Counters>();
-  std::shared_ptr<function::CountersOfWorkers> connection_counters_ = std::make_shared<function::CountersOfWorkers>();
+  function::CountersOfWorkers connection_counters_;  // of this epoch's stages, which publish the totals of the run
   // Of all epochs of a run; null: the function reads no connections.
   std::shared_ptr<conntrack::ConnectionTables> tables_ = make_tables();
   std::mutex mutex_;  // guards the next members; held while the watcher works for stages, which then do not end

@@ -85,12 +85,13 @@ void TrackedStage::process(std::span<PacketView> packets) noexcept {
       continue;
     }
     const conntrack::Tracked tracked = connections_->of(packet);
-    if (has_no_room(tracked)) {
+    const PacketConnection connection = PacketConnection::of(tracked);
+    if (connection.full != 0) {
       verdict = Verdict::drop(DropReason::connections_full);
       continue;
     }
     waiting.packets[waiting.count] = packet;
-    classify::make_key(packet, waiting.keys[waiting.count++], number_of(connection_of(tracked)));
+    classify::make_key(packet, waiting.keys[waiting.count++], connection.number);
     // A connection that begins ends with its first packet, before the next one, which may belong to it.
     const bool may_begin = connections_->may_begin(tracked);
     // What it announces may come with the next packet.
@@ -125,8 +126,9 @@ void TrackedStage::decide_alone(PacketView packet) noexcept {
 std::string_view TrackedStage::track(PacketView packet, classify::Key& key, bool untracked) noexcept {
   if (untracked) connections_->leave_untracked(packet);
   const conntrack::Tracked tracked = connections_->of(packet);
-  key.connection = number_of(connection_of(tracked));
-  if (!has_no_room(tracked)) return {};
+  const PacketConnection connection = PacketConnection::of(tracked);
+  key.connection = connection.number;
+  if (connection.full == 0) return {};
   packet.packet->verdict = Verdict::drop(DropReason::connections_full);
   return "there is no room for another connection";
 }
@@ -155,7 +157,7 @@ TrackedStage::Known TrackedStage::look_up(PacketView packet) noexcept {
   Known known{connections_->of(packet), true};
   if (!connections_->may_begin(known.tracked)) return known;
   classify::Key key;
-  classify::make_key(packet, key, number_of(connection_of(known.tracked)));
+  classify::make_key(packet, key, PacketConnection::of(known.tracked).number);
   const auto decided = classify::decision(rules_, decider_.entry_for(key), key.family);
   if (decided.action == classify::Action::accept) return known;
   connections_->refuse(packet);
