@@ -7,7 +7,7 @@
 //   cudaFree waits until the device is idle; the pool keeps what is freed, and hands it out again.
 // - Copies to the device go through pinned memory in pieces, and only one piece is in flight. A table of 100 MB would
 //   keep a copy engine from batches for milliseconds.
-// - Small pinned memory comes from a pool, too.
+// - Small pinned memory comes from a pool, too, and so do larger parts of what a process has reserved.
 //
 // All of it is ordered by one stream per device, which no packet uses.
 
@@ -178,8 +178,12 @@ void* take_device_memory(std::size_t bytes) { return bytes > 0 ? control_of(curr
 
 void* take_pinned_memory(std::size_t bytes) {
   if (bytes == 0) return nullptr;
-  return bytes <= kMostPooled ? pinned_pool().take(bytes) : pin(bytes);
+  if (bytes <= kMostPooled) return pinned_pool().take(bytes);
+  void* const reserved = pinned_pool().take_reserved(bytes);
+  return reserved != nullptr ? reserved : pin(bytes);
 }
+
+void reserve_pinned_memory(std::size_t bytes) { pinned_pool().reserve(bytes); }
 
 MemoryUse memory_use(int device) noexcept {
   const Control* const control = controls().find(device);

@@ -12,6 +12,7 @@
 #include "gpu/memory.h"
 #include "gpu/module.h"
 #include "gpu/pcie.h"
+#include "gpu/pinned_pool.h"
 #include "gpu/pinned_region.h"
 #include "gpu/stream.h"
 
@@ -52,6 +53,7 @@ std::shared_ptr<const GreenContext> MultiprocessorGroups::take(unsigned) const {
 
 void* take_device_memory(std::size_t) { fail(); }
 void* take_pinned_memory(std::size_t) { fail(); }
+void reserve_pinned_memory(std::size_t) { fail(); }
 MemoryUse memory_use(int) noexcept { return {}; }
 bool copy_async(void*, const void*, std::size_t, const Stream&) noexcept { return false; }
 bool copy_rows_async(void*, const void*, std::size_t, std::size_t, std::size_t, const Stream&) noexcept {

@@ -61,6 +61,26 @@ TEST(PinnedPool, NeedsNoSlabForBlocksThatWereGivenBack) {
   EXPECT_EQ(slabs.all.size(), 1U);
 }
 
+TEST(PinnedPool, CutsLargeBlocksFromItsReserve) {
+  constexpr std::size_t kMiB = std::size_t{1} << 20;
+  Slabs slabs;
+  EXPECT_EQ(slabs.pool.take_reserved(kMiB), nullptr) << "nothing is reserved";
+  slabs.pool.reserve(40 * kMiB);
+  auto* const large = static_cast<unsigned char*>(slabs.pool.take_reserved(9 * kMiB));  // a block of 16 MiB
+  auto* const other = static_cast<unsigned char*>(slabs.pool.take_reserved(16 * kMiB));
+  auto* const half = static_cast<unsigned char*>(slabs.pool.take_reserved(kMiB / 2 + 1));
+  ASSERT_TRUE(large != nullptr && other != nullptr && half != nullptr);
+  std::memset(large, 1, 9 * kMiB);
+  std::memset(other, 2, 16 * kMiB);
+  std::memset(half, 3, kMiB / 2 + 1);
+  EXPECT_TRUE(large[9 * kMiB - 1] == 1 && other[0] == 2 && other[16 * kMiB - 1] == 2 && half[0] == 3);
+  EXPECT_EQ(slabs.pool.take_reserved(16 * kMiB), nullptr) << "7 MiB are left";
+  EXPECT_EQ(slabs.pool.take_reserved(16 * kMiB + 1), nullptr) << "too large for any reserve";
+  EXPECT_TRUE(slabs.pool.give(large));
+  EXPECT_EQ(slabs.pool.take_reserved(16 * kMiB), large);
+  EXPECT_EQ(slabs.all.size(), 1U);
+}
+
 TEST(PinnedPool, RefusesMemoryThatIsNotItsOwn) {
   Slabs slabs;
   int other = 0;

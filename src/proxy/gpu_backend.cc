@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "gpu/cuda_error.h"
 #include "gpu/devices.h"
 #include "gpu/green_context.h"
+#include "gpu/pinned_pool.h"
 #include "gpu/pinned_region.h"
 #include "proxy/backend.h"
 
@@ -31,6 +33,9 @@ class GpuPart final : public MultiprocessorPart {
   const std::uint32_t multiprocessors_;
 };
 
+/// For the lanes of all tenants, so that making one does not hold up others.
+constexpr std::size_t kPinnedReserve = std::size_t{256} << 20;
+
 class GpuBackend final : public Backend {
  public:
   GpuBackend(const gpu::Device& device, std::span<const function::RemoteKernel> kernels)
@@ -40,6 +45,7 @@ class GpuBackend final : public Backend {
         multiprocessors_(static_cast<std::uint32_t>(device.multiprocessors)),
         kernels_(kernels) {
     select();
+    gpu::reserve_pinned_memory(kPinnedReserve);
   }
 
   std::string device() const override { return fmt::format("GPU {} ({})", index_, name_); }

@@ -171,7 +171,7 @@ class DeviceLane final : public Lane {
   HostPart<std::uint8_t> host_results_;
   gpu::DeviceBuffer<std::uint8_t> device_packed_;    // records or frames
   std::vector<HostPart<std::uint8_t>> host_packed_;  // by segment: frames stay valid during later segments
-  const bool wipes_;                                 // its memory on the device, when it ends
+  const bool wipes_;                                 // its memory, when it ends
   gpu::PinnedBuffer<std::uint32_t> pictured_;        // packets, of the next or current segment
   std::uint32_t pictured_count_ = 0;
   bool pictures_due_ = false;                         // for the next segment
@@ -263,6 +263,16 @@ DeviceLane::~DeviceLane() {
   wipe(device_states_);
   wipe(packets_);
   wipe(device_index_);
+  // Its own pinned memory goes to lanes of others, too.
+  const auto clear = [](auto& buffer) {
+    if (buffer.size() > 0) std::memset(static_cast<void*>(buffer.data()), 0, buffer.size_bytes());
+  };
+  clear(index_);
+  clear(headers_);
+  clear(changes_);
+  clear(lent_places_);
+  clear(pictured_);
+  clear(pictures_);
 }
 
 bool DeviceLane::up(void* to, const void* from, std::size_t bytes) noexcept {
