@@ -43,7 +43,7 @@ struct ServeOptions {
   std::string scheduler = "weighted";
   std::string profile = "1q";
   std::string host_memory = "4GiB";
-  std::string on_device = "32MiB";
+  std::string on_device = fmt::format("{}MiB", proxy::Scheduler::Device{}.most_bytes >> 20);
   std::string rate = "400Gbps";
   std::string unit_rate, user_rate;  // "": no limit
   unsigned batches = 0;

@@ -339,11 +339,8 @@ void DeviceExecutor::fill_states(Flight& flight) noexcept {
   if (std::ranges::none_of(stages, [](const auto& stage) { return stage.state_bytes > 0; })) return;
   const std::size_t segment = flight.current().segment;
   for (std::size_t s = 0; s < stages.size(); ++s) {
-    if (stages[s].state_bytes == 0) continue;
-    auto* const of_grant = dynamic_cast<function::StatesOfGrant*>(flight.epoch->states[stages[s].function].get());
-    if (of_grant == nullptr) continue;
-    const auto* const lane = dynamic_cast<const function::GrantingLane*>(flight.lane->lane.get());
-    of_grant->take_grant(lane == nullptr ? 0 : lane->grant(segment, s));
+    function::StatesOfGrant* const states = flight.epoch->granted_states[stages[s].function];
+    if (states != nullptr) states->take_grant(flight.grant(segment, s));
   }
   std::array<std::byte*, function::kBurst> of_each;
   function::for_each_burst(

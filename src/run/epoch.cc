@@ -19,13 +19,16 @@ std::unique_ptr<StageSet> make_host_stages(std::span<const NamedFunction> functi
   set->finish.resize(functions.size());
   set->states.resize(functions.size());
   set->handing.resize(functions.size());
+  set->granted_states.resize(functions.size());
   for (const ring::SegmentShape& segment : plan->segments) {
     for (const ring::SegmentShape::Stage& stage : segment.stages) {
       function::NetworkFunction& function = *functions[stage.function].function;
       function::CpuStage& twin = *set->twins[stage.function];
       set->finish[stage.function] = function.make_finish_stage(twin);
       set->handing[stage.function] = dynamic_cast<function::HandingStage*>(set->finish[stage.function].get());
-      if (stage.state_bytes > 0) set->states[stage.function] = function.make_state_stage(twin);
+      if (stage.state_bytes == 0) continue;
+      set->states[stage.function] = function.make_state_stage(twin);
+      set->granted_states[stage.function] = dynamic_cast<function::StatesOfGrant*>(set->states[stage.function].get());
     }
   }
   return set;

@@ -29,7 +29,8 @@
 
 namespace penstock::function {
 class HandingStage;
-}
+class StatesOfGrant;
+}  // namespace penstock::function
 
 namespace penstock::run {
 
@@ -39,7 +40,9 @@ struct StageSet {
   // By function, null if it has none. They are destroyed before their twins.
   std::vector<std::unique_ptr<function::FinishStage>> finish;
   std::vector<std::unique_ptr<function::StateStage>> states;
-  std::vector<function::HandingStage*> handing;  // the finish stages that hand findings to another process
+  // Those of another process: the finish stages that hand it findings, and the state stages.
+  std::vector<function::HandingStage*> handing;
+  std::vector<function::StatesOfGrant*> granted_states;
   // By lane; empty while the lane has them. No lanes: the device is lost, and the twins do the work.
   std::vector<ring::LaneStages> lanes;
   std::size_t flights = 0;  // the worker's batches in flight that use them

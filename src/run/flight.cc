@@ -3,6 +3,8 @@
 
 #include "run/flight.h"
 
+#include "function/granted_stage.h"
+
 namespace penstock::run {
 
 void Flight::begin(Batch& its_batch, LaneState* over, StageSet& its_epoch) noexcept {
@@ -19,6 +21,11 @@ void Flight::begin(Batch& its_batch, LaneState* over, StageSet& its_epoch) noexc
   finish_waits = false;
   waiting.clear();
   exchanged.clear();
+}
+
+std::uint64_t Flight::grant(std::size_t segment, std::size_t stage) const noexcept {
+  const auto* const of_proxy = dynamic_cast<const function::GrantingLane*>(lane->lane.get());
+  return of_proxy == nullptr ? 0 : of_proxy->grant(segment, stage);
 }
 
 void Flight::list() noexcept {

@@ -81,6 +81,8 @@ struct Flight {
     if (!listed) return batch->view(packet);
     return {frames[packet], &batch->packets()[packet]};
   }
+  /// grant_number of the tables that its lane uses for this stage. 0: they are those of the function.
+  [[nodiscard]] std::uint64_t grant(std::size_t segment, std::size_t stage) const noexcept;
   /// In the form that lanes and twins expect: empty if the frames are in the batch.
   [[nodiscard]] std::span<std::uint8_t* const> listed_frames() const noexcept {
     return listed ? std::span(frames).first(batch->size()) : std::span<std::uint8_t* const>{};

@@ -234,9 +234,7 @@ namespace {
 void tell_grant(const Flight& flight, std::size_t segment, std::size_t stage) noexcept {
   function::HandingStage* const hands_over =
       flight.epoch->handing[flight.plan->segments[segment].stages[stage].function];
-  if (hands_over == nullptr) return;
-  const auto* const lane = dynamic_cast<const function::GrantingLane*>(flight.lane->lane.get());
-  hands_over->take_grant(lane == nullptr ? 0 : lane->grant(segment, stage));
+  if (hands_over != nullptr) hands_over->take_grant(flight.grant(segment, stage));
 }
 
 }  // namespace

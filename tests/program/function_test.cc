@@ -138,6 +138,23 @@ TEST_F(StatefulFunction, CannotChangeConnections) {
   EXPECT_THAT(read("err"), HasSubstr("by more than their states"));
 }
 
+TEST_F(StatefulFunction, CountsConnectionsOnceAfterAReload) {
+  write("firewall.yaml", "chain: [firewall: {rules: rules.txt}]");
+  endless("firewall: {process: firewall.sock, patience: 5s}");
+  ASSERT_EQ(script("serve firewall; penstock run -q endless.yaml & RUN=$!; sleep 1\n"
+                   "sed -i 's/dport 53/dport 54/' rules.txt; penstock ctl --socket chain.sock reload; wait $RUN"),
+            0)
+      << read("err");
+  const auto report = json("report.json");
+  expect_none_missing(report["packets"]);
+  EXPECT_EQ(report["reloads"], 1);
+  const auto& function = report["functions"][0];
+  const auto& connections = function["details"]["connections"];
+  EXPECT_EQ(connections["packets_of_known"].get<int>() + connections["packets_that_begin"].get<int>(), function["in"])
+      << function.dump(2);
+  EXPECT_EQ(function["details"]["process"]["lost_packets"], 0);
+}
+
 TEST_F(FunctionProgram, MayDieAndComeBack) {
   write("filter.yaml", "chain: [filter: {expression: udp}]");
   endless("filter: {process: filter.sock}");
