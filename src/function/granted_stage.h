@@ -107,6 +107,8 @@ class StatesOfGrant {
   virtual ~StatesOfGrant() = default;
   /// Called before the states of a batch: grant_number of the tables that will read them.
   virtual void take_grant(std::uint64_t grant) noexcept = 0;
+  /// Called after the last StateStage::fill of a batch. Its states are complete only then.
+  virtual void end_states() noexcept = 0;
 };
 
 class NetworkFunction;

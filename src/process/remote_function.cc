@@ -254,8 +254,12 @@ class RemoteStage final : public function::CpuStage, public function::DeferringS
   void end_confirm() noexcept {
     while (queue_ != nullptr && queue_->under_way() > 0) take_sent();
   }
-  /// For its state stage: what a stage with these tables needs to know about the packets. Zeros: nothing.
-  void decide(Packets packets, std::span<std::byte* const> states, std::uint64_t grant) noexcept;
+  /// For its state stage: asks what a stage with these tables needs to know about the packets. After `end_decide` it is
+  /// in `states`, which stay until then. Zeros: nothing.
+  void begin_decide(Packets packets, std::span<std::byte* const> states, std::uint64_t grant) noexcept;
+  void end_decide() noexcept {
+    while (queue_ != nullptr && queue_->under_way() > 0) take_decided();
+  }
   /// For its state stage if the function reads connections: looks those of the packets up. Of a packet that may begin
   /// one, the process decides here as well, before the next packet is looked up.
   void look_up(Packets packets, std::span<std::byte* const> states) noexcept;
@@ -320,6 +324,7 @@ class RemoteStage final : public function::CpuStage, public function::DeferringS
   };
   [[nodiscard]] Taken take_confirmed() noexcept;
   void take_sent() noexcept;
+  void take_decided() noexcept;
   [[nodiscard]] bool take_drops(Packets packets) noexcept;
   [[nodiscard]] bool are_possible(std::span<const PacketResult> results, Packets packets) const noexcept;
   void wait() noexcept;
@@ -336,6 +341,12 @@ class RemoteStage final : public function::CpuStage, public function::DeferringS
   bool begins_batch_ = true;
   function::PassedOver passed_over_;                       // since the last burst
   std::array<std::span<PacketView>, kSlots> under_way_{};  // bursts; the first is at `first_`
+  /// Of a burst about which the process is asked: where the states of its packets go.
+  struct Asked {
+    std::array<std::byte*, kBurst> states;
+    std::size_t packets;
+  };
+  std::array<Asked, kSlots> asked_{};  // likewise
   std::size_t first_ = 0;
   std::array<PacketResult, kBurst> results_{};  // of the burst that is taken
 
@@ -437,25 +448,42 @@ void RemoteStage::begin_confirm(Packets packets, Findings findings, States state
   }
 }
 
-void RemoteStage::decide(Packets packets, std::span<std::byte* const> states, std::uint64_t grant) noexcept {
-  const std::size_t bytes = function_.traits().state_bytes;
+void RemoteStage::begin_decide(Packets packets, std::span<std::byte* const> states, std::uint64_t grant) noexcept {
   while (!packets.empty()) {
+    const bool has_slot = begin_burst();
+    if (!has_slot && usable() && queue_->under_way() > 0) {
+      take_decided();
+      continue;
+    }
     // By other tables, another SA could have the same number, for example.
-    std::size_t count = begin_burst() && knows(grant) ? add(packets, {}, copies_unchanged()) : 0;
-    bool decided = false;
+    std::size_t count = has_slot && knows(grant) ? add(packets, {}, copies_unchanged()) : 0;
     if (count > 0) {
+      Asked& asked = asked_[(first_ + queue_->under_way()) % kSlots];
+      std::ranges::copy(states.first(count), asked.states.begin());
+      asked.packets = count;
       submit(BurstSlot::kDecide);
-      wait();
-      decided = is_decided();
-      if (decided) queue_->take_states(states.first(count), bytes);
-      static_cast<void>(queue_->take(results_));
     } else {
       count = packets.size();
+      for (std::byte* const state : states) std::memset(state, 0, function_.traits().state_bytes);
     }
-    for (std::byte* const state : states.first(decided ? 0 : count)) std::memset(state, 0, bytes);
     packets = packets.subspan(count);
     states = states.subspan(count);
   }
+}
+
+/// Waits for the first burst under way, and takes its states.
+void RemoteStage::take_decided() noexcept {
+  const Asked& asked = asked_[first_];
+  first_ = (first_ + 1) % kSlots;
+  const auto states = std::span(asked.states).first(asked.packets);
+  const std::size_t bytes = function_.traits().state_bytes;
+  wait();
+  if (is_decided()) {
+    queue_->take_states(states, bytes);
+  } else {
+    for (std::byte* const state : states) std::memset(state, 0, bytes);
+  }
+  static_cast<void>(queue_->take(results_));
 }
 
 /// A burst ends with a packet that may begin a connection: if the process drops it, the next packet must not find the
@@ -723,8 +751,9 @@ class RemoteStateStage final : public function::StateStage, public function::Sta
   explicit RemoteStateStage(RemoteStage& twin) noexcept : twin_(twin) {}
   void take_grant(std::uint64_t grant) noexcept override { grant_ = grant; }
   void fill(std::span<const PacketView> packets, std::span<std::byte* const> states) noexcept override {
-    twin_.decide(packets, states, grant_);
+    twin_.begin_decide(packets, states, grant_);
   }
+  void end_states() noexcept override { twin_.end_decide(); }
 
  private:
   RemoteStage& twin_;

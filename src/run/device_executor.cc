@@ -355,6 +355,7 @@ void DeviceExecutor::fill_states(Flight& flight) noexcept {
         }
       });
   for (std::size_t s = 0; s < stages.size(); ++s) {
+    if (function::StatesOfGrant* const states = flight.epoch->granted_states[stages[s].function]) states->end_states();
     const std::uint32_t bytes = stages[s].state_bytes;
     for (const std::uint32_t unseen : flight.punted) {
       if (bytes > 0) std::memset(flight.lane->lane->states(segment, s) + std::size_t{unseen} * bytes, 0, bytes);
