@@ -6,13 +6,13 @@
 //
 // Axes: the chain (filter; C3: firewall, nids, router; C4: the same and ipsec outbound), frame size, and arrangement:
 //   one_process        all functions in the chain's process, on the CPU
-//   processes          each in its own; the router gets copies of packets; ipsec stays in the chain's process
+//   processes          each in its own; router and ipsec get copies of packets
 //   processes_in_place the same, but the router changes packets where they are, as in Gaviss
 //   one_process_gpu    all in one process, on the first GPU, if there is one
 //   one_process_proxy  the same, but the GPU is that of a proxy, a process of its own
 //   processes_proxy    each function in its own process, with its tables in the proxy, so that its stage runs there, on
 //                      the lanes of the chain; what that of nids finds is confirmed by its process once packets have
-//                      left; ipsec runs in the chain's process and the proxy
+//                      left, and that of ipsec decides about them before
 // rate: as many packets as it takes. latency: 100,000 packets a second; p50 and p99, from arrival to departure, in us.
 
 #include <benchmark/benchmark.h>
@@ -61,15 +61,14 @@ constexpr std::size_t kRules = 1000, kSignatures = 147, kRoutes = 10'000;
 
 struct Function {
   std::string name, parameters;
-  bool is_served;  // can be in another process
 };
 
 std::vector<Function> functions_of(const std::string& chain) {
-  if (chain == "filter") return {{"filter", "expression: ip or ip6", true}};
-  std::vector<Function> functions{{"firewall", "rules: rules", true},
-                                  {"nids", "rules: [signatures.rules], tracking: packets", true},
-                                  {"router", "routes: routes", true}};
-  if (chain == "C4") functions.push_back({"ipsec", "state: state, policy: policy, state_dir: none", false});
+  if (chain == "filter") return {{"filter", "expression: ip or ip6"}};
+  std::vector<Function> functions{{"firewall", "rules: rules"},
+                                  {"nids", "rules: [signatures.rules], tracking: packets"},
+                                  {"router", "routes: routes"}};
+  if (chain == "C4") functions.push_back({"ipsec", "state: state, policy: policy, state_dir: none"});
   return functions;
 }
 
@@ -94,7 +93,6 @@ class Served {
  public:
   Served(const Workplace& place, const std::vector<Function>& functions, const std::string& proxy) {
     for (const Function& function : functions) {
-      if (!function.is_served) continue;
       const std::string file =
           place.put(function.name + ".yaml", fmt::format("chain: [{}: {{{}}}]\n", function.name, function.parameters));
       const std::string socket = socket_of(place, function);
@@ -154,10 +152,9 @@ void measure(benchmark::State& state, const std::string& chain, const std::strin
     const bool in_place = function.name == "router" && arrangement == "processes_in_place";
     const bool waits = function.name == "nids" && proxied;  // as in one process, which only raises alerts
     items += fmt::format("  - {}: {{{}}}\n", function.name,
-                         apart && function.is_served
-                             ? fmt::format("process: {}, in_place: {}{}", Served::socket_of(workplace(), function),
-                                           in_place, waits ? ", when_lost: pass" : "")
-                             : function.parameters);
+                         apart ? fmt::format("process: {}, in_place: {}{}", Served::socket_of(workplace(), function),
+                                             in_place, waits ? ", when_lost: pass" : "")
+                               : function.parameters);
   }
   const std::string yaml = fmt::format(
       "ports:\n  lan: {{generator: {{size: {}, flows: 10000, destinations: routes{}}}}}\n  wan: {{'null': {{}}}}\n"
