@@ -99,8 +99,12 @@ std::string why_not_served(const function::NetworkFunction& function) {
 }
 
 std::string why_no_stage(const function::NfTraits& traits, const function::StageNeeds& stage, bool confirms) {
-  if (traits.connections && stage.state_bytes != sizeof(conntrack::PacketConnection))
-    return "its stage needs more of connections than their states";
+  if (traits.connections) {
+    if (stage.state_bytes != sizeof(conntrack::PacketConnection))
+      return "its stage needs more of connections than their states";
+    // Its process decides about packets that may begin one while a batch is made ready for the device.
+    if (!(traits.cpu.writes & (byte_fields() | kShape)).empty()) return "it reads connections, and changes packets";
+  }
   if (confirms) {
     if (!(traits.cpu.writes & byte_fields()).empty()) return "it changes packets, and its process finishes them";
     if (!stage.access.writes.empty()) return "its stage decides, and its process confirms what it finds";
@@ -300,6 +304,12 @@ bool are_alike(const Description& one, const Description& other) noexcept {
          one.clear_mask == other.clear_mask && one.clear_value == other.clear_value &&
          one.connections == other.connections &&
          std::ranges::equal(one.reason, other.reason, {}, &Text<kLongestReason>::bytes, &Text<kLongestReason>::bytes);
+}
+
+bool exchanges_the_same(const Description& one, const Description& other) noexcept {
+  const auto has_stage = [](const Description& description) { return description.flags & Description::kHasStage; };
+  return has_stage(one) == has_stage(other) && one.stage.findings_bytes == other.stage.findings_bytes &&
+         one.stage.state_bytes == other.stage.state_bytes;
 }
 
 }  // namespace penstock::process

@@ -95,5 +95,7 @@ class ServedTraits {
 /// Whether a chain that is planned for the one can go on with the other. The stage on a device does not matter: a proxy
 /// refuses another one, and the process does its work.
 [[nodiscard]] bool are_alike(const Description& one, const Description& other) noexcept;
+/// Whether their stages find as many bytes about a packet, and need as many.
+[[nodiscard]] bool exchanges_the_same(const Description& one, const Description& other) noexcept;
 
 }  // namespace penstock::process

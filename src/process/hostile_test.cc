@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <cstring>
 #include <deque>
 #include <limits>
@@ -19,11 +20,14 @@
 #include <thread>
 
 #include "base/shared_memory.h"
+#include "conntrack/connections.h"
 #include "conntrack/packet_connection.h"
 #include "function/confirming_stage.h"
+#include "function/connection_keeper.h"
 #include "function/connection_reader.h"
 #include "function/granted_stage.h"
 #include "ipc/testing/lingering.h"
+#include "packet/parse_core.h"
 #include "process/burst_page.h"
 #include "process/link.h"
 #include "process/testing/confirming_function.h"
@@ -220,6 +224,63 @@ TEST_F(HostileFunction, IsRefusedIfItsStageIsNonsense) {
     d.stage.writes |= writes;
     d.writes |= writes;
   }));
+  // Packets that may begin a connection are given to its process while the device waits for them.
+  const auto reads_connections = [](Description& d) {
+    d.flags |= Description::kReadsConnections;
+    d.connections.most_connections = 1000;
+    d.connections.timeouts.fill(30);
+    d.stage.state_bytes = sizeof(conntrack::PacketConnection);
+  };
+  EXPECT_FALSE(refused(reads_connections));
+  for (const std::uint64_t change : {writes, FieldSet{Field::frame_shape}.bits()}) {
+    EXPECT_TRUE(refused([&](Description& d) {
+      reads_connections(d);
+      d.writes |= change;
+    }));
+  }
+}
+
+/// Each packet that may begin a connection is a burst of its own.
+TEST_F(HostileFunction, CannotUseThePatienceOfABatchForEachOfItsPackets) {
+  Behaviour behaviour;
+  behaviour.describe = [](Description& d) {
+    d.flags |= Description::kReadsConnections;
+    d.connections.most_connections = 10'000;
+    d.connections.timeouts.fill(30);
+  };
+  behaviour.serve = [](BurstPage&, BurstSlot& slot) {
+    std::this_thread::sleep_for(10ms);
+    slot.results[0].verdict = Verdict::forward();
+    return true;
+  };
+  const HandMadeFunction hand_made(path_, std::move(behaviour));
+  RemoteSettings settings = this->settings();
+  settings.patience = 15ms;
+  const auto function = connect_function(settings).value();
+  ASSERT_TRUE(function->begin_run());
+  {
+    const auto stage = function->make_cpu_stage();
+    const auto connections = function::make_connections(*function, 64);
+    stage->set_connections(*connections);
+    std::vector<run::testing::Bytes> frames;
+    std::vector<PacketDescriptor> descriptors(64);
+    std::vector<PacketView> packets;
+    for (std::size_t i = 0; i < descriptors.size(); ++i) frames.push_back(run::testing::numbered(i));
+    for (std::size_t i = 0; i < descriptors.size(); ++i) {
+      descriptors[i].length = descriptors[i].wire_length = static_cast<std::uint32_t>(frames[i].size());
+      packets.push_back({frames[i].data(), &descriptors[i]});
+      parse(packets[i]);
+    }
+    const auto begun = std::chrono::steady_clock::now();
+    stage->process(packets);
+    EXPECT_LT(std::chrono::steady_clock::now() - begun, 10s);
+    EXPECT_TRUE(descriptors.front().verdict.alive());
+    EXPECT_FALSE(descriptors.back().verdict.alive()) << "process_lost";
+  }
+  nlohmann::json report;
+  function->report(report);
+  EXPECT_EQ(report["process"]["losses"], 1);
+  function->end_run();
 }
 
 TEST_F(HostileFunction, IsRefusedIfWhatItConfirmsIsNonsense) {

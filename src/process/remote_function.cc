@@ -84,6 +84,18 @@ class RemoteFunction final : public function::NetworkFunction,
   void end_run() noexcept override {
     if (tables_ != nullptr) tables_->end();
   }
+  Result<std::string> changes_from(const function::NetworkFunction& running) const override {
+    // Whether a function is in a process cannot change in a reload.
+    const auto& before = static_cast<const RemoteFunction&>(running);
+    if (traits().connections.has_value() != before.traits().connections.has_value()) {
+      return failure(
+          Error{{},
+                "rules that test connections come or go, and the chain's process tracks them: it needs a new run",
+                "",
+                ""});
+    }
+    return NetworkFunction::changes_from(running);
+  }
   Result<void> take_over(function::NetworkFunction& predecessor) override {
     if (auto* const before = dynamic_cast<RemoteFunction*>(&predecessor)) {
       counters_ = before->counters_;
@@ -158,7 +170,8 @@ class RemoteFunction final : public function::NetworkFunction,
 
   const RemoteSettings settings_;
   const Hello hello_;
-  std::shared_ptr<Link> link_;  // guarded by `mutex_`
+  std::shared_ptr<Link> link_;  // guarded by `mutex_`, like the next member
+  bool has_same_stage_ = true;  // the lanes have room for what its stage exchanges with the host
   const Description description_;
   const std::shared_ptr<const ServedTraits> served_;
   std::shared_ptr<const ServedTraits> planned_ = served_;  // of the run's first epoch, whose texts the run still names
@@ -195,15 +208,17 @@ class RemoteStage final : public function::CpuStage, public function::DeferringS
   }
 
   void set_connections(conntrack::Connections& connections) noexcept override {
+    if (connection_counters_ == nullptr) return;
     connections_ = &connections;
     begin_batch();
   }
   void begin_batch() noexcept override {
     begins_batch_ = true;
+    waited_ = {};
     if (connections_ != nullptr) connection_counters_->publish(connections_->counters());
   }
   void process(std::span<PacketView> packets) noexcept override {
-    if (connections_ != nullptr) return process_with_connections(packets);
+    if (function_.traits().connections) return process_with_connections(packets);
     while (!packets.empty()) {
       const std::size_t count = fill(packets);
       const std::span<PacketView> part = packets.first(count > 0 ? count : packets.size());
@@ -219,13 +234,13 @@ class RemoteStage final : public function::CpuStage, public function::DeferringS
   }
   bool begin(std::span<PacketView> packets) noexcept override {
     if (changes_lengths(function_.traits())) return false;  // the chain then finds out at once how they have changed
-    if (connections_ != nullptr) return false;
+    if (function_.traits().connections) return false;
     if (fill(packets) < packets.size()) return false;
     submit_burst(packets);
     return true;
   }
   bool is_ready() noexcept override { return queue_->state(function_.settings().patience) != Queue::State::running; }
-  void finish() noexcept override;
+  void finish() noexcept override { static_cast<void>(finish_burst()); }
   void observe(PacketView packet) noexcept override {
     if (!function_.served().tracks_flows() || fill({&packet, 1}) == 0) return;
     submit(BurstSlot::kObserve);
@@ -292,6 +307,8 @@ class RemoteStage final : public function::CpuStage, public function::DeferringS
   }
 
  private:
+  /// Whether the process has decided.
+  [[nodiscard]] bool finish_burst() noexcept;
   [[nodiscard]] bool usable() const noexcept { return queue_ != nullptr && !queue_->link().is_lost(); }
   /// Whether the process gets copies of packets that it may change.
   [[nodiscard]] bool copies_all() const noexcept {
@@ -301,7 +318,7 @@ class RemoteStage final : public function::CpuStage, public function::DeferringS
   /// … and of packets that it must not change, in case it could do that in the chain's memory.
   [[nodiscard]] bool copies_unchanged() const noexcept { return copies_all() && !changes_lengths(function_.traits()); }
   void process_with_connections(std::span<PacketView> packets) noexcept;
-  [[nodiscard]] bool passes_alone(PacketView packet, const conntrack::PacketConnection& connection) noexcept;
+  [[nodiscard]] bool accepts(PacketView packet, const conntrack::PacketConnection& connection) noexcept;
   /// Of packets to which rules about headers apply.
   [[nodiscard]] static bool has_connection(PacketView packet) noexcept {
     return classify::standing_of(packet.layout()) == classify::Standing::judged;
@@ -328,6 +345,7 @@ class RemoteStage final : public function::CpuStage, public function::DeferringS
   [[nodiscard]] bool take_drops(Packets packets) noexcept;
   [[nodiscard]] bool are_possible(std::span<const PacketResult> results, Packets packets) const noexcept;
   void wait() noexcept;
+  void wait_long() noexcept;
   [[nodiscard]] bool is_decided() noexcept;
   void want_memory_of(PacketView packet) noexcept;
   [[nodiscard]] bool take_verdicts(std::span<PacketView> packets) noexcept;
@@ -339,6 +357,7 @@ class RemoteStage final : public function::CpuStage, public function::DeferringS
   conntrack::Connections* connections_ = nullptr;            // null: the function reads none
   function::ConnectionCounters* const connection_counters_;  // the same
   bool begins_batch_ = true;
+  Clock::duration waited_{};                               // for slow bursts of this batch
   function::PassedOver passed_over_;                       // since the last burst
   std::array<std::span<PacketView>, kSlots> under_way_{};  // bursts; the first is at `first_`
   /// Of a burst about which the process is asked: where the states of its packets go.
@@ -489,6 +508,7 @@ void RemoteStage::take_decided() noexcept {
 /// A burst ends with a packet that may begin a connection: if the process drops it, the next packet must not find the
 /// connection.
 void RemoteStage::process_with_connections(std::span<PacketView> packets) noexcept {
+  if (connections_ == nullptr) return give_up(packets);
   connections_->prepare(packets);
   while (!packets.empty()) {
     bool sends = begin_burst(), may_begin = false;
@@ -511,31 +531,28 @@ void RemoteStage::process_with_connections(std::span<PacketView> packets) noexce
       ++count;
     }
     const std::span<PacketView> part = packets.first(count);
+    bool decided = false;
     if (sends) {
       submit_burst(part);
       wait();
-      finish();
+      decided = finish_burst();
     } else {
       give_up(part);
     }
-    if (may_begin && !part.back().packet->verdict.alive()) connections_->refuse(part.back());
+    // Nor may it stay if nobody has accepted it: with `when_lost: pass`, it would pass for as long as it lasts.
+    if (may_begin && !(decided && part.back().packet->verdict.alive())) connections_->refuse(part.back());
     packets = packets.subspan(count);
   }
 }
 
-/// What the process decides about a packet, which stays as it is.
-bool RemoteStage::passes_alone(PacketView packet, const conntrack::PacketConnection& connection) noexcept {
-  PacketDescriptor descriptor = *packet.packet;
-  PacketView alone{packet.frame, &descriptor};
-  if (fill({&alone, 1}) == 0) {
-    give_up({&alone, 1});
-  } else {
-    queue_->add_state(std::as_bytes(std::span(&connection, 1)));
-    submit_burst({&alone, 1});
-    wait();
-    finish();
-  }
-  return descriptor.verdict.alive();
+/// Whether the process lets a packet pass, which stays as it is.
+bool RemoteStage::accepts(PacketView packet, const conntrack::PacketConnection& connection) noexcept {
+  const Packets alone(&packet, 1);
+  if (!begin_burst() || add(alone, {}, copies_unchanged()) == 0) return false;
+  queue_->add_state(std::as_bytes(std::span(&connection, 1)));
+  submit(BurstSlot::kProcess);
+  const bool decided = take_confirmed().decided;
+  return decided && are_possible(std::span(results_).first(1), alone) && results_[0].verdict.alive();
 }
 
 void RemoteStage::look_up(Packets packets, std::span<std::byte* const> states) noexcept {
@@ -551,7 +568,7 @@ void RemoteStage::look_up(Packets packets, std::span<std::byte* const> states) n
       const conntrack::Tracked tracked = connections_->of(packets[i]);
       connection = conntrack::PacketConnection::of(tracked);
       if (connections_->may_begin(tracked)) {
-        if (!passes_alone(packets[i], connection)) connections_->refuse(packets[i]);
+        if (!accepts(packets[i], connection)) connections_->refuse(packets[i]);
       }
     }
     std::memcpy(states[i], &connection, sizeof connection);
@@ -588,9 +605,20 @@ bool RemoteStage::take_drops(Packets packets) noexcept {
 
 void RemoteStage::wait() noexcept {
   constexpr unsigned kPolls = 1024;
-  for (unsigned polls = 0; !is_ready();) {
-    if (++polls > kPolls) std::this_thread::yield();
+  for (unsigned polls = 0; !is_ready(); ++polls) {
+    if (polls == kPolls) return wait_long();
   }
+}
+
+/// A burst can be a single packet. So that the worker does not wait its patience for each packet of a batch, the
+/// process is lost if it needs too much time for all of them.
+void RemoteStage::wait_long() noexcept {
+  constexpr int kMostPatience = 32;
+  const Clock::time_point begun = Clock::now();
+  while (!is_ready()) std::this_thread::yield();
+  waited_ += Clock::now() - begun;
+  if (waited_ > kMostPatience * function_.settings().patience)
+    function_.lose(queue_->link(), "takes too long for a batch");
 }
 
 /// Asks the watcher to open the memory in which the frame lies.
@@ -618,12 +646,14 @@ bool RemoteStage::is_decided() noexcept {
   return false;
 }
 
-void RemoteStage::finish() noexcept {
+bool RemoteStage::finish_burst() noexcept {
   const std::span<PacketView> packets = under_way_[first_];
   first_ = (first_ + 1) % kSlots;
-  const bool decided = is_decided();
+  const bool answered = is_decided();
   static_cast<void>(queue_->take(results_));
-  if (!decided || !take_verdicts(packets)) give_up(packets);
+  if (answered && take_verdicts(packets)) return true;
+  give_up(packets);
+  return false;
 }
 
 /// False: nothing has changed but frames that the process may change in place.
@@ -784,6 +814,14 @@ Result<function::GrantToken> RemoteFunction::ask_for_token(const std::function<b
   std::shared_ptr<Link> link;
   {
     const std::lock_guard lock(mutex_);
+    if (!has_same_stage_) {
+      return failure(Error{{},
+                           fmt::format("{} at {}: the process is back with another stage for the device, so that it "
+                                       "stays on its CPU until a reload of the chain",
+                                       traits().name, settings_.socket),
+                           "",
+                           ""});
+    }
     link = link_;
   }
   auto token = link->ask_token(gives_up);
@@ -867,6 +905,7 @@ void RemoteFunction::return_from_loss() {
   }
   const std::lock_guard lock(mutex_);
   link_ = std::move(opened->link);
+  has_same_stage_ = exchanges_the_same(opened->description, description_);
   for (RemoteStage* const stage : stages_) {
     if (auto queue = Queue::make(link_, stage->worker(), traits().growth)) stage->offer(std::move(queue));
   }

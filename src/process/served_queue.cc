@@ -21,6 +21,8 @@ namespace penstock::process {
 namespace {
 
 constexpr LinkType kLastLinkType = LinkType::cisco_hdlc;
+/// Limits such as lifetimes are checked when a batch begins, whether or not the chain says that one does.
+constexpr std::chrono::milliseconds kLongestBatch{10};
 
 bool confirms(const function::NetworkFunction& function) noexcept {
   return function::confirmed_findings(function) && function.traits().findings_bytes <= kMostFindings;
@@ -117,7 +119,11 @@ bool ServedQueue::serve() noexcept {
     return false;
   }
   const std::span<const Burst> bursts = std::span(bursts_).first(taken_);
-  if (std::ranges::any_of(bursts, &Burst::begins_batch)) stage_->begin_batch();
+  const auto now = std::chrono::steady_clock::now();
+  if (std::ranges::any_of(bursts, &Burst::begins_batch) || now - batch_began_ > kLongestBatch) {
+    batch_began_ = now;
+    stage_->begin_batch();
+  }
   for (const Burst& burst : bursts) stack_.prepare(std::span(views_).subspan(burst.first, burst.packets));
   const std::span<PacketView> packets = std::span(views_).first(taken_packets_);
   for (const Burst& burst : bursts) {

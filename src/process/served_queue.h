@@ -106,6 +106,7 @@ class ServedQueue {
   std::array<std::unique_ptr<const MappedFile>, kMostMemories> frames_;
   std::atomic<std::size_t> frame_count_{0};
   std::uint32_t number_ = 0;  // of the last burst that is done
+  std::chrono::steady_clock::time_point batch_began_;
   // Of the bursts that are taken, which follow it:
   std::array<Burst, kSlots> bursts_;
   std::uint32_t taken_ = 0;

@@ -24,6 +24,7 @@
 #include "base/units.h"
 #include "function/confirming_stage.h"
 #include "function/connection_reader.h"
+#include "function/lasting_function.h"
 #include "ipc/foreign_descriptor.h"
 #include "process/served_queue.h"
 
@@ -35,19 +36,30 @@ constexpr std::chrono::milliseconds kLongestAnswer{1000};
 /// Without a hello, a connection does not keep others out.
 constexpr std::chrono::milliseconds kLongestHello{2000};
 
+void end_run_of(std::unique_ptr<function::NetworkFunction> function) noexcept {
+  if (function != nullptr) function->end_run();
+}
+
 /// One chain, from its hello to its end. Belongs to the thread of its connection.
 class Session {
  public:
+  using Function = std::unique_ptr<function::NetworkFunction>;
   /// `granter`: null: the function has no stage in a proxy. `failed` is called by any thread, with the reason, when the
-  /// function has failed.
-  Session(int socket, std::unique_ptr<function::NetworkFunction> function, std::size_t ports,
-          function::TableGranter* granter, std::function<void(std::string_view why)> failed)
-      : socket_(socket), function_(std::move(function)), ports_(ports), granter_(granter), failed_(std::move(failed)) {}
+  /// function has failed. `ended` gets the function, whose run goes on, when the chain has gone.
+  Session(int socket, Function function, std::size_t ports, function::TableGranter* granter,
+          std::function<void(std::string_view why)> failed, std::function<void(Function function)> ended)
+      : socket_(socket),
+        function_(std::move(function)),
+        ports_(ports),
+        granter_(granter),
+        failed_(std::move(failed)),
+        ended_(std::move(ended)) {}
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
   ~Session() {
     queues_.clear();
-    if (has_begun_) function_->end_run();
+    granted_.reset();
+    if (has_begun_) ended_(std::move(function_));
   }
 
   [[nodiscard]] Result<void> begin() {
@@ -184,12 +196,13 @@ class Session {
   }
 
   const int socket_;
-  const std::unique_ptr<function::NetworkFunction> function_;
+  Function function_;
   const std::size_t ports_;
   function::TableGranter* const granter_;
   std::unique_ptr<function::GrantedTables> granted_;  // null: not yet
   bool has_begun_ = false;
   const std::function<void(std::string_view)> failed_;
+  const std::function<void(Function)> ended_;
   std::mutex mutex_;       // guards the next member
   std::string why_ended_;  // of the first queue that has ended by itself
   std::map<std::uint32_t, std::unique_ptr<ServedQueue>> queues_;
@@ -215,6 +228,7 @@ Server::Server(ServerSettings settings, Make make, ipc::Listener listener)
 Server::~Server() {
   static_cast<void>(::eventfd_write(stop_.get(), 1));
   thread_.join();
+  end_run_of(std::move(kept_));
 }
 
 void Server::accept_all() noexcept {
@@ -294,8 +308,9 @@ std::string Server::converse(int socket, const ipc::Peer& peer) {
   const auto stage = stage_of(**function);
   const auto description = description_of(**function, stage ? &*stage : nullptr);
   if (!description) return refuse(description.error());
-  Session session(socket, std::move(*function), surroundings->ports.size(), stage ? settings_.granter : nullptr,
-                  [this](std::string_view reason) { fail(reason); });
+  Session session(
+      socket, std::move(*function), surroundings->ports.size(), stage ? settings_.granter : nullptr,
+      [this](std::string_view reason) { fail(reason); }, [this](Session::Function ended) { keep(std::move(ended)); });
   if (const auto begun = session.begin(); !begun) return refuse(begun.error());
   if (!answer(*description)) return "it does not take the answer";
   log_info("process {} of user {} begins", peer.pid, peer.uid);
@@ -322,6 +337,15 @@ std::optional<function::StageNeeds> Server::stage_of(const function::NetworkFunc
   }
   log_info("{} stays on the CPU: {}", function.traits().name, why);
   return std::nullopt;
+}
+
+/// The run of one goes on at least until that of the next one has begun.
+void Server::keep(std::unique_ptr<function::NetworkFunction> function) noexcept {
+  if (dynamic_cast<const function::LastingFunction*>(function.get()) != nullptr) {
+    const std::lock_guard lock(keeping_);
+    kept_.swap(function);
+  }
+  end_run_of(std::move(function));
 }
 
 void Server::fail(std::string_view why) {

@@ -74,12 +74,15 @@ class Server {
                                                                         const Surroundings& surroundings);
 
   void fail(std::string_view why);
+  void keep(std::unique_ptr<function::NetworkFunction> function) noexcept;
 
   const ServerSettings settings_;
   const Make make_;
   mutable std::mutex failing_;  // guards `failure_`
   std::string failure_;
-  std::mutex making_;  // held while a function is made
+  std::mutex making_;                                // held while a function is made
+  std::mutex keeping_;                               // guards `kept_`
+  std::unique_ptr<function::NetworkFunction> kept_;  // the LastingFunction whose chain has gone last; its run goes on
   ipc::Listener listener_;
   std::list<Connection> connections_;  // of the accepting thread
   ipc::FileDescriptor stop_;           // an eventfd

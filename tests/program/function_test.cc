@@ -125,6 +125,60 @@ TEST_F(StatefulFunction, SharesTheConnectionsOfItsChain) {
   EXPECT_EQ(apart["details"]["process"]["lost_packets"], 0) << apart.dump(2);
 }
 
+TEST_F(StatefulFunction, NeedsANewRunIfItBeginsOrCeasesToTestConnections) {
+  const std::string with(kRules), without = "*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -p tcp -j DROP\nCOMMIT\n";
+  endless("firewall: {process: firewall.sock, patience: 5s}");
+  write("firewall.yaml", "chain: [firewall: {rules: rules.txt}]");
+  for (const auto& [first, second] : {std::pair(with, without), std::pair(without, with)}) {
+    write("rules.txt", first);
+    write("second.txt", second);
+    ASSERT_EQ(script("rm -f firewall.sock; serve firewall; penstock run -q endless.yaml & RUN=$!; sleep 1\n"
+                     "mv second.txt rules.txt; penstock ctl --socket chain.sock reload && exit 9; wait $RUN"),
+              0)
+        << read("err");
+    EXPECT_THAT(read("err"), HasSubstr("rules that test connections come or go"));
+    const auto report = json("report.json");
+    expect_none_missing(report["packets"]);
+    EXPECT_EQ(report["functions"][0]["details"]["process"]["lost_packets"], 0);
+  }
+}
+
+/// SAs have one state in a process, however many chains come and go.
+TEST_F(FunctionProgram, LetsNoChainBeginLifetimesOrNumbersAnew) {
+  const std::string addresses = "src 192.0.2.1 dst 192.0.2.2";
+  write("state.txt", addresses +
+                         "\n\tproto esp spi 0x00001000 reqid 1 mode tunnel\n\treplay-window 32 \n"
+                         "\taead rfc4106(gcm(aes)) 0x9b1de5a7c4f83620d17e4c95b8a3f60213579bdf 128\n"
+                         "\tlifetime config:\n\t  limit: soft (INF)(bytes), hard (INF)(bytes)\n"
+                         "\t  limit: soft (INF)(packets), hard 100(packets)\n"
+                         "\t  expire add: soft 0(sec), hard 0(sec)\n\t  expire use: soft 0(sec), hard 0(sec)\n"
+                         "\tlifetime current:\n\t  0(bytes), 0(packets)\n\t  add 2001-01-01 01:00:00 use -\n");
+  write("policy.txt", "src 0.0.0.0/0 dst 0.0.0.0/0\n\tdir out priority 1\n\ttmpl " + addresses +
+                          "\n\t\tproto esp reqid 1 mode tunnel\n");
+  write("ipsec.yaml", "chain: [ipsec: {state: state.txt, policy: policy.txt, state_dir: none}]");
+  write("chain.yaml",
+        "ports:\n  in: {generator: {packets: 60}}\n  out: {pcap: {write: out.pcap}}\nchain: [ipsec: {process: "
+        "ipsec.sock, "
+        "patience: 5s}]\noutputs: {report: report.json}\n");
+  ASSERT_EQ(
+      script("serve ipsec; for run in 1 2 3; do penstock run -q chain.yaml || exit 1; mv report.json $run.json; mv "
+             "out.pcap $run.pcap; done"),
+      0)
+      << read("err");
+  for (const auto& [run, forwarded] : {std::pair("1", 60), std::pair("2", 40), std::pair("3", 0)}) {
+    const auto report = json(run + std::string(".json"));
+    EXPECT_EQ(report["packets"]["forwarded"], forwarded) << read("err");
+    EXPECT_EQ(report["functions"][0]["details"]["process"]["lost_packets"], 0);
+  }
+  const auto number_in_first = [&](const std::string& capture) {
+    constexpr std::size_t kAt = 24 + 16 + 14 + 20 + 4;  // behind the SPI
+    const std::string file = read(capture);
+    return file.size() > kAt + 4 ? static_cast<unsigned char>(file[kAt + 3]) : 0;
+  };
+  EXPECT_EQ(number_in_first("1.pcap"), 1);
+  EXPECT_EQ(number_in_first("2.pcap"), 61);
+}
+
 TEST_F(StatefulFunction, CannotChangeConnections) {
   write_chain("apart", "{rules: rules.txt, helpers: {ftp: 21}}", true);
   ASSERT_EQ(script("serve firewall; penstock check apart.yaml"), 2) << read("err");
@@ -150,7 +204,8 @@ TEST_F(StatefulFunction, CountsConnectionsOnceAfterAReload) {
   EXPECT_EQ(report["reloads"], 1);
   const auto& function = report["functions"][0];
   const auto& connections = function["details"]["connections"];
-  EXPECT_EQ(connections["packets_of_known"].get<int>() + connections["packets_that_begin"].get<int>(), function["in"])
+  EXPECT_EQ(connections["packets_of_known"].get<int>() + connections["packets_that_begin"].get<int>(),
+            function["in"]["packets"])
       << function.dump(2);
   EXPECT_EQ(function["details"]["process"]["lost_packets"], 0);
 }

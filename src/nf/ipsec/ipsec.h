@@ -23,6 +23,7 @@
 #include "base/error.h"
 #include "base/siphash_core.h"
 #include "function/granted_stage.h"
+#include "function/lasting_function.h"
 #include "function/network_function.h"
 #include "gpu/per_device.h"
 #include "gpu/turns.h"
@@ -52,7 +53,9 @@ class WorkerTurns {
   std::map<std::pair<int, unsigned>, gpu::Turns> turns_;
 };
 
-class Ipsec final : public function::NetworkFunction, public function::DecidingFunction {
+class Ipsec final : public function::NetworkFunction,
+                    public function::DecidingFunction,
+                    public function::LastingFunction {
  public:
   /// `left_out` names constructs that were skipped in the files ("2 constructs left out ('mark')"); empty if none.
   explicit Ipsec(std::unique_ptr<Tables> tables, std::string left_out = {}, ParameterPlaces places = {});
