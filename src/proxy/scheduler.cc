@@ -24,8 +24,17 @@ constexpr std::chrono::seconds kRemembered{1};
 constexpr double kKept = 0.8;
 /// What a tenant has used beyond its reservation, its last batch apart, is forgotten after this time.
 constexpr double kLongestDebtNs = 1e9;
-/// The part of a bound for which the device may be busy with batches of others.
+/// The part of a bound for which the device may be busy with batches of others, unless more has turned out to do.
 constexpr double kBlockedPart = 0.25;
+/// A batch that takes this part of its bound is nearly late, and counts as half of a late one. Few late ones are this
+/// part of all.
+constexpr double kNearlyLate = 0.75, kNearlyLateWeight = 0.5, kFewLate = 0.005;
+/// More by this factor are not chance.
+constexpr double kWorse = 1.2;
+/// If less was worse, it is not tried again for so many measurements.
+constexpr unsigned kTryLessAfter = 20;
+/// What was too much is not tried again for some time.
+constexpr double kBelowTooMany = 0.95, kForgetTooMany = 1.002;
 
 double ns_of(Scheduler::Time time) { return static_cast<double>(time.count()); }
 Scheduler::Time time_of(double ns) { return Scheduler::Time{std::llround(std::max(0.0, ns))}; }
@@ -161,8 +170,9 @@ bool Scheduler::has_room(const Tenant& tenant, const Batch& batch, Time now) con
   if (running_.empty()) return true;
   if (on_device_ + batch.bytes_ > device_.most_bytes) return false;
   if (policy_ != Policy::deadline) return true;
-  const double most_ns = is_reserved(tenant, now) ? tenant.most_reserved_ns : tenant.most_other_ns;
-  return on_device_ns_ + batch.time_.ns(batch.bytes_) <= most_ns;
+  const Limit& most = is_reserved(tenant, now) ? tenant.most_reserved : tenant.most_other;
+  return on_device_ns_ + batch.time_.ns(batch.bytes_) <= most.ns ||
+         static_cast<double>(on_device_ + batch.bytes_) <= most.bytes;
 }
 
 void Scheduler::wait(Tenant& tenant, Time ordered, Time now) noexcept {
@@ -307,6 +317,10 @@ Scheduler::Done Scheduler::finish(const Batch& batch, std::uint64_t bytes, Time 
   --tenant->batches;
   const Time took = now - batch.ordered_;
   const Time bound = tenant->share.latency;
+  if (bound > Time{}) {
+    ++demand.ended;
+    if (ns_of(took) > kNearlyLate * ns_of(bound)) demand.late += took > bound ? 1 : kNearlyLateWeight;
+  }
   return {batch.started_ - batch.ordered_, took, time_of(ns), bound > Time{} && took > bound};
 }
 
@@ -317,10 +331,41 @@ void Scheduler::Demand::measure(double window_ns) noexcept {
   most_outstanding_ns = std::max(outstanding_ns, most_outstanding_ns * kKept);
   longest_ns *= kKept;
   longest_fixed_ns *= kKept;
+  ended = 0;
+  late = 0;
+}
+
+void Scheduler::Leeway::adapt(const Demand& demand, double least, double most) noexcept {
+  constexpr double kMore = 1.25, kTwice = 2;
+  if (demand.ended == 0) return;
+  const double now_late = demand.late / demand.ended;
+  if (now_late <= kFewLate) {
+    bytes = std::min(bytes * kMore, too_many * kBelowTooMany);
+    too_many *= kForgetTooMany;
+    shrinks = true;
+  } else {
+    if (shrinks && late <= kFewLate) too_many = std::min(too_many, bytes);
+    if (late > kFewLate && now_late > kWorse * late + kFewLate) {
+      if (shrinks) no_less_for = kTryLessAfter;
+      shrinks = !shrinks;
+    }
+    if (bytes >= most) shrinks = true;
+    if (bytes <= least || no_less_for > 0) shrinks = false;
+    no_less_for -= no_less_for > 0 ? 1 : 0;
+    if (!shrinks) too_many = std::numeric_limits<double>::infinity();
+    bytes = shrinks ? bytes / kTwice : bytes * kTwice;
+  }
+  bytes = std::clamp(bytes, least, most);
+  late = now_late;
 }
 
 void Scheduler::measure(Time now) noexcept {
-  for (auto& [id, tenant] : tenants_) tenant.demand.measure(ns_of(now - measured_));
+  for (auto& [id, tenant] : tenants_) {
+    const double blocked = kBlockedPart * std::chrono::duration<double>(tenant.share.latency).count();
+    tenant.leeway.adapt(tenant.demand, blocked * device_.bytes_per_second / 16,
+                        static_cast<double>(device_.most_bytes));
+    tenant.demand.measure(ns_of(now - measured_));
+  }
   measured_ = now;
   reserve(now);
 }
@@ -330,6 +375,7 @@ void Scheduler::reserve(Time now) noexcept {
     tenant.reservation.fill(tenant.bound.share * 1e9, tenant.bound.share * ns_of(tenant.share.latency), now);
     tenant.counts = tenant.demand.outstanding > 0 || now - tenant.demand.last < kRemembered;
     tenant.bound = {};
+    if (!tenant.counts) tenant.leeway = {};
   }
   claims_.clear();
   for (auto& [id, tenant] : tenants_) {
@@ -354,7 +400,7 @@ void Scheduler::reserve(Time now) noexcept {
   choose_reservations(claims_);
   auto claim = claims_.begin();
   for (auto& [id, tenant] : tenants_) {
-    tenant.most_reserved_ns = tenant.most_other_ns = std::numeric_limits<double>::infinity();
+    tenant.most_reserved = tenant.most_other = {};
     if (!tenant.counts) continue;
     if (tenant.share.latency > Time{}) {
       tenant.bound.share = claim->share;
@@ -366,8 +412,8 @@ void Scheduler::reserve(Time now) noexcept {
       const Time bound = other.share.latency;
       if (other_id == id || !other.counts || bound == Time{} || std::isinf(other.bound.needed)) continue;
       const double most_ns = kBlockedPart * ns_of(bound);
-      tenant.most_other_ns = std::min(tenant.most_other_ns, most_ns);
-      if (bound < tenant.share.latency) tenant.most_reserved_ns = std::min(tenant.most_reserved_ns, most_ns);
+      tenant.most_other.lower(most_ns, other.leeway.bytes);
+      if (bound < tenant.share.latency) tenant.most_reserved.lower(most_ns, other.leeway.bytes);
     }
   }
 }

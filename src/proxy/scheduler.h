@@ -18,7 +18,8 @@
 //   order     batches within the reservation come first, the earliest deadline first (Liu & Layland 1973); all others
 //             follow by virtual time
 //   limit     what tenants put onto the device while a tenant with a shorter bound is there: a batch that runs cannot
-//             be stopped
+//             be stopped. How much its batches bear is tried, little by little: with few batches at a time, a device
+//             carries less, and what batches wait for by themselves looks as if the device were busy
 //
 // Some of what is on the device at the same time runs in turn, such as transfers, and some at once. The order in which
 // batches end tells which: the time since the last end is charged to the batch that ends now or, if one that started
@@ -140,7 +141,29 @@ class Scheduler {
     double longest_ns = 0;        // of a batch
     double longest_fixed_ns = 0;  // ditto
     Time last{};                  // order
+    // Of batches with a bound, since the last measurement: those that have ended, and how many were late, or nearly.
+    unsigned ended = 0;
+    double late = 0;
     void measure(double window_ns) noexcept;
+  };
+  /// How many bytes may be on the device when another tenant puts more there, as the batches of a tenant with a bound
+  /// have shown: more as long as they are in time.
+  struct Leeway {
+    double bytes = 0;
+    double too_many = std::numeric_limits<double>::infinity();  // lately
+    double late = 0;                                            // part of the batches, before the last measurement
+    bool shrinks = true;                                        // what is tried against that
+    unsigned no_less_for = 0;
+    void adapt(const Demand& demand, double least, double most) noexcept;
+  };
+  /// Of what is on the device: a batch may start within either.
+  struct Limit {
+    double ns = std::numeric_limits<double>::infinity();
+    double bytes = std::numeric_limits<double>::infinity();
+    void lower(double to_ns, double to_bytes) noexcept {
+      ns = std::min(ns, to_ns);
+      bytes = std::min(bytes, to_bytes);
+    }
   };
   /// Of all tenants of a user. Stays after the last one has ended, until what they have used too much is paid.
   struct UserLimit {
@@ -166,9 +189,10 @@ class Scheduler {
     Bound bound;
     Bucket reservation;
     bool counts = false;  // wanted something when parts were reserved last
+    Leeway leeway;
     // Of all tenants, when it starts a batch within its reservation, or beyond.
-    double most_reserved_ns = std::numeric_limits<double>::infinity();
-    double most_other_ns = std::numeric_limits<double>::infinity();
+    Limit most_reserved;
+    Limit most_other;
   };
   /// A batch on the device.
   struct Running {
