@@ -137,15 +137,18 @@ void add_function(CLI::App& app, function::NfKinds functions, int& exit_code) {
                    "16q; default: what the proxy gives)")
       ->needs(proxy)
       ->check(CLI::IsMember({"1q", "2q", "4q", "8q", "16q"}));
-  server->add_option("--mps", options->mps, "join the MPS daemon with this folder (`penstock proxy serve --mps`)")
+  server
+      ->add_option("--mps", options->mps,
+                   "join the MPS daemon with this folder (`penstock proxy serve --mps`); for functions with a CUDA "
+                   "context of their own (`kernel`)")
       ->type_name("DIR")
       ->check(not_empty("a folder"));
   options->access.add_to(*server, "use the function");
   server->footer(
       "The function is made for each chain that connects, from FILE and the files that it names as they are then: so "
       "a\n"
-      "reload of the chain is a reload of the function. SIGINT and SIGTERM end the process; chains do without it, as\n"
-      "they say.");
+      "reload of the chain is a reload of the function. SIGINT and SIGTERM end the process; chains then treat its\n"
+      "packets as their `when_lost` says.");
   server->callback([options, functions, &exit_code] { exit_code = serve(*options, functions); });
 }
 

@@ -196,7 +196,7 @@ void print_status(const std::string& text) {
 }  // namespace
 
 void add_proxy(CLI::App& app, int& exit_code) {
-  CLI::App* const command = app.add_subcommand("proxy", "Share a GPU: run the lanes of several runs in one process");
+  CLI::App* const command = app.add_subcommand("proxy", "Share a GPU among several runs");
   command->require_subcommand(1);
 
   auto options = std::make_shared<ServeOptions>();
@@ -244,8 +244,8 @@ void add_proxy(CLI::App& app, int& exit_code) {
       ->type_name("RATE");
   CLI::Option* const mps = server
                                ->add_option("--mps", options->mps,
-                                            "start NVIDIA's MPS, with its pipes and logs in this folder, for "
-                                            "functions in processes of their own")
+                                            "start NVIDIA's MPS, with its pipes and logs in this folder, so that other "
+                                            "CUDA processes on this GPU run at the same time as the proxy")
                                ->type_name("DIR")
                                ->check(not_empty("a folder"));
   server
@@ -265,7 +265,7 @@ void add_proxy(CLI::App& app, int& exit_code) {
       "Multiprocessors: all: kernels of each tenant may fill all; blocks: they launch no more blocks than its "
       "profile's\n"
       "part of the multiprocessors can hold; green-contexts: they run on multiprocessors of their own, which needs a\n"
-      "driver since CUDA 12.5.\n"
+      "driver for CUDA 12.5 or later.\n"
       "Signals: SIGINT and SIGTERM end the proxy; the runs go on with the CPU until they find a proxy there again.\n"
       "If the GPU is lost, the program starts again in the same process.");
   server->callback([options, &exit_code] { exit_code = serve(*options); });
