@@ -907,6 +907,7 @@ void RemoteFunction::return_from_loss() {
   link_ = std::move(opened->link);
   has_same_stage_ = exchanges_the_same(opened->description, description_);
   for (RemoteStage* const stage : stages_) {
+    if (stops_.load() || link_->is_lost()) break;  // each queue may take its time
     if (auto queue = Queue::make(link_, stage->worker(), traits().growth)) stage->offer(std::move(queue));
   }
   returned_at_ = Clock::now();
