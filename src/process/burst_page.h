@@ -16,6 +16,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 
@@ -90,6 +91,11 @@ inline constexpr std::size_t kPageBytes = 4096;
 inline constexpr std::size_t kCopiesAt = (sizeof(BurstPage) + kPageBytes - 1) / kPageBytes * kPageBytes;
 inline constexpr std::size_t kCopiesBytes = std::size_t{512} << 10;
 inline constexpr std::size_t kQueueBytes = kCopiesAt + kSlots * kCopiesBytes;
+
+/// For so long, who waits for the other process yields. Beyond, it sleeps: threads that yield on a machine without a
+/// core for each wait for whole slices of all others, again and again.
+inline constexpr std::chrono::milliseconds kYieldTime{1};
+inline constexpr std::chrono::microseconds kShortSleep{20};
 
 /// Waits until the word is not `value` any more, is woken, or a time is over.
 void sleep_on(std::atomic<std::uint32_t>& word, std::uint32_t value) noexcept;

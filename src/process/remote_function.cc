@@ -615,7 +615,13 @@ void RemoteStage::wait() noexcept {
 void RemoteStage::wait_long() noexcept {
   constexpr int kMostPatience = 32;
   const Clock::time_point begun = Clock::now();
-  while (!is_ready()) std::this_thread::yield();
+  for (Clock::time_point now = begun; !is_ready(); now = Clock::now()) {
+    if (now - begun < kYieldTime) {
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(kShortSleep);
+    }
+  }
   waited_ += Clock::now() - begun;
   if (waited_ > kMostPatience * function_.settings().patience)
     function_.lose(queue_->link(), "takes too long for a batch");

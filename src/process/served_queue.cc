@@ -86,7 +86,9 @@ std::optional<std::uint64_t> ServedQueue::add(std::unique_ptr<const MappedFile> 
 
 void ServedQueue::run() noexcept {
   static_cast<void>(::pthread_setname_np(::pthread_self(), "queue"));
-  constexpr unsigned kPolls = 2048, kYields = 4096;
+  constexpr unsigned kPolls = 2048;
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point yields_since;
   std::atomic<std::uint32_t>& submitted = page().submitted;
   std::atomic<std::uint32_t>& sleeping = page().sleeping;
   unsigned idle_rounds = 0;
@@ -96,8 +98,9 @@ void ServedQueue::run() noexcept {
       if (!serve()) break;
       continue;
     }
-    if (++idle_rounds <= kPolls) continue;
-    if (idle_rounds <= kYields) {
+    if (++idle_rounds < kPolls) continue;
+    if (idle_rounds == kPolls) yields_since = Clock::now();
+    if (Clock::now() - yields_since < kYieldTime) {
       std::this_thread::yield();
       continue;
     }
