@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Cuts blocks from slabs of pinned memory, and keeps them when they are given back. Pinning and unpinning memory stops
-// the device, for 1.6 ms and 0.5 ms more for each MiB, so it should not be done while packets flow: not at all for
-// small blocks, and not for larger ones either where a reserve was pinned before. Slabs are never given back.
+// the device, the longer the larger it is, so it should not be done while packets flow: never for small blocks, and for
+// larger ones not as long as a reserve that was pinned before lasts. Slabs are never given back.
 
 #pragma once
 

@@ -171,7 +171,7 @@ TEST_F(FunctionProgram, LetsNoChainBeginLifetimesOrNumbersAnew) {
     EXPECT_EQ(report["functions"][0]["details"]["process"]["lost_packets"], 0);
   }
   const auto number_in_first = [&](const std::string& capture) {
-    constexpr std::size_t kAt = 24 + 16 + 14 + 20 + 4;  // behind the SPI
+    constexpr std::size_t kAt = 24 + 16 + 14 + 20 + 4;  // after the SPI
     const std::string file = read(capture);
     return file.size() > kAt + 4 ? static_cast<unsigned char>(file[kAt + 3]) : 0;
   };
