@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Chains in a proxy whose functions are processes of their own: these load their tables into the proxy, whose device is
-// simulated.
+// Chains in a proxy whose functions are processes of their own: these load their tables into the proxy.
 
 #include <gmock/gmock.h>
 
@@ -24,7 +23,7 @@ class GrantedFunctions : public ProxyProgram {
   /// `serve NAME` serves NAME.yaml at NAME.sock with its tables in the proxy, in the background, until it listens.
   [[nodiscard]] int script_with_functions(const std::string& commands) const {
     return script(
-        "serve() { timeout 60 '" PENSTOCK_PROGRAM
+        "serve() { timeout 60 '" + program() +
         "' function serve $1.sock $1.yaml --proxy sock & SERVED=$!; ALL=\"$ALL $SERVED\"; while [ ! -S $1.sock ] && "
         "kill -0 $SERVED; do sleep 0.01; done; }\n"
         "trap 'kill $ALL $PROXY 2>/dev/null; wait' EXIT\n" +
@@ -32,7 +31,7 @@ class GrantedFunctions : public ProxyProgram {
   }
   /// A gateway of three functions. `in_process`: each in one of its own.
   void gateway(const std::string& name, bool in_process, const std::string& run) const {
-    const std::string gateway = PENSTOCK_SOURCE_DIR "/examples/gateway/";
+    const std::string gateway = examples() + "gateway/";
     const std::pair<std::string, std::string> functions[] = {
         {"firewall", "{rules: rules.txt}"},
         {"filter", "{expression: \"not udp port 53\"}"},
@@ -112,11 +111,10 @@ class GrantedInspection : public GrantedFunctions {
   /// `nids`: more of its parameters. `rules`: in place of those of the example.
   void write_chains(const std::string& nids, const std::string& when_lost, const std::string& rules = "") const {
     write("other.rules", rules);
-    const std::string examples = PENSTOCK_SOURCE_DIR "/examples/";
-    const std::string gateway = examples + "gateway/";
+    const std::string gateway = examples() + "gateway/";
     const std::pair<std::string, std::string> functions[] = {
-        {"firewall", "{rules: " + examples + "inspected_gateway/rules.txt}"},
-        {"nids", "{rules: [" + (rules.empty() ? examples + "inspected_gateway/nids.rules" : "other.rules") +
+        {"firewall", "{rules: " + examples() + "inspected_gateway/rules.txt}"},
+        {"nids", "{rules: [" + (rules.empty() ? examples() + "inspected_gateway/nids.rules" : "other.rules") +
                      "], vars: {HOME_NET: "
                      "\"[192.168.1.0/24,192.0.2.0/24,2001:db8:1::/64,2001:db8:2::/64]\"}" +
                      nids + "}"},

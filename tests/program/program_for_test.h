@@ -18,11 +18,19 @@
 #include <string>
 #include <vector>
 
+#include "bundle.h"
 #include "golden/capture_file.h"
 
 namespace penstock {
 
 namespace fs = std::filesystem;
+
+[[nodiscard]] inline std::string program() {
+  const auto here = bundle();
+  return here ? (*here / "bin/penstock").string() : PENSTOCK_PROGRAM;
+}
+/// Ends in "/".
+[[nodiscard]] inline std::string examples() { return (bundle().value_or(PENSTOCK_SOURCE_DIR) / "examples/").string(); }
 
 class Program : public ::testing::Test {
  protected:
@@ -30,7 +38,7 @@ class Program : public ::testing::Test {
     std::string name = (fs::temp_directory_path() / "penstock-program-XXXXXX").string();
     ASSERT_NE(::mkdtemp(name.data()), nullptr);
     folder_ = name;
-    fs::copy_file(PENSTOCK_SOURCE_DIR "/examples/gateway/lan.pcap", folder_ / "in.pcap");
+    fs::copy_file(examples() + "gateway/lan.pcap", folder_ / "in.pcap");
     ::setenv("STATE_DIRECTORY", (folder_ / "kept").c_str(), 1);
     write("chain.yaml", "ports:\n  lan: {pcap: {read: in.pcap}}\n  wan: {pcap: {write: out.pcap}}\nchain: []\n");
   }
@@ -50,7 +58,7 @@ class Program : public ::testing::Test {
   /// Runs a command line. Its output is in the files `out` and `err`. Returns the exit status: 124 if it exceeded the
   /// time limit.
   [[nodiscard]] int shell(const std::string& command) const {
-    write("command", "penstock() { timeout 60 '" PENSTOCK_PROGRAM "' \"$@\"; }\n" + command + "\n");
+    write("command", "penstock() { timeout 60 '" + program() + "' \"$@\"; }\n" + command + "\n");
     const int status =
         std::system(("cd '" + folder_.string() + "' && bash -o pipefail command >out 2>err </dev/null").c_str());
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;

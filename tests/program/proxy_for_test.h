@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A proxy whose device is simulated (proxy_program.cc), as a shell runs it.
+// A proxy as a shell runs it. Its device is simulated (proxy_program.cc), except in tests on a GPU
+// (gpu/processes_gpu_test), which have no PENSTOCK_PROXY_PROGRAM.
 
 #pragma once
 
@@ -9,20 +10,22 @@
 
 #include "program/program_for_test.h"
 
-#ifndef PENSTOCK_PROXY_PROGRAM
-#define PENSTOCK_PROXY_PROGRAM ""  // where the header is compiled alone
-#endif
-
 namespace penstock {
 
 class ProxyProgram : public Program {
  protected:
-  /// `proxy` starts one and waits until it listens; `tenant` is the program with the function `block`.
+  /// `proxy` starts one and waits until it listens; `tenant` is the program with the function `block`, which only a
+  /// simulated device has.
   [[nodiscard]] int script(const std::string& commands) const {
-    return shell("proxy() { '" PENSTOCK_PROXY_PROGRAM
-                 "' simulate sock \"$@\" & PROXY=$!; while [ ! -S sock ]; do sleep 0.01; "
-                 "done; }\n"
-                 "tenant() { timeout 60 '" PENSTOCK_PROXY_PROGRAM
+#ifdef PENSTOCK_PROXY_PROGRAM
+    const std::string tenant = PENSTOCK_PROXY_PROGRAM, serve = "simulate";
+#else
+    const std::string tenant = program(), serve = "proxy serve";
+#endif
+    return shell("proxy() { '" + tenant + "' " + serve +
+                 " sock \"$@\" & PROXY=$!; while [ ! -S sock ] && kill -0 $PROXY; do sleep 0.01; done; }\n"
+                 "tenant() { timeout 60 '" +
+                 tenant +
                  "' \"$@\"; }\n"
                  // Waits until the proxy has so many tenants.
                  "tenants() { for i in $(seq 500); do [ $(penstock proxy status --json sock 2>/dev/null | "
