@@ -205,7 +205,8 @@ class Simulation {
 
 constexpr Share with_bound(Time bound, double part = 1.0 / 16) { return {part, 0, 0, bound}; }
 /// Wants all that it can get, without a bound.
-constexpr Load kGreedy{{8.0 / 16}, 1 << 20, 0s, 64};
+constexpr Load greedy_with(double part) { return {{part}, 1 << 20, 0s, 64}; }
+constexpr Load kGreedy = greedy_with(8.0 / 16);
 
 class Deadline : public ::testing::TestWithParam<Runs> {};
 INSTANTIATE_TEST_SUITE_P(Devices, Deadline, ::testing::Values(Runs::in_turn, Runs::at_once, Runs::in_stages),
@@ -216,7 +217,8 @@ INSTANTIATE_TEST_SUITE_P(Devices, Deadline, ::testing::Values(Runs::in_turn, Run
                          });
 
 TEST_P(Deadline, KeepsATightBoundThatBestEffortMisses) {
-  const std::vector<Load> loads{{with_bound(400us), 64 << 10, 100us}, {with_bound(10ms), 512 << 10, 1ms}, kGreedy};
+  const std::vector<Load> loads{
+      {with_bound(400us), 64 << 10, 100us}, {with_bound(10ms), 512 << 10, 1ms}, greedy_with(0.25)};
   for (const Policy policy : {Policy::best_effort, Policy::weighted, Policy::deadline}) {
     Simulation simulation(policy, GetParam(), loads);
     simulation.run_for(500ms);
@@ -275,10 +277,28 @@ TEST(DeadlineOfLongBatches, IsKeptAsWellAsWithoutIt) {
 /// They find out again and again that more is too much; that must not make batches late.
 TEST_P(Deadline, KeepsABoundWhileOthersFillTheDeviceAsFarAsItAllows) {
   for (const Time bound : {300us, 400us, 800us}) {
-    Simulation simulation(Policy::deadline, GetParam(), {{with_bound(bound), 64 << 10, 100us}, kGreedy});
+    Simulation simulation(Policy::deadline, GetParam(), {{with_bound(bound), 64 << 10, 100us}, greedy_with(0.25)});
     simulation.run_for(1s);
     simulation.run_for(4s);
     EXPECT_LE(simulation.p99(0), bound) << bound.count();
+  }
+}
+
+/// A device in stages with few batches carries less, so a tight bound would leave others next to nothing.
+TEST_P(Deadline, TakesNoMoreFromOthersThanTheirProfilesLeave) {
+  constexpr double kPart = 12.0 / 16;
+  for (const Time bound : {100us, 200us, 300us, 500us, 700us}) {
+    double by_weight = 0;
+    for (const Policy policy : {Policy::weighted, Policy::deadline}) {
+      Simulation simulation(policy, GetParam(), {{with_bound(bound), 64 << 10, 344us, 3}, greedy_with(kPart)});
+      simulation.run_for(1s);
+      simulation.run_for(4s);
+      if (policy == Policy::weighted) {
+        by_weight = simulation.part_of(1);
+      } else {
+        EXPECT_GT(simulation.part_of(1), 0.95 * kPart * by_weight) << bound.count();
+      }
+    }
   }
 }
 

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <utility>
 
 namespace penstock::proxy {
 
@@ -29,12 +31,8 @@ constexpr double kBlockedPart = 0.25;
 /// A batch that takes this part of its bound is nearly late, and counts as half of a late one. Few late ones are this
 /// part of all.
 constexpr double kNearlyLate = 0.75, kNearlyLateWeight = 0.5, kFewLate = 0.005;
-/// More by this factor are not chance.
-constexpr double kWorse = 1.2;
-/// If less was worse, it is not tried again for so many measurements.
-constexpr unsigned kTryLessAfter = 20;
-/// What was too much is not tried again for some time.
-constexpr double kBelowTooMany = 0.95, kForgetTooMany = 1.002;
+/// What others may have on the device is tried again after so many measurements.
+constexpr unsigned kTryAgain = 20;
 
 double ns_of(Scheduler::Time time) { return static_cast<double>(time.count()); }
 Scheduler::Time time_of(double ns) { return Scheduler::Time{std::llround(std::max(0.0, ns))}; }
@@ -182,7 +180,7 @@ void Scheduler::wait(Tenant& tenant, Time ordered, Time now) noexcept {
     tenant.oldest = ordered;
     tenant.oldest_asked_at = now;
   }
-  tenant.waits = true;
+  tenant.waits = tenant.demand.waited = true;
   tenant.asked_at = now;
 }
 
@@ -303,6 +301,7 @@ Scheduler::Done Scheduler::finish(const Batch& batch, std::uint64_t bytes, Time 
   const double expected_ns = batch.time_.ns(batch.bytes_);
   Demand& demand = tenant->demand;
   demand.times[batch.kind_].add(batch.bytes_, ns);
+  demand.ended_bytes += static_cast<double>(bytes);
   --demand.outstanding;
   demand.outstanding_ns -= batch.time_.spread_ns(batch.bytes_);
   charge(*tenant, batch, (policy_ == Policy::deadline ? ns : static_cast<double>(bytes)) - batch.charged_);
@@ -328,6 +327,8 @@ void Scheduler::Demand::measure(double window_ns) noexcept {
   for (BatchTimeFit& fit : times) fit.refit();
   part = std::max(window_ns > 0 ? ordered_ns / window_ns : 0, part * kKept);
   ordered_ns = 0;
+  ended_bytes = 0;
+  waited = false;
   most_outstanding_ns = std::max(outstanding_ns, most_outstanding_ns * kKept);
   longest_ns *= kKept;
   longest_fixed_ns *= kKept;
@@ -335,37 +336,62 @@ void Scheduler::Demand::measure(double window_ns) noexcept {
   late = 0;
 }
 
-void Scheduler::Leeway::adapt(const Demand& demand, double least, double most) noexcept {
-  constexpr double kMore = 1.25, kTwice = 2;
-  if (demand.ended == 0) return;
-  const double now_late = demand.late / demand.ended;
-  if (now_late <= kFewLate) {
-    bytes = std::min(bytes * kMore, too_many * kBelowTooMany);
-    too_many *= kForgetTooMany;
-    shrinks = true;
-  } else {
-    if (shrinks && late <= kFewLate) too_many = std::min(too_many, bytes);
-    if (late > kFewLate && now_late > kWorse * late + kFewLate) {
-      if (shrinks) no_less_for = kTryLessAfter;
-      shrinks = !shrinks;
-    }
-    if (bytes >= most) shrinks = true;
-    if (bytes <= least || no_less_for > 0) shrinks = false;
-    no_less_for -= no_less_for > 0 ? 1 : 0;
-    if (!shrinks) too_many = std::numeric_limits<double>::infinity();
-    bytes = shrinks ? bytes / kTwice : bytes * kTwice;
+void Scheduler::Leeway::adapt(double late, const Others& others, double least, double most) noexcept {
+  for (Level& level : levels_) level.age += level.age < kNever ? 1 : 0;
+  Level& now = levels_[level_];
+  now.late = now.age <= kTryAgain ? (now.late + late) / 2 : late;
+  now.others = level_ == 0 || others.wait ? others.bytes_per_second : std::numeric_limits<double>::infinity();
+  now.age = 0;
+  part_ = others.part;
+  std::size_t last = 0;  // level that allows no less than `least`
+  while (last + 1 < kLevels && most * std::exp2(-0.5 * static_cast<double>(last + 1)) >= least) ++last;
+  const std::size_t before = std::exchange(level_, next(last));
+  stayed_ = level_ == before ? stayed_ + 1 : 0;
+  bytes_ = std::max(least, most * std::exp2(-0.5 * static_cast<double>(level_)));
+}
+
+bool Scheduler::Leeway::starves(std::size_t level) const noexcept {
+  return level > 0 && levels_[level].others < part_ * levels_[0].others;
+}
+bool Scheduler::Leeway::is_good(std::size_t level) const noexcept {
+  return levels_[level].age < kNever && levels_[level].late <= kFewLate && !starves(level);
+}
+
+/// The first good level, as far as is known. Levels that were not tried lately are, one at a time.
+std::size_t Scheduler::Leeway::next(std::size_t last) const noexcept {
+  const std::size_t now = std::min(level_, last);
+  if (is_good(now)) return now > 0 && levels_[now - 1].age > kTryAgain ? now - 1 : now;
+  for (std::size_t level = 0; level <= last; ++level) {
+    if (is_good(level)) return level;
   }
-  bytes = std::clamp(bytes, least, most);
-  late = now_late;
+  std::size_t best = 0, oldest = 0;
+  for (std::size_t level = 0; level <= last; ++level) {
+    if (levels_[level].age == kNever) continue;
+    if (!starves(level) && levels_[level].late < levels_[best].late) best = level;
+    if (levels_[level].age > levels_[oldest].age) oldest = level;
+  }
+  for (const std::size_t less : {std::min(best + 2, last), std::min(best + 1, last)}) {
+    if (levels_[less].age == kNever) return less;
+  }
+  return best == now && stayed_ >= kTryAgain ? oldest : best;
 }
 
 void Scheduler::measure(Time now) noexcept {
+  const double seconds = std::chrono::duration<double>(now - measured_).count();
   for (auto& [id, tenant] : tenants_) {
+    if (tenant.demand.ended == 0) continue;
+    Others others;
+    for (const auto& [other_id, other] : tenants_) {
+      if (other_id == id || !other.counts) continue;
+      others.bytes_per_second += other.demand.ended_bytes / seconds;
+      others.wait |= other.demand.waited;
+      others.part += other.share.part;
+    }
     const double blocked = kBlockedPart * std::chrono::duration<double>(tenant.share.latency).count();
-    tenant.leeway.adapt(tenant.demand, blocked * device_.bytes_per_second / 16,
+    tenant.leeway.adapt(tenant.demand.late / tenant.demand.ended, others, blocked * device_.bytes_per_second / 16,
                         static_cast<double>(device_.most_bytes));
-    tenant.demand.measure(ns_of(now - measured_));
   }
+  for (auto& [id, tenant] : tenants_) tenant.demand.measure(ns_of(now - measured_));
   measured_ = now;
   reserve(now);
 }
@@ -412,8 +438,8 @@ void Scheduler::reserve(Time now) noexcept {
       const Time bound = other.share.latency;
       if (other_id == id || !other.counts || bound == Time{} || std::isinf(other.bound.needed)) continue;
       const double most_ns = kBlockedPart * ns_of(bound);
-      tenant.most_other.lower(most_ns, other.leeway.bytes);
-      if (bound < tenant.share.latency) tenant.most_reserved.lower(most_ns, other.leeway.bytes);
+      tenant.most_other.lower(most_ns, other.leeway.bytes());
+      if (bound < tenant.share.latency) tenant.most_reserved.lower(most_ns, other.leeway.bytes());
     }
   }
 }

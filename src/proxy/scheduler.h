@@ -18,8 +18,9 @@
 //   order     batches within the reservation come first, the earliest deadline first (Liu & Layland 1973); all others
 //             follow by virtual time
 //   limit     what tenants put onto the device while a tenant with a shorter bound is there: a batch that runs cannot
-//             be stopped. How much its batches bear is tried, little by little: with few batches at a time, a device
-//             carries less, and what batches wait for by themselves looks as if the device were busy
+//             be stopped. How much its batches bear is tried, from all to less, and the others never carry less than
+//             their profiles have of what they would carry without the limit: with few batches at a time, a device
+//             carries less, and a short bound could leave nothing to others
 //
 // Some of what is on the device at the same time runs in turn, such as transfers, and some at once. The order in which
 // batches end tells which: the time since the last end is charged to the batch that ends now or, if one that started
@@ -134,6 +135,8 @@ class Scheduler {
   struct Demand {
     std::array<BatchTimeFit, kKinds> times;
     double ordered_ns = 0;      // since the last measurement
+    double ended_bytes = 0;     // ditto
+    bool waited = false;        // ditto, for the device
     double part = 0;            // of the time of the device
     unsigned outstanding = 0;   // batches, ordered and not finished
     double outstanding_ns = 0;  // of these, without fixed times
@@ -146,15 +149,38 @@ class Scheduler {
     double late = 0;
     void measure(double window_ns) noexcept;
   };
+  /// What the other tenants together have carried since the last measurement, and whether they waited for more.
+  struct Others {
+    double bytes_per_second = 0;
+    bool wait = false;
+    double part = 0;  // theirs, by their profiles
+  };
   /// How many bytes may be on the device when another tenant puts more there, as the batches of a tenant with a bound
-  /// have shown: more as long as they are in time.
-  struct Leeway {
-    double bytes = 0;
-    double too_many = std::numeric_limits<double>::infinity();  // lately
-    double late = 0;                                            // part of the batches, before the last measurement
-    bool shrinks = true;                                        // what is tried against that
-    unsigned no_less_for = 0;
-    void adapt(const Demand& demand, double least, double most) noexcept;
+  /// have shown: as many as leave few of them late, but not so few that the others carry less than their profiles have.
+  class Leeway {
+   public:
+    /// After each measurement. `late`: the part of the batches that were.
+    void adapt(double late, const Others& others, double least, double most) noexcept;
+    [[nodiscard]] double bytes() const noexcept { return bytes_; }
+
+   private:
+    /// Each allows fewer bytes than the one before, by √2; the first one, as many as there may be at all.
+    static constexpr std::size_t kLevels = 24;
+    static constexpr unsigned kNever = std::numeric_limits<unsigned>::max();
+    struct Level {
+      unsigned age = kNever;  // measurements since it was tried
+      double late = 0;
+      double others = 0;  // bytes per second; infinity: all that they wanted
+    };
+    [[nodiscard]] bool starves(std::size_t level) const noexcept;
+    [[nodiscard]] bool is_good(std::size_t level) const noexcept;
+    [[nodiscard]] std::size_t next(std::size_t last) const noexcept;
+
+    std::array<Level, kLevels> levels_;
+    std::size_t level_ = 0;
+    unsigned stayed_ = 0;  // measurements
+    double part_ = 0;      // of others
+    double bytes_ = std::numeric_limits<double>::infinity();
   };
   /// Of what is on the device: a batch may start within either.
   struct Limit {
