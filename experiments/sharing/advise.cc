@@ -189,6 +189,13 @@ class Adviser {
       return failure(error("fixed shares are parts of one rate, which unlike functions do not have"));
     if (wish_.holds_shares || candidate.is_unlike) {
       if (scheduler < kWithShares) return failure(error("best-effort holds no shares"));
+      const double equal_part = 1.0 / static_cast<double>(candidate.tenants.size());
+      const double largest = std::ranges::max(candidate.tenants, {}, &SharingAdvice::Tenant::part).part;
+      if (scheduler < kWithProfiles && largest > equal_part) {
+        return failure(error(fmt::format("{} holds no share that is larger than an equal one", candidate.scheduler),
+                             fmt::format("{:.1f} %", largest * 100),
+                             fmt::format("at most {:.1f} %", equal_part * 100)));
+      }
       candidate.error = share_error(candidate);
     }
     return candidate;

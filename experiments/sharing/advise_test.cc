@@ -196,6 +196,23 @@ TEST(SharingAdvices, ChooseTheFastestSchedulerOfThoseThatKeepWhatIsNeeded) {
   EXPECT_THAT(mixed->reasons, Contains(HasSubstr("SHARES DO NOT HOLD")));
 }
 
+/// Beside others that want all, `equal` gives a tenant no more than them.
+TEST(SharingAdvices, HoldNoLargerShareByEqualParts) {
+  Record only_equal = record();
+  for (Point& point : only_equal.points) {
+    if (point.text("sweep") == "greedy" && point.text("sharing") != "equal") point.set("share_error_percent", 30);
+  }
+  const auto advice_for_two = [&](const char* first) {
+    const SharingWish wish{{tenant_wish_of(first).value(), tenant_wish_of("nids:20Gbps").value()}, true, 0};
+    return advise(only_equal, wish, "r.json");
+  };
+  const auto half = advice_for_two("nids:150Gbps"), more = advice_for_two("nids:190Gbps");
+  ASSERT_TRUE(half) << to_string(half.error());
+  EXPECT_EQ(half->scheduler, "equal");
+  ASSERT_TRUE(more) << to_string(more.error());
+  EXPECT_NE(more->scheduler, "equal") << "190 of 320 Gbit/s are more than half";
+}
+
 TEST(SharingAdvices, SayThatABoundCostsShares) {
   const auto advice = advice_for({"nids::1ms", "ipsec"}, true);
   ASSERT_TRUE(advice);
