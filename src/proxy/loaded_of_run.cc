@@ -29,10 +29,15 @@ constexpr int kPauses = 4;
 }  // namespace
 
 std::shared_ptr<const RemoteTables> LoadedOfRun::tables_of(function::NetworkFunction& function) {
-  const std::lock_guard lock(mutex_);
-  Followed& known = followed_[&function];
-  if (auto tables = known.users.lock()) return tables;
-  known = {};  // those that are about to go are not meant any more
+  const std::lock_guard one_at_a_time(making_);
+  {
+    const std::lock_guard lock(mutex_);
+    const auto known = followed_.find(&function);
+    if (known != followed_.end()) {
+      if (auto tables = known->second.users.lock()) return tables;
+      followed_.erase(known);  // those that are about to go are not meant any more
+    }
+  }
   // The version first: if the recipe is newer, it is only sent once more.
   const auto version = function.recipe_version();
   std::unique_ptr<RemoteTables> made;
@@ -43,7 +48,6 @@ std::shared_ptr<const RemoteTables> LoadedOfRun::tables_of(function::NetworkFunc
   } else if (const auto recipe = function.stage_recipe(function::Processor::gpu)) {
     made = std::make_unique<RemoteTables>(connection_, *recipe);
   } else {
-    followed_.erase(&function);
     return nullptr;
   }
   if (version && !follower_.joinable()) follower_ = std::jthread([this](const std::stop_token& stop) { follow(stop); });
@@ -54,7 +58,8 @@ std::shared_ptr<const RemoteTables> LoadedOfRun::tables_of(function::NetworkFunc
                                               self->forget(*of, ended);
                                               delete ended;
                                             });
-  known = {tables, users, version};
+  const std::lock_guard lock(mutex_);
+  followed_[&function] = {tables, users, version};
   return users;
 }
 

@@ -57,7 +57,8 @@ class LoadedOfRun : public std::enable_shared_from_this<LoadedOfRun> {
 
   const std::shared_ptr<Connection> connection_;
   const std::shared_ptr<OpenMemories> memories_ = std::make_shared<OpenMemories>();
-  // Guards `followed_`. Held while tables are sent, so that none are sent twice, and no function ends meanwhile.
+  std::mutex making_;  // held while tables are made, which may take a minute, so that none are sent twice
+  // Guards `followed_`. Held while tables are exchanged, so that no function ends meanwhile.
   std::mutex mutex_;
   std::map<const function::NetworkFunction*, Followed> followed_;
   std::mutex pause_;  // of the follower

@@ -10,16 +10,22 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <future>
+#include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
+#include <thread>
 
 #include "gpu/cuda_error.h"
 #include "process/remote_function.h"
 #include "process/server.h"
+#include "proxy/connection.h"
+#include "proxy/loaded_of_run.h"
 #include "proxy/remote_lanes.h"
 #include "proxy/server.h"
 #include "proxy/testing/block_kernel.h"
@@ -845,6 +851,31 @@ TEST_F(Proxy, TablesOfWhichTwoDoNotFitMakeTheRunConnectAnew) {
   const std::uint64_t segments = run.report().gpu->segments;
   EXPECT_TRUE(eventually([&] { return run.report().gpu->segments > segments + 20; })) << "on the device";
   static_cast<void>(run.end());
+}
+
+/// It may take a minute, if the function's process does not say where its tables are.
+TEST_F(Proxy, FollowsAndForgetsTablesWhileThoseOfAnotherFunctionAreMade) {
+  start();
+  FakeChain chain;
+  LiveBlock block;
+  block.add_to(chain);
+  testing::add_block(chain, {});
+  auto& slow = static_cast<run::testing::FakeFunction&>(*chain.functions.back().function);
+  std::promise<void> asked, may_answer;
+  slow.recipe = [&] {
+    asked.set_value();
+    static_cast<void>(may_answer.get_future().wait_for(std::chrono::seconds{60}));
+    return std::optional(testing::block_recipe({}, 1));
+  };
+  const auto loaded = std::make_shared<LoadedOfRun>(Connection::open(path_, {"test"}).value());
+  auto tables = loaded->tables_of(*chain.functions.front().function);
+  std::jthread maker([&] { EXPECT_NE(loaded->tables_of(slow), nullptr); });
+  asked.get_future().wait();
+  const int before = block.recipes();
+  block.set({1});
+  EXPECT_TRUE(eventually([&] { return block.recipes() > before; }));
+  tables.reset();
+  may_answer.set_value();
 }
 
 TEST_F(Proxy, SaysThatNobodyListens) {
