@@ -29,7 +29,8 @@ const Differences& sharing_differences() {
           {"schedulers",
            "best effort, equal share and fixed share, by time on the GPU",
            "the same names, and weighted, by bytes that cross PCIe; deadline, by time on the GPU as far as the proxy "
-           "knows it, without latency bounds. `fixed` gives each tenant its part of what four tenants reached with "
+           "knows it, with latency bounds in `bounds` only. `fixed` gives each tenant its part of what four tenants "
+           "reached with "
            "best "
            "effort",
            "a batch cannot be interrupted, and the time of one among others is not known exactly",

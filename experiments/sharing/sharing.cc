@@ -270,8 +270,9 @@ class SharingTrial final : public Trial {
 
   /// Consecutive times in which all tenants run.
   Result<Measured> watch(unsigned repeats, bool bounded = false) {
-    rest(setting_.duration / 2);                 // until what their start has disturbed is over
-    if (bounded) rest(std::chrono::seconds{2});  // in which `deadline` finds out what others may do
+    constexpr int kLearning = 7;                       // times the duration
+    rest(setting_.duration / 2);                       // until what their start has disturbed is over
+    if (bounded) rest(setting_.duration * kLearning);  // in which `deadline` finds out what others may do
     Measured measured;
     auto before = tenants_->look();
     if (!before) return tl::unexpected(std::move(before.error()));
