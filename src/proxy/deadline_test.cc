@@ -44,8 +44,9 @@ struct Load {
 class Simulation {
  public:
   Simulation(Policy policy, Runs runs, const std::vector<Load>& loads) : scheduler_(policy, kDevice), runs_(runs) {
-    for (const Load& load : loads) tenants_.push_back({load, scheduler_.add(load.share, now_)});
+    for (const Load& load : loads) add(load);
   }
+  void add(const Load& load) { tenants_.push_back({load, scheduler_.add(load.share, now_)}); }
   Scheduler& scheduler() { return scheduler_; }
   [[nodiscard]] Load& load(std::size_t tenant) { return tenants_[tenant].load; }
   [[nodiscard]] Scheduler::Bound bound(std::size_t tenant) const { return scheduler_.bound_of(tenants_[tenant].id); }
@@ -69,6 +70,17 @@ class Simulation {
     const auto at = delays.begin() + static_cast<std::ptrdiff_t>(delays.size() * 99 / 100);
     std::nth_element(delays.begin(), at, delays.end());
     return *at;
+  }
+  /// Of the batches in the last run.
+  [[nodiscard]] double late(std::size_t tenant) const {
+    const Tenant& of = tenants_[tenant];
+    const auto count = std::ranges::count_if(of.delays, [&](Time delay) { return delay > of.load.share.latency; });
+    return static_cast<double>(count) / static_cast<double>(std::max<std::size_t>(1, of.delays.size()));
+  }
+  /// It orders one batch, which never starts, as if its own limits were in the way, and no other one.
+  void stop_with_an_order(std::size_t tenant) {
+    tenants_[tenant].load.lanes = 0;
+    static_cast<void>(scheduler_.order(tenants_[tenant].id, tenants_[tenant].load.bytes, 0, now_));
   }
   /// Of what the device could have carried in the last run.
   [[nodiscard]] double part_of(std::size_t tenant) const {
@@ -281,6 +293,7 @@ TEST_P(Deadline, KeepsABoundWhileOthersFillTheDeviceAsFarAsItAllows) {
     simulation.run_for(1s);
     simulation.run_for(4s);
     EXPECT_LE(simulation.p99(0), bound) << bound.count();
+    EXPECT_LT(simulation.late(0), 0.006) << bound.count();
   }
 }
 
@@ -299,6 +312,54 @@ TEST_P(Deadline, TakesNoMoreFromOthersThanTheirProfilesLeave) {
         EXPECT_GT(simulation.part_of(1), 0.95 * kPart * by_weight) << bound.count();
       }
     }
+  }
+}
+
+/// What limits others in favour of one bound must not count as what they carry without a limit.
+TEST(DeadlineOfSeveral, TakesNoMoreFromOthersThanTheirProfilesLeave) {
+  constexpr double kPart = 12.0 / 16;
+  Load others = greedy_with(kPart);
+  others.latency = 400us;
+  const Load bounded{with_bound(300us), 64 << 10, 344us, 3};
+  Simulation by_weight(Policy::weighted, Runs::in_stages, {others, bounded});
+  by_weight.run_for(500ms);
+  by_weight.run_for(500ms);
+  Simulation simulation(Policy::deadline, Runs::in_stages, {others});
+  for (int bounds = 1; bounds <= 4; ++bounds) {
+    simulation.add(bounded);
+    simulation.run_for(1s);
+    simulation.run_for(2s);
+    EXPECT_GT(simulation.part_of(0), kPart * by_weight.part_of(0)) << bounds;
+  }
+}
+
+TEST(DeadlineOfOne, ThatDoesNothingLimitsNobodyForLong) {
+  const Load bounded{with_bound(300us), 64 << 10, 344us, 3}, others = greedy_with(0.75);
+  Simulation simulation(Policy::deadline, Runs::in_stages, {bounded, others});
+  simulation.run_for(2s);
+  const double limited = simulation.part_of(1);
+  simulation.stop_with_an_order(0);
+  simulation.run_for(2s);
+  simulation.run_for(1s);
+  EXPECT_GT(simulation.part_of(1), 1.05 * limited);
+}
+
+/// What they carry without a limit is looked at again.
+TEST(DeadlineOfOne, TakesNoMoreFromOthersThatComeAndGo) {
+  constexpr double kPart = 12.0 / 16;
+  Load others = greedy_with(kPart);
+  others.latency = 400us;
+  const unsigned lanes = others.lanes;
+  const Load bounded{with_bound(300us), 64 << 10, 344us, 3};
+  Simulation by_weight(Policy::weighted, Runs::in_stages, {others, bounded});
+  by_weight.run_for(1s);
+  Simulation simulation(Policy::deadline, Runs::in_stages, {others, bounded});
+  for (int i = 0; i < 4; ++i) {
+    simulation.load(0).lanes = 0;
+    simulation.run_for(1s);
+    simulation.load(0).lanes = lanes;
+    simulation.run_for(1s);
+    EXPECT_GT(simulation.part_of(0), kPart * by_weight.part_of(0)) << i;
   }
 }
 

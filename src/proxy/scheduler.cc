@@ -28,11 +28,14 @@ constexpr double kKept = 0.8;
 constexpr double kLongestDebtNs = 1e9;
 /// The part of a bound for which the device may be busy with batches of others, unless more has turned out to do.
 constexpr double kBlockedPart = 0.25;
-/// A batch that takes this part of its bound is nearly late, and counts as half of a late one. Few late ones are this
-/// part of all.
-constexpr double kNearlyLate = 0.75, kNearlyLateWeight = 0.5, kFewLate = 0.005;
-/// What others may have on the device is tried again after so many measurements.
-constexpr unsigned kTryAgain = 20;
+/// A batch that takes this part of its bound is nearly late, and counts as half of a late one.
+constexpr double kNearlyLate = 0.75, kNearlyLateWeight = 0.5;
+/// Windows of the leeway are as long as the intervals above, but shorter while it tries something.
+constexpr std::chrono::milliseconds kTrialInterval{20};
+/// A tenant that carries so many times what it has carried without a limit has changed.
+constexpr double kStaleRate = 1.25;
+/// What others carry without a limit is looked at again after so many windows.
+constexpr unsigned kPauseAfter = 100;
 
 double ns_of(Scheduler::Time time) { return static_cast<double>(time.count()); }
 Scheduler::Time time_of(double ns) { return Scheduler::Time{std::llround(std::max(0.0, ns))}; }
@@ -61,7 +64,7 @@ Scheduler::Id Scheduler::add(const Share& share, Time now) {
   tenant.share = share;
   tenant.part.filled = tenant.limit.filled = tenant.reservation.filled = now;
   tenant.demand.times.fill(BatchTimeFit(1e9 / device_.bytes_per_second));
-  if (tenants_.empty()) measured_ = now;
+  if (tenants_.empty()) measured_ = window_ = now;
   std::erase_if(users_, [now](const auto& entry) {
     const UserLimit& limit = entry.second;
     const double rate = limit.bytes_per_second;
@@ -89,15 +92,12 @@ void Scheduler::remove(Id id) {
   tenants_.erase(found);
 }
 
-void Scheduler::set_share(Id id, const Share& share) {
-  if (Tenant* const tenant = find(id)) tenant->share = share;
-}
-
 void Scheduler::set_policy(Policy policy) noexcept {
   if (policy == policy_) return;
   policy_ = policy;
   ++period_;
-  for (auto& [id, tenant] : tenants_) tenant.clock = 0;
+  leeway_ = {};
+  for (auto& [id, tenant] : tenants_) tenant.clock = tenant.free_rate = 0;
 }
 
 Scheduler::Tenant* Scheduler::find(Id id) noexcept {
@@ -180,7 +180,7 @@ void Scheduler::wait(Tenant& tenant, Time ordered, Time now) noexcept {
     tenant.oldest = ordered;
     tenant.oldest_asked_at = now;
   }
-  tenant.waits = tenant.demand.waited = true;
+  tenant.waits = tenant.shown.waited = true;
   tenant.asked_at = now;
 }
 
@@ -241,6 +241,7 @@ Scheduler::Batch Scheduler::order(Id id, std::uint64_t bytes, std::size_t kind, 
   demand.most_outstanding_ns = std::max(demand.most_outstanding_ns, demand.outstanding_ns);
   demand.longest_ns = std::max(demand.longest_ns, ns);
   demand.longest_fixed_ns = std::max(demand.longest_fixed_ns, batch.time_.fixed_ns);
+  if (now - window_ >= (leeway_.tries() ? kTrialInterval : kMeasureInterval)) end_window(now);
   if (now - measured_ >= kMeasureInterval) {
     measure(now);
   } else if (!tenant->counts) {
@@ -301,7 +302,7 @@ Scheduler::Done Scheduler::finish(const Batch& batch, std::uint64_t bytes, Time 
   const double expected_ns = batch.time_.ns(batch.bytes_);
   Demand& demand = tenant->demand;
   demand.times[batch.kind_].add(batch.bytes_, ns);
-  demand.ended_bytes += static_cast<double>(bytes);
+  tenant->shown.bytes += static_cast<double>(bytes);
   --demand.outstanding;
   demand.outstanding_ns -= batch.time_.spread_ns(batch.bytes_);
   charge(*tenant, batch, (policy_ == Policy::deadline ? ns : static_cast<double>(bytes)) - batch.charged_);
@@ -316,9 +317,9 @@ Scheduler::Done Scheduler::finish(const Batch& batch, std::uint64_t bytes, Time 
   --tenant->batches;
   const Time took = now - batch.ordered_;
   const Time bound = tenant->share.latency;
-  if (bound > Time{}) {
-    ++demand.ended;
-    if (ns_of(took) > kNearlyLate * ns_of(bound)) demand.late += took > bound ? 1 : kNearlyLateWeight;
+  if (bound > Time{} && batch.ordered_ >= changed_) {
+    ++tenant->shown.ended;
+    if (ns_of(took) > kNearlyLate * ns_of(bound)) tenant->shown.late += took > bound ? 1 : kNearlyLateWeight;
   }
   return {batch.started_ - batch.ordered_, took, time_of(ns), bound > Time{} && took > bound};
 }
@@ -327,70 +328,60 @@ void Scheduler::Demand::measure(double window_ns) noexcept {
   for (BatchTimeFit& fit : times) fit.refit();
   part = std::max(window_ns > 0 ? ordered_ns / window_ns : 0, part * kKept);
   ordered_ns = 0;
-  ended_bytes = 0;
-  waited = false;
   most_outstanding_ns = std::max(outstanding_ns, most_outstanding_ns * kKept);
   longest_ns *= kKept;
   longest_fixed_ns *= kKept;
-  ended = 0;
-  late = 0;
 }
 
-void Scheduler::Leeway::adapt(double late, const Others& others, double least, double most) noexcept {
-  for (Level& level : levels_) level.age += level.age < kNever ? 1 : 0;
-  Level& now = levels_[level_];
-  now.late = now.age <= kTryAgain ? (now.late + late) / 2 : late;
-  now.others = level_ == 0 || others.wait ? others.bytes_per_second : std::numeric_limits<double>::infinity();
-  now.age = 0;
-  part_ = others.part;
-  std::size_t last = 0;  // level that allows no less than `least`
-  while (last + 1 < kLevels && most * std::exp2(-0.5 * static_cast<double>(last + 1)) >= least) ++last;
-  const std::size_t before = std::exchange(level_, next(last));
-  stayed_ = level_ == before ? stayed_ + 1 : 0;
-  bytes_ = std::max(least, most * std::exp2(-0.5 * static_cast<double>(level_)));
-}
-
-bool Scheduler::Leeway::starves(std::size_t level) const noexcept {
-  return level > 0 && levels_[level].others < part_ * levels_[0].others;
-}
-bool Scheduler::Leeway::is_good(std::size_t level) const noexcept {
-  return levels_[level].age < kNever && levels_[level].late <= kFewLate && !starves(level);
-}
-
-/// The first good level, as far as is known. Levels that were not tried lately are, one at a time.
-std::size_t Scheduler::Leeway::next(std::size_t last) const noexcept {
-  const std::size_t now = std::min(level_, last);
-  if (is_good(now)) return now > 0 && levels_[now - 1].age > kTryAgain ? now - 1 : now;
-  for (std::size_t level = 0; level <= last; ++level) {
-    if (is_good(level)) return level;
+/// The leeway learns what has become of batches. Tenants without a bound are promised their profiles' part of what they
+/// carry while nothing limits them, each by itself: what is cheap for one is not weighed against what another one
+/// lacks.
+void Scheduler::end_window(Time now) noexcept {
+  const double seconds = std::chrono::duration<double>(now - window_).count();
+  if (seconds <= 0) return;
+  const bool limited = leeway_.limits();
+  Leeway::Seen seen;
+  bool is_wanted = false, is_stale = false;
+  double parts = 0, kept = 0, shortest = std::numeric_limits<double>::infinity();
+  for (auto& [id, tenant] : tenants_) {
+    const Shown shown = std::exchange(tenant.shown, {});
+    const double rate = shown.bytes / seconds;
+    if (tenant.share.latency > Time{}) {
+      if (!tenant.counts || std::isinf(tenant.bound.needed)) continue;
+      is_wanted = true;
+      shortest = std::min(shortest, std::chrono::duration<double>(tenant.share.latency).count());
+      // A single one among others says nothing.
+      const double late = shown.late < shown.ended ? std::max(0.0, shown.late - 1) : shown.late;
+      if (shown.ended > 0) seen.late = std::max(seen.late.value_or(0), late / shown.ended);
+    } else if (!limited) {
+      // What is too low would promise too little; a light load says nothing.
+      tenant.free_rate = std::max(rate, shown.waited ? (rate + tenant.free_rate) / 2 : tenant.free_rate);
+    } else if (shown.waited) {
+      is_stale |= rate > kStaleRate * tenant.free_rate;
+      kept += tenant.share.part * (tenant.free_rate > 0 ? std::min(1.0, rate / tenant.free_rate) : 1);
+      parts += tenant.share.part;
+    }
   }
-  std::size_t best = 0, oldest = 0;
-  for (std::size_t level = 0; level <= last; ++level) {
-    if (levels_[level].age == kNever) continue;
-    if (!starves(level) && levels_[level].late < levels_[best].late) best = level;
-    if (levels_[level].age > levels_[oldest].age) oldest = level;
+  window_ = now;
+  if (!is_wanted) {
+    leeway_ = {};
+    return;
   }
-  for (const std::size_t less : {std::min(best + 2, last), std::min(best + 1, last)}) {
-    if (levels_[less].age == kNever) return less;
+  if (parts > 0) seen.kept = kept / parts;
+  seen.promised = parts;
+  const double before = leeway_.bytes();
+  leeway_.adapt(seen, kBlockedPart * shortest * device_.bytes_per_second / 16, static_cast<double>(device_.most_bytes));
+  limited_ = leeway_.limits() ? limited_ + 1 : 0;
+  if (is_stale || limited_ >= kPauseAfter) {
+    leeway_.pause();
+    limited_ = 0;
   }
-  return best == now && stayed_ >= kTryAgain ? oldest : best;
+  if (leeway_.bytes() == before) return;
+  changed_ = now;
+  reserve(now);
 }
 
 void Scheduler::measure(Time now) noexcept {
-  const double seconds = std::chrono::duration<double>(now - measured_).count();
-  for (auto& [id, tenant] : tenants_) {
-    if (tenant.demand.ended == 0) continue;
-    Others others;
-    for (const auto& [other_id, other] : tenants_) {
-      if (other_id == id || !other.counts) continue;
-      others.bytes_per_second += other.demand.ended_bytes / seconds;
-      others.wait |= other.demand.waited;
-      others.part += other.share.part;
-    }
-    const double blocked = kBlockedPart * std::chrono::duration<double>(tenant.share.latency).count();
-    tenant.leeway.adapt(tenant.demand.late / tenant.demand.ended, others, blocked * device_.bytes_per_second / 16,
-                        static_cast<double>(device_.most_bytes));
-  }
   for (auto& [id, tenant] : tenants_) tenant.demand.measure(ns_of(now - measured_));
   measured_ = now;
   reserve(now);
@@ -399,9 +390,8 @@ void Scheduler::measure(Time now) noexcept {
 void Scheduler::reserve(Time now) noexcept {
   for (auto& [id, tenant] : tenants_) {
     tenant.reservation.fill(tenant.bound.share * 1e9, tenant.bound.share * ns_of(tenant.share.latency), now);
-    tenant.counts = tenant.demand.outstanding > 0 || now - tenant.demand.last < kRemembered;
+    tenant.counts = now - tenant.demand.last < kRemembered || is_active(tenant, now);
     tenant.bound = {};
-    if (!tenant.counts) tenant.leeway = {};
   }
   claims_.clear();
   for (auto& [id, tenant] : tenants_) {
@@ -438,8 +428,8 @@ void Scheduler::reserve(Time now) noexcept {
       const Time bound = other.share.latency;
       if (other_id == id || !other.counts || bound == Time{} || std::isinf(other.bound.needed)) continue;
       const double most_ns = kBlockedPart * ns_of(bound);
-      tenant.most_other.lower(most_ns, other.leeway.bytes());
-      if (bound < tenant.share.latency) tenant.most_reserved.lower(most_ns, other.leeway.bytes());
+      tenant.most_other.lower(most_ns, leeway_.bytes());
+      if (bound < tenant.share.latency) tenant.most_reserved.lower(most_ns, leeway_.bytes());
     }
   }
 }

@@ -18,9 +18,9 @@
 //   order     batches within the reservation come first, the earliest deadline first (Liu & Layland 1973); all others
 //             follow by virtual time
 //   limit     what tenants put onto the device while a tenant with a shorter bound is there: a batch that runs cannot
-//             be stopped. How much its batches bear is tried, from all to less, and the others never carry less than
-//             their profiles have of what they would carry without the limit: with few batches at a time, a device
-//             carries less, and a short bound could leave nothing to others
+//             be stopped. How much its batches bear is found out (leeway.h). Tenants without a bound keep their
+//             profiles' part of what they carry without this limit, so that a short bound cannot take the device from
+//             them
 //
 // Some of what is on the device at the same time runs in turn, such as transfers, and some at once. The order in which
 // batches end tells which: the time since the last end is charged to the batch that ends now or, if one that started
@@ -39,6 +39,7 @@
 #include <vector>
 
 #include "proxy/batch_time.h"
+#include "proxy/leeway.h"
 #include "proxy/reservations.h"
 
 namespace penstock::proxy {
@@ -94,7 +95,6 @@ class Scheduler {
   [[nodiscard]] Id add(const Share& share, Time now);
   /// Its batches that have not finished count as finished.
   void remove(Id tenant);
-  void set_share(Id tenant, const Share& share);
   void set_policy(Policy policy) noexcept;
   [[nodiscard]] Policy policy() const noexcept { return policy_; }
 
@@ -135,8 +135,6 @@ class Scheduler {
   struct Demand {
     std::array<BatchTimeFit, kKinds> times;
     double ordered_ns = 0;      // since the last measurement
-    double ended_bytes = 0;     // ditto
-    bool waited = false;        // ditto, for the device
     double part = 0;            // of the time of the device
     unsigned outstanding = 0;   // batches, ordered and not finished
     double outstanding_ns = 0;  // of these, without fixed times
@@ -144,43 +142,16 @@ class Scheduler {
     double longest_ns = 0;        // of a batch
     double longest_fixed_ns = 0;  // ditto
     Time last{};                  // order
-    // Of batches with a bound, since the last measurement: those that have ended, and how many were late, or nearly.
-    unsigned ended = 0;
-    double late = 0;
     void measure(double window_ns) noexcept;
   };
-  /// What the other tenants together have carried since the last measurement, and whether they waited for more.
-  struct Others {
-    double bytes_per_second = 0;
-    bool wait = false;
-    double part = 0;  // theirs, by their profiles
-  };
-  /// How many bytes may be on the device when another tenant puts more there, as the batches of a tenant with a bound
-  /// have shown: as many as leave few of them late, but not so few that the others carry less than their profiles have.
-  class Leeway {
-   public:
-    /// After each measurement. `late`: the part of the batches that were.
-    void adapt(double late, const Others& others, double least, double most) noexcept;
-    [[nodiscard]] double bytes() const noexcept { return bytes_; }
-
-   private:
-    /// Each allows fewer bytes than the one before, by √2; the first one, as many as there may be at all.
-    static constexpr std::size_t kLevels = 24;
-    static constexpr unsigned kNever = std::numeric_limits<unsigned>::max();
-    struct Level {
-      unsigned age = kNever;  // measurements since it was tried
-      double late = 0;
-      double others = 0;  // bytes per second; infinity: all that they wanted
-    };
-    [[nodiscard]] bool starves(std::size_t level) const noexcept;
-    [[nodiscard]] bool is_good(std::size_t level) const noexcept;
-    [[nodiscard]] std::size_t next(std::size_t last) const noexcept;
-
-    std::array<Level, kLevels> levels_;
-    std::size_t level_ = 0;
-    unsigned stayed_ = 0;  // measurements
-    double part_ = 0;      // of others
-    double bytes_ = std::numeric_limits<double>::infinity();
+  /// In the present window of the leeway.
+  struct Shown {
+    double bytes = 0;     // of batches that have ended
+    bool waited = false;  // for the device
+    // Of batches with a bound that were ordered since the leeway has changed: those that have ended, and how many were
+    // late, or nearly.
+    unsigned ended = 0;
+    double late = 0;
   };
   /// Of what is on the device: a batch may start within either.
   struct Limit {
@@ -215,7 +186,8 @@ class Scheduler {
     Bound bound;
     Bucket reservation;
     bool counts = false;  // wanted something when parts were reserved last
-    Leeway leeway;
+    Shown shown;
+    double free_rate = 0;  // bytes per second, while no leeway limits it; 0: not known
     // Of all tenants, when it starts a batch within its reservation, or beyond.
     Limit most_reserved;
     Limit most_other;
@@ -247,6 +219,7 @@ class Scheduler {
   void charge_first(Tenant& tenant, Batch& batch, Time now) const noexcept;
   void charge(Tenant& tenant, const Batch& batch, double more) const noexcept;
   [[nodiscard]] double take_off(const Batch& batch, Time now) noexcept;
+  void end_window(Time now) noexcept;
   void measure(Time now) noexcept;
   void reserve(Time now) noexcept;
 
@@ -262,6 +235,10 @@ class Scheduler {
   std::uint64_t started_ = 0;     // batches
   Time charged_until_{};
   Time measured_{};
+  Leeway leeway_;
+  Time window_{};              // begin of the leeway's window
+  Time changed_{};             // when the leeway has changed
+  unsigned limited_ = 0;       // windows in a row in which it has limited somebody
   std::vector<Claim> claims_;  // for `reserve`; has room for all tenants
 };
 
