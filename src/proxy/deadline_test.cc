@@ -52,7 +52,7 @@ class Simulation {
   [[nodiscard]] Scheduler::Bound bound(std::size_t tenant) const { return scheduler_.bound_of(tenants_[tenant].id); }
 
   void run_for(Time duration) {
-    constexpr Time kStep{2000};
+    constexpr Time kStep{4000};
     const Time end = now_ + duration;
     for (Tenant& tenant : tenants_) tenant.delays.clear(), tenant.done_bytes = 0, tenant.charged = {};
     for (; now_ < end; now_ += kStep) {
@@ -291,7 +291,7 @@ TEST_P(Deadline, KeepsABoundWhileOthersFillTheDeviceAsFarAsItAllows) {
   for (const Time bound : {300us, 400us, 800us}) {
     Simulation simulation(Policy::deadline, GetParam(), {{with_bound(bound), 64 << 10, 100us}, greedy_with(0.25)});
     simulation.run_for(1s);
-    simulation.run_for(4s);
+    simulation.run_for(2s);
     EXPECT_LE(simulation.p99(0), bound) << bound.count();
     EXPECT_LT(simulation.late(0), 0.006) << bound.count();
   }
@@ -300,12 +300,12 @@ TEST_P(Deadline, KeepsABoundWhileOthersFillTheDeviceAsFarAsItAllows) {
 /// A device in stages with few batches carries less, so a tight bound would leave others next to nothing.
 TEST_P(Deadline, TakesNoMoreFromOthersThanTheirProfilesLeave) {
   constexpr double kPart = 12.0 / 16;
-  for (const Time bound : {100us, 200us, 300us, 500us, 700us}) {
+  for (const Time bound : {200us, 500us}) {
     double by_weight = 0;
     for (const Policy policy : {Policy::weighted, Policy::deadline}) {
       Simulation simulation(policy, GetParam(), {{with_bound(bound), 64 << 10, 344us, 3}, greedy_with(kPart)});
       simulation.run_for(1s);
-      simulation.run_for(4s);
+      simulation.run_for(1s);
       if (policy == Policy::weighted) {
         by_weight = simulation.part_of(1);
       } else {

@@ -15,39 +15,37 @@ namespace {
 constexpr double kFewLate = 0.005;
 /// Fewer by this factor, and by those few, is no chance.
 constexpr double kClearlyLess = 0.8;
-/// A level is tried again after so many windows.
-constexpr unsigned kTryAgain = 20;
-
-double bytes_of(std::size_t level, double most) noexcept { return most * std::exp2(-0.5 * static_cast<double>(level)); }
+/// A level is tried again after so many windows, or, if none is good, after fewer.
+constexpr unsigned kTryAgain = 50, kTryAgainIfNoneIsGood = 20;
 
 }  // namespace
 
-void Leeway::adapt(const Seen& seen, double least, double most) noexcept {
+/// A window without a limit says nothing of a level.
+void Leeway::adapt(const Seen& seen, double most) noexcept {
   if (std::exchange(pauses_, false)) return;
   Level& tried = levels_[level_];
-  tried.starves = level_ > 0 && seen.kept < seen.promised;
+  tried.starves = level_ > 0 && seen.starves;
   if (!seen.late && !tried.starves) return;  // nothing is known yet
   for (Level& level : levels_) level.age += level.is_known() ? 1 : 0;
   if (seen.late) tried.late = tried.age <= kTryAgain ? (tried.late + *seen.late) / 2 : *seen.late;
   tried.age = 0;
-  std::size_t last = 0;
-  while (last + 1 < kLevels && bytes_of(last + 1, most) >= least) ++last;
-  const std::size_t before = std::exchange(level_, next(last));
+  const std::size_t before = std::exchange(level_, next());
   stayed_ = level_ == before ? stayed_ + 1 : 0;
-  tries_ = levels_[level_].age > kTryAgain;
-  bytes_ = std::max(least, bytes_of(level_, most));
+  tries_ = levels_[level_].age > kTryAgain || !is_good(level_);
+  bytes_ = most * std::exp2(-0.5 * static_cast<double>(level_));
 }
 
 bool Leeway::is_good(std::size_t level) const noexcept {
   return levels_[level].is_known() && levels_[level].late <= kFewLate && !levels_[level].starves;
 }
 
-/// The level of the next window, of those up to `last`.
-std::size_t Leeway::next(std::size_t last) const noexcept {
-  const std::size_t now = std::min(level_, last);
-  if (is_good(now)) return now > 0 && levels_[now - 1].age > kTryAgain ? now - 1 : now;
-  std::size_t best = 0, deepest = 0, oldest = 0;
-  for (std::size_t l = 0; l <= last; ++l) {
+/// The level of the next window.
+std::size_t Leeway::next() const noexcept {
+  if (is_good(level_)) return level_ > 0 && levels_[level_ - 1].age > kTryAgain ? level_ - 1 : level_;
+  std::size_t best = 0;     // with clearly the fewest late batches
+  std::size_t deepest = 0;  // that does not starve others
+  std::size_t oldest = 0;   // tried the longest ago
+  for (std::size_t l = 0; l < kLevels; ++l) {
     const Level& level = levels_[l];
     if (is_good(l)) return l;
     if (!level.is_known()) continue;
@@ -57,9 +55,9 @@ std::size_t Leeway::next(std::size_t last) const noexcept {
   }
   // Fewer bytes may be better: two levels on, or, where that starves others, one.
   for (const std::size_t less : {deepest + 2, deepest + 1, best + 1}) {
-    if (less <= last && !levels_[less].is_known()) return less;
+    if (less < kLevels && !levels_[less].is_known()) return less;
   }
-  return best == now && stayed_ >= kTryAgain ? oldest : best;
+  return best == level_ && stayed_ >= kTryAgainIfNoneIsGood ? oldest : best;
 }
 
 }  // namespace penstock::proxy

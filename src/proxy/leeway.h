@@ -28,18 +28,16 @@ class Leeway {
   struct Seen {
     /// Of the batches of the tenant with most of them late; empty: none has ended that was ordered at this level.
     std::optional<double> late;
-    /// What others have carried, as a part of what they carry while nothing limits them.
-    double kept = std::numeric_limits<double>::infinity();
-    double promised = 0;  // at least so much is
+    bool starves = false;  // others have carried less than is promised to them
   };
-  /// After each window. `least`, `most`: bytes, between which levels lie.
-  void adapt(const Seen& seen, double least, double most) noexcept;
+  /// After each window. `most`: bytes, of the first level.
+  void adapt(const Seen& seen, double most) noexcept;
   /// Nothing is limited in the next window, so that it shows what others carry then.
   void pause() noexcept { pauses_ = true; }
 
   /// Whether others are limited now.
   [[nodiscard]] bool limits() const noexcept { return level_ > 0 && !pauses_; }
-  /// Whether it is not known what to expect of this window, so that it should be short.
+  /// Whether this window should be short: it is not known what to expect, or known that batches are late.
   [[nodiscard]] bool tries() const noexcept { return tries_ || pauses_; }
   [[nodiscard]] double bytes() const noexcept { return limits() ? bytes_ : std::numeric_limits<double>::infinity(); }
 
@@ -53,7 +51,7 @@ class Leeway {
     [[nodiscard]] bool is_known() const noexcept { return age < kNever; }
   };
   [[nodiscard]] bool is_good(std::size_t level) const noexcept;
-  [[nodiscard]] std::size_t next(std::size_t last) const noexcept;
+  [[nodiscard]] std::size_t next() const noexcept;
 
   std::array<Level, kLevels> levels_;
   std::size_t level_ = 0;

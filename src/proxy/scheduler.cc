@@ -34,8 +34,9 @@ constexpr double kNearlyLate = 0.75, kNearlyLateWeight = 0.5;
 constexpr std::chrono::milliseconds kTrialInterval{20};
 /// A tenant that carries so many times what it has carried without a limit has changed.
 constexpr double kStaleRate = 1.25;
-/// What others carry without a limit is looked at again after so many windows.
-constexpr unsigned kPauseAfter = 100;
+constexpr int kBatchesInWindow = 10;
+/// What others carry without a limit is looked at again after so many windows, or, if it has changed, after fewer.
+constexpr unsigned kPauseAfter = 100, kPauseAfterIfStale = 10;
 
 double ns_of(Scheduler::Time time) { return static_cast<double>(time.count()); }
 Scheduler::Time time_of(double ns) { return Scheduler::Time{std::llround(std::max(0.0, ns))}; }
@@ -97,7 +98,11 @@ void Scheduler::set_policy(Policy policy) noexcept {
   policy_ = policy;
   ++period_;
   leeway_ = {};
-  for (auto& [id, tenant] : tenants_) tenant.clock = tenant.free_rate = 0;
+  for (auto& [id, tenant] : tenants_) {
+    tenant.clock = tenant.free_rate = 0;
+    tenant.shown = {};
+    tenant.most_reserved = tenant.most_other = {};
+  }
 }
 
 Scheduler::Tenant* Scheduler::find(Id id) noexcept {
@@ -241,7 +246,7 @@ Scheduler::Batch Scheduler::order(Id id, std::uint64_t bytes, std::size_t kind, 
   demand.most_outstanding_ns = std::max(demand.most_outstanding_ns, demand.outstanding_ns);
   demand.longest_ns = std::max(demand.longest_ns, ns);
   demand.longest_fixed_ns = std::max(demand.longest_fixed_ns, batch.time_.fixed_ns);
-  if (now - window_ >= (leeway_.tries() ? kTrialInterval : kMeasureInterval)) end_window(now);
+  if (policy_ == Policy::deadline && now - window_ >= window_length()) end_window(now);
   if (now - measured_ >= kMeasureInterval) {
     measure(now);
   } else if (!tenant->counts) {
@@ -333,23 +338,29 @@ void Scheduler::Demand::measure(double window_ns) noexcept {
   longest_fixed_ns *= kKept;
 }
 
-/// The leeway learns what has become of batches. Tenants without a bound are promised their profiles' part of what they
-/// carry while nothing limits them, each by itself: what is cheap for one is not weighed against what another one
-/// lacks.
+/// So long that several batches of each tenant end in it.
+Scheduler::Time Scheduler::window_length() const noexcept {
+  return std::max<Time>(leeway_.tries() ? kTrialInterval : kMeasureInterval, kBatchesInWindow * longest_);
+}
+
+/// The leeway learns what has become of batches. Each tenant without a bound is promised, of what it carries while
+/// nothing limits it, the part that the profiles of all that want more have together: so each keeps its profile's part
+/// of the device.
 void Scheduler::end_window(Time now) noexcept {
   const double seconds = std::chrono::duration<double>(now - window_).count();
   if (seconds <= 0) return;
   const bool limited = leeway_.limits();
+  double promised = 0;
+  for (const auto& [id, tenant] : tenants_)
+    promised += tenant.shown.waited && tenant.share.latency == Time{} ? tenant.share.part : 0;
   Leeway::Seen seen;
   bool is_wanted = false, is_stale = false;
-  double parts = 0, kept = 0, shortest = std::numeric_limits<double>::infinity();
   for (auto& [id, tenant] : tenants_) {
     const Shown shown = std::exchange(tenant.shown, {});
     const double rate = shown.bytes / seconds;
     if (tenant.share.latency > Time{}) {
       if (!tenant.counts || std::isinf(tenant.bound.needed)) continue;
       is_wanted = true;
-      shortest = std::min(shortest, std::chrono::duration<double>(tenant.share.latency).count());
       // A single one among others says nothing.
       const double late = shown.late < shown.ended ? std::max(0.0, shown.late - 1) : shown.late;
       if (shown.ended > 0) seen.late = std::max(seen.late.value_or(0), late / shown.ended);
@@ -358,8 +369,7 @@ void Scheduler::end_window(Time now) noexcept {
       tenant.free_rate = std::max(rate, shown.waited ? (rate + tenant.free_rate) / 2 : tenant.free_rate);
     } else if (shown.waited) {
       is_stale |= rate > kStaleRate * tenant.free_rate;
-      kept += tenant.share.part * (tenant.free_rate > 0 ? std::min(1.0, rate / tenant.free_rate) : 1);
-      parts += tenant.share.part;
+      seen.starves |= rate < promised * tenant.free_rate;
     }
   }
   window_ = now;
@@ -367,12 +377,10 @@ void Scheduler::end_window(Time now) noexcept {
     leeway_ = {};
     return;
   }
-  if (parts > 0) seen.kept = kept / parts;
-  seen.promised = parts;
   const double before = leeway_.bytes();
-  leeway_.adapt(seen, kBlockedPart * shortest * device_.bytes_per_second / 16, static_cast<double>(device_.most_bytes));
+  leeway_.adapt(seen, static_cast<double>(device_.most_bytes));
   limited_ = leeway_.limits() ? limited_ + 1 : 0;
-  if (is_stale || limited_ >= kPauseAfter) {
+  if (limited_ >= (is_stale ? kPauseAfterIfStale : kPauseAfter)) {
     leeway_.pause();
     limited_ = 0;
   }
@@ -388,10 +396,12 @@ void Scheduler::measure(Time now) noexcept {
 }
 
 void Scheduler::reserve(Time now) noexcept {
+  longest_ = {};
   for (auto& [id, tenant] : tenants_) {
     tenant.reservation.fill(tenant.bound.share * 1e9, tenant.bound.share * ns_of(tenant.share.latency), now);
     tenant.counts = now - tenant.demand.last < kRemembered || is_active(tenant, now);
     tenant.bound = {};
+    if (tenant.counts) longest_ = std::max(longest_, time_of(tenant.demand.longest_ns));
   }
   claims_.clear();
   for (auto& [id, tenant] : tenants_) {

@@ -219,6 +219,7 @@ class Scheduler {
   void charge_first(Tenant& tenant, Batch& batch, Time now) const noexcept;
   void charge(Tenant& tenant, const Batch& batch, double more) const noexcept;
   [[nodiscard]] double take_off(const Batch& batch, Time now) noexcept;
+  [[nodiscard]] Time window_length() const noexcept;
   void end_window(Time now) noexcept;
   void measure(Time now) noexcept;
   void reserve(Time now) noexcept;
@@ -238,6 +239,7 @@ class Scheduler {
   Leeway leeway_;
   Time window_{};              // begin of the leeway's window
   Time changed_{};             // when the leeway has changed
+  Time longest_{};             // of the batches of those that want something
   unsigned limited_ = 0;       // windows in a row in which it has limited somebody
   std::vector<Claim> claims_;  // for `reserve`; has room for all tenants
 };
