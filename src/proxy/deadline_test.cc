@@ -323,12 +323,11 @@ TEST(DeadlineOfSeveral, TakesNoMoreFromOthersThanTheirProfilesLeave) {
   const Load bounded{with_bound(300us), 64 << 10, 344us, 3};
   Simulation by_weight(Policy::weighted, Runs::in_stages, {others, bounded});
   by_weight.run_for(500ms);
-  by_weight.run_for(500ms);
   Simulation simulation(Policy::deadline, Runs::in_stages, {others});
-  for (int bounds = 1; bounds <= 4; ++bounds) {
+  for (int bounds = 1; bounds <= 3; ++bounds) {
     simulation.add(bounded);
-    simulation.run_for(1s);
-    simulation.run_for(2s);
+    simulation.run_for(500ms);
+    simulation.run_for(500ms);
     EXPECT_GT(simulation.part_of(0), kPart * by_weight.part_of(0)) << bounds;
   }
 }
@@ -352,9 +351,9 @@ TEST(DeadlineOfOne, TakesNoMoreFromOthersThatComeAndGo) {
   const unsigned lanes = others.lanes;
   const Load bounded{with_bound(300us), 64 << 10, 344us, 3};
   Simulation by_weight(Policy::weighted, Runs::in_stages, {others, bounded});
-  by_weight.run_for(1s);
+  by_weight.run_for(500ms);
   Simulation simulation(Policy::deadline, Runs::in_stages, {others, bounded});
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < 2; ++i) {
     simulation.load(0).lanes = 0;
     simulation.run_for(1s);
     simulation.load(0).lanes = lanes;
