@@ -96,8 +96,7 @@ const Differences& chain_differences() {
           {"latency",
            "a bound of 1 ms for each function (§5.2); the load of figures 11 and 12 is not stated",
            "a bound of 1 ms for a batch's time in the chain; 10, 50 and 80 percent of the highest rate, and "
-           "half of the unshared one; from when a packet is due until it is handed to the "
-           "port",
+           "half of the unshared one; from when a packet is due until it is handed to the port",
            "stated loads can be repeated. The way through a NIC, in and out, is missing",
            {{"sweep", {"latency", "same-load", "share-latency"}}}},
           {"several GPUs", "one GPU", "C4, and firewall and NIDS", "not in the paper", {{"sweep", {"gpus"}}}},

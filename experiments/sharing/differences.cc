@@ -30,9 +30,7 @@ const Differences& sharing_differences() {
            "best effort, equal share and fixed share, by time on the GPU",
            "the same names, and weighted, by bytes that cross PCIe; deadline, by time on the GPU as far as the proxy "
            "knows it, with latency bounds in `bounds` only. `fixed` gives each tenant its part of what four tenants "
-           "reached with "
-           "best "
-           "effort",
+           "reached with best effort",
            "a batch cannot be interrupted, and the time of one among others is not known exactly",
            {}},
           {"share error",

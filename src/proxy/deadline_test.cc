@@ -315,26 +315,33 @@ TEST_P(Deadline, TakesNoMoreFromOthersThanTheirProfilesLeave) {
   }
 }
 
+/// A tight bound beside others that take what they get, on a device in stages.
+struct TightBound {
+  static constexpr double kPart = 12.0 / 16;
+  static constexpr Load kBounded{with_bound(300us), 64 << 10, 344us, 3};
+  static constexpr Load kOthers{{kPart}, 1 << 20, 0s, 64, 1, 400us};
+  /// What is promised to the others.
+  static double promised() {
+    Simulation by_weight(Policy::weighted, Runs::in_stages, {kOthers, kBounded});
+    by_weight.run_for(500ms);
+    return kPart * by_weight.part_of(0);
+  }
+};
+
 /// What limits others in favour of one bound must not count as what they carry without a limit.
 TEST(DeadlineOfSeveral, TakesNoMoreFromOthersThanTheirProfilesLeave) {
-  constexpr double kPart = 12.0 / 16;
-  Load others = greedy_with(kPart);
-  others.latency = 400us;
-  const Load bounded{with_bound(300us), 64 << 10, 344us, 3};
-  Simulation by_weight(Policy::weighted, Runs::in_stages, {others, bounded});
-  by_weight.run_for(500ms);
-  Simulation simulation(Policy::deadline, Runs::in_stages, {others});
+  const double promised = TightBound::promised();
+  Simulation simulation(Policy::deadline, Runs::in_stages, {TightBound::kOthers});
   for (int bounds = 1; bounds <= 3; ++bounds) {
-    simulation.add(bounded);
+    simulation.add(TightBound::kBounded);
     simulation.run_for(500ms);
     simulation.run_for(500ms);
-    EXPECT_GT(simulation.part_of(0), kPart * by_weight.part_of(0)) << bounds;
+    EXPECT_GT(simulation.part_of(0), promised) << bounds;
   }
 }
 
 TEST(DeadlineOfOne, ThatDoesNothingLimitsNobodyForLong) {
-  const Load bounded{with_bound(300us), 64 << 10, 344us, 3}, others = greedy_with(0.75);
-  Simulation simulation(Policy::deadline, Runs::in_stages, {bounded, others});
+  Simulation simulation(Policy::deadline, Runs::in_stages, {TightBound::kBounded, greedy_with(TightBound::kPart)});
   simulation.run_for(2s);
   const double limited = simulation.part_of(1);
   simulation.stop_with_an_order(0);
@@ -345,20 +352,14 @@ TEST(DeadlineOfOne, ThatDoesNothingLimitsNobodyForLong) {
 
 /// What they carry without a limit is looked at again.
 TEST(DeadlineOfOne, TakesNoMoreFromOthersThatComeAndGo) {
-  constexpr double kPart = 12.0 / 16;
-  Load others = greedy_with(kPart);
-  others.latency = 400us;
-  const unsigned lanes = others.lanes;
-  const Load bounded{with_bound(300us), 64 << 10, 344us, 3};
-  Simulation by_weight(Policy::weighted, Runs::in_stages, {others, bounded});
-  by_weight.run_for(500ms);
-  Simulation simulation(Policy::deadline, Runs::in_stages, {others, bounded});
+  const double promised = TightBound::promised();
+  Simulation simulation(Policy::deadline, Runs::in_stages, {TightBound::kOthers, TightBound::kBounded});
   for (int i = 0; i < 2; ++i) {
     simulation.load(0).lanes = 0;
     simulation.run_for(1s);
-    simulation.load(0).lanes = lanes;
+    simulation.load(0).lanes = TightBound::kOthers.lanes;
     simulation.run_for(1s);
-    EXPECT_GT(simulation.part_of(0), kPart * by_weight.part_of(0)) << i;
+    EXPECT_GT(simulation.part_of(0), promised) << i;
   }
 }
 

@@ -16,11 +16,10 @@ namespace {
 
 constexpr double kMost = 32 << 20;
 
-/// A device of which `late` and `kept` depend on how many bytes others may have there.
+/// What a window shows, by how many bytes others may have on the device.
 struct Model {
   std::function<std::optional<double>(double bytes)> late;
-  std::function<double(double bytes)> kept = [](double) { return 1.0; };
-  double promised = 0.5;
+  std::function<bool(double bytes)> starves = [](double) { return false; };
 };
 
 /// Bytes, of which `Leeway::bytes` says that there is no limit.
@@ -29,7 +28,7 @@ double bytes_of(const Leeway& leeway) { return leeway.limits() ? leeway.bytes() 
 void run(Leeway& leeway, const Model& model, int windows) {
   for (int i = 0; i < windows; ++i) {
     const double bytes = bytes_of(leeway);
-    leeway.adapt({model.late(bytes), model.kept(bytes) < model.promised}, kMost);
+    leeway.adapt({model.late(bytes), model.starves(bytes)}, kMost);
   }
 }
 /// The bytes that it allows most often, once it has learnt.
@@ -63,7 +62,7 @@ TEST(Leeway, StarvesNobody) {
   for (const double bears : {0.0, 1e6}) {
     Leeway leeway;
     const double found = settled(leeway, {[&](double bytes) { return bytes > bears ? bytes / kMost : 0.0; },
-                                          [](double bytes) { return bytes < kStarving ? 0.4 : 0.8; }});
+                                          [](double bytes) { return bytes < kStarving; }});
     EXPECT_GE(found, kStarving);
     EXPECT_LT(found, 1.5 * kStarving) << "as few as others bear";
   }
@@ -99,7 +98,7 @@ TEST(Leeway, LeavesALevelThatStarvesOthersAlsoIfNoBatchEnds) {
   Leeway leeway;
   run(leeway, {[](double bytes) { return bytes > 1e6 ? 1.0 : 0.0; }}, 40);
   ASSERT_TRUE(leeway.limits());
-  run(leeway, {[](double) { return std::nullopt; }, [](double bytes) { return bytes < kMost ? 0.4 : 1.0; }}, 20);
+  run(leeway, {[](double) { return std::nullopt; }, [](double bytes) { return bytes < kMost; }}, 20);
   EXPECT_FALSE(leeway.limits());
 }
 

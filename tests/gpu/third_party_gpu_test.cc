@@ -19,10 +19,10 @@
 #include <string_view>
 #include <vector>
 
-#include "bundle.h"
 #include "golden/capture_file.h"
 #include "gpu/devices.h"
 #include "gpu/third_party_modules.h"
+#include "program/program_for_test.h"
 
 namespace penstock::on_gpu {
 namespace {
@@ -36,8 +36,6 @@ class ThirdParty : public ::testing::Test {
     std::string name = (fs::temp_directory_path() / "penstock-kernel-XXXXXX").string();
     ASSERT_NE(::mkdtemp(name.data()), nullptr);
     folder_ = name;
-    const auto here = bundle();
-    program_ = here ? (*here / "bin/penstock").string() : PENSTOCK_PROGRAM;
     const int major = gpu::list_devices().devices.at(0).compute_major;
     write("drop.cubin", drop_port_module(major));
     write("faulty.cubin", faulty_module(major));
@@ -64,7 +62,7 @@ class ThirdParty : public ::testing::Test {
                                  "while [ ! -S kernel.sock ] && [ ! -f code ]; do sleep 0.05; done\n"
                                  "timeout 60 $P run -q chain.yaml; CODE=$?\n"
                                  "pkill -INT -P $! ; wait; exit $CODE\n",
-                                 program_));
+                                 program()));
     const int status = std::system(("cd '" + folder_.string() + "' && bash command >out 2>err </dev/null").c_str());
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) return {};
     return nlohmann::json::parse(read("report.json"));
@@ -78,7 +76,6 @@ class ThirdParty : public ::testing::Test {
   }
 
   fs::path folder_;
-  std::string program_;
 };
 
 TEST_F(ThirdParty, KernelDecidesAboutPackets) {
@@ -90,9 +87,7 @@ TEST_F(ThirdParty, KernelDecidesAboutPackets) {
 }
 
 TEST_F(ThirdParty, KernelDropsWhatItsParameterSays) {
-  fs::copy_file(
-      bundle() ? *bundle() / "examples/gateway/lan.pcap" : fs::path(PENSTOCK_SOURCE_DIR) / "examples/gateway/lan.pcap",
-      folder_ / "in.pcap");
+  fs::copy_file(examples() + "gateway/lan.pcap", folder_ / "in.pcap");
   write("function.yaml",
         "chain: [kernel: {module: drop.cubin, entry: drop_port, reads: [l4_dst_port], drops: [port], parameters: "
         "{port: 53}}]\n");
@@ -108,7 +103,7 @@ TEST_F(ThirdParty, KernelDropsWhatItsParameterSays) {
                                "while [ ! -S kernel.sock ] && kill -0 $S; do sleep 0.05; done\n"
                                "$P run -q kernel.yaml && $P run -q filter.yaml; CODE=$?\n"
                                "kill -INT $S; wait; exit $CODE\n",
-                               program_));
+                               program()));
   ASSERT_EQ(std::system(("cd '" + folder_.string() + "' && bash command >out 2>err </dev/null").c_str()), 0)
       << read("err");
   EXPECT_EQ(golden::read_capture_file(folder_ / "kernel.pcap").records.size(),
