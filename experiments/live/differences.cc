@@ -21,7 +21,8 @@ const Differences& live_differences() {
            {}},
           {"traffic",
            "iPerf3, for an hour; 10 Mbit/s to 1 Gbit/s",
-           "iPerf3, TCP with random payloads, for 15 seconds; the same rates",
+           "iPerf3, TCP with random payloads, for as long as the command's `--duration` says (15 seconds if it does "
+           "not); the same rates",
            "63 hours otherwise. Packets that still wait at the end count as lost in table 3",
            {}},
           {"intrusion detection",
