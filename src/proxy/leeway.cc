@@ -15,8 +15,8 @@ namespace {
 constexpr double kFewLate = 0.005;
 /// Fewer by this factor, and by those few, is no chance.
 constexpr double kClearlyLess = 0.8;
-/// A level is tried again after so many windows, or, if none is good, after fewer.
-constexpr unsigned kTryAgain = 50, kTryAgainIfNoneIsGood = 20;
+/// If no level is good, another is tried again after so many windows.
+constexpr unsigned kTryAgainIfNoneIsGood = 20;
 
 }  // namespace
 
@@ -27,11 +27,17 @@ void Leeway::adapt(const Seen& seen, double most) noexcept {
   tried.starves = level_ > 0 && seen.starves;
   if (!seen.late && !tried.starves) return;  // nothing is known yet
   for (Level& level : levels_) level.age += level.is_known() ? 1 : 0;
-  if (seen.late) tried.late = tried.age <= kTryAgain ? (tried.late + *seen.late) / 2 : *seen.late;
+  const bool failed_before = tried.is_known() && tried.is_due();
+  if (seen.late) tried.late = tried.is_due() ? *seen.late : (tried.late + *seen.late) / 2;
   tried.age = 0;
+  if (is_good(level_)) {
+    tried.wait = std::max(kSoon, tried.wait - 1);
+  } else if (failed_before) {
+    tried.wait = std::min(2 * tried.wait, kSeldom);
+  }
   const std::size_t before = std::exchange(level_, next());
   stayed_ = level_ == before ? stayed_ + 1 : 0;
-  tries_ = levels_[level_].age > kTryAgain || !is_good(level_);
+  tries_ = !is_good(level_);
   bytes_ = most * std::exp2(-0.5 * static_cast<double>(level_));
 }
 
@@ -41,7 +47,7 @@ bool Leeway::is_good(std::size_t level) const noexcept {
 
 /// The level of the next window.
 std::size_t Leeway::next() const noexcept {
-  if (is_good(level_)) return level_ > 0 && levels_[level_ - 1].age > kTryAgain ? level_ - 1 : level_;
+  if (is_good(level_)) return level_ > 0 && levels_[level_ - 1].is_due() ? level_ - 1 : level_;
   std::size_t best = 0;     // with clearly the fewest late batches
   std::size_t deepest = 0;  // that does not starve others
   std::size_t oldest = 0;   // tried the longest ago

@@ -10,8 +10,9 @@
 //   starves?                             yes     yes        others carry less than is promised to them
 //                                ▲ the first that is in time and does not starve others
 //
-// If no level is both, the one with the fewest late batches of those that do not starve others. Levels that were not
-// tried lately are, one at a time, since loads change.
+// If no level is both, the one with the fewest late batches of those that do not starve others. Loads change, so the
+// level before is tried again: soon, since its batches may have been late because a tenant had just begun, but each
+// time that it fails only after twice as many windows.
 
 #pragma once
 
@@ -44,11 +45,14 @@ class Leeway {
  private:
   static constexpr std::size_t kLevels = 24;
   static constexpr unsigned kNever = std::numeric_limits<unsigned>::max();
+  static constexpr unsigned kSoon = 4, kSeldom = 128;  // windows
   struct Level {
     unsigned age = kNever;  // windows since it was tried
+    unsigned wait = kSoon;  // it is tried again when it is older than this
     double late = 0;
     bool starves = false;
     [[nodiscard]] bool is_known() const noexcept { return age < kNever; }
+    [[nodiscard]] bool is_due() const noexcept { return age > wait; }
   };
   [[nodiscard]] bool is_good(std::size_t level) const noexcept;
   [[nodiscard]] std::size_t next() const noexcept;

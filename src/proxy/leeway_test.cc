@@ -93,6 +93,28 @@ TEST(Leeway, FollowsTheDevice) {
   }
 }
 
+/// As when a tenant begins.
+TEST(Leeway, LimitsNobodyForLongBecauseBatchesWereLateOnce) {
+  Leeway leeway;
+  run(leeway, {[](double bytes) { return bytes > 3e6 ? 1.0 : 0.0; }}, 10);
+  ASSERT_TRUE(leeway.limits());
+  run(leeway, {[](double) { return 0.0; }}, 40);
+  EXPECT_FALSE(leeway.limits());
+}
+
+TEST(Leeway, SeldomTriesWhatFailsAgainAndAgain) {
+  Leeway leeway;
+  const Model model{[](double bytes) { return bytes > 1e6 ? 1.0 : 0.0; }};
+  run(leeway, model, 400);
+  int failed = 0;
+  for (int i = 0; i < 1000; ++i) {
+    failed += bytes_of(leeway) > 1e6 ? 1 : 0;
+    run(leeway, model, 1);
+  }
+  EXPECT_GT(failed, 0) << "the device may have changed";
+  EXPECT_LE(failed, 10);
+}
+
 /// Nothing is ordered, but what was ordered before is not done.
 TEST(Leeway, LeavesALevelThatStarvesOthersAlsoIfNoBatchEnds) {
   Leeway leeway;

@@ -35,6 +35,8 @@ constexpr std::chrono::milliseconds kTrialInterval{20};
 /// A tenant that carries so many times what it has carried without a limit has changed.
 constexpr double kStaleRate = 1.25;
 constexpr int kBatchesInWindow = 10;
+/// A tenant with very long batches must not keep the limit of others from changing.
+constexpr std::chrono::seconds kLongestWindow{1};
 /// What others carry without a limit is looked at again after so many windows, or, if it has changed, after fewer.
 constexpr unsigned kPauseAfter = 100, kPauseAfterIfStale = 10;
 
@@ -338,9 +340,10 @@ void Scheduler::Demand::measure(double window_ns) noexcept {
   longest_fixed_ns *= kKept;
 }
 
-/// So long that several batches of each tenant end in it.
+/// So long that several batches of each tenant end in it, if they are not very long.
 Scheduler::Time Scheduler::window_length() const noexcept {
-  return std::max<Time>(leeway_.tries() ? kTrialInterval : kMeasureInterval, kBatchesInWindow * longest_);
+  const Time batches = std::min<Time>(kBatchesInWindow * longest_, kLongestWindow);
+  return std::max<Time>(leeway_.tries() ? kTrialInterval : kMeasureInterval, batches);
 }
 
 /// The leeway learns what has become of batches. Each tenant without a bound is promised, of what it carries while
