@@ -33,7 +33,7 @@ using ipc::Text;
 /// For `connect_to`.
 inline constexpr ipc::Service kService{"the proxy", "penstock proxy"};
 
-inline constexpr std::uint32_t kProtocolVersion = 3;
+inline constexpr std::uint32_t kProtocolVersion = 4;
 
 inline constexpr std::size_t kMostMemories = 64;  // that a tenant has open at a time
 inline constexpr std::size_t kMostTables = 64;    // of a recipe
@@ -148,10 +148,9 @@ struct MakeLane {
   std::uint32_t tail = 0;
   std::uint32_t crossing = 0;
   std::uint8_t hash_flows = 0;
-  std::uint8_t collects_launches = 0;
-  std::array<std::uint8_t, 2> reserved{};
+  std::array<std::uint8_t, 3> reserved{};
   std::uint32_t segments = 0;
-  std::uint32_t reserved2 = 0;
+  std::uint32_t collects_from = 0;
   std::array<SegmentMessage, kMostSegments> segment{};
   std::array<std::uint32_t, kMostLaneStages> stages{};  // ids, segment by segment
 };

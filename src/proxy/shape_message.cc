@@ -54,7 +54,7 @@ Result<MakeLane> to_message(const ring::LaneShape& shape) {
   message.tail = shape.room.tail;
   message.crossing = static_cast<std::uint32_t>(shape.crossing);
   message.hash_flows = shape.hash_flows ? 1 : 0;
-  message.collects_launches = shape.collects_launches ? 1 : 0;
+  message.collects_from = static_cast<std::uint32_t>(shape.collects_from);
   message.segments = static_cast<std::uint32_t>(shape.segments.size());
   if (shape.segments.size() > kMostSegments)
     return failure(problem("a lane: too many segments", std::to_string(shape.segments.size()),
@@ -100,7 +100,10 @@ Result<ring::LaneShape> to_shape(const MakeLane& message) {
     return beyond("way to cross PCIe", message.crossing, "0..2");
   if (message.segments == 0 || message.segments > kMostSegments)
     return beyond("number of segments", message.segments, fmt::format("1..{}", kMostSegments));
-  if (!is_flag(message.hash_flows) || !is_flag(message.collects_launches)) return beyond("flag", 2, "0 or 1");
+  if (!is_flag(message.hash_flows)) return beyond("flag", message.hash_flows, "0 or 1");
+  if (message.collects_from > ring::kCollectBytes)
+    return beyond("size from which launches are collected", message.collects_from,
+                  fmt::format("at most {}", ring::kCollectBytes));
   ring::LaneShape shape;
   shape.batch_bytes = message.batch_bytes;
   shape.batch_packets = message.batch_packets;
@@ -108,7 +111,7 @@ Result<ring::LaneShape> to_shape(const MakeLane& message) {
   shape.room = {message.head, message.tail};
   shape.crossing = static_cast<ring::Crossing>(message.crossing);
   shape.hash_flows = message.hash_flows != 0;
-  shape.collects_launches = message.collects_launches != 0;
+  shape.collects_from = message.collects_from;
   std::size_t stages = 0;
   bool whole = false;  // frames are on the device, not only their headers
   for (std::uint32_t s = 0; s < message.segments; ++s) {

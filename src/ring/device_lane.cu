@@ -132,7 +132,7 @@ class DeviceLane final : public Lane {
   Clock::time_point asked_at_;            // when the driver was last asked about `done_`
   std::vector<gpu::LaunchGraph> graphs_;  // see graph()
   gpu::Collecting collecting_;
-  bool collects_;                     // false if times are taken
+  std::size_t collects_from_;         // bytes; kCollectBytes: no batch, as when times are taken
   std::optional<SpanMarks<>> marks_;  // only with a timeline
   std::optional<SegmentTimes<>> segment_times_;
   bool times_due_ = false;    // of the next segment
@@ -196,7 +196,7 @@ constexpr std::uint32_t aligned(std::uint32_t length) noexcept {
 DeviceLane::DeviceLane(LaneShape shape, LaneStages stages, SpanLog* log, const LaneMemory* memory)
     : shape_(std::move(shape)),
       stages_(std::move(stages)),
-      collects_(shape_.collects_launches),
+      collects_from_(shape_.collects_from),
       lent_runs_(shape_.batch_bytes),
       wipes_(memory != nullptr) {
   const std::size_t packets = shape_.batch_packets;
@@ -247,7 +247,7 @@ DeviceLane::DeviceLane(LaneShape shape, LaneStages stages, SpanLog* log, const L
   stream_.wait();
   if (memory != nullptr) segment_times_.emplace();
   if (log == nullptr) return;
-  collects_ = false;  // a graph is a single piece of work: there are no times of its parts
+  collects_from_ = kCollectBytes;  // a graph is a single piece of work: there are no times of its parts
   marks_.emplace(*log, log->clock().event(), log->clock().time());
 }
 
@@ -315,7 +315,8 @@ bool DeviceLane::start(const Batch& batch, std::size_t segment, std::span<std::u
   if (takes_times_) segment_times_->begin_segment();
   if (!std::exchange(pictures_due_, false)) pictured_count_ = 0;
   // A graph always has the same launches.
-  if (collects_ && !takes_times_ && pictured_count_ == 0 && !batch.empty() && batch.bytes().size() < kCollectBytes &&
+  const std::size_t bytes = batch.bytes().size();
+  if (!takes_times_ && pictured_count_ == 0 && !batch.empty() && bytes >= collects_from_ && bytes < kCollectBytes &&
       collecting_.try_next()) {
     if (gpu::collect_launches(stream_)) {
       if (!enqueue(batch, frames)) {

@@ -42,10 +42,12 @@ enum class Crossing : std::uint8_t { copy, zero_copy, by_size };
 /// Below this size, starting a copy engine takes longer than the time that kernels lose by waiting for PCIe.
 inline constexpr std::size_t kZeroCopyBytes = std::size_t{256} << 10;
 
-/// Below this size, launches are collected into a graph: the launch time on the host then delays the batch, and
-/// concurrent launches of several threads delay each other. Larger batches are faster without it, since their copy
-/// starts earlier.
+/// Below this size, launches are collected into a graph: the launch time on the host then delays the batch. Larger
+/// batches are faster without it, since their copy starts earlier.
 inline constexpr std::size_t kCollectBytes = std::size_t{2} << 20;
+/// If several threads launch, batches below this size are not collected either. There are many of them, and a device
+/// takes fewer graphs in a second from several threads than batches whose launches come one by one.
+inline constexpr std::size_t kCollectFromOfSeveral = std::size_t{256} << 10;
 
 /// How many bytes of a frame cross if only headers are read. Packets with headers beyond these are punted.
 inline constexpr std::uint32_t kHeaderBytes = 96;
@@ -100,7 +102,7 @@ struct LaneShape {
   /// The most bytes from the first frame sent to the last, for segments that send frames again after they have grown;
   /// 0: batch_bytes.
   std::size_t sent_bytes = 0;
-  bool collects_launches = true;  // of batches below kCollectBytes, into graphs
+  std::size_t collects_from = 0;  // bytes; launches of batches from here on, below kCollectBytes, become graphs
 };
 
 /// The results of a segment. Valid until the next segment starts; the frames until the next batch starts.

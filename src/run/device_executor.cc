@@ -136,7 +136,12 @@ bool DeviceExecutor::submit(Batch& batch) noexcept {
   return true;
 }
 
-bool DeviceExecutor::idle() const noexcept { return count_ < 2 && !all_lost(); }
+/// A device takes only so many batches in a second, however small. A worker that has it alone waits least if it starts
+/// the next one meanwhile. Those that share it would only wait for each other.
+bool DeviceExecutor::idle() const noexcept {
+  const unsigned most = chain_.settings.share_devices() ? 0 : 1;
+  return count_ <= most && !all_lost();
+}
 
 void DeviceExecutor::begin_epoch(std::unique_ptr<StageSet> next) noexcept {
   twins_.use(*current_);

@@ -967,6 +967,27 @@ TEST(DeviceExecutor, GivesUpADeviceThatHangsAtItsFirstBatch) {
   EXPECT_TRUE(ring.filling()->empty());
 }
 
+/// Of batches that are not full. Several workers would only wait for each other.
+TEST(DeviceExecutor, WantsASecondBatchAtOnceOnlyIfItHasItsDeviceAlone) {
+  for (const unsigned workers : {1U, 2U}) {
+    Behaviour behaviour;
+    behaviour.polls_until_done = [] { return 3; };
+    Bed bed(chain_of({{0, true}}));
+    bed.chain.settings.workers = workers;
+    ASSERT_NO_FATAL_FAILURE(bed.put_on_lanes(3, behaviour));
+    std::array<BatchMemory, 2> batches{BatchMemory(bed.room), BatchMemory(bed.room)};
+    for (BatchMemory& memory : batches) testing::append(memory.batch, numbered(0));
+    EXPECT_TRUE(bed.executor->idle());
+    ASSERT_TRUE(bed.executor->submit(batches[0].batch));
+    EXPECT_EQ(bed.executor->idle(), workers == 1);
+    ASSERT_TRUE(bed.executor->submit(batches[1].batch)) << "one that is full or has waited long enough";
+    EXPECT_FALSE(bed.executor->idle());
+    for (int left = 2, polls = 0; left > 0 && polls < 100; ++polls) left -= bed.executor->retire() != nullptr ? 1 : 0;
+    EXPECT_TRUE(bed.executor->idle());
+    bed.executor->end();
+  }
+}
+
 TEST(DeviceExecutor, CountsSegmentsAndTheBytesThatThePlanNames) {
   Behaviour behaviour;
   Bed bed(chain_of({{0, true}, {1, true}}));

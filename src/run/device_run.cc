@@ -37,6 +37,11 @@ std::vector<std::string> segment_names(const Chain& chain, const plan::DevicePla
   return names;
 }
 
+std::size_t collects_from(const RunSettings& settings) {
+  if (!settings.collects_launches) return ring::kCollectBytes;
+  return settings.share_devices() ? ring::kCollectFromOfSeveral : 0;
+}
+
 std::vector<std::unique_ptr<ring::Lane>> make_lanes(const Chain& chain, const plan::DevicePlan& plan,
                                                     const LaneFactory& factory, unsigned worker,
                                                     const ring::RingShape& of_ring) {
@@ -59,7 +64,7 @@ std::vector<std::unique_ptr<ring::Lane>> make_lanes(const Chain& chain, const pl
                               crossing(),
                               plan.segments,
                               plan::sends_packets_again(plan) ? grown_bytes : 0,
-                              chain.settings.collects_launches};
+                              collects_from(chain.settings)};
   if (chain.timeline != nullptr) chain.timeline->name_segments(segment_names(chain, plan));
   std::vector<std::unique_ptr<ring::Lane>> lanes;
   for (unsigned i = 0; i < lanes_of(chain.settings, worker); ++i) {
