@@ -44,10 +44,15 @@ const Differences& chain_differences() {
           {"state of flows",
            "a shared stack, from libnids, defragments and tracks flows; per-flow states, such as the "
            "automaton's and the keys of AES and HMAC, go to the GPU too (§4.4, §5.4)",
-           "figures titled stateless, and all of latency, conflicts and shares: each packet on its own (`tracking: "
-           "packets`), one SA, no state of flows",
+           "all figures whose titles name neither functions with state of flows nor connections: each packet on its "
+           "own (`tracking: packets`), no state of flows; one SA, with heavy tables 1,000",
            "this is less work on the host, and less to transfer than in the paper",
-           {{"sweep", {"size", "ablation", "gpus", "bounded"}}}},
+           {{"tables", {"paper", "heavy"}}, {"sweep", {"size", "ablation", "gpus", "bounded"}}}},
+          {"state of flows",
+           "a shared stack, from libnids, defragments and tracks flows (§4.4)",
+           "none: neither function keeps states",
+           "this is less work on the host than in the paper",
+           {{"chain", {"firewall-router"}}}},
           {"state of flows",
            "as above",
            "figures titled functions with state of flows: TCP connections, whose data segments are up to the frame "
@@ -70,6 +75,13 @@ const Differences& chain_differences() {
            "a firewall that tracks connections, and one that does not",
            "both readings",
            {{"sweep", {"connections"}}}},
+          {"checksums",
+           "the stack is from libnids (§5.1)",
+           "chains named `-nic`: the firewall that tracks connections does not verify checksums of TCP and UDP, as if "
+           "the NIC had. Intrusion detection that follows streams verifies them on the host; where it inspects each "
+           "packet on its own, nothing does",
+           "many NICs verify them. `sweep=connections` has chains with and without verification by the firewall",
+           {{"chain", {"C3-stateful-nic", "C4-stateful-nic"}}}},
           {"isolation",
            "each function in a Docker container with two threads of its own; kernels are submitted through a "
            "proxy; the scheduler of G-NET assigns multiprocessors (§3.2, §5.1)",
@@ -93,12 +105,36 @@ const Differences& chain_differences() {
            "the same functions on the CPU, each core with the whole chain",
            "OpenNetVM was not run",
            {{"tables", {"paper", "heavy"}}}},
+          {"what is turned off",
+           "the GPU memory that functions share (No-Memshare, §5.4)",
+           "`packets`: each function transfers its packets (`no-memshare`); `packets+parsing`: and parses them on the "
+           "GPU (`unshared`); `packets+parsing+stack`: and has a packet buffer and a protocol stack on the host "
+           "(`own-stacks`). `graphs`: kernels and copies of batches below 2 MiB are launched one by one. "
+           "`small-batch-kernels`: copy engines move batches below 256 KiB too. `deferred-finish`: the host evaluates "
+           "what the GPU has found before a batch is sent, not after. `all`: all of these",
+           "what each of them gives. At the highest rate, batches are larger than 256 KiB, and with 1518-byte frames "
+           "than 2 MiB: what `small-batch-kernels`, and `graphs` with such frames, seem to change there is scatter",
+           {{"sweep", {"ablation", "ablation-latency"}}}},
           {"latency",
-           "a bound of 1 ms for each function (§5.2); the load of figures 11 and 12 is not stated",
-           "a bound of 1 ms for a batch's time in the chain; 10, 50 and 80 percent of the highest rate, and "
-           "half of the unshared one; from when a packet is due until it is handed to the port",
+           "a bound of 1 ms for each function (§5.2); the load of figure 11 is not stated",
+           "a bound of 1 ms for a batch's time in the chain; 10, 50 and 80 percent of the highest rate; from when a "
+           "packet is due until it is handed to the port",
            "stated loads can be repeated. The way through a NIC, in and out, is missing",
-           {{"sweep", {"latency", "same-load", "share-latency"}}}},
+           {{"sweep", {"latency", "share-latency"}}}},
+          {"latency at the same load",
+           "a bound of 1 ms for each function (§5.2); the load of figure 12 is not stated",
+           "a bound of 1 ms for a batch's time in the chain; for all ways of sharing half of the highest rate with own "
+           "stacks, where all frame sizes are shown, and half of the unshared one otherwise; from when a packet is due "
+           "until it is handed to the port",
+           "a load that all ways should carry. The way through a NIC, in and out, is missing",
+           {{"sweep", {"same-load", "same-load-size"}}}},
+          {"latency",
+           "not measured",
+           "a bound of 1 ms for a batch's time in the chain; 10 percent of the highest rate with everything on; from "
+           "when a packet is due until it is handed to the port",
+           "batches are small at this load. It may exceed the highest rate with own stacks and with all turned off: "
+           "then the latency is that of a full queue",
+           {{"sweep", {"ablation-latency"}}}},
           {"several GPUs", "one GPU", "C4, and firewall and NIDS", "not in the paper", {{"sweep", {"gpus"}}}},
       }};
   return kDifferences;
