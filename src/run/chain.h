@@ -89,8 +89,11 @@ struct RunSettings {
   double bits_per_second = 0;           // target rate; 0: what PCIe carries
   Placement placement{};                // with an entry for each worker, or for none
 
-  /// Whether several workers use the same device.
-  [[nodiscard]] bool share_devices() const noexcept { return workers > std::max<std::size_t>(1, gpus.size()); }
+  /// The most workers that use the same device.
+  [[nodiscard]] std::size_t workers_of_device() const noexcept {
+    const std::size_t devices = std::max<std::size_t>(1, gpus.size());
+    return (workers + devices - 1) / devices;
+  }
   [[nodiscard]] double wished_bits_per_second() const noexcept {
     constexpr double kOfPcie = 400e9;  // PCIe 5.0, 16 lanes
     return bits_per_second > 0 ? bits_per_second : kOfPcie * static_cast<double>(std::max<std::size_t>(1, gpus.size()));

@@ -32,7 +32,7 @@ class CpuExecutor final : public Executor {
   bool submit(Batch& batch) noexcept override;
   Batch* retire() noexcept override;
   /// Always false: processing starts no later for a full batch, and costs less per packet.
-  bool idle() const noexcept override { return false; }
+  bool takes_early(const Batch& /*open*/) const noexcept override { return false; }
   void observe(PacketView packet) noexcept override { twins_.observe(packet); }
   void pass_boundary() noexcept override;
   bool holds_packets() const noexcept override { return twins_.holds_packets(); }

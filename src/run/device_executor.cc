@@ -136,11 +136,12 @@ bool DeviceExecutor::submit(Batch& batch) noexcept {
   return true;
 }
 
-/// A device takes only so many batches in a second, however small. A worker that has it alone waits least if it starts
-/// the next one meanwhile. Those that share it would only wait for each other.
-bool DeviceExecutor::idle() const noexcept {
-  const unsigned most = chain_.settings.share_devices() ? 0 : 1;
-  return count_ <= most && !all_lost();
+/// A second batch starts while the first one is on the device. But a device takes only so many batches in a second,
+/// however small they are, so many workers with two small ones each only make each other wait.
+bool DeviceExecutor::takes_early(const Batch& open) const noexcept {
+  constexpr std::size_t kMany = 4;
+  const bool crowd = chain_.settings.workers_of_device() >= kMany && open.bytes().size() < ring::kCollectFromOfSeveral;
+  return count_ < (crowd ? 1U : 2U) && !all_lost();
 }
 
 void DeviceExecutor::begin_epoch(std::unique_ptr<StageSet> next) noexcept {

@@ -57,7 +57,7 @@ class DeviceExecutor : public Executor {
   void begin() noexcept override { outlet_.connect(); }
   bool submit(Batch& batch) noexcept override;
   Batch* retire() noexcept override;
-  bool idle() const noexcept override;
+  bool takes_early(const Batch& open) const noexcept override;
   void observe(PacketView packet) noexcept override {
     twins_.use(*current_);
     twins_.observe(packet);

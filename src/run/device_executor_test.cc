@@ -967,23 +967,36 @@ TEST(DeviceExecutor, GivesUpADeviceThatHangsAtItsFirstBatch) {
   EXPECT_TRUE(ring.filling()->empty());
 }
 
-/// Of batches that are not full. Several workers would only wait for each other.
-TEST(DeviceExecutor, WantsASecondBatchAtOnceOnlyIfItHasItsDeviceAlone) {
-  for (const unsigned workers : {1U, 2U}) {
+/// Many workers with small batches would only wait for each other.
+TEST(DeviceExecutor, TakesASecondBatchEarlyUnlessItIsSmallAndManyWorkersUseItsDevice) {
+  struct Case {
+    unsigned workers;
+    std::size_t gpus, packets;
+    bool takes_second;
+  };
+  constexpr std::size_t kFrame = 1504, kSmall = 1, kLarge = (std::size_t{256} << 10) / kFrame + 1;
+  for (const Case& c : {Case{1, 1, kSmall, true}, Case{3, 1, kSmall, true}, Case{4, 1, kSmall, false},
+                        Case{16, 1, kSmall, false}, Case{4, 2, kSmall, true}, Case{4, 1, kLarge, true}}) {
+    SCOPED_TRACE(fmt::format("{} workers, {} GPUs, {} packets", c.workers, c.gpus, c.packets));
     Behaviour behaviour;
     behaviour.polls_until_done = [] { return 3; };
     Bed bed(chain_of({{0, true}}));
-    bed.chain.settings.workers = workers;
+    bed.chain.settings.workers = c.workers;
+    bed.chain.settings.gpus.resize(c.gpus);
     ASSERT_NO_FATAL_FAILURE(bed.put_on_lanes(3, behaviour));
-    std::array<BatchMemory, 2> batches{BatchMemory(bed.room), BatchMemory(bed.room)};
-    for (BatchMemory& memory : batches) testing::append(memory.batch, numbered(0));
-    EXPECT_TRUE(bed.executor->idle());
-    ASSERT_TRUE(bed.executor->submit(batches[0].batch));
-    EXPECT_EQ(bed.executor->idle(), workers == 1);
-    ASSERT_TRUE(bed.executor->submit(batches[1].batch)) << "one that is full or has waited long enough";
-    EXPECT_FALSE(bed.executor->idle());
+    ring::PacketRing ring({1 << 20, 1024, 1, 1 << 21, 1, {}});
+    Batch& open = *ring.filling();
+    const Bytes frame(kFrame);
+    for (std::size_t i = 0; i < c.packets; ++i) ASSERT_TRUE(testing::append(open, frame));
+    std::array<BatchMemory, 2> sent{BatchMemory(bed.room), BatchMemory(bed.room)};
+    for (BatchMemory& memory : sent) testing::append(memory.batch, numbered(0));
+    EXPECT_TRUE(bed.executor->takes_early(open));
+    ASSERT_TRUE(bed.executor->submit(sent[0].batch));
+    EXPECT_EQ(bed.executor->takes_early(open), c.takes_second);
+    ASSERT_TRUE(bed.executor->submit(sent[1].batch)) << "one that is full or has waited long enough";
+    EXPECT_FALSE(bed.executor->takes_early(open));
     for (int left = 2, polls = 0; left > 0 && polls < 100; ++polls) left -= bed.executor->retire() != nullptr ? 1 : 0;
-    EXPECT_TRUE(bed.executor->idle());
+    EXPECT_TRUE(bed.executor->takes_early(open));
     bed.executor->end();
   }
 }

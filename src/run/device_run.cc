@@ -39,7 +39,7 @@ std::vector<std::string> segment_names(const Chain& chain, const plan::DevicePla
 
 std::size_t collects_from(const RunSettings& settings) {
   if (!settings.collects_launches) return ring::kCollectBytes;
-  return settings.share_devices() ? ring::kCollectFromOfSeveral : 0;
+  return settings.workers_of_device() > 1 ? ring::kCollectFromOfSeveral : 0;
 }
 
 std::vector<std::unique_ptr<ring::Lane>> make_lanes(const Chain& chain, const plan::DevicePlan& plan,

@@ -25,8 +25,8 @@ class Executor {
   /// Advances the work in progress. Returns batches in the order of submission, each when all of its packets are done
   /// and counted; null: none is done.
   [[nodiscard]] virtual Batch* retire() noexcept = 0;
-  /// Whether a batch submitted now would be processed at once, so that a small batch need not be filled first.
-  [[nodiscard]] virtual bool idle() const noexcept = 0;
+  /// Whether packets of `open`, which has room for more, leave soonest if it is submitted now instead of filled first.
+  [[nodiscard]] virtual bool takes_early(const Batch& open) const noexcept = 0;
   /// Shows the functions a frame that another worker processes. Called only when nothing is in progress.
   virtual void observe(PacketView packet) noexcept = 0;
   /// Called when nothing is in progress and no packets arrive, so that functions can switch to new tables nevertheless.

@@ -123,7 +123,7 @@ void Worker::run_until(const std::atomic<bool>& stop) noexcept {
         // Interfaces that are quiet now, so that waiting for more packets would only add latency. Under load, batches
         // fill while the former ones are executed.
         const bool quiet = !received && can_sleep_ && !is_device(chain_.settings.processor);
-        if (closes_early() && (executor_->idle() || quiet)) {
+        if (closes_early() && (executor_->takes_early(*filling_) || quiet)) {
           close(counters_.closed_by_idleness);
         } else if (Clock::now() >= batch_due()) {
           close(counters_.closed_by_time);
