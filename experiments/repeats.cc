@@ -94,15 +94,33 @@ std::optional<Interval> quotient_of(const Repeats& dividends, const Repeats& div
   return if_finite({value, value * std::exp(-half), value * std::exp(half)});
 }
 
-void set_quotient(Point& point, std::string_view name, const Repeats& dividends, const Repeats& divisors) {
+namespace {
+
+void set_interval(Point& point, std::string_view name, const Interval& interval) {
+  point.set(name, interval.value)
+      .set(std::string(name) + "_low", interval.low)
+      .set(std::string(name) + "_high", interval.high);
+}
+
+}  // namespace
+
+void set_quotient(Point& point, std::string_view name, const Repeats& dividends, const Repeats& divisors, double unit) {
   const auto quotient = quotient_of(dividends, divisors);
   if (!quotient) {
-    point.set(name, median_of(dividends) / median_of(divisors));
+    point.set(name, unit * median_of(dividends) / median_of(divisors));
     return;
   }
-  point.set(name, quotient->value)
-      .set(std::string(name) + "_low", quotient->low)
-      .set(std::string(name) + "_high", quotient->high);
+  set_interval(point, name, {unit * quotient->value, unit * quotient->low, unit * quotient->high});
+}
+
+void set_percent_less(Point& point, std::string_view name, const Repeats& values, const Repeats& whole) {
+  const auto less = [](double quotient) { return 100 * (1 - quotient); };
+  const auto quotient = quotient_of(values, whole);
+  if (!quotient) {
+    point.set(name, less(median_of(values) / median_of(whole)));
+    return;
+  }
+  set_interval(point, name, {less(quotient->value), less(quotient->high), less(quotient->low)});
 }
 
 }  // namespace penstock::experiments

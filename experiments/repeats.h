@@ -43,7 +43,11 @@ struct Interval {
 [[nodiscard]] std::optional<Interval> quotient_of(const Repeats& dividends, const Repeats& divisors) noexcept;
 
 /// Sets `name` to the quotient of the means and `name`_low and `name`_high to its interval; if one was measured only
-/// once, `name` to the quotient of the medians. Neither may be empty.
-void set_quotient(Point& point, std::string_view name, const Repeats& dividends, const Repeats& divisors);
+/// once, `name` to the quotient of the medians. Neither may be empty. `unit`: what 1 is, such as 100 for percent.
+void set_quotient(Point& point, std::string_view name, const Repeats& dividends, const Repeats& divisors,
+                  double unit = 1);
+
+/// Likewise, what the value is less than that of `whole`, in percent.
+void set_percent_less(Point& point, std::string_view name, const Repeats& values, const Repeats& whole);
 
 }  // namespace penstock::experiments

@@ -91,5 +91,19 @@ TEST(Repeats, AreComparedByMediansIfOneWasMeasuredOnce) {
   EXPECT_EQ(describe(point), "gain=3 gain_low=3 gain_high=3");
 }
 
+TEST(Repeats, AreComparedInPercentWithTheirInterval) {
+  Point point;
+  set_quotient(point, "part", {50, 49, 51}, {100, 102, 98}, 100);
+  set_percent_less(point, "less", {50, 49, 51}, {100, 102, 98});
+  EXPECT_DOUBLE_EQ(*point.number("part"), 50);
+  EXPECT_DOUBLE_EQ(*point.number("less"), 50);
+  EXPECT_LT(*point.number("part_low"), 50);
+  EXPECT_DOUBLE_EQ(*point.number("less_low"), 100 - *point.number("part_high"));
+  EXPECT_DOUBLE_EQ(*point.number("less_high"), 100 - *point.number("part_low"));
+  set_percent_less(point, "once", {30}, {120});
+  EXPECT_DOUBLE_EQ(*point.number("once"), 75);
+  EXPECT_FALSE(point.number("once_low"));
+}
+
 }  // namespace
 }  // namespace penstock::experiments

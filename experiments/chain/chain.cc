@@ -146,8 +146,8 @@ class ChainTrial final : public Trial {
     if (auto checked = runner_.check(chain); !checked) return checked;
     if (auto measured = runner_.measure(point, chain, limits, setting_); !measured) return measured;
     if (chain.on_gpu || !chain.undone_by.empty()) point.set("checked", true);
-    if (const auto us = time_of_function_us(point); us && point.text("sweep") == "bounded")
-      point.set("function_us", *us);
+    if (const Repeats us = times_of_function_us(point); !us.empty() && point.text("sweep") == "bounded")
+      set_repeats(point, "function_us", us);
     return {};
   }
 
@@ -193,11 +193,11 @@ class ChainTrial final : public Trial {
 
   /// In percent of the value with everything on, which is measured first.
   void compare_with_all_on(Point& point, const char* key, const char* percent) {
-    const auto value = point.number(key);
-    if (!value) return;
-    double& all_on = all_on_[point.text("size") + ' ' + key + ' ' + point.text("percentile")];
-    if (point.text("off") == kAblations[0].off) all_on = *value;
-    if (all_on > 0) point.set(percent, 100 * *value / all_on);
+    const Repeats values = repeats_of(point, key);
+    if (values.empty()) return;
+    Repeats& all_on = all_on_[point.text("size") + ' ' + key + ' ' + point.text("percentile")];
+    if (point.text("off") == kAblations[0].off) all_on = values;
+    if (!all_on.empty() && median_of(all_on) > 0) set_quotient(point, percent, values, all_on, 100);
   }
 
   /// All percentiles of a load come from the same runs.
@@ -229,13 +229,13 @@ class ChainTrial final : public Trial {
 
   /// What sharing saves, stored in the point of the other way, which is measured later.
   void compare_latency(Point& point) {
-    const auto latency = point.number("latency_us");
-    if (!latency) return;
-    double& shared = shared_us_[point.text("chain") + ' ' + point.text("size") + ' ' + point.text("percentile")];
+    const Repeats latency = repeats_of(point, "latency_us");
+    if (latency.empty()) return;
+    Repeats& shared = shared_us_[point.text("chain") + ' ' + point.text("size") + ' ' + point.text("percentile")];
     if (point.text("mode") == "shared") {
-      shared = *latency;
-    } else if (shared > 0) {
-      point.set("less_latency_shared", 100 * (1 - shared / *latency));
+      shared = latency;
+    } else if (!shared.empty() && median_of(latency) > 0) {
+      set_percent_less(point, "less_latency_shared", shared, latency);
     }
   }
 
@@ -277,14 +277,22 @@ class ChainTrial final : public Trial {
     point.set("offered_mpps", *chain->offered_mpps).set("load", kFullLoad).set("checked", true);
     const bool is_own = point.find("transfer_us_router") != nullptr;
     const auto of = [&](const char* name) {
-      return point.number(is_own ? std::string(name) + "_router" : std::string(name));
+      return repeats_of(point, is_own ? std::string(name) + "_router" : std::string(name));
     };
-    const auto us = of("transfer_us");
-    const auto waited_us = of("waited_us");
-    const auto bytes = of("transfer_bytes");
-    if (!us || !waited_us || !bytes || *us <= 0 || *bytes <= 0) return {};
-    point.set("router_transfer_us", *us).set("router_transfer_bytes", *bytes);
-    point.set("router_us_per_mib", *us / *bytes * (1 << 20)).set("router_waiting_percent", 100 * *waited_us / *us);
+    const Repeats us = of("transfer_us");
+    const Repeats waited_us = of("waited_us");
+    const Repeats bytes = of("transfer_bytes");
+    if (us.empty() || waited_us.size() != us.size() || bytes.size() != us.size()) return {};
+    Repeats us_per_mib, waiting_percent;
+    for (std::size_t i = 0; i < us.size(); ++i) {
+      if (us[i] <= 0 || bytes[i] <= 0) return {};
+      us_per_mib.push_back(us[i] / bytes[i] * (1 << 20));
+      waiting_percent.push_back(100 * waited_us[i] / us[i]);
+    }
+    set_repeats(point, "router_transfer_us", us);
+    set_repeats(point, "router_transfer_bytes", bytes);
+    set_repeats(point, "router_us_per_mib", us_per_mib);
+    set_repeats(point, "router_waiting_percent", waiting_percent);
     return {};
   }
 
@@ -395,8 +403,8 @@ class ChainTrial final : public Trial {
   std::map<std::string, Point> latencies_;       // by chain, sweep, mode and other keys
   std::map<std::string, double> most_mpps_;      // by chain, size, frames and mode
   std::map<std::string, Repeats> router_alone_;  // by sweep, mode and key
-  std::map<std::string, double> shared_us_;      // by chain, size and percentile
-  std::map<std::string, double> all_on_;         // by size, key and percentile
+  std::map<std::string, Repeats> shared_us_;     // by chain, size and percentile
+  std::map<std::string, Repeats> all_on_;        // by size, key and percentile
   std::map<std::string, double> fewest_;         // multiprocessors, by size
 };
 
@@ -419,18 +427,21 @@ const std::vector<Conditions>& headlines() {
 
 }  // namespace
 
-std::optional<double> time_of_function_us(const Point& point) {
-  double most = 0;
-  double sum = 0;
-  for (const auto& [name, value] : point) {
-    const double* const us = std::get_if<double>(&value);  // not a list of repeats
-    if (us == nullptr || !name.starts_with("segment_us_")) continue;
-    most = std::max(most, *us);
-    sum += *us;
-  }
+Repeats times_of_function_us(const Point& point) {
   const auto functions = point.number("functions");
-  if (sum <= 0 || !functions) return std::nullopt;
-  return point.text("mode") == "shared" ? sum / *functions : most;
+  if (!functions) return {};
+  Repeats most, sum;
+  for (const auto& [name, value] : point) {
+    if (std::get_if<double>(&value) == nullptr || !name.starts_with("segment_us_")) continue;  // or a list of repeats
+    const Repeats us = repeats_of(point, name);
+    most.resize(std::max(most.size(), us.size()));
+    sum.resize(most.size());
+    for (std::size_t i = 0; i < us.size(); ++i) {
+      most[i] = std::max(most[i], us[i]);
+      sum[i] += us[i];
+    }
+  }
+  return point.text("mode") == "shared" ? divided(std::move(sum), *functions) : most;
 }
 
 const Experiment& chain_experiment() {

@@ -6,16 +6,15 @@
 
 #pragma once
 
-#include <optional>
-
 #include "experiments/experiment.h"
 #include "experiments/point.h"
+#include "experiments/repeats.h"
 
 namespace penstock::experiments {
 
 /// The mean time of a batch to the GPU and back in microseconds: in the slowest function, or if `functions` share their
-/// packets, a function's part of it. Nothing if the point has no times.
-[[nodiscard]] std::optional<double> time_of_function_us(const Point& point);
+/// packets, a function's part of it. For each repeat; none if the point has no times.
+[[nodiscard]] Repeats times_of_function_us(const Point& point);
 
 [[nodiscard]] const Experiment& chain_experiment();
 

@@ -219,11 +219,11 @@ TEST(ChainExperiment, ComparesWithPointsOfTheRecordThatItResumes) {
 TEST(ChainExperiment, KnowsTheTimeOfAFunctionFromThatOfItsBatches) {
   Point point;
   point.set("functions", 2);
-  EXPECT_FALSE(time_of_function_us(point));
+  EXPECT_TRUE(times_of_function_us(point).empty());
   set_repeats(point, "segment_us_nids", {200, 300, 250});
   set_repeats(point, "segment_us_ipsec", {100, 110, 120});
-  EXPECT_EQ(time_of_function_us(point.set("mode", "own-stacks")), 250);
-  EXPECT_EQ(time_of_function_us(point.set("mode", "shared")), 180);
+  EXPECT_EQ(times_of_function_us(point.set("mode", "own-stacks")), (Repeats{200, 300, 250}));
+  EXPECT_EQ(times_of_function_us(point.set("mode", "shared")), (Repeats{150, 205, 185}));
 }
 
 TEST(FewestWorkers, ReachNearlyThePciLimitOrTheHighestRate) {
