@@ -103,6 +103,7 @@ class HandMadeFunction {
         continue;
       }
       if (type == MessageType::end_queue) continue;
+      if (type == MessageType::ask_token) break;
       if (type == MessageType::make_queue) {
         if (behaviour_.hangs_up()) break;
         void* const memory =
@@ -594,6 +595,38 @@ TEST_F(HostileFunction, RefusesQueuesOrHangsUp) {
   const Outcome outcome = run_remote(settings());
   expect_none_missing(outcome);
   EXPECT_EQ(outcome.report.dropped.packets, kPackets);
+  EXPECT_GE(outcome.function["process"]["losses"], 1) << "noticed by a request";
+}
+
+/// Requests, workers and the watcher can notice it. Here it is a request, for a queue or a token.
+TEST_F(HostileFunction, IsNamedOnceWhoeverNoticesThatItIsLost) {
+  for (const bool by_token : {false, true}) {
+    std::atomic<bool> ends{false};
+    Behaviour behaviour;
+    behaviour.hangs_up = [&] { return ends.load(); };
+    const HandMadeFunction hand_made(path_, std::move(behaviour));
+    const auto function = connect_function(settings()).value();
+    const auto stage = function->make_cpu_stage();
+    ends.store(true);
+    ::testing::internal::CaptureStderr();
+    if (by_token) {
+      EXPECT_FALSE(dynamic_cast<function::GrantedStage&>(*function).ask_for_token([] { return false; }));
+    } else {
+      EXPECT_NE(function->make_cpu_stage(), nullptr) << "its queue is asked for";
+    }
+    auto frame = run::testing::numbered(1);
+    PacketDescriptor descriptor;
+    descriptor.length = descriptor.wire_length = static_cast<std::uint32_t>(frame.size());
+    PacketView packet{frame.data(), &descriptor};
+    for (int i = 0; i < 3; ++i) stage->process({&packet, 1});
+    EXPECT_FALSE(descriptor.verdict.alive()) << "process_lost";
+    const std::string log = ::testing::internal::GetCapturedStderr();
+    nlohmann::json report;
+    function->report(report);
+    EXPECT_EQ(report["process"]["losses"], 1);
+    EXPECT_EQ(report["process"]["lost_packets"], 3);
+    EXPECT_THAT(log, ::testing::HasSubstr("has ended, or has closed the connection: its packets are dropped"));
+  }
 }
 
 TEST_F(HostileFunction, IsNotUsedAgainIfItHasBecomeAnotherOne) {

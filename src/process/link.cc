@@ -48,11 +48,17 @@ Result<Link::Opened> Link::open(const std::string& path, const Hello& hello, con
   return Opened{std::move(link), *description};
 }
 
-bool Link::lose() noexcept {
-  if (lost_.exchange(true)) return false;
-  static_cast<void>(::shutdown(socket_.get(), SHUT_RDWR));
-  return true;
+void Link::lose(const char* why) noexcept {
+  const char* none = nullptr;
+  if (why_lost_.compare_exchange_strong(none, why)) static_cast<void>(::shutdown(socket_.get(), SHUT_RDWR));
 }
+
+const char* Link::take_loss() noexcept {
+  if (!is_lost() || is_loss_taken_.exchange(true)) return nullptr;
+  return why_lost_.load();
+}
+
+void Link::lose_after_request() noexcept { lose(has_gone() ? kHasEnded : "does not answer a request"); }
 
 std::optional<std::uint32_t> Link::request_bytes(std::span<const std::byte> message, int file) {
   const std::lock_guard lock(mutex_);
@@ -62,7 +68,7 @@ std::optional<std::uint32_t> Link::request_bytes(std::span<const std::byte> mess
     const auto answer = ipc::receive_message(socket_.get(), sizeof(Reply), kLongestReply);
     if (answer) reply = message_of<Reply>(answer->bytes);
   }
-  if (!reply) lose();  // replies would not match requests any more
+  if (!reply) lose_after_request();
   return reply && reply->failed == 0 ? std::optional(reply->id) : std::nullopt;
 }
 
@@ -80,7 +86,7 @@ Result<function::GrantToken> Link::ask_token(const std::function<bool()>& gives_
   }
   const auto reply = answer ? message_of<TokenReply>(answer->bytes) : std::nullopt;
   if (!reply) {
-    lose();  // replies would not match requests any more
+    lose_after_request();
     return failure(Error{{}, "the function's process does not say where its tables are", "", ""});
   }
   if (reply->failed != 0)
@@ -97,7 +103,7 @@ void Link::end_queue(std::uint32_t queue) noexcept {
   EndQueue message;
   message.queue = queue;
   const std::lock_guard lock(mutex_);
-  if (!is_lost() && ipc::send_message(socket_.get(), bytes_of(message), {}, kLongestRelease) != 0) lose();
+  if (!is_lost() && ipc::send_message(socket_.get(), bytes_of(message), {}, kLongestRelease) != 0) lose_after_request();
 }
 
 std::unique_ptr<Queue> Queue::make(const std::shared_ptr<Link>& link, unsigned worker, FrameRoom growth) {

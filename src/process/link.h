@@ -30,6 +30,9 @@
 
 namespace penstock::process {
 
+/// Why a link is lost.
+inline constexpr const char* kHasEnded = "has ended, or has closed the connection";
+
 class Link {
  public:
   struct Opened {
@@ -43,9 +46,12 @@ class Link {
   Link& operator=(const Link&) = delete;
   ~Link() { ipc::close_foreign(std::move(socket_)); }
 
-  [[nodiscard]] bool is_lost() const noexcept { return lost_.load(std::memory_order_relaxed); }
-  /// From now on it is lost. True for the first caller only.
-  bool lose() noexcept;
+  [[nodiscard]] bool is_lost() const noexcept { return why_lost_.load(std::memory_order_relaxed) != nullptr; }
+  /// From now on it is lost. The reason continues "the process", and lasts as long as the program. Only the first one
+  /// counts.
+  void lose(const char* why) noexcept;
+  /// Why it was lost, to be reported: for the first caller only. Null for others, and if it is not lost. Thread-safe.
+  [[nodiscard]] const char* take_loss() noexcept;
   /// Whether the other process has gone. Asks the system.
   [[nodiscard]] bool has_gone() const noexcept { return ipc::has_gone(socket_.get()); }
 
@@ -64,10 +70,13 @@ class Link {
  private:
   explicit Link(ipc::FileDescriptor socket) : socket_(std::move(socket)) {}
   std::optional<std::uint32_t> request_bytes(std::span<const std::byte> message, int file);
+  /// After a request that failed: replies would not match requests any more.
+  void lose_after_request() noexcept;
 
   ipc::FileDescriptor socket_;
-  std::mutex mutex_;  // held from a request to its reply
-  std::atomic<bool> lost_{false};
+  std::mutex mutex_;                            // held from a request to its reply
+  std::atomic<const char*> why_lost_{nullptr};  // null: it is not
+  std::atomic<bool> is_loss_taken_{false};
   std::atomic<std::uint64_t> grant_{0};  // function::grant_number
 };
 

@@ -69,7 +69,7 @@ class RemoteFunction final : public function::NetworkFunction,
     stops_.store(true);
     wake_.notify_all();
     if (watcher_.joinable()) watcher_.join();
-    link_->lose();
+    link_->lose("is not needed any more");
   }
 
   const function::NfTraits& traits() const noexcept override { return served_->traits(); }
@@ -152,8 +152,14 @@ class RemoteFunction final : public function::NetworkFunction,
     std::erase(stages_, &stage);
   }
   /// The process cannot be used any more.
-  void lose(Link& link, std::string_view why) noexcept {
-    if (!link.lose()) return;
+  void lose(Link& link, const char* why) noexcept {
+    link.lose(why);
+    report_loss(link);
+  }
+  /// Logs and counts that a link is lost, once, whoever has noticed it: a request, a worker, or the watcher.
+  void report_loss(Link& link) noexcept {
+    const char* const why = link.take_loss();
+    if (why == nullptr) return;
     counters_->losses.fetch_add(1, std::memory_order_relaxed);
     log_warning("{}: the process at {} {}: its packets are {} until it is back", traits().name, settings_.socket, why,
                 settings_.passes_when_lost ? "passed" : "dropped");
@@ -350,6 +356,7 @@ class RemoteStage final : public function::CpuStage, public function::DeferringS
   void want_memory_of(PacketView packet) noexcept;
   [[nodiscard]] bool take_verdicts(std::span<PacketView> packets) noexcept;
   void give_up(std::span<const PacketView> packets) noexcept;
+  void count_lost(std::size_t packets) noexcept;
 
   RemoteFunction& function_;
   const unsigned worker_;
@@ -459,7 +466,7 @@ void RemoteStage::begin_confirm(Packets packets, Findings findings, States state
     }
     if (count == 0) {
       count = packets.size();
-      function_.counters().lost_packets.fetch_add(count, std::memory_order_relaxed);
+      count_lost(count);
     }
     packets = packets.subspan(count);
     findings = findings.subspan(count);
@@ -585,7 +592,7 @@ RemoteStage::Taken RemoteStage::take_confirmed() noexcept {
 /// Nothing can be decided about packets that have been sent.
 void RemoteStage::take_sent() noexcept {
   const Taken taken = take_confirmed();
-  if (!taken.decided) function_.counters().lost_packets.fetch_add(taken.packets, std::memory_order_relaxed);
+  if (!taken.decided) count_lost(taken.packets);
 }
 
 /// False: nothing has changed.
@@ -644,7 +651,7 @@ void RemoteStage::want_memory_of(PacketView packet) noexcept {
 bool RemoteStage::is_decided() noexcept {
   switch (queue_->state(function_.settings().patience)) {
     case Queue::State::done: return true;
-    case Queue::State::gone: function_.lose(queue_->link(), "has ended, or has closed the connection"); break;
+    case Queue::State::gone: function_.lose(queue_->link(), kHasEnded); break;
     case Queue::State::silent: function_.lose(queue_->link(), "does not answer in time"); break;
     case Queue::State::lost:
     case Queue::State::running: break;
@@ -726,8 +733,14 @@ bool RemoteFunction::is_possible(Verdict verdict) const noexcept {
   return false;
 }
 
+/// Counts packets that the process has not decided, and says why first: the run may end before the watcher does.
+void RemoteStage::count_lost(std::size_t packets) noexcept {
+  if (queue_ != nullptr) function_.report_loss(queue_->link());
+  function_.counters().lost_packets.fetch_add(packets, std::memory_order_relaxed);
+}
+
 void RemoteStage::give_up(std::span<const PacketView> packets) noexcept {
-  function_.counters().lost_packets.fetch_add(packets.size(), std::memory_order_relaxed);
+  count_lost(packets.size());
   if (function_.settings().passes_when_lost) return;
   for (const PacketView& packet : packets) packet.packet->verdict = Verdict::drop(function_.served().reasons());
 }
@@ -843,6 +856,7 @@ std::unique_ptr<function::CpuStage> RemoteFunction::make_cpu_stage() {
   const unsigned worker = made_stages_++;
   auto stage = std::make_unique<RemoteStage>(*this, worker, Queue::make(link_, worker, traits().growth));
   stages_.push_back(stage.get());
+  report_loss(*link_);  // by now it may have no queue that could
   return stage;
 }
 
@@ -862,7 +876,8 @@ void RemoteFunction::watch() noexcept {
   std::unique_lock lock(mutex_);
   while (!wake_.wait_for(lock, kLook, [this] { return stops_.load(); })) {
     for (RemoteStage* const stage : stages_) stage->open_memory();
-    if (!link_->is_lost() && link_->has_gone()) lose(*link_, "has ended, or has closed the connection");
+    if (!link_->is_lost() && link_->has_gone()) lose(*link_, kHasEnded);
+    report_loss(*link_);
     if (!link_->is_lost()) continue;
     lock.unlock();  // workers end meanwhile if they have to
     try {
