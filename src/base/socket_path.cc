@@ -4,6 +4,7 @@
 #include "base/socket_path.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -38,6 +39,16 @@ Result<void> check_socket_path(const std::string& path) {
   }
   if (::access(folder_of_socket(path).c_str(), W_OK | X_OK) == 0) return {};
   return failure(system_error(path, "cannot create a socket in its folder", std::system_category().message(errno)));
+}
+
+std::optional<SocketFile> SocketFile::at(const std::string& path) noexcept {
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0) return std::nullopt;
+  return SocketFile{status.st_dev, status.st_ino};
+}
+
+void remove_socket_file(const std::string& path, const SocketFile& file) noexcept {
+  if (SocketFile::at(path) == file) ::unlink(path.c_str());
 }
 
 }  // namespace penstock

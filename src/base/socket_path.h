@@ -6,8 +6,10 @@
 #pragma once
 
 #include <sys/socket.h>
+#include <sys/types.h>
 #include <sys/un.h>
 
+#include <optional>
 #include <string>
 
 #include "base/error.h"
@@ -27,5 +29,18 @@ namespace penstock {
 [[nodiscard]] inline const sockaddr* generic_address(const sockaddr_un& address) noexcept {
   return reinterpret_cast<const sockaddr*>(&address);
 }
+
+/// The file of a listening socket, from when it is bound. Somebody may remove it, and another process may then listen
+/// at the same path. The number of a file is not used again while the socket is open.
+struct SocketFile {
+  dev_t device = 0;
+  ino_t inode = 0;
+
+  /// The one at `path`. Empty: there is none.
+  [[nodiscard]] static std::optional<SocketFile> at(const std::string& path) noexcept;
+  bool operator==(const SocketFile&) const = default;
+};
+/// Removes the file at `path`, if it is this one.
+void remove_socket_file(const std::string& path, const SocketFile& file) noexcept;
 
 }  // namespace penstock

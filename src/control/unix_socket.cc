@@ -92,13 +92,13 @@ Result<UnixListener> UnixListener::open(const std::string& path) {
   if (::fchmod(socket.get(), 0600) != 0) return cannot(errno);
   if (::bind(socket.get(), generic_address(address), sizeof address) != 0) return cannot(errno);
   constexpr int kBacklog = 64;
-  struct stat status {};
-  if (::lstat(path.c_str(), &status) != 0 || ::listen(socket.get(), kBacklog) != 0) {
+  const auto file = SocketFile::at(path);
+  if (!file || ::listen(socket.get(), kBacklog) != 0) {
     const int error = errno;
     ::unlink(path.c_str());
     return cannot(error);
   }
-  return UnixListener(path, std::move(socket), status.st_dev, status.st_ino);
+  return UnixListener(path, std::move(socket), *file);
 }
 
 Result<UnixListener> UnixListener::open_beside(const std::string& path) {
@@ -115,23 +115,19 @@ Result<void> UnixListener::replace() {
   return {};
 }
 
-UnixListener::UnixListener(std::string path, FileDescriptor socket, dev_t device, ino_t inode)
-    : path_(std::move(path)), socket_(std::move(socket)), device_(device), inode_(inode) {}
+UnixListener::UnixListener(std::string path, FileDescriptor socket, const SocketFile& file)
+    : path_(std::move(path)), socket_(std::move(socket)), file_(file) {}
 
 UnixListener::UnixListener(UnixListener&& other) noexcept
     : path_(std::exchange(other.path_, {})),
       target_(std::exchange(other.target_, {})),
       socket_(std::move(other.socket_)),
-      device_(other.device_),
-      inode_(other.inode_) {}
+      file_(other.file_) {}
 
 UnixListener::~UnixListener() { remove_path(); }
 
 void UnixListener::remove_path() noexcept {
-  struct stat status {};
-  // Somebody may have removed it, and another process may listen there now.
-  const bool there = !path_.empty() && ::lstat(path_.c_str(), &status) == 0;
-  if (there && status.st_dev == device_ && status.st_ino == inode_) ::unlink(path_.c_str());
+  if (!path_.empty()) remove_socket_file(path_, file_);
   path_.clear();
 }
 

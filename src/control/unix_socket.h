@@ -42,13 +42,12 @@ class UnixListener {
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
 
  private:
-  UnixListener(std::string path, port::FileDescriptor socket, dev_t device, ino_t inode);
+  UnixListener(std::string path, port::FileDescriptor socket, const SocketFile& file);
 
   std::string path_;    // empty: removed, or moved from
   std::string target_;  // the path after `replace`; empty: it is `path_`
   port::FileDescriptor socket_;
-  dev_t device_;
-  ino_t inode_;
+  SocketFile file_;
 };
 
 /// Connects to the socket at `path`. Waits for some seconds if many others want to connect. The result blocks in reads

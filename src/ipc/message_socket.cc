@@ -195,15 +195,16 @@ Result<Listener> Listener::open(const std::string& path, mode_t mode) {
   if (::bind(socket.get(), generic_address(address), sizeof address) != 0) return cannot(errno);
   constexpr int kBacklog = 64;
   // Linux gives the file the mode of the socket less the umask, which may take away what the user asks for.
-  if (::chmod(path.c_str(), mode) != 0 || ::listen(socket.get(), kBacklog) != 0) {
+  const auto file = SocketFile::at(path);
+  if (!file || ::chmod(path.c_str(), mode) != 0 || ::listen(socket.get(), kBacklog) != 0) {
     const int error = errno;
     ::unlink(path.c_str());
     return cannot(error);
   }
-  return Listener(path, std::move(socket));
+  return Listener(path, std::move(socket), *file);
 }
 
-std::optional<Listener> Listener::adopt(const std::string& path, FileDescriptor socket) {
+std::optional<Listener> Listener::adopt(const std::string& path, FileDescriptor socket, const SocketFile& file) {
   const auto option = [&](int name) {
     int value = -1;
     socklen_t size = sizeof value;
@@ -219,15 +220,15 @@ std::optional<Listener> Listener::adopt(const std::string& path, FileDescriptor 
   const int flags = ::fcntl(socket.get(), F_GETFL);
   if (::fcntl(socket.get(), F_SETFD, FD_CLOEXEC) != 0 || ::fcntl(socket.get(), F_SETFL, flags | O_NONBLOCK) != 0)
     return std::nullopt;
-  return Listener(path, std::move(socket));
+  return Listener(path, std::move(socket), file);
 }
 
 Listener::Listener(Listener&& other) noexcept
-    : path_(std::exchange(other.path_, {})), socket_(std::move(other.socket_)) {}
+    : path_(std::exchange(other.path_, {})), socket_(std::move(other.socket_)), file_(other.file_) {}
 
 Listener::~Listener() {
   if (path_.empty()) return;
-  ::unlink(path_.c_str());
+  remove_socket_file(path_, file_);
   while (FileDescriptor waiting{::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC)})
     close_foreign(std::move(waiting));
 }

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/socket_path.h"
 #include "port/live/file_descriptor.h"
 
 namespace penstock::ipc {
@@ -65,25 +66,29 @@ enum class Waits : bool { no, yes };
 /// Whether there is no service at `path` at the moment.
 [[nodiscard]] bool nobody_listens(const std::string& path);
 
-/// Listens at a path with this mode. Removes the path in its destructor.
+/// Listens at a path with this mode. Removes its file in its destructor, but not one that has taken its place.
 class Listener {
  public:
   /// Replaces a socket at which nobody listens.
   [[nodiscard]] static Result<Listener> open(const std::string& path, mode_t mode);
-  /// Goes on with a socket of this kind that listens at the path. Empty: it does not.
-  [[nodiscard]] static std::optional<Listener> adopt(const std::string& path, FileDescriptor socket);
+  /// Goes on with a socket of this kind that listens at the path, with this file. Empty: it does not.
+  [[nodiscard]] static std::optional<Listener> adopt(const std::string& path, FileDescriptor socket,
+                                                     const SocketFile& file);
   Listener(Listener&& other) noexcept;
   Listener& operator=(Listener&& other) = delete;
   ~Listener();
 
   /// Non-blocking.
   [[nodiscard]] int fd() const noexcept { return socket_.get(); }
+  [[nodiscard]] const SocketFile& file() const noexcept { return file_; }
 
  private:
-  Listener(std::string path, FileDescriptor socket) : path_(std::move(path)), socket_(std::move(socket)) {}
+  Listener(std::string path, FileDescriptor socket, const SocketFile& file)
+      : path_(std::move(path)), socket_(std::move(socket)), file_(file) {}
 
   std::string path_;
   FileDescriptor socket_;
+  SocketFile file_;
 };
 
 /// Accepts connections until `stop`, an eventfd, is written. Calls `look` before each, and twice a second, for

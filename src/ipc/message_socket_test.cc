@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -54,6 +55,17 @@ TEST(MessageSocket, IsNotWaitedForLong) {
   ASSERT_FALSE(connection);
   EXPECT_EQ(connection.error().front().found, "Connection refused");
   EXPECT_EQ(connection.error().front().expected, "the socket of a running `serve`");
+}
+
+TEST(Listener, RemovesItsOwnFileOnly) {
+  const std::string path = std::filesystem::temp_directory_path() / ("penstock-listener-" + std::to_string(::getpid()));
+  auto former = std::make_optional(Listener::open(path, 0600).value());
+  ASSERT_TRUE(std::filesystem::remove(path));
+  auto next = std::make_optional(Listener::open(path, 0600).value());
+  former.reset();
+  EXPECT_TRUE(connect_to(path, {"the service", "serve"})) << "the next one listens there";
+  next.reset();
+  EXPECT_FALSE(std::filesystem::exists(path));
 }
 
 }  // namespace

@@ -34,11 +34,12 @@ using Clock = std::chrono::steady_clock;
 constexpr const char* kVariable = "PENSTOCK_PROXY_INHERITANCE";
 constexpr std::chrono::seconds kLong{60};  // a program that has lived for so long did not fail because it began
 
-/// "PID SOCKET POLICY RESTARTS IN_A_ROW". The process says for whom it is: a child that gets the variable too has not
-/// been given the socket.
+/// "PID SOCKET POLICY RESTARTS IN_A_ROW DEVICE INODE", the last two of the socket's file. The process says for whom it
+/// is: a child that gets the variable too has not been given the socket.
 std::string written(int socket, const Server& server, unsigned in_a_row) {
-  return fmt::format("{}={} {} {} {} {}", kVariable, ::getpid(), socket, static_cast<unsigned>(server.policy()),
-                     server.restarts() + 1, in_a_row);
+  const SocketFile& file = server.listener().file();
+  return fmt::format("{}={} {} {} {} {} {} {}", kVariable, ::getpid(), socket, static_cast<unsigned>(server.policy()),
+                     server.restarts() + 1, in_a_row, file.device, file.inode);
 }
 
 std::optional<std::vector<std::uint64_t>> numbers_in(std::string_view text) {
@@ -75,7 +76,7 @@ int execute_anew(const Server& server, unsigned in_a_row) {
     if (words.find('\0', at) == std::string::npos) break;
   }
   arguments.push_back(nullptr);
-  const port::FileDescriptor socket(::fcntl(server.listening_socket(), F_DUPFD, STDERR_FILENO + 1));
+  const port::FileDescriptor socket(::fcntl(server.listener().fd(), F_DUPFD, STDERR_FILENO + 1));
   if (!socket) return errno;
   std::string inheritance = written(socket.get(), server, in_a_row);
   std::vector<char*> variables;
@@ -94,10 +95,11 @@ Inheritance take_inheritance(const std::string& path) {
   if (variable == nullptr) return {};
   const auto numbers = numbers_in(variable);
   ::unsetenv(kVariable);  // NOLINT(concurrency-mt-unsafe): ditto
-  if (!numbers || numbers->size() != 5 || (*numbers)[0] != static_cast<std::uint64_t>(::getpid())) return {};
+  if (!numbers || numbers->size() != 7 || (*numbers)[0] != static_cast<std::uint64_t>(::getpid())) return {};
   const std::uint64_t socket = (*numbers)[1], policy = (*numbers)[2];
   if (socket <= STDERR_FILENO || socket > 1U << 30 || ::fcntl(static_cast<int>(socket), F_GETFD) < 0) return {};
-  auto listener = Listener::adopt(path, port::FileDescriptor(static_cast<int>(socket)));
+  auto listener =
+      Listener::adopt(path, port::FileDescriptor(static_cast<int>(socket)), SocketFile{(*numbers)[5], (*numbers)[6]});
   if (!listener) return {};
   return {std::move(listener),
           policy < std::size(kPolicyNames) ? std::optional(static_cast<Policy>(policy)) : std::nullopt, (*numbers)[3],

@@ -41,7 +41,8 @@ TEST_F(Restart, GoesOnWithItsSocketAndScheduler) {
   const std::string status = ask_for_status(path_, false).value();
   const auto former = nlohmann::json::parse(status);
   EXPECT_EQ(former["restarts"], 0);
-  const int socket = ::dup(server_->listening_socket());
+  const int socket = ::dup(server_->listener().fd());
+  const SocketFile file = server_->listener().file();
   std::filesystem::rename(path_, path_ + ".kept");  // so that the former one's end does not remove it
   server_.reset();
   std::filesystem::rename(path_ + ".kept", path_);
@@ -49,7 +50,7 @@ TEST_F(Restart, GoesOnWithItsSocketAndScheduler) {
   const auto early = ipc::connect_to(path_, kService);
   ASSERT_TRUE(early);
 
-  Inheritance inherited = inherit(path_, fmt::format("{} {} 1 7 2", ::getpid(), socket));
+  Inheritance inherited = inherit(path_, fmt::format("{} {} 1 7 2 {} {}", ::getpid(), socket, file.device, file.inode));
   ASSERT_TRUE(inherited.listener);
   ServerSettings settings;
   settings.path = path_;
@@ -64,6 +65,8 @@ TEST_F(Restart, GoesOnWithItsSocketAndScheduler) {
   Hello hello;
   ASSERT_EQ(send_message(early->get(), bytes_of(hello), {}, std::chrono::seconds{1}), 0);
   EXPECT_TRUE(receive_message(early->get(), sizeof(Reply), std::chrono::seconds{10}));
+  next->reset();
+  EXPECT_FALSE(std::filesystem::exists(path_)) << "it has the file of the former one";
 }
 
 TEST_F(Restart, TakesOnlyItsOwnSocket) {
@@ -74,19 +77,20 @@ TEST_F(Restart, TakesOnlyItsOwnSocket) {
   const auto with = [&](const std::string& path, const std::string& text) {
     return inherit(path, text).listener.has_value();
   };
-  for (const std::string text :
-       {"", " ", "1", "x", "1 2 3 4", "-1 -1 -1 -1 -1", "1 2 3 4 5 6", "99999999999999999999 3 0 0 0"})
+  for (const std::string text : {"", " ", "1", "x", "1 2 3 4 5 6", "-1 -1 -1 -1 -1 -1 -1", "1 2 3 4 5 6 7 8",
+                                 "99999999999999999999 3 0 0 0 0 0"})
     EXPECT_FALSE(with(path_, text)) << text;
   const int socket = listener->fd();
-  EXPECT_FALSE(with(path_, fmt::format("{} {} 0 0 0", pid + 1, socket))) << "a child's";
-  EXPECT_FALSE(with(path_, fmt::format("{} {} 0 0 0 ", pid, socket)));
-  for (const int fd : {-1, 0, 2, 12345, 1 << 30}) EXPECT_FALSE(with(path_, fmt::format("{} {} 0 0 0", pid, fd))) << fd;
-  EXPECT_FALSE(with(path_, fmt::format("{} {} 0 0 0", pid, ::open("/dev/null", O_RDONLY))));
-  EXPECT_FALSE(with(path_ + "x", fmt::format("{} {} 0 0 0", pid, ::dup(socket)))) << "of another path";
+  EXPECT_FALSE(with(path_, fmt::format("{} {} 0 0 0 0 0", pid + 1, socket))) << "a child's";
+  EXPECT_FALSE(with(path_, fmt::format("{} {} 0 0 0 0 0 ", pid, socket)));
+  for (const int fd : {-1, 0, 2, 12345, 1 << 30})
+    EXPECT_FALSE(with(path_, fmt::format("{} {} 0 0 0 0 0", pid, fd))) << fd;
+  EXPECT_FALSE(with(path_, fmt::format("{} {} 0 0 0 0 0", pid, ::open("/dev/null", O_RDONLY))));
+  EXPECT_FALSE(with(path_ + "x", fmt::format("{} {} 0 0 0 0 0", pid, ::dup(socket)))) << "of another path";
   const auto connected = ipc::connect_to(path_, kService);
   ASSERT_TRUE(connected);
-  EXPECT_FALSE(with(path_, fmt::format("{} {} 0 0 0", pid, ::dup(connected->get())))) << "does not listen";
-  Inheritance odd = inherit(path_, fmt::format("{} {} 99 1 99999999999", pid, ::dup(socket)));
+  EXPECT_FALSE(with(path_, fmt::format("{} {} 0 0 0 0 0", pid, ::dup(connected->get())))) << "does not listen";
+  Inheritance odd = inherit(path_, fmt::format("{} {} 99 1 99999999999 0 0", pid, ::dup(socket)));
   ASSERT_TRUE(odd.listener);
   EXPECT_FALSE(odd.policy);
   EXPECT_LE(odd.in_a_row, 1000U);

@@ -65,7 +65,7 @@ class Server final : private Admission {
   // What is passed on if the program is executed anew (restart.h).
 
   [[nodiscard]] std::string device() const { return backend_->device(); }
-  [[nodiscard]] int listening_socket() const noexcept { return listener_.fd(); }
+  [[nodiscard]] const Listener& listener() const noexcept { return listener_; }
   [[nodiscard]] Policy policy() const {
     return arbiter_.with([](Scheduler& scheduler) { return scheduler.policy(); });
   }
