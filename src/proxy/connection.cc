@@ -38,6 +38,15 @@ Error error_of(const std::string& path, const Reply& reply) {
           std::string(reply.expected.view())};
 }
 
+/// What a message has room for: the end of a longer name, since paths differ there.
+std::string shortened(std::string_view name, std::size_t most) {
+  constexpr std::string_view kCut = "…";
+  if (name.size() <= most) return std::string(name);
+  std::size_t at = name.size() - (most - kCut.size());
+  while (at < name.size() && (static_cast<unsigned char>(name[at]) & 0xc0) == 0x80) ++at;  // within a character
+  return std::string(kCut).append(name.substr(at));
+}
+
 bool write_part(int file, std::uint64_t at, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const ssize_t count = ::pwrite(file, bytes.data(), bytes.size(), static_cast<off_t>(at));
@@ -73,7 +82,7 @@ std::shared_ptr<Connection> Connection::none(const std::string& path) {
 
 tl::expected<void, run::NotConnected> Connection::introduce(const TenantWish& wish) {
   Hello hello;
-  hello.name = Text<64>(wish.name);
+  hello.name = Text<64>(shortened(wish.name, sizeof hello.name));
   hello.profile = Text<8>(wish.profile);
   hello.latency_us = static_cast<std::uint32_t>(std::chrono::ceil<std::chrono::microseconds>(wish.latency).count());
   hello.memory = wish.limits.memory;

@@ -421,6 +421,30 @@ TEST_F(Proxy, SaysThatATenantIsNotAttachedBeforeItsFirstBatch) {
   }
 }
 
+TEST_F(Proxy, WritesMetricsThatPrometheusReads) {
+  start();
+  const auto repeated = [](std::string_view text, int times) {
+    std::string all;
+    while (times-- > 0) all += text;
+    return all;
+  };
+  const std::string folder = "/a/long/way/to/a/folder/that/is/the/same/for/both/of/them/";
+  const auto one = Connection::open(path_, {folder + "é.yaml"}), same = Connection::open(path_, {folder + "é.yaml"}),
+             other = Connection::open(path_, {folder + "wan.yaml"}), odd = Connection::open(path_, {"a\"\\\n\xc3z"}),
+             cut = Connection::open(path_, {"x" + repeated("é", 40)});
+  ASSERT_TRUE(one && same && other && odd && cut);
+  const std::string metrics = ask_for_status(path_, true).value();
+  const auto has = [&](std::string_view tenant, int number) {
+    return metrics.find(fmt::format("penstock_proxy_batches_total{{tenant=\"{}\",pid=\"{}\",profile=\"1q\",number=\"{}\"}} 0",
+                                    tenant, ::getpid(), number)) != std::string::npos;
+  };
+  EXPECT_TRUE(has("…" + folder.substr(folder.size() - 54) + "é.yaml", 1)) << metrics;
+  EXPECT_TRUE(has("…" + folder.substr(folder.size() - 54) + "é.yaml", 2));
+  EXPECT_TRUE(has("…" + folder.substr(folder.size() - 53) + "wan.yaml", 3));
+  EXPECT_TRUE(has("a\\\"\\\\?\uFFFDz", 4));
+  EXPECT_TRUE(has("…" + repeated("é", 30), 5)) << "no character is cut";
+}
+
 TEST_F(Proxy, SaysWhetherALatencyBoundHolds) {
   ServerSettings settings;
   settings.policy = Policy::deadline;

@@ -34,6 +34,14 @@ std::string name_of(const Hello& hello) {
   return hello.name.view().empty() ? "without a name" : printable(hello.name.view());
 }
 
+/// For Prometheus, whose text format only escapes '"', '\\' and the end of a line, and has all else in UTF-8.
+std::string label_of(const Hello& hello) {
+  std::string text(hello.name.view());
+  std::ranges::replace_if(
+      text, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
+  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Server>> Server::start(ServerSettings settings, std::unique_ptr<Backend> backend,
@@ -253,7 +261,8 @@ Result<Quota> Server::admit(const Hello& hello, const Peer& peer, TenantState& t
                           settings_.user_bytes_per_second},
                          Arbiter::now());
   });
-  admitted_.push_back({name_of(hello), peer, quota, &tenant, steady_clock::now()});
+  admitted_.push_back(
+      {++last_number_, name_of(hello), label_of(hello), peer, quota, &tenant, steady_clock::now()});
   log_info("tenant {}: process {} of user {}, group {}, profile {}, {} of device memory", name_of(hello), peer.pid,
            peer.uid, peer.gid, quota.profile.name(), format_size(quota.device_bytes));
   return quota;
@@ -349,9 +358,8 @@ std::string Server::status_prometheus(Policy policy) const {
   const auto add = [&](std::string_view name, std::string_view type, auto value) {
     text += fmt::format("# TYPE penstock_proxy_{} {}\n", name, type);
     for (const Admitted& tenant : admitted_) {
-      text += fmt::format("penstock_proxy_{}{{tenant={},pid=\"{}\",profile=\"{}\"}} {}\n", name,
-                          Json(tenant.name).dump(-1, ' ', true, Json::error_handler_t::replace), tenant.peer.pid,
-                          tenant.quota.profile.name(), value(tenant));
+      text += fmt::format("penstock_proxy_{}{{tenant={},pid=\"{}\",profile=\"{}\",number=\"{}\"}} {}\n", name,
+                          tenant.label, tenant.peer.pid, tenant.quota.profile.name(), tenant.number, value(tenant));
     }
   };
   const auto count = [&](std::string_view name, std::string_view type, auto counter) {
@@ -405,6 +413,7 @@ std::string Server::status_json(Policy policy) const {
   for (const Admitted& tenant : admitted_) {
     const TenantCounters& counters = tenant.state->counters;
     Json json{{"name", tenant.name},
+              {"number", tenant.number},
               {"pid", tenant.peer.pid},
               {"user", tenant.peer.uid},
               {"group", tenant.peer.gid},

@@ -88,7 +88,9 @@ class Server final : private Admission {
   };
   /// A tenant that has been admitted.
   struct Admitted {
+    std::uint64_t number = 0;  // from 1 on, never used again
     std::string name;
+    std::string label;  // the name for Prometheus, with its quotes
     Peer peer;
     Quota quota;
     TenantState* state = nullptr;
@@ -124,8 +126,9 @@ class Server final : private Admission {
   const unsigned restarts_in_a_row_;
   mutable Arbiter arbiter_;
   TableGrants grants_;
-  mutable std::mutex mutex_;  // guards the next three members
+  mutable std::mutex mutex_;  // guards the next four members
   std::vector<Admitted> admitted_;
+  std::uint64_t last_number_ = 0;
   std::uint64_t detached_ = 0;            // tenants that have ended
   std::chrono::nanoseconds detaching_{};  // the time that it took to release what they had
   std::list<Connection> connections_;     // of the accepting thread
