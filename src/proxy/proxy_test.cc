@@ -4,6 +4,7 @@
 // Whole runs whose lanes are in a proxy with a simulated device.
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <grp.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -333,12 +334,27 @@ TEST_F(Proxy, RefusesAProfileForWhichThereIsNoRoom) {
   EXPECT_EQ(to_string(more.error()),
             path_ +
                 ": the proxy refuses: no room for a tenant of profile 8q: found 12 of 16 sixteenths in use (large "
-                "8q, small 4q), expected a profile of at most 4 sixteenths");
+                "8q, small 4q), expected at most profile 4q");
   EXPECT_TRUE(remote_lanes(path_, {"fits", "4q"}));
   const auto unknown = remote_lanes(path_, {"unknown", "3q"});
   ASSERT_FALSE(unknown);
   EXPECT_NE(to_string(unknown.error()).find("no such profile: found '3q', expected 1q, 2q, 4q, 8q or 16q"),
             std::string::npos);
+}
+
+TEST_F(Proxy, NamesTheLargestProfileThatFitsAndAsManyTenantsAsThereIsRoomFor) {
+  start();
+  std::vector<std::shared_ptr<Connection>> tenants;
+  const auto why_no_room = [&](const std::string& profile) {
+    const auto refused = Connection::open(path_, {"late", profile});
+    return refused ? "" : to_string(refused.error());
+  };
+  for (int t = 0; t < 16; ++t) {
+    if (t == 3) EXPECT_THAT(why_no_room("16q"), ::testing::EndsWith("expected at most profile 8q"));
+    tenants.push_back(Connection::open(path_, {fmt::format("/etc/penstock/tenants/{}.yaml", t)}).value());
+  }
+  EXPECT_THAT(why_no_room("1q"), ::testing::EndsWith("/6.yaml 1q, /etc/penstock/tenants/7.yaml 1q and 8 others), "
+                                                     "expected the end of a tenant"));
 }
 
 TEST_F(Proxy, RefusesMoreMemoryThanTheProfileHas) {

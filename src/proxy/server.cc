@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -204,12 +205,16 @@ void Server::make_room() {
   static_cast<void>(is_waiting(*std::ranges::max_element(by_user, {}, size)->second.front(), /*stops=*/true));
 }
 
-/// What is there, for a tenant for which there is no room: "lan 4q, wan 8q".
+/// What is there, for a tenant for which there is no room: "lan 4q, wan 8q and 3 others".
 std::string Server::tenants_text() const {
+  constexpr std::size_t kMost = sizeof(Reply::found) - 50;  // a reply has room for them, and what is around them
   std::string text;
-  for (const Admitted& tenant : admitted_) {
+  for (std::size_t t = 0; t < admitted_.size(); ++t) {
+    const std::string one = admitted_[t].name + " " + admitted_[t].quota.profile.name();
+    if (text.size() + one.size() > kMost)
+      return text + fmt::format(" and {}", format_count(admitted_.size() - t, "other"));
     if (!text.empty()) text += ", ";
-    text += tenant.name + " " + tenant.quota.profile.name();
+    text += one;
   }
   return text.empty() ? "no tenants" : text;
 }
@@ -234,10 +239,10 @@ Result<Quota> Server::admit(const Hello& hello, const Peer& peer, TenantState& t
   }
   if (used + quota.profile.units > Profile::kWhole) {
     const unsigned left = Profile::kWhole - used;
-    return failure(
-        problem(fmt::format("no room for a tenant of profile {}", quota.profile.name()),
-                fmt::format("{} of 16 sixteenths in use ({})", used, tenants_text()),
-                left == 0 ? "the end of a tenant" : fmt::format("a profile of at most {} sixteenths", left)));
+    return failure(problem(
+        fmt::format("no room for a tenant of profile {}", quota.profile.name()),
+        fmt::format("{} of 16 sixteenths in use ({})", used, tenants_text()),
+        left == 0 ? "the end of a tenant" : fmt::format("at most profile {}", Profile{std::bit_floor(left)}.name())));
   }
   if (of_user + quota.profile.units > settings_.user_units)
     return failure(problem(fmt::format("no room for a tenant of profile {} of user {}", quota.profile.name(), peer.uid),
@@ -261,8 +266,7 @@ Result<Quota> Server::admit(const Hello& hello, const Peer& peer, TenantState& t
                           settings_.user_bytes_per_second},
                          Arbiter::now());
   });
-  admitted_.push_back(
-      {++last_number_, name_of(hello), label_of(hello), peer, quota, &tenant, steady_clock::now()});
+  admitted_.push_back({++last_number_, name_of(hello), label_of(hello), peer, quota, &tenant, steady_clock::now()});
   log_info("tenant {}: process {} of user {}, group {}, profile {}, {} of device memory", name_of(hello), peer.pid,
            peer.uid, peer.gid, quota.profile.name(), format_size(quota.device_bytes));
   return quota;
