@@ -451,8 +451,9 @@ TEST_F(Proxy, WritesMetricsThatPrometheusReads) {
   ASSERT_TRUE(one && same && other && odd && cut);
   const std::string metrics = ask_for_status(path_, true).value();
   const auto has = [&](std::string_view tenant, int number) {
-    return metrics.find(fmt::format("penstock_proxy_batches_total{{tenant=\"{}\",pid=\"{}\",profile=\"1q\",number=\"{}\"}} 0",
-                                    tenant, ::getpid(), number)) != std::string::npos;
+    return metrics.find(
+               fmt::format("penstock_proxy_batches_total{{tenant=\"{}\",pid=\"{}\",profile=\"1q\",number=\"{}\"}} 0",
+                           tenant, ::getpid(), number)) != std::string::npos;
   };
   EXPECT_TRUE(has("…" + folder.substr(folder.size() - 54) + "é.yaml", 1)) << metrics;
   EXPECT_TRUE(has("…" + folder.substr(folder.size() - 54) + "é.yaml", 2));
@@ -610,6 +611,18 @@ TEST_F(Proxy, ChangesItsSchedulerWhileItRuns) {
     EXPECT_TRUE(ask_for_policy(path_, static_cast<Policy>(polled / 10 % std::size(kPolicyNames))));
   });
   expect_same(twins, proxied);
+}
+
+TEST_F(Proxy, LogsWhoChangesItsScheduler) {
+  start();
+  ::testing::internal::CaptureStderr();
+  EXPECT_TRUE(ask_for_policy(path_, Policy::weighted)) << "which it is already";
+  EXPECT_TRUE(ask_for_policy(path_, Policy::deadline));
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(
+      log, ::testing::HasSubstr(fmt::format(
+               "the scheduler is deadline, and was weighted: set by process {} of user {}\n", ::getpid(), ::getuid())));
+  EXPECT_THAT(log, ::testing::Not(::testing::HasSubstr("the scheduler is weighted")));
 }
 
 /// Whether this user, in these groups besides, may be a tenant.

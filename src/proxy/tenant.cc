@@ -15,6 +15,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/log.h"
 #include "base/shared_memory.h"
 #include "base/units.h"
 #include "function/recipe_tables.h"
@@ -202,7 +203,14 @@ void Tenant::answer(const SetPolicy& request) {
       return failure(problem("the scheduler is changed by the proxy's user only", fmt::format("user {}", peer_.uid),
                              fmt::format("user {} or root", ::geteuid())));
     if (request.policy >= std::size(kPolicyNames)) return failure(problem("no such scheduler"));
-    state_.arbiter.with([&](Scheduler& scheduler) { scheduler.set_policy(static_cast<Policy>(request.policy)); });
+    const Policy former = state_.arbiter.with([&](Scheduler& scheduler) {
+      const Policy before = scheduler.policy();
+      scheduler.set_policy(static_cast<Policy>(request.policy));
+      return before;
+    });
+    if (const auto now = static_cast<Policy>(request.policy); now != former)
+      log_info("the scheduler is {}, and was {}: set by process {} of user {}", kPolicyNames[request.policy],
+               kPolicyNames[static_cast<std::size_t>(former)], peer_.pid, peer_.uid);
     return 0U;
   };
   reply(set());
