@@ -113,6 +113,7 @@ std::optional<Received> receive_message(int socket, std::size_t most_bytes,
                                         std::optional<std::chrono::milliseconds> longest) {
   Received received;
   received.bytes.resize(most_bytes);
+  bool was_reset = false;
   for (;;) {
     if (!wait_for(socket, POLLIN, longest)) return errno = ETIMEDOUT, std::nullopt;
     const Arrived arrived = receive_now(socket, received.bytes, [&](int descriptor) {
@@ -121,12 +122,21 @@ std::optional<Received> receive_message(int socket, std::size_t most_bytes,
       received.descriptors.push_back(std::move(taken));
     });
     if (arrived.bytes < 0 && (errno == EAGAIN || errno == EINTR)) continue;
+    // The other end has closed the connection without reading everything. It may have sent something before.
+    if (arrived.bytes < 0 && errno == ECONNRESET && !std::exchange(was_reset, true)) continue;
     if (arrived.bytes < 0) return std::nullopt;
     if (arrived.bytes == 0) return errno = EPIPE, std::nullopt;  // no message is empty
     if ((arrived.flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) return errno = EMSGSIZE, std::nullopt;
     received.bytes.resize(static_cast<std::size_t>(arrived.bytes));
     return received;
   }
+}
+
+std::optional<Received> exchange(int socket, std::span<const std::byte> message, std::span<const int> descriptors,
+                                 std::size_t most_bytes, std::chrono::milliseconds longest) {
+  const int error = send_message(socket, message, descriptors, longest);
+  if (error != 0 && error != EPIPE && error != ECONNRESET) return errno = error, std::nullopt;
+  return receive_message(socket, most_bytes, longest);  // at once if the other end has gone
 }
 
 bool has_gone(int socket) noexcept {

@@ -46,9 +46,14 @@ struct Received {
 [[nodiscard]] int send_message(int socket, std::span<const std::byte> message, std::span<const int> descriptors,
                                std::chrono::milliseconds longest) noexcept;
 /// Waits for a message of at most `most_bytes`. Empty: none came in time, the other end has gone, or the message is
-/// longer; errno says which: ETIMEDOUT, EPIPE, EMSGSIZE …
+/// longer; errno says which: ETIMEDOUT, EPIPE, EMSGSIZE … What came before the end is received first.
 [[nodiscard]] std::optional<Received> receive_message(int socket, std::size_t most_bytes,
                                                       std::optional<std::chrono::milliseconds> longest);
+/// Sends a request, and waits for its answer. So it does if the other end has refused and closed the connection before
+/// it has read anything. Empty: as for `receive_message`.
+[[nodiscard]] std::optional<Received> exchange(int socket, std::span<const std::byte> message,
+                                               std::span<const int> descriptors, std::size_t most_bytes,
+                                               std::chrono::milliseconds longest);
 /// Whether the other end has closed its socket, or has died.
 [[nodiscard]] bool has_gone(int socket) noexcept;
 

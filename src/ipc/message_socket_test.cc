@@ -7,10 +7,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "base/socket_path.h"
@@ -55,6 +58,26 @@ TEST(MessageSocket, IsNotWaitedForLong) {
   ASSERT_FALSE(connection);
   EXPECT_EQ(connection.error().front().found, "Connection refused");
   EXPECT_EQ(connection.error().front().expected, "the socket of a running `serve`");
+}
+
+/// A request that is not read resets the connection.
+TEST(MessageSocket, ReceivesARefusalThatCameBeforeTheEnd) {
+  const std::string_view request = "request", refusal = "refusal";
+  for (const bool asks_first : {false, true}) {
+    for (const bool refuses : {false, true}) {
+      int ends[2];
+      ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+      FileDescriptor asking(ends[0]), refusing(ends[1]);
+      if (asks_first) ASSERT_EQ(send_message(asking.get(), std::as_bytes(std::span(request)), {}, 0ms), 0);
+      if (refuses) ASSERT_EQ(send_message(refusing.get(), std::as_bytes(std::span(refusal)), {}, 0ms), 0);
+      refusing = FileDescriptor();
+      errno = 0;
+      const auto answer = asks_first ? receive_message(asking.get(), 100, 1s)
+                                     : exchange(asking.get(), std::as_bytes(std::span(request)), {}, 100, 1s);
+      EXPECT_EQ(answer.has_value(), refuses) << asks_first;
+      if (!refuses) EXPECT_EQ(errno, EPIPE) << "it has gone";
+    }
+  }
 }
 
 TEST(Listener, RemovesItsOwnFileOnly) {

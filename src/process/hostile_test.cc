@@ -1109,6 +1109,10 @@ TEST_F(HostileChain, HasABoundedNumberOfConnections) {
   for (int i = 0; i < 100; ++i) {
     if (auto socket = ipc::connect_to(path_, {"it", "it"})) silent.push_back(std::move(*socket));
   }
+  const Description refused = Link::open(path_, hello()).value().description;
+  EXPECT_NE(refused.failed, 0U);
+  EXPECT_EQ(refused.text.view(), "too many connections");
+  EXPECT_EQ(refused.found.view(), "32");
   std::this_thread::sleep_for(3s);  // those that say nothing are closed
 }
 

@@ -31,9 +31,10 @@ Result<Link::Opened> Link::open(const std::string& path, const Hello& hello, con
   if (!socket) return failure(std::move(socket.error()));
   std::shared_ptr<Link> link(new Link(std::move(*socket)));
   std::optional<ipc::Received> answer;
-  if (const int error = ipc::send_message(link->socket_.get(), bytes_of(hello), {}, kLongestReply); error != 0) {
+  const int error = ipc::send_message(link->socket_.get(), bytes_of(hello), {}, kLongestReply);
+  if (error != 0 && error != EPIPE && error != ECONNRESET) {
     errno = error;
-  } else {
+  } else {  // a process that refuses may have said why before it has read anything
     const auto end = Clock::now() + kLongestMaking;
     do {
       answer = ipc::receive_message(link->socket_.get(), sizeof(Description), kStopLook);
@@ -43,8 +44,10 @@ Result<Link::Opened> Link::open(const std::string& path, const Hello& hello, con
   if (!description)
     return failure(Error{{path, 0, 0},
                          "the function's process does not answer",
-                         answer ? "another message" : std::system_category().message(errno),
-                         "`penstock function serve` of the same version"});
+                         answer           ? "another message"
+                         : errno == EPIPE ? "a connection that it has closed"
+                                          : std::system_category().message(errno),
+                         "a `penstock function serve` of this release, and no other service"});
   return Opened{std::move(link), *description};
 }
 

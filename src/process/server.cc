@@ -241,14 +241,24 @@ void Server::accept_all() noexcept {
 void Server::accept_one(ipc::FileDescriptor socket) {
   if (!why_failed().empty()) return ipc::close_foreign(std::move(socket));  // this process is about to end
   const auto peer = ipc::peer_of(socket.get());
+  const auto refuse = [&](const Error& why) {
+    static_cast<void>(ipc::send_message(socket.get(), bytes_of(refusal(why)), {}, std::chrono::milliseconds{0}));
+    ipc::close_foreign(std::move(socket));
+  };
   if (!peer || !ipc::is_allowed(*peer, settings_.users, settings_.groups)) {
     log_warning("process {} of user {} may not use the function", peer ? peer->pid : 0, peer ? peer->uid : 0);
-    return ipc::close_foreign(std::move(socket));
+    return refuse({{},
+                   "this user may not use it",
+                   fmt::format("user {}", peer ? peer->uid : 0),
+                   "one of those that `penstock function serve` allows (--allow-user, --allow-group)"});
   }
   if (connections_.size() >= kMostConnections) {
     log_warning("process {} of user {} is refused: there are {} connections", peer->pid, peer->uid,
                 connections_.size());
-    return ipc::close_foreign(std::move(socket));
+    return refuse({{},
+                   "too many connections",
+                   std::to_string(connections_.size()),
+                   fmt::format("fewer than {}", kMostConnections)});
   }
   Connection& connection = connections_.emplace_back();
   connection.socket = std::move(socket);

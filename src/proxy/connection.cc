@@ -14,6 +14,7 @@
 
 #include "base/shared_memory.h"
 #include "gpu/cuda_error.h"
+#include "proxy/problem.h"
 
 namespace penstock::proxy {
 
@@ -29,13 +30,6 @@ std::optional<Reply> reply_of(const Received& received) {
   Reply reply;
   std::memcpy(static_cast<void*>(&reply), received.bytes.data(), sizeof reply);
   return reply;
-}
-
-Error error_of(const std::string& path, const Reply& reply) {
-  return {{path, 0, 0},
-          "the proxy refuses: " + std::string(reply.message.view()),
-          std::string(reply.found.view()),
-          std::string(reply.expected.view())};
 }
 
 /// What a message has room for: the end of a longer name, since paths differ there.
@@ -89,11 +83,7 @@ tl::expected<void, run::NotConnected> Connection::introduce(const TenantWish& wi
   hello.bytes_per_second = wish.limits.bytes_per_second;
   hello.batches = wish.limits.batches;
   const auto answer = exchange(bytes_of(hello), {});
-  if (!answer)
-    return tl::unexpected(run::NotConnected{{Error{{path_, 0, 0},
-                                                   "the proxy does not answer",
-                                                   std::system_category().message(errno),
-                                                   errno == EPIPE ? "a user who may use the proxy" : ""}}});
+  if (!answer) return tl::unexpected(run::NotConnected{{no_answer(path_, errno)}});
   const auto reply = reply_of(*answer);
   if (!reply)
     return tl::unexpected(run::NotConnected{
@@ -107,12 +97,7 @@ tl::expected<void, run::NotConnected> Connection::introduce(const TenantWish& wi
 std::optional<Received> Connection::exchange(std::span<const std::byte> message, std::span<const int> descriptors) {
   const std::lock_guard lock(mutex_);
   if (lost_.load()) return errno = EPIPE, std::nullopt;
-  std::optional<Received> answer;
-  if (const int error = send_message(socket_.get(), message, descriptors, kLongestReply); error != 0) {
-    errno = error;
-  } else {
-    answer = receive_message(socket_.get(), sizeof(Reply), kLongestReply);
-  }
+  auto answer = ipc::exchange(socket_.get(), message, descriptors, sizeof(Reply), kLongestReply);
   if (!answer) {
     const int error = errno;
     end();  // replies would not match requests any more

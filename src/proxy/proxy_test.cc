@@ -625,13 +625,26 @@ TEST_F(Proxy, LogsWhoChangesItsScheduler) {
   EXPECT_THAT(log, ::testing::Not(::testing::HasSubstr("the scheduler is weighted")));
 }
 
+/// Whether a proxy says why it refuses this user, whatever is asked.
+bool says_why_refused(const std::string& path) {
+  const auto status = ask_for_status(path, false);
+  const auto set = ask_for_policy(path, Policy::equal);
+  const auto tenant = Connection::open(path, {"no tenant"});
+  if (status || set || tenant) return false;
+  const std::string why = fmt::format(
+      "{}: the proxy refuses: this user may not use it: found user {}, expected one of those that `penstock "
+      "proxy serve` allows (--allow-user, --allow-group)",
+      path, ::geteuid());
+  return to_string(status.error()) == why && to_string(set.error()) == why && to_string(tenant.error()) == why;
+}
+
 /// Whether this user, in these groups besides, may be a tenant.
 bool lets_in(const std::string& path, uid_t user, gid_t group, const std::vector<gid_t>& groups) {
   const pid_t child = ::fork();
   if (child == 0) {
     const bool changed = ::setgroups(groups.size(), groups.data()) == 0 && ::setresgid(group, group, group) == 0 &&
                          ::setresuid(user, user, user) == 0;
-    ::_exit(!changed ? 2 : ask_for_status(path, false) ? 0 : 1);
+    ::_exit(!changed ? 2 : ask_for_status(path, false) ? 0 : says_why_refused(path) ? 1 : 3);
   }
   int status = 0;
   EXPECT_EQ(::waitpid(child, &status, 0), child);

@@ -107,19 +107,26 @@ void Server::accept_all() noexcept {
 
 void Server::accept_one(FileDescriptor socket) {
   const auto peer = peer_of(socket.get());
+  const auto refuse = [&](const Error& why) {
+    static_cast<void>(send_message(socket.get(), bytes_of(refusal(why)), {}, std::chrono::milliseconds{0}));
+    ipc::close_foreign(std::move(socket));
+  };
   if (!peer || !ipc::is_allowed(*peer, settings_.users, settings_.groups)) {
     log_warning("process {} of user {} may not use the proxy", peer ? peer->pid : 0, peer ? peer->uid : 0);
-    return ipc::close_foreign(std::move(socket));
+    return refuse(problem("this user may not use it", fmt::format("user {}", peer ? peer->uid : 0),
+                          "one of those that `penstock proxy serve` allows (--allow-user, --allow-group)"));
   }
   if (connections_.size() >= kMostConnections) {
     log_warning("process {} of user {} is refused: there are {} connections", peer->pid, peer->uid,
                 connections_.size());
-    return ipc::close_foreign(std::move(socket));
+    return refuse(problem("too many connections", std::to_string(connections_.size()),
+                          fmt::format("fewer than {}", kMostConnections)));
   }
   const auto of_user = std::ranges::count(connections_, peer->uid, [](const Connection& c) { return c.peer.uid; });
   if (static_cast<std::size_t>(of_user) >= kMostConnections / 2) {
     log_warning("process {} of user {} is refused: the user has {} connections", peer->pid, peer->uid, of_user);
-    return ipc::close_foreign(std::move(socket));
+    return refuse(problem(fmt::format("too many connections of user {}", peer->uid), std::to_string(of_user),
+                          fmt::format("fewer than {}", kMostConnections / 2)));
   }
   make_room();
   Connection& connection = connections_.emplace_back();
@@ -480,16 +487,13 @@ constexpr std::chrono::seconds kLongestAnswer{10};
 Result<Received> ask(const std::string& path, std::span<const std::byte> message, std::size_t most_bytes) {
   auto socket = ipc::connect_to(path, kService);
   if (!socket) return failure(std::move(socket.error()));
-  int error = send_message(socket->get(), message, {}, kLongestAnswer);
-  if (error == 0) {
-    auto answer = receive_message(socket->get(), most_bytes, kLongestAnswer);
-    if (answer) return std::move(*answer);
-    error = errno;
-  }
-  return failure(Error{{path, 0, 0},
-                       "the proxy does not answer",
-                       std::system_category().message(error),
-                       error == EPIPE ? "a user who may use the proxy" : ""});
+  auto answer = ipc::exchange(socket->get(), message, {}, most_bytes, kLongestAnswer);
+  if (!answer) return failure(no_answer(path, errno));
+  const auto reply = ipc::message_of<Reply>(answer->bytes);
+  // Otherwise it is what was asked for. A text does not begin with such a number.
+  if (reply && (reply->failed == Reply::kRefused || reply->failed == Reply::kOtherVersion))
+    return failure(error_of(path, *reply));
+  return std::move(*answer);
 }
 
 }  // namespace
@@ -507,16 +511,11 @@ Result<void> ask_for_policy(const std::string& path, Policy policy) {
   request.policy = static_cast<std::uint32_t>(policy);
   auto answer = ask(path, bytes_of(request), sizeof(Reply));
   if (!answer) return failure(std::move(answer.error()));
-  Reply reply;
-  if (answer->bytes.size() != sizeof reply)
-    return failure(
-        Error{{path, 0, 0}, "not an answer of a proxy", std::to_string(answer->bytes.size()) + " bytes", ""});
-  std::memcpy(static_cast<void*>(&reply), answer->bytes.data(), sizeof reply);
-  if (reply.failed == 0) return {};
+  if (answer->bytes.size() == sizeof(Reply)) return {};
   return failure(Error{{path, 0, 0},
-                       std::string(reply.message.view()),
-                       std::string(reply.found.view()),
-                       std::string(reply.expected.view())});
+                       "not an answer of a proxy",
+                       std::to_string(answer->bytes.size()) + " bytes",
+                       "one of `penstock proxy serve`"});
 }
 
 }  // namespace penstock::proxy

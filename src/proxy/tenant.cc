@@ -538,15 +538,9 @@ Result<std::uint32_t> Tenant::make_lane(const MakeLane& request, std::vector<int
 }
 
 void Tenant::reply(const Result<std::uint32_t>& result, std::span<const int> files) noexcept {
+  if (!result) return send(refusal(result.error().front()), files);
   Reply answer;
-  if (result) {
-    answer.id = *result;
-  } else {
-    answer.failed = Reply::kRefused;
-    answer.message = Text<320>(result.error().front().message);
-    answer.found = Text<320>(result.error().front().found);
-    answer.expected = Text<320>(result.error().front().expected);
-  }
+  answer.id = *result;
   send(answer, files);
 }
 
