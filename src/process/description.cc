@@ -219,12 +219,18 @@ Description refusal(const Error& error) {
   return description;
 }
 
+Error error_of(const Description& refusal) {
+  return problem(printable(refusal.text.view()), printable(refusal.found.view()), printable(refusal.expected.view()));
+}
+
 Result<std::unique_ptr<const ServedTraits>> ServedTraits::read(const Description& description,
                                                                std::string_view function, bool in_proxy,
                                                                bool passes_when_lost) {
-  if (description.failed != 0)
-    return failure(problem("the function's process refuses: " + printable(description.text.view()),
-                           printable(description.found.view()), printable(description.expected.view())));
+  if (description.failed != 0) {
+    Error error = error_of(description);
+    error.message = "the function's process refuses: " + error.message;
+    return failure(std::move(error));
+  }
   if (description.name.view() != function)
     return failure(problem("another function runs there", in_quotes(description.name.view()), in_quotes(function)));
   const auto wrong = [](const std::string& what) {

@@ -48,6 +48,8 @@ struct Surroundings {
 [[nodiscard]] std::string why_no_stage(const function::NfTraits& traits, const function::StageNeeds& stage,
                                        bool confirms = false);
 [[nodiscard]] Description refusal(const Error& error);
+/// The same in the chain's process, as printable text.
+[[nodiscard]] Error error_of(const Description& refusal);
 
 /// Of a function in another process. Owns what the traits refer to. `kLost` follows the function's own drop reasons.
 class ServedTraits {

@@ -647,6 +647,30 @@ TEST_F(HostileFunction, IsNotUsedAgainIfItHasBecomeAnotherOne) {
   EXPECT_LE(bursts.load(), 5 + static_cast<int>(kSlots)) << "those under way";
 }
 
+/// Such as with a file that has a mistake now.
+TEST_F(HostileFunction, SaysWhyItRefusesWhenItIsBack) {
+  std::atomic<int> descriptions{0};
+  Behaviour behaviour;
+  behaviour.describe = [&](Description& description) {
+    if (descriptions++ > 0) description = refusal({{"rules.txt", 7, 0}, "no such action", "'pas'", "pass or drop"});
+  };
+  behaviour.serve = [](BurstPage&, BurstSlot&) { return false; };
+  const HandMadeFunction hand_made(path_, std::move(behaviour));
+  RemoteSettings settings = this->settings();
+  settings.patience = 10ms;
+  ::testing::internal::CaptureStderr();
+  const Outcome outcome = run_remote(settings, [&](std::size_t polled) {
+    if (polled != 20) return;  // it is lost by now
+    for (int i = 0; descriptions.load() < 2 && i < 1000; ++i) std::this_thread::sleep_for(5ms);
+    std::this_thread::sleep_for(200ms);  // until its answer has been read
+  });
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  expect_none_missing(outcome);
+  EXPECT_THAT(log,
+              ::testing::HasSubstr("is back, but refuses, and is tried again every 10 s: rules.txt:7: no such action: "
+                                   "found 'pas', expected pass or drop\n"));
+}
+
 TEST_F(HostileFunction, IsUsedAgainIfItWasLostWithAFragmentOfAnotherWorker) {
   Behaviour behaviour;
   behaviour.describe = [](Description& description) { description.flags |= Description::kTracksFlows; };

@@ -194,6 +194,7 @@ class RemoteFunction final : public function::NetworkFunction,
   Clock::time_point next_try_;
   Clock::time_point returned_at_;
   std::chrono::milliseconds between_tries_{};
+  std::string why_not_back_;  // as it was logged last
 };
 
 /// Of one worker. What takes time is done by the function's watcher, which leaves the results in `news_`.
@@ -919,11 +920,17 @@ void RemoteFunction::return_from_loss() {
   auto opened = Link::open(settings_.socket, hello_, &stops_);
   if (!opened) return;
   if (!has_returned(opened->description)) {
-    log_warning("{}: the process at {} is back, but not with the same function: the chain needs a reload or a new run",
-                traits().name, settings_.socket);
     next_try_ = now + kMost;
+    std::string why = opened->description.failed == 0
+                          ? "not with the same function: the chain needs a reload or a new run"
+                          : fmt::format("refuses, and is tried again every {}: {}", format_duration(kMost),
+                                        to_string(error_of(opened->description)));
+    if (why == why_not_back_) return;
+    log_warning("{}: the process at {} is back, but {}", traits().name, settings_.socket, why);
+    why_not_back_ = std::move(why);
     return;
   }
+  why_not_back_.clear();
   const std::lock_guard lock(mutex_);
   link_ = std::move(opened->link);
   has_same_stage_ = exchanges_the_same(opened->description, description_);
