@@ -128,8 +128,8 @@ void add_function(CLI::App& app, function::NfKinds functions, int& exit_code) {
   CLI::Option* const proxy =
       server
           ->add_option("--proxy", options->proxy,
-                       "load the function's tables into the `penstock proxy` at this unix socket, on whose GPU chains "
-                       "that use it run the function")
+                       "load the function's tables into the `penstock proxy serve` at this unix socket, on whose GPU "
+                       "chains that use it run the function")
           ->check(not_empty("a path"));
   server
       ->add_option("--proxy-profile", options->proxy_profile,

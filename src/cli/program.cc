@@ -127,12 +127,17 @@ int refuse_arguments(const CLI::App& app, const CLI::ParseError& error) {
   return kWrongUsage;
 }
 
-/// Adds a limit for the size of input files to every command that reads files.
+/// Adds a limit for the size of input files to every command that reads files. `function serve` has it too, where it
+/// says that the option raises the limit.
 void add_file_limit(CLI::App& app) {
-  for (CLI::App* const command : app.get_subcommands({})) {
-    if (command->get_name() == "devices" || command->get_name() == "ctl" || command->get_name() == "ike" ||
-        command->get_name() == "proxy")
-      continue;
+  std::vector<CLI::App*> commands = app.get_subcommands({});
+  const auto reads_none = [](const CLI::App* command) {
+    const std::string& name = command->get_name();
+    return name == "devices" || name == "ctl" || name == "ike" || name == "proxy";
+  };
+  std::erase_if(commands, reads_none);
+  commands.push_back(app.get_subcommand("function")->get_subcommand("serve"));
+  for (CLI::App* const command : commands) {
     command
         ->add_option_function<std::string>(
             "--file-limit",

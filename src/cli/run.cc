@@ -341,7 +341,8 @@ void add_run(CLI::App& app, function::NfKinds functions, int& exit_code) {
   };
   add_override("--processor", "run.processor", "where the functions run")->type_name("auto|cpu|gpu");
   add_override("--gpus", "run.gpus", "indices of the GPUs to use, such as 0,1");
-  add_override("--proxy", "run.proxy", "run the functions on the GPU of the `penstock proxy` at this unix socket");
+  add_override("--proxy", "run.proxy",
+               "run the functions on the GPU of the `penstock proxy serve` at this unix socket");
   add_override("--workers", "run.workers", "number of worker threads");
   add_override("--cores", "run.cores", "cores to bind the workers to, such as 2-5,8");
   add_override("--duration", "run.duration", "stop after this time, such as 10s");

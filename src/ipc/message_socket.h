@@ -60,7 +60,7 @@ struct Received {
 /// A program that listens, for messages.
 struct Service {
   std::string_view what;     // "the proxy"
-  std::string_view command;  // "penstock proxy"
+  std::string_view command;  // "penstock proxy serve"
 };
 /// For some seconds, if too many others connect at once; for a moment, if the service is just beginning.
 enum class Waits : bool { no, yes };

@@ -31,7 +31,7 @@ using ipc::send_message;
 using ipc::Text;
 
 /// For `connect_to`.
-inline constexpr ipc::Service kService{"the proxy", "penstock proxy"};
+inline constexpr ipc::Service kService{"the proxy", "penstock proxy serve"};
 
 inline constexpr std::uint32_t kProtocolVersion = 4;
 

@@ -950,7 +950,7 @@ TEST_F(Proxy, SaysThatNobodyListens) {
   EXPECT_EQ(to_string(lanes.error()),
             path_ +
                 ": cannot connect to the proxy: found No such file or directory, expected the socket of a running "
-                "`penstock proxy`");
+                "`penstock proxy serve`");
 }
 
 TEST_F(Proxy, GivesEverythingBackWhenARunEnds) {

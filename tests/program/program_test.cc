@@ -441,6 +441,7 @@ TEST_F(Program, RefusesAnEndlessFileWhateverReadsIt) {
         check + "nids.classification=/dev/zero", check + "nids.reference=/dev/zero", check + "router.routes=/dev/zero",
         check + "router.neighbours=/dev/zero", check + "ipsec.state=/dev/zero", check + "ipsec.policy=/dev/zero",
         std::string("penstock check --file-limit 1MiB /dev/zero"),
+        std::string("penstock function serve sock --file-limit 1MiB /dev/zero"),
         std::string("penstock route --file-limit 1MiB --routes - 1.1.1.1 </dev/zero"),
         std::string("penstock classify --file-limit 1MiB --rules /dev/zero 1.1.1.1 2.2.2.2 tcp 1 2"),
         std::string("penstock scan --file-limit 1MiB in.pcap -S /dev/zero"),

@@ -202,7 +202,7 @@ TEST_F(ProxyRuns, IsMissedWhenARunBeginsThatDemandsAGpu) {
   chain("one", "ports: [53]", "processor: gpu, proxy: sock");
   EXPECT_EQ(script("tenant run -q one.yaml"), 1);
   EXPECT_THAT(read("err"), HasSubstr("sock: cannot connect to the proxy: found No such file or directory, expected the "
-                                     "socket of a running `penstock proxy`"));
+                                     "socket of a running `penstock proxy serve`"));
   EXPECT_FALSE(exists("one.pcap"));
 }
 
