@@ -9,11 +9,8 @@
 #include <CLI/CLI.hpp>
 #include <array>
 #include <atomic>
-#include <chrono>
-#include <cmath>
 #include <cstdint>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -24,6 +21,7 @@
 #include "base/units.h"
 #include "cli/chain_arguments.h"
 #include "cli/proxy_advise.h"
+#include "cli/proxy_status.h"
 #include "cli/socket_access.h"
 #include "cli/stop_signals.h"
 #include "gpu/cuda_error.h"
@@ -150,49 +148,6 @@ int serve(const ServeOptions& options) {
   return kDone;
 }
 
-/// "500 us, holds"; "" without a bound.
-std::string bound_text(const nlohmann::json& tenant) {
-  const auto bound = tenant.find("latency_bound_us");
-  if (bound == tenant.end()) return "";
-  std::string text = format_duration(std::chrono::nanoseconds(std::llround(bound->get<double>() * 1e3)));
-  if (tenant.contains("bound_holds")) {
-    text += tenant["bound_holds"].get<bool>() ? ", holds"
-            : tenant["needed"].is_null()
-                ? ", impossible"
-                : fmt::format(", needs {:.0f} % of the GPU", tenant["needed"].get<double>() * 100);
-  }
-  return text + fmt::format(", {} late", format_count(tenant["late_batches"].get<std::uint64_t>()));
-}
-
-void print_status(const std::string& text) {
-  const auto json = nlohmann::json::parse(text);
-  const auto restarts = json["restarts"].get<std::uint64_t>();
-  const auto shares = json["multiprocessor_shares"].get<std::string>();
-  fmt::print("{}, {} of memory, scheduler {}{}{}{}\n", json["device"].get<std::string>(),
-             format_size(json["device_memory"].get<std::uint64_t>()), json["scheduler"].get<std::string>(),
-             shares == "all" ? "" : ", multiprocessors by " + shares,
-             restarts == 0 ? "" : ", " + format_count(restarts, "restart"),
-             json["device_lost"].get<bool>() ? ", LOST" : "");
-  constexpr const char* kRow =
-      "{:<24} {:>8} {:>7} {:>12} {:>14} {:>11} {:>11} {:>10} {:>10} {:>10} {:>13} {:>11} {:>10} {:>22}  {}\n";
-  fmt::print(fmt::runtime(kRow), "tenant", "pid", "profile", "batches", "packets", "to device", "to host", "waited, s",
-             "ran, s", "charged, s", "transfers, s", "kernels, s", "p99", "memory on the device", "bound");
-  for (const auto& tenant : json["tenants"]) {
-    const auto seconds = [&](const char* name) { return fmt::format("{:.3f}", tenant[name].get<double>()); };
-    fmt::print(fmt::runtime(kRow), printable(tenant["name"].get<std::string>()), tenant["pid"].get<int>(),
-               tenant["profile"].get<std::string>(), format_count(tenant["batches"].get<std::uint64_t>()),
-               format_count(tenant["packets"].get<std::uint64_t>()),
-               format_size(tenant["bytes_to_device"].get<std::uint64_t>()),
-               format_size(tenant["bytes_to_host"].get<std::uint64_t>()), seconds("waiting_seconds"),
-               seconds("device_seconds"), seconds("charged_seconds"), seconds("transfer_seconds_estimate"),
-               seconds("kernel_seconds_estimate"),
-               format_duration(std::chrono::nanoseconds(std::llround(tenant["latency_p99_us"].get<double>() * 1e3))),
-               fmt::format("{} of {}", format_size(tenant["device_memory"].get<std::uint64_t>()),
-                           format_size(tenant["device_memory_most"].get<std::uint64_t>())),
-               bound_text(tenant));
-  }
-}
-
 }  // namespace
 
 void add_proxy(CLI::App& app, int& exit_code) {
@@ -284,10 +239,12 @@ void add_proxy(CLI::App& app, int& exit_code) {
     const auto text = proxy::ask_for_status(question->socket, question->prometheus);
     if (!text) {
       exit_code = fail(text.error());
-    } else if (question->json || question->prometheus) {
-      fmt::print("{}", *text);
+    } else if (const auto table = question->prometheus ? check_metrics(question->socket, *text)
+                                                       : status_table(question->socket, *text);
+               !table) {
+      exit_code = fail(table.error());
     } else {
-      print_status(*text);
+      fmt::print("{}", question->json || question->prometheus ? *text : *table);
     }
   });
 
