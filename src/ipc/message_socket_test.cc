@@ -68,14 +68,20 @@ TEST(MessageSocket, ReceivesARefusalThatCameBeforeTheEnd) {
       int ends[2];
       ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
       FileDescriptor asking(ends[0]), refusing(ends[1]);
-      if (asks_first) ASSERT_EQ(send_message(asking.get(), std::as_bytes(std::span(request)), {}, 0ms), 0);
-      if (refuses) ASSERT_EQ(send_message(refusing.get(), std::as_bytes(std::span(refusal)), {}, 0ms), 0);
+      if (asks_first) {
+        ASSERT_EQ(send_message(asking.get(), std::as_bytes(std::span(request)), {}, 0ms), 0);
+      }
+      if (refuses) {
+        ASSERT_EQ(send_message(refusing.get(), std::as_bytes(std::span(refusal)), {}, 0ms), 0);
+      }
       refusing = FileDescriptor();
       errno = 0;
       const auto answer = asks_first ? receive_message(asking.get(), 100, 1s)
                                      : exchange(asking.get(), std::as_bytes(std::span(request)), {}, 100, 1s);
       EXPECT_EQ(answer.has_value(), refuses) << asks_first;
-      if (!refuses) EXPECT_EQ(errno, EPIPE) << "it has gone";
+      if (!refuses) {
+        EXPECT_EQ(errno, EPIPE) << "it has gone";
+      }
     }
   }
 }
