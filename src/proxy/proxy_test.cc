@@ -350,7 +350,9 @@ TEST_F(Proxy, NamesTheLargestProfileThatFitsAndAsManyTenantsAsThereIsRoomFor) {
     return refused ? "" : to_string(refused.error());
   };
   for (int t = 0; t < 16; ++t) {
-    if (t == 3) EXPECT_THAT(why_no_room("16q"), ::testing::EndsWith("expected at most profile 8q"));
+    if (t == 3) {
+      EXPECT_THAT(why_no_room("16q"), ::testing::EndsWith("expected at most profile 8q"));
+    }
     tenants.push_back(Connection::open(path_, {fmt::format("/etc/penstock/tenants/{}.yaml", t)}).value());
   }
   EXPECT_THAT(why_no_room("1q"), ::testing::EndsWith("/6.yaml 1q, /etc/penstock/tenants/7.yaml 1q and 8 others), "
