@@ -357,6 +357,7 @@ void add_ctl(CLI::App& app, int& exit_code) {
                                "only one in {0}",
                                control::kSocketFolder))
       ->transform(socket_name())
+      ->check(not_empty("a path, or a name"))
       ->type_name("SOCKET")
       ->envname("PENSTOCK_SOCKET");
   command->add_flag(

@@ -57,6 +57,14 @@ TEST_F(Program, NamesAnUnknownCommand) {
   EXPECT_THAT(refusal({"scna"}), HasSubstr("expected scan"));
 }
 
+/// Scripts pass them if a variable is not set.
+TEST_F(Program, RefusesEmptyValuesThatWouldMeanSomethingElse) {
+  for (const std::string option : {"--unit-rate", "--user-rate"})
+    EXPECT_THAT(refusal({"proxy", "serve", "sock", option, ""}), HasSubstr(option + ": wrong value: found ''"))
+        << option;
+  EXPECT_THAT(refusal({"ctl", "--socket", "", "stop"}), HasSubstr("--socket: wrong value: found ''"));
+}
+
 TEST_F(Program, ShowsNoHelpForAnUnknownCommand) {
   EXPECT_EQ(refusal({"shape", "--help"}), refusal({"shape"}));
   EXPECT_THAT(refusal({"--help", "bogus"}), HasSubstr("unknown command: found 'bogus'"));

@@ -192,11 +192,13 @@ void add_proxy(CLI::App& app, int& exit_code) {
   server
       ->add_option("--unit-rate", options->unit_rate,
                    "most bits per second to and from the GPU for each sixteenth that a tenant has; default: no limit")
-      ->type_name("RATE");
+      ->type_name("RATE")
+      ->check(not_empty("bits per second, such as 10Gbps"));
   server
       ->add_option("--user-rate", options->user_rate,
                    "most bits per second to and from the GPU of all tenants of a user; default: no limit")
-      ->type_name("RATE");
+      ->type_name("RATE")
+      ->check(not_empty("bits per second, such as 10Gbps"));
   CLI::Option* const mps = server
                                ->add_option("--mps", options->mps,
                                             "start NVIDIA's MPS, with its pipes and logs in this folder, so that other "

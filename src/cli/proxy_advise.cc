@@ -118,7 +118,10 @@ int advise(const AdviseArguments& arguments) {
   Errors errors;
   for (const std::string& tenant : arguments.tenants) {
     auto wished = experiments::tenant_wish_of(tenant);
-    if (wished) {
+    if (wished && tenant.ends_with(':')) {  // only a bound may follow an empty rate
+      errors.push_back(
+          {{"--tenant " + tenant, 0, 0}, "wrong rate of a tenant", "''", "bits per second, such as 60Gbps"});
+    } else if (wished) {
       wish.tenants.push_back(std::move(*wished));
     } else {
       for (Error& error : wished.error()) error.place.file = "--tenant " + tenant;

@@ -44,11 +44,12 @@ TEST(ProxyAdviseCommand, PrintsJson) {
 }
 
 TEST(ProxyAdviseCommand, ReportsAllMistakes) {
-  const Outcome outcome = advise({"--tenant", "ipsec:3", "--tenant", "nids:1Gbps:0ms"});
+  const Outcome outcome = advise({"--tenant", "ipsec:3", "--tenant", "nids:1Gbps:0ms", "--tenant", "ipsec:"});
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_EQ(outcome.out, "");
   EXPECT_THAT(outcome.err, HasSubstr("--tenant ipsec:3: wrong rate of a tenant: found '3', expected bits per second"));
   EXPECT_THAT(outcome.err, HasSubstr("--tenant nids:1Gbps:0ms: wrong bound of a tenant: found '0ms', expected a time"));
+  EXPECT_THAT(outcome.err, HasSubstr("--tenant ipsec:: wrong rate of a tenant: found '', expected bits per second"));
 }
 
 TEST(ProxyAdviseCommand, SaysWhyTenantsDoNotFit) {
