@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -63,6 +64,23 @@ TEST_F(Program, RefusesEmptyValuesThatWouldMeanSomethingElse) {
     EXPECT_THAT(refusal({"proxy", "serve", "sock", option, ""}), HasSubstr(option + ": wrong value: found ''"))
         << option;
   EXPECT_THAT(refusal({"ctl", "--socket", "", "stop"}), HasSubstr("--socket: wrong value: found ''"));
+}
+
+TEST_F(Program, RefusesLimitsOfAProxyThatLetNothingThrough) {
+  const std::string rate = ", expected bits per second in 1Mbps..100Tbps, such as 10Gbps\n";
+  const std::vector<std::array<std::string, 3>> wrong{{"--rate", "0.0000001bps", rate},
+                                                      {"--rate", "10Mpps", rate},
+                                                      {"--rate", "101Tbps", rate},
+                                                      {"--unit-rate", "999kbps", rate},
+                                                      {"--user-rate", "much", rate},
+                                                      {"--on-device", "32", ", expected a size of 64KiB or more\n"},
+                                                      {"--host-memory", "1", ", expected a size of 1MiB or more\n"}};
+  for (const auto& [option, value, expected] : wrong)
+    EXPECT_THAT(refusal({"proxy", "serve", "sock", option, value}),
+                HasSubstr(option + ": wrong value: found '" + value + "'" + expected));
+  const std::string help = run({"proxy", "serve", "--help"}).out;
+  for (const std::string range : {"1Mbps..100Tbps", "64KiB or more", "1MiB or more"})
+    EXPECT_THAT(help, HasSubstr(range));
 }
 
 TEST_F(Program, ShowsNoHelpForAnUnknownCommand) {

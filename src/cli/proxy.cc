@@ -35,6 +35,10 @@ namespace penstock::cli {
 
 namespace {
 
+// As of `run.proxy_rate`; `--on-device` as of a batch.
+constexpr std::string_view kLeastRate = "1Mbps", kMostRate = "100Tbps", kRates = "1Mbps..100Tbps";
+constexpr std::string_view kLeastOnDevice = "64KiB", kLeastHostMemory = "1MiB";
+
 struct ServeOptions {
   std::string socket;
   int gpu = 0;
@@ -52,10 +56,6 @@ struct ServeOptions {
   unsigned mps_share = 100;
 };
 
-Error wrong(std::string_view option, std::string_view found, std::string expected) {
-  return {{}, fmt::format("{}: wrong value", option), in_quotes(found), std::move(expected)};
-}
-
 Result<proxy::ServerSettings> settings_of(const ServeOptions& options) {
   Errors errors;
   proxy::ServerSettings settings;
@@ -66,33 +66,15 @@ Result<proxy::ServerSettings> settings_of(const ServeOptions& options) {
       proxy::multiprocessor_shares_named(options.multiprocessors).value_or(proxy::MultiprocessorShares::all);
   settings.policy = proxy::policy_named(options.scheduler).value_or(proxy::Policy::weighted);
   settings.profile = proxy::Profile::named(options.profile).value_or(proxy::Profile{});
-  const auto size = [&](std::string_view option, const std::string& text, std::uint64_t& to) {
-    const auto bytes = parse_size(text);
-    if (bytes && *bytes > 0) {
-      to = *bytes;
-    } else {
-      errors.push_back(wrong(option, text, "a size such as 1GiB"));
-    }
+  // The options' validators have checked these.
+  const auto bytes_per_second = [](const std::string& text) {
+    return text.empty() ? 0 : static_cast<std::uint64_t>(parse_rate(text).value_or(Rate{}).value / 8);
   };
-  size("--host-memory", options.host_memory, settings.host_bytes);
-  size("--on-device", options.on_device, settings.device.most_bytes);
-  if (const auto rate = parse_rate(options.rate);
-      rate && rate->value > 0 && rate->unit == Rate::Unit::bits_per_second) {
-    settings.device.bytes_per_second = rate->value / 8;
-  } else {
-    errors.push_back(wrong("--rate", options.rate, "bits per second, such as 400Gbps"));
-  }
-  const auto limit = [&](std::string_view option, const std::string& text, std::uint64_t& to) {
-    if (text.empty()) return;
-    const auto rate = parse_rate(text);
-    if (rate && rate->value >= 8 && rate->unit == Rate::Unit::bits_per_second) {
-      to = static_cast<std::uint64_t>(rate->value / 8);
-    } else {
-      errors.push_back(wrong(option, text, "bits per second, such as 10Gbps"));
-    }
-  };
-  limit("--unit-rate", options.unit_rate, settings.unit_bytes_per_second);
-  limit("--user-rate", options.user_rate, settings.user_bytes_per_second);
+  settings.host_bytes = parse_size(options.host_memory).value_or(0);
+  settings.device.most_bytes = parse_size(options.on_device).value_or(0);
+  settings.device.bytes_per_second = parse_rate(options.rate).value_or(Rate{}).value / 8;
+  settings.unit_bytes_per_second = bytes_per_second(options.unit_rate);
+  settings.user_bytes_per_second = bytes_per_second(options.user_rate);
   const SocketAccess::Checked access = options.access.check(errors);
   settings.mode = access.mode;
   settings.users = access.users;
@@ -174,14 +156,23 @@ void add_proxy(CLI::App& app, int& exit_code) {
       ->check(CLI::IsMember(std::vector<std::string>(std::begin(proxy::kMultiprocessorSharesNames),
                                                      std::end(proxy::kMultiprocessorSharesNames))))
       ->capture_default_str();
-  server->add_option("--on-device", options->on_device, "most bytes of all tenants on the GPU at a time")
+  server
+      ->add_option("--on-device", options->on_device,
+                   fmt::format("most bytes of all tenants on the GPU at a time ({} or more)", kLeastOnDevice))
       ->type_name("SIZE")
+      ->check(size_from(kLeastOnDevice))
       ->capture_default_str();
-  server->add_option("--rate", options->rate, "what the GPU carries in both directions, for the scheduler `fixed`")
+  server
+      ->add_option("--rate", options->rate,
+                   fmt::format("what the GPU carries in both directions, for the scheduler `fixed` ({})", kRates))
       ->type_name("RATE")
+      ->check(bits_per_second_in(kLeastRate, kMostRate))
       ->capture_default_str();
-  server->add_option("--host-memory", options->host_memory, "most host memory of a tenant that the GPU may access")
+  server
+      ->add_option("--host-memory", options->host_memory,
+                   fmt::format("most host memory of a tenant that the GPU may access ({} or more)", kLeastHostMemory))
       ->type_name("SIZE")
+      ->check(size_from(kLeastHostMemory))
       ->capture_default_str();
   options->access.add_to(*server, "be a tenant");
   server
@@ -190,15 +181,20 @@ void add_proxy(CLI::App& app, int& exit_code) {
       ->check(whole_number(1, proxy::Profile::kWhole))
       ->capture_default_str();
   server
-      ->add_option("--unit-rate", options->unit_rate,
-                   "most bits per second to and from the GPU for each sixteenth that a tenant has; default: no limit")
+      ->add_option(
+          "--unit-rate", options->unit_rate,
+          fmt::format(
+              "most bits per second to and from the GPU for each sixteenth that a tenant has ({}); default: no limit",
+              kRates))
       ->type_name("RATE")
-      ->check(not_empty("bits per second, such as 10Gbps"));
+      ->check(bits_per_second_in(kLeastRate, kMostRate));
   server
-      ->add_option("--user-rate", options->user_rate,
-                   "most bits per second to and from the GPU of all tenants of a user; default: no limit")
+      ->add_option(
+          "--user-rate", options->user_rate,
+          fmt::format("most bits per second to and from the GPU of all tenants of a user ({}); default: no limit",
+                      kRates))
       ->type_name("RATE")
-      ->check(not_empty("bits per second, such as 10Gbps"));
+      ->check(bits_per_second_in(kLeastRate, kMostRate));
   CLI::Option* const mps = server
                                ->add_option("--mps", options->mps,
                                             "start NVIDIA's MPS, with its pipes and logs in this folder, so that other "
