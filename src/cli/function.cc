@@ -75,7 +75,8 @@ int serve(const ServeOptions& options, function::NfKinds functions) {
   if (!options.mps.empty()) {
     if (const auto joined = gpu::join_mps(options.mps); !joined) return refuse(joined.error());
   }
-  const std::atomic<bool>& stop = stop_on_signals();
+  const std::atomic<bool>& stop = stop_on_signals(HangUp::reopens);
+  RunSignals& signals = take_run_signals();
   auto file = config::FunctionFile::load(options.file, functions);
   if (!file) return refuse(file.error());
   if (const auto opened = (*file)->open_logs(); !opened) return fail(opened.error());
@@ -105,6 +106,8 @@ int serve(const ServeOptions& options, function::NfKinds functions) {
   while (!stop.load()) {
     std::this_thread::sleep_for(kLook);
     Log::of_process().report_left_out();
+    if (signals.reopen_logs.exchange(false))
+      log_warning("SIGHUP: logs of a function in a process of its own are not reopened");
     if (std::string why = (*server)->why_failed(); !why.empty()) end_at_once(options.file, std::move(why));
   }
   server->reset();
@@ -147,8 +150,10 @@ void add_function(CLI::App& app, function::NfKinds functions, int& exit_code) {
   server->footer(
       "The function is made for each chain that connects, from FILE and the files that it names as they are then: so "
       "a\n"
-      "reload of the chain is a reload of the function. SIGINT and SIGTERM end the process; chains then treat its\n"
-      "packets as their `when_lost` says.");
+      "reload of the chain is a reload of the function. Chains treat its packets as their `when_lost` says when\n"
+      "it has ended.\n"
+      "Signals: SIGINT and SIGTERM end the process, a second one ends it at once. SIGHUP, SIGUSR1 and SIGUSR2 do not:\n"
+      "its logs are not reopened.");
   server->callback([options, functions, &exit_code] { exit_code = serve(*options, functions); });
 }
 

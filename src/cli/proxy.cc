@@ -98,7 +98,7 @@ int serve(const ServeOptions& options) {
   proxy::Inheritance inherited = proxy::take_inheritance(options.socket);
   auto settings = settings_of(options);
   if (!settings) return refuse(settings.error());
-  const std::atomic<bool>& stop = stop_on_signals();
+  const std::atomic<bool>& stop = stop_on_signals(HangUp::ignored);
   // Each lane has descriptors.
   if (rlimit limit{}; ::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
     limit.rlim_cur = limit.rlim_max;
@@ -219,7 +219,8 @@ void add_proxy(CLI::App& app, int& exit_code) {
       "profile's\n"
       "part of the multiprocessors can hold; green-contexts: they run on multiprocessors of their own, which needs a\n"
       "driver for CUDA 12.5 or later.\n"
-      "Signals: SIGINT and SIGTERM end the proxy; the runs go on with the CPU until they find a proxy there again.\n"
+      "Signals: SIGINT and SIGTERM end the proxy; the runs go on with the CPU until they find a proxy there again;\n"
+      "a second one ends it at once. SIGHUP does nothing.\n"
       "If the GPU is lost, the program starts again in the same process.");
   server->callback([options, &exit_code] { exit_code = serve(*options); });
 

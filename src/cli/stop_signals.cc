@@ -51,6 +51,7 @@ const std::atomic<bool>& stop_on_signals(HangUp hang_up) {
   std::signal(SIGINT, ask_to_stop);
   std::signal(SIGTERM, ask_to_stop);
   if (hang_up == HangUp::stops) take_hang_up(ask_to_stop);
+  if (hang_up == HangUp::ignored) std::signal(SIGHUP, SIG_IGN);
   return stop_asked;
 }
 

@@ -15,6 +15,7 @@ namespace penstock::cli {
 enum class HangUp : std::uint8_t {
   stops,    // stops the command, as for a closed terminal
   reopens,  // reopens the logs: see RunSignals
+  ignored,  // does nothing: a service without logs of its own, to which logrotate(8) may send it all the same
 };
 
 /// From here on, the first SIGINT, SIGTERM or stopping SIGHUP sets the returned flag, and a second one ends the program

@@ -78,7 +78,7 @@ proxy::testing::HostDevice device;
 
 int simulate(const char* socket, std::span<char*> options) {
   proxy::Inheritance inherited = proxy::take_inheritance(socket);
-  const std::atomic<bool>& stop = cli::stop_on_signals();
+  const std::atomic<bool>& stop = cli::stop_on_signals(cli::HangUp::ignored);
   std::signal(SIGUSR1, [](int) { device.lost = true; });
   proxy::ServerSettings settings;
   settings.path = socket;

@@ -198,6 +198,11 @@ TEST_F(ProxyRuns, LeavesWhatItCannotRunToTheCpu) {
   EXPECT_THAT(read("err"), HasSubstr("filter: its GPU stage cannot run in a proxy: found 'gpu'"));
 }
 
+/// logrotate(8) sends it.
+TEST_F(ProxyRuns, OutlivesSighup) {
+  EXPECT_EQ(script("proxy; kill -HUP $PROXY; sleep 0.3; penstock proxy status sock"), 0) << read("err");
+}
+
 TEST_F(ProxyRuns, IsMissedWhenARunBeginsThatDemandsAGpu) {
   chain("one", "ports: [53]", "processor: gpu, proxy: sock");
   EXPECT_EQ(script("tenant run -q one.yaml"), 1);
