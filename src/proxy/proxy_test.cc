@@ -22,6 +22,7 @@
 #include <set>
 #include <thread>
 
+#include "base/shared_memory.h"
 #include "gpu/cuda_error.h"
 #include "process/remote_function.h"
 #include "process/server.h"
@@ -379,6 +380,26 @@ TEST_F(Proxy, RefusesMoreMemoryThanTheProfileHas) {
     EXPECT_NE(std::string(error.what()).find("more memory on the device than the tenant may have"), std::string::npos)
         << error.what();
   }
+}
+
+/// Such as a queue that is larger than what the proxy allows.
+TEST_F(Proxy, SaysThatATenantHasMoreHostMemoryThanItAllows) {
+  ServerSettings settings;
+  settings.host_bytes = 1 << 20;
+  start(std::move(settings));
+  const auto connection = Connection::open(path_, {"large"}).value();
+  constexpr std::size_t kBytes = 2 << 20;
+  const std::span<std::uint8_t> memory(static_cast<std::uint8_t*>(map_memory(kBytes, true)), kBytes);
+  try {
+    const RemoteMemory opened(connection, memory, MemoryUser::device);
+    ADD_FAILURE() << "it is too large";
+  } catch (const gpu::CudaError& error) {
+    EXPECT_THAT(error.what(),
+                ::testing::HasSubstr("more host memory for the device than the tenant may have: found 2.0 "
+                                     "MiB more with 0 B in use, expected at most 1.0 MiB (`penstock proxy "
+                                     "serve --host-memory`)"));
+  }
+  unmap_memory(memory.data(), memory.size());
 }
 
 TEST_F(Proxy, SaysWhatItsTenantsDo) {

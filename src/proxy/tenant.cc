@@ -287,18 +287,20 @@ Result<void> Tenant::reserve(std::atomic<std::uint64_t>& used, std::uint64_t quo
   if (bytes > quota || before > quota - bytes) {
     return failure(problem(fmt::format("more {} than the tenant may have", what),
                            fmt::format("{} more with {} in use", format_size(bytes), format_size(before)),
-                           fmt::format("at most {} (profile {})", format_size(quota), quota_.profile.name())));
+                           &used == &state_.counters.host_bytes
+                               ? fmt::format("at most {} (`penstock proxy serve --host-memory`)", format_size(quota))
+                               : fmt::format("at most {} (profile {})", format_size(quota), quota_.profile.name())));
   }
   used.fetch_add(bytes);
   return {};
 }
 
 Result<std::uint32_t> Tenant::open_memory(const OpenMemory& request, int file) {
-  if (request.bytes == 0 || request.bytes > quota_.host_bytes || !is_sealed(file, request.bytes))
+  const bool is_too_much = request.bytes > quota_.host_bytes;  // so there is no need to look at the file
+  if (!is_too_much && (request.bytes == 0 || !is_sealed(file, request.bytes)))
     return failure(problem("memory: not a file that can be used", format_size(request.bytes),
-                           fmt::format("a memfd of that size, at most {}, sealed against growing and shrinking",
-                                       format_size(quota_.host_bytes))));
-  const std::uint64_t bytes = LaneLayout::pages(request.bytes);
+                           "a memfd of that size, sealed against growing and shrinking"));
+  const std::uint64_t bytes = is_too_much ? request.bytes : LaneLayout::pages(request.bytes);
   if (auto reserved = reserve(state_.counters.host_bytes, quota_.host_bytes, bytes, "host memory for the device");
       !reserved)
     return failure(std::move(reserved.error()));
