@@ -923,7 +923,7 @@ void RemoteFunction::return_from_loss() {
     next_try_ = now + kMost;
     std::string why = opened->description.failed == 0
                           ? "not with the same function: the chain needs a reload or a new run"
-                          : fmt::format("refuses, and is tried again every {}: {}", format_duration(kMost),
+                          : fmt::format("refuses, and is tried again every {} s: {}", kMost / std::chrono::seconds{1},
                                         to_string(error_of(opened->description)));
     if (why == why_not_back_) return;
     log_warning("{}: the process at {} is back, but {}", traits().name, settings_.socket, why);
