@@ -475,7 +475,7 @@ TEST_F(Proxy, WritesMetricsThatPrometheusReads) {
   const std::string metrics = ask_for_status(path_, true).value();
   const auto has = [&](std::string_view tenant, int number) {
     return metrics.find(
-               fmt::format("penstock_proxy_batches_total{{tenant=\"{}\",pid=\"{}\",profile=\"1q\",number=\"{}\"}} 0",
+               fmt::format("penstock_proxy_batches_total{{tenant=\"{}\",pid=\"{}\",number=\"{}\",profile=\"1q\"}} 0",
                            tenant, ::getpid(), number)) != std::string::npos;
   };
   EXPECT_TRUE(has("…" + folder.substr(folder.size() - 54) + "é.yaml", 1)) << metrics;

@@ -369,8 +369,8 @@ std::string Server::status_prometheus(Policy policy) const {
   const auto add = [&](std::string_view name, std::string_view type, auto value) {
     text += fmt::format("# TYPE penstock_proxy_{} {}\n", name, type);
     for (const Admitted& tenant : admitted_) {
-      text += fmt::format("penstock_proxy_{}{{tenant={},pid=\"{}\",profile=\"{}\",number=\"{}\"}} {}\n", name,
-                          tenant.label, tenant.peer.pid, tenant.quota.profile.name(), tenant.number, value(tenant));
+      text += fmt::format("penstock_proxy_{}{{tenant={},pid=\"{}\",number=\"{}\",profile=\"{}\"}} {}\n", name,
+                          tenant.label, tenant.peer.pid, tenant.number, tenant.quota.profile.name(), value(tenant));
     }
   };
   const auto count = [&](std::string_view name, std::string_view type, auto counter) {
