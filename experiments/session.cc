@@ -204,6 +204,8 @@ Errors Session::resume(const std::string& path) {
     errors.push_back({{path, 0, 0}, "the record to resume has points of other GPUs", "", "the same GPUs"});
   if (!errors.empty()) return errors;
   record_.points = std::move(earlier->points);
+  // The kept points may be of other repeats, durations or rules than those of this run.
+  if (!earlier->command.ends_with(record_.command)) record_.command = earlier->command + "; " + record_.command;
   if (any_on_gpu && record_.machine.gpus.empty()) {
     record_.machine.gpus = std::move(earlier->machine.gpus);
     record_.machine.driver = std::move(earlier->machine.driver);

@@ -245,6 +245,16 @@ TEST_F(ResumedSessions, KeepPointsThatAreNotSelected) {
   EXPECT_THAT(sizes(session.record()), ElementsAre("1", "2"));
 }
 
+TEST_F(ResumedSessions, NameTheCommandsOfAllTheirPoints) {
+  Options options;
+  options.command = "bench fake --resume r.json --json r.json";
+  options.resume = record({kept(1)}, [](Record& record) { record.command = "bench fake --repeats 5 --json r.json"; });
+  const std::string both = "bench fake --repeats 5 --json r.json; bench fake --resume r.json --json r.json";
+  EXPECT_EQ(open(options).record().command, both);
+  options.resume = record({kept(1)}, [&](Record& record) { record.command = both; });
+  EXPECT_EQ(open(options).record().command, both) << "a run that is resumed again by the same command";
+}
+
 TEST_F(ResumedSessions, HaveNothingToMeasureIfTheRecordHasAllPoints) {
   Options options;
   options.resume = record({kept(2)});
