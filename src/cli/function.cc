@@ -106,8 +106,11 @@ int serve(const ServeOptions& options, function::NfKinds functions) {
   while (!stop.load()) {
     std::this_thread::sleep_for(kLook);
     Log::of_process().report_left_out();
-    if (signals.reopen_logs.exchange(false))
-      log_warning("SIGHUP: logs of a function in a process of its own are not reopened");
+    if (signals.reopen_logs.exchange(false)) {
+      print_errors((*file)->reopen_logs());
+      if (const auto reopened = Log::of_process().reopen(); !reopened) print_errors(reopened.error());
+      log_info("the logs are reopened");
+    }
     if (std::string why = (*server)->why_failed(); !why.empty()) end_at_once(options.file, std::move(why));
   }
   server->reset();
@@ -152,8 +155,8 @@ void add_function(CLI::App& app, function::NfKinds functions, int& exit_code) {
       "a\n"
       "reload of the chain is a reload of the function. Chains treat its packets as their `when_lost` says when\n"
       "it has ended.\n"
-      "Signals: SIGINT and SIGTERM end the process, a second one ends it at once. SIGHUP, SIGUSR1 and SIGUSR2 do not:\n"
-      "its logs are not reopened.");
+      "Signals: SIGINT and SIGTERM end the process, a second one ends it at once. SIGHUP reopens its logs; `penstock\n"
+      "ctl reopen-logs` of a chain does not reach them. SIGUSR1 and SIGUSR2 do nothing.");
   server->callback([options, functions, &exit_code] { exit_code = serve(*options, functions); });
 }
 

@@ -73,6 +73,14 @@ Result<void> FunctionFile::open_logs() {
   return {};
 }
 
+Errors FunctionFile::reopen_logs() {
+  Errors errors;
+  for (const auto& log : logs_) {
+    if (auto reopened = log->reopen(); !reopened) append(errors, std::move(reopened.error()));
+  }
+  return errors;
+}
+
 Errors FunctionFile::close_logs() {
   Errors errors;
   for (const auto& log : logs_) append(errors, log->close());

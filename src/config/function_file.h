@@ -28,6 +28,8 @@ class FunctionFile {
 
   /// Opens the logs that the file names. Once, before a function is used.
   [[nodiscard]] Result<void> open_logs();
+  /// EventLog::reopen of each, between the two others.
+  [[nodiscard]] Errors reopen_logs();
   /// Once, when all functions that have been made are gone.
   [[nodiscard]] Errors close_logs();
 

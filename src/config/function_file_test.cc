@@ -96,6 +96,22 @@ TEST_F(FunctionFileTest, MayNameLogsOfItsFunctionOnly) {
   EXPECT_THAT(refused("chain: [filter: {expression: udp}]\noutputs: {eve: eve.json}"), HasSubstr("eve: not written"));
 }
 
+TEST_F(FunctionFileTest, ReopensItsLogsWhereTheyAreNamed) {
+  const std::string eve = folder_ / "eve.json";
+  write("rules.txt", "");
+  const auto file = FunctionFile::load(
+      write("function.yaml", "chain: [nids: {rules: rules.txt}]\noutputs: {eve: " + eve + "}"), nf::catalog());
+  ASSERT_TRUE(file) << to_string(file.error());
+  ASSERT_TRUE((*file)->open_logs());
+  std::filesystem::rename(eve, eve + ".1");
+  EXPECT_TRUE((*file)->reopen_logs().empty());
+  EXPECT_TRUE(std::filesystem::exists(eve));
+  std::filesystem::rename(eve, eve + ".2");
+  std::filesystem::create_directories(eve);
+  EXPECT_THAT(to_string((*file)->reopen_logs()), HasSubstr("eve.json")) << "a folder is there now";
+  EXPECT_TRUE((*file)->close_logs().empty());
+}
+
 TEST_F(FunctionFileTest, MakesTheFunctionForTheChainsPorts) {
   write("routes.txt", "0.0.0.0/0 via 192.0.2.1 dev wan\n");
   const auto file = FunctionFile::load(write("function.yaml", "chain: [router: {routes: routes.txt}]"), nf::catalog());

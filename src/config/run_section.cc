@@ -36,7 +36,7 @@ constexpr auto kRun = std::to_array<Parameter>({
      "one"},
     {"gpus", ParameterType::integers, "", "0..255", "indices of the GPUs to use; default: the first"},
     {"proxy", ParameterType::text, "", "",
-     "unix socket of a `penstock proxy`, on whose GPU the functions run; not with `processor: cpu`"},
+     "unix socket of a `penstock proxy serve`, on whose GPU the functions run; not with `processor: cpu`"},
     {"proxy_profile", ParameterType::choice, "", "1q|2q|4q|8q|16q",
      "sixteenths of the proxy's GPU to ask for; default: what the proxy gives"},
     {"proxy_latency", ParameterType::duration, "", "1us..10s",

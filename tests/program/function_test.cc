@@ -227,12 +227,12 @@ TEST_F(FunctionProgram, MayDieAndComeBack) {
 }
 
 /// logrotate(8) sends it.
-TEST_F(FunctionProgram, OutlivesSighup) {
+TEST_F(FunctionProgram, ReopensItsLogsAtSighup) {
   write("filter.yaml", "chain: [filter: {expression: udp}]");
   write("one.yaml", "ports: {in: {generator: {packets: 10}}, out: 'null'}\nchain: [filter: {process: filter.sock}]\n");
   EXPECT_EQ(script("serve filter; sleep 0.3; kill -HUP $(pgrep -P $SERVED); sleep 0.5; penstock run -q one.yaml"), 0)
       << read("err");
-  EXPECT_THAT(read("err"), HasSubstr("SIGHUP: logs of a function in a process of its own are not reopened"));
+  EXPECT_THAT(read("err"), HasSubstr("the logs are reopened"));
 }
 
 TEST_F(FunctionProgram, ThatIsStoppedIsLostAfterThePatience) {
