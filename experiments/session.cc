@@ -205,7 +205,8 @@ Errors Session::resume(const std::string& path) {
   if (!errors.empty()) return errors;
   record_.points = std::move(earlier->points);
   // The kept points may be of other repeats, durations or rules than those of this run.
-  if (!earlier->command.ends_with(record_.command)) record_.command = earlier->command + "; " + record_.command;
+  const bool is_named = earlier->command.ends_with(record_.command);
+  record_.command = earlier->command + (is_named ? "" : "; " + record_.command);
   if (any_on_gpu && record_.machine.gpus.empty()) {
     record_.machine.gpus = std::move(earlier->machine.gpus);
     record_.machine.driver = std::move(earlier->machine.driver);
