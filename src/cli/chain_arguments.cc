@@ -194,27 +194,6 @@ CLI::Validator whole_number(std::uint64_t least, std::uint64_t most) {
           ""};
 }
 
-CLI::Validator size_from(std::string_view least) {
-  return {[least = std::string(least)](std::string& text) {
-            const auto size = parse_size(text);
-            if (size && *size >= parse_size(least)) return std::string();
-            return fmt::format("wrong value: found {}, expected a size of {} or more", in_quotes(text), least);
-          },
-          ""};
-}
-
-CLI::Validator bits_per_second_in(std::string_view least, std::string_view most) {
-  return {[least = std::string(least), most = std::string(most)](std::string& text) {
-            const auto rate = parse_rate(text);
-            if (rate && rate->unit == Rate::Unit::bits_per_second && rate->value >= parse_rate(least)->value &&
-                rate->value <= parse_rate(most)->value)
-              return std::string();
-            return fmt::format("wrong value: found {}, expected bits per second in {}..{}, such as 10Gbps",
-                               in_quotes(text), least, most);
-          },
-          ""};
-}
-
 CLI::Validator not_empty(std::string_view expected) {
   return {[expected = std::string(expected)](std::string& text) {
             return text.empty() ? fmt::format("wrong value: found '', expected {}", expected) : std::string();

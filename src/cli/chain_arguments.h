@@ -56,11 +56,6 @@ void print_mistakes(const Errors& mistakes, bool all = false);
 /// value.
 [[nodiscard]] CLI::Validator whole_number(std::uint64_t least, std::uint64_t most);
 
-/// The same for a size such as 1GiB, of at least this one.
-[[nodiscard]] CLI::Validator size_from(std::string_view least);
-/// … and for bits per second, in this range.
-[[nodiscard]] CLI::Validator bits_per_second_in(std::string_view least, std::string_view most);
-
 /// Validates that the value of an option is not '', which scripts pass if a variable is not set. `expected` describes
 /// the value.
 [[nodiscard]] CLI::Validator not_empty(std::string_view expected);

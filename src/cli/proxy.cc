@@ -39,6 +39,29 @@ namespace {
 constexpr std::string_view kLeastRate = "1Mbps", kMostRate = "100Tbps", kRates = "1Mbps..100Tbps";
 constexpr std::string_view kLeastOnDevice = "64KiB", kLeastHostMemory = "1MiB";
 
+/// As `whole_number`, for a size such as 1GiB, of at least this one.
+CLI::Validator size_from(std::string_view least) {
+  return {[least = std::string(least)](std::string& text) {
+            const auto size = parse_size(text);
+            if (size && *size >= parse_size(least)) return std::string();
+            return fmt::format("wrong value: found {}, expected a size of {} or more", in_quotes(text), least);
+          },
+          ""};
+}
+
+/// … and for bits per second, in this range.
+CLI::Validator bits_per_second_in(std::string_view least, std::string_view most) {
+  return {[least = std::string(least), most = std::string(most)](std::string& text) {
+            const auto rate = parse_rate(text);
+            if (rate && rate->unit == Rate::Unit::bits_per_second && rate->value >= parse_rate(least)->value &&
+                rate->value <= parse_rate(most)->value)
+              return std::string();
+            return fmt::format("wrong value: found {}, expected bits per second in {}..{}, such as 10Gbps",
+                               in_quotes(text), least, most);
+          },
+          ""};
+}
+
 struct ServeOptions {
   std::string socket;
   int gpu = 0;
