@@ -511,7 +511,8 @@ Result<void> ask_for_policy(const std::string& path, Policy policy) {
   request.policy = static_cast<std::uint32_t>(policy);
   auto answer = ask(path, bytes_of(request), sizeof(Reply));
   if (!answer) return failure(std::move(answer.error()));
-  if (answer->bytes.size() == sizeof(Reply)) return {};
+  const auto reply = ipc::message_of<Reply>(answer->bytes);
+  if (reply && reply->failed == 0) return {};
   return failure(Error{{path, 0, 0},
                        "not an answer of a proxy",
                        std::to_string(answer->bytes.size()) + " bytes",

@@ -164,23 +164,17 @@ std::string Tenant::handle(Received message) {
 std::string Tenant::answer(const Hello& hello) {
   if (admitted_) return "a second hello";
   state_.hello_at = Arbiter::now();
-  const auto refuse = [&](const Errors& errors, std::uint32_t how) {
-    Reply refusal;
-    refusal.failed = how;
-    refusal.message = Text<320>(errors.front().message);
-    refusal.found = Text<320>(errors.front().found);
-    refusal.expected = Text<320>(errors.front().expected);
-    send(refusal);
-  };
   if (hello.version != kProtocolVersion) {
-    refuse({problem("the proxy speaks another protocol", fmt::format("version {}", hello.version),
-                    fmt::format("version {}, as programs of the same release do", kProtocolVersion))},
-           Reply::kOtherVersion);
+    Reply other_version =
+        refusal(problem("the proxy speaks another protocol", fmt::format("version {}", hello.version),
+                        fmt::format("version {}, as programs of the same release do", kProtocolVersion)));
+    other_version.failed = Reply::kOtherVersion;
+    send(other_version);
     return fmt::format("protocol version {}", hello.version);
   }
   auto quota = admission_.admit(hello, peer_, state_);
   if (!quota) {
-    refuse(quota.error(), Reply::kRefused);
+    send(refusal(quota.error().front()));
     return {};
   }
   quota_ = *quota;
