@@ -78,8 +78,8 @@ constexpr auto kRun = std::to_array<Parameter>({
      "its "
      "own packets. parsing: parsed headers; stack: the host's protocol stack; none: nothing"},
     {"launches", ParameterType::choice, "collected", "collected|separate",
-     "how batches below 2MiB are launched on the GPU. collected: as a CUDA graph, if several workers use a GPU from "
-     "256KiB on; separate: for comparison, each kernel and each copy by itself"},
+     "how batches below 2MiB are launched on the GPU. collected: as a CUDA graph (of several workers of a "
+     "GPU, only those from 256KiB on); separate: for comparison, each kernel and each copy by itself"},
     {"finish", ParameterType::choice, "deferred", "deferred|immediate",
      "when the host evaluates what the GPU has found, if that decides about no packet. deferred: once the batch has "
      "left; immediate: for comparison, before"},
