@@ -128,8 +128,7 @@ void Connection::release(MessageType type, std::uint32_t id) noexcept {
   Release message;
   message.type = type;
   message.id = id;
-  if (lost_.load()) return;
-  const std::lock_guard lock(mutex_);
+  // Whole messages are sent, so that another thread may be waiting for a reply meanwhile, from a proxy that hangs.
   if (lost_.load()) return;
   if (send_message(socket_.get(), bytes_of(message), {}, kLongestRelease) != 0) end();
 }

@@ -49,6 +49,7 @@ class Connection {
   /// Why it is lost.
   enum class Loss : std::uint8_t {
     gone,            // the proxy has gone, or does not serve this tenant any more; or nobody needs it
+    hangs,           // the proxy has an order, and does nothing
     tables_gone,     // tables of another tenant, of which stages are made
     cannot_exchange  // the proxy does not take new tables in the place of former ones
   };

@@ -79,7 +79,9 @@ void LaneWorker::run() noexcept {
       for (auto& [id, lane] : lanes_) {
         if (exchanges_tables) lane->pass_boundary();
         moved |= lane->poll();
-        all_idle &= lane->idle();
+        if (lane->idle()) continue;
+        lane->note_round();
+        all_idle = false;
       }
     }
     idle_rounds = moved ? 0 : idle_rounds + 1;

@@ -33,7 +33,7 @@ using ipc::Text;
 /// For `connect_to`.
 inline constexpr ipc::Service kService{"the proxy", "penstock proxy serve"};
 
-inline constexpr std::uint32_t kProtocolVersion = 4;
+inline constexpr std::uint32_t kProtocolVersion = 5;
 
 inline constexpr std::size_t kMostMemories = 64;  // that a tenant has open at a time
 inline constexpr std::size_t kMostTables = 64;    // of a recipe

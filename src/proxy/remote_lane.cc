@@ -189,10 +189,21 @@ bool RemoteLane::start(const Batch& batch, std::size_t segment, std::span<std::u
 }
 
 void RemoteLane::submit(const Order& order) noexcept {
+  standstill_.begin(Standstill::Clock::now());
   slot().write_order(order);
   // In one order with what the proxy's thread does before it sleeps: one of both sees what the other one has written.
   slot().submitted.store(++number_, std::memory_order_seq_cst);
   if (completion().sleeping.load(std::memory_order_seq_cst) != 0) static_cast<void>(::eventfd_write(wake_.get(), 1));
+}
+
+/// While an order is not over. What the device writes for a proxy that goes on later is memory of this lane only, which
+/// nobody uses any more then.
+bool RemoteLane::is_lost() noexcept {
+  constexpr std::uint32_t kInterval = 64;  // lanes are polled millions of times in a second
+  if (++looks_ % kInterval == 0 &&
+      standstill_.look(completion().rounds.load(std::memory_order_relaxed), Standstill::Clock::now()))
+    connection_->end(Connection::Loss::hangs);
+  return connection_->is_lost();
 }
 
 gpu::Progress RemoteLane::progress() noexcept {
@@ -207,7 +218,7 @@ gpu::Progress RemoteLane::progress() noexcept {
     failed_ = true;
     return gpu::Progress::kFailed;
   }
-  return connection_->is_lost() ? gpu::Progress::kFailed : gpu::Progress::kRunning;
+  return is_lost() ? gpu::Progress::kFailed : gpu::Progress::kRunning;
 }
 
 /// Whether stages of granted tables have decided as their functions can.
@@ -272,7 +283,7 @@ void RemoteLane::abandon() noexcept {
     slot().cancelled.store(number_);
     static_cast<void>(::eventfd_write(wake_.get(), 1));
     // Once the proxy has gone, its device does not use the memory either.
-    while (!is_over() && !connection_->is_lost()) std::this_thread::yield();
+    while (!is_over() && !is_lost()) std::this_thread::yield();
   }
   failed_ = false;
 }
@@ -294,7 +305,7 @@ std::uint32_t RemoteLane::fetch(std::size_t packet, PacketDescriptor& descriptor
   order.fetched = static_cast<std::uint32_t>(packet);
   submit(order);
   while (!is_over()) {
-    if (connection_->is_lost()) return 0;
+    if (is_lost()) return 0;
     std::this_thread::yield();
   }
   const auto& fetched = *reinterpret_cast<const SharedPicture*>(of_proxy_.at(layout_.pictures_at));

@@ -17,6 +17,7 @@
 #include "port/live/file_descriptor.h"
 #include "proxy/connection.h"
 #include "proxy/lane_pages.h"
+#include "proxy/standstill.h"
 #include "ring/lane.h"
 
 namespace penstock::proxy {
@@ -91,6 +92,7 @@ class RemoteLane final : public ring::Lane, public function::GrantingLane {
     return *reinterpret_cast<const Completion*>(of_proxy_.at(0));
   }
   [[nodiscard]] bool is_over() const noexcept { return completion().done.load(std::memory_order_acquire) == number_; }
+  [[nodiscard]] bool is_lost() noexcept;
   void submit(const Order& order) noexcept;
   [[nodiscard]] bool take_results() noexcept;
   [[nodiscard]] bool are_possible(std::span<const Verdict> verdicts) const noexcept;
@@ -113,6 +115,8 @@ class RemoteLane final : public ring::Lane, public function::GrantingLane {
 
   Order order_;               // the last one
   std::uint32_t number_ = 0;  // its number
+  Standstill standstill_;     // of the proxy, while it has that order
+  std::uint32_t looks_ = 0;   // for it
   bool busy_ = false;
   bool failed_ = false;  // nothing was submitted
   std::uint32_t stages_version_ = 0;

@@ -12,6 +12,7 @@
 #include "gpu/cuda_error.h"
 #include "proxy/loaded_of_run.h"
 #include "proxy/remote_lane.h"
+#include "proxy/standstill.h"
 
 namespace penstock::proxy {
 
@@ -73,6 +74,9 @@ class RemoteProxy final : public run::RemoteDevice {
   std::string loss() const override {
     switch (loaded()->connection()->loss()) {
       case Connection::Loss::gone: break;
+      case Connection::Loss::hangs:
+        return fmt::format("{} hangs, or is stopped: it has done nothing about a batch for {} s", name(),
+                           Standstill::kLongest.count());
       case Connection::Loss::tables_gone:
         return fmt::format("tables that another process had granted have gone from {}", name());
       case Connection::Loss::cannot_exchange: return fmt::format("this run has left {}", name());

@@ -67,6 +67,11 @@ void close_others_at_exec(int kept) {
   }
 }
 
+std::string why_lost(const Server& server) {
+  if (!server.hangs()) return "is lost: an error has ended this process's use of it";
+  return fmt::format("hangs: a batch has been there for more than {}", format_duration(server.longest_batch()));
+}
+
 /// Returns errno if it fails.
 int execute_anew(const Server& server, unsigned in_a_row) {
   std::string words = system_file("/proc/self/cmdline");
@@ -122,7 +127,7 @@ Result<void> serve(Server& server, const std::atomic<bool>& stop) {
     const Clock::duration lived = Clock::now() - began;
     const std::chrono::seconds least = least_life(server.restarts_in_a_row());
     if (!std::exchange(told, true))
-      log_error("{} is lost: an error has ended this process's use of it. The program starts again{}", server.device(),
+      log_error("{} {}. The program starts again{}", server.device(), why_lost(server),
                 lived < least ? fmt::format(" in {}", format_duration(least - lived)) : "");
     if (lived < least) continue;
     // A signal from here on ends the process at once: its handler would only tell the program that is replaced.
@@ -131,6 +136,11 @@ Result<void> serve(Server& server, const std::atomic<bool>& stop) {
     if (stop.load()) break;
     const int error = execute_anew(server, lived < kLong ? server.restarts_in_a_row() + 1 : 1);
     return failure(Error{{}, "the program cannot start again", std::system_category().message(error), ""});
+  }
+  if (server.hangs()) {
+    log_info("the proxy of {} ends", server.device());
+    server.listener().remove_file();
+    std::_Exit(EXIT_SUCCESS);
   }
   return {};
 }

@@ -36,7 +36,7 @@ struct Inheritance {
 [[nodiscard]] std::chrono::seconds least_life(unsigned in_a_row) noexcept;
 
 /// Serves until `stop`. If the device is lost, does not return, unless the program cannot be executed: that is an
-/// error.
+/// error. If the device hangs, so that its tenants' end would wait for it, the process ends here.
 [[nodiscard]] Result<void> serve(Server& server, const std::atomic<bool>& stop);
 
 }  // namespace penstock::proxy

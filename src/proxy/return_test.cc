@@ -15,6 +15,7 @@
 #include <deque>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -38,6 +39,7 @@ using AddFunctions = std::function<void(FakeChain&)>;
 using Clock = std::chrono::steady_clock;
 
 constexpr unsigned kWorkers = 2;
+constexpr unsigned kNeverDone = std::numeric_limits<unsigned>::max();  // polls of a device that hangs
 
 bool eventually(const std::function<bool()>& condition) {
   const Clock::time_point end = Clock::now() + std::chrono::seconds{30};
@@ -249,6 +251,55 @@ TEST_F(Return, BringsAllTenantsBackWhenTheDeviceIsLostInFlight) {
     tenant.expect_what_the_twins_do();
     EXPECT_GT(tenant.report().gpu->failures, 0U);
   }
+}
+
+TEST_F(Return, GivesADeviceUpThatHangs) {
+  longest_batch_ = std::chrono::milliseconds{300};
+  start();
+  Tenant tenant(path_, block_some);
+  ASSERT_TRUE(tenant.works());
+  ::usleep(400'000);
+  EXPECT_FALSE(server_->hangs()) << "many batches may take longer together";
+  device_.polls = kNeverDone;
+  EXPECT_TRUE(eventually([&] { return server_->hangs(); }));
+  EXPECT_TRUE(server_->is_lost());
+  ASSERT_TRUE(eventually([&] { return tenant.losses() == 1; }));
+  ASSERT_TRUE(tenant.processes()) << "on the CPU";
+  lose();
+  device_.polls = 1;
+  start();
+  ASSERT_TRUE(eventually([&] { return tenant.works(); }));
+  tenant.end();
+  tenant.expect_what_the_twins_do();
+}
+
+TEST_F(Return, EndsWhenItIsStoppedBeforeItsFirstBatchIsDone) {
+  device_.polls = kNeverDone;
+  start();
+  FakeChain chain;
+  chain.add_source("in", [](unsigned, Batch&) {
+    ADD_FAILURE() << "polled";
+    return port::RxStatus::end;
+  });
+  chain.add_sink("out");
+  block_some(chain);
+  chain.settings.processor = function::Processor::gpu;
+  auto lanes = remote_lanes(path_, {"tenant"}, WithoutProxy::fails);
+  ASSERT_TRUE(lanes);
+  chain.settings.remote = std::move(*lanes);
+  std::atomic<bool> stop{false};
+  std::thread stops([&] {
+    EXPECT_TRUE(eventually([&] { return device_.lanes > 0; }));
+    ::usleep(50'000);
+    stop = true;
+  });
+  const Clock::time_point begun = Clock::now();
+  const auto result = run::run(chain, {}, stop);
+  EXPECT_LT(Clock::now() - begun, std::chrono::seconds{10}) << "not kMostWarmUp";
+  stops.join();
+  ASSERT_TRUE(result) << to_string(result.error());
+  EXPECT_EQ(result->report.in.packets, 0U);
+  EXPECT_TRUE(result->errors.empty()) << to_string(result->errors);
 }
 
 TEST_F(Return, GivesEverythingBackThatWasLost) {

@@ -87,6 +87,7 @@ bool Server::is_lost() const noexcept {
   constexpr std::chrono::milliseconds kLook{50};
   const auto now = steady_clock::now().time_since_epoch();
   std::int64_t looked_at = looked_at_.load();
+  if (hangs()) lost_.store(true);
   if (!lost_.load() && now - std::chrono::nanoseconds(looked_at) >= kLook &&
       looked_at_.compare_exchange_strong(looked_at, std::chrono::nanoseconds(now).count()) && backend_->is_lost())
     lost_.store(true);
@@ -265,6 +266,7 @@ Result<Quota> Server::admit(const Hello& hello, const Peer& peer, TenantState& t
   quota.latency = std::chrono::microseconds{hello.latency_us};
   quota.device_bytes = hello.memory == 0 ? most : hello.memory;
   quota.host_bytes = settings_.host_bytes;
+  tenant.longest_batch = settings_.longest_batch;
   quota.bytes_per_second = least_limit(hello.bytes_per_second, settings_.unit_bytes_per_second * quota.profile.units);
   quota.batches = least_limit(hello.batches, settings_.batches);
   if (auto given = give_multiprocessors(quota, tenant); !given) return failure(std::move(given.error()));

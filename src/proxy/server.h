@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <list>
@@ -39,6 +40,7 @@ struct ServerSettings {
   std::uint64_t host_bytes = std::uint64_t{4} << 30;  // that a tenant may let the device access
   unsigned batches = 0;                               // of a tenant on the device; 0: no limit
   MultiprocessorShares multiprocessors = MultiprocessorShares::all;
+  std::chrono::nanoseconds longest_batch = std::chrono::seconds{30};  // if one takes longer, the device hangs
   unsigned user_units = Profile::kWhole;  // sixteenths of a user's tenants together
   // Most bytes per second to and from the device, both together; 0: no limit.
   std::uint64_t unit_bytes_per_second = 0;  // for each sixteenth that a tenant has
@@ -60,12 +62,15 @@ class Server final : private Admission {
 
   /// Whether the device is lost: nothing can be run any more.
   [[nodiscard]] bool is_lost() const noexcept;
+  /// Whether that is because it hangs, so that the end of a tenant may never come.
+  [[nodiscard]] bool hangs() const noexcept { return backend_->hangs(); }
   [[nodiscard]] std::string status(bool prometheus) const override;
 
   // What is passed on if the program is executed anew (restart.h).
 
   [[nodiscard]] std::string device() const { return backend_->device(); }
   [[nodiscard]] const Listener& listener() const noexcept { return listener_; }
+  [[nodiscard]] std::chrono::nanoseconds longest_batch() const noexcept { return settings_.longest_batch; }
   [[nodiscard]] Policy policy() const {
     return arbiter_.with([](Scheduler& scheduler) { return scheduler.policy(); });
   }

@@ -33,8 +33,9 @@ void LaneKeeper::keep(const std::stop_token& stop) {
   static_cast<void>(::pthread_setname_np(::pthread_self(), "lane-keeper"));
   if (lost_at_) find_again(stop);
   Clock::time_point connected_at = Clock::now();
-  while (wait(stop, kLook)) {
-    if (!device_.is_lost()) continue;
+  for (bool goes_on = true; goes_on;) {
+    goes_on = wait(stop, kLook);
+    if (lost_at_ || !device_.is_lost()) continue;
     if (Clock::now() - connected_at >= pauses_.steady) pause_ = pauses_.first;
     note_loss();
     log_warning("{}: the CPU does the work of its lanes until there are new ones", device_.loss());

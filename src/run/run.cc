@@ -38,6 +38,7 @@
 #include "run/opener.h"
 #include "run/packet_sharing.h"
 #include "run/receiver.h"
+#include "run/set_up_watch.h"
 #include "run/shared_queue.h"
 #include "run/taps.h"
 #include "run/worker.h"
@@ -283,6 +284,7 @@ class RunningChain final : public Run {
   [[nodiscard]] std::vector<report::WorkerPlacement> placement_report() const;
   [[nodiscard]] Result<void> make_opener();
   [[nodiscard]] Result<bool> open();
+  [[nodiscard]] Result<void> make_workers_unless_stopped();
   [[nodiscard]] Result<void> make_workers();
   [[nodiscard]] Result<void> start_workers();
   [[nodiscard]] Result<void> let_packets_in();
@@ -381,7 +383,8 @@ Result<void> RunningChain::start() {
     if (settings.gpu_shares.choice == plan::GpuShares::Choice::automatic) choose_gpu_shares(chain_);
     if (auto plan = chain_.device_plan()) plan_ = std::move(*plan);
   }
-  if (auto made = make_workers(); !made) return made;
+  if (auto made = make_workers_unless_stopped(); !made) return made;
+  if (never_began_) return {};
   changing_.assign(workers_.size(), false);
   // The packet rings exist by now, and devices are ready for the ports' memory.
   const auto opened = open();
@@ -421,6 +424,25 @@ Result<void> RunningChain::make_opener() {
   if (const int error = keep_only(needs->to_run); error != 0)
     log_warning("cannot give up capabilities: {}", std::system_category().message(error));
   return {};
+}
+
+/// If it is stopped, and cannot go on because of that, the run is over.
+Result<void> RunningChain::make_workers_unless_stopped() {
+  const Clock::time_point begun = Clock::now();
+  std::optional<SetUpWatch> watch;
+  try {
+    if (is_device(chain_.settings.processor)) watch.emplace(stop_, chain_.settings.remote.get());
+  } catch (const std::system_error& error) {
+    return failure(Error{{}, "cannot start a thread", error.code().message(), "a higher process limit"});
+  }
+  try {
+    return make_workers();
+  } catch (const gpu::CudaError&) {
+    if (!stop_.load()) throw;
+    log_info("stopped while the run was set up");
+    never_began_ = RunResult{make_report(chain_, {}, Clock::now() - begun), {}};
+    return {};
+  }
 }
 
 /// Makes each worker on its cores, so that the memory that this touches is on their node, and pinned memory on that of
@@ -553,7 +575,8 @@ Result<void> RunningChain::let_packets_in() {
 /// Called when all workers have ended.
 Errors RunningChain::close() {
   if (lane_keeper_ != nullptr) lane_keeper_->stop();
-  static_cast<void>(collect_ended());  // stages write the rest of their logs
+  if (chain_.settings.remote != nullptr) chain_.settings.remote->disconnect();  // a reload may wait for an answer
+  static_cast<void>(collect_ended());                                           // stages write the rest of their logs
   const std::lock_guard lock(functions_);
   for (NamedFunction& named : chain_.functions) named.function->end_run();
   for (const auto& worker : workers_) ended_at_ = std::max(ended_at_, worker->ended_at());

@@ -83,6 +83,48 @@ TEST_F(ProxyRuns, MayDieWithoutTheLossOfAPacket) {
   EXPECT_THAT(read("out"), HasSubstr("endless.yaml"));
 }
 
+TEST_F(ProxyRuns, GoOnWithoutAProxyThatHangs) {
+  const std::string chain = "ports:\n  in: {generator: {rate: 20kpps}}\n  out: {\"null\": {}}\nchain:\n  - block: {}\n";
+  write("stays.yaml", chain + "run: {proxy: sock, duration: 12s}\noutputs: {report: stays.json}\n");
+  write("ends.yaml", chain + "run: {proxy: sock}\noutputs: {report: ends.json}\n");
+  ASSERT_EQ(
+      script("proxy; tenant run -q stays.yaml & STAYS=$!; '" PENSTOCK_PROXY_PROGRAM "' run -q ends.yaml & ENDS=$!\n"
+             "tenants 2 || exit 2; sleep 0.5; kill -STOP $PROXY; sleep 0.5; kill -TERM $ENDS\n"
+             "timeout 30 tail --pid=$ENDS -f /dev/null || exit 3; wait $ENDS || exit 4\n"
+             "sleep 1; kill -CONT $PROXY; tenants 1 || exit 5; wait $STAYS"),
+      0)
+      << read("err");
+  for (const char* const name : {"stays.json", "ends.json"}) {
+    const auto report = json(name);
+    const auto& packets = report["packets"];
+    EXPECT_EQ(packets["in"], packets["forwarded"]) << report.dump(2);
+    EXPECT_GT(packets["in"], 10000);
+    EXPECT_EQ(report["gpu"]["proxy"]["losses"], 1) << report.dump(2);
+    EXPECT_GT(report["gpu"]["failures"], 0);
+  }
+  EXPECT_EQ(json("stays.json")["gpu"]["proxy"]["connected"], true) << "it came back";
+  EXPECT_EQ(json("ends.json")["gpu"]["proxy"]["connected"], false);
+  EXPECT_THAT(read("err"), HasSubstr("the proxy at sock hangs, or is stopped: it has done nothing about a batch for 5 "
+                                     "s: the CPU does the work"));
+}
+
+TEST_F(ProxyRuns, EndsAlthoughAReloadWaitsForAProxyThatHangs) {
+  write("waits.yaml",
+        "ports:\n  in: {pcap: {read: \"-\"}}\n  out: {\"null\": {}}\nchain:\n  - block: {}\n"
+        "run: {proxy: sock}\noutputs: {control: control, report: report.json}\n");
+  ASSERT_EQ(
+      script("proxy; mkfifo pipe; sleep 100 >pipe & SLEEP=$!; '" PENSTOCK_PROXY_PROGRAM
+             "' run -q waits.yaml <pipe & RUN=$!\n"
+             "head -c 24 in.pcap >pipe\n"
+             "for i in $(seq 100); do penstock ctl --socket control stats >/dev/null 2>&1 && break; sleep 0.05; done\n"
+             "kill -STOP $PROXY; penstock ctl --socket control reload >reload 2>&1 & RELOAD=$!\n"
+             "sleep 1; kill -0 $RELOAD || exit 3; kill -TERM $RUN; timeout 10 tail --pid=$RUN -f /dev/null; RC=$?\n"
+             "kill -CONT $PROXY; kill $SLEEP; [ $RC -eq 0 ] || exit 4; wait $RUN || exit 5; wait $RELOAD; true"),
+      0)
+      << read("err");
+  EXPECT_EQ(json("report.json")["packets"]["in"], 0);
+}
+
 /// Runs that read the same packets as the CPU's run, but from pipes that are filled slowly.
 class ReturningRuns : public ProxyProgram {
  protected:

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -24,6 +25,7 @@ class ServedProxy : public ::testing::Test {
   void start() {
     ServerSettings settings;
     settings.path = path_;
+    settings.longest_batch = longest_batch_;
     auto server = Server::start(std::move(settings), std::make_unique<HostBackend>(device_, kBlockKernels));
     ASSERT_TRUE(server) << to_string(server.error());
     server_ = std::move(*server);
@@ -33,6 +35,7 @@ class ServedProxy : public ::testing::Test {
                              fmt::format("penstock-served-{}-{}", ::getpid(),
                                          ::testing::UnitTest::GetInstance()->current_test_info()->name()))
                                 .string();
+  std::chrono::nanoseconds longest_batch_ = std::chrono::seconds{30};
   HostDevice device_;
   std::unique_ptr<Server> server_;
 };
