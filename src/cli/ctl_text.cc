@@ -251,6 +251,13 @@ std::string status_text(const Json& status) {
                         reads ? "reads" : "", reads && writes ? " and " : "", writes ? "writes" : "",
                         link.is_null() ? "" : ", link " + word(link));
   }
+  for (const Json& process : status.value("processes", Json::array())) {  // not of a run of an earlier version
+    const std::string what = process.at("function").is_null() ? "proxy" : "process of " + word(process.at("function"));
+    const auto losses = process.at("losses").get<std::uint64_t>();
+    text += fmt::format("{} at {}: {}{}\n", what, word(process.at("socket")),
+                        process.at("connected").get<bool>() ? "connected" : "NOT CONNECTED",
+                        losses == 0 ? "" : fmt::format("; lost {}", format_count(losses, "time")));
+  }
   text += format_count(status.at("reloads").get<std::uint64_t>(), "reload") + '\n';
   if (const Json& last = status.at("last_reload"); !last.is_null()) {
     const std::string outcome = last.at("outcome") == "in_use" ? "in use" : word(last.at("outcome"));

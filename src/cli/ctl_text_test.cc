@@ -71,6 +71,27 @@ TEST(CtlText, SaysWhetherTheRunHasItsProxy) {
               HasSubstr("\nconnected to the proxy; lost 2 times, 2.5 s without it\n"));
 }
 
+TEST(CtlText, SaysWhichProcessesTheRunHas) {
+  Json status = {{"penstock", {{"version", "1"}, {"commit", "c"}}},
+                 {"pid", 7},
+                 {"chain", "chain.yaml"},
+                 {"state", "running"},
+                 {"started", "today"},
+                 {"elapsed_s", 1.5},
+                 {"processor", "gpu"},
+                 {"workers", 1},
+                 {"functions", Json::array()},
+                 {"ports", Json::array()},
+                 {"reloads", 0},
+                 {"last_reload", nullptr}};
+  for (const char* const kind : {"without_effect", "cautions", "unsupported"}) status[kind] = Json::array();
+  EXPECT_THAT(status_text(status), Not(HasSubstr("connected"))) << "of an earlier version";
+  status["processes"] = {{{"function", nullptr}, {"socket", "p.sock"}, {"connected", false}, {"losses", 2}},
+                         {{"function", "nids"}, {"socket", "n.sock"}, {"connected", true}, {"losses", 0}}};
+  EXPECT_THAT(status_text(status), HasSubstr("\nproxy at p.sock: NOT CONNECTED; lost 2 times\n"
+                                             "process of nids at n.sock: connected\n"));
+}
+
 TEST(CtlText, ShowsTheMostFrequentReasonsForDropsFirst) {
   const std::string text = rates_text(stats_after(10), stats_after(12));
   ASSERT_THAT(text, HasSubstr("chain: queue_full"));

@@ -236,12 +236,9 @@ std::optional<report::RunReport> ControlServer::report() const {
 
 Json ControlServer::status() const {
   const std::lock_guard lock(mutex_);
-  RunState state{"starting", subject_.chain_file, started_, 0, 0, run_ != nullptr};
-  if (const auto report = this->report()) {
-    state.name = run_ == nullptr ? "ended" : subject_.stop_asked.load() ? "ending" : "running";
-    state.elapsed_s = report->elapsed_s();
-    state.reloads = report->reloads;
-  }
+  const auto report = this->report();
+  RunState state{"starting", subject_.chain_file, started_, report ? &*report : nullptr, run_ != nullptr};
+  if (report) state.name = run_ == nullptr ? "ended" : subject_.stop_asked.load() ? "ending" : "running";
   return status_json(subject_.loaded, subject_.reloader, state);
 }
 

@@ -129,11 +129,7 @@ std::string Monitor::metrics() const {
 std::string Monitor::live() const {
   const std::lock_guard lock(mutex_);
   const auto report = this->report();
-  RunState state{this->state(), subject_.chain_file, started_, 0, 0, run_ != nullptr};
-  if (report) {
-    state.elapsed_s = report->elapsed_s();
-    state.reloads = report->reloads;
-  }
+  const RunState state{this->state(), subject_.chain_file, started_, report ? &*report : nullptr, run_ != nullptr};
   const auto status = status_json(subject_.loaded, subject_.reloader, state);
   return live_json(plan_, status, report ? &*report : nullptr, facts())
       .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);

@@ -43,6 +43,26 @@ Json port_json(const run::NamedPort& named, const config::FixedParts& parts, boo
   return json;
 }
 
+/// What the run has in other processes.
+Json processes_json(const config::LoadedChain& loaded, const report::RunReport& report) {
+  Json processes = Json::array();
+  if (report.gpu && report.gpu->proxy) {
+    processes.push_back({{"function", nullptr},
+                         {"socket", loaded.chain.settings.proxy},
+                         {"connected", report.gpu->proxy->connected},
+                         {"losses", report.gpu->proxy->losses}});
+  }
+  for (const report::FunctionReport& function : report.functions) {
+    const auto process = function.details.find("process");
+    if (!function.details.is_object() || process == function.details.end()) continue;
+    processes.push_back({{"function", function.name},
+                         {"socket", process->at("socket")},
+                         {"connected", process->at("connected")},
+                         {"losses", process->at("losses")}});
+  }
+  return processes;
+}
+
 void add_warnings(Json& json, const Warnings& warnings) {
   json["unsupported"] = report::to_json(warnings.unsupported);
   json["without_effect"] = report::to_json(warnings.without_effect);
@@ -90,13 +110,14 @@ Json status_json(const config::LoadedChain& loaded, const Reloader& reloader, co
             {"chain", resolved_path(state.chain_file)},
             {"state", state.name},
             {"started", utc_text(state.started)},
-            {"elapsed_s", state.elapsed_s},
+            {"elapsed_s", state.report == nullptr ? 0.0 : state.report->elapsed_s()},
             {"processor", function::name(chain.settings.processor)},
             {"gpus", chain.settings.gpus},
             {"workers", chain.settings.workers},
             {"functions", functions},
             {"ports", ports},
-            {"reloads", state.reloads},
+            {"processes", state.report == nullptr ? Json::array() : processes_json(loaded, *state.report)},
+            {"reloads", state.report == nullptr ? 0 : state.report->reloads},
             {"last_reload", last ? to_json(*last) : Json()}};
   add_warnings(json, reloader.warnings());
   return json;

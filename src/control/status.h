@@ -30,8 +30,7 @@ struct RunState {
   std::string_view name;  // "starting", "running", "ending", "ended"
   const std::string& chain_file;
   std::chrono::system_clock::time_point started;  // the program
-  double elapsed_s = 0;                           // since packets flow
-  std::uint64_t reloads = 0;                      // and rollbacks
+  const report::RunReport* report = nullptr;      // null: packets do not flow yet
   bool ports_started = false;
 };
 /// The result of `status`.

@@ -44,6 +44,7 @@ using function::kBurst;
 struct Counters {
   std::atomic<std::uint64_t> lost_packets{0};  // not decided by the process
   std::atomic<std::uint64_t> losses{0};        // of the process
+  std::atomic<bool> is_there{true};            // since the last of them
   std::atomic<std::uint64_t> copied{0};        // packets that had to be copied
   std::atomic<std::uint64_t> confirmed{0};     // packets that the process got with what a device had found
   std::atomic<std::uint64_t> clear{0};         // packets that it did not get, since nothing had been found
@@ -113,15 +114,13 @@ class RemoteFunction final : public function::NetworkFunction,
     return served_->tracks_flows() ? "flows in another process" : "";
   }
   std::shared_ptr<conntrack::ConnectionTables> connections() const noexcept override { return tables_; }
-  using function::NetworkFunction::explain;
+  std::optional<function::Explanation> explain(PacketView /*packet*/) const override { return explanation(); }
   function::Explanation explain(PacketView /*packet*/, conntrack::Connections& /*connections*/) const override {
-    function::Explanation explanation;
-    explanation.decided_by = "the process at " + settings_.socket;
-    explanation.depends_on = "what this process decides";
-    return explanation;
+    return explanation();
   }
   void report(nlohmann::json& into) const override {
     into["process"] = {{"socket", settings_.socket},
+                       {"connected", counters_->is_there.load()},
                        {"losses", counters_->losses.load()},
                        {"lost_packets", counters_->lost_packets.load()},
                        {"copied_packets", counters_->copied.load()}};
@@ -161,11 +160,19 @@ class RemoteFunction final : public function::NetworkFunction,
     const char* const why = link.take_loss();
     if (why == nullptr) return;
     counters_->losses.fetch_add(1, std::memory_order_relaxed);
+    counters_->is_there.store(false);
     log_warning("{}: the process at {} {}: its packets are {} until it is back", traits().name, settings_.socket, why,
                 settings_.passes_when_lost ? "passed" : "dropped");
   }
 
  private:
+  [[nodiscard]] function::Explanation explanation() const {
+    function::Explanation explanation;
+    explanation.decided_by = "the process at " + settings_.socket;
+    explanation.depends_on =
+        "what this process decides, which is not asked here: the packet is taken to pass it as it is";
+    return explanation;
+  }
   [[nodiscard]] std::shared_ptr<conntrack::ConnectionTables> make_tables() const;
   void start_watcher() {
     if (!watcher_.joinable()) watcher_ = std::thread([this] { watch(); });
@@ -939,6 +946,7 @@ void RemoteFunction::return_from_loss() {
     if (auto queue = Queue::make(link_, stage->worker(), traits().growth)) stage->offer(std::move(queue));
   }
   returned_at_ = Clock::now();
+  counters_->is_there.store(true);
   log_info("{}: the process at {} is back", traits().name, settings_.socket);
 }
 

@@ -210,6 +210,15 @@ TEST_F(StatefulFunction, CountsConnectionsOnceAfterAReload) {
   EXPECT_EQ(function["details"]["process"]["lost_packets"], 0);
 }
 
+TEST_F(FunctionProgram, ExplainsNothingInAnotherProcess) {
+  write("filter.yaml", "chain: [filter: {expression: udp}]");
+  endless("filter: {process: filter.sock}");
+  ASSERT_EQ(script("serve filter; penstock explain endless.yaml --packet udp 10.0.0.1:1 10.0.0.2:2"), 0) << read("err");
+  EXPECT_THAT(read("out"), HasSubstr("by the process at filter.sock"));
+  EXPECT_THAT(read("out"), HasSubstr("not certain: filter: it also decides by what this process decides, which is not "
+                                     "asked here: the packet is taken to pass it as it is"));
+}
+
 TEST_F(FunctionProgram, MayDieAndComeBack) {
   write("filter.yaml", "chain: [filter: {expression: udp}]");
   endless("filter: {process: filter.sock}");
@@ -221,6 +230,7 @@ TEST_F(FunctionProgram, MayDieAndComeBack) {
   expect_none_missing(report["packets"]);
   const auto& process = report["functions"][0]["details"]["process"];
   EXPECT_EQ(process["losses"], 1) << read("err");
+  EXPECT_EQ(process["connected"], true);
   EXPECT_GT(process["lost_packets"], 0);
   EXPECT_LT(process["lost_packets"], 40000) << "it was not used again: " << read("err");
   EXPECT_EQ(report["packets"]["dropped"], process["lost_packets"]);

@@ -117,12 +117,15 @@ TEST_F(ProxyRuns, EndsAlthoughAReloadWaitsForAProxyThatHangs) {
              "' run -q waits.yaml <pipe & RUN=$!\n"
              "head -c 24 in.pcap >pipe\n"
              "for i in $(seq 100); do penstock ctl --socket control stats >/dev/null 2>&1 && break; sleep 0.05; done\n"
+             "penstock ctl --socket control --json status >status.json\n"
              "kill -STOP $PROXY; penstock ctl --socket control reload >reload 2>&1 & RELOAD=$!\n"
              "sleep 1; kill -0 $RELOAD || exit 3; kill -TERM $RUN; timeout 10 tail --pid=$RUN -f /dev/null; RC=$?\n"
              "kill -CONT $PROXY; kill $SLEEP; [ $RC -eq 0 ] || exit 4; wait $RUN || exit 5; wait $RELOAD; true"),
       0)
       << read("err");
   EXPECT_EQ(json("report.json")["packets"]["in"], 0);
+  EXPECT_EQ(json("status.json")["processes"][0]["socket"], "sock") << read("status.json");
+  EXPECT_EQ(json("status.json")["processes"][0]["connected"], true);
 }
 
 /// Runs that read the same packets as the CPU's run, but from pipes that are filled slowly.
