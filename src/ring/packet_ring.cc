@@ -5,7 +5,8 @@
 
 #include <sys/mman.h>
 
-#include <cstring>
+#include <algorithm>
+#include <span>
 #include <type_traits>
 
 #include "base/shared_memory.h"
@@ -48,9 +49,13 @@ PacketRing::PacketRing(const RingShape& shape, const PacketMemory* lent)
   if (shape_.shared) spare_ = make_batch(most_batches_);
 }
 
-void PacketRing::make_resident() noexcept {
+void PacketRing::make_resident(const std::stop_token& stop) noexcept {
+  constexpr std::size_t kPart = std::size_t{64} << 20;
+  const std::span<std::uint8_t> memory(static_cast<std::uint8_t*>(descriptors_.get()),
+                                       descriptors_.get_deleter().length);
   // No batch has packets yet, so nothing is overwritten.
-  std::memset(descriptors_.get(), 0, descriptors_.get_deleter().length);
+  for (std::size_t at = 0; at < memory.size() && !stop.stop_requested(); at += kPart)
+    std::ranges::fill(memory.subspan(at, std::min(kPart, memory.size() - at)), std::uint8_t{0});
 }
 
 Batch* PacketRing::make_batch(std::size_t i) noexcept {

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <stop_token>
 #include <vector>
 
 #include "packet/batch.h"
@@ -56,8 +57,8 @@ class PacketRing {
   [[nodiscard]] Batch& spare() const noexcept { return *spare_; }
 
   /// Makes the kernel allocate the descriptors' pages now instead of when batches are first filled. Pinning does this
-  /// for the frames.
-  void make_resident() noexcept;
+  /// for the frames. Returns early if `stop` is requested.
+  void make_resident(const std::stop_token& stop) noexcept;
 
   [[nodiscard]] std::size_t waiting() const noexcept { return waiting_count_; }
   [[nodiscard]] std::size_t waiting_bytes() const noexcept { return waiting_bytes_; }

@@ -94,13 +94,17 @@ LaneSet make_lane_set(const Chain& chain, const plan::DevicePlan& plan, std::uni
 /// Without lanes if they are to be in another process that is not there yet.
 LaneSet make_first_lane_set(const Chain& chain, const plan::DevicePlan& plan, unsigned worker, ring::PacketRing& ring) {
   // Pages for descriptors are allocated while lanes are made.
-  const std::jthread resident([&ring] { ring.make_resident(); });
+  std::jthread resident([&ring](const std::stop_token& stop) { ring.make_resident(stop); });
   auto factory = make_lane_factory(chain.settings, worker);
-  if (!factory->is_remote() || !factory->is_lost()) return make_lane_set(chain, plan, std::move(factory), worker, ring);
-  LaneSet none;
-  none.factory = std::move(factory);
-  none.lanes.resize(lanes_of(chain.settings, worker));
-  return none;
+  LaneSet set;
+  if (!factory->is_remote() || !factory->is_lost()) {
+    set = make_lane_set(chain, plan, std::move(factory), worker, ring);  // if it throws, the thread stops early
+  } else {
+    set.factory = std::move(factory);
+    set.lanes.resize(lanes_of(chain.settings, worker));
+  }
+  resident.join();
+  return set;
 }
 
 class WorkerOnDevice final : public DeviceExecutor {
