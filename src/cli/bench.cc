@@ -44,6 +44,7 @@ struct BenchArguments {
   experiments::Options options;
   std::string json;
   std::string plots;
+  std::string shown_plots;
   std::string chains;
   std::string from;
   bool markdown = false;
@@ -130,10 +131,23 @@ int list_experiments() {
   return written ? kDone : fail(written.error());
 }
 
-std::string rendered(const Experiment& experiment, const Record& record, Style style) {
+/// A plot that was drawn before, in Markdown. Empty: it was not.
+std::string shown_plot(const experiments::Figure& figure, const std::string& prefix) {
+  const std::string path = prefix + figure.id + ".svg";
+  std::error_code none;
+  if (prefix.empty() || !std::filesystem::exists(path, none)) return "";
+  return fmt::format("![{}]({})\n\n", figure.title, path);
+}
+
+/// `plots`: what the paths of plots that are shown begin with; empty: none are.
+std::string rendered(const Experiment& experiment, const Record& record, Style style, const std::string& plots) {
   std::string text = experiments::summary(experiment, record, style);
   for (const experiments::Figure& figure : experiment.figures()) {
-    if (has_points(figure, record)) text += '\n' + experiments::table(figure, record, style);
+    if (!has_points(figure, record)) continue;
+    std::string table = experiments::table(figure, record, style);
+    constexpr std::string_view kBreak = "\n\n";  // after the heading
+    table.insert(std::min(table.size(), table.find(kBreak) + kBreak.size()), shown_plot(figure, plots));
+    text += '\n' + table;
   }
   if (experiment.further_tables == nullptr) return text;
   const std::string further = experiment.further_tables(record, style);
@@ -190,7 +204,8 @@ Errors write_all(const Experiment& experiment, const Record& record, const Bench
   if (!arguments.chains.empty()) append(errors, write_chains(experiment, record, arguments.chains));
   note(write_stdout(json_to_stdout
                         ? to_json(record)
-                        : rendered(experiment, record, arguments.markdown ? Style::markdown : Style::terminal)));
+                        : rendered(experiment, record, arguments.markdown ? Style::markdown : Style::terminal,
+                                   arguments.shown_plots)));
   return errors;
 }
 
@@ -394,7 +409,15 @@ void add_bench(CLI::App& app, std::vector<std::string> command_line, int& exit_c
                        "show a record written by --json instead of measuring; - is standard input")
           ->check(not_empty("a file, or -"))
           ->type_name("FILE");
-  command->add_flag("--markdown", arguments->markdown, "print the tables as Markdown");
+  CLI::Option* const markdown = command->add_flag("--markdown", arguments->markdown, "print the tables as Markdown");
+  command
+      ->add_option("--show-plots", arguments->shown_plots,
+                   "above each table, show the plot whose path is PREFIX, the figure and .svg, if there is one: "
+                   "plots/chain-")
+      ->check(not_empty("the beginning of a path"))
+      ->needs(from)
+      ->needs(markdown)
+      ->type_name("PREFIX");
   command->add_option("--core-cost", "price and power of one core, for rates per dollar and per watt")
       ->check(cost_text())
       ->type_name("DOLLARS:WATTS");
