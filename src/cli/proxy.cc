@@ -148,9 +148,12 @@ int serve(const ServeOptions& options) {
   if (!server) return fail(server.error());
   log_info("the proxy of {} listens at {}{}", device, options.socket,
            restarts == 0 ? "" : fmt::format(", restart {}", restarts));
-  if (const auto served = proxy::serve(**server, stop); !served) return fail(served.error());
-  log_info("the proxy of {} ends", device);
-  return kDone;
+  const auto served = proxy::serve(**server, stop);
+  const int exit_code = served ? kDone : fail(served.error());
+  if (served) log_info("the proxy of {} ends", device);
+  const proxy::EndLimit limit(**server, options.socket);
+  server->reset();
+  return exit_code;
 }
 
 }  // namespace

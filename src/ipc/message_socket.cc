@@ -236,11 +236,9 @@ std::optional<Listener> Listener::adopt(const std::string& path, FileDescriptor 
 Listener::Listener(Listener&& other) noexcept
     : path_(std::exchange(other.path_, {})), socket_(std::move(other.socket_)), file_(other.file_) {}
 
-void Listener::remove_file() const noexcept { remove_socket_file(path_, file_); }
-
 Listener::~Listener() {
   if (path_.empty()) return;
-  remove_file();
+  remove_socket_file(path_, file_);
   while (FileDescriptor waiting{::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC)})
     close_foreign(std::move(waiting));
 }

@@ -86,8 +86,6 @@ class Listener {
   /// Non-blocking.
   [[nodiscard]] int fd() const noexcept { return socket_.get(); }
   [[nodiscard]] const SocketFile& file() const noexcept { return file_; }
-  /// Earlier than the destructor: for a process that cannot end in order.
-  void remove_file() const noexcept;
 
  private:
   Listener(std::string path, FileDescriptor socket, const SocketFile& file)

@@ -44,7 +44,6 @@ using function::kBurst;
 struct Counters {
   std::atomic<std::uint64_t> lost_packets{0};  // not decided by the process
   std::atomic<std::uint64_t> losses{0};        // of the process
-  std::atomic<bool> is_there{true};            // since the last of them
   std::atomic<std::uint64_t> copied{0};        // packets that had to be copied
   std::atomic<std::uint64_t> confirmed{0};     // packets that the process got with what a device had found
   std::atomic<std::uint64_t> clear{0};         // packets that it did not get, since nothing had been found
@@ -120,7 +119,7 @@ class RemoteFunction final : public function::NetworkFunction,
   }
   void report(nlohmann::json& into) const override {
     into["process"] = {{"socket", settings_.socket},
-                       {"connected", counters_->is_there.load()},
+                       {"connected", is_there_.load()},
                        {"losses", counters_->losses.load()},
                        {"lost_packets", counters_->lost_packets.load()},
                        {"copied_packets", counters_->copied.load()}};
@@ -160,7 +159,7 @@ class RemoteFunction final : public function::NetworkFunction,
     const char* const why = link.take_loss();
     if (why == nullptr) return;
     counters_->losses.fetch_add(1, std::memory_order_relaxed);
-    counters_->is_there.store(false);
+    is_there_.store(false);
     log_warning("{}: the process at {} {}: its packets are {} until it is back", traits().name, settings_.socket, why,
                 settings_.passes_when_lost ? "passed" : "dropped");
   }
@@ -169,8 +168,7 @@ class RemoteFunction final : public function::NetworkFunction,
   [[nodiscard]] function::Explanation explanation() const {
     function::Explanation explanation;
     explanation.decided_by = "the process at " + settings_.socket;
-    explanation.depends_on =
-        "what this process decides, which is not asked here: the packet is taken to pass it as it is";
+    explanation.depends_on = "what this process finds; it is not asked, and the packet is taken to pass unchanged";
     return explanation;
   }
   [[nodiscard]] std::shared_ptr<conntrack::ConnectionTables> make_tables() const;
@@ -195,6 +193,7 @@ class RemoteFunction final : public function::NetworkFunction,
   std::mutex mutex_;  // guards the next members; held while the watcher works for stages, which then do not end
   std::vector<RemoteStage*> stages_;
   unsigned made_stages_ = 0;
+  std::atomic<bool> is_there_{true};  // the process, by `link_`
   std::atomic<bool> stops_{false};
   std::condition_variable wake_;
   std::thread watcher_;  // connects again, and opens memory
@@ -940,13 +939,13 @@ void RemoteFunction::return_from_loss() {
   why_not_back_.clear();
   const std::lock_guard lock(mutex_);
   link_ = std::move(opened->link);
+  is_there_.store(true);  // before a worker can lose it again
   has_same_stage_ = exchanges_the_same(opened->description, description_);
   for (RemoteStage* const stage : stages_) {
     if (stops_.load() || link_->is_lost()) break;  // each queue may take its time
     if (auto queue = Queue::make(link_, stage->worker(), traits().growth)) stage->offer(std::move(queue));
   }
   returned_at_ = Clock::now();
-  counters_->is_there.store(true);
   log_info("{}: the process at {} is back", traits().name, settings_.socket);
 }
 

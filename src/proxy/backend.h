@@ -5,7 +5,6 @@
 
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -40,9 +39,6 @@ class Backend {
   virtual void select() const = 0;
   /// Whether an error has ended this process's use of the device.
   [[nodiscard]] virtual bool is_lost() const noexcept = 0;
-  /// A batch does not end, so whoever waits for the device may wait for ever. It is given up as if it were lost.
-  void note_hang() const noexcept { hangs_.store(true, std::memory_order_relaxed); }
-  [[nodiscard]] bool hangs() const noexcept { return hangs_.load(std::memory_order_relaxed); }
   /// Lets the device access host memory until the result is destroyed. Throws.
   [[nodiscard]] virtual std::shared_ptr<void> open(std::span<std::uint8_t> memory) const = 0;
   /// Null for an unknown kernel.
@@ -57,9 +53,6 @@ class Backend {
   [[nodiscard]] virtual std::unique_ptr<ring::Lane> make_lane(const ring::LaneShape& shape, ring::LaneStages stages,
                                                               const ring::LaneMemory& memory,
                                                               const MultiprocessorPart* part) const = 0;
-
- private:
-  mutable std::atomic<bool> hangs_{false};
 };
 
 /// A GPU, which runs these kernels. Throws gpu::CudaError if there is none.

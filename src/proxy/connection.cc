@@ -20,9 +20,7 @@ namespace penstock::proxy {
 
 namespace {
 
-/// Checking and loading large tables takes seconds.
-constexpr std::chrono::seconds kLongestReply{60};
-constexpr std::chrono::seconds kLongestRelease{1};
+constexpr std::chrono::seconds kLongestRelease{5};
 constexpr std::chrono::milliseconds kLookInterval{1};
 
 std::optional<Reply> reply_of(const Received& received) {
@@ -55,10 +53,18 @@ bool write_part(int file, std::uint64_t at, std::span<const std::byte> bytes) {
 }  // namespace
 
 Result<std::shared_ptr<Connection>> Connection::open(const std::string& path, const TenantWish& wish) {
+  auto connection = open(path, wish, kLongestReply);
+  if (!connection) return failure(std::move(connection.error().errors));
+  return std::move(*connection);
+}
+
+tl::expected<std::shared_ptr<Connection>, run::NotConnected> Connection::open(const std::string& path,
+                                                                              const TenantWish& wish,
+                                                                              std::chrono::milliseconds longest) {
   auto socket = ipc::connect_to(path, kService);
-  if (!socket) return failure(std::move(socket.error()));
+  if (!socket) return tl::unexpected(run::NotConnected{std::move(socket.error())});
   std::shared_ptr<Connection> connection(new Connection(path, std::move(*socket)));
-  if (auto known = connection->introduce(wish); !known) return failure(std::move(known.error().errors));
+  if (auto known = connection->introduce(wish, longest); !known) return tl::unexpected(std::move(known.error()));
   return connection;
 }
 
@@ -74,7 +80,7 @@ std::shared_ptr<Connection> Connection::none(const std::string& path) {
   return connection;
 }
 
-tl::expected<void, run::NotConnected> Connection::introduce(const TenantWish& wish) {
+tl::expected<void, run::NotConnected> Connection::introduce(const TenantWish& wish, std::chrono::milliseconds longest) {
   Hello hello;
   hello.name = Text<64>(shortened(wish.name, sizeof hello.name));
   hello.profile = Text<8>(wish.profile);
@@ -82,25 +88,37 @@ tl::expected<void, run::NotConnected> Connection::introduce(const TenantWish& wi
   hello.memory = wish.limits.memory;
   hello.bytes_per_second = wish.limits.bytes_per_second;
   hello.batches = wish.limits.batches;
-  const auto answer = exchange(bytes_of(hello), {});
-  if (!answer) return tl::unexpected(run::NotConnected{{no_answer(path_, errno)}});
+  const auto answer = exchange(bytes_of(hello), {}, longest);
+  if (!answer) {
+    const int error = errno;
+    return tl::unexpected(run::NotConnected{{no_answer(path_, error)}, false, loss_.load() == Loss::no_answer});
+  }
   const auto reply = reply_of(*answer);
   if (!reply)
     return tl::unexpected(run::NotConnected{
         {Error{{path_, 0, 0}, "the proxy is of another release", "an unknown answer", "the same release"}}, true});
   if (reply->failed != 0)
     return tl::unexpected(run::NotConnected{{error_of(path_, *reply)}, reply->failed == Reply::kOtherVersion});
+  if (answer->descriptors.size() != 1)
+    return tl::unexpected(
+        run::NotConnected{{Error{{path_, 0, 0}, "this is no proxy", "an answer without its pulse", ""}}});
+  try {
+    pulse_ = SharedMapping(answer->descriptors.front().get(), sizeof(Pulse), /*writes=*/false);
+  } catch (const gpu::CudaError& error) {
+    return tl::unexpected(run::NotConnected{{Error{{path_, 0, 0}, error.what(), "", ""}}});
+  }
   device_ = reply->message.view();
   return {};
 }
 
-std::optional<Received> Connection::exchange(std::span<const std::byte> message, std::span<const int> descriptors) {
+std::optional<Received> Connection::exchange(std::span<const std::byte> message, std::span<const int> descriptors,
+                                             std::chrono::milliseconds longest) {
   const std::lock_guard lock(mutex_);
   if (lost_.load()) return errno = EPIPE, std::nullopt;
-  auto answer = ipc::exchange(socket_.get(), message, descriptors, sizeof(Reply), kLongestReply);
+  auto answer = ipc::exchange(socket_.get(), message, descriptors, sizeof(Reply), longest);
   if (!answer) {
     const int error = errno;
-    end();  // replies would not match requests any more
+    end(error == ETIMEDOUT ? Loss::no_answer : Loss::gone);  // replies would not match requests any more
     errno = error;
   }
   return answer;
@@ -114,7 +132,7 @@ void Connection::end(Loss why) noexcept {
 }
 
 Connection::Made Connection::request_bytes(std::span<const std::byte> message, std::span<const int> descriptors) {
-  auto answer = exchange(message, descriptors);
+  auto answer = exchange(message, descriptors, kLongestReply);
   const auto reply = answer ? reply_of(*answer) : std::nullopt;
   if (!reply) {
     throw gpu::CudaError(
@@ -130,7 +148,8 @@ void Connection::release(MessageType type, std::uint32_t id) noexcept {
   message.id = id;
   // Whole messages are sent, so that another thread may be waiting for a reply meanwhile, from a proxy that hangs.
   if (lost_.load()) return;
-  if (send_message(socket_.get(), bytes_of(message), {}, kLongestRelease) != 0) end();
+  if (const int error = send_message(socket_.get(), bytes_of(message), {}, kLongestRelease); error != 0)
+    end(error == ETIMEDOUT ? Loss::no_answer : Loss::gone);
 }
 
 bool Connection::is_lost() noexcept {

@@ -19,6 +19,7 @@
 #include "function/granted_stage.h"
 #include "function/stage_recipe.h"
 #include "proxy/protocol.h"
+#include "proxy/shared_mapping.h"
 #include "run/lane_factory.h"
 
 namespace penstock::proxy {
@@ -33,23 +34,35 @@ struct TenantWish {
 
 class Connection {
  public:
+  /// Checking and loading large tables takes seconds.
+  static constexpr std::chrono::seconds kLongestReply{60};
+
   /// Connects to the proxy at `path`, and becomes its tenant. An error says why the proxy does not take the tenant.
   [[nodiscard]] static Result<std::shared_ptr<Connection>> open(const std::string& path, const TenantWish& wish);
+  /// The same, if the proxy answers in time.
+  [[nodiscard]] static tl::expected<std::shared_ptr<Connection>, run::NotConnected> open(
+      const std::string& path, const TenantWish& wish, std::chrono::milliseconds longest);
   /// Without a proxy: it is lost.
   [[nodiscard]] static std::shared_ptr<Connection> none(const std::string& path);
   /// The two steps of `open`. The first one does not wait, and the second one ends early by `end`.
   [[nodiscard]] static Result<std::shared_ptr<Connection>> connect(const std::string& path);
-  [[nodiscard]] tl::expected<void, run::NotConnected> introduce(const TenantWish& wish);
+  [[nodiscard]] tl::expected<void, run::NotConnected> introduce(const TenantWish& wish,
+                                                                std::chrono::milliseconds longest = kLongestReply);
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   /// The proxy's: "GPU 0 (NVIDIA H200)".
   [[nodiscard]] const std::string& device() const noexcept { return device_; }
   /// Whether the proxy has gone, or does not serve this tenant any more. Cheap: asks the system now and then.
   [[nodiscard]] bool is_lost() noexcept;
+  /// Grows as long as the proxy goes on (Pulse).
+  [[nodiscard]] std::uint32_t beats() const noexcept {
+    return reinterpret_cast<const Pulse*>(pulse_.at(0))->beats.load(std::memory_order_relaxed);
+  }
   /// Why it is lost.
   enum class Loss : std::uint8_t {
     gone,            // the proxy has gone, or does not serve this tenant any more; or nobody needs it
-    hangs,           // the proxy has an order, and does nothing
+    hangs,           // the proxy's pulse has stood still
+    no_answer,       // the proxy has not taken a message, or not answered it, in time
     tables_gone,     // tables of another tenant, of which stages are made
     cannot_exchange  // the proxy does not take new tables in the place of former ones
   };
@@ -74,11 +87,13 @@ class Connection {
  private:
   Connection(std::string path, FileDescriptor socket) : path_(std::move(path)), socket_(std::move(socket)) {}
   Made request_bytes(std::span<const std::byte> message, std::span<const int> descriptors);
-  [[nodiscard]] std::optional<Received> exchange(std::span<const std::byte> message, std::span<const int> descriptors);
+  [[nodiscard]] std::optional<Received> exchange(std::span<const std::byte> message, std::span<const int> descriptors,
+                                                 std::chrono::milliseconds longest);
 
   const std::string path_;
   const FileDescriptor socket_;
   std::string device_;
+  SharedMapping pulse_;
   std::mutex mutex_;  // held from a request to its reply
   std::atomic<bool> lost_{false};
   std::atomic<Loss> loss_{Loss::gone};

@@ -79,8 +79,6 @@ struct Completion {
   static constexpr std::uint32_t kDone = 0, kFailed = 1, kTablesEnded = 2;
   alignas(64) std::atomic<std::uint32_t> done;  // the number of the last order that is over
   std::atomic<std::uint32_t> sleeping;          // the proxy looks for orders again once the eventfd is written
-  // Changes while the proxy has an order that is not over. A proxy where it does not is stopped, or hangs.
-  alignas(64) std::atomic<std::uint32_t> rounds;
   // Of that order:
   alignas(64) std::uint32_t failed;  // kTablesEnded: the tables of a stage, which another tenant had granted, have gone
   std::uint32_t fetched_length;

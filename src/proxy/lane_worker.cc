@@ -79,9 +79,7 @@ void LaneWorker::run() noexcept {
       for (auto& [id, lane] : lanes_) {
         if (exchanges_tables) lane->pass_boundary();
         moved |= lane->poll();
-        if (lane->idle()) continue;
-        lane->note_round();
-        all_idle = false;
+        all_idle &= lane->idle();
       }
     }
     idle_rounds = moved ? 0 : idle_rounds + 1;

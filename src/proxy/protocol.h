@@ -8,6 +8,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -44,7 +45,7 @@ inline constexpr std::size_t kMostWorkers = 256;  // of a tenant
 inline constexpr std::uint32_t kLongestLatencyUs = 10'000'000;
 
 enum class MessageType : std::uint32_t {
-  hello = 1,      // * becomes a tenant
+  hello = 1,      // * becomes a tenant; the reply has a descriptor: the proxy's pulse
   open_memory,    // * with a memfd: packets and descriptors
   close_memory,   //
   load_tables,    // * with a memfd: arguments, then tables; new ones, or in the place of others
@@ -175,6 +176,12 @@ struct Reply {
   Text<320> found;               // of a failure
   Text<320> expected;            // of a failure
 };
+
+/// A page that tenants can only read. A proxy where it stays the same is stopped, or hangs.
+struct Pulse {
+  std::atomic<std::uint32_t> beats;  // several per second
+};
+static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 
 inline constexpr std::size_t kMostMessageBytes = sizeof(MakeLane);
 inline constexpr std::size_t kMostStatusBytes = std::size_t{160} << 10;

@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -51,17 +50,6 @@ std::shared_ptr<const RemoteMemory> OpenMemories::find(const void* memory) const
   return nullptr;
 }
 
-RemoteLane::Mapping::Mapping(int file, std::size_t bytes, bool writes) {
-  void* const memory = ::mmap(nullptr, bytes, writes ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, file, 0);
-  if (memory == MAP_FAILED)
-    throw gpu::CudaError(0, "cannot map a lane of the proxy: " + std::system_category().message(errno));
-  bytes_ = {static_cast<std::uint8_t*>(memory), bytes};
-}
-
-RemoteLane::Mapping::~Mapping() {
-  if (!bytes_.empty()) ::munmap(bytes_.data(), bytes_.size());
-}
-
 RemoteLane::RemoteLane(std::shared_ptr<Connection> connection, const ring::LaneShape& shape, ring::LaneStages stages,
                        unsigned worker, const RemoteMemories& memories, std::shared_ptr<const OpenMemories> of_run)
     : connection_(std::move(connection)),
@@ -77,8 +65,8 @@ RemoteLane::RemoteLane(std::shared_ptr<Connection> connection, const ring::LaneS
   Connection::Made made = connection_->request(*message);
   if (made.descriptors.size() != 3) throw gpu::CudaError(0, connection_->path() + ": not a lane of a proxy");
   id_ = made.id;
-  of_proxy_ = Mapping(made.descriptors[0].get(), layout_.proxy_bytes, /*writes=*/false);
-  of_tenant_ = Mapping(made.descriptors[1].get(), layout_.tenant_bytes, /*writes=*/true);
+  of_proxy_ = SharedMapping(made.descriptors[0].get(), layout_.proxy_bytes, /*writes=*/false);
+  of_tenant_ = SharedMapping(made.descriptors[1].get(), layout_.tenant_bytes, /*writes=*/true);
   wake_ = std::move(made.descriptors[2]);
   pictured_.reserve(ring::kMostPictured);
   results_.findings.reserve(kMostStages);
@@ -200,8 +188,7 @@ void RemoteLane::submit(const Order& order) noexcept {
 /// nobody uses any more then.
 bool RemoteLane::is_lost() noexcept {
   constexpr std::uint32_t kInterval = 64;  // lanes are polled millions of times in a second
-  if (++looks_ % kInterval == 0 &&
-      standstill_.look(completion().rounds.load(std::memory_order_relaxed), Standstill::Clock::now()))
+  if (++looks_ % kInterval == 0 && standstill_.look(connection_->beats(), Standstill::Clock::now()))
     connection_->end(Connection::Loss::hangs);
   return connection_->is_lost();
 }
@@ -247,8 +234,8 @@ bool RemoteLane::are_possible(std::span<const Verdict> verdicts) const noexcept 
 bool RemoteLane::take_results() noexcept {
   const Completion& completed = completion();
   const ring::SegmentShape& segment = shape_.segments[order_.segment];
-  const auto place = [](const Mapping& in, std::size_t first, std::size_t bytes, std::uint64_t at, std::size_t needed,
-                        std::uint8_t*& result) {
+  const auto place = [](const SharedMapping& in, std::size_t first, std::size_t bytes, std::uint64_t at,
+                        std::size_t needed, std::uint8_t*& result) {
     result = nullptr;
     if (at == Completion::kNone) return true;
     if (at > bytes || needed > bytes - at) return false;

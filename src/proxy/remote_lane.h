@@ -17,6 +17,7 @@
 #include "port/live/file_descriptor.h"
 #include "proxy/connection.h"
 #include "proxy/lane_pages.h"
+#include "proxy/shared_mapping.h"
 #include "proxy/standstill.h"
 #include "ring/lane.h"
 
@@ -63,22 +64,6 @@ class RemoteLane final : public ring::Lane, public function::GrantingLane {
   Crossed crossed() const noexcept override { return crossed_; }
 
  private:
-  /// Of a file that the proxy has made.
-  class Mapping {
-   public:
-    Mapping() = default;
-    Mapping(int file, std::size_t bytes, bool writes);
-    Mapping(const Mapping&) = delete;
-    Mapping& operator=(Mapping&& other) noexcept {
-      std::swap(bytes_, other.bytes_);
-      return *this;
-    }
-    ~Mapping();
-    [[nodiscard]] std::uint8_t* at(std::size_t offset) const noexcept { return bytes_.data() + offset; }
-
-   private:
-    std::span<std::uint8_t> bytes_;
-  };
   struct Place {
     std::uint32_t memory = 0;
     std::uint64_t offset = 0;
@@ -109,8 +94,8 @@ class RemoteLane final : public ring::Lane, public function::GrantingLane {
   };
   std::array<Lent, PacketMemory::kMostRegions> lent_;  // by region, as far as batches have had frames there
   std::uint32_t id_ = 0;
-  Mapping of_proxy_;
-  Mapping of_tenant_;
+  SharedMapping of_proxy_;
+  SharedMapping of_tenant_;
   port::FileDescriptor wake_;
 
   Order order_;               // the last one

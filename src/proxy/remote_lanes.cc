@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <mutex>
 #include <utility>
 
@@ -75,8 +76,9 @@ class RemoteProxy final : public run::RemoteDevice {
     switch (loaded()->connection()->loss()) {
       case Connection::Loss::gone: break;
       case Connection::Loss::hangs:
-        return fmt::format("{} hangs, or is stopped: it has done nothing about a batch for {} s", name(),
+        return fmt::format("{} hangs, or is stopped: it has not gone on for {} s", name(),
                            Standstill::kLongest.count());
+      case Connection::Loss::no_answer: return name() + " does not answer";
       case Connection::Loss::tables_gone:
         return fmt::format("tables that another process had granted have gone from {}", name());
       case Connection::Loss::cannot_exchange: return fmt::format("this run has left {}", name());
@@ -111,10 +113,12 @@ class RemoteProxy final : public run::RemoteDevice {
 
 Result<std::shared_ptr<run::RemoteDevice>> remote_lanes(const std::string& path, const TenantWish& wish,
                                                         WithoutProxy without) {
-  auto connection = Connection::open(path, wish);
-  if (!connection && without == WithoutProxy::begins_on_cpu && ipc::nobody_listens(path))
+  constexpr std::chrono::seconds kPatience{5};  // of a run that can begin without
+  const bool can_wait = without == WithoutProxy::fails;
+  auto connection = Connection::open(path, wish, can_wait ? Connection::kLongestReply : kPatience);
+  if (!connection && !can_wait && (connection.error().silent || ipc::nobody_listens(path)))
     connection = Connection::none(path);
-  if (!connection) return failure(std::move(connection.error()));
+  if (!connection) return failure(std::move(connection.error().errors));
   return std::make_shared<RemoteProxy>(path, wish, std::move(*connection));
 }
 

@@ -11,9 +11,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <condition_variable>
 #include <csignal>
 #include <cstdlib>
 #include <memory>
+#include <mutex>
+#include <stop_token>
 #include <string_view>
 #include <system_error>
 #include <thread>
@@ -21,6 +24,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "base/socket_path.h"
 #include "base/system_file.h"
 #include "base/units.h"
 #include "proxy/server.h"
@@ -69,7 +73,7 @@ void close_others_at_exec(int kept) {
 
 std::string why_lost(const Server& server) {
   if (!server.hangs()) return "is lost: an error has ended this process's use of it";
-  return fmt::format("hangs: a batch has been there for more than {}", format_duration(server.longest_batch()));
+  return "hangs";
 }
 
 /// Returns errno if it fails.
@@ -137,12 +141,21 @@ Result<void> serve(Server& server, const std::atomic<bool>& stop) {
     const int error = execute_anew(server, lived < kLong ? server.restarts_in_a_row() + 1 : 1);
     return failure(Error{{}, "the program cannot start again", std::system_category().message(error), ""});
   }
-  if (server.hangs()) {
-    log_info("the proxy of {} ends", server.device());
-    server.listener().remove_file();
-    std::_Exit(EXIT_SUCCESS);
-  }
   return {};
 }
+
+EndLimit::EndLimit(const Server& server, std::string path)
+    : thread_([path = std::move(path), file = server.listener().file(), device = server.device(),
+               hangs = server.hangs()](const std::stop_token& ended) {
+        constexpr std::chrono::seconds kLongest{10};
+        std::mutex mutex;
+        std::condition_variable_any wake;
+        std::unique_lock lock(mutex);
+        if (!hangs) wake.wait_for(lock, ended, kLongest, [] { return false; });
+        if (ended.stop_requested()) return;
+        log_error("{} does not end its work: the proxy ends without waiting for it", device);
+        remove_socket_file(path, file);
+        std::_Exit(EXIT_FAILURE);
+      }) {}
 
 }  // namespace penstock::proxy

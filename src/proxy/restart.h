@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "base/error.h"
 #include "proxy/protocol.h"
@@ -36,7 +37,18 @@ struct Inheritance {
 [[nodiscard]] std::chrono::seconds least_life(unsigned in_a_row) noexcept;
 
 /// Serves until `stop`. If the device is lost, does not return, unless the program cannot be executed: that is an
-/// error. If the device hangs, so that its tenants' end would wait for it, the process ends here.
+/// error.
 [[nodiscard]] Result<void> serve(Server& server, const std::atomic<bool>& stop);
+
+/// Ends the process in the end, if a proxy cannot end in order: what its tenants have on a device that hangs ends when
+/// the process does. Make it before the server is destroyed, and let it live until afterwards.
+class EndLimit {
+ public:
+  /// Throws std::system_error.
+  EndLimit(const Server& server, std::string path);
+
+ private:
+  std::jthread thread_;
+};
 
 }  // namespace penstock::proxy

@@ -15,7 +15,6 @@
 #include <deque>
 #include <filesystem>
 #include <functional>
-#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -39,7 +38,6 @@ using AddFunctions = std::function<void(FakeChain&)>;
 using Clock = std::chrono::steady_clock;
 
 constexpr unsigned kWorkers = 2;
-constexpr unsigned kNeverDone = std::numeric_limits<unsigned>::max();  // polls of a device that hangs
 
 bool eventually(const std::function<bool()>& condition) {
   const Clock::time_point end = Clock::now() + std::chrono::seconds{30};
@@ -88,6 +86,8 @@ class Tenant {
     const std::uint64_t before = run_->report().in.packets;
     return eventually([&] { return run_->report().in.packets > before + 1000; });
   }
+
+  void leave() const { chain_.settings.remote->disconnect(); }
 
   /// Ends the run, and compares what has left with what the twins alone make of the same packets.
   void end() {
@@ -236,7 +236,7 @@ TEST_F(Return, BringsAllTenantsBackWhenTheDeviceIsLostInFlight) {
   for (Tenant& tenant : tenants) ASSERT_TRUE(tenant.works());
   device_.lost = true;
   for (Tenant& tenant : tenants) ASSERT_TRUE(tenant.processes()) << "on the CPU";
-  EXPECT_TRUE(server_->is_lost());
+  EXPECT_TRUE(eventually([&] { return server_->is_lost(); }));
   for (Tenant& tenant : tenants) EXPECT_TRUE(eventually([&] { return tenant.is_lost(); })) << "they know it";
   EXPECT_TRUE(
       eventually([&] { return nlohmann::json::parse(ask_for_status(path_, false).value())["tenants"].empty(); }));
@@ -260,21 +260,36 @@ TEST_F(Return, GivesADeviceUpThatHangs) {
   ASSERT_TRUE(tenant.works());
   ::usleep(400'000);
   EXPECT_FALSE(server_->hangs()) << "many batches may take longer together";
-  device_.polls = kNeverDone;
+  device_.hangs = true;
   EXPECT_TRUE(eventually([&] { return server_->hangs(); }));
   EXPECT_TRUE(server_->is_lost());
   ASSERT_TRUE(eventually([&] { return tenant.losses() == 1; }));
   ASSERT_TRUE(tenant.processes()) << "on the CPU";
+  EXPECT_EQ(nlohmann::json::parse(ask_for_status(path_, false).value())["tenants"].size(), 1U) << "it cannot end";
+  device_.hangs = false;
   lose();
-  device_.polls = 1;
   start();
   ASSERT_TRUE(eventually([&] { return tenant.works(); }));
   tenant.end();
   tenant.expect_what_the_twins_do();
 }
 
+TEST_F(Return, GivesADeviceUpThatHangsForATenantThatHasGone) {
+  longest_batch_ = std::chrono::milliseconds{500};
+  start();
+  Tenant tenant(path_, block_some);
+  ASSERT_TRUE(tenant.works());
+  device_.hangs = true;
+  ::usleep(50'000);
+  tenant.leave();
+  tenant.end();
+  EXPECT_TRUE(eventually([&] { return server_->hangs(); }));
+  device_.hangs = false;
+  tenant.expect_what_the_twins_do();
+}
+
 TEST_F(Return, EndsWhenItIsStoppedBeforeItsFirstBatchIsDone) {
-  device_.polls = kNeverDone;
+  device_.hangs = true;
   start();
   FakeChain chain;
   chain.add_source("in", [](unsigned, Batch&) {
@@ -298,6 +313,7 @@ TEST_F(Return, EndsWhenItIsStoppedBeforeItsFirstBatchIsDone) {
   EXPECT_LT(Clock::now() - begun, std::chrono::seconds{10}) << "not kMostWarmUp";
   stops.join();
   ASSERT_TRUE(result) << to_string(result.error());
+  device_.hangs = false;
   EXPECT_EQ(result->report.in.packets, 0U);
   EXPECT_TRUE(result->errors.empty()) << to_string(result->errors);
 }

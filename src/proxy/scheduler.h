@@ -114,6 +114,17 @@ class Scheduler {
   /// A batch that was started has ended, and has cost `bytes`.
   Done finish(const Batch& batch, std::uint64_t bytes, Time now);
 
+  /// The batch that has been on the device for longest.
+  struct Oldest {
+    std::uint64_t number = 0;  // no other batch ever has it
+    Id tenant = 0;
+  };
+  /// Empty: the device has none.
+  [[nodiscard]] std::optional<Oldest> oldest() const noexcept {
+    if (running_.empty()) return std::nullopt;
+    return Oldest{running_.front().number, running_.front().tenant};
+  }
+
   /// What `deadline` has found out about a tenant.
   struct Bound {
     double needed = 0;  // part of the device with which its bound holds; infinity: none; 0: it has no bound

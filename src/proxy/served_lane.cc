@@ -211,7 +211,6 @@ bool ServedLane::start() noexcept {
   const auto now = Arbiter::now();
   if (!tenant_.arbiter.with([&](Scheduler& scheduler) { return scheduler.try_start(batch_, now); })) return false;
   on_device_ = true;
-  started_ = now;
   tenant_.counters.in_flight.fetch_add(1, std::memory_order_relaxed);
   state_ = State::runs;
   choose_timed();
@@ -225,10 +224,7 @@ bool ServedLane::start() noexcept {
 
 bool ServedLane::advance() noexcept {
   const gpu::Progress progress = lane_->progress();
-  if (progress == gpu::Progress::kRunning && !is_cancelled() && !tenant_.ends()) {
-    look_for_hang();
-    return false;
-  }
+  if (progress == gpu::Progress::kRunning && !is_cancelled() && !tenant_.ends()) return false;
   if (progress != gpu::Progress::kDone) {
     lane_->abandon();
     complete(Completion::kFailed);
@@ -239,12 +235,6 @@ bool ServedLane::advance() noexcept {
   count_times();
   complete(Completion::kDone);
   return true;
-}
-
-/// Now and then, since the device may be asked millions of times in a second.
-void ServedLane::look_for_hang() noexcept {
-  constexpr std::uint32_t kInterval = 1024;
-  if (++looks_ % kInterval == 0 && Arbiter::now() - started_ > tenant_.longest_batch) tenant_.backend.note_hang();
 }
 
 /// Rare: for traces.

@@ -62,8 +62,6 @@ class ServedLane {
   void pass_boundary() noexcept {
     if (state_ != State::runs && !lacks_stages_) lane_->begin_batch();
   }
-  /// Tells the tenant that its order is not forgotten.
-  void note_round() noexcept { completion().rounds.store(++rounds_, std::memory_order_relaxed); }
   /// Whether there is nothing to do until the tenant orders something.
   [[nodiscard]] bool idle() const noexcept { return state_ == State::idle; }
   /// Tells the tenant that it has to wake the thread.
@@ -102,7 +100,6 @@ class ServedLane {
   bool take_order() noexcept;
   bool start() noexcept;
   bool advance() noexcept;
-  void look_for_hang() noexcept;
   void fetch() noexcept;
   void refuse(const char* why) noexcept;
   void publish_results() noexcept;
@@ -128,15 +125,12 @@ class ServedLane {
   std::unique_ptr<ring::Lane> lane_;
 
   State state_ = State::idle;
-  std::uint32_t last_ = 0;    // the number of the last order
-  std::uint32_t rounds_ = 0;  // in which the lane was not idle
+  std::uint32_t last_ = 0;  // the number of the last order
   Order order_;
   TenantMemories memories_;  // of the order
   Scheduler::Batch batch_;   // of the order
   std::uint32_t stages_version_ = 0;
   bool on_device_ = false;
-  Scheduler::Time started_{};  // on the device
-  std::uint32_t looks_ = 0;    // at the device, while batches run
   // Times are taken of one batch in about kTimedInterval. Nobody knows of which, so that no tenant can make it special.
   static constexpr std::uint32_t kTimedInterval = 64;
   std::minstd_rand random_{std::random_device()()};

@@ -4,6 +4,7 @@
 #include "proxy/server.h"
 
 #include <fmt/format.h>
+#include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -12,7 +13,9 @@
 #include <bit>
 #include <cerrno>
 #include <cmath>
+#include <condition_variable>
 #include <cstring>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
@@ -26,6 +29,15 @@
 namespace penstock::proxy {
 
 namespace {
+
+/// False: it is to stop.
+bool wait(const std::stop_token& stop, std::chrono::milliseconds time) {
+  std::mutex mutex;
+  std::condition_variable_any stopped;
+  std::unique_lock lock(mutex);
+  stopped.wait_for(lock, stop, time, [] { return false; });
+  return !stop.stop_requested();
+}
 
 using Json = nlohmann::ordered_json;
 using std::chrono::steady_clock;
@@ -75,23 +87,51 @@ Server::Server(ServerSettings settings, std::unique_ptr<Backend> backend, Listen
       restarts_in_a_row_(inherited.in_a_row),
       arbiter_(settings_.policy, settings_.device),
       stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      thread_([this] { accept_all(); }) {}
+      thread_([this] { accept_all(); }),
+      device_asker_([this](const std::stop_token& stop) { ask_device(stop); }),
+      watcher_([this](const std::stop_token& stop) { watch(stop); }) {}
 
 Server::~Server() {
   static_cast<void>(::eventfd_write(stop_.get(), 1));
   thread_.join();
 }
 
-/// Asks the device now and then only, because that delays its work, and anybody may ask for the status.
-bool Server::is_lost() const noexcept {
+/// Now and then only, because that delays the device's work.
+void Server::ask_device(const std::stop_token& stop) noexcept {
   constexpr std::chrono::milliseconds kLook{50};
-  const auto now = steady_clock::now().time_since_epoch();
-  std::int64_t looked_at = looked_at_.load();
-  if (hangs()) lost_.store(true);
-  if (!lost_.load() && now - std::chrono::nanoseconds(looked_at) >= kLook &&
-      looked_at_.compare_exchange_strong(looked_at, std::chrono::nanoseconds(now).count()) && backend_->is_lost())
-    lost_.store(true);
-  return lost_.load();
+  static_cast<void>(::pthread_setname_np(::pthread_self(), "device-asker"));
+  while (!lost_.load() && wait(stop, kLook)) lost_.store(backend_->is_lost());
+}
+
+/// Shows tenants that the process goes on, and looks whether the device does. Counts only time in which this thread
+/// goes on: if the process is stopped for a while, the device has not been asked whether a batch is done.
+void Server::watch(const std::stop_token& stop) noexcept {
+  constexpr std::chrono::milliseconds kBeat{100}, kLongestLook{500};
+  static_cast<void>(::pthread_setname_np(::pthread_self(), "watcher"));
+  auto& pulse = *reinterpret_cast<Pulse*>(pulse_.part(0, sizeof(Pulse)).data());
+  std::uint64_t oldest = 0;  // number of a batch
+  steady_clock::duration on_device{};
+  for (auto before = steady_clock::now(); wait(stop, kBeat);) {
+    pulse.beats.fetch_add(1, std::memory_order_relaxed);
+    const auto now = steady_clock::now();
+    const steady_clock::duration passed =
+        std::min<steady_clock::duration>(now - std::exchange(before, now), kLongestLook);
+    const auto batch = arbiter_.with([](Scheduler& scheduler) { return scheduler.oldest(); });
+    const std::uint64_t number = batch ? batch->number : 0;
+    on_device = number == std::exchange(oldest, number) ? on_device + passed : steady_clock::duration{};
+    if (!batch || on_device < settings_.longest_batch || hangs_.exchange(true)) continue;
+    log_error("a batch of tenant {} has been on {} for more than {}", owner_of(*batch), backend_->device(),
+              format_duration(settings_.longest_batch));
+  }
+}
+
+/// For messages. A thread that the device holds up may have the list.
+std::string Server::owner_of(const Scheduler::Oldest& batch) const {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock) return "(unknown)";
+  const auto found =
+      std::ranges::find_if(admitted_, [&](const Admitted& one) { return one.state->scheduled == batch.tenant; });
+  return found == admitted_.end() ? "(unknown)" : fmt::format("{}, process {}", found->name, found->peer.pid);
 }
 
 void Server::accept_all() noexcept {
@@ -266,7 +306,6 @@ Result<Quota> Server::admit(const Hello& hello, const Peer& peer, TenantState& t
   quota.latency = std::chrono::microseconds{hello.latency_us};
   quota.device_bytes = hello.memory == 0 ? most : hello.memory;
   quota.host_bytes = settings_.host_bytes;
-  tenant.longest_batch = settings_.longest_batch;
   quota.bytes_per_second = least_limit(hello.bytes_per_second, settings_.unit_bytes_per_second * quota.profile.units);
   quota.batches = least_limit(hello.batches, settings_.batches);
   if (auto given = give_multiprocessors(quota, tenant); !given) return failure(std::move(given.error()));

@@ -17,6 +17,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -26,6 +27,7 @@
 #include "proxy/protocol.h"
 #include "proxy/restart.h"
 #include "proxy/scheduler.h"
+#include "proxy/served_lane.h"
 #include "proxy/table_grants.h"
 #include "proxy/tenant.h"
 
@@ -41,7 +43,7 @@ struct ServerSettings {
   unsigned batches = 0;                               // of a tenant on the device; 0: no limit
   MultiprocessorShares multiprocessors = MultiprocessorShares::all;
   std::chrono::nanoseconds longest_batch = std::chrono::seconds{30};  // if one takes longer, the device hangs
-  unsigned user_units = Profile::kWhole;  // sixteenths of a user's tenants together
+  unsigned user_units = Profile::kWhole;                              // sixteenths of a user's tenants together
   // Most bytes per second to and from the device, both together; 0: no limit.
   std::uint64_t unit_bytes_per_second = 0;  // for each sixteenth that a tenant has
   std::uint64_t user_bytes_per_second = 0;  // of a user's tenants together
@@ -60,17 +62,17 @@ class Server final : private Admission {
   /// Ends all tenants.
   ~Server() override;
 
-  /// Whether the device is lost: nothing can be run any more.
-  [[nodiscard]] bool is_lost() const noexcept;
+  /// Whether the device is lost: nothing can be run any more. Asks nobody, so it never waits.
+  [[nodiscard]] bool is_lost() const noexcept { return lost_.load() || hangs(); }
   /// Whether that is because it hangs, so that the end of a tenant may never come.
-  [[nodiscard]] bool hangs() const noexcept { return backend_->hangs(); }
+  [[nodiscard]] bool hangs() const noexcept { return hangs_.load(); }
   [[nodiscard]] std::string status(bool prometheus) const override;
+  [[nodiscard]] int pulse_file() const noexcept override { return pulse_.fd(); }
 
   // What is passed on if the program is executed anew (restart.h).
 
   [[nodiscard]] std::string device() const { return backend_->device(); }
   [[nodiscard]] const Listener& listener() const noexcept { return listener_; }
-  [[nodiscard]] std::chrono::nanoseconds longest_batch() const noexcept { return settings_.longest_batch; }
   [[nodiscard]] Policy policy() const {
     return arbiter_.with([](Scheduler& scheduler) { return scheduler.policy(); });
   }
@@ -118,14 +120,18 @@ class Server final : private Admission {
   void stop_tenants() noexcept;
   [[nodiscard]] std::string tenants_text() const;
   void watch_bounds();
+  void ask_device(const std::stop_token& stop) noexcept;
+  void watch(const std::stop_token& stop) noexcept;
+  [[nodiscard]] std::string owner_of(const Scheduler::Oldest& batch) const;
   [[nodiscard]] Scheduler::Bound bound_of(const Admitted& tenant) const;
   [[nodiscard]] std::string status_json(Policy policy) const;
   [[nodiscard]] std::string status_prometheus(Policy policy) const;
 
   const ServerSettings settings_;
   const std::unique_ptr<Backend> backend_;
-  mutable std::atomic<bool> lost_{false};
-  mutable std::atomic<std::int64_t> looked_at_{0};  // ns of a steady clock: when the device was last asked
+  std::atomic<bool> lost_{false};
+  std::atomic<bool> hangs_{false};
+  const SharedFile pulse_{sizeof(Pulse), /*sealed=*/true};
   Listener listener_;
   const std::uint64_t restarts_;
   const unsigned restarts_in_a_row_;
@@ -138,7 +144,10 @@ class Server final : private Admission {
   std::chrono::nanoseconds detaching_{};  // the time that it took to release what they had
   std::list<Connection> connections_;     // of the accepting thread
   FileDescriptor stop_;                   // an eventfd
-  std::thread thread_;                    // last: uses all others
+  // Last: they use all others. The device's driver may hold up the second one, and what tenants do, but not the last.
+  std::thread thread_;
+  std::jthread device_asker_;
+  std::jthread watcher_;
 };
 
 /// Ask the proxy at `path`.

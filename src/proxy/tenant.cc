@@ -182,7 +182,8 @@ std::string Tenant::answer(const Hello& hello) {
   Reply welcome;
   welcome.value = quota_.device_bytes;
   welcome.message = Text<320>(state_.backend.device());
-  send(welcome);
+  const int pulse = admission_.pulse_file();
+  send(welcome, std::span(&pulse, 1));
   return {};
 }
 

@@ -54,6 +54,8 @@ class Admission {
   virtual void release_ended_stages() noexcept = 0;
   /// JSON, or for Prometheus.
   [[nodiscard]] virtual std::string status(bool prometheus) const = 0;
+  /// The file of the proxy's pulse.
+  [[nodiscard]] virtual int pulse_file() const noexcept = 0;
 };
 
 class Tenant {

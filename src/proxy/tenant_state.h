@@ -136,7 +136,6 @@ struct TenantState {
   StagePool stages;
   std::atomic<bool> exchanges_tables{false};  // lanes pass boundaries while they have no batch
   Scheduler::Time hello_at{};                 // set before there are lanes
-  Scheduler::Time longest_batch{};            // on the device, which hangs if one takes longer; ditto
   /// Shared with what frees them.
   const std::shared_ptr<TableCount> tables = std::make_shared<TableCount>();
 

@@ -67,6 +67,7 @@ struct LaneSet {
 struct NotConnected {
   Errors errors;
   bool incompatible = false;  // it is of another release, so that trying again soon is of no use
+  bool silent = false;        // it does not answer
 };
 
 /// The device of another process. It is lost when that process ends, and can be connected again. Thread-safe.

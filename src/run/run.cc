@@ -284,6 +284,7 @@ class RunningChain final : public Run {
   [[nodiscard]] std::vector<report::WorkerPlacement> placement_report() const;
   [[nodiscard]] Result<void> make_opener();
   [[nodiscard]] Result<bool> open();
+  [[nodiscard]] Result<void> set_up();
   [[nodiscard]] Result<void> make_workers_unless_stopped();
   [[nodiscard]] Result<void> make_workers();
   [[nodiscard]] Result<void> start_workers();
@@ -308,15 +309,16 @@ class RunningChain final : public Run {
   std::optional<plan::DevicePlan> plan_;  // empty on the CPU
   mutable std::mutex functions_;          // guards the chain's functions, and the next member, against `apply`
   std::uint64_t reloads_ = 0;
-  std::mutex control_;                   // held while functions or lanes are replaced; guards the next member
-  Functions former_;                     // of the former epoch; empty: there was none
-  std::mutex collecting_;                // guards the next member, and the destruction of stages
-  std::vector<bool> changing_;           // by worker: it still has stages of the former epoch
-  PacketMemory memory_;                  // that ports lend
-  std::unique_ptr<Opener> opener_;       // until the ports have started
-  std::vector<CpuList> cores_;           // by worker: where its thread may run; written before the first packet
-  std::unique_ptr<HandOver> hand_over_;  // null: packets of all connections come to their worker
-  std::unique_ptr<SharedQueue> queue_;   // of shared queueing, like the next member; else null
+  std::mutex control_;                      // held while functions or lanes are replaced; guards the next member
+  Functions former_;                        // of the former epoch; empty: there was none
+  std::mutex collecting_;                   // guards the next member, and the destruction of stages
+  std::vector<bool> changing_;              // by worker: it still has stages of the former epoch
+  PacketMemory memory_;                     // that ports lend
+  std::optional<SetUpWatch> set_up_watch_;  // until packets flow; empty on the CPU
+  std::unique_ptr<Opener> opener_;          // until the ports have started
+  std::vector<CpuList> cores_;              // by worker: where its thread may run; written before the first packet
+  std::unique_ptr<HandOver> hand_over_;     // null: packets of all connections come to their worker
+  std::unique_ptr<SharedQueue> queue_;      // of shared queueing, like the next member; else null
   std::unique_ptr<Receiver> receiver_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::atomic<bool> stop_workers_{false};
@@ -363,12 +365,18 @@ Result<bool> RunningChain::open() {
   if (opened) return true;
   memory_.release();
   static_cast<void>(close_outlets(chain_));
-  if (!interrupted) return failure(std::move(opened.error()));
+  if (!interrupted || options_.predecessor != nullptr) return failure(std::move(opened.error()));
   never_began_ = RunResult{make_report(chain_, {}, Clock::now() - opening_start), std::move(opened.error())};
   return false;
 }
 
 Result<void> RunningChain::start() {
+  auto started = set_up();
+  set_up_watch_.reset();
+  return started;
+}
+
+Result<void> RunningChain::set_up() {
   // Threads of functions and ports start here, and inherit it.
   const ThreadOnCpus off_workers(chain_.settings.placement.other_cores);
   if (auto made = make_opener(); !made) return made;
@@ -426,12 +434,11 @@ Result<void> RunningChain::make_opener() {
   return {};
 }
 
-/// If it is stopped, and cannot go on because of that, the run is over.
+/// If it is stopped, and cannot go on because of that, the run is over; one that was to take over has failed.
 Result<void> RunningChain::make_workers_unless_stopped() {
   const Clock::time_point begun = Clock::now();
-  std::optional<SetUpWatch> watch;
   try {
-    if (is_device(chain_.settings.processor)) watch.emplace(stop_, chain_.settings.remote.get());
+    if (is_device(chain_.settings.processor)) set_up_watch_.emplace(stop_, chain_.settings.remote.get());
   } catch (const std::system_error& error) {
     return failure(Error{{}, "cannot start a thread", error.code().message(), "a higher process limit"});
   }
@@ -439,6 +446,7 @@ Result<void> RunningChain::make_workers_unless_stopped() {
     return make_workers();
   } catch (const gpu::CudaError&) {
     if (!stop_.load()) throw;
+    if (options_.predecessor != nullptr) return failure(Error{{}, "stopped while the run was set up", "", ""});
     log_info("stopped while the run was set up");
     never_began_ = RunResult{make_report(chain_, {}, Clock::now() - begun), {}};
     return {};
@@ -538,6 +546,7 @@ Result<void> RunningChain::start_workers() {
   }
   threads_->begin();
   if (chain_.timeline != nullptr) chain_.timeline->begin();
+  set_up_watch_.reset();
   Errors errors;
   if (auto started = let_packets_in(); !started) {
     errors = std::move(started.error());

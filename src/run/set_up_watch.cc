@@ -17,7 +17,7 @@ namespace penstock::run {
 void SetUpWatch::watch(const std::stop_token& over, const std::atomic<bool>& stop, RemoteDevice* remote) {
   using Clock = std::chrono::steady_clock;
   constexpr std::chrono::milliseconds kLook{20};
-  constexpr std::chrono::seconds kPatience{3};
+  constexpr std::chrono::seconds kPatience{10};
   static_cast<void>(::pthread_setname_np(::pthread_self(), "set-up-watch"));
   std::mutex mutex;
   std::condition_variable_any ended;
@@ -30,7 +30,8 @@ void SetUpWatch::watch(const std::stop_token& over, const std::atomic<bool>& sto
   if (!wait_until([&] { return stop.load(); }, Clock::time_point::max())) return;
   if (remote != nullptr) remote->disconnect();
   if (!wait_until([] { return false; }, Clock::now() + kPatience)) return;
-  log_error("the run was stopped {} s ago, and is still being set up: the process ends", kPatience.count());
+  log_error("the run was stopped {} s ago, and still waits for its device or for memory: the process ends",
+            kPatience.count());
   std::raise(SIGTERM);
 }
 

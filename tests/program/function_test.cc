@@ -215,8 +215,9 @@ TEST_F(FunctionProgram, ExplainsNothingInAnotherProcess) {
   endless("filter: {process: filter.sock}");
   ASSERT_EQ(script("serve filter; penstock explain endless.yaml --packet udp 10.0.0.1:1 10.0.0.2:2"), 0) << read("err");
   EXPECT_THAT(read("out"), HasSubstr("by the process at filter.sock"));
-  EXPECT_THAT(read("out"), HasSubstr("not certain: filter: it also decides by what this process decides, which is not "
-                                     "asked here: the packet is taken to pass it as it is"));
+  EXPECT_THAT(read("out"),
+              HasSubstr("not certain: filter: it also decides by what this process finds; it is not asked, "
+                        "and the packet is taken to pass unchanged"));
 }
 
 TEST_F(FunctionProgram, MayDieAndComeBack) {

@@ -104,7 +104,7 @@ TEST_F(ProxyRuns, GoOnWithoutAProxyThatHangs) {
   }
   EXPECT_EQ(json("stays.json")["gpu"]["proxy"]["connected"], true) << "it came back";
   EXPECT_EQ(json("ends.json")["gpu"]["proxy"]["connected"], false);
-  EXPECT_THAT(read("err"), HasSubstr("the proxy at sock hangs, or is stopped: it has done nothing about a batch for 5 "
+  EXPECT_THAT(read("err"), HasSubstr("the proxy at sock hangs, or is stopped: it has not gone on for 5 "
                                      "s: the CPU does the work"));
 }
 

@@ -18,6 +18,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -33,6 +34,7 @@ namespace penstock::proxy::testing {
 struct HostDevice {
   std::atomic<unsigned> polls{1};  // until a segment is done
   std::atomic<bool> fails{false};
+  std::atomic<bool> hangs{false};  // no batch ends, and whoever waits for one waits
   std::atomic<bool> lost{false};
   std::atomic<std::uint64_t> memory{std::uint64_t{16} << 30};
   std::atomic<std::uint32_t> multiprocessors{132};
@@ -117,15 +119,22 @@ class HostLane final : public ring::Lane {
       if (stages[s].state_bytes > 0)
         std::memcpy(inner_.states(segment, s), states(segment, s), batch.size() * stages[s].state_bytes);
     }
-    return inner_.start(batch, segment, frames);
+    runs_ = inner_.start(batch, segment, frames);
+    return runs_;
   }
   gpu::Progress progress() noexcept override {
+    if (device_.hangs) return gpu::Progress::kRunning;
     const gpu::Progress progress = device_.lost ? gpu::Progress::kFailed : inner_.progress();
     if (progress == gpu::Progress::kDone) copy_results();
+    runs_ = progress == gpu::Progress::kRunning;
     return progress;
   }
   const ring::SegmentResults& results() const noexcept override { return results_; }
-  void abandon() noexcept override { inner_.abandon(); }
+  void abandon() noexcept override {
+    while (runs_ && device_.hangs) std::this_thread::sleep_for(std::chrono::milliseconds{1});
+    runs_ = false;
+    inner_.abandon();
+  }
   void take_pictures(std::span<const std::uint32_t> packets) noexcept override { inner_.take_pictures(packets); }
   ring::Picture picture(std::size_t stages, std::size_t packet) const noexcept override {
     return inner_.picture(stages, packet);
@@ -188,6 +197,7 @@ class HostLane final : public ring::Lane {
   ring::testing::Behaviour behaviour_;
   ring::testing::SimulatedLane inner_;
   std::size_t segment_ = 0;
+  bool runs_ = false;
   bool timed_ = false;  // the next segment
   std::optional<Times> times_;
   ring::ResultPlaces places_;
