@@ -87,9 +87,9 @@ Server::Server(ServerSettings settings, std::unique_ptr<Backend> backend, Listen
       restarts_in_a_row_(inherited.in_a_row),
       arbiter_(settings_.policy, settings_.device),
       stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      thread_([this] { accept_all(); }),
       device_asker_([this](const std::stop_token& stop) { ask_device(stop); }),
-      watcher_([this](const std::stop_token& stop) { watch(stop); }) {}
+      watcher_([this](const std::stop_token& stop) { watch(stop); }),
+      thread_([this] { accept_all(); }) {}
 
 Server::~Server() {
   static_cast<void>(::eventfd_write(stop_.get(), 1));

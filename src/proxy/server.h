@@ -144,10 +144,10 @@ class Server final : private Admission {
   std::chrono::nanoseconds detaching_{};  // the time that it took to release what they had
   std::list<Connection> connections_;     // of the accepting thread
   FileDescriptor stop_;                   // an eventfd
-  // Last: they use all others. The device's driver may hold up the second one, and what tenants do, but not the last.
-  std::thread thread_;
+  // The device's driver may hold up the first one, and the threads of tenants, but not the second one.
   std::jthread device_asker_;
   std::jthread watcher_;
+  std::thread thread_;  // last: uses all others
 };
 
 /// Ask the proxy at `path`.
