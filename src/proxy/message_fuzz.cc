@@ -17,6 +17,7 @@
 
 #include "base/shared_memory.h"
 #include "base/testing/fuzz_check.h"
+#include "proxy/served_lane.h"
 #include "proxy/shape_message.h"
 #include "proxy/tenant.h"
 #include "proxy/testing/block_kernel.h"
@@ -50,6 +51,10 @@ class OpenHouse final : public Admission {
   }
   void release_ended_stages() noexcept override {}
   std::string status(bool) const override { return "{}"; }
+  int pulse_file() const noexcept override {
+    static const SharedFile pulse(sizeof(Pulse), /*sealed=*/true);
+    return pulse.fd();
+  }
 };
 
 /// By type. A message of a right size leads further than one of any other.
