@@ -139,8 +139,39 @@ std::unique_ptr<function::LoadedTables> load_crowd(const function::StageRecipe& 
   return std::make_unique<CrowdTables>();
 }
 
+__global__ void never_end() {
+  for (volatile bool goes_on = true; goes_on;) {
+  }
+}
+std::atomic<bool> told_to_hang{false};
+
+/// Hangs in its next batch if it is told to.
+class HangingStage final : public gpu::GpuStage {
+ public:
+  explicit HangingStage(const BlockCore& core) : core_(core) {}
+  bool enqueue(const gpu::DevicePackets& batch, const gpu::Stream& stream) noexcept override {
+    if (told_to_hang.exchange(false)) never_end<<<1, 1, 0, stream.get()>>>();
+    return gpu::enqueue_per_packet(core_, batch, stream);
+  }
+
+ private:
+  const BlockCore core_;
+};
+
+class HangingTables final : public function::LoadedTables {
+ public:
+  std::unique_ptr<DeviceStage> make_stage(const StageUse& /*use*/) override {
+    return std::make_unique<HangingStage>(BlockCore{nullptr, 0, false});
+  }
+  std::size_t bytes() const noexcept override { return 0; }
+};
+std::unique_ptr<function::LoadedTables> load_hang(const function::StageRecipe& /*recipe*/) {
+  return std::make_unique<HangingTables>();
+}
+
 constexpr function::RemoteKernel kKernels[] = {{"block", check_block, load_block, needs_of_block},
-                                               {"crowd", check_block, load_crowd, needs_of_block}};
+                                               {"crowd", check_block, load_crowd, needs_of_block},
+                                               {"hang", check_block, load_hang, needs_of_block}};
 
 /// Its table lives as long as the test.
 void add_block(FakeChain& chain, bool payload, std::vector<std::uint16_t> ports, const char* kernel = "block") {
@@ -334,16 +365,19 @@ __global__ void write_to_nowhere() { *reinterpret_cast<volatile int*>(std::uintp
 
 std::atomic<bool> told_to_fail{false}, told_to_end{false};
 constexpr const char* kSocketVariable = "PENSTOCK_TEST_PROXY_SOCKET";
+constexpr int kFail = SIGUSR1, kHang = SIGUSR2;
 
 /// In a process of its own, which `GpuProxyRestart` starts.
 TEST(GpuProxyProcess, DISABLED_ServesUntilItIsToldToEnd) {
   const char* const path = std::getenv(kSocketVariable);
   ASSERT_NE(path, nullptr);
   Inheritance inherited = take_inheritance(path);
-  std::signal(SIGUSR1, [](int) { told_to_fail = true; });
+  std::signal(kFail, [](int) { told_to_fail = true; });
+  std::signal(kHang, [](int) { told_to_hang = true; });
   std::signal(SIGTERM, [](int) { told_to_end = true; });
   ServerSettings settings;
   settings.path = path;
+  settings.longest_batch = std::chrono::seconds{2};
   auto server = Server::start(std::move(settings), make_gpu_backend(0, kKernels), std::move(inherited));
   ASSERT_TRUE(server) << to_string(server.error());
   const std::jthread fails([](const std::stop_token& stop) {
@@ -355,73 +389,125 @@ TEST(GpuProxyProcess, DISABLED_ServesUntilItIsToldToEnd) {
   });
   const auto served = serve(**server, told_to_end);
   EXPECT_TRUE(served) << to_string(served.error());
+  const EndLimit limit(**server, path);
+  server->reset();
 }
 
-TEST(GpuProxyRestart, BringsARunBackAfterAnIllegalAccess) {
-  if (std::getenv("COMPUTE_SANITIZER") != nullptr) GTEST_SKIP() << "the access would be a finding";
-  const std::string path =
-      (std::filesystem::temp_directory_path() / ("penstock-gpu-restart-" + std::to_string(::getpid()))).string();
-  ::setenv(kSocketVariable, path.c_str(), 1);
-  std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
-  std::string filter = "--gtest_filter=GpuProxyProcess.*", disabled = "--gtest_also_run_disabled_tests";
-  char* const arguments[] = {program.data(), filter.data(), disabled.data(), nullptr};
-  pid_t proxy = 0;
-  ASSERT_EQ(::posix_spawn(&proxy, program.c_str(), nullptr, nullptr, arguments, environ), 0);
-  const auto eventually = [](const auto& condition) {
-    for (int i = 0; i < 30000; ++i, ::usleep(1000)) {
-      if (condition()) return true;
-    }
-    return false;
-  };
-  ASSERT_TRUE(eventually([&] { return ask_for_status(path, false).has_value(); }));
+bool eventually(const auto& condition) {
+  for (int i = 0; i < 30000; ++i, ::usleep(1000)) {
+    if (condition()) return true;
+  }
+  return false;
+}
 
-  FakeChain chain;
-  std::atomic<bool> ends{false};
-  std::uint64_t number = 0;
-  chain.add_source("in", [&](unsigned, Batch& batch) {
-    if (ends) return port::RxStatus::end;
-    for (int i = 0; i < 50 && run::testing::append(batch, run::testing::numbered(number)); ++i) ++number;
-    ::usleep(500);
-    return port::RxStatus::idle;
-  });
-  auto& sink = chain.add_sink("out");
-  add_block(chain, false, {1});
-  chain.settings.batch_bytes = 256 << 10;
-  chain.settings.batch_packets = 1000;
-  chain.settings.queue_bytes = 4 << 20;
-  chain.settings.processor = function::Processor::gpu;
-  chain.settings.remote = remote_lanes(path, {"test", "2q"}).value();
-  const std::atomic<bool> stop{false};
-  auto run = run::start(chain, {}, stop);
-  ASSERT_TRUE(run) << to_string(run.error());
-  const auto gpu = [&] { return *(*run)->report().gpu; };
-  const auto works = [&] {
+/// A proxy in a process of its own, and a run whose packets go through it until `end`.
+class GpuProxyRestart : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (std::getenv("COMPUTE_SANITIZER") != nullptr) GTEST_SKIP() << "what is wrong on purpose would be a finding";
+    ::setenv(kSocketVariable, path_.c_str(), 1);
+    std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
+    std::string filter = "--gtest_filter=GpuProxyProcess.*", disabled = "--gtest_also_run_disabled_tests";
+    char* const arguments[] = {program.data(), filter.data(), disabled.data(), nullptr};
+    ASSERT_EQ(::posix_spawn(&proxy_, program.c_str(), nullptr, nullptr, arguments, environ), 0);
+    ASSERT_TRUE(eventually([&] { return ask_for_status(path_, false).has_value(); }));
+    chain_.add_source("in", [&](unsigned, Batch& batch) {
+      if (ends_) return port::RxStatus::end;
+      for (int i = 0; i < 50 && run::testing::append(batch, run::testing::numbered(number_)); ++i) ++number_;
+      ::usleep(500);
+      return port::RxStatus::idle;
+    });
+    sink_ = &chain_.add_sink("out");
+    add_block(chain_, false, {}, "hang");
+    chain_.settings.batch_bytes = 256 << 10;
+    chain_.settings.batch_packets = 1000;
+    chain_.settings.queue_bytes = 4 << 20;
+    chain_.settings.processor = function::Processor::gpu;
+    chain_.settings.remote = remote_lanes(path_, {"test", "2q"}).value();
+    auto run = run::start(chain_, {}, stop_);
+    ASSERT_TRUE(run) << to_string(run.error());
+    run_ = std::move(*run);
+  }
+  void TearDown() override {
+    ends_ = true;
+    if (run_ != nullptr) static_cast<void>(run_->wait());
+    if (proxy_ <= 0) return;
+    ::kill(proxy_, SIGKILL);
+    ::waitpid(proxy_, nullptr, 0);
+  }
+
+  [[nodiscard]] report::RunReport::Gpu gpu() const { return *run_->report().gpu; }
+  [[nodiscard]] bool works() const {
     const std::uint64_t before = gpu().segments;
     return eventually([&] { return gpu().segments > before + 100; });
-  };
-  for (std::uint64_t losses = 1; losses <= 2; ++losses) {
+  }
+  void tell_proxy(int signal) const { ::kill(proxy_, signal); }
+  /// Whether the run comes back to the proxy after each of `losses`.
+  void expect_returns(int signal, std::uint64_t losses) const {
+    for (std::uint64_t loss = 1; loss <= losses; ++loss) {
+      EXPECT_TRUE(works());
+      tell_proxy(signal);
+      EXPECT_TRUE(eventually([&] { return gpu().proxy->losses == loss && gpu().proxy->connected; })) << loss;
+    }
     EXPECT_TRUE(works());
-    ::kill(proxy, SIGUSR1);
-    EXPECT_TRUE(eventually([&] { return gpu().proxy->losses == losses && gpu().proxy->connected; })) << losses;
+    EXPECT_NE(ask_for_status(path_, true)->find("penstock_proxy_restarts_total " + std::to_string(losses)),
+              std::string::npos);
+    const std::uint64_t failures = gpu().failures;
+    EXPECT_TRUE(works());
+    EXPECT_EQ(gpu().failures, failures);
   }
-  EXPECT_TRUE(works());
-  EXPECT_NE(ask_for_status(path, true)->find("penstock_proxy_restarts_total 2"), std::string::npos);
-  const std::uint64_t failures = gpu().failures;
-  EXPECT_TRUE(works());
-  EXPECT_EQ(gpu().failures, failures);
-  ends = true;
-  const run::RunResult result = (*run)->wait();
-  ASSERT_EQ(sink.sent[0].size(), number);
-  for (std::uint64_t i = 0; i < number; ++i) {
-    run::testing::Bytes expected = run::testing::numbered(i);
-    --expected[22];  // TTL
-    ASSERT_EQ(sink.sent[0][i].bytes, expected) << i;
+  void expect_all_sent_in_order() {
+    ends_ = true;
+    static_cast<void>(run_->wait());
+    run_.reset();
+    ASSERT_EQ(sink_->sent[0].size(), number_);
+    for (std::uint64_t i = 0; i < number_; ++i) {
+      run::testing::Bytes expected = run::testing::numbered(i);
+      --expected[22];  // TTL
+      ASSERT_EQ(sink_->sent[0][i].bytes, expected) << i;
+    }
   }
-  ::kill(proxy, SIGTERM);
-  int status = -1;
-  ASSERT_EQ(::waitpid(proxy, &status, 0), proxy);
-  EXPECT_EQ(status, 0);
-  EXPECT_FALSE(std::filesystem::exists(path));
+  /// Tells the proxy to end; its status.
+  [[nodiscard]] int end_proxy() {
+    tell_proxy(SIGTERM);
+    int status = -1;
+    EXPECT_TRUE(eventually([&] { return ::waitpid(proxy_, &status, WNOHANG) == proxy_; }));
+    if (status >= 0) proxy_ = 0;
+    EXPECT_FALSE(std::filesystem::exists(path_));
+    return status;
+  }
+
+  const std::string path_ =
+      (std::filesystem::temp_directory_path() / ("penstock-gpu-restart-" + std::to_string(::getpid()))).string();
+  pid_t proxy_ = 0;
+  std::atomic<bool> ends_{false};
+  std::uint64_t number_ = 0;
+  FakeChain chain_;
+  run::testing::FakePort* sink_ = nullptr;
+  const std::atomic<bool> stop_{false};
+  std::unique_ptr<run::Run> run_;  // last: uses all others
+};
+
+TEST_F(GpuProxyRestart, BringsARunBackAfterAnIllegalAccess) {
+  expect_returns(kFail, 2);
+  expect_all_sent_in_order();
+  EXPECT_EQ(end_proxy(), 0);
+}
+
+TEST_F(GpuProxyRestart, BringsARunBackFromAKernelThatNeverEnds) {
+  expect_returns(kHang, 2);
+  expect_all_sent_in_order();
+  EXPECT_EQ(end_proxy(), 0);
+}
+
+TEST_F(GpuProxyRestart, EndsWhileAKernelNeverEnds) {
+  EXPECT_TRUE(works());
+  tell_proxy(kHang);
+  ::usleep(500'000);  // a batch comes about every millisecond
+  const int status = end_proxy();
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == EXIT_FAILURE) << status;
+  EXPECT_TRUE(eventually([&] { return !gpu().proxy->connected; }));
+  expect_all_sent_in_order();
 }
 
 }  // namespace
