@@ -139,19 +139,21 @@ std::unique_ptr<function::LoadedTables> load_crowd(const function::StageRecipe& 
   return std::make_unique<CrowdTables>();
 }
 
-__global__ void never_end() {
-  for (volatile bool goes_on = true; goes_on;) {
+/// Of this process, in memory that the device reads: a stage in a graph is only asked once to launch its kernels.
+std::atomic<unsigned>* told_to_hang = nullptr;
+
+__global__ void hang_if_told(const volatile unsigned* told) {
+  while (*told != 0) {
   }
 }
-std::atomic<bool> told_to_hang{false};
 
-/// Hangs in its next batch if it is told to.
+/// Its batches never end once it is told to hang.
 class HangingStage final : public gpu::GpuStage {
  public:
   explicit HangingStage(const BlockCore& core) : core_(core) {}
   bool enqueue(const gpu::DevicePackets& batch, const gpu::Stream& stream) noexcept override {
-    if (told_to_hang.exchange(false)) never_end<<<1, 1, 0, stream.get()>>>();
-    return gpu::enqueue_per_packet(core_, batch, stream);
+    hang_if_told<<<1, 1, 0, stream.get()>>>(reinterpret_cast<const unsigned*>(told_to_hang));
+    return cudaGetLastError() == cudaSuccess && gpu::enqueue_per_packet(core_, batch, stream);
   }
 
  private:
@@ -373,7 +375,11 @@ TEST(GpuProxyProcess, DISABLED_ServesUntilItIsToldToEnd) {
   ASSERT_NE(path, nullptr);
   Inheritance inherited = take_inheritance(path);
   std::signal(kFail, [](int) { told_to_fail = true; });
-  std::signal(kHang, [](int) { told_to_hang = true; });
+  gpu::use_device(0);
+  void* told = nullptr;
+  gpu::check(cudaHostAlloc(&told, sizeof *told_to_hang, cudaHostAllocMapped));
+  told_to_hang = new (told) std::atomic<unsigned>{0};
+  std::signal(kHang, [](int) { *told_to_hang = 1; });
   std::signal(SIGTERM, [](int) { told_to_end = true; });
   ServerSettings settings;
   settings.path = path;
@@ -503,7 +509,7 @@ TEST_F(GpuProxyRestart, BringsARunBackFromAKernelThatNeverEnds) {
 TEST_F(GpuProxyRestart, EndsWhileAKernelNeverEnds) {
   EXPECT_TRUE(works());
   tell_proxy(kHang);
-  ::usleep(500'000);  // a batch comes about every millisecond
+  ::usleep(500'000);  // batches follow each other within milliseconds
   const int status = end_proxy();
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == EXIT_FAILURE) << status;
   EXPECT_TRUE(eventually([&] { return !gpu().proxy->connected; }));
