@@ -14,6 +14,11 @@ namespace {
 
 /// A tenant that has not asked again for so long does not wait any more: its thread may have stopped.
 constexpr std::chrono::milliseconds kForgotten{5};
+/// A tenant whose thread has not asked again for so long is on no core: others do not leave the device to it, but it
+/// keeps its place for when it is back. Its batch is not passed over any more once it has waited for some time: the
+/// device may only be free in moments in which the thread of another one is always there first.
+constexpr std::chrono::microseconds kAbsent = 10 * Scheduler::kAskAgain;
+constexpr std::chrono::milliseconds kLongestPassedOver{20};
 /// A rate is kept over this time.
 constexpr double kDepthSeconds = 0.002;
 constexpr double kLeastWeight = 1e-3;
@@ -162,12 +167,18 @@ Scheduler::Rank Scheduler::rank(const Tenant& tenant, Time ordered, Time now) co
   return {true, tenant.clock};
 }
 
+/// Of one that waits.
+bool Scheduler::is_passed_over(const Tenant& tenant, Time now) noexcept {
+  return now - tenant.asked_at >= kAbsent && now - tenant.oldest < kLongestPassedOver;
+}
+
 /// Whether nobody who waits is before it.
 bool Scheduler::is_next(const Tenant& tenant, Time ordered, Time now) const noexcept {
   const Rank own = rank(tenant, ordered, now);
   return std::ranges::none_of(tenants_, [&](const auto& entry) {
     const Tenant& other = entry.second;
-    return &other != &tenant && is_waiting(other, now) && rank(other, other.oldest, now) < own;
+    return &other != &tenant && is_waiting(other, now) && !is_passed_over(other, now) &&
+           rank(other, other.oldest, now) < own;
   });
 }
 
@@ -182,7 +193,7 @@ bool Scheduler::has_room(const Tenant& tenant, const Batch& batch, Time now) con
 
 void Scheduler::wait(Tenant& tenant, Time ordered, Time now) noexcept {
   const bool is_oldest =
-      !is_waiting(tenant, now) || ordered <= tenant.oldest || now - tenant.oldest_asked_at >= kForgotten;
+      !is_waiting(tenant, now) || ordered <= tenant.oldest || now - tenant.oldest_asked_at >= kAbsent;
   if (is_oldest) {
     tenant.oldest = ordered;
     tenant.oldest_asked_at = now;
@@ -268,7 +279,7 @@ bool Scheduler::try_start(Batch& batch, Time now) {
     // It has no claim to the time in which it wanted nothing.
     if (!is_active(*tenant, now)) tenant->clock = std::max(tenant->clock, first_clock(now));
     const bool is_oldest =
-        !is_waiting(*tenant, now) || batch.ordered_ <= tenant->oldest || now - tenant->oldest_asked_at >= kForgotten;
+        !is_waiting(*tenant, now) || batch.ordered_ <= tenant->oldest || now - tenant->oldest_asked_at >= kAbsent;
     if (!is_oldest || !has_room(*tenant, batch, now) || !is_next(*tenant, batch.ordered_, now)) {
       wait(*tenant, batch.ordered_, now);
       return false;

@@ -100,6 +100,8 @@ class Scheduler {
 
   /// The tenant wants a batch of so many bytes. Each one either finishes or is given up.
   [[nodiscard]] Batch order(Id tenant, std::uint64_t bytes, std::size_t kind, Time now);
+  /// Who waits asks again after this time at the latest. Others do not leave the device to one that does not.
+  static constexpr std::chrono::microseconds kAskAgain{20};
   /// Whether it may start now. If so, it counts as started; if not, the tenant waits.
   [[nodiscard]] bool try_start(Batch& batch, Time now);
   /// The tenant does not want to start it any more. It pays for it: others may have waited.
@@ -220,6 +222,7 @@ class Scheduler {
   [[nodiscard]] double weight(const Tenant& tenant) const noexcept;
   [[nodiscard]] bool is_within_limits(Tenant& tenant, Time now) const noexcept;
   [[nodiscard]] static bool is_waiting(const Tenant& tenant, Time now) noexcept;
+  [[nodiscard]] static bool is_passed_over(const Tenant& tenant, Time now) noexcept;
   [[nodiscard]] static bool is_active(const Tenant& tenant, Time now) noexcept;
   [[nodiscard]] double first_clock(Time now) const noexcept;
   [[nodiscard]] bool is_reserved(const Tenant& tenant, Time now) const noexcept;

@@ -41,20 +41,25 @@ class Simulation {
   }
   void leave(std::size_t tenant) { tenants_[tenant].wants = false; }
   void come(std::size_t tenant) { tenants_[tenant].wants = true; }
+  /// For so long in each period, each tenant's thread is not on a core, one after the other.
+  void take_threads_off(Time for_time, Time period) {
+    off_ = for_time;
+    off_period_ = period;
+  }
   Scheduler& scheduler() { return scheduler_; }
 
   void run_for(Time duration) {
     const Time end = now_ + duration;
     for (Tenant& tenant : tenants_) tenant.done = 0;
     for (; now_ < end; now_ += 5us) {
-      while (!queue_.empty() && queue_.front().done_at <= now_) {
-        const Batch& batch = queue_.front();
+      std::erase_if(queue_, [&](const Batch& batch) {
+        if (batch.done_at > now_ || is_off(batch.tenant)) return false;
         Tenant& tenant = tenants_[batch.tenant];
         static_cast<void>(scheduler_.finish(batch.batch, batch.bytes, now_));
         tenant.done += batch.bytes;
         ++tenant.free_lanes;
-        queue_.pop_front();
-      }
+        return true;
+      });
       // Threads look in any order, the first one would be the same each time; and again, when others have started.
       for (int looks = 0; looks < 4; ++looks) {
         for (std::size_t i = 0; i < tenants_.size(); ++i) submit((i + turn_) % tenants_.size());
@@ -82,9 +87,13 @@ class Simulation {
     std::uint64_t bytes;
     Time done_at;
   };
+  [[nodiscard]] bool is_off(std::size_t tenant) const {
+    const Time begins = off_period_ * static_cast<std::int64_t>(tenant) / static_cast<std::int64_t>(tenants_.size());
+    return off_ > Time{} && (now_ + off_period_ - begins) % off_period_ < off_;
+  }
   void submit(std::size_t t) {
     Tenant& tenant = tenants_[t];
-    if (!tenant.wants) return;
+    if (!tenant.wants || is_off(t)) return;
     while (tenant.waiting.size() < tenant.free_lanes)
       tenant.waiting.push_back(scheduler_.order(tenant.id, tenant.greedy.batch_bytes, 0, now_));
     while (!tenant.waiting.empty() && scheduler_.try_start(tenant.waiting.front(), now_)) {
@@ -104,6 +113,7 @@ class Simulation {
   Time now_{1s};
   Time device_free_at_{};
   std::size_t turn_ = 0;
+  Time off_{}, off_period_{1s};
 };
 
 TEST(Scheduler, LetsATenantAloneHaveTheDevice) {
@@ -230,8 +240,23 @@ TEST(Scheduler, DoesNotWaitForATenantWhoseThreadHasStopped) {
   ASSERT_FALSE(scheduler.try_start(forgotten, 1ms));  // waits, and never asks again
   static_cast<void>(scheduler.finish(large, 5 << 20, 1ms));
   Scheduler::Batch next = scheduler.order(other, 1 << 20, 0, 2ms);
-  EXPECT_FALSE(scheduler.try_start(next, 2ms));
-  EXPECT_TRUE(scheduler.try_start(next, 20ms));
+  EXPECT_FALSE(scheduler.try_start(next, 1100us));
+  EXPECT_TRUE(scheduler.try_start(next, 2ms));
+}
+
+TEST(Scheduler, UsesTheDeviceWhileThreadsOfThoseWhoWaitAreOnNoCore) {
+  for (const Policy policy : {Policy::equal, Policy::weighted, Policy::deadline}) {
+    const Share quarter{0.25, 0, 0};
+    Simulation simulation(policy, {{quarter, 1 << 20, 8}, {quarter}, {quarter}, {quarter}});
+    simulation.take_threads_off(4ms, 20ms);
+    simulation.run_for(1s);
+    double together = 0;
+    for (std::size_t t = 0; t < 4; ++t) {
+      together += simulation.part_of(t, 1s);
+      EXPECT_NEAR(simulation.part_of(t, 1s), 0.25, 0.25 * 0.05) << t;
+    }
+    EXPECT_GT(together, 0.95) << kPolicyNames[static_cast<std::size_t>(policy)];
+  }
 }
 
 TEST(Scheduler, StartsTheBatchesOfATenantInTheirOrder) {

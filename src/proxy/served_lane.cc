@@ -193,6 +193,7 @@ bool ServedLane::take_order() noexcept {
     return scheduler.order(tenant_.scheduled, std::max(check_.bytes(), kLeastCost), order_.segment, Arbiter::now());
   });
   state_ = State::waits;
+  asked_at_ = {};
   static_cast<void>(start());
   return true;
 }
@@ -209,7 +210,11 @@ bool ServedLane::start() noexcept {
     return true;
   }
   const auto now = Arbiter::now();
-  if (!tenant_.arbiter.with([&](Scheduler& scheduler) { return scheduler.try_start(batch_, now); })) return false;
+  const std::uint64_t changes = tenant_.arbiter.changes();
+  if (changes == asked_after_ && now - asked_at_ < Scheduler::kAskAgain) return false;
+  asked_at_ = now;
+  asked_after_ = changes;
+  if (!tenant_.arbiter.try_start(batch_, now)) return false;
   on_device_ = true;
   tenant_.counters.in_flight.fetch_add(1, std::memory_order_relaxed);
   state_ = State::runs;

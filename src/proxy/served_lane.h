@@ -127,8 +127,10 @@ class ServedLane {
   State state_ = State::idle;
   std::uint32_t last_ = 0;  // the number of the last order
   Order order_;
-  TenantMemories memories_;  // of the order
-  Scheduler::Batch batch_;   // of the order
+  TenantMemories memories_;        // of the order
+  Scheduler::Batch batch_;         // of the order
+  Scheduler::Time asked_at_{};     // whether the batch may start
+  std::uint64_t asked_after_ = 0;  // changes of the arbiter
   std::uint32_t stages_version_ = 0;
   bool on_device_ = false;
   // Times are taken of one batch in about kTimedInterval. Nobody knows of which, so that no tenant can make it special.

@@ -34,11 +34,23 @@ class Arbiter {
   template <typename Work>
   auto with(Work work) {
     const std::lock_guard lock(mutex_);
+    changes_.fetch_add(1, std::memory_order_relaxed);
     return work(scheduler_);
+  }
+  /// Changes when something may start that could not before, time apart. So those who wait need not ask all the time,
+  /// and keep others from the scheduler.
+  [[nodiscard]] std::uint64_t changes() const noexcept { return changes_.load(std::memory_order_relaxed); }
+  [[nodiscard]] bool try_start(Scheduler::Batch& batch, Scheduler::Time now) {
+    const std::lock_guard lock(mutex_);
+    if (!scheduler_.try_start(batch, now)) return false;
+    changes_.fetch_add(1, std::memory_order_relaxed);
+    return true;
   }
 
  private:
-  std::mutex mutex_;  // guards the scheduler; held for a moment only
+  static constexpr std::size_t kCacheLine = 64;
+  alignas(kCacheLine) std::atomic<std::uint64_t> changes_{0};
+  alignas(kCacheLine) std::mutex mutex_;  // guards the scheduler; held for a moment only
   Scheduler scheduler_;
 };
 
