@@ -7,11 +7,10 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <stop_token>
 #include <thread>
 
+#include "base/stoppable_wait.h"
 #include "port/stop_event.h"
 
 namespace penstock::cli {
@@ -21,11 +20,9 @@ class StopWatch {
   /// `stop` must outlive the watch.
   explicit StopWatch(const std::atomic<bool>& stop)
       : thread_([this, &stop](const std::stop_token& done) {
-          std::unique_lock lock(mutex_);
-          while (!done.stop_requested()) {
+          do {
             if (stop.load()) event_.signal();
-            changed_.wait_for(lock, done, std::chrono::milliseconds(50), [] { return false; });
-          }
+          } while (wait_unless_stopped(done, std::chrono::milliseconds{50}));
         }) {}
 
   /// Readable once the flag is set.
@@ -33,8 +30,6 @@ class StopWatch {
 
  private:
   port::StopEvent event_;
-  std::mutex mutex_;
-  std::condition_variable_any changed_;
   std::jthread thread_;  // the last member: it uses the others
 };
 

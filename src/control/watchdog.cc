@@ -13,6 +13,7 @@
 
 #include "base/capabilities.h"
 #include "base/log.h"
+#include "base/stoppable_wait.h"
 #include "base/units.h"
 
 namespace penstock::control {
@@ -36,9 +37,8 @@ Watchdog::Watchdog(std::function<std::vector<run::Pulse>()> pulses) : pulses_(st
 void Watchdog::watch(const std::stop_token& done) {
   static_cast<void>(::pthread_setname_np(::pthread_self(), "watchdog"));
   static_cast<void>(keep_only({}));
-  std::unique_lock lock(mutex_);
   do look();
-  while (!ended_.wait_for(lock, done, interval_, [] { return false; }) && !done.stop_requested());
+  while (wait_unless_stopped(done, interval_));
 }
 
 /// Sends a keep-alive unless a thread has had no pulse since the last look.

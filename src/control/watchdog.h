@@ -8,9 +8,7 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -36,8 +34,6 @@ class Watchdog {
   std::chrono::microseconds interval_{};
   std::vector<run::Pulse> before_;  // at the last look
   std::optional<std::chrono::steady_clock::time_point> hangs_since_;
-  std::mutex mutex_;
-  std::condition_variable_any ended_;
   std::jthread thread_;  // the last member: it uses the others
 };
 

@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/yielder.h"
 #include "gpu/cuda_error.h"
 
 namespace penstock::proxy {
@@ -69,6 +70,7 @@ void LaneWorker::run() noexcept {
   }
   constexpr unsigned kPolls = 64, kYields = 512;
   unsigned idle_rounds = 0;
+  Yielder yielder;
   while (!stops_.load(std::memory_order_relaxed)) {
     while (wanted_.load(std::memory_order_relaxed) > 0) std::this_thread::yield();
     bool moved = false;
@@ -87,7 +89,7 @@ void LaneWorker::run() noexcept {
       sleep();
       idle_rounds = 0;
     } else if (idle_rounds > kPolls) {
-      std::this_thread::yield();
+      yielder.yield();
     }
   }
   const std::lock_guard lock(mutex_);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/stoppable_wait.h"
 #include "function/granted_stage.h"
 #include "gpu/cuda_error.h"
 
@@ -72,12 +73,7 @@ void LoadedOfRun::forget(const function::NetworkFunction& function, const Remote
 void LoadedOfRun::follow(const std::stop_token& stop) {
   static_cast<void>(::pthread_setname_np(::pthread_self(), "table-follower"));
   Clock::duration pause = kShortestPause;
-  for (;;) {
-    {
-      std::unique_lock lock(pause_);
-      stopped_.wait_for(lock, stop, pause, [] { return false; });
-    }
-    if (stop.stop_requested()) return;
+  while (wait_unless_stopped(stop, pause)) {
     const Clock::time_point begun = Clock::now();
     update();
     pause = std::clamp<Clock::duration>(kPauses * (Clock::now() - begun), kShortestPause, kLongestPause);

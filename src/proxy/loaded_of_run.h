@@ -14,7 +14,6 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -61,8 +60,6 @@ class LoadedOfRun : public std::enable_shared_from_this<LoadedOfRun> {
   // Guards `followed_`. Held while tables are exchanged, so that no function ends meanwhile.
   std::mutex mutex_;
   std::map<const function::NetworkFunction*, Followed> followed_;
-  std::mutex pause_;  // of the follower
-  std::condition_variable_any stopped_;
   std::jthread follower_;  // begins with the first tables that change; last: uses all others
 };
 

@@ -11,11 +11,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <condition_variable>
 #include <csignal>
 #include <cstdlib>
 #include <memory>
-#include <mutex>
 #include <stop_token>
 #include <string_view>
 #include <system_error>
@@ -25,6 +23,7 @@
 
 #include "base/log.h"
 #include "base/socket_path.h"
+#include "base/stoppable_wait.h"
 #include "base/system_file.h"
 #include "base/units.h"
 #include "proxy/server.h"
@@ -148,11 +147,7 @@ EndLimit::EndLimit(const Server& server, std::string path)
     : thread_([path = std::move(path), file = server.listener().file(), device = server.device(),
                hangs = server.hangs()](const std::stop_token& ended) {
         constexpr std::chrono::seconds kLongest{10};
-        std::mutex mutex;
-        std::condition_variable_any wake;
-        std::unique_lock lock(mutex);
-        if (!hangs) wake.wait_for(lock, ended, kLongest, [] { return false; });
-        if (ended.stop_requested()) return;
+        if (!wait_unless_stopped(ended, hangs ? std::chrono::seconds{0} : kLongest)) return;
         log_error("{} does not end its work: the proxy ends without waiting for it", device);
         remove_socket_file(path, file);
         std::_Exit(EXIT_FAILURE);

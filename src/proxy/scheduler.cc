@@ -14,11 +14,12 @@ namespace {
 
 /// A tenant that has not asked again for so long does not wait any more: its thread may have stopped.
 constexpr std::chrono::milliseconds kForgotten{5};
-/// A tenant whose thread has not asked again for so long is on no core: others do not leave the device to it, but it
-/// keeps its place for when it is back. Its batch is not passed over any more once it has waited for some time: the
-/// device may only be free in moments in which the thread of another one is always there first.
+/// A thread that has not asked again for so long is on no core: the device is not left to its batch, which keeps its
+/// place for when it is back. Not if that happens often to a tenant, since it could then not catch up: the device is
+/// only free in moments, and other threads would be there first. So a tenant has credit for absences: time that grows
+/// by a part of all time, up to a limit.
 constexpr std::chrono::microseconds kAbsent = 10 * Scheduler::kAskAgain;
-constexpr std::chrono::milliseconds kLongestPassedOver{20};
+constexpr double kMostAbsenceNs = 5e6, kAbsencePart = 0.25;
 /// A rate is kept over this time.
 constexpr double kDepthSeconds = 0.002;
 constexpr double kLeastWeight = 1e-3;
@@ -70,7 +71,8 @@ void Scheduler::Bucket::fill(double rate, double depth, Time now) noexcept {
 Scheduler::Id Scheduler::add(const Share& share, Time now) {
   Tenant tenant;
   tenant.share = share;
-  tenant.part.filled = tenant.limit.filled = tenant.reservation.filled = now;
+  tenant.part.filled = tenant.limit.filled = tenant.reservation.filled = tenant.absences.filled = now;
+  tenant.absences.level = kMostAbsenceNs;
   tenant.demand.times.fill(BatchTimeFit(1e9 / device_.bytes_per_second));
   if (tenants_.empty()) measured_ = window_ = now;
   std::erase_if(users_, [now](const auto& entry) {
@@ -167,9 +169,29 @@ Scheduler::Rank Scheduler::rank(const Tenant& tenant, Time ordered, Time now) co
   return {true, tenant.clock};
 }
 
-/// Of one that waits.
-bool Scheduler::is_passed_over(const Tenant& tenant, Time now) noexcept {
-  return now - tenant.asked_at >= kAbsent && now - tenant.oldest < kLongestPassedOver;
+/// Whether the device is not left to a batch of it that has asked then.
+bool Scheduler::is_passed_over(const Tenant& tenant, Time asked_at, Time now) noexcept {
+  const Time absent = now - asked_at;
+  return absent >= kForgotten ||
+         (absent >= kAbsent && tenant.absences.level_at(kAbsencePart * 1e9, kMostAbsenceNs, now) >= ns_of(absent));
+}
+
+/// Whether it is the oldest one of its tenant that waits.
+bool Scheduler::is_oldest(const Tenant& tenant, const Batch& batch, Time now) noexcept {
+  return !is_waiting(tenant, now) || batch.ordered_ <= tenant.oldest ||
+         is_passed_over(tenant, tenant.oldest_asked_at, now);
+}
+
+void Scheduler::note_asked(Tenant& tenant, Batch& batch, Time now) noexcept {
+  const bool was_absent = batch.asked_ > Time{} && now - batch.asked_ >= kAbsent;
+  if (was_absent) {
+    tenant.absences.fill(kAbsencePart * 1e9, kMostAbsenceNs, now);
+    // Of several threads that are absent at a time, each time counts once.
+    const double more = ns_of(now - std::max(batch.asked_, tenant.absent_until));
+    tenant.absences.level = std::max(tenant.absences.level - more, -kMostAbsenceNs);
+    tenant.absent_until = now;
+  }
+  batch.asked_ = now;
 }
 
 /// Whether nobody who waits is before it.
@@ -177,7 +199,7 @@ bool Scheduler::is_next(const Tenant& tenant, Time ordered, Time now) const noex
   const Rank own = rank(tenant, ordered, now);
   return std::ranges::none_of(tenants_, [&](const auto& entry) {
     const Tenant& other = entry.second;
-    return &other != &tenant && is_waiting(other, now) && !is_passed_over(other, now) &&
+    return &other != &tenant && is_waiting(other, now) && !is_passed_over(other, other.asked_at, now) &&
            rank(other, other.oldest, now) < own;
   });
 }
@@ -191,11 +213,9 @@ bool Scheduler::has_room(const Tenant& tenant, const Batch& batch, Time now) con
          static_cast<double>(on_device_ + batch.bytes_) <= most.bytes;
 }
 
-void Scheduler::wait(Tenant& tenant, Time ordered, Time now) noexcept {
-  const bool is_oldest =
-      !is_waiting(tenant, now) || ordered <= tenant.oldest || now - tenant.oldest_asked_at >= kAbsent;
-  if (is_oldest) {
-    tenant.oldest = ordered;
+void Scheduler::wait(Tenant& tenant, const Batch& batch, Time now) noexcept {
+  if (is_oldest(tenant, batch, now)) {
+    tenant.oldest = batch.ordered_;
     tenant.oldest_asked_at = now;
   }
   tenant.waits = tenant.shown.waited = true;
@@ -278,10 +298,9 @@ bool Scheduler::try_start(Batch& batch, Time now) {
   if (policy_ != Policy::best_effort) {
     // It has no claim to the time in which it wanted nothing.
     if (!is_active(*tenant, now)) tenant->clock = std::max(tenant->clock, first_clock(now));
-    const bool is_oldest =
-        !is_waiting(*tenant, now) || batch.ordered_ <= tenant->oldest || now - tenant->oldest_asked_at >= kAbsent;
-    if (!is_oldest || !has_room(*tenant, batch, now) || !is_next(*tenant, batch.ordered_, now)) {
-      wait(*tenant, batch.ordered_, now);
+    note_asked(*tenant, batch, now);
+    if (!is_oldest(*tenant, batch, now) || !has_room(*tenant, batch, now) || !is_next(*tenant, batch.ordered_, now)) {
+      wait(*tenant, batch, now);
       return false;
     }
   }

@@ -81,6 +81,7 @@ class Scheduler {
     std::size_t kind_ = 0;
     BatchTime time_;  // as expected when it was ordered
     Time ordered_{};
+    Time asked_{};  // whether it may start, last
     Time started_{};
     std::uint64_t number_ = 0;  // in the order of starts
     double charged_ = 0;        // to the tenant's clock
@@ -188,6 +189,8 @@ class Scheduler {
     Time asked_at{};
     Time oldest{};           // order of the batches that wait
     Time oldest_asked_at{};  // when that batch has asked last
+    Bucket absences;         // ns of its threads, while batches wait, for which others pass them over
+    Time absent_until{};     // counted
     std::uint64_t on_device = 0;
     double on_device_ns = 0;
     unsigned batches = 0;
@@ -222,14 +225,16 @@ class Scheduler {
   [[nodiscard]] double weight(const Tenant& tenant) const noexcept;
   [[nodiscard]] bool is_within_limits(Tenant& tenant, Time now) const noexcept;
   [[nodiscard]] static bool is_waiting(const Tenant& tenant, Time now) noexcept;
-  [[nodiscard]] static bool is_passed_over(const Tenant& tenant, Time now) noexcept;
+  [[nodiscard]] static bool is_passed_over(const Tenant& tenant, Time asked_at, Time now) noexcept;
+  [[nodiscard]] static bool is_oldest(const Tenant& tenant, const Batch& batch, Time now) noexcept;
+  static void note_asked(Tenant& tenant, Batch& batch, Time now) noexcept;
   [[nodiscard]] static bool is_active(const Tenant& tenant, Time now) noexcept;
   [[nodiscard]] double first_clock(Time now) const noexcept;
   [[nodiscard]] bool is_reserved(const Tenant& tenant, Time now) const noexcept;
   [[nodiscard]] Rank rank(const Tenant& tenant, Time ordered, Time now) const noexcept;
   [[nodiscard]] bool is_next(const Tenant& tenant, Time ordered, Time now) const noexcept;
   [[nodiscard]] bool has_room(const Tenant& tenant, const Batch& batch, Time now) const noexcept;
-  static void wait(Tenant& tenant, Time ordered, Time now) noexcept;
+  static void wait(Tenant& tenant, const Batch& batch, Time now) noexcept;
   void charge_first(Tenant& tenant, Batch& batch, Time now) const noexcept;
   void charge(Tenant& tenant, const Batch& batch, double more) const noexcept;
   [[nodiscard]] double take_off(const Batch& batch, Time now) noexcept;

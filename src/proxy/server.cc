@@ -13,7 +13,6 @@
 #include <bit>
 #include <cerrno>
 #include <cmath>
-#include <condition_variable>
 #include <cstring>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -21,6 +20,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/stoppable_wait.h"
 #include "base/units.h"
 #include "gpu/cuda_error.h"
 #include "ipc/foreign_descriptor.h"
@@ -29,15 +29,6 @@
 namespace penstock::proxy {
 
 namespace {
-
-/// False: it is to stop.
-bool wait(const std::stop_token& stop, std::chrono::milliseconds time) {
-  std::mutex mutex;
-  std::condition_variable_any stopped;
-  std::unique_lock lock(mutex);
-  stopped.wait_for(lock, stop, time, [] { return false; });
-  return !stop.stop_requested();
-}
 
 using Json = nlohmann::ordered_json;
 using std::chrono::steady_clock;
@@ -100,7 +91,7 @@ Server::~Server() {
 void Server::ask_device(const std::stop_token& stop) noexcept {
   constexpr std::chrono::milliseconds kLook{50};
   static_cast<void>(::pthread_setname_np(::pthread_self(), "device-asker"));
-  while (!lost_.load() && wait(stop, kLook)) lost_.store(backend_->is_lost());
+  while (!lost_.load() && wait_unless_stopped(stop, kLook)) lost_.store(backend_->is_lost());
 }
 
 /// Shows tenants that the process goes on, and looks whether the device does. Counts only time in which this thread
@@ -111,7 +102,7 @@ void Server::watch(const std::stop_token& stop) noexcept {
   auto& pulse = *reinterpret_cast<Pulse*>(pulse_.part(0, sizeof(Pulse)).data());
   std::uint64_t oldest = 0;  // number of a batch
   steady_clock::duration on_device{};
-  for (auto before = steady_clock::now(); wait(stop, kBeat);) {
+  for (auto before = steady_clock::now(); wait_unless_stopped(stop, kBeat);) {
     pulse.beats.fetch_add(1, std::memory_order_relaxed);
     const auto now = steady_clock::now();
     const steady_clock::duration passed =

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/stoppable_wait.h"
 #include "base/units.h"
 
 namespace penstock::run {
@@ -34,7 +35,7 @@ void LaneKeeper::keep(const std::stop_token& stop) {
   if (lost_at_) find_again(stop);
   Clock::time_point connected_at = Clock::now();
   for (bool goes_on = true; goes_on;) {
-    goes_on = wait(stop, kLook);
+    goes_on = wait_unless_stopped(stop, kLook);
     if (lost_at_ || !device_.is_lost()) continue;
     if (Clock::now() - connected_at >= pauses_.steady) pause_ = pauses_.first;
     note_loss();
@@ -47,7 +48,7 @@ void LaneKeeper::keep(const std::stop_token& stop) {
 /// Returns when the workers have lanes again, or when it is to stop.
 void LaneKeeper::find_again(const std::stop_token& stop) {
   std::string told;  // each reason once
-  while (wait(stop, pause_)) {
+  while (wait_unless_stopped(stop, pause_)) {
     const auto connected = connect_again(stop);
     if (stop.stop_requested()) return;
     pause_ = std::min(2 * pause_, pauses_.longest);
@@ -74,13 +75,6 @@ tl::expected<void, NotConnected> LaneKeeper::connect_again(const std::stop_token
     device_.disconnect();
     return tl::unexpected(NotConnected{{Error{{}, error.what(), "", ""}}});
   }
-}
-
-/// False: it is to stop.
-bool LaneKeeper::wait(const std::stop_token& stop, std::chrono::milliseconds time) {
-  std::unique_lock lock(mutex_);
-  stopped_.wait_for(lock, stop, time, [] { return false; });
-  return !stop.stop_requested();
 }
 
 void LaneKeeper::note_loss() {

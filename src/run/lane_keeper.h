@@ -14,7 +14,6 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <mutex>
@@ -59,16 +58,14 @@ class LaneKeeper {
   void keep(const std::stop_token& stop);
   void find_again(const std::stop_token& stop);
   [[nodiscard]] tl::expected<void, NotConnected> connect_again(const std::stop_token& stop);
-  [[nodiscard]] bool wait(const std::stop_token& stop, std::chrono::milliseconds time);
   void note_loss();
   std::chrono::nanoseconds note_return();
 
   RemoteDevice& device_;
   const Renew renew_;
   const Pauses pauses_;
-  std::chrono::milliseconds pause_;  // before the next attempt
-  mutable std::mutex mutex_;         // guards the next three members
-  std::condition_variable_any stopped_;
+  std::chrono::milliseconds pause_;           // before the next attempt
+  mutable std::mutex mutex_;                  // guards the next two members
   std::optional<Clock::time_point> lost_at_;  // empty: it is connected
   report::RunReport::Proxy past_;             // without the present loss
   std::jthread thread_;                       // last: uses all others

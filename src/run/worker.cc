@@ -171,7 +171,7 @@ void Worker::rest(unsigned idle_rounds) noexcept {
   const bool may_sleep = chain_.settings.polling == Polling::adaptive && can_sleep_ && in_flight_ == 0 &&
                          !any_waits() && !lending_.any_leaving();
   if (!may_sleep || idle_rounds <= kYields || !collect_wake_ups()) {
-    std::this_thread::yield();
+    yielder_.yield();
     return;
   }
   // Until packets come. The time bounds how late the worker notices that it is to stop or that tables have changed, and

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/counter.h"
+#include "base/yielder.h"
 #include "ring/packet_ring.h"
 #include "run/chain.h"
 #include "run/counters.h"
@@ -140,6 +141,7 @@ class Worker {
   Clock::time_point opened_;       // when its first packet was taken
   bool copy_waits_ = false;        // a copy is alone in the open batch until all packets before it are done
   Clock::time_point round_began_;  // of `run_until`
+  Yielder yielder_;
   Clock::time_point ended_at_;
   Succession<StageSet> epochs_;
   Succession<LaneSet> lane_sets_;

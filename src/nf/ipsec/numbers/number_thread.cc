@@ -4,11 +4,11 @@
 // The thread that reserves numbers ahead of use.
 
 #include <chrono>
-#include <condition_variable>
 #include <mutex>
 #include <thread>
 #include <utility>
 
+#include "base/stoppable_wait.h"
 #include "nf/ipsec/numbers/kept_numbers.h"
 
 namespace penstock::ipsec {
@@ -39,11 +39,8 @@ class ExtendedNumbers final : public NumberSource {
     constexpr auto kLeastInterval = std::chrono::microseconds{5'000};
     constexpr auto kOfSa = std::chrono::microseconds{5};
     auto interval = kLeastInterval;
-    std::mutex mutex;
-    std::unique_lock lock(mutex);
-    std::condition_variable_any stopped;
     auto last = std::chrono::steady_clock::now();
-    while (!stopped.wait_for(lock, stop, interval, [&] { return stop.stop_requested(); })) {
+    while (wait_unless_stopped(stop, interval)) {
       const auto now = std::chrono::steady_clock::now();
       interval = kLeastInterval + kept_.extend(std::chrono::duration<double>(now - last).count()) * kOfSa;
       last = now;
