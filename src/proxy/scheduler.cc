@@ -14,12 +14,14 @@ namespace {
 
 /// A tenant that has not asked again for so long does not wait any more: its thread may have stopped.
 constexpr std::chrono::milliseconds kForgotten{5};
-/// A thread that has not asked again for so long is on no core: the device is not left to its batch, which keeps its
-/// place for when it is back. Not if that happens often to a tenant, since it could then not catch up: the device is
-/// only free in moments, and other threads would be there first. So a tenant has credit for absences: time that grows
-/// by a part of all time, up to a limit.
+/// A thread that has not asked again for so long is on no core, or busy: the device is not left to its batch, which
+/// keeps its place for when the thread is back.
 constexpr std::chrono::microseconds kAbsent = 10 * Scheduler::kAskAgain;
-constexpr double kMostAbsenceNs = 5e6, kAbsencePart = 0.25;
+/// How much others may overtake a tenant for that, in time of the device: a part of all time, up to a limit. Beyond, it
+/// could not catch up, since the device is only free in moments, and other threads would be there first.
+constexpr double kOvertakenPart = 0.25, kMostOvertakenNs = 5e6;
+/// No batch is overtaken that has waited for so long: how long others take may not be known well.
+constexpr std::chrono::milliseconds kLongestOvertaken{20};
 /// A rate is kept over this time.
 constexpr double kDepthSeconds = 0.002;
 constexpr double kLeastWeight = 1e-3;
@@ -71,8 +73,8 @@ void Scheduler::Bucket::fill(double rate, double depth, Time now) noexcept {
 Scheduler::Id Scheduler::add(const Share& share, Time now) {
   Tenant tenant;
   tenant.share = share;
-  tenant.part.filled = tenant.limit.filled = tenant.reservation.filled = tenant.absences.filled = now;
-  tenant.absences.level = kMostAbsenceNs;
+  tenant.part.filled = tenant.limit.filled = tenant.reservation.filled = tenant.overtaken.filled = now;
+  tenant.overtaken.level = kMostOvertakenNs;
   tenant.demand.times.fill(BatchTimeFit(1e9 / device_.bytes_per_second));
   if (tenants_.empty()) measured_ = window_ = now;
   std::erase_if(users_, [now](const auto& entry) {
@@ -169,29 +171,26 @@ Scheduler::Rank Scheduler::rank(const Tenant& tenant, Time ordered, Time now) co
   return {true, tenant.clock};
 }
 
-/// Whether the device is not left to a batch of it that has asked then.
-bool Scheduler::is_passed_over(const Tenant& tenant, Time asked_at, Time now) noexcept {
-  const Time absent = now - asked_at;
-  return absent >= kForgotten ||
-         (absent >= kAbsent && tenant.absences.level_at(kAbsencePart * 1e9, kMostAbsenceNs, now) >= ns_of(absent));
+/// Of one that waits: whether others may start a batch although its turn is before theirs.
+bool Scheduler::may_be_overtaken(const Tenant& tenant, Time now) noexcept {
+  return now - tenant.asked_at >= kAbsent && now - tenant.oldest < kLongestOvertaken &&
+         tenant.overtaken.level_at(kOvertakenPart * 1e9, kMostOvertakenNs, now) > 0;
+}
+
+/// Those that the tenant overtakes by starting the batch.
+void Scheduler::note_overtaken(const Tenant& tenant, const Batch& batch, Time now) noexcept {
+  const Rank own = rank(tenant, batch.ordered_, now);
+  for (auto& [id, other] : tenants_) {
+    if (&other == &tenant || !is_waiting(other, now) || own <= rank(other, other.oldest, now)) continue;
+    other.overtaken.fill(kOvertakenPart * 1e9, kMostOvertakenNs, now);
+    other.overtaken.level -= batch.time_.ns(batch.bytes_);
+  }
 }
 
 /// Whether it is the oldest one of its tenant that waits.
 bool Scheduler::is_oldest(const Tenant& tenant, const Batch& batch, Time now) noexcept {
-  return !is_waiting(tenant, now) || batch.ordered_ <= tenant.oldest ||
-         is_passed_over(tenant, tenant.oldest_asked_at, now);
-}
-
-void Scheduler::note_asked(Tenant& tenant, Batch& batch, Time now) noexcept {
-  const bool was_absent = batch.asked_ > Time{} && now - batch.asked_ >= kAbsent;
-  if (was_absent) {
-    tenant.absences.fill(kAbsencePart * 1e9, kMostAbsenceNs, now);
-    // Of several threads that are absent at a time, each time counts once.
-    const double more = ns_of(now - std::max(batch.asked_, tenant.absent_until));
-    tenant.absences.level = std::max(tenant.absences.level - more, -kMostAbsenceNs);
-    tenant.absent_until = now;
-  }
-  batch.asked_ = now;
+  const Time longest = now - tenant.oldest < kLongestOvertaken ? Time{kAbsent} : Time{kForgotten};
+  return !is_waiting(tenant, now) || batch.ordered_ <= tenant.oldest || now - tenant.oldest_asked_at >= longest;
 }
 
 /// Whether nobody who waits is before it.
@@ -199,7 +198,7 @@ bool Scheduler::is_next(const Tenant& tenant, Time ordered, Time now) const noex
   const Rank own = rank(tenant, ordered, now);
   return std::ranges::none_of(tenants_, [&](const auto& entry) {
     const Tenant& other = entry.second;
-    return &other != &tenant && is_waiting(other, now) && !is_passed_over(other, other.asked_at, now) &&
+    return &other != &tenant && is_waiting(other, now) && !may_be_overtaken(other, now) &&
            rank(other, other.oldest, now) < own;
   });
 }
@@ -298,11 +297,11 @@ bool Scheduler::try_start(Batch& batch, Time now) {
   if (policy_ != Policy::best_effort) {
     // It has no claim to the time in which it wanted nothing.
     if (!is_active(*tenant, now)) tenant->clock = std::max(tenant->clock, first_clock(now));
-    note_asked(*tenant, batch, now);
     if (!is_oldest(*tenant, batch, now) || !has_room(*tenant, batch, now) || !is_next(*tenant, batch.ordered_, now)) {
       wait(*tenant, batch, now);
       return false;
     }
+    note_overtaken(*tenant, batch, now);
   }
   tenant->waits = false;
   batch.started_ = now;

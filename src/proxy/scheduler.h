@@ -81,7 +81,6 @@ class Scheduler {
     std::size_t kind_ = 0;
     BatchTime time_;  // as expected when it was ordered
     Time ordered_{};
-    Time asked_{};  // whether it may start, last
     Time started_{};
     std::uint64_t number_ = 0;  // in the order of starts
     double charged_ = 0;        // to the tenant's clock
@@ -101,7 +100,7 @@ class Scheduler {
 
   /// The tenant wants a batch of so many bytes. Each one either finishes or is given up.
   [[nodiscard]] Batch order(Id tenant, std::uint64_t bytes, std::size_t kind, Time now);
-  /// Who waits asks again after this time at the latest. Others do not leave the device to one that does not.
+  /// Who waits asks again after about this time. Others do not leave the device to one that does not.
   static constexpr std::chrono::microseconds kAskAgain{20};
   /// Whether it may start now. If so, it counts as started; if not, the tenant waits.
   [[nodiscard]] bool try_start(Batch& batch, Time now);
@@ -189,8 +188,7 @@ class Scheduler {
     Time asked_at{};
     Time oldest{};           // order of the batches that wait
     Time oldest_asked_at{};  // when that batch has asked last
-    Bucket absences;         // ns of its threads, while batches wait, for which others pass them over
-    Time absent_until{};     // counted
+    Bucket overtaken;        // ns of the device by which others may still overtake it while its threads are absent
     std::uint64_t on_device = 0;
     double on_device_ns = 0;
     unsigned batches = 0;
@@ -225,9 +223,9 @@ class Scheduler {
   [[nodiscard]] double weight(const Tenant& tenant) const noexcept;
   [[nodiscard]] bool is_within_limits(Tenant& tenant, Time now) const noexcept;
   [[nodiscard]] static bool is_waiting(const Tenant& tenant, Time now) noexcept;
-  [[nodiscard]] static bool is_passed_over(const Tenant& tenant, Time asked_at, Time now) noexcept;
+  [[nodiscard]] static bool may_be_overtaken(const Tenant& tenant, Time now) noexcept;
+  void note_overtaken(const Tenant& tenant, const Batch& batch, Time now) noexcept;
   [[nodiscard]] static bool is_oldest(const Tenant& tenant, const Batch& batch, Time now) noexcept;
-  static void note_asked(Tenant& tenant, Batch& batch, Time now) noexcept;
   [[nodiscard]] static bool is_active(const Tenant& tenant, Time now) noexcept;
   [[nodiscard]] double first_clock(Time now) const noexcept;
   [[nodiscard]] bool is_reserved(const Tenant& tenant, Time now) const noexcept;

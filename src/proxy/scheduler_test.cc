@@ -41,10 +41,11 @@ class Simulation {
   }
   void leave(std::size_t tenant) { tenants_[tenant].wants = false; }
   void come(std::size_t tenant) { tenants_[tenant].wants = true; }
-  /// For so long in each period, each tenant's thread is not on a core, one after the other.
-  void take_threads_off(Time for_time, Time period) {
+  /// For so long in each period, the threads of the first tenants are on no core, one after the other.
+  void take_threads_off(Time for_time, Time period, std::size_t tenants) {
     off_ = for_time;
     off_period_ = period;
+    off_tenants_ = tenants;
   }
   Scheduler& scheduler() { return scheduler_; }
 
@@ -89,7 +90,7 @@ class Simulation {
   };
   [[nodiscard]] bool is_off(std::size_t tenant) const {
     const Time begins = off_period_ * static_cast<std::int64_t>(tenant) / static_cast<std::int64_t>(tenants_.size());
-    return off_ > Time{} && (now_ + off_period_ - begins) % off_period_ < off_;
+    return tenant < off_tenants_ && (now_ + off_period_ - begins) % off_period_ < off_;
   }
   void submit(std::size_t t) {
     Tenant& tenant = tenants_[t];
@@ -114,6 +115,7 @@ class Simulation {
   Time device_free_at_{};
   std::size_t turn_ = 0;
   Time off_{}, off_period_{1s};
+  std::size_t off_tenants_ = 0;
 };
 
 TEST(Scheduler, LetsATenantAloneHaveTheDevice) {
@@ -248,7 +250,7 @@ TEST(Scheduler, UsesTheDeviceWhileThreadsOfThoseWhoWaitAreOnNoCore) {
   for (const Policy policy : {Policy::equal, Policy::weighted, Policy::deadline}) {
     const Share quarter{0.25, 0, 0};
     Simulation simulation(policy, {{quarter, 1 << 20, 8}, {quarter}, {quarter}, {quarter}});
-    simulation.take_threads_off(4ms, 20ms);
+    simulation.take_threads_off(4ms, 20ms, 4);
     simulation.run_for(1s);
     double together = 0;
     for (std::size_t t = 0; t < 4; ++t) {
@@ -256,6 +258,17 @@ TEST(Scheduler, UsesTheDeviceWhileThreadsOfThoseWhoWaitAreOnNoCore) {
       EXPECT_NEAR(simulation.part_of(t, 1s), 0.25, 0.25 * 0.05) << t;
     }
     EXPECT_GT(together, 0.95) << kPolicyNames[static_cast<std::size_t>(policy)];
+  }
+}
+
+/// The device must be empty for its batches.
+TEST(Scheduler, ATenantWithLargeBatchesKeepsItsShareAlthoughItsThreadsAreOftenAway) {
+  for (const Policy policy : {Policy::equal, Policy::weighted, Policy::deadline}) {
+    const Share half{0.5, 0, 0};
+    Simulation simulation(policy, {{half, 4 << 20, 2}, {half, 256 << 10, 32}});
+    simulation.take_threads_off(230us, 1ms, /*tenants=*/1);
+    simulation.run_for(1s);
+    EXPECT_GT(simulation.part_of(0, 1s), 0.4) << kPolicyNames[static_cast<std::size_t>(policy)];
   }
 }
 

@@ -214,7 +214,7 @@ bool ServedLane::start() noexcept {
   if (changes == asked_after_ && now - asked_at_ < Scheduler::kAskAgain) return false;
   asked_at_ = now;
   asked_after_ = changes;
-  if (!tenant_.arbiter.try_start(batch_, now)) return false;
+  if (!tenant_.arbiter.try_start(batch_)) return false;
   on_device_ = true;
   tenant_.counters.in_flight.fetch_add(1, std::memory_order_relaxed);
   state_ = State::runs;

@@ -37,12 +37,12 @@ class Arbiter {
     changes_.fetch_add(1, std::memory_order_relaxed);
     return work(scheduler_);
   }
-  /// Changes when something may start that could not before, time apart. So those who wait need not ask all the time,
-  /// and keep others from the scheduler.
+  /// Changes when something may start that could not before, apart from what time brings. So those who wait need not
+  /// ask all the time, and keep others from the scheduler.
   [[nodiscard]] std::uint64_t changes() const noexcept { return changes_.load(std::memory_order_relaxed); }
-  [[nodiscard]] bool try_start(Scheduler::Batch& batch, Scheduler::Time now) {
+  [[nodiscard]] bool try_start(Scheduler::Batch& batch) {
     const std::lock_guard lock(mutex_);
-    if (!scheduler_.try_start(batch, now)) return false;
+    if (!scheduler_.try_start(batch, now())) return false;
     changes_.fetch_add(1, std::memory_order_relaxed);
     return true;
   }

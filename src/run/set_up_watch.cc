@@ -17,6 +17,7 @@ void SetUpWatch::watch(const std::stop_token& over, const std::atomic<bool>& sto
   constexpr std::chrono::milliseconds kLook{20};
   constexpr std::chrono::seconds kPatience{10};
   static_cast<void>(::pthread_setname_np(::pthread_self(), "set-up-watch"));
+  if (over.stop_requested()) return;
   while (!stop.load()) {
     if (!wait_unless_stopped(over, kLook)) return;
   }

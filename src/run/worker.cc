@@ -171,8 +171,8 @@ void Worker::rest(unsigned idle_rounds) noexcept {
   const bool may_sleep = chain_.settings.polling == Polling::adaptive && can_sleep_ && in_flight_ == 0 &&
                          !any_waits() && !lending_.any_leaving();
   if (!may_sleep || idle_rounds <= kYields || !collect_wake_ups()) {
-    yielder_.yield();
-    return;
+    if (chain_.settings.polling == Polling::adaptive) return yielder_.yield();
+    return std::this_thread::yield();
   }
   // Until packets come. The time bounds how late the worker notices that it is to stop or that tables have changed, and
   // when the open batch is due.
