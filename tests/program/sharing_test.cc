@@ -114,7 +114,7 @@ TEST_F(Sharing, MeasuresWhatFixedSharesArePartsOf) {
 }
 
 TEST_F(Sharing, MeasuresHowATenantComesAndGoes) {
-  setting_.duration = milliseconds{600};  // in which all tenants get a processor for a whole batch, also of two
+  setting_.duration = milliseconds{1200};  // in which all tenants get a processor for a whole batch, also of two
   const auto trial = this->trial();
   Point visited = point("weighted", 2, "4q", "attach");
   ASSERT_EQ(trial->make_ready(visited), "");
@@ -175,7 +175,7 @@ TEST_F(Sharing, LeavesOutWhatTheMachineDoesNotHave) {
 
 TEST_F(Sharing, AllQuickPointsMakeARecordThatIsShown) {
   setting_.repeats = 1;
-  setting_.duration = milliseconds{600};  // in which all tenants get a processor for a whole batch, also of two
+  setting_.duration = milliseconds{1200};  // in which all tenants get a processor for a whole batch, also of two
   const auto trial = this->trial();
   Record record;
   record.experiment = "sharing";
