@@ -406,7 +406,7 @@ bool eventually(const auto& condition) {
   return false;
 }
 
-/// A proxy in a process of its own, and a run whose packets go through it until `end`.
+/// A proxy in a process of its own, and a run whose packets go through it.
 class GpuProxyRestart : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -448,7 +448,7 @@ class GpuProxyRestart : public ::testing::Test {
     return eventually([&] { return gpu().segments > before + 100; });
   }
   void tell_proxy(int signal) const { ::kill(proxy_, signal); }
-  /// Whether the run comes back to the proxy after each of `losses`.
+  /// The proxy loses its device so many times by this signal: the run comes back to it each time.
   void expect_returns(int signal, std::uint64_t losses) const {
     for (std::uint64_t loss = 1; loss <= losses; ++loss) {
       EXPECT_TRUE(works());

@@ -15,6 +15,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "base/prefetch.h"
 #include "function/stage_recipe.h"
 #include "proxy/backend.h"
 #include "proxy/order_check.h"
@@ -48,9 +49,8 @@ class Arbiter {
   }
 
  private:
-  static constexpr std::size_t kCacheLine = 64;
-  alignas(kCacheLine) std::atomic<std::uint64_t> changes_{0};
-  alignas(kCacheLine) std::mutex mutex_;  // guards the scheduler; held for a moment only
+  alignas(kCacheLineBytes) std::atomic<std::uint64_t> changes_{0};
+  alignas(kCacheLineBytes) std::mutex mutex_;  // guards the scheduler; held for a moment only
   Scheduler scheduler_;
 };
 
