@@ -338,8 +338,11 @@ bool DeviceLane::start(const Batch& batch, std::size_t segment, std::span<std::u
 bool DeviceLane::enqueue(const Batch& batch, std::span<std::uint8_t* const> frames) noexcept {
   crossed_ = {};
   if (segment().sends_packets) has_lent_ = batch.lent() > 0;
-  return (!segment().sends_packets || (has_lent_ ? send_lent(batch, frames) : send_packets(batch, frames))) &&
-         (!segment().verdicts_up || send_changes(batch, frames)) && send_states() && run_stages() && fetch_results();
+  count_ = static_cast<std::uint32_t>(batch.size());
+  // States before packets, whose kernels they would wait for: a copy that waits holds up those of other streams.
+  return send_states() &&
+         (!segment().sends_packets || (has_lent_ ? send_lent(batch, frames) : send_packets(batch, frames))) &&
+         (!segment().verdicts_up || send_changes(batch, frames)) && run_stages() && fetch_results();
 }
 
 /// The graph for the kernels and copies of this batch, which are always the same in the same order.
@@ -376,7 +379,6 @@ void place_moved(IndexEntry& entry, const std::uint8_t* frame, Sources& sources,
 
 /// Sends the index, and frames or headers, and makes descriptors from them.
 bool DeviceLane::send_packets(const Batch& batch, std::span<std::uint8_t* const> frames) noexcept {
-  count_ = static_cast<std::uint32_t>(batch.size());
   const Source source = source_of(batch, frames);
   const auto is_sent = [&](const PacketDescriptor& packet) { return frames.empty() || packet.verdict.alive(); };
   // Send only headers if they have fewer bytes than the frames.
@@ -461,7 +463,6 @@ bool DeviceLane::describe(const IndexEntry* index, const Placement& placement) n
 /// Like `send_packets`, for a batch with frames that are lent, which cross from where they are in host memory. The host
 /// does not touch them.
 bool DeviceLane::send_lent(const Batch& batch, std::span<std::uint8_t* const> frames) noexcept {
-  count_ = static_cast<std::uint32_t>(batch.size());
   const PacketMemory& memory = *batch.lent_memory();
   Sources sources{};
   for (std::size_t r = 0; r < memory.regions(); ++r)
