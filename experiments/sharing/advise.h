@@ -43,7 +43,7 @@ struct SharingAdvice {
   std::vector<Tenant> tenants;  // as wished
   std::string scheduler;
   double fixed_gbps = 0;       // for `fixed`: what the GPU carries, in both directions; else 0
-  unsigned on_device_mib = 0;  // 0: the scheduler does not keep to it, or the record does not say
+  unsigned on_device_mib = 0;  // 0: no shares are to hold, or the record does not say
   bool in_mps = false;
   unsigned training_percent = 100;   // of the multiprocessors, for each training
   std::vector<std::string> reasons;  // sentences, with figures of the record

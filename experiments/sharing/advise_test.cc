@@ -240,7 +240,7 @@ TEST(SharingAdvices, LetOntoTheDeviceWhatIsFastAndHoldsShares) {
   const auto advice = advice_for({"nids", "nids"}, true);
   ASSERT_TRUE(advice);
   EXPECT_EQ(advice->on_device_mib, 32U) << "as fast as 40, and faster than 24; with 48 shares do not hold";
-  EXPECT_EQ(advice_for({"nids", "nids"})->on_device_mib, 0U) << "best effort does not keep to it";
+  EXPECT_EQ(advice_for({"nids", "nids"})->on_device_mib, 0U) << "no shares are to hold";
 }
 
 TEST(SharingAdvices, LimitTrainings) {

@@ -274,7 +274,7 @@ std::string multiprocessor_shares_of(const Point& point) {
 }
 
 unsigned on_device_of(const Point& point) {
-  constexpr double kUsual = 32;
+  constexpr double kUsual = 40;
   return static_cast<unsigned>(point.number("on_device").value_or(kUsual));
 }
 

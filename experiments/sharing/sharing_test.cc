@@ -123,7 +123,7 @@ TEST(SharingPlan, VariesWhatTheProxyLetsOntoTheDevice) {
   for (const Point& point : sharing_points(false)) {
     const std::string sweep = point.text("sweep");
     if (!sweep.starts_with("on-device")) {
-      EXPECT_EQ(on_device_of(point), 32U) << describe(point);
+      EXPECT_EQ(on_device_of(point), 40U) << describe(point);
       continue;
     }
     seen[sweep + ' ' + point.text("function")].insert(on_device_of(point));

@@ -47,6 +47,7 @@
 #include "proxy/remote_lanes.h"
 #include "report/run_report.h"
 #include "ring/trace_events.h"
+#include "run/device_run.h"
 #include "run/run.h"
 
 namespace penstock::cli {
@@ -214,7 +215,8 @@ int run_chain(const RunArguments& arguments) {
   }
   if (run::RunSettings& settings = loaded->chain.settings; !settings.proxy.empty()) {
     auto lanes = proxy::remote_lanes(
-        settings.proxy, {arguments.chain.file, settings.proxy_profile, settings.proxy_latency, settings.proxy_limits},
+        settings.proxy,
+        {arguments.chain.file, settings.proxy_profile, settings.proxy_latency, run::limits_at_proxy(settings)},
         settings.needs_proxy ? proxy::WithoutProxy::fails : proxy::WithoutProxy::begins_on_cpu);
     if (!lanes) return fail(lanes.error());
     settings.remote = std::move(*lanes);

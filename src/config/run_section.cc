@@ -67,7 +67,8 @@ constexpr auto kRun = std::to_array<Parameter>({
     {"rate", ParameterType::rate, "", "1Mbps..100Tbps",
      "target rate of the whole chain, for `latency` and `gpu_shares: auto`; default: 400Gbps for each GPU"},
     {"streams", ParameterType::integer, "3", "1..64",
-     "batches in flight on the GPU, for each worker; with `queueing: shared`, for all workers together"},
+     "batches in flight on the GPU, for each worker; with `queueing: shared`, for all workers together; with one for a "
+     "worker, another one waits at a `proxy`"},
     {"transfer", ParameterType::choice, "auto", "auto|direct|streamed|zero_copy",
      "how batches cross PCIe. direct: one at a time; streamed: several at once; zero_copy: kernels access host memory; "
      "auto: streamed, and zero_copy for small batches"},

@@ -167,6 +167,7 @@ bool Scheduler::is_reserved(const Tenant& tenant, Time now) const noexcept {
 
 /// `ordered`: its oldest batch.
 Scheduler::Rank Scheduler::rank(const Tenant& tenant, Time ordered, Time now) const noexcept {
+  if (policy_ == Policy::best_effort) return {true, ns_of(ordered)};
   if (is_reserved(tenant, now)) return {false, ns_of(ordered + tenant.share.latency)};
   return {true, tenant.clock};
 }
@@ -294,15 +295,13 @@ bool Scheduler::try_start(Batch& batch, Time now) {
     tenant->waits = false;  // for its own limits: others need not wait for it
     return false;
   }
-  if (policy_ != Policy::best_effort) {
-    // It has no claim to the time in which it wanted nothing.
-    if (!is_active(*tenant, now)) tenant->clock = std::max(tenant->clock, first_clock(now));
-    if (!is_oldest(*tenant, batch, now) || !has_room(*tenant, batch, now) || !is_next(*tenant, batch.ordered_, now)) {
-      wait(*tenant, batch, now);
-      return false;
-    }
-    note_overtaken(*tenant, batch, now);
+  // It has no claim to the time in which it wanted nothing.
+  if (!is_active(*tenant, now)) tenant->clock = std::max(tenant->clock, first_clock(now));
+  if (!is_oldest(*tenant, batch, now) || !has_room(*tenant, batch, now) || !is_next(*tenant, batch.ordered_, now)) {
+    wait(*tenant, batch, now);
+    return false;
   }
+  note_overtaken(*tenant, batch, now);
   tenant->waits = false;
   batch.started_ = now;
   batch.number_ = ++started_;

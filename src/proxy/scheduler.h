@@ -44,7 +44,7 @@
 
 namespace penstock::proxy {
 
-/// best_effort: as they come. equal: the same for all who want to. fixed: what the profile has, and the rest idles.
+/// best_effort: in the order of their orders. equal: the same for all who want to. fixed: what the profile has, and the rest idles.
 /// weighted: what the profile has, and who wants to borrows what others leave. deadline: like weighted, by time, with
 /// what tenants with a latency bound need reserved for them.
 enum class Policy : std::uint8_t { best_effort, equal, fixed, weighted, deadline };
@@ -69,7 +69,7 @@ class Scheduler {
   /// What the device carries.
   struct Device {
     double bytes_per_second = 50e9;                      // for `fixed`
-    std::uint64_t most_bytes = std::uint64_t{32} << 20;  // on it at a time, unless one batch has more
+    std::uint64_t most_bytes = std::uint64_t{40} << 20;  // on it at a time, unless one batch has more
   };
 
   /// A batch of a tenant. Made by `order`; only the scheduler changes it.
@@ -216,7 +216,7 @@ class Scheduler {
   /// The order of those that wait.
   struct Rank {
     bool not_reserved = false;
-    double at = 0;  // deadline, or clock
+    double at = 0;  // order, deadline, or clock
     friend auto operator<=>(const Rank&, const Rank&) = default;
   };
   [[nodiscard]] Tenant* find(Id id) noexcept;

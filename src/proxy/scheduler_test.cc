@@ -138,6 +138,30 @@ TEST(Scheduler, BestEffortGivesAGreedyTenantMore) {
   EXPECT_GT(simulation.part_of(0, 1s), 0.8);
 }
 
+TEST(Scheduler, BestEffortStartsBatchesInTheOrderOfTheirOrders) {
+  Scheduler scheduler(Policy::best_effort, {.bytes_per_second = kRate, .most_bytes = 2 << 20});
+  const auto many = scheduler.add({}, 0s), few = scheduler.add({}, 0s);
+  std::vector<Scheduler::Batch> of_many, of_few;
+  for (int i = 1; i <= 4; ++i) of_many.push_back(scheduler.order(many, 1 << 20, 0, Time{i}));
+  of_few.push_back(scheduler.order(few, 1 << 20, 0, Time{5}));
+  of_many.push_back(scheduler.order(many, 1 << 20, 0, Time{6}));
+  EXPECT_TRUE(scheduler.try_start(of_many[0], 10us));
+  EXPECT_TRUE(scheduler.try_start(of_many[1], 10us));
+  EXPECT_FALSE(scheduler.try_start(of_many[2], 10us)) << "no more than the device may have at a time";
+  EXPECT_FALSE(scheduler.try_start(of_few[0], 10us));
+  static_cast<void>(scheduler.finish(of_many[0], 1 << 20, 20us));
+  EXPECT_FALSE(scheduler.try_start(of_few[0], 20us)) << "two were ordered before it";
+  EXPECT_TRUE(scheduler.try_start(of_many[2], 20us));
+  EXPECT_FALSE(scheduler.try_start(of_many[3], 20us));
+  static_cast<void>(scheduler.finish(of_many[1], 1 << 20, 30us));
+  EXPECT_TRUE(scheduler.try_start(of_many[3], 30us));
+  EXPECT_FALSE(scheduler.try_start(of_many[4], 30us));
+  EXPECT_FALSE(scheduler.try_start(of_few[0], 30us));
+  static_cast<void>(scheduler.finish(of_many[2], 1 << 20, 40us));
+  EXPECT_FALSE(scheduler.try_start(of_many[4], 40us)) << "ordered after it";
+  EXPECT_TRUE(scheduler.try_start(of_few[0], 40us));
+}
+
 TEST(Scheduler, LeavesAFixedShareIdle) {
   Simulation simulation(Policy::fixed, {{{0.25, 0, 0}, 1 << 20, 16}, {{0.5, 0, 0}}});
   simulation.leave(1);

@@ -177,11 +177,24 @@ class WorkerOnDevice final : public DeviceExecutor {
 
 }  // namespace
 
-unsigned lanes_of(const RunSettings& settings, unsigned worker) noexcept {
+unsigned streams_of(const RunSettings& settings, unsigned worker) noexcept {
   if (settings.transfer == Transfer::direct) return 1;
   if (settings.queueing == Queueing::per_worker) return settings.streams;
   const unsigned more = worker < settings.streams % settings.workers ? 1 : 0;
   return std::max(1U, settings.streams / settings.workers + more);
+}
+
+unsigned lanes_of(const RunSettings& settings, unsigned worker) noexcept {
+  return std::max(streams_of(settings, worker), settings.waits_at_proxy() ? 2U : 1U);
+}
+
+RemoteLimits limits_at_proxy(const RunSettings& settings) noexcept {
+  RemoteLimits limits = settings.proxy_limits;
+  if (!settings.waits_at_proxy()) return limits;
+  unsigned streams = 0;
+  for (unsigned worker = 0; worker < settings.workers; ++worker) streams += streams_of(settings, worker);
+  if (limits.batches == 0 || limits.batches > streams) limits.batches = streams;
+  return limits;
 }
 
 FrameRoom room_in_batches(const Chain& chain) {

@@ -205,5 +205,36 @@ TEST(SharedRun, SharesOutTheStreamsAsEvenlyAsPossible) {
   EXPECT_EQ(lanes_of(settings, 2), 2U);
 }
 
+TEST(SharedRun, HasABatchThatWaitsAtAProxy) {
+  RunSettings settings;
+  settings.workers = 3;
+  settings.streams = 1;
+  EXPECT_EQ(lanes_of(settings, 2), 1U) << "a device of its own";
+  EXPECT_EQ(limits_at_proxy(settings).batches, 0U);
+  settings.proxy = "/run/proxy.sock";
+  EXPECT_EQ(lanes_of(settings, 2), 2U);
+  EXPECT_EQ(limits_at_proxy(settings).batches, 3U) << "not on the device";
+  settings.streams = 2;
+  EXPECT_EQ(lanes_of(settings, 2), 2U);
+  EXPECT_EQ(limits_at_proxy(settings).batches, 6U);
+  settings.proxy_limits = {.memory = 7, .bytes_per_second = 8, .batches = 4};
+  EXPECT_EQ(limits_at_proxy(settings).batches, 4U) << "less was asked for";
+  EXPECT_EQ(limits_at_proxy(settings).memory, 7U);
+  EXPECT_EQ(limits_at_proxy(settings).bytes_per_second, 8U);
+  settings.proxy_limits.batches = 8;
+  EXPECT_EQ(limits_at_proxy(settings).batches, 6U);
+  settings.queueing = Queueing::shared;
+  settings.streams = 4;
+  EXPECT_EQ(lanes_of(settings, 0), 2U);
+  EXPECT_EQ(lanes_of(settings, 1), 2U);
+  EXPECT_EQ(limits_at_proxy(settings).batches, 4U);
+  settings.proxy_latency = std::chrono::milliseconds(1);
+  EXPECT_EQ(lanes_of(settings, 1), 1U) << "the time of the one that waits would count";
+  EXPECT_EQ(limits_at_proxy(settings).batches, 8U);
+  settings.proxy_latency = {};
+  settings.transfer = Transfer::direct;
+  EXPECT_EQ(lanes_of(settings, 0), 1U);
+}
+
 }  // namespace
 }  // namespace penstock::run
