@@ -89,12 +89,6 @@ struct RunSettings {
   double bits_per_second = 0;           // target rate; 0: what PCIe carries
   Placement placement{};                // with an entry for each worker, or for none
 
-  /// Whether each worker has at least two batches at its proxy, also with one stream. Then the device need not wait for
-  /// what the worker does between two batches, which would cost the run a part of its share. Not with a bound, for
-  /// which the time of the one that waits would count.
-  [[nodiscard]] bool waits_at_proxy() const noexcept {
-    return (!proxy.empty() || remote != nullptr) && transfer != Transfer::direct && proxy_latency.count() == 0;
-  }
   /// The most workers that use the same device.
   [[nodiscard]] std::size_t workers_of_device() const noexcept {
     const std::size_t devices = std::max<std::size_t>(1, gpus.size());

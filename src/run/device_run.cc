@@ -175,6 +175,14 @@ class WorkerOnDevice final : public DeviceExecutor {
   const std::vector<std::span<std::uint8_t>> sent_again_;  // from which frames may be sent again
 };
 
+/// Whether each worker has at least two batches at its proxy, also with one stream. Then the device need not wait for
+/// what the worker does between two batches, which would cost the run a part of its share. Not with a bound, for which
+/// the time of the one that waits would count.
+bool batch_waits_at_proxy(const RunSettings& settings) noexcept {
+  return (!settings.proxy.empty() || settings.remote != nullptr) && settings.transfer != Transfer::direct &&
+         settings.proxy_latency.count() == 0;
+}
+
 }  // namespace
 
 unsigned streams_of(const RunSettings& settings, unsigned worker) noexcept {
@@ -185,12 +193,12 @@ unsigned streams_of(const RunSettings& settings, unsigned worker) noexcept {
 }
 
 unsigned lanes_of(const RunSettings& settings, unsigned worker) noexcept {
-  return std::max(streams_of(settings, worker), settings.waits_at_proxy() ? 2U : 1U);
+  return std::max(streams_of(settings, worker), batch_waits_at_proxy(settings) ? 2U : 1U);
 }
 
 RemoteLimits limits_at_proxy(const RunSettings& settings) noexcept {
   RemoteLimits limits = settings.proxy_limits;
-  if (!settings.waits_at_proxy()) return limits;
+  if (!batch_waits_at_proxy(settings)) return limits;
   unsigned streams = 0;
   for (unsigned worker = 0; worker < settings.workers; ++worker) streams += streams_of(settings, worker);
   if (limits.batches == 0 || limits.batches > streams) limits.batches = streams;

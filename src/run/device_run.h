@@ -19,8 +19,8 @@
 
 namespace penstock::run {
 
-/// The largest number of batches that this worker has on the device. With shared queueing, the streams are shared out as
-/// evenly as possible, and the first workers have one more; each has at least one.
+/// The largest number of batches that this worker has on the device. With shared queueing, the streams are shared out
+/// as evenly as possible, and the first workers have one more; each has at least one.
 [[nodiscard]] unsigned streams_of(const RunSettings& settings, unsigned worker) noexcept;
 /// The largest number of batches that it has in flight: as many; at a proxy at least two, so that one waits there.
 [[nodiscard]] unsigned lanes_of(const RunSettings& settings, unsigned worker) noexcept;
