@@ -235,7 +235,8 @@ void add_proxy(CLI::App& app, int& exit_code) {
       ->needs(mps)
       ->capture_default_str();
   server->footer(
-      "Schedulers: best-effort: as batches come; equal: the same for all tenants that want to; fixed: each tenant's\n"
+      "Schedulers: best-effort: in the order of orders; equal: the same for all tenants that want to; fixed: each "
+      "tenant's\n"
       "profile, and what it leaves is idle; weighted: by profile, and tenants borrow what others leave; deadline: "
       "like\n"
       "weighted, but by time on the GPU, and with as much reserved for tenants with a `run: {proxy_latency: …}` as "

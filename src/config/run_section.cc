@@ -45,7 +45,7 @@ constexpr auto kRun = std::to_array<Parameter>({
     {"proxy_memory", ParameterType::size, "", "1MiB..16TiB",
      "most memory on the proxy's GPU; default: what the profile has"},
     {"proxy_batches", ParameterType::integer, "", "1..4096",
-     "most batches on the proxy's GPU at a time; default: what the proxy allows"},
+     "most batches on the proxy's GPU at a time; default, and never more: `streams` of all workers"},
     {"proxy_rate", ParameterType::rate, "", "1Mbps..100Tbps",
      "most bits per second to and from the proxy's GPU, both together; default: what the proxy allows"},
     {"workers", ParameterType::integer, "1", "1..256",
@@ -67,8 +67,8 @@ constexpr auto kRun = std::to_array<Parameter>({
     {"rate", ParameterType::rate, "", "1Mbps..100Tbps",
      "target rate of the whole chain, for `latency` and `gpu_shares: auto`; default: 400Gbps for each GPU"},
     {"streams", ParameterType::integer, "3", "1..64",
-     "batches in flight on the GPU, for each worker; with `queueing: shared`, for all workers together; with one for a "
-     "worker, another one waits at a `proxy`"},
+     "batches in flight on the GPU, for each worker; with `queueing: shared`, for all workers together; at a `proxy`, "
+     "another one waits for a worker with one, unless there is a `proxy_latency` or `transfer` is direct"},
     {"transfer", ParameterType::choice, "auto", "auto|direct|streamed|zero_copy",
      "how batches cross PCIe. direct: one at a time; streamed: several at once; zero_copy: kernels access host memory; "
      "auto: streamed, and zero_copy for small batches"},

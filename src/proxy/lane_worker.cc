@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <system_error>
 #include <utility>
 
@@ -80,9 +81,10 @@ void LaneWorker::run() noexcept {
       const bool exchanges_tables = tenant_.exchanges_tables.load(std::memory_order_relaxed);
       for (auto& [id, lane] : lanes_) {
         if (exchanges_tables) lane->pass_boundary();
-        moved |= lane->poll();
-        all_idle &= lane->idle();
+        if (lane->runs()) moved |= lane->poll();
       }
+      moved |= take_turns();
+      for (const auto& [id, lane] : lanes_) all_idle &= lane->idle();
     }
     idle_rounds = moved ? 0 : idle_rounds + 1;
     if (idle_rounds > kYields && all_idle) {
@@ -94,6 +96,25 @@ void LaneWorker::run() noexcept {
   }
   const std::lock_guard lock(mutex_);
   lanes_.clear();
+}
+
+/// Lanes whose batches are not on the device check orders, fetch packets and start batches: for a bounded time, so that
+/// a tenant with many of them cannot hide for long that others have ended, whose bytes count as long as that is not
+/// seen.
+bool LaneWorker::take_turns() noexcept {
+  constexpr std::chrono::microseconds kLongest{200};
+  const auto until = std::chrono::steady_clock::now() + kLongest;
+  auto next = lanes_.upper_bound(last_turn_);
+  bool moved = false;
+  for (std::size_t turn = 0; turn < lanes_.size(); ++turn, ++next) {
+    if (next == lanes_.end()) next = lanes_.begin();
+    if (next->second->runs()) continue;
+    last_turn_ = next->first;
+    if (!next->second->poll()) continue;
+    moved = true;
+    if (std::chrono::steady_clock::now() >= until) break;
+  }
+  return moved;
 }
 
 /// Until a tenant wakes it. The time bounds what a tenant loses that does not.

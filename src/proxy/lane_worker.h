@@ -37,6 +37,7 @@ class LaneWorker {
 
  private:
   void run() noexcept;
+  bool take_turns() noexcept;
   void sleep() noexcept;
   void wake() noexcept { static_cast<void>(::eventfd_write(own_wake_.get(), 1)); }
   template <typename Work>
@@ -50,6 +51,7 @@ class LaneWorker {
   std::mutex mutex_;                 // guards `lanes_`; the thread has it for a round
   std::atomic<unsigned> wanted_{0};  // by other threads
   std::map<std::uint32_t, std::unique_ptr<ServedLane>> lanes_;
+  std::uint32_t last_turn_ = 0;  // the lane whose turn was last
   std::atomic<bool> stops_{false};
   std::thread thread_;  // last: uses all others
 };

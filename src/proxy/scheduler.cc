@@ -22,6 +22,11 @@ constexpr std::chrono::microseconds kAbsent = 10 * Scheduler::kAskAgain;
 constexpr double kOvertakenPart = 0.25, kMostOvertakenNs = 5e6;
 /// No batch is overtaken that has waited for so long: how long others take may not be known well.
 constexpr std::chrono::milliseconds kLongestOvertaken{20};
+/// But others wait for absent threads of a tenant only for this part of all time, and so long at once. Otherwise one
+/// that looks in now and then, and starts nothing, would keep the device idle.
+constexpr double kPatiencePart = 0.05, kMostPatienceNs = 5e6;
+/// Best effort lets so many batches onto the device, however large they are: one arrives, one is worked on, one leaves.
+constexpr std::size_t kFewBatches = 3;
 /// A rate is kept over this time.
 constexpr double kDepthSeconds = 0.002;
 constexpr double kLeastWeight = 1e-3;
@@ -75,6 +80,8 @@ Scheduler::Id Scheduler::add(const Share& share, Time now) {
   tenant.share = share;
   tenant.part.filled = tenant.limit.filled = tenant.reservation.filled = tenant.overtaken.filled = now;
   tenant.overtaken.level = kMostOvertakenNs;
+  tenant.patience.filled = now;
+  tenant.patience.level = kMostPatienceNs;
   tenant.demand.times.fill(BatchTimeFit(1e9 / device_.bytes_per_second));
   if (tenants_.empty()) measured_ = window_ = now;
   std::erase_if(users_, [now](const auto& entry) {
@@ -111,6 +118,7 @@ void Scheduler::set_policy(Policy policy) noexcept {
   leeway_ = {};
   for (auto& [id, tenant] : tenants_) {
     tenant.clock = tenant.free_rate = 0;
+    tenant.part = {};  // nobody's part counted before
     tenant.shown = {};
     tenant.most_reserved = tenant.most_other = {};
   }
@@ -174,8 +182,31 @@ Scheduler::Rank Scheduler::rank(const Tenant& tenant, Time ordered, Time now) co
 
 /// Of one that waits: whether others may start a batch although its turn is before theirs.
 bool Scheduler::may_be_overtaken(const Tenant& tenant, Time now) noexcept {
-  return now - tenant.asked_at >= kAbsent && now - tenant.oldest < kLongestOvertaken &&
-         tenant.overtaken.level_at(kOvertakenPart * 1e9, kMostOvertakenNs, now) > 0;
+  if (now - tenant.asked_at < kAbsent) return false;
+  if (now - tenant.oldest < kLongestOvertaken &&
+      tenant.overtaken.level_at(kOvertakenPart * 1e9, kMostOvertakenNs, now) > 0)
+    return true;
+  const Time since = tenant.held_since.value_or(now);
+  return tenant.patience.level_at(kPatiencePart * 1e9, kMostPatienceNs, since) <= ns_of(now - since);
+}
+
+/// A batch for which the device has room cannot start: because of tenants whose threads are absent?
+void Scheduler::note_held(const Tenant& tenant, const Batch& batch, Time now) noexcept {
+  const Rank own = rank(tenant, batch.ordered_, now);
+  for (auto& [id, other] : tenants_) {
+    if (&other == &tenant || other.held_since || now - other.asked_at < kAbsent) continue;
+    if (is_waiting(other, now) && rank(other, other.oldest, now) < own && !may_be_overtaken(other, now))
+      other.held_since = now;
+  }
+}
+
+/// The tenant asks. If others had to wait for it, that was some of their patience.
+void Scheduler::note_back(Tenant& tenant, Time now) noexcept {
+  if (!tenant.held_since) return;
+  tenant.patience.fill(kPatiencePart * 1e9, kMostPatienceNs, now);
+  const Time held = std::min<Time>(now - *tenant.held_since, kForgotten);
+  tenant.patience.level = std::max(0.0, tenant.patience.level - ns_of(held));
+  tenant.held_since.reset();
 }
 
 /// Those that the tenant overtakes by starting the batch.
@@ -206,6 +237,7 @@ bool Scheduler::is_next(const Tenant& tenant, Time ordered, Time now) const noex
 
 bool Scheduler::has_room(const Tenant& tenant, const Batch& batch, Time now) const noexcept {
   if (running_.empty()) return true;
+  if (policy_ == Policy::best_effort && running_.size() < kFewBatches) return true;
   if (on_device_ + batch.bytes_ > device_.most_bytes) return false;
   if (policy_ != Policy::deadline) return true;
   const Limit& most = is_reserved(tenant, now) ? tenant.most_reserved : tenant.most_other;
@@ -295,9 +327,12 @@ bool Scheduler::try_start(Batch& batch, Time now) {
     tenant->waits = false;  // for its own limits: others need not wait for it
     return false;
   }
+  note_back(*tenant, now);
   // It has no claim to the time in which it wanted nothing.
   if (!is_active(*tenant, now)) tenant->clock = std::max(tenant->clock, first_clock(now));
-  if (!is_oldest(*tenant, batch, now) || !has_room(*tenant, batch, now) || !is_next(*tenant, batch.ordered_, now)) {
+  const bool fits = is_oldest(*tenant, batch, now) && has_room(*tenant, batch, now);
+  if (!fits || !is_next(*tenant, batch.ordered_, now)) {
+    if (fits) note_held(*tenant, batch, now);
     wait(*tenant, batch, now);
     return false;
   }
@@ -443,7 +478,10 @@ void Scheduler::reserve(Time now) noexcept {
       for (const auto& [other_id, other] : tenants_) {
         if (!other.counts || other_id == id) continue;
         longest_ns = std::max(longest_ns, other.demand.longest_ns);
-        others_ns += other.demand.most_outstanding_ns;
+        // Those beyond its own limit are not on the device.
+        const double most = other.share.batches == 0 ? std::numeric_limits<double>::infinity()
+                                                     : other.share.batches * other.demand.longest_ns;
+        others_ns += std::min(other.demand.most_outstanding_ns, most);
       }
       const double blocked_ns = std::max(longest_ns, std::min(others_ns, kBlockedPart * bound_ns));
       const double left_ns = bound_ns - blocked_ns - tenant.demand.longest_fixed_ns;

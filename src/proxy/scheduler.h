@@ -44,9 +44,9 @@
 
 namespace penstock::proxy {
 
-/// best_effort: in the order of their orders. equal: the same for all who want to. fixed: what the profile has, and the rest idles.
-/// weighted: what the profile has, and who wants to borrows what others leave. deadline: like weighted, by time, with
-/// what tenants with a latency bound need reserved for them.
+/// best_effort: in the order of their orders. equal: the same for all who want to. fixed: what the profile has, and the
+/// rest idles. weighted: what the profile has, and who wants to borrows what others leave. deadline: like weighted, by
+/// time, with what tenants with a latency bound need reserved for them.
 enum class Policy : std::uint8_t { best_effort, equal, fixed, weighted, deadline };
 inline constexpr std::string_view kPolicyNames[] = {"best-effort", "equal", "fixed", "weighted", "deadline"};
 [[nodiscard]] std::optional<Policy> policy_named(std::string_view name) noexcept;
@@ -189,6 +189,8 @@ class Scheduler {
     Time oldest{};           // order of the batches that wait
     Time oldest_asked_at{};  // when that batch has asked last
     Bucket overtaken;        // ns of the device by which others may still overtake it while its threads are absent
+    Bucket patience;         // ns for which others still wait for its absent threads
+    std::optional<Time> held_since{};  // others wait for it, and for nothing else
     std::uint64_t on_device = 0;
     double on_device_ns = 0;
     unsigned batches = 0;
@@ -224,6 +226,8 @@ class Scheduler {
   [[nodiscard]] bool is_within_limits(Tenant& tenant, Time now) const noexcept;
   [[nodiscard]] static bool is_waiting(const Tenant& tenant, Time now) noexcept;
   [[nodiscard]] static bool may_be_overtaken(const Tenant& tenant, Time now) noexcept;
+  void note_held(const Tenant& tenant, const Batch& batch, Time now) noexcept;
+  static void note_back(Tenant& tenant, Time now) noexcept;
   void note_overtaken(const Tenant& tenant, const Batch& batch, Time now) noexcept;
   [[nodiscard]] static bool is_oldest(const Tenant& tenant, const Batch& batch, Time now) noexcept;
   [[nodiscard]] static bool is_active(const Tenant& tenant, Time now) noexcept;

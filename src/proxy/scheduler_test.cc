@@ -48,6 +48,7 @@ class Simulation {
     off_tenants_ = tenants;
   }
   Scheduler& scheduler() { return scheduler_; }
+  [[nodiscard]] Time now() const noexcept { return now_; }
 
   void run_for(Time duration) {
     const Time end = now_ + duration;
@@ -139,27 +140,35 @@ TEST(Scheduler, BestEffortGivesAGreedyTenantMore) {
 }
 
 TEST(Scheduler, BestEffortStartsBatchesInTheOrderOfTheirOrders) {
-  Scheduler scheduler(Policy::best_effort, {.bytes_per_second = kRate, .most_bytes = 2 << 20});
+  constexpr std::uint64_t kBytes = 1 << 20;
+  Scheduler scheduler(Policy::best_effort, {.bytes_per_second = kRate, .most_bytes = 3 * kBytes});
   const auto many = scheduler.add({}, 0s), few = scheduler.add({}, 0s);
-  std::vector<Scheduler::Batch> of_many, of_few;
-  for (int i = 1; i <= 4; ++i) of_many.push_back(scheduler.order(many, 1 << 20, 0, Time{i}));
-  of_few.push_back(scheduler.order(few, 1 << 20, 0, Time{5}));
-  of_many.push_back(scheduler.order(many, 1 << 20, 0, Time{6}));
-  EXPECT_TRUE(scheduler.try_start(of_many[0], 10us));
-  EXPECT_TRUE(scheduler.try_start(of_many[1], 10us));
-  EXPECT_FALSE(scheduler.try_start(of_many[2], 10us)) << "no more than the device may have at a time";
-  EXPECT_FALSE(scheduler.try_start(of_few[0], 10us));
-  static_cast<void>(scheduler.finish(of_many[0], 1 << 20, 20us));
-  EXPECT_FALSE(scheduler.try_start(of_few[0], 20us)) << "two were ordered before it";
-  EXPECT_TRUE(scheduler.try_start(of_many[2], 20us));
-  EXPECT_FALSE(scheduler.try_start(of_many[3], 20us));
-  static_cast<void>(scheduler.finish(of_many[1], 1 << 20, 30us));
-  EXPECT_TRUE(scheduler.try_start(of_many[3], 30us));
-  EXPECT_FALSE(scheduler.try_start(of_many[4], 30us));
-  EXPECT_FALSE(scheduler.try_start(of_few[0], 30us));
-  static_cast<void>(scheduler.finish(of_many[2], 1 << 20, 40us));
-  EXPECT_FALSE(scheduler.try_start(of_many[4], 40us)) << "ordered after it";
-  EXPECT_TRUE(scheduler.try_start(of_few[0], 40us));
+  std::vector<Scheduler::Batch> of_many;
+  for (int i = 1; i <= 5; ++i) of_many.push_back(scheduler.order(many, kBytes, 0, Time{i}));
+  Scheduler::Batch of_few = scheduler.order(few, kBytes, 0, Time{6});
+  of_many.push_back(scheduler.order(many, kBytes, 0, Time{7}));
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_TRUE(scheduler.try_start(of_many[i], 10us));
+  EXPECT_FALSE(scheduler.try_start(of_many[3], 10us)) << "no more than the device may have at a time";
+  EXPECT_FALSE(scheduler.try_start(of_few, 10us));
+  for (std::size_t i = 0; i < 2; ++i) {
+    const Time now = 20us + i * 10us;
+    static_cast<void>(scheduler.finish(of_many[i], kBytes, now));
+    EXPECT_FALSE(scheduler.try_start(of_few, now)) << "others were ordered before it";
+    EXPECT_TRUE(scheduler.try_start(of_many[i + 3], now));
+    EXPECT_FALSE(scheduler.try_start(of_many[i == 0 ? 4 : 5], now));
+  }
+  static_cast<void>(scheduler.finish(of_many[2], kBytes, 40us));
+  EXPECT_FALSE(scheduler.try_start(of_many[5], 40us)) << "ordered after it";
+  EXPECT_TRUE(scheduler.try_start(of_few, 40us));
+}
+
+TEST(Scheduler, BestEffortOverlapsLargeBatches) {
+  Scheduler scheduler(Policy::best_effort, kDevice);
+  const auto tenant = scheduler.add({}, 0s);
+  std::vector<Scheduler::Batch> batches;
+  for (int i = 0; i < 4; ++i) batches.push_back(scheduler.order(tenant, 2 * kDevice.most_bytes, 0, Time{i}));
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(scheduler.try_start(batches[static_cast<std::size_t>(i)], 10us)) << i;
+  EXPECT_FALSE(scheduler.try_start(batches[3], 10us));
 }
 
 TEST(Scheduler, LeavesAFixedShareIdle) {
@@ -191,6 +200,14 @@ TEST(Scheduler, ChangesWhileBatchesRun) {
   simulation.scheduler().set_policy(Policy::equal);
   simulation.run_for(500ms);
   EXPECT_NEAR(simulation.part_of(0, 500ms), 0.5, 0.5 * 0.05);
+}
+
+TEST(Scheduler, WhatWasUsedBeforeDoesNotCountForAFixedShare) {
+  Simulation simulation(Policy::best_effort, {{{0.25, 0, 0}, 1 << 20, 16}});
+  simulation.run_for(1s);
+  simulation.scheduler().set_policy(Policy::fixed);
+  simulation.run_for(500ms);
+  EXPECT_NEAR(simulation.part_of(0, 500ms), 0.25, 0.25 * 0.05);
 }
 
 TEST(Scheduler, ChargesWhatBatchesTurnOutToCost) {
@@ -286,6 +303,24 @@ TEST(Scheduler, UsesTheDeviceWhileThreadsOfThoseWhoWaitAreOnNoCore) {
 }
 
 /// The device must be empty for its batches.
+/// With an order that is never to start, which finds no room each time that it asks.
+TEST(Scheduler, WaitsForATenantThatLooksInNowAndThenOnlyInBounds) {
+  for (const Policy policy : {Policy::best_effort, Policy::equal, Policy::weighted, Policy::deadline}) {
+    Simulation simulation(policy, {{{0.5, 0, 0}, 1 << 20, 8}});
+    const auto attacker = simulation.scheduler().add({0.5, 0, 0}, simulation.now());
+    simulation.run_for(10ms);
+    Scheduler::Batch batch = simulation.scheduler().order(attacker, kDevice.most_bytes, 0, simulation.now());
+    double part = 0;
+    constexpr int kLooks = 400;
+    for (int look = 0; look < kLooks; ++look) {
+      ASSERT_FALSE(simulation.scheduler().try_start(batch, simulation.now()));
+      simulation.run_for(5500us);
+      part += simulation.part_of(0, 5500us) / kLooks;
+    }
+    EXPECT_GT(part, 0.9) << kPolicyNames[static_cast<std::size_t>(policy)];
+  }
+}
+
 TEST(Scheduler, ATenantWithLargeBatchesKeepsItsShareAlthoughItsThreadsAreOftenAway) {
   for (const Policy policy : {Policy::equal, Policy::weighted, Policy::deadline}) {
     const Share half{0.5, 0, 0};
