@@ -184,7 +184,9 @@ void add_proxy(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   server
       ->add_option("--on-device", options->on_device,
-                   fmt::format("most bytes of all tenants on the GPU at a time ({} or more)", kLeastOnDevice))
+                   fmt::format("most bytes of all tenants on the GPU at a time ({} or more), unless one batch has "
+                               "more, or with best-effort three",
+                               kLeastOnDevice))
       ->type_name("SIZE")
       ->check(size_from(kLeastOnDevice))
       ->capture_default_str();
@@ -235,13 +237,10 @@ void add_proxy(CLI::App& app, int& exit_code) {
       ->needs(mps)
       ->capture_default_str();
   server->footer(
-      "Schedulers: best-effort: in the order of orders; equal: the same for all tenants that want to; fixed: each "
-      "tenant's\n"
-      "profile, and what it leaves is idle; weighted: by profile, and tenants borrow what others leave; deadline: "
-      "like\n"
-      "weighted, but by time on the GPU, and with as much reserved for tenants with a `run: {proxy_latency: …}` as "
-      "keeps\n"
-      "this bound.\n"
+      "Schedulers: best-effort: first come, first served; equal: the same for all tenants that want to; fixed: each\n"
+      "tenant's profile, and what it leaves is idle; weighted: by profile, and tenants borrow what others leave;\n"
+      "deadline: like weighted, but by time on the GPU, and with as much reserved for tenants with a\n"
+      "`run: {proxy_latency: …}` as keeps this bound.\n"
       "Multiprocessors: all: kernels of each tenant may fill all; blocks: they launch no more blocks than its "
       "profile's\n"
       "part of the multiprocessors can hold; green-contexts: they run on multiprocessors of their own, which needs a\n"

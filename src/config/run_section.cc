@@ -478,7 +478,7 @@ std::size_t RunSection::most_batch_bytes_on_device() const {
   constexpr std::size_t kLeast = 64 << 10;
   if (settings_.latency.count() == 0) return kMost;
   const std::size_t all = ring::ring_bytes(settings_.wished_bits_per_second() / 8, settings_.latency);
-  // Each worker has these batches on the GPU, one that waits, and one that is being filled.
+  // Each worker has these batches in flight, one that waits, and one that is being filled.
   const std::size_t batches = std::size_t{settings_.workers} * (run::lanes_of(settings_, 0) + 2);
   return std::clamp(all / batches / kFrameAlignment * kFrameAlignment, kLeast, kMost);
 }

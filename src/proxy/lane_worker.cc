@@ -81,7 +81,7 @@ void LaneWorker::run() noexcept {
       const bool exchanges_tables = tenant_.exchanges_tables.load(std::memory_order_relaxed);
       for (auto& [id, lane] : lanes_) {
         if (exchanges_tables) lane->pass_boundary();
-        if (lane->runs()) moved |= lane->poll();
+        if (!lane->idle()) moved |= lane->poll();
       }
       moved |= take_turns();
       for (const auto& [id, lane] : lanes_) all_idle &= lane->idle();
@@ -98,17 +98,17 @@ void LaneWorker::run() noexcept {
   lanes_.clear();
 }
 
-/// Lanes whose batches are not on the device check orders, fetch packets and start batches: for a bounded time, so that
-/// a tenant with many of them cannot hide for long that others have ended, whose bytes count as long as that is not
-/// seen.
+/// Lanes without an order look for one, which they check, and fetch packets: for a bounded time and one such step more.
+/// So a tenant with many lanes cannot keep the thread for long from seeing that batches on the device have ended, whose
+/// bytes count until then, and from asking for those that wait.
 bool LaneWorker::take_turns() noexcept {
-  constexpr std::chrono::microseconds kLongest{200};
+  constexpr auto kLongest = 5 * Scheduler::kAskAgain;
   const auto until = std::chrono::steady_clock::now() + kLongest;
   auto next = lanes_.upper_bound(last_turn_);
   bool moved = false;
   for (std::size_t turn = 0; turn < lanes_.size(); ++turn, ++next) {
     if (next == lanes_.end()) next = lanes_.begin();
-    if (next->second->runs()) continue;
+    if (!next->second->idle()) continue;
     last_turn_ = next->first;
     if (!next->second->poll()) continue;
     moved = true;

@@ -118,7 +118,8 @@ void Scheduler::set_policy(Policy policy) noexcept {
   leeway_ = {};
   for (auto& [id, tenant] : tenants_) {
     tenant.clock = tenant.free_rate = 0;
-    tenant.part = {};  // nobody's part counted before
+    tenant.part = {};  // it is charged with every policy, but counts with `fixed` only; full when it is used next
+    tenant.held_since.reset();
     tenant.shown = {};
     tenant.most_reserved = tenant.most_other = {};
   }
@@ -190,7 +191,7 @@ bool Scheduler::may_be_overtaken(const Tenant& tenant, Time now) noexcept {
   return tenant.patience.level_at(kPatiencePart * 1e9, kMostPatienceNs, since) <= ns_of(now - since);
 }
 
-/// A batch for which the device has room cannot start: because of tenants whose threads are absent?
+/// Notes since when absent threads of other tenants keep this batch, for which there is room, from starting.
 void Scheduler::note_held(const Tenant& tenant, const Batch& batch, Time now) noexcept {
   const Rank own = rank(tenant, batch.ordered_, now);
   for (auto& [id, other] : tenants_) {
@@ -200,7 +201,7 @@ void Scheduler::note_held(const Tenant& tenant, const Batch& batch, Time now) no
   }
 }
 
-/// The tenant asks. If others had to wait for it, that was some of their patience.
+/// The tenant asks, or gives up. If others may have waited for it since, that was some of their patience.
 void Scheduler::note_back(Tenant& tenant, Time now) noexcept {
   if (!tenant.held_since) return;
   tenant.patience.fill(kPatiencePart * 1e9, kMostPatienceNs, now);
@@ -215,7 +216,7 @@ void Scheduler::note_overtaken(const Tenant& tenant, const Batch& batch, Time no
   for (auto& [id, other] : tenants_) {
     if (&other == &tenant || !is_waiting(other, now) || own <= rank(other, other.oldest, now)) continue;
     other.overtaken.fill(kOvertakenPart * 1e9, kMostOvertakenNs, now);
-    other.overtaken.level -= batch.time_.ns(batch.bytes_);
+    other.overtaken.level = std::max(other.overtaken.level - batch.time_.ns(batch.bytes_), -kMostOvertakenNs);
   }
 }
 
@@ -323,11 +324,11 @@ Scheduler::Batch Scheduler::order(Id id, std::uint64_t bytes, std::size_t kind, 
 bool Scheduler::try_start(Batch& batch, Time now) {
   Tenant* const tenant = find(batch.tenant_);
   if (tenant == nullptr) return false;
+  note_back(*tenant, now);
   if (!is_within_limits(*tenant, now)) {
     tenant->waits = false;  // for its own limits: others need not wait for it
     return false;
   }
-  note_back(*tenant, now);
   // It has no claim to the time in which it wanted nothing.
   if (!is_active(*tenant, now)) tenant->clock = std::max(tenant->clock, first_clock(now));
   const bool fits = is_oldest(*tenant, batch, now) && has_room(*tenant, batch, now);
@@ -358,6 +359,7 @@ bool Scheduler::try_start(Batch& batch, Time now) {
 void Scheduler::give_up(const Batch& batch, Time now) {
   Tenant* const tenant = find(batch.tenant_);
   if (tenant == nullptr) return;
+  note_back(*tenant, now);
   tenant->waits = false;
   --tenant->demand.outstanding;
   tenant->demand.outstanding_ns -= batch.time_.spread_ns(batch.bytes_);
@@ -478,7 +480,7 @@ void Scheduler::reserve(Time now) noexcept {
       for (const auto& [other_id, other] : tenants_) {
         if (!other.counts || other_id == id) continue;
         longest_ns = std::max(longest_ns, other.demand.longest_ns);
-        // Those beyond its own limit are not on the device.
+        // Batches beyond its own limit are not on the device.
         const double most = other.share.batches == 0 ? std::numeric_limits<double>::infinity()
                                                      : other.share.batches * other.demand.longest_ns;
         others_ns += std::min(other.demand.most_outstanding_ns, most);

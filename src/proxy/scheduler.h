@@ -44,7 +44,7 @@
 
 namespace penstock::proxy {
 
-/// best_effort: in the order of their orders. equal: the same for all who want to. fixed: what the profile has, and the
+/// best_effort: first come, first served. equal: the same for all who want to. fixed: what the profile has, and the
 /// rest idles. weighted: what the profile has, and who wants to borrows what others leave. deadline: like weighted, by
 /// time, with what tenants with a latency bound need reserved for them.
 enum class Policy : std::uint8_t { best_effort, equal, fixed, weighted, deadline };
@@ -68,8 +68,9 @@ class Scheduler {
 
   /// What the device carries.
   struct Device {
-    double bytes_per_second = 50e9;                      // for `fixed`
-    std::uint64_t most_bytes = std::uint64_t{40} << 20;  // on it at a time, unless one batch has more
+    double bytes_per_second = 50e9;  // for `fixed`
+    std::uint64_t most_bytes = std::uint64_t{40}
+                               << 20;  // on it at a time, unless one batch has more; best effort: or three do
   };
 
   /// A batch of a tenant. Made by `order`; only the scheduler changes it.
@@ -190,7 +191,7 @@ class Scheduler {
     Time oldest_asked_at{};  // when that batch has asked last
     Bucket overtaken;        // ns of the device by which others may still overtake it while its threads are absent
     Bucket patience;         // ns for which others still wait for its absent threads
-    std::optional<Time> held_since{};  // others wait for it, and for nothing else
+    std::optional<Time> held_since{};  // others may have waited for its absent threads
     std::uint64_t on_device = 0;
     double on_device_ns = 0;
     unsigned batches = 0;

@@ -302,7 +302,6 @@ TEST(Scheduler, UsesTheDeviceWhileThreadsOfThoseWhoWaitAreOnNoCore) {
   }
 }
 
-/// The device must be empty for its batches.
 /// With an order that is never to start, which finds no room each time that it asks.
 TEST(Scheduler, WaitsForATenantThatLooksInNowAndThenOnlyInBounds) {
   for (const Policy policy : {Policy::best_effort, Policy::equal, Policy::weighted, Policy::deadline}) {
@@ -318,9 +317,17 @@ TEST(Scheduler, WaitsForATenantThatLooksInNowAndThenOnlyInBounds) {
       part += simulation.part_of(0, 5500us) / kLooks;
     }
     EXPECT_GT(part, 0.9) << kPolicyNames[static_cast<std::size_t>(policy)];
+    // Afterwards it is a tenant like others: its usual absences are overtaken again.
+    simulation.scheduler().give_up(batch, simulation.now());
+    simulation.run_for(50ms);
+    batch = simulation.scheduler().order(attacker, 256 << 10, 0, simulation.now());
+    static_cast<void>(simulation.scheduler().try_start(batch, simulation.now()));
+    simulation.run_for(4ms);
+    EXPECT_GT(simulation.part_of(0, 4ms), 0.9);
   }
 }
 
+/// The device must be empty for its batches.
 TEST(Scheduler, ATenantWithLargeBatchesKeepsItsShareAlthoughItsThreadsAreOftenAway) {
   for (const Policy policy : {Policy::equal, Policy::weighted, Policy::deadline}) {
     const Share half{0.5, 0, 0};

@@ -64,8 +64,6 @@ class ServedLane {
   }
   /// Whether there is nothing to do until the tenant orders something.
   [[nodiscard]] bool idle() const noexcept { return state_ == State::idle; }
-  /// Whether the device has its batch.
-  [[nodiscard]] bool runs() const noexcept { return state_ == State::runs; }
   /// Tells the tenant that it has to wake the thread.
   void set_sleeping(bool sleeps) noexcept { completion().sleeping.store(sleeps ? 1 : 0); }
   [[nodiscard]] bool has_order() const noexcept { return slot().submitted.load() != last_; }

@@ -339,7 +339,8 @@ bool DeviceLane::enqueue(const Batch& batch, std::span<std::uint8_t* const> fram
   crossed_ = {};
   if (segment().sends_packets) has_lent_ = batch.lent() > 0;
   count_ = static_cast<std::uint32_t>(batch.size());
-  // States before packets, whose kernels they would wait for: a copy that waits holds up those of other streams.
+  // States first: after the packets' kernels their copy would wait in the queue of the copy engine, and hold up copies
+  // of other streams.
   return send_states() &&
          (!segment().sends_packets || (has_lent_ ? send_lent(batch, frames) : send_packets(batch, frames))) &&
          (!segment().verdicts_up || send_changes(batch, frames)) && run_stages() && fetch_results();

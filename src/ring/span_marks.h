@@ -20,7 +20,7 @@
 
 namespace penstock::ring {
 
-/// Of a segment: up and kernels for packets, for verdicts, and for states; down, end; down, end.
+/// Of a segment: up (states, packets) and kernels; up and kernels for verdicts; down, end; down, end. Two are to spare.
 inline constexpr std::size_t kMostMarks = 10;
 
 /// `Event` and `Stream` are those of gpu/stream.h, or a test's.

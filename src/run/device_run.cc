@@ -179,8 +179,7 @@ class WorkerOnDevice final : public DeviceExecutor {
 /// what the worker does between two batches, which would cost the run a part of its share. Not with a bound, for which
 /// the time of the one that waits would count.
 bool batch_waits_at_proxy(const RunSettings& settings) noexcept {
-  return (!settings.proxy.empty() || settings.remote != nullptr) && settings.transfer != Transfer::direct &&
-         settings.proxy_latency.count() == 0;
+  return !settings.proxy.empty() && settings.transfer != Transfer::direct && settings.proxy_latency.count() == 0;
 }
 
 }  // namespace
@@ -198,7 +197,7 @@ unsigned lanes_of(const RunSettings& settings, unsigned worker) noexcept {
 
 RemoteLimits limits_at_proxy(const RunSettings& settings) noexcept {
   RemoteLimits limits = settings.proxy_limits;
-  if (!batch_waits_at_proxy(settings)) return limits;
+  if (settings.proxy.empty()) return limits;
   unsigned streams = 0;
   for (unsigned worker = 0; worker < settings.workers; ++worker) streams += streams_of(settings, worker);
   if (limits.batches == 0 || limits.batches > streams) limits.batches = streams;

@@ -22,7 +22,8 @@ namespace penstock::run {
 /// The largest number of batches that this worker has on the device. With shared queueing, the streams are shared out
 /// as evenly as possible, and the first workers have one more; each has at least one.
 [[nodiscard]] unsigned streams_of(const RunSettings& settings, unsigned worker) noexcept;
-/// The largest number of batches that it has in flight: as many; at a proxy at least two, so that one waits there.
+/// The largest number of batches that it has in flight: as many, but at a proxy at least two, so that one waits there,
+/// unless transfers are direct or there is a latency bound.
 [[nodiscard]] unsigned lanes_of(const RunSettings& settings, unsigned worker) noexcept;
 /// What the run asks of its proxy: `proxy_limits`, and no more batches on the device than its workers have streams.
 [[nodiscard]] RemoteLimits limits_at_proxy(const RunSettings& settings) noexcept;
