@@ -82,9 +82,9 @@ void LaneWorker::run() noexcept {
       for (auto& [id, lane] : lanes_) {
         if (exchanges_tables) lane->pass_boundary();
         if (!lane->idle()) moved |= lane->poll();
+        all_idle &= lane->idle();
       }
       moved |= take_turns();
-      for (const auto& [id, lane] : lanes_) all_idle &= lane->idle();
     }
     idle_rounds = moved ? 0 : idle_rounds + 1;
     if (idle_rounds > kYields && all_idle) {

@@ -77,7 +77,7 @@ ServedLane::~ServedLane() {
   if (state_ == State::waits) give_up();
   if (lane_ != nullptr) {
     lane_->abandon();
-    finish_on_device();
+    finish_on_device(false);
     give_back_stages();
   } else {
     give_back_taken();
@@ -278,7 +278,6 @@ void ServedLane::publish_results() noexcept {
   completed.to_device = crossed.to_device;
   completed.to_host = crossed.to_host;
   TenantCounters& counters = tenant_.counters;
-  counters.batches.fetch_add(1, std::memory_order_relaxed);
   counters.packets.fetch_add(order_.packets, std::memory_order_relaxed);
   counters.to_device.fetch_add(crossed.to_device, std::memory_order_relaxed);
   counters.to_host.fetch_add(crossed.to_host, std::memory_order_relaxed);
@@ -319,30 +318,31 @@ void ServedLane::give_up() noexcept {
   tenant_.arbiter.with([&](Scheduler& scheduler) { scheduler.give_up(batch_, Arbiter::now()); });
 }
 
-void ServedLane::finish_on_device() noexcept {
+void ServedLane::finish_on_device(bool done) noexcept {
   if (!std::exchange(on_device_, false)) return;
   const ring::Lane::Crossed crossed = lane_->crossed();
   const std::uint64_t cost = std::max(crossed.to_device + crossed.to_host, kLeastCost);
   const auto now = Arbiter::now();
   TenantCounters& counters = tenant_.counters;
-  const Scheduler::Done done = tenant_.arbiter.with([&](Scheduler& scheduler) {
+  const Scheduler::Done times = tenant_.arbiter.with([&](Scheduler& scheduler) {
     const Scheduler::Done finished = scheduler.finish(batch_, cost, now);
     counters.latencies.record(finished.took);
+    counters.batches.fetch_add(done ? 1 : 0, std::memory_order_relaxed);
+    counters.late.fetch_add(done && finished.late ? 1 : 0, std::memory_order_relaxed);
     return finished;
   });
   const auto add = [](std::atomic<std::uint64_t>& to, Scheduler::Time time) {
     to.fetch_add(static_cast<std::uint64_t>(std::max(time, {}).count()), std::memory_order_relaxed);
   };
-  add(counters.waiting_ns, done.waited);
-  add(counters.device_ns, done.took - done.waited);
-  add(counters.charged_ns, done.charged);
-  counters.late.fetch_add(done.late ? 1 : 0, std::memory_order_relaxed);
+  add(counters.waiting_ns, times.waited);
+  add(counters.device_ns, times.took - times.waited);
+  add(counters.charged_ns, times.charged);
   counters.in_flight.fetch_sub(1, std::memory_order_relaxed);
 }
 
 void ServedLane::complete(std::uint32_t failed) noexcept {
   if (on_device_ && failed != Completion::kDone) tenant_.counters.failures.fetch_add(1, std::memory_order_relaxed);
-  finish_on_device();
+  finish_on_device(failed == Completion::kDone);
   check_.end(failed == Completion::kDone);
   memories_ = {};
   state_ = State::idle;

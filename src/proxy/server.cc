@@ -19,6 +19,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/least_limit.h"
 #include "base/log.h"
 #include "base/stoppable_wait.h"
 #include "base/units.h"
@@ -107,7 +108,7 @@ void Server::watch(const std::stop_token& stop) noexcept {
     const auto now = steady_clock::now();
     const steady_clock::duration passed =
         std::min<steady_clock::duration>(now - std::exchange(before, now), kLongestLook);
-    const auto batch = arbiter_.with([](Scheduler& scheduler) { return scheduler.oldest(); });
+    const auto batch = arbiter_.look([](const Scheduler& scheduler) { return scheduler.oldest(); });
     const std::uint64_t number = batch ? batch->number : 0;
     on_device = number == std::exchange(oldest, number) ? on_device + passed : steady_clock::duration{};
     if (!batch || on_device < settings_.longest_batch || hangs_.exchange(true)) continue;
@@ -382,7 +383,7 @@ void Server::watch_bounds() {
 }
 
 Scheduler::Bound Server::bound_of(const Admitted& tenant) const {
-  return arbiter_.with([&](const Scheduler& scheduler) { return scheduler.bound_of(tenant.state->scheduled); });
+  return arbiter_.look([&](const Scheduler& scheduler) { return scheduler.bound_of(tenant.state->scheduled); });
 }
 
 std::string Server::status(bool prometheus) const {
@@ -455,6 +456,8 @@ std::string Server::status_json(Policy policy) const {
   Json tenants = Json::array();
   for (const Admitted& tenant : admitted_) {
     const TenantCounters& counters = tenant.state->counters;
+    const auto [batches, late] =
+        arbiter_.look([&](const Scheduler&) { return std::pair(counters.batches.load(), counters.late.load()); });
     Json json{{"name", tenant.name},
               {"number", tenant.number},
               {"pid", tenant.peer.pid},
@@ -462,7 +465,7 @@ std::string Server::status_json(Policy policy) const {
               {"group", tenant.peer.gid},
               {"profile", tenant.quota.profile.name()},
               {"seconds", std::chrono::duration<double>(steady_clock::now() - tenant.since).count()},
-              {"batches", counters.batches.load()},
+              {"batches", batches},
               {"packets", counters.packets.load()},
               {"bytes_to_device", counters.to_device.load()},
               {"bytes_to_host", counters.to_host.load()},
@@ -489,7 +492,7 @@ std::string Server::status_json(Policy policy) const {
     if (tenant.quota.multiprocessors > 0) json["multiprocessors_most"] = tenant.quota.multiprocessors;
     if (tenant.quota.latency.count() > 0) {
       json["latency_bound_us"] = us(tenant.quota.latency);
-      json["late_batches"] = counters.late.load();
+      json["late_batches"] = late;
     }
     if (tenant.quota.latency.count() > 0 && policy == Policy::deadline) {
       const Scheduler::Bound bound = bound_of(tenant);

@@ -74,7 +74,7 @@ class Server final : private Admission {
   [[nodiscard]] std::string device() const { return backend_->device(); }
   [[nodiscard]] const Listener& listener() const noexcept { return listener_; }
   [[nodiscard]] Policy policy() const {
-    return arbiter_.with([](Scheduler& scheduler) { return scheduler.policy(); });
+    return arbiter_.look([](const Scheduler& scheduler) { return scheduler.policy(); });
   }
   [[nodiscard]] std::uint64_t restarts() const noexcept { return restarts_; }
   [[nodiscard]] unsigned restarts_in_a_row() const noexcept { return restarts_in_a_row_; }
@@ -135,7 +135,7 @@ class Server final : private Admission {
   Listener listener_;
   const std::uint64_t restarts_;
   const unsigned restarts_in_a_row_;
-  mutable Arbiter arbiter_;
+  Arbiter arbiter_;
   TableGrants grants_;
   mutable std::mutex mutex_;  // guards the next four members
   std::vector<Admitted> admitted_;

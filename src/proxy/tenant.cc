@@ -15,6 +15,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/least_limit.h"
 #include "base/log.h"
 #include "base/shared_memory.h"
 #include "base/units.h"

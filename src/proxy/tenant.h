@@ -5,7 +5,6 @@
 
 #pragma once
 
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -34,13 +33,6 @@ struct Quota {
   std::uint32_t multiprocessors = 0;
   std::uint32_t multiprocessors_of_batch = 0;
 };
-
-/// Of two limits, 0 being none.
-template <typename Number>
-[[nodiscard]] constexpr Number least_limit(Number one, Number other) noexcept {
-  if (one == 0 || other == 0) return std::max(one, other);
-  return std::min(one, other);
-}
 
 /// Of all tenants: which are admitted. Thread-safe.
 class Admission {

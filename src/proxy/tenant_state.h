@@ -38,6 +38,12 @@ class Arbiter {
     changes_.fetch_add(1, std::memory_order_relaxed);
     return work(scheduler_);
   }
+  /// Reads, and what is counted while the scheduler is locked stands still.
+  template <typename Work>
+  auto look(Work work) const {
+    const std::lock_guard lock(mutex_);
+    return work(scheduler_);
+  }
   /// Changes when something may start that could not before, apart from what time brings. So those who wait need not
   /// ask all the time, and keep others from the scheduler.
   [[nodiscard]] std::uint64_t changes() const noexcept { return changes_.load(std::memory_order_relaxed); }
@@ -50,13 +56,17 @@ class Arbiter {
 
  private:
   alignas(kCacheLineBytes) std::atomic<std::uint64_t> changes_{0};
-  alignas(kCacheLineBytes) std::mutex mutex_;  // guards the scheduler; held for a moment only
+  alignas(kCacheLineBytes) mutable std::mutex mutex_;  // guards the scheduler; held for a moment only
   Scheduler scheduler_;
 };
 
 /// Written by the tenant's threads, read by anybody.
 struct TenantCounters {
-  std::atomic<std::uint64_t> batches{0};  // segments of batches
+  // While the scheduler is locked:
+  std::atomic<std::uint64_t> batches{0};  // segments of batches that the device has done
+  std::atomic<std::uint64_t> late{0};     // of these, those that took longer than the tenant's bound
+  report::LatencyHistogram latencies;     // from order to end
+  // At any time:
   std::atomic<std::uint64_t> packets{0};
   std::atomic<std::uint64_t> to_device{0};   // bytes
   std::atomic<std::uint64_t> to_host{0};     // bytes
@@ -66,8 +76,6 @@ struct TenantCounters {
   // Of the transfers and kernels of all batches, estimated from some of them.
   std::atomic<std::uint64_t> transfer_ns{0};
   std::atomic<std::uint64_t> kernel_ns{0};
-  std::atomic<std::uint64_t> late{0};      // batches that took longer than the tenant's bound
-  report::LatencyHistogram latencies;      // from order to end; written while the scheduler is locked
   std::atomic<std::uint64_t> failures{0};  // of the device
   std::atomic<std::uint64_t> in_flight{0};
   std::atomic<std::uint64_t> device_bytes{0};  // of memory on the device

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/least_limit.h"
 #include "base/log.h"
 #include "base/slow_notice.h"
 #include "gpu/cuda_error.h"
@@ -200,7 +201,7 @@ RemoteLimits limits_at_proxy(const RunSettings& settings) noexcept {
   if (settings.proxy.empty()) return limits;
   unsigned streams = 0;
   for (unsigned worker = 0; worker < settings.workers; ++worker) streams += streams_of(settings, worker);
-  if (limits.batches == 0 || limits.batches > streams) limits.batches = streams;
+  limits.batches = least_limit(limits.batches, streams);
   return limits;
 }
 

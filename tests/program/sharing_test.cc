@@ -156,9 +156,7 @@ TEST_F(Sharing, MeasuresHowManyBatchesAreLate) {
     ASSERT_TRUE(measured) << to_string(measured.error());
     EXPECT_GT(bounded.number("first_p99_us"), 0) << describe(bounded);
     EXPECT_GT(bounded.number("others_gbps"), 0) << describe(bounded);
-    // The proxy's counters of all and of late batches are read one after the other.
-    EXPECT_NEAR(bounded.number("late_percent").value_or(-1), bound_us == kNever ? 0 : 100, bound_us == kNever ? 0 : 1)
-        << describe(bounded);
+    EXPECT_EQ(bounded.number("late_percent"), bound_us == kNever ? 0 : 100) << describe(bounded);
   }
 }
 
