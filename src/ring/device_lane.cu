@@ -68,6 +68,7 @@ class DeviceLane final : public Lane {
   void exchange_stages(LaneStages& stages) noexcept override;
 
   std::byte* states(std::size_t segment, std::size_t stage) noexcept override;
+  void prepare(const Batch& batch, std::size_t segment, std::span<std::uint8_t* const> frames) noexcept override;
   bool start(const Batch& batch, std::size_t segment, std::span<std::uint8_t* const> frames) noexcept override;
   gpu::Progress progress() noexcept override;
   const SegmentResults& results() const noexcept override { return results_; }
@@ -88,25 +89,37 @@ class DeviceLane final : public Lane {
     const std::uint8_t* first = nullptr;
     std::size_t bytes = 0;
   };
+  /// How the packets of a batch are sent: what the host finds out when it writes the index.
+  struct Sending {
+    bool whole_frames = false;
+    bool has_lent = false;                    // frames
+    Crossing crossing = Crossing::zero_copy;  // never by_size
+    std::size_t bytes = 0;                    // of frames or headers
+    Source source;                            // of frames that are not lent
+    Sources sources{};                        // of a batch with some that are
+  };
   [[nodiscard]] static Source source_of(const Batch& batch, std::span<std::uint8_t* const> frames) noexcept;
-  bool enqueue(const Batch& batch, std::span<std::uint8_t* const> frames) noexcept;
+  void index_packets(const Batch& batch, const SegmentShape& segment, std::span<std::uint8_t* const> frames) noexcept;
+  void index_lent(const Batch& batch, const SegmentShape& segment, std::span<std::uint8_t* const> frames) noexcept;
+  void write_changes(const Batch& batch, const RecordLayout& layout, std::span<std::uint8_t* const> frames) noexcept;
+  void choose_crossing(const SegmentShape& segment, std::size_t header_bytes, std::size_t frame_bytes) noexcept;
+  bool enqueue() noexcept;
   [[nodiscard]] gpu::LaunchGraph& graph() noexcept;
-  bool send_packets(const Batch& batch, std::span<std::uint8_t* const> frames) noexcept;
-  bool send_lent(const Batch& batch, std::span<std::uint8_t* const> frames) noexcept;
+  bool send_packets() noexcept;
+  bool send_lent() noexcept;
   [[nodiscard]] std::span<const LentRun> find_runs() noexcept;
-  bool send_runs(std::span<const LentRun> runs, const Sources& sources) noexcept;
-  bool gather_frames(const Sources& sources, std::size_t bytes) noexcept;
-  void choose_crossing(std::size_t header_bytes, std::size_t frame_bytes) noexcept;
+  bool send_runs(std::span<const LentRun> runs) noexcept;
+  bool gather_frames() noexcept;
   bool lay_out_sent() noexcept;
   bool lay_in_slots(const std::uint8_t* sent, const Placement& placement) noexcept;
   bool describe(const IndexEntry* index, const Placement& placement) noexcept;
-  bool send_changes(const Batch& batch, std::span<std::uint8_t* const> frames) noexcept;
+  bool send_changes() noexcept;
   bool send_states() noexcept;
   bool run_stages() noexcept;
   bool enqueue_pictures(std::size_t stages) noexcept;
   /// How many bytes of a frame of this length are on the device.
   [[nodiscard]] std::uint32_t bytes_on_device(std::uint32_t length) const noexcept {
-    return whole_frames_ ? length : std::min(length, kHeaderBytes);
+    return sending_.whole_frames ? length : std::min(length, kHeaderBytes);
   }
   bool fetch_results() noexcept;
   bool fetch_packed() noexcept;
@@ -121,7 +134,7 @@ class DeviceLane final : public Lane {
     return (!marks_ || marks_->end(crossed_, stream_)) && (!takes_times_ || segment_times_->end(stream_));
   }
   [[nodiscard]] bool collect_times() noexcept;
-  [[nodiscard]] bool zero_copy() const noexcept { return crossing_ == Crossing::zero_copy; }
+  [[nodiscard]] bool zero_copy() const noexcept { return sending_.crossing == Crossing::zero_copy; }
   [[nodiscard]] const SegmentShape& segment() const noexcept { return shape_.segments[segment_]; }
 
   LaneShape shape_;
@@ -141,9 +154,10 @@ class DeviceLane final : public Lane {
   Phase phase_ = Phase::idle;
   std::size_t segment_ = 0;
   std::uint32_t count_ = 0;
-  bool whole_frames_ = false;                // for this batch
-  bool has_lent_ = false;                    // likewise: some of its frames are lent
-  Crossing crossing_ = Crossing::zero_copy;  // for this batch; never by_size
+  Sending sending_;            // of this batch
+  Sending prepared_;           // of the segment that is started next, if it sends packets
+  bool is_prepared_ = false;   // that segment
+  bool lent_in_runs_ = false;  // the batch that was started, with frames that are lent
   Crossed crossed_;
   SegmentResults results_;
   ResultPlaces result_places_;
@@ -304,9 +318,24 @@ std::byte* DeviceLane::states(std::size_t segment, std::size_t stage) noexcept {
   return states_.data() + state_place(shape, stage, shape_.batch_packets);
 }
 
-bool DeviceLane::start(const Batch& batch, std::size_t segment, std::span<std::uint8_t* const> frames) noexcept {
+/// Later segments of a batch cross as its first one does.
+void DeviceLane::prepare(const Batch& batch, std::size_t segment, std::span<std::uint8_t* const> frames) noexcept {
   assert(phase_ == Phase::idle && batch.size() <= shape_.batch_packets && batch.bytes().size() <= shape_.batch_bytes);
+  const SegmentShape& shape = shape_.segments[segment];
+  prepared_ = {};
+  prepared_.has_lent = batch.lent() > 0;
+  prepared_.crossing = sending_.crossing;
+  if (shape.sends_packets) prepared_.has_lent ? index_lent(batch, shape, frames) : index_packets(batch, shape, frames);
+  if (shape.verdicts_up) write_changes(batch, shape.up, frames);
+  is_prepared_ = true;
+}
+
+bool DeviceLane::start(const Batch& batch, std::size_t segment, std::span<std::uint8_t* const> frames) noexcept {
+  if (!is_prepared_) prepare(batch, segment, frames);
+  is_prepared_ = false;
   segment_ = segment;
+  count_ = static_cast<std::uint32_t>(batch.size());
+  if (this->segment().sends_packets) sending_ = prepared_;
   phase_ = Phase::results;
   if (segment == 0) begin_batch();
   if (marks_) marks_->begin_segment(segment, batch.size());
@@ -316,10 +345,11 @@ bool DeviceLane::start(const Batch& batch, std::size_t segment, std::span<std::u
   if (!std::exchange(pictures_due_, false)) pictured_count_ = 0;
   // A graph always has the same launches.
   const std::size_t bytes = batch.bytes().size();
+  lent_in_runs_ = bytes >= kCollectBytes;
   if (!takes_times_ && pictured_count_ == 0 && !batch.empty() && bytes >= collects_from_ && bytes < kCollectBytes &&
       collecting_.try_next()) {
     if (gpu::collect_launches(stream_)) {
-      if (!enqueue(batch, frames)) {
+      if (!enqueue()) {
         // Collecting may be the cause, so the next batches are not collected.
         collecting_.refused();
         gpu::drop_collected(stream_);
@@ -332,23 +362,20 @@ bool DeviceLane::start(const Batch& batch, std::size_t segment, std::span<std::u
     }
     collecting_.refused();  // nothing was launched
   }
-  return enqueue(batch, frames) && end() && done_.record(stream_);
+  return enqueue() && end() && done_.record(stream_);
 }
 
-bool DeviceLane::enqueue(const Batch& batch, std::span<std::uint8_t* const> frames) noexcept {
+bool DeviceLane::enqueue() noexcept {
   crossed_ = {};
-  if (segment().sends_packets) has_lent_ = batch.lent() > 0;
-  count_ = static_cast<std::uint32_t>(batch.size());
   // States first: after the packets' kernels their copy would wait in the queue of the copy engine, and hold up copies
   // of other streams.
-  return send_states() &&
-         (!segment().sends_packets || (has_lent_ ? send_lent(batch, frames) : send_packets(batch, frames))) &&
-         (!segment().verdicts_up || send_changes(batch, frames)) && run_stages() && fetch_results();
+  return send_states() && (!segment().sends_packets || (sending_.has_lent ? send_lent() : send_packets())) &&
+         (!segment().verdicts_up || send_changes()) && run_stages() && fetch_results();
 }
 
 /// The graph for the kernels and copies of this batch, which are always the same in the same order.
 gpu::LaunchGraph& DeviceLane::graph() noexcept {
-  return graphs_[segment_ * 8 + (has_lent_ ? 4 : 0) + (whole_frames_ ? 2 : 0) + (zero_copy() ? 1 : 0)];
+  return graphs_[segment_ * 8 + (sending_.has_lent ? 4 : 0) + (sending_.whole_frames ? 2 : 0) + (zero_copy() ? 1 : 0)];
 }
 
 /// The memory from the first frame to the last. It starts at an aligned address, so that frames that a CPU twin has
@@ -378,20 +405,21 @@ void place_moved(IndexEntry& entry, const std::uint8_t* frame, Sources& sources,
   entry.offset = static_cast<std::uint32_t>(frame - sources.memory[entry.source]);
 }
 
-/// Sends the index, and frames or headers, and makes descriptors from them.
-bool DeviceLane::send_packets(const Batch& batch, std::span<std::uint8_t* const> frames) noexcept {
+/// Writes the index, and gathers headers if these cross by the copy engines.
+void DeviceLane::index_packets(const Batch& batch, const SegmentShape& segment,
+                               std::span<std::uint8_t* const> frames) noexcept {
   const Source source = source_of(batch, frames);
   const auto is_sent = [&](const PacketDescriptor& packet) { return frames.empty() || packet.verdict.alive(); };
   // Send only headers if they have fewer bytes than the frames.
   std::size_t header_bytes = 0;
-  if (!segment().frames_up) {
+  if (!segment.frames_up) {
     for (const PacketDescriptor& packet : batch.packets()) {
       if (is_sent(packet)) header_bytes += aligned(std::min(packet.length, kHeaderBytes));
     }
   }
-  choose_crossing(header_bytes, source.bytes);
-  const std::size_t sent_bytes = whole_frames_ ? source.bytes : header_bytes;
-
+  choose_crossing(segment, header_bytes, source.bytes);
+  prepared_.source = source;
+  const bool gathers = !prepared_.whole_frames && prepared_.crossing != Crossing::zero_copy;
   std::uint32_t at = 0;
   std::size_t i = 0;
   for (const PacketDescriptor& packet : batch.packets()) {
@@ -403,7 +431,7 @@ bool DeviceLane::send_packets(const Batch& batch, std::span<std::uint8_t* const>
     } else if (!frames.empty()) {
       entry.offset = static_cast<std::uint32_t>(frames[i] - source.first);
     }
-    if (!whole_frames_ && !zero_copy()) {
+    if (gathers) {
       const std::uint32_t bytes = aligned(std::min(entry.length, kHeaderBytes));
       std::memcpy(headers_.data() + at, source.first + entry.offset, bytes);
       entry.offset = at;
@@ -411,19 +439,24 @@ bool DeviceLane::send_packets(const Batch& batch, std::span<std::uint8_t* const>
     }
     ++i;
   }
+}
+
+/// Sends the index, and frames or headers, and makes descriptors from them.
+bool DeviceLane::send_packets() noexcept {
+  const std::uint8_t* const first = sending_.source.first;
   if (zero_copy()) {
     Placement placement = placement_;
-    placement.kind = whole_frames_ ? Placement::Kind::slots : Placement::Kind::headers;
-    crossed_.to_device += sent_bytes;
-    return lay_in_slots(source.first, placement);
+    placement.kind = sending_.whole_frames ? Placement::Kind::slots : Placement::Kind::headers;
+    crossed_.to_device += sending_.bytes;
+    return lay_in_slots(first, placement);
   }
-  return up(sent_.data(), whole_frames_ ? source.first : headers_.data(), sent_bytes) && lay_out_sent();
+  return up(sent_.data(), sending_.whole_frames ? first : headers_.data(), sending_.bytes) && lay_out_sent();
 }
 
 /// Frames or headers are in `sent_`: makes room for them if stages need it, and describes them.
 bool DeviceLane::lay_out_sent() noexcept {
   Placement placement = placement_;
-  if (whole_frames_ && placement_.head + placement_.tail > 0) {
+  if (sending_.whole_frames && placement_.head + placement_.tail > 0) {
     placement.kind = Placement::Kind::slots;
     return lay_in_slots(sent_.data(), placement);
   }
@@ -445,27 +478,29 @@ bool DeviceLane::lay_in_slots(const std::uint8_t* sent, const Placement& placeme
 }
 
 /// Whether whole frames cross, and by what.
-void DeviceLane::choose_crossing(std::size_t header_bytes, std::size_t frame_bytes) noexcept {
-  whole_frames_ = segment().frames_up || header_bytes >= frame_bytes;
-  if (segment_ != 0) return;
-  const std::size_t bytes = whole_frames_ ? frame_bytes : header_bytes;
-  crossing_ = shape_.crossing != Crossing::by_size ? shape_.crossing
-              : bytes < kZeroCopyBytes             ? Crossing::zero_copy
-                                                   : Crossing::copy;
+void DeviceLane::choose_crossing(const SegmentShape& segment, std::size_t header_bytes,
+                                 std::size_t frame_bytes) noexcept {
+  prepared_.whole_frames = segment.frames_up || header_bytes >= frame_bytes;
+  prepared_.bytes = prepared_.whole_frames ? frame_bytes : header_bytes;
+  if (&segment != shape_.segments.data()) return;
+  prepared_.crossing = shape_.crossing != Crossing::by_size ? shape_.crossing
+                       : prepared_.bytes < kZeroCopyBytes   ? Crossing::zero_copy
+                                                            : Crossing::copy;
 }
 
 bool DeviceLane::describe(const IndexEntry* index, const Placement& placement) noexcept {
   view_.packets = packets_.data();
   view_.count = count_;
   return count_ == 0 || launch_threads(kernels::describe, count_, stream_, index, view_.frames, view_.packets,
-                                       placement, !whole_frames_, segment().parses, shape_.hash_flows, count_);
+                                       placement, !sending_.whole_frames, segment().parses, shape_.hash_flows, count_);
 }
 
-/// Like `send_packets`, for a batch with frames that are lent, which cross from where they are in host memory. The host
-/// does not touch them.
-bool DeviceLane::send_lent(const Batch& batch, std::span<std::uint8_t* const> frames) noexcept {
+/// Like `index_packets`, for a batch with frames that are lent, which cross from where they are in host memory. The
+/// host does not touch them.
+void DeviceLane::index_lent(const Batch& batch, const SegmentShape& segment,
+                            std::span<std::uint8_t* const> frames) noexcept {
   const PacketMemory& memory = *batch.lent_memory();
-  Sources sources{};
+  Sources& sources = prepared_.sources;
   for (std::size_t r = 0; r < memory.regions(); ++r)
     sources.memory[r] = batch.memory_of(static_cast<PacketMemory::Region>(r));
   std::size_t header_bytes = 0;
@@ -487,12 +522,15 @@ bool DeviceLane::send_lent(const Batch& batch, std::span<std::uint8_t* const> fr
     frame_bytes += aligned(entry.length);
     ++i;
   }
-  choose_crossing(header_bytes, frame_bytes);
-  // Few launches are collected with copies, whose number differs.
-  if (whole_frames_ && !zero_copy() && batch.bytes().size() >= kCollectBytes) {
-    if (const std::span<const LentRun> runs = find_runs(); !runs.empty()) return send_runs(runs, sources);
+  choose_crossing(segment, header_bytes, frame_bytes);
+}
+
+/// Few launches are collected with copies, whose number differs.
+bool DeviceLane::send_lent() noexcept {
+  if (lent_in_runs_ && sending_.whole_frames && !zero_copy()) {
+    if (const std::span<const LentRun> runs = find_runs(); !runs.empty()) return send_runs(runs);
   }
-  return gather_frames(sources, whole_frames_ ? frame_bytes : header_bytes);
+  return gather_frames();
 }
 
 std::span<const LentRun> DeviceLane::find_runs() noexcept {
@@ -505,7 +543,7 @@ std::span<const LentRun> DeviceLane::find_runs() noexcept {
 }
 
 /// By copy engines.
-bool DeviceLane::send_runs(std::span<const LentRun> runs, const Sources& sources) noexcept {
+bool DeviceLane::send_runs(std::span<const LentRun> runs) noexcept {
   std::size_t at = 0;
   std::uint32_t i = 0;
   if (!begin(Work::to_device)) return false;
@@ -514,7 +552,7 @@ bool DeviceLane::send_runs(std::span<const LentRun> runs, const Sources& sources
       IndexEntry& entry = index_.data()[i];
       entry.offset = static_cast<std::uint32_t>(at) + run.place(n, entry.offset);
     }
-    if (!gpu::copy_rows_async(sent_.data() + at, sources.memory[run.source] + run.first, run.rows, run.width,
+    if (!gpu::copy_rows_async(sent_.data() + at, sending_.sources.memory[run.source] + run.first, run.rows, run.width,
                               run.stride, stream_)) {
       return false;
     }
@@ -525,10 +563,10 @@ bool DeviceLane::send_runs(std::span<const LentRun> runs, const Sources& sources
 }
 
 /// By a kernel that reads host memory.
-bool DeviceLane::gather_frames(const Sources& sources, std::size_t bytes) noexcept {
+bool DeviceLane::gather_frames() noexcept {
   Placement placement;
-  placement.kind = whole_frames_ ? Placement::Kind::lent : Placement::Kind::lent_headers;
-  if (whole_frames_) {
+  placement.kind = sending_.whole_frames ? Placement::Kind::lent : Placement::Kind::lent_headers;
+  if (sending_.whole_frames) {
     std::uint32_t place = 0;
     for (std::uint32_t i = 0; i < count_; ++i) {
       const IndexEntry& entry = index_.data()[i];
@@ -540,39 +578,44 @@ bool DeviceLane::gather_frames(const Sources& sources, std::size_t bytes) noexce
     if (!up(device_lent_places_.data(), lent_places_.data(), count_ * sizeof(std::uint32_t))) return false;
   }
   if (!up(device_index_.data(), index_.data(), count_ * sizeof(IndexEntry)) || !begin(Work::to_device)) return false;
-  crossed_.to_device += bytes;
+  crossed_.to_device += sending_.bytes;
   view_.frames = slots_.data();
   const IndexEntry* const index = device_index_.data();
   const auto by = [&](auto kernel, unsigned group) {
-    return count_ == 0 || launch_threads(kernel, std::size_t{count_} * group, stream_, sources, index, view_.frames,
-                                         placement, count_);
+    return count_ == 0 || launch_threads(kernel, std::size_t{count_} * group, stream_, sending_.sources, index,
+                                         view_.frames, placement, count_);
   };
-  return (whole_frames_ ? by(kernels::gather_lent<kLentGroup>, kLentGroup)
-                        : by(kernels::gather_lent<kHeaderGroup>, kHeaderGroup)) &&
+  return (sending_.whole_frames ? by(kernels::gather_lent<kLentGroup>, kLentGroup)
+                                : by(kernels::gather_lent<kHeaderGroup>, kHeaderGroup)) &&
          begin(Work::kernels) && describe(index, placement);
 }
 
-/// Sends the verdicts, and the fields that the CPU changed.
-bool DeviceLane::send_changes(const Batch& batch, std::span<std::uint8_t* const> frames) noexcept {
-  if (count_ == 0) return true;
+/// Verdicts, and the fields that the CPU changed.
+void DeviceLane::write_changes(const Batch& batch, const RecordLayout& layout,
+                               std::span<std::uint8_t* const> frames) noexcept {
   auto* const verdicts = reinterpret_cast<Verdict*>(changes_.data());
-  std::uint8_t* const records = changes_.data() + aligned8(count_ * kVerdictBytes);
-  const RecordLayout& layout = segment().up;
-  std::uint32_t i = 0;
+  std::uint8_t* const records = changes_.data() + aligned8(batch.size() * kVerdictBytes);
+  std::size_t i = 0;
   for (const PacketDescriptor& packet : batch.packets()) {
     verdicts[i] = packet.verdict;
     if (packet.verdict.alive() && !layout.empty()) {
       PacketDescriptor copy = packet;
       std::uint8_t* const frame = frames.empty() ? batch.frame(packet) : frames[i];
-      gather(layout, {frame, &copy}, records + std::size_t{i} * layout.bytes);
+      gather(layout, {frame, &copy}, records + i * layout.bytes);
     }
     ++i;
   }
-  const std::size_t bytes = aligned8(count_ * kVerdictBytes) + std::size_t{count_} * layout.bytes;
-  return up(device_changes_.data(), changes_.data(), bytes) && begin(Work::kernels) &&
-         launch_threads(
-             kernels::bring_up_to_date, count_, stream_, reinterpret_cast<const Verdict*>(device_changes_.data()),
-             device_changes_.data() + aligned8(count_ * kVerdictBytes), layout, view_.frames, view_.packets, count_);
+}
+
+bool DeviceLane::send_changes() noexcept {
+  if (count_ == 0) return true;
+  const RecordLayout& layout = segment().up;
+  const std::size_t records_at = aligned8(count_ * kVerdictBytes);
+  return up(device_changes_.data(), changes_.data(), records_at + std::size_t{count_} * layout.bytes) &&
+         begin(Work::kernels) &&
+         launch_threads(kernels::bring_up_to_date, count_, stream_,
+                        reinterpret_cast<const Verdict*>(device_changes_.data()), device_changes_.data() + records_at,
+                        layout, view_.frames, view_.packets, count_);
 }
 
 /// Sends the per-flow state of each stage that takes any.

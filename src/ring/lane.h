@@ -150,6 +150,14 @@ class Lane {
     static_cast<void>(stage);
     return nullptr;
   }
+  /// Does what the host can do of the next `start`, which then takes less time. That `start` must follow with the same
+  /// arguments, unless `prepare` is called again; the states need not be written yet. Call it while no segment is in
+  /// flight.
+  virtual void prepare(const Batch& batch, std::size_t segment, std::span<std::uint8_t* const> frames) noexcept {
+    static_cast<void>(batch);
+    static_cast<void>(segment);
+    static_cast<void>(frames);
+  }
   /// Enqueues a segment and does not block. Before the first segment of a batch, the stages switch to new tables. The
   /// batch must stay unchanged until the segment has ended, and its frames until the last segment has. Packets whose
   /// verdict is not `forward` are skipped. `frames` are the current positions of the packets' frames if some are
