@@ -67,11 +67,11 @@ TEST_F(Program, RefusesEmptyValuesThatWouldMeanSomethingElse) {
 }
 
 TEST_F(Program, RefusesLimitsOfAProxyThatLetNothingThrough) {
-  const std::string rate = ", expected bits per second in 1Mbps..100Tbps, such as 10Gbps\n";
+  const std::string rate = ", expected bits per second in 100Mbps..100Tbps, such as 10Gbps\n";
   const std::vector<std::array<std::string, 3>> wrong{{"--rate", "0.0000001bps", rate},
                                                       {"--rate", "10Mpps", rate},
                                                       {"--rate", "101Tbps", rate},
-                                                      {"--unit-rate", "999kbps", rate},
+                                                      {"--unit-rate", "99Mbps", rate},
                                                       {"--user-rate", "much", rate},
                                                       {"--on-device", "32", ", expected a size of 64KiB or more\n"},
                                                       {"--host-memory", "1", ", expected a size of 1MiB or more\n"}};
@@ -79,7 +79,7 @@ TEST_F(Program, RefusesLimitsOfAProxyThatLetNothingThrough) {
     EXPECT_THAT(refusal({"proxy", "serve", "sock", option, value}),
                 HasSubstr(option + ": wrong value: found '" + value + "'" + expected));
   const std::string help = run({"proxy", "serve", "--help"}).out;
-  for (const std::string range : {"1Mbps..100Tbps", "64KiB or more", "1MiB or more"})
+  for (const std::string range : {"100Mbps..100Tbps", "64KiB or more", "1MiB or more"})
     EXPECT_THAT(help, HasSubstr(range));
 }
 

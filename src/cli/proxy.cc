@@ -36,7 +36,7 @@ namespace penstock::cli {
 namespace {
 
 // As of `run.proxy_rate`; `--on-device` as of a batch.
-constexpr std::string_view kLeastRate = "1Mbps", kMostRate = "100Tbps", kRates = "1Mbps..100Tbps";
+constexpr std::string_view kLeastRate = "100Mbps", kMostRate = "100Tbps", kRates = "100Mbps..100Tbps";
 constexpr std::string_view kLeastOnDevice = "64KiB", kLeastHostMemory = "1MiB";
 
 /// As `whole_number`, for a size such as 1GiB, of at least this one.

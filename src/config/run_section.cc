@@ -46,7 +46,7 @@ constexpr auto kRun = std::to_array<Parameter>({
      "most memory on the proxy's GPU; default: what the profile has"},
     {"proxy_batches", ParameterType::integer, "", "1..4096",
      "most batches on the proxy's GPU at a time; default, and never more: `streams` of all workers"},
-    {"proxy_rate", ParameterType::rate, "", "1Mbps..100Tbps",
+    {"proxy_rate", ParameterType::rate, "", "100Mbps..100Tbps",
      "most bits per second to and from the proxy's GPU, both together; default: what the proxy allows"},
     {"workers", ParameterType::integer, "1", "1..256",
      "number of threads, each with its own queues, ring and stages; with `cores`, their number is the default"},

@@ -80,6 +80,7 @@ class DeviceExecutor : public Executor {
   /// Its lanes are elsewhere.
   [[nodiscard]] LaneSet& lane_set() noexcept { return lane_set_; }
   [[nodiscard]] bool has_lanes() const noexcept { return !lanes_.empty() && lanes_.front().lane != nullptr; }
+  [[nodiscard]] bool has_lost_remote_device() const noexcept;
 
  private:
   [[nodiscard]] function::Emissions* emissions_of(Flight& flight) const noexcept {
@@ -107,7 +108,6 @@ class DeviceExecutor : public Executor {
   [[nodiscard]] std::uint64_t last_sent() const noexcept { return begun_ - count_; }
   void send(Flight& flight) noexcept;
   void give_up_device() noexcept;
-  [[nodiscard]] bool has_lost_remote_device() const noexcept;
   void renew_lanes() noexcept;
   void update_lane(LaneState& state) noexcept;
   void end_former_epoch() noexcept;

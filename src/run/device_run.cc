@@ -92,15 +92,22 @@ LaneSet make_lane_set(const Chain& chain, const plan::DevicePlan& plan, std::uni
   return set;
 }
 
-/// Without lanes if they are to be in another process that is not there yet.
+/// Without lanes if they are to be in another process that is not there yet, or that goes meanwhile.
 LaneSet make_first_lane_set(const Chain& chain, const plan::DevicePlan& plan, unsigned worker, ring::PacketRing& ring) {
   // Pages for descriptors are allocated while lanes are made.
   std::jthread resident([&ring](const std::stop_token& stop) { ring.make_resident(stop); });
+  const auto is_gone = [](const LaneFactory& factory) { return factory.is_remote() && factory.is_lost(); };
   auto factory = make_lane_factory(chain.settings, worker);
   LaneSet set;
-  if (!factory->is_remote() || !factory->is_lost()) {
-    set = make_lane_set(chain, plan, std::move(factory), worker, ring);  // if it throws, the thread stops early
-  } else {
+  if (!is_gone(*factory)) {
+    try {
+      set = make_lane_set(chain, plan, std::move(factory), worker, ring);
+    } catch (const gpu::CudaError&) {
+      factory = make_lane_factory(chain.settings, worker);
+      if (!is_gone(*factory)) throw;  // the thread stops early
+    }
+  }
+  if (set.factory == nullptr) {
     set.factory = std::move(factory);
     set.lanes.resize(lanes_of(chain.settings, worker));
   }
@@ -119,8 +126,12 @@ class WorkerOnDevice final : public DeviceExecutor {
         ring_(ring),
         sent_again_(memory_sent_again()) {
     if (!has_lanes()) return;
-    open_sent_again(lane_set());
-    if (!send_first_batches()) throw first_batch_lost(factory());
+    try {
+      open_sent_again(lane_set());
+      if (!send_first_batches()) throw first_batch_lost(factory());
+    } catch (const gpu::CudaError&) {
+      if (!has_lost_remote_device()) throw;  // else the CPU does the work until it is there again
+    }
   }
 
   void begin() noexcept override {
@@ -162,8 +173,11 @@ class WorkerOnDevice final : public DeviceExecutor {
                                         factory().device(), kMostWarmUp.count()));
     const WarmUp result = warm_up(*ring_.filling());
     if (result == WarmUp::hangs) {
-      log_error("{} has not finished its first batch within {} s: it hangs, or other processes keep it busy; {}",
-                factory().device(), kMostWarmUp.count(), factory().advice());
+      log_error(
+          "{} has not finished its first batch within {} s: it hangs, {}; {}", factory().device(), kMostWarmUp.count(),
+          factory().is_remote() ? "others keep it busy, or a limit of the rate is too low for the batches that try it"
+                                : "or other processes keep it busy",
+          factory().advice());
       std::_Exit(1);
     }
     return result == WarmUp::done;

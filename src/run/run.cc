@@ -443,14 +443,17 @@ Result<void> RunningChain::make_workers_unless_stopped() {
     return failure(Error{{}, "cannot start a thread", error.code().message(), "a higher process limit"});
   }
   try {
-    return make_workers();
+    auto made = make_workers();
+    // To stop takes away the proxy, without which the run would begin.
+    const bool is_cut_short = stop_.load() && chain_.settings.remote != nullptr && chain_.settings.remote->is_lost();
+    if (!made || !is_cut_short) return made;
   } catch (const gpu::CudaError&) {
     if (!stop_.load()) throw;
-    if (options_.predecessor != nullptr) return failure(Error{{}, "stopped while the run was set up", "", ""});
-    log_info("stopped while the run was set up");
-    never_began_ = RunResult{make_report(chain_, {}, Clock::now() - begun), {}};
-    return {};
   }
+  if (options_.predecessor != nullptr) return failure(Error{{}, "stopped while the run was set up", "", ""});
+  log_info("stopped while the run was set up");
+  never_began_ = RunResult{make_report(chain_, {}, Clock::now() - begun), {}};
+  return {};
 }
 
 /// Makes each worker on its cores, so that the memory that this touches is on their node, and pinned memory on that of

@@ -83,6 +83,26 @@ TEST_F(ProxyRuns, MayDieWithoutTheLossOfAPacket) {
   EXPECT_THAT(read("out"), HasSubstr("endless.yaml"));
 }
 
+// A low rate makes the batches that try the lanes take some seconds.
+TEST_F(ProxyRuns, BeginWithoutAProxyThatGoesWhileTheyAreSetUp) {
+  write("begins.yaml",
+        "ports:\n  in: {generator: {rate: 20kpps, size: 1500}}\n  out: {\"null\": {}}\nchain:\n  - block: {}\n"
+        "run: {proxy: sock, proxy_rate: 100Mbps, frames: whole, workers: 2, duration: 300ms}\n"
+        "outputs: {report: report.json}\n");
+  for (const char* const signal : {"KILL", "TERM"}) {
+    ASSERT_EQ(script(std::string("proxy; tenant run -q begins.yaml & RUN=$!; tenants 1 || exit 2; sleep 0.5\n"
+                                 "[ ! -e report.json ] || exit 3; kill -") +
+                     signal + " $PROXY; wait $RUN"),
+              0)
+        << signal << read("err");
+    const auto report = json("report.json");
+    EXPECT_GT(report["packets"]["in"], 1000);
+    EXPECT_EQ(report["packets"]["in"], report["packets"]["forwarded"]);
+    EXPECT_EQ(report["gpu"]["segments"], report["gpu"]["failures"]) << report.dump(2);
+    std::filesystem::remove(folder_ / "report.json");
+  }
+}
+
 TEST_F(ProxyRuns, GoOnWithoutAProxyThatHangs) {
   const std::string chain = "ports:\n  in: {generator: {rate: 20kpps}}\n  out: {\"null\": {}}\nchain:\n  - block: {}\n";
   write("stays.yaml", chain + "run: {proxy: sock, duration: 12s}\noutputs: {report: stays.json}\n");
