@@ -16,7 +16,9 @@
 #include "base/units.h"
 #include "cli/chain_arguments.h"
 #include "experiments/record.h"
+#include "experiments/record_check.h"
 #include "experiments/sharing/advise.h"
+#include "experiments/sharing/sharing.h"
 #include "report/text_table.h"
 
 namespace penstock::cli {
@@ -74,6 +76,9 @@ void print_text(const experiments::Record& record, const std::string& file, cons
   for (const SharingAdvice::Tenant& tenant : advice.tenants)
     fmt::print("run: {{proxy: SOCKET, {}}}    # {}\n", run_of(tenant), tenant.wish.function);
   fmt::print("\n");
+  for (const std::string& error : record.errors)
+    fmt::print("{}", report::wrapped(fmt::format("While this was measured: {}.", printable(error)), "- ", "  "));
+  if (!record.complete) fmt::print("- The record lacks points of the experiment.\n");
   for (const std::string& reason : advice.reasons) fmt::print("{}", report::wrapped(reason, "- ", "  "));
   std::string gpus;
   for (const auto& gpu : record.machine.gpus) gpus += ", " + printable(gpu.name);
@@ -105,6 +110,8 @@ void print_json(const experiments::Record& record, const std::string& file, cons
     }
     json["tenants"].push_back(std::move(one));
   }
+  json["record_complete"] = record.complete;
+  json["record_errors"] = record.errors;
   json["reasons"] = advice.reasons;
   fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
@@ -114,6 +121,8 @@ int advise(const AdviseArguments& arguments) {
   const std::string file = input_name(arguments.record);
   const auto record = text ? experiments::parse_record(*text, file) : tl::unexpected(text.error());
   if (!record) return refuse(record.error());
+  if (const Errors wrong = experiments::check_record(*record, experiments::sharing_experiment(), file); !wrong.empty())
+    return refuse(wrong);
   experiments::SharingWish wish{{}, arguments.holds_shares, arguments.trainings};
   Errors errors;
   for (const std::string& tenant : arguments.tenants) {

@@ -166,6 +166,7 @@ Result<FileDescriptor> connect_to(const std::string& path, const Service& servic
   if (error == EPROTOTYPE) expected = fmt::format("the socket of a `{}`, not of another program", service.command);
   if (error == EACCES) expected = fmt::format("a user who may write to the socket (`{} --mode`)", service.command);
   if (error == EAGAIN) expected = "fewer processes that connect at once";
+  if (error == ENAMETOOLONG) expected = fmt::format("a path of at most {} bytes", sizeof address.sun_path - 1);
   return failure(
       Error{{path, 0, 0}, fmt::format("cannot connect to {}", service.what), reason_of(error), std::move(expected)});
 }

@@ -35,6 +35,18 @@ std::span<std::uint8_t> memory_of(std::uint64_t listed, const TenantMemories& me
   return id < kPackedMemory && is_for_device(memories[id]) ? memories[id]->bytes() : std::span<std::uint8_t>();
 }
 
+/// What crosses for each packet beside frames and headers: the larger of both directions.
+std::uint64_t bytes_beside_frames(const ring::SegmentShape& segment) noexcept {
+  std::uint64_t up = segment.sends_packets ? ring::kIndexBytes : 0;
+  if (segment.verdicts_up) up += ring::kVerdictBytes + segment.up.bytes;
+  std::uint64_t down = ring::kVerdictBytes + segment.down.bytes;
+  for (const ring::SegmentShape::Stage& stage : segment.stages) {
+    up += stage.state_bytes;
+    down += stage.findings_bytes + (stage.changes_shape ? ring::kLengthBytes : 0);
+  }
+  return std::max(up, down);
+}
+
 }  // namespace
 
 TenantMemory::TenantMemory(int file, std::size_t bytes) {
@@ -97,6 +109,7 @@ const char* OrderCheck::check(const Order& order, const TenantMemories& memories
                                            : check_listed(segment, memories, list, packed);
   if (wrong != nullptr) return wrong;
   if (segment.verdicts_up && !segment.up.empty() && !records_fit(segment)) return "headers outside a frame";
+  bytes_ = std::max(bytes_, order.packets * bytes_beside_frames(segment));
   segment_ = order.segment;
   sent_by_ = sends;
   count_ = order.packets;
@@ -133,6 +146,7 @@ PacketDescriptor& OrderCheck::without_frame(std::size_t i) noexcept {
 const char* OrderCheck::check_listed(const ring::SegmentShape& segment, const TenantMemories& memories,
                                      const std::uint64_t* list, std::span<std::uint8_t> packed) noexcept {
   std::size_t sum = 0;
+  std::uint64_t span = 0;  // that is sent
   const std::uint8_t* in = nullptr;
   std::uint64_t first = 0, end = 0;
   for (std::size_t i = 0; i < batch_.size(); ++i) {
@@ -156,9 +170,10 @@ const char* OrderCheck::check_listed(const ring::SegmentShape& segment, const Te
       return "frames that are not in order in one memory";
     }
     end = offset + packet.length;
-    if (offset - first + length > most_frame_bytes_) return "frames that are too far apart";
+    span = offset - first + length;
+    if (span > most_frame_bytes_) return "frames that are too far apart";
   }
-  bytes_ = sum;
+  bytes_ = std::max<std::uint64_t>(sum, span);
   return sum > most_frame_bytes_ ? "frames that overlap" : nullptr;
 }
 

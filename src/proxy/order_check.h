@@ -68,7 +68,9 @@ class OrderCheck {
 
   /// Valid until the next check.
   [[nodiscard]] Batch& batch() noexcept { return batch_; }
-  /// Of the batch, or of its frames wherever they are: what may cross, for the scheduler.
+  /// For the scheduler: at least half of what can cross in either direction, apart from what stages add to frames. Of
+  /// the batch or of its frames wherever they are, if all else that each packet has is less, such as states and
+  /// findings. Whole frames count even if only headers are sent.
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
   [[nodiscard]] std::span<std::uint8_t* const> frames() const noexcept {
     return {frames_.data(), lists_frames_ ? batch_.size() : 0};

@@ -104,10 +104,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     };
     check(!is_host_only(orders.batch().memory()));
     for (const std::uint8_t* const frame : orders.frames()) check(!is_host_only(frame));
+    lane.prepare(orders.batch(), order.segment, orders.frames());
     const bool starts = lane.start(orders.batch(), order.segment, orders.frames());
     while (lane.progress() == gpu::Progress::kRunning) continue;
     orders.end(starts);
     check(lane.results().verdicts.size() == words.packets);
+    check(lane.crossed().to_device <= 2 * orders.bytes() + kFrameAlignment);
+    check(lane.crossed().to_host <= 2 * orders.bytes() + kFrameAlignment);
   }
   return 0;
 }

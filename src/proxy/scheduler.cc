@@ -134,12 +134,11 @@ double Scheduler::weight(const Tenant& tenant) const noexcept {
   return policy_ == Policy::equal ? 1 : std::max(tenant.share.part, kLeastWeight);
 }
 
-bool Scheduler::is_within_limits(Tenant& tenant, Time now) const noexcept {
+bool Scheduler::is_within_rates(Tenant& tenant, Time now) const noexcept {
   const auto own = static_cast<double>(tenant.share.bytes_per_second);
   tenant.limit.fill(own, own * kDepthSeconds, now);
   const double part = tenant.share.part * device_.bytes_per_second;
   tenant.part.fill(part, part * kDepthSeconds, now);
-  if (tenant.share.batches != 0 && tenant.batches >= tenant.share.batches) return false;
   if (own > 0 && tenant.limit.level < 0) return false;
   if (tenant.of_user != nullptr) {
     const double of_user = tenant.of_user->bytes_per_second;
@@ -147,6 +146,13 @@ bool Scheduler::is_within_limits(Tenant& tenant, Time now) const noexcept {
     if (tenant.of_user->bucket.level < 0) return false;
   }
   return policy_ != Policy::fixed || tenant.part.level >= 0;
+}
+
+/// Of what limits its rates.
+void Scheduler::spend(Tenant& tenant, double bytes) noexcept {
+  tenant.part.level -= bytes;
+  tenant.limit.level -= bytes;
+  if (tenant.of_user != nullptr) tenant.of_user->bucket.level -= bytes;
 }
 
 bool Scheduler::is_waiting(const Tenant& tenant, Time now) noexcept {
@@ -325,8 +331,18 @@ bool Scheduler::try_start(Batch& batch, Time now) {
   Tenant* const tenant = find(batch.tenant_);
   if (tenant == nullptr) return false;
   note_back(*tenant, now);
-  if (!is_within_limits(*tenant, now)) {
-    tenant->waits = false;  // for its own limits: others need not wait for it
+  // While it waits for its own limits, others need not wait for it.
+  if (!is_within_rates(*tenant, now)) {
+    tenant->waits = false;
+    tenant->next.reset();
+    return false;
+  }
+  if (tenant->share.batches != 0 && tenant->batches >= tenant->share.batches) {
+    tenant->waits = false;
+    if (!tenant->next || batch.ordered_ <= *tenant->next || now - tenant->next_asked_at >= kForgotten) {
+      tenant->next = batch.ordered_;
+      tenant->next_asked_at = now;
+    }
     return false;
   }
   // It has no claim to the time in which it wanted nothing.
@@ -339,14 +355,12 @@ bool Scheduler::try_start(Batch& batch, Time now) {
   }
   note_overtaken(*tenant, batch, now);
   tenant->waits = false;
+  tenant->next.reset();
   batch.started_ = now;
   batch.number_ = ++started_;
   charge_first(*tenant, batch, now);
   const double ns = batch.time_.ns(batch.bytes_);
-  const auto bytes = static_cast<double>(batch.bytes_);
-  tenant->part.level -= bytes;
-  tenant->limit.level -= bytes;
-  if (tenant->of_user != nullptr) tenant->of_user->bucket.level -= bytes;
+  spend(*tenant, static_cast<double>(batch.bytes_));
   tenant->on_device += batch.bytes_;
   tenant->on_device_ns += ns;
   on_device_ += batch.bytes_;
@@ -360,11 +374,13 @@ void Scheduler::give_up(const Batch& batch, Time now) {
   Tenant* const tenant = find(batch.tenant_);
   if (tenant == nullptr) return;
   note_back(*tenant, now);
-  tenant->waits = false;
+  const bool waited = std::exchange(tenant->waits, false);
+  tenant->next.reset();
   --tenant->demand.outstanding;
   tenant->demand.outstanding_ns -= batch.time_.spread_ns(batch.bytes_);
   Batch as_if_started = batch;
   charge_first(*tenant, as_if_started, now);
+  if (waited) spend(*tenant, static_cast<double>(batch.bytes_));
 }
 
 Scheduler::Done Scheduler::finish(const Batch& batch, std::uint64_t bytes, Time now) {
@@ -378,15 +394,18 @@ Scheduler::Done Scheduler::finish(const Batch& batch, std::uint64_t bytes, Time 
   --demand.outstanding;
   demand.outstanding_ns -= batch.time_.spread_ns(batch.bytes_);
   charge(*tenant, batch, (policy_ == Policy::deadline ? ns : static_cast<double>(bytes)) - batch.charged_);
-  const double more = static_cast<double>(bytes) - static_cast<double>(batch.bytes_);
-  tenant->part.level -= more;
-  tenant->limit.level -= more;
-  if (tenant->of_user != nullptr) tenant->of_user->bucket.level -= more;
+  spend(*tenant, static_cast<double>(bytes) - static_cast<double>(batch.bytes_));
   tenant->on_device -= batch.bytes_;
   tenant->on_device_ns -= expected_ns;
   on_device_ -= batch.bytes_;
   on_device_ns_ -= expected_ns;
   --tenant->batches;
+  if (tenant->next && now - tenant->next_asked_at < kForgotten) {
+    tenant->oldest = *tenant->next;
+    tenant->asked_at = tenant->oldest_asked_at = tenant->next_asked_at;
+    tenant->waits = true;
+  }
+  tenant->next.reset();
   const Time took = now - batch.ordered_;
   const Time bound = tenant->share.latency;
   if (bound > Time{} && batch.ordered_ >= changed_) {

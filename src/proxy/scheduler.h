@@ -187,6 +187,10 @@ class Scheduler {
     double clock = 0;  // bytes / weight; with `deadline`, ns / weight
     bool waits = false;
     Time asked_at{};
+    // The oldest batch that waits for the limit of batches only, and when it asked last. It waits for the device as
+    // soon as one of the tenant's batches ends.
+    std::optional<Time> next{};
+    Time next_asked_at{};
     Time oldest{};           // order of the batches that wait
     Time oldest_asked_at{};  // when that batch has asked last
     Bucket overtaken;        // ns of the device by which others may still overtake it while its threads are absent
@@ -224,7 +228,8 @@ class Scheduler {
   };
   [[nodiscard]] Tenant* find(Id id) noexcept;
   [[nodiscard]] double weight(const Tenant& tenant) const noexcept;
-  [[nodiscard]] bool is_within_limits(Tenant& tenant, Time now) const noexcept;
+  [[nodiscard]] bool is_within_rates(Tenant& tenant, Time now) const noexcept;
+  static void spend(Tenant& tenant, double bytes) noexcept;
   [[nodiscard]] static bool is_waiting(const Tenant& tenant, Time now) noexcept;
   [[nodiscard]] static bool may_be_overtaken(const Tenant& tenant, Time now) noexcept;
   void note_held(const Tenant& tenant, const Batch& batch, Time now) noexcept;

@@ -258,6 +258,39 @@ TEST(Scheduler, AUserPaysItsDebtsAlsoIfItsTenantComesAgain) {
   EXPECT_TRUE(start(third, 10s));
 }
 
+// `run: {streams: 1}`: one batch on the device, and one that waits.
+TEST(Scheduler, ABatchThatWaitsForItsTenantsOwnLimitKeepsItsPlace) {
+  constexpr std::uint64_t kMost = 4 << 20;  // on the device
+  for (const std::uint64_t bytes : {kMost, kMost * 3 / 4}) {
+    Share large, small;
+    large.part = 0.8;
+    large.batches = 1;
+    small.part = 0.2;
+    Simulation simulation(Policy::weighted, {{large, bytes, 2}, {small, bytes, 2}});
+    simulation.run_for(100ms);
+    simulation.run_for(1s);
+    const double all = simulation.part_of(0, 1s) + simulation.part_of(1, 1s);
+    EXPECT_NEAR(simulation.part_of(0, 1s) / all, 0.8, 0.8 * 0.05) << bytes;
+  }
+}
+
+// Others have waited for it, so it pays with what limits it, too.
+TEST(Scheduler, ABatchThatIsGivenUpCountsForItsTenantsRate) {
+  Scheduler scheduler(Policy::fixed, kDevice);
+  Share share;
+  share.part = 0.5;
+  const auto one = scheduler.add(share, 0s), other = scheduler.add(share, 0s);
+  Scheduler::Batch all = scheduler.order(other, 4 << 20, 0, 0s);
+  ASSERT_TRUE(scheduler.try_start(all, 0s));
+  Scheduler::Batch waits = scheduler.order(one, 40 << 20, 0, 0s);
+  EXPECT_FALSE(scheduler.try_start(waits, 0s));
+  scheduler.give_up(waits, 1us);
+  static_cast<void>(scheduler.finish(all, 4 << 20, 1ms));
+  Scheduler::Batch next = scheduler.order(one, 1 << 20, 0, 1ms);
+  EXPECT_FALSE(scheduler.try_start(next, 1ms)) << "8 ms of the device";
+  EXPECT_TRUE(scheduler.try_start(next, 20ms));
+}
+
 TEST(Scheduler, KeepsATenantsOwnLimits) {
   Simulation simulation(Policy::weighted,
                         {{{1, static_cast<std::uint64_t>(kRate / 10), 0}, 256 << 10, 16}, {{1, 0, 1}}});

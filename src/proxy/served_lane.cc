@@ -77,7 +77,7 @@ ServedLane::~ServedLane() {
   if (state_ == State::waits) give_up();
   if (lane_ != nullptr) {
     lane_->abandon();
-    finish_on_device(false);
+    leave_device(/*done=*/false);
     give_back_stages();
   } else {
     give_back_taken();
@@ -189,6 +189,8 @@ bool ServedLane::take_order() noexcept {
     if (why != nullptr) return refuse(why), true;
   }
   if (lacks_stages_) return complete(Completion::kTablesEnded), true;
+  // Before it counts as on the device, and while it may have to wait.
+  lane_->prepare(check_.batch(), order_.segment, check_.frames());
   batch_ = tenant_.arbiter.with([&](Scheduler& scheduler) {
     return scheduler.order(tenant_.scheduled, std::max(check_.bytes(), kLeastCost), order_.segment, Arbiter::now());
   });
@@ -293,8 +295,9 @@ void ServedLane::choose_timed() noexcept {
 }
 
 void ServedLane::count_times() noexcept {
+  if (stands_for_ == 0) return;
   const auto times = lane_->times();
-  if (stands_for_ == 0 || !times) return;
+  if (!times) return;
   const auto add = [&](std::atomic<std::uint64_t>& to, std::chrono::nanoseconds time) {
     to.fetch_add(static_cast<std::uint64_t>(time.count()) * stands_for_, std::memory_order_relaxed);
   };
@@ -318,7 +321,8 @@ void ServedLane::give_up() noexcept {
   tenant_.arbiter.with([&](Scheduler& scheduler) { scheduler.give_up(batch_, Arbiter::now()); });
 }
 
-void ServedLane::finish_on_device(bool done) noexcept {
+/// `done`: the device has done the batch.
+void ServedLane::leave_device(bool done) noexcept {
   if (!std::exchange(on_device_, false)) return;
   const ring::Lane::Crossed crossed = lane_->crossed();
   const std::uint64_t cost = std::max(crossed.to_device + crossed.to_host, kLeastCost);
@@ -326,9 +330,10 @@ void ServedLane::finish_on_device(bool done) noexcept {
   TenantCounters& counters = tenant_.counters;
   const Scheduler::Done times = tenant_.arbiter.with([&](Scheduler& scheduler) {
     const Scheduler::Done finished = scheduler.finish(batch_, cost, now);
+    if (!done) return finished;
     counters.latencies.record(finished.took);
-    counters.batches.fetch_add(done ? 1 : 0, std::memory_order_relaxed);
-    counters.late.fetch_add(done && finished.late ? 1 : 0, std::memory_order_relaxed);
+    counters.batches.fetch_add(1, std::memory_order_relaxed);
+    if (finished.late) counters.late.fetch_add(1, std::memory_order_relaxed);
     return finished;
   });
   const auto add = [](std::atomic<std::uint64_t>& to, Scheduler::Time time) {
@@ -342,7 +347,7 @@ void ServedLane::finish_on_device(bool done) noexcept {
 
 void ServedLane::complete(std::uint32_t failed) noexcept {
   if (on_device_ && failed != Completion::kDone) tenant_.counters.failures.fetch_add(1, std::memory_order_relaxed);
-  finish_on_device(failed == Completion::kDone);
+  leave_device(failed == Completion::kDone);
   check_.end(failed == Completion::kDone);
   memories_ = {};
   state_ = State::idle;

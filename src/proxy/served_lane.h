@@ -107,7 +107,7 @@ class ServedLane {
   void give_up() noexcept;
   void choose_timed() noexcept;
   void count_times() noexcept;
-  void finish_on_device(bool done) noexcept;
+  void leave_device(bool done) noexcept;
   void complete(std::uint32_t failed) noexcept;
 
   TenantState& tenant_;

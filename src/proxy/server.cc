@@ -194,12 +194,15 @@ void Server::serve(Connection& connection) noexcept {
 }
 
 void Server::reap(bool all) noexcept {
+  // All at once, so that they end side by side.
+  for (Connection& connection : connections_) {
+    if (all) connection.stop();
+  }
   for (auto connection = connections_.begin(); connection != connections_.end();) {
     if (!all && !connection->ended.load()) {
       ++connection;
       continue;
     }
-    connection->stop();
     connection->thread.join();
     connection = connections_.erase(connection);
   }
@@ -297,6 +300,7 @@ Result<Quota> Server::admit(const Hello& hello, const Peer& peer, TenantState& t
                            fmt::format("at most {} us", kLongestLatencyUs)));
   quota.latency = std::chrono::microseconds{hello.latency_us};
   quota.device_bytes = hello.memory == 0 ? most : hello.memory;
+  quota.less_memory = quota.device_bytes < most;
   quota.host_bytes = settings_.host_bytes;
   quota.bytes_per_second = least_limit(hello.bytes_per_second, settings_.unit_bytes_per_second * quota.profile.units);
   quota.batches = least_limit(hello.batches, settings_.batches);
@@ -309,6 +313,9 @@ Result<Quota> Server::admit(const Hello& hello, const Peer& peer, TenantState& t
   admitted_.push_back({++last_number_, name_of(hello), label_of(hello), peer, quota, &tenant, steady_clock::now()});
   log_info("tenant {}: process {} of user {}, group {}, profile {}, {} of device memory", name_of(hello), peer.pid,
            peer.uid, peer.gid, quota.profile.name(), format_size(quota.device_bytes));
+  if (quota.latency.count() > 0 && policy() != Policy::deadline)
+    log_warning("tenant {} asks for a latency bound of {}, which only the scheduler deadline keeps; it is {}",
+                name_of(hello), format_duration(quota.latency), kPolicyNames[static_cast<std::size_t>(policy())]);
   return quota;
 }
 
@@ -399,12 +406,16 @@ std::string Server::status_prometheus(Policy policy) const {
   text += fmt::format("# TYPE penstock_proxy_detached_total counter\npenstock_proxy_detached_total {}\n", detached_);
   text += fmt::format("# TYPE penstock_proxy_detach_seconds_total counter\npenstock_proxy_detach_seconds_total {}\n",
                       std::chrono::duration<double>(detaching_).count());
-  const auto add = [&](std::string_view name, std::string_view type, auto value) {
+  const auto add_if = [&](auto has_it, std::string_view name, std::string_view type, auto value) {
     text += fmt::format("# TYPE penstock_proxy_{} {}\n", name, type);
     for (const Admitted& tenant : admitted_) {
+      if (!has_it(tenant)) continue;
       text += fmt::format("penstock_proxy_{}{{tenant={},pid=\"{}\",number=\"{}\",profile=\"{}\"}} {}\n", name,
                           tenant.label, tenant.peer.pid, tenant.number, tenant.quota.profile.name(), value(tenant));
     }
+  };
+  const auto add = [&](std::string_view name, std::string_view type, auto value) {
+    add_if([](const Admitted&) { return true; }, name, type, value);
   };
   const auto count = [&](std::string_view name, std::string_view type, auto counter) {
     add(name, type, [counter](const Admitted& tenant) { return (tenant.state->counters.*counter).load(); });
@@ -414,7 +425,11 @@ std::string Server::status_prometheus(Policy policy) const {
       return static_cast<double>((tenant.state->counters.*counter).load()) / 1e9;
     });
   };
-  count("batches_total", "counter", &TenantCounters::batches);
+  const std::vector<Batches> counted = count_batches();
+  const auto batches_of = [&](const Admitted& tenant) -> const Batches& {
+    return counted[static_cast<std::size_t>(&tenant - admitted_.data())];
+  };
+  add("batches_total", "counter", [&](const Admitted& tenant) { return batches_of(tenant).all; });
   count("packets_total", "counter", &TenantCounters::packets);
   count("to_device_bytes_total", "counter", &TenantCounters::to_device);
   count("to_host_bytes_total", "counter", &TenantCounters::to_host);
@@ -424,7 +439,7 @@ std::string Server::status_prometheus(Policy policy) const {
   seconds("transfer_seconds_estimate_total", &TenantCounters::transfer_ns);
   seconds("kernel_seconds_estimate_total", &TenantCounters::kernel_ns);
   count("failures_total", "counter", &TenantCounters::failures);
-  count("late_batches_total", "counter", &TenantCounters::late);
+  add("late_batches_total", "counter", [&](const Admitted& tenant) { return batches_of(tenant).late; });
   count("table_updates_total", "counter", &TenantCounters::table_updates);
   count("batches_in_flight", "gauge", &TenantCounters::in_flight);
   count("device_memory_bytes", "gauge", &TenantCounters::device_bytes);
@@ -439,25 +454,35 @@ std::string Server::status_prometheus(Policy policy) const {
   if (settings_.multiprocessors != MultiprocessorShares::all)
     add("multiprocessors", "gauge", [](const Admitted& tenant) { return tenant.quota.multiprocessors; });
   if (policy != Policy::deadline) return text;
-  add("latency_bound_seconds", "gauge",
-      [](const Admitted& tenant) { return std::chrono::duration<double>(tenant.quota.latency).count(); });
-  add("reserved_ratio", "gauge", [&](const Admitted& tenant) { return bound_of(tenant).share; });
-  add("needed_ratio", "gauge", [&](const Admitted& tenant) {
+  const auto has_bound = [](const Admitted& tenant) { return tenant.quota.latency.count() > 0; };
+  add_if(has_bound, "latency_bound_seconds", "gauge",
+         [](const Admitted& tenant) { return std::chrono::duration<double>(tenant.quota.latency).count(); });
+  add_if(has_bound, "reserved_ratio", "gauge", [&](const Admitted& tenant) { return bound_of(tenant).share; });
+  add_if(has_bound, "needed_ratio", "gauge", [&](const Admitted& tenant) {
     const double needed = bound_of(tenant).needed;
     return std::isinf(needed) ? "+Inf" : fmt::to_string(needed);
   });
-  add("bound_holds", "gauge", [&](const Admitted& tenant) { return bound_of(tenant).holds ? 1 : 0; });
+  add_if(has_bound, "bound_holds", "gauge", [&](const Admitted& tenant) { return bound_of(tenant).holds ? 1 : 0; });
   return text;
+}
+
+std::vector<Server::Batches> Server::count_batches() const {
+  return arbiter_.look([&](const Scheduler&) {
+    std::vector<Batches> counted;
+    for (const Admitted& tenant : admitted_)
+      counted.push_back({tenant.state->counters.batches.load(), tenant.state->counters.late.load()});
+    return counted;
+  });
 }
 
 std::string Server::status_json(Policy policy) const {
   const auto seconds = [](const std::atomic<std::uint64_t>& ns) { return static_cast<double>(ns.load()) / 1e9; };
   const auto us = [](std::chrono::nanoseconds time) { return static_cast<double>(time.count()) / 1e3; };
   Json tenants = Json::array();
+  const std::vector<Batches> counted = count_batches();
   for (const Admitted& tenant : admitted_) {
     const TenantCounters& counters = tenant.state->counters;
-    const auto [batches, late] =
-        arbiter_.look([&](const Scheduler&) { return std::pair(counters.batches.load(), counters.late.load()); });
+    const Batches& batches = counted[static_cast<std::size_t>(&tenant - admitted_.data())];
     Json json{{"name", tenant.name},
               {"number", tenant.number},
               {"pid", tenant.peer.pid},
@@ -465,7 +490,7 @@ std::string Server::status_json(Policy policy) const {
               {"group", tenant.peer.gid},
               {"profile", tenant.quota.profile.name()},
               {"seconds", std::chrono::duration<double>(steady_clock::now() - tenant.since).count()},
-              {"batches", batches},
+              {"batches", batches.all},
               {"packets", counters.packets.load()},
               {"bytes_to_device", counters.to_device.load()},
               {"bytes_to_host", counters.to_host.load()},
@@ -492,7 +517,7 @@ std::string Server::status_json(Policy policy) const {
     if (tenant.quota.multiprocessors > 0) json["multiprocessors_most"] = tenant.quota.multiprocessors;
     if (tenant.quota.latency.count() > 0) {
       json["latency_bound_us"] = us(tenant.quota.latency);
-      json["late_batches"] = late;
+      json["late_batches"] = batches.late;
     }
     if (tenant.quota.latency.count() > 0 && policy == Policy::deadline) {
       const Scheduler::Bound bound = bound_of(tenant);

@@ -124,6 +124,12 @@ class Server final : private Admission {
   void watch(const std::stop_token& stop) noexcept;
   [[nodiscard]] std::string owner_of(const Scheduler::Oldest& batch) const;
   [[nodiscard]] Scheduler::Bound bound_of(const Admitted& tenant) const;
+  struct Batches {
+    std::uint64_t all = 0;
+    std::uint64_t late = 0;
+  };
+  /// Of all that are admitted, in their order, at one moment. Called with `mutex_`.
+  [[nodiscard]] std::vector<Batches> count_batches() const;
   [[nodiscard]] std::string status_json(Policy policy) const;
   [[nodiscard]] std::string status_prometheus(Policy policy) const;
 

@@ -16,7 +16,7 @@ namespace penstock::proxy {
 namespace {
 
 constexpr std::size_t kMostBatchBytes = std::size_t{1} << 30;
-constexpr std::size_t kMostBatchPackets = std::size_t{1} << 20;
+constexpr std::size_t kMostBatchPackets = std::size_t{1} << 17;  // their thread checks them in one go
 constexpr std::uint32_t kMostRoom = 4096;
 constexpr std::size_t kMostAddressed = (std::size_t{4} << 30) - (1 << 20);  // positions on a device have 32 bits
 constexpr std::uint32_t kMostPerPacket = 4096;                              // findings or states

@@ -281,17 +281,20 @@ Result<void> Tenant::reserve(std::atomic<std::uint64_t>& used, std::uint64_t quo
                              std::string_view what) const {
   const std::uint64_t before = used.load();
   if (bytes > quota || before > quota - bytes) {
-    return failure(problem(fmt::format("more {} than the tenant may have", what),
-                           fmt::format("{} more with {} in use", format_size(bytes), format_size(before)),
-                           &used == &state_.counters.host_bytes
-                               ? fmt::format("at most {} (`penstock proxy serve --host-memory`)", format_size(quota))
-                               : fmt::format("at most {} (profile {})", format_size(quota), quota_.profile.name())));
+    return failure(problem(
+        fmt::format("more {} than the tenant may have", what),
+        fmt::format("{} more with {} in use", format_size(bytes), format_size(before)),
+        &used == &state_.counters.host_bytes
+            ? fmt::format("at most {} (`penstock proxy serve --host-memory`)", format_size(quota))
+            : fmt::format("at most {} ({})", format_size(quota),
+                          quota_.less_memory ? "`proxy_memory` of the run" : "profile " + quota_.profile.name())));
   }
   used.fetch_add(bytes);
   return {};
 }
 
 Result<std::uint32_t> Tenant::open_memory(const OpenMemory& request, int file) {
+  state_.end_removed();
   const bool is_too_much = request.bytes > quota_.host_bytes;  // so there is no need to look at the file
   if (!is_too_much && (request.bytes == 0 || !is_sealed(file, request.bytes)))
     return failure(problem("memory: not a file that can be used", format_size(request.bytes),
@@ -374,7 +377,7 @@ Result<std::uint32_t> Tenant::load_tables(const LoadTables& request, int file) {
     }
     auto loaded = kernel->load(recipe);
     const std::uint64_t bytes = loaded->bytes();
-    state_.counters.device_bytes.fetch_add(bytes - reserved_bytes);
+    state_.counters.device_bytes.fetch_add(bytes - std::exchange(reserved_bytes, 0));
     const std::uint32_t id = ids_.next();
     // They count until the last stage that uses them has ended.
     state_.tables->add();

@@ -25,6 +25,7 @@ namespace penstock::proxy {
 struct Quota {
   Profile profile;
   std::uint64_t device_bytes = 0;
+  bool less_memory = false;            // on the device than its profile has: the tenant has asked for that
   std::uint64_t host_bytes = 0;        // that the device can access
   std::uint64_t bytes_per_second = 0;  // 0: no limit
   unsigned batches = 0;                // in flight; 0: no limit

@@ -4,6 +4,7 @@
 #include "proxy/tenant_state.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace penstock::proxy {
@@ -101,9 +102,21 @@ std::uint32_t TenantState::add_memory(std::shared_ptr<const TenantMemory> memory
   return static_cast<std::uint32_t>(free - memories_.begin());
 }
 
-std::shared_ptr<const TenantMemory> TenantState::remove_memory(std::uint32_t id) {
+void TenantState::remove_memory(std::uint32_t id) {
+  if (id >= kMostMemories) return;
+  {
+    const std::lock_guard lock(memories_mutex_);
+    if (memories_[id] != nullptr) removed_.push_back(std::exchange(memories_[id], nullptr));
+  }
+  end_removed();
+}
+
+void TenantState::end_removed() {
+  std::vector<std::shared_ptr<const TenantMemory>> ended;  // destroyed without the lock
   const std::lock_guard lock(memories_mutex_);
-  return id < kMostMemories ? std::exchange(memories_[id], nullptr) : nullptr;
+  const auto unused = std::ranges::partition(removed_, [](const auto& memory) { return memory.use_count() > 1; });
+  ended.assign(std::move_iterator(unused.begin()), std::move_iterator(unused.end()));
+  removed_.erase(unused.begin(), unused.end());
 }
 
 void TenantState::note_batch(Scheduler::Time now) noexcept {

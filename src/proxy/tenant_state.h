@@ -14,6 +14,7 @@
 #include <mutex>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "base/prefetch.h"
 #include "function/stage_recipe.h"
@@ -38,7 +39,7 @@ class Arbiter {
     changes_.fetch_add(1, std::memory_order_relaxed);
     return work(scheduler_);
   }
-  /// Reads, and what is counted while the scheduler is locked stands still.
+  /// Changes nothing. Counters that only change while the scheduler is locked agree with each other meanwhile.
   template <typename Work>
   auto look(Work work) const {
     const std::lock_guard lock(mutex_);
@@ -65,7 +66,7 @@ struct TenantCounters {
   // While the scheduler is locked:
   std::atomic<std::uint64_t> batches{0};  // segments of batches that the device has done
   std::atomic<std::uint64_t> late{0};     // of these, those that took longer than the tenant's bound
-  report::LatencyHistogram latencies;     // from order to end
+  report::LatencyHistogram latencies;     // of these, from order to end
   // At any time:
   std::atomic<std::uint64_t> packets{0};
   std::atomic<std::uint64_t> to_device{0};   // bytes
@@ -166,8 +167,11 @@ struct TenantState {
   }
   /// The id; kMostMemories: there are too many.
   [[nodiscard]] std::uint32_t add_memory(std::shared_ptr<const TenantMemory> memory);
-  /// What was there. It ends when no lane uses it any more.
-  std::shared_ptr<const TenantMemory> remove_memory(std::uint32_t id);
+  /// What was there has no id any more. If a lane still uses it, it ends in `end_removed`.
+  void remove_memory(std::uint32_t id);
+  /// Ends removed memories that no lane uses any more. To be called by the connection's thread now and then: the driver
+  /// takes long for it, and the threads of lanes must see meanwhile that batches have ended.
+  void end_removed();
 
   /// A batch has ended well. The first one tries a lane, so the tenant is there.
   void note_batch(Scheduler::Time now) noexcept;
@@ -178,8 +182,9 @@ struct TenantState {
   [[nodiscard]] std::string why() const;
 
  private:
-  mutable std::mutex memories_mutex_;  // guards `memories_`
+  mutable std::mutex memories_mutex_;  // guards the next two members
   TenantMemories memories_;
+  std::vector<std::shared_ptr<const TenantMemory>> removed_;  // nobody else can get them
   std::atomic<bool> ends_{false};
   mutable std::mutex why_mutex_;  // guards `why_`
   std::string why_;
