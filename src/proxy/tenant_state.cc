@@ -114,9 +114,10 @@ void TenantState::remove_memory(std::uint32_t id) {
 void TenantState::end_removed() {
   std::vector<std::shared_ptr<const TenantMemory>> ended;  // destroyed without the lock
   const std::lock_guard lock(memories_mutex_);
-  const auto unused = std::ranges::partition(removed_, [](const auto& memory) { return memory.use_count() > 1; });
-  ended.assign(std::move_iterator(unused.begin()), std::move_iterator(unused.end()));
-  removed_.erase(unused.begin(), unused.end());
+  const auto unused =
+      std::partition(removed_.begin(), removed_.end(), [](const auto& memory) { return memory.use_count() > 1; });
+  ended.assign(std::move_iterator(unused), std::move_iterator(removed_.end()));
+  removed_.erase(unused, removed_.end());
 }
 
 void TenantState::note_batch(Scheduler::Time now) noexcept {
