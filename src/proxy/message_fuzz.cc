@@ -44,7 +44,7 @@ class OpenHouse final : public Admission {
  public:
   Result<Quota> admit(const Hello&, const Peer&, TenantState& tenant) override {
     tenant.scheduled = tenant.arbiter.with([](Scheduler& s) { return s.add({}, Arbiter::now()); });
-    return Quota{Profile{16}, kQuota, kQuota, 0, 0};
+    return Quota{.profile = Profile{16}, .device_bytes = kQuota, .host_bytes = kQuota};
   }
   void leave(TenantState& tenant, std::chrono::nanoseconds) noexcept override {
     check(tenant.counters.device_bytes <= kQuota && tenant.counters.host_bytes <= kQuota);

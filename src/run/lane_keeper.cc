@@ -18,7 +18,7 @@ namespace penstock::run {
 LaneKeeper::LaneKeeper(RemoteDevice& device, Renew renew, const Pauses& pauses)
     : device_(device), renew_(std::move(renew)), pauses_(pauses), pause_(pauses.first) {
   if (device_.is_lost()) {
-    log_warning("{} is not there: the CPU does its work until it is", device_.name());
+    log_warning("{} is not there, or does not answer: the CPU does its work until it does", device_.name());
     lost_at_ = Clock::now();
   }
   thread_ = std::jthread([this](const std::stop_token& stop) { keep(stop); });
