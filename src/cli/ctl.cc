@@ -6,12 +6,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <poll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -26,6 +28,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/socket_path.h"
 #include "base/text_file.h"
 #include "base/units.h"
 #include "cli/capture_file.h"
@@ -35,6 +38,7 @@
 #include "cli/ctl_text.h"
 #include "cli/stop_signals.h"
 #include "control/client.h"
+#include "port/live/file_descriptor.h"
 
 namespace penstock::cli {
 
@@ -53,13 +57,22 @@ struct CtlArguments {
   std::string file;  // of a capture, or of saved connections
 };
 
+/// Whether a socket of another type listens there, as proxies and functions have.
+bool is_of_another_service(const std::string& path) {
+  const port::FileDescriptor probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const sockaddr_un address = socket_address(path);
+  return path.size() < sizeof address.sun_path &&
+         ::connect(probe.get(), generic_address(address), sizeof address) != 0 && errno == EPROTOTYPE;
+}
+
 /// The socket that the user has not named: the only one in the usual folder.
 Result<std::string> usual_socket() {
   std::vector<std::string> sockets;
   std::error_code none;
   for (std::filesystem::directory_iterator file(control::kSocketFolder, none), end; !none && file != end;
        file.increment(none)) {
-    if (file->path().extension() == ".sock") sockets.push_back(file->path().string());
+    if (file->path().extension() == ".sock" && !is_of_another_service(file->path().string()))
+      sockets.push_back(file->path().string());
   }
   if (sockets.size() == 1) return sockets.front();
   std::ranges::sort(sockets);

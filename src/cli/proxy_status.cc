@@ -45,15 +45,18 @@ std::string table_of(const nlohmann::json& json) {
                   shares == "all" ? "" : ", multiprocessors by " + shares,
                   restarts == 0 ? "" : ", " + format_count(restarts, "restart"),
                   json.at("device_lost").get<bool>() ? ", LOST" : "");
+  std::size_t longest = std::string_view("tenant").size();
+  for (const auto& tenant : json.at("tenants"))
+    longest = std::max(longest, printable(tenant.at("name").get<std::string>()).size());
   constexpr const char* kRow =
-      "{:<24} {:>8} {:>7} {:>12} {:>14} {:>11} {:>11} {:>10} {:>10} {:>10} {:>13} {:>11} {:>10} {:>22}  {}\n";
-  text += fmt::format(fmt::runtime(kRow), "tenant", "pid", "profile", "batches", "packets", "to device", "to host",
-                      "waited, s", "ran, s", "charged, s", "transfers, s", "kernels, s", "p99", "memory on the device",
-                      "bound");
+      "{:<{}} {:>8} {:>7} {:>12} {:>14} {:>11} {:>11} {:>10} {:>10} {:>10} {:>13} {:>11} {:>10} {:>22}  {}\n";
+  text += fmt::format(fmt::runtime(kRow), "tenant", longest, "pid", "profile", "batches", "packets", "to device",
+                      "to host", "waited, s", "ran, s", "charged, s", "transfers, s", "kernels, s", "p99",
+                      "memory on the device", "bound");
   for (const auto& tenant : json.at("tenants")) {
     const auto seconds = [&](const char* name) { return fmt::format("{:.3f}", tenant.at(name).get<double>()); };
     text += fmt::format(
-        fmt::runtime(kRow), printable(tenant.at("name").get<std::string>()), tenant.at("pid").get<int>(),
+        fmt::runtime(kRow), printable(tenant.at("name").get<std::string>()), longest, tenant.at("pid").get<int>(),
         tenant.at("profile").get<std::string>(), format_count(tenant.at("batches").get<std::uint64_t>()),
         format_count(tenant.at("packets").get<std::uint64_t>()),
         format_size(tenant.at("bytes_to_device").get<std::uint64_t>()),

@@ -46,6 +46,16 @@ TEST(ProxyStatus, ListsTenants) {
   EXPECT_THAT(*table, HasSubstr("\nlan "));
 }
 
+TEST(ProxyStatus, HeadingsStandAboveLongNamesToo) {
+  nlohmann::json long_name = status();
+  long_name["tenants"][0]["name"] = "examples/tenants/branch/branch.yaml";
+  for (const nlohmann::json& json : {status(), long_name}) {
+    const std::string table = status_table("sock", json.dump()).value();
+    const std::size_t heading = table.find("tenant "), row = table.find('\n', heading) + 1;
+    EXPECT_EQ(table.find("profile", heading) + 7 - heading, table.find("2q", row) + 2 - row) << table;
+  }
+}
+
 TEST(ProxyStatus, NamesAnAnswerOfAnotherService) {
   nlohmann::json other_type = status(), missing = status(), other_tenants = status();
   other_type["device"] = 3;
