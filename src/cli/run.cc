@@ -71,6 +71,14 @@ Result<void> write_report(const std::string& path, const Json& report) {
   return path == "-" ? write_stdout(text_of(report)) : write_text_file(path, text_of(report));
 }
 
+std::string tables_of(const report::RunReport& report) {
+  const bool did_without = report.gpu && report.gpu->proxy && report.gpu->proxy->without.count() > 0;
+  return report::to_tables(report) +
+         (did_without ? fmt::format("warning: for {} there was no proxy, and the CPU did the GPU's work\n",
+                                    format_duration(report.gpu->proxy->without))
+                      : "");
+}
+
 /// The time distinguishes these tables on stderr from those of other signals and from those at the end.
 std::string heading_of(const report::RunReport& report) {
   return fmt::format("\nReport at {:%Y-%m-%d %H:%M:%S} UTC, after {:.1f} s (SIGUSR1); the run continues:\n\n",
@@ -88,7 +96,7 @@ void handle_signals(RunSignals& signals, run::Run& running, const RunArguments& 
   if (report) {
     const report::RunReport now = running.report();
     if (loaded.report_path.empty()) {
-      fmt::print(stderr, "{}{}", heading_of(now), report::to_tables(now));
+      fmt::print(stderr, "{}{}", heading_of(now), tables_of(now));
     } else if (const auto written =
                    write_report(loaded.report_path, control::report_json(now, arguments.chain.file, {}));
                !written) {
@@ -325,7 +333,7 @@ int run_chain(const RunArguments& arguments) {
   if (arguments.json) {
     text = text_of(report);
   } else if (!arguments.quiet) {
-    text = report::to_tables(result.report);
+    text = tables_of(result.report);
   }
   const int code = print_results(text, !arguments.json && loaded->writes_stdout, std::move(errors));
   print_left_out(loaded->unsupported);

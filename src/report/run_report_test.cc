@@ -6,8 +6,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
-
 namespace penstock::report {
 namespace {
 
@@ -24,19 +22,6 @@ TEST(RunTables, ShowTheMostFrequentDropReasonsFirst) {
   EXPECT_THAT(to_tables(report), HasSubstr("d 4, and 2 other reasons: 3\n"));
   report.dropped_by_chain = {{"no_route", 1}, {"queue_full", 2}};
   EXPECT_THAT(to_tables(report), HasSubstr("  queue_full 2, no_route 1\n"));
-}
-
-TEST(RunTables, SayHowLongThereWasNoProxy) {
-  RunReport report;
-  report.processor = "gpu";
-  report.batches.count = 5;
-  report.batches.closed_by_idleness = 3;
-  report.gpu.emplace().proxy.emplace();
-  EXPECT_THAT(to_tables(report), HasSubstr("5 batches (0 full, 0 by timeout, 3 for an idle GPU, 0 at the end)\n"));
-  EXPECT_THAT(to_tables(report), ::testing::Not(HasSubstr("proxy")));
-  report.gpu->proxy->without = std::chrono::milliseconds{1006};
-  EXPECT_THAT(to_tables(report),
-              HasSubstr("warning: for 1.006 s there was no proxy, and the CPU did the GPU's work\n"));
 }
 
 TEST(RunReport, ListsAllReasonsInTheirOrder) {

@@ -135,13 +135,6 @@ std::string missed_text(const RunReport& report) {
   return text;
 }
 
-/// Of a run that has done without its proxy for some time.
-std::string without_proxy_text(const RunReport& report) {
-  if (!report.gpu || !report.gpu->proxy || report.gpu->proxy->without.count() == 0) return "";
-  return fmt::format("warning: for {:.3f} s there was no proxy, and the CPU did the GPU's work\n",
-                     std::chrono::duration<double>(report.gpu->proxy->without).count());
-}
-
 }  // namespace
 
 std::string to_tables(const RunReport& report) {
@@ -149,15 +142,13 @@ std::string to_tables(const RunReport& report) {
   return function_table(report) + '\n' + port_table(report) + generated_text(report) + handed_over_text(report) +
          details_text(report) + shares_text(report) + placement_text(report) + missed_text(report) +
          fmt::format(
-             "\n{} worker{} on the {}, {:.3f} s: {}pps, {}bit/s; {} batch{} ({} full, {} by timeout{}, {} at the end)\n"
+             "\n{} worker{} on the {}, {:.3f} s: {}pps, {}bit/s; {} batch{} ({} full, {} by timeout, {} at the end)\n"
              "latency p50 {:.1f} us, p95 {:.1f} us, p99 {:.1f} us, p99.9 {:.1f} us\n",
              report.workers, report.workers == 1 ? "" : "s", report.processor == "cpu" ? "CPU" : "GPU",
              report.elapsed_s(), format_si(report.packets_per_second()), format_si(report.bits_per_second()),
              n(batches.count), batches.count == 1 ? "" : "es", n(batches.closed_by_size), n(batches.closed_by_time),
-             batches.closed_by_idleness == 0 ? "" : fmt::format(", {} for an idle GPU", n(batches.closed_by_idleness)),
              n(batches.closed_by_end), report.latency("p50"), report.latency("p95"), report.latency("p99"),
-             report.latency("p99.9")) +
-         without_proxy_text(report);
+             report.latency("p99.9"));
 }
 
 }  // namespace penstock::report
