@@ -9,8 +9,10 @@
 #include <cmath>
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "base/units.h"
+#include "report/text_table.h"
 
 namespace penstock::cli {
 
@@ -45,30 +47,25 @@ std::string table_of(const nlohmann::json& json) {
                   shares == "all" ? "" : ", multiprocessors by " + shares,
                   restarts == 0 ? "" : ", " + format_count(restarts, "restart"),
                   json.at("device_lost").get<bool>() ? ", LOST" : "");
-  std::size_t longest = std::string_view("tenant").size();
-  for (const auto& tenant : json.at("tenants"))
-    longest = std::max(longest, printable(tenant.at("name").get<std::string>()).size());
-  constexpr const char* kRow =
-      "{:<{}} {:>8} {:>7} {:>12} {:>14} {:>11} {:>11} {:>10} {:>10} {:>10} {:>13} {:>11} {:>10} {:>22}  {}\n";
-  text += fmt::format(fmt::runtime(kRow), "tenant", longest, "pid", "profile", "batches", "packets", "to device",
-                      "to host", "waited, s", "ran, s", "charged, s", "transfers, s", "kernels, s", "p99",
-                      "memory on the device", "bound");
+  report::TextTable table({"tenant", ">pid", ">profile", ">batches", ">packets", ">to device", ">to host", ">waited, s",
+                           ">ran, s", ">charged, s", ">transfers, s", ">kernels, s", ">p99", ">memory on the device",
+                           "bound"});
   for (const auto& tenant : json.at("tenants")) {
     const auto seconds = [&](const char* name) { return fmt::format("{:.3f}", tenant.at(name).get<double>()); };
-    text += fmt::format(
-        fmt::runtime(kRow), printable(tenant.at("name").get<std::string>()), longest, tenant.at("pid").get<int>(),
-        tenant.at("profile").get<std::string>(), format_count(tenant.at("batches").get<std::uint64_t>()),
-        format_count(tenant.at("packets").get<std::uint64_t>()),
-        format_size(tenant.at("bytes_to_device").get<std::uint64_t>()),
-        format_size(tenant.at("bytes_to_host").get<std::uint64_t>()), seconds("waiting_seconds"),
-        seconds("device_seconds"), seconds("charged_seconds"), seconds("transfer_seconds_estimate"),
-        seconds("kernel_seconds_estimate"),
-        format_duration(std::chrono::nanoseconds(std::llround(tenant.at("latency_p99_us").get<double>() * 1e3))),
-        fmt::format("{} of {}", format_size(tenant.at("device_memory").get<std::uint64_t>()),
-                    format_size(tenant.at("device_memory_most").get<std::uint64_t>())),
-        bound_text(tenant));
+    table.add_row(
+        {printable(tenant.at("name").get<std::string>()), std::to_string(tenant.at("pid").get<int>()),
+         tenant.at("profile").get<std::string>(), format_count(tenant.at("batches").get<std::uint64_t>()),
+         format_count(tenant.at("packets").get<std::uint64_t>()),
+         format_size(tenant.at("bytes_to_device").get<std::uint64_t>()),
+         format_size(tenant.at("bytes_to_host").get<std::uint64_t>()), seconds("waiting_seconds"),
+         seconds("device_seconds"), seconds("charged_seconds"), seconds("transfer_seconds_estimate"),
+         seconds("kernel_seconds_estimate"),
+         format_duration(std::chrono::nanoseconds(std::llround(tenant.at("latency_p99_us").get<double>() * 1e3))),
+         fmt::format("{} of {}", format_size(tenant.at("device_memory").get<std::uint64_t>()),
+                     format_size(tenant.at("device_memory_most").get<std::uint64_t>())),
+         bound_text(tenant)});
   }
-  return text;
+  return text + table.text();
 }
 
 }  // namespace
